@@ -1,0 +1,202 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "core/contracts.hpp"
+#include "core/json_value.hpp"
+#include "core/utf8.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Doubles up to here hold every whole number exactly (2^53).
+constexpr double whole_number_limit = 9007199254740992.0;
+constexpr std::size_t max_line_width = 100;
+constexpr std::size_t max_message_width = 60;
+
+template <class Number>
+std::string shortest(Number number) {
+  std::array<char, 32> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number).ptr;
+  return {buffer.data(), end};
+}
+
+bool is_whole(double number) {
+  return std::abs(number) <= whole_number_limit && std::trunc(number) == number;
+}
+
+/// 8.0 is "8": equal numbers have equal canonical texts, however they were written.
+std::string canonical_number(double number) {
+  WT_EXPECT(std::isfinite(number));
+  return is_whole(number) ? shortest(static_cast<std::int64_t>(number)) : shortest(number);
+}
+
+/// 8.0 is "8.0": what is read back is a double again.
+std::string pretty_number(double number) {
+  WT_EXPECT(std::isfinite(number));
+  if (!is_whole(number)) return shortest(number);
+  return (std::signbit(number) && number == 0 ? "-0"
+                                              : shortest(static_cast<std::int64_t>(number))) +
+         ".0";
+}
+
+std::string escaped_control(char c) {
+  switch (c) {
+    case '\b':
+      return "\\b";
+    case '\f':
+      return "\\f";
+    case '\n':
+      return "\\n";
+    case '\r':
+      return "\\r";
+    case '\t':
+      return "\\t";
+    default:
+      break;
+  }
+  constexpr std::string_view digits = "0123456789abcdef";
+  const auto code = static_cast<unsigned char>(c);
+  return std::string("\\u00") + digits[code >> 4U] + digits[code & 15U];
+}
+
+/// `text` in double quotes; bytes that are not UTF-8 become U+FFFD, for JSON cannot say them.
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length_at(text, at);
+    const char c = text[at];
+    if (length == 0)
+      result += "\xEF\xBF\xBD";
+    else if (length == 1 && static_cast<unsigned char>(c) < 0x20)
+      result += escaped_control(c);
+    else if (c == '"' || c == '\\')
+      (result += '\\') += c;
+    else
+      result += text.substr(at, length);
+    at += length == 0 ? 1 : length;
+  }
+  return result + "\"";
+}
+
+enum class NumberStyle { canonical, pretty };
+
+/// The text of anything but a filled array or object.
+std::string scalar_text(const JsonValue& value, NumberStyle style) {
+  if (value.is_null()) return "null";
+  if (const bool* boolean = std::get_if<bool>(&value.content)) return *boolean ? "true" : "false";
+  if (const auto* integer = std::get_if<std::int64_t>(&value.content)) return shortest(*integer);
+  if (const double* number = std::get_if<double>(&value.content))
+    return style == NumberStyle::canonical ? canonical_number(*number) : pretty_number(*number);
+  if (value.is_string()) return quoted(value.string());
+  return value.is_array() ? "[]" : "{}";
+}
+
+void append_canonical(const JsonValue& value, std::string& text);
+
+void append_canonical(const JsonValue::Array& array, std::string& text) {
+  text += '[';
+  for (const JsonValue& element : array) {
+    append_canonical(element, text);
+    text += ',';
+  }
+  if (!array.empty()) text.pop_back();
+  text += ']';
+}
+
+void append_canonical(const JsonValue::Object& object, std::string& text) {
+  std::vector<const JsonValue::Member*> members;
+  for (const JsonValue::Member& member : object) members.push_back(&member);
+  std::sort(members.begin(), members.end(),
+            [](const auto* a, const auto* b) { return a->key < b->key; });
+  text += '{';
+  for (const JsonValue::Member* member : members) {
+    text += quoted(member->key) + ':';
+    append_canonical(member->value, text);
+    text += ',';
+  }
+  if (!members.empty()) text.pop_back();
+  text += '}';
+}
+
+void append_canonical(const JsonValue& value, std::string& text) {
+  if (value.is_array())
+    append_canonical(value.array(), text);
+  else if (value.is_object())
+    append_canonical(value.object(), text);
+  else
+    text += scalar_text(value, NumberStyle::canonical);
+}
+
+void append_pretty(const JsonValue& value, std::size_t indent, std::string& text);
+
+/// "[1, 2, 3]", or nothing when an element is a filled container or the line would be too long.
+std::string one_line(const JsonValue::Array& array) {
+  std::string line = "[";
+  for (const JsonValue& element : array) {
+    if (element.is_array() && !element.array().empty()) return {};
+    if (element.is_object() && !element.object().empty()) return {};
+    line += (line.size() == 1 ? "" : ", ") + scalar_text(element, NumberStyle::pretty);
+    if (line.size() > max_line_width) return {};
+  }
+  return line + "]";
+}
+
+void append_pretty(const JsonValue::Array& array, std::size_t indent, std::string& text) {
+  const std::string line = one_line(array);
+  if (!line.empty()) {
+    text += line;
+    return;
+  }
+  text += '[';
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    text += (i == 0 ? "\n" : ",\n") + std::string(indent + 2, ' ');
+    append_pretty(array[i], indent + 2, text);
+  }
+  text += "\n" + std::string(indent, ' ') + "]";
+}
+
+void append_pretty(const JsonValue::Object& object, std::size_t indent, std::string& text) {
+  text += '{';
+  for (std::size_t i = 0; i < object.size(); ++i) {
+    text += (i == 0 ? "\n" : ",\n") + std::string(indent + 2, ' ') + quoted(object[i].key) + ": ";
+    append_pretty(object[i].value, indent + 2, text);
+  }
+  if (!object.empty()) text += "\n" + std::string(indent, ' ');
+  text += '}';
+}
+
+void append_pretty(const JsonValue& value, std::size_t indent, std::string& text) {
+  if (value.is_array())
+    append_pretty(value.array(), indent, text);
+  else if (value.is_object())
+    append_pretty(value.object(), indent, text);
+  else
+    text += scalar_text(value, NumberStyle::pretty);
+}
+
+}  // namespace
+
+std::string canonical_text(const JsonValue& value) {
+  std::string text;
+  append_canonical(value, text);
+  return text;
+}
+
+std::string pretty_text(const JsonValue& value) {
+  std::string text;
+  append_pretty(value, 0, text);
+  return text;
+}
+
+std::string text_for_message(const JsonValue& value) {
+  if (value.is_array() || value.is_object()) return value.kind_name();
+  const std::string text = scalar_text(value, NumberStyle::pretty);
+  if (utf8_count(text) <= static_cast<int>(max_message_width)) return text;
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < max_message_width - 3; ++i) end += utf8_length_at(text, end);
+  return text.substr(0, end) + "...";
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,342 @@
+#include "core/object_reader.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "core/contracts.hpp"
+
+namespace windtunnel {
+namespace {
+
+std::string in_quotes(std::string_view word) {
+  return text_for_message(JsonValue(std::string(word)));
+}
+
+std::string comma_list(const std::vector<std::string>& words) {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
+  return list;
+}
+
+std::string quoted_list(std::vector<std::string> words) {
+  for (std::string& word : words) word = in_quotes(word);
+  return comma_list(words);
+}
+
+/// 0.5 as "0.5", 3.0 as "3".
+std::string number_text(double number) { return canonical_text(JsonValue(number)); }
+
+constexpr double no_limit = std::numeric_limits<double>::max();
+
+/// "a whole number from 1 to 8", "a number of 0 or more"; `limit` and beyond is no limit worth
+/// telling.
+std::string range_text(std::string_view kind, double min, double max, double limit) {
+  std::string text(kind);
+  if (max < limit && min > -limit)
+    return text + " from " + number_text(min) + " to " + number_text(max);
+  if (min > -limit) return text + " of " + number_text(min) + " or more";
+  return max < limit ? text + " of " + number_text(max) + " or less" : text;
+}
+
+std::string whole_range(std::int64_t min, std::int64_t max) {
+  return range_text("a whole number", static_cast<double>(min), static_cast<double>(max),
+                    std::numeric_limits<int>::max());
+}
+
+std::string number_range(double min, double max) {
+  return range_text("a number", min, max, no_limit);
+}
+
+std::string whole_number_complaint(const JsonValue& value) {
+  const double* number = std::get_if<double>(&value.content);
+  const bool whole = number != nullptr && std::trunc(*number) == *number;
+  return whole ? ", which is not written as a whole number" : ", which is not a whole number";
+}
+
+/// What to write where a whole number is wanted and `value` stands.
+std::string whole_number_suggestion(const JsonValue& value, std::int64_t min, std::int64_t max) {
+  const auto allowed = [&](double number) {
+    return number >= static_cast<double>(min) && number <= static_cast<double>(max);
+  };
+  const std::string general = "write " + whole_range(min, max);
+  if (const double* number = std::get_if<double>(&value.content)) {
+    const double below = std::floor(*number);
+    const double above = std::ceil(*number);
+    if (!allowed(below) && !allowed(above)) return general;
+    if (!allowed(above) || below == above) return "write " + number_text(below);
+    return "write " + (allowed(below) ? number_text(below) + " or " : "") + number_text(above);
+  }
+  if (!value.is_string()) return general;
+  const std::string& text = value.string();
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = error == std::errc{} && end == text.data() + text.size();
+  return is_number && number >= min && number <= max ? "write " + text + " without quotes"
+                                                     : general;
+}
+
+std::string number_suggestion(const JsonValue& value, double min, double max) {
+  if (value.is_string()) {
+    const std::string& text = value.string();
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc{} && end == text.data() + text.size() && number >= min && number <= max)
+      return "write " + text + " without quotes";
+  }
+  return "write " + number_range(min, max);
+}
+
+std::string bool_suggestion(const JsonValue& value) {
+  if (value.is_string() && (value.string() == "true" || value.string() == "false"))
+    return "write " + value.string() + " without quotes";
+  const auto* integer = std::get_if<std::int64_t>(&value.content);
+  if (integer != nullptr && (*integer == 0 || *integer == 1))
+    return *integer == 0 ? "write false" : "write true";
+  return "write true or false";
+}
+
+}  // namespace
+
+ObjectReader::ObjectReader(JsonValue& value, std::string pointer, Problems& problems)
+    : ObjectReader(value, std::move(pointer), problems, value.origin, false) {}
+
+ObjectReader::ObjectReader(JsonValue& value, std::string pointer, Problems& problems, Origin place,
+                           bool silent)
+    : value_(&value),
+      pointer_(std::move(pointer)),
+      problems_(&problems),
+      place_(std::move(place)),
+      silent_(silent) {
+  if (!value.is_object()) {
+    const std::string name = pointer_.empty() ? "this" : pointer_.substr(pointer_.rfind('/') + 1);
+    report(place_, pointer_, name + " is " + text_for_message(value) + ", which is not an object",
+           "write { ... }");
+    silent_ = true;
+    value.content = JsonValue::Object{};
+  }
+  JsonValue::Object& members = value.object();
+  // Not when a reader has been here before: what that one handed out must stay valid.
+  if (members.capacity() < members.size() + max_defaults / 2)
+    members.reserve(members.size() + max_defaults);
+}
+
+bool ObjectReader::has(std::string_view key) const {
+  const JsonValue* member = value_->find(key);
+  return member != nullptr && !member->is_null();
+}
+
+int ObjectReader::required_int(std::string_view key, std::int64_t min, std::int64_t max) {
+  const JsonValue* member = take(key);
+  if (member == nullptr) report_missing(key, whole_range(min, max));
+  return member == nullptr ? static_cast<int>(min)
+                           : int_from(*member, pointer_join(pointer_, key), key, min, max)
+                                 .value_or(static_cast<int>(min));
+}
+
+int ObjectReader::optional_int(std::string_view key, int fallback, std::int64_t min,
+                               std::int64_t max) {
+  if (const JsonValue* member = take(key))
+    return int_from(*member, pointer_join(pointer_, key), key, min, max).value_or(fallback);
+  set_default(key, std::int64_t{fallback});
+  return fallback;
+}
+
+double ObjectReader::required_number(std::string_view key, double min, double max) {
+  const JsonValue* member = take(key);
+  if (member == nullptr) report_missing(key, number_range(min, max));
+  return member == nullptr ? min : number_from(key, *member, min, max).value_or(min);
+}
+
+double ObjectReader::optional_number(std::string_view key, double fallback, double min,
+                                     double max) {
+  if (const JsonValue* member = take(key))
+    return number_from(key, *member, min, max).value_or(fallback);
+  set_default(key, fallback);
+  return fallback;
+}
+
+bool ObjectReader::optional_bool(std::string_view key, bool fallback) {
+  const JsonValue* member = take(key);
+  if (member == nullptr) {
+    set_default(key, fallback);
+    return fallback;
+  }
+  if (const bool* boolean = std::get_if<bool>(&member->content)) return *boolean;
+  problem(
+      key,
+      std::string(key) + " is " + text_for_message(*member) + ", which is neither true nor false",
+      bool_suggestion(*member));
+  return fallback;
+}
+
+std::string ObjectReader::required_string(std::string_view key) {
+  const JsonValue* member = take(key);
+  if (member == nullptr) report_missing(key, "a string");
+  return member == nullptr ? "" : string_from(key, *member, {}).value_or("");
+}
+
+std::string ObjectReader::optional_string(std::string_view key, std::string_view fallback) {
+  if (const JsonValue* member = take(key))
+    return string_from(key, *member, {}).value_or(std::string(fallback));
+  set_default(key, std::string(fallback));
+  return std::string(fallback);
+}
+
+std::vector<int> ObjectReader::optional_int_list(std::string_view key, std::int64_t min,
+                                                 std::int64_t max) {
+  const JsonValue* member = take(key);
+  if (member == nullptr) return {};
+  if (!member->is_array()) {
+    problem(key, std::string(key) + " is " + text_for_message(*member) + ", which is not a list",
+            "write [ ... ] with whole numbers");
+    return {};
+  }
+  std::vector<int> list;
+  for (std::size_t i = 0; i < member->array().size(); ++i) {
+    const std::string index = std::to_string(i);
+    const std::string pointer = pointer_join(pointer_join(pointer_, key), index);
+    const std::string name = std::string(key) + "[" + index + "]";
+    list.push_back(
+        int_from(member->array()[i], pointer, name, min, max).value_or(static_cast<int>(min)));
+  }
+  return list;
+}
+
+std::size_t ObjectReader::choose(std::string_view key, const std::vector<std::string>& names,
+                                 std::optional<std::size_t> fallback) {
+  WT_EXPECT(!names.empty());
+  const JsonValue* member = take(key);
+  const std::string wanted = "one of " + quoted_list(names);
+  if (member == nullptr && fallback) set_default(key, names[*fallback]);
+  if (member == nullptr && !fallback) report_missing(key, wanted);
+  const std::size_t stand_in = fallback.value_or(0);
+  if (member == nullptr) return stand_in;
+  const std::optional<std::string> name = string_from(key, *member, wanted);
+  if (!name) return stand_in;
+  const auto found = std::find(names.begin(), names.end(), *name);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  const std::string nearest = closest_match(*name, names);
+  problem(key,
+          std::string(key) + " is " + in_quotes(*name) + ", which is none of " + comma_list(names),
+          nearest.empty() ? "" : "did you mean " + in_quotes(nearest) + "?");
+  return stand_in;
+}
+
+JsonValue* ObjectReader::take(std::string_view key) {
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
+  return has(key) ? value_->find(key) : nullptr;
+}
+
+JsonValue* ObjectReader::require(std::string_view key, const std::string& wanted) {
+  JsonValue* member = take(key);
+  if (member == nullptr) report_missing(key, wanted);
+  return member;
+}
+
+ObjectReader ObjectReader::child(std::string_view key) {
+  if (take(key) == nullptr) set_default(key, JsonValue::Object{});
+  return reader_of(*value_->find(key), key);
+}
+
+std::optional<ObjectReader> ObjectReader::optional_child(std::string_view key) {
+  JsonValue* member = take(key);
+  if (member == nullptr) return std::nullopt;
+  return reader_of(*member, key);
+}
+
+ObjectReader ObjectReader::reader_of(JsonValue& member, std::string_view key) {
+  return {member, pointer_join(pointer_, key), *problems_, place_of(member), silent_};
+}
+
+void ObjectReader::set_default(std::string_view key, JsonValue::Content content) {
+  if (take(key) != nullptr) return;
+  const JsonValue::Object& members = value_->object();
+  WT_EXPECT(value_->find(key) != nullptr || members.size() < members.capacity());
+  value_->set(key, JsonValue(std::move(content)));
+}
+
+void ObjectReader::problem(std::string_view key, std::string message, std::string suggestion) {
+  const JsonValue* member = value_->find(key);
+  report(member == nullptr ? place_ : place_of(*member),
+         member == nullptr ? pointer_ : pointer_join(pointer_, key), std::move(message),
+         std::move(suggestion));
+}
+
+void ObjectReader::reject_unknown_keys() {
+  for (const JsonValue::Member& member : value_->object()) {
+    if (std::find(known_.begin(), known_.end(), member.key) != known_.end()) continue;
+    const std::string nearest = closest_match(member.key, known_);
+    report(member.key_origin, pointer_, "unknown key " + in_quotes(member.key),
+           !nearest.empty()  ? "did you mean " + in_quotes(nearest) + "?"
+           : !known_.empty() ? "keys allowed: " + comma_list(known_)
+                             : "no keys are allowed here");
+  }
+}
+
+void ObjectReader::report_missing(std::string_view key, const std::string& wanted) {
+  const std::string name = in_quotes(key);
+  report(place_, pointer_, "missing key " + name,
+         wanted.empty() ? "" : "add " + name + ": " + wanted);
+}
+
+const Origin& ObjectReader::place_of(const JsonValue& value) const {
+  return value.origin.source ? value.origin : place_;
+}
+
+void ObjectReader::report(const Origin& origin, std::string pointer, std::string message,
+                          std::string suggestion) {
+  if (!silent_)
+    problems_->add({origin, std::move(pointer), std::move(message), std::move(suggestion)});
+}
+
+std::optional<int> ObjectReader::int_from(const JsonValue& value, const std::string& pointer,
+                                          std::string_view name, std::int64_t min,
+                                          std::int64_t max) {
+  WT_EXPECT(min >= std::numeric_limits<int>::min() && max <= std::numeric_limits<int>::max());
+  const std::string subject = std::string(name) + " is " + text_for_message(value);
+  const auto* integer = std::get_if<std::int64_t>(&value.content);
+  if (integer == nullptr) {
+    report(place_of(value), pointer, subject + whole_number_complaint(value),
+           whole_number_suggestion(value, min, max));
+    return std::nullopt;
+  }
+  if (*integer >= min && *integer <= max) return static_cast<int>(*integer);
+  report(place_of(value), pointer,
+         subject + ", which is too " + (*integer < min ? "small" : "large"),
+         "write " + range_text("a whole number", static_cast<double>(min), static_cast<double>(max),
+                               no_limit));
+  return std::nullopt;
+}
+
+std::optional<double> ObjectReader::number_from(std::string_view key, const JsonValue& value,
+                                                double min, double max) {
+  const std::string subject = std::string(key) + " is " + text_for_message(value);
+  if (!value.is_number()) {
+    problem(key, subject + ", which is not a number", number_suggestion(value, min, max));
+    return std::nullopt;
+  }
+  const auto* integer = std::get_if<std::int64_t>(&value.content);
+  const double number =
+      integer != nullptr ? static_cast<double>(*integer) : std::get<double>(value.content);
+  if (number >= min && number <= max) return number;
+  problem(key, subject + ", which is too " + (number < min ? "small" : "large"),
+          "write " + number_range(min, max));
+  return std::nullopt;
+}
+
+std::optional<std::string> ObjectReader::string_from(std::string_view key, const JsonValue& value,
+                                                     const std::string& wanted) {
+  if (value.is_string()) return value.string();
+  const std::string subject = std::string(key) + " is " + text_for_message(value);
+  std::string suggestion = "write a string in double quotes";
+  if (!wanted.empty())
+    suggestion = "write " + wanted;
+  else if (value.is_number())
+    suggestion = "write " + in_quotes(text_for_message(value));
+  problem(key, subject + ", which is not a string", suggestion);
+  return std::nullopt;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,161 @@
+#include "core/problem.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "core/contracts.hpp"
+#include "core/utf8.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Longest part of a source line that is shown, in characters; a minified file has one line of
+/// megabytes.
+constexpr int max_shown_width = 120;
+
+/// The characters of `line` from `from` (counted from 0), at most `count`, fit for a terminal: tabs
+/// stay, other control characters and bytes that are not UTF-8 become '?'.
+std::string displayable(std::string_view line, int from, int count) {
+  std::string shown;
+  int index = 0;
+  for (std::size_t at = 0; at < line.size() && index < from + count; ++index) {
+    const std::size_t length = utf8_length_at(line, at);
+    const bool printable =
+        length > 1 || (length == 1 && (line[at] == '\t' || line[at] >= ' ') && line[at] != '\x7f');
+    if (index >= from) shown += printable ? line.substr(at, length) : std::string_view("?");
+    at += length == 0 ? 1 : length;
+  }
+  return shown;
+}
+
+/// White space as wide as `shown`, with the same tabs.
+std::string blank_like(std::string_view shown) {
+  std::string blank;
+  for (std::size_t at = 0; at < shown.size();
+       at += std::max<std::size_t>(1, utf8_length_at(shown, at)))
+    blank += shown[at] == '\t' ? '\t' : ' ';
+  return blank;
+}
+
+std::string caret_lines(const Origin& origin) {
+  const std::string_view line = origin.source->line(origin.line);
+  const int width = utf8_count(line);
+  if (origin.column > width + 1) return {};
+  const int caret = origin.column - 1;
+  const int from = width <= max_shown_width ? 0 : std::max(0, caret - max_shown_width / 3);
+  const int shown_width = std::min(width - from, max_shown_width);
+  const int tail = std::clamp(origin.length - 1, 0, std::max(0, from + shown_width - caret - 1));
+  const std::string ellipsis = from > 0 ? "..." : "";
+
+  std::string number = std::to_string(origin.line);
+  number.insert(0, number.size() < 4 ? 4 - number.size() : 0, ' ');
+  const std::string margin(number.size(), ' ');
+  return "\n" + number + " | " + ellipsis + displayable(line, from, shown_width) +
+         (from + shown_width < width ? "..." : "") + "\n" + margin + " | " +
+         std::string(ellipsis.size(), ' ') + blank_like(displayable(line, from, caret - from)) +
+         "^" + std::string(static_cast<std::size_t>(tail), '~');
+}
+
+/// "scenario.json:3:13: ", as much of it as is known.
+std::string place_text(const Origin& origin) {
+  if (!origin.source) return {};
+  std::string place = origin.source->name;
+  if (origin.kind == OriginKind::file && origin.line > 0)
+    place += ":" + std::to_string(origin.line) + ":" + std::to_string(origin.column);
+  return place + ": ";
+}
+
+std::string text_of_all(const std::vector<Problem>& problems) {
+  std::string text;
+  const std::size_t shown = std::min(problems.size(), Problems::max_reported);
+  for (std::size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : "\n") + to_text(problems[i]);
+  if (shown < problems.size())
+    text += "\n... and " + std::to_string(problems.size() - shown) + " more";
+  return text;
+}
+
+std::string lower_case(std::string_view word) {
+  std::string lower(word);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+/// Edits (insert, delete, replace, swap neighbours) that turn `a` into `b`; no letter is edited
+/// twice ("optimal string alignment"). Three rows of Wagner & Fischer, J. ACM 21(1), 1974, with
+/// Damerau's swap.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    before_last.swap(last);
+    last.swap(row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, replaced});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string_view SourceText::line(int line) const {
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  std::string_view rest = text;
+  if (rest.starts_with(byte_order_mark)) rest.remove_prefix(byte_order_mark.size());
+  for (int number = 1; number < line; ++number) {
+    const std::size_t end = rest.find('\n');
+    if (end == std::string_view::npos) return {};
+    rest.remove_prefix(end + 1);
+  }
+  if (line < 1) return {};
+  rest = rest.substr(0, rest.find('\n'));
+  if (rest.ends_with('\r')) rest.remove_suffix(1);
+  return rest;
+}
+
+std::string to_text(const Problem& problem) {
+  const Origin& origin = problem.origin;
+  std::string text = place_text(origin) + "error: " + problem.message;
+  if (!problem.pointer.empty()) text += " at " + problem.pointer;
+  if (!problem.suggestion.empty()) text += " (" + problem.suggestion + ")";
+  if (origin.source && origin.kind == OriginKind::file && origin.line > 0 && origin.column > 0)
+    text += caret_lines(origin);
+  return text;
+}
+
+InputError::InputError(std::vector<Problem> problems)
+    : std::runtime_error(text_of_all(problems)), problems_(std::move(problems)) {
+  WT_EXPECT(!problems_.empty());
+}
+
+void Problems::add(Problem problem) { problems_.push_back(std::move(problem)); }
+
+void Problems::throw_if_any() const {
+  if (!problems_.empty()) throw InputError(problems_);
+}
+
+std::string closest_match(std::string_view word, const std::vector<std::string>& candidates) {
+  constexpr std::size_t slips_in_a_short_word = 2;
+  constexpr std::size_t letters_per_slip = 3;
+  const std::size_t limit = std::max(slips_in_a_short_word, word.size() / letters_per_slip);
+  const std::string lower = lower_case(word);
+  std::string best;
+  std::pair<std::size_t, std::size_t> best_distance{limit + 1, 0};
+  for (const std::string& candidate : candidates) {
+    const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});
+    if (longer - shorter > limit) continue;
+    // Letters in the wrong case are no slip, but of two candidates the one in the right case wins.
+    const std::pair distance{edit_distance(lower, lower_case(candidate)),
+                             edit_distance(word, candidate)};
+    if (distance >= best_distance || distance.first >= longer) continue;
+    best = candidate;
+    best_distance = distance;
+  }
+  return best;
+}
+
+}  // namespace windtunnel

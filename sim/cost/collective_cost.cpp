@@ -1,0 +1,56 @@
+#include "cost/collective_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/contracts.hpp"
+#include "platform/topology.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Rings that NVLink lanes inside the group allow; a group without a lane goes through a neighbour or the host, as one.
+int usable_rings(const Interconnect& interconnect, const std::vector<int>& gpus) {
+  return std::max(num_rings(interconnect, gpus), 1);
+}
+
+}  // namespace
+
+BytesPerSecond saturated_bus_bandwidth(const Interconnect& interconnect,
+                                       const std::vector<int>& gpus) {
+  if (interconnect.kind == Interconnect::Kind::mesh)
+    return interconnect.saturated_bandwidth * static_cast<double>(usable_rings(interconnect, gpus));
+  return interconnect.saturated_bandwidth /
+         (1 + interconnect.group_loss / static_cast<double>(gpus.size()));
+}
+
+Seconds in_node_all_reduce(const Interconnect& interconnect, const std::vector<int>& gpus,
+                           Bytes payload) {
+  const int n = static_cast<int>(gpus.size());
+  if (n <= 1 || payload <= Bytes{0}) return {};
+  constexpr double fitted_group = 8;  // GPUs at which half_size is given
+  const Seconds floor = interconnect.floor_base + interconnect.floor_per_gpu * n;
+  const Bytes half =
+      interconnect.half_size * std::pow(n / fitted_group, interconnect.half_size_exponent);
+  const Seconds transfer = ring_all_reduce_volume(payload, n) /
+                           saturated_bus_bandwidth(interconnect, gpus) *
+                           (1 + std::pow(half / payload, interconnect.sharpness));
+  return std::max(floor, transfer);
+}
+
+Seconds in_node_all_gather(const Interconnect& interconnect, const std::vector<int>& gpus,
+                           Bytes payload) {
+  return in_node_all_reduce(interconnect, gpus, payload) / 2;
+}
+
+Bytes ring_all_reduce_volume(Bytes payload, int members) {
+  WT_EXPECT(members > 0);
+  return payload * (2.0 * (members - 1) / members);
+}
+
+double ring_all_reduce_crossings(int members, int nodes) {
+  WT_EXPECT(0 < nodes && nodes <= members);
+  return nodes == 1 ? 0.0 : 2.0 * (members - 1) * nodes / members;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,70 @@
+#include "cost/collective_cost.hpp"
+
+#include <doctest/doctest.h>
+
+namespace windtunnel {
+namespace {
+
+Interconnect nvswitch() {
+  Interconnect wires;
+  wires.kind = Interconnect::Kind::nvswitch;
+  wires.saturated_bandwidth = 200_GBps;
+  wires.floor_base = 10_us;
+  wires.floor_per_gpu = 5_us;
+  wires.half_size = 8_MiB;
+  wires.sharpness = 1;
+  return wires;
+}
+
+std::vector<int> gpus(int n) {
+  std::vector<int> list;
+  for (int i = 0; i < n; ++i) list.push_back(i);
+  return list;
+}
+
+TEST_CASE("a large all-reduce runs at the saturated bus bandwidth") {
+  // S = 8 GiB = 1024 half sizes: w = 2 * 7/8 * S = 14 GiB; 14 GiB / 200 GB/s * (1 + 1/1024)
+  const double expected = 14.0 * 1073741824 / 200e9 * (1 + 1.0 / 1024);
+  CHECK(in_node_all_reduce(nvswitch(), gpus(8), 8_GiB).value() ==
+        doctest::Approx(expected).epsilon(1e-12));
+}
+
+TEST_CASE("a small all-reduce takes the floor") {
+  // 10 us + 8 * 5 us; at 200 GB/s the kilobyte itself is gone in 9 ns
+  Interconnect wires = nvswitch();
+  wires.half_size = Bytes{0};
+  CHECK(in_node_all_reduce(wires, gpus(8), 1_kB).value() == doctest::Approx(50e-6).epsilon(1e-12));
+}
+
+TEST_CASE("one GPU alone reduces nothing") {
+  CHECK(in_node_all_reduce(nvswitch(), {3}, 1_GB) == Seconds{0});
+}
+
+TEST_CASE("an all-gather is half an all-reduce") {
+  CHECK(in_node_all_gather(nvswitch(), gpus(4), 1_GB) * 2 ==
+        in_node_all_reduce(nvswitch(), gpus(4), 1_GB));
+}
+
+TEST_CASE("a mesh has as many rings as the thinnest cut of the group has lanes") {
+  Interconnect mesh;
+  mesh.kind = Interconnect::Kind::mesh;
+  mesh.saturated_bandwidth = 20_GBps;
+  mesh.lanes = {{0, 1, 2, 2}, {1, 0, 2, 2}, {2, 2, 0, 1}, {2, 2, 1, 0}};
+  CHECK(saturated_bus_bandwidth(mesh, {0, 1}) == 20_GBps);         // one lane
+  CHECK(saturated_bus_bandwidth(mesh, {0, 2}) == 40_GBps);         // two lanes
+  CHECK(saturated_bus_bandwidth(mesh, {0, 1, 2, 3}) == 100_GBps);  // 1 + 2 + 2
+}
+
+TEST_CASE("a ring all-reduce sends 2 (n-1)/n of the payload") {
+  CHECK(ring_all_reduce_volume(1_GB, 4) == Bytes{1.5e9});
+}
+
+TEST_CASE(
+    "a ring crosses nodes once a step when every member has its own, less often when they share") {
+  CHECK(ring_all_reduce_crossings(4, 4) == 6);
+  CHECK(ring_all_reduce_crossings(16, 2) == 3.75);  // 30 hops, one in eight crosses
+  CHECK(ring_all_reduce_crossings(8, 1) == 0);
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,13 @@
+#include "engine/engine.hpp"
+
+#include "engine/heap_engine.hpp"
+#include "engine/simgrid_engine.hpp"
+
+namespace windtunnel {
+
+std::unique_ptr<Engine> make_engine(EngineKind kind, const Network& network) {
+  if (kind == EngineKind::heap) return std::make_unique<detail::HeapEngine>(network);
+  return detail::make_simgrid_engine(network);
+}
+
+}  // namespace windtunnel

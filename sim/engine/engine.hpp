@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "platform/network.hpp"
+#include "units/quantity.hpp"
+
+namespace windtunnel {
+
+/// Receives what happens, in time order; ties in the order they were asked for. May ask the engine for more.
+class EventHandler {
+ public:
+  virtual ~EventHandler() = default;
+  /// The timer or flow that was given `token` has ended; Engine::now() is the time.
+  virtual void on_event(std::uint64_t token) = 0;
+};
+
+/// Simulated time: timers, and flows over the shared links of a network.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual Seconds now() const = 0;
+  /// Calls the handler with `token` at now() + delay.
+  virtual void after(Seconds delay, std::uint64_t token) = 0;
+  /// Moves `bytes` over the links of both paths from now on, and calls the handler with `token` at the end.
+  /// Latency is the caller's to pay, through after().
+  virtual void start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) = 0;
+  /// Plays until nothing is left to happen.
+  virtual void run(EventHandler& handler) = 0;
+  /// How many timers and flows have been asked for so far.
+  virtual std::uint64_t num_activities() const = 0;
+  virtual std::uint64_t num_flows() const = 0;
+};
+
+enum class EngineKind {
+  simgrid,  ///< flows share links max-min fairly (SimGrid)
+  heap,     ///< every flow has its links to itself: the oracle where nothing contends, and the speed limit
+};
+
+/// Only one simgrid engine may exist in a process, ever: SimGrid's clock is never reset. A second is a ContractViolation.
+std::unique_ptr<Engine> make_engine(EngineKind kind, const Network& network);
+/// True once a simgrid engine has been made in this process.
+bool simgrid_engine_used();
+
+}  // namespace windtunnel

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "schedule/program.hpp"
+#include "units/quantity.hpp"
+
+namespace windtunnel::detail {
+
+/// Stands for "no such" in indices of streams, messages and events.
+inline constexpr std::uint32_t none = 0xFFFFFFFF;
+
+/// What a stream waited for last: the message or collective, and when it was sent or had all its
+/// members.
+struct Cause {
+  Seconds sent{};
+  Phase phase = Phase::forward;
+  Traffic traffic = Traffic::pipeline_forward;
+  bool known = false;  ///< false: nothing was waited for yet
+};
+
+/// Where one stream of one device stands. Index: device * num_streams + stream.
+struct StreamState {
+  const Op* next = nullptr;  ///< the op under way, or waited in
+  const Op* end = nullptr;
+  Seconds begin{};  ///< `next` was reached
+  Cause cause;      ///< of the last wait that ended, or of what has come so far in this one
+  std::uint32_t pending = 0;  ///< things still to come before `next` ends
+  std::uint32_t next_waiter =
+      none;  ///< the stream that waits behind this one for the same event or collective
+};
+
+/// Streams in order of their coming, linked through StreamState::next_waiter.
+struct WaiterList {
+  std::uint32_t first = none, last = none;
+};
+
+/// A message that a device receives.
+struct SlotState {
+  enum class Kind : std::uint32_t {
+    idle,          ///< not arrived, and nobody waits for it
+    awaited,       ///< stream `index` waits for it
+    sender_ready,  ///< message `index` was posted in an exchange and waits for its receiver
+    arrived,
+  };
+  Kind kind = Kind::idle;
+  std::uint32_t index = none;
+};
+static_assert(sizeof(SlotState) == 8);
+
+/// A message from its posting to its arrival.
+struct Message {
+  const Op* send = nullptr;
+  Seconds posted{};             ///< by the sender
+  Seconds sent{};               ///< eager: posted; exchange: posted by both ends
+  std::uint32_t sender = none;  ///< the stream that waits for its arrival, in an exchange
+  std::uint32_t channel = none;
+  std::uint32_t next = none;  ///< behind this one in the channel
+};
+
+/// The messages of a channel in order; the first is being transferred.
+struct ChannelState {
+  std::uint32_t first = none, last = none;
+  Seconds begin{};  ///< of the transfer
+};
+
+/// The instance of a collective that is being entered or under way.
+struct CollectiveState {
+  std::uint32_t entered = 0;
+  std::uint32_t parts_left = 0;  ///< under way: fixed part, latency and flows
+  WaiterList waiters;
+  Seconds begin{};
+};
+
+/// Something a program records once and other streams wait for.
+struct EventState {
+  bool happened = false;
+  WaiterList waiters;
+};
+
+/// All that changes while a program set is played.
+struct PlayState {
+  std::vector<StreamState> streams;
+  std::vector<SlotState> slots;           ///< of all devices
+  std::vector<std::uint32_t> slot_base;   ///< by device, and one more
+  std::vector<EventState> events;         ///< of all devices
+  std::vector<std::uint32_t> event_base;  ///< by device, and one more
+  std::vector<ChannelState> channels;
+  std::vector<CollectiveState> collectives;
+  std::vector<Message> messages;  ///< a pool
+
+  SlotState& slot(DeviceId device, std::uint32_t index) {
+    return slots[slot_base[device.index()] + index];
+  }
+  const SlotState& slot(DeviceId device, std::uint32_t index) const {
+    return slots[slot_base[device.index()] + index];
+  }
+};
+
+inline DeviceId device_of(std::uint32_t stream) {
+  return DeviceId{stream / static_cast<std::uint32_t>(num_streams)};
+}
+inline Stream kind_of(std::uint32_t stream) {
+  return static_cast<Stream>(stream % static_cast<std::uint32_t>(num_streams));
+}
+inline std::uint32_t stream_of(DeviceId device, Stream stream) {
+  return device.index() * static_cast<std::uint32_t>(num_streams) +
+         static_cast<std::uint32_t>(stream);
+}
+
+}  // namespace windtunnel::detail

@@ -1,0 +1,374 @@
+#include "engine/simgrid_engine.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <simgrid/kernel/resource/Model.hpp>
+#include <simgrid/s4u/Comm.hpp>
+#include <simgrid/s4u/Engine.hpp>
+#include <simgrid/s4u/Host.hpp>
+#include <simgrid/s4u/Link.hpp>
+#include <simgrid/s4u/NetZone.hpp>
+#include <string>
+#include <vector>
+
+#include "core/contracts.hpp"
+#include "engine/event_queue.hpp"
+#include "engine/path_rates.hpp"
+
+// How SimGrid is driven. There are no actors. One model of our own holds a heap of timers, and of
+// the flows that have their links to themselves (their end is bytes / slowest link, no solver
+// needed). When a flow meets another on a link, both become SimGrid Comms with the bytes they have
+// left, and SimGrid shares the links max-min fairly. SimGrid keeps the loop, the clock, the routes
+// and the solver. Three times faster than a Comm for each flow, with the same results.
+namespace windtunnel::detail {
+namespace {
+
+namespace s4u = simgrid::s4u;
+
+/// A Comm's payload is an integer. Bytes and bandwidths are given to SimGrid in units of a
+/// millionth of a byte, so that rounding the remaining bytes of a flow costs less than 1e-15 s on a
+/// 1 GB/s link.
+constexpr double units_per_byte = 1e6;
+/// A longer flow is given to SimGrid in parts: a payload has 64 bits, 1.8e13 bytes in our units.
+constexpr Bytes longest_part{1e13};
+/// A flow that ends this soon leaves its links to a newcomer. A thousandth of SimGrid's own
+/// precision of time.
+constexpr Seconds simultaneous{1e-12};
+/// A timer is due when the clock is this close, relatively: the clock advances by rounded
+/// differences.
+constexpr double clock_rounding = 1e-15;
+
+/// Every SimGrid option we rely on, and why.
+std::vector<std::string> simgrid_arguments() {
+  return {
+      "windtunnel",
+      // Plain max-min sharing. The default (LV08) models TCP: 5 % to 30 % off our links, a factor
+      // 13 on small messages.
+      "--cfg=network/model:CM02",
+      // No correction factors: a message takes latency + bytes / bandwidth. CM02's defaults,
+      // written down.
+      "--cfg=network/bandwidth-factor:1",
+      "--cfg=network/latency-factor:1",
+      "--cfg=network/weight-S:0",
+      // An acknowledgement takes nothing from the opposite direction: RDMA networks are full
+      // duplex.
+      "--cfg=network/crosstraffic:0",
+      // No TCP window (0 does not mean "off" before SimGrid 3.34).
+      "--cfg=network/TCP-gamma:1e30",
+      // Only what changed is solved again: ten times faster than Full, with the same results.
+      "--cfg=network/optim:Lazy",
+      // Events closer than a nanosecond are one. The default; smaller could stall the loop at a
+      // late clock.
+      "--cfg=surf/precision:1e-9",
+      // SimGrid is silent unless something is wrong (the lines above would be echoed to stderr).
+      "--log=root.thresh:warning",
+  };
+}
+
+/// Our timers inside SimGrid's loop.
+class TimerModel final : public simgrid::kernel::resource::Model {
+ public:
+  struct Due {
+    std::uint64_t number = 0;  ///< timer: its token; flow: its generation
+    std::uint32_t flow = no_flow;
+  };
+  static constexpr std::uint32_t no_flow = 0xFFFFFFFF;
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual void on_due(Seconds time, const Due& due) = 0;
+  };
+
+  explicit TimerModel(Owner& owner) : Model("windtunnel_timers"), owner_(&owner) {
+    set_update_algorithm(UpdateAlgo::FULL);
+  }
+  EventQueue<Due>& queue() { return queue_; }
+
+  double next_occurring_event(double now) override {
+    constexpr double nothing = -1;
+    return queue_.empty() ? nothing : std::max(0.0, queue_.next_time().value() - now);
+  }
+  void update_actions_state(double now, double /*delta*/) override {
+    const Seconds due_until{now + now * clock_rounding};
+    while (!queue_.empty() && queue_.next_time() <= due_until) {
+      const auto event = queue_.pop();
+      owner_->on_due(event.time, event.payload);
+    }
+  }
+
+ private:
+  EventQueue<Due> queue_;
+  Owner* owner_;
+};
+
+/// A flow under way.
+struct Flow {
+  enum class State : std::uint8_t {
+    free,    ///< the place is not in use
+    alone,   ///< no other flow on its links: its end is an event of our queue
+    shared,  ///< a SimGrid Comm
+  };
+  PathId up, down;
+  std::uint64_t token = 0;
+  Bytes unsent{};                ///< shared: what follows the Comm under way
+  BytesPerSecond rate{};         ///< when alone
+  Seconds end{};                 ///< when alone
+  std::uint32_t generation = 0;  ///< an event of our queue for an older one is void
+  State state = State::free;
+};
+
+class SimGridEngine final : public Engine, public TimerModel::Owner {
+ public:
+  explicit SimGridEngine(const Network& network);
+  ~SimGridEngine() override;
+  SimGridEngine(const SimGridEngine&) = delete;
+  SimGridEngine& operator=(const SimGridEngine&) = delete;
+  Seconds now() const override { return now_; }
+  void after(Seconds delay, std::uint64_t token) override;
+  void start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) override;
+  void run(EventHandler& handler) override;
+  std::uint64_t num_activities() const override { return num_timers_ + num_flows_; }
+  std::uint64_t num_flows() const override { return num_flows_; }
+  void on_due(Seconds time, const TimerModel::Due& due) override;
+  void on_comm_end(std::uint32_t flow);
+
+ private:
+  void build_platform(const Network& network);
+  std::uint32_t add_flow(PathId up, PathId down, std::uint64_t token);
+  /// Whether other flows are under way on the links; those that were alone are shared from now on.
+  bool meet_others(PathId up, PathId down);
+  bool meet_others(const std::vector<LinkId>& links);
+  void share(std::uint32_t index, Bytes bytes);
+  void start_comm(std::uint32_t index);
+  void end_flow(std::uint32_t index);
+  void leave(const std::vector<LinkId>& links, std::uint32_t index);
+  void tell_handler(std::uint64_t token);
+
+  PathRates rates_;
+  std::vector<std::vector<LinkId>> paths_;
+  std::vector<std::vector<std::uint32_t>> flows_on_link_;
+  std::vector<Flow> flows_;
+  std::vector<std::uint32_t> free_flows_;
+  std::vector<s4u::Host*> host_of_path_;
+  s4u::Engine* simgrid_ = nullptr;  ///< never deleted: its clock and signals outlive it anyway
+  std::shared_ptr<TimerModel> timers_;
+  EventHandler* handler_ = nullptr;
+  std::exception_ptr failure_;
+  Seconds now_{};
+  std::uint64_t num_timers_ = 0;
+  std::uint64_t num_flows_ = 0;
+};
+
+/// The process's one engine. A global because SimGrid's callbacks are.
+SimGridEngine* the_engine = nullptr;
+bool engine_was_made = false;
+
+/// A Comm is freed with its last reference, which must not happen while SimGrid reports its end:
+/// the references we hold are given back at the next end.
+void on_simgrid_completion(const s4u::Activity& activity) {
+  static std::vector<s4u::Activity*> ended;
+  for (s4u::Activity* old : ended) old->unref();
+  ended.clear();
+  const auto number = reinterpret_cast<std::uintptr_t>(activity.get_data<void>());
+  if (number == 0) return;
+  ended.push_back(const_cast<s4u::Activity*>(&activity));
+  if (the_engine != nullptr) the_engine->on_comm_end(static_cast<std::uint32_t>(number - 1));
+}
+
+SimGridEngine::SimGridEngine(const Network& network) : rates_(network), paths_(network.paths()) {
+  static std::vector<std::string> arguments = simgrid_arguments();  // SimGrid keeps pointers
+  static std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  static int argc = static_cast<int>(arguments.size());
+  simgrid_ = new s4u::Engine(&argc, argv.data());
+  timers_ = std::make_shared<TimerModel>(*this);
+  simgrid_->add_model(timers_);
+  s4u::Activity::on_completion_cb(on_simgrid_completion);
+  build_platform(network);
+}
+
+SimGridEngine::~SimGridEngine() { the_engine = nullptr; }
+
+/// A star of hosts, one for each path: from it, and to it, the way is over the path's links.
+/// Latencies are zero: ours are paid by the caller, and CM02 would share links in inverse
+/// proportion to them.
+void SimGridEngine::build_platform(const Network& network) {
+  s4u::NetZone* zone = s4u::create_star_zone("network");
+  std::vector<s4u::Link*> links;
+  for (std::size_t i = 0; i < network.links().size(); ++i) {
+    const double bandwidth = network.links()[i].bandwidth.value() * units_per_byte;
+    links.push_back(zone->create_link("link" + std::to_string(i), bandwidth)->seal());
+  }
+  flows_on_link_.resize(links.size());
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    s4u::Host* host = zone->create_host("path" + std::to_string(i), 1.0)->seal();
+    std::vector<s4u::LinkInRoute> way;
+    for (const LinkId link : paths_[i]) way.emplace_back(links[link.index()]);
+    zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, way, true);
+    host_of_path_.push_back(host);
+  }
+  zone->seal();
+}
+
+void SimGridEngine::after(Seconds delay, std::uint64_t token) {
+  WT_EXPECT(delay >= Seconds{0});
+  ++num_timers_;
+  timers_->queue().push(now_ + delay, {token, TimerModel::no_flow});
+}
+
+void SimGridEngine::start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) {
+  WT_EXPECT(bytes >= Bytes{0});
+  ++num_flows_;
+  const BytesPerSecond rate = rates_.rate(up, down);
+  const bool no_links = rate == BytesPerSecond{std::numeric_limits<double>::infinity()};
+  if (bytes == Bytes{0} || no_links) {  // SimGrid would never start a Comm of no bytes
+    timers_->queue().push(now_, {token, TimerModel::no_flow});
+    return;
+  }
+  const bool meets_others = meet_others(up, down);
+  const std::uint32_t index = add_flow(up, down, token);
+  if (meets_others) {
+    share(index, bytes);
+    return;
+  }
+  Flow& flow = flows_[index];
+  flow.state = Flow::State::alone;
+  flow.rate = rate;
+  flow.end = now_ + bytes / rate;
+  timers_->queue().push(flow.end, {flow.generation, index});
+}
+
+std::uint32_t SimGridEngine::add_flow(PathId up, PathId down, std::uint64_t token) {
+  if (free_flows_.empty()) {
+    free_flows_.push_back(static_cast<std::uint32_t>(flows_.size()));
+    flows_.emplace_back();
+  }
+  const std::uint32_t index = free_flows_.back();
+  free_flows_.pop_back();
+  flows_[index].up = up;
+  flows_[index].down = down;
+  flows_[index].token = token;
+  for (const LinkId link : paths_[up.index()]) flows_on_link_[link.index()].push_back(index);
+  for (const LinkId link : paths_[down.index()]) flows_on_link_[link.index()].push_back(index);
+  return index;
+}
+
+bool SimGridEngine::meet_others(PathId up, PathId down) {
+  const bool met_up = meet_others(paths_[up.index()]);
+  const bool met_down = meet_others(paths_[down.index()]);
+  return met_up || met_down;
+}
+
+bool SimGridEngine::meet_others(const std::vector<LinkId>& links) {
+  bool met = false;
+  for (const LinkId link : links) {
+    for (const std::uint32_t index : flows_on_link_[link.index()]) {
+      Flow& flow = flows_[index];
+      if (flow.state == Flow::State::alone) {
+        const Seconds left = flow.end - now_;
+        if (left <= simultaneous) continue;
+        ++flow.generation;
+        share(index, left * flow.rate);
+      }
+      met = true;
+    }
+  }
+  return met;
+}
+
+void SimGridEngine::share(std::uint32_t index, Bytes bytes) {
+  flows_[index].state = Flow::State::shared;
+  flows_[index].unsent = bytes;
+  start_comm(index);
+}
+
+void SimGridEngine::start_comm(std::uint32_t index) {
+  Flow& flow = flows_[index];
+  const Bytes part = std::min(flow.unsent, longest_part);
+  flow.unsent -= part;
+  const auto units = static_cast<std::uint64_t>(std::llround(part.value() * units_per_byte));
+  s4u::CommPtr comm = s4u::Comm::sendto_init();
+  comm->set_payload_size(std::max<std::uint64_t>(units, 1));
+  comm->set_data(reinterpret_cast<void*>(static_cast<std::uintptr_t>(index) + 1));
+  comm->add_ref();  // given back in on_simgrid_completion
+  comm->set_source(host_of_path_[flow.up.index()]);
+  comm->set_destination(host_of_path_[flow.down.index()]);  // starts it
+}
+
+void SimGridEngine::on_due(Seconds time, const TimerModel::Due& due) {
+  if (due.flow == TimerModel::no_flow) {
+    now_ = std::max(now_, time);
+    tell_handler(due.number);
+  } else if (flows_[due.flow].generation == due.number) {
+    now_ = std::max(now_, time);
+    end_flow(due.flow);
+  }
+}
+
+void SimGridEngine::on_comm_end(std::uint32_t index) {
+  now_ = std::max(now_, Seconds{s4u::Engine::get_clock()});
+  if (flows_[index].unsent > Bytes{0}) {
+    start_comm(index);
+  } else {
+    end_flow(index);
+  }
+}
+
+void SimGridEngine::end_flow(std::uint32_t index) {
+  Flow& flow = flows_[index];
+  leave(paths_[flow.up.index()], index);
+  leave(paths_[flow.down.index()], index);
+  flow.state = Flow::State::free;
+  ++flow.generation;
+  free_flows_.push_back(index);
+  tell_handler(flow.token);
+}
+
+void SimGridEngine::leave(const std::vector<LinkId>& links, std::uint32_t index) {
+  for (const LinkId link : links) {
+    auto& flows = flows_on_link_[link.index()];
+    flows.erase(std::find(flows.begin(), flows.end(), index));
+  }
+}
+
+/// An exception must not cross SimGrid's loop: it is kept, nothing more is played, and run() throws
+/// it.
+void SimGridEngine::tell_handler(std::uint64_t token) {
+  if (failure_) return;
+  try {
+    handler_->on_event(token);
+  } catch (...) {
+    failure_ = std::current_exception();
+    timers_->queue().clear();
+  }
+}
+
+void SimGridEngine::run(EventHandler& handler) {
+  handler_ = &handler;
+  simgrid_->run();
+  handler_ = nullptr;
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> make_simgrid_engine(const Network& network) {
+  WT_EXPECT(!engine_was_made);  // one SimGrid engine in a process, ever
+  engine_was_made = true;
+  auto engine = std::make_unique<SimGridEngine>(network);
+  the_engine = engine.get();
+  return engine;
+}
+
+}  // namespace windtunnel::detail
+
+namespace windtunnel {
+
+bool simgrid_engine_used() { return detail::engine_was_made; }
+
+}  // namespace windtunnel

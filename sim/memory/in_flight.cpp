@@ -1,0 +1,108 @@
+#include "memory/in_flight.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+namespace windtunnel {
+namespace {
+
+using Pair = std::pair<std::uint32_t, std::uint16_t>;  // microbatch, chunk
+
+bool is_backward(const Op& op) {
+  return op.phase == Phase::backward || op.phase == Phase::weight_gradient;
+}
+
+/// Positions in the stream at which a pair begins and ceases to be held.
+struct Span {
+  std::size_t first_forward = SIZE_MAX;
+  std::size_t last_backward = SIZE_MAX;
+};
+
+std::map<Pair, Span> held_spans(const std::vector<Op>& ops) {
+  std::map<Pair, Span> spans;
+  for (std::size_t at = 0; at < ops.size(); ++at) {
+    const Op& op = ops[at];
+    if (op.kind != OpKind::compute) continue;
+    if (op.phase == Phase::forward) {
+      Span& span = spans[{op.microbatch, op.chunk}];
+      span.first_forward = std::min(span.first_forward, at);
+    } else if (is_backward(op)) {
+      spans[{op.microbatch, op.chunk}].last_backward = at;
+    }
+  }
+  return spans;
+}
+
+/// Change of the count at each position: +1 before the op runs, -1 after it.
+struct Change {
+  int before = 0, after = 0;
+};
+
+std::vector<Change> changes_of(const std::vector<Op>& ops) {
+  std::vector<Change> changes(ops.size());
+  for (const auto& [pair, span] : held_spans(ops)) {
+    if (span.first_forward == SIZE_MAX) continue;
+    ++changes[span.first_forward].before;
+    if (span.last_backward != SIZE_MAX) --changes[span.last_backward].after;
+  }
+  return changes;
+}
+
+int pairs_until_full(const Plan& plan, int stage) {
+  const int p = plan.parallel.pipeline, v = plan.parallel.virtual_pipeline;
+  switch (plan.parallel.schedule) {
+    case Schedule::gpipe:
+      return plan.microbatches * v;
+    case Schedule::interleaved_1f1b:
+      return 2 * (p - stage - 1) + (v - 1) * p + 1;
+    case Schedule::one_f_one_b:
+    case Schedule::zero_bubble_h1:
+      break;
+  }
+  return p - stage;
+}
+
+}  // namespace
+
+InFlight count_in_flight(const StageProgram& program) {
+  InFlight most;
+  int held = 0;
+  bool gradients = false;
+  for (const Change& change :
+       changes_of(program.streams[static_cast<std::size_t>(Stream::compute)])) {
+    held += change.before;
+    most.all = std::max(most.all, held);
+    if (gradients) most.with_gradients = std::max(most.with_gradients, held);
+    held += change.after;
+    // The first backward pass makes the gradients while it frees its own pair's activations: it
+    // never holds both in full, so the count with gradients begins at its end. For 1F1B with m
+    // microbatches this gives, k = p - i: after the first backward pass k - 1 are held if m > k,
+    // and the next forward pass makes them k again; if m <= k there is no further forward pass and
+    // m - 1 remain. Together min(m - 1, k).
+    gradients = gradients || change.after < 0;
+  }
+  // With a single microbatch the only backward pass is the first one: min(max(m - 1, 1), p - i).
+  if (gradients) most.with_gradients = std::max(most.with_gradients, 1);
+  return most;
+}
+
+InFlightOfStages in_flight_microbatches(const std::vector<StageProgram>& programs) {
+  InFlightOfStages stages;
+  for (const StageProgram& program : programs) {
+    const InFlight count = count_in_flight(program);
+    stages.all.push_back(count.all);
+    stages.with_gradients.push_back(count.with_gradients);
+  }
+  return stages;
+}
+
+InFlight estimate_in_flight(const Plan& plan, StageId stage) {
+  const int pairs = plan.microbatches * plan.parallel.virtual_pipeline;
+  const int full = pairs_until_full(plan, static_cast<int>(stage.index()));
+  return {.all = std::min(pairs, full), .with_gradients = std::min(std::max(pairs - 1, 1), full)};
+}
+
+}  // namespace windtunnel

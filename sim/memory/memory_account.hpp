@@ -1,0 +1,90 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/id.hpp"
+#include "plan/plan.hpp"
+#include "platform/device.hpp"
+#include "platform/software_profile.hpp"
+#include "units/quantity.hpp"
+#include "workload/transformer.hpp"
+
+namespace windtunnel {
+
+/// How sure the verdict of the capacity check is.
+enum class MemoryVerdict {
+  fits,          ///< even with the allocator's usual slack
+  tight,         ///< only when the allocator gives its cache back
+  does_not_fit,  ///< phi * allocated + context > usable
+};
+/// "fits", "tight", "does not fit"
+const char* name_of(MemoryVerdict verdict);
+
+/// When the allocator's maxima are read.
+enum class MemoryReading {
+  steady_state,  ///< after several iterations: what decides whether a run fits
+  first_step,    ///< in the first iteration, before the optimizer's moments exist (some logs print
+                 ///< only this)
+};
+
+/// What one rank of one stage holds, in bytes. The first five add up to `allocated`, in the phase
+/// that sets it.
+struct StageMemory {
+  StageId stage;
+  double parameters = 0;  ///< per rank
+  Bytes weights{}, gradients{}, optimizer{}, activations{}, buffers{};
+  /// buffers, split: recomputed layer, largest weight gradient, attention scores, logits, step
+  /// temporary, rest
+  Bytes layer_recomputation{}, weight_gradient{}, attention_scores{}, logits{}, step_temporary{},
+      fixed{};
+  Bytes live_gradients{}, stale_gradients{};  ///< gradients, split
+  bool set_by_step = false;  ///< the optimizer step, not the backward pass, sets the maximum
+  /// The most ever in flight; `activations` counts those held in the phase that sets `allocated`. A
+  /// model chunk of an interleaved schedule counts as its fraction of a microbatch.
+  double microbatches_in_flight = 0;
+  /// What one more microbatch in flight costs, all chunks of the stage (the timeline's memory
+  /// counter).
+  Bytes activation_per_microbatch{};
+  Bytes allocated{};  ///< torch.cuda.max_memory_allocated
+  Bytes pool{};       ///< before slack
+  Bytes reserved{};   ///< torch.cuda.max_memory_reserved
+  Bytes context{};
+  Bytes required{};  ///< phi * allocated + context: what the verdict compares with `usable`
+  Bytes total{};     ///< what nvidia-smi shows
+  Bytes usable{};    ///< what the device has for the allocator and context
+  MemoryVerdict verdict = MemoryVerdict::fits;
+};
+
+/// The memory of every stage, and the verdict for the plan.
+struct MemoryAccount {
+  std::vector<StageMemory> stages;
+  Bytes capacity{};     ///< as sold, of the worst stage's device
+  Bytes max_total{};    ///< of all stages
+  StageId worst_stage;  ///< the one with the least room, or that misses by the most
+  bool fits = true;
+  MemoryVerdict verdict = MemoryVerdict::fits;
+  std::string advice;  ///< what would make it fit; empty when it does
+};
+
+/// What the account is made of. `in_flight` gives the largest number of (microbatch, model chunk)
+/// pairs whose forward has started and whose backward has not ended, by stage, as
+/// in_flight_microbatches() counts them in the schedule's programs; `in_flight_with_gradients` the
+/// same once the first backward has made gradients.
+struct MemoryInputs {
+  const Transformer* model = nullptr;
+  const Plan* plan = nullptr;
+  const SoftwareProfile* software = nullptr;
+  std::vector<const Device*> device_of_stage;
+  std::vector<int> in_flight;
+  std::vector<int> in_flight_with_gradients;
+  MemoryReading reading = MemoryReading::steady_state;
+};
+
+/// Bytes per rank of one stage. Formulas and their evidence: docs/memory.md.
+StageMemory account_stage(const MemoryInputs& inputs, StageId stage);
+
+/// Bytes per rank of every stage, the verdict, and what would make the plan fit when it does not.
+MemoryAccount account_memory(const MemoryInputs& inputs);
+
+}  // namespace windtunnel

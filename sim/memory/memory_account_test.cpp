@@ -1,0 +1,197 @@
+#include "memory/memory_account.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <string>
+
+#include "core/contracts.hpp"
+#include "memory/memory_fixtures.hpp"
+
+using namespace windtunnel;
+using namespace windtunnel::fixtures;
+
+namespace {
+
+/// t 1, p 2, D 1, b 1, m 4; sbh = 1024 * 1024 = 1 MiB; no constant part, so that sums are round.
+World small_world() {
+  World world(gpt(8, 1024, 16, 1024, 51200), 1, 2, 1, 1, 4);
+  world.software.fixed_work = Bytes{};
+  return world;
+}
+
+StageMemory first_stage(const World& world) { return world.account().stages.front(); }
+
+void check_lines_add_up(const StageMemory& stage) {
+  CHECK(stage.weights + stage.gradients + stage.optimizer + stage.activations + stage.buffers ==
+        stage.allocated);
+  CHECK((stage.layer_recomputation + stage.weight_gradient + stage.attention_scores + stage.logits +
+         stage.step_temporary + stage.fixed) /
+            stage.buffers ==
+        doctest::Approx(1));
+  CHECK(stage.gradients == stage.live_gradients + stage.stale_gradients);
+}
+
+}  // namespace
+
+TEST_CASE("a first stage that recomputes keeps l + 1 stage inputs and a mask of each microbatch") {
+  // 2 in flight, each 4 * 2 + 2 + 1 = 11 MiB.
+  const StageMemory stage = first_stage(small_world());
+  CHECK(stage.activation_per_microbatch == 11_MiB);
+  CHECK(stage.microbatches_in_flight == 2);
+}
+
+TEST_CASE("lines add up to what is allocated, in the phase that sets it") {
+  World world = small_world();
+  SUBCASE("backward: the step frees more than it needs") {
+    world.software = megatron_lm_2021();
+    const StageMemory stage = first_stage(world);
+    CHECK_FALSE(stage.set_by_step);
+    CHECK(stage.activations == 22_MiB);
+    // work = 8h^2 + 34 + 80 + 12 - 2 MiB + 46 MiB = 178 MiB; 5as^2b = 80 MiB.
+    CHECK(stage.buffers == 178_MiB);
+    check_lines_add_up(stage);
+  }
+  SUBCASE("step: 4 N of fp32 gradients are more than a small microbatch") {
+    // N = 4 * 12.6e6 + 52.4e6 + 1.0e6 = 104e6; 4 N = 397 MiB against 22 + 132 MiB.
+    const StageMemory stage = first_stage(world);
+    CHECK(stage.set_by_step);
+    CHECK(stage.activations == Bytes{});
+    CHECK(stage.step_temporary == Bytes{4 * stage.parameters});
+    check_lines_add_up(stage);
+    // pool = 16 N + act + step: both phases' temporaries share one pool.
+    CHECK(stage.pool == Bytes{20 * stage.parameters} + 22_MiB);
+  }
+  SUBCASE("first backward: a pipeline full of activations before gradients exist") {
+    world.plan.parallel.schedule = Schedule::gpipe;
+    world.plan.training.recompute = Recompute::none;
+    world.software = megatron_lm_2021();
+    const StageMemory stage = first_stage(world);
+    // One microbatch of 4 * (34 + 80) + 2 + 1 = 459 MiB is more than 2 N = 198 MiB.
+    CHECK(stage.activations == 4 * 459_MiB);
+    CHECK(stage.live_gradients == Bytes{});
+    check_lines_add_up(stage);
+    CHECK(stage.reserved >= stage.allocated);
+  }
+}
+
+TEST_CASE("selective recomputation keeps all but the scores, and makes those of one layer again") {
+  World world = small_world();
+  world.software = megatron_lm_2021();
+  world.plan.training.recompute = Recompute::selective;
+  const StageMemory stage = first_stage(world);
+  CHECK(stage.activation_per_microbatch == 139_MiB);  // 4 * 34 + 2 + 1
+  CHECK(stage.attention_scores == 80_MiB);
+  CHECK(stage.layer_recomputation == Bytes{});
+}
+
+TEST_CASE("logits set the working set of a last stage when they are more than a layer's") {
+  // b 8: 10 s b V' = 10 * 1024 * 8 * 51200 = 4000 MiB; a layer with flash attention 8 * 46 + 8 MiB.
+  World world(gpt(8, 1024, 16, 1024, 51200), 1, 2, 1, 8, 4);
+  world.plan.training.attention = Attention::flash;
+  const StageMemory last = world.account().stages.back();
+  CHECK(last.logits == 4000_MiB);
+  CHECK(last.layer_recomputation == Bytes{});
+  check_lines_add_up(last);
+}
+
+TEST_CASE("a stage without layers holds embedding and microbatches only") {
+  World world = small_world();
+  world.plan.stage_layers = {0, 8};
+  const StageMemory stage = first_stage(world);
+  CHECK(stage.parameters == doctest::Approx(51200.0 * 1024 + 1024 * 1024));
+  CHECK(stage.activation_per_microbatch == 3_MiB);
+  CHECK(stage.weight_gradient == Bytes{});
+}
+
+TEST_CASE("interleaved chunks cost their fraction of a microbatch, each with its own output") {
+  // p 2, v 2, m 4: pairs on stage 0: 2 * 1 + 2 + 1 = 5, so 2.5 microbatches of 4*2 + 2*2 + 1 MiB.
+  World world = small_world();
+  world.plan.parallel.schedule = Schedule::interleaved_1f1b;
+  world.plan.parallel.virtual_pipeline = 2;
+  const MemoryAccount account = world.account();
+  CHECK(account.stages.front().microbatches_in_flight == 2.5);
+  CHECK(account.stages.front().activation_per_microbatch == 13_MiB);
+  CHECK(account.stages.back().activation_per_microbatch ==
+        10_MiB);  // 4*2 + 2: one output is the model's
+}
+
+TEST_CASE("counts come from the inputs, whatever the schedule is") {
+  const World world = small_world();
+  MemoryInputs inputs = world.inputs();
+  inputs.in_flight = inputs.in_flight_with_gradients = {7, 7};
+  const StageMemory stage = account_memory(inputs).stages.front();
+  CHECK(stage.pool - Bytes{20 * stage.parameters} == 77_MiB);
+}
+
+TEST_CASE("fully sharded states, gathered layers and bounded activations add up as documented") {
+  // docs/memory.md, section 7: 16N/D + 6 layer + 4V'h + 2sbh L + 32 sbh + 4 s b V', D 8, one stage.
+  World world(gpt(8, 1024, 16, 1024, 51200), 1, 1, 8, 1, 1);
+  world.plan.parallel.zero_stage = 3;
+  world.plan.training.attention = Attention::flash;
+  world.software = contiguous_half_gradients();
+  world.software.fixed_work = Bytes{};
+  world.software.states_fp16 = {.weights = 4, .gradients = 4, .optimizer = 8};
+  const StageMemory stage = first_stage(world);
+  const double layer = 12.0 * 1024 * 1024 + 13 * 1024, words = 51200.0 * 1024;
+  const double n = 8 * layer + words + 1024 * 1024 + 2 * 1024;
+  const Bytes expected = Bytes{16 * n / 8 + 6 * layer + 4 * words} + 48_MiB + Bytes{4 * words};
+  CHECK(stage.allocated / expected == doctest::Approx(1).epsilon(1e-12));
+  check_lines_add_up(stage);
+}
+
+TEST_CASE("the verdict is phi * allocated + context against what is usable") {
+  World world(gpt(8, 1024, 16, 1024, 51200), 1, 1, 1, 1, 4);
+  world.software = megatron_lm_2021();
+  world.device.context = 1_GiB;
+  const StageMemory stage = first_stage(world);
+  const Bytes required = 1.065 * stage.allocated + 1_GiB;
+  const Bytes wanted = 1.206 * stage.allocated + 1_GiB;
+  CHECK(stage.required == required);
+
+  SUBCASE("fits when even the slack has room") {
+    world.device.usable_memory = wanted + 1_MiB;
+    CHECK(world.account().verdict == MemoryVerdict::fits);
+    CHECK(first_stage(world).total / wanted == doctest::Approx(1));
+  }
+  SUBCASE("tight when only the cache does not, and the total is cut at what is usable") {
+    world.device.usable_memory = required + 1_MiB;
+    const MemoryAccount account = world.account();
+    CHECK(account.verdict == MemoryVerdict::tight);
+    CHECK(account.fits);
+    CHECK(account.advice.empty());
+    CHECK(account.max_total == world.device.usable_memory);
+  }
+  SUBCASE("does not fit above; the total is never below what is allocated") {
+    world.device.usable_memory = stage.allocated;
+    const MemoryAccount account = world.account();
+    CHECK(account.verdict == MemoryVerdict::does_not_fit);
+    CHECK_FALSE(account.fits);
+    CHECK(account.max_total == stage.allocated + 1_GiB);
+    CHECK(account.worst_stage == StageId{0});
+  }
+}
+
+TEST_CASE("the worst stage is the one with the least room on its own device") {
+  const World world = small_world();
+  Device small = world.device;
+  small.usable_memory = small.memory_capacity = 2_GiB;
+  MemoryInputs inputs = world.inputs();
+  inputs.device_of_stage[1] = &small;
+  const MemoryAccount account = account_memory(inputs);
+  CHECK(account.worst_stage == StageId{1});
+  CHECK(account.capacity == 2_GiB);
+}
+
+TEST_CASE("a list that does not match the stages is our bug") {
+  const World world = small_world();
+  MemoryInputs inputs = world.inputs();
+  inputs.in_flight.pop_back();
+  CHECK_THROWS_AS(account_memory(inputs), ContractViolation);
+}
+
+TEST_CASE("verdicts have names") {
+  CHECK(std::string(name_of(MemoryVerdict::fits)) == "fits");
+  CHECK(std::string(name_of(MemoryVerdict::tight)) == "tight");
+  CHECK(std::string(name_of(MemoryVerdict::does_not_fit)) == "does not fit");
+}

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "memory/memory_account.hpp"
+
+namespace windtunnel {
+
+/// What is missing on `worst`, a stage that does not fit, and the nearest changes of the plan that
+/// would fit, found by accounting each of them again:
+///   stage 0 needs 91.2 GiB, the GPU has 79.2 GiB: 12.0 GiB too much; fits with recompute "full"
+///   (61.3 GiB) or micro_batch 1 (70.4 GiB)
+/// Each change is tried alone. Figures are phi * allocated + context of the fullest stage.
+std::string memory_advice(const MemoryInputs& inputs, const StageMemory& worst);
+
+}  // namespace windtunnel

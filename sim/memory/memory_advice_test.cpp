@@ -1,0 +1,96 @@
+#include "memory/memory_advice.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+
+#include "memory/memory_fixtures.hpp"
+
+using namespace windtunnel;
+using namespace windtunnel::fixtures;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// 48 layers of h 4096 without recomputation, t 4, p 2, D 2, b 4. On the first stage, in GiB:
+///   N = 24 * 50.36e6 + 52.4e6 + 8.4e6 = 1.269e9, so 16 N = 18.92 and 20 N = 23.65
+///   sbh = 2^25 and a s^2 b/t = 2^27: a layer keeps 16 * 32 + 5 * 128 = 1152 MiB; 2 * (24 * 1152 +
+///   3 * 32 MiB) = 54.19 live = 8h^2/t 32 + passing 192 - 64 + 46 MiB = 0.20 needs 1.065 * 73.31
+///   + 2.3 = 80.4; selective 1.065 * (18.92 + 24.19 + 0.20 + 0.63) + 2.3 = 49.1; full 1.065 * 20 N
+///   + 2.3 = 27.5 (the step decides)
+World large_world() {
+  World world(gpt(48, 4096, 32, 2048, 51200), 4, 2, 2, 4, 8);
+  world.plan.training.recompute = Recompute::none;
+  return world;
+}
+
+}  // namespace
+
+TEST_CASE("advice names the stage, what is missing, and the first changes that fit") {
+  CHECK(large_world().account().advice ==
+        "stage 0 needs 80.4 GiB, the GPU has 79.2 GiB: 1.2 GiB too much; fits with recompute "
+        "\"selective\" (49.1 GiB) or recompute \"full\" (27.5 GiB)");
+}
+
+TEST_CASE("the figure of a suggestion is what the changed plan needs") {
+  World world = large_world();
+  world.plan.training.recompute = Recompute::full;
+  const MemoryAccount account = world.account();
+  CHECK(account.fits);
+  CHECK(account.advice.empty());
+  CHECK(std::abs(account.stages.front().required / one_GiB - 27.5) < 0.05);
+}
+
+TEST_CASE("flash attention has no scores to compute again") {
+  // Kept of a layer: 512 MiB; 1.065 * (18.92 + 24.19 + 0.20) + 2.3 = 48.4 GiB.
+  World world = large_world();
+  world.plan.training.attention = Attention::flash;
+  world.device.usable_memory = 40_GiB;
+  const std::string advice = world.account().advice;
+  CHECK(contains(advice, "needs 48.4 GiB"));
+  CHECK_FALSE(contains(advice, "selective"));
+  CHECK(contains(advice, "fits with recompute \"full\" (27.5 GiB)"));
+}
+
+TEST_CASE("a fully recomputed plan gets a smaller microbatch, more stages or sharding") {
+  World world = large_world();
+  world.plan.training.recompute = Recompute::full;
+  SUBCASE("microbatch") {
+    // b 16, sbh 128 MiB: 2 * 51 * 128 MiB + live 5.1 GiB = 17.8; b 8 half of it.
+    world.plan.training.micro_batch = 16;
+    world.device.usable_memory = 35_GiB;
+    CHECK(contains(world.account().advice, "fits with micro_batch 8 ("));
+  }
+  // Half the layers a stage: N = 665e6, 1.065 * 20 N + 2.3 = 15.5 GiB.
+  SUBCASE("stages, paid for with replicas") {
+    world.plan.training.micro_batch = 1;
+    world.device.usable_memory = 20_GiB;
+    CHECK(contains(world.account().advice, "fits with pipeline 4 and data 1 (15.5 GiB)"));
+  }
+  SUBCASE("stages, on more GPUs when there is one replica") {
+    world.plan.training.micro_batch = 1;
+    world.plan.parallel.data = 1;
+    world.device.usable_memory = 20_GiB;
+    CHECK(contains(world.account().advice, "fits with pipeline 4 on twice the GPUs (15.5 GiB)"));
+  }
+  SUBCASE("sharding, when stages cannot be cut") {
+    // 46 layers do not divide by 4. N = 1.219e9; step: (4 + 12/2 + 4/2) N; 1.065 * 12 N + 2.3
+    // = 16.8 GiB.
+    world.plan.training.micro_batch = 1;
+    world.model.layers = 46;
+    world.plan.stage_layers = {23, 23};
+    world.device.usable_memory = 20_GiB;
+    CHECK(contains(world.account().advice, "fits with zero_stage 1 (16.8 GiB)"));
+  }
+}
+
+TEST_CASE("when no single change fits the nearest is named") {
+  World world = large_world();
+  world.device.usable_memory = 10_GiB;
+  CHECK(contains(world.account().advice,
+                 "no single change fits; nearest is recompute \"full\" (27.5 GiB)"));
+}

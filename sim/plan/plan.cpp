@@ -1,0 +1,224 @@
+#include "plan/plan.hpp"
+
+#include <numeric>
+#include <string>
+
+#include "core/contracts.hpp"
+
+namespace windtunnel {
+namespace {
+
+using Rejections = std::vector<PlanRejection>;
+
+std::string text(int number) { return std::to_string(number); }
+
+/// "8 * 4 * 3 = 96", the product of the parallel block.
+std::string product_text(const Parallel& parallel) {
+  return "tensor * pipeline * data = " + text(parallel.tensor) + " * " + text(parallel.pipeline) +
+         " * " + text(parallel.data) + " = " +
+         text(parallel.tensor * parallel.pipeline * parallel.data);
+}
+
+/// CONTRACT: with `nodes` given, a product above nodes * GPUs is an error; a plan smaller than one
+/// node uses that node's first GPUs; otherwise the two must be equal.
+void check_product(const Parallel& parallel, const ClusterShape& cluster, Rejections& rejections) {
+  const int ranks = parallel.tensor * parallel.pipeline * parallel.data;
+  const int gpus = std::accumulate(cluster.gpus_by_node.begin(), cluster.gpus_by_node.end(), 0);
+  const bool part_of_one_node = cluster.gpus_by_node.size() == 1 && ranks < gpus;
+  if (ranks == gpus || part_of_one_node) return;
+  std::string suggestion;
+  const int model_ranks = parallel.tensor * parallel.pipeline;
+  if (gpus % model_ranks == 0) {
+    suggestion = "data " + text(gpus / model_ranks) + " would use them all";
+  } else if (ranks > gpus) {
+    suggestion = "use more nodes or smaller tensor, pipeline or data";
+  } else {
+    suggestion = "the product must equal the GPUs of the nodes, or be less than one node";
+  }
+  rejections.push_back({"/parallel",
+                        product_text(parallel) + ", but " +
+                            text(static_cast<int>(cluster.gpus_by_node.size())) + " nodes have " +
+                            text(gpus) + " GPUs",
+                        suggestion});
+}
+
+void check_batch(const Training& training, const Parallel& parallel, Rejections& rejections) {
+  const int per_round = parallel.data * training.micro_batch;
+  if (training.global_batch % per_round == 0) return;
+  const int below = training.global_batch / per_round * per_round;
+  rejections.push_back(
+      {"/training/global_batch",
+       "global_batch " + text(training.global_batch) + " is no multiple of data * micro_batch = " +
+           text(parallel.data) + " * " + text(training.micro_batch) + " = " + text(per_round),
+       "nearest: " + (below > 0 ? text(below) + " or " : "") + text(below + per_round)});
+}
+
+void check_model(const Transformer& model, const Parallel& parallel, Rejections& rejections) {
+  const int t = parallel.tensor;
+  const auto must_divide = [&](int amount, const char* what) {
+    if (amount % t != 0) {
+      rejections.push_back(
+          {"/parallel/tensor",
+           "tensor " + text(t) + " does not divide the model's " + text(amount) + " " + what,
+           "use a divisor of " + text(amount)});
+    }
+  };
+  must_divide(model.heads, "heads");
+  if (model.kv_heads != model.heads && model.kv_heads % t != 0 && t % model.kv_heads != 0)
+    must_divide(model.kv_heads, "key/value heads");
+  must_divide(model.ffn_hidden, "MLP columns (ffn_hidden)");
+}
+
+void check_stage_layers(const Transformer& model, const Parallel& parallel,
+                        Rejections& rejections) {
+  const auto& stages = parallel.stage_layers;
+  if (stages.empty()) return;
+  if (static_cast<int>(stages.size()) != parallel.pipeline) {
+    rejections.push_back({"/parallel/stage_layers",
+                          "stage_layers names " + text(static_cast<int>(stages.size())) +
+                              " stages, but pipeline is " + text(parallel.pipeline),
+                          "one number a stage"});
+  }
+  const int sum = std::accumulate(stages.begin(), stages.end(), 0);
+  if (sum != model.layers) {
+    rejections.push_back({"/parallel/stage_layers",
+                          "stage_layers adds up to " + text(sum) + " layers, but the model has " +
+                              text(model.layers),
+                          "the sum must be " + text(model.layers)});
+  }
+}
+
+std::string divisors_near(int layers, int stages) {
+  int below = stages, above = stages;
+  while (below > 1 && layers % below != 0) --below;
+  while (above < layers && layers % above != 0) ++above;
+  return text(below) + (above <= layers && layers % above == 0 ? " or " + text(above) : "");
+}
+
+/// The GPU of each rank: Megatron's order (tensor fastest, then data, then pipeline) over the nodes
+/// in order.
+std::vector<GpuPlace> megatron_places(const ClusterShape& cluster, int num_ranks) {
+  std::vector<GpuPlace> places;
+  places.reserve(static_cast<std::size_t>(num_ranks));
+  for (std::size_t node = 0; node < cluster.gpus_by_node.size(); ++node)
+    for (int gpu = 0; gpu < cluster.gpus_by_node[node]; ++gpu)
+      if (static_cast<int>(places.size()) < num_ranks) places.push_back({NodeId{node}, gpu});
+  WT_ENSURE(static_cast<int>(places.size()) == num_ranks);
+  return places;
+}
+
+RankId rank_of(const Parallel& parallel, int stage, int replica, int tensor_index) {
+  return RankId{(stage * parallel.data + replica) * parallel.tensor + tensor_index};
+}
+
+/// Splits a tensor group into the runs of neighbouring ranks that share a node.
+std::vector<PlanDevice> devices_of_group(const Plan& plan, int replica, int stage) {
+  std::vector<PlanDevice> devices;
+  for (int i = 0; i < plan.parallel.tensor; ++i) {
+    const RankId rank = rank_of(plan.parallel, stage, replica, i);
+    const GpuPlace place = plan.places[rank.index()];
+    if (devices.empty() || devices.back().node != place.node) {
+      devices.push_back({replica, StageId{stage}, static_cast<int>(devices.size()), rank,
+                         place.node, place.gpu, 0});
+    }
+    ++devices.back().num_gpus;
+  }
+  return devices;
+}
+
+/// Fills `devices`; a group that is cut unevenly by node borders is rejected.
+void add_devices(Plan& plan, Rejections& rejections) {
+  for (int replica = 0; replica < plan.parallel.data; ++replica) {
+    for (int stage = 0; stage < plan.parallel.pipeline; ++stage) {
+      const std::vector<PlanDevice> group = devices_of_group(plan, replica, stage);
+      if (plan.devices.empty()) plan.parts = static_cast<int>(group.size());
+      bool even = static_cast<int>(group.size()) == plan.parts;
+      for (const PlanDevice& device : group)
+        even = even && device.num_gpus * plan.parts == plan.parallel.tensor;
+      if (!even) {
+        rejections.push_back(
+            {"/parallel/tensor",
+             "the tensor group of stage " + text(stage) + ", replica " + text(replica) +
+                 " is cut unevenly by the borders of the nodes (" + text(plan.parallel.tensor) +
+                 " ranks on " + text(static_cast<int>(group.size())) + " nodes)",
+             "use a tensor that divides the GPUs of a node, or is a multiple of them"});
+        return;
+      }
+      plan.devices.insert(plan.devices.end(), group.begin(), group.end());
+    }
+  }
+}
+
+}  // namespace
+
+const char* name_of(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::gpipe:
+      return "gpipe";
+    case Schedule::one_f_one_b:
+      return "1f1b";
+    case Schedule::interleaved_1f1b:
+      return "interleaved_1f1b";
+    case Schedule::zero_bubble_h1:
+      return "zero_bubble_h1";
+  }
+  return "?";
+}
+
+std::vector<int> default_stage_layers(int layers, int stages, bool embedding_and_head_as_layers) {
+  if (layers % stages == 0)
+    return std::vector<int>(static_cast<std::size_t>(stages), layers / stages);
+  if (embedding_and_head_as_layers && stages > 1 && (layers + 2) % stages == 0) {
+    std::vector<int> result(static_cast<std::size_t>(stages), (layers + 2) / stages);
+    --result.front();
+    --result.back();
+    return result;
+  }
+  return {};
+}
+
+std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& model,
+                                                         const Training& training,
+                                                         const Parallel& parallel,
+                                                         const ClusterShape& cluster,
+                                                         const SoftwareProfile& software) {
+  WT_EXPECT(training.global_batch > 0 && training.micro_batch > 0);
+  WT_EXPECT(parallel.tensor > 0 && parallel.pipeline > 0 && parallel.data > 0);
+  Rejections rejections;
+  check_product(parallel, cluster, rejections);
+  check_batch(training, parallel, rejections);
+  check_model(model, parallel, rejections);
+  check_stage_layers(model, parallel, rejections);
+  Plan plan;
+  plan.training = training;
+  plan.parallel = parallel;
+  plan.stage_layers = parallel.stage_layers;
+  if (plan.stage_layers.empty()) {
+    plan.stage_layers = default_stage_layers(model.layers, parallel.pipeline,
+                                             software.embedding_and_head_as_layers);
+    if (plan.stage_layers.empty()) {
+      rejections.push_back(
+          {"/parallel/pipeline",
+           text(model.layers) + " layers do not divide by pipeline " + text(parallel.pipeline),
+           "use pipeline " + divisors_near(model.layers, parallel.pipeline) +
+               ", or say stage_layers"});
+    }
+  }
+  if (!rejections.empty()) return rejections;
+
+  plan.num_nodes = static_cast<int>(cluster.gpus_by_node.size());
+  plan.gpus_per_node = cluster.gpus_by_node.front();
+  plan.microbatches = training.global_batch / (parallel.data * training.micro_batch);
+  if (parallel.placement.empty()) {
+    plan.places = megatron_places(cluster, plan.num_ranks());
+  } else {
+    WT_EXPECT(static_cast<int>(parallel.placement.size()) == plan.num_ranks());
+    for (const int gpu : parallel.placement)
+      plan.places.push_back({NodeId{gpu / plan.gpus_per_node}, gpu % plan.gpus_per_node});
+  }
+  add_devices(plan, rejections);
+  if (!rejections.empty()) return rejections;
+  return plan;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/id.hpp"
+#include "platform/software_profile.hpp"
+#include "workload/transformer.hpp"
+
+namespace windtunnel {
+
+enum class Schedule { gpipe, one_f_one_b, interleaved_1f1b, zero_bubble_h1 };
+const char* name_of(Schedule schedule);
+
+enum class Optimizer { adam, sgd };
+
+/// What is trained, and how: the `training` block of a scenario.
+struct Training {
+  int global_batch = 0;  ///< samples
+  int micro_batch = 0;   ///< samples
+  Precision precision = Precision::fp16;
+  GradientType gradient_type = GradientType::fp32;
+  Optimizer optimizer = Optimizer::adam;
+  Recompute recompute = Recompute::none;
+  Attention attention = Attention::standard;
+};
+
+/// How the work is divided: the `parallel` block of a scenario.
+struct Parallel {
+  int tensor = 1, pipeline = 1, data = 1;
+  Schedule schedule = Schedule::one_f_one_b;
+  int virtual_pipeline = 1;
+  PipelineSend pipeline_send = PipelineSend::eager;
+  bool sequence_parallel = false;
+  int zero_stage = 0;
+  bool overlap_gradient_reduce = false;
+  std::vector<int> stage_layers;  ///< by stage; empty: evenly
+  std::vector<int> placement;     ///< rank -> node * gpus_per_node + gpu; empty: Megatron's order
+};
+
+/// The GPU that plays a rank.
+struct GpuPlace {
+  NodeId node;
+  int gpu = 0;
+};
+
+/// One simulated device: the ranks of a tensor group that live in one node.
+struct PlanDevice {
+  int replica = 0;  ///< data-parallel index
+  StageId stage;
+  int part = 0;  ///< which of the tensor group's nodes
+  RankId first_rank;
+  NodeId node;
+  int first_gpu = 0;
+  int num_gpus = 0;
+};
+
+/// Who holds what and where: the parallel layout made concrete. Always consistent (make_plan
+/// refuses the rest).
+struct Plan {
+  Training training;
+  Parallel parallel;
+  int num_nodes = 0;
+  int gpus_per_node = 0;
+  int microbatches = 0;             ///< per pipeline and iteration, m = B / (d b)
+  std::vector<int> stage_layers;    ///< layers by stage; sums to the model's layers
+  std::vector<GpuPlace> places;     ///< by rank
+  int parts = 1;                    ///< nodes a tensor group spans
+  std::vector<PlanDevice> devices;  ///< (replica * pipeline + stage) * parts + part
+
+  int num_ranks() const { return parallel.tensor * parallel.pipeline * parallel.data; }
+  DeviceId device(int replica, StageId stage, int part) const {
+    return DeviceId{
+        (static_cast<std::size_t>(replica) * static_cast<std::size_t>(parallel.pipeline) +
+         stage.index()) *
+            static_cast<std::size_t>(parts) +
+        static_cast<std::size_t>(part)};
+  }
+  bool is_first(StageId stage) const { return stage.index() == 0; }
+  bool is_last(StageId stage) const {
+    return static_cast<int>(stage.index()) == parallel.pipeline - 1;
+  }
+};
+
+/// Why a plan cannot be made, with the numbers: which key of the scenario, what is wrong, what to
+/// write.
+struct PlanRejection {
+  std::string key;  ///< JSON pointer of the key to blame
+  std::string message;
+  std::string suggestion;
+};
+
+/// What the cluster offers to the plan.
+struct ClusterShape {
+  std::vector<int> gpus_by_node;  ///< of the nodes in use, in order
+  bool nodes_given = false;       ///< the scenario named the number of nodes
+};
+
+/// Lays the plan out: Megatron's rank order (tensor fastest, then data, then pipeline), layers per
+/// stage, devices. Rejects products that do not match the cluster, layers that do not divide,
+/// batches that do not multiply out.
+std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& model,
+                                                         const Training& training,
+                                                         const Parallel& parallel,
+                                                         const ClusterShape& cluster,
+                                                         const SoftwareProfile& software);
+
+/// The layers of each stage when the file does not say: evenly; or, when layers do not divide and
+/// the stack counts embedding and head as a layer each, (L + 2) / p with one fewer on the first and
+/// last stage. Empty when neither divides.
+std::vector<int> default_stage_layers(int layers, int stages, bool embedding_and_head_as_layers);
+
+}  // namespace windtunnel

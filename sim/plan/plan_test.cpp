@@ -1,0 +1,108 @@
+#include "plan/plan.hpp"
+
+#include <doctest/doctest.h>
+
+namespace windtunnel {
+namespace {
+
+Transformer small_model() {
+  Transformer model;
+  model.layers = 8;
+  model.hidden = 64;
+  model.heads = model.kv_heads = 8;
+  model.ffn_hidden = 256;
+  model.sequence = 16;
+  model.vocab = 1000;
+  return model;
+}
+
+std::variant<Plan, std::vector<PlanRejection>> plan_of(int tensor, int pipeline, int data,
+                                                       std::vector<int> gpus_by_node,
+                                                       std::vector<int> stage_layers = {},
+                                                       int global_batch = 16) {
+  Training training;
+  training.global_batch = global_batch;
+  training.micro_batch = 1;
+  Parallel parallel;
+  parallel.tensor = tensor;
+  parallel.pipeline = pipeline;
+  parallel.data = data;
+  parallel.stage_layers = std::move(stage_layers);
+  return make_plan(small_model(), training, parallel, {std::move(gpus_by_node), true}, {});
+}
+
+std::string rejection_of(const std::variant<Plan, std::vector<PlanRejection>>& result) {
+  REQUIRE(std::holds_alternative<std::vector<PlanRejection>>(result));
+  const auto& list = std::get<std::vector<PlanRejection>>(result);
+  REQUIRE(list.size() == 1);
+  return list[0].key + ": " + list[0].message + " (" + list[0].suggestion + ")";
+}
+
+TEST_CASE("ranks run over tensor first, then data, then pipeline") {
+  const Plan plan = std::get<Plan>(plan_of(2, 2, 2, {4, 4}));
+  // stage 0: ranks 0-3 on node 0 (replica 0: 0,1; replica 1: 2,3); stage 1 on node 1
+  const PlanDevice& device = plan.devices[plan.device(1, StageId{1}, 0).index()];
+  CHECK(device.replica == 1);
+  CHECK(device.first_rank == RankId{6});
+  CHECK(device.node == NodeId{1});
+  CHECK(device.first_gpu == 2);
+  CHECK(device.num_gpus == 2);
+  CHECK(plan.microbatches == 8);
+  CHECK(plan.parts == 1);
+}
+
+TEST_CASE("a tensor group across two nodes is one device a node") {
+  const Plan plan = std::get<Plan>(plan_of(8, 1, 1, {4, 4}));
+  CHECK(plan.parts == 2);
+  REQUIRE(plan.devices.size() == 2);
+  CHECK(plan.devices[1].node == NodeId{1});
+  CHECK(plan.devices[1].num_gpus == 4);
+}
+
+TEST_CASE("a plan smaller than one node uses the node's first GPUs") {
+  const Plan plan = std::get<Plan>(plan_of(2, 1, 1, {8}));
+  CHECK(plan.num_ranks() == 2);
+  CHECK(plan.places[1].gpu == 1);
+}
+
+TEST_CASE("a product that is not the cluster is refused with the numbers") {
+  CHECK(rejection_of(plan_of(8, 4, 3, {8, 8, 8, 8, 8, 8, 8, 8}, {}, 24)) ==
+        "/parallel: tensor * pipeline * data = 8 * 4 * 3 = 96, but 8 nodes have 64 GPUs (data 2 "
+        "would use them all)");
+  CHECK(rejection_of(plan_of(2, 2, 2, {8, 8})) ==
+        "/parallel: tensor * pipeline * data = 2 * 2 * 2 = 8, but 2 nodes have 16 GPUs (data 4 "
+        "would use them all)");
+}
+
+TEST_CASE("a batch that does not divide is refused with its neighbours") {
+  CHECK(rejection_of(plan_of(1, 2, 4, {8}, {}, 18)) ==
+        "/training/global_batch: global_batch 18 is no multiple of data * micro_batch = 4 * 1 = 4 "
+        "(nearest: 16 or 20)");
+}
+
+TEST_CASE("layers that do not divide need stage_layers") {
+  CHECK(rejection_of(plan_of(1, 3, 1, {3})) ==
+        "/parallel/pipeline: 8 layers do not divide by pipeline 3 (use pipeline 2 or 4, or say "
+        "stage_layers)");
+  const Plan plan = std::get<Plan>(plan_of(1, 3, 1, {3}, {4, 4, 0}));
+  CHECK(plan.stage_layers == std::vector<int>{4, 4, 0});
+  CHECK(rejection_of(plan_of(1, 3, 1, {3}, {4, 4, 1})) ==
+        "/parallel/stage_layers: stage_layers adds up to 9 layers, but the model has 8 (the sum "
+        "must be 8)");
+}
+
+TEST_CASE("embedding and head may count as a layer each") {
+  // 70 layers on 12 stages: 72 slots, 6 a stage, the edges give one each to embedding and head
+  const std::vector<int> layers = default_stage_layers(70, 12, true);
+  CHECK(layers.front() == 5);
+  CHECK(layers[1] == 6);
+  CHECK(layers.back() == 5);
+  CHECK(default_stage_layers(70, 12, false).empty());
+}
+
+TEST_CASE("a tensor group cut unevenly by the nodes is refused") {
+  CHECK(rejection_of(plan_of(8, 1, 1, {6, 2})).find("cut unevenly") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace windtunnel

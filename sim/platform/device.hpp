@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "units/quantity.hpp"
+#include "workload/transformer.hpp"
+
+namespace windtunnel {
+
+/// Where a number comes from. Every number of a device, platform or software file carries one.
+enum class Evidence { measured, datasheet, fitted, assumed };
+
+/// A number's provenance as its file states it: "fitted on vtrain-a100-multi-node (…)".
+struct Source {
+  Evidence evidence = Evidence::assumed;
+  std::string text;
+};
+
+/// Smooth efficiency of a matrix product on this GPU (sim/cost/kernel_cost.hpp has the formula).
+struct GemmEfficiency {
+  double peak_fraction = 0;       ///< emax, attained at infinite size
+  double inner_half_size = 0;     ///< K0: inner dimension at which half of it is lost
+  double wave_half_size = 0;      ///< wv: waves of 256x128 tiles at which half of it is lost
+  double misaligned_factor = 1;   ///< hq: attention products whose head size is no multiple of 8
+  double head_factor = 1;         ///< ehead: the output head's product
+};
+
+/// One GPU type: a file of platforms/devices/.
+struct Device {
+  std::string name;
+  int multiprocessors = 0;
+  std::map<Precision, FlopsPerSecond> peak;  ///< dense matrix rate by precision
+  BytesPerSecond memory_bandwidth{};         ///< datasheet
+  double memory_efficiency = 0;              ///< attained fraction of it
+  Seconds kernel_overhead{};                 ///< per kernel on the GPU's own time line
+  GemmEfficiency gemm;
+  Bytes memory_capacity{};  ///< as sold
+  Bytes usable_memory{};    ///< what the allocator can have
+  Bytes context{};          ///< CUDA context, libraries and communicator buffers, outside the allocator
+  std::map<std::string, Source> sources;  ///< by JSON key of the file
+};
+
+}  // namespace windtunnel

@@ -1,0 +1,73 @@
+#include "platform/device_json.hpp"
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/object_reader.hpp"
+#include "platform/source_json.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr double least_ratio = 1e-6;  ///< a ratio above 0
+
+const std::vector<std::pair<std::string_view, Precision>> precision_keys = {
+    {"fp16", Precision::fp16},
+    {"bf16", Precision::bf16},
+    {"tf32", Precision::tf32},
+    {"fp32", Precision::fp32}};
+
+void read_peak(ObjectReader reader, Device& device) {
+  for (const auto& [key, precision] : precision_keys)
+    if (reader.take(key) != nullptr)
+      device.peak[precision] = required_quantity<FlopsPerSecond>(reader, key);
+  if (device.peak.empty())
+    reader.problem("", "no peak rate: at least one of fp16, bf16, tf32, fp32 is needed");
+  device.sources.merge(read_sources(reader, "peak/"));
+  reader.reject_unknown_keys();
+}
+
+void read_memory(ObjectReader reader, Device& device) {
+  const std::size_t problems_before = reader.problems().size();
+  device.memory_capacity = required_quantity<Bytes>(reader, "capacity");
+  device.usable_memory = required_quantity<Bytes>(reader, "usable");
+  device.context = required_quantity<Bytes>(reader, "context");
+  device.memory_bandwidth = required_quantity<BytesPerSecond>(reader, "bandwidth");
+  device.memory_efficiency = reader.required_number("bandwidth_efficiency", least_ratio, 1);
+  if (reader.problems().size() == problems_before && device.usable_memory > device.memory_capacity)
+    reader.problem("usable", "usable memory " + to_text(device.usable_memory) +
+                                 " is more than the capacity " + to_text(device.memory_capacity));
+  device.sources.merge(read_sources(reader, "memory/"));
+  reader.reject_unknown_keys();
+}
+
+void read_gemm(ObjectReader reader, Device& device) {
+  device.gemm.peak_fraction = reader.required_number("peak_fraction", least_ratio, 1);
+  device.gemm.inner_half_size = reader.required_number("inner_half_size", 0, 1e6);
+  device.gemm.wave_half_size = reader.required_number("wave_half_size", 0, 1e3);
+  device.gemm.misaligned_factor = reader.optional_number("misaligned_factor", 1, least_ratio, 1);
+  device.gemm.head_factor = reader.optional_number("head_factor", 1, least_ratio, 1);
+  device.sources.merge(read_sources(reader, "gemm/"));
+  reader.reject_unknown_keys();
+}
+
+}  // namespace
+
+Device read_device(JsonValue& value, const std::string& pointer, Problems& problems) {
+  ObjectReader reader(value, pointer, problems);
+  Device device;
+  device.name = reader.required_string("name");
+  read_preamble(reader);
+  device.multiprocessors = reader.required_int("multiprocessors", 1, 100'000);
+  device.kernel_overhead = required_quantity<Seconds>(reader, "kernel_overhead");
+  device.sources = read_sources(reader);
+  read_peak(reader.child("peak"), device);
+  read_memory(reader.child("memory"), device);
+  read_gemm(reader.child("gemm"), device);
+  reader.reject_unknown_keys();
+  return device;
+}
+
+}  // namespace windtunnel

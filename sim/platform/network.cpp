@@ -1,0 +1,129 @@
+#include "platform/network.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/contracts.hpp"
+
+namespace windtunnel {
+namespace {
+
+std::string node_name(NodeId node) { return "node" + std::to_string(node.index()); }
+
+/// First and last NIC that a run of GPUs uses: GPU g of n uses NIC floor(g * nics / n), and those
+/// up to the next GPU's where there are more NICs than GPUs.
+struct NicRange {
+  int first, last;
+  int count() const { return last - first + 1; }
+};
+
+NicRange nics_of(const Network::Endpoint& endpoint, const NodeType& type) {
+  const auto nic_of = [&](int gpu) { return gpu * type.nics / type.gpus; };
+  const int last_gpu = endpoint.first_gpu + endpoint.num_gpus - 1;
+  return {nic_of(endpoint.first_gpu), std::max(nic_of(last_gpu), nic_of(last_gpu + 1) - 1)};
+}
+
+int leaf_of(const Fabric& fabric, NodeId node) {
+  return static_cast<int>(node.index()) / fabric.nodes_per_leaf;
+}
+
+}  // namespace
+
+Route Network::route(const Endpoint& from, const Endpoint& to) {
+  WT_EXPECT(platform_ != nullptr);
+  WT_EXPECT(from.node != to.node);
+  std::vector<LinkId> up = node_links(from, Direction::up);
+  std::vector<LinkId> down = node_links(to, Direction::down);
+  if (const std::optional<LinkId> own = own_link(from.node, to.node)) up.push_back(*own);
+  const Fabric& fabric = platform_->fabric;
+  if (has_tapered_leaves(fabric)) {
+    const int source_leaf = leaf_of(fabric, from.node);
+    const int target_leaf = leaf_of(fabric, to.node);
+    if (source_leaf != target_leaf) {
+      up.push_back(leaf_link(source_leaf, Direction::up));
+      down.push_back(leaf_link(target_leaf, Direction::down));
+    }
+  }
+  std::reverse(down.begin(), down.end());
+  return {shared_path(std::move(up)), shared_path(std::move(down)), fabric.latency};
+}
+
+LinkId Network::add_link(BytesPerSecond bandwidth, std::string name) {
+  links_.push_back({bandwidth, std::move(name)});
+  return LinkId(links_.size() - 1);
+}
+
+PathId Network::add_path(std::vector<LinkId> links) {
+  paths_.push_back(std::move(links));
+  return PathId(paths_.size() - 1);
+}
+
+LinkId Network::link(const std::string& name, BytesPerSecond bandwidth) {
+  if (const auto known = link_by_name_.find(name); known != link_by_name_.end())
+    return known->second;
+  return link_by_name_[name] = add_link(bandwidth, name);
+}
+
+PathId Network::shared_path(std::vector<LinkId> links) {
+  if (const auto known = path_by_links_.find(links); known != path_by_links_.end())
+    return known->second;
+  const PathId path = add_path(links);
+  path_by_links_.emplace(std::move(links), path);
+  return path;
+}
+
+std::vector<LinkId> Network::node_links(const Endpoint& endpoint, Direction direction) {
+  const NodeType& type = platform_->type_of(endpoint.node);
+  WT_EXPECT(endpoint.num_gpus > 0 && endpoint.first_gpu + endpoint.num_gpus <= type.gpus);
+  const std::string end = direction == Direction::up ? " up" : " down";
+  const LinkId node =
+      link(node_name(endpoint.node) + end, node_bandwidth(*platform_, endpoint.node));
+  const NicRange nics = nics_of(endpoint, type);
+  if (nics.count() == type.nics) return {node};
+  std::string range = " nic" + std::to_string(nics.first);
+  if (nics.last != nics.first) range += "-" + std::to_string(nics.last);
+  return {link(node_name(endpoint.node) + range + end, nics.count() * type.effective_nic_rate()),
+          node};
+}
+
+std::optional<LinkId> Network::own_link(NodeId from, NodeId to) {
+  const std::optional<BytesPerSecond> bandwidth = own_bandwidth(*platform_, from, to);
+  if (!bandwidth) return std::nullopt;
+  return link(node_name(from) + "->" + node_name(to), *bandwidth);
+}
+
+LinkId Network::leaf_link(int leaf, Direction direction) {
+  const char* end = direction == Direction::up ? " up" : " down";
+  return link("leaf" + std::to_string(leaf) + end, leaf_bandwidth(*platform_, leaf));
+}
+
+std::optional<BytesPerSecond> own_bandwidth(const Platform& platform, NodeId from, NodeId to) {
+  for (const LinkOverride& link : platform.link_overrides)
+    if (link.from == from && link.to == to) return link.bandwidth;
+  if (!platform.matrix) return std::nullopt;
+  const BandwidthMatrix& matrix = *platform.matrix;
+  if (from.index() >= matrix.rate.size() || to.index() >= matrix.rate.size()) return std::nullopt;
+  return matrix.rate[from.index()][to.index()] * matrix.rails;
+}
+
+BytesPerSecond node_bandwidth(const Platform& platform, NodeId node) {
+  const NodeType& type = platform.type_of(node);
+  return type.effective_nic_rate() * type.nics;
+}
+
+BytesPerSecond leaf_bandwidth(const Platform& platform, int leaf) {
+  const Fabric& fabric = platform.fabric;
+  const int available = platform.available_nodes();
+  const int first = leaf * fabric.nodes_per_leaf;
+  const int end = first + fabric.nodes_per_leaf;
+  BytesPerSecond nics{};
+  for (int node = first; node < (available == 0 ? end : std::min(end, available)); ++node)
+    nics += node_bandwidth(platform, NodeId(node));
+  return nics / fabric.oversubscription;
+}
+
+bool has_tapered_leaves(const Fabric& fabric) {
+  return fabric.nodes_per_leaf > 0 && fabric.oversubscription > 1;
+}
+
+}  // namespace windtunnel

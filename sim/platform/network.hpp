@@ -1,0 +1,89 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/id.hpp"
+#include "platform/platform.hpp"
+
+namespace windtunnel {
+
+/// A one-way shared link: max-min fair among the flows on it.
+struct Link {
+  BytesPerSecond bandwidth{};
+  std::string name;  ///< "node3 nic0 up", "node1->node2"
+};
+
+/// A flow's way through the network: the links it shares, source side then destination side.
+/// Paths are shared by routes: one up path per endpoint (and pair, where a matrix gives it an own
+/// link).
+struct Route {
+  PathId up, down;
+  Seconds latency{};
+};
+
+/// The links that flows of this job can share, and the routes between GPU groups. Grows as routes
+/// are asked for, so only links in use exist. Source endpoint cap -> node up -> own link of the
+/// pair -> leaf up/down -> node down -> cap.
+///
+/// - "node3 nic0-1 up": the endpoint's NICs * effective rate; shared by endpoints on the same NICs.
+/// - "node3 up": all NICs of the node, and the cap of an endpoint that uses them all.
+/// - "node3->node7": where a matrix or an override gives the pair its own rate, one way.
+/// - "leaf0 up": only between leaves, and only where the leaf layer is oversubscribed.
+class Network {
+ public:
+  explicit Network(const Platform& platform) : platform_(&platform) {}
+
+  /// GPUs first..first+count-1 of node; what one simulated device, or one member of a collective,
+  /// has.
+  struct Endpoint {
+    NodeId node;
+    int first_gpu = 0;
+    int num_gpus = 0;
+    auto operator<=>(const Endpoint&) const = default;
+  };
+  /// The route between endpoints of different nodes.
+  Route route(const Endpoint& from, const Endpoint& to);
+
+  const std::vector<Link>& links() const { return links_; }
+  const std::vector<LinkId>& path(PathId path) const { return paths_[path.index()]; }
+  const std::vector<std::vector<LinkId>>& paths() const { return paths_; }
+
+  /// A network made by hand, for tests and benchmarks.
+  LinkId add_link(BytesPerSecond bandwidth, std::string name);
+  PathId add_path(std::vector<LinkId> links);
+  Network() = default;
+
+ private:
+  enum class Direction { up, down };
+  LinkId link(const std::string& name, BytesPerSecond bandwidth);
+  PathId shared_path(std::vector<LinkId> links);
+  /// The NICs of the endpoint's GPUs as one link, and the node's link when those are not all of its
+  /// NICs.
+  std::vector<LinkId> node_links(const Endpoint& endpoint, Direction direction);
+  /// The link that only this pair of nodes has, where the platform gives it one.
+  std::optional<LinkId> own_link(NodeId from, NodeId to);
+  LinkId leaf_link(int leaf, Direction direction);
+
+  const Platform* platform_ = nullptr;
+  std::vector<Link> links_;
+  std::vector<std::vector<LinkId>> paths_;
+  std::map<std::string, LinkId> link_by_name_;
+  std::map<std::vector<LinkId>, PathId> path_by_links_;
+};
+
+/// The rate that `platform` gives the pair alone, one way: its override, else its matrix entry
+/// times the rails.
+std::optional<BytesPerSecond> own_bandwidth(const Platform& platform, NodeId from, NodeId to);
+/// All NICs of node `node` together, one way.
+BytesPerSecond node_bandwidth(const Platform& platform, NodeId node);
+/// What the uplinks of leaf switch `leaf` carry, one way: its nodes' NICs over the
+/// oversubscription.
+BytesPerSecond leaf_bandwidth(const Platform& platform, int leaf);
+/// Whether traffic between leaf switches can be slower than the NICs.
+bool has_tapered_leaves(const Fabric& fabric);
+
+}  // namespace windtunnel

@@ -1,0 +1,134 @@
+#include "platform/network.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/contracts.hpp"
+
+using namespace windtunnel;
+
+namespace {
+
+/// 8 GPUs on `nics` NICs of 10 GB/s that attain half of it: 5 GB/s each.
+Platform platform_with(int nics) {
+  NodeType type;
+  type.gpus = 8;
+  type.nics = nics;
+  type.nic_rate = 10_GBps;
+  type.nic_efficiency = 0.5;
+  Platform platform;
+  platform.node_types = {type};
+  platform.fabric.latency = 20_us;
+  return platform;
+}
+
+Network::Endpoint gpus(int node, int first, int count) { return {NodeId(node), first, count}; }
+
+/// "node0 nic0 up 5; node0 up 20": the links of a path in order, with GB/s.
+std::string path_text(const Network& network, PathId path) {
+  std::string text;
+  for (LinkId link : network.path(path)) {
+    const Link& at = network.links()[link.index()];
+    const long rate = std::lround(at.bandwidth / 1_GBps);
+    text += (text.empty() ? "" : "; ") + at.name + " " + std::to_string(rate);
+  }
+  return text;
+}
+
+std::string route_text(Network& network, const Network::Endpoint& from,
+                       const Network::Endpoint& to) {
+  const Route route = network.route(from, to);
+  return path_text(network, route.up) + " | " + path_text(network, route.down);
+}
+
+}  // namespace
+
+TEST_CASE("eight GPUs on one NIC share one link") {
+  const Platform platform = platform_with(1);
+  Network network(platform);
+  const Route first = network.route(gpus(0, 0, 1), gpus(1, 0, 1));
+  const Route last = network.route(gpus(0, 7, 1), gpus(1, 7, 1));
+  CHECK(first.up == last.up);
+  CHECK(first.down == last.down);
+  CHECK(network.links().size() == 2);
+  CHECK(path_text(network, first.up) == "node0 up 5");
+  CHECK(path_text(network, first.down) == "node1 down 5");
+  CHECK(first.latency == 20_us);
+}
+
+TEST_CASE("GPU g of n uses NIC floor(g nics / n), and the node's NICs together are a link") {
+  const Platform platform = platform_with(4);
+  Network network(platform);
+  // GPUs 2 and 3 use NIC 1; GPUs 2 to 5 use NICs 1 and 2; all eight use all four, which is the
+  // node's link.
+  CHECK(route_text(network, gpus(0, 2, 1), gpus(1, 2, 4)) ==
+        "node0 nic1 up 5; node0 up 20 | node1 down 20; node1 nic1-2 down 10");
+  CHECK(network.route(gpus(0, 3, 1), gpus(1, 2, 4)).up ==
+        network.route(gpus(0, 2, 2), gpus(1, 0, 8)).up);
+  CHECK(route_text(network, gpus(0, 0, 8), gpus(1, 0, 8)) == "node0 up 20 | node1 down 20");
+}
+
+TEST_CASE("a GPU with two NICs of its own uses both") {
+  const Platform platform = platform_with(16);
+  Network network(platform);
+  CHECK(route_text(network, gpus(0, 7, 1), gpus(1, 0, 8)) ==
+        "node0 nic14-15 up 10; node0 up 80 | node1 down 80");
+}
+
+TEST_CASE("the two directions of a link are two links") {
+  const Platform platform = platform_with(1);
+  Network network(platform);
+  const Route there = network.route(gpus(0, 0, 8), gpus(1, 0, 8));
+  const Route back = network.route(gpus(1, 0, 8), gpus(0, 0, 8));
+  CHECK(path_text(network, there.up) == "node0 up 5");
+  CHECK(path_text(network, back.down) == "node0 down 5");
+  CHECK(network.links().size() == 4);
+}
+
+TEST_CASE("a measured pair has its own link, rails times the rate, one way") {
+  Platform platform = platform_with(4);
+  platform.matrix = BandwidthMatrix{{{0_GBps, 3_GBps}, {4_GBps, 0_GBps}}, 4};
+  Network network(platform);
+  CHECK(route_text(network, gpus(0, 0, 8), gpus(1, 0, 8)) ==
+        "node0 up 20; node0->node1 12 | node1 down 20");
+  CHECK(route_text(network, gpus(1, 0, 8), gpus(0, 0, 8)) ==
+        "node1 up 20; node1->node0 16 | node0 down 20");
+}
+
+TEST_CASE("an override beats the matrix and counts no rails") {
+  Platform platform = platform_with(4);
+  platform.matrix = BandwidthMatrix{{{0_GBps, 3_GBps}, {4_GBps, 0_GBps}}, 4};
+  platform.link_overrides = {{NodeId(0), NodeId(1), 2_GBps}};
+  Network network(platform);
+  CHECK(route_text(network, gpus(0, 0, 8), gpus(1, 0, 8)) ==
+        "node0 up 20; node0->node1 2 | node1 down 20");
+  CHECK(route_text(network, gpus(1, 0, 8), gpus(0, 0, 8)) ==
+        "node1 up 20; node1->node0 16 | node0 down 20");
+}
+
+TEST_CASE("only traffic between leaves crosses the oversubscribed uplinks") {
+  Platform platform = platform_with(4);
+  platform.fabric.nodes_per_leaf = 2;
+  platform.fabric.oversubscription = 4;
+  Network network(platform);
+  // 2 nodes * 4 NICs * 5 GB/s / 4 = 10 GB/s.
+  CHECK(route_text(network, gpus(0, 0, 8), gpus(1, 0, 8)) == "node0 up 20 | node1 down 20");
+  CHECK(route_text(network, gpus(0, 0, 8), gpus(3, 0, 8)) ==
+        "node0 up 20; leaf0 up 10 | leaf1 down 10; node3 down 20");
+}
+
+TEST_CASE("a non-blocking fabric has no links of its own") {
+  Platform platform = platform_with(4);
+  platform.fabric.nodes_per_leaf = 2;
+  Network network(platform);
+  CHECK(route_text(network, gpus(0, 0, 8), gpus(3, 0, 8)) == "node0 up 20 | node3 down 20");
+}
+
+TEST_CASE("a route inside a node is a mistake of ours") {
+  const Platform platform = platform_with(4);
+  Network network(platform);
+  CHECK_THROWS_AS(network.route(gpus(0, 0, 4), gpus(0, 4, 4)), ContractViolation);
+}

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/id.hpp"
+#include "platform/device.hpp"
+#include "units/quantity.hpp"
+
+namespace windtunnel {
+
+/// How the GPUs of a node reach each other, and how fast its collectives are
+/// (floor + saturating bus bandwidth; docs/model.md):  T = max( T0(n), w/Binf(n) * (1 + (S0(n)/S)^g) ),  w = 2 S (n-1)/n.
+struct Interconnect {
+  enum class Kind {
+    nvswitch,  ///< Binf(n) = saturated_bandwidth / (1 + group_loss/n)
+    mesh,      ///< Binf(n) = num_rings(group) * saturated_bandwidth (topology.hpp)
+    pcie,      ///< as nvswitch, through the host
+  };
+  Kind kind = Kind::nvswitch;
+  BytesPerSecond saturated_bandwidth{};  ///< Binf at large n, or of one ring (mesh)
+  double group_loss = 0;
+  Seconds floor_base{};     ///< T0(n) = floor_base + n * floor_per_gpu
+  Seconds floor_per_gpu{};
+  Bytes half_size{};        ///< S0 at 8 GPUs
+  double half_size_exponent = 0;  ///< S0(n) = half_size * (n/8)^exponent
+  double sharpness = 1;           ///< g
+  std::vector<std::vector<int>> lanes;      ///< mesh: lanes[i][j] between GPU i and GPU j
+  BytesPerSecond point_to_point{};          ///< one GPU to another, one way
+  Seconds point_to_point_latency{};
+};
+
+/// One kind of node; a platform has one, or several for mixed clusters.
+struct NodeType {
+  int count = 0;             ///< how many of them the platform has; 0 = as many as asked for
+  Device device;
+  int gpus = 0;
+  Interconnect interconnect;
+  int nics = 0;
+  BytesPerSecond nic_rate{};     ///< datasheet, one NIC, one way
+  double nic_efficiency = 1;     ///< attained fraction
+  double compute_efficiency = 1;           ///< factor on the device's emax: cards that run cooler or slower here
+  double in_node_collective_slowdown = 1;  ///< arf: tensor collectives of a training run against `interconnect`
+  double launch_slowdown = 1;              ///< factor on the software's launch floor: this node's host processors
+  BytesPerSecond effective_nic_rate() const { return nic_rate * nic_efficiency; }
+};
+
+/// The network between nodes.
+struct Fabric {
+  Seconds latency{};           ///< per message between nodes, software included
+  Seconds collective_latency{};  ///< per ring step between nodes
+  int nodes_per_leaf = 0;      ///< 0 = non-blocking
+  double oversubscription = 1; ///< leaf down capacity / up capacity
+};
+
+/// Measured node-to-node bandwidth, directional: rate[from][to] of one rail (one NIC). The diagonal is ignored.
+struct BandwidthMatrix {
+  std::vector<std::vector<BytesPerSecond>> rate;
+  int rails = 1;  ///< a node pair carries rails * rate
+};
+
+/// A single link given its own rate, one way.
+struct LinkOverride {
+  NodeId from, to;
+  BytesPerSecond bandwidth{};
+};
+
+/// A cluster: a file of platforms/.
+struct Platform {
+  std::string name;
+  std::string description;
+  std::vector<NodeType> node_types;
+  Fabric fabric;
+  std::optional<BandwidthMatrix> matrix;
+  std::vector<LinkOverride> link_overrides;
+  std::map<std::string, Source> sources;  ///< by path in the file, "node_types/0/nic_rate"
+
+  /// The type of node `node`, when the job takes the nodes in file order.
+  const NodeType& type_of(NodeId node) const;
+  /// Nodes the platform has, or 0 when it has as many as asked for.
+  int available_nodes() const;
+};
+
+}  // namespace windtunnel

@@ -1,0 +1,192 @@
+#include "platform/platform_json.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/object_reader.hpp"
+#include "platform/device_json.hpp"
+#include "platform/interconnect_json.hpp"
+#include "platform/source_json.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr double least_ratio = 1e-6;   ///< a ratio above 0
+constexpr double most_factor = 1e3;    ///< no factor of a cluster is larger
+constexpr int most_nodes = 1'000'000;  ///< nor any cluster
+constexpr int most_gpus = 1024;        ///< nor any node
+
+Device read_device_of(ObjectReader& reader, const DeviceLoader& load_device) {
+  JsonValue* value = reader.require("device");
+  if (value == nullptr) return {};
+  const std::string pointer = pointer_join(reader.pointer(), "device");
+  if (!value->is_string()) return read_device(*value, pointer, reader.problems());
+  return load_device(value->string(), value->origin, pointer, reader.problems()).value_or(Device{});
+}
+
+void read_factors(ObjectReader& reader, NodeType& node) {
+  node.compute_efficiency =
+      reader.optional_number("compute_efficiency", 1, least_ratio, most_factor);
+  node.in_node_collective_slowdown =
+      reader.optional_number("in_node_collective_slowdown", 1, 1, most_factor);
+  node.launch_slowdown = reader.optional_number("launch_slowdown", 1, least_ratio, most_factor);
+}
+
+NodeType read_node_type(JsonValue& value, const std::string& pointer, const std::string& prefix,
+                        Platform& platform, Problems& problems, const DeviceLoader& load_device) {
+  ObjectReader reader(value, pointer, problems);
+  NodeType node;
+  if (reader.take("count") != nullptr) node.count = reader.required_int("count", 1, most_nodes);
+  node.device = read_device_of(reader, load_device);
+  node.gpus = reader.required_int("gpus", 1, most_gpus);
+  node.nics = reader.required_int("nics", 1, most_gpus);
+  node.nic_rate = required_quantity<BytesPerSecond>(reader, "nic_rate");
+  node.nic_efficiency = reader.optional_number("nic_efficiency", 1, least_ratio, 1);
+  read_factors(reader, node);
+  platform.sources.merge(read_sources(reader, prefix));
+  node.interconnect = read_interconnect(reader.child("interconnect"), node.gpus,
+                                        prefix + "interconnect/", platform.sources);
+  reader.reject_unknown_keys();
+  return node;
+}
+
+void read_node_types(ObjectReader& reader, Platform& platform, const DeviceLoader& load_device) {
+  JsonValue* list = reader.require("node_types");
+  if (list == nullptr) return;
+  if (!list->is_array() || list->array().empty()) {
+    reader.problem("node_types", "expected a list of at least one node type");
+    return;
+  }
+  const std::string pointer = pointer_join(reader.pointer(), "node_types");
+  for (std::size_t i = 0; i < list->array().size(); ++i) {
+    if (i > 0 && platform.node_types.back().count == 0)
+      reader.problem("node_types", "only the last node type may leave its count open");
+    const std::string index = std::to_string(i);
+    platform.node_types.push_back(read_node_type(list->array()[i], pointer_join(pointer, index),
+                                                 "node_types/" + index + "/", platform,
+                                                 reader.problems(), load_device));
+  }
+}
+
+void read_fabric(ObjectReader reader, Platform& platform) {
+  platform.fabric.latency = required_quantity<Seconds>(reader, "latency");
+  platform.fabric.collective_latency = required_quantity<Seconds>(reader, "collective_latency");
+  platform.fabric.nodes_per_leaf = reader.optional_int("nodes_per_leaf", 0, 0, most_nodes);
+  platform.fabric.oversubscription = reader.optional_number("oversubscription", 1, 1, most_factor);
+  if (platform.fabric.oversubscription > 1 && platform.fabric.nodes_per_leaf == 0)
+    reader.problem("oversubscription", "an oversubscribed fabric needs \"nodes_per_leaf\"");
+  platform.sources.merge(read_sources(reader, "fabric/"));
+  reader.reject_unknown_keys();
+}
+
+/// One row of the matrix: numbers in `unit`, positive but for the diagonal. Empty when something
+/// else stands there.
+std::vector<BytesPerSecond> read_matrix_row(const JsonValue& row, std::size_t diagonal,
+                                            BytesPerSecond unit) {
+  std::vector<BytesPerSecond> rates;
+  if (!row.is_array()) return rates;
+  for (std::size_t i = 0; i < row.array().size(); ++i) {
+    const JsonValue& cell = row.array()[i];
+    double rate = 0;
+    if (const auto* integer = std::get_if<std::int64_t>(&cell.content))
+      rate = static_cast<double>(*integer);
+    else if (const auto* number = std::get_if<double>(&cell.content))
+      rate = *number;
+    if (i != diagonal && !(rate > 0)) return {};
+    rates.push_back(rate * unit);
+  }
+  return rates;
+}
+
+BytesPerSecond read_matrix_unit(ObjectReader& reader) {
+  std::string problem;
+  std::string suggestion;
+  const std::string unit = reader.required_string("unit");
+  const auto rate = parse_quantity<BytesPerSecond>("1 " + unit, problem, suggestion);
+  if (!rate)
+    reader.problem("unit", "\"" + unit + "\" is no unit of bandwidth", "\"GB/s\" or \"Gbps\"");
+  return rate.value_or(BytesPerSecond{1});
+}
+
+BandwidthMatrix read_matrix(ObjectReader reader, int nodes, Sources& sources) {
+  BandwidthMatrix matrix;
+  matrix.rails = reader.optional_int("rails", 1, 1, most_gpus);
+  const BytesPerSecond unit = read_matrix_unit(reader);
+  if (const JsonValue* rows = reader.require("rows"); rows != nullptr && rows->is_array())
+    for (std::size_t i = 0; i < rows->array().size(); ++i)
+      matrix.rate.push_back(read_matrix_row(rows->array()[i], i, unit));
+  const auto size = static_cast<std::size_t>(nodes);
+  bool square = matrix.rate.size() == size;
+  for (const auto& row : matrix.rate) square = square && row.size() == size;
+  if (!square) {
+    const std::string n = std::to_string(nodes);
+    reader.problem("rows", "the platform has " + n + " nodes, so the matrix must be " + n +
+                               " rows of " + n + " numbers above 0 (the diagonal is ignored)");
+    matrix.rate.clear();
+  }
+  sources.merge(read_sources(reader, "bandwidth_matrix/"));
+  reader.reject_unknown_keys();
+  return matrix;
+}
+
+LinkOverride read_override(ObjectReader reader, int nodes, const std::string& prefix,
+                           Sources& sources) {
+  const int last = (nodes == 0 ? most_nodes : nodes) - 1;
+  const std::size_t problems_before = reader.problems().size();
+  LinkOverride link;
+  link.from = NodeId(reader.required_int("from", 0, last));
+  link.to = NodeId(reader.required_int("to", 0, last));
+  link.bandwidth = required_quantity<BytesPerSecond>(reader, "bandwidth");
+  if (reader.problems().size() == problems_before && link.from == link.to)
+    reader.problem("to", "a link joins two different nodes");
+  sources.merge(read_sources(reader, prefix));
+  reader.reject_unknown_keys();
+  return link;
+}
+
+void read_link_overrides(ObjectReader& reader, Platform& platform) {
+  JsonValue* list = reader.take("link_overrides");
+  if (list == nullptr) return;
+  if (!list->is_array()) {
+    reader.problem("link_overrides", "expected a list of {from, to, bandwidth, source}");
+    return;
+  }
+  const std::string pointer = pointer_join(reader.pointer(), "link_overrides");
+  for (std::size_t i = 0; i < list->array().size(); ++i) {
+    const std::string index = std::to_string(i);
+    platform.link_overrides.push_back(read_override(
+        ObjectReader(list->array()[i], pointer_join(pointer, index), reader.problems()),
+        platform.available_nodes(), "link_overrides/" + index + "/", platform.sources));
+  }
+}
+
+void read_own_links(ObjectReader& reader, Platform& platform) {
+  if (auto matrix = reader.optional_child("bandwidth_matrix")) {
+    if (platform.available_nodes() == 0)
+      reader.problem("bandwidth_matrix",
+                     "a measured matrix needs the count of every node type, one is open");
+    else
+      platform.matrix = read_matrix(*matrix, platform.available_nodes(), platform.sources);
+  }
+  read_link_overrides(reader, platform);
+}
+
+}  // namespace
+
+Platform read_platform(JsonValue& value, const std::string& pointer, Problems& problems,
+                       const DeviceLoader& load_device) {
+  ObjectReader reader(value, pointer, problems);
+  Platform platform;
+  platform.name = reader.required_string("name");
+  platform.description = read_preamble(reader);
+  read_node_types(reader, platform, load_device);
+  read_fabric(reader.child("fabric"), platform);
+  read_own_links(reader, platform);
+  reader.take("source");  // no number stands in the outermost object; a text for the reader
+  reader.reject_unknown_keys();
+  return platform;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/json_value.hpp"
+#include "platform/platform.hpp"
+
+namespace windtunnel {
+
+/// Finds a device by the name a platform file gives, adding a problem at `origin` and `pointer`
+/// where there is none.
+using DeviceLoader = std::function<std::optional<Device>(
+    const std::string& name, const Origin& origin, const std::string& pointer, Problems& problems)>;
+
+/// Reads a file of platforms/, or the same object written inline; docs/platforms.md lists the keys.
+/// A "device" is a name for `load_device` or an inline object. What is wrong goes to `problems`.
+Platform read_platform(JsonValue& value, const std::string& pointer, Problems& problems,
+                       const DeviceLoader& load_device);
+
+}  // namespace windtunnel

@@ -1,0 +1,195 @@
+#include "platform/platform_json.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "platform/software_json.hpp"
+#include "platform/testing.hpp"
+
+using namespace windtunnel;
+
+namespace {
+
+std::string with(std::string text, const std::string& part, const std::string& replacement) {
+  const std::size_t at = text.find(part);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, part.size(), replacement);
+}
+
+const std::string node_text = R"({'device': 'a100-sxm-80gb', 'gpus': 4, 'nics': 2,
+  'nic_rate': '200 Gbps', 'nic_efficiency': 0.5, 'source': 'assumed: test',
+  'interconnect': {'kind': 'nvswitch', 'saturated_bandwidth': '200 GB/s', 'floor_base': '10 us',
+    'floor_per_gpu': '1 us', 'half_size': '1 MiB', 'point_to_point': '80 GB/s',
+    'point_to_point_latency': '10 us', 'source': 'assumed: test'}})";
+
+const std::string platform_text = R"({'name': 'small', 'node_types': [)" + node_text + R"(],
+  'fabric': {'latency': '20 us', 'collective_latency': '10 us', 'source': 'assumed: test'}})";
+
+Platform read(const std::string& text, Problems& problems) {
+  JsonValue value = testing::parse_quoted(text, problems);
+  return read_platform(value, "/platform", problems, testing::load_shipped_device);
+}
+
+/// "message at /pointer", one for each problem.
+std::vector<std::string> problems_of(const std::string& text) {
+  Problems problems;
+  read(text, problems);
+  std::vector<std::string> messages;
+  for (const Problem& problem : problems.all())
+    messages.push_back(problem.message + " at " + problem.pointer);
+  return messages;
+}
+
+using Messages = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a platform is read with its device and its defaults") {
+  Problems problems;
+  const Platform platform = read(platform_text, problems);
+  CHECK(problems.empty());
+  const NodeType& node = platform.node_types.at(0);
+  CHECK(node.device.name == "a100-sxm-80gb");
+  CHECK(node.effective_nic_rate() / BytesPerSecond{12.5e9} == doctest::Approx(1));  // 25 * 0.5
+  CHECK(node.compute_efficiency == 1);
+  CHECK(node.in_node_collective_slowdown == 1);
+  CHECK(node.launch_slowdown == 1);
+  CHECK(platform.fabric.nodes_per_leaf == 0);
+  CHECK(platform.available_nodes() == 0);
+  CHECK(platform.sources.at("node_types/0/nic_rate").text == "test");
+  CHECK(platform.sources.at("node_types/0/interconnect/floor_base").evidence == Evidence::assumed);
+}
+
+TEST_CASE("a device may stand inline") {
+  Problems problems;
+  JsonValue device =
+      testing::parse_file(testing::source_dir() / "platforms/devices/t4-16gb.json", problems);
+  const Platform platform =
+      read(with(platform_text, "'a100-sxm-80gb'", canonical_text(device)), problems);
+  CHECK(problems.empty());
+  CHECK(platform.node_types.at(0).device.multiprocessors == 40);
+}
+
+TEST_CASE("a number without a source is a problem") {
+  const std::string text = with(platform_text, "'source': 'assumed: test',\n",
+                                "'source': {'gpus': 'datasheet: x', 'nics': 'datasheet: x'},\n");
+  CHECK(problems_of(text) == Messages{"nic_rate has no source, and every number needs one at "
+                                      "/platform/node_types/0/nic_rate",
+                                      "nic_efficiency has no source, and every number needs one at "
+                                      "/platform/node_types/0/nic_efficiency"});
+}
+
+TEST_CASE("the star covers the keys that source does not name") {
+  Problems problems;
+  const Platform platform =
+      read(with(platform_text, "'source': 'assumed: test',\n",
+                "'source': {'nics': 'measured: counted', '*': 'datasheet: x'},\n"),
+           problems);
+  CHECK(problems.empty());
+  CHECK(platform.sources.at("node_types/0/nics").evidence == Evidence::measured);
+  CHECK(platform.sources.at("node_types/0/nic_rate").evidence == Evidence::datasheet);
+}
+
+TEST_CASE("a source says its kind and belongs to a key") {
+  CHECK(
+      problems_of(with(platform_text, "'source': 'assumed: test',\n", "'source': 'I think so',\n"))
+          .at(0) == "source of * does not say what kind it is at /platform/node_types/0/source");
+  CHECK(problems_of(with(platform_text, "'source': 'assumed: test',\n",
+                         "'source': {'nicks': 'assumed: x', '*': 'assumed: x'},\n")) ==
+        Messages{"source of nicks, but there is no such key here at "
+                 "/platform/node_types/0/source/nicks"});
+}
+
+TEST_CASE("a value given on the command line is assumed and needs no source") {
+  Problems problems;
+  JsonValue value = testing::parse_quoted(platform_text, problems);
+  Origin origin;
+  origin.kind = OriginKind::command_line;
+  REQUIRE(set_at(value, "/node_types/0/launch_slowdown", JsonValue(2.0, origin)));
+  const Platform platform = read_platform(value, "", problems, testing::load_shipped_device);
+  CHECK(problems.empty());
+  CHECK(platform.sources.at("node_types/0/launch_slowdown").evidence == Evidence::assumed);
+}
+
+TEST_CASE("a mesh needs a symmetric lane matrix of its size") {
+  const std::string mesh = with(platform_text, "'kind': 'nvswitch'", "'kind': 'mesh', LANES");
+  const Messages expected{
+      "lanes must be 4 rows of 4 link counts, symmetric, with a zero diagonal at "
+      "/platform/node_types/0/interconnect/lanes"};
+  CHECK(problems_of(with(mesh, "LANES", "'lanes': [[0, 1], [1, 0]]")) == expected);
+  CHECK(problems_of(with(mesh, "LANES", "'lanes': [[0,1,1,1],[2,0,1,1],[1,1,0,1],[1,1,1,0]]")) ==
+        expected);
+  CHECK(problems_of(with(mesh, "LANES", "'lanes': [[0,1,1,1],[1,0,1,1],[1,1,0,1],[1,1,1,0]]"))
+            .empty());
+}
+
+TEST_CASE("a bandwidth matrix has a row and a column for every node") {
+  const std::string matrix =
+      R"(, 'bandwidth_matrix': {'unit': 'GB/s', 'rails': 2, 'rows': ROWS, 'source': 'measured: x'}})";
+  const std::string two = with(platform_text, "{'device'", "{'count': 2, 'device'");
+  const std::string text = two.substr(0, two.rfind('}')) + matrix;
+  Problems problems;
+  const Platform platform = read(with(text, "ROWS", "[[0, 3], [4.5, 0]]"), problems);
+  CHECK(problems.empty());
+  CHECK(platform.matrix->rate[1][0] == 4.5_GBps);
+  const Messages expected{
+      "the platform has 2 nodes, so the matrix must be 2 rows of 2 numbers above 0 (the diagonal "
+      "is ignored) at /platform/bandwidth_matrix/rows"};
+  CHECK(problems_of(with(text, "ROWS", "[[0, 3]]")) == expected);
+  CHECK(problems_of(with(text, "ROWS", "[[0, 0], [4.5, 0]]")) == expected);
+  CHECK(problems_of(with(with(text, "ROWS", "[[0, 3], [4.5, 0]]"), "'GB/s', 'r", "'GB', 'r")) ==
+        Messages{"\"GB\" is no unit of bandwidth at /platform/bandwidth_matrix/unit"});
+}
+
+TEST_CASE("an override joins two nodes of the platform") {
+  const std::string two = with(platform_text, "{'device'", "{'count': 2, 'device'");
+  const std::string text =
+      two.substr(0, two.rfind('}')) +
+      R"(, 'link_overrides': [{'from': 0, 'to': TO, 'bandwidth': '5 GB/s', 'source': 'assumed: x'}]})";
+  Problems problems;
+  const Platform platform = read(with(text, "TO", "1"), problems);
+  CHECK(problems.empty());
+  CHECK(platform.link_overrides.at(0).bandwidth == 5_GBps);
+  CHECK(problems_of(with(text, "TO", "2")) ==
+        Messages{"to is 2, which is too large at /platform/link_overrides/0/to"});
+  CHECK(problems_of(with(text, "TO", "0")) ==
+        Messages{"a link joins two different nodes at /platform/link_overrides/0/to"});
+}
+
+TEST_CASE("only the last node type may be open, and an oversubscribed fabric names its leaves") {
+  CHECK(problems_of(with(platform_text, "],\n  'fabric'", ", " + node_text + "],\n  'fabric'")) ==
+        Messages{"only the last node type may leave its count open at /platform/node_types"});
+  CHECK(problems_of(with(platform_text, "{'latency'", "{'oversubscription': 2, 'latency'")) ==
+        Messages{"an oversubscribed fabric needs \"nodes_per_leaf\" at "
+                 "/platform/fabric/oversubscription"});
+}
+
+TEST_CASE("an unknown key is refused with the nearest one") {
+  Problems problems;
+  read(with(platform_text, "'nics'", "'nisc'"), problems);
+  REQUIRE(problems.size() == 2);  // and nics is missing
+  CHECK(problems.all()[1].message == "unknown key \"nisc\"");
+  CHECK(problems.all()[1].suggestion == "did you mean \"nics\"?");
+}
+
+TEST_CASE("a device's usable memory is not more than it has") {
+  Problems problems;
+  JsonValue value =
+      testing::parse_file(testing::source_dir() / "platforms/devices/t4-16gb.json", problems);
+  value.find("memory")->set("usable", JsonValue("16 GiB"));
+  read_device(value, "", problems);
+  REQUIRE(problems.size() == 1);
+  CHECK(problems.all()[0].message == "usable memory 16.0 GiB is more than the capacity 14.9 GiB");
+}
+
+TEST_CASE("the states of megatron-lm-2021 are 22 bytes a parameter in fp16") {
+  Problems problems;
+  JsonValue value = testing::parse_file(
+      testing::source_dir() / "platforms/software/megatron-lm-2021.json", problems);
+  const StateBytes states = read_software(value, "", problems).states_fp16;
+  CHECK(problems.empty());
+  // weights 2 + gradients 2 + stale gradients 6 + optimizer 12
+  CHECK(states.weights + states.gradients + states.stale_gradients + states.optimizer == 22);
+}

@@ -1,0 +1,137 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "platform/device_json.hpp"
+#include "platform/network.hpp"
+#include "platform/platform_json.hpp"
+#include "platform/software_json.hpp"
+#include "platform/testing.hpp"
+#include "workload/model_json.hpp"
+
+using namespace windtunnel;
+
+namespace {
+
+std::vector<std::filesystem::path> json_files(const std::string& folder) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(testing::source_dir() / folder))
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  return files;
+}
+
+std::set<std::string> names_in(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& file : json_files(folder)) names.insert(file.stem().string());
+  return names;
+}
+
+/// Problems as text; empty when there are none.
+std::string text_of(const Problems& problems) {
+  std::string text;
+  for (const Problem& problem : problems.all()) text += to_text(problem) + "\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("every device file reads without a problem and gives its sources") {
+  for (const auto& file : json_files("platforms/devices")) {
+    CAPTURE(file);
+    Problems problems;
+    JsonValue value = testing::parse_file(file, problems);
+    const Device device = read_device(value, "", problems);
+    CHECK(text_of(problems) == "");
+    CHECK(device.name == file.stem());
+    CHECK(device.sources.contains("gemm/peak_fraction"));
+    CHECK(device.sources.at("memory/capacity").evidence == Evidence::datasheet);
+  }
+}
+
+TEST_CASE("every software file reads without a problem and gives its sources") {
+  for (const auto& file : json_files("platforms/software")) {
+    CAPTURE(file);
+    Problems problems;
+    JsonValue value = testing::parse_file(file, problems);
+    const SoftwareProfile profile = read_software(value, "", problems);
+    CHECK(text_of(problems) == "");
+    CHECK(profile.name == file.stem());
+    CHECK(profile.sources.contains("launch/layer_forward"));
+    CHECK(profile.sources.contains("memory/states_fp16/weights"));
+  }
+}
+
+TEST_CASE("every platform file reads without a problem and gives its sources") {
+  for (const auto& file : json_files("platforms")) {
+    CAPTURE(file);
+    Problems problems;
+    JsonValue value = testing::parse_file(file, problems);
+    const Platform platform = read_platform(value, "", problems, testing::load_shipped_device);
+    CHECK(text_of(problems) == "");
+    CHECK(platform.name == file.stem());
+    CHECK_FALSE(platform.description.empty());
+    CHECK(platform.sources.contains("node_types/0/nic_rate"));
+    CHECK(platform.sources.contains("fabric/latency"));
+  }
+}
+
+TEST_CASE("every model file reads without a problem and names its source") {
+  for (const auto& file : json_files("models")) {
+    CAPTURE(file);
+    Problems problems;
+    JsonValue value = testing::parse_file(file, problems);
+    const Transformer model = read_transformer(value, "", problems);
+    CHECK(text_of(problems) == "");
+    CHECK(model.name == file.stem());
+    CHECK(value.find("source") != nullptr);
+  }
+}
+
+TEST_CASE("the files that the interface promises are there") {
+  CHECK(names_in("platforms") ==
+        std::set<std::string>{"selene-a100", "a100-80gb-4hdr", "a100-80gb-roce", "a100-40gb-roce",
+                              "jean-zay-a100", "jean-zay-v100", "dgx1-v100", "dgx2-v100",
+                              "lassen-v100", "pipette-v100-edr", "pipette-a100-hdr", "aws-16xt4",
+                              "aws-t4-v100-mixed"});
+  CHECK(names_in("platforms/software") ==
+        std::set<std::string>{"megatron-lm-2020", "megatron-lm-2021", "megatron-lm-2022",
+                              "megatron-deepspeed-2021", "megatron-deepspeed-2022",
+                              "deepspeed-zero3-2021", "composer-fsdp-2023"});
+  CHECK(names_in("models") ==
+        std::set<std::string>{"gpt3-175b", "gpt-1.7b", "gpt-3.6b", "gpt-7.5b", "gpt-18b", "gpt-39b",
+                              "gpt-76b", "gpt-145b", "gpt-310b", "gpt-530b", "gpt-1t", "gpt-2.5b",
+                              "gpt-8.3b", "gpt-neox-20b", "bloom-176b", "llama2-7b", "llama2-70b"});
+}
+
+TEST_CASE("node rates are those that the measurements were explained with") {
+  const auto node_rate = [](const std::string& name) {
+    return node_bandwidth(testing::shipped_platform(name), NodeId(0)) / 1_GBps;
+  };
+  CHECK(node_rate("a100-80gb-4hdr") == doctest::Approx(85));   // 4 * 25 GB/s * 0.85
+  CHECK(node_rate("selene-a100") == doctest::Approx(170));     // 8 * 25 GB/s * 0.85
+  CHECK(node_rate("a100-40gb-roce") == doctest::Approx(170));  // 1600 Gb/s * 0.85
+  CHECK(node_rate("jean-zay-a100") == doctest::Approx(40));    // 4 * 12.5 GB/s * 0.8
+}
+
+TEST_CASE("the measured matrix is read as sent: row to column, a rail") {
+  const Platform platform = testing::shipped_platform("pipette-a100-hdr");
+  REQUIRE(platform.matrix.has_value());
+  CHECK(platform.matrix->rails == 4);
+  CHECK(platform.matrix->rate.size() == 16);
+  CHECK(platform.matrix->rate[0][1] / 1_GBps == doctest::Approx(16.7169));
+  CHECK(platform.matrix->rate[1][0] / 1_GBps == doctest::Approx(19.0606));
+  // No NIC may clip a measured value: 25 GB/s * 0.8 = 20 GB/s a rail.
+  for (std::size_t i = 0; i < 16; ++i)
+    for (std::size_t j = 0; j < 16; ++j)
+      if (i != j) CHECK(platform.matrix->rate[i][j] < platform.node_types[0].effective_nic_rate());
+}
+
+TEST_CASE("the mixed cluster has its V100 nodes first") {
+  const Platform platform = testing::shipped_platform("aws-t4-v100-mixed");
+  CHECK(platform.available_nodes() == 4);
+  CHECK(platform.type_of(NodeId(0)).device.name == "v100-sxm2-16gb");
+  CHECK(platform.type_of(NodeId(3)).device.name == "t4-16gb");
+}

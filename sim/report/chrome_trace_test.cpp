@@ -1,0 +1,157 @@
+#include "report/chrome_trace.hpp"
+
+#include <doctest/doctest.h>
+
+#include "report/testing.hpp"
+#include "report/trace_check.hpp"
+
+namespace windtunnel {
+namespace {
+
+std::string small_trace() {
+  const ProgramSet programs = testing::two_stage_programs();
+  return chrome_trace(testing::play_alone(programs).timeline, programs, testing::two_stage_plan(),
+                      testing::small_report());
+}
+
+bool has_line(const std::string& text, const std::string& line) {
+  return text.find("\n" + line + ",\n") != std::string::npos;
+}
+
+TEST_CASE("the small world plays as drawn, and its lines add up to 32 us on every device") {
+  const auto world = testing::play_alone(testing::two_stage_programs());
+  CHECK(world.played.end / 1_us == doctest::Approx(32));
+  for (std::size_t i = 0; i < 2; ++i)
+    CHECK(world.breakdowns[i].total() / world.played.device_end[i] ==
+          doctest::Approx(1).epsilon(1e-9));
+  // stage 0: gradient 0 awaited in [6, 14), sent at 13; gradient 1 in [20, 23), sent at 22
+  const Breakdown& first = world.breakdowns[0];
+  CHECK(first.of(Line::compute) / 1_us == doctest::Approx(12));
+  CHECK(first.of(Line::tensor_comm) / 1_us == doctest::Approx(6));
+  CHECK(first.of(Line::pipeline_bubble) / 1_us == doctest::Approx(9));
+  CHECK(first.of(Line::pipeline_comm) / 1_us == doctest::Approx(2));
+  CHECK(first.of(Line::embedding_sync) / 1_us == doctest::Approx(2));
+  CHECK(first.of(Line::optimizer) / 1_us == doctest::Approx(1));
+  // stage 1 waits for stage 0 in the collective from 22 to 29: bubble; and in [0, 3)
+  CHECK(world.breakdowns[1].of(Line::pipeline_bubble) / 1_us == doctest::Approx(10));
+}
+
+TEST_CASE("a trace passes its own check and shows all of the time and memory") {
+  const TraceFindings findings = check_trace(small_trace());
+  CHECK(findings.problems == std::vector<std::string>{});
+  CHECK(findings.processes == 2);
+  // compute, comm:tensor, comm:pipeline and comm:data of each; nothing ran on the codec's
+  CHECK(findings.threads == 8);
+  CHECK(findings.arrows == 4);
+  // Of both devices. Ops: 2 x (9 + 9 + 1). Bubble 9 + 10. Wait: 2 + 2 of stage 0, 1 + 2 of stage 1.
+  CHECK(findings.nanoseconds_by_category.at("gpu_user_annotation") == 38000);
+  CHECK(findings.nanoseconds_by_category.at("bubble") == 19000);
+  CHECK(findings.nanoseconds_by_category.at("wait") == 7000);
+  // Kernels: the ops' 38, four messages of 1 at both ends, a collective of 2 at both members.
+  CHECK(findings.nanoseconds_by_category.at("kernel") == 38000 + 8000 + 4000);
+  CHECK(findings.counter_peak_by_process.at(1) == (23_GiB) / Bytes{1});
+  CHECK(findings.counter_peak_by_process.at(2) == (22_GiB) / Bytes{1});
+}
+
+TEST_CASE("a trace has one event a line, in the shapes that viewers know") {
+  const std::string trace = small_trace();
+  CHECK(trace.starts_with(
+      R"json({"schemaVersion":1,"displayTimeUnit":"ns","distributedInfo":{"rank":0,"world_size":16,"backend":"nccl"},"otherData":{"generator":"windtunnel","version":"0.1.0","name":"small","scenario_hash":"c0ffee","seed":"7","model":"toy","platform":"two-nodes","software":"megatron-lm-2021"},"traceEvents":[)json"
+      "\n"));
+  CHECK(trace.ends_with("}\n]}\n"));
+  for (
+      const char* line : {
+          R"json({"ph":"M","name":"process_name","pid":2,"args":{"name":"ranks 0008-0015 · dp0 pp1 tp0-7 · node1"}})json",
+          R"json({"ph":"M","name":"thread_name","pid":2,"tid":202,"args":{"name":"comm:pipeline"}})json",
+          R"json({"ph":"X","name":"forward 1","cat":"gpu_user_annotation","pid":1,"tid":100,"ts":3.000,"dur":3.000,"args":{"microbatch":1,"chunk":0,"parts_us":{"compute":2.000,"tensor_comm":1.000}}})json",
+          R"json({"ph":"X","name":"forward","cat":"kernel","pid":1,"tid":100,"ts":3.000,"dur":2.000,"args":{"microbatch":1,"chunk":0,"stream":100}})json",
+          R"json({"ph":"X","name":"bubble: gradient","cat":"bubble","pid":1,"tid":100,"ts":6.000,"dur":7.000,"args":{"microbatch":0,"chunk":0}})json",
+          R"json({"ph":"X","name":"wait: gradient","cat":"wait","pid":1,"tid":100,"ts":13.000,"dur":1.000,"args":{"microbatch":0,"chunk":0}})json",
+          R"json({"ph":"X","name":"ncclDevKernel_SendRecv(gradient)","cat":"kernel","pid":2,"tid":202,"ts":13.000,"dur":1.000,"args":{"microbatch":0,"chunk":0,"stream":202,"direction":"send","to_pid":1,"bytes":1000000,"queued_us":0.000,"Collective name":"send","Process Group Description":"PIPELINE_PARALLEL"}})json",
+          R"json({"ph":"s","name":"gradient","cat":"message","id":3,"pid":2,"tid":202,"ts":13.001})json",
+          R"json({"ph":"f","bp":"e","name":"gradient","cat":"message","id":3,"pid":1,"tid":102,"ts":13.999})json",
+          R"json({"ph":"X","name":"ncclDevKernel_AllReduce(embedding gradients)","cat":"kernel","pid":1,"tid":103,"ts":29.000,"dur":2.000,"args":{"stream":103,"bytes":4000000,"Group size":16,"Process Group Description":"EMBEDDING"}})json",
+          R"json({"ph":"C","name":"memory","pid":1,"ts":3.000,"args":{"bytes":24696061952}})json",
+      })
+    CHECK_MESSAGE(has_line(trace, line), line);
+}
+
+TEST_CASE("the same run gives the same bytes") { CHECK(small_trace() == small_trace()); }
+
+/// A timeline of messages alone, on the two devices.
+Timeline messages_at(std::initializer_list<std::pair<Seconds, Seconds>> times) {
+  Timeline timeline;
+  std::uint32_t channel = 0;
+  for (const auto& [begin, end] : times) {
+    const Op send =
+        testing::op(OpKind::send, channel == 0 ? Phase::activation : Phase::gradient, 0);
+    timeline.messages.push_back({ChannelId{channel}, send, 1_MB, begin, begin, end});
+    channel = 1 - channel;
+  }
+  return timeline;
+}
+
+TEST_CASE("messages that cross each other get a second thread, never an overlap") {
+  const Timeline timeline = messages_at({{0_us, 5_us}, {2_us, 7_us}, {5_us, 6_us}});
+  const std::string trace =
+      chrome_trace(timeline, testing::two_stage_programs(), testing::two_stage_plan(), Report{});
+  const TraceFindings findings = check_trace(trace);
+  CHECK(findings.problems == std::vector<std::string>{});
+  CHECK(findings.threads == 4);  // two of each device
+  CHECK(has_line(
+      trace,
+      R"({"ph":"M","name":"thread_name","pid":1,"tid":105,"args":{"name":"comm:pipeline 2"}})"));
+  CHECK(trace.find("comm:pipeline 3") == std::string::npos);
+}
+
+TEST_CASE("a message that takes no time is still long enough to hold its arrow") {
+  const Timeline timeline = messages_at({{1_us, 1_us}, {1_us, 1_us}});
+  const TraceFindings findings = check_trace(
+      chrome_trace(timeline, testing::two_stage_programs(), testing::two_stage_plan(), Report{}));
+  CHECK(findings.problems == std::vector<std::string>{});
+  CHECK(findings.slices == 4);
+  CHECK(findings.arrows == 2);
+}
+
+TEST_CASE("slices that follow each other share their border, at any time of the clock") {
+  // Thirds of a nanosecond, an hour into the run: rounded alike, so that nothing overlaps.
+  Timeline timeline;
+  const Op op = testing::op(OpKind::compute, Phase::forward, 0);
+  Seconds now = 3600_s;
+  for (int i = 0; i < 1000; ++i) {
+    const Seconds end = now + Seconds{(i % 7 + 1) / 3e9};
+    timeline.computes.push_back({DeviceId{0}, Stream::compute, op, now, end});
+    now = end;
+  }
+  const TraceFindings findings = check_trace(
+      chrome_trace(timeline, testing::two_stage_programs(), testing::two_stage_plan(), Report{}));
+  CHECK(findings.problems == std::vector<std::string>{});
+  CHECK(findings.slices > 0);
+}
+
+TEST_CASE("more lanes than a hundred still have threads of their own") {
+  Timeline timeline;
+  for (int i = 0; i < 150; ++i) {
+    const Op send = testing::op(OpKind::send, Phase::activation, 0);
+    timeline.messages.push_back({ChannelId{0}, send, 1_MB, 0_s, 0_s, 1_us});
+  }
+  const TraceFindings findings = check_trace(
+      chrome_trace(timeline, testing::two_stage_programs(), testing::two_stage_plan(), Report{}));
+  CHECK(findings.problems == std::vector<std::string>{});
+  CHECK(findings.threads == 300);
+}
+
+TEST_CASE("a device of one GPU is named by its rank and GPU, ranks padded to one width") {
+  Plan plan = testing::two_stage_plan();
+  plan.parallel.tensor = 2;
+  plan.parallel.data = 8192;  // 32768 ranks: five digits
+  plan.devices[0] = {3, StageId{0}, 1, RankId{7}, NodeId{2}, 5, 1};
+  const std::string trace = chrome_trace(Timeline{}, testing::two_stage_programs(), plan, Report{});
+  CHECK(has_line(
+      trace,
+      R"({"ph":"M","name":"process_name","pid":1,"args":{"name":"rank 00007 · dp3 pp0 tp1 · node2 gpu5"}})"));
+  CHECK(check_trace(trace).ok());
+}
+
+}  // namespace
+}  // namespace windtunnel

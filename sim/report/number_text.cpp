@@ -1,0 +1,52 @@
+#include "report/number_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+
+#include "core/utf8.hpp"
+
+namespace windtunnel {
+
+std::string fixed_text(double number, int decimals) {
+  std::array<char, 400> buffer;  // the largest double has 309 digits
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
+                                    std::chars_format::fixed, decimals);
+  return {buffer.data(), result.ptr};
+}
+
+std::string grouped_text(double number) {
+  constexpr std::size_t group = 3;
+  std::string text = fixed_text(number, 0);
+  if (!std::isfinite(number)) return text;
+  const std::size_t first_digit = text.front() == '-' ? 1 : 0;
+  for (std::size_t at = text.size(); at > first_digit + group;) text.insert(at -= group, 1, ',');
+  return text;
+}
+
+std::string percent_text(double share) { return fixed_text(share * 100, 1) + " %"; }
+
+std::string right_aligned(std::string_view text, int width) {
+  const int missing = std::max(0, width - utf8_count(text));
+  return std::string(static_cast<std::size_t>(missing), ' ').append(text);
+}
+
+std::string left_aligned(std::string_view text, int width) {
+  const int missing = std::max(0, width - utf8_count(text));
+  return std::string(text).append(static_cast<std::size_t>(missing), ' ');
+}
+
+std::string bar_text(double share, int width) {
+  constexpr std::array eighths{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  constexpr int per_character = 8;
+  if (!(share > 0)) return "";
+  // Something is never shown as nothing.
+  const long filled = std::max(1L, std::lround(std::min(share, 1.0) * width * per_character));
+  std::string text;
+  for (long i = 0; i < filled / per_character; ++i) text += "█";
+  return text + eighths[static_cast<std::size_t>(filled % per_character)];
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace windtunnel {
+
+/// `number` with so many decimals: 62.64, 2 -> "62.64". Never in scientific notation.
+std::string fixed_text(double number, int decimals);
+/// Rounded to whole units, with thousands apart: 192872.3 -> "192,872".
+std::string grouped_text(double number);
+/// A share of one as percent: 0.4417 -> "44.2 %".
+std::string percent_text(double share);
+/// Blanks before or after `text` until it is `width` characters (not bytes) wide.
+std::string right_aligned(std::string_view text, int width);
+std::string left_aligned(std::string_view text, int width);
+/// A bar of up to `width` characters, in eighths of one, that `share` of one fills: "██████▌".
+std::string bar_text(double share, int width);
+
+}  // namespace windtunnel

@@ -1,0 +1,37 @@
+#include "report/number_text.hpp"
+
+#include <doctest/doctest.h>
+
+namespace windtunnel {
+namespace {
+
+TEST_CASE("numbers are written with fixed decimals, thousands apart, or as percent") {
+  CHECK(fixed_text(62.6449, 2) == "62.64");
+  CHECK(fixed_text(1e21, 0) == "1000000000000000000000");
+  CHECK(grouped_text(0) == "0");
+  CHECK(grouped_text(999.4) == "999");
+  CHECK(grouped_text(192872.3) == "192,872");
+  CHECK(grouped_text(1234567890) == "1,234,567,890");
+  CHECK(grouped_text(-1234) == "-1,234");
+  CHECK(grouped_text(-123) == "-123");
+  CHECK(percent_text(0.4417) == "44.2 %");
+}
+
+TEST_CASE("alignment counts characters, not bytes") {
+  CHECK(right_aligned("1–6", 5) == "  1–6");
+  CHECK(left_aligned("1–6", 5) == "1–6  ");
+  CHECK(left_aligned("too wide", 3) == "too wide");
+}
+
+TEST_CASE("a bar is drawn in eighths of a character") {
+  CHECK(bar_text(0, 8) == "");
+  CHECK(bar_text(-1, 8) == "");
+  CHECK(bar_text(0.25, 8) == "██");
+  CHECK(bar_text(0.3125, 8) == "██▌");  // 0.3125 * 64 = 20 eighths
+  CHECK(bar_text(1, 4) == "████");
+  CHECK(bar_text(7, 4) == "████");
+  CHECK(bar_text(1e-9, 8) == "▏");  // little, not nothing
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "memory/memory_account.hpp"
+#include "plan/plan.hpp"
+#include "platform/device.hpp"
+#include "schedule/program.hpp"
+#include "timeline/breakdown.hpp"
+
+namespace windtunnel {
+
+/// One input of the prediction that a reader should know, with where it comes from.
+struct Assumption {
+  std::string what, value;
+  Evidence evidence = Evidence::assumed;
+};
+
+/// How many messages of a traffic class one pipeline sent compressed, and how many not.
+struct MessageCount {
+  std::uint64_t compressed = 0, uncompressed = 0;
+};
+
+/// Everything `run` knows about one iteration: what the JSON document, the terminal summary and the
+/// page print.
+struct Report {
+  std::string name, version, scenario_hash;
+  std::uint64_t seed = 0;
+  Seconds iteration_time{};
+  /// Between which it lies in 90 of 100 cases, from validation; none until there is evidence.
+  std::optional<std::pair<Seconds, Seconds>> iteration_time_interval;
+  double samples_per_s = 0, tokens_per_s = 0;
+  FlopsPerSecond model_flops_per_gpu{}, hardware_flops_per_gpu{};
+  double mfu = 0, hfu = 0;
+  Breakdown breakdown;
+  MemoryAccount memory;
+  std::array<Bytes, num_traffic_classes> traffic{};
+  std::array<MessageCount, num_traffic_classes> messages{};
+  std::vector<Assumption> assumptions;
+  std::vector<std::string> warnings;
+  std::uint64_t activities = 0, flows = 0;
+  Seconds wall{};  ///< real time the simulation took; not part of what must repeat
+
+  // What the summary says in its first lines.
+  std::string model_name, platform_name, software_name;
+  Plan plan;
+  double parameters = 0;
+  int num_gpus = 0;
+  Seconds forward_time{}, backward_time{};  ///< of one microbatch on the slowest stage
+  Seconds last_stage_forward{},
+      last_stage_backward{};  ///< as Megatron's timers on the last rank, summed over microbatches
+};
+
+}  // namespace windtunnel

@@ -1,0 +1,240 @@
+#include "report/report_json.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "core/contracts.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Builds an object key by key.
+class ObjectWriter {
+ public:
+  ObjectWriter& add(const char* key, JsonValue value) {
+    object_.push_back({key, {}, std::move(value)});
+    return *this;
+  }
+  ObjectWriter& add(const char* key, std::string text) {
+    return add(key, JsonValue(std::move(text)));
+  }
+  ObjectWriter& add(const char* key, const char* text) { return add(key, std::string(text)); }
+  ObjectWriter& add(const char* key, bool flag) { return add(key, JsonValue(flag)); }
+  ObjectWriter& add(const char* key, int number) {
+    return add(key, JsonValue(static_cast<std::int64_t>(number)));
+  }
+  ObjectWriter& add(const char* key, std::uint64_t number) {
+    constexpr auto largest = std::numeric_limits<std::int64_t>::max();
+    return number <= static_cast<std::uint64_t>(largest)
+               ? add(key, JsonValue(static_cast<std::int64_t>(number)))
+               : add(key, static_cast<double>(number));
+  }
+  ObjectWriter& add(const char* key, double number) {
+    WT_EXPECT(std::isfinite(number));
+    return add(key, JsonValue(number));
+  }
+  ObjectWriter& add(const char* key, Seconds time) { return add(key, time.value()); }
+  /// Whole bytes as an integer.
+  ObjectWriter& add(const char* key, Bytes bytes) {
+    constexpr double whole_number_limit = 9007199254740992.0;  // 2^53
+    const double number = bytes.value();
+    return std::abs(number) <= whole_number_limit && std::trunc(number) == number
+               ? add(key, JsonValue(static_cast<std::int64_t>(number)))
+               : add(key, number);
+  }
+  JsonValue take() { return JsonValue(std::move(object_)); }
+
+ private:
+  JsonValue::Object object_;
+};
+
+const char* text_of(Evidence evidence) {
+  switch (evidence) {
+    case Evidence::measured:
+      return "measured";
+    case Evidence::datasheet:
+      return "datasheet";
+    case Evidence::fitted:
+      return "fitted";
+    case Evidence::assumed:
+      return "assumed";
+  }
+  return "?";
+}
+
+/// The published order, which is not the order of the enumeration.
+constexpr std::array published_traffic{Traffic::pipeline_forward, Traffic::pipeline_backward,
+                                       Traffic::data_gradients,   Traffic::tensor_activations,
+                                       Traffic::embedding_sync,   Traffic::zero_gather};
+static_assert(published_traffic.size() == num_traffic_classes);
+
+JsonValue breakdown_value(const Breakdown& breakdown) {
+  ObjectWriter object;
+  for (int i = 0; i < num_lines; ++i) {
+    const auto line = static_cast<Line>(i);
+    object.add(name_of(line), breakdown.of(line));
+  }
+  return object.take();
+}
+
+JsonValue stage_value(const StageMemory& stage) {
+  return ObjectWriter()
+      .add("stage", static_cast<int>(stage.stage.index()))
+      .add("weights", stage.weights)
+      .add("gradients", stage.gradients)
+      .add("optimizer", stage.optimizer)
+      .add("activations", stage.activations)
+      .add("buffers", stage.buffers)
+      .add("allocated", stage.allocated)
+      .add("reserved", stage.reserved)
+      .add("context", stage.context)
+      .add("total", stage.total)
+      .add("verdict", name_of(stage.verdict))
+      .add("set_by", stage.set_by_step ? "optimizer step" : "backward pass")
+      .add("microbatches_in_flight", stage.microbatches_in_flight)
+      .add("activation_per_microbatch", stage.activation_per_microbatch)
+      .add("parameters", stage.parameters)
+      .add("required", stage.required)
+      .add("usable", stage.usable)
+      .take();
+}
+
+JsonValue memory_value(const MemoryAccount& memory) {
+  JsonValue::Array stages;
+  for (const StageMemory& stage : memory.stages) stages.push_back(stage_value(stage));
+  return ObjectWriter()
+      .add("capacity_bytes", memory.capacity)
+      .add("max_bytes", memory.max_total)
+      .add("fits", memory.fits)
+      .add("per_stage", JsonValue(std::move(stages)))
+      .add("verdict", name_of(memory.verdict))
+      .add("worst_stage", static_cast<int>(memory.worst_stage.index()))
+      .add("advice", memory.advice)
+      .take();
+}
+
+JsonValue traffic_value(const Report& report) {
+  ObjectWriter object;
+  for (const Traffic traffic : published_traffic)
+    object.add(name_of(traffic), report.traffic[static_cast<std::size_t>(traffic)]);
+  return object.take();
+}
+
+JsonValue messages_value(const Report& report) {
+  ObjectWriter object;
+  for (const Traffic traffic : published_traffic) {
+    const MessageCount& count = report.messages[static_cast<std::size_t>(traffic)];
+    object.add(name_of(traffic), ObjectWriter()
+                                     .add("compressed", count.compressed)
+                                     .add("uncompressed", count.uncompressed)
+                                     .take());
+  }
+  return object.take();
+}
+
+JsonValue assumptions_value(const std::vector<Assumption>& assumptions) {
+  JsonValue::Array array;
+  for (const Assumption& assumption : assumptions)
+    array.push_back(ObjectWriter()
+                        .add("what", assumption.what)
+                        .add("value", assumption.value)
+                        .add("source", text_of(assumption.evidence))
+                        .take());
+  return JsonValue(std::move(array));
+}
+
+JsonValue interval_value(const std::pair<Seconds, Seconds>& interval) {
+  JsonValue::Array ends;
+  ends.emplace_back(interval.first.value());
+  ends.emplace_back(interval.second.value());
+  return JsonValue(std::move(ends));
+}
+
+JsonValue warnings_value(const std::vector<std::string>& warnings) {
+  JsonValue::Array array;
+  for (const std::string& warning : warnings) array.emplace_back(warning);
+  return JsonValue(std::move(array));
+}
+
+JsonValue job_value(const Report& report) {
+  const Parallel& parallel = report.plan.parallel;
+  return ObjectWriter()
+      .add("model", report.model_name)
+      .add("parameters", report.parameters)
+      .add("platform", report.platform_name)
+      .add("software", report.software_name)
+      .add("gpus", report.num_gpus)
+      .add("tensor", parallel.tensor)
+      .add("pipeline", parallel.pipeline)
+      .add("data", parallel.data)
+      .add("schedule", name_of(parallel.schedule))
+      .add("global_batch", report.plan.training.global_batch)
+      .add("micro_batch", report.plan.training.micro_batch)
+      .add("microbatches", report.plan.microbatches)
+      .take();
+}
+
+JsonValue timers_value(const Report& report) {
+  return ObjectWriter()
+      .add("microbatch_forward", report.forward_time)
+      .add("microbatch_backward", report.backward_time)
+      .add("last_stage_forward", report.last_stage_forward)
+      .add("last_stage_backward", report.last_stage_backward)
+      .take();
+}
+
+JsonValue engine_value(const Report& report) {
+  return ObjectWriter()
+      .add("activities", report.activities)
+      .add("flows", report.flows)
+      .add("wall_s", report.wall)
+      .take();
+}
+
+double teraflops(FlopsPerSecond rate) { return rate / 1_TFLOPS; }
+
+}  // namespace
+
+JsonValue report_value(const Report& report) {
+  ObjectWriter object;
+  object.add("schema", "windtunnel/report-v1")
+      .add("name", report.name)
+      .add("version", report.version)
+      .add("scenario_hash", report.scenario_hash)
+      .add("seed", report.seed)
+      .add("iteration_time_s", report.iteration_time);
+  if (report.iteration_time_interval)
+    object.add("iteration_time_interval_s", interval_value(*report.iteration_time_interval));
+  object.add("samples_per_s", report.samples_per_s)
+      .add("tokens_per_s", report.tokens_per_s)
+      .add("model_tflops_per_gpu", teraflops(report.model_flops_per_gpu))
+      .add("hardware_tflops_per_gpu", teraflops(report.hardware_flops_per_gpu))
+      .add("mfu", report.mfu)
+      .add("hfu", report.hfu)
+      .add("breakdown_s", breakdown_value(report.breakdown))
+      .add("memory", memory_value(report.memory))
+      .add("traffic_bytes", traffic_value(report))
+      .add("messages", messages_value(report))
+      .add("assumptions", assumptions_value(report.assumptions))
+      .add("engine", engine_value(report))
+      .add("warnings", warnings_value(report.warnings))
+      .add("job", job_value(report))
+      .add("timers_s", timers_value(report));
+  return object.take();
+}
+
+std::string to_json(const Report& report) { return pretty_text(report_value(report)) + "\n"; }
+
+std::string without_wall_time(std::string_view json) {
+  Problems problems;
+  JsonValue report = parse_json(
+      std::make_shared<const SourceText>(SourceText{"report.json", std::string(json)}), problems);
+  problems.throw_if_any();
+  if (JsonValue* engine = report.find("engine")) engine->erase("wall_s");
+  return pretty_text(report) + "\n";
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/json_value.hpp"
+#include "report/report.hpp"
+
+namespace windtunnel {
+
+/// The report as a JSON value (schema windtunnel/report-v1), its keys in the published order.
+/// Amounts are in SI: the unit is in the key (`iteration_time_s`), or it is bytes.
+JsonValue report_value(const Report& report);
+
+/// What `run --json` prints:
+///
+///   {
+///     "schema": "windtunnel/report-v1",
+///     "name": "gpt-39b-512xa100",
+///     …
+///     "iteration_time_s": 16.31,
+///     "samples_per_s": 94.2,
+///     …
+///     "breakdown_s": {"compute": 10.2, "tensor_comm": 2.1, …},
+///     "memory": {"capacity_bytes": 85899345920, …, "per_stage": [{"stage": 0, …}, …], …},
+///     …
+///     "engine": {"activities": 12345, "flows": 456, "wall_s": 0.21},
+///     …
+///   }
+///
+/// Beyond CONTRACT section 5 it says in `memory` the verdict and the advice, in each stage which
+/// moment sets the maximum, and at the end `warnings`, `job` and `timers_s`. Doubles are the
+/// shortest text that reads back as the same number. The same report gives the same bytes.
+std::string to_json(const Report& report);
+
+/// A report's JSON without `engine.wall_s`, the one number that differs from run to run: what is
+/// kept and compared as expected output. Throws InputError when the text is no JSON.
+std::string without_wall_time(std::string_view json);
+
+}  // namespace windtunnel

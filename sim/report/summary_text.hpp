@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+
+#include "report/report.hpp"
+
+namespace windtunnel {
+
+/// Whether text carries terminal colours (ANSI escape sequences).
+enum class Colour { never, always };
+
+/// The terminal summary of one simulated iteration, at most 100 characters wide, UTF-8. Lines of
+/// the breakdown that would read as zero are left out, and neighbouring stages that read the same
+/// share a row. Nothing in it depends on the machine: the same report gives the same text.
+///
+///   gpt-39b-512xa100
+///
+///     16.31 s per iteration        90 %: 15.60 s to 17.10 s
+///
+///     94.2 samples/s · 192,872 tokens/s · 138.0 TFLOP/s per GPU · MFU 44.2 % · HFU 58.9 %
+///
+///     gpt-39b (39.1 B parameters) on 512 GPUs of a100-80gb-4hdr with megatron-lm-2021
+///     tensor 8 × pipeline 8 × data 8 · 1f1b · 24 microbatches of 8 samples · fp16 · full recompute
+///
+///   Where the time goes, on the GPUs that finish last
+///     compute           10.214 s   62.6 %  █████████████████████████
+///     pipeline bubble    4.077 s   25.0 %  ██████████
+///     data comm          2.019 s   12.4 %  ████▉
+///
+///   Memory of a GPU, GiB
+///     stage    weights  gradients  optimizer  activations  buffers  allocated   in use
+///     0           1.19       2.38       7.14        12.43     3.11      26.25    34.90
+///     1–7         1.13       2.25       6.75        10.88     3.11      24.12    32.33
+///     ✓ fits: stage 0 uses 34.9 GiB of 80.0 GiB
+///
+///     ! the software profile deepspeed-zero3-2021 has no measurements behind it
+///
+///     12 inputs: 5 measured, 3 fitted, 4 assumed (--json lists them)
+std::string summary_text(const Report& report, Colour colour = Colour::never);
+
+}  // namespace windtunnel

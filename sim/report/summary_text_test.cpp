@@ -1,0 +1,120 @@
+#include "report/summary_text.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "core/utf8.hpp"
+#include "report/testing.hpp"
+
+namespace windtunnel {
+namespace {
+
+TEST_CASE("the summary of a small run, to the letter") {
+  // Breakdown in microseconds, of 32; 12 of 32 is 37.5 %, 15 of 40 characters.
+  CHECK(summary_text(testing::small_report()) ==
+        R"summary(small
+
+  32.0 us per iteration
+
+  250,000 samples/s · 512,000,000 tokens/s · 120.0 TFLOP/s per GPU · MFU 38.5 % · HFU 51.3 %
+
+  toy (1.3 B parameters) on 16 GPUs of two-nodes with megatron-lm-2021
+  tensor 8 × pipeline 2 × data 1 · 1f1b · 2 microbatches of 4 samples · fp16 · full recompute
+
+Where the time goes, on the GPUs that finish last
+  compute           12.000 us   37.5 %  ███████████████
+  tensor comm        6.000 us   18.8 %  ███████▌
+  pipeline comm      2.000 us    6.2 %  ██▌
+  pipeline bubble    9.000 us   28.1 %  ███████████▎
+  embedding sync     2.000 us    6.2 %  ██▌
+  optimizer          1.000 us    3.1 %  █▎
+
+Memory of a GPU, GiB
+  stage    weights  gradients  optimizer  activations  buffers  allocated   in use
+  0           2.00       4.00      12.00         2.00     3.00      23.00    29.75
+  1           2.00       4.00      12.00         1.00     3.00      22.00    28.50
+  ✓ fits: stage 0 uses 29.8 GiB of 80.0 GiB
+
+  5 inputs: 1 measured, 1 from datasheets, 1 fitted, 2 assumed (--json lists them)
+)summary");
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void check_width(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(utf8_count(line) <= 100, line);
+}
+
+TEST_CASE("neighbouring stages that read the same share a row") {
+  Report report = testing::small_report();
+  report.memory.stages = {testing::stage_memory(0, 4_GiB)};
+  for (int i = 1; i < 7; ++i) report.memory.stages.push_back(testing::stage_memory(i, 2_GiB));
+  report.memory.stages.push_back(testing::stage_memory(7, 1_GiB));
+  const std::string text = summary_text(report);
+  CHECK(has(text, "\n  0  "));
+  CHECK(has(text, "\n  1–6  "));
+  CHECK(has(text, "\n  7  "));
+  CHECK_FALSE(has(text, "\n  2  "));
+}
+
+TEST_CASE("a plan that does not fit says so at the top, and why at the memory table") {
+  Report report = testing::small_report();
+  report.memory.fits = false;
+  report.memory.verdict = MemoryVerdict::does_not_fit;
+  report.memory.stages[0].verdict = MemoryVerdict::does_not_fit;
+  report.memory.stages[0].required = 91_GiB;
+  CHECK(has(summary_text(report), "per iteration\n  ✗ if it fitted in memory\n"));
+  CHECK(has(summary_text(report),
+            "  ✗ DOES NOT FIT: stage 0 needs 91.0 GiB, the GPU has 79.0 GiB: 12.0 GiB too much\n"));
+  report.memory.advice =
+      "stage 0 needs 91.0 GiB, the GPU has 79.0 GiB: 12.0 GiB too much; fits with recompute "
+      "\"full\" (61.3 GiB) or micro_batch 1 (70.4 GiB)";
+  CHECK(has(summary_text(report), "too much; fits with\n    recompute \"full\" (61.3 GiB)"));
+  check_width(summary_text(report));
+}
+
+TEST_CASE("a tight plan says why it may still run") {
+  Report report = testing::small_report();
+  report.memory.verdict = MemoryVerdict::tight;
+  CHECK(has(summary_text(report), "\n  ~ tight: stage 0 uses 29.8 GiB of 80.0 GiB; it runs only"));
+}
+
+TEST_CASE("an interval, warnings and unusual settings are told, within 100 characters") {
+  Report report = testing::small_report();
+  report.iteration_time_interval = {30_us, 35_us};
+  report.warnings = {"short", std::string(30, 'x') + " " + std::string(60, 'y') + " " +
+                                  std::string(20, 'z') + " the end"};
+  report.plan.parallel.virtual_pipeline = 2;
+  report.plan.parallel.zero_stage = 1;
+  report.plan.parallel.sequence_parallel = true;
+  report.plan.training.attention = Attention::flash;
+  report.plan.microbatches = 1;
+  report.plan.training.micro_batch = 1;
+  report.model_name = std::string(70, 'm');
+  const std::string text = summary_text(report);
+  CHECK(has(text, "  32.0 us per iteration        90 %: 30.0 us to 35.0 us\n"));
+  CHECK(has(text, "\n  ! short\n  ! xxx"));
+  CHECK(has(text, "1f1b with 2 chunks · 1 microbatch of 1 sample"));
+  CHECK(has(text, "sequence parallel"));
+  CHECK(has(text, "ZeRO-1"));
+  CHECK(has(text, "flash attention"));
+  check_width(text);
+}
+
+TEST_CASE("an empty report has a summary") { CHECK(has(summary_text(Report{}), "per iteration")); }
+
+TEST_CASE("colours come only when asked for, and change no letter") {
+  const Report report = testing::small_report();
+  std::string coloured = summary_text(report, Colour::always);
+  CHECK(has(coloured, "\x1b[1m32.0 us per iteration\x1b[0m"));
+  for (std::size_t at = 0; (at = coloured.find('\x1b', at)) != std::string::npos;)
+    coloured.erase(at, coloured.find('m', at) - at + 1);
+  CHECK(coloured == summary_text(report));
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,90 @@
+#include "report/terminal_text.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "core/utf8.hpp"
+#include "report/number_text.hpp"
+
+namespace windtunnel::detail {
+namespace {
+
+/// Select Graphic Rendition parameters (ECMA-48, 8.3.117).
+const char* code_of(Tone tone) {
+  switch (tone) {
+    case Tone::headline:
+    case Tone::heading:
+      return "1";
+    case Tone::quiet:
+      return "2";
+    case Tone::bar:
+      return "36";
+    case Tone::good:
+      return "32";
+    case Tone::doubtful:
+      return "33";
+    case Tone::bad:
+      return "1;31";
+  }
+  return "0";
+}
+
+/// Breaks `text` at blanks into lines of at most `width` characters. A longer word has its own
+/// line.
+std::vector<std::string> wrapped(std::string_view text, int width) {
+  std::vector<std::string> lines(1);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (word.empty()) continue;
+    std::string& line = lines.back();
+    if (line.empty())
+      line = word;
+    else if (utf8_count(line) + 1 + utf8_count(word) <= width)
+      (line += ' ') += word;
+    else
+      lines.emplace_back(word);
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string Painter::operator()(Tone tone, std::string_view text) const {
+  if (colour_ == Colour::never || text.empty()) return std::string(text);
+  return std::string("\x1b[") + code_of(tone) + "m" + std::string(text) + "\x1b[0m";
+}
+
+std::string paragraph(std::string_view text) {
+  std::string result;
+  for (const std::string& line : wrapped(text, text_width - utf8_count(indent)))
+    result += std::string(indent) + line + "\n";
+  return result;
+}
+
+std::string marked(std::string_view mark, std::string_view text, Tone tone, const Painter& paint) {
+  const int mark_width = utf8_count(mark);
+  std::string result;
+  for (const std::string& line : wrapped(text, text_width - utf8_count(indent) - mark_width - 1)) {
+    const std::string lead = result.empty() ? std::string(mark) : right_aligned("", mark_width);
+    result += std::string(indent) + paint(tone, lead + " " + line) + "\n";
+  }
+  return result;
+}
+
+std::string listed(const std::vector<std::string>& items) {
+  std::string result, line;
+  for (const std::string& item : items) {
+    const std::string longer = line.empty() ? item : line + " · " + item;
+    if (!line.empty() && utf8_count(indent) + utf8_count(longer) > text_width) {
+      result += std::string(indent) + line + "\n";
+      line = item;
+    } else {
+      line = longer;
+    }
+  }
+  return result + std::string(indent) + line + "\n";
+}
+
+}  // namespace windtunnel::detail

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/summary_text.hpp"
+
+/// Lines of text for a terminal, at most text_width characters wide.
+namespace windtunnel::detail {
+
+inline constexpr int text_width = 100;
+inline constexpr std::string_view indent = "  ";
+
+/// Roles that text can have; the terminal shows each in its own way.
+enum class Tone { headline, heading, quiet, bar, good, doubtful, bad };
+
+/// Wraps text in the terminal's codes, or leaves it as it is.
+class Painter {
+ public:
+  explicit Painter(Colour colour) : colour_(colour) {}
+  std::string operator()(Tone tone, std::string_view text) const;
+
+ private:
+  Colour colour_;
+};
+
+/// `text` in as many indented lines as it takes.
+std::string paragraph(std::string_view text);
+/// The same after a mark, further lines below the first:  ✗ DOES NOT FIT: stage 0 needs …
+std::string marked(std::string_view mark, std::string_view text, Tone tone, const Painter& paint);
+/// Items side by side with dots between them; none is broken.
+std::string listed(const std::vector<std::string>& items);
+
+}  // namespace windtunnel::detail

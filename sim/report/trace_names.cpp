@@ -1,0 +1,102 @@
+#include "report/trace_names.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace windtunnel::detail {
+namespace {
+
+/// "7" -> "0007", so that the order of names is the order of ranks.
+std::string padded(std::uint32_t number, std::size_t width) {
+  std::string text = std::to_string(number);
+  return std::string(width - std::min(width, text.size()), '0') + text;
+}
+
+}  // namespace
+
+/// "ranks 0008-0015 · dp0 pp1 tp0-7 · node1"; one GPU alone: "rank 0003 · dp0 pp1 tp3 · node0
+/// gpu3".
+std::string process_name(const Plan& plan, const PlanDevice& device) {
+  constexpr std::size_t fewest_digits = 4;
+  const std::size_t digits =
+      std::max(fewest_digits, std::to_string(std::max(1, plan.num_ranks()) - 1).size());
+  const std::uint32_t first = device.first_rank.index();
+  const auto others = static_cast<std::uint32_t>(std::max(1, device.num_gpus)) - 1;
+  // The tensor-parallel index is the fastest in a rank (make_plan).
+  const std::uint32_t tensor = first % static_cast<std::uint32_t>(plan.parallel.tensor);
+  const auto range = [&](std::uint32_t from, std::size_t width) {
+    return padded(from, width) + (others > 0 ? "-" + padded(from + others, width) : "");
+  };
+  return (others > 0 ? "ranks " : "rank ") + range(first, digits) + " · dp" +
+         std::to_string(device.replica) + " pp" + std::to_string(device.stage.index()) + " tp" +
+         range(tensor, 1) + " · node" + std::to_string(device.node.index()) +
+         (others > 0 ? "" : " gpu" + std::to_string(device.first_gpu));
+}
+
+std::string kernel_name(Phase phase, const Plan& plan) {
+  constexpr int shards_gradients = 2;  // ZeRO stage from which gradients are reduced and scattered
+  switch (phase) {
+    case Phase::activation:
+    case Phase::gradient:
+      return std::string("ncclDevKernel_SendRecv(") + name_of(phase) + ")";
+    case Phase::gradient_reduce:
+      return plan.parallel.zero_stage >= shards_gradients
+                 ? "ncclDevKernel_ReduceScatter(data gradients)"
+                 : "ncclDevKernel_AllReduce(data gradients)";
+    case Phase::embedding_sync:
+      return "ncclDevKernel_AllReduce(embedding gradients)";
+    case Phase::parameter_gather:
+      return "ncclDevKernel_AllGather(parameters)";
+    case Phase::tensor_reduce:
+      return "ncclDevKernel_AllReduce(tensor activations)";
+    default:
+      return name_of(phase);
+  }
+}
+
+std::string part_name(Phase phase, Part part, const Plan& plan) {
+  switch (part) {
+    case Part::tensor_comm:
+      return kernel_name(Phase::tensor_reduce, plan);
+    case Part::codec:
+      return "codec";
+    case Part::other:
+      return phase == Phase::overhead ? name_of(phase) : "launch floor";
+    case Part::compute:
+    case Part::optimizer:
+      break;
+  }
+  return name_of(phase);
+}
+
+bool is_of_microbatch(Phase phase) {
+  switch (phase) {
+    case Phase::optimizer:
+    case Phase::gradient_reduce:
+    case Phase::embedding_sync:
+    case Phase::parameter_gather:
+    case Phase::overhead:
+      return false;
+    default:
+      return true;
+  }
+}
+
+const char* group_of(Traffic traffic) {
+  switch (traffic) {
+    case Traffic::pipeline_forward:
+    case Traffic::pipeline_backward:
+      return "PIPELINE_PARALLEL";
+    case Traffic::data_gradients:
+    case Traffic::zero_gather:
+      return "DATA_PARALLEL";
+    case Traffic::embedding_sync:
+      return "EMBEDDING";
+    case Traffic::tensor_activations:
+      return "TENSOR_PARALLEL";
+  }
+  return "?";
+}
+
+}  // namespace windtunnel::detail

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace windtunnel {
+
+/// Why a forked child gave no result; decides the exit code of what asked for it.
+enum class FailureKind {
+  bad_input,    ///< InputError
+  unsupported,  ///< UnsupportedError: correct, but not simulated by this version
+  environment,  ///< EnvironmentError
+  our_bug,      ///< any other exception, an abort or a signal
+};
+
+struct ChildFailure {
+  FailureKind kind = FailureKind::our_bug;
+  std::string text;  ///< what the exception said, or how the child died
+};
+
+/// What the child's work returned, byte for byte, or why it returned nothing.
+using ChildOutcome = std::variant<std::string, ChildFailure>;
+
+/// The same kind of work for each index 0..count-1, each in a forked child of its own.
+struct ForkedWork {
+  std::size_t count = 0;
+  std::size_t at_once = 1;  ///< children that run at the same time
+  std::function<std::string(std::size_t)> work;
+  /// Called in the parent after each child, with the number of those done; may be empty.
+  std::function<void(std::size_t)> on_done = {};
+};
+
+/// Runs the work and returns the outcomes in the order of the indices. A child that throws, aborts
+/// or crashes costs its own outcome and nothing else. To be called while this process has one
+/// thread; EnvironmentError when it cannot fork.
+std::vector<ChildOutcome> run_forked(const ForkedWork& work);
+
+/// How many children are worth running at once: one a core that this process may use.
+std::size_t default_at_once();
+
+}  // namespace windtunnel

@@ -1,0 +1,78 @@
+#include "scenario/forked.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+#include "core/problem.hpp"
+#include "scenario/unsupported.hpp"
+
+namespace windtunnel {
+namespace {
+
+Problem problem_saying(const char* message) { return {{}, "/x", message, {}}; }
+
+/// The failure of a child whose work is `work`.
+ChildFailure failure_of(const std::function<void()>& work) {
+  const auto outcomes = run_forked({.count = 1, .work = [&](std::size_t) -> std::string {
+                                      work();
+                                      return "no failure";
+                                    }});
+  REQUIRE(std::holds_alternative<ChildFailure>(outcomes.front()));
+  return std::get<ChildFailure>(outcomes.front());
+}
+
+TEST_CASE("children's results come back in the order of the indices, whoever ends first") {
+  std::size_t calls = 0;
+  const auto outcomes = run_forked({.count = 20,
+                                    .at_once = 3,
+                                    .work = [](std::size_t i) { return std::string(i, 'x'); },
+                                    .on_done = [&](std::size_t done) { CHECK(done == ++calls); }});
+  REQUIRE(outcomes.size() == 20);
+  for (std::size_t i = 0; i < outcomes.size(); ++i)
+    CHECK(std::get<std::string>(outcomes[i]).size() == i);
+  CHECK(calls == 20);
+}
+
+TEST_CASE("an answer longer than a pipe holds arrives whole") {
+  const std::string long_answer(1'000'000, 'z');
+  const auto outcomes =
+      run_forked({.count = 2, .at_once = 2, .work = [&](std::size_t) { return long_answer; }});
+  CHECK(std::get<std::string>(outcomes[0]) == long_answer);
+  CHECK(std::get<std::string>(outcomes[1]) == long_answer);
+}
+
+TEST_CASE("an exception in a child comes back with its kind and text") {
+  const auto bad = failure_of([] { throw InputError({problem_saying("two is three")}); });
+  CHECK(bad.kind == FailureKind::bad_input);
+  CHECK(bad.text.find("two is three") != std::string::npos);
+  CHECK(failure_of([] { throw UnsupportedError({problem_saying("later")}); }).kind ==
+        FailureKind::unsupported);
+  CHECK(failure_of([] { throw EnvironmentError("no disk"); }).kind == FailureKind::environment);
+  const auto bug = failure_of([] { throw std::logic_error("off by one"); });
+  CHECK(bug.kind == FailureKind::our_bug);
+  CHECK(bug.text == "off by one");
+}
+
+TEST_CASE("a child that is killed or leaves costs its own outcome only") {
+  const auto outcomes =
+      run_forked({.count = 3, .at_once = 2, .work = [](std::size_t i) -> std::string {
+                    if (i == 0) std::raise(SIGKILL);
+                    if (i == 1) std::_Exit(7);
+                    return "alive";
+                  }});
+  CHECK(std::get<ChildFailure>(outcomes[0]).text.find("signal 9") != std::string::npos);
+  CHECK(std::get<ChildFailure>(outcomes[1]).text.find("exit code 7") != std::string::npos);
+  CHECK(std::get<std::string>(outcomes[2]) == "alive");
+}
+
+TEST_CASE("an empty answer is an answer") {
+  const auto outcomes = run_forked({.count = 1, .work = [](std::size_t) { return std::string(); }});
+  CHECK(std::get<std::string>(outcomes.front()).empty());
+}
+
+}  // namespace
+}  // namespace windtunnel

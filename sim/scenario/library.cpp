@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <system_error>
+
+#include "scenario/library_files.hpp"
+
+namespace windtunnel {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::array kinds{model_files, platform_files, device_files, software_files,
+                           scenario_files};
+
+bool holds_library(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_directory(folder / model_files.folder, ignored) &&
+         fs::is_directory(folder / platform_files.folder, ignored);
+}
+
+fs::path library_root() {
+  if (const char* given = std::getenv("WINDTUNNEL_DATA"); given != nullptr && *given != '\0') {
+    if (holds_library(given)) return given;
+    throw EnvironmentError("WINDTUNNEL_DATA is \"" + std::string(given) +
+                           "\", which holds no folders models/ and platforms/");
+  }
+  std::error_code error;
+  const fs::path executable = fs::read_symlink("/proc/self/exe", error);
+  for (fs::path folder = executable.parent_path(); !folder.empty(); folder = folder.parent_path()) {
+    if (holds_library(folder)) return folder;
+    if (folder == folder.parent_path()) break;
+  }
+  const fs::path installed = executable.parent_path().parent_path() / "share" / "windtunnel";
+  if (holds_library(installed)) return installed;
+  throw EnvironmentError(
+      "no folder with models/ and platforms/ above the program or in " + installed.string() +
+      "; set WINDTUNNEL_DATA to the folder that holds them");
+}
+
+}  // namespace
+
+Library Library::find() { return Library{library_root()}; }
+
+std::vector<std::string> Library::names(const std::string& kind) const {
+  const auto found =
+      std::find_if(kinds.begin(), kinds.end(), [&](const LibraryKind& k) { return kind == k.name; });
+  if (found == kinds.end()) return {};
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(root / found->folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (entry->path().extension() == ".json" && entry->is_regular_file(ignored))
+      names.push_back(entry->path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+fs::path library_file(const Library& library, const LibraryKind& kind, const std::string& name) {
+  return library.root / kind.folder / (name + ".json");
+}
+
+std::string suggest_name(const Library& library, const LibraryKind& kind, const std::string& name) {
+  constexpr std::size_t most_listed = 12;
+  const std::vector<std::string> names = library.names(kind.name);
+  if (const std::string nearest = closest_match(name, names); !nearest.empty())
+    return "did you mean \"" + nearest + "\"?";
+  if (names.empty()) return "there is none in " + (library.root / kind.folder).string();
+  if (names.size() > most_listed) return std::string("windtunnel list ") + kind.name + " shows them";
+  std::string list = "there is";
+  for (const std::string& known : names) list += (known == names.front() ? " " : ", ") + known;
+  return list;
+}
+
+bool looks_like_path(const std::string& text) {
+  return text.find('/') != std::string::npos || text.ends_with(".json");
+}
+
+fs::path path_for_people(const fs::path& path) {
+  std::error_code error;
+  const fs::path current = fs::current_path(error);
+  if (error || !path.is_absolute()) return path;
+  const fs::path relative = path.lexically_relative(current);
+  return relative.empty() || *relative.begin() == ".." ? path : relative;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+
+/// A kind of built-in file.
+struct LibraryKind {
+  const char* name;    ///< as in `windtunnel list`
+  const char* folder;  ///< below Library::root
+  const char* noun;    ///< in messages
+};
+inline constexpr LibraryKind model_files{"models", "models", "model"};
+inline constexpr LibraryKind platform_files{"platforms", "platforms", "platform"};
+inline constexpr LibraryKind device_files{"devices", "platforms/devices", "device"};
+inline constexpr LibraryKind software_files{"software", "platforms/software", "software profile"};
+inline constexpr LibraryKind scenario_files{"scenarios", "scenarios", "scenario"};
+
+/// The file of the built-in `name`; it need not exist.
+std::filesystem::path library_file(const Library& library, const LibraryKind& kind,
+                                   const std::string& name);
+
+/// "did you mean "gpt-39b"?", or what there is, or how to list it.
+std::string suggest_name(const Library& library, const LibraryKind& kind, const std::string& name);
+
+/// True for "my/model.json" and "model.json": a path, where "gpt-39b" is a name.
+bool looks_like_path(const std::string& text);
+
+/// `path` as a person would write it: relative to the working directory where it lies below it.
+std::filesystem::path path_for_people(const std::filesystem::path& path);
+
+}  // namespace windtunnel

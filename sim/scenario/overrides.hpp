@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "core/json_value.hpp"
+#include "scenario/scenario_files.hpp"
+
+namespace windtunnel {
+
+/// One `--set pointer=value` applied to the merged scenario: the value is JSON if it can be read as such, else a string;
+/// null takes the member away. A model, platform, device or software profile that is named where the pointer leads
+/// through is put in place of its name first. A pointer that leads nowhere is a problem; a key that nobody knows is
+/// found later, by the reader of its object.
+void apply_override(JsonValue& scenario, const std::string& pointer, const std::string& value,
+                    ScenarioFiles& files, Problems& problems);
+
+/// Puts the content of every named file in place of its name, as far as `pointer` leads through it ("" = everywhere).
+void expand_names(JsonValue& scenario, ScenarioFiles& files, const std::string& pointer = {});
+
+}  // namespace windtunnel

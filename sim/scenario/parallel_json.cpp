@@ -1,0 +1,149 @@
+#include "scenario/parallel_json.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "scenario/library_files.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr int most_layers = 100'000;
+constexpr int most_chunks = 1'000;
+
+const std::vector<std::pair<std::string, Schedule>> schedule_names = {
+    {"gpipe", Schedule::gpipe},
+    {"1f1b", Schedule::one_f_one_b},
+    {"interleaved_1f1b", Schedule::interleaved_1f1b},
+    {"zero_bubble_h1", Schedule::zero_bubble_h1}};
+
+/// A named schedule; a path of a schedule file reads as 1f1b, and is refused later (unsupported.cpp).
+Schedule read_schedule(ObjectReader& reader) {
+  const JsonValue* value = reader.take("schedule");
+  if (value != nullptr && value->is_string() && looks_like_path(value->string()))
+    return Schedule::one_f_one_b;
+  return reader.optional_enum<Schedule>("schedule", Schedule::one_f_one_b, schedule_names);
+}
+
+int derived_data(ObjectReader& reader, const Parallel& parallel,
+                 const std::optional<GivenGpus>& gpus) {
+  if (!gpus) return 1;
+  const std::int64_t ways = std::int64_t{parallel.tensor} * parallel.pipeline;
+  if (gpus->count % ways == 0) return static_cast<int>(gpus->count / ways);
+  reader.problem("", "data is not given, and " + gpus->text +
+                         " are no multiple of tensor * pipeline = " +
+                         std::to_string(parallel.tensor) + " * " +
+                         std::to_string(parallel.pipeline) + " = " + std::to_string(ways),
+                 "write \"data\", or another number of nodes");
+  return 1;
+}
+
+std::vector<int> read_stage_layers(ObjectReader& reader) {
+  std::vector<int> layers = reader.optional_int_list("stage_layers", 0, most_layers);
+  const JsonValue* value = reader.take("stage_layers");
+  if (value != nullptr && value->is_array() && value->array().empty())
+    reader.problem("stage_layers", "stage_layers is an empty list", "one number a stage");
+  if (layers.size() > most_layers) {
+    reader.problem("stage_layers", "stage_layers has more than 100000 entries");
+    layers.clear();
+  }
+  return layers;
+}
+
+/// "3:7" as node and GPU.
+std::optional<std::pair<int, int>> parse_place(std::string_view text) {
+  const auto number = [](std::string_view digits) -> std::optional<int> {
+    int value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    const bool whole = error == std::errc{} && end == digits.data() + digits.size();
+    return whole && value >= 0 ? std::optional<int>(value) : std::nullopt;
+  };
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const auto node = number(text.substr(0, colon));
+  const auto gpu = number(text.substr(colon + 1));
+  if (!node || !gpu) return std::nullopt;
+  return std::pair{*node, *gpu};
+}
+
+std::string why_no_gpu(const JsonValue& entry, const std::optional<std::pair<int, int>>& place,
+                       const ClusterShape& cluster) {
+  const std::string subject = text_for_message(entry);
+  if (!place) return subject + " is no \"node:gpu\"";
+  const int nodes = static_cast<int>(cluster.gpus_by_node.size());
+  if (place->first >= nodes)
+    return subject + " names node " + std::to_string(place->first) + ", but the nodes are 0 to " +
+           std::to_string(nodes - 1);
+  const int gpus = cluster.gpus_by_node[static_cast<std::size_t>(place->first)];
+  if (place->second >= gpus)
+    return subject + " names GPU " + std::to_string(place->second) + ", but the node has GPUs 0 to " +
+           std::to_string(gpus - 1);
+  return {};
+}
+
+}  // namespace
+
+Parallel read_parallel(ObjectReader& reader, const SoftwareProfile& software,
+                       const std::optional<GivenGpus>& gpus) {
+  Parallel parallel;
+  parallel.tensor = reader.optional_int("tensor", 1, 1, most_ranks);
+  parallel.pipeline = reader.optional_int("pipeline", 1, 1, most_ranks);
+  if (reader.has("data")) {
+    parallel.data = reader.required_int("data", 1, most_ranks);
+  } else {
+    parallel.data = derived_data(reader, parallel, gpus);
+    reader.set_default("data", std::int64_t{parallel.data});
+  }
+  parallel.schedule = read_schedule(reader);
+  parallel.virtual_pipeline = reader.optional_int("virtual_pipeline", 1, 1, most_chunks);
+  parallel.pipeline_send =
+      reader.optional_enum<PipelineSend>("pipeline_send", software.pipeline_send,
+                                         {{"eager", PipelineSend::eager},
+                                          {"blocking_pairs", PipelineSend::blocking_pairs}});
+  parallel.sequence_parallel = reader.optional_bool("sequence_parallel", false);
+  parallel.zero_stage = reader.optional_int("zero_stage", 0, 0, 3);
+  parallel.overlap_gradient_reduce = reader.optional_bool("overlap_gradient_reduce", false);
+  parallel.stage_layers = read_stage_layers(reader);
+  return parallel;
+}
+
+std::vector<int> read_placement(ObjectReader& reader, int num_ranks, const ClusterShape& cluster) {
+  const JsonValue* value = reader.take("placement");
+  if (value == nullptr || !value->is_array()) {
+    reader.optional_enum<bool>("placement", false, {{"megatron", false}, {"search", true}});
+    return {};
+  }
+  const JsonValue::Array& entries = value->array();
+  if (static_cast<int>(entries.size()) != num_ranks) {
+    reader.problem("placement", "placement names " + std::to_string(entries.size()) +
+                                    " GPUs, but tensor * pipeline * data is " +
+                                    std::to_string(num_ranks));
+    return {};
+  }
+  std::vector<int> placement;
+  std::set<std::pair<int, int>> used;
+  const std::string pointer = pointer_join(reader.pointer(), "placement");
+  for (std::size_t rank = 0; rank < entries.size(); ++rank) {
+    const JsonValue& entry = entries[rank];
+    const auto place = entry.is_string() ? parse_place(entry.string()) : std::nullopt;
+    std::string why = why_no_gpu(entry, place, cluster);
+    if (why.empty() && !used.insert(*place).second)
+      why = text_for_message(entry) + " is used twice";
+    if (why.empty())
+      placement.push_back(place->first * cluster.gpus_by_node.front() + place->second);
+    else
+      reader.problems().add({entry.origin, pointer_join(pointer, std::to_string(rank)), why, {}});
+  }
+  const auto [fewest, most] =
+      std::minmax_element(cluster.gpus_by_node.begin(), cluster.gpus_by_node.end());
+  if (*fewest != *most)
+    reader.problem("placement", "a placement by rank needs nodes with equally many GPUs, these have " +
+                                    std::to_string(*fewest) + " to " + std::to_string(*most));
+  return placement;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <vector>
+
+#include "cost/stage_cost.hpp"
+#include "plan/plan.hpp"
+#include "platform/network.hpp"
+#include "platform/platform.hpp"
+#include "schedule/program.hpp"
+
+namespace windtunnel {
+
+/// A plan on a cluster, ready to be played.
+struct BuiltPrograms {
+  ProgramSet programs;
+  Network network;  ///< the links its messages and collectives share
+  std::vector<StageCost>
+      cost_of_device;  ///< by device; equal stages on equal nodes share the numbers
+};
+
+/// What a plan is built from. The referred objects must outlive the result (the network refers to
+/// the platform).
+struct BuildInputs {
+  const Transformer* model = nullptr;
+  const Platform* platform = nullptr;
+  const std::vector<NodeType>* nodes = nullptr;  ///< of each node in use
+  const SoftwareProfile* software = nullptr;
+  const Plan* plan = nullptr;
+};
+
+/// Turns the plan into one program a stage, work tables, message channels over the network, and
+/// collectives:
+///  - gradient reduction: one ring a tensor shard through all replicas; its edges that cross nodes
+///  are flows, spread over the
+///    replicas of each node (NCCL's channels leave a node through all its NICs); in-node edges are
+///    a number.
+///  - embedding synchronisation: first with last stage of each replica, two ranks a tensor shard.
+///  - tensor collectives of groups across nodes: flows between neighbouring nodes of the group.
+BuiltPrograms build_programs(const BuildInputs& inputs);
+
+}  // namespace windtunnel

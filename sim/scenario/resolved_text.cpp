@@ -1,0 +1,167 @@
+#include "scenario/resolved_text.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/hash.hpp"
+
+namespace windtunnel {
+namespace {
+
+void drop_nulls(JsonValue& value) {
+  if (value.is_array())
+    for (JsonValue& element : value.array()) drop_nulls(element);
+  if (!value.is_object()) return;
+  std::erase_if(value.object(), [](const JsonValue::Member& member) { return member.value.is_null(); });
+  for (JsonValue::Member& member : value.object()) drop_nulls(member.value);
+}
+
+/// A number, an amount such as "25 GB/s", or a list of them: what needs a source.
+bool carries_number(const JsonValue& value) {
+  if (value.is_string()) return !value.string().empty() && value.string().front() >= '0' && value.string().front() <= '9';
+  if (value.is_array())
+    return std::any_of(value.array().begin(), value.array().end(), carries_number);
+  return value.is_number();
+}
+
+/// Entries of "source" that are missing for the defaulted and overridden numbers of `object`.
+JsonValue::Object missing_sources(const JsonValue& object) {
+  JsonValue::Object missing;
+  const JsonValue* source = object.find("source");
+  for (const auto& [key, key_origin, value] : object.object()) {
+    if (value.origin.kind == OriginKind::file || key == "name" || key == "description" ||
+        key == "source" || !carries_number(value) ||
+        (source != nullptr && source->find(key) != nullptr))
+      continue;
+    const bool given = value.origin.kind == OriginKind::command_line;
+    missing.push_back({key, value.origin,
+                       JsonValue(std::string(given ? "assumed: given on the command line"
+                                                   : "assumed: the documented default"),
+                                 value.origin)});
+  }
+  return missing;
+}
+
+void add_missing_sources(JsonValue& value) {
+  if (value.is_array())
+    for (JsonValue& element : value.array()) add_missing_sources(element);
+  if (!value.is_object()) return;
+  for (JsonValue::Member& member : value.object())
+    if (member.key != "source") add_missing_sources(member.value);
+  JsonValue::Object missing = missing_sources(value);
+  if (missing.empty()) return;
+  JsonValue* source = value.find("source");
+  if (source == nullptr) source = &value.set("source", JsonValue(JsonValue::Object{}));
+  if (!source->is_object())
+    *source = JsonValue(JsonValue::Object{{"*", source->origin, *source}}, source->origin);
+  for (JsonValue::Member& entry : missing) source->object().push_back(std::move(entry));
+}
+
+/// Takes away what describes and does not act. `outermost`: the object's own name is only a label.
+void drop_labels(JsonValue& value, bool outermost) {
+  if (value.is_array())
+    for (JsonValue& element : value.array()) drop_labels(element, false);
+  if (!value.is_object()) return;
+  if (outermost) value.erase("name");
+  for (const char* label : {"$schema", "description", "source"}) value.erase(label);
+  for (JsonValue::Member& member : value.object()) drop_labels(member.value, false);
+}
+
+std::string origin_text(const Origin& origin) {
+  switch (origin.kind) {
+    case OriginKind::defaulted:
+      return "default";
+    case OriginKind::command_line:
+      return "--set";
+    case OriginKind::file:
+      break;
+  }
+  if (!origin.source) return {};
+  std::string text = origin.source->name + ":" + std::to_string(origin.line);
+  std::replace_if(text.begin(), text.end(), [](char c) { return c >= 0 && c < ' '; }, '?');
+  return text;
+}
+
+/// Lines of JSON, each with what is to stand in its comment.
+class LineWriter {
+ public:
+  void write(const JsonValue& value, const std::string& key, const char* comma, int depth) {
+    const std::string text = value.is_object() ? std::string{} : pretty_text(value);
+    const bool is_open_object = value.is_object() && !value.object().empty();
+    if (!is_open_object && text.find('\n') == std::string::npos) {
+      add(key + (value.is_object() ? "{}" : text) + comma, value.origin, depth);
+      return;
+    }
+    add(key + (is_open_object ? "{" : "["), value.origin, depth);
+    if (is_open_object)
+      write_members(value.object(), depth + 1);
+    else
+      for (const JsonValue& element : value.array())
+        write(element, {}, &element == &value.array().back() ? "" : ",", depth + 1);
+    lines_.emplace_back(indent(depth) + (is_open_object ? "}" : "]") + comma, std::string{});
+  }
+
+  std::string text() const {
+    constexpr std::size_t rightmost_comment = 48;
+    std::size_t column = 0;
+    for (const auto& [line, comment] : lines_) column = std::max(column, line.size());
+    column = std::min(column + 2, rightmost_comment);
+    std::string all;
+    for (const auto& [line, comment] : lines_) {
+      all += line;
+      if (!comment.empty())
+        all += std::string(line.size() + 2 > column ? 2 : column - line.size(), ' ') + "// " + comment;
+      all += '\n';
+    }
+    return all;
+  }
+
+ private:
+  static std::string indent(int depth) {
+    return std::string(static_cast<std::size_t>(2 * depth), ' ');
+  }
+  void add(const std::string& text, const Origin& origin, int depth) {
+    lines_.emplace_back(indent(depth) + text, origin_text(origin));
+  }
+  void write_members(const JsonValue::Object& members, int depth) {
+    for (const JsonValue::Member& member : members)
+      write(member.value, pretty_text(JsonValue(member.key)) + ": ",
+            &member == &members.back() ? "" : ",", depth);
+  }
+
+  std::vector<std::pair<std::string, std::string>> lines_;
+};
+
+}  // namespace
+
+void make_self_contained(JsonValue& tree) {
+  drop_nulls(tree);
+  for (const char* part : {"platform", "software"})
+    if (JsonValue* value = tree.find(part)) {
+      if (std::string_view(part) == "software") {
+        add_missing_sources(*value);
+        continue;
+      }
+      // No number stands in the outermost object of a platform, and its `source` is one text.
+      for (JsonValue::Member& member : value->object())
+        if (member.key != "source") add_missing_sources(member.value);
+    }
+}
+
+std::string resolved_text(const JsonValue& resolved) {
+  LineWriter writer;
+  writer.write(resolved, {}, "", 0);
+  return writer.text();
+}
+
+std::string resolved_hash(const JsonValue& resolved) {
+  JsonValue tree = resolved;
+  for (const char* key : {"$schema", "name", "sweep", "search", "extends"}) tree.erase(key);
+  for (const char* part : {"model", "platform", "software"})
+    if (JsonValue* value = tree.find(part)) drop_labels(*value, true);
+  return fnv1a_128_hex(canonical_text(tree));
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/json_value.hpp"
+#include "engine/engine.hpp"
+#include "plan/plan.hpp"
+#include "platform/platform.hpp"
+#include "platform/software_profile.hpp"
+#include "report/report.hpp"
+#include "timeline/timeline.hpp"
+#include "workload/transformer.hpp"
+
+namespace windtunnel {
+
+/// A what-if question, complete and checked: what a scenario file says with everything it names loaded.
+struct Scenario {
+  std::string name;
+  Transformer model;
+  Platform platform;
+  std::vector<NodeType> nodes;  ///< the type of each node in use, in order
+  SoftwareProfile software;
+  Plan plan;
+  std::uint64_t seed = 0;
+  std::string hash;    ///< of the resolved scenario, file names left out
+  JsonValue resolved;  ///< merged, defaults written in, each value with its origin
+};
+
+/// Where built-in models, platforms and software profiles are found.
+struct Library {
+  std::filesystem::path root;  ///< folder with models/, platforms/, scenarios/
+  /// $WINDTUNNEL_DATA, else beside the executable's checkout or installation.
+  static Library find();
+  std::vector<std::string> names(const std::string& kind) const;  ///< kind: models, platforms, scenarios, software
+};
+
+/// Changes on top of the file.
+struct ReadOptions {
+  std::vector<std::pair<std::string, std::string>> overrides;  ///< --set pointer=value, in order
+  std::uint64_t seed = 0;
+};
+
+/// Reads, merges and checks a scenario file. Throws InputError with every problem found, or EnvironmentError.
+Scenario read_scenario(const std::filesystem::path& file, const Library& library, const ReadOptions& options = {});
+/// The same from a JSON value (measurement sets, sweeps). `folder` is what relative paths are relative to.
+Scenario read_scenario(JsonValue value, const std::filesystem::path& folder, const Library& library, const ReadOptions& options = {});
+
+/// What to keep of a simulation beside its report.
+struct SimulateOptions {
+  EngineKind engine = EngineKind::simgrid;
+  bool keep_timeline = false;
+};
+
+/// One simulated iteration.
+struct Simulation {
+  Report report;
+  ProgramSet programs;  ///< what was played, for the trace
+  Timeline timeline;    ///< empty unless asked for
+};
+
+/// Plays one training iteration of the scenario. At most one call per process may use the simgrid engine: use
+/// simulate_isolated() for the second.
+Simulation simulate(const Scenario& scenario, const SimulateOptions& options = {});
+
+}  // namespace windtunnel

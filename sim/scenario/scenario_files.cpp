@@ -1,0 +1,163 @@
+#include "scenario/scenario_files.hpp"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "core/file_io.hpp"
+
+namespace windtunnel {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::size_t max_extends_depth = 16;
+constexpr std::size_t max_files = 256;  ///< two files that each extend two files, and so on, end here
+constexpr std::uintmax_t max_file_size = 256 << 20;
+
+/// Why `path` cannot be read as an input file; empty when it can, as far as one sees. Pipes and devices could block
+/// or never end.
+std::string why_unreadable(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) return "there is no such file";
+  if (!fs::is_regular_file(status)) return "it is no regular file";
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error) return error.message();
+  return size > max_file_size ? "it is larger than 256 MiB" : "";
+}
+
+std::string chain_text(const std::vector<fs::path>& chain, const fs::path& last) {
+  std::string text;
+  for (const fs::path& path : chain) text += path.filename().string() + " -> ";
+  return text + last.filename().string();
+}
+
+}  // namespace
+
+void overlay_json(JsonValue& base, const JsonValue& overlay) {
+  for (const JsonValue::Member& member : overlay.object()) {
+    JsonValue* const target = base.find(member.key);
+    if (target != nullptr && target->is_object() && member.value.is_object())
+      overlay_json(*target, member.value);
+    else if (!member.value.is_null() || !base.erase(member.key))
+      base.set(member.key, member.value, member.key_origin);
+  }
+}
+
+JsonValue ScenarioFiles::merge_extended(JsonValue value) {
+  std::vector<fs::path> chain;
+  if (value.origin.source) {
+    std::error_code ignored;
+    chain.push_back(fs::weakly_canonical(value.origin.source->name, ignored));
+  }
+  return merge_extended(std::move(value), chain);
+}
+
+JsonValue ScenarioFiles::merge_extended(JsonValue value, std::vector<fs::path>& chain) {
+  const JsonValue* extends = value.find("extends");
+  if (extends == nullptr) return value;
+  JsonValue base(JsonValue::Object{}, value.origin);
+  if (extends->is_array()) {
+    for (const JsonValue& entry : extends->array())
+      if (!lay_over(base, entry, chain)) break;
+  } else if (!extends->is_null()) {
+    lay_over(base, *extends, chain);
+  }
+  value.erase("extends");
+  overlay_json(base, value);
+  return base;
+}
+
+bool ScenarioFiles::lay_over(JsonValue& base, const JsonValue& entry,
+                             std::vector<fs::path>& chain) {
+  const char* const pointer = "/extends";
+  if (!entry.is_string()) {
+    problem(entry.origin, pointer,
+            "extends is " + text_for_message(entry) + ", which is no path",
+            "write a path, or a list of paths");
+    return false;
+  }
+  const fs::path path = resolve(entry);
+  std::error_code ignored;
+  const fs::path canonical = fs::weakly_canonical(path, ignored);
+  if (std::find(chain.begin(), chain.end(), canonical) != chain.end()) {
+    problem(entry.origin, pointer, "the file extends itself: " + chain_text(chain, canonical));
+    return false;
+  }
+  if (chain.size() >= max_extends_depth) {
+    problem(entry.origin, pointer,
+            "extends is more than " + std::to_string(max_extends_depth) + " files deep");
+    return false;
+  }
+  JsonValue file = read(path, entry, pointer);
+  if (!file.is_object()) return false;
+  chain.push_back(canonical);
+  overlay_json(base, merge_extended(std::move(file), chain));
+  chain.pop_back();
+  return true;
+}
+
+bool ScenarioFiles::expand(JsonValue& slot, const LibraryKind& kind, const std::string& pointer) {
+  if (!slot.is_string()) return failed_.count(pointer) == 0;
+  if (failed_.count(pointer) != 0) return false;
+  const std::string text = slot.string();
+  JsonValue content;
+  if (looks_like_path(text)) {
+    content = read(resolve(slot), slot, pointer);
+  } else {
+    const std::vector<std::string> names = library_->names(kind.name);
+    if (std::find(names.begin(), names.end(), text) != names.end())
+      content = read(path_for_people(library_file(*library_, kind, text)), slot, pointer);
+    else
+      problem(slot.origin, pointer,
+              std::string("unknown ") + kind.noun + " " + text_for_message(slot),
+              suggest_name(*library_, kind, text));
+  }
+  if (!content.is_object()) {
+    failed_.insert(pointer);
+    return false;
+  }
+  if (content.find("name") == nullptr)
+    content.set("name", JsonValue(looks_like_path(text) ? fs::path(text).stem().string() : text));
+  slot = std::move(content);
+  return true;
+}
+
+JsonValue ScenarioFiles::read(const fs::path& path, const JsonValue& reference,
+                              const std::string& pointer) {
+  std::string why = why_unreadable(path);
+  if (sources_.size() >= max_files)
+    why = "the scenario already consists of " + std::to_string(max_files) + " files";
+  std::shared_ptr<const SourceText> source;
+  try {
+    if (why.empty()) source = read_source(path);
+  } catch (const EnvironmentError& error) {
+    why = error.what();
+  }
+  if (!source) {
+    problem(reference.origin, pointer, "cannot read " + text_for_message(reference) + ": " + why);
+    return {};
+  }
+  sources_.push_back(source);
+  folder_of_[source.get()] = path.parent_path();
+  const std::size_t problems_before = problems_->size();
+  JsonValue value = parse_json(source, *problems_);
+  if (!value.is_object() && problems_->size() == problems_before)
+    problem(value.origin, {}, "the file holds " + value.kind_name() + ", where an object is needed",
+            "write { ... }");
+  return value;
+}
+
+fs::path ScenarioFiles::resolve(const JsonValue& reference) const {
+  const fs::path path = reference.string();
+  if (path.is_absolute() || reference.origin.kind == OriginKind::command_line) return path;
+  const auto folder = folder_of_.find(reference.origin.source.get());
+  return ((folder == folder_of_.end() ? folder_ : folder->second) / path).lexically_normal();
+}
+
+void ScenarioFiles::problem(const Origin& origin, const std::string& pointer, std::string message,
+                            std::string suggestion) {
+  problems_->add({origin, pointer, std::move(message), std::move(suggestion)});
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,250 @@
+#include <algorithm>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+
+#include "core/file_io.hpp"
+#include "core/object_reader.hpp"
+#include "platform/device_json.hpp"
+#include "platform/platform_json.hpp"
+#include "platform/software_json.hpp"
+#include "scenario/cluster_shape.hpp"
+#include "scenario/compression_json.hpp"
+#include "scenario/overrides.hpp"
+#include "scenario/parallel_json.hpp"
+#include "scenario/resolved_text.hpp"
+#include "scenario/scenario.hpp"
+#include "scenario/scenario_files.hpp"
+#include "scenario/sweep_json.hpp"
+#include "scenario/training_json.hpp"
+#include "scenario/unsupported.hpp"
+#include "workload/model_json.hpp"
+
+namespace windtunnel {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int scenario_version = 1;
+constexpr const char* default_software = "megatron-lm-2021";
+
+enum class VersionKey { required, optional };
+
+/// Reads one scenario: merges its files, reads every block, and checks the whole.
+class ScenarioReader {
+ public:
+  ScenarioReader(const Library& library, fs::path folder, const ReadOptions& options)
+      : files_(library, std::move(folder), problems_), options_(&options) {}
+
+  Problems& problems() { return problems_; }
+
+  Scenario read(JsonValue tree, const std::string& fallback_name, VersionKey version) {
+    tree_ = files_.merge_extended(std::move(tree));
+    apply_overrides();
+    scenario_.seed = options_->seed;
+    {
+      ObjectReader root(tree_, {}, problems_);
+      read_label(root, fallback_name, version);
+      read_named_parts(root);
+      read_plan(root);
+      read_extras(root);
+      root.reject_unknown_keys();
+    }
+    problems_.throw_if_any();
+    if (const Problems refused = unsupported_requests(scenario_, tree_); !refused.empty())
+      throw UnsupportedError(refused.all());
+    make_self_contained(tree_);
+    scenario_.hash = resolved_hash(tree_);
+    scenario_.resolved = std::move(tree_);
+    return std::move(scenario_);
+  }
+
+ private:
+  void apply_overrides() {
+    const auto name_software = [&] {
+      if (tree_.find("software") == nullptr || tree_.find("software")->is_null())
+        tree_.set("software", JsonValue(std::string(default_software)));
+    };
+    name_software();
+    for (const auto& [pointer, value] : options_->overrides)
+      apply_override(tree_, pointer, value, files_, problems_);
+    name_software();
+    expand_names(tree_, files_);
+  }
+
+  void read_label(ObjectReader& root, const std::string& fallback_name, VersionKey version) {
+    root.take("$schema");
+    root.take("extends");
+    scenario_.name = root.optional_string("name", fallback_name);
+    if (version == VersionKey::optional) root.set_default("version", std::int64_t{scenario_version});
+    const JsonValue* value = root.require("version", std::to_string(scenario_version));
+    if (value == nullptr) return;
+    const auto* number = std::get_if<std::int64_t>(&value->content);
+    if (number == nullptr || *number != scenario_version)
+      root.problem("version", "version is " + text_for_message(*value) + ", and this program reads version 1",
+                   number != nullptr && *number > scenario_version
+                       ? "the file may be for a newer windtunnel"
+                       : "write 1");
+  }
+
+  void read_named_parts(ObjectReader& root) {
+    const auto part = [&](const char* key, const LibraryKind& kind) -> JsonValue* {
+      JsonValue* value = root.require(key, std::string("the name of a ") + kind.noun +
+                                               ", a path, or an object");
+      if (value == nullptr || !files_.expand(*value, kind, pointer_join({}, key))) return nullptr;
+      if (value->is_object()) return value;
+      root.problem(key, std::string(key) + " is " + text_for_message(*value) + ", which is no " + kind.noun,
+                   std::string("write the name of a ") + kind.noun + ", a path, or an object");
+      return nullptr;
+    };
+    if (JsonValue* value = part("model", model_files))
+      scenario_.model = read_transformer(*value, "/model", problems_);
+    if (JsonValue* value = part("platform", platform_files))
+      scenario_.platform = read_platform(*value, "/platform", problems_, device_loader());
+    if (JsonValue* value = part("software", software_files))
+      scenario_.software = read_software(*value, "/software", problems_);
+  }
+
+  /// Devices are in place of their names already; a name that is left could not be found.
+  static DeviceLoader device_loader() {
+    return [](const std::string&, const Origin&, const std::string&, Problems&) {
+      return std::optional<Device>();
+    };
+  }
+
+  void read_plan(ObjectReader& root) {
+    std::optional<int> nodes;
+    if (root.take("nodes") != nullptr) nodes = root.required_int("nodes", 1, most_nodes_in_use);
+    Training training;
+    if (root.require("training", "an object with global_batch and micro_batch") != nullptr)
+      training = read_training(root.child("training"), scenario_.software);
+    ObjectReader reader = root.child("parallel");
+    std::optional<GivenGpus> gpus;
+    if (nodes && is_trusted()) {
+      const ClusterShape given = given_nodes(root, *nodes);
+      gpus = GivenGpus{total_gpus(given), gpus_text(given)};
+    }
+    const Parallel parallel = read_parallel(reader, scenario_.software, gpus);
+    reader.take("placement");
+    reader.reject_unknown_keys();
+    if (is_trusted() && fits_in_numbers(reader, training, parallel))
+      finish_plan(root, reader, training, parallel, nodes);
+  }
+
+  /// The cluster that "nodes" asks for; a problem when the platform has fewer.
+  ClusterShape given_nodes(ObjectReader& root, int nodes) {
+    const int available = scenario_.platform.available_nodes();
+    if (available != 0 && nodes > available)
+      root.problem("nodes", "nodes is " + std::to_string(nodes) + ", but platform \"" +
+                                scenario_.platform.name + "\" has " + std::to_string(available));
+    return first_nodes(scenario_.platform, nodes);
+  }
+
+  /// Nothing is wrong so far that makes further checks pointless: what was read is what was meant.
+  bool is_trusted() const {
+    return std::all_of(problems_.all().begin(), problems_.all().end(), [](const Problem& problem) {
+      return problem.message.starts_with("unknown key") || problem.message.starts_with("duplicate key");
+    });
+  }
+
+  /// Lays the plan out.
+  void finish_plan(ObjectReader& root, ObjectReader& reader, const Training& training,
+                   Parallel parallel, std::optional<int> nodes) {
+    const int ranks = parallel.tensor * parallel.pipeline * parallel.data;
+    const std::optional<int> used = nodes ? nodes : nodes_needed(scenario_.platform, ranks);
+    if (!used) {
+      reader.problem("", product_text(parallel) + ", but platform \"" + scenario_.platform.name +
+                             "\" has only " + gpus_text(first_nodes(scenario_.platform, most_nodes_in_use)));
+      return;
+    }
+    root.set_default("nodes", std::int64_t{*used});
+    ClusterShape cluster = first_nodes(scenario_.platform, *used);
+    cluster.nodes_given = nodes.has_value();
+    parallel.placement = read_placement(reader, ranks, cluster);
+    if (!is_trusted()) return;
+    auto made = make_plan(scenario_.model, training, parallel, cluster, scenario_.software);
+    if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&made)) {
+      for (const PlanRejection& rejection : *rejections)
+        problems_.add({origin_near(rejection.key), rejection.key, rejection.message,
+                       rejection.suggestion});
+      return;
+    }
+    scenario_.plan = std::move(std::get<Plan>(made));
+    JsonValue::Array layers;
+    for (const int count : scenario_.plan.stage_layers) layers.emplace_back(std::int64_t{count});
+    reader.set_default("stage_layers", std::move(layers));
+    for (int node = 0; node < *used; ++node)
+      scenario_.nodes.push_back(scenario_.platform.type_of(NodeId{node}));
+  }
+
+  static std::string product_text(const Parallel& parallel) {
+    return "tensor * pipeline * data = " + std::to_string(parallel.tensor) + " * " +
+           std::to_string(parallel.pipeline) + " * " + std::to_string(parallel.data) + " = " +
+           std::to_string(std::int64_t{parallel.tensor} * parallel.pipeline * parallel.data);
+  }
+
+  /// False, with a problem, where products would leave the range of what can be counted.
+  static bool fits_in_numbers(ObjectReader& reader, const Training& training,
+                              const Parallel& parallel) {
+    constexpr std::int64_t most = 1'000'000'000;
+    const std::int64_t model_ranks = std::int64_t{parallel.tensor} * parallel.pipeline;
+    std::int64_t layers = 0;
+    for (const int stage : parallel.stage_layers) layers += stage;
+    if (model_ranks > most_ranks || model_ranks * parallel.data > most_ranks)
+      reader.problem("", product_text(parallel) + ", more GPUs than the " +
+                             std::to_string(most_ranks) + " that can be simulated");
+    else if (std::int64_t{parallel.data} * training.micro_batch > most)
+      reader.problem("data", "data * micro_batch = " + std::to_string(parallel.data) + " * " +
+                                 std::to_string(training.micro_batch) + " is more than a billion samples");
+    else if (layers > most)
+      reader.problem("stage_layers", "stage_layers adds up to " + std::to_string(layers) + " layers");
+    else
+      return true;
+    return false;
+  }
+
+  /// Where the value at `pointer` was written, or the nearest thing around it that was.
+  Origin origin_near(std::string pointer) {
+    for (;; pointer.erase(pointer.rfind('/'))) {
+      const JsonValue* value = find_at(tree_, pointer);
+      if (value != nullptr && value->origin.source) return value->origin;
+      if (pointer.empty()) return tree_.origin;
+    }
+  }
+
+  void read_extras(ObjectReader& root) {
+    if (auto compression = root.optional_child("compression")) check_compression(*compression);
+    if (auto sweep = root.optional_child("sweep")) check_sweep(*sweep);
+    if (auto search = root.optional_child("search")) check_search(*search);
+  }
+
+  Problems problems_;
+  ScenarioFiles files_;
+  const ReadOptions* options_;
+  JsonValue tree_;
+  Scenario scenario_;
+};
+
+void require_object(const JsonValue& value, Problems& problems) {
+  if (!value.is_object() && problems.empty())
+    problems.add({value.origin, {}, "a scenario is an object, this is " + value.kind_name(),
+                  "write { ... }"});
+  if (!value.is_object()) problems.throw_if_any();
+}
+
+}  // namespace
+
+Scenario read_scenario(const fs::path& file, const Library& library, const ReadOptions& options) {
+  ScenarioReader reader(library, file.parent_path(), options);
+  JsonValue value = parse_json(read_source(file), reader.problems());
+  require_object(value, reader.problems());
+  return reader.read(std::move(value), file.stem().string(), VersionKey::required);
+}
+
+Scenario read_scenario(JsonValue value, const fs::path& folder, const Library& library,
+                       const ReadOptions& options) {
+  ScenarioReader reader(library, folder, options);
+  require_object(value, reader.problems());
+  return reader.read(std::move(value), "scenario", VersionKey::optional);
+}
+
+}  // namespace windtunnel

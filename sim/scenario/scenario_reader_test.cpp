@@ -1,0 +1,254 @@
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "core/file_io.hpp"
+#include "scenario/scenario.hpp"
+#include "scenario/test_corpus.hpp"
+#include "scenario/unsupported.hpp"
+
+namespace windtunnel {
+namespace {
+
+using Overrides = std::vector<std::pair<std::string, std::string>>;
+
+/// A folder of its own that is gone afterwards.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "windtunnel-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder() { std::filesystem::remove_all(path_); }
+
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    write_file_atomically(path_ / name, text);
+    return path_ / name;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+Scenario read(const std::string& good_file, const Overrides& overrides = {}) {
+  return read_scenario(corpus() / "good" / (good_file + ".json"), test_library(), {overrides, 0});
+}
+
+std::string refusal(const std::string& good_file, const Overrides& overrides) {
+  try {
+    read(good_file, overrides);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+const char* const base_text = R"({
+  "version": 1, "model": "tiny", "platform": "boxes",
+  "training": {"global_batch": 64, "micro_batch": 1, "precision": "bf16"},
+  "parallel": {"tensor": 2, "pipeline": 2, "data": 2, "stage_layers": [2, 6]}
+})";
+
+TEST_CASE("a scenario is read with its documented defaults") {
+  const Scenario scenario = read("plain");
+  CHECK(scenario.name == "plain");
+  CHECK(scenario.model.layers == 8);
+  CHECK(scenario.software.name == "megatron-lm-2021");
+  CHECK(scenario.plan.training.precision == Precision::fp16);
+  CHECK(scenario.plan.training.gradient_type == GradientType::fp32);
+  CHECK(scenario.plan.training.recompute == Recompute::none);
+  CHECK(scenario.plan.parallel.schedule == Schedule::one_f_one_b);
+  // The test library's megatron-lm-2021 sends in blocking pairs.
+  CHECK(scenario.plan.parallel.pipeline_send == PipelineSend::blocking_pairs);
+  CHECK(scenario.plan.microbatches == 32);  // 64 / (2 * 1)
+  CHECK(scenario.nodes.size() == 1);        // 2 * 2 * 2 = 8 GPUs
+}
+
+TEST_CASE("gradient type and send style come from the software profile") {
+  const Scenario scenario = read("plain", {{"/software", "flashy"}});
+  CHECK(scenario.plan.training.gradient_type == GradientType::bf16);
+  CHECK(scenario.plan.parallel.pipeline_send == PipelineSend::eager);
+}
+
+TEST_CASE("data is what the given nodes leave: 2 * 8 / (4 * 2) = 2") {
+  CHECK(read("data_derived").plan.parallel.data == 2);
+}
+
+TEST_CASE("a plan smaller than one node uses its first GPUs") {
+  const Scenario scenario = read("part_of_a_node");
+  CHECK(scenario.plan.num_ranks() == 2);
+  CHECK(scenario.nodes.size() == 1);
+}
+
+TEST_CASE("nodes are taken in the platform's order, as many as the plan needs") {
+  // 8 ranks fit the first node, of 8 GPUs; 12 need the second, of 4.
+  CHECK(read("mixed_nodes").nodes.size() == 1);
+  const Scenario both = read("mixed_nodes", {{"/parallel/data", "3"}, {"/training/global_batch", "63"}});
+  REQUIRE(both.nodes.size() == 2);
+  CHECK(both.nodes[1].gpus == 4);
+}
+
+TEST_CASE("extends merges objects, replaces arrays, deletes by null, and the last one wins") {
+  const ScratchFolder folder;
+  folder.write("a.json", base_text);
+  folder.write("b.json", R"({"version": 1, "training": {"precision": "fp32", "optimizer": "sgd"}})");
+  const auto file = folder.write("c.json", R"({"version": 1, "extends": ["a.json", "b.json"],
+      "training": {"optimizer": null}, "parallel": {"stage_layers": [7, 1]}})");
+  const Scenario scenario = read_scenario(file, test_library());
+  CHECK(scenario.plan.training.precision == Precision::fp32);    // b over a
+  CHECK(scenario.plan.training.optimizer == Optimizer::adam);    // deleted, so the default
+  CHECK(scenario.plan.training.global_batch == 64);              // a
+  CHECK(scenario.plan.stage_layers == std::vector<int>{7, 1});   // replaced, not merged
+}
+
+TEST_CASE("relative paths are relative to the file that they are written in") {
+  const ScratchFolder folder;
+  folder.write("deep/model.json", R"({"layers": 4, "hidden": 64, "heads": 8, "sequence": 8, "vocab": 9})");
+  folder.write("deep/base.json", R"({"version": 1, "model": "model.json", "platform": "boxes",
+      "training": {"global_batch": 64, "micro_batch": 1}})");
+  const auto file = folder.write("top.json", R"({"version": 1, "extends": "deep/base.json"})");
+  const Scenario scenario = read_scenario(file, test_library());
+  CHECK(scenario.model.layers == 4);
+  CHECK(scenario.model.name == "model");
+}
+
+TEST_CASE("files that extend each other are refused, with the circle") {
+  const ScratchFolder folder;
+  folder.write("a.json", R"({"version": 1, "extends": "b.json"})");
+  const auto file = folder.write("b.json", R"({"version": 1, "extends": "a.json"})");
+  CHECK_THROWS_WITH_AS(read_scenario(file, test_library()),
+                       doctest::Contains("the file extends itself: b.json -> a.json -> b.json"),
+                       const InputError&);
+}
+
+TEST_CASE("a file may extend the same file by two ways") {
+  const ScratchFolder folder;
+  folder.write("base.json", base_text);
+  folder.write("left.json", R"({"version": 1, "extends": "base.json"})");
+  folder.write("right.json", R"({"version": 1, "extends": "base.json", "training": {"micro_batch": 2}})");
+  const auto file = folder.write("top.json", R"({"version": 1, "extends": ["left.json", "right.json"]})");
+  CHECK(read_scenario(file, test_library()).plan.training.micro_batch == 2);
+}
+
+TEST_CASE("too many files end in a message, not in a long wait") {
+  const ScratchFolder folder;
+  folder.write("0.json", base_text);
+  std::filesystem::path last;
+  // Each extends the one before twice: 2^12 readings.
+  for (int i = 1; i <= 12; ++i) {
+    const std::string below = "\"" + std::to_string(i - 1) + ".json\"";
+    last = folder.write(std::to_string(i) + ".json",
+                        R"({"version": 1, "extends": [)" + below + ", " + below + "]}");
+  }
+  CHECK_THROWS_WITH_AS(read_scenario(last, test_library()), doctest::Contains("256 files"),
+                       const InputError&);
+}
+
+TEST_CASE("--set replaces values, as JSON where it is JSON and as text elsewhere") {
+  const Scenario scenario = read("plain", {{"/training/global_batch", "128"},
+                                           {"/name", "my run"},
+                                           {"/parallel/stage_layers", "[1,7]"},
+                                           {"/training/precision", "\"bf16\""}});
+  CHECK(scenario.plan.training.global_batch == 128);
+  CHECK(scenario.name == "my run");
+  CHECK(scenario.plan.stage_layers == std::vector<int>{1, 7});
+  CHECK(scenario.plan.training.precision == Precision::bf16);
+}
+
+TEST_CASE("--set reaches into what the file only names") {
+  const Scenario scenario =
+      read("plain", {{"/model/layers", "16"},
+                     {"/platform/node_types/0/nic_rate", "200 Gbps"},
+                     {"/platform/node_types/0/device/peak/fp16", "50 TFLOPS"},
+                     {"/software/launch/layer_forward", "5 ms"}});
+  CHECK(scenario.model.layers == 16);
+  CHECK(scenario.model.hidden == 64);
+  CHECK(scenario.nodes[0].nic_rate == 200_Gbps);
+  CHECK(scenario.nodes[0].device.peak.at(Precision::fp16) == 50_TFLOPS);
+  CHECK(scenario.software.launch.layer_forward == 5_ms);
+  CHECK(scenario.software.name == "megatron-lm-2021");
+}
+
+TEST_CASE("--set of null takes a value away") {
+  CHECK(read("stage_layers", {{"/parallel/stage_layers", "null"}}).plan.stage_layers ==
+        std::vector<int>{4, 4});
+}
+
+TEST_CASE("--set is applied in order, and the last one wins") {
+  CHECK(read("plain", {{"/model/layers", "16"}, {"/model", "tiny"}}).model.layers == 8);
+}
+
+TEST_CASE("--set of a path that nobody knows is an error with a suggestion") {
+  CHECK(refusal("plain", {{"/parallel/tensr", "4"}}) ==
+        "--set /parallel/tensr=4: error: unknown key \"tensr\" at /parallel (did you mean \"tensor\"?)");
+  CHECK(refusal("plain", {{"/paralel/tensor", "4"}}) ==
+        "--set /paralel/tensor=4: error: unknown key \"paralel\" (did you mean \"parallel\"?)");
+  CHECK(refusal("plain", {{"parallel.tensor", "4"}}) ==
+        "--set parallel.tensor=4: error: \"parallel.tensor\" is no JSON pointer to a value of a "
+        "scenario (did you mean /parallel/tensor?)");
+  CHECK(refusal("plain", {{"tensor", "4"}}).ends_with("(did you mean /parallel/tensor?)"));
+  CHECK(refusal("stage_layers", {{"/parallel/stage_layers/2", "4"}}) ==
+        "--set /parallel/stage_layers/2=4: error: nothing can be set there: /parallel/stage_layers is "
+        "an array of 2, counted from 0 at /parallel/stage_layers/2");
+  CHECK(refusal("plain", {{"/nodes/count", "4"}}).find("nodes is an object") != std::string::npos);
+}
+
+TEST_CASE("--set of a wrong value says which option it was") {
+  CHECK(refusal("plain", {{"/parallel/tensor", "2.7"}}) ==
+        "--set /parallel/tensor=2.7: error: tensor is 2.7, which is not a whole number at "
+        "/parallel/tensor (write 2 or 3)");
+  CHECK(refusal("plain", {{"/model", "tinny"}}) ==
+        "--set /model=tinny: error: unknown model \"tinny\" at /model (did you mean \"tiny\"?)");
+  CHECK(refusal("plain", {{"/model/layers", "{\"a\": }"}}).starts_with("--set /model/layers={\"a\": }"));
+}
+
+TEST_CASE("a correct wish that is not simulated is an UnsupportedError, other problems come first") {
+  CHECK_THROWS_AS(read("plain", {{"/parallel/zero_stage", "1"}}), const UnsupportedError&);
+  try {
+    read("plain", {{"/parallel/zero_stage", "1"}, {"/parallel/data", "3"}});
+    FAIL("accepted");
+  } catch (const UnsupportedError&) {
+    FAIL("the plan is wrong, too");
+  } catch (const InputError& error) {
+    CHECK(std::string(error.what()).find("zero_stage") == std::string::npos);
+  }
+}
+
+TEST_CASE("flash attention needs a software profile that knows its efficiency") {
+  CHECK_THROWS_AS(read("flash_unsupported"), const UnsupportedError&);
+  CHECK(read("flash").plan.training.attention == Attention::flash);
+}
+
+TEST_CASE("a fragment without a version is read as version 1 when it comes from another document") {
+  Problems problems;
+  JsonValue value = parse_json(std::make_shared<const SourceText>(SourceText{"set.json", R"({
+      "model": "tiny", "platform": "boxes", "training": {"global_batch": 8, "micro_batch": 1}})"}),
+                               problems);
+  CHECK(read_scenario(std::move(value), ".", test_library()).plan.num_ranks() == 1);
+}
+
+TEST_CASE("a file that is not there is the environment's fault") {
+  CHECK_THROWS_AS(read_scenario(std::filesystem::path("/none/such.json"), test_library()),
+                  const EnvironmentError&);
+}
+
+TEST_CASE("what is no regular file is not read as a model") {
+  CHECK(refusal("plain", {{"/model", "/dev/zero"}}).find("it is no regular file") != std::string::npos);
+}
+
+TEST_CASE("the library is where WINDTUNNEL_DATA says, and lists its names sorted") {
+  setenv("WINDTUNNEL_DATA", (corpus() / "library").c_str(), 1);
+  const Library library = Library::find();
+  CHECK(library.names("platforms") == std::vector<std::string>{"boxes", "mixed", "pair"});
+  CHECK(library.names("software") == std::vector<std::string>{"flashy", "megatron-lm-2021"});
+  CHECK(library.names("nothing").empty());
+  setenv("WINDTUNNEL_DATA", "/none", 1);
+  CHECK_THROWS_AS(Library::find(), const EnvironmentError&);
+}
+
+}  // namespace
+}  // namespace windtunnel

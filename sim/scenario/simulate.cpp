@@ -1,0 +1,209 @@
+#include <chrono>
+
+#include "core/contracts.hpp"
+#include "engine/player.hpp"
+#include "memory/in_flight.hpp"
+#include "scenario/program_builder.hpp"
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What one pass through a scenario has in hand when the report is written.
+struct Outcome {
+  const Scenario* scenario = nullptr;
+  const BuiltPrograms* built = nullptr;
+  const Played* played = nullptr;
+};
+
+/// Sends of each traffic class by one pipeline (one replica, all its stages).
+std::array<MessageCount, num_traffic_classes> count_messages(const ProgramSet& set) {
+  std::array<MessageCount, num_traffic_classes> counts{};
+  for (const StageProgram& program : set.programs)
+    for (const std::vector<Op>& stream : program.streams)
+      for (const Op& op : stream)
+        if (op.kind == OpKind::send) ++counts[static_cast<std::size_t>(op.traffic)].uncompressed;
+  return counts;
+}
+
+/// Bytes all GPUs together send in one iteration, NVLink included.
+std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
+  const Plan& plan = o.scenario->plan;
+  const ProgramSet& set = o.built->programs;
+  std::array<Bytes, num_traffic_classes> traffic{};
+  const auto at = [&traffic](Traffic kind) -> Bytes& {
+    return traffic[static_cast<std::size_t>(kind)];
+  };
+  for (const ProgramDevice& device : set.devices) {
+    for (const std::vector<Op>& stream : set.programs[device.program].streams) {
+      for (const Op& op : stream) {
+        if (op.kind == OpKind::send) at(op.traffic) += set.message_bytes[op.work];
+        if (op.kind != OpKind::collective || op.traffic == Traffic::tensor_activations) continue;
+        const Collective& collective = set.collectives[device.collectives[op.slot].index()];
+        at(op.traffic) += collective.traffic_bytes / static_cast<double>(collective.members.size());
+      }
+    }
+  }
+  for (std::size_t i = 0; i < set.devices.size(); ++i) {
+    const StageCost& cost = o.built->cost_of_device[i];
+    const int t = plan.parallel.tensor;
+    const double repeats =
+        static_cast<double>(cost.forward_all_reduces + cost.backward_all_reduces) *
+        plan.microbatches * plan.devices[i].num_gpus;
+    const double share =
+        2.0 * (t - 1) / t;  // of the payload, sent by one rank of a ring all-reduce
+    at(Traffic::tensor_activations) += cost.tensor_payload * (share * repeats);
+  }
+  return traffic;
+}
+
+MemoryAccount account(const Outcome& o) {
+  const Scenario& scenario = *o.scenario;
+  MemoryInputs inputs;
+  inputs.model = &scenario.model;
+  inputs.plan = &scenario.plan;
+  inputs.software = &scenario.software;
+  for (int s = 0; s < scenario.plan.parallel.pipeline; ++s) {
+    // Of all replicas' devices that hold the stage, the one with the least memory.
+    const Device* smallest = nullptr;
+    for (const PlanDevice& device : scenario.plan.devices) {
+      if (device.stage != StageId{s}) continue;
+      const Device& candidate = scenario.nodes[device.node.index()].device;
+      if (smallest == nullptr || candidate.usable_memory < smallest->usable_memory)
+        smallest = &candidate;
+    }
+    inputs.device_of_stage.push_back(smallest);
+  }
+  const InFlightOfStages in_flight = in_flight_microbatches(o.built->programs.programs);
+  inputs.in_flight = in_flight.all;
+  inputs.in_flight_with_gradients = in_flight.with_gradients;
+  return account_memory(inputs);
+}
+
+FlopsPerSecond peak_per_gpu(const Scenario& scenario) {
+  // The mean over the GPUs in use: a mixed cluster has no single peak.
+  FlopsPerSecond sum{};
+  for (const GpuPlace& place : scenario.plan.places)
+    sum += scenario.nodes[place.node.index()].device.peak.at(scenario.plan.training.precision);
+  return sum / static_cast<double>(scenario.plan.places.size());
+}
+
+void fill_rates(const Scenario& scenario, Report& report) {
+  const double batch = scenario.plan.training.global_batch;
+  const double seconds = report.iteration_time / Seconds{1};
+  WT_ENSURE(seconds > 0);
+  report.samples_per_s = batch / seconds;
+  report.tokens_per_s = report.samples_per_s * scenario.model.sequence;
+  const double gpus = scenario.plan.num_ranks();
+  report.model_flops_per_gpu = model_flops(scenario.model, batch) / report.iteration_time / gpus;
+  report.hardware_flops_per_gpu =
+      hardware_flops(scenario.model, batch, scenario.plan.training.recompute) /
+      report.iteration_time / gpus;
+  report.mfu = report.model_flops_per_gpu / peak_per_gpu(scenario);
+  report.hfu = report.hardware_flops_per_gpu / peak_per_gpu(scenario);
+}
+
+void fill_stage_times(const Outcome& o, Report& report) {
+  const Plan& plan = o.scenario->plan;
+  for (std::size_t i = 0; i < plan.devices.size(); ++i) {
+    const StageCost& cost = o.built->cost_of_device[i];
+    if (cost.forward.duration + cost.backward.duration >
+        report.forward_time + report.backward_time) {
+      report.forward_time = cost.forward.duration;
+      report.backward_time = cost.backward.duration;
+    }
+  }
+  const StageCost& last = o.built->cost_of_device.back();
+  report.last_stage_forward = last.forward.duration * static_cast<double>(plan.microbatches);
+  report.last_stage_backward = last.backward.duration * static_cast<double>(plan.microbatches);
+}
+
+void add_sources(const Scenario& scenario, const std::map<std::string, Source>& sources,
+                 const std::string& pointer, const std::string& prefix, Report& report) {
+  JsonValue root = scenario.resolved;
+  for (const auto& [key, source] : sources) {
+    const JsonValue* value = find_at(root, pointer + "/" + key);
+    report.assumptions.push_back(
+        {prefix + key, value ? canonical_text(*value) : source.text, source.evidence});
+  }
+}
+
+void fill_assumptions(const Scenario& scenario, Report& report) {
+  const auto& types = scenario.platform.node_types;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const std::string& name = types[i].device.name;
+    add_sources(scenario, types[i].device.sources, "/none", "device " + name + ": ", report);
+  }
+  add_sources(scenario, scenario.platform.sources, "/platform",
+              "platform " + scenario.platform.name + ": ", report);
+  add_sources(scenario, scenario.software.sources, "/software",
+              "software " + scenario.software.name + ": ", report);
+}
+
+void fill_warnings(const Scenario& scenario, Report& report) {
+  constexpr int aligned = 8;
+  if (scenario.plan.training.attention == Attention::standard &&
+      scenario.model.head_size() % aligned != 0) {
+    report.warnings.push_back(
+        "head size " + std::to_string(scenario.model.head_size()) +
+        " is no multiple of 8: attention products run several times slower on tensor cores");
+  }
+  if (!scenario.software.profiled) {
+    report.warnings.push_back(
+        "software " + scenario.software.name +
+        " is not profiled: expect ±15 % until 3-4 of your own measurements calibrate it");
+  }
+}
+
+Report make_report(const Outcome& o, const Breakdown& breakdown) {
+  const Scenario& scenario = *o.scenario;
+  Report report;
+  report.name = scenario.name;
+  report.version = WINDTUNNEL_VERSION;
+  report.scenario_hash = scenario.hash;
+  report.seed = scenario.seed;
+  report.iteration_time = o.played->end;
+  report.plan = scenario.plan;
+  report.model_name = scenario.model.name;
+  report.platform_name = scenario.platform.name;
+  report.software_name = scenario.software.name;
+  report.parameters = total_parameters(scenario.model);
+  report.num_gpus = scenario.plan.num_ranks();
+  report.breakdown = breakdown;
+  report.memory = account(o);
+  report.traffic = count_traffic(o);
+  report.messages = count_messages(o.built->programs);
+  report.activities = o.played->activities;
+  report.flows = o.played->flows;
+  fill_rates(scenario, report);
+  fill_stage_times(o, report);
+  fill_assumptions(scenario, report);
+  fill_warnings(scenario, report);
+  return report;
+}
+
+}  // namespace
+
+Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
+  const Clock::time_point start = Clock::now();
+  BuiltPrograms built = build_programs(
+      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan});
+  const std::unique_ptr<Engine> engine = make_engine(options.engine, built.network);
+  BreakdownListener breakdowns(built.programs.devices.size());
+  TimelineListener timeline;
+  ListenerPair both(breakdowns, timeline);
+  PlayListener* const listener =
+      options.keep_timeline ? static_cast<PlayListener*>(&both) : &breakdowns;
+  const Played played = play(built.programs, *engine, listener);
+  Simulation simulation;
+  simulation.report = make_report({&scenario, &built, &played}, breakdowns.of(played.last_device));
+  simulation.report.wall = Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
+  simulation.programs = std::move(built.programs);
+  simulation.timeline = std::move(timeline.timeline());
+  simulation.timeline.end = played.end;
+  return simulation;
+}
+
+}  // namespace windtunnel

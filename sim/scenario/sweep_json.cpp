@@ -1,0 +1,118 @@
+#include "scenario/sweep_json.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "scenario/known_pointers.hpp"
+
+namespace windtunnel {
+namespace {
+
+void check_pointer(const JsonValue::Member& member, const std::string& at, Problems& problems) {
+  if (is_known_pointer(member.key)) return;
+  const std::string nearest = closest_known_pointer(member.key);
+  problems.add({member.key_origin, at,
+                text_for_message(JsonValue(member.key)) + " points to nothing in a scenario",
+                nearest.empty() ? "such as \"/parallel/tensor\"" : "did you mean \"" + nearest + "\"?"});
+}
+
+void check_matrix(ObjectReader& reader) {
+  JsonValue* matrix = reader.require("matrix", "an object with lists of values by JSON pointer");
+  if (matrix == nullptr) return;
+  const std::string at = pointer_join(reader.pointer(), "matrix");
+  if (!matrix->is_object() || matrix->object().empty()) {
+    reader.problem("matrix", "matrix is " + text_for_message(*matrix) +
+                                 ", where an object with at least one pointer is needed",
+                   "write {\"/nodes\": [8, 16]}");
+    return;
+  }
+  for (const JsonValue::Member& member : matrix->object()) {
+    check_pointer(member, at, reader.problems());
+    if (!member.value.is_array() || member.value.array().empty())
+      reader.problems().add({member.value.origin, pointer_join(at, member.key),
+                             "the values are " + text_for_message(member.value) +
+                                 ", where a list of at least one is needed",
+                             "write [ ... ]"});
+  }
+}
+
+/// A list of objects with pointers as keys; those of `exclude` must be in the matrix.
+void check_points(ObjectReader& reader, const char* key) {
+  const JsonValue* points = reader.take(key);
+  if (points == nullptr) return;
+  const std::string at = pointer_join(reader.pointer(), key);
+  if (!points->is_array()) {
+    reader.problem(key, std::string(key) + " is " + text_for_message(*points) +
+                            ", which is not a list", "write [ {\"/nodes\": 8} ]");
+    return;
+  }
+  const JsonValue* matrix = reader.value().find("matrix");
+  for (std::size_t i = 0; i < points->array().size(); ++i) {
+    const JsonValue& point = points->array()[i];
+    const std::string here = pointer_join(at, std::to_string(i));
+    if (!point.is_object() || point.object().empty()) {
+      reader.problems().add({point.origin, here,
+                             "a point is " + text_for_message(point) +
+                                 ", where an object with at least one pointer is needed",
+                             "write {\"/nodes\": 8}"});
+      continue;
+    }
+    for (const JsonValue::Member& member : point.object()) {
+      if (std::string(key) == "include")
+        check_pointer(member, here, reader.problems());
+      else if (matrix == nullptr || matrix->find(member.key) == nullptr)
+        reader.problems().add({member.key_origin, here,
+                               text_for_message(JsonValue(member.key)) + " is not in the matrix",
+                               {}});
+    }
+  }
+}
+
+void check_word_list(ObjectReader& reader, const char* key, const std::vector<std::string>& words) {
+  const JsonValue* list = reader.take(key);
+  if (list == nullptr) return;
+  const std::string at = pointer_join(reader.pointer(), key);
+  if (!list->is_array() || list->array().empty()) {
+    reader.problem(key, std::string(key) + " is " + text_for_message(*list) +
+                            ", where a list of at least one name is needed", "write [ ... ]");
+    return;
+  }
+  for (std::size_t i = 0; i < list->array().size(); ++i) {
+    const JsonValue& word = list->array()[i];
+    if (word.is_string() && std::find(words.begin(), words.end(), word.string()) != words.end())
+      continue;
+    std::string all;
+    for (const std::string& known : words) all += (all.empty() ? "" : ", ") + known;
+    reader.problems().add({word.origin, pointer_join(at, std::to_string(i)),
+                           text_for_message(word) + " is none of " + all, {}});
+  }
+}
+
+void check_int_list(ObjectReader& reader, const char* key, int least, int most) {
+  const std::vector<int> list = reader.optional_int_list(key, least, most);
+  const JsonValue* value = reader.take(key);
+  if (value != nullptr && value->is_array() && list.empty())
+    reader.problem(key, std::string(key) + " is an empty list", "leave the key out to try all");
+}
+
+}  // namespace
+
+void check_sweep(ObjectReader reader) {
+  check_matrix(reader);
+  check_points(reader, "exclude");
+  check_points(reader, "include");
+  reader.reject_unknown_keys();
+}
+
+void check_search(ObjectReader reader) {
+  constexpr int most = 1 << 20;
+  for (const char* key : {"tensor", "pipeline", "data", "micro_batch", "virtual_pipeline"})
+    check_int_list(reader, key, 1, most);
+  check_int_list(reader, "zero_stage", 0, 3);
+  check_word_list(reader, "schedule", {"gpipe", "1f1b", "interleaved_1f1b", "zero_bubble_h1"});
+  check_word_list(reader, "recompute", {"none", "selective", "full"});
+  reader.reject_unknown_keys();
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,75 @@
+#include "scenario/unsupported.hpp"
+
+#include <string>
+
+#include "scenario/compression_json.hpp"
+#include "scenario/library_files.hpp"
+
+namespace windtunnel {
+namespace {
+
+class Refusals {
+ public:
+  explicit Refusals(JsonValue& tree) : tree_(&tree) {}
+
+  void add(const std::string& pointer, const std::string& what) {
+    const JsonValue* value = find_at(*tree_, pointer);
+    problems_.add({value == nullptr ? Origin{} : value->origin, pointer, what, {}});
+  }
+  Problems take() { return problems_; }
+
+ private:
+  JsonValue* tree_;
+  Problems problems_;
+};
+
+void refuse_parallel(const Parallel& parallel, JsonValue& tree, Refusals& refusals) {
+  if (parallel.schedule != Schedule::gpipe && parallel.schedule != Schedule::one_f_one_b)
+    refusals.add("/parallel/schedule", std::string("schedule ") + name_of(parallel.schedule) +
+                                           " is not simulated in this version");
+  const JsonValue* schedule = find_at(tree, "/parallel/schedule");
+  if (schedule != nullptr && schedule->is_string() && looks_like_path(schedule->string()))
+    refusals.add("/parallel/schedule", "a schedule file is not simulated in this version");
+  if (parallel.virtual_pipeline > 1)
+    refusals.add("/parallel/virtual_pipeline",
+                 "virtual_pipeline above 1 is not simulated in this version");
+  if (parallel.sequence_parallel)
+    refusals.add("/parallel/sequence_parallel",
+                 "sequence_parallel is not simulated in this version");
+  if (parallel.zero_stage > 0)
+    refusals.add("/parallel/zero_stage", "zero_stage above 0 is not simulated in this version");
+  if (parallel.overlap_gradient_reduce)
+    refusals.add("/parallel/overlap_gradient_reduce",
+                 "overlap_gradient_reduce is not simulated in this version");
+  const JsonValue* placement = find_at(tree, "/parallel/placement");
+  if (placement != nullptr && placement->is_string() && placement->string() == "search")
+    refusals.add("/parallel/placement", "placement \"search\" is not simulated in this version");
+}
+
+void refuse_compression(JsonValue& tree, Refusals& refusals) {
+  for (const char* name : compression_classes) {
+    const std::string pointer = std::string("/compression/") + name;
+    const JsonValue* entry = find_at(tree, pointer);
+    if (entry == nullptr || entry->is_null()) continue;
+    const JsonValue* fused = entry->find("fused");
+    const bool asks_for_nothing = fused != nullptr && fused->is_bool() && !std::get<bool>(fused->content);
+    if (!asks_for_nothing)
+      refusals.add(pointer, "compression is not simulated in this version");
+  }
+}
+
+}  // namespace
+
+Problems unsupported_requests(const Scenario& scenario, JsonValue& tree) {
+  Refusals refusals(tree);
+  refuse_parallel(scenario.plan.parallel, tree, refusals);
+  refuse_compression(tree, refusals);
+  if (scenario.plan.training.attention == Attention::flash &&
+      !(scenario.software.flash_forward_efficiency && scenario.software.flash_backward_efficiency))
+    refusals.add("/training/attention", "software profile \"" + scenario.software.name +
+                                            "\" has no flash-attention efficiency, so flash "
+                                            "attention is not simulated with it");
+  return refusals.take();
+}
+
+}  // namespace windtunnel

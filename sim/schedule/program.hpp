@@ -1,0 +1,141 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/id.hpp"
+#include "units/quantity.hpp"
+
+namespace windtunnel {
+
+/// What a device does at the same time, as a GPU has streams. Each stream plays its ops in order.
+enum class Stream : std::uint8_t { compute, tensor, pipeline, data, codec };
+inline constexpr int num_streams = 5;
+/// "compute", "comm:tensor", "comm:pipeline", "comm:data", "codec"
+const char* name_of(Stream stream);
+
+enum class OpKind : std::uint8_t {
+  compute,   ///< occupies the stream for work[op.work]
+  send,      ///< hands message `slot` of the peer to channel `peer`; never waits (eager)
+  receive,   ///< waits until message `slot` has arrived
+  exchange,  ///< the next `slot` ops (send and receive) are posted together; each message starts
+             ///< when both ends have posted it, the op ends when all have arrived
+  collective,  ///< enters collective `slot` of this device; ends for all members together
+  record,      ///< marks event `slot` as happened
+  wait,        ///< waits until event `slot` has happened
+};
+
+/// What an op is for: its name in the timeline, and its line in the breakdown when others wait for
+/// it.
+enum class Phase : std::uint8_t {
+  forward,
+  backward,         ///< input and weight gradients (or input gradients alone, where they are split)
+  weight_gradient,  ///< the weight half of a split backward
+  optimizer,
+  activation,        ///< forward message between stages
+  gradient,          ///< backward message between stages
+  tensor_reduce,     ///< tensor-parallel collective across nodes
+  gradient_reduce,   ///< data-parallel gradient collective
+  embedding_sync,    ///< tied embedding gradients, first with last stage
+  parameter_gather,  ///< sharded parameters
+  encode,
+  decode,
+  overhead,  ///< once an iteration
+};
+const char* name_of(Phase phase);
+
+/// Kinds of traffic that are counted and compressed each on their own.
+enum class Traffic : std::uint8_t {
+  pipeline_forward,
+  pipeline_backward,
+  data_gradients,
+  embedding_sync,
+  tensor_activations,
+  zero_gather,
+};
+inline constexpr int num_traffic_classes = 6;
+const char* name_of(Traffic traffic);
+
+/// One step of a stream. Small and flat: programs of 10^7 ops fit in memory.
+struct Op {
+  OpKind kind = OpKind::compute;
+  Phase phase = Phase::forward;
+  Traffic traffic = Traffic::pipeline_forward;
+  std::uint8_t peer = 0;    ///< send: which outgoing channel of the device (StageProgram::targets)
+  std::uint16_t chunk = 0;  ///< model chunk of this device (interleaved schedules)
+  std::uint16_t work =
+      0;  ///< compute: row of the device's work table; send: row of the message size table
+  std::uint32_t microbatch = 0;
+  std::uint32_t slot = 0;  ///< see OpKind
+};
+static_assert(sizeof(Op) == 16);
+
+/// The ops of one pipeline stage, stream by stream. All replicas of the stage play the same
+/// program.
+struct StageProgram {
+  std::array<std::vector<Op>, num_streams> streams;
+  std::vector<StageId> targets;  ///< outgoing channels: the stages this one sends to
+  std::uint32_t num_slots = 0;   ///< messages this stage receives in one iteration
+  std::uint32_t num_events = 0;
+  std::uint32_t num_collectives = 0;
+};
+
+/// Where the time of a computing span goes: its line in the breakdown. A span's parts add up to its
+/// duration.
+enum class Part : std::uint8_t { compute, tensor_comm, codec, optimizer, other };
+inline constexpr int num_parts = 5;
+
+/// One row of a device's work table.
+struct Work {
+  Seconds duration{};
+  std::array<Seconds, num_parts> parts{};  ///< in this order inside the span
+};
+
+/// A first-in first-out path for messages between two devices: the next message starts when the
+/// previous has arrived.
+struct Channel {
+  DeviceId from, to;
+  bool in_node = true;
+  BytesPerSecond bandwidth{};  ///< in_node: nothing else shares it
+  PathId up, down;             ///< otherwise: a flow over these links
+  Seconds latency{};
+};
+
+/// One flow of a collective: bytes over shared links.
+struct CollectiveFlow {
+  PathId up, down;
+  Bytes bytes{};
+};
+
+/// One process group's collective. It starts when every member has entered and ends when its
+/// uncontended part (in the node) and all its flows have ended; flows start after the latency.
+struct Collective {
+  std::vector<DeviceId> members;
+  Seconds fixed{};    ///< uncontended duration (in-node part)
+  Seconds latency{};  ///< paid before the flows start
+  std::vector<CollectiveFlow> flows;
+  Bytes traffic_bytes{};  ///< sent by all members together
+};
+
+/// One simulated device: the program it plays and its tables.
+struct ProgramDevice {
+  std::uint32_t program = 0;
+  std::uint32_t work_base = 0;            ///< first row of its work table in ProgramSet::work
+  std::vector<ChannelId> channels;        ///< by Op::peer of send
+  std::vector<CollectiveId> collectives;  ///< by Op::slot of collective
+};
+
+/// Everything the engine plays: programs, who plays which, what things cost.
+struct ProgramSet {
+  std::vector<StageProgram> programs;
+  std::vector<ProgramDevice> devices;
+  std::vector<Work> work;
+  std::vector<Bytes>
+      message_bytes;  ///< by Op::work of send: bytes of one device's share of the message
+  std::vector<Channel> channels;
+  std::vector<Collective> collectives;
+};
+
+}  // namespace windtunnel

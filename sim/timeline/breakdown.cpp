@@ -1,0 +1,157 @@
+#include "timeline/breakdown.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace windtunnel {
+namespace {
+
+/// Whether the awaited thing comes from other devices, so that it can be late before it is under
+/// way.
+bool comes_from_others(Phase cause) {
+  switch (cause) {
+    case Phase::activation:
+    case Phase::gradient:
+    case Phase::tensor_reduce:
+    case Phase::gradient_reduce:
+    case Phase::embedding_sync:
+    case Phase::parameter_gather:
+      return true;
+    case Phase::forward:
+    case Phase::backward:
+    case Phase::weight_gradient:
+    case Phase::optimizer:
+    case Phase::encode:
+    case Phase::decode:
+    case Phase::overhead:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+const char* name_of(Line line) {
+  switch (line) {
+    case Line::compute:
+      return "compute";
+    case Line::tensor_comm:
+      return "tensor_comm";
+    case Line::pipeline_comm:
+      return "pipeline_comm";
+    case Line::pipeline_bubble:
+      return "pipeline_bubble";
+    case Line::data_comm:
+      return "data_comm";
+    case Line::embedding_sync:
+      return "embedding_sync";
+    case Line::codec:
+      return "codec";
+    case Line::optimizer:
+      return "optimizer";
+    case Line::other:
+      return "other";
+  }
+  return "?";
+}
+
+Line line_of(Part part) {
+  switch (part) {
+    case Part::compute:
+      return Line::compute;
+    case Part::tensor_comm:
+      return Line::tensor_comm;
+    case Part::codec:
+      return Line::codec;
+    case Part::optimizer:
+      return Line::optimizer;
+    case Part::other:
+      return Line::other;
+  }
+  return Line::other;
+}
+
+Line line_of(Phase cause) {
+  switch (cause) {
+    case Phase::activation:
+    case Phase::gradient:
+      return Line::pipeline_comm;
+    case Phase::gradient_reduce:
+    case Phase::parameter_gather:
+      return Line::data_comm;
+    case Phase::embedding_sync:
+      return Line::embedding_sync;
+    case Phase::tensor_reduce:
+      return Line::tensor_comm;
+    case Phase::encode:
+    case Phase::decode:
+      return Line::codec;
+    case Phase::forward:
+    case Phase::backward:
+    case Phase::weight_gradient:
+      return Line::compute;
+    case Phase::optimizer:
+      return Line::optimizer;
+    case Phase::overhead:
+      return Line::other;
+  }
+  return Line::other;
+}
+
+Seconds under_way_since(const Waiting& waiting) {
+  return comes_from_others(waiting.cause) ? std::clamp(waiting.sent, waiting.begin, waiting.end)
+                                          : waiting.begin;
+}
+
+Seconds Breakdown::total() const {
+  return std::accumulate(seconds.begin(), seconds.end(), Seconds{});
+}
+
+void BreakdownListener::on_compute(DeviceId device, Stream stream, const Op&, const Work& work,
+                                   Seconds begin, Seconds end) {
+  // The parts add up to the span; the last one ends with it, whatever was rounded.
+  const auto last = std::find_if(work.parts.rbegin(), work.parts.rend(),
+                                 [](Seconds part) { return part > Seconds{}; });
+  const auto num_before = static_cast<std::size_t>(std::max(work.parts.rend() - last, 1L) - 1);
+  Seconds at = begin;
+  for (std::size_t i = 0; i < num_before; ++i) {
+    const Seconds next = std::min(end, at + work.parts[i]);
+    count(device, stream, line_of(static_cast<Part>(i)), at, next);
+    at = next;
+  }
+  count(device, stream, line_of(static_cast<Part>(num_before)), at, end);
+}
+
+void BreakdownListener::on_wait(DeviceId device, Stream stream, const Op&, const Waiting& waiting) {
+  const Seconds sent = under_way_since(waiting);
+  count(device, stream, Line::pipeline_bubble, waiting.begin, sent);
+  count(device, stream, line_of(waiting.cause), sent, waiting.end);
+}
+
+void BreakdownListener::on_device_end(DeviceId device, Seconds end) {
+  DeviceState& state = devices_[device.index()];
+  std::vector<Piece> beyond = std::move(state.beyond);
+  std::stable_sort(beyond.begin(), beyond.end(),
+                   [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
+  for (const Piece& piece : beyond) {
+    count(device, Stream::compute, Line::other, state.counted, piece.begin);
+    count(device, Stream::compute, piece.line, std::max(piece.begin, state.counted), piece.end);
+  }
+  count(device, Stream::compute, Line::other, state.counted, end);
+}
+
+void BreakdownListener::count(DeviceId device, Stream stream, Line line, Seconds begin,
+                              Seconds end) {
+  if (end <= begin) return;
+  DeviceState& state = devices_[device.index()];
+  if (stream != Stream::compute) {
+    state.beyond.push_back({line, begin, end});
+    return;
+  }
+  state.breakdown.add(line, end - begin);
+  state.counted = end;
+  state.beyond.clear();  // calls come in order of their end: it all ended before
+}
+
+}  // namespace windtunnel

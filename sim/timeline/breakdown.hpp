@@ -1,0 +1,74 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "engine/player.hpp"
+
+namespace windtunnel {
+
+/// Lines of the breakdown. Each instant of a device's compute stream belongs to exactly one.
+enum class Line {
+  compute,
+  tensor_comm,
+  pipeline_comm,
+  pipeline_bubble,  ///< waiting for a message that has not been sent, or a collective that others
+                    ///< have not entered
+  data_comm,
+  embedding_sync,
+  codec,
+  optimizer,
+  other,
+};
+inline constexpr int num_lines = 9;
+const char* name_of(Line line);  ///< "compute", "tensor_comm", …
+
+/// The line of a part of a computing span.
+Line line_of(Part part);
+/// The line of waiting for something that is under way.
+Line line_of(Phase cause);
+/// Since when what a stream waited for was under way, within the wait: until then the wait is a
+/// bubble. What the device does itself on another stream (its codec) is always under way.
+Seconds under_way_since(const Waiting& waiting);
+
+/// Where one device's time went; the lines add up to the time it ended (of the last device: the
+/// iteration time).
+struct Breakdown {
+  std::array<Seconds, num_lines> seconds{};
+
+  Seconds of(Line line) const { return seconds[static_cast<std::size_t>(line)]; }
+  void add(Line line, Seconds time) { seconds[static_cast<std::size_t>(line)] += time; }
+  Seconds total() const;
+};
+
+/// Adds up the breakdown of every device while a program is played.
+///
+/// A device's time is that of its compute stream; should another stream end later, what that one
+/// did from then on counts. (The programs of sim/schedule end with the compute stream; a schedule
+/// file need not.)
+class BreakdownListener final : public PlayListener {
+ public:
+  explicit BreakdownListener(std::size_t num_devices) : devices_(num_devices) {}
+  void on_compute(DeviceId, Stream, const Op&, const Work&, Seconds begin, Seconds end) override;
+  void on_wait(DeviceId, Stream, const Op&, const Waiting&) override;
+  void on_device_end(DeviceId, Seconds end) override;
+  const Breakdown& of(DeviceId device) const { return devices_[device.index()].breakdown; }
+
+ private:
+  /// A time on a stream, and its line.
+  struct Piece {
+    Line line;
+    Seconds begin, end;
+  };
+  struct DeviceState {
+    Breakdown breakdown;
+    Seconds counted{};          ///< everything before this is in the breakdown
+    std::vector<Piece> beyond;  ///< what other streams did after that, so far
+  };
+  void count(DeviceId device, Stream stream, Line line, Seconds begin, Seconds end);
+
+  std::vector<DeviceState> devices_;
+};
+
+}  // namespace windtunnel

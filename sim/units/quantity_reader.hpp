@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/object_reader.hpp"
+#include "units/quantity.hpp"
+
+namespace windtunnel {
+
+/// Text with a unit to an amount: "200 Gbps" (bits), "25 GB/s", "900 GBps" (bytes), "1.5 us", "80
+/// GB" (10^9), "80 GiB" (2^30), "312 TFLOPS", "312 TFLOP/s". The space is optional; b and B are
+/// told apart; "200 gbps" is refused with both readings. Letters in the wrong case are accepted
+/// only where one reading is left ("312 tflops"). Negative and infinite amounts are refused. On
+/// failure the result is empty, `problem` says why and `suggestion` what to write.
+template <class Amount>
+std::optional<Amount> parse_quantity(std::string_view text, std::string& problem,
+                                     std::string& suggestion);
+extern template std::optional<Bytes> parse_quantity(std::string_view, std::string&, std::string&);
+extern template std::optional<Seconds> parse_quantity(std::string_view, std::string&, std::string&);
+extern template std::optional<BytesPerSecond> parse_quantity(std::string_view, std::string&,
+                                                             std::string&);
+extern template std::optional<FlopsPerSecond> parse_quantity(std::string_view, std::string&,
+                                                             std::string&);
+
+/// Member `key` as an amount > 0 (>= 0 for Seconds); a bare number is a problem that shows both
+/// readings. A problem makes the stand-in 1 (or `fallback`).
+template <class Amount>
+Amount required_quantity(ObjectReader& reader, std::string_view key);
+/// As required_quantity; absent: `fallback`, a text with unit, is read instead and shown as
+/// defaulted.
+template <class Amount>
+Amount optional_quantity(ObjectReader& reader, std::string_view key, std::string_view fallback);
+
+/// A short text for people: "16.31 s", "20.4 ms", "61.2 GiB", "25.0 GB/s", "138 TFLOP/s".
+std::string to_text(Seconds amount);
+std::string to_text(Bytes amount);           ///< binary units: KiB, MiB, GiB, TiB
+std::string to_text(BytesPerSecond amount);  ///< decimal units: GB/s
+std::string to_text(FlopsPerSecond amount);
+
+}  // namespace windtunnel

@@ -1,0 +1,132 @@
+#include "validate/score.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/contracts.hpp"
+
+namespace windtunnel {
+namespace {
+
+std::vector<double> sorted_absolute_errors(const std::vector<Comparison>& comparisons) {
+  std::vector<double> errors;
+  for (const Comparison& comparison : comparisons) errors.push_back(std::abs(comparison.error()));
+  std::sort(errors.begin(), errors.end());
+  return errors;
+}
+
+/// Between the two nearest of `sorted`, linearly: quantile 0 is the first, 1 the last.
+double quantile(const std::vector<double>& sorted, double fraction) {
+  const double position = fraction * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return std::lerp(sorted[below], sorted[above], position - static_cast<double>(below));
+}
+
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+/// The value at which half of the weight is reached: minimises the sum of weight * |value - x|.
+double weighted_median(std::vector<std::pair<double, double>> value_and_weight) {
+  std::sort(value_and_weight.begin(), value_and_weight.end());
+  double total = 0;
+  for (const auto& [value, weight] : value_and_weight) total += weight;
+  double reached = 0;
+  for (const auto& [value, weight] : value_and_weight)
+    if ((reached += weight) >= total / 2) return value;
+  return value_and_weight.back().first;
+}
+
+int sign(double number) { return (number > 0) - (number < 0); }
+
+}  // namespace
+
+Score score(const std::vector<Comparison>& comparisons) {
+  WT_EXPECT(!comparisons.empty());
+  constexpr double high_quantile = 0.9;
+  const std::vector<double> errors = sorted_absolute_errors(comparisons);
+  std::vector<double> with_sign;
+  for (const Comparison& comparison : comparisons) with_sign.push_back(comparison.error());
+  return {errors.size(), mean(errors),   quantile(errors, 0.5), quantile(errors, high_quantile),
+          errors.back(), mean(with_sign)};
+}
+
+Score score_without_largest(std::vector<Comparison> comparisons, std::size_t count) {
+  WT_EXPECT(count < comparisons.size());
+  std::sort(comparisons.begin(), comparisons.end(), [](const Comparison& a, const Comparison& b) {
+    return std::abs(a.error()) < std::abs(b.error());
+  });
+  comparisons.resize(comparisons.size() - count);
+  return score(comparisons);
+}
+
+std::size_t num_largest(std::size_t scored) {
+  constexpr double left_out_share = 0.05;
+  return static_cast<std::size_t>(std::lround(left_out_share * static_cast<double>(scored)));
+}
+
+double naive_mape(const std::vector<Comparison>& comparisons) {
+  WT_EXPECT(!comparisons.empty());
+  const FlopsPerSecond unit{1};  // 1/e is fitted in seconds per FLOP
+  std::vector<std::pair<double, double>> ratios;
+  for (const Comparison& row : comparisons) {
+    const double ratio = row.measured / (row.ideal_work / unit);
+    ratios.emplace_back(ratio, 1 / ratio);
+  }
+  const double fitted = weighted_median(ratios);
+  std::vector<double> errors;
+  for (const auto& [ratio, weight] : ratios) errors.push_back(std::abs(fitted / ratio - 1));
+  return mean(errors);
+}
+
+Flops ideal_work(Flops iteration, int gpus, int stages, int microbatches, int chunks) {
+  WT_EXPECT(gpus > 0 && stages > 0 && microbatches > 0 && chunks > 0);
+  const double bubble =
+      static_cast<double>(stages - 1) / (static_cast<double>(microbatches) * chunks);
+  return iteration / static_cast<double>(gpus) * (1 + bubble);
+}
+
+std::optional<double> kendall_tau(const std::vector<Comparison>& comparisons) {
+  double agreement = 0, measured_pairs = 0, predicted_pairs = 0;
+  for (std::size_t i = 0; i < comparisons.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const int measured = sign((comparisons[i].measured - comparisons[j].measured) / Seconds{1});
+      const int predicted =
+          sign((comparisons[i].predicted - comparisons[j].predicted) / Seconds{1});
+      agreement += measured * predicted;
+      measured_pairs += std::abs(measured);
+      predicted_pairs += std::abs(predicted);
+    }
+  }
+  if (measured_pairs == 0 || predicted_pairs == 0) return std::nullopt;
+  return agreement / std::sqrt(measured_pairs * predicted_pairs);
+}
+
+double top1_regret(const std::vector<Comparison>& comparisons) {
+  WT_EXPECT(!comparisons.empty());
+  const auto first = [&](Seconds Comparison::*time) {
+    return std::min_element(
+        comparisons.begin(), comparisons.end(),
+        [&](const Comparison& a, const Comparison& b) { return a.*time < b.*time; });
+  };
+  return first(&Comparison::predicted)->measured / first(&Comparison::measured)->measured - 1;
+}
+
+std::vector<ComparisonGroup> by_group(const std::vector<Comparison>& comparisons) {
+  std::vector<ComparisonGroup> groups;
+  for (const Comparison& comparison : comparisons) {
+    const auto known =
+        std::find_if(groups.begin(), groups.end(),
+                     [&](const ComparisonGroup& group) { return group.name == comparison.group; });
+    ComparisonGroup& group = known != groups.end() ? *known : groups.emplace_back();
+    group.name = comparison.group;
+    group.comparisons.push_back(comparison);
+  }
+  return groups;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "units/quantity.hpp"
+
+namespace windtunnel {
+
+/// A measured time beside the predicted one.
+struct Comparison {
+  std::string id, group;
+  Seconds measured{}, predicted{};
+  /// FLOPs of one GPU stretched by the ideal pipeline bubble: what the naive model divides by its
+  /// one constant.
+  Flops ideal_work{};
+
+  /// (predicted - measured) / measured
+  double error() const { return (predicted - measured) / measured; }
+};
+
+/// How far predictions are from measurements. Errors are relative, as fractions; all but `bias`
+/// without sign.
+struct Score {
+  std::size_t scored = 0;
+  double mape = 0;  ///< mean absolute (percentage) error
+  double median_ape = 0;
+  double p90_ape = 0;  ///< 90th percentile, interpolated between neighbours
+  double worst_ape = 0;
+  double bias = 0;  ///< mean error with its sign: below zero, predictions are too fast
+};
+
+/// The score of at least one comparison.
+Score score(const std::vector<Comparison>& comparisons);
+
+/// The score without the `count` comparisons of largest error. They are picked after looking, so
+/// this is no score to be proud of: it tells how much of an error a few rows make.
+Score score_without_largest(std::vector<Comparison> comparisons, std::size_t count);
+
+/// How many rows score_without_largest() leaves out: 5 % of them, rounded.
+std::size_t num_largest(std::size_t scored);
+
+/// MAPE of the simplest model that respects pipelines, fitted on the very same rows: the bar that
+/// any model must clear.
+///   t = F / (n e) * (1 + (p - 1) / (m v)),   F FLOPs of an iteration with recomputation, n GPUs, e
+///   the one constant
+/// e minimises this very MAPE: 1/e is the median of t_i/x_i with weights x_i/t_i, where x_i is the
+/// ideal work.
+double naive_mape(const std::vector<Comparison>& comparisons);
+
+/// Ideal work of one GPU: F / n * (1 + (p - 1) / (m v)), p stages, m microbatches, v chunks a
+/// device.
+Flops ideal_work(Flops iteration, int gpus, int stages, int microbatches, int chunks);
+
+/// Whether the order of the plans in a group is right: Kendall's tau-b of predicted and measured
+/// times, from -1 to 1. Empty for a group in which all are equal, or of one. Kendall, Biometrika
+/// 33(3), 239-251, 1945.
+std::optional<double> kendall_tau(const std::vector<Comparison>& comparisons);
+
+/// What choosing by prediction costs: measured time of the plan predicted fastest over that of the
+/// plan measured fastest, minus 1.
+double top1_regret(const std::vector<Comparison>& comparisons);
+
+/// The comparisons that belong together.
+struct ComparisonGroup {
+  std::string name;
+  std::vector<Comparison> comparisons;
+};
+
+/// The comparisons by group, groups in the order in which they first appear.
+std::vector<ComparisonGroup> by_group(const std::vector<Comparison>& comparisons);
+
+}  // namespace windtunnel

@@ -1,0 +1,169 @@
+#include "validate/validate_command.hpp"
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <ostream>
+#include <utility>
+
+#include "core/problem.hpp"
+#include "scenario/forked.hpp"
+#include "validate/validate_json.hpp"
+#include "validate/validate_text.hpp"
+
+namespace windtunnel {
+namespace {
+
+using Comparisons = std::vector<Comparison>;
+
+/// A figure that can have a limit; a bias counts without its sign.
+struct Metric {
+  const char* name;
+  double (*of)(const Comparisons&);
+};
+
+constexpr std::array metrics{
+    Metric{"mape", [](const Comparisons& c) { return score(c).mape; }},
+    Metric{"median_ape", [](const Comparisons& c) { return score(c).median_ape; }},
+    Metric{"p90_ape", [](const Comparisons& c) { return score(c).p90_ape; }},
+    Metric{"worst_ape", [](const Comparisons& c) { return score(c).worst_ape; }},
+    Metric{"bias", [](const Comparisons& c) { return std::abs(score(c).bias); }},
+};
+
+const Metric* find_metric(const std::string& name) {
+  for (const Metric& metric : metrics)
+    if (metric.name == name) return &metric;
+  return nullptr;
+}
+
+[[noreturn]] void refuse_limit(const std::string& text, const std::string& why,
+                               const std::string& suggestion) {
+  Problem problem;
+  problem.origin.kind = OriginKind::command_line;
+  problem.origin.source =
+      std::make_shared<const SourceText>(SourceText{"--fail-above " + text, text});
+  problem.message = why;
+  problem.suggestion = suggestion;
+  throw InputError(std::vector<Problem>(1, problem));
+}
+
+std::string number_text(double number) {
+  constexpr int digits = 4;
+  std::array<char, 32> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
+                                 std::chars_format::general, digits)
+                       .ptr;
+  return {buffer.data(), end};
+}
+
+/// A counter that overwrites its line, once the work has taken long enough for somebody to wonder.
+class ProgressLine {
+ public:
+  ProgressLine(std::ostream& messages, std::string set)
+      : messages_(&messages), set_(std::move(set)) {}
+  ~ProgressLine() {
+    if (shown_) *messages_ << "\r\x1b[K" << std::flush;
+  }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(std::size_t done, std::size_t total) {
+    constexpr auto patience = std::chrono::seconds(1);
+    if (Clock::now() - start_ < patience) return;
+    *messages_ << "\r" << set_ << ": " << done << " of " << total << " points predicted"
+               << std::flush;
+    shown_ = true;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::ostream* messages_;
+  std::string set_;
+  Clock::time_point start_ = Clock::now();
+  bool shown_ = false;
+};
+
+ValidatedSet validate_with_progress(const MeasurementSet& set, Prediction prediction,
+                                    Progress progress, std::ostream& messages) {
+  ProgressLine line(messages, set.name);
+  if (progress == Progress::shown)
+    prediction.on_progress = [&line](std::size_t done, std::size_t total) {
+      line.show(done, total);
+    };
+  return validate(set, prediction);
+}
+
+}  // namespace
+
+ScoreLimit parse_score_limit(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  std::vector<std::string> names;
+  for (const Metric& metric : metrics) names.emplace_back(metric.name);
+  if (find_metric(name) == nullptr) {
+    std::string list = "the metrics are";
+    for (const std::string& known : names) list += (known == names.front() ? " " : ", ") + known;
+    const std::string nearest = closest_match(name, names);
+    refuse_limit(text, "unknown metric \"" + name + "\"",
+                 nearest.empty() ? list : "did you mean \"" + nearest + "\"?");
+  }
+  const std::string number = equals == std::string::npos ? "" : text.substr(equals + 1);
+  double limit = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), limit);
+  if (error != std::errc() || end != number.data() + number.size() || !std::isfinite(limit) ||
+      limit < 0)
+    refuse_limit(text, "\"" + number + "\" is no limit: errors are fractions",
+                 "write " + name + "=0.06 for 6 %");
+  return {name, limit};
+}
+
+std::vector<std::string> negative_verdicts(const std::vector<ValidatedSet>& sets,
+                                           const std::vector<ScoreLimit>& limits) {
+  std::vector<std::string> lines;
+  for (const ValidatedSet& set : sets) {
+    if (set.has_failures())
+      lines.push_back(set.name + ": some points could not be predicted (see skipped)");
+    if (set.comparisons.empty()) {
+      lines.push_back(set.name + ": nothing could be scored");
+      continue;
+    }
+    for (const ScoreLimit& limit : limits) {
+      const double reached = find_metric(limit.metric)->of(set.comparisons);
+      if (reached > limit.limit)
+        lines.push_back(set.name + ": " + limit.metric + " is " + number_text(reached) +
+                        ", above " + number_text(limit.limit));
+    }
+  }
+  if (sets.empty()) lines.emplace_back("there are no measurement sets: nothing was validated");
+  return lines;
+}
+
+int run_validate(const ValidateRequest& request, const Library& library, std::ostream& out,
+                 std::ostream& messages) {
+  std::vector<ScoreLimit> limits;
+  for (const std::string& text : request.fail_above) limits.push_back(parse_score_limit(text));
+  std::vector<MeasurementSet> sets;
+  for (const auto& file : find_measurement_sets(request.sets, library.root / "validation"))
+    sets.push_back(read_measurement_set(file));
+
+  Prediction prediction;
+  prediction.at_once = default_at_once();
+  prediction.predict = [&](const JsonValue& scenario, const std::filesystem::path& folder) {
+    return predict_by_simulation(scenario, folder, library);
+  };
+  std::vector<ValidatedSet> validated;
+  for (const MeasurementSet& set : sets) {
+    validated.push_back(validate_with_progress(set, prediction, request.progress, messages));
+    if (request.format == OutputFormat::text)
+      out << (validated.size() > 1 ? "\n" : "") << validation_text(validated.back()) << std::flush;
+  }
+  if (request.format == OutputFormat::json) out << validation_json(validated) << std::flush;
+
+  const std::vector<std::string> verdicts = negative_verdicts(validated, limits);
+  for (const std::string& line : verdicts) messages << "validate: " << line << "\n";
+  return verdicts.empty() ? 0 : 1;
+}
+
+}  // namespace windtunnel

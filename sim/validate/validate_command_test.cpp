@@ -1,0 +1,49 @@
+#include "validate/validate_command.hpp"
+
+#include <doctest/doctest.h>
+
+#include "core/problem.hpp"
+
+namespace windtunnel {
+namespace {
+
+ValidatedSet set_with_error(double error) {
+  return {"s", "", "", 1, {{"a", "", Seconds{1}, Seconds{1 + error}, Flops{1}}}, {}};
+}
+
+TEST_CASE("a limit names a metric and a fraction") {
+  const ScoreLimit limit = parse_score_limit("mape=0.06");
+  CHECK(limit.metric == "mape");
+  CHECK(limit.limit == doctest::Approx(0.06));
+}
+
+TEST_CASE("a limit that could pass unnoticed is refused") {
+  CHECK_THROWS_WITH_AS(parse_score_limit("mepa=0.06"), doctest::Contains("did you mean \"mape\"?"),
+                       InputError);
+  CHECK_THROWS_AS(parse_score_limit("accuracy=0.06"), InputError);
+  for (const char* text :
+       {"mape", "mape=", "mape=6%", "mape=-1", "mape=nan", "mape=inf", "mape=0.06x", "", "="})
+    CHECK_THROWS_AS(parse_score_limit(text), InputError);
+}
+
+TEST_CASE("above the limit is a negative verdict, on it is not") {
+  CHECK(negative_verdicts({set_with_error(0.25)}, {{"mape", 0.25}}).empty());
+  CHECK(negative_verdicts({set_with_error(0.25)}, {{"mape", 0.2}}).size() == 1);
+  CHECK(negative_verdicts({set_with_error(-0.25)}, {{"bias", 0.2}}).size() == 1);
+  CHECK(negative_verdicts({set_with_error(0.25)}, {}).empty());
+}
+
+TEST_CASE("nothing scored, failed points and no sets at all are negative verdicts") {
+  CHECK(negative_verdicts({}, {}).size() == 1);
+  CHECK(
+      negative_verdicts({{"s", "", "", 1, {}, {{"a", SkipKind::unsupported, "why"}}}}, {}).size() ==
+      1);
+  ValidatedSet failed = set_with_error(0);
+  failed.skipped = {{"b", SkipKind::failed, "why"}};
+  CHECK(negative_verdicts({failed}, {}).size() == 1);
+  failed.skipped = {{"b", SkipKind::unsupported, "why"}};
+  CHECK(negative_verdicts({failed}, {}).empty());
+}
+
+}  // namespace
+}  // namespace windtunnel

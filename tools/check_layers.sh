@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# The include law of sim/: a folder is a layer, and a layer sees only those before it.
+#   tools/check_layers.sh [ROOT]
+# Fails on: a quoted include or a CMake DEPENDS that points the wrong way; a folder that is no layer; SimGrid outside
+# sim/engine/simgrid_*; Boost.Graph outside sim/platform, sim/schedule and sim/timeline; nlohmann outside sim/core and
+# *_json.{hpp,cpp} (tests excepted).
+set -euo pipefail
+root=${1:-$(dirname -- "${BASH_SOURCE[0]}")/..}
+cd -- "$root"
+
+# Lowest first; those on the last line stand side by side and do not see each other.
+chain="core units workload platform plan cost schedule memory engine timeline report scenario"
+beside="search sweep validate calibrate importers codec"
+
+for folder in sim/*/; do
+  folder=$(basename "$folder")
+  case " $chain $beside " in
+    *" $folder "*) ;;
+    *) echo "sim/$folder: no layer of this name (tools/check_layers.sh lists them)"; unknown=1 ;;
+  esac
+done
+
+# Both programs print one line per breach, "file:line: what".
+# shellcheck disable=SC2016  # awk, not shell
+define='
+  BEGIN {
+    count = split(chain, names, " ")
+    for (i = 1; i <= count; ++i) height[names[i]] = i
+    for (i = split(beside, names, " "); i > 0; --i) height[names[i]] = count + 1
+  }
+  function sees(own, other) { return own == other || height[other] < height[own] }
+  function breach(what) { printf "%s:%d: %s\n", FILENAME, FNR, what }
+'
+# shellcheck disable=SC2016
+check_includes=$define'
+  !/^[ \t]*#[ \t]*include[ \t]*["<]/ { next }
+  {
+    quoted = /include[ \t]*"/
+    match($0, /["<][^">]*[">]/)
+    included = substr($0, RSTART + 1, RLENGTH - 2)
+    split(FILENAME, path, "/")
+    own = path[1] == "sim" ? path[2] : ""
+    file = path[length(path)]
+    other = included
+    sub(/\/.*/, "", other)
+    test = file ~ /_test\.cpp$/
+
+    if (included ~ /^(simgrid|xbt|smpi)\// && !(own == "engine" && file ~ /^simgrid_/))
+      breach("SimGrid is for sim/engine/simgrid_* only: " included)
+    else if (included ~ /^boost\/graph\// && own !~ /^(platform|schedule|timeline)$/)
+      breach("Boost.Graph is for sim/platform, sim/schedule and sim/timeline only: " included)
+    else if (included ~ /^nlohmann\// && own != "core" && file !~ /_json\.(hpp|cpp)$/ && !test)
+      breach("nlohmann is for sim/core and *_json.{hpp,cpp} only: " included)
+    else if (own != "" && quoted && !(other in height))
+      breach("write includes as \"layer/file.hpp\": " included)
+    else if (own != "" && quoted && !sees(own, other))
+      breach(own " must not see " other ": " included)
+  }
+'
+# shellcheck disable=SC2016
+check_depends=$define'
+  FNR == 1 { split(FILENAME, path, "/"); own = path[2]; in_depends = 0 }
+  {
+    sub(/#.*/, "")
+    gsub(/[()]/, " & ")
+    for (i = 1; i <= NF; ++i) {
+      if ($i == ")") in_depends = 0
+      else if ($i ~ /^[A-Z_]+$/) in_depends = $i == "DEPENDS"
+      else if ($i ~ /^windtunnel_layer/ && $(i + 1) == "(") {
+        if ($(i + 2) != own) breach("this folder is the layer " own ", not " $(i + 2))
+      } else {
+        other = $i
+        sub(/^windtunnel_/, "", other)
+        if ((in_depends || other != $i) && other in height && !sees(own, other))
+          breach(own " must not depend on " other)
+        if (in_depends && !(other in height)) breach("no such layer: " other)
+      }
+    }
+  }
+'
+breaches=$(
+  find sim tools \( -name '*.hpp' -o -name '*.cpp' \) -print0 | sort -z |
+    xargs -0 -r awk -v chain="$chain" -v beside="$beside" "$check_includes"
+  find sim -mindepth 2 -name CMakeLists.txt -print0 | sort -z |
+    xargs -0 -r awk -v chain="$chain" -v beside="$beside" "$check_depends"
+)
+if [[ -n $breaches ]]; then echo "$breaches"; fi
+if [[ -n $breaches || -n ${unknown:-} ]]; then exit 1; fi

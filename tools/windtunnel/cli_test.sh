@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# What the program promises at its edges: exit codes, which stream carries what, outputs that are whole or absent.
+#   tools/windtunnel/cli_test.sh PROGRAM
+set -uo pipefail
+program=$(realpath -- "${1:?usage: cli_test.sh PROGRAM}")
+here=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+export WINDTUNNEL_DATA=$here/../../sim/scenario/corpus/library NO_COLOR=1
+scratch=$(mktemp -d)
+trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
+cd "$scratch"
+cp "$here/../../sim/scenario/corpus/good/plain.json" plain.json
+good=plain.json
+checks=0 failures=0
+
+complain() {
+  echo "FAILED: $1"
+  head -5 stdout stderr 2>/dev/null | sed 's/^/    /'
+  failures=$((failures + 1))
+}
+# is WHAT COMMAND...: the command succeeds
+is() {
+  local what=$1
+  shift
+  checks=$((checks + 1))
+  "$@" || complain "$what"
+}
+# exits CODE ARGUMENT...: runs the program, leaves stdout and stderr in files
+exits() {
+  local code=$1 got=0
+  shift
+  "$program" "$@" >stdout 2>stderr </dev/null || got=$?
+  checks=$((checks + 1))
+  [[ $got -eq $code ]] || complain "windtunnel $* exits with $got, not $code"
+}
+says() { is "stderr says: $1" grep -qF -- "$1" stderr; }
+prints() { is "stdout says: $1" grep -qF -- "$1" stdout; }
+silent() { is "$1 is empty" test ! -s "$1"; }
+# Where there is no Python, this part of the checks is left out.
+json_is_whole() { ! command -v python3 >/dev/null || python3 -m json.tool "$1" /dev/null; }
+parses() { is "stdout is one JSON document" json_is_whole stdout; }
+
+# Results go to stdout, the rest to stderr.
+exits 0 run $good; prints "per iteration"; silent stderr
+exits 0 run $good --json; parses; says "warning: "
+exits 0 run $good --json --quiet; parses; silent stderr
+exits 0 --json run $good; parses
+exits 0 check $good; prints "plain: correct"; silent stderr
+exits 0 check $good --json; parses
+exits 0 show --resolved $good; prints "// default"; silent stderr
+exits 0 show --resolved $good --json; parses
+cp stdout resolved.json
+exits 0 check resolved.json
+for kind in models platforms devices software codecs; do exits 0 list $kind; exits 0 list $kind --json; parses; done
+exits 0 --version; is "one line of version" grep -qE '^windtunnel [0-9.]+ \(.+, SimGrid 3\.[0-9.]+\)$' stdout
+exits 0 --help; prints "Usage: windtunnel COMMAND"; silent stderr
+exits 0 run --help; prints "--trace"
+exits 0 -h
+
+# Global options stand anywhere; --set may be repeated.
+exits 0 --set /name=first check $good --set /training/micro_batch=2 --quiet; prints "first: correct"; prints " 16 microbatches"
+exits 0 run --seed 7 $good --json; prints '"seed": 7'
+
+# Wrong usage: 2, nothing on stdout, a suggestion.
+exits 2; says "a command is missing"; silent stdout
+exits 2 rnu $good; says 'unknown command "rnu" (did you mean "run"?)'; silent stdout
+exits 2 frobnicate; says "there are run, check"
+for planned in compare sweep rank import explain calibrate; do
+  exits 2 $planned $good --toggle x; says "\"$planned\" is not in this version"; silent stdout
+done
+exits 2 run $good --jsn; says 'unknown option "--jsn" (did you mean "--json"?)'
+exits 2 run $good --tarce t.json; says '(did you mean "--trace"?)'
+exits 2 check $good --trace t.json; says 'unknown option "--trace"'
+exits 2 run; says "run needs a FILE"
+exits 2 run $good $good; says "run takes one FILE"
+exits 2 run $good --set; says "--set needs a value"
+exits 2 run $good --set /nodes; says 'which has no "="'
+exits 2 run $good --set tensor=4; says "did you mean /parallel/tensor?"
+exits 2 run $good --set /parallel/tensr=4; says '(did you mean "tensor"?)'
+exits 2 run $good --seed -1; says "--seed"
+exits 2 run $good --seed 1.5; says "whole number"
+exits 2 run $good --report page.html; says "not in this version"
+exits 2 run $good --trace t.txt; says ".json.gz"
+exits 2 show $good; says "show --resolved FILE"
+exits 2 list model; says 'did you mean "models"?'
+exits 2 list; says "list needs a KIND"
+exits 2 run no-such-name; says "no built-in scenario"
+
+# Bad input: 2, with file, line, column and pointer.
+echo '{"version": 1, "model": "tiny", "platform": "boxes", "training": {"global_batch": 2.5, "micro_batch": 1}}' >bad.json
+exits 2 run bad.json; says "bad.json:1:83: error: global_batch is 2.5"; says "at /training/global_batch"; silent stdout
+exits 2 check bad.json --json; silent stdout
+exits 2 run $good --set /compression/zero_gather='{"codec": "zfp", "rate": 8}'; says "not simulated in this version"
+
+# The environment: 3.
+exits 3 run none.json; says "none.json"; silent stdout
+exits 3 run .
+WINDTUNNEL_DATA=/none exits 3 run $good; says "WINDTUNNEL_DATA"
+
+# A negative verdict: 1, with the result.
+exits 1 run $good --set /model/hidden=16384; prints "FIT"
+exits 1 run $good --set /model/hidden=16384 --json; parses
+
+# Outputs are written whole, under their own name, and said on stderr.
+exits 0 run $good --out deep/er --trace t.json; says "wrote deep/er/report.json"; prints "per iteration"
+is "report.json is JSON" json_is_whole deep/er/report.json
+is "the trace is gzip" gzip -t deep/er/trace.json.gz
+is "the trace is JSON" json_is_whole t.json
+is "both traces are the same" cmp t.json <(gzip -dc deep/er/trace.json.gz)
+is "no other files are left" test "$(find deep -type f | wc -l)" -eq 2
+exits 0 run $good --out deep/er --quiet; silent stderr
+exits 0 run $good --trace t.json.gz; is "the trace is gzip" gzip -t t.json.gz
+
+# What cannot be written: 3, and nothing half-written.
+echo file >occupied
+exits 3 run $good --out occupied; says "occupied"; is "the file is untouched" test "$(cat occupied)" = file
+exits 3 run $good --trace none/../occupied/t.json
+mkdir unwritable
+chmod a-w unwritable
+if [[ $(id -u) -ne 0 ]]; then
+  exits 3 run $good --out unwritable; says "unwritable"
+  is "nothing is in it" test -z "$(ls -A unwritable)"
+elif [[ -d /proc/self ]]; then
+  # Root writes where it likes, but not here.
+  exits 3 run $good --out /proc/none; says "/proc/none"
+fi
+if [[ -c /dev/full ]]; then
+  "$program" run $good >/dev/full 2>stderr; is "a full disk exits with 3" test $? -eq 3; says "stdout"
+  exits 3 run $good --trace /dev/full/t.json
+fi
+"$program" run $good >&- 2>stderr; is "a closed stdout exits with 3" test $? -eq 3
+"$program" run $good 2>&- >stdout; is "a closed stderr is no harm" test $? -eq 0
+"$program" run $good --out shut >&- 2>&- <&-; is "all streams closed: 3" test $? -eq 3
+is "what it wrote is whole" json_is_whole shut/report.json
+("$program" show --resolved $good 2>stderr; echo $? >code) | true
+is "a closed pipe is no crash" grep -qE '^(0|3)$' code
+
+# The same input gives the same bytes, real time apart.
+"$program" run $good --json --quiet | grep -v wall_s >first
+"$program" run $good --json --quiet | grep -v wall_s >second
+is "two runs say the same" cmp first second
+
+# Every byte of a result is printed in one document, without colours when it is no terminal.
+exits 0 run $good; is "no escape codes" bash -c '! grep -q $'"'"'\033'"'"' stdout'
+
+# Without WINDTUNNEL_DATA the library is found beside the program, or the message says what to do.
+(unset WINDTUNNEL_DATA; "$program" list models >stdout 2>stderr); code=$?
+is "the library is found or its absence explained" test $code -eq 0 -o $code -eq 3
+
+echo "$checks checks, $failures failed"
+[[ $failures -eq 0 ]]

@@ -1,0 +1,192 @@
+#include "windtunnel/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <memory>
+
+#include "core/problem.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr std::array planned_commands{"compare", "sweep", "rank", "import", "explain", "calibrate"};
+constexpr const char* commands_there_are = "run, check, show, list and validate";
+
+std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
+
+/// CLI11's help, with a usage line as people write the command.
+class UsageFormatter final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string) const override {
+    if (app->get_parent() == nullptr) return "Usage: windtunnel COMMAND [OPTIONS]\n";
+    std::string usage = "Usage: windtunnel " + app->get_name();
+    for (const CLI::Option* option : app->get_options())
+      if (option->get_positional()) usage += " " + option->get_name(true);
+    return usage + (app->get_name() == "show" ? " --resolved" : "") + " [OPTIONS]\n";
+  }
+};
+
+/// The grammar, and what CLI11 puts the words into.
+class Grammar {
+ public:
+  Grammar() {
+    app_.set_help_flag();
+    app_.require_subcommand(0, 1);
+    app_.fallthrough();
+    app_.allow_extras();
+    const auto formatter = std::make_shared<UsageFormatter>();
+    formatter->label("Positionals", "Arguments");
+    app_.formatter(formatter);
+    add_options();
+    add_commands();
+  }
+
+  CommandLine parse(int argc, const char* const* argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ArgumentMismatch& error) {
+      const std::string what = error.what();
+      throw UsageError("option " + what.substr(0, what.find(':')) + " needs a value");
+    } catch (const CLI::ParseError& error) {
+      throw UsageError(error.what());
+    }
+    const auto chosen = app_.get_subcommands();
+    if (!chosen.empty()) line_.command = chosen.front()->get_name();
+    refuse_unknown_words(chosen.empty() ? nullptr : chosen.front());
+    if (version_) line_.command = "version";
+    if (help_) {
+      line_.help = chosen.empty() ? app_.help() : chosen.front()->help("windtunnel");
+      line_.command = "help";
+    }
+    if (line_.command.empty())
+      throw UsageError(std::string("a command is missing: ") + commands_there_are);
+    if (line_.command != "help" && line_.command != "version") check();
+    return std::move(line_);
+  }
+
+ private:
+  void add_options() {
+    const char* const group = "Options of every command";
+    app_.add_option("--set", sets_, "Change a value of the scenario; may be repeated")
+        ->type_name("/POINTER=VALUE")
+        ->allow_extra_args(false)
+        ->group(group);
+    app_.add_flag("--json", json_, "Print the result as one JSON document")->group(group);
+    app_.add_option("--seed", seed_, "Seed of what is random (default 0)")->type_name("N")->group(group);
+    app_.add_flag("-q,--quiet", quiet_, "Print results and errors only")->group(group);
+    app_.add_flag("--version", version_, "Print the version")->group(group);
+    app_.add_flag("-h,--help", help_, "Print help, of a command where one is named")->group(group);
+  }
+
+  CLI::App* add_command(const char* name, const char* what, const char* argument, const char* about) {
+    CLI::App* command = app_.add_subcommand(name, what);
+    command->group("Commands");
+    command->set_help_flag();
+    command->allow_extras();
+    command->footer("windtunnel --help lists the options of every command.");
+    command->add_option(argument, line_.arguments, about)->type_name("");
+    return command;
+  }
+
+  void add_commands() {
+    const char* const file = "A path, or a name that `windtunnel list scenarios` prints";
+    CLI::App* run = add_command("run", "Simulate one training iteration of a scenario", "FILE", file);
+    run->add_option("--trace", line_.trace, "Write a Chrome trace (.json or .json.gz)")->type_name("OUT");
+    run->add_option("--report", report_, "Write an HTML page (not in this version)")->type_name("OUT");
+    run->add_option("--out", line_.out, "Write report.json and trace.json.gz into a folder")
+        ->type_name("DIR");
+    add_command("check", "Read and check a scenario, no more", "FILE", file);
+    add_command("show", "Print the whole scenario with the origin of each value", "FILE", file)
+        ->add_flag("--resolved", resolved_, "Merged, with names and defaults filled in");
+    add_command("list", "Print what is built in", "KIND",
+                "models, platforms, devices, software, scenarios or codecs");
+    add_command("validate", "Predict published measurements and score the predictions", "SET",
+                "Paths or names of measurement sets; none: all of validation/")
+        ->add_option("--fail-above", line_.fail_above,
+                     "Exit with 1 when a set's metric is above; may be repeated")
+        ->type_name("METRIC=LIMIT")
+        ->allow_extra_args(false);
+  }
+
+  [[noreturn]] void refuse_option(const std::string& option, CLI::App* command) const {
+    std::vector<std::string> known;
+    for (const CLI::App* app : {static_cast<const CLI::App*>(&app_), static_cast<const CLI::App*>(command)})
+      if (app != nullptr)
+        for (const CLI::Option* each : app->get_options())
+          for (const std::string& name : each->get_lnames()) known.push_back("--" + name);
+    const std::string nearest = closest_match(option.substr(0, option.find('=')), known);
+    throw UsageError("unknown option " + in_quotes(option) +
+                     (nearest.empty() ? "" : " (did you mean " + in_quotes(nearest) + "?)"));
+  }
+
+  void refuse_unknown_words(CLI::App* command) const {
+    const std::vector<std::string> words = app_.remaining(true);
+    const auto is_option = [](const std::string& word) { return word.size() > 1 && word[0] == '-'; };
+    const auto word = std::find_if_not(words.begin(), words.end(), is_option);
+    if (command == nullptr && word != words.end()) refuse_command(*word);
+    const auto option = std::find_if(words.begin(), words.end(), is_option);
+    if (option != words.end()) refuse_option(*option, command);
+    if (word != words.end()) throw UsageError("unexpected " + in_quotes(*word));
+  }
+
+  [[noreturn]] void refuse_command(const std::string& word) const {
+    if (std::find(planned_commands.begin(), planned_commands.end(), word) != planned_commands.end())
+      throw UsageError("the command " + in_quotes(word) + " is not in this version, which has " +
+                       commands_there_are);
+    std::vector<std::string> names(planned_commands.begin(), planned_commands.end());
+    for (const CLI::App* each : app_.get_subcommands({})) names.push_back(each->get_name());
+    const std::string nearest = closest_match(word, names);
+    throw UsageError("unknown command " + in_quotes(word) + " (" +
+                     (nearest.empty() ? std::string("there are ") + commands_there_are
+                                      : "did you mean " + in_quotes(nearest) + "?") +
+                     ")");
+  }
+
+  void check() {
+    line_.format = json_ ? ResultFormat::json : ResultFormat::text;
+    line_.verbosity = quiet_ ? Verbosity::quiet : Verbosity::normal;
+    const auto [end, error] = std::from_chars(seed_.data(), seed_.data() + seed_.size(), line_.seed);
+    if (error != std::errc{} || end != seed_.data() + seed_.size())
+      throw UsageError("--seed is " + in_quotes(seed_) + ", which is not a whole number from 0 to 2^64 - 1");
+    for (const std::string& set : sets_) {
+      const std::size_t equals = set.find('=');
+      if (equals == std::string::npos)
+        throw UsageError("--set is " + in_quotes(set) + ", which has no \"=\" (write --set /parallel/tensor=8)");
+      line_.overrides.emplace_back(set.substr(0, equals), set.substr(equals + 1));
+    }
+    if (line_.command != "validate") check_one_argument();
+    if (line_.command == "show" && !resolved_)
+      throw UsageError("show needs to be told what (write show --resolved FILE)");
+    if (!report_.empty())
+      throw UsageError("--report is not in this version (--out DIR writes report.json and trace.json.gz)");
+    if (!line_.trace.empty() && !line_.trace.ends_with(".json") && !line_.trace.ends_with(".json.gz"))
+      throw UsageError("--trace is " + in_quotes(line_.trace) + ", which ends in neither .json nor .json.gz");
+  }
+
+  void check_one_argument() const {
+    const std::string what = line_.command == "list" ? "KIND" : "FILE";
+    if (line_.arguments.size() == 1) return;
+    if (line_.arguments.empty())
+      throw UsageError(line_.command + " needs a " + what + " (" +
+                       (what == "FILE" ? "a path, or a name that `windtunnel list scenarios` prints"
+                                       : "models, platforms, devices, software, scenarios or codecs") +
+                       ")");
+    throw UsageError(line_.command + " takes one " + what + ", these are " +
+                     std::to_string(line_.arguments.size()) + ": " + in_quotes(line_.arguments[0]) + ", " +
+                     in_quotes(line_.arguments[1]) + (line_.arguments.size() > 2 ? ", ..." : ""));
+  }
+
+  CLI::App app_{"Predicts how long LLM training takes on a cluster, and says why.", "windtunnel"};
+  CommandLine line_;
+  std::vector<std::string> sets_;
+  std::string seed_ = "0", report_;
+  bool json_ = false, quiet_ = false, version_ = false, help_ = false, resolved_ = false;
+};
+
+}  // namespace
+
+CommandLine parse_command_line(int argc, const char* const* argv) { return Grammar().parse(argc, argv); }
+
+}  // namespace windtunnel

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace windtunnel {
+
+enum class ResultFormat { text, json };
+enum class Verbosity { normal, quiet };
+
+/// What the user typed, checked as far as one can without reading a file.
+struct CommandLine {
+  std::string command;                 ///< "run", …; "help" and "version" stand for the options of that name
+  std::vector<std::string> arguments;  ///< of the command: files, sets, a kind
+  std::string help;                    ///< text for "help"
+
+  std::vector<std::pair<std::string, std::string>> overrides;  ///< --set pointer=value
+  ResultFormat format = ResultFormat::text;
+  Verbosity verbosity = Verbosity::normal;
+  std::uint64_t seed = 0;
+
+  std::string trace, out;               ///< of run
+  std::vector<std::string> fail_above;  ///< of validate
+};
+
+/// Wrong usage: what is wrong, and what to write instead. Exit code 2.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Throws UsageError.
+CommandLine parse_command_line(int argc, const char* const* argv);
+
+}  // namespace windtunnel

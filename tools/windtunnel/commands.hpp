@@ -1,0 +1,15 @@
+#pragma once
+
+#include "windtunnel/command_line.hpp"
+#include "windtunnel/exit_code.hpp"
+
+namespace windtunnel {
+
+/// One function a command. They print their result and return the exit code; what is wrong is thrown.
+ExitCode run_command(const CommandLine& line);
+ExitCode check_command(const CommandLine& line);
+ExitCode show_command(const CommandLine& line);
+ExitCode list_command(const CommandLine& line);
+ExitCode validate_command(const CommandLine& line);
+
+}  // namespace windtunnel

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string_view>
+
+#include "report/summary_text.hpp"
+
+namespace windtunnel {
+
+/// Opens /dev/null in place of closed standard streams, so that no output file becomes one of them, and turns the signal
+/// of a closed pipe into a failed write.
+void guard_standard_streams();
+
+/// The only way to stdout: all of `text`, or EnvironmentError.
+void print_result(std::string_view text);
+
+/// A line on stderr. Failure is ignored: there is nobody left to tell.
+void print_message(std::string_view text);
+
+/// Colours when stdout is a terminal, unless NO_COLOR is set or TERM is dumb.
+Colour colour_of_results();
+
+}  // namespace windtunnel

@@ -1,0 +1,14 @@
+#pragma once
+
+namespace windtunnel {
+
+/// What the program tells its caller.
+enum ExitCode {
+  exit_done = 0,
+  exit_negative = 1,     ///< done, and the verdict is no: does not fit, below a threshold
+  exit_bad_input = 2,    ///< wrong usage or a wrong file
+  exit_environment = 3,  ///< cannot read or write
+  exit_our_bug = 4,
+};
+
+}  // namespace windtunnel

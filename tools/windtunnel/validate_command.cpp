@@ -1,0 +1,28 @@
+#include "validate/validate_command.hpp"
+
+#include <unistd.h>
+
+#include <iostream>
+#include <sstream>
+
+#include "windtunnel/commands.hpp"
+#include "windtunnel/console.hpp"
+
+namespace windtunnel {
+
+ExitCode validate_command(const CommandLine& line) {
+  if (!line.overrides.empty())
+    throw UsageError("validate predicts the published points as they are: it takes no --set");
+  ValidateRequest request;
+  request.sets = line.arguments;
+  request.fail_above = line.fail_above;
+  request.format = line.format == ResultFormat::json ? OutputFormat::json : OutputFormat::text;
+  const bool shows_progress = line.verbosity == Verbosity::normal && ::isatty(STDERR_FILENO) == 1;
+  request.progress = shows_progress ? Progress::shown : Progress::hidden;
+  std::ostringstream result;
+  const int code = run_validate(request, Library::find(), result, std::cerr);
+  print_result(result.str());
+  return static_cast<ExitCode>(code);
+}
+
+}  // namespace windtunnel
