@@ -33,15 +33,16 @@ fi
 
 install_missing "${packages_to_run[@]}"
 configure release || environment_error "cmake could not configure build/release (its message stands above)"
-# The build is silent unless there is something to build.
-if ! cmake --build --preset release --target windtunnel -- -n | grep -q 'no work to do'; then
-  echo "building the program (a few minutes the first time)" >&2
-  cmake --build --preset release --target windtunnel --parallel "$(build_jobs)" >&2 ||
-    environment_error "the program does not build (the compiler's message stands above)"
+program=build/release/windtunnel
+build=(cmake --build --preset release --target windtunnel --parallel "$(build_jobs)")
+if [[ ! -x $program ]]; then
+  echo "building the program (a minute or two, this first time)" >&2
+elif [[ -z $(find CMakeLists.txt sim tools -newer "$program" -print -quit) ]]; then
+  build+=(-- --quiet)  # nothing that it is made of has changed
 fi
+"${build[@]}" >&2 || environment_error "the program does not build (the compiler's message stands above)"
 
 name=$(basename -- "$scenario" .json)
-program=build/release/windtunnel
 verdict=0
 "$program" run "$scenario" --out "out/$name" || verdict=$?
 if [[ $verdict -gt 1 ]]; then exit "$verdict"; fi

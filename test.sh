@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up what is missing, builds everything, and runs every test: in release, then under the address and
-# undefined-behaviour sanitizers; then the format check where clang-format is installed. The layer law and the
-# commands in the documentation are tests of the release build. Exit code 0 only when all of it passed.
+# undefined-behaviour sanitizers; then, where clang 14 is installed, ten seconds of fuzzing and the format check. The
+# layer law and the commands in the documentation are tests of the release build. Exit code 0 only when all passed.
 set -euo pipefail
 
 cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")"
@@ -27,20 +27,41 @@ build_and_test() {
   ctest --preset "$1" --parallel "$(nproc)" --no-tests=error
 }
 
+# Ten seconds of random scenario files; a crash leaves its input in build/fuzz.
+fuzz_smoke() {
+  configure fuzz always || return 1
+  cmake --build --preset fuzz --target windtunnel_scenario_fuzz --parallel "$(build_jobs)" || return 1
+  local corpus=build/fuzz/corpus program
+  mkdir -p "$corpus"
+  program=$(find build/fuzz -type f -name windtunnel_scenario_fuzz -perm -u+x -print -quit)
+  "$program" -max_total_time=10 -timeout=10 -print_final_stats=1 -verbosity=0 \
+    -artifact_prefix=build/fuzz/ "$corpus" sim/scenario/corpus/good sim/scenario/corpus/bad
+}
+
 format_check() {
-  find sim tools -name '*.hpp' -print0 -o -name '*.cpp' -print0 |
-    xargs -0 "$1" --dry-run -Werror --style=file
+  local file wrong=()
+  while IFS= read -r -d '' file; do
+    "$1" --dry-run -Werror --style=file "$file" 2>/dev/null || wrong+=("$file")
+  done < <(find sim tools \( -name '*.hpp' -o -name '*.cpp' \) -print0)
+  [[ ${#wrong[@]} -gt 0 ]] || return 0
+  printf 'not formatted: %s\n' "${wrong[@]}"
+  echo "mend with: $1 -i FILE"
+  return 1
 }
 
 install_missing "${packages_to_test[@]}"
 step "release tests" build_and_test release
 step "sanitizer tests" build_and_test sanitize
-for formatter in clang-format-14 clang-format; do
-  if command -v "$formatter" >/dev/null && "$formatter" --version | grep -q 'version 14\.'; then
-    step "format" format_check "$formatter"
-    break
-  fi
-done
+if command -v clang++-14 >/dev/null && [[ -n $(find /usr/lib/llvm-14/lib/clang -name 'libclang_rt.fuzzer-*.a' -print -quit 2>/dev/null) ]]; then
+  step "fuzzing" fuzz_smoke
+else
+  echo "== fuzzing: left out, clang-14 and libclang-rt-14-dev are not installed"
+fi
+if command -v clang-format-14 >/dev/null; then
+  step "format" format_check clang-format-14
+else
+  echo "== format: left out, clang-format-14 is not installed"
+fi
 
 list() { local text; printf -v text '%s, ' "$@"; echo "${text%, }"; }
 if [[ ${#failed[@]} -gt 0 ]]; then

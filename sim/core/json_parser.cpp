@@ -3,6 +3,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
+#include <utility>
 
 #include "core/json_syntax.hpp"
 #include "core/json_value.hpp"
@@ -168,8 +169,7 @@ bool ValueBuilder::number_float(double value, const std::string& written) {
 
 bool ValueBuilder::integer_out_of_range(double stand_in, Token token) {
   report(token, pointer(open_.size()),
-         std::string(text_.substr(token.begin, token.end - token.begin)) +
-             " is beyond the 64-bit integers",
+         detail::shown(text_, token) + " is beyond the 64-bit integers",
          "the largest is 9223372036854775807");
   return scalar(stand_in, token);
 }
@@ -231,9 +231,7 @@ bool ValueBuilder::parse_error(std::size_t consumed, const std::string& /*last_t
   constexpr int number_overflow = 406;  // nlohmann's json.exception.out_of_range.406
   if (error.id == number_overflow) {
     const Token token = word();
-    report(token, pointer(open_.size()),
-           std::string(text_.substr(token.begin, token.end - token.begin)) +
-               " is too large for a number",
+    report(token, pointer(open_.size()), detail::shown(text_, token) + " is too large for a number",
            "the largest is about 1.8e308");
     return false;
   }
@@ -273,13 +271,13 @@ void ValueBuilder::report(Token token, std::string pointer, std::string message,
 
 JsonValue parse_json(std::shared_ptr<const SourceText> source, Problems& problems,
                      OriginKind kind) {
-  ValueBuilder builder(source, kind, problems);
+  const std::string& text = source->text;  // which the builder keeps alive
+  ValueBuilder builder(std::move(source), kind, problems);
   if (!builder.check_encoding()) return {};
   constexpr bool nothing_may_follow = true;
   constexpr bool ignore_comments = true;
-  const bool parsed =
-      nlohmann::json::sax_parse(source->text, &builder, nlohmann::json::input_format_t::json,
-                                nothing_may_follow, ignore_comments);
+  const bool parsed = nlohmann::json::sax_parse(
+      text, &builder, nlohmann::json::input_format_t::json, nothing_may_follow, ignore_comments);
   return parsed ? builder.take_root() : JsonValue{};
 }
 

@@ -43,15 +43,6 @@ std::string_view piece(std::string_view text, Token token) {
   return text.substr(token.begin, token.end - token.begin);
 }
 
-std::string shown(std::string_view text, Token token) {
-  const std::string_view whole = piece(text, token);
-  if (utf8_count(whole) <= max_shown) return std::string(whole);
-  std::size_t end = 0;
-  for (int i = 0; i < max_shown - 3; ++i)
-    end += std::max<std::size_t>(1, utf8_length_at(whole, end));
-  return std::string(whole.substr(0, end)) + "...";
-}
-
 std::string lower_case(std::string_view word) {
   std::string lower(word);
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -145,7 +136,7 @@ SyntaxError explain_bad_token(const SyntaxErrorSite& site, Token token) {
     return {token, "' does not open a string", "strings need double quotes"};
   if (text.starts_with('#')) return {token, "# does not open a comment", "write // instead"};
   if (!text.empty() && is_word_character(text.front()))
-    return explain_word(token, std::string(text));
+    return explain_word(token, shown(site.text, token));
   return {token, shown(site.text, token) + " is not expected here", {}};
 }
 
@@ -158,14 +149,12 @@ SyntaxError explain_misplaced(const SyntaxErrorSite& site, const Culprit& culpri
   const bool closes = one_of(first, "}]");
   if (is_word_character(first) && token.begin < culprit.before.end)
     return explain_word(token, what);
-  if (!site.open && culprit.before.end > 0)
-    return {token, "nothing may follow the JSON value, but here is " + what, {}};
   if (closes && before == ',')
     return {culprit.before, std::string("JSON allows no comma before ") + first,
             "remove the comma"};
   if (one_of(first, ",}]") && (before == ':' || (first == ',' && one_of(before, ",[{"))))
     return {token, std::string("a value is missing before ") + first, {}};
-  if (site.reason.find("expected ':'") != std::string::npos)
+  if (site.reason.find("; expected ':'") != std::string::npos)
     return {token, "a colon is missing before " + what, "write \"key\": value"};
   if (closes && site.open) {
     const bool object = site.open->bracket == '{';
@@ -180,6 +169,15 @@ SyntaxError explain_misplaced(const SyntaxErrorSite& site, const Culprit& culpri
 }
 
 }  // namespace
+
+std::string shown(std::string_view text, Token token) {
+  const std::string_view whole = piece(text, token);
+  if (utf8_count(whole) <= max_shown) return std::string(whole);
+  std::size_t end = 0;
+  for (int i = 0; i < max_shown - 3; ++i)
+    end += std::max<std::size_t>(1, utf8_length_at(whole, end));
+  return std::string(whole.substr(0, end)) + "...";
+}
 
 std::size_t skip_blanks(std::string_view text, std::size_t from) {
   while (from < text.size()) {
@@ -208,6 +206,12 @@ Token token_after(std::string_view text, std::size_t from) {
 SyntaxError explain_syntax_error(const SyntaxErrorSite& site) {
   const Culprit culprit = find_culprit(site);
   if (culprit.token.begin >= site.text.size()) return explain_end(site, culprit.token);
+  const bool value_is_done =
+      !site.open && site.accepted_end > site.begin && culprit.token.begin >= site.accepted_end;
+  if (value_is_done)
+    return {culprit.token,
+            "nothing may follow the JSON value, but here is " + shown(site.text, culprit.token),
+            {}};
   if (is_bad_token(site)) return explain_bad_token(site, culprit.token);
   return explain_misplaced(site, culprit);
 }

@@ -21,6 +21,9 @@ std::size_t skip_blanks(std::string_view text, std::size_t from);
 /// token up to the end of the text.
 Token token_after(std::string_view text, std::size_t from);
 
+/// The text of `token`, shortened for a message.
+std::string shown(std::string_view text, Token token);
+
 /// The innermost array or object that is open where a syntax error stands.
 struct OpenContainer {
   std::size_t begin = 0;
@@ -40,8 +43,8 @@ struct SyntaxErrorSite {
   std::size_t begin = 0;         ///< past the byte order mark
   std::size_t accepted_end = 0;  ///< end of the last key, value or bracket that was accepted
   std::size_t consumed = 0;      ///< characters read, past the end when the end was the surprise
-  std::string reason;  ///< the parser's own words: "invalid …" for a bad token, "unexpected …" for
-                       ///< a bad place
+  /// The parser's own words: "invalid …" for a bad token, "unexpected …" for a misplaced one.
+  std::string reason;
   std::optional<OpenContainer> open;
 };
 

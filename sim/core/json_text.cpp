@@ -192,7 +192,7 @@ std::string pretty_text(const JsonValue& value) {
 
 std::string text_for_message(const JsonValue& value) {
   if (value.is_array() || value.is_object()) return value.kind_name();
-  const std::string text = scalar_text(value, NumberStyle::pretty);
+  std::string text = scalar_text(value, NumberStyle::pretty);
   if (utf8_count(text) <= static_cast<int>(max_message_width)) return text;
   std::size_t end = 0;
   for (std::size_t i = 0; i < max_message_width - 3; ++i) end += utf8_length_at(text, end);

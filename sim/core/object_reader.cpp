@@ -60,7 +60,7 @@ std::string whole_number_suggestion(const JsonValue& value, std::int64_t min, st
   const auto allowed = [&](double number) {
     return number >= static_cast<double>(min) && number <= static_cast<double>(max);
   };
-  const std::string general = "write " + whole_range(min, max);
+  std::string general = "write " + whole_range(min, max);
   if (const double* number = std::get_if<double>(&value.content)) {
     const double below = std::floor(*number);
     const double above = std::ceil(*number);
@@ -117,9 +117,9 @@ ObjectReader::ObjectReader(JsonValue& value, std::string pointer, Problems& prob
     value.content = JsonValue::Object{};
   }
   JsonValue::Object& members = value.object();
-  // Not when a reader has been here before: what that one handed out must stay valid.
-  if (members.capacity() < members.size() + max_defaults / 2)
-    members.reserve(members.size() + max_defaults);
+  // Twice the room, so that a second reader of this object need not move what the first handed out.
+  if (members.capacity() < members.size() + max_defaults)
+    members.reserve(members.size() + 2 * max_defaults);
 }
 
 bool ObjectReader::has(std::string_view key) const {

@@ -81,9 +81,9 @@ class ObjectReader {
   Problems& problems() { return *problems_; }
 
  private:
-  /// Room for so many defaults beside the keys written; more would move the members that others
-  /// point at.
-  static constexpr std::size_t max_defaults = 64;
+  /// Defaults that each reader has room for beside the keys written. One more would move the members
+  /// that others point at, and is a broken contract instead.
+  static constexpr std::size_t max_defaults = 48;
 
   ObjectReader(JsonValue& value, std::string pointer, Problems& problems, Origin place,
                bool silent);
@@ -92,6 +92,7 @@ class ObjectReader {
   static std::vector<std::string> name_list(
       const std::vector<std::pair<std::string, Enum>>& names) {
     std::vector<std::string> list;
+    list.reserve(names.size());
     for (const auto& [name, unused] : names) list.push_back(name);
     return list;
   }

@@ -11,9 +11,19 @@ namespace {
 /// Kernel times of the pieces a stage is made of, on one rank.
 struct Pieces {
   Seconds layer_forward{}, layer_backward{}, attention_core{}, backward_products{};
+  Seconds layer_weight_gradient{},
+      head_weight_gradient{};  ///< the part of a backward pass that can wait
   Seconds head_forward{}, head_backward{}, embedding{};
-  Seconds all_reduce{};  ///< one tensor collective of one activation, in the node; zero when it
-                         ///< crosses nodes
+  Seconds
+      all_reduce{};  ///< one tensor collective of one activation, in the node; zero when it crosses nodes
+  Seconds gather{};  ///< one layer's parameters, ZeRO 3; zero otherwise
+};
+
+/// The chunk whose cost is asked for: its part of the model.
+struct ChunkRole {
+  int layers = 0;
+  bool first = false;  ///< has the embedding
+  bool last = false;   ///< has the head
 };
 
 KernelContext kernel_context(const StageCostInputs& in) {
@@ -36,32 +46,66 @@ LayerShape layer_shape(const Plan& plan) {
           .precision = plan.training.precision};
 }
 
+/// The weight gradients among backward products: every second one.
+Seconds weight_gradient_time(const KernelWork& backward, const KernelContext& context,
+                             double factor = 1) {
+  Seconds time{};
+  for (std::size_t i = 1; i < backward.linear.size(); i += 2)
+    time += gemm_time(backward.linear[i], context, factor);
+  return time;
+}
+
+/// One layer's parameters gathered over the data-parallel group: half an all-reduce in the node, or the node's share of the ring
+/// through its NICs, whichever is longer.
+Seconds layer_gather(const StageCostInputs& in) {
+  if (in.plan->parallel.zero_stage < 3 || in.data.members == 1) return {};
+  const int t = in.plan->parallel.tensor;
+  const Bytes layer =
+      element_size(in.plan->training.precision) * layer_matrix_parameters(*in.model, t);
+  const Seconds inside = in_node_all_gather(in.node->interconnect, in.data.gpus_in_node, layer);
+  if (in.data.nodes == 1) return inside;
+  const double share = static_cast<double>(in.data.members - 1) / in.data.members;
+  const Seconds across =
+      layer * (share * t) / (in.node->effective_nic_rate() * static_cast<double>(in.node->nics)) +
+      in.fabric->latency + in.fabric->collective_latency;
+  return std::max(inside, across);
+}
+
+void add_layer_pieces(const StageCostInputs& in, const KernelContext& context, Pieces& p) {
+  const LayerShape shape = layer_shape(*in.plan);
+  const KernelWork backward = layer_backward(*in.model, shape);
+  const Seconds accumulation = memory_time(Bytes{in.software->gradient_accumulation_bytes *
+                                                 layer_matrix_parameters(*in.model, shape.tensor)},
+                                           in.node->device);
+  p.layer_forward =
+      kernel_time(layer_forward(*in.model, shape), context, 1, context.flash_forward_efficiency);
+  p.backward_products = linear_time(backward, context);
+  p.layer_backward =
+      kernel_time(backward, context, 1, context.flash_backward_efficiency) + accumulation;
+  p.layer_weight_gradient = weight_gradient_time(backward, context) + accumulation;
+  p.attention_core = kernel_time(attention_core_forward(*in.model, shape), context, 1,
+                                 context.flash_forward_efficiency);
+  p.gather = layer_gather(in);
+  if (in.plan->parts == 1) {
+    p.all_reduce =
+        in_node_all_reduce(in.node->interconnect, in.tensor_gpus,
+                           activation_size(*in.model, shape)) *
+        (in.software->in_node_collective_slowdown * in.node->in_node_collective_slowdown);
+  }
+}
+
 Pieces pieces(const StageCostInputs& in) {
   const KernelContext context = kernel_context(in);
   const LayerShape shape = layer_shape(*in.plan);
-  const Transformer& model = *in.model;
-  const SoftwareProfile& software = *in.software;
   const double head_factor = in.node->device.gemm.head_factor;
-  const double flash_forward = context.flash_forward_efficiency;
+  const double traffic = in.software->cross_entropy_bytes;
   Pieces p;
-  const KernelWork backward = layer_backward(model, shape);
-  p.layer_forward = kernel_time(layer_forward(model, shape), context, 1, flash_forward);
-  p.backward_products = linear_time(backward, context);
-  p.layer_backward = kernel_time(backward, context, 1, context.flash_backward_efficiency) +
-                     memory_time(Bytes{software.gradient_accumulation_bytes *
-                                       layer_matrix_parameters(model, shape.tensor)},
-                                 in.node->device);
-  p.attention_core = kernel_time(attention_core_forward(model, shape), context, 1, flash_forward);
-  p.head_forward =
-      kernel_time(head_forward(model, shape, software.cross_entropy_bytes), context, head_factor);
-  p.head_backward =
-      kernel_time(head_backward(model, shape, software.cross_entropy_bytes), context, head_factor);
-  p.embedding = kernel_time(embedding_pass(model, shape), context);
-  if (in.plan->parts == 1) {
-    p.all_reduce =
-        in_node_all_reduce(in.node->interconnect, in.tensor_gpus, activation_size(model, shape)) *
-        (software.in_node_collective_slowdown * in.node->in_node_collective_slowdown);
-  }
+  add_layer_pieces(in, context, p);
+  const KernelWork backward = head_backward(*in.model, shape, traffic);
+  p.head_forward = kernel_time(head_forward(*in.model, shape, traffic), context, head_factor);
+  p.head_backward = kernel_time(backward, context, head_factor);
+  p.head_weight_gradient = weight_gradient_time(backward, context, head_factor);
+  p.embedding = kernel_time(embedding_pass(*in.model, shape), context);
   return p;
 }
 
@@ -80,23 +124,36 @@ LaunchTimes launch_times(const StageCostInputs& in) {
           (floor.layer_backward + collectives) * factor};
 }
 
-/// In the middle of a receive, scattered messages are gathered again inside the node: half an
-/// all-reduce.
-Seconds gather_time(const StageCostInputs& in, const Pieces& p) {
-  const bool gathers =
-      in.software->gather_scattered_messages && in.software->scatter_pipeline_messages;
+/// Launches of embedding and head, in either direction.
+Seconds edge_launch(const StageCostInputs& in, const ChunkRole& role) {
+  return launch_times(in).forward * (in.software->launch.head_share * role.last +
+                                     in.software->launch.embedding_share * role.first);
+}
+
+/// A scattered message is gathered again inside the node on receipt: half an all-reduce. With sequence parallelism the next
+/// layer wants it scattered.
+Seconds receipt_gather(const StageCostInputs& in, const Pieces& p) {
+  const bool gathers = in.software->gather_scattered_messages &&
+                       in.software->scatter_pipeline_messages &&
+                       !in.plan->parallel.sequence_parallel;
   return gathers ? p.all_reduce / 2 : Seconds{0};
 }
 
-PassCost forward_pass(const StageCostInputs& in, const Pieces& p, int layers, bool first,
-                      bool last) {
-  const LaunchTimes launch = launch_times(in);
+/// What `layers` passes of length `pass` wait for gathers of length `gather` each.
+Seconds exposed_gathers(const StageCostInputs& in, Seconds pass, Seconds gather, int layers) {
+  if (gather == Seconds{0}) return {};
+  const Seconds slowed = pass + in.software->exposed_gather_factor * std::min(gather, pass);
+  return (std::max(slowed, gather) - pass) * layers;
+}
+
+PassCost forward_pass(const StageCostInputs& in, const Pieces& p, const ChunkRole& role) {
   PassCost pass;
-  pass.compute = p.layer_forward * layers + p.head_forward * last + p.embedding * first;
-  pass.tensor_comm =
-      p.all_reduce * (2 * layers + first) + (first ? Seconds{0} : gather_time(in, p));
-  pass.launch = launch.forward * (layers + in.software->launch.head_share * last +
-                                  in.software->launch.embedding_share * first);
+  pass.compute =
+      p.layer_forward * role.layers + p.head_forward * role.last + p.embedding * role.first;
+  pass.tensor_comm = p.all_reduce * (2 * role.layers + role.first) +
+                     (role.first ? Seconds{0} : receipt_gather(in, p));
+  pass.data_comm = exposed_gathers(in, p.layer_forward, p.gather, role.layers) + p.gather;
+  pass.launch = launch_times(in).forward * role.layers + edge_launch(in, role);
   return pass;
 }
 
@@ -112,8 +169,11 @@ Seconds recomputation(const Plan& plan, const Pieces& p) {
   return {};
 }
 
-/// What hides one backward all-reduce: a quarter of the layer's backward weight products, about one
-/// weight gradient.
+bool recomputes_layers(const StageCostInputs& in) {
+  return in.plan->training.recompute == Recompute::full;
+}
+
+/// What hides one backward all-reduce: a quarter of the layer's backward weight products, about one weight gradient.
 Seconds hiding_work(const SoftwareProfile& software, const Pieces& p) {
   constexpr double products_per_collective = 4;
   return software.overlap_backward_tensor_collectives
@@ -121,87 +181,127 @@ Seconds hiding_work(const SoftwareProfile& software, const Pieces& p) {
              : Seconds{0};
 }
 
-PassCost backward_pass(const StageCostInputs& in, const Pieces& p, int layers, bool first,
-                       bool last) {
-  const LaunchTimes launch = launch_times(in);
-  const bool full = in.plan->training.recompute == Recompute::full;
-  const Seconds exposed = std::max(Seconds{0}, p.all_reduce - hiding_work(*in.software, p));
+/// The part of one backward all-reduce that is not hidden behind `hiding`.
+Seconds exposed_all_reduce(const StageCostInputs& in, const Pieces& p, Seconds hiding) {
+  const Seconds gathered = in.plan->parallel.sequence_parallel ? p.all_reduce / 2 : Seconds{0};
+  return gathered + std::max(Seconds{0}, p.all_reduce - gathered - hiding);
+}
+
+PassCost backward_pass(const StageCostInputs& in, const Pieces& p, const ChunkRole& role,
+                       Seconds hiding) {
+  const int layers = role.layers, again = recomputes_layers(in) ? layers : 0;
+  const Seconds layer = p.layer_backward + recomputation(*in.plan, p);
   PassCost pass;
-  pass.compute = (p.layer_backward + recomputation(*in.plan, p)) * layers + p.head_backward * last +
-                 p.embedding * first;
-  pass.tensor_comm = exposed * (2 * layers) + p.all_reduce * (2 * layers * full + last + first) +
-                     (last ? Seconds{0} : gather_time(in, p));
-  pass.launch = (launch.backward + launch.forward * full) * layers +
-                launch.forward * (in.software->launch.head_share * last +
-                                  in.software->launch.embedding_share * first);
+  pass.compute = layer * layers + p.head_backward * role.last + p.embedding * role.first;
+  pass.tensor_comm = exposed_all_reduce(in, p, hiding) * (2 * layers) +
+                     p.all_reduce * (2 * again + role.last + role.first) +
+                     (role.last ? Seconds{0} : receipt_gather(in, p));
+  pass.data_comm = exposed_gathers(in, layer, p.gather * 2, layers) + p.gather;
+  pass.launch =
+      launch_times(in).backward * layers + launch_times(in).forward * again + edge_launch(in, role);
   return pass;
 }
 
-double stage_parameters(const StageCostInputs& in, int layers, bool first, bool last) {
+/// The weight half of a split backward pass. Half of the backward launches are its own.
+PassCost weight_gradient_pass(const StageCostInputs& in, const Pieces& p, const ChunkRole& role) {
+  PassCost pass;
+  pass.compute = p.layer_weight_gradient * role.layers + p.head_weight_gradient * role.last;
+  pass.launch = launch_times(in).backward * (role.layers / 2.0);
+  return pass;
+}
+
+/// The other half: with no weight gradients beside them, the tensor collectives are exposed.
+PassCost input_gradient_pass(const StageCostInputs& in, const Pieces& p, const ChunkRole& role,
+                             const PassCost& weights) {
+  PassCost pass = backward_pass(in, p, role, Seconds{0});
+  pass.compute -= weights.compute;
+  pass.launch -= weights.launch;
+  return pass;
+}
+
+double chunk_parameters(const StageCostInputs& in, const ChunkRole& role) {
   const int t = in.plan->parallel.tensor;
-  return layers * layer_parameters(*in.model, t) +
-         (first ? embedding_parameters(*in.model, t) : 0) +
-         (last ? head_parameters(*in.model, t, in.plan->parallel.pipeline) : 0);
+  return role.layers * layer_parameters(*in.model, t) +
+         (role.first ? embedding_parameters(*in.model, t) : 0) +
+         (role.last ? head_parameters(*in.model, t, in.plan->parallel.pipeline) : 0);
 }
 
 Bytes gradient_element(GradientType type) { return Bytes{type == GradientType::fp32 ? 4.0 : 2.0}; }
 
-void add_collective_counts(const StageCostInputs& in, const Pieces& p, int layers, bool first,
-                           bool last, StageCost& cost) {
-  const bool full = in.plan->training.recompute == Recompute::full;
+void add_collective_counts(const StageCostInputs& in, const Pieces& p, const ChunkRole& role,
+                           ChunkCost& cost) {
   if (in.plan->parallel.tensor == 1) return;
-  cost.forward_all_reduces = 2 * layers + first;
-  const int exposed_backward = 2 * layers * full + last + first;
-  cost.backward_all_reduces = 2 * layers + exposed_backward;
+  const int again = recomputes_layers(in) ? role.layers : 0;
+  cost.forward_all_reduces = 2 * role.layers + role.first;
+  const int exposed_backward = 2 * again + role.last + role.first;
+  cost.backward_all_reduces = 2 * role.layers + exposed_backward;
   if (in.plan->parts == 1) return;
   cost.forward_cross.exposed = cost.forward_all_reduces;
   cost.backward_cross.exposed = exposed_backward;
-  cost.backward_cross.overlappable = 2 * layers;
-  cost.backward_cross.hidden_behind = hiding_work(*in.software, p) * (2 * layers);
+  cost.backward_cross.overlappable = 2 * role.layers;
+  cost.backward_cross.hidden_behind = hiding_work(*in.software, p) * (2 * role.layers);
 }
 
 /// Uncontended time of the collectives that the engine will play as flows.
-Seconds cross_node_estimate(const StageCostInputs& in, const StageCost& cost,
+Seconds cross_node_estimate(const StageCostInputs& in, Bytes payload,
                             const CrossNodeCollectives& cross) {
   if (in.plan->parts == 1) return {};
-  const Bytes volume = ring_all_reduce_volume(cost.tensor_payload, in.plan->parallel.tensor);
+  const Bytes volume = ring_all_reduce_volume(payload, in.plan->parallel.tensor);
   const Seconds one = volume / (in.node->effective_nic_rate() * static_cast<double>(in.node->nics));
   return one * static_cast<double>(cross.exposed) +
          std::max(Seconds{0}, one * static_cast<double>(cross.overlappable) - cross.hidden_behind);
 }
 
-/// The CPU launches on while collectives run, so the floor holds for kernels and collectives
-/// together; those played as flows are taken out again.
+/// The CPU launches on while collectives run, so the floor holds for kernels and collectives together; those played as flows
+/// are taken out again.
 void set_duration(PassCost& pass, Seconds flows, double sharpness) {
-  const Seconds kernels = pass.compute + pass.tensor_comm;
-  pass.duration =
-      std::max(kernels, with_launch_floor(kernels + flows, pass.launch, sharpness) - flows);
+  const Seconds work = pass.compute + pass.tensor_comm + pass.data_comm;
+  pass.duration = std::max(work, with_launch_floor(work + flows, pass.launch, sharpness) - flows);
+}
+
+ChunkCost chunk_cost(const StageCostInputs& in, const Pieces& p, const ChunkRole& role,
+                     Bytes payload) {
+  const double q = in.software->launch.sharpness;
+  ChunkCost cost;
+  cost.layers = role.layers;
+  cost.forward = forward_pass(in, p, role);
+  cost.backward = backward_pass(in, p, role, hiding_work(*in.software, p));
+  cost.weight_gradient = weight_gradient_pass(in, p, role);
+  cost.input_gradient = input_gradient_pass(in, p, role, cost.weight_gradient);
+  add_collective_counts(in, p, role, cost);
+  const Seconds backward_flows = cross_node_estimate(in, payload, cost.backward_cross);
+  set_duration(cost.forward, cross_node_estimate(in, payload, cost.forward_cross), q);
+  set_duration(cost.backward, backward_flows, q);
+  set_duration(cost.input_gradient, backward_flows, q);
+  set_duration(cost.weight_gradient, Seconds{0}, q);
+  cost.gradients = gradient_element(in.plan->training.gradient_type) * chunk_parameters(in, role);
+  return cost;
 }
 
 }  // namespace
 
 StageCost stage_cost(const StageCostInputs& in) {
-  WT_EXPECT(in.model && in.plan && in.software && in.node);
-  const bool first = in.plan->is_first(in.stage), last = in.plan->is_last(in.stage);
-  const int layers = in.plan->stage_layers[in.stage.index()];
+  WT_EXPECT(in.model && in.plan && in.software && in.node && in.fabric);
+  const Parallel& parallel = in.plan->parallel;
   const Pieces p = pieces(in);
-  const double q = in.software->launch.sharpness;
   StageCost cost;
-  cost.forward = forward_pass(in, p, layers, first, last);
-  cost.backward = backward_pass(in, p, layers, first, last);
-  const LayerShape shape = layer_shape(*in.plan);
-  cost.tensor_payload = activation_size(*in.model, shape);
-  add_collective_counts(in, p, layers, first, last, cost);
-  set_duration(cost.forward, cross_node_estimate(in, cost, cost.forward_cross), q);
-  set_duration(cost.backward, cross_node_estimate(in, cost, cost.backward_cross), q);
-  const double parameters = stage_parameters(in, layers, first, last);
-  cost.optimizer = memory_time(Bytes{in.software->optimizer_bytes * parameters}, in.node->device);
-  cost.message = cost.tensor_payload /
-                 (in.software->scatter_pipeline_messages ? in.plan->parallel.tensor : 1.0);
-  const Bytes element = gradient_element(in.plan->training.gradient_type);
-  cost.gradients = element * parameters;
-  cost.embedding_gradients =
-      element * word_embedding_parameters(*in.model, in.plan->parallel.tensor);
+  cost.tensor_payload = activation_size(*in.model, layer_shape(*in.plan));
+  double parameters = 0;
+  for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk) {
+    const ChunkRole role{in.plan->chunk_layers(in.stage), in.plan->is_first(in.stage) && chunk == 0,
+                         in.plan->is_last(in.stage) && chunk == parallel.virtual_pipeline - 1};
+    cost.chunks.push_back(chunk_cost(in, p, role, cost.tensor_payload));
+    cost.gradients += cost.chunks.back().gradients;
+    parameters += chunk_parameters(in, role);
+  }
+  const double owners = parallel.zero_stage > 0 ? parallel.data : 1.0;
+  cost.optimizer =
+      memory_time(Bytes{in.software->optimizer_bytes * parameters / owners}, in.node->device);
+  const bool scattered = in.software->scatter_pipeline_messages || parallel.sequence_parallel;
+  cost.message = cost.tensor_payload / (scattered ? parallel.tensor : 1.0);
+  cost.parameters = element_size(in.plan->training.precision) * parameters;
+  cost.embedding_gradients = gradient_element(in.plan->training.gradient_type) *
+                             word_embedding_parameters(*in.model, parallel.tensor);
   return cost;
 }
 

@@ -1,18 +1,21 @@
 #pragma once
 
+#include <vector>
+
 #include "cost/kernel_cost.hpp"
 #include "plan/plan.hpp"
 #include "platform/platform.hpp"
 
 namespace windtunnel {
 
-/// One pass of a stage over one microbatch on one rank, or one optimizer step.
+/// One pass of a model chunk over one microbatch on one rank.
 struct PassCost {
   Seconds compute{};      ///< kernels
   Seconds tensor_comm{};  ///< tensor collectives that nothing hides, in the node
+  Seconds data_comm{};    ///< parameter gathers and gradient scatters that nothing hides (ZeRO 3)
   Seconds launch{};       ///< CPU time to launch it all
-  Seconds duration{};     ///< of the span: with_launch_floor(compute + tensor_comm, launch)
-  Seconds floor_share() const { return duration - compute - tensor_comm; }
+  Seconds duration{};     ///< of the span: with_launch_floor(all of the above, launch)
+  Seconds floor_share() const { return duration - compute - tensor_comm - data_comm; }
 };
 
 /// Tensor-parallel collectives of one pass that cross nodes and are played as flows.
@@ -22,18 +25,32 @@ struct CrossNodeCollectives {
   Seconds hidden_behind{};  ///< how much of the pass may run beside the overlappable ones
 };
 
+/// What one model chunk of a stage costs.
+struct ChunkCost {
+  int layers = 0;
+  PassCost forward, backward;
+  PassCost input_gradient, weight_gradient;  ///< the backward pass where the schedule splits it
+  CrossNodeCollectives forward_cross, backward_cross;
+  int forward_all_reduces = 0, backward_all_reduces = 0;  ///< per microbatch, with recomputation
+  Bytes gradients{};                                      ///< one rank's, as reduced
+};
+
 /// What one stage costs on one kind of node.
 struct StageCost {
-  PassCost forward, backward;
-  CrossNodeCollectives forward_cross, backward_cross;
+  std::vector<ChunkCost> chunks;
   Seconds optimizer{};
   Bytes message{};              ///< one activation or gradient message, sent by one rank
   Bytes gradients{};            ///< one rank's gradients, as reduced
-  Bytes embedding_gradients{};  ///< one rank's word embedding gradient (edge stages with tied
-                                ///< embeddings)
+  Bytes parameters{};           ///< one rank's parameters, as gathered after a sharded step
+  Bytes embedding_gradients{};  ///< one rank's word embedding gradient (edge stages, tied)
   Bytes tensor_payload{};       ///< of one tensor all-reduce
-  int forward_all_reduces = 0,
-      backward_all_reduces = 0;  ///< per microbatch, recomputation included
+};
+
+/// The data-parallel group of a rank, as its gathers see it (ZeRO 3).
+struct DataGroup {
+  std::vector<int> gpus_in_node;  ///< its members in the fullest node
+  int members = 1;
+  int nodes = 1;
 };
 
 /// Inputs of a stage's cost.
@@ -42,16 +59,22 @@ struct StageCostInputs {
   const Plan* plan = nullptr;
   const SoftwareProfile* software = nullptr;
   const NodeType* node = nullptr;
+  const Fabric* fabric = nullptr;
   StageId stage;
   std::vector<int> tensor_gpus;  ///< the tensor group's GPUs in this node
+  DataGroup data;
 };
 
-/// Time of one microbatch through a stage, forward and backward (recomputation included), summed
-/// over its layers before the launch floor is applied. Layer: products, memory-bound kernels, two
-/// tensor all-reduces forward; twice the products, gradient accumulation, and two all-reduces
-/// backward, of which each hides behind one weight gradient where the stack overlaps them: exposed
-/// = max(0, AR - G/4), G = the layer's eight backward weight products (docs/model.md, model E).
-/// First stage: embedding. Last stage: head and cross-entropy.
+/// Time of one microbatch through a stage's chunks, forward and backward (recomputation included), summed over the layers
+/// before the launch floor is applied.
+///  - Layer: products, memory-bound kernels, two tensor all-reduces forward; twice the products, gradient accumulation, and two
+///    all-reduces backward, of which each hides behind one weight gradient where the stack overlaps them:
+///    exposed = max(0, AR - G/4), G = the layer's eight backward weight products (docs/model.md, model E).
+///  - Sequence parallelism: each all-reduce is a reduce-scatter and an all-gather of the same total; backward, the gather is
+///    exposed and the scatter hides: exposed = AR/2 + max(0, AR/2 - G/4) (Korthikanti et al. 2022, 4.2.2).
+///  - ZeRO 3: each layer gathers its parameters forward and backward and scatters its gradients. A pass of length f that gathers
+///    for g takes max(f + iota min(g, f), g), and one gather a pass has nothing before it (fit to llm-foundry-fsdp).
+///  - First part of the model: embedding. Last part: head and cross-entropy.
 StageCost stage_cost(const StageCostInputs& inputs);
 
 }  // namespace windtunnel

@@ -14,6 +14,7 @@ struct World {
   Plan plan;
   SoftwareProfile software;
   NodeType node;
+  Fabric fabric;
 
   World() {
     model.layers = 2;
@@ -38,8 +39,10 @@ struct World {
     node.interconnect.saturated_bandwidth = 100_GBps;
     node.interconnect.half_size = Bytes{0};
   }
+  DataGroup data;
   StageCost cost(int stage, std::vector<int> gpus = {0}) const {
-    return stage_cost({&model, &plan, &software, &node, StageId{stage}, std::move(gpus)});
+    return stage_cost(
+        {&model, &plan, &software, &node, &fabric, StageId{stage}, std::move(gpus), data});
   }
 };
 
@@ -49,24 +52,26 @@ constexpr double head_flops = 2.0 * 1024 * 1024 * 1024;    // 2 T h V
 
 TEST_CASE("a first stage's forward pass is its layers; backward is twice that") {
   const StageCost cost = World().cost(0);
-  CHECK(cost.forward.duration.value() == doctest::Approx(layer_flops / 1e14).epsilon(1e-9));
-  CHECK(cost.backward.duration.value() == doctest::Approx(2 * layer_flops / 1e14).epsilon(1e-9));
+  CHECK(cost.chunks[0].forward.duration.value() ==
+        doctest::Approx(layer_flops / 1e14).epsilon(1e-9));
+  CHECK(cost.chunks[0].backward.duration.value() ==
+        doctest::Approx(2 * layer_flops / 1e14).epsilon(1e-9));
 }
 
 TEST_CASE("the last stage has the head as well") {
   const StageCost cost = World().cost(1);
-  CHECK(cost.forward.duration.value() ==
+  CHECK(cost.chunks[0].forward.duration.value() ==
         doctest::Approx((layer_flops + head_flops) / 1e14).epsilon(1e-9));
 }
 
 TEST_CASE("full recomputation adds a forward pass without the head, selective the attention core") {
   World world;
   world.plan.training.recompute = Recompute::full;
-  CHECK(world.cost(1).backward.duration.value() ==
+  CHECK(world.cost(1).chunks[0].backward.duration.value() ==
         doctest::Approx((3 * layer_flops + 2 * head_flops) / 1e14).epsilon(1e-9));
   world.plan.training.recompute = Recompute::selective;
   const double core = 4.0 * 1024 * 1024 * 1024;
-  CHECK(world.cost(0).backward.duration.value() ==
+  CHECK(world.cost(0).chunks[0].backward.duration.value() ==
         doctest::Approx((2 * layer_flops + core) / 1e14).epsilon(1e-9));
 }
 
@@ -77,8 +82,10 @@ TEST_CASE("tensor parallelism divides the products and adds two all-reduces a la
   // Payload T h 2 bytes = 2 MiB; w = S; 20.97 us each; two for the layer, one for the embedding
   const Seconds all_reduce = in_node_all_reduce(world.node.interconnect, {0, 1}, 2_MiB);
   CHECK(all_reduce.value() == doctest::Approx(2097152 / 100e9).epsilon(1e-12));
-  CHECK(cost.forward.tensor_comm.value() == doctest::Approx(3 * all_reduce.value()).epsilon(1e-12));
-  CHECK(cost.forward.compute.value() == doctest::Approx(layer_flops / 2 / 1e14).epsilon(1e-9));
+  CHECK(cost.chunks[0].forward.tensor_comm.value() ==
+        doctest::Approx(3 * all_reduce.value()).epsilon(1e-12));
+  CHECK(cost.chunks[0].forward.compute.value() ==
+        doctest::Approx(layer_flops / 2 / 1e14).epsilon(1e-9));
   CHECK(cost.message == 1_MiB);  // scattered over the two ranks
 }
 
@@ -88,12 +95,12 @@ TEST_CASE("overlap hides each backward all-reduce behind a quarter of the weight
   world.software.overlap_backward_tensor_collectives = true;
   // Eight products of the backward pass: 48 T h^2 / 2 FLOPs = 257.7 us; a quarter is 64.4 us, more
   // than the 20.97 us: nothing of the layer's two is exposed, only the embedding's one.
-  CHECK(world.cost(0, {0, 1}).backward.tensor_comm.value() ==
+  CHECK(world.cost(0, {0, 1}).chunks[0].backward.tensor_comm.value() ==
         doctest::Approx(20.97152e-6).epsilon(1e-9));
   // At a tenth of the bandwidth, 209.7 us each, 209.7 - 64.4 is exposed twice.
   world.node.interconnect.saturated_bandwidth = 10_GBps;
   const double hidden = 48.0 * 1024 * 1024 * 1024 / 2 / 1e14 / 4;
-  CHECK(world.cost(0, {0, 1}).backward.tensor_comm.value() ==
+  CHECK(world.cost(0, {0, 1}).chunks[0].backward.tensor_comm.value() ==
         doctest::Approx(2 * (209.7152e-6 - hidden) + 209.7152e-6).epsilon(1e-9));
 }
 
@@ -101,8 +108,8 @@ TEST_CASE("a pass is never shorter than its launch floor") {
   World world;
   world.software.launch.layer_forward = 1_s;
   const StageCost cost = world.cost(1);
-  CHECK(cost.forward.duration.value() == doctest::Approx(1.0).epsilon(1e-6));
-  CHECK(cost.forward.floor_share() > Seconds{0.99});
+  CHECK(cost.chunks[0].forward.duration.value() == doctest::Approx(1.0).epsilon(1e-6));
+  CHECK(cost.chunks[0].forward.floor_share() > Seconds{0.99});
 }
 
 TEST_CASE("a tensor group across nodes leaves its collectives to the engine") {
@@ -112,10 +119,10 @@ TEST_CASE("a tensor group across nodes leaves its collectives to the engine") {
   world.node.nics = 1;
   world.node.nic_rate = 10_GBps;
   const StageCost cost = world.cost(0, {0});
-  CHECK(cost.forward.tensor_comm == Seconds{0});
-  CHECK(cost.forward_cross.exposed == 3);
-  CHECK(cost.backward_cross.exposed == 1);
-  CHECK(cost.backward_cross.overlappable == 2);
+  CHECK(cost.chunks[0].forward.tensor_comm == Seconds{0});
+  CHECK(cost.chunks[0].forward_cross.exposed == 3);
+  CHECK(cost.chunks[0].backward_cross.exposed == 1);
+  CHECK(cost.chunks[0].backward_cross.overlappable == 2);
 }
 
 TEST_CASE("gradients are the rank's parameters in the gradient type") {

@@ -35,7 +35,7 @@ class Engine {
 
 enum class EngineKind {
   simgrid,  ///< flows share links max-min fairly (SimGrid)
-  heap,     ///< every flow has its links to itself: the oracle where nothing contends, and the speed limit
+  heap,  ///< every flow has its links to itself: the oracle where nothing contends, and the speed limit
 };
 
 /// Only one simgrid engine may exist in a process, ever: SimGrid's clock is never reset. A second is a ContractViolation.

@@ -18,8 +18,7 @@ namespace windtunnel::testing {
 namespace {
 
 /// A pipeline over nodes whose links and speeds differ, so that few events coincide; then a ring of
-/// gradients for each stage. Sizes of a 50 MB activation on 25 GB/s: 2 ms to 4 ms beside 30 ms of
-/// computing.
+/// gradients for each stage. A message of 50 MB takes 2 ms to 4 ms, beside 30 ms of computing.
 struct Workload {
   ProgramSet set;
   Network network;
@@ -27,32 +26,30 @@ struct Workload {
 
 void add_gradient_rings(Workload& workload, const PipelineShape& shape,
                         const std::vector<PathId>& up, const std::vector<PathId>& down) {
-  for (int stage = 0; stage < shape.stages; ++stage) {
+  const auto num_stages = static_cast<std::size_t>(shape.stages);
+  for (std::size_t stage = 0; stage < num_stages; ++stage) {
     Collective ring;
     ring.latency = 100_us;
-    for (int replica = 0; replica < shape.replicas; ++replica) {
-      const int next = (replica + 1) % shape.replicas;
-      const auto device = static_cast<std::size_t>(replica * shape.stages + stage);
-      const auto neighbour = static_cast<std::size_t>(next * shape.stages + stage);
+    for (std::size_t device = stage; device < up.size(); device += num_stages) {
       ring.members.emplace_back(device);
-      ring.flows.push_back({up[device], down[neighbour], 1_GB});
+      ring.flows.push_back({up[device], down[(device + num_stages) % up.size()], 1_GB});
       workload.set.devices[device].collectives.emplace_back(stage);
     }
     workload.set.collectives.push_back(ring);
-    StageProgram& program = workload.set.programs[static_cast<std::size_t>(stage)];
+    StageProgram& program = workload.set.programs[stage];
     program.num_collectives = 1;
     program.streams[static_cast<std::size_t>(Stream::compute)].push_back(collective(0));
   }
 }
 
-Workload make_workload(const PipelineShape& shape) {
+Workload make_workload(const PipelineShape& shape, Bytes message) {
   constexpr unsigned seed = 1;
   std::mt19937 random(seed);
   std::uniform_real_distribution<double> link_speed(0.5, 1.0);
   std::uniform_real_distribution<double> device_speed(0.9, 1.1);
   Workload workload{make_pipeline(shape), {}};
   ProgramSet& set = workload.set;
-  set.message_bytes = {50_MB};
+  set.message_bytes = {message};
   std::vector<PathId> up, down;
   for (std::size_t d = 0; d < set.devices.size(); ++d) {
     const double slowness = device_speed(random);
@@ -94,13 +91,13 @@ std::array<double, 4> measure_here(const Workload& workload, EngineKind kind) {
   return {wall, played.end / 1_s, messages - (flows - ring_flows), flows};
 }
 
-Measured measure(const PipelineShape& shape, EngineKind kind) {
+Measured measure(const PipelineShape& shape, Bytes message, EngineKind kind) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) throw std::runtime_error("pipe failed");
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) {
-    const std::array<double, 4> result = measure_here(make_workload(shape), kind);
+    const std::array<double, 4> result = measure_here(make_workload(shape, message), kind);
     _exit(write(ends[1], result.data(), sizeof result) == sizeof result ? 0 : 1);
   }
   std::array<double, 4> result{};
@@ -121,9 +118,10 @@ void play_pipeline(benchmark::State& state, EngineKind kind) {
   shape.stages = static_cast<int>(state.range(0));
   shape.replicas = static_cast<int>(state.range(1));
   shape.microbatches = static_cast<int>(state.range(2));
+  const Bytes message = 1_MB * static_cast<double>(state.range(3));
   Measured last;
   for (auto _ : state) {
-    last = measure(shape, kind);
+    last = measure(shape, message, kind);
     state.SetIterationTime(last.wall);
   }
   state.counters["computes"] = last.computes;
@@ -133,8 +131,9 @@ void play_pipeline(benchmark::State& state, EngineKind kind) {
 }
 
 void sizes(benchmark::internal::Benchmark* benchmark) {
-  benchmark->ArgNames({"pipeline", "data", "microbatches"});
-  benchmark->Args({8, 8, 24})->Args({64, 6, 64})->Args({64, 6, 512});
+  benchmark->ArgNames({"pipeline", "data", "microbatches", "message_MB"});
+  benchmark->Args({8, 8, 24, 50})->Args({64, 6, 64, 50})->Args({64, 6, 512, 50});
+  benchmark->Args({64, 6, 512, 400});  // bound by communication: most messages meet others
   benchmark->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
 }
 

@@ -1,0 +1,324 @@
+#include "engine/engine.hpp"
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "core/contracts.hpp"
+#include "engine/testing.hpp"
+
+namespace windtunnel {
+namespace {
+
+using testing::in_child_process;
+
+/// Both engines compute with doubles; SimGrid merges events closer than 1e-9 s.
+constexpr double precision = 1e-9;
+
+/// A flow that begins at a time of its own.
+struct TimedFlow {
+  Seconds begin{};
+  PathId up, down;
+  Bytes bytes{};
+};
+
+/// Starts each flow at its time and notes when it ends. Token: 2 * flow when it begins, 2 * flow + 1 when it ends.
+class FlowPlayer final : public EventHandler {
+ public:
+  FlowPlayer(Engine& engine, const std::vector<TimedFlow>& flows)
+      : engine_(engine), flows_(flows), ends_(flows.size(), -1) {
+    for (std::size_t i = 0; i < flows.size(); ++i) engine.after(flows[i].begin, 2 * i);
+    engine.run(*this);
+  }
+  void on_event(std::uint64_t token) override {
+    const TimedFlow& flow = flows_[token / 2];
+    if (token % 2 == 0) {
+      engine_.start_flow(flow.up, flow.down, flow.bytes, token + 1);
+    } else {
+      ends_[token / 2] = engine_.now() / 1_s;
+    }
+  }
+  const std::vector<double>& ends() const { return ends_; }
+
+ private:
+  Engine& engine_;
+  const std::vector<TimedFlow>& flows_;
+  std::vector<double> ends_;
+};
+
+/// When each flow ends, in seconds.
+std::vector<double> ends_of(EngineKind kind, const Network& network,
+                            const std::vector<TimedFlow>& flows) {
+  return in_child_process([&] {
+    const auto engine = make_engine(kind, network);
+    return FlowPlayer(*engine, flows).ends();
+  });
+}
+
+void check_ends(const std::vector<double>& ends, const std::vector<double>& expected) {
+  REQUIRE(ends.size() == expected.size());
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    CAPTURE(i);
+    CHECK(ends[i] == doctest::Approx(expected[i]).epsilon(precision));
+  }
+}
+
+struct OneLink {
+  Network network;
+  PathId link, nothing;
+};
+OneLink one_link(BytesPerSecond bandwidth) {
+  OneLink made;
+  made.link = made.network.add_path({made.network.add_link(bandwidth, "link")});
+  made.nothing = made.network.add_path({});
+  return made;
+}
+
+TEST_CASE("5 us of latency and 1 GB over a 50 GB/s link take 20.005 ms on both engines") {
+  const OneLink world = one_link(50_GBps);
+  for (const EngineKind kind : {EngineKind::simgrid, EngineKind::heap}) {
+    // 5 us + 1 GB / 50 GB/s = 0.000005 + 0.02 s
+    check_ends(ends_of(kind, world.network, {{5_us, world.link, world.nothing, 1_GB}}), {0.020005});
+  }
+}
+
+TEST_CASE("two flows on one link take twice as long, and on the heap they do not meet") {
+  const OneLink world = one_link(10_GBps);
+  const std::vector<TimedFlow> flows(2, {0_s, world.link, world.nothing, 10_GB});
+  check_ends(ends_of(EngineKind::simgrid, world.network, flows), {2, 2});
+  check_ends(ends_of(EngineKind::heap, world.network, flows), {1, 1});
+}
+
+TEST_CASE("eight GPUs on one NIC each get an eighth, though each has a faster link of its own") {
+  Network network;
+  const LinkId nic = network.add_link(8_GBps, "nic");
+  const PathId nothing = network.add_path({});
+  std::vector<TimedFlow> flows;
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    const LinkId cap = network.add_link(5_GBps, "gpu");
+    flows.push_back({0_s, network.add_path({cap, nic}), nothing, 3_GB});
+  }
+  // 3 GB at 8 GB/s / 8 = 1 GB/s
+  check_ends(ends_of(EngineKind::simgrid, network, flows), std::vector<double>(8, 3.0));
+}
+
+TEST_CASE("there and back differ when the links do, and do not disturb each other") {
+  Network network;
+  const auto path = [&](BytesPerSecond rate) {
+    return network.add_path({network.add_link(rate, "")});
+  };
+  const PathId a_up = path(10_GBps), a_down = path(5_GBps), b_up = path(10_GBps),
+               b_down = path(2_GBps);
+  // 10 GB over 10 and 2 GB/s: 5 s. 10 GB over 10 and 5 GB/s: 2 s.
+  const std::vector<TimedFlow> flows{{0_s, a_up, b_down, 10_GB}, {0_s, b_up, a_down, 10_GB}};
+  check_ends(ends_of(EngineKind::simgrid, network, flows), {5, 2});
+  check_ends(ends_of(EngineKind::heap, network, flows), {5, 2});
+}
+
+TEST_CASE("what one flow cannot use on a shared link is left to the other") {
+  Network network;
+  const LinkId wide = network.add_link(10_GBps, "wide");
+  const LinkId narrow = network.add_link(4_GBps, "narrow");
+  const PathId on_wide = network.add_path({wide}), on_narrow = network.add_path({narrow});
+  const PathId nothing = network.add_path({});
+  // Max-min: the narrow link is filled first, 2 GB/s each for b and c; a gets the other 8 GB/s of the wide link.
+  // At 1 s a (8 GB) and c (2 GB) end; b has 4 - 2 = 2 GB left and goes on at 4 GB/s for 0.5 s.
+  const std::vector<TimedFlow> flows{{0_s, on_wide, nothing, 8_GB},
+                                     {0_s, on_wide, on_narrow, 4_GB},
+                                     {0_s, nothing, on_narrow, 2_GB}};
+  check_ends(ends_of(EngineKind::simgrid, network, flows), {1, 1.5, 1});
+}
+
+TEST_CASE("a flow that comes later takes its half from then on, and gives it back") {
+  const OneLink world = one_link(10_GBps);
+  // First alone: 5 GB by 0.5 s. Then 5 GB/s each: the second's 2.5 GB end at 1.0 s, when the first has 2.5 GB left: 0.25 s.
+  const std::vector<TimedFlow> flows{{0_s, world.link, world.nothing, 10_GB},
+                                     {0.5_s, world.link, world.nothing, 2500_MB}};
+  check_ends(ends_of(EngineKind::simgrid, world.network, flows), {1.25, 1.0});
+}
+
+TEST_CASE("a flow that begins when another ends on its link does not meet it") {
+  const OneLink world = one_link(3_GBps);
+  // 1/3 s each; 1/3 + 1/3 + 1/3 is rounded, so begin and end differ in their last bits
+  std::vector<TimedFlow> flows;
+  std::vector<double> expected;
+  for (int i = 0; i < 30; ++i) {
+    flows.push_back({1_s * (i / 3.0), world.link, world.nothing, 1_GB});
+    expected.push_back((i + 1) / 3.0);
+  }
+  check_ends(ends_of(EngineKind::simgrid, world.network, flows), expected);
+}
+
+TEST_CASE("a link that is on both halves of the way counts once") {
+  const OneLink world = one_link(10_GBps);
+  const std::vector<TimedFlow> flows(2, {0_s, world.link, world.link, 10_GB});
+  check_ends(ends_of(EngineKind::simgrid, world.network, flows), {2, 2});
+}
+
+TEST_CASE("a flow of nothing, or over no links, ends at once") {
+  const OneLink world = one_link(10_GBps);
+  const std::vector<TimedFlow> flows{{1_s, world.link, world.nothing, 0_GB},
+                                     {2_s, world.nothing, world.nothing, 1_GB}};
+  for (const EngineKind kind : {EngineKind::simgrid, EngineKind::heap}) {
+    check_ends(ends_of(kind, world.network, flows), {1, 2});
+  }
+}
+
+TEST_CASE("flows of more bytes than SimGrid can count are shared all the same") {
+  const OneLink world = one_link(1000_GBps);
+  // 40 TB at half of 1 TB/s: 80 s. SimGrid counts to 18 TB in our units.
+  const std::vector<TimedFlow> flows(2, {0_s, world.link, world.nothing, 40000_GB});
+  check_ends(ends_of(EngineKind::simgrid, world.network, flows), {80, 80});
+}
+
+TEST_CASE("a second SimGrid engine in a process is a contract violation") {
+  const OneLink world = one_link(1_GBps);
+  const auto answers = in_child_process([&]() -> std::vector<double> {
+    const bool before = simgrid_engine_used();
+    make_engine(EngineKind::simgrid, world.network).reset();
+    try {
+      make_engine(EngineKind::simgrid, world.network);
+    } catch (const ContractViolation&) {
+      return {before ? 1.0 : 0.0, simgrid_engine_used() ? 1.0 : 0.0, 1};
+    }
+    return {};
+  });
+  CHECK(answers == std::vector<double>{0, 1, 1});
+  CHECK_FALSE(simgrid_engine_used());
+}
+
+TEST_CASE("an engine counts what it was asked for") {
+  const OneLink world = one_link(1_GBps);
+  for (const EngineKind kind : {EngineKind::simgrid, EngineKind::heap}) {
+    const auto counts = in_child_process([&]() -> std::vector<double> {
+      const auto engine = make_engine(kind, world.network);
+      const std::vector<TimedFlow> flows(3, {0_s, world.link, world.nothing, 1_GB});
+      const FlowPlayer player(*engine, flows);
+      return {static_cast<double>(engine->num_activities()),
+              static_cast<double>(engine->num_flows())};
+    });
+    CHECK(counts == std::vector<double>{6, 3});  // a timer and a flow for each
+  }
+}
+
+class Thrower final : public EventHandler {
+ public:
+  void on_event(std::uint64_t) override {
+    ++num_events;
+    throw std::out_of_range("from the handler");
+  }
+  int num_events = 0;
+};
+
+TEST_CASE("what the handler throws comes out of run, and nothing more is played") {
+  const OneLink world = one_link(1_GBps);
+  for (const EngineKind kind : {EngineKind::simgrid, EngineKind::heap}) {
+    const auto answer = in_child_process([&]() -> std::vector<double> {
+      const auto engine = make_engine(kind, world.network);
+      Thrower thrower;
+      for (const std::uint64_t token : {1U, 2U}) {
+        engine->start_flow(world.link, world.nothing, 1_GB, token);
+      }
+      try {
+        engine->run(thrower);
+      } catch (const std::out_of_range&) {
+        return {static_cast<double>(thrower.num_events)};
+      }
+      return {};
+    });
+    CHECK(answer == std::vector<double>{1});
+  }
+}
+
+TEST_CASE("a process that has an engine exits in the ordinary way") {
+  const OneLink world = one_link(1_GBps);
+  std::cout.flush();  // or the child prints it again
+  const pid_t child = fork();
+  if (child == 0) {
+    static const auto engine = make_engine(EngineKind::simgrid, world.network);
+    const std::vector<TimedFlow> flows(2, {0_s, world.link, world.nothing, 1_GB});
+    const FlowPlayer player(*engine, flows);
+    std::exit(0);  // destroys the engine, then SimGrid's globals
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+/// Flows over a few shared links, drawn by rapidcheck.
+struct DrawnFlows {
+  Network network;
+  std::vector<TimedFlow> flows;
+};
+
+BytesPerSecond draw_bandwidth() { return 1_GBps * *rc::gen::inRange(1, 100); }
+Bytes draw_bytes() { return 1_MB * *rc::gen::inRange(1, 5000); }
+Seconds draw_time() { return 1_ms * *rc::gen::inRange(0, 500); }
+
+TEST_CASE("where no link is shared both engines agree exactly") {
+  CHECK(rc::check([] {
+    DrawnFlows drawn;
+    const int num_flows = *rc::gen::inRange(1, 30);
+    for (int i = 0; i < num_flows; ++i) {
+      const LinkId up = drawn.network.add_link(draw_bandwidth(), "up");
+      const LinkId down = drawn.network.add_link(draw_bandwidth(), "down");
+      drawn.flows.push_back({draw_time(), drawn.network.add_path({up}),
+                             drawn.network.add_path({down}), draw_bytes()});
+    }
+    RC_ASSERT(ends_of(EngineKind::simgrid, drawn.network, drawn.flows) ==
+              ends_of(EngineKind::heap, drawn.network, drawn.flows));
+  }));
+}
+
+TEST_CASE("a busy link carries its bandwidth, whoever shares it and whenever they come") {
+  CHECK(rc::check([] {
+    const BytesPerSecond bandwidth = draw_bandwidth();
+    const OneLink world = one_link(bandwidth);
+    const int num_flows = *rc::gen::inRange(1, 12);
+    Bytes total{};
+    std::vector<TimedFlow> flows;
+    for (int i = 0; i < num_flows; ++i) {
+      flows.push_back({0_s, world.link, world.nothing, draw_bytes()});
+      total += flows.back().bytes;
+    }
+    // One comes when the link has been busy for half of its time: it is never idle before the last end.
+    flows.push_back({0.5 * (total / bandwidth), world.link, world.nothing, draw_bytes()});
+    total += flows.back().bytes;
+    const auto ends = ends_of(EngineKind::simgrid, world.network, flows);
+    const double last = *std::max_element(ends.begin(), ends.end());
+    // SimGrid merges events within 1e-9 s, once for each end
+    RC_ASSERT(std::abs(last - total / bandwidth / 1_s) < precision * (last + num_flows));
+  }));
+}
+
+TEST_CASE("a flow among others is never faster than alone") {
+  CHECK(rc::check([] {
+    DrawnFlows drawn;
+    std::vector<PathId> paths;
+    const auto num_links = static_cast<std::size_t>(*rc::gen::inRange(2, 6));
+    paths.reserve(num_links);
+    for (std::size_t i = 0; i < num_links; ++i) {
+      paths.push_back(drawn.network.add_path({drawn.network.add_link(draw_bandwidth(), "")}));
+    }
+    const int num_flows = *rc::gen::inRange(1, 30);
+    for (int i = 0; i < num_flows; ++i) {
+      const PathId up = *rc::gen::elementOf(paths);
+      const PathId down = *rc::gen::elementOf(paths);
+      drawn.flows.push_back({draw_time(), up, down, draw_bytes()});
+    }
+    const auto shared = ends_of(EngineKind::simgrid, drawn.network, drawn.flows);
+    const auto alone = ends_of(EngineKind::heap, drawn.network, drawn.flows);
+    for (std::size_t i = 0; i < shared.size(); ++i) {
+      RC_ASSERT(shared[i] > alone[i] - precision * (1 + num_flows));
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -13,7 +13,8 @@ namespace windtunnel {
 /// Why a stream stood still, and from when on the thing it waited for was under way.
 struct Waiting {
   Seconds begin{};  ///< the op was reached
-  Seconds sent{};   ///< the awaited message was handed over, or the awaited collective had all its members; within [begin, end] or before begin
+  /// The awaited message was handed over, or the awaited collective had all its members; within [begin, end] or before.
+  Seconds sent{};
   Seconds end{};
   Phase cause = Phase::forward;  ///< of the awaited message or collective
   Traffic traffic = Traffic::pipeline_forward;
@@ -25,17 +26,22 @@ class PlayListener {
   virtual ~PlayListener() = default;
   /// A compute op has ended.
   virtual void on_compute(DeviceId, Stream, const Op&, const Work&, Seconds begin, Seconds end) {
-    (void)begin; (void)end;
+    (void)begin;
+    (void)end;
   }
   /// A receive, exchange, collective or wait has ended (also when it did not have to wait: begin == end).
   virtual void on_wait(DeviceId, Stream, const Op&, const Waiting&) {}
   /// A message has arrived. posted: the sender handed it over; begin: its transfer started (both ends ready, channel free).
-  virtual void on_message(ChannelId, const Op& /*send*/, Bytes, Seconds posted, Seconds begin, Seconds end) {
-    (void)posted; (void)begin; (void)end;
+  virtual void on_message(ChannelId, const Op& /*send*/, Bytes, Seconds posted, Seconds begin,
+                          Seconds end) {
+    (void)posted;
+    (void)begin;
+    (void)end;
   }
   /// A collective has ended for all its members; begin: the last member entered.
   virtual void on_collective(CollectiveId, const Op&, Seconds begin, Seconds end) {
-    (void)begin; (void)end;
+    (void)begin;
+    (void)end;
   }
   /// A device has ended its last op.
   virtual void on_device_end(DeviceId, Seconds end) { (void)end; }
@@ -49,11 +55,11 @@ class DeadlockError : public std::runtime_error {
 
 /// What came out of playing a program set.
 struct Played {
-  Seconds end{};                     ///< of the last device
-  std::vector<Seconds> device_end;   ///< by device
-  DeviceId last_device;              ///< ends last; the lowest among equals
-  std::uint64_t activities = 0;      ///< compute ops and messages and collectives
-  std::uint64_t flows = 0;           ///< over shared links
+  Seconds end{};                    ///< of the last device
+  std::vector<Seconds> device_end;  ///< by device
+  DeviceId last_device;             ///< ends last; the lowest among equals
+  std::uint64_t activities = 0;     ///< compute ops and messages and collectives
+  std::uint64_t flows = 0;          ///< over shared links
 };
 
 /// Plays every device's streams on the engine. Throws DeadlockError when ops are left and nothing can happen.

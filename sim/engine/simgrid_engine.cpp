@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <limits>
 #include <memory>
@@ -33,8 +34,8 @@ namespace s4u = simgrid::s4u;
 /// millionth of a byte, so that rounding the remaining bytes of a flow costs less than 1e-15 s on a
 /// 1 GB/s link.
 constexpr double units_per_byte = 1e6;
-/// A longer flow is given to SimGrid in parts: a payload has 64 bits, 1.8e13 bytes in our units.
-constexpr Bytes longest_part{1e13};
+/// A longer flow is given to SimGrid in parts: 9.2e12 bytes in our units are a signed integer's limit.
+constexpr Bytes longest_part{4e12};
 /// A flow that ends this soon leaves its links to a newcomer. A thousandth of SimGrid's own
 /// precision of time.
 constexpr Seconds simultaneous{1e-12};
@@ -113,6 +114,7 @@ struct Flow {
     shared,  ///< a SimGrid Comm
   };
   PathId up, down;
+  std::uint32_t index = 0;  ///< its place
   std::uint64_t token = 0;
   Bytes unsent{};                ///< shared: what follows the Comm under way
   BytesPerSecond rate{};         ///< when alone
@@ -151,7 +153,7 @@ class SimGridEngine final : public Engine, public TimerModel::Owner {
   PathRates rates_;
   std::vector<std::vector<LinkId>> paths_;
   std::vector<std::vector<std::uint32_t>> flows_on_link_;
-  std::vector<Flow> flows_;
+  std::deque<Flow> flows_;  ///< in place: Comms point to theirs
   std::vector<std::uint32_t> free_flows_;
   std::vector<s4u::Host*> host_of_path_;
   s4u::Engine* simgrid_ = nullptr;  ///< never deleted: its clock and signals outlive it anyway
@@ -170,18 +172,20 @@ bool engine_was_made = false;
 /// A Comm is freed with its last reference, which must not happen while SimGrid reports its end:
 /// the references we hold are given back at the next end.
 void on_simgrid_completion(const s4u::Activity& activity) {
-  static std::vector<s4u::Activity*> ended;
+  // Never destroyed: the last ones stay referenced until the process ends.
+  static auto& ended = *new std::vector<s4u::Activity*>;
   for (s4u::Activity* old : ended) old->unref();
   ended.clear();
-  const auto number = reinterpret_cast<std::uintptr_t>(activity.get_data<void>());
-  if (number == 0) return;
+  const auto* flow = activity.get_data<Flow>();
+  if (flow == nullptr) return;
   ended.push_back(const_cast<s4u::Activity*>(&activity));
-  if (the_engine != nullptr) the_engine->on_comm_end(static_cast<std::uint32_t>(number - 1));
+  if (the_engine != nullptr) the_engine->on_comm_end(flow->index);
 }
 
 SimGridEngine::SimGridEngine(const Network& network) : rates_(network), paths_(network.paths()) {
   static std::vector<std::string> arguments = simgrid_arguments();  // SimGrid keeps pointers
   static std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   static int argc = static_cast<int>(arguments.size());
@@ -200,6 +204,7 @@ SimGridEngine::~SimGridEngine() { the_engine = nullptr; }
 void SimGridEngine::build_platform(const Network& network) {
   s4u::NetZone* zone = s4u::create_star_zone("network");
   std::vector<s4u::Link*> links;
+  links.reserve(network.links().size());
   for (std::size_t i = 0; i < network.links().size(); ++i) {
     const double bandwidth = network.links()[i].bandwidth.value() * units_per_byte;
     links.push_back(zone->create_link("link" + std::to_string(i), bandwidth)->seal());
@@ -250,6 +255,7 @@ std::uint32_t SimGridEngine::add_flow(PathId up, PathId down, std::uint64_t toke
   }
   const std::uint32_t index = free_flows_.back();
   free_flows_.pop_back();
+  flows_[index].index = index;
   flows_[index].up = up;
   flows_[index].down = down;
   flows_[index].token = token;
@@ -294,7 +300,7 @@ void SimGridEngine::start_comm(std::uint32_t index) {
   const auto units = static_cast<std::uint64_t>(std::llround(part.value() * units_per_byte));
   s4u::CommPtr comm = s4u::Comm::sendto_init();
   comm->set_payload_size(std::max<std::uint64_t>(units, 1));
-  comm->set_data(reinterpret_cast<void*>(static_cast<std::uintptr_t>(index) + 1));
+  comm->set_data(&flow);
   comm->add_ref();  // given back in on_simgrid_completion
   comm->set_source(host_of_path_[flow.up.index()]);
   comm->set_destination(host_of_path_[flow.down.index()]);  // starts it

@@ -7,6 +7,7 @@
 #include <array>
 #include <exception>
 #include <functional>
+#include <iostream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -24,9 +25,11 @@ namespace windtunnel::testing {
 inline std::vector<double> in_child_process(const std::function<std::vector<double>()>& body) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) throw std::runtime_error("pipe failed");
+  std::cout.flush();  // or the child prints it again
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) {
+    close(ends[0]);
     int status = 0;
     try {
       const std::vector<double> result = body();

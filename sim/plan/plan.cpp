@@ -95,6 +95,47 @@ std::string divisors_near(int layers, int stages) {
   return text(below) + (above <= layers && layers % above == 0 ? " or " + text(above) : "");
 }
 
+/// What interleaving, sequence parallelism and sharding ask of a plan.
+void check_schedule(const Plan& plan, const Training& training, const Parallel& parallel,
+                    Rejections& rejections) {
+  const int v = parallel.virtual_pipeline, p = parallel.pipeline;
+  const bool interleaves = parallel.schedule == Schedule::interleaved_1f1b && v > 1;
+  if (v > 1 && parallel.schedule != Schedule::interleaved_1f1b) {
+    rejections.push_back({"/parallel/virtual_pipeline",
+                          "virtual_pipeline " + text(v) +
+                              " needs the interleaved schedule, but schedule is " +
+                              name_of(parallel.schedule),
+                          "write \"schedule\": \"interleaved_1f1b\", or virtual_pipeline 1"});
+  }
+  if (interleaves && p == 1) {
+    rejections.push_back({"/parallel/virtual_pipeline",
+                          "interleaving " + text(v) + " chunks needs more than one stage",
+                          "use virtual_pipeline 1"});
+  }
+  const int microbatches = training.global_batch / (parallel.data * training.micro_batch);
+  if (interleaves && microbatches % p != 0) {
+    rejections.push_back({"/training/global_batch",
+                          "the interleaved schedule needs microbatches in multiples of pipeline: " +
+                              text(microbatches) + " microbatches on " + text(p) + " stages",
+                          "use a global_batch in multiples of data * micro_batch * pipeline = " +
+                              text(parallel.data * training.micro_batch * p)});
+  }
+  for (const int layers : plan.stage_layers) {
+    if (layers % v != 0) {
+      rejections.push_back(
+          {"/parallel/virtual_pipeline",
+           text(layers) + " layers of a stage do not divide into " + text(v) + " chunks",
+           "use a divisor of " + text(layers)});
+      break;
+    }
+  }
+  if (parallel.zero_stage == 3 && p > 1) {
+    rejections.push_back({"/parallel/zero_stage",
+                          "zero_stage 3 shards whole models: pipeline must be 1, but is " + text(p),
+                          "use zero_stage 1 with pipelines"});
+  }
+}
+
 /// The GPU of each rank: Megatron's order (tensor fastest, then data, then pipeline) over the nodes
 /// in order.
 std::vector<GpuPlace> megatron_places(const ClusterShape& cluster, int num_ranks) {
@@ -204,6 +245,7 @@ std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& mode
                ", or say stage_layers"});
     }
   }
+  check_schedule(plan, training, parallel, rejections);
   if (!rejections.empty()) return rejections;
 
   plan.num_nodes = static_cast<int>(cluster.gpus_by_node.size());

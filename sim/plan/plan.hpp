@@ -77,6 +77,10 @@ struct Plan {
             static_cast<std::size_t>(parts) +
         static_cast<std::size_t>(part)};
   }
+  /// Layers of one of the stage's model chunks: chunk c of stage s is part c p + s of the model.
+  int chunk_layers(StageId stage) const {
+    return stage_layers[stage.index()] / parallel.virtual_pipeline;
+  }
   bool is_first(StageId stage) const { return stage.index() == 0; }
   bool is_last(StageId stage) const {
     return static_cast<int>(stage.index()) == parallel.pipeline - 1;

@@ -13,8 +13,7 @@ const NodeType& Platform::type_of(NodeId node) const {
     if (count == 0 || node.index() < first + count) return type;
     first += count;
   }
-  WT_EXPECT(!"the platform has this node");
-  return node_types.back();
+  WT_UNREACHABLE();
 }
 
 int Platform::available_nodes() const {

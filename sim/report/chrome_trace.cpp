@@ -176,6 +176,9 @@ class TraceWriter {
     if (slice.part == Part::tensor_comm)
       args.text("Process Group Description", "TENSOR_PARALLEL")
           .text("note", "all of the op's tensor-parallel collectives, drawn as one");
+    if (slice.part == Part::data_comm)
+      args.text("Process Group Description", "DATA_PARALLEL")
+          .text("note", "what all of the op's parameter gathers expose, drawn as one");
     write_complete(slice, part_name(op.phase, slice.part, plan_), "kernel", args);
   }
 

@@ -59,6 +59,8 @@ std::string part_name(Phase phase, Part part, const Plan& plan) {
   switch (part) {
     case Part::tensor_comm:
       return kernel_name(Phase::tensor_reduce, plan);
+    case Part::data_comm:
+      return kernel_name(Phase::parameter_gather, plan);
     case Part::codec:
       return "codec";
     case Part::other:

@@ -57,7 +57,12 @@ class SliceCollector {
     if (span.stream == Stream::compute) add_parts(span, whole);
   }
 
-  /// The parts lie one after the other inside the op; the tensor-parallel one on its own thread.
+  static Stream stream_of_part(Part part) {
+    if (part == Part::tensor_comm) return Stream::tensor;
+    return part == Part::data_comm ? Stream::data : Stream::compute;
+  }
+
+  /// The parts lie one after the other inside the op; the collectives' on their own threads.
   void add_parts(const Span& span, const Slice& whole) {
     const ProgramDevice& device = programs_.devices[span.device.index()];
     const Work& work = programs_.work[device.work_base + span.op.work];
@@ -70,7 +75,7 @@ class SliceCollector {
       slice.part = static_cast<Part>(i);
       slice.begin = std::exchange(
           slice.end, last ? whole.end : std::clamp(to_nanoseconds(at), slice.end, whole.end));
-      add(span.device, slice.part == Part::tensor_comm ? Stream::tensor : Stream::compute, slice);
+      add(span.device, stream_of_part(slice.part), slice);
     }
   }
 

@@ -33,7 +33,8 @@ std::string gpus_text(const ClusterShape& cluster) {
   const auto& gpus = cluster.gpus_by_node;
   const std::string nodes = std::to_string(gpus.size()) + (gpus.size() == 1 ? " node" : " nodes");
   const std::string total = std::to_string(total_gpus(cluster)) + " GPUs";
-  const bool equal = std::adjacent_find(gpus.begin(), gpus.end(), std::not_equal_to<>()) == gpus.end();
+  const bool equal =
+      std::adjacent_find(gpus.begin(), gpus.end(), std::not_equal_to<>()) == gpus.end();
   if (gpus.empty() || !equal) return nodes + " with " + total;
   return nodes + " * " + std::to_string(gpus.front()) + " = " + total;
 }

@@ -80,8 +80,7 @@ void check_class(std::string_view name, ObjectReader reader) {
     check_codec(reader);
     if (name == "pipeline_backward")
       reader.optional_enum<bool>("messages", false, {{"all", false}, {"epilogue", true}});
-    if (name == "pipeline_forward")
-      reader.optional_enum<bool>("messages", false, {{"all", false}});
+    if (name == "pipeline_forward") reader.optional_enum<bool>("messages", false, {{"all", false}});
     if (name == "data_gradients") check_stages(reader);
   }
   reader.reject_unknown_keys();
@@ -92,6 +91,7 @@ void check_class(std::string_view name, ObjectReader reader) {
 const std::vector<std::string>& codec_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> list;
+    list.reserve(codecs.size());
     for (const auto& [name, kind] : codecs) list.push_back(name);
     return list;
   }();

@@ -7,8 +7,8 @@
 namespace windtunnel {
 
 /// The traffic classes that can be compressed, as the `compression` block names them.
-inline constexpr std::array compression_classes{"pipeline_forward", "pipeline_backward",
-                                                "data_gradients",   "embedding_sync",
+inline constexpr std::array compression_classes{"pipeline_forward",   "pipeline_backward",
+                                                "data_gradients",     "embedding_sync",
                                                 "tensor_activations", "zero_gather"};
 
 /// The names of the codecs.

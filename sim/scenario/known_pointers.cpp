@@ -8,21 +8,42 @@
 namespace windtunnel {
 namespace {
 
-const std::vector<std::string> leaves = {
-    "/version", "/name", "/model", "/platform", "/nodes", "/software", "/compression",
-    "/training/global_batch", "/training/micro_batch", "/training/precision",
-    "/training/gradient_dtype", "/training/optimizer", "/training/recompute", "/training/attention",
-    "/parallel/tensor", "/parallel/pipeline", "/parallel/data", "/parallel/schedule",
-    "/parallel/virtual_pipeline", "/parallel/pipeline_send", "/parallel/sequence_parallel",
-    "/parallel/zero_stage", "/parallel/overlap_gradient_reduce", "/parallel/stage_layers",
-    "/parallel/placement", "/compression/pipeline_forward", "/compression/pipeline_backward",
-    "/compression/data_gradients", "/compression/embedding_sync",
-    "/compression/tensor_activations", "/compression/zero_gather"};
+const std::vector<std::string> leaves = {"/version",
+                                         "/name",
+                                         "/model",
+                                         "/platform",
+                                         "/nodes",
+                                         "/software",
+                                         "/compression",
+                                         "/training/global_batch",
+                                         "/training/micro_batch",
+                                         "/training/precision",
+                                         "/training/gradient_dtype",
+                                         "/training/optimizer",
+                                         "/training/recompute",
+                                         "/training/attention",
+                                         "/parallel/tensor",
+                                         "/parallel/pipeline",
+                                         "/parallel/data",
+                                         "/parallel/schedule",
+                                         "/parallel/virtual_pipeline",
+                                         "/parallel/pipeline_send",
+                                         "/parallel/sequence_parallel",
+                                         "/parallel/zero_stage",
+                                         "/parallel/overlap_gradient_reduce",
+                                         "/parallel/stage_layers",
+                                         "/parallel/placement",
+                                         "/compression/pipeline_forward",
+                                         "/compression/pipeline_backward",
+                                         "/compression/data_gradients",
+                                         "/compression/embedding_sync",
+                                         "/compression/tensor_activations",
+                                         "/compression/zero_gather"};
 
 /// Blocks whose inner pointers are allowed here and checked by their own readers.
 bool lies_in_open_block(const std::string& pointer) {
-  for (const char* block : {"/model/", "/platform/", "/software/", "/parallel/stage_layers/",
-                            "/parallel/placement/"})
+  for (const char* block :
+       {"/model/", "/platform/", "/software/", "/parallel/stage_layers/", "/parallel/placement/"})
     if (pointer.starts_with(block)) return true;
   return std::any_of(leaves.begin(), leaves.end(), [&](const std::string& leaf) {
     return leaf.starts_with("/compression/") && pointer.starts_with(leaf + "/");
@@ -43,10 +64,11 @@ std::string closest_known_pointer(const std::string& text) {
   std::string slashed = text.starts_with('/') ? text : "/" + text;
   std::replace(slashed.begin(), slashed.end(), '.', '/');
   std::vector<std::string> keys;
+  keys.reserve(leaves.size());
   for (const std::string& leaf : leaves) keys.push_back(last_key(leaf));
   // A key written alone, or in the wrong block, is found by its last name.
   const std::string key = closest_match(last_key(slashed), keys);
-  const std::string whole = closest_match(slashed, leaves);
+  std::string whole = closest_match(slashed, leaves);
   if (!whole.empty() && (key.empty() || last_key(whole) == key)) return whole;
   for (const std::string& leaf : leaves)
     if (!key.empty() && last_key(leaf) == key) return leaf;

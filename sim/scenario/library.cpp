@@ -30,11 +30,11 @@ fs::path library_root() {
     if (holds_library(folder)) return folder;
     if (folder == folder.parent_path()) break;
   }
-  const fs::path installed = executable.parent_path().parent_path() / "share" / "windtunnel";
+  fs::path installed = executable.parent_path().parent_path() / "share" / "windtunnel";
   if (holds_library(installed)) return installed;
-  throw EnvironmentError(
-      "no folder with models/ and platforms/ above the program or in " + installed.string() +
-      "; set WINDTUNNEL_DATA to the folder that holds them");
+  throw EnvironmentError("no folder with models/ and platforms/ above the program or in " +
+                         installed.string() +
+                         "; set WINDTUNNEL_DATA to the folder that holds them");
 }
 
 }  // namespace
@@ -42,8 +42,8 @@ fs::path library_root() {
 Library Library::find() { return Library{library_root()}; }
 
 std::vector<std::string> Library::names(const std::string& kind) const {
-  const auto found =
-      std::find_if(kinds.begin(), kinds.end(), [&](const LibraryKind& k) { return kind == k.name; });
+  const auto found = std::find_if(kinds.begin(), kinds.end(),
+                                  [&](const LibraryKind& k) { return kind == k.name; });
   if (found == kinds.end()) return {};
   std::vector<std::string> names;
   std::error_code error;
@@ -67,7 +67,8 @@ std::string suggest_name(const Library& library, const LibraryKind& kind, const 
   if (const std::string nearest = closest_match(name, names); !nearest.empty())
     return "did you mean \"" + nearest + "\"?";
   if (names.empty()) return "there is none in " + (library.root / kind.folder).string();
-  if (names.size() > most_listed) return std::string("windtunnel list ") + kind.name + " shows them";
+  if (names.size() > most_listed)
+    return std::string("windtunnel list ") + kind.name + " shows them";
   std::string list = "there is";
   for (const std::string& known : names) list += (known == names.front() ? " " : ", ") + known;
   return list;

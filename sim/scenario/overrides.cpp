@@ -27,7 +27,8 @@ void expand_devices(JsonValue& platform, ScenarioFiles& files, const std::string
   for (std::size_t i = 0; i < types->array().size(); ++i) {
     const std::string part = "/platform/node_types/" + std::to_string(i) + "/device";
     JsonValue* const device = types->array()[i].find("device");
-    if (device != nullptr && leads_through(pointer, part)) files.expand(*device, device_files, part);
+    if (device != nullptr && leads_through(pointer, part))
+      files.expand(*device, device_files, part);
   }
 }
 
@@ -35,11 +36,13 @@ JsonValue parse_value(const std::shared_ptr<const SourceText>& source, Problems&
   Problems syntax;
   JsonValue value = parse_json(source, syntax, OriginKind::command_line);
   const std::string& text = source->text;
-  const bool meant_as_json = text.starts_with('{') || text.starts_with('[') || text.starts_with('"');
+  const bool meant_as_json =
+      text.starts_with('{') || text.starts_with('[') || text.starts_with('"');
   if (syntax.empty()) return value;
   if (meant_as_json)
     for (const Problem& problem : syntax.all()) problems.add(problem);
-  return JsonValue(text, Origin{OriginKind::command_line, source, 1, 1, static_cast<int>(text.size())});
+  return JsonValue(text,
+                   Origin{OriginKind::command_line, source, 1, 1, static_cast<int>(text.size())});
 }
 
 /// "there is nothing at /training/x/y: /training/x is an integer".
@@ -70,12 +73,14 @@ void expand_names(JsonValue& scenario, ScenarioFiles& files, const std::string& 
 
 void apply_override(JsonValue& scenario, const std::string& pointer, const std::string& text,
                     ScenarioFiles& files, Problems& problems) {
-  const auto source = std::make_shared<const SourceText>(
-      SourceText{"--set " + pointer + "=" + text, text});
+  const auto source =
+      std::make_shared<const SourceText>(SourceText{"--set " + pointer + "=" + text, text});
   const Origin origin{OriginKind::command_line, source, 1, 1, static_cast<int>(text.size())};
   if (!pointer.starts_with('/') || pointer.ends_with('/') || pointer == "/extends") {
     const std::string nearest = closest_known_pointer(pointer);
-    problems.add({origin, {}, "\"" + pointer + "\" is no JSON pointer to a value of a scenario",
+    problems.add({origin,
+                  {},
+                  "\"" + pointer + "\" is no JSON pointer to a value of a scenario",
                   nearest.empty() ? "such as /parallel/tensor" : "did you mean " + nearest + "?"});
     return;
   }

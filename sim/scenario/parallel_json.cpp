@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <numeric>
 #include <set>
 #include <string>
 #include <string_view>
@@ -34,10 +35,10 @@ int derived_data(ObjectReader& reader, const Parallel& parallel,
   if (!gpus) return 1;
   const std::int64_t ways = std::int64_t{parallel.tensor} * parallel.pipeline;
   if (gpus->count % ways == 0) return static_cast<int>(gpus->count / ways);
-  reader.problem("", "data is not given, and " + gpus->text +
-                         " are no multiple of tensor * pipeline = " +
-                         std::to_string(parallel.tensor) + " * " +
-                         std::to_string(parallel.pipeline) + " = " + std::to_string(ways),
+  reader.problem("",
+                 "data is not given, and " + gpus->text +
+                     " are no multiple of tensor * pipeline = " + std::to_string(parallel.tensor) +
+                     " * " + std::to_string(parallel.pipeline) + " = " + std::to_string(ways),
                  "write \"data\", or another number of nodes");
   return 1;
 }
@@ -80,8 +81,8 @@ std::string why_no_gpu(const JsonValue& entry, const std::optional<std::pair<int
            std::to_string(nodes - 1);
   const int gpus = cluster.gpus_by_node[static_cast<std::size_t>(place->first)];
   if (place->second >= gpus)
-    return subject + " names GPU " + std::to_string(place->second) + ", but the node has GPUs 0 to " +
-           std::to_string(gpus - 1);
+    return subject + " names GPU " + std::to_string(place->second) +
+           ", but the node has GPUs 0 to " + std::to_string(gpus - 1);
   return {};
 }
 
@@ -100,15 +101,39 @@ Parallel read_parallel(ObjectReader& reader, const SoftwareProfile& software,
   }
   parallel.schedule = read_schedule(reader);
   parallel.virtual_pipeline = reader.optional_int("virtual_pipeline", 1, 1, most_chunks);
-  parallel.pipeline_send =
-      reader.optional_enum<PipelineSend>("pipeline_send", software.pipeline_send,
-                                         {{"eager", PipelineSend::eager},
-                                          {"blocking_pairs", PipelineSend::blocking_pairs}});
+  parallel.pipeline_send = reader.optional_enum<PipelineSend>(
+      "pipeline_send", software.pipeline_send,
+      {{"eager", PipelineSend::eager}, {"blocking_pairs", PipelineSend::blocking_pairs}});
   parallel.sequence_parallel = reader.optional_bool("sequence_parallel", false);
   parallel.zero_stage = reader.optional_int("zero_stage", 0, 0, 3);
   parallel.overlap_gradient_reduce = reader.optional_bool("overlap_gradient_reduce", false);
   parallel.stage_layers = read_stage_layers(reader);
   return parallel;
+}
+
+std::string product_text(const Parallel& parallel) {
+  return "tensor * pipeline * data = " + std::to_string(parallel.tensor) + " * " +
+         std::to_string(parallel.pipeline) + " * " + std::to_string(parallel.data) + " = " +
+         std::to_string(std::int64_t{parallel.tensor} * parallel.pipeline * parallel.data);
+}
+
+bool check_magnitudes(ObjectReader& reader, const Training& training, const Parallel& parallel) {
+  constexpr std::int64_t most = 1'000'000'000;
+  const std::int64_t model_ranks = std::int64_t{parallel.tensor} * parallel.pipeline;
+  const std::int64_t layers =
+      std::accumulate(parallel.stage_layers.begin(), parallel.stage_layers.end(), std::int64_t{0});
+  if (model_ranks > most_ranks || model_ranks * parallel.data > most_ranks)
+    reader.problem("", product_text(parallel) + ", more GPUs than the " +
+                           std::to_string(most_ranks) + " that can be simulated");
+  else if (std::int64_t{parallel.data} * training.micro_batch > most)
+    reader.problem("data", "data * micro_batch = " + std::to_string(parallel.data) + " * " +
+                               std::to_string(training.micro_batch) +
+                               " is more than a billion samples");
+  else if (layers > most)
+    reader.problem("stage_layers", "stage_layers adds up to " + std::to_string(layers) + " layers");
+  else
+    return true;
+  return false;
 }
 
 std::vector<int> read_placement(ObjectReader& reader, int num_ranks, const ClusterShape& cluster) {
@@ -141,8 +166,9 @@ std::vector<int> read_placement(ObjectReader& reader, int num_ranks, const Clust
   const auto [fewest, most] =
       std::minmax_element(cluster.gpus_by_node.begin(), cluster.gpus_by_node.end());
   if (*fewest != *most)
-    reader.problem("placement", "a placement by rank needs nodes with equally many GPUs, these have " +
-                                    std::to_string(*fewest) + " to " + std::to_string(*most));
+    reader.problem("placement",
+                   "a placement by rank needs nodes with equally many GPUs, these have " +
+                       std::to_string(*fewest) + " to " + std::to_string(*most));
   return placement;
 }
 

@@ -43,25 +43,49 @@ class ProgramBuilder {
     return {device(id).node, device(id).first_gpu, device(id).num_gpus};
   }
 
-  void add_stage_programs() {
+  PipelineShape pipeline_shape() const {
     PipelineShape shape;
-    shape.schedule = plan_.parallel.schedule;
     shape.send = plan_.parallel.pipeline_send;
     shape.stages = plan_.parallel.pipeline;
     shape.microbatches = plan_.microbatches;
-    shape.gradient_reduce = plan_.parallel.data > 1;
+    shape.chunks = plan_.parallel.virtual_pipeline;
+    shape.gradient_reduce = reduces_gradients() && !overlaps_gradients();
+    shape.parameter_gather = plan_.parallel.data > 1 &&
+                             (plan_.parallel.zero_stage == 1 || plan_.parallel.zero_stage == 2);
     shape.embedding_sync = ties_embeddings();
     if (plan_.parts > 1) {
       shape.tensor = in_.software->overlap_backward_tensor_collectives
                          ? TensorCollectives::overlapped
                          : TensorCollectives::exposed;
     }
-    for (int s = 0; s < plan_.parallel.pipeline; ++s)
-      set().programs.push_back(make_pipeline_program(shape, StageId{s}));
+    return shape;
   }
 
-  /// Stages that hold the same layers and role on the same kind of node, on the same GPUs, cost the
-  /// same.
+  /// ZeRO 3 scatters its gradients inside each backward pass.
+  bool reduces_gradients() const {
+    return plan_.parallel.data > 1 && plan_.parallel.zero_stage < 3;
+  }
+  bool overlaps_gradients() const {
+    return reduces_gradients() && plan_.parallel.overlap_gradient_reduce;
+  }
+
+  /// Gradient buckets of a stage's chunk: one a layer, at least one.
+  int buckets(StageId stage) const { return std::max(1, plan_.chunk_layers(stage)); }
+
+  void add_stage_programs() {
+    const OrderShape order_shape{plan_.parallel.pipeline, plan_.microbatches,
+                                 plan_.parallel.virtual_pipeline};
+    for (int s = 0; s < plan_.parallel.pipeline; ++s) {
+      const StageId stage{s};
+      PipelineShape shape = pipeline_shape();
+      if (overlaps_gradients())
+        shape.gradient_buckets.assign(static_cast<std::size_t>(shape.chunks), buckets(stage));
+      set().programs.push_back(make_pipeline_program(
+          shape, schedule_order(plan_.parallel.schedule, order_shape, stage), stage));
+    }
+  }
+
+  /// Stages that hold the same layers and role on the same kind of node, on the same GPUs, cost the same.
   using CostKey = std::tuple<int, bool, bool, std::string, int, int>;
 
   const StageCost& stage_cost_of(const PlanDevice& d) {
@@ -75,14 +99,35 @@ class ProgramBuilder {
                       position_matters ? d.first_gpu : 0};
     const auto [found, is_new] = cost_by_key_.try_emplace(key);
     if (is_new) {
-      std::vector<int> gpus;
-      for (int i = 0; i < d.num_gpus; ++i) gpus.push_back(d.first_gpu + i);
-      found->second.cost = stage_cost({in_.model, in_.plan, in_.software, &node, d.stage, gpus});
+      found->second.cost =
+          stage_cost({in_.model, in_.plan, in_.software, &node, &in_.platform->fabric, d.stage,
+                      tensor_gpus(d), data_group(d)});
       found->second.work_base = static_cast<std::uint32_t>(set().work.size());
-      add_work_table(found->second.cost);
+      add_work_table(found->second.cost, d.stage);
     }
     last_work_base_ = found->second.work_base;
     return found->second.cost;
+  }
+
+  static std::vector<int> tensor_gpus(const PlanDevice& d) {
+    std::vector<int> gpus;
+    for (int i = 0; i < d.num_gpus; ++i) gpus.push_back(d.first_gpu + i);
+    return gpus;
+  }
+
+  /// The replicas of this device's stage and part, as its first rank sees them.
+  DataGroup data_group(const PlanDevice& d) const {
+    DataGroup group;
+    group.members = plan_.parallel.data;
+    std::map<NodeId, std::vector<int>> members_by_node;
+    for (int replica = 0; replica < group.members; ++replica) {
+      const PlanDevice& member = device(plan_.device(replica, d.stage, d.part));
+      members_by_node[member.node].push_back(member.first_gpu);
+    }
+    group.nodes = static_cast<int>(members_by_node.size());
+    for (const auto& [node, gpus] : members_by_node)
+      if (gpus.size() > group.gpus_in_node.size()) group.gpus_in_node = gpus;
+    return group;
   }
 
   static Work work_of(const PassCost& pass) {
@@ -90,6 +135,7 @@ class ProgramBuilder {
     work.duration = pass.duration;
     work.parts[static_cast<std::size_t>(Part::compute)] = pass.compute;
     work.parts[static_cast<std::size_t>(Part::tensor_comm)] = pass.tensor_comm;
+    work.parts[static_cast<std::size_t>(Part::data_comm)] = pass.data_comm;
     work.parts[static_cast<std::size_t>(Part::other)] = pass.floor_share();
     return work;
   }
@@ -99,10 +145,14 @@ class ProgramBuilder {
     work.parts[static_cast<std::size_t>(part)] = duration;
     return work;
   }
+  static Work piece_of(Work work, int pieces) {
+    work.duration = work.duration / static_cast<double>(pieces);
+    for (Seconds& part : work.parts) part = part / static_cast<double>(pieces);
+    return work;
+  }
 
-  /// The backward pass cut in two: what runs before the overlapped collectives, and what runs
-  /// beside them.
-  static std::pair<Work, Work> split_backward(const StageCost& cost) {
+  /// The backward pass cut in two: what runs before the overlapped collectives, and what runs beside them.
+  static std::pair<Work, Work> split_backward(const ChunkCost& cost) {
     const Seconds beside = std::min(cost.backward_cross.hidden_behind, cost.backward.compute);
     PassCost before = cost.backward;
     before.compute -= beside;
@@ -110,11 +160,19 @@ class ProgramBuilder {
     return {work_of(before), work_of(beside, Part::compute)};
   }
 
-  void add_work_table(const StageCost& cost) {
-    const auto [before, beside] = split_backward(cost);
-    set().work.push_back(work_of(cost.forward));  // WorkRow::forward
-    set().work.push_back(before);                 // WorkRow::backward
-    set().work.push_back(beside);                 // WorkRow::backward_overlapped
+  /// In the order of ChunkRow and DeviceRow.
+  void add_work_table(const StageCost& cost, StageId stage) {
+    const bool splits = plan_.parallel.schedule == Schedule::zero_bubble_h1;
+    for (const ChunkCost& chunk : cost.chunks) {
+      const auto [before, beside] = split_backward(chunk);
+      set().work.push_back(work_of(chunk.forward));
+      set().work.push_back(before);
+      set().work.push_back(beside);
+      set().work.push_back(work_of(chunk.input_gradient));
+      set().work.push_back(work_of(chunk.weight_gradient));
+      set().work.push_back(
+          piece_of(work_of(splits ? chunk.weight_gradient : chunk.backward), buckets(stage)));
+    }
     set().work.push_back(work_of(cost.optimizer, Part::optimizer));
     set().work.push_back(work_of(in_.software->iteration_overhead, Part::other));
   }
@@ -127,7 +185,7 @@ class ProgramBuilder {
     entry.work_base = last_work_base_;
     for (const StageId target : set().programs[d.stage.index()].targets)
       entry.channels.push_back(add_channel(id, plan_.device(d.replica, target, d.part)));
-    entry.collectives.assign(num_collective_slots, CollectiveId{});
+    entry.collectives.assign(num_collective_slots(plan_.parallel.virtual_pipeline), no_collective);
     set().devices.push_back(std::move(entry));
   }
 
@@ -155,12 +213,11 @@ class ProgramBuilder {
     return ChannelId{set().channels.size() - 1};
   }
 
-  CollectiveId add_collective(Collective collective, CollectiveSlot slot) {
+  void add_collective(Collective collective, std::uint32_t slot) {
     const CollectiveId id{set().collectives.size()};
     for (const DeviceId member : collective.members)
-      set().devices[member.index()].collectives[static_cast<std::size_t>(slot)] = id;
+      set().devices[member.index()].collectives[slot] = id;
     set().collectives.push_back(std::move(collective));
-    return id;
   }
 
   std::vector<NodeMembers> by_node(const std::vector<DeviceId>& members) const {
@@ -212,17 +269,45 @@ class ProgramBuilder {
     }
   }
 
+  /// A reduce-scatter or all-gather moves half of what an all-reduce does.
+  static Collective half(Collective collective) {
+    collective.fixed = collective.fixed / 2;
+    collective.latency = collective.latency / 2;
+    collective.traffic_bytes = collective.traffic_bytes / 2;
+    for (CollectiveFlow& flow : collective.flows) flow.bytes = flow.bytes / 2;
+    return collective;
+  }
+
   void add_gradient_reductions() {
-    if (plan_.parallel.data == 1) return;
+    if (!reduces_gradients()) return;
     for (int s = 0; s < plan_.parallel.pipeline; ++s) {
       for (int part = 0; part < plan_.parts; ++part) {
         std::vector<DeviceId> members;
         for (int d = 0; d < plan_.parallel.data; ++d)
           members.push_back(plan_.device(d, StageId{s}, part));
-        add_collective(ring(members, cost(members.front()).gradients),
-                       CollectiveSlot::gradient_reduce);
+        add_data_collectives(members, StageId{s});
       }
     }
+  }
+
+  /// The gradients of one stage's replicas: all-reduced, or scattered with the parameters gathered after the step (ZeRO 1 and 2).
+  void add_data_collectives(const std::vector<DeviceId>& members, StageId stage) {
+    const StageCost& c = cost(members.front());
+    const bool sharded = plan_.parallel.zero_stage > 0;
+    const auto reduction = [&](Bytes payload) {
+      return sharded ? half(ring(members, payload)) : ring(members, payload);
+    };
+    if (overlaps_gradients()) {
+      for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
+        const Bytes gradients = c.chunks[static_cast<std::size_t>(chunk)].gradients;
+        add_collective(reduction(gradients / static_cast<double>(buckets(stage))),
+                       slot_of(ChunkCollective::bucket, chunk));
+      }
+    } else {
+      add_collective(reduction(c.gradients), slot_of(CollectiveSlot::gradient_reduce));
+    }
+    if (sharded)
+      add_collective(half(ring(members, c.parameters)), slot_of(CollectiveSlot::parameter_gather));
   }
 
   void add_embedding_syncs() {
@@ -233,13 +318,12 @@ class ProgramBuilder {
         const std::vector<DeviceId> members{plan_.device(d, first, part),
                                             plan_.device(d, last, part)};
         add_collective(ring(members, cost(members.front()).embedding_gradients),
-                       CollectiveSlot::embedding_sync);
+                       slot_of(CollectiveSlot::embedding_sync));
       }
     }
   }
 
-  /// `count` all-reduces of a tensor group across nodes, as one collective: every node edge carries
-  /// all channels' bytes.
+  /// `count` all-reduces of a tensor group across nodes, as one collective: every node edge carries all channels' bytes.
   Collective tensor_ring(const std::vector<DeviceId>& members, int count) {
     const int ranks = plan_.parallel.tensor;
     const double repeats = count;
@@ -266,12 +350,15 @@ class ProgramBuilder {
         for (int part = 0; part < plan_.parts; ++part)
           members.push_back(plan_.device(d, StageId{s}, part));
         const StageCost& c = cost(members.front());
-        add_collective(tensor_ring(members, c.forward_cross.exposed),
-                       CollectiveSlot::tensor_forward);
-        add_collective(tensor_ring(members, c.backward_cross.exposed),
-                       CollectiveSlot::tensor_exposed);
-        add_collective(tensor_ring(members, c.backward_cross.overlappable),
-                       CollectiveSlot::tensor_backward);
+        for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
+          const ChunkCost& k = c.chunks[static_cast<std::size_t>(chunk)];
+          add_collective(tensor_ring(members, k.forward_cross.exposed),
+                         slot_of(ChunkCollective::forward, chunk));
+          add_collective(tensor_ring(members, k.backward_cross.exposed),
+                         slot_of(ChunkCollective::exposed, chunk));
+          add_collective(tensor_ring(members, k.backward_cross.overlappable),
+                         slot_of(ChunkCollective::backward, chunk));
+        }
       }
     }
   }

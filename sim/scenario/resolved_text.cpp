@@ -14,13 +14,16 @@ void drop_nulls(JsonValue& value) {
   if (value.is_array())
     for (JsonValue& element : value.array()) drop_nulls(element);
   if (!value.is_object()) return;
-  std::erase_if(value.object(), [](const JsonValue::Member& member) { return member.value.is_null(); });
+  std::erase_if(value.object(),
+                [](const JsonValue::Member& member) { return member.value.is_null(); });
   for (JsonValue::Member& member : value.object()) drop_nulls(member.value);
 }
 
 /// A number, an amount such as "25 GB/s", or a list of them: what needs a source.
 bool carries_number(const JsonValue& value) {
-  if (value.is_string()) return !value.string().empty() && value.string().front() >= '0' && value.string().front() <= '9';
+  if (value.is_string())
+    return !value.string().empty() && value.string().front() >= '0' &&
+           value.string().front() <= '9';
   if (value.is_array())
     return std::any_of(value.array().begin(), value.array().end(), carries_number);
   return value.is_number();
@@ -80,7 +83,8 @@ std::string origin_text(const Origin& origin) {
   }
   if (!origin.source) return {};
   std::string text = origin.source->name + ":" + std::to_string(origin.line);
-  std::replace_if(text.begin(), text.end(), [](char c) { return c >= 0 && c < ' '; }, '?');
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c >= 0 && c < ' '; }, '?');
   return text;
 }
 
@@ -112,7 +116,8 @@ class LineWriter {
     for (const auto& [line, comment] : lines_) {
       all += line;
       if (!comment.empty())
-        all += std::string(line.size() + 2 > column ? 2 : column - line.size(), ' ') + "// " + comment;
+        all +=
+            std::string(line.size() + 2 > column ? 2 : column - line.size(), ' ') + "// " + comment;
       all += '\n';
     }
     return all;
@@ -120,7 +125,9 @@ class LineWriter {
 
  private:
   static std::string indent(int depth) {
-    return std::string(static_cast<std::size_t>(2 * depth), ' ');
+    std::string blanks;
+    blanks.resize(static_cast<std::size_t>(2 * depth), ' ');
+    return blanks;
   }
   void add(const std::string& text, const Origin& origin, int depth) {
     lines_.emplace_back(indent(depth) + text, origin_text(origin));

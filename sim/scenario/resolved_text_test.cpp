@@ -57,7 +57,10 @@ TEST_CASE("each line says where its value comes from") {
 
 TEST_CASE("the hash does not see names, sources, order, and what is not simulated") {
   const std::string hash = hash_of(R"({"version": 1, "nodes": 2, "model": {"layers": 8}})");
-  CHECK(hash == hash_of(R"({"model": {"name": "m", "layers": 8, "source": "paper"}, "nodes": 2, "version": 1})"));
+  CHECK(
+      hash ==
+      hash_of(
+          R"({"model": {"name": "m", "layers": 8, "source": "paper"}, "nodes": 2, "version": 1})"));
   CHECK(hash == hash_of(R"({"$schema": "s", "name": "n", "version": 1, "nodes": 2,
                             "model": {"layers": 8}, "sweep": {"matrix": {"/nodes": [1]}}})"));
   CHECK(hash != hash_of(R"({"version": 1, "nodes": 3, "model": {"layers": 8}})"));

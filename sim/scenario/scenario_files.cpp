@@ -11,7 +11,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t max_extends_depth = 16;
-constexpr std::size_t max_files = 256;  ///< two files that each extend two files, and so on, end here
+constexpr std::size_t max_files =
+    256;  ///< two files that each extend two files, and so on, end here
 constexpr std::uintmax_t max_file_size = 256 << 20;
 
 /// Why `path` cannot be read as an input file; empty when it can, as far as one sees. Pipes and devices could block
@@ -72,8 +73,7 @@ bool ScenarioFiles::lay_over(JsonValue& base, const JsonValue& entry,
                              std::vector<fs::path>& chain) {
   const char* const pointer = "/extends";
   if (!entry.is_string()) {
-    problem(entry.origin, pointer,
-            "extends is " + text_for_message(entry) + ", which is no path",
+    problem(entry.origin, pointer, "extends is " + text_for_message(entry) + ", which is no path",
             "write a path, or a list of paths");
     return false;
   }
@@ -149,7 +149,7 @@ JsonValue ScenarioFiles::read(const fs::path& path, const JsonValue& reference,
 }
 
 fs::path ScenarioFiles::resolve(const JsonValue& reference) const {
-  const fs::path path = reference.string();
+  fs::path path = reference.string();
   if (path.is_absolute() || reference.origin.kind == OriginKind::command_line) return path;
   const auto folder = folder_of_.find(reference.origin.source.get());
   return ((folder == folder_of_.end() ? folder_ : folder->second) / path).lexically_normal();

@@ -23,7 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     Problems problems;
     JsonValue value = parse_json(
-        std::make_shared<const SourceText>(SourceText{"fuzz.json", bytes.substr(0, zero)}), problems);
+        std::make_shared<const SourceText>(SourceText{"fuzz.json", bytes.substr(0, zero)}),
+        problems);
     read_scenario(std::move(value), corpus() / "good", library, options);
   } catch (const InputError&) {
   } catch (const EnvironmentError&) {

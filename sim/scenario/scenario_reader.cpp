@@ -75,12 +75,14 @@ class ScenarioReader {
     root.take("$schema");
     root.take("extends");
     scenario_.name = root.optional_string("name", fallback_name);
-    if (version == VersionKey::optional) root.set_default("version", std::int64_t{scenario_version});
+    if (version == VersionKey::optional)
+      root.set_default("version", std::int64_t{scenario_version});
     const JsonValue* value = root.require("version", std::to_string(scenario_version));
     if (value == nullptr) return;
     const auto* number = std::get_if<std::int64_t>(&value->content);
     if (number == nullptr || *number != scenario_version)
-      root.problem("version", "version is " + text_for_message(*value) + ", and this program reads version 1",
+      root.problem("version",
+                   "version is " + text_for_message(*value) + ", and this program reads version 1",
                    number != nullptr && *number > scenario_version
                        ? "the file may be for a newer windtunnel"
                        : "write 1");
@@ -88,12 +90,13 @@ class ScenarioReader {
 
   void read_named_parts(ObjectReader& root) {
     const auto part = [&](const char* key, const LibraryKind& kind) -> JsonValue* {
-      JsonValue* value = root.require(key, std::string("the name of a ") + kind.noun +
-                                               ", a path, or an object");
+      JsonValue* value =
+          root.require(key, std::string("the name of a ") + kind.noun + ", a path, or an object");
       if (value == nullptr || !files_.expand(*value, kind, pointer_join({}, key))) return nullptr;
       if (value->is_object()) return value;
-      root.problem(key, std::string(key) + " is " + text_for_message(*value) + ", which is no " + kind.noun,
-                   std::string("write the name of a ") + kind.noun + ", a path, or an object");
+      root.problem(
+          key, std::string(key) + " is " + text_for_message(*value) + ", which is no " + kind.noun,
+          std::string("write the name of a ") + kind.noun + ", a path, or an object");
       return nullptr;
     };
     if (JsonValue* value = part("model", model_files))
@@ -126,7 +129,7 @@ class ScenarioReader {
     const Parallel parallel = read_parallel(reader, scenario_.software, gpus);
     reader.take("placement");
     reader.reject_unknown_keys();
-    if (is_trusted() && fits_in_numbers(reader, training, parallel))
+    if (is_trusted() && check_magnitudes(reader, training, parallel))
       finish_plan(root, reader, training, parallel, nodes);
   }
 
@@ -142,7 +145,8 @@ class ScenarioReader {
   /// Nothing is wrong so far that makes further checks pointless: what was read is what was meant.
   bool is_trusted() const {
     return std::all_of(problems_.all().begin(), problems_.all().end(), [](const Problem& problem) {
-      return problem.message.starts_with("unknown key") || problem.message.starts_with("duplicate key");
+      return problem.message.starts_with("unknown key") ||
+             problem.message.starts_with("duplicate key");
     });
   }
 
@@ -153,7 +157,8 @@ class ScenarioReader {
     const std::optional<int> used = nodes ? nodes : nodes_needed(scenario_.platform, ranks);
     if (!used) {
       reader.problem("", product_text(parallel) + ", but platform \"" + scenario_.platform.name +
-                             "\" has only " + gpus_text(first_nodes(scenario_.platform, most_nodes_in_use)));
+                             "\" has only " +
+                             gpus_text(first_nodes(scenario_.platform, most_nodes_in_use)));
       return;
     }
     root.set_default("nodes", std::int64_t{*used});
@@ -164,8 +169,8 @@ class ScenarioReader {
     auto made = make_plan(scenario_.model, training, parallel, cluster, scenario_.software);
     if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&made)) {
       for (const PlanRejection& rejection : *rejections)
-        problems_.add({origin_near(rejection.key), rejection.key, rejection.message,
-                       rejection.suggestion});
+        problems_.add(
+            {origin_near(rejection.key), rejection.key, rejection.message, rejection.suggestion});
       return;
     }
     scenario_.plan = std::move(std::get<Plan>(made));
@@ -174,32 +179,22 @@ class ScenarioReader {
     reader.set_default("stage_layers", std::move(layers));
     for (int node = 0; node < *used; ++node)
       scenario_.nodes.push_back(scenario_.platform.type_of(NodeId{node}));
+    check_precision(training.precision);
   }
 
-  static std::string product_text(const Parallel& parallel) {
-    return "tensor * pipeline * data = " + std::to_string(parallel.tensor) + " * " +
-           std::to_string(parallel.pipeline) + " * " + std::to_string(parallel.data) + " = " +
-           std::to_string(std::int64_t{parallel.tensor} * parallel.pipeline * parallel.data);
-  }
-
-  /// False, with a problem, where products would leave the range of what can be counted.
-  static bool fits_in_numbers(ObjectReader& reader, const Training& training,
-                              const Parallel& parallel) {
-    constexpr std::int64_t most = 1'000'000'000;
-    const std::int64_t model_ranks = std::int64_t{parallel.tensor} * parallel.pipeline;
-    std::int64_t layers = 0;
-    for (const int stage : parallel.stage_layers) layers += stage;
-    if (model_ranks > most_ranks || model_ranks * parallel.data > most_ranks)
-      reader.problem("", product_text(parallel) + ", more GPUs than the " +
-                             std::to_string(most_ranks) + " that can be simulated");
-    else if (std::int64_t{parallel.data} * training.micro_batch > most)
-      reader.problem("data", "data * micro_batch = " + std::to_string(parallel.data) + " * " +
-                                 std::to_string(training.micro_batch) + " is more than a billion samples");
-    else if (layers > most)
-      reader.problem("stage_layers", "stage_layers adds up to " + std::to_string(layers) + " layers");
-    else
-      return true;
-    return false;
+  /// Every GPU in use must have a rate for the precision.
+  void check_precision(Precision precision) {
+    for (const NodeType& node : scenario_.nodes) {
+      if (node.device.peak.count(precision) == 1) continue;
+      std::string known;
+      for (const auto& [other, rate] : node.device.peak)
+        known += (known.empty() ? "" : ", ") + std::string(name_of(other));
+      problems_.add(
+          {origin_near("/training/precision"), "/training/precision",
+           std::string("device ") + node.device.name + " has no " + name_of(precision) + " rate",
+           "it has " + known});
+      return;
+    }
   }
 
   /// Where the value at `pointer` was written, or the nearest thing around it that was.
@@ -226,7 +221,9 @@ class ScenarioReader {
 
 void require_object(const JsonValue& value, Problems& problems) {
   if (!value.is_object() && problems.empty())
-    problems.add({value.origin, {}, "a scenario is an object, this is " + value.kind_name(),
+    problems.add({value.origin,
+                  {},
+                  "a scenario is an object, this is " + value.kind_name(),
                   "write { ... }"});
   if (!value.is_object()) problems.throw_if_any();
 }

@@ -87,7 +87,8 @@ TEST_CASE("a plan smaller than one node uses its first GPUs") {
 TEST_CASE("nodes are taken in the platform's order, as many as the plan needs") {
   // 8 ranks fit the first node, of 8 GPUs; 12 need the second, of 4.
   CHECK(read("mixed_nodes").nodes.size() == 1);
-  const Scenario both = read("mixed_nodes", {{"/parallel/data", "3"}, {"/training/global_batch", "63"}});
+  const Scenario both =
+      read("mixed_nodes", {{"/parallel/data", "3"}, {"/training/global_batch", "63"}});
   REQUIRE(both.nodes.size() == 2);
   CHECK(both.nodes[1].gpus == 4);
 }
@@ -95,19 +96,21 @@ TEST_CASE("nodes are taken in the platform's order, as many as the plan needs") 
 TEST_CASE("extends merges objects, replaces arrays, deletes by null, and the last one wins") {
   const ScratchFolder folder;
   folder.write("a.json", base_text);
-  folder.write("b.json", R"({"version": 1, "training": {"precision": "fp32", "optimizer": "sgd"}})");
+  folder.write("b.json",
+               R"({"version": 1, "training": {"precision": "fp32", "optimizer": "sgd"}})");
   const auto file = folder.write("c.json", R"({"version": 1, "extends": ["a.json", "b.json"],
       "training": {"optimizer": null}, "parallel": {"stage_layers": [7, 1]}})");
   const Scenario scenario = read_scenario(file, test_library());
-  CHECK(scenario.plan.training.precision == Precision::fp32);    // b over a
-  CHECK(scenario.plan.training.optimizer == Optimizer::adam);    // deleted, so the default
-  CHECK(scenario.plan.training.global_batch == 64);              // a
-  CHECK(scenario.plan.stage_layers == std::vector<int>{7, 1});   // replaced, not merged
+  CHECK(scenario.plan.training.precision == Precision::fp32);   // b over a
+  CHECK(scenario.plan.training.optimizer == Optimizer::adam);   // deleted, so the default
+  CHECK(scenario.plan.training.global_batch == 64);             // a
+  CHECK(scenario.plan.stage_layers == std::vector<int>{7, 1});  // replaced, not merged
 }
 
 TEST_CASE("relative paths are relative to the file that they are written in") {
   const ScratchFolder folder;
-  folder.write("deep/model.json", R"({"layers": 4, "hidden": 64, "heads": 8, "sequence": 8, "vocab": 9})");
+  folder.write("deep/model.json",
+               R"({"layers": 4, "hidden": 64, "heads": 8, "sequence": 8, "vocab": 9})");
   folder.write("deep/base.json", R"({"version": 1, "model": "model.json", "platform": "boxes",
       "training": {"global_batch": 64, "micro_batch": 1}})");
   const auto file = folder.write("top.json", R"({"version": 1, "extends": "deep/base.json"})");
@@ -129,8 +132,10 @@ TEST_CASE("a file may extend the same file by two ways") {
   const ScratchFolder folder;
   folder.write("base.json", base_text);
   folder.write("left.json", R"({"version": 1, "extends": "base.json"})");
-  folder.write("right.json", R"({"version": 1, "extends": "base.json", "training": {"micro_batch": 2}})");
-  const auto file = folder.write("top.json", R"({"version": 1, "extends": ["left.json", "right.json"]})");
+  folder.write("right.json",
+               R"({"version": 1, "extends": "base.json", "training": {"micro_batch": 2}})");
+  const auto file =
+      folder.write("top.json", R"({"version": 1, "extends": ["left.json", "right.json"]})");
   CHECK(read_scenario(file, test_library()).plan.training.micro_batch == 2);
 }
 
@@ -160,11 +165,10 @@ TEST_CASE("--set replaces values, as JSON where it is JSON and as text elsewhere
 }
 
 TEST_CASE("--set reaches into what the file only names") {
-  const Scenario scenario =
-      read("plain", {{"/model/layers", "16"},
-                     {"/platform/node_types/0/nic_rate", "200 Gbps"},
-                     {"/platform/node_types/0/device/peak/fp16", "50 TFLOPS"},
-                     {"/software/launch/layer_forward", "5 ms"}});
+  const Scenario scenario = read("plain", {{"/model/layers", "16"},
+                                           {"/platform/node_types/0/nic_rate", "200 Gbps"},
+                                           {"/platform/node_types/0/device/peak/fp16", "50 TFLOPS"},
+                                           {"/software/launch/layer_forward", "5 ms"}});
   CHECK(scenario.model.layers == 16);
   CHECK(scenario.model.hidden == 64);
   CHECK(scenario.nodes[0].nic_rate == 200_Gbps);
@@ -184,7 +188,8 @@ TEST_CASE("--set is applied in order, and the last one wins") {
 
 TEST_CASE("--set of a path that nobody knows is an error with a suggestion") {
   CHECK(refusal("plain", {{"/parallel/tensr", "4"}}) ==
-        "--set /parallel/tensr=4: error: unknown key \"tensr\" at /parallel (did you mean \"tensor\"?)");
+        "--set /parallel/tensr=4: error: unknown key \"tensr\" at /parallel (did you mean "
+        "\"tensor\"?)");
   CHECK(refusal("plain", {{"/paralel/tensor", "4"}}) ==
         "--set /paralel/tensor=4: error: unknown key \"paralel\" (did you mean \"parallel\"?)");
   CHECK(refusal("plain", {{"parallel.tensor", "4"}}) ==
@@ -192,7 +197,8 @@ TEST_CASE("--set of a path that nobody knows is an error with a suggestion") {
         "scenario (did you mean /parallel/tensor?)");
   CHECK(refusal("plain", {{"tensor", "4"}}).ends_with("(did you mean /parallel/tensor?)"));
   CHECK(refusal("stage_layers", {{"/parallel/stage_layers/2", "4"}}) ==
-        "--set /parallel/stage_layers/2=4: error: nothing can be set there: /parallel/stage_layers is "
+        "--set /parallel/stage_layers/2=4: error: nothing can be set there: /parallel/stage_layers "
+        "is "
         "an array of 2, counted from 0 at /parallel/stage_layers/2");
   CHECK(refusal("plain", {{"/nodes/count", "4"}}).find("nodes is an object") != std::string::npos);
 }
@@ -203,18 +209,20 @@ TEST_CASE("--set of a wrong value says which option it was") {
         "/parallel/tensor (write 2 or 3)");
   CHECK(refusal("plain", {{"/model", "tinny"}}) ==
         "--set /model=tinny: error: unknown model \"tinny\" at /model (did you mean \"tiny\"?)");
-  CHECK(refusal("plain", {{"/model/layers", "{\"a\": }"}}).starts_with("--set /model/layers={\"a\": }"));
+  CHECK(refusal("plain", {{"/model/layers", "{\"a\": }"}})
+            .starts_with("--set /model/layers={\"a\": }"));
 }
 
-TEST_CASE("a correct wish that is not simulated is an UnsupportedError, other problems come first") {
-  CHECK_THROWS_AS(read("plain", {{"/parallel/zero_stage", "1"}}), const UnsupportedError&);
+TEST_CASE(
+    "a correct wish that is not simulated is an UnsupportedError, other problems come first") {
+  CHECK_THROWS_AS(read("plain", {{"/parallel/placement", "search"}}), const UnsupportedError&);
   try {
-    read("plain", {{"/parallel/zero_stage", "1"}, {"/parallel/data", "3"}});
+    read("plain", {{"/parallel/placement", "search"}, {"/parallel/data", "3"}});
     FAIL("accepted");
   } catch (const UnsupportedError&) {
     FAIL("the plan is wrong, too");
   } catch (const InputError& error) {
-    CHECK(std::string(error.what()).find("zero_stage") == std::string::npos);
+    CHECK(std::string(error.what()).find("placement") == std::string::npos);
   }
 }
 
@@ -237,7 +245,8 @@ TEST_CASE("a file that is not there is the environment's fault") {
 }
 
 TEST_CASE("what is no regular file is not read as a model") {
-  CHECK(refusal("plain", {{"/model", "/dev/zero"}}).find("it is no regular file") != std::string::npos);
+  CHECK(refusal("plain", {{"/model", "/dev/zero"}}).find("it is no regular file") !=
+        std::string::npos);
 }
 
 TEST_CASE("the library is where WINDTUNNEL_DATA says, and lists its names sorted") {

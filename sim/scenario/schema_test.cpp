@@ -98,8 +98,9 @@ TEST_CASE("what we ship is allowed by the schema, the named files inline too") {
   const PublishedSchema schema;
   const std::filesystem::path root = WINDTUNNEL_SOURCE_DIR;
   const Json plain = load(corpus() / "good/plain.json");
-  for (const auto& [folder, key] : {std::pair{"models", "model"}, std::pair{"platforms", "platform"},
-                                    std::pair{"platforms/software", "software"}})
+  for (const auto& [folder, key] :
+       {std::pair{"models", "model"}, std::pair{"platforms", "platform"},
+        std::pair{"platforms/software", "software"}})
     for (const auto& file : json_files(root / folder)) {
       CAPTURE(file.string());
       Json document = plain;

@@ -49,9 +49,11 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
   for (std::size_t i = 0; i < set.devices.size(); ++i) {
     const StageCost& cost = o.built->cost_of_device[i];
     const int t = plan.parallel.tensor;
+    int all_reduces = 0;
+    for (const ChunkCost& chunk : cost.chunks)
+      all_reduces += chunk.forward_all_reduces + chunk.backward_all_reduces;
     const double repeats =
-        static_cast<double>(cost.forward_all_reduces + cost.backward_all_reduces) *
-        plan.microbatches * plan.devices[i].num_gpus;
+        static_cast<double>(all_reduces) * plan.microbatches * plan.devices[i].num_gpus;
     const double share =
         2.0 * (t - 1) / t;  // of the payload, sent by one rank of a ring all-reduce
     at(Traffic::tensor_activations) += cost.tensor_payload * (share * repeats);
@@ -105,19 +107,26 @@ void fill_rates(const Scenario& scenario, Report& report) {
   report.hfu = report.hardware_flops_per_gpu / peak_per_gpu(scenario);
 }
 
-void fill_stage_times(const Outcome& o, Report& report) {
-  const Plan& plan = o.scenario->plan;
-  for (std::size_t i = 0; i < plan.devices.size(); ++i) {
-    const StageCost& cost = o.built->cost_of_device[i];
-    if (cost.forward.duration + cost.backward.duration >
-        report.forward_time + report.backward_time) {
-      report.forward_time = cost.forward.duration;
-      report.backward_time = cost.backward.duration;
-    }
+/// One microbatch through all chunks of a stage, forward and backward.
+std::pair<Seconds, Seconds> pass_times(const StageCost& cost) {
+  Seconds forward{}, backward{};
+  for (const ChunkCost& chunk : cost.chunks) {
+    forward += chunk.forward.duration;
+    backward += chunk.backward.duration;
   }
-  const StageCost& last = o.built->cost_of_device.back();
-  report.last_stage_forward = last.forward.duration * static_cast<double>(plan.microbatches);
-  report.last_stage_backward = last.backward.duration * static_cast<double>(plan.microbatches);
+  return {forward, backward};
+}
+
+void fill_stage_times(const Outcome& o, Report& report) {
+  for (const StageCost& cost : o.built->cost_of_device) {
+    const auto [forward, backward] = pass_times(cost);
+    if (forward + backward <= report.forward_time + report.backward_time) continue;
+    report.forward_time = forward;
+    report.backward_time = backward;
+  }
+  const auto [forward, backward] = pass_times(o.built->cost_of_device.back());
+  report.last_stage_forward = forward * static_cast<double>(o.scenario->plan.microbatches);
+  report.last_stage_backward = backward * static_cast<double>(o.scenario->plan.microbatches);
 }
 
 void add_sources(const Scenario& scenario, const std::map<std::string, Source>& sources,

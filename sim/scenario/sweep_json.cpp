@@ -12,9 +12,10 @@ namespace {
 void check_pointer(const JsonValue::Member& member, const std::string& at, Problems& problems) {
   if (is_known_pointer(member.key)) return;
   const std::string nearest = closest_known_pointer(member.key);
-  problems.add({member.key_origin, at,
-                text_for_message(JsonValue(member.key)) + " points to nothing in a scenario",
-                nearest.empty() ? "such as \"/parallel/tensor\"" : "did you mean \"" + nearest + "\"?"});
+  problems.add(
+      {member.key_origin, at,
+       text_for_message(JsonValue(member.key)) + " points to nothing in a scenario",
+       nearest.empty() ? "such as \"/parallel/tensor\"" : "did you mean \"" + nearest + "\"?"});
 }
 
 void check_matrix(ObjectReader& reader) {
@@ -22,8 +23,9 @@ void check_matrix(ObjectReader& reader) {
   if (matrix == nullptr) return;
   const std::string at = pointer_join(reader.pointer(), "matrix");
   if (!matrix->is_object() || matrix->object().empty()) {
-    reader.problem("matrix", "matrix is " + text_for_message(*matrix) +
-                                 ", where an object with at least one pointer is needed",
+    reader.problem("matrix",
+                   "matrix is " + text_for_message(*matrix) +
+                       ", where an object with at least one pointer is needed",
                    "write {\"/nodes\": [8, 16]}");
     return;
   }
@@ -43,8 +45,9 @@ void check_points(ObjectReader& reader, const char* key) {
   if (points == nullptr) return;
   const std::string at = pointer_join(reader.pointer(), key);
   if (!points->is_array()) {
-    reader.problem(key, std::string(key) + " is " + text_for_message(*points) +
-                            ", which is not a list", "write [ {\"/nodes\": 8} ]");
+    reader.problem(key,
+                   std::string(key) + " is " + text_for_message(*points) + ", which is not a list",
+                   "write [ {\"/nodes\": 8} ]");
     return;
   }
   const JsonValue* matrix = reader.value().find("matrix");
@@ -62,7 +65,8 @@ void check_points(ObjectReader& reader, const char* key) {
       if (std::string(key) == "include")
         check_pointer(member, here, reader.problems());
       else if (matrix == nullptr || matrix->find(member.key) == nullptr)
-        reader.problems().add({member.key_origin, here,
+        reader.problems().add({member.key_origin,
+                               here,
                                text_for_message(JsonValue(member.key)) + " is not in the matrix",
                                {}});
     }
@@ -74,8 +78,10 @@ void check_word_list(ObjectReader& reader, const char* key, const std::vector<st
   if (list == nullptr) return;
   const std::string at = pointer_join(reader.pointer(), key);
   if (!list->is_array() || list->array().empty()) {
-    reader.problem(key, std::string(key) + " is " + text_for_message(*list) +
-                            ", where a list of at least one name is needed", "write [ ... ]");
+    reader.problem(key,
+                   std::string(key) + " is " + text_for_message(*list) +
+                       ", where a list of at least one name is needed",
+                   "write [ ... ]");
     return;
   }
   for (std::size_t i = 0; i < list->array().size(); ++i) {
@@ -84,8 +90,10 @@ void check_word_list(ObjectReader& reader, const char* key, const std::vector<st
       continue;
     std::string all;
     for (const std::string& known : words) all += (all.empty() ? "" : ", ") + known;
-    reader.problems().add({word.origin, pointer_join(at, std::to_string(i)),
-                           text_for_message(word) + " is none of " + all, {}});
+    reader.problems().add({word.origin,
+                           pointer_join(at, std::to_string(i)),
+                           text_for_message(word) + " is none of " + all,
+                           {}});
   }
 }
 

@@ -16,17 +16,14 @@ Training read_training(ObjectReader reader, const SoftwareProfile& software) {
                                                         {"tf32", Precision::tf32},
                                                         {"fp16", Precision::fp16},
                                                         {"bf16", Precision::bf16}});
-  training.gradient_type =
-      reader.optional_enum<GradientType>("gradient_dtype", software.gradient_type,
-                                         {{"fp32", GradientType::fp32},
-                                          {"fp16", GradientType::fp16},
-                                          {"bf16", GradientType::bf16}});
+  training.gradient_type = reader.optional_enum<GradientType>(
+      "gradient_dtype", software.gradient_type,
+      {{"fp32", GradientType::fp32}, {"fp16", GradientType::fp16}, {"bf16", GradientType::bf16}});
   training.optimizer = reader.optional_enum<Optimizer>(
       "optimizer", Optimizer::adam, {{"adam", Optimizer::adam}, {"sgd", Optimizer::sgd}});
-  training.recompute = reader.optional_enum<Recompute>("recompute", Recompute::none,
-                                                       {{"none", Recompute::none},
-                                                        {"selective", Recompute::selective},
-                                                        {"full", Recompute::full}});
+  training.recompute = reader.optional_enum<Recompute>(
+      "recompute", Recompute::none,
+      {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}});
   training.attention = reader.optional_enum<Attention>(
       "attention", Attention::standard,
       {{"standard", Attention::standard}, {"flash", Attention::flash}});

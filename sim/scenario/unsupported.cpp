@@ -23,24 +23,10 @@ class Refusals {
   Problems problems_;
 };
 
-void refuse_parallel(const Parallel& parallel, JsonValue& tree, Refusals& refusals) {
-  if (parallel.schedule != Schedule::gpipe && parallel.schedule != Schedule::one_f_one_b)
-    refusals.add("/parallel/schedule", std::string("schedule ") + name_of(parallel.schedule) +
-                                           " is not simulated in this version");
+void refuse_parallel(JsonValue& tree, Refusals& refusals) {
   const JsonValue* schedule = find_at(tree, "/parallel/schedule");
   if (schedule != nullptr && schedule->is_string() && looks_like_path(schedule->string()))
     refusals.add("/parallel/schedule", "a schedule file is not simulated in this version");
-  if (parallel.virtual_pipeline > 1)
-    refusals.add("/parallel/virtual_pipeline",
-                 "virtual_pipeline above 1 is not simulated in this version");
-  if (parallel.sequence_parallel)
-    refusals.add("/parallel/sequence_parallel",
-                 "sequence_parallel is not simulated in this version");
-  if (parallel.zero_stage > 0)
-    refusals.add("/parallel/zero_stage", "zero_stage above 0 is not simulated in this version");
-  if (parallel.overlap_gradient_reduce)
-    refusals.add("/parallel/overlap_gradient_reduce",
-                 "overlap_gradient_reduce is not simulated in this version");
   const JsonValue* placement = find_at(tree, "/parallel/placement");
   if (placement != nullptr && placement->is_string() && placement->string() == "search")
     refusals.add("/parallel/placement", "placement \"search\" is not simulated in this version");
@@ -52,9 +38,9 @@ void refuse_compression(JsonValue& tree, Refusals& refusals) {
     const JsonValue* entry = find_at(tree, pointer);
     if (entry == nullptr || entry->is_null()) continue;
     const JsonValue* fused = entry->find("fused");
-    const bool asks_for_nothing = fused != nullptr && fused->is_bool() && !std::get<bool>(fused->content);
-    if (!asks_for_nothing)
-      refusals.add(pointer, "compression is not simulated in this version");
+    const bool asks_for_nothing =
+        fused != nullptr && fused->is_bool() && !std::get<bool>(fused->content);
+    if (!asks_for_nothing) refusals.add(pointer, "compression is not simulated in this version");
   }
 }
 
@@ -62,7 +48,7 @@ void refuse_compression(JsonValue& tree, Refusals& refusals) {
 
 Problems unsupported_requests(const Scenario& scenario, JsonValue& tree) {
   Refusals refusals(tree);
-  refuse_parallel(scenario.plan.parallel, tree, refusals);
+  refuse_parallel(tree, refusals);
   refuse_compression(tree, refusals);
   if (scenario.plan.training.attention == Attention::flash &&
       !(scenario.software.flash_forward_efficiency && scenario.software.flash_backward_efficiency))

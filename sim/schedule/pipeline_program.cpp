@@ -1,152 +1,253 @@
 #include "schedule/pipeline_program.hpp"
 
 #include <algorithm>
-#include <initializer_list>
+#include <optional>
 
 #include "core/contracts.hpp"
 
 namespace windtunnel {
 namespace {
 
+/// Passes between two exchanges; one, but for the pairs of a schedule with several chunks.
+struct PassGroup {
+  std::vector<Step> steps;
+};
+
 /// Writes one stage's ops. Every function appends O(1) ops.
 class StageWriter {
  public:
-  StageWriter(const PipelineShape& shape, StageId stage)
+  StageWriter(const PipelineShape& shape, const std::vector<Step>& order, StageId stage)
       : shape_(shape),
         stage_(static_cast<int>(stage.index())),
-        m_(static_cast<std::uint32_t>(shape.microbatches)) {
-    if (has_next()) program_.targets.push_back(StageId{stage_ + 1});
-    if (has_previous()) program_.targets.push_back(StageId{stage_ - 1});
-    program_.num_slots = 2 * m_;
-    program_.num_collectives = num_collective_slots;
+        m_(static_cast<std::uint32_t>(shape.microbatches)),
+        splits_backward_(std::any_of(order.begin(), order.end(), [](const Step& step) {
+          return step.phase == Phase::weight_gradient;
+        })) {
+    const bool ring = shape.chunks > 1;
+    if (shape.stages > 1 && (stage_ + 1 < shape.stages || ring)) next_ = add_target(stage_ + 1);
+    if (shape.stages > 1 && (stage_ > 0 || ring)) previous_ = add_target(stage_ - 1 + shape.stages);
+    program_.num_slots = 2 * m_ * static_cast<std::uint32_t>(shape.chunks);
+    program_.num_collectives = num_collective_slots(shape.chunks);
+    find_last_passes(order);
   }
 
-  /// A message this stage sends or receives; none where there is no neighbour.
-  struct Message {
-    OpKind kind;
-    Phase phase;
-    std::uint32_t microbatch;
-  };
-  Message receive_activation(std::uint32_t i) const {
-    return {OpKind::receive, Phase::activation, i};
-  }
-  Message send_activation(std::uint32_t i) const { return {OpKind::send, Phase::activation, i}; }
-  Message receive_gradient(std::uint32_t i) const { return {OpKind::receive, Phase::gradient, i}; }
-  Message send_gradient(std::uint32_t i) const { return {OpKind::send, Phase::gradient, i}; }
-
-  void forward(std::uint32_t i) {
-    compute(Phase::forward, WorkRow::forward, i);
-    if (shape_.tensor != TensorCollectives::inside_compute)
-      tensor_collective(Stream::compute, CollectiveSlot::tensor_forward, i);
+  /// Where each chunk's gradients become complete: its last backward or weight gradient pass.
+  void find_last_passes(const std::vector<Step>& order) {
+    last_pass_.resize(static_cast<std::size_t>(shape_.chunks));
+    for (const Step& step : order)
+      if (step.phase != Phase::forward) last_pass_[step.chunk] = step;
   }
 
-  void backward(std::uint32_t i) {
-    compute(Phase::backward, WorkRow::backward, i);
-    if (shape_.tensor == TensorCollectives::inside_compute) return;
-    tensor_collective(Stream::compute, CollectiveSlot::tensor_exposed, i);
-    if (shape_.tensor == TensorCollectives::exposed) {
-      tensor_collective(Stream::compute, CollectiveSlot::tensor_backward, i);
-      return;
+  void write_eager(const std::vector<Step>& order) {
+    for (const Step& step : order) {
+      if (const auto op = receive(step)) add(Stream::compute, *op);
+      compute(step);
+      if (const auto op = send(step)) add(Stream::compute, *op);
     }
-    const std::uint32_t ready = new_event(), done = new_event();
-    event(Stream::compute, OpKind::record, ready);
-    event(Stream::tensor, OpKind::wait, ready);
-    tensor_collective(Stream::tensor, CollectiveSlot::tensor_backward, i);
-    event(Stream::tensor, OpKind::record, done);
-    compute(Phase::backward, WorkRow::backward_overlapped, i);
-    event(Stream::compute, OpKind::wait, done);
   }
 
-  /// The messages in order, each on its own.
-  void pass(Message message) {
-    if (exists(message)) add(Stream::compute, op_of(message));
-  }
-  /// The messages posted together; nothing when none of them exists.
-  void exchange(std::initializer_list<Message> messages) {
-    const auto count = std::count_if(messages.begin(), messages.end(),
-                                     [this](const Message& m) { return exists(m); });
-    if (count == 0) return;
-    Op head;
-    head.kind = OpKind::exchange;
-    head.phase = messages.begin()->phase;
-    head.microbatch = messages.begin()->microbatch;
-    head.slot = static_cast<std::uint32_t>(count);
-    add(Stream::compute, head);
-    for (const Message& message : messages) pass(message);
+  void write_blocking(const std::vector<PassGroup>& groups) {
+    exchange(receives(groups.front()));
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      for (const Step& step : groups[g].steps) compute(step);
+      std::vector<Op> messages = sends(groups[g]);
+      std::vector<Op> next = g + 1 < groups.size() ? receives(groups[g + 1]) : std::vector<Op>{};
+      if (!share_exchange(messages, next)) {
+        exchange(messages);
+        messages.clear();
+      }
+      messages.insert(messages.end(), next.begin(), next.end());
+      exchange(messages);
+    }
   }
 
-  void tail() {
+  void write_tail() {
+    if (!shape_.gradient_buckets.empty()) {
+      const std::uint32_t reduced = new_event();
+      event(Stream::data, OpKind::record, reduced, Traffic::data_gradients);
+      event(Stream::compute, OpKind::wait, reduced, Traffic::data_gradients);
+    }
     if (shape_.gradient_reduce)
-      collective(CollectiveSlot::gradient_reduce, Phase::gradient_reduce, Traffic::data_gradients);
-    if (shape_.embedding_sync && (!has_next() || !has_previous()))
-      collective(CollectiveSlot::embedding_sync, Phase::embedding_sync, Traffic::embedding_sync);
-    compute(Phase::optimizer, WorkRow::optimizer, 0);
-    compute(Phase::overhead, WorkRow::overhead, 0);
+      device_collective(CollectiveSlot::gradient_reduce, Phase::gradient_reduce,
+                        Traffic::data_gradients);
+    if (shape_.embedding_sync && (stage_ == 0 || stage_ == shape_.stages - 1))
+      device_collective(CollectiveSlot::embedding_sync, Phase::embedding_sync,
+                        Traffic::embedding_sync);
+    work(Phase::optimizer, row_of(DeviceRow::optimizer, shape_.chunks), {});
+    if (shape_.parameter_gather)
+      device_collective(CollectiveSlot::parameter_gather, Phase::parameter_gather,
+                        Traffic::zero_gather);
+    work(Phase::overhead, row_of(DeviceRow::overhead, shape_.chunks), {});
   }
 
-  std::uint32_t microbatches() const { return m_; }
-  std::uint32_t warm_up() const {
-    return static_cast<std::uint32_t>(std::min(shape_.stages - stage_ - 1, shape_.microbatches));
-  }
-  bool blocking() const { return shape_.send == PipelineSend::blocking_pairs; }
   StageProgram take() { return std::move(program_); }
 
  private:
-  bool has_next() const { return stage_ + 1 < shape_.stages; }
-  bool has_previous() const { return stage_ > 0; }
-  bool towards_next(const Message& message) const {
-    return (message.kind == OpKind::send) == (message.phase == Phase::activation);
+  std::uint8_t add_target(int stage) {
+    program_.targets.push_back(StageId{stage % shape_.stages});
+    return static_cast<std::uint8_t>(program_.targets.size() - 1);
   }
-  bool exists(const Message& message) const {
-    return towards_next(message) ? has_next() : has_previous();
+
+  bool first_part(const Step& step) const { return stage_ == 0 && step.chunk == 0; }
+  bool last_part(const Step& step) const {
+    return stage_ == shape_.stages - 1 && step.chunk == shape_.chunks - 1;
+  }
+
+  Op message(OpKind kind, Phase phase, const Step& step, int receiving_chunk) const {
+    const bool activation = phase == Phase::activation;
+    const auto list =
+        static_cast<std::uint32_t>(activation ? receiving_chunk : shape_.chunks + receiving_chunk);
+    Op op;
+    op.kind = kind;
+    op.phase = phase;
+    op.traffic = activation ? Traffic::pipeline_forward : Traffic::pipeline_backward;
+    op.peer = activation ? next_ : previous_;  // of a send; a receive has none
+    op.chunk = step.chunk;
+    op.work =
+        static_cast<std::uint16_t>(activation ? MessageRow::activation : MessageRow::gradient);
+    op.microbatch = step.microbatch;
+    op.slot = list * m_ + step.microbatch;
+    return op;
+  }
+
+  std::optional<Op> receive(const Step& step) const {
+    if (step.phase == Phase::forward && !first_part(step))
+      return message(OpKind::receive, Phase::activation, step, step.chunk);
+    if (step.phase == Phase::backward && !last_part(step))
+      return message(OpKind::receive, Phase::gradient, step, step.chunk);
+    return std::nullopt;
+  }
+  std::optional<Op> send(const Step& step) const {
+    const int wraps_up = stage_ == shape_.stages - 1, wraps_down = stage_ == 0;
+    if (step.phase == Phase::forward && !last_part(step))
+      return message(OpKind::send, Phase::activation, step, step.chunk + wraps_up);
+    if (step.phase == Phase::backward && !first_part(step))
+      return message(OpKind::send, Phase::gradient, step, step.chunk - wraps_down);
+    return std::nullopt;
+  }
+  std::vector<Op> receives(const PassGroup& group) const {
+    std::vector<Op> ops;
+    for (const Step& step : group.steps)
+      if (const auto op = receive(step)) ops.push_back(*op);
+    return ops;
+  }
+  std::vector<Op> sends(const PassGroup& group) const {
+    std::vector<Op> ops;
+    for (const Step& step : group.steps)
+      if (const auto op = send(step)) ops.push_back(*op);
+    return ops;
+  }
+
+  /// Whether a message goes to, or comes from, the next stage.
+  static bool with_next(const Op& op) {
+    return (op.kind == OpKind::send) == (op.phase == Phase::activation);
+  }
+  bool share_exchange(const std::vector<Op>& sent, const std::vector<Op>& received) const {
+    if (shape_.chunks > 1 || sent.empty() || received.empty()) return true;
+    return with_next(sent.front()) == with_next(received.front());
+  }
+
+  void exchange(const std::vector<Op>& messages) {
+    if (messages.empty()) return;
+    Op head = messages.front();
+    head.kind = OpKind::exchange;
+    head.slot = static_cast<std::uint32_t>(messages.size());
+    add(Stream::compute, head);
+    for (const Op& op : messages) add(Stream::compute, op);
+  }
+
+  bool ends_chunk(const Step& step) const {
+    return !shape_.gradient_buckets.empty() && step == last_pass_[step.chunk];
+  }
+
+  /// The chunk's last pass in pieces, each followed by its bucket's reduction on the data stream.
+  void last_pass_in_pieces(const Step& step) {
+    const int pieces = shape_.gradient_buckets[step.chunk];
+    for (int piece = 0; piece < pieces; ++piece) {
+      work(step.phase, row_of(ChunkRow::last_piece, step.chunk), step);
+      const std::uint32_t ready = new_event();
+      event(Stream::compute, OpKind::record, ready, Traffic::data_gradients);
+      event(Stream::data, OpKind::wait, ready, Traffic::data_gradients);
+      collective(Stream::data, slot_of(ChunkCollective::bucket, step.chunk), Phase::gradient_reduce,
+                 Traffic::data_gradients, step);
+    }
+    if (crosses_nodes() && step.phase == Phase::backward) exposed_collectives(step);
+  }
+
+  void compute(const Step& step) {
+    if (ends_chunk(step)) return last_pass_in_pieces(step);
+    if (step.phase == Phase::forward) {
+      work(Phase::forward, row_of(ChunkRow::forward, step.chunk), step);
+      if (crosses_nodes()) tensor_collective(Stream::compute, ChunkCollective::forward, step);
+    } else if (step.phase == Phase::weight_gradient) {
+      work(Phase::weight_gradient, row_of(ChunkRow::weight_gradient, step.chunk), step);
+    } else if (splits_backward_) {
+      work(Phase::backward, row_of(ChunkRow::input_gradient, step.chunk), step);
+      if (crosses_nodes()) exposed_collectives(step);
+    } else {
+      work(Phase::backward, row_of(ChunkRow::backward, step.chunk), step);
+      if (shape_.tensor == TensorCollectives::exposed) exposed_collectives(step);
+      if (shape_.tensor == TensorCollectives::overlapped) overlapped_collectives(step);
+    }
+  }
+
+  bool crosses_nodes() const { return shape_.tensor != TensorCollectives::inside_compute; }
+
+  void exposed_collectives(const Step& step) {
+    tensor_collective(Stream::compute, ChunkCollective::exposed, step);
+    tensor_collective(Stream::compute, ChunkCollective::backward, step);
+  }
+
+  void overlapped_collectives(const Step& step) {
+    tensor_collective(Stream::compute, ChunkCollective::exposed, step);
+    const std::uint32_t ready = new_event(), done = new_event();
+    event(Stream::compute, OpKind::record, ready, Traffic::tensor_activations);
+    event(Stream::tensor, OpKind::wait, ready, Traffic::tensor_activations);
+    tensor_collective(Stream::tensor, ChunkCollective::backward, step);
+    event(Stream::tensor, OpKind::record, done, Traffic::tensor_activations);
+    work(Phase::backward, row_of(ChunkRow::backward_overlapped, step.chunk), step);
+    event(Stream::compute, OpKind::wait, done, Traffic::tensor_activations);
   }
 
   void add(Stream stream, const Op& op) {
     program_.streams[static_cast<std::size_t>(stream)].push_back(op);
   }
 
-  Op op_of(const Message& message) const {
-    const bool activation = message.phase == Phase::activation;
-    Op op;
-    op.kind = message.kind;
-    op.phase = message.phase;
-    op.traffic = activation ? Traffic::pipeline_forward : Traffic::pipeline_backward;
-    op.peer = towards_next(message) || !has_next() ? 0 : 1;
-    op.work =
-        static_cast<std::uint16_t>(activation ? MessageRow::activation : MessageRow::gradient);
-    op.microbatch = message.microbatch;
-    op.slot = activation ? message.microbatch : m_ + message.microbatch;
-    return op;
-  }
-
-  void compute(Phase phase, WorkRow row, std::uint32_t microbatch) {
+  void work(Phase phase, std::uint16_t row, const Step& step) {
     Op op;
     op.phase = phase;
-    op.work = static_cast<std::uint16_t>(row);
-    op.microbatch = microbatch;
+    op.chunk = step.chunk;
+    op.work = row;
+    op.microbatch = step.microbatch;
     add(Stream::compute, op);
   }
 
-  void collective(CollectiveSlot slot, Phase phase, Traffic traffic,
-                  Stream stream = Stream::compute, std::uint32_t microbatch = 0) {
+  void collective(Stream stream, std::uint32_t slot, Phase phase, Traffic traffic,
+                  const Step& step) {
     Op op;
     op.kind = OpKind::collective;
     op.phase = phase;
     op.traffic = traffic;
-    op.microbatch = microbatch;
-    op.slot = static_cast<std::uint32_t>(slot);
+    op.chunk = step.chunk;
+    op.microbatch = step.microbatch;
+    op.slot = slot;
     add(stream, op);
   }
-  void tensor_collective(Stream stream, CollectiveSlot slot, std::uint32_t microbatch) {
-    collective(slot, Phase::tensor_reduce, Traffic::tensor_activations, stream, microbatch);
+  void device_collective(CollectiveSlot slot, Phase phase, Traffic traffic) {
+    collective(Stream::compute, slot_of(slot), phase, traffic, {});
+  }
+  void tensor_collective(Stream stream, ChunkCollective which, const Step& step) {
+    collective(stream, slot_of(which, step.chunk), Phase::tensor_reduce,
+               Traffic::tensor_activations, step);
   }
 
   std::uint32_t new_event() { return program_.num_events++; }
-  void event(Stream stream, OpKind kind, std::uint32_t number) {
+  void event(Stream stream, OpKind kind, std::uint32_t number, Traffic traffic) {
     Op op;
     op.kind = kind;
-    op.phase = Phase::tensor_reduce;
-    op.traffic = Traffic::tensor_activations;
+    op.phase =
+        traffic == Traffic::tensor_activations ? Phase::tensor_reduce : Phase::gradient_reduce;
+    op.traffic = traffic;
     op.slot = number;
     add(stream, op);
   }
@@ -154,80 +255,40 @@ class StageWriter {
   PipelineShape shape_;
   int stage_;
   std::uint32_t m_;
+  bool splits_backward_;
+  std::vector<Step> last_pass_;  ///< by chunk
+  std::uint8_t next_ = 0, previous_ = 0;
   StageProgram program_;
 };
 
-void forward_step(StageWriter& writer, std::uint32_t i) {
-  if (writer.blocking())
-    writer.exchange({writer.receive_activation(i)});
-  else
-    writer.pass(writer.receive_activation(i));
-  writer.forward(i);
-  if (writer.blocking())
-    writer.exchange({writer.send_activation(i)});
-  else
-    writer.pass(writer.send_activation(i));
-}
-
-void backward_step(StageWriter& writer, std::uint32_t i) {
-  if (writer.blocking())
-    writer.exchange({writer.receive_gradient(i)});
-  else
-    writer.pass(writer.receive_gradient(i));
-  writer.backward(i);
-  if (writer.blocking())
-    writer.exchange({writer.send_gradient(i)});
-  else
-    writer.pass(writer.send_gradient(i));
-}
-
-void write_gpipe(StageWriter& writer) {
-  for (std::uint32_t i = 0; i < writer.microbatches(); ++i) forward_step(writer, i);
-  for (std::uint32_t i = writer.microbatches(); i-- > 0;) backward_step(writer, i);
-}
-
-/// The steady state of Megatron-LM's blocking exchanges: send_forward with recv_backward,
-/// send_backward with recv_forward.
-void write_blocking_steady_state(StageWriter& writer, std::uint32_t warm_up, std::uint32_t pairs) {
-  if (pairs == 0) return;
-  writer.exchange({writer.receive_activation(warm_up)});
-  for (std::uint32_t k = 0; k < pairs; ++k) {
-    writer.forward(warm_up + k);
-    writer.exchange({writer.send_activation(warm_up + k), writer.receive_gradient(k)});
-    writer.backward(k);
-    if (k + 1 < pairs)
-      writer.exchange({writer.send_gradient(k), writer.receive_activation(warm_up + k + 1)});
-    else
-      writer.exchange({writer.send_gradient(k)});
+/// With several chunks a forward and the backward behind it share their exchange, as long as forwards are left.
+std::vector<PassGroup> groups_of(const std::vector<Step>& order, int chunks) {
+  const auto last_forward = std::find_if(
+      order.rbegin(), order.rend(), [](const Step& step) { return step.phase == Phase::forward; });
+  const auto last = static_cast<std::size_t>(order.rend() - last_forward) - 1;
+  std::vector<PassGroup> groups;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    groups.push_back({{order[i]}});
+    const bool pair = chunks > 1 && i < last && order[i].phase == Phase::forward &&
+                      order[i + 1].phase == Phase::backward;
+    if (pair) groups.back().steps.push_back(order[++i]);
   }
-}
-
-void write_one_f_one_b(StageWriter& writer) {
-  const std::uint32_t warm_up = writer.warm_up(), pairs = writer.microbatches() - warm_up;
-  for (std::uint32_t i = 0; i < warm_up; ++i) forward_step(writer, i);
-  if (writer.blocking()) {
-    write_blocking_steady_state(writer, warm_up, pairs);
-  } else {
-    for (std::uint32_t k = 0; k < pairs; ++k) {
-      forward_step(writer, warm_up + k);
-      backward_step(writer, k);
-    }
-  }
-  for (std::uint32_t i = pairs; i < writer.microbatches(); ++i) backward_step(writer, i);
+  return groups;
 }
 
 }  // namespace
 
-StageProgram make_pipeline_program(const PipelineShape& shape, StageId stage) {
-  WT_EXPECT(shape.microbatches > 0);
+StageProgram make_pipeline_program(const PipelineShape& shape, const std::vector<Step>& order,
+                                   StageId stage) {
+  WT_EXPECT(shape.microbatches > 0 && shape.chunks > 0 && !order.empty());
   WT_EXPECT(static_cast<int>(stage.index()) < shape.stages);
-  WT_EXPECT(shape.schedule == Schedule::gpipe || shape.schedule == Schedule::one_f_one_b);
-  StageWriter writer(shape, stage);
-  if (shape.schedule == Schedule::gpipe)
-    write_gpipe(writer);
+  WT_EXPECT(shape.chunks == 1 || shape.stages > 1);
+  StageWriter writer(shape, order, stage);
+  if (shape.send == PipelineSend::eager)
+    writer.write_eager(order);
   else
-    write_one_f_one_b(writer);
-  writer.tail();
+    writer.write_blocking(groups_of(order, shape.chunks));
+  writer.write_tail();
   return writer.take();
 }
 

@@ -1,62 +1,91 @@
 #pragma once
 
 #include "plan/plan.hpp"
+#include "schedule/order.hpp"
 #include "schedule/program.hpp"
 
 namespace windtunnel {
 
-/// Rows of each device's work table, in the order the programs below refer to them.
-enum class WorkRow : std::uint16_t {
-  forward,              ///< one microbatch through the stage
+/// Rows of a device's work table for each of its model chunks.
+enum class ChunkRow : std::uint16_t {
+  forward,              ///< one microbatch through the chunk
   backward,             ///< one microbatch back, recomputation included
   backward_overlapped,  ///< the last part of it, during which cross-node tensor collectives run
-  optimizer,
-  overhead,
+  input_gradient,  ///< where the schedule splits the backward pass: recomputation and input gradients
+  weight_gradient,  ///< and the weight gradients
+  last_piece,       ///< one of gradient_buckets equal pieces of the chunk's last pass
 };
-inline constexpr int num_work_rows = 5;
+inline constexpr int num_chunk_rows = 6;
+/// Rows behind those of the chunks.
+enum class DeviceRow : std::uint16_t { optimizer, overhead };
+inline constexpr int num_device_rows = 2;
+
+/// Position in the work table of a device with `chunks` chunks.
+constexpr std::uint16_t row_of(ChunkRow row, int chunk) {
+  return static_cast<std::uint16_t>(chunk * num_chunk_rows + static_cast<int>(row));
+}
+constexpr std::uint16_t row_of(DeviceRow row, int chunks) {
+  return static_cast<std::uint16_t>(chunks * num_chunk_rows + static_cast<int>(row));
+}
+
+/// Positions in each device's list of collectives: the device's, then those of each of its chunks.
+enum class CollectiveSlot : std::uint32_t {
+  gradient_reduce,
+  embedding_sync,
+  parameter_gather,
+};
+inline constexpr std::uint32_t num_device_collectives = 3;
+enum class ChunkCollective : std::uint32_t {
+  forward,   ///< all of a chunk's forward all-reduces of one microbatch, across nodes
+  exposed,   ///< backward ones that nothing hides (recomputation, head, embedding)
+  backward,  ///< backward ones that weight gradients may hide
+  bucket,    ///< one bucket of the chunk's gradients
+};
+inline constexpr std::uint32_t num_chunk_collectives = 4;
+constexpr std::uint32_t slot_of(CollectiveSlot slot) { return static_cast<std::uint32_t>(slot); }
+constexpr std::uint32_t slot_of(ChunkCollective slot, int chunk) {
+  return num_device_collectives + num_chunk_collectives * static_cast<std::uint32_t>(chunk) +
+         static_cast<std::uint32_t>(slot);
+}
+/// Length of the list of a device with `chunks` chunks.
+constexpr std::uint32_t num_collective_slots(int chunks) {
+  return slot_of(ChunkCollective::forward, chunks);
+}
 
 /// Rows of the message size table.
 enum class MessageRow : std::uint16_t { activation, gradient };
 inline constexpr int num_message_rows = 2;
 
-/// Positions in each device's list of collectives.
-enum class CollectiveSlot : std::uint32_t {
-  gradient_reduce,
-  embedding_sync,
-  tensor_forward,   ///< all of a stage's forward all-reduces of one microbatch, across nodes
-  tensor_exposed,   ///< backward ones that nothing hides (recomputation, head, embedding)
-  tensor_backward,  ///< backward ones that weight gradients may hide
-};
-inline constexpr int num_collective_slots = 5;
-
 /// How tensor-parallel collectives appear in the program.
 enum class TensorCollectives {
   inside_compute,  ///< in one node: a number, part of the compute op
   exposed,         ///< across nodes: flows, after the compute op
-  overlapped,  ///< across nodes: the backward ones run beside the overlapped part of the backward
-               ///< op
+  overlapped,      ///< across nodes: the backward ones run beside the last part of the backward op
 };
 
 /// What a pipeline program is made for.
 struct PipelineShape {
-  Schedule schedule = Schedule::one_f_one_b;
   PipelineSend send = PipelineSend::eager;
   int stages = 1;
   int microbatches = 1;
+  int chunks = 1;  ///< model chunks a device holds; chunk c of stage s is the model's part c p + s
   TensorCollectives tensor = TensorCollectives::inside_compute;
-  bool gradient_reduce = false;  ///< more than one replica
-  bool embedding_sync = false;   ///< tied embeddings on different stages
+  bool gradient_reduce = false;   ///< one collective after the last pass
+  bool parameter_gather = false;  ///< one after the optimizer (ZeRO 1 and 2)
+  /// Gradients overlap the backward pass: by chunk, into how many buckets; empty: they do not. The last pass of a chunk is cut into
+  /// as many pieces, and each bucket is reduced on the data stream when its piece is done.
+  std::vector<int> gradient_buckets;
+  bool embedding_sync = false;  ///< tied embeddings on different stages
 };
 
-/// The program of `stage`: its microbatches in the schedule's order, then gradient reduction,
-/// embedding synchronisation (first and last stage), optimizer and overhead. One microbatch's
-/// activation arrives in slot i, its gradient in slot m + i.
-///   GPipe: Huang et al. 2019 (arXiv:1811.06965), all forwards, then all backwards in reverse
-///   order. 1F1B:  Narayanan et al. 2021 (arXiv:2104.04473) 2.2, p - s - 1 warm-up forwards on
-///   stage s, then pairs.
-/// `eager`: receive, compute, send. `blocking_pairs`: every message is posted inside an exchange
-/// that both ends enter; in the steady state an exchange sends one direction and receives the
-/// other.
-StageProgram make_pipeline_program(const PipelineShape& shape, StageId stage);
+/// The program of `stage`: its passes in `order`, then gradient reduction, embedding synchronisation (first and last
+/// stage), optimizer and overhead. The activation of microbatch i for chunk c arrives in slot c m + i, its gradient in
+/// slot (v + c) m + i.
+///  - eager: receive, compute, send; the message leaves by itself.
+///  - blocking_pairs: every message is posted inside an exchange that both ends enter. What a pass sends and what the next
+///    one receives share an exchange when they go to the same neighbour (Megatron-LM's send_forward_recv_backward),
+///    with several chunks always (its send_forward_backward_recv_forward_backward after each pair).
+StageProgram make_pipeline_program(const PipelineShape& shape, const std::vector<Step>& order,
+                                   StageId stage);
 
 }  // namespace windtunnel

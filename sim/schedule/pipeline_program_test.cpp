@@ -39,51 +39,56 @@ std::string text_of(const StageProgram& program) {
   return text;
 }
 
-PipelineShape shape_of(Schedule schedule, PipelineSend send, int stages, int microbatches) {
+PipelineShape shape_of(PipelineSend send, int stages, int microbatches, int chunks = 1) {
   PipelineShape shape;
-  shape.schedule = schedule;
   shape.send = send;
   shape.stages = stages;
   shape.microbatches = microbatches;
+  shape.chunks = chunks;
   return shape;
 }
 
+StageProgram program_of(Schedule schedule, const PipelineShape& shape, int stage) {
+  const OrderShape order{shape.stages, shape.microbatches, shape.chunks};
+  return make_pipeline_program(shape, schedule_order(schedule, order, StageId{stage}), StageId{stage});
+}
+
 TEST_CASE("1F1B of the first of two stages warms up with one forward") {
-  const PipelineShape shape = shape_of(Schedule::one_f_one_b, PipelineSend::eager, 2, 3);
-  CHECK(text_of(make_pipeline_program(shape, StageId{0})) ==
+  const PipelineShape shape = shape_of(PipelineSend::eager, 2, 3);
+  CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 0)) ==
         "F0 >f0 F1 >f1 <b0 B0 F2 >f2 <b1 B1 <b2 B2 optimizer overhead ");
-  CHECK(text_of(make_pipeline_program(shape, StageId{1})) ==
+  CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 1)) ==
         "<f0 F0 B0 >b0 <f1 F1 B1 >b1 <f2 F2 B2 >b2 optimizer overhead ");
 }
 
 TEST_CASE("blocking pairs join a send of one direction with a receive of the other") {
-  const PipelineShape shape = shape_of(Schedule::one_f_one_b, PipelineSend::blocking_pairs, 3, 3);
-  CHECK(text_of(make_pipeline_program(shape, StageId{1})) ==
+  const PipelineShape shape = shape_of(PipelineSend::blocking_pairs, 3, 3);
+  CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 1)) ==
         "[<f0] F0 [>f0] [<f1] F1 [>f1 <b0] B0 [>b0 <f2] F2 [>f2 <b1] B1 [>b1] [<b2] B2 [>b2] "
         "optimizer overhead ");
 }
 
 TEST_CASE("GPipe runs all forwards, then all backwards in reverse") {
-  const PipelineShape shape = shape_of(Schedule::gpipe, PipelineSend::eager, 2, 2);
-  CHECK(text_of(make_pipeline_program(shape, StageId{0})) ==
+  const PipelineShape shape = shape_of(PipelineSend::eager, 2, 2);
+  CHECK(text_of(program_of(Schedule::gpipe, shape, 0)) ==
         "F0 >f0 F1 >f1 <b1 B1 <b0 B0 optimizer overhead ");
 }
 
 TEST_CASE("the tail reduces gradients, then synchronises embeddings on the edge stages only") {
-  PipelineShape shape = shape_of(Schedule::one_f_one_b, PipelineSend::eager, 3, 1);
+  PipelineShape shape = shape_of(PipelineSend::eager, 3, 1);
   shape.gradient_reduce = shape.embedding_sync = true;
-  CHECK(text_of(make_pipeline_program(shape, StageId{2})) ==
+  CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 2)) ==
         "<f0 F0 B0 >b0 gradient all-reduce embedding all-reduce optimizer overhead ");
-  CHECK(text_of(make_pipeline_program(shape, StageId{1})) ==
+  CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 1)) ==
         "<f0 F0 >f0 <b0 B0 >b0 gradient all-reduce optimizer overhead ");
 }
 
 TEST_CASE(
     "overlapped tensor collectives run on their own stream beside the last part of the backward "
     "op") {
-  PipelineShape shape = shape_of(Schedule::one_f_one_b, PipelineSend::eager, 1, 1);
+  PipelineShape shape = shape_of(PipelineSend::eager, 1, 1);
   shape.tensor = TensorCollectives::overlapped;
-  const StageProgram program = make_pipeline_program(shape, StageId{0});
+  const StageProgram program = program_of(Schedule::one_f_one_b, shape, 0);
   const auto& tensor = program.streams[static_cast<std::size_t>(Stream::tensor)];
   REQUIRE(tensor.size() == 3);
   CHECK(tensor[0].kind == OpKind::wait);
@@ -93,15 +98,15 @@ TEST_CASE(
 }
 
 TEST_CASE("every message sent is received once, whatever the schedule") {
-  for (const Schedule schedule : {Schedule::gpipe, Schedule::one_f_one_b}) {
+  for (const Schedule schedule : {Schedule::gpipe, Schedule::one_f_one_b, Schedule::zero_bubble_h1}) {
     for (const PipelineSend send : {PipelineSend::eager, PipelineSend::blocking_pairs}) {
       for (const int p : {1, 2, 5}) {
         for (const int m : {1, 3, 8}) {
-          const PipelineShape shape = shape_of(schedule, send, p, m);
+          const PipelineShape shape = shape_of(send, p, m);
           std::map<std::pair<std::uint32_t, std::uint32_t>, int>
               balance;  // (receiving stage, slot)
           for (int s = 0; s < p; ++s) {
-            const StageProgram program = make_pipeline_program(shape, StageId{s});
+            const StageProgram program = program_of(schedule, shape, s);
             for (const Op& op : program.streams[0]) {
               if (op.kind == OpKind::send) ++balance[{program.targets[op.peer].index(), op.slot}];
               if (op.kind == OpKind::receive) --balance[{static_cast<std::uint32_t>(s), op.slot}];

@@ -17,11 +17,11 @@ inline constexpr int num_streams = 5;
 const char* name_of(Stream stream);
 
 enum class OpKind : std::uint8_t {
-  compute,   ///< occupies the stream for work[op.work]
-  send,      ///< hands message `slot` of the peer to channel `peer`; never waits (eager)
-  receive,   ///< waits until message `slot` has arrived
-  exchange,  ///< the next `slot` ops (send and receive) are posted together; each message starts
-             ///< when both ends have posted it, the op ends when all have arrived
+  compute,     ///< occupies the stream for work[op.work]
+  send,        ///< hands message `slot` of the peer to channel `peer`; never waits (eager)
+  receive,     ///< waits until message `slot` has arrived
+  exchange,    ///< the next `slot` ops (send and receive) are posted together; each message starts
+               ///< when both ends have posted it, the op ends when all have arrived
   collective,  ///< enters collective `slot` of this device; ends for all members together
   record,      ///< marks event `slot` as happened
   wait,        ///< waits until event `slot` has happened
@@ -84,8 +84,8 @@ struct StageProgram {
 
 /// Where the time of a computing span goes: its line in the breakdown. A span's parts add up to its
 /// duration.
-enum class Part : std::uint8_t { compute, tensor_comm, codec, optimizer, other };
-inline constexpr int num_parts = 5;
+enum class Part : std::uint8_t { compute, tensor_comm, codec, optimizer, other, data_comm };
+inline constexpr int num_parts = 6;
 
 /// One row of a device's work table.
 struct Work {
@@ -118,6 +118,9 @@ struct Collective {
   std::vector<CollectiveFlow> flows;
   Bytes traffic_bytes{};  ///< sent by all members together
 };
+
+/// Stands in a device's list where its program enters no collective.
+inline constexpr CollectiveId no_collective{std::uint32_t{0xFFFFFFFF}};
 
 /// One simulated device: the program it plays and its tables.
 struct ProgramDevice {

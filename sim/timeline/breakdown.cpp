@@ -62,6 +62,8 @@ Line line_of(Part part) {
       return Line::compute;
     case Part::tensor_comm:
       return Line::tensor_comm;
+    case Part::data_comm:
+      return Line::data_comm;
     case Part::codec:
       return Line::codec;
     case Part::optimizer:

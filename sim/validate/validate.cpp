@@ -24,16 +24,6 @@ PointPrediction from_bytes(const std::string& bytes) {
   return prediction;
 }
 
-/// Why there is no time to compare with; empty when there is one.
-std::string reason_not_to_predict(const MeasurementSet& set, const MeasurementPoint& point) {
-  if (set.kind == MeasurementKind::collective)
-    return "single collectives are not predicted by this version";
-  if (point.failed) return "the run failed and nobody knows why: never scored";
-  if (point.out_of_memory) return "the run ended out of memory: no time to compare";
-  if (!point.iteration_time) return "no iteration_time_s was measured";
-  return {};
-}
-
 SkippedPoint skipped_for(const std::string& id, const ChildFailure& failure) {
   const bool unsupported = failure.kind == FailureKind::unsupported;
   return {id, unsupported ? SkipKind::unsupported : SkipKind::failed,
@@ -44,7 +34,7 @@ SkippedPoint skipped_for(const std::string& id, const ChildFailure& failure) {
 std::vector<std::size_t> points_to_predict(const MeasurementSet& set) {
   std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < set.points.size(); ++i)
-    if (reason_not_to_predict(set, set.points[i]).empty()) indices.push_back(i);
+    if (why_not_scored(set, set.points[i]).empty()) indices.push_back(i);
   return indices;
 }
 
@@ -88,7 +78,7 @@ ValidatedSet validate(const MeasurementSet& set, const Prediction& prediction) {
   for (std::size_t i = 0; i < set.points.size(); ++i) {
     const MeasurementPoint& point = set.points[i];
     if (next == indices.size() || indices[next] != i) {
-      validated.skipped.push_back({point.id, SkipKind::no_time, reason_not_to_predict(set, point)});
+      validated.skipped.push_back({point.id, SkipKind::no_time, why_not_scored(set, point)});
       continue;
     }
     const ChildOutcome& outcome = outcomes[next++];

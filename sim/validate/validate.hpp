@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "scenario/scenario.hpp"
-#include "validate/measurement_set.hpp"
-#include "validate/score.hpp"
+#include "scenario/measurement_set.hpp"
+#include "scenario/score.hpp"
 
 namespace windtunnel {
 

@@ -69,6 +69,20 @@ constexpr double flash_backward_ratio = 2.5;
 
 }  // namespace
 
+const char* name_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return "fp32";
+    case Precision::tf32:
+      return "tf32";
+    case Precision::fp16:
+      return "fp16";
+    case Precision::bf16:
+      return "bf16";
+  }
+  return "?";
+}
+
 Bytes element_size(Precision precision) {
   switch (precision) {
     case Precision::fp32:
@@ -78,8 +92,7 @@ Bytes element_size(Precision precision) {
     case Precision::bf16:
       return Bytes{2};
   }
-  WT_EXPECT(!"known precision");
-  return {};
+  WT_UNREACHABLE();
 }
 
 int padded_vocab(const Transformer& model, int tensor_ways) {

@@ -10,6 +10,7 @@ namespace windtunnel {
 
 /// Numeric format of weights and activations during the forward and backward pass.
 enum class Precision { fp32, tf32, fp16, bf16 };
+const char* name_of(Precision precision);
 
 /// Bytes of one weight or activation element.
 Bytes element_size(Precision precision);

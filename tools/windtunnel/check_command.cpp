@@ -24,10 +24,11 @@ std::string json_of(const Scenario& scenario) {
 std::string text_of(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
   const auto text = [](int amount) { return std::to_string(amount); };
-  return scenario.name + ": correct. " + scenario.model.name + " on " + text(plan.num_ranks()) + " GPUs of " +
-         scenario.platform.name + " (" + text(plan.num_nodes) + (plan.num_nodes == 1 ? " node" : " nodes") +
-         "), tensor " + text(plan.parallel.tensor) + " * pipeline " + text(plan.parallel.pipeline) + " * data " +
-         text(plan.parallel.data) + ", " + text(plan.microbatches) + " microbatches; scenario " + scenario.hash;
+  return scenario.name + ": correct. " + scenario.model.name + " on " + text(plan.num_ranks()) +
+         " GPUs of " + scenario.platform.name + " (" + text(plan.num_nodes) +
+         (plan.num_nodes == 1 ? " node" : " nodes") + "), tensor " + text(plan.parallel.tensor) +
+         " * pipeline " + text(plan.parallel.pipeline) + " * data " + text(plan.parallel.data) +
+         ", " + text(plan.microbatches) + " microbatches; scenario " + scenario.hash;
 }
 
 }  // namespace

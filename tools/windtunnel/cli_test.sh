@@ -64,12 +64,15 @@ exits 0 run --seed 7 $good --json; prints '"seed": 7'
 exits 2; says "a command is missing"; silent stdout
 exits 2 rnu $good; says 'unknown command "rnu" (did you mean "run"?)'; silent stdout
 exits 2 frobnicate; says "there are run, check"
-for planned in compare sweep rank import explain calibrate; do
+for planned in compare sweep rank import explain; do
   exits 2 $planned $good --toggle x; says "\"$planned\" is not in this version"; silent stdout
 done
 exits 2 run $good --jsn; says 'unknown option "--jsn" (did you mean "--json"?)'
 exits 2 run $good --tarce t.json; says '(did you mean "--trace"?)'
 exits 2 check $good --trace t.json; says 'unknown option "--trace"'
+exits 2 calibrate; says "calibrate needs a SET"; silent stdout
+exits 2 calibrate vtrain --fit emaxx; says 'did you mean "emax"?'; silent stdout
+exits 2 calibrate vtrain --fit emax --device a100-sxm-80gb; says "-o OUT is missing"; silent stdout
 exits 2 run; says "run needs a FILE"
 exits 2 run $good $good; says "run takes one FILE"
 exits 2 run $good --set; says "--set needs a value"

@@ -11,8 +11,8 @@
 namespace windtunnel {
 namespace {
 
-constexpr std::array planned_commands{"compare", "sweep", "rank", "import", "explain", "calibrate"};
-constexpr const char* commands_there_are = "run, check, show, list and validate";
+constexpr std::array planned_commands{"compare", "sweep", "rank", "import", "explain"};
+constexpr const char* commands_there_are = "run, check, show, list, validate and calibrate";
 
 std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
 
@@ -74,13 +74,16 @@ class Grammar {
         ->allow_extra_args(false)
         ->group(group);
     app_.add_flag("--json", json_, "Print the result as one JSON document")->group(group);
-    app_.add_option("--seed", seed_, "Seed of what is random (default 0)")->type_name("N")->group(group);
+    app_.add_option("--seed", seed_, "Seed of what is random (default 0)")
+        ->type_name("N")
+        ->group(group);
     app_.add_flag("-q,--quiet", quiet_, "Print results and errors only")->group(group);
     app_.add_flag("--version", version_, "Print the version")->group(group);
     app_.add_flag("-h,--help", help_, "Print help, of a command where one is named")->group(group);
   }
 
-  CLI::App* add_command(const char* name, const char* what, const char* argument, const char* about) {
+  CLI::App* add_command(const char* name, const char* what, const char* argument,
+                        const char* about) {
     CLI::App* command = app_.add_subcommand(name, what);
     command->group("Commands");
     command->set_help_flag();
@@ -92,9 +95,12 @@ class Grammar {
 
   void add_commands() {
     const char* const file = "A path, or a name that `windtunnel list scenarios` prints";
-    CLI::App* run = add_command("run", "Simulate one training iteration of a scenario", "FILE", file);
-    run->add_option("--trace", line_.trace, "Write a Chrome trace (.json or .json.gz)")->type_name("OUT");
-    run->add_option("--report", report_, "Write an HTML page (not in this version)")->type_name("OUT");
+    CLI::App* run =
+        add_command("run", "Simulate one training iteration of a scenario", "FILE", file);
+    run->add_option("--trace", line_.trace, "Write a Chrome trace (.json or .json.gz)")
+        ->type_name("OUT");
+    run->add_option("--report", report_, "Write an HTML page (not in this version)")
+        ->type_name("OUT");
     run->add_option("--out", line_.out, "Write report.json and trace.json.gz into a folder")
         ->type_name("DIR");
     add_command("check", "Read and check a scenario, no more", "FILE", file);
@@ -108,11 +114,37 @@ class Grammar {
                      "Exit with 1 when a set's metric is above; may be repeated")
         ->type_name("METRIC=LIMIT")
         ->allow_extra_args(false);
+    add_calibrate();
+  }
+
+  void add_calibrate() {
+    CLI::App* calibrate =
+        add_command("calibrate", "Fit named constants to measurements, with held-out errors", "SET",
+                    "Paths or names of measurement sets");
+    calibrate
+        ->add_option("--fit", line_.fit,
+                     "Constants to fit: emax, memory_efficiency, nic_efficiency, "
+                     "in_node_collective_slowdown (arf), compute_efficiency, layer_forward, "
+                     "layer_backward, flash_forward, flash_backward, exposed_gather_factor, or a "
+                     "JSON pointer to any number of a scenario; may be repeated")
+        ->type_name("NAME[=LOW..HIGH][,NAME]")
+        ->allow_extra_args(false);
+    const auto add = [calibrate](const char* name, std::string& value, const char* about,
+                                 const char* type) {
+      calibrate->add_option(name, value, about)->type_name(type);
+    };
+    add("--device", line_.device, "Device to copy with the fitted numbers", "FILE");
+    add("--software", line_.software, "Software profile to copy likewise", "FILE");
+    add("--platform", line_.platform, "Platform to copy likewise", "FILE");
+    add("-o,--output", line_.output, "Where the copy goes", "OUT");
+    add("--residuals", line_.residuals,
+        "Write held-out residuals, which prediction intervals are made of", "OUT");
   }
 
   [[noreturn]] void refuse_option(const std::string& option, CLI::App* command) const {
     std::vector<std::string> known;
-    for (const CLI::App* app : {static_cast<const CLI::App*>(&app_), static_cast<const CLI::App*>(command)})
+    for (const CLI::App* app :
+         {static_cast<const CLI::App*>(&app_), static_cast<const CLI::App*>(command)})
       if (app != nullptr)
         for (const CLI::Option* each : app->get_options())
           for (const std::string& name : each->get_lnames()) known.push_back("--" + name);
@@ -123,7 +155,9 @@ class Grammar {
 
   void refuse_unknown_words(CLI::App* command) const {
     const std::vector<std::string> words = app_.remaining(true);
-    const auto is_option = [](const std::string& word) { return word.size() > 1 && word[0] == '-'; };
+    const auto is_option = [](const std::string& word) {
+      return word.size() > 1 && word[0] == '-';
+    };
     const auto word = std::find_if_not(words.begin(), words.end(), is_option);
     if (command == nullptr && word != words.end()) refuse_command(*word);
     const auto option = std::find_if(words.begin(), words.end(), is_option);
@@ -147,22 +181,43 @@ class Grammar {
   void check() {
     line_.format = json_ ? ResultFormat::json : ResultFormat::text;
     line_.verbosity = quiet_ ? Verbosity::quiet : Verbosity::normal;
-    const auto [end, error] = std::from_chars(seed_.data(), seed_.data() + seed_.size(), line_.seed);
+    const auto [end, error] =
+        std::from_chars(seed_.data(), seed_.data() + seed_.size(), line_.seed);
     if (error != std::errc{} || end != seed_.data() + seed_.size())
-      throw UsageError("--seed is " + in_quotes(seed_) + ", which is not a whole number from 0 to 2^64 - 1");
+      throw UsageError("--seed is " + in_quotes(seed_) +
+                       ", which is not a whole number from 0 to 2^64 - 1");
     for (const std::string& set : sets_) {
       const std::size_t equals = set.find('=');
       if (equals == std::string::npos)
-        throw UsageError("--set is " + in_quotes(set) + ", which has no \"=\" (write --set /parallel/tensor=8)");
+        throw UsageError("--set is " + in_quotes(set) +
+                         ", which has no \"=\" (write --set /parallel/tensor=8)");
       line_.overrides.emplace_back(set.substr(0, equals), set.substr(equals + 1));
     }
-    if (line_.command != "validate") check_one_argument();
+    if (line_.command == "calibrate")
+      check_calibrate();
+    else if (line_.command != "validate")
+      check_one_argument();
     if (line_.command == "show" && !resolved_)
       throw UsageError("show needs to be told what (write show --resolved FILE)");
     if (!report_.empty())
-      throw UsageError("--report is not in this version (--out DIR writes report.json and trace.json.gz)");
-    if (!line_.trace.empty() && !line_.trace.ends_with(".json") && !line_.trace.ends_with(".json.gz"))
-      throw UsageError("--trace is " + in_quotes(line_.trace) + ", which ends in neither .json nor .json.gz");
+      throw UsageError(
+          "--report is not in this version (--out DIR writes report.json and trace.json.gz)");
+    if (!line_.trace.empty() && !line_.trace.ends_with(".json") &&
+        !line_.trace.ends_with(".json.gz"))
+      throw UsageError("--trace is " + in_quotes(line_.trace) +
+                       ", which ends in neither .json nor .json.gz");
+  }
+
+  void check_calibrate() const {
+    if (line_.arguments.empty())
+      throw UsageError("calibrate needs a SET (a path, or a name as validate takes it)");
+    const int files =
+        !line_.device.empty() + !line_.software.empty() + !line_.platform.empty();
+    if (files > 1)
+      throw UsageError("calibrate writes one file: --device, --software or --platform");
+    if ((files == 1) != !line_.output.empty())
+      throw UsageError(files == 1 ? "-o OUT is missing: where the fitted copy goes"
+                                  : "-o needs --device, --software or --platform: the file to copy");
   }
 
   void check_one_argument() const {
@@ -170,12 +225,14 @@ class Grammar {
     if (line_.arguments.size() == 1) return;
     if (line_.arguments.empty())
       throw UsageError(line_.command + " needs a " + what + " (" +
-                       (what == "FILE" ? "a path, or a name that `windtunnel list scenarios` prints"
-                                       : "models, platforms, devices, software, scenarios or codecs") +
+                       (what == "FILE"
+                            ? "a path, or a name that `windtunnel list scenarios` prints"
+                            : "models, platforms, devices, software, scenarios or codecs") +
                        ")");
     throw UsageError(line_.command + " takes one " + what + ", these are " +
-                     std::to_string(line_.arguments.size()) + ": " + in_quotes(line_.arguments[0]) + ", " +
-                     in_quotes(line_.arguments[1]) + (line_.arguments.size() > 2 ? ", ..." : ""));
+                     std::to_string(line_.arguments.size()) + ": " + in_quotes(line_.arguments[0]) +
+                     ", " + in_quotes(line_.arguments[1]) +
+                     (line_.arguments.size() > 2 ? ", ..." : ""));
   }
 
   CLI::App app_{"Predicts how long LLM training takes on a cluster, and says why.", "windtunnel"};
@@ -187,6 +244,8 @@ class Grammar {
 
 }  // namespace
 
-CommandLine parse_command_line(int argc, const char* const* argv) { return Grammar().parse(argc, argv); }
+CommandLine parse_command_line(int argc, const char* const* argv) {
+  return Grammar().parse(argc, argv);
+}
 
 }  // namespace windtunnel

@@ -13,7 +13,7 @@ enum class Verbosity { normal, quiet };
 
 /// What the user typed, checked as far as one can without reading a file.
 struct CommandLine {
-  std::string command;                 ///< "run", …; "help" and "version" stand for the options of that name
+  std::string command;  ///< "run", …; "help" and "version" stand for the options of that name
   std::vector<std::string> arguments;  ///< of the command: files, sets, a kind
   std::string help;                    ///< text for "help"
 
@@ -24,6 +24,11 @@ struct CommandLine {
 
   std::string trace, out;               ///< of run
   std::vector<std::string> fail_above;  ///< of validate
+
+  // Of calibrate.
+  std::vector<std::string> fit;
+  std::string device, software, platform;  ///< the file that takes the fitted numbers; at most one
+  std::string output, residuals;
 };
 
 /// Wrong usage: what is wrong, and what to write instead. Exit code 2.

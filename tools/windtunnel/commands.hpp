@@ -11,5 +11,6 @@ ExitCode check_command(const CommandLine& line);
 ExitCode show_command(const CommandLine& line);
 ExitCode list_command(const CommandLine& line);
 ExitCode validate_command(const CommandLine& line);
+ExitCode calibrate_command(const CommandLine& line);
 
 }  // namespace windtunnel

@@ -46,9 +46,7 @@ void print_result(std::string_view text) {
                            std::generic_category().message(reason));
 }
 
-void print_message(std::string_view text) {
-  write_all(STDERR_FILENO, std::string(text) + "\n");
-}
+void print_message(std::string_view text) { write_all(STDERR_FILENO, std::string(text) + "\n"); }
 
 Colour colour_of_results() {
   const bool wanted = ::isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR").empty() &&

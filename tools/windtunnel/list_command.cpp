@@ -19,7 +19,8 @@ struct Entry {
 
 /// "48 layers, hidden 8192" of a model, else what the file says of itself.
 std::string describe(const JsonValue& file) {
-  if (const JsonValue* text = file.find("description"); text != nullptr && text->is_string()) return text->string();
+  if (const JsonValue* text = file.find("description"); text != nullptr && text->is_string())
+    return text->string();
   const JsonValue* layers = file.find("layers");
   const JsonValue* hidden = file.find("hidden");
   if (layers == nullptr || hidden == nullptr) return {};
@@ -31,23 +32,27 @@ std::vector<Entry> entries_of(const LibraryKind& kind) {
   std::vector<Entry> entries;
   for (const std::string& name : library.names(kind.name)) {
     Problems ignored;
-    entries.push_back({name, describe(parse_json(read_source(library_file(library, kind, name)), ignored))});
+    entries.push_back(
+        {name, describe(parse_json(read_source(library_file(library, kind, name)), ignored))});
   }
   if (entries.empty())
-    throw EnvironmentError("there are no " + std::string(kind.name) + " in " + (library.root / kind.folder).string());
+    throw EnvironmentError("there are no " + std::string(kind.name) + " in " +
+                           (library.root / kind.folder).string());
   return entries;
 }
 
 /// Codecs are no files: the compression block of a scenario names them.
 std::vector<Entry> codec_entries() {
   std::vector<Entry> entries;
-  for (const std::string& name : codec_names()) entries.push_back({name, "not simulated in this version"});
+  for (const std::string& name : codec_names())
+    entries.push_back({name, "not simulated in this version"});
   return entries;
 }
 
 std::vector<Entry> list_of(const std::string& word) {
   std::vector<std::string> words{"codecs"};
-  for (const LibraryKind& kind : {model_files, platform_files, device_files, software_files, scenario_files}) {
+  for (const LibraryKind& kind :
+       {model_files, platform_files, device_files, software_files, scenario_files}) {
     if (word == kind.name) return entries_of(kind);
     words.emplace_back(kind.name);
   }

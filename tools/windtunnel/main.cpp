@@ -29,8 +29,8 @@ ExitCode version_command(const CommandLine&) {
 constexpr std::array commands{
     Command{"run", run_command},           Command{"check", check_command},
     Command{"show", show_command},         Command{"list", list_command},
-    Command{"validate", validate_command}, Command{"help", help_command},
-    Command{"version", version_command}};
+    Command{"validate", validate_command}, Command{"calibrate", calibrate_command},
+    Command{"help", help_command},         Command{"version", version_command}};
 
 ExitCode carry_out(int argc, const char* const* argv) {
   const CommandLine line = parse_command_line(argc, argv);
@@ -44,7 +44,8 @@ ExitCode guarded_main(int argc, const char* const* argv) {
   try {
     return carry_out(argc, argv);
   } catch (const UsageError& error) {
-    print_message("windtunnel: error: " + std::string(error.what()) + "\nwindtunnel --help shows how it is used");
+    print_message("windtunnel: error: " + std::string(error.what()) +
+                  "\nwindtunnel --help shows how it is used");
     return exit_bad_input;
   } catch (const InputError& error) {
     print_message(error.what());

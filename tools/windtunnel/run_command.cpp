@@ -17,17 +17,20 @@ std::string with_line_end(std::string text) {
   return text;
 }
 
-void write_output(const CommandLine& line, const std::filesystem::path& path, const std::string& text) {
+void write_output(const CommandLine& line, const std::filesystem::path& path,
+                  const std::string& text) {
   write_file_atomically(path, path.extension() == ".gz" ? gzip(text) : text);
   if (line.verbosity == Verbosity::normal) print_message("wrote " + path.string());
 }
 
-void write_outputs(const CommandLine& line, const Scenario& scenario, const Simulation& simulation) {
+void write_outputs(const CommandLine& line, const Scenario& scenario,
+                   const Simulation& simulation) {
   const std::filesystem::path folder = line.out;
   if (!line.out.empty())
     write_output(line, folder / "report.json", with_line_end(to_json(simulation.report)));
   if (line.trace.empty() && line.out.empty()) return;
-  const std::string trace = chrome_trace(simulation.timeline, simulation.programs, scenario.plan, simulation.report);
+  const std::string trace =
+      chrome_trace(simulation.timeline, simulation.programs, scenario.plan, simulation.report);
   if (!line.trace.empty()) write_output(line, line.trace, trace);
   if (!line.out.empty()) write_output(line, folder / "trace.json.gz", trace);
 }

@@ -13,12 +13,14 @@ Scenario read_scenario_argument(const CommandLine& line) {
   const ReadOptions options{line.overrides, line.seed};
   const std::string& file = line.arguments.front();
   std::error_code ignored;
-  if (looks_like_path(file) || fs::exists(file, ignored)) return read_scenario(fs::path(file), library, options);
+  if (looks_like_path(file) || fs::exists(file, ignored))
+    return read_scenario(fs::path(file), library, options);
   const std::vector<std::string> names = library.names(scenario_files.name);
   if (std::find(names.begin(), names.end(), file) == names.end())
     throw UsageError("there is no file \"" + file + "\" and no built-in scenario of that name (" +
                      suggest_name(library, scenario_files, file) + ")");
-  return read_scenario(path_for_people(library_file(library, scenario_files, file)), library, options);
+  return read_scenario(path_for_people(library_file(library, scenario_files, file)), library,
+                       options);
 }
 
 }  // namespace windtunnel

@@ -5,7 +5,8 @@
 namespace windtunnel {
 
 std::string version_text() {
-  return std::string("windtunnel " WINDTUNNEL_VERSION " (") + git_hash + ", SimGrid " WINDTUNNEL_SIMGRID_VERSION ")";
+  return std::string("windtunnel " WINDTUNNEL_VERSION " (") + git_hash +
+         ", SimGrid " WINDTUNNEL_SIMGRID_VERSION ")";
 }
 
 }  // namespace windtunnel

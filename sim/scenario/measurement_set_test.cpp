@@ -1,4 +1,4 @@
-#include "validate/measurement_set.hpp"
+#include "scenario/measurement_set.hpp"
 
 #include <doctest/doctest.h>
 

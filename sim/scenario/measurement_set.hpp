@@ -45,6 +45,12 @@ MeasurementSet read_measurement_set(JsonValue value, const std::filesystem::path
 /// The whole scenario of a point: base, then the point's own part, named after the point.
 JsonValue scenario_of(const MeasurementSet& set, const MeasurementPoint& point);
 
+/// Why there is no measured iteration time to compare a prediction with; empty when there is one.
+std::string why_not_scored(const MeasurementSet& set, const MeasurementPoint& point);
+
+/// What validation/ holds beside sets: the residuals of predictions (scenario/evidence.hpp).
+inline constexpr const char* residuals_file = "residuals.json";
+
 /// The files of the sets that `asked` names: a path of a file, or a name in `folder`, as
 /// "vtrain-a100-multi-node", "vtrain/a100-multi-node", "a100-multi-node", or "vtrain" for all in
 /// vtrain/. Everything in `folder`, sorted, when nothing is asked. InputError on a name that is not

@@ -1,4 +1,4 @@
-#include "validate/score.hpp"
+#include "scenario/score.hpp"
 
 #include <doctest/doctest.h>
 

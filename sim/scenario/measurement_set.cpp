@@ -1,4 +1,4 @@
-#include "validate/measurement_set.hpp"
+#include "scenario/measurement_set.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -83,13 +83,14 @@ void read_points(ObjectReader& reader, MeasurementSet& set) {
   }
 }
 
-/// Every .json file in `folder` and below, sorted.
+/// Every .json file in `folder` and below but the residuals, sorted.
 std::vector<fs::path> all_sets(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error))
-    if (entry->path().extension() == ".json") files.push_back(entry->path());
+    if (entry->path().extension() == ".json" && entry->path() != folder / residuals_file)
+      files.push_back(entry->path());
   if (error) throw EnvironmentError("cannot read " + folder.string() + ": " + error.message());
   std::sort(files.begin(), files.end());
   return files;
@@ -154,6 +155,15 @@ MeasurementSet read_measurement_set(JsonValue value, const fs::path& folder) {
   }
   problems.throw_if_any();
   return set;
+}
+
+std::string why_not_scored(const MeasurementSet& set, const MeasurementPoint& point) {
+  if (set.kind == MeasurementKind::collective)
+    return "single collectives are not predicted by this version";
+  if (point.failed) return "the run failed and nobody knows why: never scored";
+  if (point.out_of_memory) return "the run ended out of memory: no time to compare";
+  if (!point.iteration_time) return "no iteration_time_s was measured";
+  return {};
 }
 
 JsonValue scenario_of(const MeasurementSet& set, const MeasurementPoint& point) {

@@ -1,0 +1,206 @@
+#include "calibrate/calibrate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <random>
+#include <utility>
+
+#include "calibrate/robust_fit.hpp"
+#include "core/contracts.hpp"
+
+namespace windtunnel {
+namespace {
+
+using Indices = std::vector<std::size_t>;
+
+constexpr std::size_t num_folds = 5;
+constexpr double weak_half_width = 0.10;    ///< of the value, from refits
+constexpr double strong_correlation = 0.9;  ///< in size
+constexpr double least_sensitivity = 2e-3;  ///< 1 % of the constant moves times by 0.002 %
+constexpr double at_bound_share = 1e-3;     ///< nearer to a bound is at it
+
+/// Fits and refits; all predictions go through one memory.
+class Calibrator {
+ public:
+  Calibrator(const std::vector<CalibrationPoint>& points, const std::vector<FitConstant>& constants,
+             PointPredictor& predictor)
+      : points_(&points), predictor_(&predictor) {
+    for (std::size_t j = 0; j < constants.size(); ++j)
+      ranges_.push_back(range_of(constants[j], points.front().given[j].number));
+  }
+
+  const std::vector<FitRange>& ranges() const { return ranges_; }
+
+  std::vector<double> starts() const {
+    std::vector<double> values;
+    for (const FitRange& range : ranges_) values.push_back(range.start);
+    return values;
+  }
+
+  RobustFit fit(const Indices& rows, const std::vector<double>& start) {
+    FitProblem problem;
+    for (std::size_t j = 0; j < ranges_.size(); ++j) {
+      const FitBounds& bounds = ranges_[j].bounds;
+      problem.lower.push_back(bounds.lower);
+      problem.upper.push_back(bounds.upper);
+      problem.start.push_back(std::clamp(start[j], bounds.lower, bounds.upper));
+    }
+    problem.weights = weights(rows);
+    problem.residuals = [&](const std::vector<double>& values) { return residuals(values, rows); };
+    return robust_fit(problem);
+  }
+
+  std::vector<Comparison> compare(const Indices& rows, const std::vector<double>& values) {
+    const std::vector<Seconds> predicted = predictor_->predict(values, rows);
+    std::vector<Comparison> comparisons;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const CalibrationPoint& point = (*points_)[rows[i]];
+      comparisons.push_back({point.id, point.size, point.measured, predicted[i], Flops{}});
+    }
+    return comparisons;
+  }
+
+ private:
+  std::vector<double> residuals(const std::vector<double>& values, const Indices& rows) {
+    std::vector<double> logarithms;
+    for (const Comparison& row : compare(rows, values))
+      logarithms.push_back(std::log(row.predicted / row.measured));
+    return logarithms;
+  }
+
+  /// Equal for each set, with a mean of 1 over the rows.
+  std::vector<double> weights(const Indices& rows) const {
+    std::map<std::string, double> rows_of_set;
+    for (const std::size_t row : rows) ++rows_of_set[(*points_)[row].set];
+    const double share =
+        static_cast<double>(rows.size()) / static_cast<double>(rows_of_set.size());
+    std::vector<double> weights;
+    for (const std::size_t row : rows) weights.push_back(share / rows_of_set[(*points_)[row].set]);
+    return weights;
+  }
+
+  const std::vector<CalibrationPoint>* points_;
+  PointPredictor* predictor_;
+  std::vector<FitRange> ranges_;
+};
+
+Indices all_rows(std::size_t count) {
+  Indices rows(count);
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  return rows;
+}
+
+/// The rows of each model size, sizes in the order in which they first appear.
+std::vector<HeldOut> size_groups(const std::vector<CalibrationPoint>& points) {
+  std::vector<HeldOut> groups;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const HeldOut& known) {
+      return known.name == points[i].size;
+    });
+    if (group == groups.end()) {
+      group = groups.insert(groups.end(), HeldOut{});
+      group->name = points[i].size;
+    }
+    group->points.push_back(i);
+  }
+  return groups;
+}
+
+/// Random groups of equal size; the same for the same seed on every machine.
+std::vector<HeldOut> fold_groups(std::size_t count, std::uint64_t seed) {
+  Indices order = all_rows(count);
+  std::mt19937_64 random(seed);
+  for (std::size_t i = count; i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+  std::vector<HeldOut> groups(std::min(num_folds, count));
+  for (std::size_t i = 0; i < count; ++i) groups[i % groups.size()].points.push_back(order[i]);
+  for (std::size_t i = 0; i < groups.size(); ++i) groups[i].name = "fold " + std::to_string(i + 1);
+  return groups;
+}
+
+/// Refits without each group and predicts it; nothing when there is only one.
+std::vector<HeldOut> hold_out(std::vector<HeldOut> groups, const std::vector<double>& fitted,
+                              std::size_t count, Calibrator& calibrator) {
+  if (groups.size() < 2) return {};
+  for (HeldOut& group : groups) {
+    Indices rest;
+    for (const std::size_t row : all_rows(count))
+      if (std::find(group.points.begin(), group.points.end(), row) == group.points.end())
+        rest.push_back(row);
+    group.values = fitted.empty() ? fitted : calibrator.fit(rest, fitted).values;
+    group.comparisons = calibrator.compare(group.points, group.values);
+  }
+  return groups;
+}
+
+double mean_size(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += std::abs(value);
+  return sum / static_cast<double>(values.size());
+}
+
+Identification identify(const FittedConstant& fitted) {
+  if (fitted.sensitivity < least_sensitivity) return Identification::no_effect;
+  const FitBounds& bounds = fitted.range.bounds;
+  if (fitted.value < bounds.lower * (1 + at_bound_share) ||
+      fitted.value > bounds.upper * (1 - at_bound_share))
+    return Identification::at_bound;
+  if (std::abs(fitted.correlation) > strong_correlation) return Identification::traded;
+  const double half_width = (fitted.highest - fitted.lowest) / 2 / fitted.value;
+  return half_width > weak_half_width ? Identification::weak : Identification::good;
+}
+
+/// What the fit and its refits say of constant j.
+FittedConstant describe(const std::vector<FitConstant>& constants, std::size_t j,
+                        const RobustFit& fit, const std::vector<HeldOut>& refits) {
+  FittedConstant fitted;
+  fitted.constant = constants[j];
+  fitted.value = fitted.lowest = fitted.highest = fit.values[j];
+  for (const HeldOut& refit : refits) {
+    fitted.lowest = std::min(fitted.lowest, refit.values[j]);
+    fitted.highest = std::max(fitted.highest, refit.values[j]);
+  }
+  fitted.sensitivity = mean_size(fit.sensitivities[j]);
+  for (std::size_t k = 0; k < constants.size(); ++k) {
+    if (k == j || std::abs(fit.correlations[j][k]) <= std::abs(fitted.correlation)) continue;
+    fitted.correlation = fit.correlations[j][k];
+    fitted.partner = constants[k].name;
+  }
+  return fitted;
+}
+
+}  // namespace
+
+Calibration calibrate(const std::vector<CalibrationPoint>& points, const CalibrationPlan& plan,
+                      PointPredictor& predictor) {
+  WT_EXPECT(!points.empty());
+  const Indices rows = all_rows(points.size());
+  Calibrator calibrator(points, plan.constants, predictor);
+  Calibration calibration;
+  calibration.as_given = calibrator.compare(rows, {});
+  const RobustFit fit =
+      plan.constants.empty() ? RobustFit{} : calibrator.fit(rows, calibrator.starts());
+  calibration.in_sample = calibrator.compare(rows, fit.values);
+  calibration.by_size = hold_out(size_groups(points), fit.values, points.size(), calibrator);
+  calibration.by_fold =
+      hold_out(fold_groups(points.size(), plan.seed), fit.values, points.size(), calibrator);
+  const auto& refits = calibration.by_size.empty() ? calibration.by_fold : calibration.by_size;
+  for (std::size_t j = 0; j < plan.constants.size(); ++j) {
+    FittedConstant fitted = describe(plan.constants, j, fit, refits);
+    fitted.range = calibrator.ranges()[j];
+    fitted.given = points.front().given[j];
+    fitted.identification = identify(fitted);
+    calibration.constants.push_back(std::move(fitted));
+  }
+  return calibration;
+}
+
+std::vector<Comparison> all_of(const std::vector<HeldOut>& groups) {
+  std::vector<Comparison> all;
+  for (const HeldOut& group : groups)
+    all.insert(all.end(), group.comparisons.begin(), group.comparisons.end());
+  return all;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "calibrate/calibration_points.hpp"
+#include "calibrate/point_predictor.hpp"
+#include "scenario/score.hpp"
+
+namespace windtunnel {
+
+/// How firmly the measurements hold a constant.
+enum class Identification {
+  good,
+  weak,       ///< refits without some rows give values more than 10 % away to either side
+  traded,     ///< another constant makes up for it (correlation above 0.9)
+  at_bound,   ///< the fit wants to leave the bounds: the value is the bound's, not the rows'
+  no_effect,  ///< the rows do not depend on it: the start value stands
+};
+
+/// One constant after the fit.
+struct FittedConstant {
+  FitConstant constant;
+  FitRange range;
+  NumberWithUnit given;        ///< as the scenario files have it
+  double value = 0;            ///< fitted, in the unit of `given`
+  double lowest = 0, highest = 0;  ///< of the refits without one model size (or one fold) each
+  double sensitivity = 0;  ///< mean |d ln(time) / d ln(constant)| over the points
+  double correlation = 0;  ///< the largest in size with another constant's error
+  std::string partner;     ///< that constant
+  Identification identification = Identification::good;
+};
+
+/// Rows that were left out, the constants of a refit without them, and their predictions by it.
+struct HeldOut {
+  std::string name;
+  std::vector<std::size_t> points;  ///< indices
+  std::vector<double> values;
+  std::vector<Comparison> comparisons;
+};
+
+/// Constants fitted to measured iterations, with errors on rows that the fit saw and did not see.
+struct Calibration {
+  std::vector<FittedConstant> constants;
+  std::vector<Comparison> as_given;  ///< with the values that the files have
+  std::vector<Comparison> in_sample;
+  std::vector<HeldOut> by_size;  ///< refits without one model size each; none with a single size
+  std::vector<HeldOut> by_fold;  ///< refits without one random fifth each
+};
+
+/// How to calibrate.
+struct CalibrationPlan {
+  std::vector<FitConstant> constants;  ///< none: everything is scored as given
+  std::uint64_t seed = 0;              ///< of the folds
+};
+
+/// Fits the constants to all points, and again without each model size and each of five random
+/// folds. Every set weighs the same, however many rows it has. See robust_fit() for the method.
+Calibration calibrate(const std::vector<CalibrationPoint>& points, const CalibrationPlan& plan,
+                      PointPredictor& predictor);
+
+/// The comparisons of all groups.
+std::vector<Comparison> all_of(const std::vector<HeldOut>& groups);
+
+/// The regimes that the held-out predictions are evidence for: points by stack and GPU family, with
+/// residuals by model size, by fold where there is one size only, or as given when nothing was
+/// fitted.
+std::vector<EvidenceRegime> evidence_of(const std::vector<CalibrationPoint>& points,
+                                        const Calibration& calibration);
+
+}  // namespace windtunnel

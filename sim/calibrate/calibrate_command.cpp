@@ -1,0 +1,157 @@
+#include "calibrate/calibrate_command.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <ostream>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include "calibrate/calibration_text.hpp"
+#include "calibrate/option_error.hpp"
+#include "core/file_io.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// A counter that overwrites its line, once somebody would wonder.
+class Counter {
+ public:
+  explicit Counter(std::ostream& messages) : messages_(&messages) {}
+  ~Counter() {
+    if (shown_) *messages_ << "\r\x1b[K" << std::flush;
+  }
+  Counter(const Counter&) = delete;
+  Counter& operator=(const Counter&) = delete;
+
+  void show(std::size_t done) {
+    constexpr auto patience = std::chrono::seconds(1);
+    if (Clock::now() - start_ < patience) return;
+    *messages_ << "\rcalibrate: " << done << " iterations simulated" << std::flush;
+    shown_ = true;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::ostream* messages_;
+  Clock::time_point start_ = Clock::now();
+  bool shown_ = false;
+};
+
+/// "emax,arf" and "emax=0.5..1" to constants; each once.
+std::vector<FitConstant> parse_constants(const std::vector<std::string>& fit) {
+  std::vector<FitConstant> constants;
+  for (const std::string& list : fit) {
+    for (std::size_t start = 0; start <= list.size();) {
+      const std::size_t comma = std::min(list.find(',', start), list.size());
+      constants.push_back(parse_fit_constant(list.substr(start, comma - start)));
+      start = comma + 1;
+      for (std::size_t j = 0; j + 1 < constants.size(); ++j)
+        if (constants[j].pointer == constants.back().pointer)
+          throw option_error("--fit", list, constants.back().name + " is named twice", {});
+    }
+  }
+  return constants;
+}
+
+/// A calibration must have something to do, and the file something to take.
+void check(const CalibrateRequest& request, const std::vector<FitConstant>& constants) {
+  if (constants.empty() && request.residuals.empty())
+    throw option_error("--fit", "", "calibrate needs to be told what to fit",
+                       "such as --fit emax");
+  if (!request.file) return;
+  const FittedPart part = request.file->part;
+  if (std::none_of(constants.begin(), constants.end(),
+                   [&](const FitConstant& constant) { return stands_in(constant, part); }))
+    throw option_error(option_of(part), request.file->name,
+                       "none of the constants to fit stands in such a file", {});
+}
+
+CalibrationPoints read_points(const CalibrateRequest& request, const Library& library,
+                              const std::vector<FitConstant>& constants) {
+  std::vector<MeasurementSet> sets;
+  for (const auto& file : find_measurement_sets(request.sets, library.root / "validation"))
+    sets.push_back(read_measurement_set(file));
+  return read_calibration_points(sets, {&library, request.overrides, constants});
+}
+
+/// A constant gets one value: say so where the files have several.
+void warn_of_different_starts(const CalibrationPoints& points,
+                              const std::vector<FitConstant>& constants, std::ostream& messages) {
+  for (std::size_t j = 0; j < constants.size(); ++j) {
+    const NumberWithUnit& first = points.points.front().given[j];
+    for (const CalibrationPoint& point : points.points) {
+      if (text_of(point.given[j]) == text_of(first)) continue;
+      messages << "calibrate: " << constants[j].name << " is " << text_of(first) << " in "
+               << points.points.front().set << " and " << text_of(point.given[j]) << " in "
+               << point.set << ": one value is fitted to both\n";
+      break;
+    }
+  }
+}
+
+/// Writes what was asked for and says so.
+void write_files(const CalibrateRequest& request, const Library& library,
+                 const std::vector<CalibrationPoint>& points, const Calibration& calibration,
+                 std::ostream& messages) {
+  if (request.file) {
+    write_file_atomically(request.file->out,
+                          fitted_file_text(*request.file, calibration, points, library));
+    messages << "calibrate: wrote " << request.file->out.string() << "\n";
+    for (const FittedConstant& fitted : calibration.constants)
+      if (!stands_in(fitted.constant, request.file->part))
+        messages << "calibrate: " << fitted.constant.name << " stands in another kind of file\n";
+  }
+  if (request.residuals.empty()) return;
+  write_file_atomically(request.residuals,
+                        merged_residuals(request.residuals, evidence_of(points, calibration)));
+  messages << "calibrate: wrote " << request.residuals.string() << "\n";
+}
+
+}  // namespace
+
+std::string merged_residuals(const std::filesystem::path& file,
+                             std::vector<EvidenceRegime> regimes) {
+  const auto key = [](const EvidenceRegime& regime) {
+    return std::tie(regime.software, regime.device_family);
+  };
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(file, ignored))
+    for (EvidenceRegime& old : read_evidence(file))
+      if (std::none_of(regimes.begin(), regimes.end(),
+                       [&](const EvidenceRegime& fresh) { return key(fresh) == key(old); }))
+        regimes.push_back(std::move(old));
+  std::sort(regimes.begin(), regimes.end(),
+            [&](const EvidenceRegime& a, const EvidenceRegime& b) { return key(a) < key(b); });
+  return evidence_json(regimes);
+}
+
+int run_calibrate(const CalibrateRequest& request, const Library& library, std::ostream& out,
+                  std::ostream& messages) {
+  CalibrationPlan plan;
+  plan.constants = parse_constants(request.fit);
+  plan.seed = request.seed;
+  check(request, plan.constants);
+  const CalibrationPoints points = read_points(request, library, plan.constants);
+  if (points.points.empty()) {
+    for (const auto& [point, why] : points.skipped)
+      messages << "calibrate: skipped " << point << ": " << why << "\n";
+    messages << "calibrate: no point of these sets can be predicted\n";
+    return 1;
+  }
+  warn_of_different_starts(points, plan.constants, messages);
+  Counter counter(messages);
+  PointPredictor::OnProgress on_progress;
+  if (request.progress == CalibrationProgress::shown)
+    on_progress = [&counter](std::size_t done) { counter.show(done); };
+  PointPredictor predictor(points.points, plan.constants,
+                           predict_by_simulation(library, request.overrides), on_progress);
+  const Calibration calibration = calibrate(points.points, plan, predictor);
+  out << (request.format == CalibrationFormat::json ? calibration_json : calibration_text)(
+             calibration, points, predictor.num_predictions())
+      << std::flush;
+  write_files(request, library, points.points, calibration, messages);
+  return 0;
+}
+
+}  // namespace windtunnel

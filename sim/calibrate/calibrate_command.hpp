@@ -1,0 +1,39 @@
+#pragma once
+
+#include <filesystem>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibrate/calibration_points.hpp"
+#include "calibrate/fitted_file.hpp"
+
+namespace windtunnel {
+
+enum class CalibrationFormat { text, json };
+enum class CalibrationProgress { shown, hidden };
+
+/// What the command line of `calibrate` says.
+struct CalibrateRequest {
+  std::vector<std::string> sets;     ///< paths or names, at least one
+  std::vector<std::string> fit;      ///< "emax", "emax,nic_efficiency", "/pointer=0.1..1"
+  std::optional<FittedFile> file;    ///< --device, --software or --platform, and -o
+  std::filesystem::path residuals;   ///< --residuals: where held-out residuals go; empty: nowhere
+  Overrides overrides;               ///< --set
+  std::uint64_t seed = 0;            ///< of the random folds
+  CalibrationFormat format = CalibrationFormat::text;
+  CalibrationProgress progress = CalibrationProgress::hidden;
+};
+
+/// `windtunnel calibrate`: fits named constants to measurement sets, writes tables or one JSON
+/// document to `out`, and the files that are asked for. Returns the exit code: 0, or 1 when nothing
+/// could be predicted. Throws InputError and EnvironmentError.
+int run_calibrate(const CalibrateRequest& request, const Library& library, std::ostream& out,
+                  std::ostream& messages);
+
+/// The file of residuals with the regimes of this calibration in place of those of the same stack
+/// and GPU family.
+std::string merged_residuals(const std::filesystem::path& file, std::vector<EvidenceRegime> regimes);
+
+}  // namespace windtunnel

@@ -1,0 +1,194 @@
+#include "calibrate/calibrate_command.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <memory>
+#include <sstream>
+
+#include "core/file_io.hpp"
+#include "platform/device_json.hpp"
+#include "platform/software_json.hpp"
+
+namespace windtunnel {
+namespace {
+
+namespace fs = std::filesystem;
+
+Library library() { return Library{WINDTUNNEL_SOURCE_DIR}; }
+
+/// A folder that is gone when the test ends.
+struct TemporaryFolder {
+  TemporaryFolder() { fs::create_directories(path); }
+  ~TemporaryFolder() { fs::remove_all(path); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  fs::path path = fs::temp_directory_path() / "windtunnel-calibrate-test";
+};
+
+/// Three model sizes, each with little and with much work between its gradient reductions.
+std::string scenarios_text() {
+  std::string points;
+  for (const int hidden : {1024, 2048, 4096}) {
+    for (const int batch : {32, 256}) {
+      const std::string id = std::to_string(hidden) + "-" + std::to_string(batch);
+      points += std::string(points.empty() ? "" : ",") + R"({"id": ")" + id +
+                R"(", "scenario": {"model": {"family": "gpt", "layers": 4, "hidden": )" +
+                std::to_string(hidden) +
+                R"(, "heads": 16, "sequence": 1024, "vocab": 50257}, "training": {"global_batch": )" +
+                std::to_string(batch) + R"(}}, "measured": {"iteration_time_s": 1}})";
+    }
+  }
+  return R"({"schema": "windtunnel/measurements-v1", "name": "synthetic", "kind": "iteration",
+    "source": {"citation": "generated", "licence": "none"},
+    "base": {"platform": "a100-80gb-4hdr", "software": "megatron-deepspeed-2021", "nodes": 2,
+             "training": {"micro_batch": 2}, "parallel": {"tensor": 1, "pipeline": 1, "data": 16}},
+    "points": [)" +
+         points + "]}";
+}
+
+JsonValue parse(const std::string& text) {
+  Problems problems;
+  JsonValue value =
+      parse_json(std::make_shared<const SourceText>(SourceText{"test", text}), problems);
+  problems.throw_if_any();
+  return value;
+}
+
+/// The scenarios with the times that the simulator gives them at emax 0.7 and NICs at 60 %.
+fs::path write_synthetic_set(const fs::path& folder) {
+  const std::vector<FitConstant> truth{parse_fit_constant("emax"),
+                                       parse_fit_constant("nic_efficiency")};
+  const Library shipped = library();
+  JsonValue value = parse(scenarios_text());
+  const CalibrationPoints read =
+      read_calibration_points({read_measurement_set(value, folder)}, {&shipped, {}, truth});
+  PointPredictor predictor(read.points, truth, predict_by_simulation(shipped, {}));
+  const auto times = predictor.predict({0.7, 0.6}, {0, 1, 2, 3, 4, 5});
+  for (std::size_t i = 0; i < times.size(); ++i)
+    set_at(value, "/points/" + std::to_string(i) + "/measured/iteration_time_s",
+           JsonValue(times[i] / Seconds{1}));
+  write_file_atomically(folder / "synthetic.json", pretty_text(value));
+  return folder / "synthetic.json";
+}
+
+JsonValue read_json(const fs::path& file) { return parse(read_source(file)->text); }
+
+double number_in(JsonValue document, const std::string& pointer) {
+  return number_at(document, pointer).value_or(NumberWithUnit{}).number;
+}
+
+TEST_CASE("constants that made a set are found again by simulation, and written with their source") {
+  const TemporaryFolder folder;
+  CalibrateRequest request;
+  request.sets = {write_synthetic_set(folder.path).string()};
+  request.fit = {"emax,nic_efficiency"};
+  request.file = FittedFile{FittedPart::device, "a100-sxm-80gb", folder.path / "mine.json"};
+  request.residuals = folder.path / "residuals.json";
+  request.format = CalibrationFormat::json;
+  std::ostringstream out, messages;
+  CHECK(run_calibrate(request, library(), out, messages) == 0);
+
+  const JsonValue result = parse(out.str());
+  CHECK(number_in(result, "/constants/0/value") == doctest::Approx(0.7).epsilon(0.01));
+  CHECK(number_in(result, "/constants/1/value") == doctest::Approx(0.6).epsilon(0.01));
+  CHECK(number_in(result, "/in_sample/mape") < 0.002);
+  CHECK(number_in(result, "/leave_one_size_out/mape") < 0.01);
+  CHECK(number_in(result, "/as_given/mape") > 0.05);
+  CHECK(messages.str().find("nic_efficiency stands in another kind of file") != std::string::npos);
+
+  JsonValue device = read_json(folder.path / "mine.json");
+  CHECK(number_in(device, "/gemm/peak_fraction") == doctest::Approx(0.7).epsilon(0.01));
+  CHECK(device.find("name")->string() == "mine");
+  Problems problems;
+  const Device read = read_device(device, "", problems);
+  CHECK(problems.empty());
+  CHECK(read.sources.at("gemm/peak_fraction").evidence == Evidence::fitted);
+  CHECK(read.sources.at("gemm/peak_fraction").text.starts_with("synthetic (emax, nic_efficiency; 6 rows"));
+
+  const auto regimes = read_evidence(folder.path / "residuals.json");
+  REQUIRE(regimes.size() == 1);
+  CHECK(regimes[0].software == "megatron-deepspeed-2021");
+  CHECK(regimes[0].residuals.size() == 6);
+}
+
+TEST_CASE("what a calibration cannot do is refused before anything is simulated") {
+  std::ostringstream out, messages;
+  const auto refuses = [&](CalibrateRequest request, const char* text) {
+    request.sets = {"vtrain"};
+    CHECK_THROWS_WITH_AS(run_calibrate(request, library(), out, messages), doctest::Contains(text),
+                         InputError);
+  };
+  CalibrateRequest request;
+  refuses(request, "what to fit");
+  request.fit = {"emax,emax"};
+  refuses(request, "named twice");
+  request.fit = {"/software/no_such_thing"};
+  refuses(request, "no number at /software/no_such_thing");
+  request.fit = {"emax"};
+  request.file = FittedFile{FittedPart::software, "megatron-lm-2021", "out.json"};
+  refuses(request, "none of the constants to fit stands in such a file");
+  CHECK(out.str().empty());
+}
+
+/// A calibration of emax and a launch floor that needs no simulation.
+Calibration made_up_calibration() {
+  Calibration calibration;
+  FittedConstant emax;
+  emax.constant = parse_fit_constant("emax");
+  emax.given = {0.83, ""};
+  emax.value = 0.81234;
+  FittedConstant floor;
+  floor.constant = parse_fit_constant("layer_forward");
+  floor.given = {0.32, " ms"};
+  floor.value = 0.41234;
+  calibration.constants = {emax, floor};
+  calibration.in_sample = {{"a", "1B", Seconds{1}, Seconds{1.02}, Flops{}}};
+  calibration.as_given = calibration.in_sample;
+  return calibration;
+}
+
+TEST_CASE("a software file keeps its units and the sources of its other numbers") {
+  CalibrationPoint point;
+  point.set = "mine";
+  const FittedFile file{FittedPart::software, "megatron-deepspeed-2021", "new-stack.json"};
+  JsonValue document = parse(fitted_file_text(file, made_up_calibration(), {point}, library()));
+  CHECK(find_at(document, "/launch/layer_forward")->string() == "0.4123 ms");
+  Problems problems;
+  const SoftwareProfile profile = read_software(document, "", problems);
+  CHECK(problems.empty());
+  CHECK(profile.name == "new-stack");
+  CHECK(profile.sources.at("launch/layer_forward").text ==
+        "mine (emax, layer_forward; 1 rows, in-sample 2.0 %)");
+  CHECK(profile.sources.at("launch/layer_backward").text.find("vtrain") != std::string::npos);
+}
+
+TEST_CASE("a file that the sets do not use is refused") {
+  CalibrationPoint point;
+  point.set = "mine";
+  const FittedFile file{FittedPart::device, "v100-sxm2-32gb", "out.json"};
+  CHECK_THROWS_WITH_AS(fitted_file_text(file, made_up_calibration(), {point}, library()),
+                       doctest::Contains("the scenarios of the sets have 0.83"), InputError);
+}
+
+TEST_CASE("new regimes take the place of old ones of the same stack and GPUs; others stay") {
+  const TemporaryFolder folder;
+  const auto regime = [](const char* software, double residual) {
+    EvidenceRegime made;
+    made.software = software;
+    made.device_family = "a100";
+    made.method = "m";
+    made.residuals = {residual};
+    return made;
+  };
+  const fs::path file = folder.path / "residuals.json";
+  write_file_atomically(file, merged_residuals(file, {regime("b", 0.1), regime("a", 0.2)}));
+  write_file_atomically(file, merged_residuals(file, {regime("b", 0.3)}));
+  const auto regimes = read_evidence(file);
+  REQUIRE(regimes.size() == 2);
+  CHECK(regimes[0].residuals.front() == doctest::Approx(0.2));
+  CHECK(regimes[1].residuals.front() == doctest::Approx(0.3));
+}
+
+}  // namespace
+}  // namespace windtunnel

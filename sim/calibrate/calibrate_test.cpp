@@ -1,0 +1,127 @@
+#include "calibrate/calibrate.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+namespace windtunnel {
+namespace {
+
+/// Points of three model sizes, of which nothing but measured times and `given` is looked at. The
+/// "model": time = 10 size / a + b, with a in ratio and b in ms; truth a = 0.8, b = "50 ms".
+std::vector<CalibrationPoint> synthetic_points() {
+  std::vector<CalibrationPoint> points;
+  for (int i = 0; i < 12; ++i) {
+    CalibrationPoint point;
+    point.set = "synthetic";
+    point.id = std::to_string(i);
+    point.size = std::to_string(i % 3) + "B";
+    point.scenario = JsonValue(JsonValue::Object{});
+    point.scenario.set("work", JsonValue(0.01 * (i + 1)));
+    point.measured = Seconds{0.01 * (i + 1) / 0.8 + 0.050};
+    point.traits = {"s", "a100", "p", {{"gpus", i + 1}}, {}};
+    point.given = {{0.5, ""}, {20, " ms"}};
+    points.push_back(point);
+  }
+  return points;
+}
+
+Seconds fake_predict(const CalibrationPoint& point, const Overrides& overrides) {
+  double a = point.given[0].number, b = point.given[1].number;
+  for (const auto& [pointer, text] : overrides) (pointer == "/a" ? a : b) = std::stod(text);
+  const double work = std::get<double>(point.scenario.find("work")->content);
+  return Seconds{work / a + b / 1000};
+}
+
+CalibrationPlan plan_of(std::vector<std::string> names) {
+  CalibrationPlan plan;
+  for (const std::string& name : names) plan.constants.push_back(parse_fit_constant(name));
+  return plan;
+}
+
+Calibration calibrate_fake(const std::vector<CalibrationPoint>& points,
+                           const CalibrationPlan& plan) {
+  PointPredictor predictor(points, plan.constants, fake_predict);
+  return calibrate(points, plan, predictor);
+}
+
+TEST_CASE("constants behind synthetic measurements are recovered within 1 %") {
+  const Calibration calibration = calibrate_fake(synthetic_points(), plan_of({"/a", "/b"}));
+  REQUIRE(calibration.constants.size() == 2);
+  CHECK(calibration.constants[0].value == doctest::Approx(0.8).epsilon(0.01));
+  CHECK(calibration.constants[1].value == doctest::Approx(50).epsilon(0.01));
+  CHECK(calibration.constants[1].given.unit == " ms");
+  CHECK(calibration.constants[0].identification == Identification::good);
+  CHECK(score(calibration.in_sample).mape < 1e-3);
+  CHECK(score(all_of(calibration.by_size)).mape < 1e-3);
+}
+
+TEST_CASE("every row is held out once by size and once by fold") {
+  const Calibration calibration = calibrate_fake(synthetic_points(), plan_of({"/a", "/b"}));
+  CHECK(calibration.by_size.size() == 3);
+  CHECK(calibration.by_fold.size() == 5);
+  CHECK(all_of(calibration.by_size).size() == 12);
+  CHECK(all_of(calibration.by_fold).size() == 12);
+}
+
+TEST_CASE("a held-out size is not seen by its refit") {
+  auto points = synthetic_points();
+  for (CalibrationPoint& point : points)
+    if (point.size == "1B") point.measured = point.measured * 2;
+  const Calibration calibration = calibrate_fake(points, plan_of({"/a", "/b"}));
+  // Without 1B all rows follow the truth, so that 1B is predicted at half of what was measured.
+  CHECK(score(calibration.by_size[1].comparisons).mape == doctest::Approx(0.5).epsilon(0.01));
+  CHECK(calibration.by_size[1].values[0] == doctest::Approx(0.8).epsilon(0.01));
+}
+
+TEST_CASE("a constant that stops at its bound, and one without effect, are called that") {
+  const Calibration bound = calibrate_fake(synthetic_points(), plan_of({"/a=0.5..0.6", "/b"}));
+  CHECK(bound.constants[0].identification == Identification::at_bound);
+  auto points = synthetic_points();
+  for (CalibrationPoint& point : points) point.given.push_back({3, ""});
+  CalibrationPlan plan = plan_of({"/a", "/b", "/c"});
+  PointPredictor predictor(points, plan.constants, [](const CalibrationPoint& point, Overrides o) {
+    if (!o.empty()) o.pop_back();
+    return fake_predict(point, o);
+  });
+  const Calibration calibration = calibrate(points, plan, predictor);
+  CHECK(calibration.constants[2].identification == Identification::no_effect);
+  CHECK(calibration.constants[0].value == doctest::Approx(0.8).epsilon(0.01));
+}
+
+TEST_CASE("sets weigh the same however many rows they have") {
+  auto points = synthetic_points();
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    points[i].set = i < 10 ? "many" : "few";
+    points[i].measured = fake_predict(points[i], {{"/a", "0.8"}}) * (i < 10 ? 1.0 : 1.02);
+  }
+  const Calibration calibration = calibrate_fake(points, plan_of({"/a"}));
+  // By set, the 2 % between them is split in halves; by rows, the few would keep 10/12 of it.
+  const Score few = score({calibration.in_sample[10], calibration.in_sample[11]});
+  CHECK(few.mape < 0.013);
+  CHECK(few.mape > 0.007);
+}
+
+TEST_CASE("nothing fitted is everything scored as given, and evidence for its regime") {
+  const auto points = synthetic_points();
+  const Calibration calibration = calibrate_fake(points, {});
+  CHECK(calibration.constants.empty());
+  CHECK(score(calibration.in_sample).mape == score(calibration.as_given).mape);
+  const auto regimes = evidence_of(points, calibration);
+  REQUIRE(regimes.size() == 1);
+  CHECK(regimes[0].residuals.size() == 12);
+  CHECK(regimes[0].ranges.at("gpus") == std::pair<double, double>{1, 12});
+  CHECK(regimes[0].sets == std::set<std::string>{"synthetic"});
+  // Row 0: measured 0.0125 + 0.05, as given 0.02 + 0.02.
+  CHECK(regimes[0].residuals.back() == doctest::Approx(std::log(0.0625 / 0.04)));
+}
+
+TEST_CASE("model sizes are named by two digits of their parameters") {
+  CHECK(size_name(1.7465e11) == "170B");
+  CHECK(size_name(18.4e9) == "18B");
+  CHECK(size_name(3.61e9) == "3.6B");
+  CHECK(size_name(1.25e8) == "0.13B");
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calibrate/fit_constant.hpp"
+#include "scenario/evidence.hpp"
+#include "scenario/measurement_set.hpp"
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+
+/// Values laid over a scenario, as --set takes them.
+using Overrides = std::vector<std::pair<std::string, std::string>>;
+
+/// A measured iteration that can be predicted.
+struct CalibrationPoint {
+  std::string set, id;
+  std::string size;  ///< of the model, as "18B": what leave-one-size-out leaves out together
+  JsonValue scenario;
+  std::filesystem::path folder;  ///< what paths in the scenario are relative to
+  Seconds measured{};
+  ScenarioTraits traits;
+  std::vector<NumberWithUnit> given;  ///< of each constant, as the point's own files have it
+};
+
+/// The points of the sets, and why the others are left out.
+struct CalibrationPoints {
+  std::vector<CalibrationPoint> points;
+  std::vector<std::pair<std::string, std::string>> skipped;  ///< "set: id", reason
+};
+
+/// What all points of a calibration are read with.
+struct PointReading {
+  const Library* library = nullptr;
+  Overrides overrides;  ///< --set
+  std::vector<FitConstant> constants;
+};
+
+/// Reads the scenarios of all measured iterations. A point that this version cannot simulate is
+/// skipped; InputError when a scenario is wrong, or has no number where a constant is to be fitted.
+CalibrationPoints read_calibration_points(const std::vector<MeasurementSet>& sets,
+                                          const PointReading& reading);
+
+/// A model's parameters to two digits: "0.12B", "18B", "180B".
+std::string size_name(double parameters);
+
+}  // namespace windtunnel

@@ -1,0 +1,146 @@
+#include "calibrate/calibration_text.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/number_text.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr int value_digits = 4;
+
+using Row = std::vector<std::string>;
+
+/// Columns two blanks apart: the first and the last to the left, the others to the right.
+std::string table(const std::vector<Row>& rows) {
+  std::vector<int> widths;
+  for (const Row& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], static_cast<int>(row[i].size()));
+  }
+  std::string text = "\n";
+  for (const Row& row : rows) {
+    std::string line = "  ";
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool left = i == 0 || i + 1 == widths.size();
+      line += (i == 0 ? "" : "  ") +
+              (left ? left_aligned(row[i], widths[i]) : right_aligned(row[i], widths[i]));
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string value_text(double value) { return digits_text(value, value_digits); }
+std::string signed_percent(double share) { return (share >= 0 ? "+" : "") + percent_text(share); }
+
+std::string constants_text(const Calibration& calibration) {
+  if (calibration.constants.empty()) return "\n  nothing is fitted: the shipped constants, scored\n";
+  std::vector<Row> rows{{"constant", "from", "fitted", "bounds", "refits", "weight", ""}};
+  for (const FittedConstant& fitted : calibration.constants)
+    rows.push_back(
+        {fitted.constant.name, text_of(fitted.given),
+         value_text(fitted.value) + fitted.given.unit,
+         value_text(fitted.range.bounds.lower) + " .. " + value_text(fitted.range.bounds.upper),
+         value_text(fitted.lowest) + " .. " + value_text(fitted.highest),
+         fixed_text(fitted.sensitivity, 2), identification_text(fitted)});
+  return table(rows) +
+         "  refits: without some rows each (below); weight: % of the time for 1 % of the constant\n";
+}
+
+Row score_row(const std::string& name, const std::vector<Comparison>& comparisons) {
+  const Score all = score(comparisons);
+  const std::size_t largest = num_largest(comparisons.size());
+  const double without =
+      largest == 0 ? all.mape : score_without_largest(comparisons, largest).mape;
+  return {name, percent_text(all.mape), percent_text(all.median_ape), percent_text(all.p90_ape),
+          percent_text(all.worst_ape), signed_percent(all.bias), percent_text(without)};
+}
+
+std::string scores_text(const Calibration& calibration) {
+  const std::size_t largest = num_largest(calibration.as_given.size());
+  std::vector<Row> rows{{"error", "mean", "median", "90th", "worst", "bias",
+                         "without the " + std::to_string(largest) + " largest"}};
+  rows.push_back(score_row("as given", calibration.as_given));
+  if (!calibration.constants.empty())
+    rows.push_back(score_row("fitted, in-sample", calibration.in_sample));
+  if (!calibration.constants.empty() && !calibration.by_size.empty())
+    rows.push_back(score_row("leave one size out", all_of(calibration.by_size)));
+  if (!calibration.constants.empty() && !calibration.by_fold.empty())
+    rows.push_back(score_row("random folds", all_of(calibration.by_fold)));
+  std::string text = table(rows);
+  if (!calibration.constants.empty())
+    text += "  in-sample: on the very rows that the constants were fitted to. Expect the held-out "
+            "errors elsewhere, not these.\n";
+  if (largest > 0)
+    text += "  without the " + std::to_string(largest) +
+            " largest: picked after looking, 5 % of the rows; no score, it tells what a few rows "
+            "weigh.\n";
+  return text;
+}
+
+std::string groups_text(const Calibration& calibration) {
+  const auto& groups = calibration.by_size.empty() ? calibration.by_fold : calibration.by_size;
+  if (groups.empty() || calibration.constants.empty()) return {};
+  Row head{"left out", "rows", "mean", "bias"};
+  for (const FittedConstant& fitted : calibration.constants) head.push_back(fitted.constant.name);
+  std::vector<Row> rows{head};
+  for (const HeldOut& group : groups) {
+    const Score of_group = score(group.comparisons);
+    Row row{group.name, std::to_string(group.points.size()), percent_text(of_group.mape),
+            signed_percent(of_group.bias)};
+    for (const double value : group.values) row.push_back(value_text(value));
+    rows.push_back(row);
+  }
+  return table(rows);
+}
+
+std::string skipped_text(const CalibrationPoints& points) {
+  std::string text = points.skipped.empty() ? "" : "\n";
+  for (const auto& [point, why] : points.skipped) text += "  skipped " + point + ": " + why + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> set_names(const CalibrationPoints& points) {
+  std::vector<std::string> names;
+  for (const CalibrationPoint& point : points.points)
+    if (std::find(names.begin(), names.end(), point.set) == names.end())
+      names.push_back(point.set);
+  return names;
+}
+
+std::string identification_text(const FittedConstant& fitted) {
+  switch (fitted.identification) {
+    case Identification::good:
+      return "well identified";
+    case Identification::weak:
+      return "weakly identified: refits differ by more than 10 %";
+    case Identification::traded:
+      return "not identified on its own: " + fitted.partner + " makes up for it (correlation " +
+             fixed_text(fitted.correlation, 2) + ")";
+    case Identification::at_bound:
+      return "at its bound: not identified by these rows";
+    case Identification::no_effect:
+      return "no effect on these rows";
+  }
+  return {};
+}
+
+std::string calibration_text(const Calibration& calibration, const CalibrationPoints& points,
+                             std::size_t num_predictions) {
+  std::string text = std::to_string(points.points.size()) + " points of";
+  for (const std::string& set : set_names(points))
+    text += (set == points.points.front().set ? " " : ", ") + set;
+  const std::size_t sizes = std::max<std::size_t>(1, calibration.by_size.size());
+  text += "; " + std::to_string(sizes) + (sizes == 1 ? " model size; " : " model sizes; ") +
+          std::to_string(num_predictions) + " simulations\n";
+  return text + constants_text(calibration) + scores_text(calibration) + groups_text(calibration) +
+         skipped_text(points);
+}
+
+}  // namespace windtunnel

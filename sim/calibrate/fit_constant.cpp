@@ -1,0 +1,130 @@
+#include "calibrate/fit_constant.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "calibrate/option_error.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// A constant with a short name, and where it can sensibly lie.
+struct KnownConstant {
+  const char* name;
+  const char* pointer;
+  FitBounds bounds;
+};
+// Ratios end at 1, where their readers do; a stack may be better than the device's shipped emax.
+constexpr FitBounds ratio{0.05, 1};
+constexpr std::array known_constants{
+    KnownConstant{"emax", "/platform/node_types/0/device/gemm/peak_fraction", {0.3, 1}},
+    KnownConstant{"memory_efficiency",
+                  "/platform/node_types/0/device/memory/bandwidth_efficiency",
+                  {0.3, 1}},
+    KnownConstant{"nic_efficiency", "/platform/node_types/0/nic_efficiency", ratio},
+    KnownConstant{"in_node_collective_slowdown",
+                  "/platform/node_types/0/in_node_collective_slowdown",
+                  {1, 20}},
+    KnownConstant{"arf", "/platform/node_types/0/in_node_collective_slowdown", {1, 20}},
+    KnownConstant{"compute_efficiency", "/software/compute_efficiency", {0.3, 1.5}},
+    KnownConstant{"layer_forward", "/software/launch/layer_forward", {0.01, 10}},
+    KnownConstant{"layer_backward", "/software/launch/layer_backward", {0.01, 30}},
+    KnownConstant{"flash_forward", "/software/flash_forward_efficiency", ratio},
+    KnownConstant{"flash_backward", "/software/flash_backward_efficiency", ratio},
+    KnownConstant{"exposed_gather_factor", "/software/exposed_gather_factor", {0.01, 10}},
+};
+
+/// A pointer without known bounds is looked for between a tenth of its start and ten times it.
+constexpr double unknown_range = 10;
+
+std::optional<double> parse_number(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) return {};
+  return number;
+}
+
+FitBounds parse_bounds(const std::string& option, const std::string& text) {
+  const std::size_t dots = text.find("..");
+  const auto lower = parse_number(std::string_view(text).substr(0, dots));
+  const auto upper = dots == std::string::npos
+                         ? std::nullopt
+                         : parse_number(std::string_view(text).substr(dots + 2));
+  if (!lower || !upper || *lower <= 0 || *upper <= *lower)
+    throw option_error("--fit", option, "\"" + text + "\" is no pair of bounds above 0",
+                       "write them as in emax=0.6..1");
+  return {*lower, *upper};
+}
+
+[[noreturn]] void refuse_name(const std::string& option, const std::string& name) {
+  std::vector<std::string> names;
+  std::string list = "a JSON pointer, or one of";
+  for (const KnownConstant& known : known_constants) {
+    names.emplace_back(known.name);
+    list += (names.size() == 1 ? " " : ", ") + names.back();
+  }
+  const std::string nearest = closest_match(name, names);
+  throw option_error("--fit", option, "\"" + name + "\" is no constant that can be fitted",
+                     nearest.empty() ? list : "did you mean \"" + nearest + "\"?");
+}
+
+}  // namespace
+
+FitConstant parse_fit_constant(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  FitConstant constant;
+  constant.name = text.substr(0, equals);
+  if (constant.name.starts_with('/')) {
+    constant.pointer = constant.name;
+  } else {
+    const auto known = std::find_if(
+        known_constants.begin(), known_constants.end(),
+        [&](const KnownConstant& candidate) { return constant.name == candidate.name; });
+    if (known == known_constants.end()) refuse_name(text, constant.name);
+    constant.pointer = known->pointer;
+    constant.bounds = known->bounds;
+  }
+  if (equals != std::string::npos) constant.bounds = parse_bounds(text, text.substr(equals + 1));
+  return constant;
+}
+
+std::optional<NumberWithUnit> number_at(JsonValue& scenario, const std::string& pointer) {
+  const JsonValue* value = find_at(scenario, pointer);
+  if (value == nullptr) return {};
+  if (const auto* integer = std::get_if<std::int64_t>(&value->content))
+    return NumberWithUnit{static_cast<double>(*integer), {}};
+  if (const auto* number = std::get_if<double>(&value->content)) return NumberWithUnit{*number, {}};
+  if (!value->is_string()) return {};
+  const std::string& text = value->string();
+  NumberWithUnit parsed;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), parsed.number);
+  if (error != std::errc()) return {};
+  parsed.unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  return parsed;
+}
+
+std::string text_of(const NumberWithUnit& value) {
+  std::array<char, 32> buffer;
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value.number).ptr;
+  return std::string(buffer.data(), end) + value.unit;
+}
+
+std::string digits_text(double number, int digits) {
+  std::array<char, 64> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
+                                 std::chars_format::general, digits)
+                       .ptr;
+  return {buffer.data(), end};
+}
+
+FitRange range_of(const FitConstant& constant, double start) {
+  const FitBounds bounds =
+      constant.bounds.value_or(FitBounds{start / unknown_range, start * unknown_range});
+  return {std::clamp(start, bounds.lower, bounds.upper), bounds};
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/json_value.hpp"
+
+namespace windtunnel {
+
+/// Between which values a constant is looked for.
+struct FitBounds {
+  double lower = 0, upper = 0;
+};
+
+/// A number of the scenario that is to be fitted: any number, or quantity, at a JSON pointer. In
+/// texts like "0.32 ms" the number is fitted and the unit stays.
+struct FitConstant {
+  std::string name;     ///< as asked for: a short name, or the pointer itself
+  std::string pointer;  ///< as --set takes it
+  std::optional<FitBounds> bounds;  ///< none: a tenth of the start to ten times
+};
+
+/// A number and the unit that follows it; " ms" with its blank, or nothing.
+struct NumberWithUnit {
+  double number = 0;
+  std::string unit;
+};
+
+/// What --fit says: "emax", "/platform/node_types/0/nic_efficiency", or with bounds "emax=0.6..1".
+/// Short names:
+///   device    emax, memory_efficiency
+///   software  compute_efficiency, layer_forward, layer_backward, flash_forward, flash_backward,
+///             exposed_gather_factor
+///   platform  nic_efficiency, in_node_collective_slowdown (also arf)
+/// Pointers into a platform are those of its first node type. InputError on anything else.
+FitConstant parse_fit_constant(const std::string& text);
+
+/// The number that `scenario` has at the constant's pointer; none where there is none.
+std::optional<NumberWithUnit> number_at(JsonValue& scenario, const std::string& pointer);
+
+/// The text that --set takes for the value: "0.832", "0.317 ms".
+std::string text_of(const NumberWithUnit& value);
+
+/// `number` to so many significant digits, as a person would write it.
+std::string digits_text(double number, int digits);
+
+/// A start value within bounds, ready to be fitted: the bounds of the constant, or a tenth to ten
+/// times `start`, and the start moved into them.
+struct FitRange {
+  double start = 0;
+  FitBounds bounds;
+};
+FitRange range_of(const FitConstant& constant, double start);
+
+}  // namespace windtunnel

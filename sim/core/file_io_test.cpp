@@ -1,0 +1,152 @@
+#include "core/file_io.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "core/hash.hpp"
+
+namespace windtunnel {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// An empty folder, removed at the end of the test.
+struct TemporaryFolder {
+  fs::path path;
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "windtunnel-test-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path = name;
+  }
+  ~TemporaryFolder() { fs::remove_all(path); }
+  long entries() const {
+    return std::distance(fs::directory_iterator(path), fs::directory_iterator{});
+  }
+};
+
+std::string gunzip(const std::string& packed) {
+  constexpr int gzip_only = 16 + 15;
+  std::string text(1 << 20, '\0');
+  z_stream stream{};
+  REQUIRE(inflateInit2(&stream, gzip_only) == Z_OK);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+  stream.avail_in = static_cast<uInt>(packed.size());
+  stream.next_out = reinterpret_cast<Bytef*>(text.data());
+  stream.avail_out = static_cast<uInt>(text.size());
+  CHECK(inflate(&stream, Z_FINISH) == Z_STREAM_END);
+  CHECK(stream.avail_in == 0);
+  text.resize(text.size() - stream.avail_out);
+  inflateEnd(&stream);
+  return text;
+}
+
+TEST_CASE("what was written is read and nothing else is left in the folder") {
+  const TemporaryFolder folder;
+  const std::string bytes("line\n\0more\r\n", 12);
+  write_file_atomically(folder.path / "a.json", bytes);
+  const auto source = read_source(folder.path / "a.json");
+  CHECK(source->text == bytes);
+  CHECK(source->name == (folder.path / "a.json").string());
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a file larger than any buffer is written and read whole") {
+  const TemporaryFolder folder;
+  const std::string bytes(300000, 'x');
+  write_file_atomically(folder.path / "big", bytes);
+  CHECK(read_source(folder.path / "big")->text == bytes);
+}
+
+TEST_CASE("writing makes the folders and replaces what was there") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path / "out" / "deep" / "a.txt";
+  write_file_atomically(path, "a long first text");
+  write_file_atomically(path, "second");
+  CHECK(read_source(path)->text == "second");
+}
+
+TEST_CASE("a file that is not there cannot be read and the reason is given") {
+  CHECK_THROWS_WITH_AS(read_source("/no/such/file.json"),
+                       "cannot read /no/such/file.json: No such file or directory",
+                       EnvironmentError);
+}
+
+TEST_CASE("a folder cannot be read as a file") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH_AS(read_source(folder.path), doctest::Contains("Is a directory"),
+                       EnvironmentError);
+}
+
+TEST_CASE("a folder is not overwritten and nothing is left beside it") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder.path / "taken");
+  CHECK_THROWS_WITH_AS(write_file_atomically(folder.path / "taken", "x"),
+                       doctest::Contains("Is a directory"), EnvironmentError);
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a file in place of a folder is an environment error") {
+  const TemporaryFolder folder;
+  write_file_atomically(folder.path / "file", "x");
+  CHECK_THROWS_AS(write_file_atomically(folder.path / "file" / "a.txt", "y"), EnvironmentError);
+  CHECK(read_source(folder.path / "file")->text == "x");
+}
+
+TEST_CASE("a name that is too long fails and leaves nothing") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH_AS(write_file_atomically(folder.path / std::string(300, 'n'), "x"),
+                       doctest::Contains("File name too long"), EnvironmentError);
+  CHECK(folder.entries() == 0);
+}
+
+TEST_CASE("a link is followed and stays a link") {
+  const TemporaryFolder folder;
+  write_file_atomically(folder.path / "real", "old");
+  fs::create_symlink("real", folder.path / "link");
+  write_file_atomically(folder.path / "link", "new");
+  CHECK(fs::is_symlink(folder.path / "link"));
+  CHECK(read_source(folder.path / "real")->text == "new");
+}
+
+TEST_CASE("a device is written to and not replaced") {
+  write_file_atomically("/dev/null", "x");
+  CHECK(fs::is_character_file("/dev/null"));
+}
+
+TEST_CASE("gzip is undone by gunzip") {
+  std::mt19937 random(7);
+  std::string noise(200000, '\0');  // more than one output buffer
+  std::generate(noise.begin(), noise.end(), [&] { return static_cast<char>(random()); });
+  for (const std::string& text :
+       {std::string(), std::string("windtunnel"), noise, std::string(100000, 'a')})
+    CHECK(gunzip(gzip(text)) == text);
+}
+
+TEST_CASE("gzip says no time and no name and is the same each time") {
+  const std::string packed = gzip("windtunnel");
+  REQUIRE(packed.size() > 10);
+  CHECK(packed.substr(0, 4) == std::string("\x1f\x8b\x08\x00", 4));  // magic, deflate, no flags
+  CHECK(packed.substr(4, 4) == std::string(4, '\0'));                // time
+  CHECK(static_cast<unsigned char>(packed[9]) == 255);               // no system named
+  CHECK(gzip("windtunnel") == packed);
+}
+
+// The FNV-1a test vectors of draft-eastlake-fnv.
+TEST_CASE("the hash is FNV-1a of 128 bits") {
+  CHECK(fnv1a_128_hex("") == "6c62272e07bb014262b821756295c58d");
+  CHECK(fnv1a_128_hex("a") == "d228cb696f1a8caf78912b704e4a8964");
+  CHECK(fnv1a_128_hex("foobar") == "343e1662793c64bf6f0d3597ba446f18");
+}
+
+TEST_CASE("bytes above 127 are hashed as positive numbers") {
+  CHECK(fnv1a_128_hex("\xFF") != fnv1a_128_hex("\x7F"));
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,152 @@
+#include "core/problem.hpp"
+
+#include <doctest/doctest.h>
+
+namespace windtunnel {
+namespace {
+
+std::shared_ptr<const SourceText> source_of(std::string text, std::string name = "scenario.json") {
+  return std::make_shared<SourceText>(SourceText{std::move(name), std::move(text)});
+}
+
+Problem problem_at(std::shared_ptr<const SourceText> source, int line, int column, int length) {
+  Problem problem;
+  problem.origin = {OriginKind::file, std::move(source), line, column, length};
+  problem.message = "it is wrong";
+  return problem;
+}
+
+TEST_CASE("a problem shows its place and the line with a caret") {
+  Problem problem =
+      problem_at(source_of("{\n  \"version\": 1,\n  \"model\": {\"hiden\": 4096,\n"), 3, 13, 7);
+  problem.pointer = "/model";
+  problem.message = "unknown key \"hiden\"";
+  problem.suggestion = "did you mean \"hidden\"?";
+  CHECK(to_text(problem) ==
+        "scenario.json:3:13: error: unknown key \"hiden\" at /model (did you mean \"hidden\"?)\n"
+        "   3 |   \"model\": {\"hiden\": 4096,\n"
+        "     |             ^~~~~~~");
+}
+
+TEST_CASE("a problem without a place is one line") {
+  CHECK(to_text({{}, "/nodes", "nodes is 0", "write 1"}) ==
+        "error: nodes is 0 at /nodes (write 1)");
+  CHECK(to_text({{}, "", "nodes is 0", ""}) == "error: nodes is 0");
+}
+
+TEST_CASE("a problem of a file as a whole names the file") {
+  CHECK(to_text(problem_at(source_of("{}"), 0, 0, 0)) == "scenario.json: error: it is wrong");
+}
+
+TEST_CASE("a problem of an option names the option and shows no line") {
+  const auto option = source_of("2.7", "--set /nodes=2.7");
+  CHECK(to_text({{OriginKind::command_line, option, 1, 1, 3}, "/nodes", "nodes is 2.7", ""}) ==
+        "--set /nodes=2.7: error: nodes is 2.7 at /nodes");
+}
+
+TEST_CASE("the caret stands below its token after tabs and wide letters") {
+  CHECK(to_text(problem_at(source_of("\t\"\xC3\xA9\": 12"), 1, 7, 2)) ==
+        "scenario.json:1:7: error: it is wrong\n"
+        "   1 | \t\"\xC3\xA9\": 12\n"
+        "     | \t     ^~");
+}
+
+TEST_CASE("a shown line has neither its line end nor control characters") {
+  CHECK(to_text(problem_at(source_of("[\x1b[31m\xFF]\r\n"), 1, 1, 1)) ==
+        "scenario.json:1:1: error: it is wrong\n"
+        "   1 | [?[31m?]\n"
+        "     | ^");
+}
+
+TEST_CASE("of a very long line only the part around the caret is shown") {
+  const std::string line = std::string(1000, 'x') + "HERE" + std::string(1000, 'y');
+  // The caret stands 40 characters (a third of 120) into the part that is shown.
+  CHECK(to_text(problem_at(source_of(line), 1, 1001, 4)) ==
+        "scenario.json:1:1001: error: it is wrong\n"
+        "   1 | ..." +
+            std::string(40, 'x') + "HERE" + std::string(76, 'y') + "...\n" + "     | " +
+            std::string(43, ' ') + "^~~~");
+}
+
+TEST_CASE("the caret line of a token longer than the line ends with the line") {
+  CHECK(to_text(problem_at(source_of("{\"a\""), 1, 2, 99)) ==
+        "scenario.json:1:2: error: it is wrong\n   1 | {\"a\"\n     |  ^~~");
+}
+
+TEST_CASE("lines are counted from 1 and are empty beyond the end") {
+  const SourceText source{"x", "one\r\ntwo\n\nfour"};
+  CHECK(source.line(1) == "one");
+  CHECK(source.line(2) == "two");
+  CHECK(source.line(3).empty());
+  CHECK(source.line(4) == "four");
+  CHECK(source.line(5).empty());
+  CHECK(source.line(0).empty());
+}
+
+TEST_CASE("a byte order mark is no part of the first line") {
+  const SourceText source{"x", "\xEF\xBB\xBF{}"};
+  CHECK(source.line(1) == "{}");
+}
+
+TEST_CASE("no problems throw nothing") {
+  CHECK_NOTHROW(Problems{}.throw_if_any());
+  CHECK(Problems{}.empty());
+}
+
+TEST_CASE("all problems are thrown at once") {
+  Problems problems;
+  problems.add({{}, "/a", "one", ""});
+  problems.add({{}, "/b", "two", ""});
+  CHECK(problems.size() == 2);
+  try {
+    problems.throw_if_any();
+    FAIL("nothing was thrown");
+  } catch (const InputError& error) {
+    CHECK(std::string(error.what()) == "error: one at /a\nerror: two at /b");
+    CHECK(error.problems().size() == 2);
+  }
+}
+
+TEST_CASE("after 20 problems the rest is counted") {
+  Problems problems;
+  for (int i = 0; i < 23; ++i) problems.add({{}, "", "number " + std::to_string(i), ""});
+  try {
+    problems.throw_if_any();
+    FAIL("nothing was thrown");
+  } catch (const InputError& error) {
+    const std::string text = error.what();
+    CHECK(text.find("error: number 19\n... and 3 more") != std::string::npos);
+    CHECK(text.find("number 20") == std::string::npos);
+    CHECK(error.problems().size() == 23);
+  }
+}
+
+TEST_CASE("a slip of the fingers finds the word that was meant") {
+  const std::vector<std::string> keys{"layers", "hidden", "heads", "sequence"};
+  CHECK(closest_match("hiden", keys) == "hidden");    // one letter missing
+  CHECK(closest_match("hiddden", keys) == "hidden");  // one too many
+  CHECK(closest_match("haeds", keys) == "heads");     // two swapped
+  CHECK(closest_match("sequnece", keys) == "sequence");
+  CHECK(closest_match("LAYERS", keys) == "layers");  // case is no slip
+}
+
+TEST_CASE("a word that is far from all of them finds none") {
+  CHECK(closest_match("bandwidth", {"layers", "hidden"}).empty());
+  CHECK(closest_match("xy", {"tp", "pp"}).empty());  // two slips in two letters are another word
+  CHECK(closest_match("anything", {}).empty());
+  CHECK(closest_match("", {"a"}).empty());
+}
+
+TEST_CASE("a third of a long word may be wrong") {
+  // 12 letters: 4 slips are near enough, 5 are not.
+  CHECK(closest_match("abcdefghWXYZ", {"abcdefghijkl"}) == "abcdefghijkl");
+  CHECK(closest_match("abcdefgVWXYZ", {"abcdefghijkl"}).empty());
+}
+
+TEST_CASE("of two equally near words the one in the right case wins") {
+  CHECK(closest_match("Gbsp", {"GBps", "Gbps"}) == "Gbps");
+  CHECK(closest_match("GBsp", {"GBps", "Gbps"}) == "GBps");
+}
+
+}  // namespace
+}  // namespace windtunnel

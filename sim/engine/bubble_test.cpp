@@ -1,0 +1,128 @@
+// Pipelines without communication time take what theory says, whatever the schedule.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "engine/player.hpp"
+#include "schedule/pipeline_program.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Passes of one chunk.
+struct PassTimes {
+  Seconds forward{}, input_gradient{}, weight_gradient{};
+};
+
+Work work(Seconds duration) {
+  Work row;
+  row.duration = row.parts[0] = duration;
+  return row;
+}
+
+/// A pipeline of equal stages whose messages take no time.
+ProgramSet free_pipeline(Schedule schedule, const PipelineShape& shape, const PassTimes& times) {
+  ProgramSet set;
+  for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+    const Seconds backward = times.input_gradient + times.weight_gradient;
+    for (const Seconds time : {times.forward, backward, Seconds{0}, times.input_gradient,
+                               times.weight_gradient, backward})
+      set.work.push_back(work(time));
+  }
+  set.work.insert(set.work.end(), num_device_rows, Work{});
+  set.message_bytes.assign(num_message_rows, 1_B);
+  for (int s = 0; s < shape.stages; ++s) {
+    const OrderShape order{shape.stages, shape.microbatches, shape.chunks};
+    set.programs.push_back(
+        make_pipeline_program(shape, schedule_order(schedule, order, StageId{s}), StageId{s}));
+    ProgramDevice device;
+    device.program = static_cast<std::uint32_t>(s);
+    for (const StageId target : set.programs.back().targets) {
+      Channel channel;
+      channel.from = DeviceId{s};
+      channel.to = DeviceId{target.index()};
+      channel.bandwidth = BytesPerSecond{1e30};
+      device.channels.push_back(ChannelId{set.channels.size()});
+      set.channels.push_back(channel);
+    }
+    device.collectives.assign(num_collective_slots(shape.chunks), no_collective);
+    set.devices.push_back(device);
+  }
+  return set;
+}
+
+/// Time beyond the busy time of one stage, as a fraction of it.
+double bubble(Schedule schedule, int p, int m, int v, PipelineSend send, const PassTimes& times) {
+  PipelineShape shape;
+  shape.stages = p;
+  shape.microbatches = m;
+  shape.chunks = v;
+  shape.send = send;
+  const auto engine = make_engine(EngineKind::heap, Network{});
+  const Played played = play(free_pipeline(schedule, shape, times), *engine);
+  const Seconds busy =
+      (times.forward + times.input_gradient + times.weight_gradient) * (1.0 * m * v);
+  return (played.end - busy) / busy;
+}
+
+constexpr PipelineSend sends[] = {PipelineSend::eager, PipelineSend::blocking_pairs};
+
+TEST_CASE("GPipe and 1F1B idle (p-1)/m of their work") {
+  for (const PipelineSend send : sends) {
+    for (const int p : {1, 2, 3, 4, 8}) {
+      for (const int rounds : {1, 2, 5}) {
+        const int m = p * rounds;
+        for (const Schedule schedule : {Schedule::gpipe, Schedule::one_f_one_b}) {
+          CHECK(bubble(schedule, p, m, 1, send, {1_s, 1_s, 1.5_s}) ==
+                doctest::Approx((p - 1.0) / m).epsilon(1e-9));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("interleaving v chunks divides the bubble by v") {
+  // Narayanan et al. 2021, 2.2.2: (p-1)/(v m), with passes of a chunk 1/v as long.
+  for (const int p : {2, 3, 4, 8}) {
+    for (const int rounds : {1, 2, 4}) {
+      for (const int v : {1, 2, 3, 4}) {
+        const int m = p * rounds;
+        CHECK(bubble(Schedule::interleaved_1f1b, p, m, v, PipelineSend::eager, {1_s, 1_s, 1_s}) ==
+              doctest::Approx((p - 1.0) / (v * m)).epsilon(1e-9));
+      }
+    }
+  }
+}
+
+TEST_CASE("an exchange shared by forward and backward costs interleaving a second bubble") {
+  // Megatron-LM exchanges once after each pair of passes: a stage starts its next forward only when the gradient for the
+  // backward behind it has arrived. Each stage then lags the next by a whole pair in fill and in drain: 2 (p-1)/(v m).
+  // With one group of microbatches there are no pairs.
+  for (const int p : {2, 3, 4, 8}) {
+    for (const int rounds : {1, 2, 4}) {
+      for (const int v : {2, 3, 4}) {
+        const int m = p * rounds, bubbles = rounds == 1 ? 1 : 2;
+        CHECK(bubble(Schedule::interleaved_1f1b, p, m, v, PipelineSend::blocking_pairs, {1_s, 1_s, 1_s}) ==
+              doctest::Approx(bubbles * (p - 1.0) / (v * m)).epsilon(1e-9));
+      }
+    }
+  }
+}
+
+TEST_CASE("zero-bubble H1 idles (p-1)(F + B - W)") {
+  // Qi et al. 2024, table 1, on equal stages; F, B, W of one microbatch.
+  for (const int p : {1, 2, 4, 8}) {
+    for (const int rounds : {1, 2, 4}) {
+      for (const PassTimes& t : {PassTimes{1_s, 1_s, 1_s}, PassTimes{1_s, 1.25_s, 0.75_s}}) {
+        const int m = p * rounds;
+        const Seconds idle = (t.forward + t.input_gradient - t.weight_gradient) * (p - 1.0);
+        const Seconds busy = (t.forward + t.input_gradient + t.weight_gradient) * (1.0 * m);
+        CHECK(bubble(Schedule::zero_bubble_h1, p, m, 1, PipelineSend::eager, t) ==
+              doctest::Approx(idle / busy).epsilon(1e-9));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace windtunnel

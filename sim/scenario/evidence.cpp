@@ -1,0 +1,99 @@
+#include "scenario/evidence.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace windtunnel {
+namespace {
+
+/// Choices are read from the resolved scenario: what an author can write is what can be compared.
+constexpr std::array choice_pointers{
+    "/training/precision",  "/training/recompute",         "/training/attention",
+    "/parallel/schedule",   "/parallel/sequence_parallel", "/parallel/zero_stage",
+    "/parallel/overlap_gradient_reduce"};
+
+std::string last_part(const std::string& pointer) {
+  return pointer.substr(pointer.rfind('/') + 1);
+}
+
+/// True when some traffic class has a codec.
+bool is_compressed(JsonValue& resolved) {
+  const JsonValue* compression = resolved.find("compression");
+  if (compression == nullptr || !compression->is_object()) return false;
+  for (const JsonValue::Member& member : compression->object())
+    if (!member.value.is_null()) return true;
+  return false;
+}
+
+std::string plain_text(const JsonValue& value) {
+  return value.is_string() ? value.string() : canonical_text(value);
+}
+
+std::string number_text(double number) {
+  constexpr int digits = 4;
+  std::array<char, 32> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
+                                 std::chars_format::general, digits)
+                       .ptr;
+  return {buffer.data(), end};
+}
+
+std::string listed(const std::set<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
+}  // namespace
+
+ScenarioTraits traits_of(const Scenario& scenario) {
+  const Plan& plan = scenario.plan;
+  const std::string& device = scenario.nodes.front().device.name;
+  ScenarioTraits traits;
+  traits.software = scenario.software.name;
+  traits.device_family = device.substr(0, device.find('-'));
+  traits.platform = scenario.platform.name;
+  traits.amounts = {{"gpus", plan.num_ranks()},
+                    {"parameters", total_parameters(scenario.model)},
+                    {"tensor", plan.parallel.tensor},
+                    {"pipeline", plan.parallel.pipeline},
+                    {"micro_batch", plan.training.micro_batch}};
+  JsonValue resolved = scenario.resolved;
+  for (const char* pointer : choice_pointers)
+    if (const JsonValue* value = find_at(resolved, pointer))
+      traits.choices[last_part(pointer)] = plain_text(*value);
+  traits.choices["compression"] = is_compressed(resolved) ? "some" : "none";
+  return traits;
+}
+
+void EvidenceRegime::include(const ScenarioTraits& traits) {
+  platforms.insert(traits.platform);
+  for (const auto& [name, amount] : traits.amounts) {
+    const auto [range, is_new] = ranges.try_emplace(name, amount, amount);
+    range->second = {std::min(range->second.first, amount), std::max(range->second.second, amount)};
+  }
+  for (const auto& [name, choice] : traits.choices) choices[name].insert(choice);
+}
+
+std::vector<std::string> EvidenceRegime::beyond(const ScenarioTraits& traits) const {
+  std::vector<std::string> reasons;
+  if (!platforms.contains(traits.platform))
+    reasons.push_back("platform " + traits.platform + ", measured " + listed(platforms));
+  for (const auto& [name, amount] : traits.amounts) {
+    const auto range = ranges.find(name);
+    if (range == ranges.end()) continue;
+    const auto [lowest, highest] = range->second;
+    if (amount < lowest || amount > highest)
+      reasons.push_back(name + " " + number_text(amount) + ", measured " + number_text(lowest) +
+                        (lowest == highest ? "" : " to " + number_text(highest)));
+  }
+  for (const auto& [name, choice] : traits.choices) {
+    const auto known = choices.find(name);
+    if (known != choices.end() && !known->second.contains(choice))
+      reasons.push_back(name + " " + choice + ", measured " + listed(known->second));
+  }
+  return reasons;
+}
+
+}  // namespace windtunnel

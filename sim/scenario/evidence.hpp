@@ -1,0 +1,50 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+
+/// What of a scenario decides whether measured runs say something about it.
+struct ScenarioTraits {
+  std::string software, device_family, platform;
+  std::map<std::string, double> amounts;       ///< gpus, parameters, tensor, pipeline, micro_batch
+  std::map<std::string, std::string> choices;  ///< schedule, recompute, attention, precision, …
+};
+ScenarioTraits traits_of(const Scenario& scenario);
+
+/// Runs of one software stack on one family of GPUs that were measured and predicted, and how far
+/// the predictions were off.
+struct EvidenceRegime {
+  std::string software;       ///< name of the profile
+  std::string device_family;  ///< what comes before the first '-' of a device's name: "a100"
+  std::set<std::string> platforms, sets;
+  std::string method;  ///< how the residuals were held out
+  std::map<std::string, std::pair<double, double>> ranges;  ///< smallest and largest of each amount
+  std::map<std::string, std::set<std::string>> choices;
+  std::vector<double> residuals;  ///< ln(measured / predicted) of runs that were held out; sorted
+
+  /// Widens ranges, choices and platforms so that they hold `traits`.
+  void include(const ScenarioTraits& traits);
+  /// What of `traits` lies outside what was measured: "128 GPUs, measured 8 to 64"; empty if
+  /// nothing does.
+  std::vector<std::string> beyond(const ScenarioTraits& traits) const;
+};
+
+/// Reads the regimes of a file in the format windtunnel/residuals-v1; InputError with every
+/// problem, EnvironmentError when it cannot be read.
+std::vector<EvidenceRegime> read_evidence(const std::filesystem::path& file);
+/// The file's text:
+///   {"schema": "windtunnel/residuals-v1", "regimes": [{"software": "megatron-deepspeed-2021",
+///    "device_family": "a100", "platforms": […], "sets": […], "method": "…",
+///    "ranges": {"gpus": [64, 512], …}, "choices": {"recompute": ["full"], …},
+///    "residuals": [-0.021, …]}]}
+std::string evidence_json(const std::vector<EvidenceRegime>& regimes);
+
+}  // namespace windtunnel

@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/file_io.hpp"
+#include "core/object_reader.hpp"
+#include "scenario/evidence.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr const char* schema_name = "windtunnel/residuals-v1";
+constexpr double decimals = 1e5;  ///< residuals are written to 0.001 %
+
+JsonValue strings_value(const std::set<std::string>& strings) {
+  JsonValue::Array array;
+  for (const std::string& text : strings) array.emplace_back(text);
+  return JsonValue(std::move(array));
+}
+
+JsonValue numbers_value(const std::vector<double>& numbers) {
+  JsonValue::Array array;
+  for (const double number : numbers) array.emplace_back(number);
+  return JsonValue(std::move(array));
+}
+
+JsonValue regime_value(const EvidenceRegime& regime) {
+  JsonValue value{JsonValue::Object{}};
+  value.set("software", JsonValue(regime.software));
+  value.set("device_family", JsonValue(regime.device_family));
+  value.set("platforms", strings_value(regime.platforms));
+  value.set("sets", strings_value(regime.sets));
+  value.set("method", JsonValue(regime.method));
+  JsonValue ranges{JsonValue::Object{}};
+  for (const auto& [name, range] : regime.ranges)
+    ranges.set(name, numbers_value({range.first, range.second}));
+  value.set("ranges", std::move(ranges));
+  JsonValue choices{JsonValue::Object{}};
+  for (const auto& [name, known] : regime.choices) choices.set(name, strings_value(known));
+  value.set("choices", std::move(choices));
+  std::vector<double> rounded;
+  for (const double residual : regime.residuals)
+    rounded.push_back(std::round(residual * decimals) / decimals);
+  value.set("residuals", numbers_value(rounded));
+  return value;
+}
+
+/// The elements of member `key` of the wanted type; one of another type is a problem.
+template <class Element>
+std::vector<Element> elements_of(ObjectReader& reader, std::string_view key) {
+  std::vector<Element> elements;
+  const JsonValue* value = reader.require(key);
+  if (value == nullptr || !value->is_array()) {
+    if (value != nullptr) reader.problem(key, "is " + value->kind_name() + ", not an array");
+    return elements;
+  }
+  for (const JsonValue& each : value->array()) {
+    if (const auto* element = std::get_if<Element>(&each.content)) {
+      elements.push_back(*element);
+      continue;
+    }
+    const auto* integer = std::get_if<std::int64_t>(&each.content);
+    if constexpr (std::is_same_v<Element, double>) {
+      if (integer != nullptr) elements.push_back(static_cast<double>(*integer));
+    }
+    if (!std::is_same_v<Element, double> || integer == nullptr)
+      reader.problem(key, "holds " + each.kind_name());
+  }
+  return elements;
+}
+
+std::set<std::string> strings_of(ObjectReader& reader, std::string_view key) {
+  const std::vector<std::string> elements = elements_of<std::string>(reader, key);
+  return {elements.begin(), elements.end()};
+}
+
+std::vector<std::string> keys_of(ObjectReader& reader) {
+  std::vector<std::string> keys;
+  if (!reader.value().is_object()) return keys;
+  for (const JsonValue::Member& member : reader.value().object()) keys.push_back(member.key);
+  return keys;
+}
+
+EvidenceRegime read_regime(ObjectReader reader) {
+  EvidenceRegime regime;
+  regime.software = reader.required_string("software");
+  regime.device_family = reader.required_string("device_family");
+  regime.platforms = strings_of(reader, "platforms");
+  regime.sets = strings_of(reader, "sets");
+  regime.method = reader.required_string("method");
+  ObjectReader ranges = reader.child("ranges");
+  for (const std::string& key : keys_of(ranges)) {
+    const std::vector<double> ends = elements_of<double>(ranges, key);
+    if (ends.size() == 2) regime.ranges[key] = {ends[0], ends[1]};
+    if (ends.size() != 2) ranges.problem(key, "a range has two ends");
+  }
+  ObjectReader choices = reader.child("choices");
+  for (const std::string& key : keys_of(choices)) regime.choices[key] = strings_of(choices, key);
+  regime.residuals = elements_of<double>(reader, "residuals");
+  if (regime.residuals.empty()) reader.problem("residuals", "a regime without residuals says nothing");
+  std::sort(regime.residuals.begin(), regime.residuals.end());
+  reader.reject_unknown_keys();
+  return regime;
+}
+
+}  // namespace
+
+std::vector<EvidenceRegime> read_evidence(const std::filesystem::path& file) {
+  Problems problems;
+  JsonValue value = parse_json(read_source(file), problems);
+  problems.throw_if_any();
+  std::vector<EvidenceRegime> regimes;
+  {
+    ObjectReader reader(value, {}, problems);
+    if (reader.required_string("schema") != schema_name)
+      reader.problem("schema", "this file holds no residuals that this version reads",
+                     std::string("write \"") + schema_name + "\"");
+    JsonValue* list = reader.require("regimes");
+    if (list != nullptr && !list->is_array())
+      reader.problem("regimes", "is " + list->kind_name() + ", not an array");
+    if (list != nullptr && list->is_array())
+      for (std::size_t i = 0; i < list->array().size(); ++i)
+        regimes.push_back(read_regime(
+            ObjectReader(list->array()[i], "/regimes/" + std::to_string(i), problems)));
+    reader.reject_unknown_keys();
+  }
+  problems.throw_if_any();
+  return regimes;
+}
+
+std::string evidence_json(const std::vector<EvidenceRegime>& regimes) {
+  JsonValue::Array list;
+  for (const EvidenceRegime& regime : regimes) list.push_back(regime_value(regime));
+  JsonValue document{JsonValue::Object{}};
+  document.set("schema", JsonValue(std::string(schema_name)));
+  document.set("regimes", JsonValue(std::move(list)));
+  return pretty_text(document) + "\n";
+}
+
+}  // namespace windtunnel

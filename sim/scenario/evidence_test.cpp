@@ -1,0 +1,91 @@
+#include "scenario/evidence.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "core/file_io.hpp"
+
+namespace windtunnel {
+namespace {
+
+namespace fs = std::filesystem;
+
+Library library() { return Library{WINDTUNNEL_SOURCE_DIR}; }
+
+ScenarioTraits shipped_traits() {
+  return traits_of(
+      read_scenario(library().root / "scenarios" / "gpt3-175b-512xa100.json", library()));
+}
+
+/// A file that is gone when the test ends.
+struct TemporaryFile {
+  explicit TemporaryFile(std::string_view text)
+      : path(fs::temp_directory_path() / "windtunnel-evidence-test.json") {
+    write_file_atomically(path, text);
+  }
+  ~TemporaryFile() { fs::remove(path); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  fs::path path;
+};
+
+EvidenceRegime small_regime() {
+  EvidenceRegime regime;
+  regime.software = "s";
+  regime.device_family = "a100";
+  regime.sets = {"set"};
+  regime.method = "blind";
+  ScenarioTraits traits{"s", "a100", "p", {{"gpus", 8}}, {{"recompute", "full"}}};
+  regime.include(traits);
+  traits.amounts["gpus"] = 64;
+  regime.include(traits);
+  regime.residuals = {-0.02, 0.0, 0.31};
+  return regime;
+}
+
+TEST_CASE("the traits of a scenario are its stack, its GPUs, its amounts and its choices") {
+  const ScenarioTraits traits = shipped_traits();
+  CHECK(traits.device_family == "a100");
+  CHECK(traits.amounts.at("gpus") == 512);
+  CHECK(traits.amounts.at("parameters") == doctest::Approx(175e9).epsilon(0.02));
+  CHECK(traits.choices.at("schedule") == "1f1b");
+  CHECK(traits.choices.at("compression") == "none");
+}
+
+TEST_CASE("a regime says what of a scenario lies beyond it") {
+  const EvidenceRegime regime = small_regime();
+  ScenarioTraits traits{"s", "a100", "p", {{"gpus", 32}}, {{"recompute", "full"}}};
+  CHECK(regime.beyond(traits).empty());
+  traits.amounts["gpus"] = 128;
+  traits.choices["recompute"] = "none";
+  traits.platform = "q";
+  const auto reasons = regime.beyond(traits);
+  REQUIRE(reasons.size() == 3);
+  CHECK(reasons[0] == "platform q, measured p");
+  CHECK(reasons[1] == "gpus 128, measured 8 to 64");
+  CHECK(reasons[2] == "recompute none, measured full");
+}
+
+TEST_CASE("what is written can be read again") {
+  const TemporaryFile file(evidence_json({small_regime()}));
+  const auto regimes = read_evidence(file.path);
+  REQUIRE(regimes.size() == 1);
+  CHECK(regimes[0].ranges.at("gpus") == std::pair<double, double>{8, 64});
+  CHECK(regimes[0].choices.at("recompute") == std::set<std::string>{"full"});
+  CHECK(regimes[0].residuals == std::vector<double>{-0.02, 0.0, 0.31});
+  CHECK(evidence_json(regimes) == evidence_json({small_regime()}));
+}
+
+TEST_CASE("a file of residuals that cannot be right is refused with its place") {
+  const TemporaryFile file(R"({"schema": "windtunnel/residuals-v1", "regimes": [{"software": "s",
+    "device_family": "a100", "platforms": [3], "sets": [], "method": "m", "ranges": {"gpus": [1]},
+    "choices": {}, "residuals": []}]})");
+  CHECK_THROWS_WITH_AS(read_evidence(file.path), doctest::Contains("/regimes/0/residuals"),
+                       InputError);
+  CHECK_THROWS_WITH_AS(read_evidence(file.path), doctest::Contains("two ends"), InputError);
+  CHECK_THROWS_AS(read_evidence("/no/such/file"), EnvironmentError);
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,100 @@
+// Every shipped scenario against its expected report. After a change that is meant to move numbers:
+//   WINDTUNNEL_UPDATE_GOLDEN=1 ctest --preset release -R golden
+// and read the difference before committing it.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "core/file_io.hpp"
+#include "report/chrome_trace.hpp"
+#include "report/report_json.hpp"
+#include "report/trace_check.hpp"
+#include "scenario/forked.hpp"
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+namespace {
+
+const std::filesystem::path root = WINDTUNNEL_SOURCE_DIR;
+
+std::vector<std::filesystem::path> shipped_scenarios() {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(root / "scenarios"))
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::filesystem::path expected_report(const std::filesystem::path& scenario) {
+  return root / "scenarios" / "expected" / (scenario.stem().string() + ".report.json");
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+/// What a golden scenario's simulation is judged by.
+struct Judged {
+  std::string report;  ///< without wall time
+  std::string faults;  ///< what else is wrong; empty when nothing is
+};
+
+/// The report of a scenario, and whatever does not add up in it or in its trace. For a forked child.
+std::string judge(const std::filesystem::path& file) {
+  const Scenario scenario = read_scenario(file, Library{root});
+  SimulateOptions options;
+  options.keep_timeline = true;
+  const Simulation simulation = simulate(scenario, options);
+  const Report& report = simulation.report;
+  std::string faults;
+  const double sum = report.breakdown.total() / report.iteration_time;
+  if (!(std::abs(sum - 1) <= 1e-9))
+    faults += "the breakdown adds up to " + std::to_string(sum) + " of the time\n";
+  const TraceFindings trace =
+      check_trace(chrome_trace(simulation.timeline, simulation.programs, scenario.plan, report));
+  for (const std::string& problem : trace.problems) faults += "trace: " + problem + "\n";
+  if (trace.slices == 0) faults += "the trace is empty\n";
+  double peak = 0;
+  for (const auto& [process, bytes] : trace.counter_peak_by_process) peak = std::max(peak, bytes);
+  double account = 0;
+  for (const StageMemory& stage : report.memory.stages)
+    account = std::max(account, stage.allocated / Bytes{1});
+  if (std::llround(peak) != std::llround(account))
+    faults += "the memory counter peaks at " + std::to_string(peak) + ", the account says " +
+              std::to_string(account) + "\n";
+  return without_wall_time(to_json(report)) + "\n" + std::string(1, '\0') + faults;
+}
+
+Judged judged(const ChildOutcome& outcome) {
+  if (const auto* failure = std::get_if<ChildFailure>(&outcome)) return {"", failure->text};
+  const std::string& text = std::get<std::string>(outcome);
+  const std::size_t end = text.find('\0');
+  return {text.substr(0, end), text.substr(end + 1)};
+}
+
+TEST_CASE("golden: every shipped scenario gives its expected report, and all of it adds up") {
+  const std::vector<std::filesystem::path> files = shipped_scenarios();
+  REQUIRE(files.size() >= 5);
+  const std::vector<ChildOutcome> outcomes =
+      run_forked({files.size(), default_at_once(), [&](std::size_t i) { return judge(files[i]); }});
+  const bool update = std::getenv("WINDTUNNEL_UPDATE_GOLDEN") != nullptr;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    CAPTURE(files[i].filename().string());
+    const Judged now = judged(outcomes[i]);
+    CHECK(now.faults == "");
+    if (update) write_file_atomically(expected_report(files[i]), now.report);
+    CHECK(now.report == text_of(expected_report(files[i])));
+  }
+}
+
+}  // namespace
+}  // namespace windtunnel

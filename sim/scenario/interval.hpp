@@ -1,0 +1,55 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenario/evidence.hpp"
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+
+/// What stands behind an interval.
+enum class IntervalBasis {
+  measured,      ///< inside what was measured with this stack on this family of GPUs
+  extrapolated,  ///< this stack was measured, but not like this: wider
+  unprofiled,    ///< nobody measured this stack: a guess
+};
+
+/// Between which the measured time is expected in 90 of 100 cases.
+struct Interval {
+  Seconds low{}, high{};
+  IntervalBasis basis = IntervalBasis::unprofiled;
+  std::string reason;  ///< for people: on how many runs it rests, or what was never measured
+};
+
+/// 5 % and 95 % bounds of ln(measured / predicted) from residuals that were held out, sorted. Split
+/// conformal, either tail on its own because slow outliers are common and fast ones are not:
+///   low = r_(floor(0.05 (n+1))),  high = r_(ceil(0.95 (n+1)))
+/// A new run from the same population lies between them with a probability of at least 90 %
+/// (Vovk et al., Algorithmic Learning in a Random World, 2005; Lei et al., JASA 113(523), 2018).
+/// Neither end crosses 0. With n < 19 there is no such rank: the extremes, times 1.5. Rows of one
+/// set are not independent, so the coverage is a goal, and `validate` counts what is reached.
+std::pair<double, double> conformal_bounds(const std::vector<double>& sorted_residuals);
+
+/// The interval that `regimes` give a predicted time.
+///  - the scenario lies inside a regime of its stack and GPU family: that regime's bounds
+///  - its stack was measured, but elsewhere: the widest bounds of the nearest regimes (same GPU
+///    family if there is one), times 1.5 in ln(measured / predicted); assumed, nothing measures it
+///  - its stack was never measured: 15 % either way (an unprofiled stack adds 0-25 % of systematic
+///    slowness; docs/model.md), and no promise of 90 %
+Interval interval_from(const std::vector<EvidenceRegime>& regimes, const ScenarioTraits& traits,
+                       Seconds predicted);
+
+/// The same with the residuals that `library` holds; none when it holds none.
+std::optional<Interval> iteration_time_interval(const Scenario& scenario, Seconds predicted,
+                                                const Library& library);
+
+/// Writes the interval into the report, with an assumption that says what it rests on, and a
+/// warning where that is not measurements of its kind. Does nothing when the library holds no
+/// residuals.
+void add_interval(const Scenario& scenario, const Library& library, Report& report);
+
+}  // namespace windtunnel

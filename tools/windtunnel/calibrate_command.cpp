@@ -1,0 +1,43 @@
+#include "calibrate/calibrate_command.hpp"
+
+#include <unistd.h>
+
+#include <iostream>
+#include <sstream>
+
+#include "windtunnel/commands.hpp"
+#include "windtunnel/console.hpp"
+
+namespace windtunnel {
+namespace {
+
+std::optional<FittedFile> fitted_file(const CommandLine& line) {
+  if (!line.device.empty()) return FittedFile{FittedPart::device, line.device, line.output};
+  if (!line.software.empty()) return FittedFile{FittedPart::software, line.software, line.output};
+  if (!line.platform.empty()) return FittedFile{FittedPart::platform, line.platform, line.output};
+  return std::nullopt;
+}
+
+}  // namespace
+
+ExitCode calibrate_command(const CommandLine& line) {
+  const bool is_json = line.format == ResultFormat::json;
+  const bool shows_progress = line.verbosity == Verbosity::normal && ::isatty(STDERR_FILENO) == 1;
+  CalibrateRequest request;
+  request.sets = line.arguments;
+  request.fit = line.fit;
+  request.file = fitted_file(line);
+  request.residuals = line.residuals;
+  request.overrides = line.overrides;
+  request.seed = line.seed;
+  request.format = is_json ? CalibrationFormat::json : CalibrationFormat::text;
+  request.progress = shows_progress ? CalibrationProgress::shown : CalibrationProgress::hidden;
+  std::ostringstream result, quiet;
+  std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
+  const int code = run_calibrate(request, Library::find(), result, messages);
+  if (code != exit_done) std::cerr << quiet.str();
+  print_result(result.str());
+  return static_cast<ExitCode>(code);
+}
+
+}  // namespace windtunnel
