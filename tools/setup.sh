@@ -13,7 +13,8 @@ readonly packages_to_test=("${packages_to_run[@]}"
 )
 
 environment_error() {
-  printf 'error: %s\n' "$@" >&2
+  printf 'error: %s\n' "$1" >&2
+  if [[ $# -gt 1 ]]; then printf '  %s\n' "${@:2}" >&2; fi
   exit 3
 }
 
@@ -40,12 +41,12 @@ install_missing() {
 
   local install="apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ${missing[*]}"
   if [[ $EUID -ne 0 ]]; then
-    environment_error "${#missing[@]} packages are missing (about $size MB) and only root can install them. Run:" "  $install"
+    environment_error "${#missing[@]} packages are missing (about $size MB) and only root can install them. Run:" "$install"
   fi
   echo "installing ${#missing[@]} packages (about $size MB on disk, 1-2 minutes): ${missing[*]}" >&2
   { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
       -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 "${missing[@]}" >/dev/null; } || environment_error \
-    "apt could not install the packages (its message stands above). Once that is mended, run:" "  $install"
+    "apt could not install the packages (its message stands above). Once that is mended, run:" "$install"
 }
 
 # Compilers that run at once: one a core, but no more than one for each 1.5 GB of memory.

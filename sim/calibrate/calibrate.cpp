@@ -19,6 +19,7 @@ constexpr std::size_t num_folds = 5;
 constexpr double weak_half_width = 0.10;    ///< of the value, from refits
 constexpr double strong_correlation = 0.9;  ///< in size
 constexpr double least_sensitivity = 2e-3;  ///< 1 % of the constant moves times by 0.002 %
+constexpr double one_row_share = 0.5;       ///< of what all rows say
 constexpr double at_bound_share = 1e-3;     ///< nearer to a bound is at it
 
 /// Fits and refits; all predictions go through one memory.
@@ -74,8 +75,7 @@ class Calibrator {
   std::vector<double> weights(const Indices& rows) const {
     std::map<std::string, double> rows_of_set;
     for (const std::size_t row : rows) ++rows_of_set[(*points_)[row].set];
-    const double share =
-        static_cast<double>(rows.size()) / static_cast<double>(rows_of_set.size());
+    const double share = static_cast<double>(rows.size()) / static_cast<double>(rows_of_set.size());
     std::vector<double> weights;
     for (const std::size_t row : rows) weights.push_back(share / rows_of_set[(*points_)[row].set]);
     return weights;
@@ -96,9 +96,8 @@ Indices all_rows(std::size_t count) {
 std::vector<HeldOut> size_groups(const std::vector<CalibrationPoint>& points) {
   std::vector<HeldOut> groups;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const HeldOut& known) {
-      return known.name == points[i].size;
-    });
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const HeldOut& known) { return known.name == points[i].size; });
     if (group == groups.end()) {
       group = groups.insert(groups.end(), HeldOut{});
       group->name = points[i].size;
@@ -140,6 +139,15 @@ double mean_size(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
+double largest_share(const std::vector<double>& values) {
+  double largest = 0, sum = 0;
+  for (const double value : values) {
+    largest = std::max(largest, value * value);
+    sum += value * value;
+  }
+  return sum > 0 ? largest / sum : 0;
+}
+
 Identification identify(const FittedConstant& fitted) {
   if (fitted.sensitivity < least_sensitivity) return Identification::no_effect;
   const FitBounds& bounds = fitted.range.bounds;
@@ -147,6 +155,7 @@ Identification identify(const FittedConstant& fitted) {
       fitted.value > bounds.upper * (1 - at_bound_share))
     return Identification::at_bound;
   if (std::abs(fitted.correlation) > strong_correlation) return Identification::traded;
+  if (fitted.largest_share > one_row_share) return Identification::one_row;
   const double half_width = (fitted.highest - fitted.lowest) / 2 / fitted.value;
   return half_width > weak_half_width ? Identification::weak : Identification::good;
 }
@@ -162,6 +171,7 @@ FittedConstant describe(const std::vector<FitConstant>& constants, std::size_t j
     fitted.highest = std::max(fitted.highest, refit.values[j]);
   }
   fitted.sensitivity = mean_size(fit.sensitivities[j]);
+  fitted.largest_share = largest_share(fit.sensitivities[j]);
   for (std::size_t k = 0; k < constants.size(); ++k) {
     if (k == j || std::abs(fit.correlations[j][k]) <= std::abs(fitted.correlation)) continue;
     fitted.correlation = fit.correlations[j][k];

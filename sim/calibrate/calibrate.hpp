@@ -16,6 +16,7 @@ enum class Identification {
   weak,       ///< refits without some rows give values more than 10 % away to either side
   traded,     ///< another constant makes up for it (correlation above 0.9)
   at_bound,   ///< the fit wants to leave the bounds: the value is the bound's, not the rows'
+  one_row,    ///< most of what is known of it comes from a single row
   no_effect,  ///< the rows do not depend on it: the start value stands
 };
 
@@ -23,12 +24,13 @@ enum class Identification {
 struct FittedConstant {
   FitConstant constant;
   FitRange range;
-  NumberWithUnit given;        ///< as the scenario files have it
-  double value = 0;            ///< fitted, in the unit of `given`
+  NumberWithUnit given;            ///< as the scenario files have it
+  double value = 0;                ///< fitted, in the unit of `given`
   double lowest = 0, highest = 0;  ///< of the refits without one model size (or one fold) each
-  double sensitivity = 0;  ///< mean |d ln(time) / d ln(constant)| over the points
-  double correlation = 0;  ///< the largest in size with another constant's error
-  std::string partner;     ///< that constant
+  double sensitivity = 0;          ///< mean |d ln(time) / d ln(constant)| over the points
+  double largest_share = 0;        ///< of the squared sensitivities: that of the row that says most
+  double correlation = 0;          ///< the largest in size with another constant's error
+  std::string partner;             ///< that constant
   Identification identification = Identification::good;
 };
 
@@ -63,9 +65,12 @@ Calibration calibrate(const std::vector<CalibrationPoint>& points, const Calibra
 /// The comparisons of all groups.
 std::vector<Comparison> all_of(const std::vector<HeldOut>& groups);
 
+/// For each point the prediction that was made without having seen it: by model size, by fold where
+/// there is one size only, or as given when nothing was fitted.
+std::vector<Comparison> held_out_by_row(const Calibration& calibration);
+
 /// The regimes that the held-out predictions are evidence for: points by stack and GPU family, with
-/// residuals by model size, by fold where there is one size only, or as given when nothing was
-/// fitted.
+/// the residuals of held_out_by_row().
 std::vector<EvidenceRegime> evidence_of(const std::vector<CalibrationPoint>& points,
                                         const Calibration& calibration);
 

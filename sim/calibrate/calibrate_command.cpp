@@ -57,8 +57,7 @@ std::vector<FitConstant> parse_constants(const std::vector<std::string>& fit) {
 /// A calibration must have something to do, and the file something to take.
 void check(const CalibrateRequest& request, const std::vector<FitConstant>& constants) {
   if (constants.empty() && request.residuals.empty())
-    throw option_error("--fit", "", "calibrate needs to be told what to fit",
-                       "such as --fit emax");
+    throw option_error("--fit", "", "calibrate needs to be told what to fit", "such as --fit emax");
   if (!request.file) return;
   const FittedPart part = request.file->part;
   if (std::none_of(constants.begin(), constants.end(),
@@ -73,6 +72,14 @@ CalibrationPoints read_points(const CalibrateRequest& request, const Library& li
   for (const auto& file : find_measurement_sets(request.sets, library.root / "validation"))
     sets.push_back(read_measurement_set(file));
   return read_calibration_points(sets, {&library, request.overrides, constants});
+}
+
+/// Why there is nothing to calibrate on; returns the exit code.
+int say_nothing_is_left(const CalibrationPoints& points, std::ostream& messages) {
+  for (const auto& [point, why] : points.skipped)
+    messages << "calibrate: skipped " << point << ": " << why << "\n";
+  messages << "calibrate: no point of these sets can be predicted\n";
+  return 1;
 }
 
 /// A constant gets one value: say so where the files have several.
@@ -133,12 +140,7 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
   plan.seed = request.seed;
   check(request, plan.constants);
   const CalibrationPoints points = read_points(request, library, plan.constants);
-  if (points.points.empty()) {
-    for (const auto& [point, why] : points.skipped)
-      messages << "calibrate: skipped " << point << ": " << why << "\n";
-    messages << "calibrate: no point of these sets can be predicted\n";
-    return 1;
-  }
+  if (points.points.empty()) return say_nothing_is_left(points, messages);
   warn_of_different_starts(points, plan.constants, messages);
   Counter counter(messages);
   PointPredictor::OnProgress on_progress;

@@ -16,12 +16,12 @@ enum class CalibrationProgress { shown, hidden };
 
 /// What the command line of `calibrate` says.
 struct CalibrateRequest {
-  std::vector<std::string> sets;     ///< paths or names, at least one
-  std::vector<std::string> fit;      ///< "emax", "emax,nic_efficiency", "/pointer=0.1..1"
-  std::optional<FittedFile> file;    ///< --device, --software or --platform, and -o
-  std::filesystem::path residuals;   ///< --residuals: where held-out residuals go; empty: nowhere
-  Overrides overrides;               ///< --set
-  std::uint64_t seed = 0;            ///< of the random folds
+  std::vector<std::string> sets;    ///< paths or names, at least one
+  std::vector<std::string> fit;     ///< "emax", "emax,nic_efficiency", "/pointer=0.1..1"
+  std::optional<FittedFile> file;   ///< --device, --software or --platform, and -o
+  std::filesystem::path residuals;  ///< --residuals: where held-out residuals go; empty: nowhere
+  Overrides overrides;              ///< --set
+  std::uint64_t seed = 0;           ///< of the random folds
   CalibrationFormat format = CalibrationFormat::text;
   CalibrationProgress progress = CalibrationProgress::hidden;
 };
@@ -34,6 +34,7 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
 
 /// The file of residuals with the regimes of this calibration in place of those of the same stack
 /// and GPU family.
-std::string merged_residuals(const std::filesystem::path& file, std::vector<EvidenceRegime> regimes);
+std::string merged_residuals(const std::filesystem::path& file,
+                             std::vector<EvidenceRegime> regimes);
 
 }  // namespace windtunnel

@@ -32,11 +32,12 @@ std::string scenarios_text() {
   for (const int hidden : {1024, 2048, 4096}) {
     for (const int batch : {32, 256}) {
       const std::string id = std::to_string(hidden) + "-" + std::to_string(batch);
-      points += std::string(points.empty() ? "" : ",") + R"({"id": ")" + id +
-                R"(", "scenario": {"model": {"family": "gpt", "layers": 4, "hidden": )" +
-                std::to_string(hidden) +
-                R"(, "heads": 16, "sequence": 1024, "vocab": 50257}, "training": {"global_batch": )" +
-                std::to_string(batch) + R"(}}, "measured": {"iteration_time_s": 1}})";
+      points +=
+          std::string(points.empty() ? "" : ",") + R"({"id": ")" + id +
+          R"(", "scenario": {"model": {"family": "gpt", "layers": 4, "hidden": )" +
+          std::to_string(hidden) +
+          R"(, "heads": 16, "sequence": 1024, "vocab": 50257}, "training": {"global_batch": )" +
+          std::to_string(batch) + R"(}}, "measured": {"iteration_time_s": 1}})";
     }
   }
   return R"({"schema": "windtunnel/measurements-v1", "name": "synthetic", "kind": "iteration",
@@ -78,7 +79,8 @@ double number_in(JsonValue document, const std::string& pointer) {
   return number_at(document, pointer).value_or(NumberWithUnit{}).number;
 }
 
-TEST_CASE("constants that made a set are found again by simulation, and written with their source") {
+TEST_CASE(
+    "constants that made a set are found again by simulation, and written with their source") {
   const TemporaryFolder folder;
   CalibrateRequest request;
   request.sets = {write_synthetic_set(folder.path).string()};
@@ -92,6 +94,7 @@ TEST_CASE("constants that made a set are found again by simulation, and written 
   const JsonValue result = parse(out.str());
   CHECK(number_in(result, "/constants/0/value") == doctest::Approx(0.7).epsilon(0.01));
   CHECK(number_in(result, "/constants/1/value") == doctest::Approx(0.6).epsilon(0.01));
+  CHECK(result.find("given_fitted_on")->array().empty());
   CHECK(number_in(result, "/in_sample/mape") < 0.002);
   CHECK(number_in(result, "/leave_one_size_out/mape") < 0.01);
   CHECK(number_in(result, "/as_given/mape") > 0.05);
@@ -104,7 +107,8 @@ TEST_CASE("constants that made a set are found again by simulation, and written 
   const Device read = read_device(device, "", problems);
   CHECK(problems.empty());
   CHECK(read.sources.at("gemm/peak_fraction").evidence == Evidence::fitted);
-  CHECK(read.sources.at("gemm/peak_fraction").text.starts_with("synthetic (emax, nic_efficiency; 6 rows"));
+  CHECK(read.sources.at("gemm/peak_fraction")
+            .text.starts_with("synthetic (emax, nic_efficiency; 6 rows"));
 
   const auto regimes = read_evidence(folder.path / "residuals.json");
   REQUIRE(regimes.size() == 1);

@@ -89,6 +89,18 @@ TEST_CASE("a constant that stops at its bound, and one without effect, are calle
   CHECK(calibration.constants[0].value == doctest::Approx(0.8).epsilon(0.01));
 }
 
+TEST_CASE("a constant that a single row decides is called that") {
+  auto points = synthetic_points();
+  CalibrationPlan plan = plan_of({"/a"});
+  PointPredictor predictor(points, plan.constants,
+                           [](const CalibrationPoint& point, const Overrides& overrides) {
+                             return fake_predict(point, point.id == "3" ? overrides : Overrides{});
+                           });
+  const Calibration calibration = calibrate(points, plan, predictor);
+  CHECK(calibration.constants[0].largest_share == doctest::Approx(1));
+  CHECK(calibration.constants[0].identification == Identification::one_row);
+}
+
 TEST_CASE("sets weigh the same however many rows they have") {
   auto points = synthetic_points();
   for (std::size_t i = 0; i < points.size(); ++i) {

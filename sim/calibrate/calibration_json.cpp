@@ -26,8 +26,7 @@ JsonValue score_value(const std::vector<Comparison>& comparisons) {
   value.set("worst_ape", JsonValue(all.worst_ape));
   value.set("bias", JsonValue(all.bias));
   if (largest > 0)
-    value.set("mape_without_largest",
-              JsonValue(score_without_largest(comparisons, largest).mape));
+    value.set("mape_without_largest", JsonValue(score_without_largest(comparisons, largest).mape));
   return value;
 }
 
@@ -37,11 +36,13 @@ JsonValue constant_value(const FittedConstant& fitted) {
   value.set("pointer", JsonValue(fitted.constant.pointer));
   value.set("start", JsonValue(fitted.given.number));
   value.set("value", JsonValue(fitted.value));
-  if (!fitted.given.unit.empty()) value.set("unit", JsonValue(fitted.given.unit.substr(
-                                                        fitted.given.unit.front() == ' ' ? 1 : 0)));
+  if (!fitted.given.unit.empty())
+    value.set("unit",
+              JsonValue(fitted.given.unit.substr(fitted.given.unit.front() == ' ' ? 1 : 0)));
   value.set("bounds", pair_of(fitted.range.bounds.lower, fitted.range.bounds.upper));
   value.set("refits", pair_of(fitted.lowest, fitted.highest));
   value.set("sensitivity", JsonValue(fitted.sensitivity));
+  value.set("largest_share_of_a_row", JsonValue(fitted.largest_share));
   if (!fitted.partner.empty()) {
     value.set("correlated_with", JsonValue(fitted.partner));
     value.set("correlation", JsonValue(fitted.correlation));
@@ -103,6 +104,9 @@ std::string calibration_json(const Calibration& calibration, const CalibrationPo
   for (const FittedConstant& fitted : calibration.constants)
     constants.push_back(constant_value(fitted));
   document.set("sets", JsonValue(std::move(sets)));
+  JsonValue::Array fitted_sets;
+  for (const std::string& set : points.fitted_sets) fitted_sets.emplace_back(set);
+  document.set("given_fitted_on", JsonValue(std::move(fitted_sets)));
   document.set("constants", JsonValue(std::move(constants)));
   document.set("as_given", score_value(calibration.as_given));
   document.set("in_sample", score_value(calibration.in_sample));

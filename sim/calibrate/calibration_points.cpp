@@ -1,8 +1,10 @@
 #include "calibrate/calibration_points.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
 
 #include "calibrate/option_error.hpp"
 #include "scenario/known_pointers.hpp"
@@ -22,6 +24,19 @@ NumberWithUnit given_value(const FitConstant& constant, JsonValue& resolved,
                          : "did you mean " + nearest + "?");
 }
 
+bool names_set(const std::map<std::string, Source>& sources, const std::string& set) {
+  return std::any_of(sources.begin(), sources.end(), [&](const auto& entry) {
+    const Source& source = entry.second;
+    return source.evidence == Evidence::fitted && source.text.find(set) != std::string::npos;
+  });
+}
+
+/// Whether a number of the scenario's device, platform or software was fitted on the set.
+bool is_fitted_on(const Scenario& scenario, const std::string& set) {
+  return names_set(scenario.nodes.front().device.sources, set) ||
+         names_set(scenario.platform.sources, set) || names_set(scenario.software.sources, set);
+}
+
 CalibrationPoint read_point(const MeasurementSet& set, const MeasurementPoint& measured,
                             const PointReading& reading) {
   CalibrationPoint point;
@@ -34,6 +49,7 @@ CalibrationPoint read_point(const MeasurementSet& set, const MeasurementPoint& m
   options.overrides = reading.overrides;
   Scenario scenario = read_scenario(point.scenario, point.folder, *reading.library, options);
   point.traits = traits_of(scenario);
+  point.is_fitted = is_fitted_on(scenario, set.name);
   point.size = size_name(total_parameters(scenario.model));
   for (const FitConstant& constant : reading.constants)
     point.given.push_back(given_value(constant, scenario.resolved, point.id));
@@ -57,6 +73,8 @@ CalibrationPoints read_calibration_points(const std::vector<MeasurementSet>& set
         read.skipped.emplace_back(set.name + ": " + measured.id, why.substr(0, why.find('\n')));
     }
   }
+  for (const CalibrationPoint& point : read.points)
+    if (point.is_fitted) read.fitted_sets.insert(point.set);
   return read;
 }
 
@@ -67,9 +85,12 @@ std::string size_name(double parameters) {
   const double unit = std::pow(10.0, std::floor(std::log10(in_billions)) - (digits - 1));
   const double rounded = std::round(in_billions / unit) * unit;
   std::array<char, 32> buffer;
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), rounded,
-                                 std::chars_format::fixed, in_billions < 1 ? 2 : rounded < 10 ? 1 : 0)
-                       .ptr;
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), rounded, std::chars_format::fixed,
+                    in_billions < 1 ? 2
+                    : rounded < 10  ? 1
+                                    : 0)
+          .ptr;
   return std::string(buffer.data(), end) + "B";
 }
 

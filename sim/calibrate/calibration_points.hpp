@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@ struct CalibrationPoint {
   std::filesystem::path folder;  ///< what paths in the scenario are relative to
   Seconds measured{};
   ScenarioTraits traits;
+  bool is_fitted = false;             ///< a number of the point's own files was fitted on its set
   std::vector<NumberWithUnit> given;  ///< of each constant, as the point's own files have it
 };
 
@@ -30,6 +32,9 @@ struct CalibrationPoint {
 struct CalibrationPoints {
   std::vector<CalibrationPoint> points;
   std::vector<std::pair<std::string, std::string>> skipped;  ///< "set: id", reason
+  /// Sets that the points' own files were fitted on, as their sources say: what these files predict
+  /// of them is no blind prediction.
+  std::set<std::string> fitted_sets;
 };
 
 /// What all points of a calibration are read with.

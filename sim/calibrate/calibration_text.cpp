@@ -38,29 +38,34 @@ std::string value_text(double value) { return digits_text(value, value_digits); 
 std::string signed_percent(double share) { return (share >= 0 ? "+" : "") + percent_text(share); }
 
 std::string constants_text(const Calibration& calibration) {
-  if (calibration.constants.empty()) return "\n  nothing is fitted: the shipped constants, scored\n";
+  if (calibration.constants.empty())
+    return "\n  nothing is fitted: the shipped constants, scored\n";
   std::vector<Row> rows{{"constant", "from", "fitted", "bounds", "refits", "weight", ""}};
   for (const FittedConstant& fitted : calibration.constants)
     rows.push_back(
-        {fitted.constant.name, text_of(fitted.given),
-         value_text(fitted.value) + fitted.given.unit,
+        {fitted.constant.name, text_of(fitted.given), value_text(fitted.value) + fitted.given.unit,
          value_text(fitted.range.bounds.lower) + " .. " + value_text(fitted.range.bounds.upper),
          value_text(fitted.lowest) + " .. " + value_text(fitted.highest),
          fixed_text(fitted.sensitivity, 2), identification_text(fitted)});
   return table(rows) +
-         "  refits: without some rows each (below); weight: % of the time for 1 % of the constant\n";
+         "  refits: without some rows each (below); weight: % of the time for 1 % of the "
+         "constant\n";
 }
 
 Row score_row(const std::string& name, const std::vector<Comparison>& comparisons) {
   const Score all = score(comparisons);
   const std::size_t largest = num_largest(comparisons.size());
-  const double without =
-      largest == 0 ? all.mape : score_without_largest(comparisons, largest).mape;
-  return {name, percent_text(all.mape), percent_text(all.median_ape), percent_text(all.p90_ape),
-          percent_text(all.worst_ape), signed_percent(all.bias), percent_text(without)};
+  const double without = largest == 0 ? all.mape : score_without_largest(comparisons, largest).mape;
+  return {name,
+          percent_text(all.mape),
+          percent_text(all.median_ape),
+          percent_text(all.p90_ape),
+          percent_text(all.worst_ape),
+          signed_percent(all.bias),
+          percent_text(without)};
 }
 
-std::string scores_text(const Calibration& calibration) {
+std::string scores_text(const Calibration& calibration, const CalibrationPoints& points) {
   const std::size_t largest = num_largest(calibration.as_given.size());
   std::vector<Row> rows{{"error", "mean", "median", "90th", "worst", "bias",
                          "without the " + std::to_string(largest) + " largest"}};
@@ -73,13 +78,37 @@ std::string scores_text(const Calibration& calibration) {
     rows.push_back(score_row("random folds", all_of(calibration.by_fold)));
   std::string text = table(rows);
   if (!calibration.constants.empty())
-    text += "  in-sample: on the very rows that the constants were fitted to. Expect the held-out "
-            "errors elsewhere, not these.\n";
+    text +=
+        "  in-sample: on the very rows that the constants were fitted to. Expect the held-out "
+        "errors elsewhere, not these.\n";
+  for (const std::string& set : points.fitted_sets)
+    text += "  as given: numbers of the files were themselves fitted on " + set +
+            ", so that this line is in-sample too.\n";
   if (largest > 0)
     text += "  without the " + std::to_string(largest) +
             " largest: picked after looking, 5 % of the rows; no score, it tells what a few rows "
             "weigh.\n";
   return text;
+}
+
+/// The sets side by side, where there are several.
+std::string sets_text(const Calibration& calibration, const CalibrationPoints& points) {
+  const std::vector<std::string> names = set_names(points);
+  if (names.size() < 2 || calibration.constants.empty()) return {};
+  const std::vector<Comparison> held_out = held_out_by_row(calibration);
+  std::vector<Row> rows{{"set", "rows", "in-sample", "held out", "bias", ""}};
+  for (const std::string& name : names) {
+    std::vector<Comparison> seen, unseen;
+    for (std::size_t i = 0; i < points.points.size(); ++i) {
+      if (points.points[i].set != name) continue;
+      seen.push_back(calibration.in_sample[i]);
+      unseen.push_back(held_out[i]);
+    }
+    const Score blind = score(unseen);
+    rows.push_back({name, std::to_string(seen.size()), percent_text(score(seen).mape),
+                    percent_text(blind.mape), signed_percent(blind.bias), ""});
+  }
+  return table(rows);
 }
 
 std::string groups_text(const Calibration& calibration) {
@@ -109,8 +138,7 @@ std::string skipped_text(const CalibrationPoints& points) {
 std::vector<std::string> set_names(const CalibrationPoints& points) {
   std::vector<std::string> names;
   for (const CalibrationPoint& point : points.points)
-    if (std::find(names.begin(), names.end(), point.set) == names.end())
-      names.push_back(point.set);
+    if (std::find(names.begin(), names.end(), point.set) == names.end()) names.push_back(point.set);
   return names;
 }
 
@@ -125,6 +153,8 @@ std::string identification_text(const FittedConstant& fitted) {
              fixed_text(fitted.correlation, 2) + ")";
     case Identification::at_bound:
       return "at its bound: not identified by these rows";
+    case Identification::one_row:
+      return "rests on one row: " + percent_text(fitted.largest_share) + " of what is known of it";
     case Identification::no_effect:
       return "no effect on these rows";
   }
@@ -139,8 +169,8 @@ std::string calibration_text(const Calibration& calibration, const CalibrationPo
   const std::size_t sizes = std::max<std::size_t>(1, calibration.by_size.size());
   text += "; " + std::to_string(sizes) + (sizes == 1 ? " model size; " : " model sizes; ") +
           std::to_string(num_predictions) + " simulations\n";
-  return text + constants_text(calibration) + scores_text(calibration) + groups_text(calibration) +
-         skipped_text(points);
+  return text + constants_text(calibration) + scores_text(calibration, points) +
+         sets_text(calibration, points) + groups_text(calibration) + skipped_text(points);
 }
 
 }  // namespace windtunnel

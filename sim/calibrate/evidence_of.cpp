@@ -16,7 +16,8 @@ std::string method_of(const Calibration& calibration) {
          names;
 }
 
-/// The predictions that were made without having seen the row, by row.
+}  // namespace
+
 std::vector<Comparison> held_out_by_row(const Calibration& calibration) {
   std::vector<Comparison> by_row = calibration.as_given;
   if (calibration.constants.empty()) return by_row;
@@ -26,8 +27,6 @@ std::vector<Comparison> held_out_by_row(const Calibration& calibration) {
       by_row[group.points[i]] = group.comparisons[i];
   return by_row;
 }
-
-}  // namespace
 
 std::vector<EvidenceRegime> evidence_of(const std::vector<CalibrationPoint>& points,
                                         const Calibration& calibration) {

@@ -20,9 +20,8 @@ struct KnownConstant {
 constexpr FitBounds ratio{0.05, 1};
 constexpr std::array known_constants{
     KnownConstant{"emax", "/platform/node_types/0/device/gemm/peak_fraction", {0.3, 1}},
-    KnownConstant{"memory_efficiency",
-                  "/platform/node_types/0/device/memory/bandwidth_efficiency",
-                  {0.3, 1}},
+    KnownConstant{
+        "memory_efficiency", "/platform/node_types/0/device/memory/bandwidth_efficiency", {0.3, 1}},
     KnownConstant{"nic_efficiency", "/platform/node_types/0/nic_efficiency", ratio},
     KnownConstant{"in_node_collective_slowdown",
                   "/platform/node_types/0/in_node_collective_slowdown",
@@ -99,8 +98,7 @@ std::optional<NumberWithUnit> number_at(JsonValue& scenario, const std::string& 
   if (!value->is_string()) return {};
   const std::string& text = value->string();
   NumberWithUnit parsed;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), parsed.number);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed.number);
   if (error != std::errc()) return {};
   parsed.unit = text.substr(static_cast<std::size_t>(end - text.data()));
   return parsed;
@@ -108,8 +106,7 @@ std::optional<NumberWithUnit> number_at(JsonValue& scenario, const std::string& 
 
 std::string text_of(const NumberWithUnit& value) {
   std::array<char, 32> buffer;
-  const auto end =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value.number).ptr;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value.number).ptr;
   return std::string(buffer.data(), end) + value.unit;
 }
 

@@ -17,8 +17,8 @@ struct FitBounds {
 /// A number of the scenario that is to be fitted: any number, or quantity, at a JSON pointer. In
 /// texts like "0.32 ms" the number is fitted and the unit stays.
 struct FitConstant {
-  std::string name;     ///< as asked for: a short name, or the pointer itself
-  std::string pointer;  ///< as --set takes it
+  std::string name;                 ///< as asked for: a short name, or the pointer itself
+  std::string pointer;              ///< as --set takes it
   std::optional<FitBounds> bounds;  ///< none: a tenth of the start to ten times
 };
 

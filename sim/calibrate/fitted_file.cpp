@@ -88,9 +88,8 @@ void set_source(JsonValue& object, const std::string& key, const std::string& so
 void write_number(JsonValue& document, const std::string& pointer, const FittedConstant& fitted,
                   const std::string& source) {
   const double rounded = std::stod(digits_text(fitted.value, written_digits));
-  JsonValue value = fitted.given.unit.empty()
-                        ? JsonValue(rounded)
-                        : JsonValue(text_of({rounded, fitted.given.unit}));
+  JsonValue value = fitted.given.unit.empty() ? JsonValue(rounded)
+                                              : JsonValue(text_of({rounded, fitted.given.unit}));
   const bool is_set = set_at(document, pointer, std::move(value));
   WT_ENSURE(is_set);
   const std::size_t slash = pointer.rfind('/');
@@ -125,8 +124,7 @@ std::string provenance(const Calibration& calibration,
   for (const std::string& set : sets) text += (set == *sets.begin() ? "" : ", ") + set;
   text += " (";
   for (const FittedConstant& fitted : calibration.constants)
-    text += fitted.constant.name +
-            (&fitted == &calibration.constants.back() ? "; " : ", ");
+    text += fitted.constant.name + (&fitted == &calibration.constants.back() ? "; " : ", ");
   text += std::to_string(points.size()) + " rows, in-sample " +
           percent_text(score(calibration.in_sample).mape);
   if (!calibration.by_size.empty())
@@ -152,8 +150,7 @@ std::string fitted_file_text(const FittedFile& file, const Calibration& calibrat
                        std::string("none of the fitted constants stands in a ") +
                            kind_of(file.part).noun + " file",
                        {});
-  if (document.find("name") != nullptr)
-    document.set("name", JsonValue(file.out.stem().string()));
+  if (document.find("name") != nullptr) document.set("name", JsonValue(file.out.stem().string()));
   return pretty_text(document) + "\n";
 }
 

@@ -15,8 +15,8 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 constexpr double loss_scale = 0.02;       ///< s: larger residuals count by their size only
-constexpr double difference_step = 1e-3;   ///< of a logarithm, for the derivatives
-constexpr double smallest_step = 1e-4;     ///< of a logarithm: smaller ones end the fit
+constexpr double difference_step = 1e-3;  ///< of a logarithm, for the derivatives
+constexpr double smallest_step = 1e-4;    ///< of a logarithm: smaller ones end the fit
 constexpr int most_steps = 60;
 constexpr double first_damping = 1e-3;
 constexpr double most_damping = 1e6;

@@ -29,5 +29,6 @@ namespace detail {
        ? void(0)             \
        : ::windtunnel::detail::contract_violated("postcondition", #condition, __FILE__, __LINE__))
 /// A place that is never reached: behind a switch that names every enumerator.
-#define WT_UNREACHABLE() \
-  ::windtunnel::detail::contract_violated("expectation", "this is never reached", __FILE__, __LINE__)
+#define WT_UNREACHABLE()                                                                    \
+  ::windtunnel::detail::contract_violated("expectation", "this is never reached", __FILE__, \
+                                          __LINE__)

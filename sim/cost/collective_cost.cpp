@@ -14,6 +14,17 @@ int usable_rings(const Interconnect& interconnect, const std::vector<int>& gpus)
   return std::max(num_rings(interconnect, gpus), 1);
 }
 
+/// Of the protocol that NCCL takes for a payload of this size.
+BytesPerSecond bus_bandwidth(const Interconnect& interconnect, const std::vector<int>& gpus,
+                             Bytes payload) {
+  const BytesPerSecond saturated = saturated_bus_bandwidth(interconnect, gpus);
+  const double rings =
+      interconnect.kind == Interconnect::Kind::mesh ? usable_rings(interconnect, gpus) : 1;
+  const Bytes share = payload / (static_cast<double>(gpus.size()) * rings);
+  if (share >= interconnect.switch_size) return saturated;
+  return std::min(saturated, interconnect.small_bandwidth * rings);
+}
+
 }  // namespace
 
 BytesPerSecond saturated_bus_bandwidth(const Interconnect& interconnect,
@@ -33,9 +44,10 @@ Seconds in_node_all_reduce(const Interconnect& interconnect, const std::vector<i
   const Bytes half =
       interconnect.half_size * std::pow(n / fitted_group, interconnect.half_size_exponent);
   const Seconds transfer = ring_all_reduce_volume(payload, n) /
-                           saturated_bus_bandwidth(interconnect, gpus) *
+                           bus_bandwidth(interconnect, gpus, payload) *
                            (1 + std::pow(half / payload, interconnect.sharpness));
-  return std::max(floor, transfer);
+  return interconnect.floor == Interconnect::Floor::added ? floor + transfer
+                                                          : std::max(floor, transfer);
 }
 
 Seconds in_node_all_gather(const Interconnect& interconnect, const std::vector<int>& gpus,

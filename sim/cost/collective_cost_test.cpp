@@ -36,6 +36,28 @@ TEST_CASE("a small all-reduce takes the floor") {
   CHECK(in_node_all_reduce(wires, gpus(8), 1_kB).value() == doctest::Approx(50e-6).epsilon(1e-12));
 }
 
+TEST_CASE("an added floor is paid on top of the transfer") {
+  Interconnect wires = nvswitch();
+  wires.half_size = Bytes{0};
+  wires.floor = Interconnect::Floor::added;
+  // 50 us + 14 GB / 200 GB/s
+  CHECK(in_node_all_reduce(wires, gpus(8), 8_GB).value() ==
+        doctest::Approx(0.07005).epsilon(1e-12));
+}
+
+TEST_CASE("below the switch size a GPU the small protocol's bandwidth is the cap") {
+  Interconnect wires = nvswitch();
+  wires.half_size = Bytes{0};
+  wires.floor_base = wires.floor_per_gpu = Seconds{0};
+  wires.switch_size = 1_MB;
+  wires.small_bandwidth = 100_GBps;
+  // 8 MB is 1 MB a GPU: 14 MB at 200 GB/s. 4 MB is half of that: 7 MB at 100 GB/s, as long.
+  CHECK(in_node_all_reduce(wires, gpus(8), 8_MB).value() == doctest::Approx(70e-6).epsilon(1e-12));
+  CHECK(in_node_all_reduce(wires, gpus(8), 4_MB).value() == doctest::Approx(70e-6).epsilon(1e-12));
+  wires.small_bandwidth = 400_GBps;  // a cap is no gain
+  CHECK(in_node_all_reduce(wires, gpus(8), 4_MB).value() == doctest::Approx(35e-6).epsilon(1e-12));
+}
+
 TEST_CASE("one GPU alone reduces nothing") {
   CHECK(in_node_all_reduce(nvswitch(), {3}, 1_GB) == Seconds{0});
 }

@@ -194,7 +194,7 @@ PassCost backward_pass(const StageCostInputs& in, const Pieces& p, const ChunkRo
   PassCost pass;
   pass.compute = layer * layers + p.head_backward * role.last + p.embedding * role.first;
   pass.tensor_comm = exposed_all_reduce(in, p, hiding) * (2 * layers) +
-                     p.all_reduce * (2 * again + role.last + role.first) +
+                     p.all_reduce * (2 * again + role.last) +
                      (role.last ? Seconds{0} : receipt_gather(in, p));
   pass.data_comm = exposed_gathers(in, layer, p.gather * 2, layers) + p.gather;
   pass.launch =
@@ -233,7 +233,7 @@ void add_collective_counts(const StageCostInputs& in, const Pieces& p, const Chu
   if (in.plan->parallel.tensor == 1) return;
   const int again = recomputes_layers(in) ? role.layers : 0;
   cost.forward_all_reduces = 2 * role.layers + role.first;
-  const int exposed_backward = 2 * again + role.last + role.first;
+  const int exposed_backward = 2 * again + role.last;
   cost.backward_all_reduces = 2 * role.layers + exposed_backward;
   if (in.plan->parts == 1) return;
   cost.forward_cross.exposed = cost.forward_all_reduces;
@@ -299,6 +299,10 @@ StageCost stage_cost(const StageCostInputs& in) {
       memory_time(Bytes{in.software->optimizer_bytes * parameters / owners}, in.node->device);
   const bool scattered = in.software->scatter_pipeline_messages || parallel.sequence_parallel;
   cost.message = cost.tensor_payload / (scattered ? parallel.tensor : 1.0);
+  cost.gathered_layer = parallel.zero_stage < 3
+                            ? Bytes{0}
+                            : element_size(in.plan->training.precision) *
+                                  layer_matrix_parameters(*in.model, parallel.tensor);
   cost.parameters = element_size(in.plan->training.precision) * parameters;
   cost.embedding_gradients = gradient_element(in.plan->training.gradient_type) *
                              word_embedding_parameters(*in.model, parallel.tensor);

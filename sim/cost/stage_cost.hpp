@@ -42,6 +42,7 @@ struct StageCost {
   Bytes message{};              ///< one activation or gradient message, sent by one rank
   Bytes gradients{};            ///< one rank's gradients, as reduced
   Bytes parameters{};           ///< one rank's parameters, as gathered after a sharded step
+  Bytes gathered_layer{};       ///< one layer's parameters as each pass gathers them (ZeRO 3)
   Bytes embedding_gradients{};  ///< one rank's word embedding gradient (edge stages, tied)
   Bytes tensor_payload{};       ///< of one tensor all-reduce
 };

@@ -102,7 +102,8 @@ TEST_CASE("an exchange shared by forward and backward costs interleaving a secon
     for (const int rounds : {1, 2, 4}) {
       for (const int v : {2, 3, 4}) {
         const int m = p * rounds, bubbles = rounds == 1 ? 1 : 2;
-        CHECK(bubble(Schedule::interleaved_1f1b, p, m, v, PipelineSend::blocking_pairs, {1_s, 1_s, 1_s}) ==
+        CHECK(bubble(Schedule::interleaved_1f1b, p, m, v, PipelineSend::blocking_pairs,
+                     {1_s, 1_s, 1_s}) ==
               doctest::Approx(bubbles * (p - 1.0) / (v * m)).epsilon(1e-9));
       }
     }

@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "schedule/schedule_check.hpp"
+
 namespace windtunnel {
 namespace {
 
@@ -56,10 +58,14 @@ int pairs_until_full(const Plan& plan, int stage) {
   switch (plan.parallel.schedule) {
     case Schedule::gpipe:
       return plan.microbatches * v;
-    case Schedule::interleaved_1f1b:
-      return 2 * (p - stage - 1) + (v - 1) * p + 1;
-    case Schedule::one_f_one_b:
     case Schedule::zero_bubble_h1:
+      return p;  // weight gradients hold them as long on every stage as 1F1B does on the first
+    case Schedule::interleaved_1f1b:
+      if (v > 1 && plan.microbatches == p) return plan.microbatches * v;  // all forwards first
+      return 2 * (p - stage - 1) + (v - 1) * p + 1;
+    case Schedule::custom:
+      return peak_in_flight(plan.parallel.orders->of_stage[static_cast<std::size_t>(stage)]);
+    case Schedule::one_f_one_b:
       break;
   }
   return p - stage;

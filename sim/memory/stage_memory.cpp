@@ -200,16 +200,14 @@ void write_lines(StageMemory& memory, const Moment& moment) {
 }
 
 /// Verdict and total (docs/memory.md, sections 3 and 5):
-///   fits   = phi * allocated + context <= usable;   tight = reserved + context > usable while it
-///   fits total  = reserved + context, cut at what is usable (the allocator then frees its cache),
-///   but never below what is
-///            allocated
+///   fits  = phi * allocated + context <= usable;   tight = reserved + context > usable while it fits
+///   total = reserved + context, cut at what is usable (the allocator then frees its cache), but never below what is required
 void judge(StageMemory& memory, const SoftwareProfile& software, const Device& device) {
   memory.context = device.context + software.extra_context;
   memory.usable = device.usable_memory;
   memory.required = software.fragmentation * memory.allocated + memory.context;
   const Bytes wanted = memory.reserved + memory.context;
-  memory.total = std::min(wanted, std::max(memory.usable, memory.allocated + memory.context));
+  memory.total = std::min(wanted, std::max(memory.usable, memory.required));
   memory.verdict = memory.required > memory.usable ? MemoryVerdict::does_not_fit
                    : wanted > memory.usable        ? MemoryVerdict::tight
                                                    : MemoryVerdict::fits;

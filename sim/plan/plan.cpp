@@ -95,12 +95,44 @@ std::string divisors_near(int layers, int stages) {
   return text(below) + (above <= layers && layers % above == 0 ? " or " + text(above) : "");
 }
 
+/// A schedule that the user wrote is for so many stages, microbatches and chunks, and no others.
+void check_orders(const OrderShape& written, const OrderShape& planned, Rejections& rejections) {
+  const auto must_agree = [&](int in_file, int in_plan, const std::string& what,
+                              const std::string& key) {
+    if (in_file == in_plan) return;
+    rejections.push_back({"/parallel/schedule",
+                          "the schedule file is for " + text(in_file) + " " + what + ", but " +
+                              key + " is " + text(in_plan),
+                          {}});
+  };
+  must_agree(written.stages, planned.stages, "stages", "pipeline");
+  must_agree(written.microbatches, planned.microbatches, "microbatches",
+             "global_batch / (data * micro_batch)");
+  must_agree(written.chunks, planned.chunks, "chunks", "virtual_pipeline");
+}
+
+/// A plan nobody would run, and nobody could play: each pass of each stage is an op of its program.
+void check_size(const Training& training, const Parallel& parallel, Rejections& rejections) {
+  constexpr double most_passes = 20e6;  // forward passes of one pipeline; about 1 GB of program
+  const double microbatches = static_cast<double>(training.global_batch) /
+                              (static_cast<double>(parallel.data) * training.micro_batch);
+  const double passes = microbatches * parallel.pipeline * parallel.virtual_pipeline;
+  if (passes <= most_passes) return;
+  rejections.push_back(
+      {"/training/global_batch",
+       std::to_string(static_cast<long long>(microbatches)) + " microbatches through " +
+           text(parallel.pipeline) +
+           " stages are more than the 20 million passes of a pipeline that can be played",
+       "use a smaller global_batch, or a larger micro_batch or data"});
+}
+
 /// What interleaving, sequence parallelism and sharding ask of a plan.
 void check_schedule(const Plan& plan, const Training& training, const Parallel& parallel,
                     Rejections& rejections) {
   const int v = parallel.virtual_pipeline, p = parallel.pipeline;
   const bool interleaves = parallel.schedule == Schedule::interleaved_1f1b && v > 1;
-  if (v > 1 && parallel.schedule != Schedule::interleaved_1f1b) {
+  if (v > 1 && parallel.schedule != Schedule::interleaved_1f1b &&
+      parallel.schedule != Schedule::custom) {
     rejections.push_back({"/parallel/virtual_pipeline",
                           "virtual_pipeline " + text(v) +
                               " needs the interleaved schedule, but schedule is " +
@@ -120,6 +152,7 @@ void check_schedule(const Plan& plan, const Training& training, const Parallel& 
                           "use a global_batch in multiples of data * micro_batch * pipeline = " +
                               text(parallel.data * training.micro_batch * p)});
   }
+  if (parallel.orders) check_orders(parallel.orders->shape, {p, microbatches, v}, rejections);
   for (const int layers : plan.stage_layers) {
     if (layers % v != 0) {
       rejections.push_back(
@@ -202,6 +235,8 @@ const char* name_of(Schedule schedule) {
       return "interleaved_1f1b";
     case Schedule::zero_bubble_h1:
       return "zero_bubble_h1";
+    case Schedule::custom:
+      return "custom";
   }
   return "?";
 }
@@ -228,6 +263,7 @@ std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& mode
   Rejections rejections;
   check_product(parallel, cluster, rejections);
   check_batch(training, parallel, rejections);
+  check_size(training, parallel, rejections);
   check_model(model, parallel, rejections);
   check_stage_layers(model, parallel, rejections);
   Plan plan;

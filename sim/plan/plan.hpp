@@ -1,16 +1,24 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "core/id.hpp"
+#include "plan/step.hpp"
 #include "platform/software_profile.hpp"
 #include "workload/transformer.hpp"
 
 namespace windtunnel {
 
-enum class Schedule { gpipe, one_f_one_b, interleaved_1f1b, zero_bubble_h1 };
+enum class Schedule {
+  gpipe,
+  one_f_one_b,
+  interleaved_1f1b,
+  zero_bubble_h1,
+  custom,  ///< the user's own: Parallel::orders
+};
 const char* name_of(Schedule schedule);
 
 enum class Optimizer { adam, sgd };
@@ -30,6 +38,7 @@ struct Training {
 struct Parallel {
   int tensor = 1, pipeline = 1, data = 1;
   Schedule schedule = Schedule::one_f_one_b;
+  std::shared_ptr<const ScheduleOrders> orders;  ///< of Schedule::custom, legal; else none
   int virtual_pipeline = 1;
   PipelineSend pipeline_send = PipelineSend::eager;
   bool sequence_parallel = false;

@@ -19,11 +19,11 @@ struct Source {
 
 /// Smooth efficiency of a matrix product on this GPU (sim/cost/kernel_cost.hpp has the formula).
 struct GemmEfficiency {
-  double peak_fraction = 0;       ///< emax, attained at infinite size
-  double inner_half_size = 0;     ///< K0: inner dimension at which half of it is lost
-  double wave_half_size = 0;      ///< wv: waves of 256x128 tiles at which half of it is lost
-  double misaligned_factor = 1;   ///< hq: attention products whose head size is no multiple of 8
-  double head_factor = 1;         ///< ehead: the output head's product
+  double peak_fraction = 0;      ///< emax, attained at infinite size
+  double inner_half_size = 0;    ///< K0: inner dimension at which half of it is lost
+  double wave_half_size = 0;     ///< wv: waves of 256x128 tiles at which half of it is lost
+  double misaligned_factor = 1;  ///< hq: attention products whose head size is no multiple of 8
+  double head_factor = 1;        ///< ehead: the output head's product
 };
 
 /// One GPU type: a file of platforms/devices/.
@@ -37,7 +37,7 @@ struct Device {
   GemmEfficiency gemm;
   Bytes memory_capacity{};  ///< as sold
   Bytes usable_memory{};    ///< what the allocator can have
-  Bytes context{};          ///< CUDA context, libraries and communicator buffers, outside the allocator
+  Bytes context{};  ///< CUDA context, libraries and communicator buffers, outside the allocator
   std::map<std::string, Source> sources;  ///< by JSON key of the file
 };
 

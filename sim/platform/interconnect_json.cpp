@@ -47,6 +47,17 @@ void read_lanes(ObjectReader& reader, int gpus, Interconnect& interconnect) {
   interconnect.lanes = lanes;
 }
 
+/// What only some interconnects say; nothing is written back where it is absent.
+void read_small_messages(ObjectReader& reader, Interconnect& interconnect) {
+  using Floor = Interconnect::Floor;
+  if (reader.has("floor"))
+    interconnect.floor =
+        reader.required_enum<Floor>("floor", {{"least", Floor::least}, {"added", Floor::added}});
+  if (!reader.has("switch_size") && !reader.has("small_bandwidth")) return;
+  interconnect.switch_size = required_quantity<Bytes>(reader, "switch_size");
+  interconnect.small_bandwidth = required_quantity<BytesPerSecond>(reader, "small_bandwidth");
+}
+
 }  // namespace
 
 Interconnect read_interconnect(ObjectReader reader, int gpus, const std::string& prefix,
@@ -63,6 +74,7 @@ Interconnect read_interconnect(ObjectReader reader, int gpus, const std::string&
   interconnect.half_size = required_quantity<Bytes>(reader, "half_size");
   interconnect.half_size_exponent = reader.optional_number("half_size_exponent", 0, -10, 10);
   interconnect.sharpness = reader.optional_number("sharpness", 1, 1e-2, 1e2);
+  read_small_messages(reader, interconnect);
   interconnect.point_to_point = required_quantity<BytesPerSecond>(reader, "point_to_point");
   interconnect.point_to_point_latency =
       required_quantity<Seconds>(reader, "point_to_point_latency");

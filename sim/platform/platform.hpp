@@ -23,37 +23,49 @@ struct Interconnect {
   Kind kind = Kind::nvswitch;
   BytesPerSecond saturated_bandwidth{};  ///< Binf at large n, or of one ring (mesh)
   double group_loss = 0;
-  Seconds floor_base{};     ///< T0(n) = floor_base + n * floor_per_gpu
+  Seconds floor_base{};  ///< T0(n) = floor_base + n * floor_per_gpu
   Seconds floor_per_gpu{};
-  Bytes half_size{};        ///< S0 at 8 GPUs
+  Bytes half_size{};              ///< S0 at 8 GPUs
   double half_size_exponent = 0;  ///< S0(n) = half_size * (n/8)^exponent
   double sharpness = 1;           ///< g
-  std::vector<std::vector<int>> lanes;      ///< mesh: lanes[i][j] between GPU i and GPU j
-  BytesPerSecond point_to_point{};          ///< one GPU to another, one way
+  enum class Floor {
+    least,  ///< T is T0 or more
+    added,  ///< T0 is paid on top of the transfer
+  };
+  Floor floor = Floor::least;
+  /// Below `switch_size` a GPU (mesh: and ring) NCCL sends by a protocol whose bus bandwidth (mesh: of one ring) is at
+  /// most `small_bandwidth`. 0: there is no switch.
+  Bytes switch_size{};
+  BytesPerSecond small_bandwidth{};
+  std::vector<std::vector<int>> lanes;  ///< mesh: lanes[i][j] between GPU i and GPU j
+  BytesPerSecond point_to_point{};      ///< one GPU to another, one way
   Seconds point_to_point_latency{};
 };
 
 /// One kind of node; a platform has one, or several for mixed clusters.
 struct NodeType {
-  int count = 0;             ///< how many of them the platform has; 0 = as many as asked for
+  int count = 0;  ///< how many of them the platform has; 0 = as many as asked for
   Device device;
   int gpus = 0;
   Interconnect interconnect;
   int nics = 0;
-  BytesPerSecond nic_rate{};     ///< datasheet, one NIC, one way
-  double nic_efficiency = 1;     ///< attained fraction
-  double compute_efficiency = 1;           ///< factor on the device's emax: cards that run cooler or slower here
-  double in_node_collective_slowdown = 1;  ///< arf: tensor collectives of a training run against `interconnect`
-  double launch_slowdown = 1;              ///< factor on the software's launch floor: this node's host processors
+  BytesPerSecond nic_rate{};  ///< datasheet, one NIC, one way
+  double nic_efficiency = 1;  ///< attained fraction
+  double compute_efficiency =
+      1;  ///< factor on the device's emax: cards that run cooler or slower here
+  double in_node_collective_slowdown =
+      1;  ///< arf: tensor collectives of a training run against `interconnect`
+  double launch_slowdown =
+      1;  ///< factor on the software's launch floor: this node's host processors
   BytesPerSecond effective_nic_rate() const { return nic_rate * nic_efficiency; }
 };
 
 /// The network between nodes.
 struct Fabric {
-  Seconds latency{};           ///< per message between nodes, software included
+  Seconds latency{};             ///< per message between nodes, software included
   Seconds collective_latency{};  ///< per ring step between nodes
-  int nodes_per_leaf = 0;      ///< 0 = non-blocking
-  double oversubscription = 1; ///< leaf down capacity / up capacity
+  int nodes_per_leaf = 0;        ///< 0 = non-blocking
+  double oversubscription = 1;   ///< leaf down capacity / up capacity
 };
 
 /// Measured node-to-node bandwidth, directional: rate[from][to] of one rail (one NIC). The diagonal is ignored.

@@ -18,6 +18,7 @@ namespace windtunnel {
 /// One input of the prediction that a reader should know, with where it comes from.
 struct Assumption {
   std::string what, value;
+  std::string note;  ///< the source in words: "fitted on …"
   Evidence evidence = Evidence::assumed;
 };
 

@@ -142,6 +142,7 @@ JsonValue assumptions_value(const std::vector<Assumption>& assumptions) {
                         .add("what", assumption.what)
                         .add("value", assumption.value)
                         .add("source", text_of(assumption.evidence))
+                        .add("note", assumption.note)
                         .take());
   return JsonValue(std::move(array));
 }

@@ -135,11 +135,11 @@ inline Report small_report() {
   report.traffic[0] = 16_MB;
   report.messages[0].uncompressed = 2;
   report.messages[1] = {1, 1};
-  report.assumptions = {{"NIC efficiency", "0.9", Evidence::measured},
-                        {"peak rate", "312 TFLOP/s", Evidence::datasheet},
-                        {"launch floor", "0.9 ms", Evidence::fitted},
-                        {"latency", "5 us", Evidence::assumed},
-                        {"overhead", "20 ms", Evidence::assumed}};
+  report.assumptions = {{"NIC efficiency", "0.9", "made up", Evidence::measured},
+                        {"peak rate", "312 TFLOP/s", "made up", Evidence::datasheet},
+                        {"launch floor", "0.9 ms", "made up", Evidence::fitted},
+                        {"latency", "5 us", "made up", Evidence::assumed},
+                        {"overhead", "20 ms", "made up", Evidence::assumed}};
   report.activities = 20;
   report.wall = 0.25_s;
   report.model_name = "toy";

@@ -8,14 +8,15 @@ namespace windtunnel {
 namespace {
 
 /// Choices are read from the resolved scenario: what an author can write is what can be compared.
-constexpr std::array choice_pointers{
-    "/training/precision",  "/training/recompute",         "/training/attention",
-    "/parallel/schedule",   "/parallel/sequence_parallel", "/parallel/zero_stage",
-    "/parallel/overlap_gradient_reduce"};
+constexpr std::array choice_pointers{"/training/precision",
+                                     "/training/recompute",
+                                     "/training/attention",
+                                     "/parallel/schedule",
+                                     "/parallel/sequence_parallel",
+                                     "/parallel/zero_stage",
+                                     "/parallel/overlap_gradient_reduce"};
 
-std::string last_part(const std::string& pointer) {
-  return pointer.substr(pointer.rfind('/') + 1);
-}
+std::string last_part(const std::string& pointer) { return pointer.substr(pointer.rfind('/') + 1); }
 
 /// True when some traffic class has a codec.
 bool is_compressed(JsonValue& resolved) {

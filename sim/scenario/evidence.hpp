@@ -25,7 +25,7 @@ struct EvidenceRegime {
   std::string software;       ///< name of the profile
   std::string device_family;  ///< what comes before the first '-' of a device's name: "a100"
   std::set<std::string> platforms, sets;
-  std::string method;  ///< how the residuals were held out
+  std::string method;                                       ///< how the residuals were held out
   std::map<std::string, std::pair<double, double>> ranges;  ///< smallest and largest of each amount
   std::map<std::string, std::set<std::string>> choices;
   std::vector<double> residuals;  ///< ln(measured / predicted) of runs that were held out; sorted

@@ -97,7 +97,8 @@ EvidenceRegime read_regime(ObjectReader reader) {
   ObjectReader choices = reader.child("choices");
   for (const std::string& key : keys_of(choices)) regime.choices[key] = strings_of(choices, key);
   regime.residuals = elements_of<double>(reader, "residuals");
-  if (regime.residuals.empty()) reader.problem("residuals", "a regime without residuals says nothing");
+  if (regime.residuals.empty())
+    reader.problem("residuals", "a regime without residuals says nothing");
   std::sort(regime.residuals.begin(), regime.residuals.end());
   reader.reject_unknown_keys();
   return regime;
@@ -120,8 +121,8 @@ std::vector<EvidenceRegime> read_evidence(const std::filesystem::path& file) {
       reader.problem("regimes", "is " + list->kind_name() + ", not an array");
     if (list != nullptr && list->is_array())
       for (std::size_t i = 0; i < list->array().size(); ++i)
-        regimes.push_back(read_regime(
-            ObjectReader(list->array()[i], "/regimes/" + std::to_string(i), problems)));
+        regimes.push_back(
+            read_regime(ObjectReader(list->array()[i], "/regimes/" + std::to_string(i), problems)));
     reader.reject_unknown_keys();
   }
   problems.throw_if_any();

@@ -10,7 +10,7 @@
 namespace windtunnel {
 namespace {
 
-constexpr double tail = 0.05;              ///< on either side: 90 % between
+constexpr double interval_share = 0.9;     ///< of new runs, inside
 constexpr double widening = 1.5;           ///< beyond what was measured; assumed
 constexpr double unprofiled_share = 0.15;  ///< of the predicted time, either way
 constexpr std::size_t most_reasons = 3;
@@ -24,7 +24,8 @@ Interval interval_of(Seconds predicted, std::pair<double, double> bounds) {
 
 std::string runs_text(const EvidenceRegime& regime) {
   std::string text = std::to_string(regime.residuals.size()) + " held-out runs of";
-  for (const std::string& set : regime.sets) text += (set == *regime.sets.begin() ? " " : ", ") + set;
+  for (const std::string& set : regime.sets)
+    text += (set == *regime.sets.begin() ? " " : ", ") + set;
   return text;
 }
 
@@ -58,8 +59,8 @@ Interval extrapolated(const std::vector<const EvidenceRegime*>& regimes,
   interval.basis = IntervalBasis::extrapolated;
   std::vector<std::string> reasons = regimes.front()->beyond(traits);
   if (regimes.front()->device_family != traits.device_family)
-    reasons.insert(reasons.begin(), traits.device_family + " GPUs, measured " +
-                                        regimes.front()->device_family);
+    reasons.insert(reasons.begin(),
+                   traits.device_family + " GPUs, measured " + regimes.front()->device_family);
   interval.reason = joined(reasons);
   return interval;
 }
@@ -69,13 +70,16 @@ Interval extrapolated(const std::vector<const EvidenceRegime*>& regimes,
 std::pair<double, double> conformal_bounds(const std::vector<double>& sorted_residuals) {
   WT_EXPECT(!sorted_residuals.empty());
   const std::size_t count = sorted_residuals.size();
-  const double places = static_cast<double>(count + 1);
-  // 1e-9: 0.05 * 20 is 1, whatever its last bit says.
-  const auto low_rank = static_cast<std::size_t>(std::floor(tail * places + 1e-9));
-  const auto high_rank = static_cast<std::size_t>(std::ceil((1 - tail) * places - 1e-9));
-  const bool too_few = low_rank < 1 || high_rank > count;
-  const double low = too_few ? sorted_residuals.front() * widening : sorted_residuals[low_rank - 1];
-  const double high = too_few ? sorted_residuals.back() * widening : sorted_residuals[high_rank - 1];
+  // 1e-9: 0.9 * 20 is 18, whatever its last bit says.
+  const auto held =
+      static_cast<std::size_t>(std::ceil(interval_share * static_cast<double>(count + 1) - 1e-9));
+  double low = sorted_residuals.front() * widening, high = sorted_residuals.back() * widening;
+  for (std::size_t first = 0; held <= count && first + held <= count; ++first) {
+    const double from = sorted_residuals[first], to = sorted_residuals[first + held - 1];
+    if (first > 0 && to - from >= high - low) continue;
+    low = from;
+    high = to;
+  }
   return {std::min(low, 0.0), std::max(high, 0.0)};
 }
 
@@ -108,7 +112,7 @@ void add_interval(const Scenario& scenario, const Library& library, Report& repo
   if (!interval) return;
   report.iteration_time_interval = {interval->low, interval->high};
   const bool measured = interval->basis == IntervalBasis::measured;
-  report.assumptions.push_back({"prediction interval (90 %)", interval->reason,
+  report.assumptions.push_back({"prediction interval", "90 %", interval->reason,
                                 measured ? Evidence::measured : Evidence::assumed});
   if (interval->basis == IntervalBasis::extrapolated)
     report.warnings.push_back("the prediction interval is extrapolated: " + interval->reason);

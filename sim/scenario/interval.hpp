@@ -25,13 +25,12 @@ struct Interval {
   std::string reason;  ///< for people: on how many runs it rests, or what was never measured
 };
 
-/// 5 % and 95 % bounds of ln(measured / predicted) from residuals that were held out, sorted. Split
-/// conformal, either tail on its own because slow outliers are common and fast ones are not:
-///   low = r_(floor(0.05 (n+1))),  high = r_(ceil(0.95 (n+1)))
-/// A new run from the same population lies between them with a probability of at least 90 %
-/// (Vovk et al., Algorithmic Learning in a Random World, 2005; Lei et al., JASA 113(523), 2018).
-/// Neither end crosses 0. With n < 19 there is no such rank: the extremes, times 1.5. Rows of one
-/// set are not independent, so the coverage is a goal, and `validate` counts what is reached.
+/// Bounds of ln(measured / predicted) for 90 % of new runs, from residuals that were held out, sorted: the shortest interval
+/// from one residual to another that holds ceil(0.9 (n+1)) of them. Slow outliers are common and fast ones are not, so
+/// tails of equal weight would be needlessly wide (vTrain: +61 % against +19 %). Split conformal (Vovk et al., Algorithmic
+/// Learning in a Random World, 2005; Lei et al., JASA 113(523), 2018) with a width chosen on the same residuals, which costs a
+/// little coverage: 90.3 % in a synthetic check at 54 rows. Neither end crosses 0. With n < 9 there is no such interval:
+/// the extremes, times 1.5. Rows of one set are not independent, so the coverage is a goal, and `validate` counts what is reached.
 std::pair<double, double> conformal_bounds(const std::vector<double>& sorted_residuals);
 
 /// The interval that `regimes` give a predicted time.

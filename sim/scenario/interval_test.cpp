@@ -40,17 +40,27 @@ double draw_residual(std::mt19937_64& random) {
   return share(random) < 0.1 ? residual + 0.4 * share(random) : residual;
 }
 
-TEST_CASE("the bounds are the second of 39 from either end") {
-  // 0.05 (39 + 1) = 2 and 0.95 * 40 = 38: r_2 = -0.18 and r_38 = 0.18
+TEST_CASE("the bounds are the shortest interval that holds 0.9 (n+1) of the residuals") {
+  // 0.9 (39 + 1) = 36 of 39 evenly spaced ones; all such intervals are 0.35 long, the first is taken
   const auto [low, high] = conformal_bounds(even_regime().residuals);
-  CHECK(low == doctest::Approx(-0.18));
-  CHECK(high == doctest::Approx(0.18));
+  CHECK(low == doctest::Approx(-0.19));
+  CHECK(high == doctest::Approx(0.16));
 }
 
-TEST_CASE("with fewer than 19 residuals the extremes are widened by half") {
+TEST_CASE("with fewer than 9 residuals the extremes are widened by half") {
   const auto [low, high] = conformal_bounds({-0.02, 0.01, 0.1});
   CHECK(low == doctest::Approx(-0.03));
   CHECK(high == doctest::Approx(0.15));
+}
+
+TEST_CASE("one slow outlier among twenty does not widen the interval") {
+  // 0.9 (20 + 1) = 18.9, so 19 of 20: all but the outlier
+  std::vector<double> residuals;
+  for (int i = 0; i < 19; ++i) residuals.push_back((i - 9) / 100.0);
+  residuals.push_back(0.5);
+  const auto [low, high] = conformal_bounds(residuals);
+  CHECK(low == doctest::Approx(-0.09));
+  CHECK(high == doctest::Approx(0.09));
 }
 
 TEST_CASE("the prediction itself lies in its interval even when all residuals have one sign") {
@@ -79,15 +89,15 @@ TEST_CASE("intervals from synthetic residuals hold 85 to 95 of 100 new runs") {
 TEST_CASE("inside what was measured the interval is that of the residuals") {
   const Interval interval = interval_from({even_regime()}, traits(16), Seconds{10});
   CHECK(interval.basis == IntervalBasis::measured);
-  CHECK(low_log(interval) == doctest::Approx(-0.18));
-  CHECK(high_log(interval) == doctest::Approx(0.18));
+  CHECK(low_log(interval) == doctest::Approx(-0.19));
+  CHECK(high_log(interval) == doctest::Approx(0.16));
   CHECK(interval.reason == "39 held-out runs of set");
 }
 
 TEST_CASE("beyond what was measured it is wider by half and says what is new") {
   const Interval interval = interval_from({even_regime()}, traits(128), Seconds{10});
   CHECK(interval.basis == IntervalBasis::extrapolated);
-  CHECK(high_log(interval) == doctest::Approx(0.27));  // 1.5 * 0.18
+  CHECK(high_log(interval) == doctest::Approx(0.24));  // 1.5 * 0.18
   CHECK(interval.reason == "gpus 128, measured 8 to 64");
 }
 

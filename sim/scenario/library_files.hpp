@@ -17,6 +17,8 @@ inline constexpr LibraryKind model_files{"models", "models", "model"};
 inline constexpr LibraryKind platform_files{"platforms", "platforms", "platform"};
 inline constexpr LibraryKind device_files{"devices", "platforms/devices", "device"};
 inline constexpr LibraryKind software_files{"software", "platforms/software", "software profile"};
+/// Found by path only.
+inline constexpr LibraryKind schedule_files{"schedules", "scenarios/schedules", "schedule"};
 inline constexpr LibraryKind scenario_files{"scenarios", "scenarios", "scenario"};
 
 /// The file of the built-in `name`; it need not exist.

@@ -14,7 +14,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* schema_name = "windtunnel/measurements-v1";
-constexpr double longest_iteration_s = 1e9;
 
 JsonValue empty_object() { return JsonValue(JsonValue::Object{}); }
 
@@ -35,13 +34,11 @@ void read_schema(ObjectReader& reader) {
                    std::string("write \"") + schema_name + "\"");
 }
 
-/// The members of `measured` that decide whether a point is scored. The others stay as they are.
+/// The members of `measured` that are compared with predictions. The others stay as they are.
 void read_measured(ObjectReader& reader, MeasurementPoint& point) {
-  if (reader.has("iteration_time_s")) {
-    const double seconds = reader.required_number("iteration_time_s", 0, longest_iteration_s);
-    if (seconds <= 0) reader.problem("iteration_time_s", "a measured time is above zero");
-    point.iteration_time = Seconds{seconds};
-  }
+  point.iteration_time = read_measured_time(reader, "iteration_time_s");
+  point.memory = read_measured_memory(reader);
+  point.timers = read_measured_timers(reader);
   point.out_of_memory = reader.optional_bool("out_of_memory", false);
   point.failed = reader.optional_bool("failed", false);
 }
@@ -55,8 +52,7 @@ MeasurementPoint read_point(JsonValue& value, const std::string& pointer, Measur
   point.scenario = object_member(reader, "scenario");
   reader.take("note");
   reader.take("amp_predicted_s");  // another tool's prediction, published with the measurement
-  if (kind == MeasurementKind::collective)
-    for (const char* key : {"collective", "gpus", "nodes", "bytes"}) reader.require(key);
+  if (kind == MeasurementKind::collective) point.collective = read_collective_run(reader);
   if (const JsonValue* measured = reader.require("measured")) {
     point.measured = *measured;
     ObjectReader child = reader.child("measured");
@@ -157,10 +153,13 @@ MeasurementSet read_measurement_set(JsonValue value, const fs::path& folder) {
   return set;
 }
 
+std::string why_not_predicted(const MeasurementPoint& point) {
+  return point.failed ? "the run failed and nobody knows why: never scored" : "";
+}
+
 std::string why_not_scored(const MeasurementSet& set, const MeasurementPoint& point) {
-  if (set.kind == MeasurementKind::collective)
-    return "single collectives are not predicted by this version";
-  if (point.failed) return "the run failed and nobody knows why: never scored";
+  if (set.kind == MeasurementKind::collective) return "a collective is no iteration";
+  if (const std::string why = why_not_predicted(point); !why.empty()) return why;
   if (point.out_of_memory) return "the run ended out of memory: no time to compare";
   if (!point.iteration_time) return "no iteration_time_s was measured";
   return {};

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/json_value.hpp"
+#include "scenario/measured.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
@@ -23,8 +25,11 @@ struct MeasurementPoint {
   JsonValue scenario;  ///< merged over the set's base; empty object for a collective
   JsonValue measured;  ///< as written: times, memory, timers
   std::optional<Seconds> iteration_time;
-  bool out_of_memory = false;  ///< the run ended for want of memory
-  bool failed = false;         ///< the run ended, nobody knows why: never scored
+  MeasuredMemory memory;
+  std::map<std::string, Seconds> timers;    ///< Megatron's, of the last rank
+  std::optional<CollectiveRun> collective;  ///< of a set of collectives
+  bool out_of_memory = false;               ///< the run ended for want of memory
+  bool failed = false;                      ///< the run ended, nobody knows why: never scored
 };
 
 /// Published measurements in the format windtunnel/measurements-v1, with where they come from.
@@ -44,6 +49,9 @@ MeasurementSet read_measurement_set(JsonValue value, const std::filesystem::path
 
 /// The whole scenario of a point: base, then the point's own part, named after the point.
 JsonValue scenario_of(const MeasurementSet& set, const MeasurementPoint& point);
+
+/// Why a point is not predicted at all; empty when it is.
+std::string why_not_predicted(const MeasurementPoint& point);
 
 /// Why there is no measured iteration time to compare a prediction with; empty when there is one.
 std::string why_not_scored(const MeasurementSet& set, const MeasurementPoint& point);

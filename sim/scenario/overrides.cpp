@@ -32,6 +32,14 @@ void expand_devices(JsonValue& platform, ScenarioFiles& files, const std::string
   }
 }
 
+/// The schedule file in place of its path; names of schedules stay.
+void expand_schedule(JsonValue& scenario, ScenarioFiles& files, const std::string& pointer) {
+  const std::string part = "/parallel/schedule";
+  JsonValue* const schedule = find_at(scenario, part);
+  if (schedule == nullptr || !schedule->is_string() || !looks_like_path(schedule->string())) return;
+  if (leads_through(pointer, part)) files.expand(*schedule, schedule_files, part);
+}
+
 JsonValue parse_value(const std::shared_ptr<const SourceText>& source, Problems& problems) {
   Problems syntax;
   JsonValue value = parse_json(source, syntax, OriginKind::command_line);
@@ -69,6 +77,7 @@ void expand_names(JsonValue& scenario, ScenarioFiles& files, const std::string& 
     files.expand(*value, *named.kind, part);
     if (named.kind == &platform_files) expand_devices(*value, files, pointer);
   }
+  expand_schedule(scenario, files, pointer);
 }
 
 void apply_override(JsonValue& scenario, const std::string& pointer, const std::string& text,

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <string>
 #include <string_view>
+#include <variant>
 
+#include "plan/pipeline_layout.hpp"
 #include "scenario/library_files.hpp"
+#include "schedule/schedule_file_json.hpp"
 
 namespace windtunnel {
 namespace {
@@ -22,12 +26,19 @@ const std::vector<std::pair<std::string, Schedule>> schedule_names = {
     {"interleaved_1f1b", Schedule::interleaved_1f1b},
     {"zero_bubble_h1", Schedule::zero_bubble_h1}};
 
-/// A named schedule; a path of a schedule file reads as 1f1b, and is refused later (unsupported.cpp).
-Schedule read_schedule(ObjectReader& reader) {
-  const JsonValue* value = reader.take("schedule");
-  if (value != nullptr && value->is_string() && looks_like_path(value->string()))
-    return Schedule::one_f_one_b;
-  return reader.optional_enum<Schedule>("schedule", Schedule::one_f_one_b, schedule_names);
+/// A named schedule, or one that the user wrote, whose file stands in place of its path. A path that is left could not be read,
+/// which has been said.
+void read_schedule(ObjectReader& reader, Parallel& parallel) {
+  JsonValue* const value = reader.take("schedule");
+  if (value != nullptr && value->is_object()) {
+    const std::string pointer = pointer_join(reader.pointer(), "schedule");
+    parallel.schedule = Schedule::custom;
+    parallel.orders = std::make_shared<const ScheduleOrders>(
+        read_schedule_orders(*value, pointer, reader.problems()));
+  } else if (value == nullptr || !value->is_string() || !looks_like_path(value->string())) {
+    parallel.schedule =
+        reader.optional_enum<Schedule>("schedule", Schedule::one_f_one_b, schedule_names);
+  }
 }
 
 int derived_data(ObjectReader& reader, const Parallel& parallel,
@@ -43,7 +54,59 @@ int derived_data(ObjectReader& reader, const Parallel& parallel,
   return 1;
 }
 
-std::vector<int> read_stage_layers(ObjectReader& reader) {
+/// Where `column` of a string stands, if the string was written without escapes.
+Origin origin_in(const JsonValue& string, std::size_t column) {
+  Origin origin = string.origin;
+  const int quotes = origin.kind == OriginKind::file ? 2 : 0;
+  if (origin.length != static_cast<int>(string.string().size()) + quotes) return origin;
+  origin.column += static_cast<int>(column) + quotes / 2;
+  origin.length = 1;
+  return origin;
+}
+
+/// Layers by stage of a layout with a part for each chunk of each stage.
+std::vector<int> layers_of_parts(ObjectReader& reader, const std::vector<int>& parts,
+                                 const Parallel& parallel) {
+  const auto p = static_cast<std::size_t>(parallel.pipeline);
+  const auto v = static_cast<std::size_t>(parallel.virtual_pipeline);
+  const auto text = [](std::size_t number) { return std::to_string(number); };
+  if (parts.size() != p * v) {
+    reader.problem("stage_layers", "the layout has " + text(parts.size()) +
+                                       " stages, but pipeline * virtual_pipeline = " + text(p) +
+                                       " * " + text(v) + " = " + text(p * v));
+    return {};
+  }
+  std::vector<int> layers(parts.begin(), parts.begin() + parallel.pipeline);
+  for (std::size_t part = p; part < parts.size(); ++part) {
+    if (parts[part] != layers[part % p]) {
+      reader.problem("stage_layers",
+                     "the chunks of stage " + text(part % p) + " have " +
+                         std::to_string(layers[part % p]) + " and " + std::to_string(parts[part]) +
+                         " layers; chunks of unequal length on one stage are not modelled");
+      return {};
+    }
+  }
+  for (int& count : layers) count *= parallel.virtual_pipeline;
+  return layers;
+}
+
+/// Megatron-LM's pipeline layout in place of a list.
+std::vector<int> read_layout(ObjectReader& reader, const JsonValue& value,
+                             const Parallel& parallel) {
+  const auto layout = read_pipeline_layout(value.string());
+  if (const auto* parts = std::get_if<std::vector<int>>(&layout))
+    return layers_of_parts(reader, *parts, parallel);
+  const auto& fault = std::get<LayoutFault>(layout);
+  reader.problems().add(
+      {origin_in(value, fault.column), pointer_join(reader.pointer(), "stage_layers"),
+       fault.message + ", column " + std::to_string(fault.column + 1) + " of the layout",
+       fault.suggestion});
+  return {};
+}
+
+std::vector<int> read_stage_layers(ObjectReader& reader, const Parallel& parallel) {
+  if (const JsonValue* text = reader.take("stage_layers"); text != nullptr && text->is_string())
+    return read_layout(reader, *text, parallel);
   std::vector<int> layers = reader.optional_int_list("stage_layers", 0, most_layers);
   const JsonValue* value = reader.take("stage_layers");
   if (value != nullptr && value->is_array() && value->array().empty())
@@ -99,7 +162,7 @@ Parallel read_parallel(ObjectReader& reader, const SoftwareProfile& software,
     parallel.data = derived_data(reader, parallel, gpus);
     reader.set_default("data", std::int64_t{parallel.data});
   }
-  parallel.schedule = read_schedule(reader);
+  read_schedule(reader, parallel);
   parallel.virtual_pipeline = reader.optional_int("virtual_pipeline", 1, 1, most_chunks);
   parallel.pipeline_send = reader.optional_enum<PipelineSend>(
       "pipeline_send", software.pipeline_send,
@@ -107,7 +170,7 @@ Parallel read_parallel(ObjectReader& reader, const SoftwareProfile& software,
   parallel.sequence_parallel = reader.optional_bool("sequence_parallel", false);
   parallel.zero_stage = reader.optional_int("zero_stage", 0, 0, 3);
   parallel.overlap_gradient_reduce = reader.optional_bool("overlap_gradient_reduce", false);
-  parallel.stage_layers = read_stage_layers(reader);
+  parallel.stage_layers = read_stage_layers(reader, parallel);
   return parallel;
 }
 

@@ -20,7 +20,7 @@ struct GivenGpus {
 
 /// Reads the `parallel` block but for `placement`. Defaults: tensor 1, pipeline 1, schedule 1f1b, virtual_pipeline 1,
 /// pipeline_send the software profile's, everything else off. Where `data` is absent it is num_gpus / (tensor * pipeline),
-/// or 1 when the number of GPUs is not given either.
+/// or 1 when the number of GPUs is not given either. `stage_layers` is a list, or Megatron-LM's layout (read_pipeline_layout).
 Parallel read_parallel(ObjectReader& reader, const SoftwareProfile& software,
                        const std::optional<GivenGpus>& gpus);
 

@@ -73,15 +73,12 @@ class ProgramBuilder {
   int buckets(StageId stage) const { return std::max(1, plan_.chunk_layers(stage)); }
 
   void add_stage_programs() {
-    const OrderShape order_shape{plan_.parallel.pipeline, plan_.microbatches,
-                                 plan_.parallel.virtual_pipeline};
     for (int s = 0; s < plan_.parallel.pipeline; ++s) {
       const StageId stage{s};
       PipelineShape shape = pipeline_shape();
       if (overlaps_gradients())
         shape.gradient_buckets.assign(static_cast<std::size_t>(shape.chunks), buckets(stage));
-      set().programs.push_back(make_pipeline_program(
-          shape, schedule_order(plan_.parallel.schedule, order_shape, stage), stage));
+      set().programs.push_back(make_pipeline_program(shape, schedule_order(plan_, stage), stage));
     }
   }
 
@@ -162,7 +159,7 @@ class ProgramBuilder {
 
   /// In the order of ChunkRow and DeviceRow.
   void add_work_table(const StageCost& cost, StageId stage) {
-    const bool splits = plan_.parallel.schedule == Schedule::zero_bubble_h1;
+    const bool splits = splits_backward(plan_);
     for (const ChunkCost& chunk : cost.chunks) {
       const auto [before, beside] = split_backward(chunk);
       set().work.push_back(work_of(chunk.forward));

@@ -37,7 +37,8 @@ struct Library {
   std::filesystem::path root;  ///< folder with models/, platforms/, scenarios/
   /// $WINDTUNNEL_DATA, else beside the executable's checkout or installation.
   static Library find();
-  std::vector<std::string> names(const std::string& kind) const;  ///< kind: models, platforms, scenarios, software
+  std::vector<std::string> names(
+      const std::string& kind) const;  ///< kind: models, platforms, scenarios, software
 };
 
 /// Changes on top of the file.
@@ -47,14 +48,18 @@ struct ReadOptions {
 };
 
 /// Reads, merges and checks a scenario file. Throws InputError with every problem found, or EnvironmentError.
-Scenario read_scenario(const std::filesystem::path& file, const Library& library, const ReadOptions& options = {});
+Scenario read_scenario(const std::filesystem::path& file, const Library& library,
+                       const ReadOptions& options = {});
 /// The same from a JSON value (measurement sets, sweeps). `folder` is what relative paths are relative to.
-Scenario read_scenario(JsonValue value, const std::filesystem::path& folder, const Library& library, const ReadOptions& options = {});
+Scenario read_scenario(JsonValue value, const std::filesystem::path& folder, const Library& library,
+                       const ReadOptions& options = {});
 
 /// What to keep of a simulation beside its report.
 struct SimulateOptions {
   EngineKind engine = EngineKind::simgrid;
   bool keep_timeline = false;
+  /// Whose evidence gives the prediction interval; null: the report has none.
+  const Library* evidence = nullptr;
 };
 
 /// One simulated iteration.

@@ -18,6 +18,7 @@
 #include "scenario/sweep_json.hpp"
 #include "scenario/training_json.hpp"
 #include "scenario/unsupported.hpp"
+#include "schedule/exchange_check.hpp"
 #include "workload/model_json.hpp"
 
 namespace windtunnel {
@@ -174,12 +175,25 @@ class ScenarioReader {
       return;
     }
     scenario_.plan = std::move(std::get<Plan>(made));
+    check_exchanges();
     JsonValue::Array layers;
     for (const int count : scenario_.plan.stage_layers) layers.emplace_back(std::int64_t{count});
     reader.set_default("stage_layers", std::move(layers));
     for (int node = 0; node < *used; ++node)
       scenario_.nodes.push_back(scenario_.platform.type_of(NodeId{node}));
     check_precision(training.precision);
+  }
+
+  /// A schedule that the user wrote must also finish when both ends of a message wait for each other.
+  void check_exchanges() {
+    const Parallel& parallel = scenario_.plan.parallel;
+    if (!parallel.orders || parallel.pipeline_send != PipelineSend::blocking_pairs) return;
+    const auto deadlock = exchange_deadlock(*parallel.orders);
+    if (!deadlock) return;
+    problems_.add(
+        {origin_near("/parallel/schedule"), "/parallel/schedule",
+         "the schedule never finishes with pipeline_send \"blocking_pairs\": " + *deadlock,
+         R"(write "pipeline_send": "eager")"});
   }
 
   /// Every GPU in use must have a rate for the precision.

@@ -9,10 +9,9 @@
 namespace windtunnel {
 namespace {
 
-std::vector<double> sorted_absolute_errors(const std::vector<Comparison>& comparisons) {
+std::vector<double> errors_of(const std::vector<Comparison>& comparisons) {
   std::vector<double> errors;
-  for (const Comparison& comparison : comparisons) errors.push_back(std::abs(comparison.error()));
-  std::sort(errors.begin(), errors.end());
+  for (const Comparison& comparison : comparisons) errors.push_back(comparison.error());
   return errors;
 }
 
@@ -45,14 +44,18 @@ int sign(double number) { return (number > 0) - (number < 0); }
 
 }  // namespace
 
-Score score(const std::vector<Comparison>& comparisons) {
-  WT_EXPECT(!comparisons.empty());
+Score score_errors(const std::vector<double>& errors) {
+  WT_EXPECT(!errors.empty());
   constexpr double high_quantile = 0.9;
-  const std::vector<double> errors = sorted_absolute_errors(comparisons);
-  std::vector<double> with_sign;
-  for (const Comparison& comparison : comparisons) with_sign.push_back(comparison.error());
-  return {errors.size(), mean(errors),   quantile(errors, 0.5), quantile(errors, high_quantile),
-          errors.back(), mean(with_sign)};
+  std::vector<double> sizes;
+  for (const double error : errors) sizes.push_back(std::abs(error));
+  std::sort(sizes.begin(), sizes.end());
+  return {sizes.size(), mean(sizes), quantile(sizes, 0.5), quantile(sizes, high_quantile),
+          sizes.back(), mean(errors)};
+}
+
+Score score(const std::vector<Comparison>& comparisons) {
+  return score_errors(errors_of(comparisons));
 }
 
 Score score_without_largest(std::vector<Comparison> comparisons, std::size_t count) {

@@ -32,6 +32,8 @@ struct Score {
   double bias = 0;  ///< mean error with its sign: below zero, predictions are too fast
 };
 
+/// The score of at least one relative error, as fractions with their sign.
+Score score_errors(const std::vector<double>& errors);
 /// The score of at least one comparison.
 Score score(const std::vector<Comparison>& comparisons);
 

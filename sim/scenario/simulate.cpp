@@ -1,8 +1,10 @@
 #include <chrono>
+#include <set>
 
 #include "core/contracts.hpp"
 #include "engine/player.hpp"
 #include "memory/in_flight.hpp"
+#include "scenario/interval.hpp"
 #include "scenario/program_builder.hpp"
 #include "scenario/scenario.hpp"
 
@@ -26,6 +28,19 @@ std::array<MessageCount, num_traffic_classes> count_messages(const ProgramSet& s
       for (const Op& op : stream)
         if (op.kind == OpKind::send) ++counts[static_cast<std::size_t>(op.traffic)].uncompressed;
   return counts;
+}
+
+/// ZeRO 3, whose collectives are part of the passes: on each microbatch every layer's parameters are gathered forward and
+/// backward, and its gradients scattered in the same type; a rank sends (n-1)/n of the layer each time.
+void add_sharded_traffic(const Plan& plan, const PlanDevice& device, const StageCost& cost,
+                         std::array<Bytes, num_traffic_classes>& traffic) {
+  if (plan.parallel.zero_stage < 3) return;
+  const int members = plan.parallel.data;
+  const double layers = plan.stage_layers[device.stage.index()];
+  const Bytes once = cost.gathered_layer *
+                     (layers * plan.microbatches * device.num_gpus * (members - 1) / members);
+  traffic[static_cast<std::size_t>(Traffic::zero_gather)] += 2 * once;
+  traffic[static_cast<std::size_t>(Traffic::data_gradients)] += once;
 }
 
 /// Bytes all GPUs together send in one iteration, NVLink included.
@@ -57,6 +72,7 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
     const double share =
         2.0 * (t - 1) / t;  // of the payload, sent by one rank of a ring all-reduce
     at(Traffic::tensor_activations) += cost.tensor_payload * (share * repeats);
+    add_sharded_traffic(plan, plan.devices[i], cost, traffic);
   }
   return traffic;
 }
@@ -107,6 +123,11 @@ void fill_rates(const Scenario& scenario, Report& report) {
   report.hfu = report.hardware_flops_per_gpu / peak_per_gpu(scenario);
 }
 
+/// A value as a file has it: text without quotes, numbers as written.
+std::string text_of(const JsonValue& value) {
+  return value.is_string() ? value.string() : canonical_text(value);
+}
+
 /// One microbatch through all chunks of a stage, forward and backward.
 std::pair<Seconds, Seconds> pass_times(const StageCost& cost) {
   Seconds forward{}, backward{};
@@ -129,26 +150,30 @@ void fill_stage_times(const Outcome& o, Report& report) {
   report.last_stage_backward = backward * static_cast<double>(o.scenario->plan.microbatches);
 }
 
-void add_sources(const Scenario& scenario, const std::map<std::string, Source>& sources,
-                 const std::string& pointer, const std::string& prefix, Report& report) {
-  JsonValue root = scenario.resolved;
+/// The numbers of one file, each with the value in use and where it comes from. `pointer` is the file's place in the
+/// resolved scenario.
+void add_sources(JsonValue& resolved, const std::map<std::string, Source>& sources,
+                 const std::string& pointer, const std::string& file, Report& report) {
   for (const auto& [key, source] : sources) {
-    const JsonValue* value = find_at(root, pointer + "/" + key);
+    const JsonValue* value = find_at(resolved, pointer + "/" + key);
     report.assumptions.push_back(
-        {prefix + key, value ? canonical_text(*value) : source.text, source.evidence});
+        {file + ": " + key, value ? text_of(*value) : "", source.text, source.evidence});
   }
 }
 
 void fill_assumptions(const Scenario& scenario, Report& report) {
-  const auto& types = scenario.platform.node_types;
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    const std::string& name = types[i].device.name;
-    add_sources(scenario, types[i].device.sources, "/none", "device " + name + ": ", report);
+  JsonValue resolved = scenario.resolved;
+  std::set<std::string> devices;
+  for (std::size_t i = 0; i < scenario.platform.node_types.size(); ++i) {
+    const Device& device = scenario.platform.node_types[i].device;
+    if (!devices.insert(device.name).second) continue;
+    add_sources(resolved, device.sources, "/platform/node_types/" + std::to_string(i) + "/device",
+                "device " + device.name, report);
   }
-  add_sources(scenario, scenario.platform.sources, "/platform",
-              "platform " + scenario.platform.name + ": ", report);
-  add_sources(scenario, scenario.software.sources, "/software",
-              "software " + scenario.software.name + ": ", report);
+  add_sources(resolved, scenario.platform.sources, "/platform",
+              "platform " + scenario.platform.name, report);
+  add_sources(resolved, scenario.software.sources, "/software",
+              "software " + scenario.software.name, report);
 }
 
 void fill_warnings(const Scenario& scenario, Report& report) {
@@ -208,6 +233,7 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   const Played played = play(built.programs, *engine, listener);
   Simulation simulation;
   simulation.report = make_report({&scenario, &built, &played}, breakdowns.of(played.last_device));
+  if (options.evidence != nullptr) add_interval(scenario, *options.evidence, simulation.report);
   simulation.report.wall = Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
   simulation.programs = std::move(built.programs);
   simulation.timeline = std::move(timeline.timeline());

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "scenario/compression_json.hpp"
-#include "scenario/library_files.hpp"
 
 namespace windtunnel {
 namespace {
@@ -24,9 +23,6 @@ class Refusals {
 };
 
 void refuse_parallel(JsonValue& tree, Refusals& refusals) {
-  const JsonValue* schedule = find_at(tree, "/parallel/schedule");
-  if (schedule != nullptr && schedule->is_string() && looks_like_path(schedule->string()))
-    refusals.add("/parallel/schedule", "a schedule file is not simulated in this version");
   const JsonValue* placement = find_at(tree, "/parallel/placement");
   if (placement != nullptr && placement->is_string() && placement->string() == "search")
     refusals.add("/parallel/placement", "placement \"search\" is not simulated in this version");

@@ -86,8 +86,33 @@ std::vector<Step> schedule_order(Schedule schedule, const OrderShape& shape, Sta
       return shape.chunks == 1 ? one_f_one_b(m, warm_up) : interleaved(shape, s);
     case Schedule::zero_bubble_h1:
       return zero_bubble_h1(m, warm_up, count(s));
+    case Schedule::custom:
+      break;
   }
   WT_UNREACHABLE();
+}
+
+ScheduleOrders schedule_orders(Schedule schedule, const OrderShape& shape) {
+  ScheduleOrders orders{name_of(schedule), shape, {}};
+  for (int s = 0; s < shape.stages; ++s)
+    orders.of_stage.push_back(schedule_order(schedule, shape, StageId{s}));
+  return orders;
+}
+
+std::vector<Step> schedule_order(const Plan& plan, StageId stage) {
+  const Parallel& parallel = plan.parallel;
+  if (parallel.schedule == Schedule::custom) return parallel.orders->of_stage[stage.index()];
+  return schedule_order(parallel.schedule,
+                        {parallel.pipeline, plan.microbatches, parallel.virtual_pipeline}, stage);
+}
+
+bool splits_backward(const Plan& plan) {
+  if (plan.parallel.schedule != Schedule::custom)
+    return plan.parallel.schedule == Schedule::zero_bubble_h1;
+  // A legal schedule splits all of them or none.
+  const std::vector<Step>& order = plan.parallel.orders->of_stage.front();
+  return std::any_of(order.begin(), order.end(),
+                     [](const Step& step) { return step.phase == Phase::weight_gradient; });
 }
 
 }  // namespace windtunnel

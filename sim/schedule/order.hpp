@@ -1,27 +1,11 @@
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "plan/plan.hpp"
-#include "schedule/program.hpp"
+#include "plan/step.hpp"
 
 namespace windtunnel {
-
-/// One pass of one microbatch through one model chunk of a stage.
-struct Step {
-  Phase phase = Phase::forward;  ///< forward, backward, or weight_gradient
-  std::uint16_t chunk = 0;
-  std::uint32_t microbatch = 0;
-  bool operator==(const Step&) const = default;
-};
-
-/// What a schedule is asked for.
-struct OrderShape {
-  int stages = 1;
-  int microbatches = 1;
-  int chunks = 1;  ///< model chunks a device holds (interleaved schedules)
-};
 
 /// The order in which `stage` runs its passes; a schedule is nothing else. O(1) a step.
 ///
@@ -31,7 +15,16 @@ struct OrderShape {
 ///  - interleaved_1f1b: the same over v chunks in groups of p microbatches; 2 (p - s - 1) + (v - 1) p warm-up forwards
 ///    (ibid. 2.2.2; Megatron-LM's order). Needs microbatches in multiples of stages.
 ///  - zero_bubble_h1: 1F1B with the weight gradient apart, s microbatches late on stage s, so that it fills the drain
-///    (Qi et al. 2024, arXiv:2401.10241, 2.1). As many microbatches in flight as 1F1B.
+///    (Qi et al. 2024, arXiv:2401.10241, 2.1). At most p microbatches in flight on every stage, 1F1B's peak.
 std::vector<Step> schedule_order(Schedule schedule, const OrderShape& shape, StageId stage);
+
+/// The same for every stage of a named schedule.
+ScheduleOrders schedule_orders(Schedule schedule, const OrderShape& shape);
+
+/// The order of a plan's stage: of its named schedule, or as the user wrote it.
+std::vector<Step> schedule_order(const Plan& plan, StageId stage);
+
+/// Whether weight gradients are passes of their own, apart from the backward passes.
+bool splits_backward(const Plan& plan);
 
 }  // namespace windtunnel

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <set>
 #include <string>
 #include <tuple>
@@ -12,12 +13,7 @@ namespace {
 /// "F0 F1.1 B0 W0": microbatch, and chunk where it is not 0.
 std::string text_of(const std::vector<Step>& order) {
   std::string text;
-  for (const Step& step : order) {
-    text += step.phase == Phase::forward ? "F" : step.phase == Phase::backward ? "B" : "W";
-    text += std::to_string(step.microbatch);
-    if (step.chunk > 0) text += "." + std::to_string(step.chunk);
-    text += " ";
-  }
+  for (const Step& step : order) text += token_of(step) + " ";
   return text;
 }
 
@@ -62,6 +58,24 @@ TEST_CASE("every schedule runs each pass once, forward before backward before we
       }
     }
   }
+}
+
+TEST_CASE("a plan runs the order that the user wrote, in place of a named one") {
+  Plan plan;
+  plan.parallel.pipeline = 2;
+  plan.microbatches = 4;
+  plan.parallel.schedule = Schedule::zero_bubble_h1;
+  const std::vector<Step> named = schedule_order(plan, StageId{1});
+  CHECK(splits_backward(plan));
+  plan.parallel.schedule = Schedule::custom;
+  plan.parallel.orders =
+      std::make_shared<const ScheduleOrders>(schedule_orders(Schedule::zero_bubble_h1, {2, 4, 1}));
+  CHECK(schedule_order(plan, StageId{1}) == named);
+  CHECK(splits_backward(plan));
+  plan.parallel.orders =
+      std::make_shared<const ScheduleOrders>(schedule_orders(Schedule::gpipe, {2, 4, 1}));
+  CHECK(schedule_order(plan, StageId{1}) == schedule_order(Schedule::gpipe, {2, 4, 1}, StageId{1}));
+  CHECK_FALSE(splits_backward(plan));
 }
 
 }  // namespace

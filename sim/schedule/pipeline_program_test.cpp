@@ -50,7 +50,8 @@ PipelineShape shape_of(PipelineSend send, int stages, int microbatches, int chun
 
 StageProgram program_of(Schedule schedule, const PipelineShape& shape, int stage) {
   const OrderShape order{shape.stages, shape.microbatches, shape.chunks};
-  return make_pipeline_program(shape, schedule_order(schedule, order, StageId{stage}), StageId{stage});
+  return make_pipeline_program(shape, schedule_order(schedule, order, StageId{stage}),
+                               StageId{stage});
 }
 
 TEST_CASE("1F1B of the first of two stages warms up with one forward") {
@@ -98,7 +99,8 @@ TEST_CASE(
 }
 
 TEST_CASE("every message sent is received once, whatever the schedule") {
-  for (const Schedule schedule : {Schedule::gpipe, Schedule::one_f_one_b, Schedule::zero_bubble_h1}) {
+  for (const Schedule schedule :
+       {Schedule::gpipe, Schedule::one_f_one_b, Schedule::zero_bubble_h1}) {
     for (const PipelineSend send : {PipelineSend::eager, PipelineSend::blocking_pairs}) {
       for (const int p : {1, 2, 5}) {
         for (const int m : {1, 3, 8}) {

@@ -18,38 +18,6 @@ const char* name_of(Stream stream) {
   return "?";
 }
 
-const char* name_of(Phase phase) {
-  switch (phase) {
-    case Phase::forward:
-      return "forward";
-    case Phase::backward:
-      return "backward";
-    case Phase::weight_gradient:
-      return "weight gradient";
-    case Phase::optimizer:
-      return "optimizer";
-    case Phase::activation:
-      return "activation";
-    case Phase::gradient:
-      return "gradient";
-    case Phase::tensor_reduce:
-      return "tensor all-reduce";
-    case Phase::gradient_reduce:
-      return "gradient all-reduce";
-    case Phase::embedding_sync:
-      return "embedding all-reduce";
-    case Phase::parameter_gather:
-      return "parameter all-gather";
-    case Phase::encode:
-      return "encode";
-    case Phase::decode:
-      return "decode";
-    case Phase::overhead:
-      return "overhead";
-  }
-  return "?";
-}
-
 const char* name_of(Traffic traffic) {
   switch (traffic) {
     case Traffic::pipeline_forward:

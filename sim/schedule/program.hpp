@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/id.hpp"
+#include "plan/step.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
@@ -26,25 +27,6 @@ enum class OpKind : std::uint8_t {
   record,      ///< marks event `slot` as happened
   wait,        ///< waits until event `slot` has happened
 };
-
-/// What an op is for: its name in the timeline, and its line in the breakdown when others wait for
-/// it.
-enum class Phase : std::uint8_t {
-  forward,
-  backward,         ///< input and weight gradients (or input gradients alone, where they are split)
-  weight_gradient,  ///< the weight half of a split backward
-  optimizer,
-  activation,        ///< forward message between stages
-  gradient,          ///< backward message between stages
-  tensor_reduce,     ///< tensor-parallel collective across nodes
-  gradient_reduce,   ///< data-parallel gradient collective
-  embedding_sync,    ///< tied embedding gradients, first with last stage
-  parameter_gather,  ///< sharded parameters
-  encode,
-  decode,
-  overhead,  ///< once an iteration
-};
-const char* name_of(Phase phase);
 
 /// Kinds of traffic that are counted and compressed each on their own.
 enum class Traffic : std::uint8_t {

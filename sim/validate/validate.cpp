@@ -1,9 +1,6 @@
 #include "validate/validate.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <type_traits>
-#include <utility>
 
 #include "core/contracts.hpp"
 #include "scenario/forked.hpp"
@@ -11,45 +8,69 @@
 namespace windtunnel {
 namespace {
 
-static_assert(std::is_trivially_copyable_v<PointPrediction>);
-
-std::string to_bytes(const PointPrediction& prediction) {
-  return {reinterpret_cast<const char*>(&prediction), sizeof prediction};
-}
-
-PointPrediction from_bytes(const std::string& bytes) {
-  PointPrediction prediction;
-  WT_EXPECT(bytes.size() == sizeof prediction);
-  std::memcpy(&prediction, bytes.data(), sizeof prediction);
-  return prediction;
-}
-
 SkippedPoint skipped_for(const std::string& id, const ChildFailure& failure) {
   const bool unsupported = failure.kind == FailureKind::unsupported;
   return {id, unsupported ? SkipKind::unsupported : SkipKind::failed,
           failure.kind == FailureKind::our_bug ? "internal error: " + failure.text : failure.text};
 }
 
-/// Indices of the points that have a time to compare with.
-std::vector<std::size_t> points_to_predict(const MeasurementSet& set) {
-  std::vector<std::size_t> indices;
-  for (std::size_t i = 0; i < set.points.size(); ++i)
-    if (why_not_scored(set, set.points[i]).empty()) indices.push_back(i);
-  return indices;
+/// The points of which something is predicted.
+std::vector<const MeasurementPoint*> points_to_predict(const MeasurementSet& set) {
+  std::vector<const MeasurementPoint*> points;
+  for (const MeasurementPoint& point : set.points)
+    if (why_not_predicted(point).empty()) points.push_back(&point);
+  return points;
+}
+
+PointPrediction predict_point(const MeasurementSet& set, const MeasurementPoint& point,
+                              const Prediction& prediction) {
+  const JsonValue scenario = scenario_of(set, point);
+  if (!point.collective) return prediction.predict(scenario, set.folder);
+  return prediction.predict_collective(*point.collective, scenario, set.folder);
 }
 
 std::vector<ChildOutcome> predict_points(const MeasurementSet& set,
-                                         const std::vector<std::size_t>& indices,
+                                         const std::vector<const MeasurementPoint*>& points,
                                          const Prediction& prediction) {
   ForkedWork work;
-  work.count = indices.size();
+  work.count = points.size();
   work.at_once = prediction.at_once;
-  work.work = [&](std::size_t i) {
-    return to_bytes(prediction.predict(scenario_of(set, set.points[indices[i]]), set.folder));
-  };
+  work.work = [&](std::size_t i) { return to_bytes(predict_point(set, *points[i], prediction)); };
   if (prediction.on_progress)
-    work.on_done = [&](std::size_t done) { prediction.on_progress(done, indices.size()); };
+    work.on_done = [&](std::size_t done) { prediction.on_progress(done, points.size()); };
   return run_forked(work);
+}
+
+void count_interval(Seconds measured, const PointPrediction& predicted, IntervalCounts& counts) {
+  if (!predicted.interval) return;
+  const auto [low, high] = *predicted.interval;
+  ++counts.points;
+  if (low <= measured && measured <= high) ++counts.inside;
+}
+
+/// The measured time of a point; none where there is nothing to compare with.
+std::optional<Seconds> measured_time(const MeasurementPoint& point) {
+  if (point.collective) return point.collective->measured;
+  return point.out_of_memory ? std::nullopt : point.iteration_time;
+}
+
+void add_point(const MeasurementSet& set, const MeasurementPoint& point,
+               const PointPrediction& predicted, ValidatedSet& validated) {
+  if (const auto measured = measured_time(point)) {
+    validated.comparisons.push_back(
+        {point.id, point.group, *measured, predicted.time, predicted.ideal_work});
+    count_interval(*measured, predicted, validated.intervals);
+  } else {
+    validated.skipped.push_back({point.id, SkipKind::no_time, why_not_scored(set, point)});
+  }
+  const auto append = [](auto& list, const auto& more) {
+    list.insert(list.end(), more.begin(), more.end());
+  };
+  append(validated.memory, compare_memory(point, predicted));
+  append(validated.timers, compare_timers(point, predicted));
+  if (!point.collective) validated.capacity.add(point, predicted.fits);
+  for (const FittedNumber& number : predicted.fitted)
+    if (number.is_fitted_on(set.name)) validated.fitted_numbers.insert(number.name);
 }
 
 }  // namespace
@@ -59,36 +80,30 @@ bool ValidatedSet::has_failures() const {
                      [](const SkippedPoint& point) { return point.kind == SkipKind::failed; });
 }
 
-PointPrediction predict_by_simulation(const JsonValue& value, const std::filesystem::path& folder,
-                                      const Library& library) {
-  const Scenario scenario = read_scenario(value, folder, library);
-  const Plan& plan = scenario.plan;
-  const Flops work =
-      hardware_flops(scenario.model, plan.training.global_batch, plan.training.recompute);
-  return {simulate(scenario).report.iteration_time,
-          ideal_work(work, plan.num_ranks(), plan.parallel.pipeline, plan.microbatches,
-                     plan.parallel.virtual_pipeline)};
+bool ValidatedSet::has_scores() const {
+  return !comparisons.empty() || !memory.empty() || !timers.empty();
 }
 
 ValidatedSet validate(const MeasurementSet& set, const Prediction& prediction) {
-  ValidatedSet validated{set.name, set.citation, set.note, set.points.size(), {}, {}};
-  const std::vector<std::size_t> indices = points_to_predict(set);
-  const std::vector<ChildOutcome> outcomes = predict_points(set, indices, prediction);
+  ValidatedSet validated;
+  validated.name = set.name;
+  validated.citation = set.citation;
+  validated.note = set.note;
+  validated.num_points = set.points.size();
+  validated.kind = set.kind;
+  const std::vector<const MeasurementPoint*> points = points_to_predict(set);
+  const std::vector<ChildOutcome> outcomes = predict_points(set, points, prediction);
   std::size_t next = 0;
-  for (std::size_t i = 0; i < set.points.size(); ++i) {
-    const MeasurementPoint& point = set.points[i];
-    if (next == indices.size() || indices[next] != i) {
-      validated.skipped.push_back({point.id, SkipKind::no_time, why_not_scored(set, point)});
+  for (const MeasurementPoint& point : set.points) {
+    if (next == points.size() || points[next] != &point) {
+      validated.skipped.push_back({point.id, SkipKind::no_time, why_not_predicted(point)});
       continue;
     }
     const ChildOutcome& outcome = outcomes[next++];
-    if (const auto* failure = std::get_if<ChildFailure>(&outcome)) {
+    if (const auto* failure = std::get_if<ChildFailure>(&outcome))
       validated.skipped.push_back(skipped_for(point.id, *failure));
-      continue;
-    }
-    const PointPrediction predicted = from_bytes(std::get<std::string>(outcome));
-    validated.comparisons.push_back({point.id, point.group, *point.iteration_time,
-                                     predicted.iteration_time, predicted.ideal_work});
+    else
+      add_point(set, point, from_bytes(std::get<std::string>(outcome)), validated);
   }
   return validated;
 }

@@ -2,19 +2,21 @@
 
 #include <cstddef>
 #include <functional>
-#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "scenario/scenario.hpp"
 #include "scenario/measurement_set.hpp"
 #include "scenario/score.hpp"
+#include "validate/memory_score.hpp"
+#include "validate/point_prediction.hpp"
+#include "validate/timer_score.hpp"
 
 namespace windtunnel {
 
-/// Why a point has no prediction.
+/// Why a point has no time compared.
 enum class SkipKind {
-  no_time,      ///< there is no measured iteration time to compare with
+  no_time,      ///< there is no measured time to compare with
   unsupported,  ///< correct, but not simulated by this version
   failed,       ///< it should have been predicted and was not: bad input, or our bug
 };
@@ -25,6 +27,11 @@ struct SkippedPoint {
   std::string why;
 };
 
+/// How many measured times lie in the predicted interval, of those points that have one.
+struct IntervalCounts {
+  std::size_t points = 0, inside = 0;
+};
+
 /// A measurement set with its predictions. Points keep the order of the file.
 struct ValidatedSet {
   std::string name, citation, note;
@@ -32,14 +39,19 @@ struct ValidatedSet {
   std::vector<Comparison> comparisons;
   std::vector<SkippedPoint> skipped;
 
+  MeasurementKind kind = MeasurementKind::iteration;
+  std::vector<MemoryComparison> memory;
+  std::vector<TimerComparison> timers;
+  CapacityVerdicts capacity;
+  IntervalCounts intervals;
+  /// Numbers of the points' own files that were fitted on this very set: its score is not blind to
+  /// them.
+  std::set<std::string> fitted_numbers;
+
   /// Some point that should have been predicted was not.
   bool has_failures() const;
-};
-
-/// What is predicted of one point.
-struct PointPrediction {
-  Seconds iteration_time{};
-  Flops ideal_work{};  ///< see score.hpp
+  /// Some figure was compared.
+  bool has_scores() const;
 };
 
 /// How points are predicted.
@@ -49,14 +61,14 @@ struct Prediction {
   std::size_t at_once = 1;  ///< children at the same time
   /// Called with the numbers done and to do; may be empty.
   std::function<void(std::size_t, std::size_t)> on_progress = {};
+  /// The same for points of collective sets.
+  std::function<PointPrediction(const CollectiveRun&, const JsonValue&,
+                                const std::filesystem::path&)>
+      predict_collective = {};
 };
 
-/// Reads and simulates the scenario with the models and platforms of `library`.
-PointPrediction predict_by_simulation(const JsonValue& scenario,
-                                      const std::filesystem::path& folder, const Library& library);
-
-/// Predicts every point of the set. A point that cannot be predicted is listed in `skipped` and
-/// costs nothing else.
+/// Predicts every point of the set. A point that cannot be predicted, or has no time to compare
+/// with, is listed in `skipped` and costs nothing else.
 ValidatedSet validate(const MeasurementSet& set, const Prediction& prediction);
 
 }  // namespace windtunnel

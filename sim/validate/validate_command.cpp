@@ -5,38 +5,20 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <utility>
 
+#include "core/file_io.hpp"
 #include "core/problem.hpp"
 #include "scenario/forked.hpp"
+#include "validate/metrics.hpp"
+#include "validate/scatter_svg.hpp"
 #include "validate/validate_json.hpp"
 #include "validate/validate_text.hpp"
 
 namespace windtunnel {
 namespace {
-
-using Comparisons = std::vector<Comparison>;
-
-/// A figure that can have a limit; a bias counts without its sign.
-struct Metric {
-  const char* name;
-  double (*of)(const Comparisons&);
-};
-
-constexpr std::array metrics{
-    Metric{"mape", [](const Comparisons& c) { return score(c).mape; }},
-    Metric{"median_ape", [](const Comparisons& c) { return score(c).median_ape; }},
-    Metric{"p90_ape", [](const Comparisons& c) { return score(c).p90_ape; }},
-    Metric{"worst_ape", [](const Comparisons& c) { return score(c).worst_ape; }},
-    Metric{"bias", [](const Comparisons& c) { return std::abs(score(c).bias); }},
-};
-
-const Metric* find_metric(const std::string& name) {
-  for (const Metric& metric : metrics)
-    if (metric.name == name) return &metric;
-  return nullptr;
-}
 
 [[noreturn]] void refuse_limit(const std::string& text, const std::string& why,
                                const std::string& suggestion) {
@@ -56,6 +38,20 @@ std::string number_text(double number) {
                                  std::chars_format::general, digits)
                        .ptr;
   return {buffer.data(), end};
+}
+
+/// Adds a line for each set above the limit, and one when no set has what it limits.
+void check_limit(const ScoreLimit& limit, const std::vector<ValidatedSet>& sets,
+                 std::vector<std::string>& lines) {
+  bool applies = sets.empty();
+  for (const ValidatedSet& set : sets) {
+    const std::optional<double> reached = find_metric(limit.metric)->of(set);
+    applies = applies || reached.has_value();
+    if (reached.value_or(0) > limit.limit)
+      lines.push_back(set.name + ": " + limit.metric + " is " + number_text(*reached) + ", above " +
+                      number_text(limit.limit));
+  }
+  if (!applies) lines.push_back("no set has anything for " + limit.metric + " to be limited");
 }
 
 /// A counter that overwrites its line, once the work has taken long enough for somebody to wonder.
@@ -101,7 +97,7 @@ ScoreLimit parse_score_limit(const std::string& text) {
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
   std::vector<std::string> names;
-  for (const Metric& metric : metrics) names.emplace_back(metric.name);
+  for (const Metric& metric : all_metrics()) names.emplace_back(metric.name);
   if (find_metric(name) == nullptr) {
     std::string list = "the metrics are";
     for (const std::string& known : names) list += (known == names.front() ? " " : ", ") + known;
@@ -125,17 +121,9 @@ std::vector<std::string> negative_verdicts(const std::vector<ValidatedSet>& sets
   for (const ValidatedSet& set : sets) {
     if (set.has_failures())
       lines.push_back(set.name + ": some points could not be predicted (see skipped)");
-    if (set.comparisons.empty()) {
-      lines.push_back(set.name + ": nothing could be scored");
-      continue;
-    }
-    for (const ScoreLimit& limit : limits) {
-      const double reached = find_metric(limit.metric)->of(set.comparisons);
-      if (reached > limit.limit)
-        lines.push_back(set.name + ": " + limit.metric + " is " + number_text(reached) +
-                        ", above " + number_text(limit.limit));
-    }
+    if (!set.has_scores()) lines.push_back(set.name + ": nothing could be scored");
   }
+  for (const ScoreLimit& limit : limits) check_limit(limit, sets, lines);
   if (sets.empty()) lines.emplace_back("there are no measurement sets: nothing was validated");
   return lines;
 }
@@ -153,6 +141,10 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
   prediction.predict = [&](const JsonValue& scenario, const std::filesystem::path& folder) {
     return predict_by_simulation(scenario, folder, library);
   };
+  prediction.predict_collective = [&](const CollectiveRun& run, const JsonValue& scenario,
+                                      const std::filesystem::path& folder) {
+    return predict_collective(run, scenario, folder, library);
+  };
   std::vector<ValidatedSet> validated;
   for (const MeasurementSet& set : sets) {
     validated.push_back(validate_with_progress(set, prediction, request.progress, messages));
@@ -160,6 +152,7 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
       out << (validated.size() > 1 ? "\n" : "") << validation_text(validated.back()) << std::flush;
   }
   if (request.format == OutputFormat::json) out << validation_json(validated) << std::flush;
+  if (!request.svg.empty()) write_file_atomically(request.svg, scatter_svg(validated));
 
   const std::vector<std::string> verdicts = negative_verdicts(validated, limits);
   for (const std::string& line : verdicts) messages << "validate: " << line << "\n";

@@ -8,7 +8,11 @@ namespace windtunnel {
 namespace {
 
 ValidatedSet set_with_error(double error) {
-  return {"s", "", "", 1, {{"a", "", Seconds{1}, Seconds{1 + error}, Flops{1}}}, {}};
+  ValidatedSet set;
+  set.name = "s";
+  set.num_points = 1;
+  set.comparisons = {{"a", "", Seconds{1}, Seconds{1 + error}, Flops{1}}};
+  return set;
 }
 
 TEST_CASE("a limit names a metric and a fraction") {
@@ -33,11 +37,19 @@ TEST_CASE("above the limit is a negative verdict, on it is not") {
   CHECK(negative_verdicts({set_with_error(0.25)}, {}).empty());
 }
 
+TEST_CASE("a limit that no set has anything for is a negative verdict") {
+  ValidatedSet with_memory = set_with_error(0);
+  with_memory.memory = {{"a", MemoryKind::allocated, "", 10_MiB, 12_MiB}};
+  CHECK(negative_verdicts({set_with_error(0)}, {{"memory_mape", 0.1}}).size() == 1);
+  CHECK(negative_verdicts({set_with_error(0), with_memory}, {{"memory_mape", 0.3}}).empty());
+  CHECK(negative_verdicts({set_with_error(0), with_memory}, {{"memory_mape", 0.1}}).size() == 1);
+}
+
 TEST_CASE("nothing scored, failed points and no sets at all are negative verdicts") {
   CHECK(negative_verdicts({}, {}).size() == 1);
-  CHECK(
-      negative_verdicts({{"s", "", "", 1, {}, {{"a", SkipKind::unsupported, "why"}}}}, {}).size() ==
-      1);
+  ValidatedSet empty;
+  empty.skipped = {{"a", SkipKind::unsupported, "why"}};
+  CHECK(negative_verdicts({empty}, {}).size() == 1);
   ValidatedSet failed = set_with_error(0);
   failed.skipped = {{"b", SkipKind::failed, "why"}};
   CHECK(negative_verdicts({failed}, {}).size() == 1);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/json_value.hpp"
+#include "validate/metrics.hpp"
 
 namespace windtunnel {
 namespace {
@@ -54,17 +55,49 @@ void add_groups(JsonValue& json, const std::vector<Comparison>& comparisons) {
   json.set("top1_regret", std::move(regrets));
 }
 
+void add_time_scores(JsonValue& json, const ValidatedSet& set) {
+  add_scores(json, score(set.comparisons));
+  json.set("naive_mape", number(naive_mape(set.comparisons)));
+  json.set("without_largest", without_largest_json(set.comparisons));
+  add_groups(json, set.comparisons);
+  if (set.intervals.points > 0)
+    json.set("interval_coverage", number(static_cast<double>(set.intervals.inside) /
+                                         static_cast<double>(set.intervals.points)));
+}
+
+void add_memory_scores(JsonValue& json, const ValidatedSet& set) {
+  for (const char* name :
+       {"memory_mape", "memory_allocated_mape", "memory_reserved_mape", "memory_smi_mape"})
+    if (const auto value = find_metric(name)->of(set)) json.set(name, number(*value));
+  if (set.kind != MeasurementKind::iteration) return;
+  JsonValue verdicts = object();
+  verdicts.set("caught", count(set.capacity.caught.size()));
+  verdicts.set("missed", count(set.capacity.missed.size()));
+  verdicts.set("refused_that_ran", count(set.capacity.refused_that_ran.size()));
+  verdicts.set("ran", count(set.capacity.ran.size()));
+  json.set("out_of_memory", std::move(verdicts));
+}
+
+void add_timer_scores(JsonValue& json, const ValidatedSet& set) {
+  if (set.timers.empty()) return;
+  JsonValue timers = object();
+  for (const auto& [name, errors] : timer_errors(set.timers))
+    timers.set(name, number(*mean_absolute_error(errors)));
+  json.set("timers_mape", std::move(timers));
+}
+
 JsonValue set_json(const ValidatedSet& set) {
   JsonValue json = object();
   json.set("set", JsonValue(set.name));
   json.set("points", count(set.num_points));
   json.set("scored", count(set.comparisons.size()));
   json.set("skipped", skipped_json(set.skipped));
-  if (set.comparisons.empty()) return json;
-  add_scores(json, score(set.comparisons));
-  json.set("naive_mape", number(naive_mape(set.comparisons)));
-  json.set("without_largest", without_largest_json(set.comparisons));
-  add_groups(json, set.comparisons);
+  JsonValue::Array fitted;
+  for (const std::string& name : set.fitted_numbers) fitted.emplace_back(name);
+  json.set("fitted_on_this_set", JsonValue(std::move(fitted)));
+  if (!set.comparisons.empty()) add_time_scores(json, set);
+  if (set.has_scores()) add_memory_scores(json, set);
+  add_timer_scores(json, set);
   return json;
 }
 
@@ -79,19 +112,48 @@ JsonValue point_json(const ValidatedSet& set, const Comparison& comparison) {
   return json;
 }
 
+JsonValue memory_json(const ValidatedSet& set, const MemoryComparison& comparison) {
+  JsonValue json = object();
+  json.set("set", JsonValue(set.name));
+  json.set("id", JsonValue(comparison.id));
+  json.set("kind", JsonValue(std::string(name_of(comparison.kind))));
+  json.set("ranks", JsonValue(comparison.ranks));
+  json.set("measured_bytes", number(comparison.measured.value()));
+  json.set("predicted_bytes", number(comparison.predicted.value()));
+  json.set("error", number(comparison.error()));
+  return json;
+}
+
+JsonValue timer_json(const ValidatedSet& set, const TimerComparison& comparison) {
+  JsonValue json = object();
+  json.set("set", JsonValue(set.name));
+  json.set("id", JsonValue(comparison.id));
+  json.set("timer", JsonValue(comparison.name));
+  json.set("measured_s", number(comparison.measured.value()));
+  json.set("predicted_s", number(comparison.predicted.value()));
+  json.set("error", number(comparison.error()));
+  return json;
+}
+
 }  // namespace
 
 std::string validation_json(const std::vector<ValidatedSet>& sets) {
-  JsonValue::Array list, points;
+  JsonValue::Array list, points, memory, timers;
   for (const ValidatedSet& set : sets) {
     list.push_back(set_json(set));
     for (const Comparison& comparison : set.comparisons)
       points.push_back(point_json(set, comparison));
+    for (const MemoryComparison& comparison : set.memory)
+      memory.push_back(memory_json(set, comparison));
+    for (const TimerComparison& comparison : set.timers)
+      timers.push_back(timer_json(set, comparison));
   }
   JsonValue json = object();
   json.set("schema", JsonValue(std::string("windtunnel/validation-v1")));
   json.set("sets", JsonValue(std::move(list)));
   json.set("points", JsonValue(std::move(points)));
+  json.set("memory", JsonValue(std::move(memory)));
+  json.set("timers", JsonValue(std::move(timers)));
   return pretty_text(json) + "\n";
 }
 

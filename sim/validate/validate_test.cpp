@@ -40,7 +40,13 @@ PointPrediction fake_predict(const JsonValue& scenario, const std::filesystem::p
   const std::string& name = scenario.find("name")->string();
   if (name == "dead") std::_Exit(3);
   if (name == "later") throw UnsupportedError({{{}, "/x", "this comes later", {}}});
-  return {Seconds{name == "good" ? 10.5 : 8.0}, Flops{1}};
+  PointPrediction prediction;
+  prediction.time = Seconds{name == "good" ? 10.5 : 8.0};
+  prediction.ideal_work = Flops{1};
+  prediction.interval = {Seconds{9}, Seconds{name == "good" ? 11 : 9.5}};
+  prediction.fits = name != "oom";
+  prediction.fitted = {{"number", "mixed, 3 rows"}};
+  return prediction;
 }
 
 ValidatedSet validated_mixed_set() { return validate(mixed_set(), {fake_predict, 2}); }
@@ -62,13 +68,37 @@ TEST_CASE(
   CHECK(set.has_failures());
 }
 
-TEST_CASE("collectives are listed as not predicted") {
-  MeasurementSet set = mixed_set();
+TEST_CASE("intervals, verdicts and what was fitted on the set are counted") {
+  const ValidatedSet set = validated_mixed_set();
+  CHECK(set.intervals.points == 2);
+  CHECK(set.intervals.inside == 1);  // 10 s lies in 9 to 11 s, not in 9 to 9.5 s
+  CHECK(set.capacity.caught == std::vector<std::string>{"oom"});
+  CHECK(set.capacity.ran.size() == 2);
+  CHECK(set.fitted_numbers.contains("number"));
+}
+
+TEST_CASE("collectives are compared by their own time") {
+  MeasurementSet set;
+  set.name = "collectives";
   set.kind = MeasurementKind::collective;
-  const ValidatedSet validated = validate(set, {fake_predict, 1});
-  CHECK(validated.comparisons.empty());
-  CHECK(validated.skipped.size() == 5);
-  CHECK_FALSE(validated.has_failures());
+  set.base = JsonValue(JsonValue::Object{});
+  set.points = {point("c", 1)};
+  set.points[0].iteration_time.reset();
+  set.points[0].collective = {CollectiveOperation::all_reduce, 2, 1, 1_MiB, Seconds{2}};
+  Prediction prediction{fake_predict};
+  prediction.predict_collective = [](const CollectiveRun& run, const JsonValue&,
+                                     const std::filesystem::path&) {
+    PointPrediction predicted;
+    predicted.time = Seconds{run.gpus * 1.5};
+    predicted.ideal_work = Flops{1};
+    return predicted;
+  };
+  const ValidatedSet validated = validate(set, prediction);
+  REQUIRE(validated.comparisons.size() == 1);
+  CHECK(validated.comparisons[0].error() == doctest::Approx(0.5));  // 3 / 2 - 1
+  CHECK(validated.capacity.ran.empty());
+  CHECK(validation_text(validated).find("one constant bus bandwidth") != std::string::npos);
+  CHECK(validation_json({validated}).find("out_of_memory") == std::string::npos);
 }
 
 TEST_CASE("the JSON document holds the scores, the skipped points and every comparison") {
@@ -85,13 +115,33 @@ TEST_CASE("the JSON document holds the scores, the skipped points and every comp
   CHECK(canonical_text(*find_at(json, "/sets/0/skipped/2/id")) == "\"oom\"");
   CHECK(canonical_text(*find_at(json, "/points/1/predicted_s")) == "8");
   CHECK(find_at(json, "/sets/0/naive_mape") != nullptr);
+  CHECK(canonical_text(*find_at(json, "/sets/0/interval_coverage")) == "0.5");
+  CHECK(canonical_text(*find_at(json, "/sets/0/out_of_memory")) ==
+        R"({"caught":1,"missed":0,"ran":2,"refused_that_ran":0})");
+  CHECK(canonical_text(*find_at(json, "/sets/0/fitted_on_this_set")) == R"(["number"])");
+  CHECK(find_at(json, "/sets/0/memory_mape") == nullptr);
+}
+
+TEST_CASE("memory and timers stand in the JSON document by kind and name") {
+  ValidatedSet set;
+  set.name = "m";
+  set.memory = {{"a", MemoryKind::reserved, "last stage", 10_MiB, 11_MiB}};
+  set.timers = {{"a", "forward-compute", Seconds{2}, Seconds{1}}};
+  const std::string json = validation_json({set});
+  CHECK(json.find("\"memory_reserved_mape\": 0.1") != std::string::npos);
+  CHECK(json.find("\"memory_allocated_mape\"") == std::string::npos);
+  CHECK(json.find("\"forward-compute\": 0.5") != std::string::npos);
+  CHECK(json.find("\"ranks\": \"last stage\"") != std::string::npos);
+  const std::string text = validation_text(set);
+  CHECK(text.find("memory, reserved") != std::string::npos);
+  CHECK(text.find("timer forward-compute") != std::string::npos);
 }
 
 TEST_CASE("a set of which nothing is scored has no scores and says so") {
   MeasurementSet set = mixed_set();
   for (MeasurementPoint& each : set.points) each.failed = true;
   const ValidatedSet validated = validate(set, {fake_predict, 1});
-  CHECK(validation_json({validated}).find("mape") == std::string::npos);
+  CHECK(validation_json({validated}).find("\"mape\"") == std::string::npos);
   CHECK(validation_text(validated).find("nothing could be scored") != std::string::npos);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "units/quantity_reader.hpp"
+#include "validate/metrics.hpp"
 
 namespace windtunnel {
 namespace {
@@ -72,7 +73,14 @@ std::string rows_text(const std::vector<Comparison>& comparisons) {
          (outliers ? "  * off by more than " + percent(outlier_error, Sign::hidden) + "\n" : "");
 }
 
-std::string score_text(const std::vector<Comparison>& comparisons) {
+const char* naive_model(MeasurementKind kind) {
+  return kind == MeasurementKind::collective
+             ? "one constant bus bandwidth, fitted on these rows"
+             : "one constant efficiency x ideal bubble, fitted on these rows";
+}
+
+std::string score_text(const ValidatedSet& set) {
+  const std::vector<Comparison>& comparisons = set.comparisons;
   const Score all = score(comparisons);
   std::vector<Row> rows;
   rows.push_back({"mean absolute error", percent(all.mape, Sign::hidden),
@@ -80,12 +88,18 @@ std::string score_text(const std::vector<Comparison>& comparisons) {
                       percent(all.p90_ape, Sign::hidden) + ", worst " +
                       percent(all.worst_ape, Sign::hidden) + ", bias " +
                       percent(all.bias, Sign::shown)});
-  rows.push_back({"bar to clear", percent(naive_mape(comparisons), Sign::hidden),
-                  "one constant efficiency x ideal bubble, fitted on these rows"});
+  rows.push_back(
+      {"bar to clear", percent(naive_mape(comparisons), Sign::hidden), naive_model(set.kind)});
   if (const std::size_t left_out = num_largest(comparisons.size()); left_out > 0)
     rows.push_back({"without the " + std::to_string(left_out) + " largest",
                     percent(score_without_largest(comparisons, left_out).mape, Sign::hidden),
                     "picked after looking: not the score; it tells what a few rows weigh"});
+  if (set.intervals.points > 0)
+    rows.push_back({"inside the interval",
+                    percent(static_cast<double>(set.intervals.inside) /
+                                static_cast<double>(set.intervals.points),
+                            Sign::hidden),
+                    "of the measured times; the goal is 90 %"});
   return "\n" + table(rows);
 }
 
@@ -104,6 +118,61 @@ std::string groups_text(const std::vector<Comparison>& comparisons) {
          "  regret: what choosing the plan predicted fastest costs over the best measured one\n";
 }
 
+/// Collectives have no plans to choose among: errors only.
+std::string collective_groups_text(const std::vector<Comparison>& comparisons) {
+  const auto groups = by_group(comparisons);
+  if (groups.size() < 2) return {};
+  std::vector<Row> rows{{"group", "points", "mean", "worst", "bias", ""}};
+  for (const auto& [name, members] : groups) {
+    const Score of_group = score(members);
+    rows.push_back({name, std::to_string(members.size()), percent(of_group.mape, Sign::hidden),
+                    percent(of_group.worst_ape, Sign::hidden), percent(of_group.bias, Sign::shown),
+                    ""});
+  }
+  return "\n" + table(rows);
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
+/// One line for each kind of reading, one for each timer.
+std::string other_scores_text(const ValidatedSet& set) {
+  std::vector<Row> rows;
+  const auto add = [&rows](const std::string& name, const std::vector<double>& errors) {
+    if (errors.empty()) return;
+    const Score all = score_errors(errors);
+    rows.push_back({name, percent(all.mape, Sign::hidden),
+                    "of " + std::to_string(all.scored) + ", worst " +
+                        percent(all.worst_ape, Sign::hidden) + ", bias " +
+                        percent(all.bias, Sign::shown)});
+  };
+  for (const MemoryKind kind :
+       {MemoryKind::allocated, MemoryKind::reserved, MemoryKind::nvidia_smi})
+    add(std::string("memory, ") + name_of(kind), memory_errors(set.memory, kind));
+  for (const auto& [name, errors] : timer_errors(set.timers)) add("timer " + name, errors);
+  return rows.empty() ? "" : "\n" + table(rows);
+}
+
+std::string capacity_text(const CapacityVerdicts& verdicts) {
+  std::string text;
+  const auto add = [&text](const char* what, const std::vector<std::string>& ids) {
+    if (!ids.empty()) text += std::string("  ") + what + ": " + listed(ids) + "\n";
+  };
+  add("ended out of memory, and refused", verdicts.caught);
+  add("ended out of memory, but let run", verdicts.missed);
+  add("ran, but refused for want of memory", verdicts.refused_that_ran);
+  return text.empty() ? text : "\n" + text;
+}
+
+std::string fitted_text(const std::set<std::string>& numbers) {
+  if (numbers.empty()) return {};
+  return "\n  not blind: fitted on this set were " + listed({numbers.begin(), numbers.end()}) +
+         "\n";
+}
+
 /// The first line of a reason is enough for a list; what follows shows where the text stands.
 std::string skipped_text(const std::vector<SkippedPoint>& skipped) {
   std::string text;
@@ -118,11 +187,14 @@ std::string validation_text(const ValidatedSet& set) {
   std::string text = set.name + ": " + std::to_string(set.comparisons.size()) + " of " +
                      std::to_string(set.num_points) + " points scored\n  " + set.citation + "\n";
   if (!set.note.empty()) text += "  Note: " + set.note + "\n";
-  if (set.comparisons.empty())
-    text += "\n  nothing could be scored\n";
-  else
-    text += rows_text(set.comparisons) + score_text(set.comparisons) + groups_text(set.comparisons);
-  return text + skipped_text(set.skipped);
+  if (!set.has_scores()) text += "\n  nothing could be scored\n";
+  if (!set.comparisons.empty()) {
+    text += rows_text(set.comparisons) + score_text(set);
+    if (set.kind == MeasurementKind::iteration) text += groups_text(set.comparisons);
+    if (set.kind == MeasurementKind::collective) text += collective_groups_text(set.comparisons);
+  }
+  return text + other_scores_text(set) + capacity_text(set.capacity) +
+         fitted_text(set.fitted_numbers) + skipped_text(set.skipped);
 }
 
 }  // namespace windtunnel

@@ -39,8 +39,8 @@ Transformer read_transformer(JsonValue& value, const std::string& pointer, Probl
   ObjectReader reader(value, pointer, problems);
   Transformer model;
   read_label(reader, model);
-  model.family = reader.optional_enum<std::string>("family", "gpt",
-      {{"gpt", "gpt"}, {"neox", "neox"}, {"bloom", "bloom"}, {"llama", "llama"}});
+  model.family = reader.optional_enum<std::string>(
+      "family", "gpt", {{"gpt", "gpt"}, {"neox", "neox"}, {"bloom", "bloom"}, {"llama", "llama"}});
   model.layers = reader.required_int("layers", 1, most_layers);
   model.hidden = reader.required_int("hidden", 1, most_hidden);
   model.heads = reader.required_int("heads", 1, most_hidden);

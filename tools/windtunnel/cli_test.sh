@@ -56,6 +56,22 @@ exits 0 --help; prints "Usage: windtunnel COMMAND"; silent stderr
 exits 0 run --help; prints "--trace"
 exits 0 -h
 
+# Schedules: named or from a file, checked and drawn.
+exits 0 schedule check 1f1b --stages 4 --microbatches 8; prints "1f1b: legal"; prints "37.50 %"; silent stderr
+exits 0 schedule check interleaved_1f1b --stages 4 --microbatches 8 --virtual 2 --json; parses; prints '"bubble": 0.1875'
+exits 0 schedule draw gpipe --stages 2 --microbatches 2 --json; parses
+exits 0 schedule draw zero_bubble_h1 --stages 2 --microbatches 2 --svg picture.svg; prints "stage 1"; says "wrote picture.svg"
+is "the picture is SVG" grep -q '^<svg ' picture.svg
+echo '{"version": 1, "stages": 1, "microbatches": 2, "orders": [["F0", "B1", "F1", "B0"]]}' >mine.json
+exits 2 schedule check mine.json; says "mine.json:1:66: error: the schedule never finishes"; silent stdout
+exits 2 schedule draw mine.json --svg none.svg; is "nothing is drawn" test ! -e none.svg
+exits 2 schedule check mine.json --stages 1; says "says its stages"
+exits 2 schedule check 1f2b --stages 1 --microbatches 1; says 'did you mean "1f1b"?'
+exits 2 schedule check 1f1b; says "needs --stages and --microbatches"
+exits 2 schedule check 1f1b --stages 0 --microbatches 1; says "not in range"
+exits 2 schedule check interleaved_1f1b --stages 4 --microbatches 6 --virtual 2; says "multiples of stages"
+exits 2 schedule 1f1b; says "check or draw"
+
 # Global options stand anywhere; --set may be repeated.
 exits 0 --set /name=first check $good --set /training/micro_batch=2 --quiet; prints "first: correct"; prints " 16 microbatches"
 exits 0 run --seed 7 $good --json; prints '"seed": 7'

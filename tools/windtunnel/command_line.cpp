@@ -12,7 +12,8 @@ namespace windtunnel {
 namespace {
 
 constexpr std::array planned_commands{"compare", "sweep", "rank", "import", "explain"};
-constexpr const char* commands_there_are = "run, check, show, list, validate and calibrate";
+constexpr const char* commands_there_are =
+    "run, check, show, list, schedule, validate and calibrate";
 
 std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
 
@@ -108,13 +109,31 @@ class Grammar {
         ->add_flag("--resolved", resolved_, "Merged, with names and defaults filled in");
     add_command("list", "Print what is built in", "KIND",
                 "models, platforms, devices, software, scenarios or codecs");
-    add_command("validate", "Predict published measurements and score the predictions", "SET",
-                "Paths or names of measurement sets; none: all of validation/")
+    add_schedule();
+    CLI::App* validate =
+        add_command("validate", "Predict published measurements and score the predictions", "SET",
+                    "Paths or names of measurement sets; none: all of validation/");
+    validate
         ->add_option("--fail-above", line_.fail_above,
                      "Exit with 1 when a set's metric is above; may be repeated")
         ->type_name("METRIC=LIMIT")
         ->allow_extra_args(false);
+    validate->add_option("--svg", line_.svg, "Write a scatter plot of predicted and measured times")
+        ->type_name("OUT");
     add_calibrate();
+  }
+
+  void add_schedule() {
+    CLI::App* schedule = add_command(
+        "schedule", "Say whether a pipeline schedule is legal, or draw it", "check|draw NAME|FILE",
+        "gpipe, 1f1b, interleaved_1f1b or zero_bubble_h1; or the path of a schedule file");
+    const auto add = [schedule](const char* name, int& value, const char* about) {
+      schedule->add_option(name, value, about)->type_name("N")->check(CLI::Range(1, 1 << 20));
+    };
+    add("--stages", line_.stages, "Pipeline stages of a named schedule");
+    add("--microbatches", line_.microbatches, "Microbatches of a named schedule");
+    add("--virtual", line_.chunks, "Model chunks a device of interleaved_1f1b holds (default 1)");
+    schedule->add_option("--svg", line_.svg, "Write the drawing as a picture")->type_name("OUT");
   }
 
   void add_calibrate() {
@@ -195,6 +214,8 @@ class Grammar {
     }
     if (line_.command == "calibrate")
       check_calibrate();
+    else if (line_.command == "schedule")
+      check_schedule();
     else if (line_.command != "validate")
       check_one_argument();
     if (line_.command == "show" && !resolved_)
@@ -211,13 +232,25 @@ class Grammar {
   void check_calibrate() const {
     if (line_.arguments.empty())
       throw UsageError("calibrate needs a SET (a path, or a name as validate takes it)");
-    const int files =
-        !line_.device.empty() + !line_.software.empty() + !line_.platform.empty();
+    const int files = !line_.device.empty() + !line_.software.empty() + !line_.platform.empty();
     if (files > 1)
       throw UsageError("calibrate writes one file: --device, --software or --platform");
     if ((files == 1) != !line_.output.empty())
-      throw UsageError(files == 1 ? "-o OUT is missing: where the fitted copy goes"
-                                  : "-o needs --device, --software or --platform: the file to copy");
+      throw UsageError(files == 1
+                           ? "-o OUT is missing: where the fitted copy goes"
+                           : "-o needs --device, --software or --platform: the file to copy");
+  }
+
+  void check_schedule() const {
+    const std::string usage =
+        "windtunnel schedule check 1f1b --stages 4 --microbatches 8, or schedule check FILE";
+    if (line_.arguments.empty() || (line_.arguments[0] != "check" && line_.arguments[0] != "draw"))
+      throw UsageError("schedule needs to be told what: check or draw (" + usage + ")");
+    if (line_.arguments.size() != 2)
+      throw UsageError("schedule " + line_.arguments[0] + " takes one NAME or FILE (" + usage +
+                       ")");
+    if (!line_.svg.empty() && line_.arguments[0] != "draw")
+      throw UsageError("--svg belongs to schedule draw");
   }
 
   void check_one_argument() const {

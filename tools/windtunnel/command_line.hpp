@@ -25,6 +25,10 @@ struct CommandLine {
   std::string trace, out;               ///< of run
   std::vector<std::string> fail_above;  ///< of validate
 
+  // Of schedule. 0: not given.
+  int stages = 0, microbatches = 0, chunks = 0;
+  std::string svg;  ///< of schedule draw and of validate
+
   // Of calibrate.
   std::vector<std::string> fit;
   std::string device, software, platform;  ///< the file that takes the fitted numbers; at most one

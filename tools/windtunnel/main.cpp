@@ -26,11 +26,15 @@ ExitCode version_command(const CommandLine&) {
   return exit_done;
 }
 
-constexpr std::array commands{
-    Command{"run", run_command},           Command{"check", check_command},
-    Command{"show", show_command},         Command{"list", list_command},
-    Command{"validate", validate_command}, Command{"calibrate", calibrate_command},
-    Command{"help", help_command},         Command{"version", version_command}};
+constexpr std::array commands{Command{"run", run_command},
+                              Command{"check", check_command},
+                              Command{"show", show_command},
+                              Command{"list", list_command},
+                              Command{"schedule", schedule_command},
+                              Command{"validate", validate_command},
+                              Command{"calibrate", calibrate_command},
+                              Command{"help", help_command},
+                              Command{"version", version_command}};
 
 ExitCode carry_out(int argc, const char* const* argv) {
   const CommandLine line = parse_command_line(argc, argv);

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <set>
 #include <string>
 
 #include "core/file_io.hpp"
@@ -35,11 +36,42 @@ void write_outputs(const CommandLine& line, const Scenario& scenario,
   if (!line.out.empty()) write_output(line, folder / "trace.json.gz", trace);
 }
 
+/// The files a scenario was read from.
+void collect_sources(const JsonValue& value, std::set<std::string>& files) {
+  if (value.origin.kind == OriginKind::file && value.origin.source)
+    files.insert(value.origin.source->name);
+  if (value.is_object())
+    for (const JsonValue::Member& member : value.object()) collect_sources(member.value, files);
+  if (value.is_array())
+    for (const JsonValue& element : value.array()) collect_sources(element, files);
+}
+
+/// Refuses to write over what was read.
+void expect_not_an_input(const Scenario& scenario, const std::filesystem::path& output) {
+  std::set<std::string> inputs;
+  collect_sources(scenario.resolved, inputs);
+  for (const std::string& input : inputs) {
+    std::error_code ignored;
+    if (!std::filesystem::equivalent(input, output, ignored)) continue;
+    throw InputError(
+        {{{},
+          "",
+          "the output " + output.string() + " is a file that the scenario was read from",
+          "write to another file"}});
+  }
+}
+
 }  // namespace
 
 ExitCode run_command(const CommandLine& line) {
   const Scenario scenario = read_scenario_argument(line);
+  for (const std::filesystem::path& output :
+       {std::filesystem::path(line.trace), std::filesystem::path(line.out) / "report.json",
+        std::filesystem::path(line.out) / "trace.json.gz"})
+    expect_not_an_input(scenario, output);
+  const Library library = Library::find();
   SimulateOptions options;
+  options.evidence = &library;
   options.keep_timeline = !line.trace.empty() || !line.out.empty();
   const Simulation simulation = simulate(scenario, options);
   const Report& report = simulation.report;

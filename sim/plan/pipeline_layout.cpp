@@ -1,0 +1,134 @@
+#include "plan/pipeline_layout.hpp"
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+
+namespace windtunnel {
+namespace {
+
+constexpr std::size_t most_items = 1'000'000;  ///< of the unrolled layout
+constexpr int deepest = 100;                   ///< parentheses in parentheses
+
+/// One letter of the unrolled layout, and where it was written.
+struct Item {
+  char letter;
+  std::size_t column;
+};
+using Items = std::vector<Item>;
+
+/// Thrown inside this file only, from the depth of the parentheses.
+struct Refusal {
+  LayoutFault fault;
+};
+
+class Unroller {
+ public:
+  explicit Unroller(std::string_view text) : text_(text) {}
+
+  Items unroll() {
+    Items items = sequence(0);
+    if (at_ < text_.size()) refuse(at_, "\")\" has no \"(\"");
+    return items;
+  }
+
+ private:
+  [[noreturn]] static void refuse(std::size_t column, std::string message,
+                                  std::string suggestion = {}) {
+    throw Refusal{{column, std::move(message), std::move(suggestion)}};
+  }
+
+  Items sequence(int depth) {
+    Items items;
+    for (skip(); at_ < text_.size() && text_[at_] != ')'; skip()) {
+      const std::size_t begin = at_;
+      const Items item = text_[at_] == '(' ? group(depth) : Items{letter()};
+      const std::size_t times = repetition();
+      if (items.size() + item.size() * times > most_items)
+        refuse(begin, "the layout is longer than a million letters");
+      for (std::size_t i = 0; i < times; ++i) items.insert(items.end(), item.begin(), item.end());
+    }
+    return items;
+  }
+
+  void skip() {
+    while (at_ < text_.size() && (text_[at_] == ',' || text_[at_] == ' ')) ++at_;
+  }
+
+  Items group(int depth) {
+    const std::size_t begin = at_++;
+    if (depth == deepest) refuse(begin, "parentheses are more than a hundred deep");
+    Items items = sequence(depth + 1);
+    if (at_ == text_.size()) refuse(begin, "\"(\" has no \")\"");
+    ++at_;
+    return items;
+  }
+
+  Item letter() {
+    const char letter = text_[at_];
+    if (letter == 'm')
+      refuse(at_, "\"m\", a multi-token prediction layer, is not modelled", "leave it out");
+    if (letter == '*') refuse(at_, "\"*\" has nothing before it to repeat");
+    if (std::string_view("EtL|").find(letter) == std::string_view::npos)
+      refuse(at_, "there is no layer " + quoted(letter),
+             "E embedding, t transformer layer, L loss, | next stage");
+    return {letter, at_++};
+  }
+
+  static std::string quoted(char letter) {
+    return letter > ' ' && letter <= '~' ? std::string("\"") + letter + "\"" : "of this letter";
+  }
+
+  std::size_t repetition() {
+    skip();
+    if (at_ == text_.size() || text_[at_] != '*') return 1;
+    const std::size_t star = at_++;
+    std::uint32_t times = 0;
+    const auto [end, error] =
+        std::from_chars(text_.data() + at_, text_.data() + text_.size(), times);
+    if (error != std::errc{} || times == 0 || times > most_items)
+      refuse(star, "\"*\" needs a whole number from 1 to a million behind it", "as in t*3");
+    at_ = static_cast<std::size_t>(end - text_.data());
+    return times;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+/// E once and first, L once and last.
+std::optional<LayoutFault> fault_of(const Items& items) {
+  if (items.empty()) return LayoutFault{0, "the layout is empty", "as in Et*3|t*4|t*3,L"};
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto [letter, column] = items[i];
+    if (letter == 'E' && i > 0)
+      return LayoutFault{column, "the embedding (E) must come first, and once", {}};
+    if (letter == 'L' && i + 1 < items.size())
+      return LayoutFault{column, "the loss (L) must come last, and once", {}};
+  }
+  if (items.front().letter != 'E')
+    return LayoutFault{
+        items.front().column, "the first stage must begin with the embedding (E)", {}};
+  if (items.back().letter != 'L')
+    return LayoutFault{items.back().column, "the last stage must end with the loss (L)", {}};
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::variant<std::vector<int>, LayoutFault> read_pipeline_layout(std::string_view layout) {
+  try {
+    const Items items = Unroller(layout).unroll();
+    if (const auto fault = fault_of(items)) return *fault;
+    std::vector<int> layers{0};
+    for (const Item& item : items) {
+      if (item.letter == '|') layers.push_back(0);
+      if (item.letter == 't') ++layers.back();
+    }
+    return layers;
+  } catch (const Refusal& refusal) {
+    return refusal.fault;
+  }
+}
+
+}  // namespace windtunnel

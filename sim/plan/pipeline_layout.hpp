@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace windtunnel {
+
+/// What is wrong with a layout, and where.
+struct LayoutFault {
+  std::size_t column = 0;  ///< in characters from 0
+  std::string message;
+  std::string suggestion;
+};
+
+/// Reads Megatron-LM's --pipeline-model-parallel-layout, as in "Et*3|(tt|)*29,L": layers of each part of the model, in order. A part
+/// is a model chunk: with p stages, part c p + s is chunk c of stage s.
+///
+///   layout = { item [ "*" number ] }     item = "E" | "t" | "L" | "|" | "(" layout ")"     commas are for the eye
+///
+/// E is the embedding and must come first, L the head with the loss and must come last; t is a layer; | begins the next part. "m", a
+/// multi-token prediction layer, is not modelled. (Megatron-LM, pipeline_parallel_layer_layout.py, parse_str_to_list and
+/// validate_layer_layout; here parentheses may also be nested and stand without a repetition.)
+std::variant<std::vector<int>, LayoutFault> read_pipeline_layout(std::string_view layout);
+
+}  // namespace windtunnel

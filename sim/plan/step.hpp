@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace windtunnel {
+
+/// What an op is for: its name in the timeline, and its line in the breakdown when others wait for
+/// it.
+enum class Phase : std::uint8_t {
+  forward,
+  backward,         ///< input and weight gradients (or input gradients alone, where they are split)
+  weight_gradient,  ///< the weight half of a split backward
+  optimizer,
+  activation,        ///< forward message between stages
+  gradient,          ///< backward message between stages
+  tensor_reduce,     ///< tensor-parallel collective across nodes
+  gradient_reduce,   ///< data-parallel gradient collective
+  embedding_sync,    ///< tied embedding gradients, first with last stage
+  parameter_gather,  ///< sharded parameters
+  encode,
+  decode,
+  overhead,  ///< once an iteration
+};
+const char* name_of(Phase phase);
+
+/// One pass of one microbatch through one model chunk of a stage.
+struct Step {
+  Phase phase = Phase::forward;  ///< forward, backward, or weight_gradient
+  std::uint16_t chunk = 0;
+  std::uint32_t microbatch = 0;
+  bool operator==(const Step&) const = default;
+};
+
+/// "F3", "B0", "W2"; with a chunk that is not 0, "F3.1".
+std::string token_of(const Step& step);
+
+/// What a schedule is asked for.
+struct OrderShape {
+  int stages = 1;
+  int microbatches = 1;
+  int chunks = 1;  ///< model chunks a device holds (interleaved schedules)
+  bool operator==(const OrderShape&) const = default;
+};
+
+/// A whole schedule: the passes of each stage, in the order in which its device runs them.
+struct ScheduleOrders {
+  std::string name;
+  OrderShape shape;
+  std::vector<std::vector<Step>> of_stage;
+};
+
+}  // namespace windtunnel

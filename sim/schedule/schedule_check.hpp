@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "core/id.hpp"
+#include "plan/step.hpp"
+
+namespace windtunnel {
+
+/// One thing that makes a schedule illegal.
+struct ScheduleFault {
+  StageId stage;
+  std::size_t position = 0;  ///< in the stage's order; its length when something is missing
+  std::string message;
+};
+
+/// Everything that is wrong with a schedule; nothing: it is legal, and finishes when messages leave by themselves (eager).
+/// Each stage runs every pass of its chunks once, with the weight gradients of all passes apart or of none. If so, no pass may
+/// wait for itself: a forward needs the forward of the model's part before (part c p + s is chunk c of stage s), a backward
+/// that of the part behind and its own forward, a weight gradient its own backward.
+std::vector<ScheduleFault> check_schedule(const ScheduleOrders& orders);
+
+/// When each pass of a legal schedule runs if stages are equal and messages take no time.
+struct ScheduleTiming {
+  /// How long a pass takes in the figures of the papers: backward twice as long as forward, or in two halves.
+  static int length_of(Phase phase, bool splits) {
+    return phase == Phase::backward && !splits ? 2 : 1;
+  }
+  std::vector<std::vector<int>> begin;  ///< by stage and position
+  int end = 0;                          ///< of the last pass
+  int busy = 0;                         ///< of one stage: 3 m v
+  bool splits = false;                  ///< weight gradients are passes of their own
+  /// Idle time as a fraction of the busy time; (p-1)/m for 1F1B.
+  double bubble() const { return static_cast<double>(end - busy) / busy; }
+};
+/// Longest path through the passes: they begin as soon as their inputs and their device are there.
+ScheduleTiming time_schedule(const ScheduleOrders& orders);
+
+/// The most (microbatch, chunk) pairs a stage holds at once: from the forward to the backward pass, or to the weight gradient where
+/// that stands apart.
+int peak_in_flight(const std::vector<Step>& order);
+
+}  // namespace windtunnel

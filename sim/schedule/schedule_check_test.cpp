@@ -1,0 +1,104 @@
+#include "schedule/schedule_check.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "schedule/order.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// "F0 B0.1 W2" as an order.
+std::vector<Step> order(const std::string& text) {
+  std::vector<Step> steps;
+  for (std::size_t at = 0; at < text.size(); at += 3) {
+    const Phase phase = text[at] == 'F'   ? Phase::forward
+                        : text[at] == 'B' ? Phase::backward
+                                          : Phase::weight_gradient;
+    steps.push_back({phase, 0, static_cast<std::uint32_t>(text[at + 1] - '0')});
+  }
+  return steps;
+}
+
+std::vector<std::string> faults(const ScheduleOrders& orders) {
+  std::vector<std::string> messages;
+  for (const ScheduleFault& fault : check_schedule(orders)) messages.push_back(fault.message);
+  return messages;
+}
+
+using Messages = std::vector<std::string>;
+
+TEST_CASE("each pass stands once in the order of its stage") {
+  CHECK(faults({"", {1, 2, 1}, {order("F0 F1 B0 B1")}}) == Messages{});
+  CHECK(faults({"", {1, 2, 1}, {order("F0 B0 F0 F2 B1")}}) ==
+        Messages{"stage 0 has F0 twice",
+                 "stage 0 has F2, which is beyond microbatch 1 and chunk 0, the last of each",
+                 "stage 0 has no F1"});
+}
+
+TEST_CASE("weight gradients stand apart for all passes or for none") {
+  CHECK(faults({"", {1, 2, 1}, {order("F0 B0 W0 F1 B1 W1")}}) == Messages{});
+  CHECK(faults({"", {2, 1, 1}, {order("F0 B0"), order("F0 B0 W0")}}) ==
+        Messages{"stage 0 has no W0, and weight gradients stand apart for all passes or for none"});
+}
+
+TEST_CASE("passes that wait for each other are told as the cycle") {
+  // Three stages: stage 1 takes B0 before it has made F1, without which stage 2, in GPipe's order, makes no B0.
+  CHECK(
+      faults({"", {3, 2, 1}, {order("F0 F1 B0 B1"), order("F0 B0 F1 B1"), order("F0 F1 B0 B1")}}) ==
+      Messages{"the schedule never finishes: stage 1 B0 waits for stage 2 B0, which comes after "
+               "stage 2 F1, which waits for stage 1 F1, which comes after stage 1 B0"});
+  CHECK(faults({"", {1, 1, 1}, {order("W0 B0 F0")}})
+            .front()
+            .find("stage 0 W0 waits for stage 0 B0, which comes after stage 0 W0") !=
+        std::string::npos);
+}
+
+TEST_CASE("a cycle is told in full, and neighbours in an order as one step") {
+  // Stage 1 takes no backward pass before F2, which stage 0 gives only after two of them.
+  const Messages messages =
+      faults({"", {2, 3, 1}, {order("F0 F1 B0 B1 F2 B2"), order("F0 F1 F2 B2 B1 B0")}});
+  REQUIRE(messages.size() == 1);
+  CHECK(
+      messages[0] ==
+      "the schedule never finishes: stage 0 B1 waits for stage 1 B1, which comes after stage 1 F2, "
+      "which waits for stage 0 F2, which comes after stage 0 B1");
+}
+
+TEST_CASE("the bubble without communication is what theory says") {
+  // 1F1B and GPipe (p-1)/m; interleaved (p-1)/(v m); zero-bubble H1 with equal halves (p-1)/(3 m): idle (p-1)(F+B-W), busy 3 m.
+  const auto bubble = [](Schedule schedule, const OrderShape& shape) {
+    return time_schedule(schedule_orders(schedule, shape)).bubble();
+  };
+  CHECK(bubble(Schedule::gpipe, {4, 8, 1}) == doctest::Approx(3.0 / 8));
+  CHECK(bubble(Schedule::one_f_one_b, {4, 8, 1}) == doctest::Approx(3.0 / 8));
+  CHECK(bubble(Schedule::interleaved_1f1b, {4, 8, 2}) == doctest::Approx(3.0 / 16));
+  CHECK(bubble(Schedule::zero_bubble_h1, {4, 8, 1}) == doctest::Approx(3.0 / 24));
+}
+
+TEST_CASE("in-flight microbatches of each stage are what theory says") {
+  for (const int p : {1, 2, 4, 6}) {
+    for (const int m : {p, 2 * p, 5 * p}) {
+      for (int i = 0; i < p; ++i) {
+        const auto peak = [&](Schedule schedule, int v) {
+          return peak_in_flight(schedule_order(schedule, {p, m, v}, StageId{i}));
+        };
+        CHECK(peak(Schedule::gpipe, 1) == m);
+        CHECK(peak(Schedule::one_f_one_b, 1) == std::min(m, p - i));
+        // i microbatches more wait for their weight gradients; no stage holds more than 1F1B's first (Qi et al. 2024, 2.1).
+        CHECK(peak(Schedule::zero_bubble_h1, 1) == std::min(m, p));
+        for (const int v : {2, 3}) {
+          if (p == 1) continue;
+          // Megatron-LM's warm-up and the pass after it; with one group of microbatches it runs all forwards first.
+          const int warm_up = 2 * (p - i - 1) + (v - 1) * p;
+          CHECK(peak(Schedule::interleaved_1f1b, v) ==
+                (m == p ? m * v : std::min(warm_up + 1, m * v)));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,71 @@
+#include "schedule/schedule_file_json.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+
+namespace windtunnel {
+namespace {
+
+/// What is wrong with a file; empty when nothing is.
+std::string complaint(const std::string& text) {
+  Problems problems;
+  JsonValue value =
+      parse_json(std::make_shared<const SourceText>(SourceText{"mine.json", text}), problems);
+  read_schedule_orders(value, {}, problems);
+  std::string all;
+  for (const Problem& problem : problems.all()) {
+    all += std::to_string(problem.origin.line) + ":" + std::to_string(problem.origin.column) + " " +
+           problem.pointer + ": " + problem.message + "\n";
+  }
+  return all;
+}
+
+std::string file(const std::string& orders, const std::string& rest = {}) {
+  return R"({"version": 1, "stages": 2, "microbatches": 2)" + rest + ",\n\"orders\": [\n" + orders +
+         "]}";
+}
+
+TEST_CASE("a schedule file is read into orders") {
+  Problems problems;
+  JsonValue value =
+      parse_json(std::make_shared<const SourceText>(SourceText{
+                     "mine.json", file(R"(["F0", "F0.1", "F1", "B0.1", "F1.1", "B0", "B1.1", "B1"],
+["F0", "F1", "F0.1", "B0.1", "B0", "F1.1", "B1.1", "B1"])",
+                                       R"(, "chunks": 2, "name": "mine")")}),
+                 problems);
+  const ScheduleOrders orders = read_schedule_orders(value, {}, problems);
+  CHECK(orders.name == "mine");
+  CHECK(orders.shape == OrderShape{2, 2, 2});
+  CHECK(orders.of_stage[0][1] == Step{Phase::forward, 1, 0});
+  CHECK(orders.of_stage[0][3] == Step{Phase::backward, 1, 0});
+  CHECK(orders.of_stage[1].size() == 8);
+}
+
+TEST_CASE("a file that is no schedule is refused where it is wrong") {
+  CHECK(complaint(file(R"(["F0","F1","B0","B1"], ["F0","B0","F1","B1"])")) == "");
+  CHECK(complaint(file(R"(["F0","F1","B0","B1"])")) ==
+        "2:11 /orders: orders has 1 lists, but stages is 2\n");
+  CHECK(complaint(file(R"(["F0","F1","B0",7], ["F0","X1","B0.","B1"])")) ==
+        "3:17 /orders/0/3: 7 is no pass\n3:27 /orders/1/1: \"X1\" is no pass\n"
+        "3:32 /orders/1/2: \"B0.\" is no pass\n");
+  CHECK(complaint(file(R"(["F0","F1","B0","B1"], "F0")")) ==
+        "3:24 /orders/1: the order of stage 1 is \"F0\", which is no list\n");
+  CHECK(complaint(file("[], []", R"(, "device": 3)")) == "1:48 : unknown key \"device\"\n");
+  CHECK(
+      complaint(R"({"version": 1, "stages": 1, "microbatches": 1, "chunks": 2, "orders": [[]]})") ==
+      "1:58 /chunks: several chunks need more than one stage\n");
+}
+
+TEST_CASE("an illegal schedule is refused at the pass that makes it so") {
+  CHECK(complaint(file(R"(["F0","F1","B0"], ["F0","B0","F1","B1","F0"])")) ==
+        "3:1 /orders/0: stage 0 has no B1\n3:40 /orders/1/4: stage 1 has F0 twice\n");
+  CHECK(complaint(file(R"(["F0","F1","B0","B1"], ["F1","B1","F0","B0"])")) == "");
+  CHECK(
+      complaint(file(R"(["F0","B1","F1","B0"], ["F0","F1","B1","B0"])")) ==
+      "3:7 /orders/0/1: the schedule never finishes: stage 0 B1 waits for stage 0 F1, which comes "
+      "after stage 0 B1\n");
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <memory>
+
+#include "core/problem.hpp"
+#include "cost/collective_cost.hpp"
+#include "engine/engine.hpp"
+#include "platform/network.hpp"
+#include "validate/point_prediction.hpp"
+
+namespace windtunnel {
+namespace {
+
+std::vector<int> first_gpus(int count) {
+  std::vector<int> gpus;
+  for (int gpu = 0; gpu < count; ++gpu) gpus.push_back(gpu);
+  return gpus;
+}
+
+/// An all-reduce moves everything twice, the others once.
+double passes(CollectiveOperation operation) {
+  return operation == CollectiveOperation::all_reduce ? 1.0 : 0.5;
+}
+
+/// Remembers when the last flow ended.
+class LastEnd final : public EventHandler {
+ public:
+  explicit LastEnd(Engine& engine) : engine_(&engine) {}
+  void on_event(std::uint64_t) override { last_ = std::max(last_, engine_->now()); }
+  Seconds last() const { return last_; }
+
+ private:
+  Engine* engine_;
+  Seconds last_{};
+};
+
+/// Time of a ring's flows between neighbouring nodes, each spread over the nodes' GPUs.
+Seconds ring_flows(const CollectiveRun& run, const Platform& platform, Bytes volume) {
+  struct Flow {
+    Route route;
+    Bytes bytes;
+  };
+  Network network(platform);
+  std::vector<Flow> flows;
+  for (int node = 0; node < run.nodes; ++node)
+    for (int gpu = 0; gpu < run.gpus; ++gpu)
+      flows.push_back(
+          {network.route({NodeId{node}, gpu, 1}, {NodeId{(node + 1) % run.nodes}, gpu, 1}),
+           volume / static_cast<double>(run.gpus)});
+  const std::unique_ptr<Engine> engine = make_engine(EngineKind::simgrid, network);
+  LastEnd end(*engine);
+  for (const Flow& flow : flows) engine->start_flow(flow.route.up, flow.route.down, flow.bytes, 0);
+  engine->run(end);
+  return end.last();
+}
+
+/// The smallest training that a platform can be read with.
+JsonValue platform_scenario(const JsonValue& scenario) {
+  const auto number = [](std::int64_t value) { return JsonValue(value); };
+  JsonValue whole = scenario;
+  whole.set("model", JsonValue(JsonValue::Object{}));
+  JsonValue& model = *whole.find("model");
+  model.set("family", JsonValue(std::string("gpt")));
+  for (const auto& [key, value] :
+       {std::pair("layers", 1), {"hidden", 64}, {"heads", 1}, {"sequence", 64}, {"vocab", 64}})
+    model.set(key, number(value));
+  whole.set("training", JsonValue(JsonValue::Object{}));
+  for (const char* key : {"global_batch", "micro_batch"})
+    whole.find("training")->set(key, number(1));
+  return whole;
+}
+
+/// InputError when the platform has not the GPUs that the collective ran on.
+void require_gpus(const CollectiveRun& run, const Platform& platform) {
+  const int available = platform.available_nodes();
+  const bool enough_nodes = available == 0 || run.nodes <= available;
+  const int gpus = platform.type_of(NodeId{0}).gpus;
+  if (enough_nodes && run.gpus <= gpus) return;
+  Problem problem;
+  problem.message = "the collective ran on " + std::to_string(run.gpus) + " GPUs of each of " +
+                    std::to_string(run.nodes) + " nodes, but platform \"" + platform.name +
+                    "\" has nodes of " + std::to_string(gpus) + " GPUs" +
+                    (available == 0 ? "" : ", and " + std::to_string(available) + " of them");
+  throw InputError(std::vector<Problem>(1, problem));
+}
+
+}  // namespace
+
+Seconds collective_time(const CollectiveRun& run, const Platform& platform) {
+  Seconds in_node{};
+  for (int node = 0; node < run.nodes; ++node)
+    in_node = std::max(in_node, in_node_all_reduce(platform.type_of(NodeId{node}).interconnect,
+                                                   first_gpus(run.gpus), run.payload));
+  const double share = passes(run.operation);
+  if (run.nodes == 1) return in_node * share;
+  const int members = run.gpus * run.nodes;
+  const Bytes volume = ring_all_reduce_volume(run.payload, members) * share;
+  const Seconds latency =
+      platform.fabric.collective_latency * (ring_all_reduce_crossings(members, run.nodes) * share);
+  return std::max(in_node * share, latency + ring_flows(run, platform, volume));
+}
+
+PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& scenario,
+                                   const std::filesystem::path& folder, const Library& library) {
+  const Scenario read = read_scenario(platform_scenario(scenario), folder, library);
+  require_gpus(run, read.platform);
+  PointPrediction prediction;
+  prediction.time = collective_time(run, read.platform);
+  prediction.ideal_work = Flops{ring_all_reduce_volume(run.payload, run.gpus * run.nodes) *
+                                passes(run.operation) / Bytes{1}};
+  for (const auto& [key, source] : read.platform.sources)
+    if (source.evidence == Evidence::fitted)
+      prediction.fitted.push_back({"platform " + read.platform.name + ": " + key, source.text});
+  return prediction;
+}
+
+}  // namespace windtunnel

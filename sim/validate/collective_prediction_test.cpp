@@ -1,0 +1,59 @@
+#include <doctest/doctest.h>
+
+#include "core/problem.hpp"
+#include "validate/point_prediction.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Nodes of four GPUs at 100 GB/s with one NIC of 80 Gb/s a GPU; no floors, no latencies.
+Platform quads() {
+  Platform platform;
+  NodeType node;
+  node.gpus = 4;
+  node.nics = 4;
+  node.nic_rate = 80_Gbps;
+  node.interconnect.saturated_bandwidth = 100_GBps;
+  platform.node_types = {node};
+  return platform;
+}
+
+CollectiveRun run_of(CollectiveOperation operation, int gpus, int nodes) {
+  return {operation, gpus, nodes, 8_GB, {}};
+}
+
+TEST_CASE("in a node a collective takes what training takes for it") {
+  // 2 * 8 GB * 3/4 / 100 GB/s = 120 ms; gathering or scattering moves half of it
+  CHECK(collective_time(run_of(CollectiveOperation::all_reduce, 4, 1), quads()).value() ==
+        doctest::Approx(0.12));
+  CHECK(collective_time(run_of(CollectiveOperation::reduce_scatter, 4, 1), quads()).value() ==
+        doctest::Approx(0.06));
+}
+
+TEST_CASE("across nodes the ring is as fast as the NICs of the GPUs in it") {
+  // 2 * 8 GB * 7/8 = 14 GB over 4 * 10 GB/s
+  CHECK(collective_time(run_of(CollectiveOperation::all_reduce, 4, 2), quads()).value() ==
+        doctest::Approx(0.35));
+}
+
+TEST_CASE("ring steps across nodes pay the fabric's latency") {
+  Platform platform = quads();
+  platform.fabric.collective_latency = 1_ms;
+  // one GPU a node: 2 * 8 GB * 1/2 = 8 GB over 10 GB/s, and 2 steps
+  CHECK(collective_time(run_of(CollectiveOperation::all_reduce, 1, 2), platform).value() ==
+        doctest::Approx(0.802));
+}
+
+TEST_CASE("a collective on GPUs that the platform has not is refused") {
+  const Library library{WINDTUNNEL_SOURCE_DIR};
+  JsonValue scenario{JsonValue::Object{}};
+  scenario.set("platform", JsonValue(std::string("dgx1-v100")));
+  CHECK_THROWS_WITH_AS(
+      predict_collective(run_of(CollectiveOperation::all_reduce, 16, 1), scenario, ".", library),
+      doctest::Contains("nodes of 8 GPUs"), InputError);
+  CHECK(predict_collective(run_of(CollectiveOperation::all_reduce, 8, 1), scenario, ".", library)
+            .time > Seconds{0});
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,95 @@
+#include "validate/point_prediction.hpp"
+
+#include <algorithm>
+
+#include "core/contracts.hpp"
+#include "memory/in_flight.hpp"
+#include "scenario/score.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// The account as of the first step, in which the optimizer's moments do not exist yet.
+MemoryAccount first_step_account(const Scenario& scenario,
+                                 const std::vector<StageProgram>& programs) {
+  MemoryInputs inputs;
+  inputs.model = &scenario.model;
+  inputs.plan = &scenario.plan;
+  inputs.software = &scenario.software;
+  inputs.reading = MemoryReading::first_step;
+  for (int stage = 0; stage < scenario.plan.parallel.pipeline; ++stage) {
+    const PlanDevice& device =
+        scenario.plan.devices[scenario.plan.device(0, StageId{stage}, 0).index()];
+    inputs.device_of_stage.push_back(&scenario.nodes[device.node.index()].device);
+  }
+  const InFlightOfStages in_flight = in_flight_microbatches(programs);
+  inputs.in_flight = in_flight.all;
+  inputs.in_flight_with_gradients = in_flight.with_gradients;
+  return account_memory(inputs);
+}
+
+std::vector<StageReading> stage_readings(const MemoryAccount& steady, const MemoryAccount& first) {
+  WT_EXPECT(steady.stages.size() == first.stages.size());
+  std::vector<StageReading> readings;
+  for (std::size_t i = 0; i < steady.stages.size(); ++i)
+    readings.push_back({steady.stages[i].allocated, steady.stages[i].reserved,
+                        first.stages[i].allocated, first.stages[i].reserved});
+  return readings;
+}
+
+std::vector<int> stages_of_ranks(const Plan& plan) {
+  std::vector<int> stages(static_cast<std::size_t>(plan.num_ranks()), 0);
+  for (const PlanDevice& device : plan.devices)
+    for (int i = 0; i < device.num_gpus; ++i)
+      stages.at(device.first_rank.index() + static_cast<std::size_t>(i)) =
+          static_cast<int>(device.stage.index());
+  return stages;
+}
+
+void add_fitted(const std::map<std::string, Source>& sources, const std::string& file,
+                std::vector<FittedNumber>& numbers) {
+  for (const auto& [key, source] : sources)
+    if (source.evidence == Evidence::fitted) numbers.push_back({file + ": " + key, source.text});
+}
+
+std::vector<FittedNumber> fitted_numbers(const Scenario& scenario) {
+  std::vector<FittedNumber> numbers;
+  const Device& device = scenario.nodes.front().device;
+  add_fitted(device.sources, "device " + device.name, numbers);
+  add_fitted(scenario.platform.sources, "platform " + scenario.platform.name, numbers);
+  add_fitted(scenario.software.sources, "software " + scenario.software.name, numbers);
+  return numbers;
+}
+
+}  // namespace
+
+bool FittedNumber::is_fitted_on(const std::string& set) const {
+  return source.substr(0, source.find("blind on")).find(set) != std::string::npos;
+}
+
+PointPrediction predict_by_simulation(const JsonValue& value, const std::filesystem::path& folder,
+                                      const Library& library) {
+  const Scenario scenario = read_scenario(value, folder, library);
+  const Plan& plan = scenario.plan;
+  SimulateOptions options;
+  options.evidence = &library;
+  const Simulation simulation = simulate(scenario, options);
+  const Report& report = simulation.report;
+  PointPrediction prediction;
+  prediction.time = report.iteration_time;
+  prediction.ideal_work = ideal_work(
+      hardware_flops(scenario.model, plan.training.global_batch, plan.training.recompute),
+      plan.num_ranks(), plan.parallel.pipeline, plan.microbatches, plan.parallel.virtual_pipeline);
+  prediction.interval = report.iteration_time_interval;
+  prediction.last_stage_forward = report.last_stage_forward;
+  prediction.last_stage_backward = report.last_stage_backward;
+  prediction.memory_max = report.memory.max_total;
+  prediction.fits = report.memory.fits;
+  prediction.stage_of_rank = stages_of_ranks(plan);
+  prediction.stages =
+      stage_readings(report.memory, first_step_account(scenario, simulation.programs.programs));
+  prediction.fitted = fitted_numbers(scenario);
+  return prediction;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenario/measurement_set.hpp"
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+
+/// Allocator maxima of one rank of a stage.
+struct StageReading {
+  Bytes allocated{}, reserved{};
+  Bytes first_step_allocated{}, first_step_reserved{};  ///< before the optimizer's moments exist
+};
+
+/// A number of the point's own device, platform or software file that was fitted to measurements.
+struct FittedNumber {
+  std::string name;    ///< "device a100-sxm-80gb: gemm/peak_fraction"
+  std::string source;  ///< as written; says on which sets
+  /// Whether the source names the set among those it was fitted on: before any "blind on".
+  bool is_fitted_on(const std::string& set) const;
+};
+
+/// What is predicted of one point.
+struct PointPrediction {
+  Seconds time{};      ///< of the iteration or collective
+  Flops ideal_work{};  ///< see score.hpp
+  std::optional<std::pair<Seconds, Seconds>> interval;
+  Seconds last_stage_forward{}, last_stage_backward{};  ///< as Megatron's timers
+  Bytes memory_max{};                                   ///< nvidia-smi, of the fullest GPU
+  bool fits = true;
+  std::vector<int> stage_of_rank;
+  std::vector<StageReading> stages;
+  std::vector<FittedNumber> fitted;
+};
+
+/// For the way from a child process; from_bytes(to_bytes(p)) is p.
+std::string to_bytes(const PointPrediction& prediction);
+PointPrediction from_bytes(const std::string& bytes);
+
+/// Reads and simulates the scenario with the models and platforms of `library`.
+PointPrediction predict_by_simulation(const JsonValue& scenario,
+                                      const std::filesystem::path& folder, const Library& library);
+
+/// Predicts one collective on the platform that `scenario` names.
+PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& scenario,
+                                   const std::filesystem::path& folder, const Library& library);
+
+/// The time of a collective on the first `run.gpus` GPUs of the first `run.nodes` nodes. Inside a
+/// node as training does it (cost/collective_cost.hpp); across nodes one ring, whose edges between
+/// nodes share the NICs of the GPUs in it. Plays flows: at most one multi-node call per process.
+Seconds collective_time(const CollectiveRun& run, const Platform& platform);
+
+}  // namespace windtunnel

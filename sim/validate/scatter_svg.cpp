@@ -1,0 +1,211 @@
+#include "validate/scatter_svg.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "core/contracts.hpp"
+
+namespace windtunnel {
+namespace {
+
+// Everything in SVG user units.
+constexpr double left = 86, top = 78, side = 520, legend_left = left + side + 36;
+constexpr double width = legend_left + 284, height = top + side + 74;
+constexpr double band = 0.10;
+
+/// Paul Tol's "muted" scheme with grey, told apart by colour-blind readers on white and on black.
+constexpr std::array colours{"#4477aa", "#ee6677", "#228833", "#c98f00", "#2aa5c4",
+                             "#aa3377", "#8c6d5a", "#7a7adb", "#999933", "#7f7f7f"};
+
+constexpr const char* style = R"(<style>
+  text { font: 13px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2933 }
+  .title { font-size: 18px; font-weight: 600 }
+  .quiet { fill: #5f6b76; font-size: 12px }
+  .page { fill: #ffffff }
+  .frame { fill: none; stroke: #9aa5b1 }
+  .grid { stroke: #d5dbe1 }
+  .minor { stroke: #eef1f4 }
+  .band { fill: #8d99a6; fill-opacity: 0.28 }
+  .right { stroke: #3e4c59; stroke-dasharray: 6 4; stroke-width: 1.2 }
+  .point { fill-opacity: 0.62; stroke-opacity: 0.95; stroke-width: 0.8 }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e4e7eb }
+    .quiet { fill: #9aa5b1 }
+    .page { fill: #14191f }
+    .frame { stroke: #616e7c }
+    .grid { stroke: #323f4b }
+    .minor { stroke: #1f2933 }
+    .right { stroke: #cbd2d9 }
+  }
+</style>
+)";
+
+std::string fixed(double number, int digits) {
+  std::array<char, 64> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
+                                 std::chars_format::fixed, digits)
+                       .ptr;
+  return {buffer.data(), end};
+}
+std::string at(double number) { return fixed(number, 1); }
+
+std::string escaped(const std::string& text) {
+  std::string safe;
+  for (const char letter : text) {
+    if (letter == '&')
+      safe += "&amp;";
+    else if (letter == '<')
+      safe += "&lt;";
+    else
+      safe += letter;
+  }
+  return safe;
+}
+
+std::string text_at(double x, double y, const std::string& text, const std::string& attributes) {
+  return "<text x=\"" + at(x) + "\" y=\"" + at(y) + "\" " + attributes + ">" + escaped(text) +
+         "</text>\n";
+}
+
+std::string line(double x1, double y1, double x2, double y2, const char* kind) {
+  return "<line class=\"" + std::string(kind) + "\" x1=\"" + at(x1) + "\" y1=\"" + at(y1) +
+         "\" x2=\"" + at(x2) + "\" y2=\"" + at(y2) + "\"/>\n";
+}
+
+/// 1e-5 s as "10 µs".
+std::string time_text(int decade) {
+  const int exponent = decade >= -1 ? 0 : decade >= -3 ? -3 : -6;
+  const char* unit = exponent == 0 ? " s" : exponent == -3 ? " ms" : " µs";
+  const int digits = std::max(0, exponent - decade);
+  return fixed(std::pow(10.0, decade - exponent), digits) + unit;
+}
+
+/// Where values stand in the square.
+struct Square {
+  LogAxis axis;
+  double x(double value) const { return left + side * axis.position(value); }
+  double y(double value) const { return top + side * (1 - axis.position(value)); }
+};
+
+std::string grid(const Square& square) {
+  std::string minor, major;
+  for (int decade = square.axis.first_decade; decade <= square.axis.last_decade; ++decade) {
+    const double value = std::pow(10.0, decade);
+    for (int i = 2; i < 10 && decade < square.axis.last_decade; ++i) {
+      minor += line(square.x(i * value), top, square.x(i * value), top + side, "minor");
+      minor += line(left, square.y(i * value), left + side, square.y(i * value), "minor");
+    }
+    major += line(square.x(value), top, square.x(value), top + side, "grid");
+    major += line(left, square.y(value), left + side, square.y(value), "grid");
+    major += text_at(square.x(value), top + side + 20, time_text(decade), "text-anchor=\"middle\"");
+    major += text_at(left - 10, square.y(value) + 4, time_text(decade), "text-anchor=\"end\"");
+  }
+  return minor + major;
+}
+
+/// The band of ±10 % and the line in its middle, cut to the square.
+std::string guides(const Square& square) {
+  const double low = std::pow(10.0, square.axis.first_decade);
+  const double high = std::pow(10.0, square.axis.last_decade);
+  const auto corner = [&](double x, double y) {
+    return at(square.x(x)) + "," + at(square.y(y)) + " ";
+  };
+  return "<polygon class=\"band\" points=\"" + corner(low, low) + corner(low, low * (1 + band)) +
+         corner(high / (1 + band), high) + corner(high, high) + corner(high, high * (1 - band)) +
+         corner(low / (1 - band), low) + "\"/>\n" +
+         line(left, top + side, left + side, top, "right");
+}
+
+std::string points(const Square& square, const ValidatedSet& set, const std::string& colour) {
+  std::string text = "<g class=\"point\" fill=\"" + colour + "\" stroke=\"" + colour + "\">\n";
+  for (const Comparison& row : set.comparisons)
+    text += "<circle cx=\"" + at(square.x(row.measured / Seconds{1})) + "\" cy=\"" +
+            at(square.y(row.predicted / Seconds{1})) + "\" r=\"3.4\"><title>" + escaped(row.id) +
+            "</title></circle>\n";
+  return text + "</g>\n";
+}
+
+std::string legend_entry(const ValidatedSet& set, const std::string& colour, std::size_t index) {
+  const double y = top + 14 + 42 * static_cast<double>(index);
+  return "<circle class=\"point\" fill=\"" + colour + "\" stroke=\"" + colour + "\" cx=\"" +
+         at(legend_left) + "\" cy=\"" + at(y - 4) + "\" r=\"6\"/>\n" +
+         text_at(legend_left + 16, y, set.name, "") +
+         text_at(legend_left + 16, y + 17,
+                 std::to_string(set.comparisons.size()) + " points, mean error " +
+                     fixed(100 * score(set.comparisons).mape, 1) + " %",
+                 "class=\"quiet\"");
+}
+
+std::string head(const char* title, std::size_t num_points) {
+  const std::string size = "width=\"" + at(width) + "\" height=\"" + at(height) + "\"";
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " + at(width) + " " +
+         at(height) + "\" role=\"img\">\n<title>" + title + "</title>\n" + style +
+         "<rect class=\"page\" " + size + " rx=\"8\"/>\n" +
+         text_at(left, 34, title, "class=\"title\"") +
+         text_at(left, 56,
+                 std::to_string(num_points) + " measured runs; dashed: exact; band: within 10 %",
+                 "class=\"quiet\"");
+}
+
+std::string labels() {
+  const double middle = top + side / 2;
+  return text_at(left + side / 2, top + side + 50, "measured", "text-anchor=\"middle\"") +
+         text_at(24, middle, "predicted",
+                 "text-anchor=\"middle\" transform=\"rotate(-90 24 " + at(middle) + ")\"");
+}
+
+/// Those with iterations; all with comparisons where none has.
+std::vector<ValidatedSet> shown(const std::vector<ValidatedSet>& sets) {
+  std::vector<ValidatedSet> iterations, all;
+  for (const ValidatedSet& set : sets) {
+    if (set.comparisons.empty()) continue;
+    all.push_back(set);
+    if (set.kind == MeasurementKind::iteration) iterations.push_back(set);
+  }
+  return iterations.empty() ? all : iterations;
+}
+
+}  // namespace
+
+LogAxis LogAxis::around(const std::vector<double>& values) {
+  if (values.empty()) return {};
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  WT_EXPECT(*low > 0);
+  LogAxis axis;
+  axis.first_decade = static_cast<int>(std::floor(std::log10(*low)));
+  axis.last_decade = static_cast<int>(std::ceil(std::log10(*high)));
+  axis.last_decade = std::max(axis.last_decade, axis.first_decade + 1);
+  return axis;
+}
+
+double LogAxis::position(double value) const {
+  return (std::log10(value) - first_decade) / (last_decade - first_decade);
+}
+
+std::string scatter_svg(const std::vector<ValidatedSet>& sets) {
+  const std::vector<ValidatedSet> drawn = shown(sets);
+  std::vector<double> times;
+  std::size_t num_points = 0;
+  for (const ValidatedSet& set : drawn) {
+    num_points += set.comparisons.size();
+    for (const Comparison& row : set.comparisons) {
+      times.push_back(row.measured / Seconds{1});
+      times.push_back(row.predicted / Seconds{1});
+    }
+  }
+  const bool iterations = drawn.empty() || drawn.front().kind == MeasurementKind::iteration;
+  const Square square{LogAxis::around(times)};
+  std::string svg = head(iterations ? "Predicted and measured iteration times"
+                                    : "Predicted and measured collective times",
+                         num_points) +
+                    grid(square) + guides(square);
+  for (std::size_t i = 0; i < drawn.size(); ++i)
+    svg += points(square, drawn[i], colours[i % colours.size()]) +
+           legend_entry(drawn[i], colours[i % colours.size()], i);
+  return svg + "<rect class=\"frame\" x=\"" + at(left) + "\" y=\"" + at(top) + "\" width=\"" +
+         at(side) + "\" height=\"" + at(side) + "\"/>\n" + labels() + "</svg>\n";
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,179 @@
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/file_io.hpp"
+#include "core/json_value.hpp"
+#include "scenario/library_files.hpp"
+#include "schedule/exchange_check.hpp"
+#include "schedule/order.hpp"
+#include "schedule/schedule_check.hpp"
+#include "schedule/schedule_drawing.hpp"
+#include "schedule/schedule_file_json.hpp"
+#include "windtunnel/commands.hpp"
+#include "windtunnel/console.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr std::array named_schedules{Schedule::gpipe, Schedule::one_f_one_b,
+                                     Schedule::interleaved_1f1b, Schedule::zero_bubble_h1};
+constexpr std::int64_t most_passes = 10'000'000;
+
+std::string text(int number) { return std::to_string(number); }
+std::string counted(int count, const char* one, const char* many) {
+  return text(count) + " " + (count == 1 ? one : many);
+}
+
+Schedule schedule_named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Schedule schedule : named_schedules) {
+    if (name == name_of(schedule)) return schedule;
+    names.emplace_back(name_of(schedule));
+  }
+  const std::string nearest = closest_match(name, names);
+  throw UsageError("unknown schedule \"" + name + "\" (" +
+                   (nearest.empty()
+                        ? "there are gpipe, 1f1b, interleaved_1f1b, zero_bubble_h1, and paths"
+                        : "did you mean \"" + nearest + "\"?") +
+                   ")");
+}
+
+void check_shape(Schedule schedule, const OrderShape& shape) {
+  if (shape.chunks > 1 && schedule != Schedule::interleaved_1f1b)
+    throw UsageError(std::string("--virtual is for interleaved_1f1b, not for ") +
+                     name_of(schedule));
+  if (shape.chunks > 1 && shape.stages == 1)
+    throw UsageError("--virtual " + text(shape.chunks) + " needs more than one stage");
+  if (shape.chunks > 1 && shape.microbatches % shape.stages != 0)
+    throw UsageError(
+        "interleaved_1f1b needs microbatches in multiples of stages: " + text(shape.microbatches) +
+        " microbatches on " + text(shape.stages) + " stages");
+  if (std::int64_t{shape.stages} * shape.microbatches * shape.chunks > most_passes)
+    throw UsageError("more than " + std::to_string(most_passes) + " forward passes");
+}
+
+ScheduleOrders named_orders(const CommandLine& line) {
+  const Schedule schedule = schedule_named(line.arguments[1]);
+  if (line.stages == 0 || line.microbatches == 0)
+    throw UsageError("a named schedule needs --stages and --microbatches");
+  const OrderShape shape{line.stages, line.microbatches, line.chunks == 0 ? 1 : line.chunks};
+  check_shape(schedule, shape);
+  return schedule_orders(schedule, shape);
+}
+
+ScheduleOrders orders_of_file(const CommandLine& line) {
+  if (line.stages + line.microbatches + line.chunks != 0)
+    throw UsageError("a schedule file says its stages, microbatches and chunks itself");
+  const std::filesystem::path path = line.arguments[1];
+  Problems problems;
+  JsonValue value = parse_json(read_source(path), problems);
+  problems.throw_if_any();
+  if (value.is_object() && value.find("name") == nullptr)
+    value.set("name", JsonValue(path.stem().string()));
+  ScheduleOrders orders = read_schedule_orders(value, {}, problems);
+  problems.throw_if_any();
+  return orders;
+}
+
+JsonValue number(int amount) { return JsonValue(std::int64_t{amount}); }
+
+JsonValue label_of(const ScheduleOrders& orders) {
+  JsonValue result(JsonValue::Object{});
+  result.set("schema", JsonValue(std::string("windtunnel/schedule-v1")));
+  result.set("name", JsonValue(orders.name));
+  result.set("stages", number(orders.shape.stages));
+  result.set("microbatches", number(orders.shape.microbatches));
+  result.set("chunks", number(orders.shape.chunks));
+  result.set("legal", JsonValue(true));
+  return result;
+}
+
+std::vector<int> peaks_of(const ScheduleOrders& orders) {
+  std::vector<int> peaks;
+  for (const std::vector<Step>& order : orders.of_stage) peaks.push_back(peak_in_flight(order));
+  return peaks;
+}
+
+std::string check_json(const ScheduleOrders& orders) {
+  const ScheduleTiming timing = time_schedule(orders);
+  JsonValue result = label_of(orders);
+  result.set("bubble", JsonValue(timing.bubble()));
+  JsonValue::Array peaks;
+  for (const int peak : peaks_of(orders)) peaks.push_back(number(peak));
+  result.set("peak_in_flight", JsonValue(std::move(peaks)));
+  result.set("finishes_with_blocking_pairs", JsonValue(!exchange_deadlock(orders).has_value()));
+  return pretty_text(result) + "\n";
+}
+
+std::string check_text(const ScheduleOrders& orders) {
+  const ScheduleTiming timing = time_schedule(orders);
+  const OrderShape& shape = orders.shape;
+  std::array<char, 32> percent{};
+  std::snprintf(percent.data(), percent.size(), "%.2f %%", 100 * timing.bubble());
+  std::string result = orders.name + ": legal. " + counted(shape.stages, "stage", "stages") + ", " +
+                       counted(shape.microbatches, "microbatch", "microbatches") + ", " +
+                       counted(shape.chunks, "chunk", "chunks") + " a device\n";
+  result += std::string("bubble          ") + percent.data() +
+            " of the time computing, without communication (" +
+            (timing.splits ? "F = B = W" : "B = 2 F") + ")\n";
+  result += "peak in flight ";
+  for (const int peak : peaks_of(orders)) result += " " + text(peak);
+  result += std::string(shape.chunks > 1 ? "  (microbatch, chunk) pairs" : "  microbatches") +
+            ", by stage\n";
+  const auto deadlock = exchange_deadlock(orders);
+  return result + "blocking_pairs  " + (deadlock ? "never finishes: " + *deadlock : "finishes") +
+         "\n";
+}
+
+std::string draw_json(const ScheduleOrders& orders) {
+  const ScheduleTiming timing = time_schedule(orders);
+  JsonValue::Array stages;
+  for (std::size_t stage = 0; stage < orders.of_stage.size(); ++stage) {
+    JsonValue::Array passes;
+    for (std::size_t i = 0; i < orders.of_stage[stage].size(); ++i) {
+      const Step& step = orders.of_stage[stage][i];
+      const int begin = timing.begin[stage][i];
+      JsonValue pass(JsonValue::Object{});
+      pass.set("pass", JsonValue(token_of(step)));
+      pass.set("begin", number(begin));
+      pass.set("end", number(begin + ScheduleTiming::length_of(step.phase, timing.splits)));
+      passes.push_back(std::move(pass));
+    }
+    stages.emplace_back(std::move(passes));
+  }
+  JsonValue result = label_of(orders);
+  result.set("passes", JsonValue(std::move(stages)));
+  return pretty_text(result) + "\n";
+}
+
+void draw(const CommandLine& line, const ScheduleOrders& orders) {
+  std::size_t passes = 0;
+  for (const std::vector<Step>& order : orders.of_stage) passes += order.size();
+  if (passes > most_drawn_passes)
+    throw UsageError("a schedule of " + std::to_string(passes) +
+                     " passes is not drawn; the limit is " + std::to_string(most_drawn_passes));
+  if (!line.svg.empty()) {
+    write_file_atomically(line.svg, schedule_svg(orders));
+    if (line.verbosity == Verbosity::normal) print_message("wrote " + line.svg);
+  }
+  print_result(line.format == ResultFormat::json ? draw_json(orders) : schedule_rows(orders));
+}
+
+}  // namespace
+
+ExitCode schedule_command(const CommandLine& line) {
+  const ScheduleOrders orders =
+      looks_like_path(line.arguments[1]) ? orders_of_file(line) : named_orders(line);
+  if (line.arguments[0] == "draw")
+    draw(line, orders);
+  else
+    print_result(line.format == ResultFormat::json ? check_json(orders) : check_text(orders));
+  return exit_done;
+}
+
+}  // namespace windtunnel
