@@ -52,7 +52,7 @@ Seconds in_node_all_reduce(const Interconnect& interconnect, const std::vector<i
 
 Seconds in_node_all_gather(const Interconnect& interconnect, const std::vector<int>& gpus,
                            Bytes payload) {
-  return in_node_all_reduce(interconnect, gpus, payload) / 2;
+  return in_node_all_reduce(interconnect, gpus, payload / 2);
 }
 
 Bytes ring_all_reduce_volume(Bytes payload, int members) {

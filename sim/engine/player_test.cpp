@@ -143,7 +143,7 @@ struct PipelineCase {
   Sends sends;
 };
 
-/// Exact makespan of 1F1B with one hop of each message taking c (facts: seeds, section 0; checked there by a simulation):
+/// Exact makespan of 1F1B with one hop of each message taking c (checked by a simulation of its own):
 ///   eager:          (m+p-1)(F+B) + c (2(p-1)m/p + 2(p-2))      p >= 2, p divides m
 ///   blocking pairs: (m+p-1)(F+B) + c (2m+2p-5), p = 2: c (m+1)
 double closed_form(const PipelineCase& given, double hop) {

@@ -86,17 +86,18 @@ void require_gpus(const CollectiveRun& run, const Platform& platform) {
 }  // namespace
 
 Seconds collective_time(const CollectiveRun& run, const Platform& platform) {
+  const double share = passes(run.operation);
+  const Bytes payload = run.payload * share;  // of an all-reduce that moves as much
   Seconds in_node{};
   for (int node = 0; node < run.nodes; ++node)
     in_node = std::max(in_node, in_node_all_reduce(platform.type_of(NodeId{node}).interconnect,
-                                                   first_gpus(run.gpus), run.payload));
-  const double share = passes(run.operation);
-  if (run.nodes == 1) return in_node * share;
+                                                   first_gpus(run.gpus), payload));
+  if (run.nodes == 1) return in_node;
   const int members = run.gpus * run.nodes;
-  const Bytes volume = ring_all_reduce_volume(run.payload, members) * share;
   const Seconds latency =
       platform.fabric.collective_latency * (ring_all_reduce_crossings(members, run.nodes) * share);
-  return std::max(in_node * share, latency + ring_flows(run, platform, volume));
+  return std::max(in_node,
+                  latency + ring_flows(run, platform, ring_all_reduce_volume(payload, members)));
 }
 
 PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& scenario,
