@@ -53,7 +53,7 @@ for file in "out/$name"/*; do printf '  %s\n' "$file"; done
 cat <<NEXT
 Try next:
   $program show --resolved $scenario
-  $program run $scenario --set /parallel/pipeline_send=blocking_pairs
+  $program run $scenario --set /parallel/pipeline_send=eager
   $program validate
   $program --help
 NEXT
