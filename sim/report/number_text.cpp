@@ -49,4 +49,12 @@ std::string bar_text(double share, int width) {
   return text + eighths[static_cast<std::size_t>(filled % per_character)];
 }
 
+std::string significant_text(double number, int digits) {
+  std::array<char, 32> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
+                                 std::chars_format::general, digits)
+                       .ptr;
+  return {buffer.data(), end};
+}
+
 }  // namespace windtunnel

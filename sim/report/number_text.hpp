@@ -7,6 +7,8 @@ namespace windtunnel {
 
 /// `number` with so many decimals: 62.64, 2 -> "62.64". Never in scientific notation.
 std::string fixed_text(double number, int decimals);
+/// `number` with so many significant digits, in scientific notation where that is shorter: 0.82345, 4 -> "0.8235".
+std::string significant_text(double number, int digits);
 /// Rounded to whole units, with thousands apart: 192872.3 -> "192,872".
 std::string grouped_text(double number);
 /// A share of one as percent: 0.4417 -> "44.2 %".

@@ -33,5 +33,11 @@ TEST_CASE("a bar is drawn in eighths of a character") {
   CHECK(bar_text(1e-9, 8) == "▏");  // little, not nothing
 }
 
+TEST_CASE("significant digits are counted from the first that is not zero") {
+  CHECK(significant_text(0.82345, 4) == "0.8235");
+  CHECK(significant_text(64, 4) == "64");
+  CHECK(significant_text(1e-7, 4) == "1e-07");
+}
+
 }  // namespace
 }  // namespace windtunnel

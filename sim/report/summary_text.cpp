@@ -43,20 +43,6 @@ std::string speed(const Report& report) {
   return listed(items);
 }
 
-const char* text_of(Precision precision) {
-  switch (precision) {
-    case Precision::fp32:
-      return "fp32";
-    case Precision::tf32:
-      return "tf32";
-    case Precision::fp16:
-      return "fp16";
-    case Precision::bf16:
-      return "bf16";
-  }
-  return "?";
-}
-
 /// "39.1 B", "760 M": as models are called.
 std::string parameter_text(double parameters) {
   constexpr double trillion = 1e12, billion = 1e9, million = 1e6;
@@ -87,7 +73,7 @@ std::string plan(const Report& report) {
                                  schedule,
                                  counted(report.plan.microbatches, "microbatch", "es") + " of " +
                                      counted(training.micro_batch, "sample"),
-                                 text_of(training.precision)};
+                                 name_of(training.precision)};
   if (parallel.sequence_parallel) items.emplace_back("sequence parallel");
   if (parallel.zero_stage > 0) items.push_back("ZeRO-" + std::to_string(parallel.zero_stage));
   if (training.attention == Attention::flash) items.emplace_back("flash attention");

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+
+#include "report/number_text.hpp"
 
 namespace windtunnel {
 namespace {
+
+constexpr int digits_shown = 4;
 
 /// Choices are read from the resolved scenario: what an author can write is what can be compared.
 constexpr std::array choice_pointers{"/training/precision",
@@ -29,15 +32,6 @@ bool is_compressed(JsonValue& resolved) {
 
 std::string plain_text(const JsonValue& value) {
   return value.is_string() ? value.string() : canonical_text(value);
-}
-
-std::string number_text(double number) {
-  constexpr int digits = 4;
-  std::array<char, 32> buffer;
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
-                                 std::chars_format::general, digits)
-                       .ptr;
-  return {buffer.data(), end};
 }
 
 std::string listed(const std::set<std::string>& names) {
@@ -86,8 +80,10 @@ std::vector<std::string> EvidenceRegime::beyond(const ScenarioTraits& traits) co
     if (range == ranges.end()) continue;
     const auto [lowest, highest] = range->second;
     if (amount < lowest || amount > highest)
-      reasons.push_back(name + " " + number_text(amount) + ", measured " + number_text(lowest) +
-                        (lowest == highest ? "" : " to " + number_text(highest)));
+      reasons.push_back(
+          name + " " + significant_text(amount, digits_shown) + ", measured " +
+          significant_text(lowest, digits_shown) +
+          (lowest == highest ? "" : " to " + significant_text(highest, digits_shown)));
   }
   for (const auto& [name, choice] : traits.choices) {
     const auto known = choices.find(name);

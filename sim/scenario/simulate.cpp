@@ -2,6 +2,7 @@
 #include <set>
 
 #include "core/contracts.hpp"
+#include "cost/collective_cost.hpp"
 #include "engine/player.hpp"
 #include "memory/in_flight.hpp"
 #include "scenario/interval.hpp"
@@ -69,9 +70,7 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
       all_reduces += chunk.forward_all_reduces + chunk.backward_all_reduces;
     const double repeats =
         static_cast<double>(all_reduces) * plan.microbatches * plan.devices[i].num_gpus;
-    const double share =
-        2.0 * (t - 1) / t;  // of the payload, sent by one rank of a ring all-reduce
-    at(Traffic::tensor_activations) += cost.tensor_payload * (share * repeats);
+    at(Traffic::tensor_activations) += ring_all_reduce_volume(cost.tensor_payload, t) * repeats;
     add_sharded_traffic(plan, plan.devices[i], cost, traffic);
   }
   return traffic;

@@ -1,6 +1,5 @@
 #include "validate/validate_command.hpp"
 
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -11,6 +10,7 @@
 
 #include "core/file_io.hpp"
 #include "core/problem.hpp"
+#include "report/number_text.hpp"
 #include "scenario/forked.hpp"
 #include "validate/metrics.hpp"
 #include "validate/scatter_svg.hpp"
@@ -19,6 +19,8 @@
 
 namespace windtunnel {
 namespace {
+
+constexpr int digits_shown = 4;
 
 [[noreturn]] void refuse_limit(const std::string& text, const std::string& why,
                                const std::string& suggestion) {
@@ -31,15 +33,6 @@ namespace {
   throw InputError(std::vector<Problem>(1, problem));
 }
 
-std::string number_text(double number) {
-  constexpr int digits = 4;
-  std::array<char, 32> buffer;
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
-                                 std::chars_format::general, digits)
-                       .ptr;
-  return {buffer.data(), end};
-}
-
 /// Adds a line for each set above the limit, and one when no set has what it limits.
 void check_limit(const ScoreLimit& limit, const std::vector<ValidatedSet>& sets,
                  std::vector<std::string>& lines) {
@@ -48,8 +41,9 @@ void check_limit(const ScoreLimit& limit, const std::vector<ValidatedSet>& sets,
     const std::optional<double> reached = find_metric(limit.metric)->of(set);
     applies = applies || reached.has_value();
     if (reached.value_or(0) > limit.limit)
-      lines.push_back(set.name + ": " + limit.metric + " is " + number_text(*reached) + ", above " +
-                      number_text(limit.limit));
+      lines.push_back(set.name + ": " + limit.metric + " is " +
+                      significant_text(*reached, digits_shown) + ", above " +
+                      significant_text(limit.limit, digits_shown));
   }
   if (!applies) lines.push_back("no set has anything for " + limit.metric + " to be limited");
 }
