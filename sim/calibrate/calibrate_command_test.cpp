@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/file_io.hpp"
+#include "core/testing.hpp"
 #include "platform/device_json.hpp"
 #include "platform/software_json.hpp"
 
@@ -16,15 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 Library library() { return Library{WINDTUNNEL_SOURCE_DIR}; }
-
-/// A folder that is gone when the test ends.
-struct TemporaryFolder {
-  TemporaryFolder() { fs::create_directories(path); }
-  ~TemporaryFolder() { fs::remove_all(path); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  fs::path path = fs::temp_directory_path() / "windtunnel-calibrate-test";
-};
 
 /// Three model sizes, each with little and with much work between its gradient reductions.
 std::string scenarios_text() {
@@ -83,10 +75,10 @@ TEST_CASE(
     "constants that made a set are found again by simulation, and written with their source") {
   const TemporaryFolder folder;
   CalibrateRequest request;
-  request.sets = {write_synthetic_set(folder.path).string()};
+  request.sets = {write_synthetic_set(folder.path()).string()};
   request.fit = {"emax,nic_efficiency"};
-  request.file = FittedFile{FittedPart::device, "a100-sxm-80gb", folder.path / "mine.json"};
-  request.residuals = folder.path / "residuals.json";
+  request.file = FittedFile{FittedPart::device, "a100-sxm-80gb", folder.path() / "mine.json"};
+  request.residuals = folder.path() / "residuals.json";
   request.format = CalibrationFormat::json;
   std::ostringstream out, messages;
   CHECK(run_calibrate(request, library(), out, messages) == 0);
@@ -100,7 +92,7 @@ TEST_CASE(
   CHECK(number_in(result, "/as_given/mape") > 0.05);
   CHECK(messages.str().find("nic_efficiency stands in another kind of file") != std::string::npos);
 
-  JsonValue device = read_json(folder.path / "mine.json");
+  JsonValue device = read_json(folder.path() / "mine.json");
   CHECK(number_in(device, "/gemm/peak_fraction") == doctest::Approx(0.7).epsilon(0.01));
   CHECK(device.find("name")->string() == "mine");
   Problems problems;
@@ -110,7 +102,7 @@ TEST_CASE(
   CHECK(read.sources.at("gemm/peak_fraction")
             .text.starts_with("synthetic (emax, nic_efficiency; 6 rows"));
 
-  const auto regimes = read_evidence(folder.path / "residuals.json");
+  const auto regimes = read_evidence(folder.path() / "residuals.json");
   REQUIRE(regimes.size() == 1);
   CHECK(regimes[0].software == "megatron-deepspeed-2021");
   CHECK(regimes[0].residuals.size() == 6);
@@ -185,7 +177,7 @@ TEST_CASE("new regimes take the place of old ones of the same stack and GPUs; ot
     made.residuals = {residual};
     return made;
   };
-  const fs::path file = folder.path / "residuals.json";
+  const fs::path file = folder.path() / "residuals.json";
   write_file_atomically(file, merged_residuals(file, {regime("b", 0.1), regime("a", 0.2)}));
   write_file_atomically(file, merged_residuals(file, {regime("b", 0.3)}));
   const auto regimes = read_evidence(file);

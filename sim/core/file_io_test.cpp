@@ -10,25 +10,12 @@
 #include <random>
 
 #include "core/hash.hpp"
+#include "core/testing.hpp"
 
 namespace windtunnel {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// An empty folder, removed at the end of the test.
-struct TemporaryFolder {
-  fs::path path;
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "windtunnel-test-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~TemporaryFolder() { fs::remove_all(path); }
-  long entries() const {
-    return std::distance(fs::directory_iterator(path), fs::directory_iterator{});
-  }
-};
 
 std::string gunzip(const std::string& packed) {
   constexpr int gzip_only = 16 + 15;
@@ -49,23 +36,23 @@ std::string gunzip(const std::string& packed) {
 TEST_CASE("what was written is read and nothing else is left in the folder") {
   const TemporaryFolder folder;
   const std::string bytes("line\n\0more\r\n", 12);
-  write_file_atomically(folder.path / "a.json", bytes);
-  const auto source = read_source(folder.path / "a.json");
+  write_file_atomically(folder.path() / "a.json", bytes);
+  const auto source = read_source(folder.path() / "a.json");
   CHECK(source->text == bytes);
-  CHECK(source->name == (folder.path / "a.json").string());
+  CHECK(source->name == (folder.path() / "a.json").string());
   CHECK(folder.entries() == 1);
 }
 
 TEST_CASE("a file larger than any buffer is written and read whole") {
   const TemporaryFolder folder;
   const std::string bytes(300000, 'x');
-  write_file_atomically(folder.path / "big", bytes);
-  CHECK(read_source(folder.path / "big")->text == bytes);
+  write_file_atomically(folder.path() / "big", bytes);
+  CHECK(read_source(folder.path() / "big")->text == bytes);
 }
 
 TEST_CASE("writing makes the folders and replaces what was there") {
   const TemporaryFolder folder;
-  const fs::path path = folder.path / "out" / "deep" / "a.txt";
+  const fs::path path = folder.path() / "out" / "deep" / "a.txt";
   write_file_atomically(path, "a long first text");
   write_file_atomically(path, "second");
   CHECK(read_source(path)->text == "second");
@@ -79,39 +66,39 @@ TEST_CASE("a file that is not there cannot be read and the reason is given") {
 
 TEST_CASE("a folder cannot be read as a file") {
   const TemporaryFolder folder;
-  CHECK_THROWS_WITH_AS(read_source(folder.path), doctest::Contains("Is a directory"),
+  CHECK_THROWS_WITH_AS(read_source(folder.path()), doctest::Contains("Is a directory"),
                        EnvironmentError);
 }
 
 TEST_CASE("a folder is not overwritten and nothing is left beside it") {
   const TemporaryFolder folder;
-  fs::create_directory(folder.path / "taken");
-  CHECK_THROWS_WITH_AS(write_file_atomically(folder.path / "taken", "x"),
+  fs::create_directory(folder.path() / "taken");
+  CHECK_THROWS_WITH_AS(write_file_atomically(folder.path() / "taken", "x"),
                        doctest::Contains("Is a directory"), EnvironmentError);
   CHECK(folder.entries() == 1);
 }
 
 TEST_CASE("a file in place of a folder is an environment error") {
   const TemporaryFolder folder;
-  write_file_atomically(folder.path / "file", "x");
-  CHECK_THROWS_AS(write_file_atomically(folder.path / "file" / "a.txt", "y"), EnvironmentError);
-  CHECK(read_source(folder.path / "file")->text == "x");
+  write_file_atomically(folder.path() / "file", "x");
+  CHECK_THROWS_AS(write_file_atomically(folder.path() / "file" / "a.txt", "y"), EnvironmentError);
+  CHECK(read_source(folder.path() / "file")->text == "x");
 }
 
 TEST_CASE("a name that is too long fails and leaves nothing") {
   const TemporaryFolder folder;
-  CHECK_THROWS_WITH_AS(write_file_atomically(folder.path / std::string(300, 'n'), "x"),
+  CHECK_THROWS_WITH_AS(write_file_atomically(folder.path() / std::string(300, 'n'), "x"),
                        doctest::Contains("File name too long"), EnvironmentError);
   CHECK(folder.entries() == 0);
 }
 
 TEST_CASE("a link is followed and stays a link") {
   const TemporaryFolder folder;
-  write_file_atomically(folder.path / "real", "old");
-  fs::create_symlink("real", folder.path / "link");
-  write_file_atomically(folder.path / "link", "new");
-  CHECK(fs::is_symlink(folder.path / "link"));
-  CHECK(read_source(folder.path / "real")->text == "new");
+  write_file_atomically(folder.path() / "real", "old");
+  fs::create_symlink("real", folder.path() / "link");
+  write_file_atomically(folder.path() / "link", "new");
+  CHECK(fs::is_symlink(folder.path() / "link"));
+  CHECK(read_source(folder.path() / "real")->text == "new");
 }
 
 TEST_CASE("a device is written to and not replaced") {

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/file_io.hpp"
+#include "core/testing.hpp"
 
 namespace windtunnel {
 namespace {
@@ -17,18 +18,6 @@ ScenarioTraits shipped_traits() {
   return traits_of(
       read_scenario(library().root / "scenarios" / "gpt3-175b-512xa100.json", library()));
 }
-
-/// A file that is gone when the test ends.
-struct TemporaryFile {
-  explicit TemporaryFile(std::string_view text)
-      : path(fs::temp_directory_path() / "windtunnel-evidence-test.json") {
-    write_file_atomically(path, text);
-  }
-  ~TemporaryFile() { fs::remove(path); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  fs::path path;
-};
 
 EvidenceRegime small_regime() {
   EvidenceRegime regime;
@@ -68,8 +57,9 @@ TEST_CASE("a regime says what of a scenario lies beyond it") {
 }
 
 TEST_CASE("what is written can be read again") {
-  const TemporaryFile file(evidence_json({small_regime()}));
-  const auto regimes = read_evidence(file.path);
+  const TemporaryFolder folder;
+  const fs::path file = folder.write("residuals.json", evidence_json({small_regime()}));
+  const auto regimes = read_evidence(file);
   REQUIRE(regimes.size() == 1);
   CHECK(regimes[0].ranges.at("gpus") == std::pair<double, double>{8, 64});
   CHECK(regimes[0].choices.at("recompute") == std::set<std::string>{"full"});
@@ -78,12 +68,13 @@ TEST_CASE("what is written can be read again") {
 }
 
 TEST_CASE("a file of residuals that cannot be right is refused with its place") {
-  const TemporaryFile file(R"({"schema": "windtunnel/residuals-v1", "regimes": [{"software": "s",
+  const TemporaryFolder folder;
+  const fs::path file = folder.write(
+      "residuals.json", R"({"schema": "windtunnel/residuals-v1", "regimes": [{"software": "s",
     "device_family": "a100", "platforms": [3], "sets": [], "method": "m", "ranges": {"gpus": [1]},
     "choices": {}, "residuals": []}]})");
-  CHECK_THROWS_WITH_AS(read_evidence(file.path), doctest::Contains("/regimes/0/residuals"),
-                       InputError);
-  CHECK_THROWS_WITH_AS(read_evidence(file.path), doctest::Contains("two ends"), InputError);
+  CHECK_THROWS_WITH_AS(read_evidence(file), doctest::Contains("/regimes/0/residuals"), InputError);
+  CHECK_THROWS_WITH_AS(read_evidence(file), doctest::Contains("two ends"), InputError);
   CHECK_THROWS_AS(read_evidence("/no/such/file"), EnvironmentError);
 }
 

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "core/file_io.hpp"
+#include "core/testing.hpp"
 
 namespace windtunnel {
 namespace {
@@ -122,8 +123,8 @@ TEST_CASE("a library without residuals gives no interval, one with them writes i
   const Library shipped{WINDTUNNEL_SOURCE_DIR};
   const Scenario scenario =
       read_scenario(shipped.root / "scenarios" / "gpt3-175b-512xa100.json", shipped);
-  const Library library{fs::temp_directory_path() / "windtunnel-interval-test"};
-  fs::remove_all(library.root);
+  const TemporaryFolder folder;
+  const Library library{folder.path()};
   Report report;
   report.iteration_time = Seconds{10};
   add_interval(scenario, library, report);
@@ -133,7 +134,6 @@ TEST_CASE("a library without residuals gives no interval, one with them writes i
   write_file_atomically(library.root / "validation" / "residuals.json",
                         evidence_json({even_regime()}));
   add_interval(scenario, library, report);
-  fs::remove_all(library.root);
   REQUIRE(report.iteration_time_interval);
   CHECK(report.iteration_time_interval->second / Seconds{1} == doctest::Approx(11.5));
   REQUIRE(report.assumptions.size() == 1);

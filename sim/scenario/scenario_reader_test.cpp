@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "core/file_io.hpp"
+#include "core/testing.hpp"
 #include "scenario/scenario.hpp"
 #include "scenario/test_corpus.hpp"
 #include "scenario/unsupported.hpp"
@@ -12,27 +13,6 @@ namespace windtunnel {
 namespace {
 
 using Overrides = std::vector<std::pair<std::string, std::string>>;
-
-/// A folder of its own that is gone afterwards.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "windtunnel-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  ~ScratchFolder() { std::filesystem::remove_all(path_); }
-
-  std::filesystem::path write(const std::string& name, const std::string& text) const {
-    write_file_atomically(path_ / name, text);
-    return path_ / name;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 Scenario read(const std::string& good_file, const Overrides& overrides = {}) {
   return read_scenario(corpus() / "good" / (good_file + ".json"), test_library(), {overrides, 0});
@@ -94,7 +74,7 @@ TEST_CASE("nodes are taken in the platform's order, as many as the plan needs") 
 }
 
 TEST_CASE("extends merges objects, replaces arrays, deletes by null, and the last one wins") {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   folder.write("a.json", base_text);
   folder.write("b.json",
                R"({"version": 1, "training": {"precision": "fp32", "optimizer": "sgd"}})");
@@ -108,7 +88,7 @@ TEST_CASE("extends merges objects, replaces arrays, deletes by null, and the las
 }
 
 TEST_CASE("relative paths are relative to the file that they are written in") {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   folder.write("deep/model.json",
                R"({"layers": 4, "hidden": 64, "heads": 8, "sequence": 8, "vocab": 9})");
   folder.write("deep/base.json", R"({"version": 1, "model": "model.json", "platform": "boxes",
@@ -120,7 +100,7 @@ TEST_CASE("relative paths are relative to the file that they are written in") {
 }
 
 TEST_CASE("files that extend each other are refused, with the circle") {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   folder.write("a.json", R"({"version": 1, "extends": "b.json"})");
   const auto file = folder.write("b.json", R"({"version": 1, "extends": "a.json"})");
   CHECK_THROWS_WITH_AS(read_scenario(file, test_library()),
@@ -129,7 +109,7 @@ TEST_CASE("files that extend each other are refused, with the circle") {
 }
 
 TEST_CASE("a file may extend the same file by two ways") {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   folder.write("base.json", base_text);
   folder.write("left.json", R"({"version": 1, "extends": "base.json"})");
   folder.write("right.json",
@@ -140,7 +120,7 @@ TEST_CASE("a file may extend the same file by two ways") {
 }
 
 TEST_CASE("too many files end in a message, not in a long wait") {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   folder.write("0.json", base_text);
   std::filesystem::path last;
   // Each extends the one before twice: 2^12 readings.

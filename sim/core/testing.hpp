@@ -1,0 +1,48 @@
+#pragma once
+
+#include <stdlib.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "core/file_io.hpp"
+
+namespace windtunnel {
+
+/// A folder of one test's own, empty at first and gone afterwards: tests run beside each other, so no two may name the same one.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "windtunnel-test-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr)
+      throw std::system_error(errno, std::generic_category(), "cannot make " + name);
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;  // A destructor has nobody to tell.
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  /// Writes a file of the folder; its path.
+  std::filesystem::path write(const std::string& name, std::string_view text) const {
+    write_file_atomically(path_ / name, text);
+    return path_ / name;
+  }
+  /// How many files and folders are in it.
+  long entries() const {
+    return std::distance(std::filesystem::directory_iterator(path_),
+                         std::filesystem::directory_iterator{});
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace windtunnel
