@@ -16,7 +16,8 @@ struct Pieces {
   Seconds head_forward{}, head_backward{}, embedding{};
   Seconds
       all_reduce{};  ///< one tensor collective of one activation, in the node; zero when it crosses nodes
-  Seconds gather{};  ///< one layer's parameters, ZeRO 3; zero otherwise
+  Seconds gather{};        ///< one layer's parameters, ZeRO 3; zero otherwise
+  Seconds edges_gather{};  ///< embedding's and head's
 };
 
 /// The chunk whose cost is asked for: its part of the model.
@@ -55,19 +56,35 @@ Seconds weight_gradient_time(const KernelWork& backward, const KernelContext& co
   return time;
 }
 
-/// One layer's parameters gathered over the data-parallel group: half an all-reduce in the node, or the node's share of the ring
-/// through its NICs, whichever is longer.
-Seconds layer_gather(const StageCostInputs& in) {
-  if (in.plan->parallel.zero_stage < 3 || in.data.members == 1) return {};
+bool gathers_parameters(const StageCostInputs& in) { return in.plan->parallel.zero_stage == 3; }
+
+Bytes layer_gathered(const StageCostInputs& in) {
+  if (!gathers_parameters(in)) return {};
+  return element_size(in.plan->training.precision) *
+         layer_matrix_parameters(*in.model, in.plan->parallel.tensor);
+}
+
+/// ZeRO 3 shards whole models, so the only stage has both embedding and head.
+Bytes edges_gathered(const StageCostInputs& in) {
+  if (!gathers_parameters(in)) return {};
   const int t = in.plan->parallel.tensor;
-  const Bytes layer =
-      element_size(in.plan->training.precision) * layer_matrix_parameters(*in.model, t);
-  const Seconds inside = in_node_all_gather(in.node->interconnect, in.data.gpus_in_node, layer);
+  return element_size(in.plan->training.precision) *
+         (embedding_parameters(*in.model, t) +
+          head_parameters(*in.model, t, in.plan->parallel.pipeline));
+}
+
+/// Parameters gathered over the data-parallel group: half an all-reduce in the node, or the node's share of the ring through its
+/// NICs, whichever is longer.
+Seconds gather_time(const StageCostInputs& in, Bytes parameters) {
+  if (in.data.members == 1 || parameters == Bytes{0}) return {};
+  const int t = in.plan->parallel.tensor;
+  const Seconds inside =
+      in_node_all_gather(in.node->interconnect, in.data.gpus_in_node, parameters);
   if (in.data.nodes == 1) return inside;
   const double share = static_cast<double>(in.data.members - 1) / in.data.members;
-  const Seconds across =
-      layer * (share * t) / (in.node->effective_nic_rate() * static_cast<double>(in.node->nics)) +
-      in.fabric->latency + in.fabric->collective_latency;
+  const Seconds across = parameters * (share * t) /
+                             (in.node->effective_nic_rate() * static_cast<double>(in.node->nics)) +
+                         in.fabric->latency + in.fabric->collective_latency;
   return std::max(inside, across);
 }
 
@@ -85,7 +102,8 @@ void add_layer_pieces(const StageCostInputs& in, const KernelContext& context, P
   p.layer_weight_gradient = weight_gradient_time(backward, context) + accumulation;
   p.attention_core = kernel_time(attention_core_forward(*in.model, shape), context, 1,
                                  context.flash_forward_efficiency);
-  p.gather = layer_gather(in);
+  p.gather = gather_time(in, layer_gathered(in));
+  p.edges_gather = gather_time(in, edges_gathered(in));
   if (in.plan->parts == 1) {
     p.all_reduce =
         in_node_all_reduce(in.node->interconnect, in.tensor_gpus,
@@ -142,7 +160,9 @@ Seconds receipt_gather(const StageCostInputs& in, const Pieces& p) {
 /// What `layers` passes of length `pass` wait for gathers of length `gather` each.
 Seconds exposed_gathers(const StageCostInputs& in, Seconds pass, Seconds gather, int layers) {
   if (gather == Seconds{0}) return {};
-  const Seconds slowed = pass + in.software->exposed_gather_factor * std::min(gather, pass);
+  const double exposed = in.software->exposed_gather_factor;
+  if (in.plan->parallel.zero_prefetch == 0) return gather * (std::max(1.0, exposed) * layers);
+  const Seconds slowed = pass + exposed * std::min(gather, pass);
   return (std::max(slowed, gather) - pass) * layers;
 }
 
@@ -152,7 +172,8 @@ PassCost forward_pass(const StageCostInputs& in, const Pieces& p, const ChunkRol
       p.layer_forward * role.layers + p.head_forward * role.last + p.embedding * role.first;
   pass.tensor_comm = p.all_reduce * (2 * role.layers + role.first) +
                      (role.first ? Seconds{0} : receipt_gather(in, p));
-  pass.data_comm = exposed_gathers(in, p.layer_forward, p.gather, role.layers) + p.gather;
+  pass.data_comm =
+      exposed_gathers(in, p.layer_forward, p.gather, role.layers) + p.gather + p.edges_gather;
   pass.launch = launch_times(in).forward * role.layers + edge_launch(in, role);
   return pass;
 }
@@ -196,7 +217,7 @@ PassCost backward_pass(const StageCostInputs& in, const Pieces& p, const ChunkRo
   pass.tensor_comm = exposed_all_reduce(in, p, hiding) * (2 * layers) +
                      p.all_reduce * (2 * again + role.last) +
                      (role.last ? Seconds{0} : receipt_gather(in, p));
-  pass.data_comm = exposed_gathers(in, layer, p.gather * 2, layers) + p.gather;
+  pass.data_comm = exposed_gathers(in, layer, p.gather * 2, layers) + p.gather + p.edges_gather;
   pass.launch =
       launch_times(in).backward * layers + launch_times(in).forward * again + edge_launch(in, role);
   return pass;
@@ -299,10 +320,8 @@ StageCost stage_cost(const StageCostInputs& in) {
       memory_time(Bytes{in.software->optimizer_bytes * parameters / owners}, in.node->device);
   const bool scattered = in.software->scatter_pipeline_messages || parallel.sequence_parallel;
   cost.message = cost.tensor_payload / (scattered ? parallel.tensor : 1.0);
-  cost.gathered_layer = parallel.zero_stage < 3
-                            ? Bytes{0}
-                            : element_size(in.plan->training.precision) *
-                                  layer_matrix_parameters(*in.model, parallel.tensor);
+  cost.gathered_layer = layer_gathered(in);
+  cost.gathered_edges = edges_gathered(in);
   cost.parameters = element_size(in.plan->training.precision) * parameters;
   cost.embedding_gradients = gradient_element(in.plan->training.gradient_type) *
                              word_embedding_parameters(*in.model, parallel.tensor);

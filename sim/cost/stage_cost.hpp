@@ -43,6 +43,7 @@ struct StageCost {
   Bytes gradients{};            ///< one rank's gradients, as reduced
   Bytes parameters{};           ///< one rank's parameters, as gathered after a sharded step
   Bytes gathered_layer{};       ///< one layer's parameters as each pass gathers them (ZeRO 3)
+  Bytes gathered_edges{};       ///< embedding and head, gathered once a microbatch (ZeRO 3)
   Bytes embedding_gradients{};  ///< one rank's word embedding gradient (edge stages, tied)
   Bytes tensor_payload{};       ///< of one tensor all-reduce
 };
@@ -74,7 +75,10 @@ struct StageCostInputs {
 ///  - Sequence parallelism: each all-reduce is a reduce-scatter and an all-gather of the same total; backward, the gather is
 ///    exposed and the scatter hides: exposed = AR/2 + max(0, AR/2 - G/4) (Korthikanti et al. 2022, 4.2.2).
 ///  - ZeRO 3: each layer gathers its parameters forward and backward and scatters its gradients. A pass of length f that gathers
-///    for g takes max(f + iota min(g, f), g), and one gather a pass has nothing before it (fit to llm-foundry-fsdp).
+///    for g while an earlier one computes takes max(f + iota min(g, f), g); without prefetch f + max(1, iota) g. One gather a pass
+///    has nothing before it (iota: fit to llm-foundry-fsdp). Layers are equal, so gathering more than one ahead gains no time.
+///    Embedding and head are gathered before the first layer, stay until the backward pass ends, and are scattered then (the root
+///    unit of PyTorch FSDP, Zhao et al., VLDB 2023, section 4.2); nothing hides either.
 ///  - First part of the model: embedding. Last part: head and cross-entropy.
 StageCost stage_cost(const StageCostInputs& inputs);
 

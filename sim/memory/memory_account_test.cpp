@@ -138,6 +138,13 @@ TEST_CASE("fully sharded states, gathered layers and bounded activations add up 
   const Bytes expected = Bytes{16 * n / 8 + 6 * layer + 4 * words} + 48_MiB + Bytes{4 * words};
   CHECK(stage.allocated / expected == doctest::Approx(1).epsilon(1e-12));
   check_lines_add_up(stage);
+  // Each layer gathered ahead costs its half-precision parameters; there are no more than 8 to gather.
+  world.plan.parallel.zero_prefetch = 3;
+  CHECK((first_stage(world).allocated - stage.allocated) / Bytes{2 * 2 * layer} ==
+        doctest::Approx(1).epsilon(1e-12));
+  world.plan.parallel.zero_prefetch = 100;
+  CHECK((first_stage(world).allocated - stage.allocated) / Bytes{6 * 2 * layer} ==
+        doctest::Approx(1).epsilon(1e-12));
 }
 
 TEST_CASE("the verdict is phi * allocated + context against what is usable") {

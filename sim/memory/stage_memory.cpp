@@ -105,9 +105,9 @@ WorkingSet layer_working_set(const Stage& stage) {
   return work;
 }
 
-/// Fully sharded (docs/memory.md, section 7; bounds only): two gathered layers and one layer's
+/// Fully sharded (docs/memory.md, section 7; bounds only): the layer that computes and those gathered ahead of it (k), one layer's
 /// gradient, the words and their gradient, one recomputed layer, logits:
-///   work = 6 layer + 4 V'h/t + [full] 32 sbh + 4 s b V'/t       in half precision
+///   work = (4 + 2k) layer + 4 V'h/t + [full] 32 sbh + 4 s b V'/t       in half precision
 WorkingSet sharded_working_set(const Stage& stage) {
   const Training& training = stage.plan.training;
   const Bytes element = element_size(training.precision);
@@ -116,7 +116,8 @@ WorkingSet sharded_working_set(const Stage& stage) {
   const bool holds_words = stage.first || stage.last;
   const Bytes words = holds_words ? element * word_embedding_parameters(stage.model, t) : Bytes{};
   WorkingSet work;
-  work.fixed = stage.software.fixed_work + layer * 2 + words;
+  const int gathered = std::min(stage.layers, 1 + stage.plan.parallel.zero_prefetch);
+  work.fixed = stage.software.fixed_work + layer * gathered + words;
   work.weight_gradient = layer + words;
   if (training.recompute == Recompute::full) work.layer_recomputation = stage.tensors.layer;
   if (training.recompute != Recompute::none) work.attention_scores = stage.tensors.attention_scores;

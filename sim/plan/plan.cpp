@@ -1,5 +1,6 @@
 #include "plan/plan.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 
@@ -169,9 +170,8 @@ void check_schedule(const Plan& plan, const Training& training, const Parallel& 
   }
 }
 
-/// The GPU of each rank: Megatron's order (tensor fastest, then data, then pipeline) over the nodes
-/// in order.
-std::vector<GpuPlace> megatron_places(const ClusterShape& cluster, int num_ranks) {
+/// The GPU of each rank: the GPUs of the nodes in order.
+std::vector<GpuPlace> places_in_order(const ClusterShape& cluster, int num_ranks) {
   std::vector<GpuPlace> places;
   places.reserve(static_cast<std::size_t>(num_ranks));
   for (std::size_t node = 0; node < cluster.gpus_by_node.size(); ++node)
@@ -182,20 +182,40 @@ std::vector<GpuPlace> megatron_places(const ClusterShape& cluster, int num_ranks
 }
 
 RankId rank_of(const Parallel& parallel, int stage, int replica, int tensor_index) {
-  return RankId{(stage * parallel.data + replica) * parallel.tensor + tensor_index};
+  const int t = parallel.tensor, p = parallel.pipeline, d = parallel.data;
+  switch (parallel.rank_order) {
+    case RankOrder::tensor_data_pipeline:
+      return RankId{(stage * d + replica) * t + tensor_index};
+    case RankOrder::tensor_pipeline_data:
+      return RankId{(replica * p + stage) * t + tensor_index};
+    case RankOrder::data_tensor_pipeline:
+      return RankId{(stage * t + tensor_index) * d + replica};
+    case RankOrder::data_pipeline_tensor:
+      return RankId{(tensor_index * p + stage) * d + replica};
+    case RankOrder::pipeline_tensor_data:
+      return RankId{(replica * t + tensor_index) * p + stage};
+    case RankOrder::pipeline_data_tensor:
+      return RankId{(tensor_index * d + replica) * p + stage};
+  }
+  WT_UNREACHABLE();
 }
 
-/// Splits a tensor group into the runs of neighbouring ranks that share a node.
+/// Splits a tensor group into its ranks of each node, nodes in the order of their first rank.
 std::vector<PlanDevice> devices_of_group(const Plan& plan, int replica, int stage) {
   std::vector<PlanDevice> devices;
   for (int i = 0; i < plan.parallel.tensor; ++i) {
     const RankId rank = rank_of(plan.parallel, stage, replica, i);
     const GpuPlace place = plan.places[rank.index()];
-    if (devices.empty() || devices.back().node != place.node) {
-      devices.push_back({replica, StageId{stage}, static_cast<int>(devices.size()), rank,
-                         place.node, place.gpu, 0});
+    auto device = std::find_if(devices.begin(), devices.end(),
+                               [&](const PlanDevice& known) { return known.node == place.node; });
+    if (device == devices.end()) {
+      const int part = static_cast<int>(devices.size());
+      device =
+          devices.insert(devices.end(), {replica, StageId{stage}, part, place.node, {}, {}, {}});
     }
-    ++devices.back().num_gpus;
+    device->ranks.push_back(rank);
+    device->tensor_indices.push_back(i);
+    device->gpus.push_back(place.gpu);
   }
   return devices;
 }
@@ -208,7 +228,7 @@ void add_devices(Plan& plan, Rejections& rejections) {
       if (plan.devices.empty()) plan.parts = static_cast<int>(group.size());
       bool even = static_cast<int>(group.size()) == plan.parts;
       for (const PlanDevice& device : group)
-        even = even && device.num_gpus * plan.parts == plan.parallel.tensor;
+        even = even && device.num_gpus() * plan.parts == plan.parallel.tensor;
       if (!even) {
         rejections.push_back(
             {"/parallel/tensor",
@@ -237,6 +257,24 @@ const char* name_of(Schedule schedule) {
       return "zero_bubble_h1";
     case Schedule::custom:
       return "custom";
+  }
+  return "?";
+}
+
+const char* name_of(RankOrder order) {
+  switch (order) {
+    case RankOrder::tensor_data_pipeline:
+      return "tensor-data-pipeline";
+    case RankOrder::tensor_pipeline_data:
+      return "tensor-pipeline-data";
+    case RankOrder::data_tensor_pipeline:
+      return "data-tensor-pipeline";
+    case RankOrder::data_pipeline_tensor:
+      return "data-pipeline-tensor";
+    case RankOrder::pipeline_tensor_data:
+      return "pipeline-tensor-data";
+    case RankOrder::pipeline_data_tensor:
+      return "pipeline-data-tensor";
   }
   return "?";
 }
@@ -288,7 +326,7 @@ std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& mode
   plan.gpus_per_node = cluster.gpus_by_node.front();
   plan.microbatches = training.global_batch / (parallel.data * training.micro_batch);
   if (parallel.placement.empty()) {
-    plan.places = megatron_places(cluster, plan.num_ranks());
+    plan.places = places_in_order(cluster, plan.num_ranks());
   } else {
     WT_EXPECT(static_cast<int>(parallel.placement.size()) == plan.num_ranks());
     for (const int gpu : parallel.placement)

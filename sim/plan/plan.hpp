@@ -34,6 +34,25 @@ struct Training {
   Attention attention = Attention::standard;
 };
 
+/// Which index of a rank counts fastest, which slowest: ranks are numbered through the nodes' GPUs in order, so what counts fastest
+/// is kept inside a node. Megatron-LM's order is tensor, data, pipeline (its use-tp-pp-dp-mapping: tensor, pipeline, data).
+enum class RankOrder {
+  tensor_data_pipeline,
+  tensor_pipeline_data,
+  data_tensor_pipeline,
+  data_pipeline_tensor,
+  pipeline_tensor_data,
+  pipeline_data_tensor,
+};
+/// "tensor-data-pipeline"
+const char* name_of(RankOrder order);
+
+/// How gradients are reduced among replicas that share nodes.
+enum class GradientRing {
+  flat,  ///< one ring through all replicas; its parts inside and between nodes run at the same time
+  hierarchical,  ///< scattered inside each node, reduced between nodes shard by shard, gathered inside: one after the other
+};
+
 /// How the work is divided: the `parallel` block of a scenario.
 struct Parallel {
   int tensor = 1, pipeline = 1, data = 1;
@@ -44,8 +63,11 @@ struct Parallel {
   bool sequence_parallel = false;
   int zero_stage = 0;
   bool overlap_gradient_reduce = false;
+  GradientRing gradient_ring = GradientRing::flat;
+  int zero_prefetch = 1;  ///< ZeRO 3: layers gathered ahead of the one that computes
+  RankOrder rank_order = RankOrder::tensor_data_pipeline;
   std::vector<int> stage_layers;  ///< by stage; empty: evenly
-  std::vector<int> placement;     ///< rank -> node * gpus_per_node + gpu; empty: Megatron's order
+  std::vector<int> placement;     ///< rank -> node * gpus_per_node + gpu; empty: in order
 };
 
 /// The GPU that plays a rank.
@@ -59,10 +81,11 @@ struct PlanDevice {
   int replica = 0;  ///< data-parallel index
   StageId stage;
   int part = 0;  ///< which of the tensor group's nodes
-  RankId first_rank;
   NodeId node;
-  int first_gpu = 0;
-  int num_gpus = 0;
+  std::vector<RankId> ranks;
+  std::vector<int> tensor_indices;  ///< of the ranks, in the tensor group
+  std::vector<int> gpus;            ///< of the ranks, in the node
+  int num_gpus() const { return static_cast<int>(gpus.size()); }
 };
 
 /// Who holds what and where: the parallel layout made concrete. Always consistent (make_plan
@@ -110,8 +133,7 @@ struct ClusterShape {
   bool nodes_given = false;       ///< the scenario named the number of nodes
 };
 
-/// Lays the plan out: Megatron's rank order (tensor fastest, then data, then pipeline), layers per
-/// stage, devices. Rejects products that do not match the cluster, layers that do not divide,
+/// Lays the plan out: the GPU of each rank, layers per stage, devices. Rejects products that do not match the cluster, layers that do not divide,
 /// batches that do not multiply out.
 std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& model,
                                                          const Training& training,

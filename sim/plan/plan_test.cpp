@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 namespace windtunnel {
 namespace {
 
@@ -43,12 +45,59 @@ TEST_CASE("ranks run over tensor first, then data, then pipeline") {
   // stage 0: ranks 0-3 on node 0 (replica 0: 0,1; replica 1: 2,3); stage 1 on node 1
   const PlanDevice& device = plan.devices[plan.device(1, StageId{1}, 0).index()];
   CHECK(device.replica == 1);
-  CHECK(device.first_rank == RankId{6});
+  CHECK(device.ranks.front() == RankId{6});
   CHECK(device.node == NodeId{1});
-  CHECK(device.first_gpu == 2);
-  CHECK(device.num_gpus == 2);
+  CHECK(device.gpus.front() == 2);
+  CHECK(device.num_gpus() == 2);
   CHECK(plan.microbatches == 8);
   CHECK(plan.parts == 1);
+}
+
+Plan ordered(RankOrder order) {
+  Training training;
+  training.global_batch = 16;
+  training.micro_batch = 1;
+  Parallel parallel;
+  parallel.tensor = parallel.pipeline = parallel.data = 2;
+  parallel.rank_order = order;
+  return std::get<Plan>(make_plan(small_model(), training, parallel, {{4, 4}, true}, {}));
+}
+
+TEST_CASE("pipelines before data keeps a whole replica in one node") {
+  // Ranks of (stage, replica): (0,0) 0-1, (1,0) 2-3, (0,1) 4-5, (1,1) 6-7; four a node.
+  const Plan plan = ordered(RankOrder::tensor_pipeline_data);
+  for (const PlanDevice& device : plan.devices) CHECK(device.node == NodeId{device.replica});
+  CHECK(plan.devices[plan.device(0, StageId{1}, 0).index()].gpus == std::vector{2, 3});
+}
+
+TEST_CASE("with data fastest a tensor group holds every second GPU") {
+  // Ranks of stage 0: (tensor 0, replica 0) 0, (0, 1) 1, (1, 0) 2, (1, 1) 3.
+  const Plan plan = ordered(RankOrder::data_tensor_pipeline);
+  CHECK(plan.parts == 1);
+  const PlanDevice& device = plan.devices[plan.device(1, StageId{0}, 0).index()];
+  CHECK(device.gpus == std::vector{1, 3});
+  CHECK(device.ranks == std::vector{RankId{1}, RankId{3}});
+  CHECK(device.tensor_indices == std::vector{0, 1});
+}
+
+TEST_CASE("with tensor slowest its groups go across nodes") {
+  const Plan plan = ordered(RankOrder::data_pipeline_tensor);
+  CHECK(plan.parts == 2);
+  for (const PlanDevice& device : plan.devices) CHECK(device.node == NodeId{device.part});
+}
+
+TEST_CASE("every rank order gives each rank to one device") {
+  for (const RankOrder order : {RankOrder::tensor_data_pipeline, RankOrder::tensor_pipeline_data,
+                                RankOrder::data_tensor_pipeline, RankOrder::data_pipeline_tensor,
+                                RankOrder::pipeline_tensor_data, RankOrder::pipeline_data_tensor}) {
+    std::vector<bool> seen(8, false);
+    for (const PlanDevice& device : ordered(order).devices)
+      for (const RankId rank : device.ranks) {
+        CHECK_FALSE(seen[rank.index()]);
+        seen[rank.index()] = true;
+      }
+    CHECK(std::count(seen.begin(), seen.end(), true) == 8);
+  }
 }
 
 TEST_CASE("a tensor group across two nodes is one device a node") {
@@ -56,7 +105,7 @@ TEST_CASE("a tensor group across two nodes is one device a node") {
   CHECK(plan.parts == 2);
   REQUIRE(plan.devices.size() == 2);
   CHECK(plan.devices[1].node == NodeId{1});
-  CHECK(plan.devices[1].num_gpus == 4);
+  CHECK(plan.devices[1].num_gpus() == 4);
 }
 
 TEST_CASE("a plan smaller than one node uses the node's first GPUs") {

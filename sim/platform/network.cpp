@@ -1,6 +1,7 @@
 #include "platform/network.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "core/contracts.hpp"
@@ -10,17 +11,27 @@ namespace {
 
 std::string node_name(NodeId node) { return "node" + std::to_string(node.index()); }
 
-/// First and last NIC that a run of GPUs uses: GPU g of n uses NIC floor(g * nics / n), and those
-/// up to the next GPU's where there are more NICs than GPUs.
-struct NicRange {
-  int first, last;
-  int count() const { return last - first + 1; }
-};
+/// The NICs that some GPUs use: GPU g of n uses NIC floor(g * nics / n), and those up to the next GPU's where there are more NICs
+/// than GPUs.
+std::set<int> nics_of(const Network::Endpoint& endpoint, const NodeType& type) {
+  std::set<int> nics;
+  for (const int gpu : endpoint.gpus) {
+    WT_EXPECT(gpu >= 0 && gpu < type.gpus);
+    const int first = gpu * type.nics / type.gpus;
+    const int end = (gpu + 1) * type.nics / type.gpus;
+    for (int nic = first; nic < std::max(first + 1, end); ++nic) nics.insert(nic);
+  }
+  return nics;
+}
 
-NicRange nics_of(const Network::Endpoint& endpoint, const NodeType& type) {
-  const auto nic_of = [&](int gpu) { return gpu * type.nics / type.gpus; };
-  const int last_gpu = endpoint.first_gpu + endpoint.num_gpus - 1;
-  return {nic_of(endpoint.first_gpu), std::max(nic_of(last_gpu), nic_of(last_gpu + 1) - 1)};
+/// "0-2" for neighbours, "0,2" otherwise.
+std::string text_of(const std::set<int>& nics) {
+  const int first = *nics.begin(), last = *nics.rbegin();
+  if (nics.size() > 1 && last - first + 1 == static_cast<int>(nics.size()))
+    return std::to_string(first) + "-" + std::to_string(last);
+  std::string text;
+  for (const int nic : nics) text += (text.empty() ? "" : ",") + std::to_string(nic);
+  return text;
 }
 
 int leaf_of(const Fabric& fabric, NodeId node) {
@@ -74,15 +85,15 @@ PathId Network::shared_path(std::vector<LinkId> links) {
 
 std::vector<LinkId> Network::node_links(const Endpoint& endpoint, Direction direction) {
   const NodeType& type = platform_->type_of(endpoint.node);
-  WT_EXPECT(endpoint.num_gpus > 0 && endpoint.first_gpu + endpoint.num_gpus <= type.gpus);
+  WT_EXPECT(!endpoint.gpus.empty());
   const std::string end = direction == Direction::up ? " up" : " down";
   const LinkId node =
       link(node_name(endpoint.node) + end, node_bandwidth(*platform_, endpoint.node));
-  const NicRange nics = nics_of(endpoint, type);
-  if (nics.count() == type.nics) return {node};
-  std::string range = " nic" + std::to_string(nics.first);
-  if (nics.last != nics.first) range += "-" + std::to_string(nics.last);
-  return {link(node_name(endpoint.node) + range + end, nics.count() * type.effective_nic_rate()),
+  const std::set<int> nics = nics_of(endpoint, type);
+  const int count = static_cast<int>(nics.size());
+  if (count == type.nics) return {node};
+  return {link(node_name(endpoint.node) + " nic" + text_of(nics) + end,
+               type.effective_nic_rate() * count),
           node};
 }
 

@@ -29,7 +29,7 @@ struct Route {
 /// are asked for, so only links in use exist. Source endpoint cap -> node up -> own link of the
 /// pair -> leaf up/down -> node down -> cap.
 ///
-/// - "node3 nic0-1 up": the endpoint's NICs * effective rate; shared by endpoints on the same NICs.
+/// - "node3 nic0-1 up", "node3 nic0,2 up": the endpoint's NICs * effective rate; shared by endpoints on the same NICs.
 /// - "node3 up": all NICs of the node, and the cap of an endpoint that uses them all.
 /// - "node3->node7": where a matrix or an override gives the pair its own rate, one way.
 /// - "leaf0 up": only between leaves, and only where the leaf layer is oversubscribed.
@@ -37,12 +37,10 @@ class Network {
  public:
   explicit Network(const Platform& platform) : platform_(&platform) {}
 
-  /// GPUs first..first+count-1 of node; what one simulated device, or one member of a collective,
-  /// has.
+  /// Some GPUs of a node; what one simulated device, or one member of a collective, has.
   struct Endpoint {
     NodeId node;
-    int first_gpu = 0;
-    int num_gpus = 0;
+    std::vector<int> gpus;
     auto operator<=>(const Endpoint&) const = default;
   };
   /// The route between endpoints of different nodes.

@@ -25,7 +25,11 @@ Platform platform_with(int nics) {
   return platform;
 }
 
-Network::Endpoint gpus(int node, int first, int count) { return {NodeId(node), first, count}; }
+Network::Endpoint gpus(int node, int first, int count) {
+  Network::Endpoint endpoint{NodeId(node), {}};
+  for (int i = 0; i < count; ++i) endpoint.gpus.push_back(first + i);
+  return endpoint;
+}
 
 /// "node0 nic0 up 5; node0 up 20": the links of a path in order, with GB/s.
 std::string path_text(const Network& network, PathId path) {
@@ -131,4 +135,11 @@ TEST_CASE("a route inside a node is a mistake of ours") {
   const Platform platform = platform_with(4);
   Network network(platform);
   CHECK_THROWS_AS(network.route(gpus(0, 0, 4), gpus(0, 4, 4)), ContractViolation);
+}
+
+TEST_CASE("GPUs apart from each other use NICs apart from each other") {
+  const Platform platform = platform_with(4);  // two GPUs a NIC
+  Network network(platform);
+  CHECK(route_text(network, {NodeId(0), {0, 4}}, {NodeId(1), {2, 3}}) ==
+        "node0 nic0,2 up 10; node0 up 20 | node1 down 20; node1 nic1 down 5");
 }

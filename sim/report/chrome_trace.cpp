@@ -221,7 +221,8 @@ class TraceWriter {
     const CollectiveSpan& span = timeline_.collectives[slice.index];
     const Collective& collective = programs_.collectives[span.collective.index()];
     std::int64_t gpus = 0;
-    for (const DeviceId member : collective.members) gpus += plan_.devices[member.index()].num_gpus;
+    for (const DeviceId member : collective.members)
+      gpus += plan_.devices[member.index()].num_gpus();
     write_complete(slice, kernel_name(span.op.phase, plan_), "kernel",
                    kernel_args_of(span.op)
                        .number("bytes", collective.traffic_bytes / Bytes{1})

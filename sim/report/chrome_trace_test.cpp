@@ -141,11 +141,20 @@ TEST_CASE("more lanes than a hundred still have threads of their own") {
   CHECK(findings.threads == 300);
 }
 
+TEST_CASE("a device whose ranks are no neighbours names each") {
+  Plan plan = testing::two_stage_plan();
+  plan.devices[0] = {3, StageId{0}, 0, NodeId{2}, {RankId{1}, RankId{5}}, {0, 2}, {1, 5}};
+  const std::string trace = chrome_trace(Timeline{}, testing::two_stage_programs(), plan, Report{});
+  CHECK(has_line(
+      trace,
+      R"({"ph":"M","name":"process_name","pid":1,"args":{"name":"ranks 0001,0005 · dp3 pp0 tp0,2 · node2"}})"));
+}
+
 TEST_CASE("a device of one GPU is named by its rank and GPU, ranks padded to one width") {
   Plan plan = testing::two_stage_plan();
   plan.parallel.tensor = 2;
   plan.parallel.data = 8192;  // 32768 ranks: five digits
-  plan.devices[0] = {3, StageId{0}, 1, RankId{7}, NodeId{2}, 5, 1};
+  plan.devices[0] = {3, StageId{0}, 1, NodeId{2}, {RankId{7}}, {1}, {5}};
   const std::string trace = chrome_trace(Timeline{}, testing::two_stage_programs(), plan, Report{});
   CHECK(has_line(
       trace,

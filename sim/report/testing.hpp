@@ -91,8 +91,15 @@ inline Plan two_stage_plan() {
   plan.microbatches = 2;
   plan.num_nodes = 2;
   plan.gpus_per_node = 8;
-  plan.devices = {{0, StageId{0}, 0, RankId{0}, NodeId{0}, 0, 8},
-                  {0, StageId{1}, 0, RankId{8}, NodeId{1}, 0, 8}};
+  for (int stage = 0; stage < 2; ++stage) {
+    PlanDevice device{0, StageId{stage}, 0, NodeId{stage}, {}, {}, {}};
+    for (int i = 0; i < 8; ++i) {
+      device.ranks.push_back(RankId{8 * stage + i});
+      device.tensor_indices.push_back(i);
+      device.gpus.push_back(i);
+    }
+    plan.devices.push_back(device);
+  }
   return plan;
 }
 

@@ -2,15 +2,28 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
+#include <vector>
 
 namespace windtunnel::detail {
 namespace {
 
 /// "7" -> "0007", so that the order of names is the order of ranks.
-std::string padded(std::uint32_t number, std::size_t width) {
+std::string padded(std::size_t number, std::size_t width) {
   std::string text = std::to_string(number);
   return std::string(width - std::min(width, text.size()), '0') + text;
+}
+
+/// "8-15" for neighbours, "0,4" otherwise.
+std::string list_text(const std::vector<std::size_t>& numbers, std::size_t width) {
+  const auto is_no_neighbour = [](std::size_t a, std::size_t b) { return b != a + 1; };
+  const bool neighbours =
+      std::adjacent_find(numbers.begin(), numbers.end(), is_no_neighbour) == numbers.end();
+  if (neighbours && numbers.size() > 1)
+    return padded(numbers.front(), width) + "-" + padded(numbers.back(), width);
+  std::string text;
+  for (const std::size_t number : numbers)
+    text += (text.empty() ? "" : ",") + padded(number, width);
+  return text;
 }
 
 }  // namespace
@@ -21,17 +34,14 @@ std::string process_name(const Plan& plan, const PlanDevice& device) {
   constexpr std::size_t fewest_digits = 4;
   const std::size_t digits =
       std::max(fewest_digits, std::to_string(std::max(1, plan.num_ranks()) - 1).size());
-  const std::uint32_t first = device.first_rank.index();
-  const auto others = static_cast<std::uint32_t>(std::max(1, device.num_gpus)) - 1;
-  // The tensor-parallel index is the fastest in a rank (make_plan).
-  const std::uint32_t tensor = first % static_cast<std::uint32_t>(plan.parallel.tensor);
-  const auto range = [&](std::uint32_t from, std::size_t width) {
-    return padded(from, width) + (others > 0 ? "-" + padded(from + others, width) : "");
-  };
-  return (others > 0 ? "ranks " : "rank ") + range(first, digits) + " · dp" +
+  std::vector<std::size_t> ranks;
+  for (const RankId rank : device.ranks) ranks.push_back(rank.index());
+  const std::vector<std::size_t> shards(device.tensor_indices.begin(), device.tensor_indices.end());
+  const bool alone = ranks.size() == 1;
+  return (alone ? "rank " : "ranks ") + list_text(ranks, digits) + " · dp" +
          std::to_string(device.replica) + " pp" + std::to_string(device.stage.index()) + " tp" +
-         range(tensor, 1) + " · node" + std::to_string(device.node.index()) +
-         (others > 0 ? "" : " gpu" + std::to_string(device.first_gpu));
+         list_text(shards, 1) + " · node" + std::to_string(device.node.index()) +
+         (alone ? " gpu" + std::to_string(device.gpus.front()) : "");
 }
 
 std::string kernel_name(Phase phase, const Plan& plan) {

@@ -26,6 +26,15 @@ const std::vector<std::pair<std::string, Schedule>> schedule_names = {
     {"interleaved_1f1b", Schedule::interleaved_1f1b},
     {"zero_bubble_h1", Schedule::zero_bubble_h1}};
 
+std::vector<std::pair<std::string, RankOrder>> rank_order_names() {
+  std::vector<std::pair<std::string, RankOrder>> names;
+  for (const RankOrder order : {RankOrder::tensor_data_pipeline, RankOrder::tensor_pipeline_data,
+                                RankOrder::data_tensor_pipeline, RankOrder::data_pipeline_tensor,
+                                RankOrder::pipeline_tensor_data, RankOrder::pipeline_data_tensor})
+    names.emplace_back(name_of(order), order);
+  return names;
+}
+
 /// A named schedule, or one that the user wrote, whose file stands in place of its path. A path that is left could not be read,
 /// which has been said.
 void read_schedule(ObjectReader& reader, Parallel& parallel) {
@@ -170,6 +179,17 @@ Parallel read_parallel(ObjectReader& reader, const SoftwareProfile& software,
   parallel.sequence_parallel = reader.optional_bool("sequence_parallel", false);
   parallel.zero_stage = reader.optional_int("zero_stage", 0, 0, 3);
   parallel.overlap_gradient_reduce = reader.optional_bool("overlap_gradient_reduce", false);
+  parallel.gradient_ring = reader.optional_enum<GradientRing>(
+      "gradient_ring", GradientRing::flat,
+      {{"flat", GradientRing::flat}, {"hierarchical", GradientRing::hierarchical}});
+  parallel.zero_prefetch = reader.optional_int("zero_prefetch", 1, 0, most_layers);
+  if (parallel.zero_stage < 3 && reader.has("zero_prefetch") && parallel.zero_prefetch != 1)
+    reader.problem("zero_prefetch",
+                   "zero_prefetch is for zero_stage 3, but zero_stage is " +
+                       std::to_string(parallel.zero_stage),
+                   "leave it out");
+  parallel.rank_order = reader.optional_enum<RankOrder>(
+      "rank_order", RankOrder::tensor_data_pipeline, rank_order_names());
   parallel.stage_layers = read_stage_layers(reader, parallel);
   return parallel;
 }

@@ -5,22 +5,19 @@
 #include <tuple>
 
 #include "core/contracts.hpp"
-#include "cost/collective_cost.hpp"
+#include "scenario/collective_builder.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
 namespace {
 
-/// Members of a collective on one node, in ring order.
-struct NodeMembers {
-  NodeId node;
-  std::vector<DeviceId> devices;
-};
-
 class ProgramBuilder {
  public:
   explicit ProgramBuilder(const BuildInputs& in)
-      : in_(in), plan_(*in.plan), built_{{}, Network(*in.platform), {}} {}
+      : in_(in),
+        plan_(*in.plan),
+        built_{{}, Network(*in.platform), {}},
+        collectives_(in_, built_.network) {}
 
   BuiltPrograms build() {
     add_stage_programs();
@@ -39,9 +36,7 @@ class ProgramBuilder {
   const StageCost& cost(DeviceId id) const { return built_.cost_of_device[id.index()]; }
   bool ties_embeddings() const { return in_.model->tied_embeddings && plan_.parallel.pipeline > 1; }
 
-  Network::Endpoint endpoint(DeviceId id) const {
-    return {device(id).node, device(id).first_gpu, device(id).num_gpus};
-  }
+  Network::Endpoint endpoint(DeviceId id) const { return {device(id).node, device(id).gpus}; }
 
   PipelineShape pipeline_shape() const {
     PipelineShape shape;
@@ -69,6 +64,9 @@ class ProgramBuilder {
     return reduces_gradients() && plan_.parallel.overlap_gradient_reduce;
   }
 
+  /// ZeRO 3: every pass gathers its layers' parameters over the replicas.
+  bool gathers_layers() const { return plan_.parallel.data > 1 && plan_.parallel.zero_stage == 3; }
+
   /// Gradient buckets of a stage's chunk: one a layer, at least one.
   int buckets(StageId stage) const { return std::max(1, plan_.chunk_layers(stage)); }
 
@@ -83,33 +81,30 @@ class ProgramBuilder {
   }
 
   /// Stages that hold the same layers and role on the same kind of node, on the same GPUs, cost the same.
-  using CostKey = std::tuple<int, bool, bool, std::string, int, int>;
+  using CostKey =
+      std::tuple<int, bool, bool, std::string, int, std::vector<int>, int, std::vector<int>>;
 
   const StageCost& stage_cost_of(const PlanDevice& d) {
     const NodeType& node = node_type(d.node);
     const bool position_matters = node.interconnect.kind == Interconnect::Kind::mesh;
+    const DataGroup gathered_over = gathers_layers() ? data_group(d) : DataGroup{};
     const CostKey key{plan_.stage_layers[d.stage.index()],
                       plan_.is_first(d.stage),
                       plan_.is_last(d.stage),
                       node.device.name,
-                      d.num_gpus,
-                      position_matters ? d.first_gpu : 0};
+                      d.num_gpus(),
+                      position_matters ? d.gpus : std::vector<int>{},
+                      gathered_over.nodes,
+                      position_matters ? gathered_over.gpus_in_node : std::vector<int>{}};
     const auto [found, is_new] = cost_by_key_.try_emplace(key);
     if (is_new) {
-      found->second.cost =
-          stage_cost({in_.model, in_.plan, in_.software, &node, &in_.platform->fabric, d.stage,
-                      tensor_gpus(d), data_group(d)});
+      found->second.cost = stage_cost({in_.model, in_.plan, in_.software, &node,
+                                       &in_.platform->fabric, d.stage, d.gpus, gathered_over});
       found->second.work_base = static_cast<std::uint32_t>(set().work.size());
       add_work_table(found->second.cost, d.stage);
     }
     last_work_base_ = found->second.work_base;
     return found->second.cost;
-  }
-
-  static std::vector<int> tensor_gpus(const PlanDevice& d) {
-    std::vector<int> gpus;
-    for (int i = 0; i < d.num_gpus; ++i) gpus.push_back(d.first_gpu + i);
-    return gpus;
   }
 
   /// The replicas of this device's stage and part, as its first rank sees them.
@@ -119,7 +114,7 @@ class ProgramBuilder {
     std::map<NodeId, std::vector<int>> members_by_node;
     for (int replica = 0; replica < group.members; ++replica) {
       const PlanDevice& member = device(plan_.device(replica, d.stage, d.part));
-      members_by_node[member.node].push_back(member.first_gpu);
+      members_by_node[member.node].push_back(member.gpus.front());
     }
     group.nodes = static_cast<int>(members_by_node.size());
     for (const auto& [node, gpus] : members_by_node)
@@ -188,7 +183,7 @@ class ProgramBuilder {
 
   /// Bytes of one device's share of a message: each of its ranks sends StageCost::message.
   Bytes message_bytes() const {
-    return cost(DeviceId{0}).message * static_cast<double>(plan_.devices.front().num_gpus);
+    return cost(DeviceId{0}).message * static_cast<double>(plan_.devices.front().num_gpus());
   }
 
   ChannelId add_channel(DeviceId from, DeviceId to) {
@@ -198,7 +193,7 @@ class ProgramBuilder {
     channel.in_node = device(from).node == device(to).node;
     if (channel.in_node) {
       const Interconnect& wires = node_type(device(from).node).interconnect;
-      channel.bandwidth = wires.point_to_point * static_cast<double>(device(from).num_gpus);
+      channel.bandwidth = wires.point_to_point * static_cast<double>(device(from).num_gpus());
       channel.latency = wires.point_to_point_latency;
     } else {
       const Route route = built_.network.route(endpoint(from), endpoint(to));
@@ -215,64 +210,6 @@ class ProgramBuilder {
     for (const DeviceId member : collective.members)
       set().devices[member.index()].collectives[slot] = id;
     set().collectives.push_back(std::move(collective));
-  }
-
-  std::vector<NodeMembers> by_node(const std::vector<DeviceId>& members) const {
-    std::vector<NodeMembers> nodes;
-    std::map<NodeId, std::size_t> index;
-    for (const DeviceId member : members) {
-      const auto [found, is_new] = index.try_emplace(device(member).node, nodes.size());
-      if (is_new) nodes.push_back({device(member).node, {}});
-      nodes[found->second].devices.push_back(member);
-    }
-    return nodes;
-  }
-
-  /// A ring all-reduce of `payload` a rank through one rank of each member, once for every rank of
-  /// a device.
-  Collective ring(const std::vector<DeviceId>& members, Bytes payload) {
-    Collective collective;
-    collective.members = members;
-    const int ranks_a_device = device(members.front()).num_gpus;
-    const Bytes volume = ring_all_reduce_volume(payload, static_cast<int>(members.size())) *
-                         static_cast<double>(ranks_a_device);
-    collective.traffic_bytes = volume * static_cast<double>(members.size());
-    const std::vector<NodeMembers> nodes = by_node(members);
-    for (const NodeMembers& node : nodes)
-      collective.fixed = std::max(collective.fixed, in_node_part(node, payload));
-    if (nodes.size() == 1) return collective;
-    collective.latency =
-        in_.platform->fabric.collective_latency *
-        ring_all_reduce_crossings(static_cast<int>(members.size()), static_cast<int>(nodes.size()));
-    for (std::size_t i = 0; i < nodes.size(); ++i)
-      add_edge(collective, nodes[i], nodes[(i + 1) % nodes.size()], volume);
-    return collective;
-  }
-
-  Seconds in_node_part(const NodeMembers& node, Bytes payload) const {
-    std::vector<int> gpus;
-    for (const DeviceId member : node.devices) gpus.push_back(device(member).first_gpu);
-    return in_node_all_reduce(node_type(node.node).interconnect, gpus, payload);
-  }
-
-  /// The ring's edge between two nodes, spread over their members.
-  void add_edge(Collective& collective, const NodeMembers& from, const NodeMembers& to,
-                Bytes volume) {
-    const std::size_t lanes = std::max(from.devices.size(), to.devices.size());
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
-      const Route route = built_.network.route(endpoint(from.devices[lane % from.devices.size()]),
-                                               endpoint(to.devices[lane % to.devices.size()]));
-      collective.flows.push_back({route.up, route.down, volume / static_cast<double>(lanes)});
-    }
-  }
-
-  /// A reduce-scatter or all-gather moves half of what an all-reduce does.
-  static Collective half(Collective collective) {
-    collective.fixed = collective.fixed / 2;
-    collective.latency = collective.latency / 2;
-    collective.traffic_bytes = collective.traffic_bytes / 2;
-    for (CollectiveFlow& flow : collective.flows) flow.bytes = flow.bytes / 2;
-    return collective;
   }
 
   void add_gradient_reductions() {
@@ -292,7 +229,8 @@ class ProgramBuilder {
     const StageCost& c = cost(members.front());
     const bool sharded = plan_.parallel.zero_stage > 0;
     const auto reduction = [&](Bytes payload) {
-      return sharded ? half(ring(members, payload)) : ring(members, payload);
+      return collectives_.gradient_ring(
+          members, payload, sharded ? RingWork::scatter_or_gather : RingWork::all_reduce);
     };
     if (overlaps_gradients()) {
       for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
@@ -304,7 +242,8 @@ class ProgramBuilder {
       add_collective(reduction(c.gradients), slot_of(CollectiveSlot::gradient_reduce));
     }
     if (sharded)
-      add_collective(half(ring(members, c.parameters)), slot_of(CollectiveSlot::parameter_gather));
+      add_collective(collectives_.gradient_ring(members, c.parameters, RingWork::scatter_or_gather),
+                     slot_of(CollectiveSlot::parameter_gather));
   }
 
   void add_embedding_syncs() {
@@ -314,29 +253,11 @@ class ProgramBuilder {
       for (int part = 0; part < plan_.parts; ++part) {
         const std::vector<DeviceId> members{plan_.device(d, first, part),
                                             plan_.device(d, last, part)};
-        add_collective(ring(members, cost(members.front()).embedding_gradients),
+        add_collective(collectives_.flat(members, cost(members.front()).embedding_gradients,
+                                         RingWork::all_reduce),
                        slot_of(CollectiveSlot::embedding_sync));
       }
     }
-  }
-
-  /// `count` all-reduces of a tensor group across nodes, as one collective: every node edge carries all channels' bytes.
-  Collective tensor_ring(const std::vector<DeviceId>& members, int count) {
-    const int ranks = plan_.parallel.tensor;
-    const double repeats = count;
-    Collective collective;
-    collective.members = members;
-    const Bytes payload = cost(members.front()).tensor_payload * repeats;
-    const Bytes volume = ring_all_reduce_volume(payload, ranks);
-    collective.traffic_bytes = volume * static_cast<double>(ranks);
-    collective.latency = in_.platform->fabric.collective_latency *
-                         (ring_all_reduce_crossings(ranks, plan_.parts) * repeats);
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      const Route route =
-          built_.network.route(endpoint(members[i]), endpoint(members[(i + 1) % members.size()]));
-      collective.flows.push_back({route.up, route.down, volume});
-    }
-    return collective;
   }
 
   void add_tensor_collectives() {
@@ -349,12 +270,15 @@ class ProgramBuilder {
         const StageCost& c = cost(members.front());
         for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
           const ChunkCost& k = c.chunks[static_cast<std::size_t>(chunk)];
-          add_collective(tensor_ring(members, k.forward_cross.exposed),
-                         slot_of(ChunkCollective::forward, chunk));
-          add_collective(tensor_ring(members, k.backward_cross.exposed),
-                         slot_of(ChunkCollective::exposed, chunk));
-          add_collective(tensor_ring(members, k.backward_cross.overlappable),
-                         slot_of(ChunkCollective::backward, chunk));
+          add_collective(
+              collectives_.tensor_ring(members, c.tensor_payload, k.forward_cross.exposed),
+              slot_of(ChunkCollective::forward, chunk));
+          add_collective(
+              collectives_.tensor_ring(members, c.tensor_payload, k.backward_cross.exposed),
+              slot_of(ChunkCollective::exposed, chunk));
+          add_collective(
+              collectives_.tensor_ring(members, c.tensor_payload, k.backward_cross.overlappable),
+              slot_of(ChunkCollective::backward, chunk));
         }
       }
     }
@@ -368,6 +292,7 @@ class ProgramBuilder {
   const BuildInputs in_;
   const Plan& plan_;
   BuiltPrograms built_;
+  const CollectiveBuilder collectives_;
   std::map<CostKey, CostEntry> cost_by_key_;
   std::uint32_t last_work_base_ = 0;
 };

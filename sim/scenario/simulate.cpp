@@ -32,16 +32,18 @@ std::array<MessageCount, num_traffic_classes> count_messages(const ProgramSet& s
 }
 
 /// ZeRO 3, whose collectives are part of the passes: on each microbatch every layer's parameters are gathered forward and
-/// backward, and its gradients scattered in the same type; a rank sends (n-1)/n of the layer each time.
+/// backward, embedding and head once, and all gradients are scattered in the same type; a rank sends (n-1)/n each time.
 void add_sharded_traffic(const Plan& plan, const PlanDevice& device, const StageCost& cost,
                          std::array<Bytes, num_traffic_classes>& traffic) {
   if (plan.parallel.zero_stage < 3) return;
   const int members = plan.parallel.data;
   const double layers = plan.stage_layers[device.stage.index()];
-  const Bytes once = cost.gathered_layer *
-                     (layers * plan.microbatches * device.num_gpus * (members - 1) / members);
-  traffic[static_cast<std::size_t>(Traffic::zero_gather)] += 2 * once;
-  traffic[static_cast<std::size_t>(Traffic::data_gradients)] += once;
+  const double sent =
+      static_cast<double>(plan.microbatches) * device.num_gpus() * (members - 1) / members;
+  const Bytes in_layers = cost.gathered_layer * (layers * sent),
+              at_edges = cost.gathered_edges * sent;
+  traffic[static_cast<std::size_t>(Traffic::zero_gather)] += 2 * in_layers + at_edges;
+  traffic[static_cast<std::size_t>(Traffic::data_gradients)] += in_layers + at_edges;
 }
 
 /// Bytes all GPUs together send in one iteration, NVLink included.
@@ -69,7 +71,7 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
     for (const ChunkCost& chunk : cost.chunks)
       all_reduces += chunk.forward_all_reduces + chunk.backward_all_reduces;
     const double repeats =
-        static_cast<double>(all_reduces) * plan.microbatches * plan.devices[i].num_gpus;
+        static_cast<double>(all_reduces) * plan.microbatches * plan.devices[i].num_gpus();
     at(Traffic::tensor_activations) += ring_all_reduce_volume(cost.tensor_payload, t) * repeats;
     add_sharded_traffic(plan, plan.devices[i], cost, traffic);
   }

@@ -44,7 +44,7 @@ Seconds ring_flows(const CollectiveRun& run, const Platform& platform, Bytes vol
   for (int node = 0; node < run.nodes; ++node)
     for (int gpu = 0; gpu < run.gpus; ++gpu)
       flows.push_back(
-          {network.route({NodeId{node}, gpu, 1}, {NodeId{(node + 1) % run.nodes}, gpu, 1}),
+          {network.route({NodeId{node}, {gpu}}, {NodeId{(node + 1) % run.nodes}, {gpu}}),
            volume / static_cast<double>(run.gpus)});
   const std::unique_ptr<Engine> engine = make_engine(EngineKind::simgrid, network);
   LastEnd end(*engine);

@@ -40,9 +40,8 @@ std::vector<StageReading> stage_readings(const MemoryAccount& steady, const Memo
 std::vector<int> stages_of_ranks(const Plan& plan) {
   std::vector<int> stages(static_cast<std::size_t>(plan.num_ranks()), 0);
   for (const PlanDevice& device : plan.devices)
-    for (int i = 0; i < device.num_gpus; ++i)
-      stages.at(device.first_rank.index() + static_cast<std::size_t>(i)) =
-          static_cast<int>(device.stage.index());
+    for (const RankId rank : device.ranks)
+      stages.at(rank.index()) = static_cast<int>(device.stage.index());
   return stages;
 }
 
