@@ -45,7 +45,8 @@ struct Report {
   std::vector<Assumption> assumptions;
   std::vector<std::string> warnings;
   std::uint64_t activities = 0, flows = 0;
-  Seconds wall{};  ///< real time the simulation took; not part of what must repeat
+  int played_microbatches = 0;  ///< where a steady state was found and repeated; 0: all were played
+  Seconds wall{};               ///< real time the simulation took; not part of what must repeat
 
   // What the summary says in its first lines.
   std::string model_name, platform_name, software_name;

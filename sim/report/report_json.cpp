@@ -188,11 +188,10 @@ JsonValue timers_value(const Report& report) {
 }
 
 JsonValue engine_value(const Report& report) {
-  return ObjectWriter()
-      .add("activities", report.activities)
-      .add("flows", report.flows)
-      .add("wall_s", report.wall)
-      .take();
+  ObjectWriter object;
+  object.add("activities", report.activities).add("flows", report.flows);
+  if (report.played_microbatches > 0) object.add("played_microbatches", report.played_microbatches);
+  return object.add("wall_s", report.wall).take();
 }
 
 double teraflops(FlopsPerSecond rate) { return rate / 1_TFLOPS; }

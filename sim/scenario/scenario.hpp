@@ -54,9 +54,13 @@ Scenario read_scenario(const std::filesystem::path& file, const Library& library
 Scenario read_scenario(JsonValue value, const std::filesystem::path& folder, const Library& library,
                        const ReadOptions& options = {});
 
+/// Whether a long iteration's steady state is played once and repeated (scenario/folding.hpp), or microbatch by microbatch.
+enum class Folding { when_exact, never };
+
 /// What to keep of a simulation beside its report.
 struct SimulateOptions {
   EngineKind engine = EngineKind::simgrid;
+  Folding folding = Folding::when_exact;  ///< never folded when the timeline is kept
   bool keep_timeline = false;
   /// Whose evidence gives the prediction interval; null: the report has none.
   const Library* evidence = nullptr;

@@ -5,6 +5,7 @@
 #include "cost/collective_cost.hpp"
 #include "engine/player.hpp"
 #include "memory/in_flight.hpp"
+#include "scenario/folding.hpp"
 #include "scenario/interval.hpp"
 #include "scenario/program_builder.hpp"
 #include "scenario/scenario.hpp"
@@ -17,8 +18,10 @@ using Clock = std::chrono::steady_clock;
 /// What one pass through a scenario has in hand when the report is written.
 struct Outcome {
   const Scenario* scenario = nullptr;
+  const Plan* plan = nullptr;  ///< that was played: the scenario's, or a fold of it
   const BuiltPrograms* built = nullptr;
   const Played* played = nullptr;
+  const Fold* fold = nullptr;  ///< none: played as it is
 };
 
 /// Sends of each traffic class by one pipeline (one replica, all its stages).
@@ -48,7 +51,7 @@ void add_sharded_traffic(const Plan& plan, const PlanDevice& device, const Stage
 
 /// Bytes all GPUs together send in one iteration, NVLink included.
 std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
-  const Plan& plan = o.scenario->plan;
+  const Plan& plan = *o.plan;
   const ProgramSet& set = o.built->programs;
   std::array<Bytes, num_traffic_classes> traffic{};
   const auto at = [&traffic](Traffic kind) -> Bytes& {
@@ -192,6 +195,34 @@ void fill_warnings(const Scenario& scenario, Report& report) {
   }
 }
 
+BuildInputs build_inputs(const Scenario& scenario, const Plan& plan) {
+  return {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &plan};
+}
+
+/// Adds the periods that were not played: each adds as much as the one by which the longer plan differs from the played one.
+void unfold(const Outcome& o, const Breakdown& a_period, Report& report) {
+  const Fold& fold = *o.fold;
+  const double repeats = fold.repeats;
+  const BuiltPrograms longer = build_programs(build_inputs(*o.scenario, fold.longer));
+  const Outcome one_more{o.scenario, &fold.longer, &longer, o.played, nullptr};
+  const auto traffic = count_traffic(one_more);
+  const auto messages = count_messages(longer.programs);
+  report.iteration_time += fold.duration * repeats;
+  for (std::size_t i = 0; i < report.breakdown.seconds.size(); ++i)
+    report.breakdown.seconds[i] += a_period.seconds[i] * repeats;
+  for (std::size_t i = 0; i < traffic.size(); ++i)
+    report.traffic[i] += (traffic[i] - report.traffic[i]) * repeats;
+  const auto extended = [&](std::uint64_t shorter, std::uint64_t more) {
+    return shorter + (more - shorter) * static_cast<std::uint64_t>(fold.repeats);
+  };
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    MessageCount& count = report.messages[i];
+    count.compressed = extended(count.compressed, messages[i].compressed);
+    count.uncompressed = extended(count.uncompressed, messages[i].uncompressed);
+  }
+  report.played_microbatches = o.plan->microbatches;
+}
+
 Report make_report(const Outcome& o, const Breakdown& breakdown) {
   const Scenario& scenario = *o.scenario;
   Report report;
@@ -212,6 +243,7 @@ Report make_report(const Outcome& o, const Breakdown& breakdown) {
   report.messages = count_messages(o.built->programs);
   report.activities = o.played->activities;
   report.flows = o.played->flows;
+  if (o.fold != nullptr) unfold(o, o.fold->breakdowns[o.played->last_device.index()], report);
   fill_rates(scenario, report);
   fill_stage_times(o, report);
   fill_assumptions(scenario, report);
@@ -223,8 +255,11 @@ Report make_report(const Outcome& o, const Breakdown& breakdown) {
 
 Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   const Clock::time_point start = Clock::now();
-  BuiltPrograms built = build_programs(
-      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan});
+  const std::optional<Fold> fold = options.keep_timeline || options.folding == Folding::never
+                                       ? std::nullopt
+                                       : find_fold(build_inputs(scenario, scenario.plan));
+  const Plan& plan = fold ? fold->plan : scenario.plan;
+  BuiltPrograms built = build_programs(build_inputs(scenario, plan));
   const std::unique_ptr<Engine> engine = make_engine(options.engine, built.network);
   BreakdownListener breakdowns(built.programs.devices.size());
   TimelineListener timeline;
@@ -233,7 +268,8 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
       options.keep_timeline ? static_cast<PlayListener*>(&both) : &breakdowns;
   const Played played = play(built.programs, *engine, listener);
   Simulation simulation;
-  simulation.report = make_report({&scenario, &built, &played}, breakdowns.of(played.last_device));
+  simulation.report = make_report({&scenario, &plan, &built, &played, fold ? &*fold : nullptr},
+                                  breakdowns.of(played.last_device));
   if (options.evidence != nullptr) add_interval(scenario, *options.evidence, simulation.report);
   simulation.report.wall = Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
   simulation.programs = std::move(built.programs);

@@ -1,0 +1,109 @@
+#include "scenario/folding.hpp"
+
+#include <memory>
+
+#include "core/contracts.hpp"
+#include "engine/player.hpp"
+#include "timeline/steady_state.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// What a plan's order of passes reaches over. 1F1B's passes depend on the last p microbatches; interleaved, a group of p microbatches
+/// waits for chunks of the group before, and up to two groups are on their way.
+SteadyShape steady_shape(const Plan& plan) {
+  SteadyShape shape;
+  shape.chunks = plan.parallel.virtual_pipeline;
+  const bool interleaves = plan.parallel.schedule == Schedule::interleaved_1f1b && shape.chunks > 1;
+  shape.step = interleaves ? plan.parallel.pipeline : 1;
+  shape.lag = (interleaves ? 4 : 2) * plan.parallel.pipeline;
+  return shape;
+}
+
+int longest_period(const SteadyShape& shape) { return shape.lag; }
+
+bool may_fold(const Plan& plan) {
+  const Schedule schedule = plan.parallel.schedule;
+  return plan.parts == 1 && schedule != Schedule::gpipe && schedule != Schedule::custom;
+}
+
+/// Passes before the steady state, a period twice, and the drain.
+int fewest_microbatches(const SteadyShape& shape) {
+  constexpr int settling = 32;
+  const int needed = settling + longest_period(shape) + 2 * shape.lag;
+  return (needed + shape.step - 1) / shape.step * shape.step;
+}
+
+BuiltPrograms build(BuildInputs inputs, const Plan& plan) {
+  inputs.plan = &plan;
+  return build_programs(inputs);
+}
+
+Plan with_microbatches(const Plan& plan, int microbatches) {
+  Plan changed = plan;
+  changed.microbatches = microbatches;
+  return changed;
+}
+
+/// The steady state of the plan, if it has come to one by then.
+std::optional<SteadyState> steady_state(const BuildInputs& inputs, const Plan& plan) {
+  constexpr std::size_t most_times = 8'000'000;  // 64 MB
+  const BuiltPrograms built = build(inputs, plan);
+  SteadyShape shape = steady_shape(plan);
+  shape.microbatches = plan.microbatches;
+  if (SteadyStateListener::num_times(built.programs, shape) > most_times) return std::nullopt;
+  SteadyStateListener listener(built.programs, built.network, shape);
+  play(built.programs, *make_engine(EngineKind::heap, built.network), &listener);
+  return listener.find(longest_period(shape));
+}
+
+struct Uncontended {
+  Seconds end{};
+  std::vector<Breakdown> breakdowns;
+};
+
+Uncontended play_uncontended(const BuildInputs& inputs, const Plan& plan) {
+  const BuiltPrograms built = build(inputs, plan);
+  BreakdownListener listener(built.programs.devices.size());
+  Uncontended result;
+  result.end = play(built.programs, *make_engine(EngineKind::heap, built.network), &listener).end;
+  for (std::size_t i = 0; i < built.programs.devices.size(); ++i)
+    result.breakdowns.push_back(listener.of(DeviceId{i}));
+  return result;
+}
+
+/// Plays the plan with and without one more period: what a period adds.
+Fold measured_fold(const BuildInputs& inputs, int microbatches, int period) {
+  const Plan& whole = *inputs.plan;
+  Fold fold;
+  fold.period = period;
+  fold.plan = with_microbatches(whole, microbatches + (whole.microbatches - microbatches) % period);
+  fold.longer = with_microbatches(whole, fold.plan.microbatches + period);
+  fold.repeats = (whole.microbatches - fold.plan.microbatches) / period;
+  const Uncontended shorter = play_uncontended(inputs, fold.plan);
+  Uncontended longer = play_uncontended(inputs, fold.longer);
+  fold.duration = longer.end - shorter.end;
+  for (std::size_t i = 0; i < longer.breakdowns.size(); ++i)
+    for (std::size_t line = 0; line < longer.breakdowns[i].seconds.size(); ++line)
+      longer.breakdowns[i].seconds[line] -= shorter.breakdowns[i].seconds[line];
+  fold.breakdowns = std::move(longer.breakdowns);
+  return fold;
+}
+
+}  // namespace
+
+std::optional<Fold> find_fold(const BuildInputs& inputs) {
+  constexpr int most_tries = 3;
+  constexpr int least_gain = 3;  // finding a fold plays about so many times the microbatches
+  const Plan& plan = *inputs.plan;
+  if (!may_fold(plan)) return std::nullopt;
+  int microbatches = fewest_microbatches(steady_shape(plan));
+  for (int tries = 0; tries < most_tries; ++tries, microbatches *= 2) {
+    if (plan.microbatches < least_gain * microbatches) return std::nullopt;
+    const auto steady = steady_state(inputs, with_microbatches(plan, microbatches));
+    if (steady) return measured_fold(inputs, microbatches, steady->period);
+  }
+  return std::nullopt;
+}
+
+}  // namespace windtunnel

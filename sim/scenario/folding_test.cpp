@@ -1,0 +1,125 @@
+// A folded iteration equals the one that is played microbatch by microbatch.
+#include "scenario/folding.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+namespace {
+
+Scenario scenario_of(const std::string& parallel, const std::string& more = {}) {
+  const Library library{std::filesystem::path(WINDTUNNEL_SOURCE_DIR)};
+  const std::string text = R"({
+    "model": "gpt-1.7b", "platform": "selene-a100", "software": "megatron-lm-2021",
+    "training": {"global_batch": 480, "micro_batch": 1, "precision": "fp16"}, )" +
+                           more + R"("parallel": {)" + parallel + "}}";
+  Problems problems;
+  const auto source = std::make_shared<const SourceText>(SourceText{"folding.json", text});
+  return read_scenario(parse_json(source, problems), library.root, library);
+}
+
+Report report_of(const Scenario& scenario, Folding folding) {
+  SimulateOptions options;
+  options.engine = EngineKind::heap;
+  options.folding = folding;
+  return simulate(scenario, options).report;
+}
+
+void check_equal(double folded, double whole) {
+  CHECK(folded == doctest::Approx(whole).epsilon(1e-9));
+}
+
+void check_same_report(const Report& folded, const Report& whole) {
+  check_equal(folded.iteration_time.value(), whole.iteration_time.value());
+  check_equal(folded.mfu, whole.mfu);
+  for (int line = 0; line < num_lines; ++line) {
+    const Seconds off =
+        folded.breakdown.of(static_cast<Line>(line)) - whole.breakdown.of(static_cast<Line>(line));
+    CHECK(std::abs(off / whole.iteration_time) < 1e-9);
+  }
+  for (std::size_t i = 0; i < whole.traffic.size(); ++i) {
+    check_equal(folded.traffic[i].value(), whole.traffic[i].value());
+    CHECK(folded.messages[i].uncompressed == whole.messages[i].uncompressed);
+  }
+  CHECK(folded.memory.max_total == whole.memory.max_total);
+  check_equal(folded.last_stage_backward.value(), whole.last_stage_backward.value());
+}
+
+/// Plays with and without folding; how many microbatches the folded one played.
+int check_fold(const Scenario& scenario) {
+  const Report folded = report_of(scenario, Folding::when_exact);
+  check_same_report(folded, report_of(scenario, Folding::never));
+  return folded.played_microbatches;
+}
+
+Scenario scheduled(const std::string& send, const std::string& schedule) {
+  return scenario_of(R"("tensor": 8, "pipeline": 4, "data": 1, "pipeline_send": ")" + send +
+                     "\", " + schedule);
+}
+
+const std::string one_f_one_b = R"("schedule": "1f1b")";
+const std::string zero_bubble = R"("schedule": "zero_bubble_h1")";
+const std::string interleaved = R"("schedule": "interleaved_1f1b", "virtual_pipeline": 3)";
+
+TEST_CASE("a folded iteration equals the whole one, under any schedule that repeats") {
+  CHECK(check_fold(scheduled("eager", one_f_one_b)) > 0);
+  CHECK(check_fold(scheduled("eager", interleaved)) > 0);
+  CHECK(check_fold(scheduled("blocking_pairs", one_f_one_b)) > 0);
+  CHECK(check_fold(scheduled("blocking_pairs", zero_bubble)) > 0);
+}
+
+TEST_CASE("a stage whose activations and gradients leave at the same time is not folded") {
+  CHECK(check_fold(scheduled("eager", zero_bubble)) == 0);
+  CHECK(check_fold(scheduled("blocking_pairs", interleaved)) == 0);
+}
+
+TEST_CASE("uneven stages fold with the slowest stage's period") {
+  const Scenario scenario = scenario_of(
+      R"("tensor": 8, "pipeline": 4, "data": 1, "schedule": "1f1b", "stage_layers": [5, 7, 8, 4])");
+  CHECK(check_fold(scenario) > 0);
+}
+
+TEST_CASE("replicas whose links differ fold with the gradient rings at the end") {
+  const Scenario scenario =
+      scenario_of(R"("tensor": 8, "pipeline": 2, "data": 2, "schedule": "1f1b")");
+  CHECK(check_fold(scenario) > 0);
+}
+
+TEST_CASE("any number of microbatches comes out, also one that is no multiple of the period") {
+  for (int batch = 477; batch <= 483; ++batch) {
+    Scenario scenario = scenario_of(R"("tensor": 8, "pipeline": 4, "data": 1, "schedule": "1f1b")");
+    scenario.plan.microbatches = scenario.plan.training.global_batch = batch;
+    CHECK(check_fold(scenario) > 0);
+  }
+}
+
+TEST_CASE("messages that share a NIC are not folded: rates depend on who else sends") {
+  // Two GPUs a stage, so that four stages share the node's NICs towards the next four.
+  const Scenario scenario = scenario_of(
+      R"("tensor": 2, "pipeline": 4, "data": 4, "schedule": "1f1b", "rank_order": "data-tensor-pipeline")",
+      R"("nodes": 4, )");
+  const Report folded = report_of(scenario, Folding::when_exact);
+  CHECK(folded.played_microbatches == 0);
+}
+
+TEST_CASE("all forwards first, few microbatches, and kept timelines are not folded") {
+  const auto fold = [](const Scenario& scenario) {
+    return find_fold(
+        {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan});
+  };
+  CHECK_FALSE(fold(scenario_of(R"("tensor": 8, "pipeline": 4, "schedule": "gpipe")")));
+  CHECK_FALSE(fold(scenario_of(R"("tensor": 8, "pipeline": 4, "data": 8, "schedule": "1f1b")")));
+  const Scenario scenario = scenario_of(R"("tensor": 8, "pipeline": 4, "schedule": "1f1b")");
+  CHECK(fold(scenario));
+  SimulateOptions options;
+  options.engine = EngineKind::heap;
+  options.keep_timeline = true;
+  CHECK(simulate(scenario, options).report.played_microbatches == 0);
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,112 @@
+#include "timeline/steady_state.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace windtunnel {
+namespace {
+
+/// Rows of times for each device and chunk, and for each channel and chunk.
+constexpr std::size_t passes = 3;      // forward, backward, weight gradient
+constexpr std::size_t directions = 2;  // activation, gradient
+
+std::optional<std::size_t> pass_row(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return 0;
+    case Phase::backward:
+      return 1;
+    case Phase::weight_gradient:
+      return 2;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::size_t num_rows(const ProgramSet& programs, const SteadyShape& shape) {
+  const auto chunks = static_cast<std::size_t>(shape.chunks);
+  return chunks * (passes * programs.devices.size() + directions * programs.channels.size());
+}
+
+}  // namespace
+
+std::size_t SteadyStateListener::num_times(const ProgramSet& programs, const SteadyShape& shape) {
+  return num_rows(programs, shape) * static_cast<std::size_t>(shape.microbatches);
+}
+
+SteadyStateListener::SteadyStateListener(const ProgramSet& programs, const Network& network,
+                                         SteadyShape shape)
+    : programs_(&programs),
+      network_(&network),
+      shape_(shape),
+      times_(num_times(programs, shape), never),
+      link_busy_until_(network.links().size()) {}
+
+void SteadyStateListener::on_compute(DeviceId device, Stream stream, const Op& op, const Work&,
+                                     Seconds, Seconds end) {
+  const std::optional<std::size_t> row = pass_row(op.phase);
+  if (!row || stream != Stream::compute) return;
+  const auto chunks = static_cast<std::size_t>(shape_.chunks);
+  time((device.index() * chunks + op.chunk) * passes + *row, op.microbatch) = end;
+}
+
+void SteadyStateListener::on_message(ChannelId id, const Op& send, Bytes, Seconds, Seconds begin,
+                                     Seconds end) {
+  const auto chunks = static_cast<std::size_t>(shape_.chunks);
+  const std::size_t direction = send.phase == Phase::activation ? 0 : 1;
+  const std::size_t first = programs_->devices.size() * chunks * passes;
+  time(first + (id.index() * chunks + send.chunk) * directions + direction, send.microbatch) = end;
+  const Channel& channel = programs_->channels[id.index()];
+  if (channel.in_node) return;
+  const Seconds start = begin + channel.latency;
+  occupy(network_->path(channel.up), start, end);
+  occupy(network_->path(channel.down), start, end);
+}
+
+/// Messages come in the order of their end, so one that met any earlier one met the last.
+void SteadyStateListener::occupy(const std::vector<LinkId>& links, Seconds begin, Seconds end) {
+  for (const LinkId link : links) {
+    Seconds& busy_until = link_busy_until_[link.index()];
+    messages_met_ = messages_met_ || begin < busy_until;
+    busy_until = end;
+  }
+}
+
+std::optional<SteadyState> SteadyStateListener::find(int longest) const {
+  if (messages_met_ || times_.empty()) return std::nullopt;
+  const int last = first_draining() - 1;
+  const auto at = [&](int microbatch) {  // the first device's first forward pass
+    return times_[static_cast<std::size_t>(microbatch)];
+  };
+  for (int period = shape_.step; period <= longest; period += shape_.step) {
+    if (last - period - shape_.lag < 0) break;
+    const Seconds duration = at(last) - at(last - period);
+    if (repeats(period, duration)) return SteadyState{period, duration};
+  }
+  return std::nullopt;
+}
+
+/// Whether every row's last `lag` steady microbatches come `duration` after those one period before.
+bool SteadyStateListener::repeats(int period, Seconds duration) const {
+  constexpr double rounding =
+      1e-12;  // of the time since the start: thousands of additions of 1e-16
+  const auto m = static_cast<std::size_t>(shape_.microbatches);
+  const auto end = static_cast<std::size_t>(first_draining());
+  const std::size_t begin = end - static_cast<std::size_t>(shape_.lag);
+  const auto back = static_cast<std::size_t>(period);
+  for (std::size_t row = 0; row < times_.size(); row += m) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const Seconds now = times_[row + i], before = times_[row + i - back];
+      if (std::isnan(now.value()) && std::isnan(before.value())) continue;  // no such pass here
+      const Seconds off = now - before - duration;
+      if (!(std::abs(off.value()) <= rounding * now.value())) return false;
+    }
+  }
+  return true;
+}
+
+Seconds& SteadyStateListener::time(std::size_t row, std::uint32_t microbatch) {
+  return times_[row * static_cast<std::size_t>(shape_.microbatches) + microbatch];
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "engine/player.hpp"
+#include "platform/network.hpp"
+
+namespace windtunnel {
+
+/// A pipeline that has come to repeat itself: `period` microbatches later every device does the same `duration` later.
+struct SteadyState {
+  int period = 0;
+  Seconds duration{};
+};
+
+/// How far a schedule's passes reach: what `find` needs to know of it.
+struct SteadyShape {
+  int microbatches = 0;
+  int chunks = 1;  ///< model chunks a device holds
+  int step =
+      1;  ///< the order of passes repeats after so many microbatches (interleaved: the stages)
+  int lag = 1;  ///< a pass depends on passes of at most so many microbatches before
+};
+
+/// Watches a program being played for a steady state.
+///
+/// Why what it finds is exact: in the middle of the iteration the order of passes is the same `step` microbatches later, and an op starts
+/// when ops of its own and of the last `lag` microbatches have ended, so the times of `lag` consecutive microbatches determine those
+/// of the next. When all of them, on every device and channel, come again shifted by one duration, so does everything after them until the
+/// order changes at the end (for max-plus systems this is the cyclic regime: Baccelli et al., Synchronization and Linearity, 1992,
+/// theorem 3.109). It holds where no two messages share a link at the same time; find() refuses otherwise.
+class SteadyStateListener final : public PlayListener {
+ public:
+  SteadyStateListener(const ProgramSet& programs, const Network& network, SteadyShape shape);
+  void on_compute(DeviceId, Stream, const Op&, const Work&, Seconds begin, Seconds end) override;
+  void on_message(ChannelId, const Op& send, Bytes, Seconds posted, Seconds begin,
+                  Seconds end) override;
+
+  /// The shortest period, of at most `longest` microbatches, with which the last microbatches before the pipeline drains repeat.
+  std::optional<SteadyState> find(int longest) const;
+  /// How many times are kept for a program: memory in units of 8 bytes.
+  static std::size_t num_times(const ProgramSet& programs, const SteadyShape& shape);
+
+ private:
+  static constexpr Seconds never{std::numeric_limits<double>::quiet_NaN()};
+  Seconds& time(std::size_t row, std::uint32_t microbatch);
+  bool repeats(int period, Seconds duration) const;
+  void occupy(const std::vector<LinkId>& links, Seconds begin, Seconds end);
+  int first_draining() const { return shape_.microbatches - shape_.lag; }
+
+  const ProgramSet* programs_;
+  const Network* network_;
+  SteadyShape shape_;
+  std::vector<Seconds> times_;  ///< of passes by device, chunk and phase, then of messages
+  std::vector<Seconds> link_busy_until_;
+  bool messages_met_ = false;
+};
+
+}  // namespace windtunnel
