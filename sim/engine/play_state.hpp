@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/contracts.hpp"
 #include "schedule/program.hpp"
 #include "units/quantity.hpp"
 
@@ -36,7 +37,7 @@ struct WaiterList {
   std::uint32_t first = none, last = none;
 };
 
-/// A message that a device receives.
+/// A message that a device receives. There is one for each message of the iteration, so they are packed.
 struct SlotState {
   enum class Kind : std::uint32_t {
     idle,          ///< not arrived, and nobody waits for it
@@ -44,10 +45,16 @@ struct SlotState {
     sender_ready,  ///< message `index` was posted in an exchange and waits for its receiver
     arrived,
   };
-  Kind kind = Kind::idle;
-  std::uint32_t index = none;
+  static constexpr std::uint32_t index_bits = 30;
+  Kind kind : 32 - index_bits;
+  std::uint32_t index : index_bits;
+
+  explicit SlotState(Kind what = Kind::idle, std::uint32_t which = 0)
+      : kind(what), index(which & ((1U << index_bits) - 1)) {
+    WT_EXPECT(index == which);
+  }
 };
-static_assert(sizeof(SlotState) == 8);
+static_assert(sizeof(SlotState) == 4);
 
 /// A message from its posting to its arrival.
 struct Message {
@@ -59,10 +66,22 @@ struct Message {
   std::uint32_t next = none;  ///< behind this one in the channel
 };
 
-/// The messages of a channel in order; the first is being transferred.
-struct ChannelState {
+/// The messages of a channel in order; the first is being transferred. What every message needs to know of the channel lies beside
+/// them: with thousands of devices the time goes into fetching memory, and this is one cache line.
+struct alignas(64) ChannelState {
   std::uint32_t first = none, last = none;
-  Seconds begin{};  ///< of the transfer
+  Seconds begin{};              ///< of the transfer
+  std::uint32_t slot_base = 0;  ///< of the receiving device
+  bool in_node = true;
+  PathId up, down;
+  Seconds latency{};
+  BytesPerSecond bandwidth{};
+};
+static_assert(sizeof(ChannelState) == 64);
+
+/// Where a device's part of each table begins.
+struct DeviceTables {
+  std::uint32_t work = 0, slots = 0, events = 0, channels = 0;
 };
 
 /// The instance of a collective that is being entered or under way.
@@ -82,19 +101,19 @@ struct EventState {
 /// All that changes while a program set is played.
 struct PlayState {
   std::vector<StreamState> streams;
-  std::vector<SlotState> slots;           ///< of all devices
-  std::vector<std::uint32_t> slot_base;   ///< by device, and one more
-  std::vector<EventState> events;         ///< of all devices
-  std::vector<std::uint32_t> event_base;  ///< by device, and one more
+  std::vector<DeviceTables> tables;   ///< by device
+  std::vector<SlotState> slots;       ///< of all devices
+  std::vector<EventState> events;     ///< of all devices
+  std::vector<ChannelId> channel_of;  ///< of all devices, by Op::peer of send
   std::vector<ChannelState> channels;
   std::vector<CollectiveState> collectives;
   std::vector<Message> messages;  ///< a pool
 
   SlotState& slot(DeviceId device, std::uint32_t index) {
-    return slots[slot_base[device.index()] + index];
+    return slots[tables[device.index()].slots + index];
   }
   const SlotState& slot(DeviceId device, std::uint32_t index) const {
-    return slots[slot_base[device.index()] + index];
+    return slots[tables[device.index()].slots + index];
   }
 };
 

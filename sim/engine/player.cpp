@@ -15,12 +15,8 @@ ProgramPlayer::ProgramPlayer(const ProgramSet& set, Engine& engine, PlayListener
     : set_(set), engine_(engine), listener_(listener) {
   expect_well_formed(set);
   WT_EXPECT(engine.now() == Seconds{0});
-  state_.slot_base.push_back(0);
-  state_.event_base.push_back(0);
   for (std::size_t d = 0; d < set.devices.size(); ++d) add_device(d);
-  state_.slots.resize(state_.slot_base.back());
-  state_.events.resize(state_.event_base.back());
-  state_.channels.resize(set.channels.size());
+  for (const Channel& channel : set.channels) add_channel(channel);
   state_.collectives.resize(set.collectives.size());
   last_instance_.resize(set.devices.size());
   if (listener_ != nullptr) {
@@ -41,8 +37,23 @@ void ProgramPlayer::add_device(std::size_t device) {
     if (!ops.empty()) ++num_busy;
   }
   streams_left_.push_back(num_busy);
-  state_.slot_base.push_back(state_.slot_base.back() + program.num_slots);
-  state_.event_base.push_back(state_.event_base.back() + program.num_events);
+  const auto end_of = [](const auto& table) { return static_cast<std::uint32_t>(table.size()); };
+  const ProgramDevice& tables = set_.devices[device];
+  state_.tables.push_back(
+      {tables.work_base, end_of(state_.slots), end_of(state_.events), end_of(state_.channel_of)});
+  state_.slots.resize(state_.slots.size() + program.num_slots);
+  state_.events.resize(state_.events.size() + program.num_events);
+  state_.channel_of.insert(state_.channel_of.end(), tables.channels.begin(), tables.channels.end());
+}
+
+void ProgramPlayer::add_channel(const Channel& channel) {
+  ChannelState& state = state_.channels.emplace_back();
+  state.slot_base = state_.tables[channel.to.index()].slots;
+  state.in_node = channel.in_node;
+  state.up = channel.up;
+  state.down = channel.down;
+  state.latency = channel.latency;
+  state.bandwidth = channel.bandwidth;
 }
 
 Played ProgramPlayer::play() {
@@ -136,8 +147,8 @@ bool ProgramPlayer::begin_op(std::uint32_t index, StreamState& stream) {
 }
 
 bool ProgramPlayer::begin_compute(std::uint32_t index, StreamState& stream) {
-  const ProgramDevice& device = set_.devices[device_of(index).index()];
-  const Seconds duration = set_.work[device.work_base + stream.next->work].duration;
+  const DeviceTables& tables = state_.tables[device_of(index).index()];
+  const Seconds duration = set_.work[tables.work + stream.next->work].duration;
   stream.begin = now_;
   if (duration == Seconds{0}) {
     end_compute(index, stream);
@@ -184,7 +195,7 @@ void ProgramPlayer::end_stream(std::uint32_t index) {
 }
 
 std::uint32_t ProgramPlayer::event_index(std::uint32_t stream) const {
-  return state_.event_base[device_of(stream).index()] + state_.streams[stream].next->slot;
+  return state_.tables[device_of(stream).index()].events + state_.streams[stream].next->slot;
 }
 
 /// The event takes over what the recording stream waited for last: whoever waits for the event

@@ -30,17 +30,16 @@ bool ProgramPlayer::begin_exchange(std::uint32_t index, StreamState& stream) {
 }
 
 void ProgramPlayer::post_send(std::uint32_t index, const Op& op, Posting posting) {
-  const ChannelId channel = set_.devices[device_of(index).index()].channels[op.peer];
-  const DeviceId to = set_.channels[channel.index()].to;
-  WT_EXPECT(op.slot < state_.slot_base[to.index() + 1] - state_.slot_base[to.index()]);
+  const DeviceTables& tables = state_.tables[device_of(index).index()];
+  const ChannelId channel = state_.channel_of[tables.channels + op.peer];
   const std::uint32_t number = new_message();
   state_.messages[number] = {&op, now_, now_, none, channel.index(), none};
   if (posting == Posting::eager) return enqueue(number);
   state_.messages[number].sender = index;
-  SlotState& slot = state_.slot(to, op.slot);
+  SlotState& slot = state_.slots[state_.channels[channel.index()].slot_base + op.slot];
   if (slot.kind == SlotState::Kind::awaited) return enqueue(number);
   WT_EXPECT(slot.kind == SlotState::Kind::idle);  // a message is sent once
-  slot = {SlotState::Kind::sender_ready, number};
+  slot = SlotState(SlotState::Kind::sender_ready, number);
 }
 
 /// Leaves the stream with one more thing pending, unless the message has arrived already.
@@ -48,14 +47,14 @@ void ProgramPlayer::post_receive(std::uint32_t index, StreamState& stream, const
   SlotState& slot = state_.slot(device_of(index), op.slot);
   if (slot.kind == SlotState::Kind::arrived) {
     if (listener_ == nullptr) return;
-    const Seconds sent = slot_sent_[state_.slot_base[device_of(index).index()] + op.slot];
+    const Seconds sent = slot_sent_[state_.tables[device_of(index).index()].slots + op.slot];
     if (stream.pending == 0) stream.cause = {sent, op.phase, op.traffic, true};
     return;
   }
   WT_EXPECT(slot.kind != SlotState::Kind::awaited);  // one stream waits for a message
   ++stream.pending;
   const SlotState before = slot;
-  slot = {SlotState::Kind::awaited, index};
+  slot = SlotState(SlotState::Kind::awaited, index);
   if (before.kind == SlotState::Kind::sender_ready) {
     state_.messages[before.index].sent = now_;
     enqueue(before.index);
@@ -85,10 +84,9 @@ void ProgramPlayer::enqueue(std::uint32_t message) {
 }
 
 void ProgramPlayer::begin_transfer(ChannelId id) {
-  const Channel& channel = set_.channels[id.index()];
-  ChannelState& state = state_.channels[id.index()];
-  state.begin = now_;
-  const Bytes bytes = bytes_of(state_.messages[state.first]);
+  ChannelState& channel = state_.channels[id.index()];
+  channel.begin = now_;
+  const Bytes bytes = bytes_of(state_.messages[channel.first]);
   if (bytes == Bytes{0}) {
     engine_.after(channel.latency, token(Happening::message_arrived, id.index()));
   } else if (channel.in_node) {
@@ -102,8 +100,8 @@ void ProgramPlayer::begin_transfer(ChannelId id) {
 }
 
 void ProgramPlayer::launch(ChannelId id) {
-  const Channel& channel = set_.channels[id.index()];
-  const Bytes bytes = bytes_of(state_.messages[state_.channels[id.index()].first]);
+  const ChannelState& channel = state_.channels[id.index()];
+  const Bytes bytes = bytes_of(state_.messages[channel.first]);
   ++played_.flows;
   engine_.start_flow(channel.up, channel.down, bytes,
                      token(Happening::message_arrived, id.index()));
@@ -125,14 +123,14 @@ void ProgramPlayer::end_transfer(ChannelId id) {
 }
 
 void ProgramPlayer::deliver(const Message& message) {
-  const DeviceId to = set_.channels[message.channel].to;
-  SlotState& slot = state_.slot(to, message.send->slot);
+  const std::uint32_t number = state_.channels[message.channel].slot_base + message.send->slot;
+  SlotState& slot = state_.slots[number];
   WT_ENSURE(slot.kind == SlotState::Kind::idle || slot.kind == SlotState::Kind::awaited);
   if (listener_ != nullptr) {
-    slot_sent_[state_.slot_base[to.index()] + message.send->slot] = message.sent;
+    slot_sent_[number] = message.sent;
   }
   const SlotState before = slot;
-  slot = {SlotState::Kind::arrived, none};
+  slot = SlotState(SlotState::Kind::arrived);
   if (before.kind == SlotState::Kind::awaited) come(before.index, *message.send, message.sent);
   if (message.sender != none) come(message.sender, *message.send, message.sent);
 }

@@ -12,6 +12,7 @@ namespace {
 /// The largest indices that a program's ops use, plus one.
 struct Extent {
   std::uint32_t peers = 0, work = 0, message_sizes = 0, slots = 0, events = 0, collectives = 0;
+  std::vector<std::uint32_t> slots_of_peers;  ///< of the receivers of messages, by Op::peer
 };
 
 void include(std::uint32_t& extent, std::uint32_t index) { extent = std::max(extent, index + 1); }
@@ -22,6 +23,8 @@ void include(Extent& extent, const Op& op) {
       return include(extent.work, op.work);
     case OpKind::send:
       include(extent.peers, op.peer);
+      extent.slots_of_peers.resize(extent.peers);
+      include(extent.slots_of_peers[op.peer], op.slot);
       return include(extent.message_sizes, op.work);
     case OpKind::receive:
       return include(extent.slots, op.slot);
@@ -68,10 +71,15 @@ void expect_well_formed(const ProgramSet& set) {
     WT_EXPECT(extent.message_sizes <= set.message_bytes.size());
     WT_EXPECT(extent.peers <= device.channels.size());
     WT_EXPECT(extent.collectives <= device.collectives.size());
-    for (const ChannelId channel : device.channels) {
-      WT_EXPECT(channel.index() < set.channels.size());
-      WT_EXPECT(set.channels[channel.index()].from == DeviceId{d});
-      WT_EXPECT(set.channels[channel.index()].to.index() < set.devices.size());
+    for (std::size_t peer = 0; peer < device.channels.size(); ++peer) {
+      WT_EXPECT(device.channels[peer].index() < set.channels.size());
+      const Channel& channel = set.channels[device.channels[peer].index()];
+      WT_EXPECT(channel.from == DeviceId{d});
+      WT_EXPECT(channel.to.index() < set.devices.size());
+      if (peer >= extent.slots_of_peers.size()) continue;
+      const std::uint32_t receiver = set.devices[channel.to.index()].program;
+      WT_EXPECT(receiver < set.programs.size());
+      WT_EXPECT(extent.slots_of_peers[peer] <= set.programs[receiver].num_slots);
     }
     for (const CollectiveId collective : device.collectives) {
       WT_EXPECT(collective == no_collective || collective.index() < set.collectives.size());

@@ -37,6 +37,7 @@ class ProgramPlayer final : public EventHandler {
 
  private:
   void add_device(std::size_t device);
+  void add_channel(const Channel& channel);
   void work_off_ready();
   void advance(std::uint32_t stream);
   /// Begins the next op; true when it has ended already.
