@@ -44,6 +44,9 @@ exits 0 run $good; prints "per iteration"; silent stderr
 exits 0 run $good --json; parses; says "warning: "
 exits 0 run $good --json --quiet; parses; silent stderr
 exits 0 --json run $good; parses
+exits 0 explain $good; prints "critical path"; prints "What if"; silent stderr
+exits 0 explain $good --json; parses; prints "windtunnel/explanation-v1"
+exits 2 explain; silent stdout
 exits 0 check $good; prints "plain: correct"; silent stderr
 exits 0 check $good --json; parses
 exits 0 show --resolved $good; prints "// default"; silent stderr
@@ -80,7 +83,7 @@ exits 0 run --seed 7 $good --json; prints '"seed": 7'
 exits 2; says "a command is missing"; silent stdout
 exits 2 rnu $good; says 'unknown command "rnu" (did you mean "run"?)'; silent stdout
 exits 2 frobnicate; says "there are run, check"
-for planned in compare sweep rank import explain; do
+for planned in compare sweep rank import; do
   exits 2 $planned $good --toggle x; says "\"$planned\" is not in this version"; silent stdout
 done
 exits 2 run $good --jsn; says 'unknown option "--jsn" (did you mean "--json"?)'

@@ -11,9 +11,9 @@
 namespace windtunnel {
 namespace {
 
-constexpr std::array planned_commands{"compare", "sweep", "rank", "import", "explain"};
+constexpr std::array planned_commands{"compare", "sweep", "rank", "import"};
 constexpr const char* commands_there_are =
-    "run, check, show, list, schedule, validate and calibrate";
+    "run, check, show, list, schedule, validate, calibrate and explain";
 
 std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
 
@@ -121,6 +121,8 @@ class Grammar {
     validate->add_option("--svg", line_.svg, "Write a scatter plot of predicted and measured times")
         ->type_name("OUT");
     add_calibrate();
+    add_command("explain", "Show the critical path of an iteration, and what would change it",
+                "FILE", file);
   }
 
   void add_schedule() {

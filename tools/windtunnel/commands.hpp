@@ -13,5 +13,6 @@ ExitCode list_command(const CommandLine& line);
 ExitCode schedule_command(const CommandLine& line);
 ExitCode validate_command(const CommandLine& line);
 ExitCode calibrate_command(const CommandLine& line);
+ExitCode explain_command(const CommandLine& line);
 
 }  // namespace windtunnel

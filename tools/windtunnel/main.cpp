@@ -33,6 +33,7 @@ constexpr std::array commands{Command{"run", run_command},
                               Command{"schedule", schedule_command},
                               Command{"validate", validate_command},
                               Command{"calibrate", calibrate_command},
+                              Command{"explain", explain_command},
                               Command{"help", help_command},
                               Command{"version", version_command}};
 
