@@ -7,8 +7,8 @@
 #include <random>
 #include <utility>
 
-#include "calibrate/robust_fit.hpp"
 #include "core/contracts.hpp"
+#include "core/robust_fit.hpp"
 
 namespace windtunnel {
 namespace {

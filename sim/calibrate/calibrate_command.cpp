@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "calibrate/calibration_text.hpp"
-#include "calibrate/option_error.hpp"
 #include "core/file_io.hpp"
+#include "core/option_error.hpp"
 
 namespace windtunnel {
 namespace {

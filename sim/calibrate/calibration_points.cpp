@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "calibrate/option_error.hpp"
+#include "core/option_error.hpp"
 #include "scenario/known_pointers.hpp"
 #include "scenario/unsupported.hpp"
 

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "calibrate/option_error.hpp"
+#include "core/option_error.hpp"
 
 namespace windtunnel {
 namespace {

@@ -5,9 +5,10 @@
 #include <set>
 #include <utility>
 
-#include "calibrate/option_error.hpp"
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
+#include "core/option_error.hpp"
+#include "platform/source_json.hpp"
 #include "report/number_text.hpp"
 #include "scenario/library_files.hpp"
 
@@ -72,17 +73,6 @@ void check_same_file(const FittedFile& file, const FittedConstant& fitted, JsonV
                        file.name + " has " + text_of(*there) + " at " + pointer +
                            ", the scenarios of the sets have " + text_of(fitted.given),
                        "name the file that the sets use");
-}
-
-/// Gives the number `key` of `object` its own source; others keep theirs.
-void set_source(JsonValue& object, const std::string& key, const std::string& source) {
-  const JsonValue* old = object.find("source");
-  if (old == nullptr || !old->is_object()) {
-    JsonValue sources{JsonValue::Object{}};
-    if (old != nullptr) sources.set("*", *old);
-    object.set("source", std::move(sources));
-  }
-  object.find("source")->set(key, JsonValue(source));
 }
 
 void write_number(JsonValue& document, const std::string& pointer, const FittedConstant& fitted,

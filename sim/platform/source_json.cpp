@@ -101,6 +101,16 @@ Sources read_sources(ObjectReader& reader, const std::string& prefix) {
   return sources;
 }
 
+void set_source(JsonValue& object, const std::string& key, const std::string& source) {
+  const JsonValue* old = object.find("source");
+  if (old == nullptr || !old->is_object()) {
+    JsonValue sources{JsonValue::Object{}};
+    if (old != nullptr) sources.set("*", *old);
+    object.set("source", std::move(sources));
+  }
+  object.find("source")->set(key, JsonValue(source));
+}
+
 std::string read_preamble(ObjectReader& reader) {
   reader.take("$schema");
   return reader.has("description") ? reader.required_string("description") : std::string{};

@@ -22,6 +22,9 @@ using Sources = std::map<std::string, Source>;
 /// Defaults need no source (their documentation is it); a number given by --set is `assumed`.
 Sources read_sources(ObjectReader& reader, const std::string& prefix = {});
 
+/// Gives the number `key` of `object` its own source; others keep theirs.
+void set_source(JsonValue& object, const std::string& key, const std::string& source);
+
 /// Takes "$schema" and "description"; neither says anything to a model.
 std::string read_preamble(ObjectReader& reader);
 

@@ -11,9 +11,9 @@
 namespace windtunnel {
 namespace {
 
-constexpr std::array planned_commands{"compare", "sweep", "rank", "import"};
+constexpr std::array planned_commands{"compare", "sweep", "rank"};
 constexpr const char* commands_there_are =
-    "run, check, show, list, schedule, validate, calibrate and explain";
+    "run, check, show, list, schedule, validate, calibrate, explain and import";
 
 std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
 
@@ -123,6 +123,7 @@ class Grammar {
     add_calibrate();
     add_command("explain", "Show the critical path of an iteration, and what would change it",
                 "FILE", file);
+    add_import();
   }
 
   void add_schedule() {
@@ -160,6 +161,39 @@ class Grammar {
     add("-o,--output", line_.output, "Where the copy goes", "OUT");
     add("--residuals", line_.residuals,
         "Write held-out residuals, which prediction intervals are made of", "OUT");
+  }
+
+  void add_import() {
+    CLI::App* command =
+        add_command("import", "Make one of our files of a log or another tool's file", "KIND IN",
+                    import_kinds().c_str());
+    const auto add = [command](const char* name, std::string& value, const char* about,
+                               const char* type) {
+      command->add_option(name, value, about)->type_name(type);
+    };
+    add("-o,--output", line_.output, "Where the platform or model goes", "OUT");
+    add("--base", line_.import.base,
+        "Platform that says what the file cannot know: a name or a path", "PLATFORM");
+    add("--clean", line_.import.clean,
+        "phase: put medians in place of what mpiGraph's ring steps lowered", "WHAT");
+    add("--table", line_.import.table, "Which table of mpiGraph: send (default) or recv", "TABLE");
+    add("--unit", line_.import.unit, "Of mpiGraph's rates (default MiB/s)", "UNIT");
+    const auto add_number = [command](const char* name, int& value, const char* about) {
+      command->add_option(name, value, about)->type_name("N")->check(CLI::Range(1, 1 << 28));
+    };
+    add_number("--rails", line_.import.rails,
+               "Processes a node, each with its own network card, that mpiGraph had");
+    add_number("--sequence", line_.import.sequence, "Sequence length of a model, in tokens");
+  }
+
+  static const std::string& import_kinds() {
+    static const std::string text = [] {
+      std::string kinds = "KIND is one of:";
+      for (const Importer& importer : importers())
+        kinds += std::string("\n") + importer.name + ": " + importer.what;
+      return kinds;
+    }();
+    return text;
   }
 
   [[noreturn]] void refuse_option(const std::string& option, CLI::App* command) const {
@@ -218,6 +252,8 @@ class Grammar {
       check_calibrate();
     else if (line_.command == "schedule")
       check_schedule();
+    else if (line_.command == "import")
+      check_import();
     else if (line_.command != "validate")
       check_one_argument();
     if (line_.command == "show" && !resolved_)
@@ -241,6 +277,21 @@ class Grammar {
       throw UsageError(files == 1
                            ? "-o OUT is missing: where the fitted copy goes"
                            : "-o needs --device, --software or --platform: the file to copy");
+  }
+
+  void check_import() const {
+    std::string kinds;
+    for (const Importer& importer : importers())
+      kinds += (kinds.empty() ? "" : ", ") + std::string(importer.name);
+    if (line_.arguments.empty())
+      throw UsageError("import needs to be told what: " + kinds +
+                       " (windtunnel import KIND IN -o OUT)");
+    if (line_.arguments.size() == 1)
+      throw UsageError("import " + line_.arguments[0] +
+                       " needs a file to import (windtunnel import KIND IN -o OUT)");
+    if (line_.output.empty())
+      throw UsageError(
+          "-o OUT is missing: where the result goes (windtunnel import KIND IN -o OUT)");
   }
 
   void check_schedule() const {

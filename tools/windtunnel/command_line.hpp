@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "importers/importer.hpp"
+
 namespace windtunnel {
 
 enum class ResultFormat { text, json };
@@ -32,7 +34,8 @@ struct CommandLine {
   // Of calibrate.
   std::vector<std::string> fit;
   std::string device, software, platform;  ///< the file that takes the fitted numbers; at most one
-  std::string output, residuals;
+  std::string output, residuals;           ///< output: of import too
+  ImportOptions import;                    ///< of import
 };
 
 /// Wrong usage: what is wrong, and what to write instead. Exit code 2.

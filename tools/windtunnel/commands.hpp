@@ -14,5 +14,6 @@ ExitCode schedule_command(const CommandLine& line);
 ExitCode validate_command(const CommandLine& line);
 ExitCode calibrate_command(const CommandLine& line);
 ExitCode explain_command(const CommandLine& line);
+ExitCode import_command(const CommandLine& line);
 
 }  // namespace windtunnel

@@ -34,6 +34,7 @@ constexpr std::array commands{Command{"run", run_command},
                               Command{"validate", validate_command},
                               Command{"calibrate", calibrate_command},
                               Command{"explain", explain_command},
+                              Command{"import", import_command},
                               Command{"help", help_command},
                               Command{"version", version_command}};
 

@@ -1,4 +1,4 @@
-#include "calibrate/robust_fit.hpp"
+#include "core/robust_fit.hpp"
 
 #include <doctest/doctest.h>
 

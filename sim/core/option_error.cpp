@@ -1,4 +1,4 @@
-#include "calibrate/option_error.hpp"
+#include "core/option_error.hpp"
 
 #include <memory>
 #include <utility>

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/json_value.hpp"
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+
+/// What the options of `import` say; empty or 0 where an option was not given.
+struct ImportOptions {
+  std::string base;   ///< --base: the platform that says what a log cannot know
+  std::string clean;  ///< --clean
+  std::string table;  ///< --table: send | recv
+  std::string unit;   ///< --unit of the rates in a table
+  int rails = 0;      ///< --rails: processes a node that the rates were measured with
+  int sequence = 0;   ///< --sequence, tokens
+};
+
+/// Files to import, and how.
+struct ImportRequest {
+  std::string kind;
+  std::vector<std::filesystem::path> inputs;
+  std::filesystem::path output;
+  ImportOptions options;
+};
+
+/// What an importer found in the files. Nothing is written before all of it is known to be right.
+struct Imported {
+  JsonValue document;  ///< one of our own files; null when the importer only reports
+  JsonValue found{JsonValue::Object{}};  ///< member "found" of --json
+  std::string text;                      ///< the same for people
+  std::vector<std::string> notes;        ///< what was inferred, left out or could not be known
+};
+
+/// One kind of file that can be imported.
+struct Importer {
+  const char* name;
+  const char* what;                         ///< "mpiGraph logs and tables, to a platform file"
+  const char* input;                        ///< what IN is, for messages
+  std::vector<std::string> options;         ///< those it takes: "--base", …
+  enum class Files { one, several } files;  ///< how many IN it takes
+  Imported (*import)(const ImportRequest& request, const Library& library);
+};
+
+/// Every importer; a new one is a file of this folder and a line in this table.
+std::span<const Importer> importers();
+
+Imported import_mpigraph(const ImportRequest& request, const Library& library);
+Imported import_nccl_tests(const ImportRequest& request, const Library& library);
+Imported import_topo(const ImportRequest& request, const Library& library);
+Imported import_hf_config(const ImportRequest& request, const Library& library);
+
+}  // namespace windtunnel

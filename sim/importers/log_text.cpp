@@ -1,0 +1,185 @@
+#include "importers/log_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "core/utf8.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+constexpr char escape = '\x1b';
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_between(char c, char low, char high) { return c >= low && c <= high; }
+
+/// Past the terminal sequence that begins with the escape at `at` (ECMA-48, 5.3 to 5.6: control
+/// sequences end with a letter, command strings with BEL or ESC \).
+std::size_t skip_escape(std::string_view line, std::size_t at) {
+  std::size_t end = at + 1;
+  if (end >= line.size()) return end;
+  if (line[end] == ']') {
+    while (end < line.size() && line[end] != '\a' && line[end] != escape) ++end;
+    return std::min(line.size(), end + (end < line.size() && line[end] == escape ? 2 : 1));
+  }
+  if (line[end] != '[') return end + 1;
+  ++end;
+  while (end < line.size() && is_between(line[end], ' ', '?')) ++end;
+  return std::min(line.size(), end + 1);
+}
+
+/// Where the text begins behind "[1,0]<stdout>:" or "0: "; 0 without such a prefix.
+std::size_t launcher_prefix(std::string_view text) {
+  std::size_t at = 0;
+  const auto digits = [&] {
+    const std::size_t from = at;
+    while (at < text.size() && is_digit(text[at])) ++at;
+    return at > from;
+  };
+  if (text.starts_with('[')) {
+    at = 1;
+    if (!digits() || at >= text.size() || text[at++] != ',' || !digits()) return 0;
+    for (const std::string_view stream : {"]<stdout>:", "]<stderr>:"})
+      if (text.substr(at).starts_with(stream)) return at + stream.size();
+    return 0;
+  }
+  while (at < text.size() && text[at] == ' ') ++at;
+  if (!digits() || !text.substr(at).starts_with(": ")) return 0;
+  return at + 2;
+}
+
+/// `written` without what is not text; what stands before a carriage return is overwritten.
+LogLine clean_line(std::string_view written, int number) {
+  LogLine line;
+  line.number = number;
+  for (std::size_t at = 0; at < written.size();) {
+    const char c = written[at];
+    if (c == escape) {
+      at = skip_escape(written, at);
+      continue;
+    }
+    if (c == '\r') {
+      line.text.clear();
+      line.places.clear();
+    } else {
+      line.text += c == '\0' ? ' ' : c;
+      line.places.push_back(at);
+    }
+    ++at;
+  }
+  const std::size_t prefix = launcher_prefix(line.text);
+  line.text.erase(0, prefix);
+  line.places.erase(line.places.begin(), line.places.begin() + static_cast<std::ptrdiff_t>(prefix));
+  return line;
+}
+
+/// Counts the characters of a line up to growing byte positions.
+class ColumnCounter {
+ public:
+  explicit ColumnCounter(std::string_view line) : line_(line) {}
+  int column_of(std::size_t byte) {
+    count_ += utf8_count(line_.substr(at_, byte - at_));
+    at_ = byte;
+    return count_ + 1;
+  }
+
+ private:
+  std::string_view line_;
+  std::size_t at_ = 0;
+  int count_ = 0;
+};
+
+std::vector<LogWord> split(const LogLine& line, std::string_view written,
+                           std::string_view separators) {
+  const bool blanks = separators.find(' ') != std::string_view::npos;
+  std::vector<LogWord> words;
+  ColumnCounter columns(written);
+  for (std::size_t from = 0; from <= line.text.size();) {
+    const std::size_t end = std::min(line.text.find_first_of(separators, from), line.text.size());
+    if (end > from || !blanks) {
+      LogWord word{line.text.substr(from, end - from), 0, 0};
+      word.column =
+          columns.column_of(from < line.places.size() ? line.places[from] : written.size());
+      word.length = std::max(1, utf8_count(word.text));
+      words.push_back(std::move(word));
+    }
+    from = end + 1;
+  }
+  return words;
+}
+
+constexpr std::string_view blank_characters = " \t\v\f";
+
+}  // namespace
+
+LogText::LogText(std::shared_ptr<const SourceText> source, Problems& problems)
+    : source_(std::move(source)) {
+  std::string_view rest = source_->text;
+  if (rest.starts_with("\xFF\xFE") || rest.starts_with("\xFE\xFF")) {
+    problems.add({Origin{OriginKind::file, source_, 1, 1, 1},
+                  {},
+                  "the file is in UTF-16",
+                  "save it as UTF-8, as with: iconv -f UTF-16 -t UTF-8"});
+    return;
+  }
+  if (rest.starts_with(byte_order_mark)) rest.remove_prefix(byte_order_mark.size());
+  for (int number = 1; !rest.empty(); ++number) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view written = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (written.ends_with('\r')) written.remove_suffix(1);
+    lines_.push_back(clean_line(written, number));
+    lines_.back().words = split(lines_.back(), written, blank_characters);
+  }
+}
+
+Origin LogText::at(const LogLine& line, const LogWord& word) const {
+  return {OriginKind::file, source_, line.number, word.column, word.length};
+}
+
+Origin LogText::at(const LogLine& line) const {
+  if (line.words.empty()) return {OriginKind::file, source_, line.number, 1, 1};
+  const LogWord& last = line.words.back();
+  const int from = line.words.front().column;
+  return {OriginKind::file, source_, line.number, from, last.column + last.length - from};
+}
+
+Origin LogText::end() const {
+  for (auto line = lines_.rbegin(); line != lines_.rend(); ++line)
+    if (!line->words.empty()) return at(*line, line->words.back());
+  return {OriginKind::file, source_, 1, 1, 1};
+}
+
+std::vector<LogWord> split_words(const LogText& log, const LogLine& line,
+                                 std::string_view separators) {
+  return split(line, log.source()->line(line.number), separators);
+}
+
+std::optional<double> number_in(std::string_view word) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (error != std::errc{} || end != word.data() + word.size() || !std::isfinite(number))
+    return std::nullopt;
+  return number;
+}
+
+std::optional<long long> count_in(std::string_view word) {
+  long long number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (error != std::errc{} || end != word.data() + word.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+bool is_missing(std::string_view word) {
+  std::string lower(word);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  static const std::array<std::string_view, 6> words{"", "n/a", "na", "nan", "-", "none"};
+  return std::find(words.begin(), words.end(), lower) != words.end();
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/problem.hpp"
+
+namespace windtunnel {
+
+/// One word of a line, and where it stands in the file as it was written.
+struct LogWord {
+  std::string text;
+  int column = 0;  ///< from 1, in characters
+  int length = 0;
+};
+
+/// One line of a log without what terminals and launchers add to it.
+struct LogLine {
+  int number = 0;                   ///< from 1
+  std::string text;                 ///< without colours, overwritten parts and launcher prefixes
+  std::vector<std::size_t> places;  ///< of each byte of `text` in the line as written
+  std::vector<LogWord> words;       ///< of `text`, split at blanks
+};
+
+/// A log as its writer meant it: a byte order mark, escape sequences of terminals, parts of a line
+/// that a carriage return overwrites, and the prefixes of launchers ("[1,0]<stdout>:" of Open MPI,
+/// "0: " of srun) are left out. Positions are those of the file.
+class LogText {
+ public:
+  /// A file in UTF-16 is a problem; its lines are then none.
+  LogText(std::shared_ptr<const SourceText> source, Problems& problems);
+
+  const std::vector<LogLine>& lines() const { return lines_; }
+  const std::shared_ptr<const SourceText>& source() const { return source_; }
+  Origin at(const LogLine& line, const LogWord& word) const;
+  Origin at(const LogLine& line) const;  ///< of the whole line
+  Origin end() const;                    ///< of the last line that is not empty
+
+ private:
+  std::shared_ptr<const SourceText> source_;
+  std::vector<LogLine> lines_;
+};
+
+/// The words of `line` from byte `from` to `end` of its text, split at any of `separators`; empty
+/// words between two separators are kept when `separators` holds no blank.
+std::vector<LogWord> split_words(const LogText& log, const LogLine& line,
+                                 std::string_view separators);
+
+/// A finite decimal number that is the whole word.
+std::optional<double> number_in(std::string_view word);
+/// A whole number >= 0 that is the whole word.
+std::optional<long long> count_in(std::string_view word);
+/// "N/A", "nan", "-" or nothing: a value that was not measured.
+bool is_missing(std::string_view word);
+
+}  // namespace windtunnel

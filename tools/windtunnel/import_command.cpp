@@ -1,0 +1,26 @@
+#include "importers/import_command.hpp"
+
+#include <iostream>
+#include <sstream>
+
+#include "windtunnel/commands.hpp"
+#include "windtunnel/console.hpp"
+
+namespace windtunnel {
+
+ExitCode import_command(const CommandLine& line) {
+  ImportRequest request;
+  request.kind = line.arguments.front();
+  request.inputs.assign(line.arguments.begin() + 1, line.arguments.end());
+  request.output = line.output;
+  request.options = line.import;
+  std::ostringstream result, quiet;
+  std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
+  const bool is_json = line.format == ResultFormat::json;
+  run_import(request, is_json ? ImportFormat::json : ImportFormat::text, Library::find(), result,
+             messages);
+  print_result(result.str());
+  return exit_done;
+}
+
+}  // namespace windtunnel
