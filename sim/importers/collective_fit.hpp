@@ -1,0 +1,59 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "importers/nccl_run.hpp"
+#include "platform/platform.hpp"
+
+namespace windtunnel {
+
+/// One measured time beside the fitted one.
+struct FittedTime {
+  int ranks = 0;
+  NcclCollective collective = NcclCollective::all_reduce;
+  Bytes bytes{};
+  Seconds measured{}, fitted{};
+  enum class Role {
+    fitted,       ///< 1 MiB and more
+    floor,        ///< smaller, within 10 % of the shortest: holds the floor
+    not_modelled  ///< between: no constant is meant to describe it
+  } role = Role::fitted;
+  double error() const { return fitted / measured - 1; }
+};
+
+/// The constants of an interconnect (collective_cost.hpp) found from measured times.
+struct InterconnectFit {
+  Interconnect interconnect;
+  std::vector<std::string> fitted;  ///< keys of the platform file that were fitted
+  std::vector<std::string>
+      bounded;                    ///< keys of which the runs only say that the base's does not fit
+  std::vector<std::string> kept;  ///< keys that the runs do not determine: as in the base
+  std::vector<FittedTime> times;
+};
+
+/// Fits floor, saturated bandwidth, half size and sharpness of `base` to runs inside one node, by
+/// robust least squares on the logarithms of the times (robust_fit.hpp), from several starts. Fitted
+/// are sizes of 1 MiB and more (below, nothing is modelled); smaller ones that take about as long as
+/// the smallest say what the floor is, and count as one time. Runs with one number of GPUs say
+/// nothing about how constants change with it: then group_loss and the ratio of the floor's two
+/// parts stay as in the base. A half size of less than 1 KiB in the base means that its form does
+/// without one, and is kept.
+InterconnectFit fit_interconnect(const Interconnect& base, const std::vector<NcclRun>& runs);
+
+/// Bus bandwidth of a run over several nodes: the largest measured, and, where there are sizes enough
+/// for a fit, that at infinite size by the same form.
+struct BusBandwidthFit {
+  BytesPerSecond saturated{};
+  BytesPerSecond largest_measured{};
+  double mean_error = 0;  ///< of the sizes of 1 MiB and more
+  int num_times = 0;
+};
+BusBandwidthFit fit_bus_bandwidth(const NcclRun& run);
+
+/// Sizes of 1 MiB and more that a fit needs.
+inline constexpr int least_sizes = 5;
+/// How many of the run's sizes are fitted.
+int num_fitted_sizes(const NcclRun& run);
+
+}  // namespace windtunnel

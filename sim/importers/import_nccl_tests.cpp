@@ -1,0 +1,385 @@
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "core/contracts.hpp"
+#include "core/file_io.hpp"
+#include "core/option_error.hpp"
+#include "importers/base_platform.hpp"
+#include "importers/collective_fit.hpp"
+#include "importers/importer.hpp"
+#include "importers/nccl_run.hpp"
+#include "platform/source_json.hpp"
+#include "report/number_text.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr int written_digits = 4;
+constexpr double trusted_extrapolation = 1.1;   ///< a limit this far above what was seen is none
+constexpr double largest_trusted_error = 0.15;  ///< of a fit, on average; beyond, a warning
+
+JsonValue text_value(double number, const char* unit) {
+  return JsonValue(significant_text(number, written_digits) + " " + unit);
+}
+
+/// One import of runs of nccl-tests: all inside one node, or one over several.
+class NcclImport {
+ public:
+  NcclImport(const ImportRequest& request, const Library& library)
+      : request_(&request), library_(&library), base_(request.options.base, library) {}
+
+  Imported run() {
+    for (const auto& input : request_->inputs) read(input);
+    problems_.throw_if_any();
+    check_sizes();
+    problems_.throw_if_any();
+    JsonValue& document = base_.document();
+    document.set("name", JsonValue(request_->output.stem().string()));
+    if (is_inside_node())
+      fit_inside_node();
+    else
+      fit_between_nodes();
+    document.set("description", JsonValue(base_.name() + " with " + what_ + " of " + files_));
+    imported_.document = document;
+    read_back(document, *library_);
+    return std::move(imported_);
+  }
+
+ private:
+  void note(std::string text) { imported_.notes.push_back(std::move(text)); }
+
+  void read(const std::filesystem::path& input) {
+    const std::string file = input.filename().string();
+    const std::size_t problems_before = problems_.size();
+    auto source = read_source(input);
+    const std::size_t first = source->text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+    NcclRun run;
+    if (first != std::string::npos && source->text[first] == '{') {
+      JsonValue document = parse_json(source, problems_);
+      if (problems_.size() == problems_before) run = read_nccl_json(document, problems_);
+    } else {
+      const LogText log(source, problems_);
+      if (problems_.size() == problems_before) run = read_nccl_text(log, problems_);
+    }
+    if (problems_.size() > problems_before) return;
+    say_what_was_odd(file, run);
+    files_ += (files_.empty() ? "" : ", ") + file;
+    runs_.push_back(std::move(run));
+  }
+
+  void say_what_was_odd(const std::string& file, const NcclRun& run) {
+    if (!run.has_end) note(file + ": the summary at its end is missing; its lines are complete");
+    if (run.num_in_place > 0)
+      note(file + ": " + std::to_string(run.num_in_place) + " lines have in-place times only");
+    if (!run.hosts_known)
+      note(file + ": no list of ranks; " + std::to_string(run.ranks) +
+           " GPUs of one node, from nThread and nGpus");
+    if (run.num_empty > 0)
+      note(file + ": " + std::to_string(run.num_empty) + " lines of 0 B left out");
+  }
+
+  void check_sizes() {
+    for (const NcclRun& run : runs_) {
+      const int count = num_fitted_sizes(run);
+      // Over several nodes the largest size alone says something.
+      const bool is_enough = count >= (run.nodes > 1 ? 1 : least_sizes);
+      if (!is_enough)
+        problems_.add({run.times.empty() ? Origin{} : run.times.back().origin,
+                       {},
+                       std::to_string(count) + " sizes of 1 MiB or more, where a fit needs " +
+                           std::to_string(run.nodes > 1 ? 1 : least_sizes),
+                       "run with -b 1M -e 4G -f 2"});
+    }
+  }
+
+  bool is_inside_node() const {
+    const auto over_nodes = [](const NcclRun& run) { return run.nodes > 1; };
+    const auto count = std::count_if(runs_.begin(), runs_.end(), over_nodes);
+    if (count > 0 && runs_.size() > 1)
+      throw option_error(
+          "import", "nccl-tests",
+          "a run over several nodes, and " + std::to_string(runs_.size() - 1) + " others",
+          "import runs inside one node together, and one over several nodes on its "
+          "own, with the first result as --base");
+    return count == 0;
+  }
+
+  // Inside one node.
+
+  void fit_inside_node() {
+    JsonValue& type = base_.only_node_type();
+    const NodeType& node = base_.only_node();
+    for (const NcclRun& run : runs_)
+      if (run.ranks > node.gpus)
+        throw option_error("--base", request_->options.base,
+                           "the run is of " + std::to_string(run.ranks) + " GPUs of one node, " +
+                               base_.name() + " has " + std::to_string(node.gpus) + " a node",
+                           "another base");
+    const InterconnectFit fit = fit_interconnect(node.interconnect, runs_);
+    JsonValue& interconnect = *type.find("interconnect");
+    write_constants(interconnect, node.interconnect, fit);
+    what_ = "collectives inside a node fitted to times";
+    for (const std::string& key : fit.kept)
+      note(key + " is that of " + base_.name() + ": no time depends on it");
+    for (const std::string& key : fit.bounded)
+      note(key + " is only bounded: the times exclude that of " + base_.name() +
+           " and depend no further on it");
+    note_gpu();
+    describe_inside(fit);
+  }
+
+  void note_gpu() {
+    for (const NcclRun& run : runs_)
+      if (!run.gpu.empty())
+        return note("the runs name their GPU " + run.gpu + "; the device stays that of " +
+                    base_.name() + ", " + base_.only_node().device.name);
+  }
+
+  std::string source_text(const InterconnectFit& fit) const {
+    std::string collectives, sizes;
+    std::set<std::string> seen;
+    std::set<int> ranks;
+    for (const NcclRun& run : runs_) {
+      if (seen.insert(name_of(run.collective)).second)
+        collectives += (collectives.empty() ? "" : ", ") + std::string(name_of(run.collective));
+      if (ranks.insert(run.ranks).second)
+        sizes += (sizes.empty() ? "" : ", ") + std::to_string(run.ranks);
+    }
+    return "fitted: nccl-tests " + collectives + " on " + sizes + " GPUs, " + files_ + " (" +
+           std::to_string(num_fitted(fit)) + " times of 1 MiB and more, " +
+           percent_text(mean_error(fit)) + " error)";
+  }
+
+  static int num_fitted(const InterconnectFit& fit) {
+    return static_cast<int>(std::count_if(
+        fit.times.begin(), fit.times.end(),
+        [](const FittedTime& time) { return time.role == FittedTime::Role::fitted; }));
+  }
+  static double mean_error(const InterconnectFit& fit) {
+    double sum = 0;
+    for (const FittedTime& time : fit.times)
+      if (time.role == FittedTime::Role::fitted) sum += std::abs(time.error());
+    return sum / num_fitted(fit);
+  }
+
+  void write_constants(JsonValue& object, const Interconnect& base, const InterconnectFit& fit) {
+    const Interconnect& found = fit.interconnect;
+    const std::string source = source_text(fit);
+    const auto is_fitted = [&](const char* key) {
+      return std::count(fit.fitted.begin(), fit.fitted.end(), key) +
+                 std::count(fit.bounded.begin(), fit.bounded.end(), key) >
+             0;
+    };
+    const auto set = [&](const char* key, JsonValue value) {
+      set_number(object, key, std::move(value), source);
+    };
+    if (is_fitted("saturated_bandwidth"))
+      set("saturated_bandwidth", text_value(found.saturated_bandwidth / 1_GBps, "GB/s"));
+    if (is_fitted("group_loss"))
+      set("group_loss", JsonValue(std::stod(significant_text(found.group_loss, written_digits))));
+    if (is_fitted("floor_base")) set("floor_base", text_value(found.floor_base / 1_us, "us"));
+    const bool one_size = found.floor_per_gpu != base.floor_per_gpu && !is_fitted("floor_per_gpu");
+    if (is_fitted("floor_per_gpu") || one_size)
+      set("floor_per_gpu", text_value(found.floor_per_gpu / 1_us, "us"));
+    if (is_fitted("half_size")) set("half_size", text_value(found.half_size / 1_MiB, "MiB"));
+    if (is_fitted("sharpness"))
+      set("sharpness", JsonValue(std::stod(significant_text(found.sharpness, written_digits))));
+    if (is_fitted("small_bandwidth"))
+      set("small_bandwidth", text_value(found.small_bandwidth / 1_GBps, "GB/s"));
+  }
+
+  void describe_inside(const InterconnectFit& fit) {
+    const Interconnect& found = fit.interconnect;
+    std::string& text = imported_.text;
+    const double error = mean_error(fit);
+    double worst = 0;
+    for (const FittedTime& time : fit.times)
+      if (time.role == FittedTime::Role::fitted) worst = std::max(worst, std::abs(time.error()));
+    text = files_ + ": inside one node, laid into " + base_.name() + "\n\n" +
+           "  saturated_bandwidth  " + to_text(found.saturated_bandwidth) + "\n" +
+           "  group_loss           " + significant_text(found.group_loss, written_digits) + "\n" +
+           "  floor_base           " + to_text(found.floor_base) + "\n" +
+           "  floor_per_gpu        " + to_text(found.floor_per_gpu) + "\n" +
+           "  half_size            " + to_text(found.half_size) + "\n" + "  sharpness            " +
+           significant_text(found.sharpness, written_digits) + "\n\n" +
+           "  GPUs       size      measured        fitted      error\n";
+    int num_between = 0;
+    for (const FittedTime& time : fit.times) {
+      if (time.role == FittedTime::Role::not_modelled) ++num_between;
+      if (time.role != FittedTime::Role::fitted) continue;
+      text += right_aligned(std::to_string(time.ranks), 6) +
+              right_aligned(to_text(time.bytes), 11) + right_aligned(to_text(time.measured), 14) +
+              right_aligned(to_text(time.fitted), 14) +
+              right_aligned(percent_text(time.error()), 11) + "\n";
+    }
+    text += "\n  error " + percent_text(error) + " on average, " + percent_text(worst) +
+            " at most, over " + std::to_string(num_fitted(fit)) + " times of 1 MiB and more\n";
+    if (num_between > 0)
+      note(std::to_string(num_between) +
+           " sizes below 1 MiB left out: too long for the floor, and nothing else is modelled "
+           "there");
+    if (error > largest_trusted_error)
+      note("the form fits these times badly: " + percent_text(error) + " on average");
+    describe_inside_as_json(fit, error, worst);
+  }
+
+  void describe_inside_as_json(const InterconnectFit& fit, double error, double worst) {
+    JsonValue& found = imported_.found;
+    const Interconnect& constants = fit.interconnect;
+    found.set("saturated_bandwidth_bytes_per_s",
+              JsonValue(constants.saturated_bandwidth / BytesPerSecond{1}));
+    found.set("group_loss", JsonValue(constants.group_loss));
+    found.set("floor_base_s", JsonValue(constants.floor_base / 1_s));
+    found.set("floor_per_gpu_s", JsonValue(constants.floor_per_gpu / 1_s));
+    found.set("half_size_bytes", JsonValue(constants.half_size / 1_B));
+    found.set("sharpness", JsonValue(constants.sharpness));
+    found.set("mean_error", JsonValue(error));
+    found.set("worst_error", JsonValue(worst));
+    JsonValue::Array kept, times;
+    for (const std::string& key : fit.kept) kept.emplace_back(key);
+    found.set("kept", JsonValue(std::move(kept)));
+    for (const FittedTime& time : fit.times) {
+      JsonValue item(JsonValue::Object{});
+      item.set("collective", JsonValue(std::string(name_of(time.collective))));
+      item.set("gpus", JsonValue(std::int64_t{time.ranks}));
+      item.set("bytes", JsonValue(time.bytes / 1_B));
+      item.set("measured_s", JsonValue(time.measured / 1_s));
+      item.set("fitted_s", JsonValue(time.fitted / 1_s));
+      item.set("used_for", JsonValue(std::string(role_text(time.role))));
+      times.push_back(std::move(item));
+    }
+    found.set("times", JsonValue(std::move(times)));
+  }
+
+  static const char* role_text(FittedTime::Role role) {
+    switch (role) {
+      case FittedTime::Role::fitted:
+        return "fit";
+      case FittedTime::Role::floor:
+        return "floor";
+      case FittedTime::Role::not_modelled:
+        return "nothing";
+    }
+    return "";
+  }
+
+  // Between nodes.
+
+  /// Network cards that so many GPUs of a node use: GPU g has card floor(g * nics / gpus).
+  static int cards_of(const NodeType& node, int gpus) {
+    std::set<int> cards;
+    for (int g = 0; g < gpus; ++g) cards.insert(g * node.nics / node.gpus);
+    return static_cast<int>(cards.size());
+  }
+
+  /// In a ring over nodes every node sends what one GPU sends in all, once, through its cards: their
+  /// rate is the bus bandwidth.
+  void fit_between_nodes() {
+    JsonValue& type = base_.only_node_type();
+    const NodeType& node = base_.only_node();
+    const NcclRun& run = runs_.front();
+    const int gpus = run.ranks / run.nodes;
+    if (gpus > node.gpus)
+      throw option_error("--base", request_->options.base,
+                         "the run is of " + std::to_string(gpus) + " GPUs a node, " + base_.name() +
+                             " has " + std::to_string(node.gpus),
+                         "another base");
+    const BusBandwidthFit fit = fit_bus_bandwidth(run);
+    const bool is_saturated = fit.num_times >= least_sizes &&
+                              fit.saturated <= fit.largest_measured * trusted_extrapolation;
+    const BytesPerSecond rate = is_saturated ? fit.saturated : fit.largest_measured;
+    const int cards = cards_of(node, gpus);
+    const double efficiency = rate / (node.nic_rate * cards);
+    check_efficiency(efficiency, rate, cards, node);
+    const std::string source =
+        (is_saturated ? "fitted: " : "measured: ") + std::string("nccl-tests ") +
+        name_of(run.collective) + " on " + std::to_string(run.nodes) + " nodes of " +
+        std::to_string(gpus) + " GPUs, " + files_ + " (bus bandwidth " + to_text(rate) +
+        (is_saturated ? " at infinite size" : ", the largest measured") + ")";
+    set_number(type, "nic_efficiency",
+               JsonValue(std::stod(significant_text(efficiency, written_digits))), source);
+    what_ = "the rate of network cards fitted to times";
+    if (fit.num_times < least_sizes)
+      note(std::to_string(fit.num_times) +
+           " sizes of 1 MiB or more are too few for a fit: the largest "
+           "bus bandwidth is taken as it is");
+    else if (!is_saturated)
+      note(
+          "the largest size does not saturate the network: its bus bandwidth is taken, and the "
+          "limit may be up to " +
+          to_text(fit.saturated));
+    note_limits(run, rate);
+    describe_between(run, fit, rate, efficiency, cards);
+  }
+
+  void check_efficiency(double efficiency, BytesPerSecond rate, int cards,
+                        const NodeType& node) const {
+    if (efficiency <= 1) return;
+    throw option_error(
+        "--base", request_->options.base,
+        files_ + " has a bus bandwidth of " + to_text(rate) + ", but the " + std::to_string(cards) +
+            " network cards of " + base_.name() + " that its GPUs use carry " +
+            to_text(node.nic_rate * cards) + " (" + to_text(node.nic_rate) + " each)",
+        "another base; a reduction inside the switches (SHARP) goes beyond the cards, and is not "
+        "modelled");
+  }
+
+  void note_limits(const NcclRun& run, BytesPerSecond rate) {
+    constexpr double near = 0.95;
+    Seconds shortest = run.times.front().time;
+    for (const CollectiveTime& time : run.times) shortest = std::min(shortest, time.time);
+    note("latencies of the fabric stay those of " + base_.name() + "; the shortest time was " +
+         to_text(shortest));
+    const Interconnect& inside = base_.only_node().interconnect;
+    if (inside.kind != Interconnect::Kind::mesh && rate > inside.saturated_bandwidth * near)
+      note("this is about what a node has inside, " + to_text(inside.saturated_bandwidth) +
+           ": the cards may be faster than they show here");
+  }
+
+  static std::string limit_text(const BusBandwidthFit& fit) {
+    if (fit.num_times < least_sizes) return {};
+    return ", " + to_text(fit.saturated) + " at infinite size (fit, " +
+           percent_text(fit.mean_error) + " error)";
+  }
+
+  void describe_between(const NcclRun& run, const BusBandwidthFit& fit, BytesPerSecond rate,
+                        double efficiency, int cards) {
+    imported_.text =
+        files_ + ": " + name_of(run.collective) + " over " + std::to_string(run.nodes) +
+        " nodes of " + std::to_string(run.ranks / run.nodes) + " GPUs, laid into " + base_.name() +
+        "\n\n  bus bandwidth        " + to_text(fit.largest_measured) + " at most" +
+        limit_text(fit) + "\n  network cards in use " + std::to_string(cards) +
+        "\n  nic_efficiency       " + significant_text(efficiency, written_digits) + "\n";
+    JsonValue& found = imported_.found;
+    found.set("nodes", JsonValue(std::int64_t{run.nodes}));
+    found.set("gpus", JsonValue(std::int64_t{run.ranks}));
+    found.set("largest_bus_bandwidth_bytes_per_s",
+              JsonValue(fit.largest_measured / BytesPerSecond{1}));
+    if (fit.num_times >= least_sizes) {
+      found.set("saturated_bus_bandwidth_bytes_per_s",
+                JsonValue(fit.saturated / BytesPerSecond{1}));
+      found.set("mean_error", JsonValue(fit.mean_error));
+    }
+    found.set("node_bytes_per_s", JsonValue(rate / BytesPerSecond{1}));
+    found.set("nic_efficiency", JsonValue(efficiency));
+  }
+
+  const ImportRequest* request_;
+  const Library* library_;
+  BasePlatform base_;
+  Problems problems_;
+  std::vector<NcclRun> runs_;
+  std::string files_, what_;
+  Imported imported_;
+};
+
+}  // namespace
+
+Imported import_nccl_tests(const ImportRequest& request, const Library& library) {
+  return NcclImport(request, library).run();
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,305 @@
+#include "importers/nccl_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "importers/rate_matrix.hpp"
+#include "report/number_text.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr double rounding = 0.011;          ///< GB/s: two columns of two decimals each
+constexpr double relative_rounding = 0.01;  ///< times have three digits at least
+constexpr double microsecond = 1e-6;
+constexpr double gigabyte = 1e9;
+
+/// The factor from algbw to busbw (nccl-tests, doc/PERFORMANCE.md).
+double bus_factor(NcclCollective collective, int ranks) {
+  const double share = static_cast<double>(ranks - 1) / ranks;
+  return collective == NcclCollective::all_reduce ? 2 * share : share;
+}
+
+double algorithm_bandwidth(const NcclLine& line) {
+  return line.bytes / (line.time_us * microsecond) / gigabyte;
+}
+
+bool agree(double printed, double computed) {
+  return std::abs(printed - computed) <= rounding + relative_rounding * computed;
+}
+
+std::string program_list() { return "all_reduce_perf, all_gather_perf and reduce_scatter_perf"; }
+
+/// The collective of a program's name, or what the factor of its lines tells.
+std::optional<NcclCollective> collective_of(const std::string& name, const Origin& place,
+                                            const std::vector<NcclLine>& lines, int ranks,
+                                            Problems& problems) {
+  constexpr NcclCollective all[] = {NcclCollective::all_reduce, NcclCollective::all_gather,
+                                    NcclCollective::reduce_scatter};
+  for (const NcclCollective each : all)
+    if (name == std::string(name_of(each)) + "_perf") return each;
+  if (!name.empty()) {
+    problems.add({place,
+                  {},
+                  name + " says nothing that a platform file holds",
+                  "import runs of " + program_list()});
+    return std::nullopt;
+  }
+  std::vector<double> factors;
+  for (const NcclLine& line : lines)
+    if (line.busbw > 1) factors.push_back(line.busbw / algorithm_bandwidth(line));
+  // With two ranks an all-reduce has the factor of a broadcast; a gather and a scatter always have
+  // one, and cost the same.
+  if (!factors.empty() && ranks > 2)
+    for (const NcclCollective each : {NcclCollective::all_reduce, NcclCollective::all_gather})
+      if (agree(median_of(factors), bus_factor(each, ranks))) return each;
+  problems.add({place,
+                {},
+                "the file does not say which collective it is of, and its bandwidths do not tell",
+                "keep the line \"# Collective test starting: all_reduce_perf\", or write it"});
+  return std::nullopt;
+}
+
+/// Finds what is wrong with a line; nothing: it is right.
+std::optional<std::string> contradiction(const NcclLine& line, NcclCollective collective,
+                                         int ranks) {
+  const double algbw = algorithm_bandwidth(line);
+  if (!agree(line.algbw, algbw))
+    return "algbw is " + significant_text(line.algbw, 4) + " GB/s, but " +
+           significant_text(line.bytes, 10) + " B in " + significant_text(line.time_us, 6) +
+           " us are " + significant_text(algbw, 4);
+  const double busbw = algbw * bus_factor(collective, ranks);
+  if (agree(line.busbw, busbw)) return std::nullopt;
+  return "busbw is " + significant_text(line.busbw, 4) + " GB/s, but " + name_of(collective) +
+         " over " + std::to_string(ranks) + " GPUs makes it " + significant_text(busbw, 4);
+}
+
+/// What the lines of the header say before the table begins.
+struct Preamble {
+  std::string program;
+  Origin place;  ///< of the program's name, else of the column header
+  int threads = 0, gpus = 0;
+  std::map<std::string, int> ranks_of_host;
+  std::set<std::string> groups;
+};
+
+/// Where the columns of the table are.
+struct Columns {
+  std::size_t lead = 0;   ///< columns before the first time
+  std::size_t group = 0;  ///< columns of one way of running (out of place, in place)
+  bool has_wrong = false;
+};
+
+class NcclTextReader {
+ public:
+  NcclTextReader(const LogText& log, Problems& problems) : log_(&log), problems_(&problems) {}
+
+  NcclRun read() {
+    run_.has_end = false;
+    for (const LogLine& line : log_->lines())
+      if (!line.words.empty()) read_line(line);
+    if (!columns_) {
+      problems_->add({log_->end(),
+                      {},
+                      "no table of nccl-tests in the file: no line \"# size count type ... algbw "
+                      "busbw\"",
+                      "the file may be truncated, or be something else"});
+      return std::move(run_);
+    }
+    if (lines_.empty() && problems_->empty())
+      problems_->add({log_->end(), {}, "the table has no line", "the file may be truncated"});
+    if (problems_->empty()) count_ranks();
+    if (problems_->empty()) add_lines(lines_, preamble_.program, preamble_.place, run_, *problems_);
+    return std::move(run_);
+  }
+
+ private:
+  void problem(const LogLine& line, const LogWord& word, std::string message,
+               std::string suggestion = {}) {
+    problems_->add({log_->at(line, word), {}, std::move(message), std::move(suggestion)});
+  }
+
+  void read_line(const LogLine& line) {
+    const std::vector<LogWord>& words = line.words;
+    if (words.front().text == "#") return words.size() > 1 ? read_comment(line) : void();
+    if (words.size() < 2 || !count_in(words[0].text) || !count_in(words[1].text)) return;
+    if (columns_) read_row(line);
+  }
+
+  void read_comment(const LogLine& line) {
+    const std::vector<LogWord>& words = line.words;
+    const std::string& what = words[1].text;
+    if (what == "Collective" && words.size() > 4 && words[3].text == "starting:") {
+      preamble_.program = words[4].text;
+      preamble_.place = log_->at(line, words[4]);
+    } else if (what == "nThread") {
+      for (std::size_t i = 1; i + 1 < words.size(); ++i) {
+        const auto count = count_in(words[i + 1].text);
+        if (words[i].text == "nThread") preamble_.threads = static_cast<int>(count.value_or(0));
+        if (words[i].text == "nGpus") preamble_.gpus = static_cast<int>(count.value_or(0));
+      }
+    } else if (what == "Rank") {
+      read_rank(line);
+    } else if (what == "Avg" || what == "Out") {
+      run_.has_end = true;
+    } else if (what == "size" && words.size() > 2 && words[2].text == "count") {
+      read_columns(line);
+    }
+  }
+
+  /// "#  Rank  0 Group  0 Pid 1234 on host device  0 [0000:07:00] NVIDIA A100-SXM4-80GB"
+  void read_rank(const LogLine& line) {
+    const std::vector<LogWord>& words = line.words;
+    for (std::size_t i = 2; i + 1 < words.size(); ++i) {
+      if (words[i].text == "Group") preamble_.groups.insert(words[i + 1].text);
+      if (words[i].text == "on") ++preamble_.ranks_of_host[words[i + 1].text];
+      if (!words[i].text.ends_with(']')) continue;
+      run_.gpu.clear();
+      for (std::size_t j = i + 1; j < words.size(); ++j)
+        run_.gpu += (j == i + 1 ? "" : " ") + words[j].text;
+      break;
+    }
+  }
+
+  void read_columns(const LogLine& line) {
+    if (columns_)
+      return problem(line, line.words[1], "a second table begins here",
+                     "the file holds several runs: import one of them");
+    std::vector<std::size_t> times;
+    Columns columns;
+    for (std::size_t i = 1; i < line.words.size(); ++i) {
+      const std::string& name = line.words[i].text;
+      if (name == "cputime")
+        return problem(line, line.words[i],
+                       "cputime is the time until the call returns, not until "
+                       "the GPUs are done",
+                       "run nccl-tests without -C");
+      if (name == "time") times.push_back(i - 1);
+      columns.has_wrong = columns.has_wrong || name == "#wrong" || name == "error";
+    }
+    if (times.size() != 2)
+      return problem(line, line.words[1],
+                     "the header names " + std::to_string(times.size()) +
+                         " columns \"time\", where nccl-tests has two");
+    columns.lead = times[0];
+    columns.group = times[1] - times[0];
+    columns_ = columns;
+    if (preamble_.program.empty()) preamble_.place = log_->at(line);
+  }
+
+  void read_row(const LogLine& line) {
+    const std::vector<LogWord>& words = line.words;
+    constexpr std::size_t time_of_day = 2;  // -S: date and time, two words
+    const std::size_t both = columns_->lead + 2 * columns_->group;
+    const std::size_t one = columns_->lead + columns_->group;
+    const std::size_t count = words.size();
+    const bool has_both = count == both || count == both + time_of_day;
+    if (!has_both && count != one && count != one + time_of_day)
+      return problem(line, words.back(),
+                     "the line has " + std::to_string(count) + " columns, the header names " +
+                         std::to_string(both),
+                     "the file may be truncated, or another process have printed into the line");
+    NcclLine result;
+    result.origin = log_->at(line);
+    result.bytes = static_cast<double>(*count_in(words[0].text));
+    if (result.bytes == 0) return void(++run_.num_empty);
+    if (!has_both) ++run_.num_in_place;
+    const std::size_t at = columns_->lead;
+    const auto read = [&](std::size_t column, const char* name) {
+      const auto number = number_in(words[column].text);
+      if (!number || *number < 0)
+        problem(
+            line, words[column],
+            std::string(name) + " is \"" + words[column].text + "\", which is no number above 0");
+      return number.value_or(0);
+    };
+    result.time_us = read(at, "time");
+    result.algbw = read(at + 1, "algbw");
+    result.busbw = read(at + 2, "busbw");
+    if (columns_->has_wrong && !is_missing(words[at + 3].text))
+      result.wrong = read(at + 3, "#wrong");
+    if (result.time_us == 0 && problems_->empty()) problem(line, words[at], "a time of 0");
+    lines_.push_back(result);
+  }
+
+  void count_ranks() {
+    if (preamble_.groups.size() > 1)
+      problems_->add({preamble_.place,
+                      {},
+                      "the ranks are in " + std::to_string(preamble_.groups.size()) +
+                          " groups (NCCL_TESTS_SPLIT), which compete for the same links",
+                      "import a run of one group"});
+    for (const auto& [host, ranks] : preamble_.ranks_of_host) run_.ranks += ranks;
+    run_.nodes = std::max(1, static_cast<int>(preamble_.ranks_of_host.size()));
+    run_.hosts_known = run_.ranks > 0;
+    if (!run_.hosts_known) run_.ranks = preamble_.threads * preamble_.gpus;
+    if (run_.ranks == 0)
+      problems_->add({preamble_.place,
+                      {},
+                      "the file does not say how many GPUs took part",
+                      "keep the lines \"#  Rank 0 ... on HOST device 0\" of nccl-tests"});
+    for (const auto& [host, ranks] : preamble_.ranks_of_host)
+      if (ranks * run_.nodes != run_.ranks) {
+        problems_->add({preamble_.place,
+                        {},
+                        "nodes have different numbers of GPUs: " + host + " has " +
+                            std::to_string(ranks) + " of " + std::to_string(run_.ranks),
+                        "run with as many on each"});
+        return;
+      }
+  }
+
+  const LogText* log_;
+  Problems* problems_;
+  NcclRun run_;
+  Preamble preamble_;
+  std::optional<Columns> columns_;
+  std::vector<NcclLine> lines_;
+};
+
+}  // namespace
+
+const char* name_of(NcclCollective collective) {
+  switch (collective) {
+    case NcclCollective::all_reduce:
+      return "all_reduce";
+    case NcclCollective::all_gather:
+      return "all_gather";
+    case NcclCollective::reduce_scatter:
+      return "reduce_scatter";
+  }
+  return "";
+}
+
+NcclRun read_nccl_text(const LogText& log, Problems& problems) {
+  return NcclTextReader(log, problems).read();
+}
+
+void add_lines(const std::vector<NcclLine>& lines, const std::string& name, const Origin& place,
+               NcclRun& run, Problems& problems) {
+  if (run.ranks < 2) {
+    problems.add({place, {}, "one GPU alone has no collective", "run on two GPUs or more"});
+    return;
+  }
+  const auto collective = collective_of(name, place, lines, run.ranks, problems);
+  if (!collective) return;
+  run.collective = *collective;
+  for (const NcclLine& line : lines) {
+    if (line.wrong != 0) {
+      problems.add({line.origin,
+                    {},
+                    "nccl-tests found " + significant_text(line.wrong, 6) +
+                        " wrong values: the times of such a run mean nothing",
+                    "repair it and run again"});
+    } else if (const auto what = contradiction(line, run.collective, run.ranks)) {
+      problems.add({line.origin, {}, *what, "is a column missing, or in another unit?"});
+    }
+    run.times.push_back({Bytes{line.bytes}, Seconds{line.time_us * microsecond}, line.origin});
+  }
+}
+
+}  // namespace windtunnel

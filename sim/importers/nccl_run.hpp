@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/json_value.hpp"
+#include "importers/log_text.hpp"
+#include "units/quantity.hpp"
+
+namespace windtunnel {
+
+/// The collectives whose times say something about a platform.
+enum class NcclCollective { all_reduce, all_gather, reduce_scatter };
+const char* name_of(NcclCollective collective);
+
+/// One line of nccl-tests' table: `bytes` is its "size" column.
+struct CollectiveTime {
+  Bytes bytes{};
+  Seconds time{};
+  Origin origin;
+};
+
+/// What one run of nccl-tests says.
+struct NcclRun {
+  NcclCollective collective = NcclCollective::all_reduce;
+  int ranks = 0;
+  int nodes = 1;
+  bool hosts_known = false;  ///< false: the file does not list its ranks, one node is assumed
+  std::string gpu;           ///< "A100-SXM4-40GB"; empty where the file does not say
+  std::vector<CollectiveTime> times;  ///< out of place; in place where that was not run
+  int num_empty = 0;                  ///< lines of 0 bytes, which are left out
+  int num_in_place = 0;               ///< lines that have no out-of-place time
+  bool has_end = true;                ///< false: the text ends before its summary
+};
+
+/// Reads what nccl-tests prints, among whatever else was printed there. Its column header says which
+/// columns there are: -I adds some, -S a time of day, older versions have other leading ones. A line
+/// must agree with itself: algbw is size over time, and busbw algbw times the collective's factor
+/// (nccl-tests, doc/PERFORMANCE.md), which also finds times in another unit.
+NcclRun read_nccl_text(const LogText& log, Problems& problems);
+
+/// Reads what nccl-tests -J writes.
+NcclRun read_nccl_json(JsonValue& document, Problems& problems);
+
+/// A line before it is checked against the rest of the run.
+struct NcclLine {
+  double bytes = 0, time_us = 0, algbw = 0, busbw = 0, wrong = 0;
+  Origin origin;
+};
+/// Checks lines as above and puts them into `run`; `name` is that of the program
+/// ("all_reduce_perf"), or empty when the file does not say: then the factor must tell.
+void add_lines(const std::vector<NcclLine>& lines, const std::string& name, const Origin& place,
+               NcclRun& run, Problems& problems);
+
+}  // namespace windtunnel
