@@ -198,8 +198,8 @@ std::string trimmed(const std::string& text) {
   return text.substr(from, text.find_last_not_of(" \"") - from + 1);
 }
 
-std::vector<LogWord> cells_of(const LogText& log, const LogLine& line, char separator) {
-  std::vector<LogWord> cells = split_words(log, line, std::string_view(&separator, 1));
+std::vector<LogWord> cells_of(const LogLine& line, char separator) {
+  std::vector<LogWord> cells = split_words(line, std::string_view(&separator, 1));
   for (LogWord& cell : cells) cell.text = trimmed(cell.text);
   return cells;
 }
@@ -224,7 +224,7 @@ bool looks_like_csv(const LogText& log) {
 CsvTable read_rate_csv(const LogText& log, Problems& problems) {
   const LogLine& header = *first_line(log);
   const char separator = separator_of(header);
-  std::vector<LogWord> labels = cells_of(log, header, separator);
+  std::vector<LogWord> labels = cells_of(header, separator);
   CsvTable csv;
   TableKind kind = TableKind::send;
   if (labels.front().text == "Send" || labels.front().text == "Recv") {
@@ -240,7 +240,7 @@ CsvTable read_rate_csv(const LogText& log, Problems& problems) {
   TableReader reader(log, header, std::move(labels), kind, problems);
   for (const LogLine& line : log.lines()) {
     if (&line == &header || line.words.empty()) continue;
-    const std::vector<LogWord> cells = cells_of(log, line, separator);
+    const std::vector<LogWord> cells = cells_of(line, separator);
     reader.add_row(line, cells.front(), {cells.begin() + 1, cells.end()});
   }
   csv.table = reader.finish();

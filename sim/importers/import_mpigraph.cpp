@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -20,6 +21,7 @@ constexpr const char* mpigraph_unit = "MiB/s";
 constexpr double largest_inferred_share = 0.25;  ///< of all pairs; beyond, it is no measurement
 constexpr std::size_t most_listed = 8;
 constexpr int written_digits = 6;
+constexpr int most_rails = 1024;  ///< of a node, as its reader has it
 
 /// `number` as it is written: means of many processes have no more digits than that.
 double rounded(double number) {
@@ -53,6 +55,7 @@ class MpigraphImport {
     problems_.throw_if_any();
     statistics_ = statistics_of(rates_);
     rails_ = options_->rails > 0 ? options_->rails : rates_.processes_per_node;
+    check_rails();
     handle_artefact();
     handle_missing();
     say_rails();
@@ -141,6 +144,12 @@ class MpigraphImport {
         if (i != j && one.rate[i][j] && two.rate[i][j])
           differences.push_back(std::abs(*one.rate[i][j] / *two.rate[i][j] - 1));
     if (!differences.empty()) difference_of_tables_ = median_of(std::move(differences));
+  }
+
+  void check_rails() const {
+    if (rails_ > most_rails)
+      throw option_error("--rails", std::to_string(rails_), "no node has so many network cards",
+                         "at most " + std::to_string(most_rails));
   }
 
   void handle_artefact() {

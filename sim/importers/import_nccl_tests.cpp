@@ -19,6 +19,7 @@ namespace {
 
 constexpr int written_digits = 4;
 constexpr double trusted_extrapolation = 1.1;   ///< a limit this far above what was seen is none
+constexpr double least_efficiency = 0.01;       ///< of network cards; less is something else
 constexpr double largest_trusted_error = 0.15;  ///< of a fit, on average; beyond, a warning
 
 JsonValue text_value(double number, const char* unit) {
@@ -317,6 +318,12 @@ class NcclImport {
 
   void check_efficiency(double efficiency, BytesPerSecond rate, int cards,
                         const NodeType& node) const {
+    if (efficiency < least_efficiency)
+      throw option_error("--base", request_->options.base,
+                         files_ + " has a bus bandwidth of " + to_text(rate) +
+                             ", less than 1 % of " + to_text(node.nic_rate * cards) +
+                             " that the network cards of " + base_.name() + " carry",
+                         "another base, or a run of larger sizes");
     if (efficiency <= 1) return;
     throw option_error(
         "--base", request_->options.base,

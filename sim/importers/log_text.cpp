@@ -57,6 +57,7 @@ std::size_t launcher_prefix(std::string_view text) {
 LogLine clean_line(std::string_view written, int number) {
   LogLine line;
   line.number = number;
+  line.written = written;
   for (std::size_t at = 0; at < written.size();) {
     const char c = written[at];
     if (c == escape) {
@@ -94,25 +95,6 @@ class ColumnCounter {
   int count_ = 0;
 };
 
-std::vector<LogWord> split(const LogLine& line, std::string_view written,
-                           std::string_view separators) {
-  const bool blanks = separators.find(' ') != std::string_view::npos;
-  std::vector<LogWord> words;
-  ColumnCounter columns(written);
-  for (std::size_t from = 0; from <= line.text.size();) {
-    const std::size_t end = std::min(line.text.find_first_of(separators, from), line.text.size());
-    if (end > from || !blanks) {
-      LogWord word{line.text.substr(from, end - from), 0, 0};
-      word.column =
-          columns.column_of(from < line.places.size() ? line.places[from] : written.size());
-      word.length = std::max(1, utf8_count(word.text));
-      words.push_back(std::move(word));
-    }
-    from = end + 1;
-  }
-  return words;
-}
-
 constexpr std::string_view blank_characters = " \t\v\f";
 
 }  // namespace
@@ -134,7 +116,7 @@ LogText::LogText(std::shared_ptr<const SourceText> source, Problems& problems)
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (written.ends_with('\r')) written.remove_suffix(1);
     lines_.push_back(clean_line(written, number));
-    lines_.back().words = split(lines_.back(), written, blank_characters);
+    lines_.back().words = split_words(lines_.back(), blank_characters);
   }
 }
 
@@ -155,9 +137,22 @@ Origin LogText::end() const {
   return {OriginKind::file, source_, 1, 1, 1};
 }
 
-std::vector<LogWord> split_words(const LogText& log, const LogLine& line,
-                                 std::string_view separators) {
-  return split(line, log.source()->line(line.number), separators);
+std::vector<LogWord> split_words(const LogLine& line, std::string_view separators) {
+  const bool blanks = separators.find(' ') != std::string_view::npos;
+  std::vector<LogWord> words;
+  ColumnCounter columns(line.written);
+  for (std::size_t from = 0; from <= line.text.size();) {
+    const std::size_t end = std::min(line.text.find_first_of(separators, from), line.text.size());
+    if (end > from || !blanks) {
+      LogWord word{line.text.substr(from, end - from), 0, 0};
+      const bool is_end = from >= line.places.size();
+      word.column = columns.column_of(is_end ? line.written.size() : line.places[from]);
+      word.length = std::max(1, utf8_count(word.text));
+      words.push_back(std::move(word));
+    }
+    from = end + 1;
+  }
+  return words;
 }
 
 std::optional<double> number_in(std::string_view word) {

@@ -20,6 +20,7 @@ struct LogWord {
 /// One line of a log without what terminals and launchers add to it.
 struct LogLine {
   int number = 0;                   ///< from 1
+  std::string_view written;         ///< as in the file
   std::string text;                 ///< without colours, overwritten parts and launcher prefixes
   std::vector<std::size_t> places;  ///< of each byte of `text` in the line as written
   std::vector<LogWord> words;       ///< of `text`, split at blanks
@@ -44,10 +45,9 @@ class LogText {
   std::vector<LogLine> lines_;
 };
 
-/// The words of `line` from byte `from` to `end` of its text, split at any of `separators`; empty
-/// words between two separators are kept when `separators` holds no blank.
-std::vector<LogWord> split_words(const LogText& log, const LogLine& line,
-                                 std::string_view separators);
+/// The text of `line` split at any of `separators`; empty words between two of them are kept when
+/// there is no blank among `separators`.
+std::vector<LogWord> split_words(const LogLine& line, std::string_view separators);
 
 /// A finite decimal number that is the whole word.
 std::optional<double> number_in(std::string_view word);

@@ -10,6 +10,7 @@ namespace windtunnel {
 namespace {
 
 constexpr int most_lanes = 1000;
+constexpr std::size_t most_devices = 1000;  ///< of a kind, in one node
 
 struct PathName {
   const char* name;
@@ -93,7 +94,7 @@ class TopoReader {
       } else if (*number != table_.gpus || !table_.nics.empty()) {
         problem(line, word, "GPU" + std::to_string(table_.gpus) + " should stand here",
                 "the table must have all GPUs of the node, in order");
-        return;
+        break;
       } else {
         ++table_.gpus;
       }
@@ -103,6 +104,9 @@ class TopoReader {
     table_.to_nics.resize(size);
     table_.numa.resize(size);
     row_lines_.resize(size, nullptr);
+    if (table_.nics.size() > most_devices)
+      problem(line, line.words.back(),
+              "more than " + std::to_string(most_devices) + " network cards");
   }
 
   void read_row(const LogLine& line, int number) {

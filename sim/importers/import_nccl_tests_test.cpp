@@ -1,0 +1,279 @@
+#include <array>
+#include <cstdio>
+#include <numeric>
+
+#include "cost/collective_cost.hpp"
+#include "importers/testing.hpp"
+
+using namespace windtunnel;
+using namespace windtunnel::testing;
+
+namespace {
+
+struct Time {
+  double bytes, us;
+};
+
+std::string formatted(const char* format, double a, double b = 0, double c = 0, double d = 0) {
+  std::array<char, 256> buffer;
+  const int length = std::snprintf(buffer.data(), buffer.size(), format, a, b, c, d);
+  return {buffer.data(), static_cast<std::size_t>(length)};
+}
+
+/// What nccl-tests prints for an all-reduce on `ranks` GPUs of `nodes` nodes.
+std::string log_of(const std::vector<Time>& times, int ranks, int nodes = 1,
+                   const std::string& program = "all_reduce_perf", double factor = 2) {
+  std::string log = "# Collective test starting: " + program + "\n# nThread 1 nGpus 1 minBytes 8\n";
+  for (int r = 0; r < ranks; ++r)
+    log += "#  Rank " + std::to_string(r) + " Group  0 Pid 7 on node" +
+           std::to_string(r * nodes / ranks) + " device  0 [0000:07:00] NVIDIA A100\n";
+  log +=
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong     "
+      "time   algbw   busbw #wrong\n";
+  for (const Time& time : times) {
+    const double algbw = time.bytes / time.us / 1e3;
+    const std::string columns =
+        formatted("  %.6g  %.4f  %.4f ", time.us, algbw, algbw * factor * (ranks - 1) / ranks);
+    log += formatted("%12.0f  %12.0f", time.bytes, time.bytes / 4) + "  float  sum  -1" + columns +
+           "0" + columns + "N/A\n";
+  }
+  return log + "# Avg bus bandwidth : 1\n";
+}
+
+std::vector<Time> modelled(const Interconnect& interconnect, int ranks) {
+  std::vector<int> gpus(static_cast<std::size_t>(ranks));
+  std::iota(gpus.begin(), gpus.end(), 0);
+  std::vector<Time> times;
+  for (double size = 1 << 20; size < 5e9; size *= 2)
+    times.push_back({size, in_node_all_reduce(interconnect, gpus, Bytes{size}) / 1_us});
+  return times;
+}
+
+/// The measured times of validation/nccl/allreduce-a100.json on so many GPUs.
+std::vector<Time> vtrain_times(int gpus) {
+  Problems problems;
+  const JsonValue set = parse_json(read_source(std::filesystem::path(WINDTUNNEL_SOURCE_DIR) /
+                                               "validation/nccl/allreduce-a100.json"),
+                                   problems);
+  std::vector<Time> times;
+  for (const JsonValue& point : set.find("points")->array())
+    if (std::get<std::int64_t>(point.find("gpus")->content) == gpus)
+      times.push_back({static_cast<double>(std::get<std::int64_t>(point.find("bytes")->content)),
+                       std::get<double>(point.find("measured")->find("time_s")->content) * 1e6});
+  return times;
+}
+
+/// The A100 platform with other constants inside the node, to start from.
+std::string changed_base() {
+  std::string text =
+      text_of(std::filesystem::path(WINDTUNNEL_SOURCE_DIR) / "platforms/a100-80gb-4hdr.json");
+  text = replaced(text, "252.0 GB/s", "120 GB/s");
+  text = replaced(text, "28.0 us", "10 us");
+  text = replaced(text, "8.1 us", "3 us");
+  text = replaced(text, "8.29 MiB", "3 MiB");
+  text = replaced(text, "0.824", "1.1");
+  text = replaced(text, "0.549", "0.2");
+  return replaced(text, "220 GB/s", "150 GB/s");
+}
+
+Interconnect shipped() {
+  BasePlatform base("a100-80gb-4hdr", shipped_library());
+  return base.only_node().interconnect;
+}
+
+ImportRun nccl(const std::string& base = "a100-80gb-4hdr") {
+  ImportRun run("nccl-tests");
+  run.request.options.base = base;
+  return run;
+}
+
+void check_constants(const Interconnect& found, const Interconnect& wanted, double tolerance) {
+  CHECK(found.saturated_bandwidth / wanted.saturated_bandwidth ==
+        doctest::Approx(1).epsilon(tolerance));
+  CHECK(found.group_loss / wanted.group_loss == doctest::Approx(1).epsilon(tolerance));
+  CHECK(found.floor_base / wanted.floor_base == doctest::Approx(1).epsilon(tolerance));
+  CHECK(found.floor_per_gpu / wanted.floor_per_gpu == doctest::Approx(1).epsilon(tolerance));
+  CHECK(found.half_size / wanted.half_size == doctest::Approx(1).epsilon(tolerance));
+  CHECK(found.sharpness / wanted.sharpness == doctest::Approx(1).epsilon(tolerance));
+}
+
+}  // namespace
+
+TEST_CASE("constants behind made-up times are found again, from a base that is far off") {
+  TemporaryFolder folder;
+  auto run = nccl(folder.write("base.json", changed_base()).string());
+  for (const int gpus : {2, 4, 8})
+    run.with(std::to_string(gpus) + ".log", log_of(modelled(shipped(), gpus), gpus));
+  check_constants(run.platform().node_types[0].interconnect, shipped(), 0.01);
+}
+
+TEST_CASE(
+    "the shipped A100 constants are found again in the times they were fitted to, within 4 %") {
+  TemporaryFolder folder;
+  auto run = nccl(folder.write("base.json", changed_base()).string());
+  for (const int gpus : {2, 4, 8})
+    run.with(std::to_string(gpus) + ".log", log_of(vtrain_times(gpus), gpus));
+  const Platform platform = run.platform();
+  check_constants(platform.node_types[0].interconnect, shipped(), 0.04);
+  const Source& source = platform.sources.at("node_types/0/interconnect/half_size");
+  CHECK(source.evidence == Evidence::fitted);
+  CHECK(contains(source.text,
+                 "nccl-tests all_reduce on 2, 4, 8 GPUs, 2.log, 4.log, 8.log (132 times"));
+}
+
+TEST_CASE("a log of eight A100 from elsewhere is fitted to 2 % on average") {
+  auto run = nccl();
+  run.with(sample("all-reduce-8xa100.log"));
+  const Interconnect found = run.platform().node_types[0].interconnect;
+  CHECK(contains(run.text, "error 1.9 % on average"));
+  // 235 GB/s measured at 8 GiB; 253 / (1 + 0.549/8) = 237
+  CHECK(found.saturated_bandwidth / 1_GBps / (1 + found.group_loss / 8) ==
+        doctest::Approx(237).epsilon(0.01));
+  // The smallest sizes take 34.5 to 36 us.
+  CHECK((found.floor_base + found.floor_per_gpu * 8) / 1_us == doctest::Approx(35).epsilon(0.02));
+  CHECK(contains(run.messages, "3 sizes below 1 MiB left out"));
+}
+
+TEST_CASE("gathers cost as an all-reduce of half the size") {
+  std::vector<Time> times = modelled(shipped(), 8);
+  for (Time& time : times) time.bytes *= 2;
+  auto run = nccl();
+  run.with("gather.log", log_of(times, 8, 1, "all_gather_perf", 1));
+  check_constants(run.platform().node_types[0].interconnect, shipped(), 0.01);
+}
+
+TEST_CASE("two nodes give the rate of their network cards") {
+  auto run = nccl("a100-40gb-roce");
+  run.with(sample("all-reduce-2-nodes.log"));
+  const Platform platform = run.platform();
+  // 189.6 GB/s of 8 x 25 GB/s
+  CHECK(platform.node_types[0].nic_efficiency == doctest::Approx(0.948).epsilon(1e-3));
+  CHECK(contains(platform.sources.at("node_types/0/nic_efficiency").text,
+                 "nccl-tests all_reduce on 2 nodes of 8 GPUs, all-reduce-2-nodes.log"));
+  auto four_cards = nccl("a100-80gb-4hdr");
+  four_cards.with(sample("all-reduce-2-nodes.log"));
+  CHECK(contains(four_cards.problem(), "a bus bandwidth of 190 GB/s, but the 4 network cards"));
+}
+
+TEST_CASE("a network that the largest size does not saturate is taken as it was measured") {
+  std::vector<Time> times;
+  // busbw = 100 GB/s / (1 + 2^28 B / size), of 4 nodes with 8 GPUs
+  for (double size = 1 << 20; size < 1.2e9; size *= 2)
+    times.push_back({size, size * 2 * 31 / 32 / 100e9 * (1 + (1 << 28) / size) * 1e6});
+  auto run = nccl("selene-a100");
+  run.with("four.log", log_of(times, 32, 4));
+  const Platform platform = run.platform();
+  // 80 GB/s at 1 GiB, of 8 x 25
+  CHECK(platform.node_types[0].nic_efficiency == doctest::Approx(0.4).epsilon(1e-3));
+  CHECK(contains(run.messages, "does not saturate the network"));
+}
+
+TEST_CASE("columns of -I and -S, in-place lines, and the older header are read by their names") {
+  const std::string plain = log_of(modelled(shipped(), 8), 8);
+  auto run = nccl();
+  run.with("plain.log", plain);
+  run.run();
+  const std::string expected = run.text;
+
+  auto stamped = nccl();  // -S
+  stamped.with("plain.log", replaced(replaced(plain, "N/A\n", "N/A  2025-01-01 12:00:00\n"),
+                                     "#wrong\n", "#wrong timestamp\n"));
+  stamped.run();
+  CHECK(stamped.text == expected);
+
+  auto each = nccl();  // -I
+  std::string text = replaced(plain, "#wrong", "#wrong i_min i_max i_p99 i_cv%");
+  text = replaced(replaced(text, "N/A\n", "N/A 1 2 3 4\n"), " 0  ", " 0 1 2 3 4  ");
+  each.with("plain.log", text);
+  each.run();
+  CHECK(each.text == expected);
+
+  auto tagged = nccl();
+  tagged.with("plain.log", "\xEF\xBB\xBF" + replaced("node0: NCCL INFO Bootstrap\n" + plain, "\n",
+                                                     "\r\n[1,0]<stdout>:"));
+  tagged.run();
+  CHECK(tagged.text == expected);
+}
+
+TEST_CASE("the JSON of -J says the same as the text") {
+  const std::vector<Time> times = modelled(shipped(), 8);
+  std::string json =
+      R"({"version": 2, "args": ["./build/all_reduce_perf", "-J", "x"], "nccl_version": 22703,
+    "config": {"nthreads": 1, "ngpus": 8, "parallel_init": "false",
+    "devices": [{"rank": 0, "hostname": "n", "device_info": "NVIDIA A100"}]}, "results": [)";
+  for (const Time& time : times) {
+    const double algbw = time.bytes / time.us / 1e3;
+    const std::string way =
+        formatted(R"({"time": %.6g, "alg_bw": %f, "bus_bw": %f, "nwrong": null})", time.us, algbw,
+                  algbw * 1.75);
+    json += formatted(
+                R"({"size": %.0f, "count": 1, "type": "float", "redop": "sum", "root": "    -1", )",
+                time.bytes) +
+            R"("out_of_place": )" + way + R"(, "in_place": )" + way + "},";
+  }
+  json.back() = ']';
+  auto run = nccl();
+  run.with("run.json", json + "}");
+  check_constants(run.platform().node_types[0].interconnect, shipped(), 0.01);
+
+  const auto refused = [&](const std::string& text) {
+    auto bad = nccl();
+    bad.with("run.json", text);
+    return bad.problem();
+  };
+  CHECK(contains(refused(json), "run.json:"));  // truncated
+  CHECK(contains(refused(replaced(json, "\"time\"", "\"cpu_time\"") + "}"),
+                 "run nccl-tests without -C"));
+  CHECK(contains(refused(replaced(json, "all_reduce_perf", "alltoall_perf") + "}"),
+                 "alltoall_perf says nothing"));
+}
+
+TEST_CASE("bad logs of nccl-tests are refused with the line, and nothing is written") {
+  const std::string good = log_of(modelled(shipped(), 8), 8);
+  const auto refused = [](const std::string& text, const std::string& place,
+                          const std::string& what) {
+    auto run = nccl();
+    run.with("bad.log", text);
+    const std::string problem = run.problem();
+    CAPTURE(problem);
+    CHECK(contains(problem, "bad.log:" + place));
+    CHECK(contains(problem, what));
+  };
+  // Lines: 1 name, 2 threads, 3 to 10 ranks, 11 header, 12 to 24 sizes.
+  refused("", "1:1", "no table of nccl-tests");
+  refused(good.substr(0, good.find('\n', good.find("size"))), "11:", "the table has no line");
+  const std::size_t second = good.find('\n', good.find("1048576")) + 1;
+  refused(good.substr(0, second + 60), "13:", "the file may be truncated");
+  refused(good.substr(0, second), "12:", "1 sizes of 1 MiB or more, where a fit needs 5");
+  refused(replaced(good, "all_reduce_perf", "sendrecv_perf"), "1:29", "sendrecv_perf says nothing");
+  refused(replaced(good, " time ", " cputime "), "11:", "without -C");
+  refused(replaced(good, "float  sum  -1  ", "float  sum  -1  -"),
+          "12:", "which is no number above 0");
+  // A time in milliseconds contradicts its own bandwidth.
+  refused(replaced(good, "-1  92.8  ", "-1  0.0928  "),
+          "12:", "is a column missing, or in another unit?");
+  // Lines of another number of GPUs.
+  refused(replaced(good, "#  Rank 7", "# Rang 7"), "12:", "over 7 GPUs makes it");
+  refused(replaced(good, "on node0 device  0 [0000:07:00] NVIDIA A100\n#   ",
+                   "on node9 device  0 [0000:07:00] NVIDIA A100\n#   "),
+          "1:", "different numbers of GPUs");
+  refused(good + good, "36:", "a second table begins here");
+  refused(replaced(good, "Group  0 Pid 7 on node0 device  0 [0000:07:00] NVIDIA A100\n#   ",
+                   "Group  1 Pid 7 on node0 device  0 [0000:07:00] NVIDIA A100\n#   "),
+          "1:", "2 groups");
+  std::string wrong = good;
+  wrong.replace(wrong.find(" 0  "), 4, " 12 ");
+  refused(wrong, "12:", "12 wrong values");
+}
+
+TEST_CASE("runs that do not go together, or not with the base, are refused") {
+  auto mixed = nccl("a100-40gb-roce");
+  mixed.with(sample("all-reduce-8xa100.log")).with(sample("all-reduce-2-nodes.log"));
+  CHECK(contains(mixed.problem(), "a run over several nodes, and 1 others"));
+  auto small = nccl("lassen-v100");
+  small.with(sample("all-reduce-8xa100.log"));
+  CHECK(contains(small.problem(), "the run is of 8 GPUs of one node, lassen-v100 has 4 a node"));
+  auto several = nccl("aws-t4-v100-mixed");
+  several.with(sample("all-reduce-8xa100.log"));
+  CHECK(contains(several.problem(), "has 2 kinds of node"));
+}

@@ -1,0 +1,112 @@
+#include "importers/testing.hpp"
+
+using namespace windtunnel;
+using namespace windtunnel::testing;
+
+namespace {
+
+ImportRun topo(const std::string& base) {
+  ImportRun run("topo");
+  run.request.options.base = base;
+  return run;
+}
+
+/// A DGX-1 as an old driver prints it: blanks, SOC in place of SYS, cards named in the header.
+const std::string dgx1 =
+    R"(        GPU0    GPU1    GPU2    GPU3    GPU4    GPU5    GPU6    GPU7    mlx5_0  mlx5_2  mlx5_1  mlx5_3  CPU Affinity
+GPU0     X      NV1     NV1     NV2     NV2     SOC     SOC     SOC     PIX     SOC     PHB     SOC     0-19,40-59
+GPU1    NV1      X      NV2     NV1     SOC     NV2     SOC     SOC     PIX     SOC     PHB     SOC     0-19,40-59
+GPU2    NV1     NV2      X      NV2     SOC     SOC     NV1     SOC     PHB     SOC     PIX     SOC     0-19,40-59
+GPU3    NV2     NV1     NV2      X      SOC     SOC     SOC     NV1     PHB     SOC     PIX     SOC     0-19,40-59
+GPU4    NV2     SOC     SOC     SOC      X      NV1     NV1     NV2     SOC     PIX     SOC     PHB     20-39,60-79
+GPU5    SOC     NV2     SOC     SOC     NV1      X      NV2     NV1     SOC     PIX     SOC     PHB     20-39,60-79
+GPU6    SOC     SOC     NV1     SOC     NV1     NV2      X      NV2     SOC     PHB     SOC     PIX     20-39,60-79
+GPU7    SOC     SOC     SOC     NV1     NV2     NV1     NV2      X      SOC     PHB     SOC     PIX     20-39,60-79
+)";
+
+const std::string two_on_pcie =
+    "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tPHB\t0-63\t0\t\tN/A\n"
+    "GPU1\tPHB\t X \t0-63\t0\t\tN/A\n\nLegend:\n\n  X    = Self\n";
+
+}  // namespace
+
+TEST_CASE("eight A100 behind a switch with four near cards of six, colours and all") {
+  auto run = topo("selene-a100");
+  run.with(sample("topo-a100.txt"));
+  const Platform platform = run.platform();
+  CHECK(platform.node_types[0].gpus == 8);
+  CHECK(platform.node_types[0].nics == 4);
+  CHECK(platform.node_types[0].interconnect.kind == Interconnect::Kind::nvswitch);
+  CHECK(platform.sources.at("node_types/0/nics").evidence == Evidence::measured);
+  CHECK(platform.sources.at("node_types/0/nic_rate").evidence == Evidence::datasheet);
+  CHECK(
+      contains(run.messages,
+               "2 of 6 network cards left out: farther from every GPU than PXB (mlx5_4, mlx5_5)"));
+  CHECK(contains(run.messages, "not in such a table"));
+  CHECK_FALSE(contains(run.messages, "not the nearest"));
+}
+
+TEST_CASE("a DGX-1 gives the lanes of its mesh, and the order of its cards is said") {
+  auto run = topo("dgx1-v100");
+  run.with("topo.txt", dgx1);
+  const Platform platform = run.platform();
+  CHECK(platform.node_types[0].nics == 4);
+  const auto& lanes = platform.node_types[0].interconnect.lanes;
+  CHECK(lanes[0] == std::vector<int>{0, 1, 1, 2, 2, 0, 0, 0});
+  CHECK(lanes[7] == std::vector<int>{0, 0, 0, 1, 2, 1, 2, 0});
+  // Cards stand in the order mlx5_0, mlx5_2, …: GPUs 2 and 3 are given mlx5_2, which is not theirs.
+  CHECK(contains(run.messages, "GPU2 (mlx5_1, not mlx5_2)"));
+}
+
+TEST_CASE(
+    "four GPUs joined by all their links are a mesh, and by more links than they have a switch") {
+  const auto table = [](const std::string& bond) {
+    return replaced(
+        "\tGPU0\tGPU1\tGPU2\tGPU3\nGPU0\tX\tB\tB\tB\nGPU1\tB\tX\tB\tB\nGPU2\tB\tB\tX\tB\nGPU3\tB\tB"
+        "\tB\tX\n",
+        "B", bond);
+  };
+  auto mesh = topo("jean-zay-v100");
+  mesh.with("topo.txt", table("NV2"));  // 3 * 2 = 6 links of a V100
+  CHECK(mesh.platform().node_types[0].interconnect.lanes[2] == std::vector<int>{2, 2, 0, 2});
+  CHECK(contains(mesh.messages, "no network card in the table; 4 a node"));
+  auto on_switch = topo("selene-a100");
+  on_switch.with("topo.txt", table("NV12"));  // 3 * 12 = 36, more than any GPU has
+  CHECK(on_switch.platform().node_types[0].gpus == 4);
+  auto wrong = topo("selene-a100");
+  wrong.with("topo.txt", table("NV2"));
+  CHECK(contains(wrong.problem(), "shows a mesh of NVLinks, but selene-a100 is of kind nvswitch"));
+}
+
+TEST_CASE("GPUs without NVLink are on PCIe") {
+  auto run = topo("aws-16xt4");
+  run.with("topo.txt", two_on_pcie);
+  const Platform platform = run.platform();
+  CHECK(platform.node_types[0].gpus == 2);
+  CHECK(platform.node_types[0].interconnect.kind == Interconnect::Kind::pcie);
+}
+
+TEST_CASE("bad tables of topo are refused with the line, and nothing is written") {
+  const auto refused = [](const std::string& text, const std::string& place,
+                          const std::string& what) {
+    CAPTURE(text);
+    auto run = topo("aws-16xt4");
+    run.with("topo.txt", text);
+    const std::string problem = run.problem();
+    CAPTURE(problem);
+    CHECK(contains(problem, "topo.txt:" + place));
+    CHECK(contains(problem, what));
+  };
+  refused("", "1:1", "no table of nvidia-smi");
+  refused("NVIDIA-SMI has failed\n", "1:16", "no table of nvidia-smi");
+  refused(two_on_pcie.substr(0, two_on_pcie.find("GPU1\tPHB")), "1:2", "no row of GPU1");
+  refused(replaced(two_on_pcie, "X \tPHB", "X \t-3"), "2:10", "\"-3\" is no way");
+  refused(replaced(two_on_pcie, "X \tPHB", "X \tNV0"), "2:10", "\"NV0\" is no way");
+  refused(replaced(two_on_pcie, "X \tPHB", "X \tSYS"), "3:6",
+          "is PHB, but the other way it is SYS");
+  refused(replaced(two_on_pcie, " X \tPHB", "PHB\tPHB"), "2:6", "a GPU is X to itself");
+  refused(replaced(two_on_pcie, "\tPHB\t X \t0-63\t0\t\tN/A", "\tPHB"), "3:6",
+          "the row has 1 cells");
+  refused("\tGPU0\tGPU2\nGPU0\tX\tPHB\n", "1:7", "GPU1 should stand here");
+  refused(two_on_pcie + "GPU1\tPHB\t X \n", "8:1", "a second row of GPU1");
+}

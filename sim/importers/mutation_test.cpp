@@ -1,0 +1,95 @@
+#include <random>
+#include <stdexcept>
+
+#include "importers/testing.hpp"
+
+using namespace windtunnel;
+using namespace windtunnel::testing;
+
+namespace {
+
+/// A file as it may arrive: cut off, with a part missing or doubled, or with characters changed.
+std::string mutated(const std::string& text, std::mt19937& random) {
+  const auto below = [&](std::size_t limit) { return static_cast<std::size_t>(random() % limit); };
+  constexpr std::size_t most_bytes = 40;
+  std::string result = text;
+  const std::size_t at = below(text.size()), length = 1 + below(most_bytes);
+  switch (random() % 5) {
+    case 0:
+      return text.substr(0, at);
+    case 1:
+      return result.erase(at, length);
+    case 2:
+      return result.insert(at, text.substr(below(text.size()), length));
+    case 3:
+      result[at] = static_cast<char>(random() % 256);
+      return result;
+    default:
+      constexpr std::string_view pieces[] = {"-",  "N/A", "1e300", "\n",          "nan", " 0 ",
+                                             "\t", "\r",  "\x1b[", "99999999999", "X"};
+      return result.insert(at, pieces[below(std::size(pieces))]);
+  }
+}
+
+const Importer& importer_of(const std::string& kind) {
+  for (const Importer& importer : importers())
+    if (kind == importer.name) return importer;
+  throw std::invalid_argument(kind);
+}
+
+/// Imports `count` mutations of a sample: each is refused as bad input, or becomes a file that our own
+/// reader takes (the importers read back what they make).
+void try_mutations(ImportRun& run, const std::filesystem::path& file, int count) {
+  const std::string text = text_of(file);
+  const Importer& importer = importer_of(run.request.kind);
+  std::mt19937 random(7);
+  int num_refused = 0;
+  for (int i = 0; i < count; ++i) {
+    run.request.inputs.clear();
+    run.request.output = "result.json";
+    const std::string mutation = mutated(text, random);
+    CAPTURE(mutation);
+    run.with("mutated" + file.extension().string(), mutation);
+    try {
+      CHECK_FALSE(importer.import(run.request, shipped_library()).document.is_null());
+    } catch (const InputError&) {
+      ++num_refused;
+    }
+  }
+  CHECK(num_refused > count / 20);
+  CHECK(num_refused < count);
+}
+
+}  // namespace
+
+TEST_CASE("any mpiGraph log is imported whole or refused") {
+  ImportRun run("mpigraph");
+  run.request.options.base = "a100-80gb-4hdr";
+  try_mutations(run, sample("mpigraph-4-nodes.log"), 300);
+}
+
+TEST_CASE("any table of rates is imported whole or refused") {
+  ImportRun run("mpigraph");
+  run.request.options.base = "a100-80gb-4hdr";
+  run.request.options.table = "send";
+  run.request.options.clean = "phase";
+  try_mutations(run, sample("mpigraph-16-nodes-send.csv"), 150);
+}
+
+TEST_CASE("any output of nccl-tests is imported whole or refused") {
+  ImportRun run("nccl-tests");
+  run.request.options.base = "a100-40gb-roce";
+  try_mutations(run, sample("all-reduce-2-nodes.log"), 300);
+  try_mutations(run, sample("all-reduce-8xa100.log"), 15);
+}
+
+TEST_CASE("any output of nvidia-smi topo is imported whole or refused") {
+  ImportRun run("topo");
+  run.request.options.base = "a100-80gb-4hdr";
+  try_mutations(run, sample("topo-a100.txt"), 300);
+}
+
+TEST_CASE("any configuration is imported whole or refused") {
+  ImportRun run("hf-config");
+  try_mutations(run, sample("hf/llama2-70b.config.json"), 300);
+}

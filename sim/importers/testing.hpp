@@ -1,0 +1,95 @@
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include "core/file_io.hpp"
+#include "core/testing.hpp"
+#include "importers/base_platform.hpp"
+#include "importers/import_command.hpp"
+#include "importers/importer.hpp"
+
+/// What the tests of this folder share; included by *_test.cpp only.
+namespace windtunnel::testing {
+
+inline Library shipped_library() { return Library{WINDTUNNEL_SOURCE_DIR}; }
+
+inline std::filesystem::path sample(const std::string& name) {
+  return std::filesystem::path(WINDTUNNEL_SOURCE_DIR) / "sim/importers/samples" / name;
+}
+
+inline std::string text_of(const std::filesystem::path& file) { return read_source(file)->text; }
+
+/// `text` with every `old` replaced.
+inline std::string replaced(std::string text, const std::string& old, const std::string& fresh) {
+  for (std::size_t at = text.find(old); at != std::string::npos;
+       at = text.find(old, at + fresh.size()))
+    text.replace(at, old.size(), fresh);
+  return text;
+}
+
+/// One run of the command in a folder of its own.
+class ImportRun {
+ public:
+  explicit ImportRun(std::string kind) { request.kind = std::move(kind); }
+
+  ImportRequest request;
+
+  ImportRun& with(const std::string& name, const std::string& content) {
+    const std::filesystem::path file = folder_->path() / name;
+    std::ofstream(file, std::ios::binary) << content;
+    request.inputs.push_back(file);
+    return *this;
+  }
+  ImportRun& with(const std::filesystem::path& file) {
+    request.inputs.push_back(file);
+    return *this;
+  }
+
+  /// What is wrong with the files; empty when they were imported. Bad input leaves nothing behind.
+  std::string problem() {
+    try {
+      run();
+    } catch (const InputError& error) {
+      CHECK_FALSE(std::filesystem::exists(request.output));
+      return error.what();
+    }
+    return {};
+  }
+
+  void run() {
+    std::ostringstream out, notes;
+    request.output = folder_->path() / "result.json";
+    run_import(request, ImportFormat::text, shipped_library(), out, notes);
+    text = out.str();
+    messages = notes.str();
+  }
+
+  /// The file that was written, as a platform.
+  Platform platform() {
+    run();
+    return read_back(document(), shipped_library());
+  }
+  JsonValue document() const {
+    Problems problems;
+    JsonValue value = parse_json(read_source(request.output), problems);
+    problems.throw_if_any();
+    return value;
+  }
+
+  std::string text, messages;
+
+ private:
+  std::shared_ptr<TemporaryFolder> folder_ = std::make_shared<TemporaryFolder>();
+};
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace windtunnel::testing
