@@ -75,6 +75,31 @@ exits 2 schedule check 1f1b --stages 0 --microbatches 1; says "not in range"
 exits 2 schedule check interleaved_1f1b --stages 4 --microbatches 6 --virtual 2; says "multiples of stages"
 exits 2 schedule 1f1b; says "check or draw"
 
+# Logs and other tools' files become ours, whole or not at all.
+printf 'Send,a,b,c\na,0,1000,900\nb,N/A,0,950\nc,800,850,0\n' >net.csv
+exits 0 import mpigraph net.csv --base boxes -o made.json; says "b to a was not measured"; says "wrote made.json"; prints "pairs inferred     1"
+is "the platform is JSON" json_is_whole made.json
+exits 0 check $good --set /platform=made.json; prints "of made"
+exits 0 import mpigraph net.csv --base boxes -o made.json --json --quiet; parses; silent stderr
+exits 2 import mpigraph net.csv --base made.json -o x.json --unit GB/s; says "1.00 TB/s for a to b"
+printf '{"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 32, "vocab_size": 100}' >config.json
+exits 0 import hf-config config.json -o my-model.json; prints "gpt2"
+exits 0 check $good --set /model=my-model.json --set /parallel/pipeline=1
+exits 0 import --help; prints "nccl-tests: "
+exits 2 import; says "import needs to be told what: mpigraph, nccl-tests, topo, hf-config"; silent stdout
+exits 2 import mpigraph; says "needs a file"
+exits 2 import mpigraph net.csv --base boxes; says "-o OUT is missing"
+exits 2 import mpigraf net.csv -o x.json; says 'did you mean "mpigraph"?'; silent stdout
+exits 2 import mpigraph net.csv -o x.json; says "needs --base"
+exits 2 import mpigraph net.csv --base boxs -o x.json; says 'did you mean "boxes"?'
+exits 2 import hf-config config.json -o x.json --clean phase; says "has no option --clean"
+exits 2 import topo net.csv --base boxes -o x.json; says "net.csv:4:1: error: no table of nvidia-smi"
+printf 'Send,a,b\na,0,1000\nb,-5,0\n' >bad.csv
+exits 2 import mpigraph bad.csv --base boxes -o x.json; says "bad.csv:3:3: error: a rate of -5"; silent stdout
+is "nothing is written" test ! -e x.json
+exits 3 import mpigraph none.csv --base boxes -o x.json; says "none.csv"
+exits 3 import mpigraph net.csv --base boxes -o .
+
 # Global options stand anywhere; --set may be repeated.
 exits 0 --set /name=first check $good --set /training/micro_batch=2 --quiet; prints "first: correct"; prints " 16 microbatches"
 exits 0 run --seed 7 $good --json; prints '"seed": 7'
@@ -83,7 +108,7 @@ exits 0 run --seed 7 $good --json; prints '"seed": 7'
 exits 2; says "a command is missing"; silent stdout
 exits 2 rnu $good; says 'unknown command "rnu" (did you mean "run"?)'; silent stdout
 exits 2 frobnicate; says "there are run, check"
-for planned in compare sweep rank import; do
+for planned in compare sweep rank; do
   exits 2 $planned $good --toggle x; says "\"$planned\" is not in this version"; silent stdout
 done
 exits 2 run $good --jsn; says 'unknown option "--jsn" (did you mean "--json"?)'
