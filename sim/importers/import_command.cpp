@@ -39,11 +39,18 @@ void check(const ImportRequest& request, const Importer& importer) {
     if (std::count(importer.options.begin(), importer.options.end(), option) > 0) continue;
     std::string list;
     for (const std::string& own : importer.options) list += (list.empty() ? "" : ", ") + own;
-    throw option_error(option, text, name + " has no option " + option, "it takes " + list);
+    throw option_error(option, text, name + " has no option " + option,
+                       list.empty() ? "it takes none" : "it takes " + list);
   }
+  const bool writes = importer.result == Importer::Result::file;
+  if (writes && request.output.empty())
+    throw option_error("import", importer.name, name + " needs -o OUT: where the result goes", {});
+  if (!writes && !request.output.empty())
+    throw option_error("-o", request.output.string(), name + " writes no file, it prints totals",
+                       "leave -o out");
   if (importer.files == Importer::Files::one && request.inputs.size() != 1)
     throw option_error("import", importer.name, name + " takes one file", importer.input);
-  const bool needs_base = importer.options.front() == "--base";
+  const bool needs_base = !importer.options.empty() && importer.options.front() == "--base";
   if (needs_base && request.options.base.empty())
     throw option_error("import", importer.name,
                        name +

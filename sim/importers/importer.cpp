@@ -6,31 +6,43 @@ namespace windtunnel {
 
 std::span<const Importer> importers() {
   using Files = Importer::Files;
-  static const std::array<Importer, 4> table{{
+  using Result = Importer::Result;
+  static const std::array<Importer, 5> table{{
       {"mpigraph",
        "mpiGraph's bandwidth between all pairs of nodes, to a platform",
        "a log of mpiGraph, or a table of its rates (CSV)",
        {"--base", "--clean", "--table", "--unit", "--rails"},
        Files::one,
+       Result::file,
        import_mpigraph},
       {"nccl-tests",
        "times of NCCL's collectives, to a platform",
        "output of all_reduce_perf, all_gather_perf or reduce_scatter_perf: text, or JSON of -J",
        {"--base"},
        Files::several,
+       Result::file,
        import_nccl_tests},
       {"topo",
        "links and network cards of a node, to a platform",
        "output of nvidia-smi topo -m",
        {"--base"},
        Files::one,
+       Result::file,
        import_topo},
       {"hf-config",
        "a model of HuggingFace's, to a model",
        "the config.json of a model",
        {"--sequence"},
        Files::one,
+       Result::file,
        import_hf_config},
+      {"kineto",
+       "a trace of PyTorch's profiler, to totals by kind of work and stream",
+       "a trace of PyTorch's profiler, .json or .json.gz",
+       {},
+       Files::one,
+       Result::report,
+       import_kineto},
   }};
   return table;
 }

@@ -39,10 +39,11 @@ struct Imported {
 /// One kind of file that can be imported.
 struct Importer {
   const char* name;
-  const char* what;                         ///< "mpiGraph logs and tables, to a platform file"
-  const char* input;                        ///< what IN is, for messages
-  std::vector<std::string> options;         ///< those it takes: "--base", …
-  enum class Files { one, several } files;  ///< how many IN it takes
+  const char* what;                           ///< "mpiGraph logs and tables, to a platform file"
+  const char* input;                          ///< what IN is, for messages
+  std::vector<std::string> options;           ///< those it takes: "--base", …
+  enum class Files { one, several } files;    ///< how many IN it takes
+  enum class Result { file, report } result;  ///< whether it writes a file, or only reports
   Imported (*import)(const ImportRequest& request, const Library& library);
 };
 
@@ -53,5 +54,6 @@ Imported import_mpigraph(const ImportRequest& request, const Library& library);
 Imported import_nccl_tests(const ImportRequest& request, const Library& library);
 Imported import_topo(const ImportRequest& request, const Library& library);
 Imported import_hf_config(const ImportRequest& request, const Library& library);
+Imported import_kineto(const ImportRequest& request, const Library& library);
 
 }  // namespace windtunnel

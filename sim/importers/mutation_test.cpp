@@ -94,3 +94,23 @@ TEST_CASE("any configuration is imported whole or refused") {
   ImportRun run("hf-config");
   try_mutations(run, sample("hf/llama2-70b.config.json"), 300);
 }
+
+TEST_CASE("any trace is read or refused") {
+  ImportRun run("kineto");
+  std::mt19937 random(7);
+  const std::string text = R"json({"traceEvents": [
+    {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 10.5, "dur": 3},
+    {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy DtoH (a)", "pid": 0, "tid": 7, "ts": 20, "dur": 1}]})json";
+  int num_refused = 0;
+  for (int i = 0; i < 300; ++i) {
+    run.request.inputs.clear();
+    run.with("trace.json", mutated(text, random));
+    try {
+      import_kineto(run.request, shipped_library());
+    } catch (const InputError&) {
+      ++num_refused;
+    }
+  }
+  CHECK(num_refused > 15);
+  CHECK(num_refused < 300);
+}

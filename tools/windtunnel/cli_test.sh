@@ -85,10 +85,17 @@ exits 2 import mpigraph net.csv --base made.json -o x.json --unit GB/s; says "1.
 printf '{"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 32, "vocab_size": 100}' >config.json
 exits 0 import hf-config config.json -o my-model.json; prints "gpt2"
 exits 0 check $good --set /model=my-model.json --set /parallel/pipeline=1
+importers=$here/../../sim/importers
+exits 0 import kineto "$importers/samples/trace-1-step.json.gz" --json; parses; silent stderr
+if command -v python3 >/dev/null; then
+  is "another way of counting finds the same totals" "$importers/trace_totals.py" "$importers/samples/trace-1-step.json.gz" <stdout
+fi
+exits 2 import kineto config.json; says "traceEvents is missing"
+exits 2 import kineto config.json -o x.json; says "writes no file"
 exits 0 import --help; prints "nccl-tests: "
-exits 2 import; says "import needs to be told what: mpigraph, nccl-tests, topo, hf-config"; silent stdout
+exits 2 import; says "import needs to be told what: mpigraph, nccl-tests, topo, hf-config, kineto"; silent stdout
 exits 2 import mpigraph; says "needs a file"
-exits 2 import mpigraph net.csv --base boxes; says "-o OUT is missing"
+exits 2 import mpigraph net.csv --base boxes; says "needs -o OUT"
 exits 2 import mpigraf net.csv -o x.json; says 'did you mean "mpigraph"?'; silent stdout
 exits 2 import mpigraph net.csv -o x.json; says "needs --base"
 exits 2 import mpigraph net.csv --base boxs -o x.json; says 'did you mean "boxes"?'

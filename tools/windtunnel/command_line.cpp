@@ -289,9 +289,6 @@ class Grammar {
     if (line_.arguments.size() == 1)
       throw UsageError("import " + line_.arguments[0] +
                        " needs a file to import (windtunnel import KIND IN -o OUT)");
-    if (line_.output.empty())
-      throw UsageError(
-          "-o OUT is missing: where the result goes (windtunnel import KIND IN -o OUT)");
   }
 
   void check_schedule() const {
