@@ -90,7 +90,7 @@ exits 0 import kineto "$importers/samples/trace-1-step.json.gz" --json; parses; 
 if command -v python3 >/dev/null; then
   is "another way of counting finds the same totals" "$importers/trace_totals.py" "$importers/samples/trace-1-step.json.gz" <stdout
 fi
-exits 2 import kineto config.json; says "traceEvents is missing"
+exits 2 import kineto config.json; says 'missing key "traceEvents"'
 exits 2 import kineto config.json -o x.json; says "writes no file"
 exits 0 import --help; prints "nccl-tests: "
 exits 2 import; says "import needs to be told what: mpigraph, nccl-tests, topo, hf-config, kineto"; silent stdout
