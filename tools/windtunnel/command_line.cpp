@@ -63,6 +63,7 @@ class Grammar {
     }
     if (line_.command.empty())
       throw UsageError(std::string("a command is missing: ") + commands_there_are);
+    if (line_.command == "completion") line_.grammar = describe();
     if (line_.command != "help" && line_.command != "version") check();
     return std::move(line_);
   }
@@ -124,6 +125,25 @@ class Grammar {
     add_command("explain", "Show the critical path of an iteration, and what would change it",
                 "FILE", file);
     add_import();
+    add_command("completion", "Print a script that completes commands in a shell", "SHELL",
+                "bash, zsh or fish");
+  }
+
+  static std::vector<CompletionOption> describe(const CLI::App& app) {
+    std::vector<CompletionOption> options;
+    for (const CLI::Option* option : app.get_options())
+      for (const std::string& name : option->get_lnames())
+        options.push_back(
+            {"--" + name, option->get_description(), option->get_items_expected_max() > 0});
+    return options;
+  }
+
+  CompletionGrammar describe() const {
+    CompletionGrammar grammar{describe(app_), {}};
+    for (const CLI::App* command : app_.get_subcommands({}))
+      grammar.commands.push_back(
+          {command->get_name(), command->get_description(), describe(*command)});
+    return grammar;
   }
 
   void add_schedule() {
@@ -304,13 +324,16 @@ class Grammar {
   }
 
   void check_one_argument() const {
-    const std::string what = line_.command == "list" ? "KIND" : "FILE";
+    const std::string what = line_.command == "list"         ? "KIND"
+                             : line_.command == "completion" ? "SHELL"
+                                                             : "FILE";
     if (line_.arguments.size() == 1) return;
     if (line_.arguments.empty())
       throw UsageError(line_.command + " needs a " + what + " (" +
-                       (what == "FILE"
-                            ? "a path, or a name that `windtunnel list scenarios` prints"
-                            : "models, platforms, devices, software, scenarios or codecs") +
+                       (what == "FILE" ? "a path, or a name that `windtunnel list scenarios` prints"
+                        : what == "KIND"
+                            ? "models, platforms, devices, software, scenarios or codecs"
+                            : "bash, zsh or fish") +
                        ")");
     throw UsageError(line_.command + " takes one " + what + ", these are " +
                      std::to_string(line_.arguments.size()) + ": " + in_quotes(line_.arguments[0]) +

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "importers/importer.hpp"
+#include "windtunnel/completion_text.hpp"
 
 namespace windtunnel {
 
@@ -36,6 +37,8 @@ struct CommandLine {
   std::string device, software, platform;  ///< the file that takes the fitted numbers; at most one
   std::string output, residuals;           ///< output: of import too
   ImportOptions import;                    ///< of import
+
+  CompletionGrammar grammar;  ///< of completion
 };
 
 /// Wrong usage: what is wrong, and what to write instead. Exit code 2.

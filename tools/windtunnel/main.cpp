@@ -26,6 +26,11 @@ ExitCode version_command(const CommandLine&) {
   return exit_done;
 }
 
+ExitCode completion_command(const CommandLine& line) {
+  print_result(completion_text(line.grammar, line.arguments.front()));
+  return exit_done;
+}
+
 constexpr std::array commands{Command{"run", run_command},
                               Command{"check", check_command},
                               Command{"show", show_command},
@@ -35,6 +40,7 @@ constexpr std::array commands{Command{"run", run_command},
                               Command{"calibrate", calibrate_command},
                               Command{"explain", explain_command},
                               Command{"import", import_command},
+                              Command{"completion", completion_command},
                               Command{"help", help_command},
                               Command{"version", version_command}};
 

@@ -1,0 +1,108 @@
+#include "windtunnel/completion_text.hpp"
+
+#include "windtunnel/command_line.hpp"
+
+namespace windtunnel {
+namespace {
+
+std::string names_of(const std::vector<CompletionOption>& options) {
+  std::string names;
+  for (const CompletionOption& option : options) names += (names.empty() ? "" : " ") + option.name;
+  return names;
+}
+
+std::string names_of(const std::vector<CompletionCommand>& commands) {
+  std::string names;
+  for (const CompletionCommand& command : commands)
+    names += (names.empty() ? "" : " ") + command.name;
+  return names;
+}
+
+/// `text` between single quotes of a shell; quotes and what zsh reads as syntax are left out.
+std::string quoted(const std::string& text) {
+  std::string plain;
+  for (const char each : text)
+    if (each != '\'' && each != '[' && each != ']' && each != ':' && each != '`') plain += each;
+  return "'" + plain + "'";
+}
+
+std::string bash_text(const CompletionGrammar& grammar) {
+  std::string text = R"bash(# bash completion for windtunnel
+_windtunnel() {
+  local current=${COMP_WORDS[COMP_CWORD]} word command= options=")bash" +
+                     names_of(grammar.options) + R"bash("
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case $word in -*) ;; *) command=$word; break ;; esac
+  done
+  case $command in
+)bash";
+  for (const CompletionCommand& command : grammar.commands)
+    text += "    " + command.name + ") options+=\" " + names_of(command.options) + "\" ;;\n";
+  text += R"bash(    *) command= ;;
+  esac
+  if [[ $current == -* ]]; then
+    COMPREPLY=($(compgen -W "$options" -- "$current"))
+  elif [[ -z $command ]]; then
+    COMPREPLY=($(compgen -W ")bash" +
+          names_of(grammar.commands) + R"bash(" -- "$current"))
+  else
+    COMPREPLY=($(compgen -f -- "$current") $(compgen -W "$(windtunnel list scenarios 2>/dev/null | cut -d' ' -f1)" -- "$current"))
+  fi
+}
+complete -o filenames -F _windtunnel windtunnel
+)bash";
+  return text;
+}
+
+std::string zsh_arguments(const std::vector<CompletionOption>& options) {
+  std::string text;
+  for (const CompletionOption& option : options)
+    text += " \\\n        " + quoted(option.name) + (option.takes_value ? "=" : "") + "'['" +
+            quoted(option.about) + "']" + (option.takes_value ? ":value:_files'" : "'");
+  return text;
+}
+
+std::string zsh_text(const CompletionGrammar& grammar) {
+  std::string text = "#compdef windtunnel\n_windtunnel() {\n  local -a commands\n  commands=(\n";
+  for (const CompletionCommand& command : grammar.commands)
+    text += "    " + quoted(command.name) + "':'" + quoted(command.about) + "\n";
+  text += R"(  )
+  if (( CURRENT == 2 )); then
+    _describe command commands
+    return
+  fi
+  case $words[2] in
+)";
+  for (const CompletionCommand& command : grammar.commands)
+    text += "    " + command.name + ")\n      _arguments" + zsh_arguments(grammar.options) +
+            zsh_arguments(command.options) + " \\\n        '*:file:_files' ;;\n";
+  return text + "  esac\n}\n_windtunnel \"$@\"\n";
+}
+
+std::string fish_option(const CompletionOption& option, const std::string& condition) {
+  return "complete -c windtunnel" + condition + " -l " + option.name.substr(2) +
+         (option.takes_value ? " -r" : "") + " -d " + quoted(option.about) + "\n";
+}
+
+std::string fish_text(const CompletionGrammar& grammar) {
+  std::string text = "# fish completion for windtunnel\n";
+  for (const CompletionCommand& command : grammar.commands)
+    text += "complete -c windtunnel -n __fish_use_subcommand -a " + command.name + " -d " +
+            quoted(command.about) + "\n";
+  for (const CompletionOption& option : grammar.options) text += fish_option(option, "");
+  for (const CompletionCommand& command : grammar.commands)
+    for (const CompletionOption& option : command.options)
+      text += fish_option(option, " -n '__fish_seen_subcommand_from " + command.name + "'");
+  return text;
+}
+
+}  // namespace
+
+std::string completion_text(const CompletionGrammar& grammar, const std::string& shell) {
+  if (shell == "bash") return bash_text(grammar);
+  if (shell == "zsh") return zsh_text(grammar);
+  if (shell == "fish") return fish_text(grammar);
+  throw UsageError("there is no completion for \"" + shell + "\" (bash, zsh or fish)");
+}
+
+}  // namespace windtunnel
