@@ -4,26 +4,31 @@
 #   windtunnel_layer_test(units SOURCES quantity_test.cpp)
 #   windtunnel_layer_benchmark(engine SOURCES engine_bench.cpp)
 add_library(windtunnel_options INTERFACE)
-target_include_directories(windtunnel_options INTERFACE "${PROJECT_SOURCE_DIR}/sim")
-target_compile_definitions(windtunnel_options INTERFACE WINDTUNNEL_VERSION="${PROJECT_VERSION}")
-target_compile_options(windtunnel_options INTERFACE
+target_include_directories(windtunnel_options INTERFACE
+  "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/sim>" "$<INSTALL_INTERFACE:include/windtunnel>")
+target_compile_features(windtunnel_options INTERFACE cxx_std_20)
+# How we compile is ours: whoever uses the installed libraries chooses for himself.
+add_library(windtunnel_build_options INTERFACE)
+target_link_libraries(windtunnel_options INTERFACE "$<BUILD_INTERFACE:windtunnel_build_options>")
+target_compile_definitions(windtunnel_build_options INTERFACE WINDTUNNEL_VERSION="${PROJECT_VERSION}")
+target_compile_options(windtunnel_build_options INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werror)
 # GCC 12 warns of std::string appends that cannot overlap (GCC bug 105651).
-target_compile_options(windtunnel_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+target_compile_options(windtunnel_build_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 # Clang warns of WT_EXPECT(!"what cannot happen").
-target_compile_options(windtunnel_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-string-conversion>)
+target_compile_options(windtunnel_build_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-string-conversion>)
 # Messages of broken contracts name files as they stand in the repository.
-target_compile_options(windtunnel_options INTERFACE "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
+target_compile_options(windtunnel_build_options INTERFACE "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
 if(WINDTUNNEL_SANITIZE)
-  target_compile_options(windtunnel_options INTERFACE -fsanitize=address,undefined
+  target_compile_options(windtunnel_build_options INTERFACE -fsanitize=address,undefined
     -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  target_link_options(windtunnel_options INTERFACE -fsanitize=address,undefined)
+  target_link_options(windtunnel_build_options INTERFACE -fsanitize=address,undefined)
   # With sanitizers GCC 12 takes variables of <regex> and <optional> for uninitialized that are not.
-  target_compile_options(windtunnel_options INTERFACE
+  target_compile_options(windtunnel_build_options INTERFACE
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endif()
 if(WINDTUNNEL_FUZZ)
-  target_compile_options(windtunnel_options INTERFACE -fsanitize=fuzzer-no-link)
+  target_compile_options(windtunnel_build_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 function(windtunnel_layer name)

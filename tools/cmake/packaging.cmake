@@ -1,0 +1,74 @@
+# What `cmake --install` and cpack put where: the program with its data, manual page and completions; and the libraries, headers and
+# CMake files with which other programs call the simulator (docs/library.md).
+include(CMakePackageConfigHelpers)
+
+set(windtunnel_public_libraries options core units workload platform plan cost schedule memory engine timeline report
+    scenario_reading scenario)
+list(TRANSFORM windtunnel_public_libraries PREPEND windtunnel_)
+foreach(library IN LISTS windtunnel_public_libraries)
+  string(REPLACE windtunnel_ "" exported_name ${library})
+  set_target_properties(${library} PROPERTIES EXPORT_NAME ${exported_name})
+endforeach()
+install(TARGETS ${windtunnel_public_libraries} EXPORT windtunnel_targets ARCHIVE DESTINATION lib/windtunnel
+        COMPONENT development)
+install(EXPORT windtunnel_targets NAMESPACE windtunnel:: FILE windtunnel-targets.cmake DESTINATION lib/cmake/windtunnel
+        COMPONENT development)
+configure_package_config_file(tools/cmake/windtunnel-config.cmake.in "${PROJECT_BINARY_DIR}/windtunnel-config.cmake"
+                              INSTALL_DESTINATION lib/cmake/windtunnel)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/windtunnel-config-version.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/windtunnel-config.cmake" "${PROJECT_BINARY_DIR}/windtunnel-config-version.cmake"
+              tools/cmake/FindSimGrid.cmake
+        DESTINATION lib/cmake/windtunnel COMPONENT development)
+install(FILES sim/scenario/windtunnel.hpp DESTINATION include/windtunnel COMPONENT development)
+install(DIRECTORY sim/ DESTINATION include/windtunnel COMPONENT development
+        FILES_MATCHING PATTERN "*.hpp" PATTERN "testing.hpp" EXCLUDE PATTERN "*_fixtures.hpp" EXCLUDE
+        PATTERN "test_*.hpp" EXCLUDE PATTERN corpus EXCLUDE)
+
+install(TARGETS windtunnel COMPONENT program)
+foreach(folder models platforms scenarios validation)
+  install(DIRECTORY ${folder} DESTINATION share/windtunnel COMPONENT program)
+endforeach()
+install(FILES README.md LICENSE CHANGELOG.md DESTINATION share/doc/windtunnel COMPONENT program)
+install(DIRECTORY docs/ DESTINATION share/doc/windtunnel COMPONENT program)
+
+# Completions and the manual page say what the built program says of itself.
+set(generated "${PROJECT_BINARY_DIR}/generated")
+file(MAKE_DIRECTORY "${generated}")
+foreach(pair "bash=windtunnel.bash" "zsh=_windtunnel" "fish=windtunnel.fish")
+  string(REPLACE "=" ";" pair ${pair})
+  list(GET pair 0 shell)
+  list(GET pair 1 file)
+  add_custom_command(OUTPUT "${generated}/${file}" COMMAND windtunnel completion ${shell} > "${generated}/${file}"
+                     DEPENDS windtunnel VERBATIM)
+  list(APPEND generated_files "${generated}/${file}")
+endforeach()
+install(FILES "${generated}/windtunnel.bash" DESTINATION share/bash-completion/completions RENAME windtunnel COMPONENT program)
+install(FILES "${generated}/_windtunnel" DESTINATION share/zsh/vendor-completions COMPONENT program)
+install(FILES "${generated}/windtunnel.fish" DESTINATION share/fish/vendor_completions.d COMPONENT program)
+find_program(HELP2MAN help2man)
+if(HELP2MAN)
+  add_custom_command(OUTPUT "${generated}/windtunnel.1"
+    COMMAND "${HELP2MAN}" --no-info --section=1 --output=${generated}/windtunnel.1
+            "--name=how long a training run of a large language model takes on a GPU cluster"
+            "--include=${PROJECT_SOURCE_DIR}/tools/manual.h2m" $<TARGET_FILE:windtunnel>
+    DEPENDS windtunnel tools/manual.h2m VERBATIM)
+  list(APPEND generated_files "${generated}/windtunnel.1")
+  install(FILES "${generated}/windtunnel.1" DESTINATION share/man/man1 COMPONENT program)
+else()
+  message(STATUS "No manual page: help2man is not installed")
+endif()
+add_custom_target(windtunnel_generated ALL DEPENDS ${generated_files})
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_CONTACT "Windtunnel developers <windtunnel@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Predicts how long LLM training takes on a GPU cluster, and says why")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL program development)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME windtunnel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libwindtunnel-dev)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libsimgrid-dev, libboost-graph-dev, zlib1g-dev, libeigen3-dev")
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+include(CPack)
