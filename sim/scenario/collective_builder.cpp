@@ -1,19 +1,23 @@
 #include "scenario/collective_builder.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "cost/collective_cost.hpp"
 
 namespace windtunnel {
 namespace {
 
-/// The part of an all-reduce's volume and steps that the work has.
-double share_of(RingWork work) { return work == RingWork::all_reduce ? 1.0 : 0.5; }
-
 int count(const std::vector<DeviceId>& members) { return static_cast<int>(members.size()); }
 
 }  // namespace
+
+double share_of(RingWork work) { return work == RingWork::all_reduce ? 1.0 : 0.5; }
+
+Seconds in_node_ring(const Interconnect& wires, const std::vector<int>& gpus, Bytes payload,
+                     RingWork work) {
+  return work == RingWork::all_reduce ? in_node_all_reduce(wires, gpus, payload)
+                                      : in_node_all_gather(wires, gpus, payload);
+}
 
 Collective CollectiveBuilder::flat(const std::vector<DeviceId>& members, Bytes payload,
                                    RingWork work) const {
@@ -23,30 +27,30 @@ Collective CollectiveBuilder::flat(const std::vector<DeviceId>& members, Bytes p
   const Bytes volume =
       ring_all_reduce_volume(payload, count(members)) * (share_of(work) * ranks_a_device);
   collective.traffic_bytes = volume * static_cast<double>(members.size());
-  const std::vector<NodeMembers> nodes = by_node(members);
-  collective.fixed = in_node_part(nodes, payload, work);
-  if (nodes.size() == 1) return collective;
-  collective.latency =
-      in_->platform->fabric.collective_latency *
-      (share_of(work) * ring_all_reduce_crossings(count(members), static_cast<int>(nodes.size())));
-  add_edges(collective, nodes, volume);
+  const RingLayout layout = layout_of(members);
+  const int nodes = static_cast<int>(layout.by_node.size());
+  collective.fixed = in_node_part(members, layout, payload, work);
+  if (nodes == 1) return collective;
+  collective.latency = in_->platform->fabric.collective_latency *
+                       (share_of(work) * ring_all_reduce_crossings(count(members), nodes));
+  add_edges(collective, layout, volume);
   return collective;
 }
 
 Collective CollectiveBuilder::hierarchical(const std::vector<DeviceId>& members, Bytes payload,
                                            RingWork work) const {
-  const std::vector<NodeMembers> nodes = by_node(members);
+  const RingLayout layout = layout_of(members);
   Collective collective = flat(members, payload, work);
-  if (nodes.size() == 1 || nodes.size() == members.size()) return collective;
-  const int n = static_cast<int>(nodes.size());
+  const int n = static_cast<int>(layout.by_node.size());
+  if (n == 1 || n == count(members)) return collective;
   const double ranks_a_device = device(members.front()).num_gpus();
   const double halves = 2 * share_of(work);
   collective.fixed = Seconds{0};
   collective.latency =
-      in_node_part(nodes, payload, RingWork::scatter_or_gather) * halves +
+      in_node_part(members, layout, payload, RingWork::scatter_or_gather) * halves +
       in_->platform->fabric.collective_latency * (share_of(work) * ring_all_reduce_crossings(n, n));
   collective.flows.clear();
-  add_edges(collective, nodes,
+  add_edges(collective, layout,
             ring_all_reduce_volume(payload, n) * (share_of(work) * ranks_a_device));
   return collective;
 }
@@ -76,46 +80,33 @@ Collective CollectiveBuilder::tensor_ring(const std::vector<DeviceId>& members, 
   return collective;
 }
 
-std::vector<CollectiveBuilder::NodeMembers> CollectiveBuilder::by_node(
-    const std::vector<DeviceId>& members) const {
-  std::vector<NodeMembers> nodes;
-  std::map<NodeId, std::size_t> index;
-  for (const DeviceId member : members) {
-    const auto [found, is_new] = index.try_emplace(device(member).node, nodes.size());
-    if (is_new) nodes.push_back({device(member).node, {}});
-    nodes[found->second].devices.push_back(member);
-  }
-  return nodes;
+RingLayout CollectiveBuilder::layout_of(const std::vector<DeviceId>& members) const {
+  std::vector<NodeId> nodes;
+  nodes.reserve(members.size());
+  for (const DeviceId member : members) nodes.push_back(device(member).node);
+  return ring_layout(nodes);
 }
 
-Seconds CollectiveBuilder::in_node_part(const std::vector<NodeMembers>& nodes, Bytes payload,
+Seconds CollectiveBuilder::in_node_part(const std::vector<DeviceId>& members,
+                                        const RingLayout& layout, Bytes payload,
                                         RingWork work) const {
   Seconds longest{};
-  for (const NodeMembers& node : nodes) {
+  for (const std::vector<std::size_t>& on_node : layout.by_node) {
     std::vector<int> gpus;
-    for (const DeviceId member : node.devices) gpus.push_back(device(member).gpus.front());
-    const Interconnect& wires = (*in_->nodes)[node.node.index()].interconnect;
-    longest =
-        std::max(longest, work == RingWork::all_reduce ? in_node_all_reduce(wires, gpus, payload)
-                                                       : in_node_all_gather(wires, gpus, payload));
+    for (const std::size_t member : on_node) gpus.push_back(device(members[member]).gpus.front());
+    const NodeId node = device(members[on_node.front()]).node;
+    const Interconnect& wires = (*in_->nodes)[node.index()].interconnect;
+    longest = std::max(longest, in_node_ring(wires, gpus, payload, work));
   }
   return longest;
 }
 
-void CollectiveBuilder::add_edges(Collective& collective, const std::vector<NodeMembers>& nodes,
+void CollectiveBuilder::add_edges(Collective& collective, const RingLayout& layout,
                                   Bytes volume) const {
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    add_edge(collective, nodes[i], nodes[(i + 1) % nodes.size()], volume);
-}
-
-/// The ring's edge between two nodes, spread over their members.
-void CollectiveBuilder::add_edge(Collective& collective, const NodeMembers& from,
-                                 const NodeMembers& to, Bytes volume) const {
-  const std::size_t lanes = std::max(from.devices.size(), to.devices.size());
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
-    const Route route = network_->route(endpoint(from.devices[lane % from.devices.size()]),
-                                        endpoint(to.devices[lane % to.devices.size()]));
-    collective.flows.push_back({route.up, route.down, volume / static_cast<double>(lanes)});
+  for (const RingEdge& edge : layout.edges) {
+    const Route route = network_->route(endpoint(collective.members[edge.from]),
+                                        endpoint(collective.members[edge.to]));
+    collective.flows.push_back({route.up, route.down, volume * edge.share});
   }
 }
 

@@ -5,12 +5,18 @@
 #include "plan/plan.hpp"
 #include "platform/network.hpp"
 #include "scenario/program_builder.hpp"
+#include "scenario/ring_edges.hpp"
 #include "schedule/program.hpp"
 
 namespace windtunnel {
 
 /// What a ring does: all of an all-reduce, or the half of it that is a reduce-scatter or an all-gather.
 enum class RingWork { all_reduce, scatter_or_gather };
+/// The part of an all-reduce's volume and steps that the work has.
+double share_of(RingWork work);
+/// The work on `payload` bytes among GPUs of one node.
+Seconds in_node_ring(const Interconnect& wires, const std::vector<int>& gpus, Bytes payload,
+                     RingWork work);
 
 /// Makes the collectives of a plan's groups: what runs inside nodes is a number, what crosses nodes is flows over the network's links.
 class CollectiveBuilder {
@@ -39,20 +45,13 @@ class CollectiveBuilder {
   Collective tensor_ring(const std::vector<DeviceId>& members, Bytes payload, int count) const;
 
  private:
-  /// Members of a collective on one node, in ring order.
-  struct NodeMembers {
-    NodeId node;
-    std::vector<DeviceId> devices;
-  };
-
   const PlanDevice& device(DeviceId id) const { return in_->plan->devices[id.index()]; }
   Network::Endpoint endpoint(DeviceId id) const { return {device(id).node, device(id).gpus}; }
-  std::vector<NodeMembers> by_node(const std::vector<DeviceId>& members) const;
+  RingLayout layout_of(const std::vector<DeviceId>& members) const;
   /// The longest of the parts inside nodes.
-  Seconds in_node_part(const std::vector<NodeMembers>& nodes, Bytes payload, RingWork work) const;
-  void add_edges(Collective& collective, const std::vector<NodeMembers>& nodes, Bytes volume) const;
-  void add_edge(Collective& collective, const NodeMembers& from, const NodeMembers& to,
-                Bytes volume) const;
+  Seconds in_node_part(const std::vector<DeviceId>& members, const RingLayout& layout,
+                       Bytes payload, RingWork work) const;
+  void add_edges(Collective& collective, const RingLayout& layout, Bytes volume) const;
 
   const BuildInputs* in_;
   Network* network_;

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <vector>
+
+#include "core/id.hpp"
+
+namespace windtunnel {
+
+/// One of the flows of a ring between two nodes: from member `from` to member `to` of the collective, carrying `share` of the
+/// ring's volume.
+struct RingEdge {
+  std::size_t from = 0, to = 0;
+  double share = 1;
+};
+
+/// A ring as it lies on the nodes.
+struct RingLayout {
+  std::vector<std::vector<std::size_t>>
+      by_node;  ///< members of each node, nodes in the order in which they first come
+  std::vector<RingEdge> edges;  ///< between nodes; none when all members share one
+};
+
+/// How a ring through members on these nodes runs: node after node, each edge spread over the members at its ends (NCCL's
+/// channels leave a node through all its NICs).
+RingLayout ring_layout(const std::vector<NodeId>& node_of_member);
+
+}  // namespace windtunnel
