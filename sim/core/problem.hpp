@@ -23,6 +23,7 @@ enum class OriginKind {
   file,          ///< read from `source` at line:column
   command_line,  ///< given by --set; `source` holds the option's text
   defaulted,     ///< not given; the documented default was used
+  searched,      ///< found by a search that was asked for
 };
 
 /// The place of one JSON value or key. Lines and columns count from 1; 0 means unknown.

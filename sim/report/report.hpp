@@ -51,6 +51,7 @@ struct Report {
   // What the summary says in its first lines.
   std::string model_name, platform_name, software_name;
   Plan plan;
+  std::string placement_note;  ///< what a search for a placement found; empty where none was made
   double parameters = 0;
   int num_gpus = 0;
   Seconds forward_time{}, backward_time{};  ///< of one microbatch on the slowest stage

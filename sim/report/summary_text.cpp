@@ -79,7 +79,10 @@ std::string plan(const Report& report) {
   if (training.attention == Attention::flash) items.emplace_back("flash attention");
   if (training.recompute == Recompute::full) items.emplace_back("full recompute");
   if (training.recompute == Recompute::selective) items.emplace_back("selective recompute");
-  return listed(items);
+  std::string text = listed(items);
+  if (!report.placement_note.empty())
+    text += detail::paragraph("placement searched: " + report.placement_note);
+  return text;
 }
 
 /// "tensor comm" for tensor_comm.

@@ -158,6 +158,16 @@ std::string why_no_gpu(const JsonValue& entry, const std::optional<std::pair<int
   return {};
 }
 
+/// node * gpus + gpu names a GPU only where all nodes have as many.
+void expect_equal_nodes(ObjectReader& reader, const ClusterShape& cluster) {
+  const auto [fewest, most] =
+      std::minmax_element(cluster.gpus_by_node.begin(), cluster.gpus_by_node.end());
+  if (*fewest != *most)
+    reader.problem("placement",
+                   "a placement by rank needs nodes with equally many GPUs, these have " +
+                       std::to_string(*fewest) + " to " + std::to_string(*most));
+}
+
 }  // namespace
 
 Parallel read_parallel(ObjectReader& reader, const SoftwareProfile& software,
@@ -222,7 +232,8 @@ bool check_magnitudes(ObjectReader& reader, const Training& training, const Para
 std::vector<int> read_placement(ObjectReader& reader, int num_ranks, const ClusterShape& cluster) {
   const JsonValue* value = reader.take("placement");
   if (value == nullptr || !value->is_array()) {
-    reader.optional_enum<bool>("placement", false, {{"megatron", false}, {"search", true}});
+    if (reader.optional_enum<bool>("placement", false, {{"megatron", false}, {"search", true}}))
+      expect_equal_nodes(reader, cluster);
     return {};
   }
   const JsonValue::Array& entries = value->array();
@@ -246,12 +257,7 @@ std::vector<int> read_placement(ObjectReader& reader, int num_ranks, const Clust
     else
       reader.problems().add({entry.origin, pointer_join(pointer, std::to_string(rank)), why, {}});
   }
-  const auto [fewest, most] =
-      std::minmax_element(cluster.gpus_by_node.begin(), cluster.gpus_by_node.end());
-  if (*fewest != *most)
-    reader.problem("placement",
-                   "a placement by rank needs nodes with equally many GPUs, these have " +
-                       std::to_string(*fewest) + " to " + std::to_string(*most));
+  expect_equal_nodes(reader, cluster);
   return placement;
 }
 

@@ -78,6 +78,8 @@ std::string origin_text(const Origin& origin) {
       return "default";
     case OriginKind::command_line:
       return "--set";
+    case OriginKind::searched:
+      return "found by search";
     case OriginKind::file:
       break;
   }

@@ -19,6 +19,12 @@
 
 namespace windtunnel {
 
+/// Where ranks go.
+enum class PlacementRequest {
+  as_planned,  ///< as the plan has it
+  search,      ///< the scenario asks for a search, which has not been made: the plan is Megatron's
+};
+
 /// A what-if question, complete and checked: what a scenario file says with everything it names loaded.
 struct Scenario {
   std::string name;
@@ -27,6 +33,8 @@ struct Scenario {
   std::vector<NodeType> nodes;  ///< the type of each node in use, in order
   SoftwareProfile software;
   Plan plan;
+  PlacementRequest placement_request = PlacementRequest::as_planned;
+  std::string placement_note;  ///< of a search: what it found, in one line; else empty
   std::uint64_t seed = 0;
   std::string hash;    ///< of the resolved scenario, file names left out
   JsonValue resolved;  ///< merged, defaults written in, each value with its origin
@@ -41,10 +49,17 @@ struct Library {
       const std::string& kind) const;  ///< kind: models, platforms, scenarios, software
 };
 
+/// What becomes of "placement": "search" when a scenario is read.
+enum class PlacementSearch {
+  refused,  ///< an UnsupportedError: the reader's caller does not search
+  allowed,  ///< Scenario::placement_request says so, and the caller searches
+};
+
 /// Changes on top of the file.
 struct ReadOptions {
   std::vector<std::pair<std::string, std::string>> overrides;  ///< --set pointer=value, in order
   std::uint64_t seed = 0;
+  PlacementSearch placement_search = PlacementSearch::refused;
 };
 
 /// Reads, merges and checks a scenario file. Throws InputError with every problem found, or EnvironmentError.
@@ -73,7 +88,7 @@ struct Simulation {
   Timeline timeline;    ///< empty unless asked for
 };
 
-/// Plays one training iteration of the scenario. At most one call per process may use the simgrid engine: use
+/// Plays one training iteration of the scenario, whose placement must be there. At most one call per process may use the simgrid engine: use
 /// simulate_isolated() for the second.
 Simulation simulate(const Scenario& scenario, const SimulateOptions& options = {});
 

@@ -51,15 +51,25 @@ class ScenarioReader {
       root.reject_unknown_keys();
     }
     problems_.throw_if_any();
-    if (const Problems refused = unsupported_requests(scenario_, tree_); !refused.empty())
+    if (const Problems refused = unsupported_requests(scenario_, tree_, *options_);
+        !refused.empty())
       throw UnsupportedError(refused.all());
     make_self_contained(tree_);
-    scenario_.hash = resolved_hash(tree_);
+    scenario_.hash = resolved_hash(hashed_tree());
     scenario_.resolved = std::move(tree_);
     return std::move(scenario_);
   }
 
  private:
+  /// What the hash is of: a placement that is searched also depends on the seed.
+  JsonValue hashed_tree() const {
+    JsonValue tree = tree_;
+    if (scenario_.placement_request == PlacementRequest::search)
+      set_at(tree, "/parallel/placement",
+             JsonValue("search with seed " + std::to_string(scenario_.seed)));
+    return tree;
+  }
+
   void apply_overrides() {
     const auto name_software = [&] {
       if (tree_.find("software") == nullptr || tree_.find("software")->is_null())
@@ -134,6 +144,11 @@ class ScenarioReader {
       finish_plan(root, reader, training, parallel, nodes);
   }
 
+  static bool asks_for_search(ObjectReader& reader) {
+    const JsonValue* placement = reader.take("placement");
+    return placement != nullptr && placement->is_string() && placement->string() == "search";
+  }
+
   /// The cluster that "nodes" asks for; a problem when the platform has fewer.
   ClusterShape given_nodes(ObjectReader& root, int nodes) {
     const int available = scenario_.platform.available_nodes();
@@ -166,6 +181,8 @@ class ScenarioReader {
     ClusterShape cluster = first_nodes(scenario_.platform, *used);
     cluster.nodes_given = nodes.has_value();
     parallel.placement = read_placement(reader, ranks, cluster);
+    scenario_.placement_request =
+        asks_for_search(reader) ? PlacementRequest::search : PlacementRequest::as_planned;
     if (!is_trusted()) return;
     auto made = make_plan(scenario_.model, training, parallel, cluster, scenario_.software);
     if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&made)) {

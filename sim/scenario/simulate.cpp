@@ -178,6 +178,9 @@ void fill_assumptions(const Scenario& scenario, Report& report) {
               "platform " + scenario.platform.name, report);
   add_sources(resolved, scenario.software.sources, "/software",
               "software " + scenario.software.name, report);
+  if (!scenario.placement_note.empty())
+    report.assumptions.push_back(
+        {"placement", "found by search", scenario.placement_note, Evidence::assumed});
 }
 
 void fill_warnings(const Scenario& scenario, Report& report) {
@@ -230,6 +233,7 @@ Report make_report(const Outcome& o, const Breakdown& breakdown) {
   report.version = WINDTUNNEL_VERSION;
   report.scenario_hash = scenario.hash;
   report.seed = scenario.seed;
+  report.placement_note = scenario.placement_note;
   report.iteration_time = o.played->end;
   report.plan = scenario.plan;
   report.model_name = scenario.model.name;
@@ -254,6 +258,7 @@ Report make_report(const Outcome& o, const Breakdown& breakdown) {
 }  // namespace
 
 Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
+  WT_EXPECT(scenario.placement_request == PlacementRequest::as_planned);
   const Clock::time_point start = Clock::now();
   const std::optional<Fold> fold = options.keep_timeline || options.folding == Folding::never
                                        ? std::nullopt

@@ -22,12 +22,6 @@ class Refusals {
   Problems problems_;
 };
 
-void refuse_parallel(JsonValue& tree, Refusals& refusals) {
-  const JsonValue* placement = find_at(tree, "/parallel/placement");
-  if (placement != nullptr && placement->is_string() && placement->string() == "search")
-    refusals.add("/parallel/placement", "placement \"search\" is not simulated in this version");
-}
-
 void refuse_compression(JsonValue& tree, Refusals& refusals) {
   for (const char* name : compression_classes) {
     const std::string pointer = std::string("/compression/") + name;
@@ -42,9 +36,15 @@ void refuse_compression(JsonValue& tree, Refusals& refusals) {
 
 }  // namespace
 
-Problems unsupported_requests(const Scenario& scenario, JsonValue& tree) {
+Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
+                              const ReadOptions& options) {
   Refusals refusals(tree);
-  refuse_parallel(tree, refusals);
+  if (scenario.placement_request == PlacementRequest::search &&
+      options.placement_search == PlacementSearch::refused)
+    refusals.add(
+        "/parallel/placement",
+        "a placement is searched by run, show and explain only, not where many scenarios are "
+        "simulated");
   refuse_compression(tree, refusals);
   if (scenario.plan.training.attention == Attention::flash &&
       !(scenario.software.flash_forward_efficiency && scenario.software.flash_backward_efficiency))

@@ -14,6 +14,7 @@ class UnsupportedError : public InputError {
 
 /// Everything `scenario` asks for that this version does not simulate; `tree` is its resolved form, still with the nulls.
 /// Nothing a user writes is silently ignored: what is not simulated is refused here, and only here.
-Problems unsupported_requests(const Scenario& scenario, JsonValue& tree);
+Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
+                              const ReadOptions& options);
 
 }  // namespace windtunnel

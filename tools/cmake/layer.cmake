@@ -62,4 +62,6 @@ function(windtunnel_layer_benchmark name)
   add_executable(windtunnel_${name}_bench ${ARG_SOURCES})
   target_link_libraries(windtunnel_${name}_bench PRIVATE windtunnel_${name} ${ARG_DEPENDS}
                         benchmark::benchmark)
+  target_compile_definitions(windtunnel_${name}_bench PRIVATE
+    WINDTUNNEL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 endfunction()

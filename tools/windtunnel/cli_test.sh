@@ -107,6 +107,20 @@ is "nothing is written" test ! -e x.json
 exits 3 import mpigraph none.csv --base boxes -o x.json; says "none.csv"
 exits 3 import mpigraph net.csv --base boxes -o .
 
+# A placement that is searched: found, said, and written out; nothing to find where all nodes are equal.
+cat >links.json <<'END'
+{"version": 1, "model": "tiny", "platform": "boxes", "nodes": 4, "training": {"global_batch": 32, "micro_batch": 1},
+ "parallel": {"tensor": 8, "pipeline": 2, "data": 2, "placement": "search"}}
+END
+exits 0 run links.json; prints "placement searched: nothing better than Megatron's order was found"; silent stderr
+slow='[{"from": 0, "to": 1, "bandwidth": "1 GB/s"}]'
+exits 0 run links.json --set /platform/link_overrides="$slow"; prints "1.0 GB/s link node0->node1"; silent stderr
+exits 0 run links.json --set /platform/link_overrides="$slow" --json; parses; says "placement searched: "; prints '"value": "found by search"'
+exits 0 check links.json; silent stderr
+exits 0 show --resolved links.json --set /platform/link_overrides="$slow"; prints '// found by search'; cp stdout placed.json
+exits 0 check placed.json
+exits 0 show --resolved links.json --json; parses; prints '"placement": "megatron"'
+
 # Global options stand anywhere; --set may be repeated.
 exits 0 --set /name=first check $good --set /training/micro_batch=2 --quiet; prints "first: correct"; prints " 16 microbatches"
 exits 0 run --seed 7 $good --json; prints '"seed": 7'

@@ -7,7 +7,7 @@
 namespace windtunnel {
 
 ExitCode explain_command(const CommandLine& line) {
-  const Scenario scenario = read_scenario_argument(line);
+  const Scenario scenario = read_placed_scenario_argument(line);
   const Explanation explanation = explain(scenario, Library::find(), default_at_once());
   if (line.format == ResultFormat::json)
     print_result(pretty_text(explanation_value(explanation)) + "\n");

@@ -6,6 +6,7 @@
 #include "report/chrome_trace.hpp"
 #include "report/report_json.hpp"
 #include "report/summary_text.hpp"
+#include "search/placement_search.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/scenario_argument.hpp"
@@ -64,11 +65,12 @@ void expect_not_an_input(const Scenario& scenario, const std::filesystem::path& 
 }  // namespace
 
 ExitCode run_command(const CommandLine& line) {
-  const Scenario scenario = read_scenario_argument(line);
+  Scenario scenario = read_scenario_argument(line, PlacementSearch::allowed);
   for (const std::filesystem::path& output :
        {std::filesystem::path(line.trace), std::filesystem::path(line.out) / "report.json",
         std::filesystem::path(line.out) / "trace.json.gz"})
     expect_not_an_input(scenario, output);
+  scenario = place_if_asked(std::move(scenario));
   const Library library = Library::find();
   SimulateOptions options;
   options.evidence = &library;
@@ -81,8 +83,11 @@ ExitCode run_command(const CommandLine& line) {
   if (line.format == ResultFormat::text) {
     print_result(with_line_end(summary_text(report, colour_of_results())));
   } else {
-    if (line.verbosity == Verbosity::normal)
+    if (line.verbosity == Verbosity::normal) {
+      if (!report.placement_note.empty())
+        print_message("placement searched: " + report.placement_note);
       for (const std::string& warning : report.warnings) print_message("warning: " + warning);
+    }
     print_result(with_line_end(to_json(report)));
   }
   return report.memory.fits ? exit_done : exit_negative;

@@ -4,13 +4,14 @@
 #include <system_error>
 
 #include "scenario/library_files.hpp"
+#include "search/placement_search.hpp"
 
 namespace windtunnel {
 namespace fs = std::filesystem;
 
-Scenario read_scenario_argument(const CommandLine& line) {
+Scenario read_scenario_argument(const CommandLine& line, PlacementSearch search) {
   const Library library = Library::find();
-  const ReadOptions options{line.overrides, line.seed};
+  const ReadOptions options{line.overrides, line.seed, search};
   const std::string& file = line.arguments.front();
   std::error_code ignored;
   if (looks_like_path(file) || fs::exists(file, ignored))
@@ -21,6 +22,10 @@ Scenario read_scenario_argument(const CommandLine& line) {
                      suggest_name(library, scenario_files, file) + ")");
   return read_scenario(path_for_people(library_file(library, scenario_files, file)), library,
                        options);
+}
+
+Scenario read_placed_scenario_argument(const CommandLine& line) {
+  return place_if_asked(read_scenario_argument(line, PlacementSearch::allowed));
 }
 
 }  // namespace windtunnel

@@ -6,6 +6,10 @@
 namespace windtunnel {
 
 /// The scenario that the command's FILE means, a path or a name from scenarios/, with the changes of --set.
-Scenario read_scenario_argument(const CommandLine& line);
+/// A placement that it wants searched is refused, or left for the caller to search.
+Scenario read_scenario_argument(const CommandLine& line,
+                                PlacementSearch search = PlacementSearch::refused);
+/// The same with the placement searched, where the scenario asks for it.
+Scenario read_placed_scenario_argument(const CommandLine& line);
 
 }  // namespace windtunnel

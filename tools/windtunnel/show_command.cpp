@@ -7,7 +7,7 @@
 namespace windtunnel {
 
 ExitCode show_command(const CommandLine& line) {
-  const Scenario scenario = read_scenario_argument(line);
+  const Scenario scenario = read_placed_scenario_argument(line);
   print_result(line.format == ResultFormat::json ? pretty_text(scenario.resolved) + "\n"
                                                  : resolved_text(scenario.resolved));
   return exit_done;

@@ -17,6 +17,7 @@
 #include "report/trace_check.hpp"
 #include "scenario/forked.hpp"
 #include "scenario/scenario.hpp"
+#include "search/placement_search.hpp"
 
 namespace windtunnel {
 namespace {
@@ -50,7 +51,9 @@ struct Judged {
 
 /// The report of a scenario, and whatever does not add up in it or in its trace. For a forked child.
 std::string judge(const std::filesystem::path& file) {
-  const Scenario scenario = read_scenario(file, Library{root});
+  ReadOptions reading;
+  reading.placement_search = PlacementSearch::allowed;
+  const Scenario scenario = place_if_asked(read_scenario(file, Library{root}, reading));
   SimulateOptions options;
   options.keep_timeline = true;
   const Simulation simulation = simulate(scenario, options);

@@ -1,0 +1,493 @@
+#include "search/placement_objective.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "core/contracts.hpp"
+#include "cost/collective_cost.hpp"
+#include "scenario/ring_edges.hpp"
+#include "schedule/pipeline_program.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr BytesPerSecond no_limit{std::numeric_limits<double>::infinity()};
+
+}  // namespace
+
+PlacementObjective::PlacementObjective(const Scenario& scenario) : tables_(scenario) {
+  const Parallel& parallel = scenario.plan.parallel;
+  pipeline_ = parallel.pipeline;
+  data_ = parallel.data;
+  parts_ = scenario.plan.parts;
+  const bool reduces = data_ > 1 && parallel.zero_stage < 3;
+  has_buckets_ = reduces && parallel.overlap_gradient_reduce;
+  has_rings_ = reduces && !has_buckets_;
+  has_gather_ = reduces && parallel.zero_stage > 0;
+  ties_embeddings_ = scenario.model.tied_embeddings && pipeline_ > 1;
+  const auto replicas = static_cast<std::size_t>(data_);
+  durations_.assign(
+      replicas, std::vector<Seconds>(tables_.layout().size(static_cast<std::size_t>(pipeline_))));
+  ends_.assign(replicas, std::vector<Seconds>(static_cast<std::size_t>(pipeline_)));
+  dirty_.assign(replicas, 0);
+  rings_.resize(static_cast<std::size_t>(pipeline_));
+  gathers_.resize(static_cast<std::size_t>(pipeline_));
+  std::vector<int> slots(static_cast<std::size_t>(num_units()));
+  std::iota(slots.begin(), slots.end(), 0);
+  slot_of_ = slots;
+  place(slots);
+}
+
+void PlacementObjective::place(const std::vector<int>& slots) {
+  WT_EXPECT(slots.size() == slot_of_.size());
+  std::vector<std::pair<int, int>> changes;
+  for (int unit = 0; unit < num_units(); ++unit)
+    changes.emplace_back(unit, slots[static_cast<std::size_t>(unit)]);
+  move(changes);
+}
+
+void PlacementObjective::move(const std::vector<std::pair<int, int>>& changes) {
+  undo_.slots.clear();
+  undo_.ends.clear();
+  undo_.durations.clear();
+  undo_.rings.clear();
+  undo_.gathers.clear();
+  undo_.embedding = embedding_;
+  undo_.value = value_;
+  std::vector<char> stages(static_cast<std::size_t>(pipeline_), 0);
+  for (const auto& [unit, slot] : changes) {
+    undo_.slots.emplace_back(unit, slot_of(unit));
+    slot_of_[static_cast<std::size_t>(unit)] = slot;
+    stages[static_cast<std::size_t>(unit / parts_ % pipeline_)] = 1;
+  }
+  refresh(stages, changes);
+}
+
+void PlacementObjective::undo() {
+  for (const auto& [unit, slot] : undo_.slots) slot_of_[static_cast<std::size_t>(unit)] = slot;
+  for (const Undo::Duration& old : undo_.durations) durations_[old.replica][old.index] = old.time;
+  for (auto& [replica, ends] : undo_.ends) ends_[replica] = std::move(ends);
+  for (auto& [stage, ring] : undo_.rings) rings_[stage] = std::move(ring);
+  for (auto& [stage, ring] : undo_.gathers) gathers_[stage] = std::move(ring);
+  embedding_ = undo_.embedding;
+  value_ = undo_.value;
+  undo_ = Undo{};
+  undo_.embedding = embedding_;
+  undo_.value = value_;
+}
+
+/// Works out again what the moved units touch: their works, the messages of the stages around theirs, their stages' rings.
+void PlacementObjective::refresh(const std::vector<char>& stages,
+                                 const std::vector<std::pair<int, int>>& units) {
+  for (const auto& [unit, slot] : units) {
+    const int replica = unit / parts_ / pipeline_, stage = unit / parts_ % pipeline_;
+    set_works(replica, stage);
+    if (parts_ > 1) set_tensor_collectives(replica, stage);
+  }
+  for (int stage = 0; stage < pipeline_; ++stage) {
+    for (int channel = 0; channel < num_channels(stage); ++channel)
+      if (stages[static_cast<std::size_t>(stage)] != 0 ||
+          stages[static_cast<std::size_t>(target(stage, channel))] != 0)
+        set_messages(stage, static_cast<std::uint32_t>(channel));
+    if (stages[static_cast<std::size_t>(stage)] == 0) continue;
+    if (has_rings_ || has_gather_) set_rings(stage);
+    if (has_buckets_) set_buckets(stage);
+  }
+  if (ties_embeddings_ && (stages.front() != 0 || stages.back() != 0)) set_embedding();
+  for (std::size_t replica = 0; replica < ends_.size(); ++replica) {
+    if (dirty_[replica] == 0) continue;
+    dirty_[replica] = 0;
+    undo_.ends.emplace_back(replica, std::move(ends_[replica]));
+    ends_[replica] = tables_.ends(durations_[replica]);
+  }
+  value_ = total();
+}
+
+void PlacementObjective::set_duration(int replica, std::uint32_t index, Seconds time) {
+  const auto r = static_cast<std::size_t>(replica);
+  Seconds& duration = durations_[r][index];
+  if (duration == time) return;
+  undo_.durations.push_back({r, index, duration});
+  duration = time;
+  dirty_[r] = 1;
+}
+
+/// The ranks of a tensor group wait for each other: the slowest part's time.
+void PlacementObjective::set_works(int replica, int stage) {
+  const auto s = static_cast<std::size_t>(stage);
+  for (std::uint32_t row = 0; row < tables_.layout().rows; ++row) {
+    Seconds slowest{};
+    for (int part = 0; part < parts_; ++part)
+      slowest =
+          std::max(slowest, tables_.works(s, slot_of(unit(replica, stage, part)))[row].duration);
+    set_duration(replica, tables_.layout().work(s, row), slowest);
+  }
+}
+
+int PlacementObjective::num_channels(int stage) const {
+  return static_cast<int>(
+      tables_.programs().programs[static_cast<std::size_t>(stage)].targets.size());
+}
+
+int PlacementObjective::target(int stage, int channel) const {
+  return static_cast<int>(tables_.programs()
+                              .programs[static_cast<std::size_t>(stage)]
+                              .targets[static_cast<std::size_t>(channel)]
+                              .index());
+}
+
+/// The messages of a stage's channel in all pipelines, each link shared by those that cross it.
+void PlacementObjective::set_messages(int stage, std::uint32_t channel) {
+  const int to = target(stage, static_cast<int>(channel));
+  const auto route_of = [&](int replica, int part) -> const PlacementTables::Route& {
+    return tables_.route(slot_of(unit(replica, stage, part)), slot_of(unit(replica, to, part)));
+  };
+  const auto each_link = [&](const auto& visit) {
+    for (int replica = 0; replica < data_; ++replica)
+      for (int part = 0; part < parts_; ++part) {
+        const PlacementTables::Route& route = route_of(replica, part);
+        for (std::uint32_t i = 0; i < route.num_links; ++i) visit(tables_.links(route)[i]);
+      }
+  };
+  each_link([&](LinkId link) {
+    if (link_flows_.size() <= link.index()) link_flows_.resize(tables_.num_links());
+    ++link_flows_[link.index()];
+  });
+  for (int replica = 0; replica < data_; ++replica) {
+    for (std::uint32_t row = 0; row < tables_.layout().messages; ++row) {
+      const Bytes bytes = tables_.programs().message_bytes[row];
+      Seconds slowest{};
+      for (int part = 0; part < parts_; ++part) {
+        const PlacementTables::Route& route = route_of(replica, part);
+        BytesPerSecond rate = route.in_node ? route.bandwidth : no_limit;
+        for (std::uint32_t i = 0; i < route.num_links; ++i) {
+          const LinkId link = tables_.links(route)[i];
+          rate = std::min(
+              rate, tables_.link(link).bandwidth / static_cast<double>(link_flows_[link.index()]));
+        }
+        slowest = std::max(slowest, route.latency + bytes / rate);
+      }
+      set_duration(replica, tables_.layout().message(static_cast<std::size_t>(stage), channel, row),
+                   slowest);
+    }
+  }
+  each_link([&](LinkId link) { link_flows_[link.index()] = 0; });
+}
+
+/// Of a tensor group across nodes: a ring through its parts, each on its own node.
+void PlacementObjective::set_tensor_collectives(int replica, int stage) {
+  for (std::uint32_t number = num_device_collectives; number < tables_.layout().collectives;
+       ++number) {
+    const Collective* like = tables_.collective(unit(replica, stage, 0), number);
+    if (like == nullptr || like->members.size() != static_cast<std::size_t>(parts_) ||
+        like->flows.size() != static_cast<std::size_t>(parts_))
+      continue;
+    Seconds time = like->fixed;
+    for (int part = 0; part < parts_; ++part) {
+      const auto& route = tables_.route(slot_of(unit(replica, stage, part)),
+                                        slot_of(unit(replica, stage, (part + 1) % parts_)));
+      BytesPerSecond rate = route.in_node ? route.bandwidth : no_limit;
+      for (std::uint32_t i = 0; i < route.num_links; ++i)
+        rate = std::min(rate, tables_.link(tables_.links(route)[i]).bandwidth);
+      time =
+          std::max(time, like->latency + like->flows[static_cast<std::size_t>(part)].bytes / rate);
+    }
+    set_duration(replica, tables_.layout().collective(static_cast<std::size_t>(stage), number),
+                 time);
+  }
+}
+
+/// A ring through `members` that moves as much as `like`, which stands in the plan's own placement, as CollectiveBuilder would
+/// make it.
+void PlacementObjective::add_ring(RingCost& ring, const std::vector<int>& members,
+                                  const Collective& like, const RingKind& kind) const {
+  std::vector<NodeId> nodes;
+  for (const int member : members) nodes.push_back(tables_.slot(slot_of(member)).node);
+  const RingLayout layout = ring_layout(nodes);
+  const int n = static_cast<int>(members.size());
+  const int num_nodes = static_cast<int>(layout.by_node.size());
+  const double share = share_of(kind.work);
+  const double gpus = static_cast<double>(tables_.slot(0).gpus.size());
+  Bytes volume = like.traffic_bytes / static_cast<double>(n);
+  const Bytes payload = volume / (gpus * share * (ring_all_reduce_volume(1_B, n) / 1_B));
+  const Seconds hop = tables_.scenario().platform.fabric.collective_latency * share;
+  const bool in_turn = kind.style == GradientRing::hierarchical && num_nodes > 1 && num_nodes < n;
+  if (in_turn) {
+    volume = ring_all_reduce_volume(payload, num_nodes) * (share * gpus);
+    const Seconds inside =
+        in_node_part(members, layout, payload, RingWork::scatter_or_gather) * (2 * share);
+    ring.latency =
+        std::max(ring.latency, inside + hop * ring_all_reduce_crossings(num_nodes, num_nodes));
+  } else {
+    ring.fixed = std::max(ring.fixed, in_node_part(members, layout, payload, kind.work));
+    ring.latency = std::max(ring.latency, hop * ring_all_reduce_crossings(n, num_nodes));
+  }
+  for (const RingEdge& edge : layout.edges) {
+    const auto& route = tables_.route(slot_of(members[edge.from]), slot_of(members[edge.to]));
+    for (std::uint32_t i = 0; i < route.num_links; ++i) {
+      const LinkId link = tables_.links(route)[i];
+      ring.busy.emplace_back(link, volume * edge.share / tables_.link(link).bandwidth);
+    }
+  }
+}
+
+Seconds PlacementObjective::in_node_part(const std::vector<int>& members, const RingLayout& layout,
+                                         Bytes payload, RingWork work) const {
+  Seconds longest{};
+  for (const std::vector<std::size_t>& on_node : layout.by_node) {
+    if (on_node.size() < 2) continue;
+    std::vector<int> gpus;
+    for (const std::size_t member : on_node)
+      gpus.push_back(tables_.slot(slot_of(members[member])).gpus.front());
+    const Interconnect& wires = tables_.node_type(slot_of(members[on_node.front()])).interconnect;
+    longest = std::max(longest, in_node_ring(wires, gpus, payload, work));
+  }
+  return longest;
+}
+
+/// Each link once, with all the time it is kept busy.
+void PlacementObjective::merge_links(RingCost& ring) const {
+  if (link_time_.size() < tables_.num_links()) link_time_.resize(tables_.num_links());
+  for (const auto& [link, time] : ring.busy) link_time_[link.index()] += time;
+  std::size_t kept = 0;
+  for (const auto& [link, time] : ring.busy) {
+    Seconds& sum = link_time_[link.index()];
+    if (sum == Seconds{0}) continue;
+    ring.busy[kept++] = {link, sum};
+    sum = Seconds{0};
+  }
+  ring.busy.resize(kept);
+}
+
+PlacementObjective::RingCost PlacementObjective::ring_of_stage(int stage,
+                                                               std::uint32_t number) const {
+  const Parallel& parallel = tables_.plan().parallel;
+  const RingKind kind{parallel.zero_stage > 0 ? RingWork::scatter_or_gather : RingWork::all_reduce,
+                      parallel.gradient_ring};
+  RingCost ring;
+  for (int part = 0; part < parts_; ++part) {
+    std::vector<int> members;
+    for (int replica = 0; replica < data_; ++replica) members.push_back(unit(replica, stage, part));
+    const Collective* like = tables_.collective(members.front(), number);
+    WT_EXPECT(like != nullptr);
+    add_ring(ring, members, *like, kind);
+  }
+  merge_links(ring);
+  return ring;
+}
+
+void PlacementObjective::set_rings(int stage) {
+  const auto s = static_cast<std::size_t>(stage);
+  if (has_rings_) {
+    undo_.rings.emplace_back(s, std::move(rings_[s]));
+    rings_[s] = ring_of_stage(stage, windtunnel::slot_of(CollectiveSlot::gradient_reduce));
+  }
+  if (has_gather_) {
+    undo_.gathers.emplace_back(s, std::move(gathers_[s]));
+    gathers_[s] = ring_of_stage(stage, windtunnel::slot_of(CollectiveSlot::parameter_gather));
+  }
+}
+
+/// Gradients that are reduced behind the backward pass, bucket after bucket.
+void PlacementObjective::set_buckets(int stage) {
+  for (int chunk = 0; chunk < tables_.plan().parallel.virtual_pipeline; ++chunk) {
+    const std::uint32_t number = windtunnel::slot_of(ChunkCollective::bucket, chunk);
+    const Seconds time = alone(ring_of_stage(stage, number));
+    for (int replica = 0; replica < data_; ++replica)
+      set_duration(replica, tables_.layout().collective(static_cast<std::size_t>(stage), number),
+                   time);
+  }
+}
+
+/// All pipelines synchronise their first with their last stage at the same time.
+void PlacementObjective::set_embedding() {
+  RingCost all;
+  for (int replica = 0; replica < data_; ++replica) {
+    for (int part = 0; part < parts_; ++part) {
+      const std::vector<int> members{unit(replica, 0, part), unit(replica, pipeline_ - 1, part)};
+      const Collective* like =
+          tables_.collective(members.front(), windtunnel::slot_of(CollectiveSlot::embedding_sync));
+      WT_EXPECT(like != nullptr);
+      add_ring(all, members, *like, {RingWork::all_reduce, GradientRing::flat});
+    }
+  }
+  merge_links(all);
+  embedding_ = alone(all);
+}
+
+Seconds PlacementObjective::alone(const RingCost& ring) const {
+  Seconds slowest{};
+  for (const auto& [link, time] : ring.busy) slowest = std::max(slowest, time);
+  return std::max(ring.fixed, ring.latency + slowest);
+}
+
+/// When each stage's ring is done, entered at `ends`.
+void PlacementObjective::serve(const std::vector<RingCost>& rings, std::vector<Seconds>& ends) {
+  if (link_time_.size() < tables_.num_links()) link_time_.resize(tables_.num_links());
+  std::vector<std::size_t> order(ends.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return ends[a] < ends[b]; });
+  for (const std::size_t stage : order) {
+    const RingCost& ring = rings[stage];
+    const Seconds begin = ends[stage] + ring.latency;
+    ends[stage] = std::max(ends[stage] + ring.fixed, begin);
+    for (const auto& [link, time] : ring.busy) {
+      Seconds& free = link_time_[link.index()];
+      free = std::max(free, begin) + time;
+      ends[stage] = std::max(ends[stage], free);
+    }
+  }
+  for (const RingCost& ring : rings)
+    for (const auto& [link, time] : ring.busy) link_time_[link.index()] = Seconds{0};
+}
+
+Seconds PlacementObjective::total() {
+  const auto stages = static_cast<std::size_t>(pipeline_);
+  std::vector<Seconds> ends(stages);
+  for (const std::vector<Seconds>& of_replica : ends_)
+    for (std::size_t s = 0; s < stages; ++s) ends[s] = std::max(ends[s], of_replica[s]);
+  if (has_rings_) serve(rings_, ends);
+  if (ties_embeddings_)
+    ends.front() = ends.back() = std::max(ends.front(), ends.back()) + embedding_;
+  const int chunks = tables_.plan().parallel.virtual_pipeline;
+  const auto add_slowest = [&](DeviceRow row) {
+    for (std::size_t s = 0; s < stages; ++s) {
+      Seconds slowest{};
+      for (const std::vector<Seconds>& durations : durations_)
+        slowest = std::max(slowest, durations[tables_.layout().work(s, row_of(row, chunks))]);
+      ends[s] += slowest;
+    }
+  };
+  add_slowest(DeviceRow::optimizer);
+  if (has_gather_) serve(gathers_, ends);
+  add_slowest(DeviceRow::overhead);
+  return *std::max_element(ends.begin(), ends.end()) * (1.0 + num_misfits());
+}
+
+/// Units on GPUs whose memory their stage does not fit in, and tensor groups with two of their parts on one node.
+int PlacementObjective::num_misfits() const {
+  int misfits = 0;
+  for (int unit = 0; parts_ > 1 && unit < num_units(); ++unit)
+    for (int other = unit + 1; other < unit - unit % parts_ + parts_; ++other)
+      if (node_of(slot_of(unit)) == node_of(slot_of(other))) ++misfits;
+  if (!tables_.memory_matters()) return misfits;
+  for (int unit = 0; unit < num_units(); ++unit) {
+    const auto stage = static_cast<std::size_t>(unit / parts_ % pipeline_);
+    if (!tables_.fits(stage, slot_of(unit))) ++misfits;
+  }
+  return misfits;
+}
+
+std::vector<PlacementTerm> PlacementObjective::terms() const {
+  using Kind = PlacementTerm::Kind;
+  std::vector<PlacementTerm> terms;
+  for (int stage = 0; stage < pipeline_; ++stage) {
+    terms.push_back({Kind::passes, stage, 0});
+    for (int channel = 0; channel < num_channels(stage); ++channel)
+      terms.push_back({Kind::messages, stage, channel});
+    if (has_rings_ || has_buckets_) terms.push_back({Kind::ring, stage, 0});
+  }
+  if (ties_embeddings_) terms.push_back({Kind::embedding, 0, 0});
+  return terms;
+}
+
+/// Where the term's durations stand in a pipeline's list.
+std::vector<std::uint32_t> PlacementObjective::durations_of(const PlacementTerm& term) const {
+  const auto stage = static_cast<std::size_t>(term.stage);
+  const DurationLayout& layout = tables_.layout();
+  const int chunks = tables_.plan().parallel.virtual_pipeline;
+  std::vector<std::uint32_t> indices;
+  if (term.kind == PlacementTerm::Kind::passes) {
+    for (std::uint32_t row = 0; row < layout.rows; ++row)
+      indices.push_back(layout.work(stage, row));
+    for (std::uint32_t slot = num_device_collectives; parts_ > 1 && slot < layout.collectives;
+         ++slot)
+      indices.push_back(layout.collective(stage, slot));
+  } else if (term.kind == PlacementTerm::Kind::messages) {
+    for (std::uint32_t row = 0; row < layout.messages; ++row)
+      indices.push_back(layout.message(stage, static_cast<std::uint32_t>(term.channel), row));
+  } else if (term.kind == PlacementTerm::Kind::ring && has_buckets_) {
+    for (int chunk = 0; chunk < chunks; ++chunk)
+      indices.push_back(
+          layout.collective(stage, windtunnel::slot_of(ChunkCollective::bucket, chunk)));
+  }
+  return indices;
+}
+
+Seconds PlacementObjective::value_with(const PlacementTerm& term,
+                                       const PlacementObjective& other) const {
+  PlacementObjective mixed = *this;
+  const auto stage = static_cast<std::size_t>(term.stage);
+  if (term.kind == PlacementTerm::Kind::embedding) mixed.embedding_ = other.embedding_;
+  if (term.kind == PlacementTerm::Kind::ring) {
+    mixed.rings_[stage] = other.rings_[stage];
+    mixed.gathers_[stage] = other.gathers_[stage];
+  }
+  const std::vector<std::uint32_t> indices = durations_of(term);
+  for (std::size_t replica = 0; replica < durations_.size(); ++replica) {
+    for (const std::uint32_t index : indices)
+      mixed.durations_[replica][index] = other.durations_[replica][index];
+    if (!indices.empty()) mixed.ends_[replica] = tables_.ends(mixed.durations_[replica]);
+  }
+  return mixed.total();
+}
+
+Seconds PlacementObjective::time_of(const PlacementTerm& term) const {
+  if (term.kind == PlacementTerm::Kind::embedding) return embedding_;
+  if (term.kind == PlacementTerm::Kind::ring && has_rings_)
+    return alone(rings_[static_cast<std::size_t>(term.stage)]);
+  Seconds slowest{};
+  for (const std::vector<Seconds>& durations : durations_) {
+    Seconds time{};
+    if (term.kind == PlacementTerm::Kind::passes) {
+      for (int chunk = 0; chunk < tables_.plan().parallel.virtual_pipeline; ++chunk)
+        for (const ChunkRow row : {ChunkRow::forward, ChunkRow::backward})
+          time += durations[tables_.layout().work(static_cast<std::size_t>(term.stage),
+                                                  row_of(row, chunk))];
+    } else {
+      for (const std::uint32_t index : durations_of(term)) time = std::max(time, durations[index]);
+    }
+    slowest = std::max(slowest, time);
+  }
+  return slowest;
+}
+
+/// From and to which units the term's bytes go.
+std::vector<std::pair<int, int>> PlacementObjective::flows_of(const PlacementTerm& term) const {
+  std::vector<std::pair<int, int>> flows;
+  for (int part = 0; part < parts_; ++part) {
+    std::vector<NodeId> nodes;
+    for (int replica = 0; replica < data_; ++replica) {
+      const int here = unit(replica, term.stage, part);
+      nodes.push_back(tables_.slot(slot_of(here)).node);
+      if (term.kind == PlacementTerm::Kind::messages)
+        flows.emplace_back(here, unit(replica, target(term.stage, term.channel), part));
+      if (term.kind == PlacementTerm::Kind::embedding) {
+        const int there = unit(replica, pipeline_ - 1, part);
+        flows.emplace_back(here, there);
+        flows.emplace_back(there, here);
+      }
+    }
+    if (term.kind != PlacementTerm::Kind::ring) continue;
+    for (const RingEdge& edge : ring_layout(nodes).edges)
+      flows.emplace_back(unit(static_cast<int>(edge.from), term.stage, part),
+                         unit(static_cast<int>(edge.to), term.stage, part));
+  }
+  return flows;
+}
+
+PlacementObjective::Slowest PlacementObjective::slowest_link(const PlacementTerm& term) const {
+  Slowest slowest{{}, no_limit};
+  for (const auto& [from, to] : flows_of(term)) {
+    const auto& route = tables_.route(slot_of(from), slot_of(to));
+    for (std::uint32_t i = 0; i < route.num_links; ++i) {
+      const Link& link = tables_.link(tables_.links(route)[i]);
+      if (link.bandwidth < slowest.bandwidth) slowest = {link.name, link.bandwidth};
+    }
+  }
+  return slowest;
+}
+
+}  // namespace windtunnel

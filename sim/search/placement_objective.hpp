@@ -1,0 +1,141 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenario/collective_builder.hpp"
+#include "search/placement_tables.hpp"
+
+namespace windtunnel {
+
+/// A part of the estimate: what can be slow in a placement.
+struct PlacementTerm {
+  enum class Kind {
+    passes,    ///< of a stage
+    messages,  ///< of a stage to another
+    ring,      ///< the gradients of a stage
+    embedding,
+  };
+  Kind kind = Kind::passes;
+  int stage = 0;
+  int channel = 0;  ///< messages: which of the stage's
+};
+
+/// An estimate of the iteration time as a function of who is where, and how it changes with a move.
+///
+///   T = max over stages s of  end_s + optimizer + parameter gather + overhead
+///   end_s:  the gradient ring of stage s, entered when its last replica's passes end; first and last stage then
+///           synchronise their embeddings
+///
+/// - Passes: the longest path through each pipeline's programs (PipelinePath), with what each stage takes on the GPUs it is
+///   on and what each message takes over the links between; the slowest of all pipelines counts.
+/// - A message moves at the rate of the slowest link on its way, each shared by the messages of the same stage in the same
+///   direction that cross it: replicas run in step, stages do not.
+/// - Rings: every link serves the rings that cross it in the order in which they are entered; a ring ends with its slowest
+///   link, or its part inside a node.
+///
+/// Where GPUs differ in memory, each unit on GPUs that its stage does not fit in adds T once more, and
+/// so do two parts of one tensor group on one node, which no plan has.
+/// Leaves out: messages of different stages that meet, and messages that meet rings. The simulation has both.
+/// A unit is a device of the plan: a tensor group's GPUs in one node. Units only change places with each other.
+class PlacementObjective {
+ public:
+  /// The scenario must outlive the objective.
+  explicit PlacementObjective(const Scenario& scenario);
+  explicit PlacementObjective(Scenario&&) = delete;
+
+  Seconds value() const { return value_; }
+  int num_units() const { return tables_.num_units(); }
+  /// By unit (device of the plan): the place, as the device that is there in the plan's own placement.
+  const std::vector<int>& slots() const { return slot_of_; }
+
+  /// Puts units elsewhere: (unit, slot), which must leave one unit in each slot. What no moved unit touches is kept.
+  void move(const std::vector<std::pair<int, int>>& changes);
+  /// Takes the last move back.
+  void undo();
+  /// All units at once.
+  void place(const std::vector<int>& slots);
+
+  /// All that the estimate is made of and that a placement changes.
+  std::vector<PlacementTerm> terms() const;
+  /// What a term takes where it takes longest: one message, one pass forward and backward of a microbatch, one ring.
+  Seconds time_of(const PlacementTerm& term) const;
+  /// The slowest link that a term's flows cross.
+  struct Slowest {
+    std::string link;            ///< empty: everything stays in nodes
+    BytesPerSecond bandwidth{};  ///< of that link, infinite where there is none
+  };
+  Slowest slowest_link(const PlacementTerm& term) const;
+  /// The estimate with one term as it is in another placement of the same scenario.
+  Seconds value_with(const PlacementTerm& term, const PlacementObjective& other) const;
+  int num_channels(int stage) const;
+  int target(int stage, int channel) const;
+  /// The node of a slot.
+  int node_of(int slot) const { return static_cast<int>(tables_.slot(slot).node.index()); }
+  int num_stages() const { return pipeline_; }
+  int microbatches() const { return tables_.plan().microbatches; }
+
+ private:
+  struct RingKind {
+    RingWork work = RingWork::all_reduce;
+    GradientRing style = GradientRing::flat;
+  };
+  /// A ring, or several at once: what it keeps busy, and what does not depend on links.
+  struct RingCost {
+    Seconds fixed{}, latency{};
+    std::vector<std::pair<LinkId, Seconds>> busy;
+  };
+  struct Undo {
+    std::vector<std::pair<int, int>> slots;
+    std::vector<std::pair<std::size_t, std::vector<Seconds>>> ends;  ///< by replica
+    struct Duration {
+      std::size_t replica, index;
+      Seconds time;
+    };
+    std::vector<Duration> durations;
+    std::vector<std::pair<std::size_t, RingCost>> rings, gathers;
+    Seconds embedding{}, value{};
+  };
+
+  int unit(int replica, int stage, int part) const {
+    return (replica * pipeline_ + stage) * parts_ + part;
+  }
+  int slot_of(int unit) const { return slot_of_[static_cast<std::size_t>(unit)]; }
+
+  void set_duration(int replica, std::uint32_t index, Seconds time);
+  void set_works(int replica, int stage);
+  void set_messages(int stage, std::uint32_t channel);
+  void set_tensor_collectives(int replica, int stage);
+  void set_rings(int stage);
+  void set_buckets(int stage);
+  void set_embedding();
+  void refresh(const std::vector<char>& stages, const std::vector<std::pair<int, int>>& units);
+  void add_ring(RingCost& ring, const std::vector<int>& members, const Collective& like,
+                const RingKind& kind) const;
+  Seconds in_node_part(const std::vector<int>& members, const RingLayout& layout, Bytes payload,
+                       RingWork work) const;
+  void merge_links(RingCost& ring) const;
+  RingCost ring_of_stage(int stage, std::uint32_t number) const;
+  Seconds alone(const RingCost& ring) const;
+  void serve(const std::vector<RingCost>& rings, std::vector<Seconds>& ends);
+  Seconds total();
+  int num_misfits() const;
+  std::vector<std::pair<int, int>> flows_of(const PlacementTerm& term) const;
+  std::vector<std::uint32_t> durations_of(const PlacementTerm& term) const;
+
+  mutable PlacementTables tables_;
+  int pipeline_ = 1, data_ = 1, parts_ = 1;
+  bool has_rings_ = false, has_buckets_ = false, has_gather_ = false, ties_embeddings_ = false;
+  std::vector<int> slot_of_;
+  std::vector<std::vector<Seconds>> durations_;  ///< by replica
+  std::vector<std::vector<Seconds>> ends_;       ///< by replica, by stage
+  std::vector<char> dirty_;                      ///< by replica
+  std::vector<RingCost> rings_, gathers_;        ///< by stage: gradient reduction, parameter gather
+  Seconds embedding_{}, value_{};
+  Undo undo_;
+  mutable std::vector<Seconds> link_time_;  ///< scratch, zero between uses
+  mutable std::vector<int> link_flows_;     ///< likewise
+};
+
+}  // namespace windtunnel

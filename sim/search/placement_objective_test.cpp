@@ -1,0 +1,174 @@
+#include "search/placement_objective.hpp"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+#include <random>
+
+#include "scenario/isolated.hpp"
+#include "search/placement_anneal.hpp"
+#include "search/placement_fixtures.hpp"
+#include "search/placement_why.hpp"
+
+namespace windtunnel {
+namespace {
+
+using placement_cases::pipette;
+using placement_cases::read_text;
+using placement_cases::with_slow_nodes;
+
+/// Small plans that between them use everything that the objective knows.
+std::vector<std::pair<std::string, Scenario>> all_sorts() {
+  const auto small = [](std::vector<std::pair<std::string, std::string>> more) {
+    std::vector<std::pair<std::string, std::string>> base{{"/nodes", "4"},
+                                                          {"/model/layers", "8"},
+                                                          {"/training/global_batch", "64"},
+                                                          {"/training/micro_batch", "1"}};
+    base.insert(base.end(), more.begin(), more.end());
+    return pipette(2, base);
+  };
+  return {
+      {"a tensor group a node", small({})},
+      {"four units a node", small({{"/parallel/tensor", "2"}})},
+      {"a unit a GPU", small({{"/parallel/tensor", "1"}, {"/model/layers", "2"}})},
+      {"tensor groups across nodes", small({{"/parallel/tensor", "16"}, {"/model/heads", "32"}})},
+      {"blocking pairs", small({{"/parallel/pipeline_send", "blocking_pairs"}})},
+      {"interleaved",
+       small({{"/parallel/schedule", "interleaved_1f1b"}, {"/parallel/virtual_pipeline", "2"}})},
+      {"ZeRO 1", small({{"/parallel/zero_stage", "1"}, {"/parallel/tensor", "4"}})},
+      {"overlapped reduction", small({{"/parallel/overlap_gradient_reduce", "true"}})},
+      {"hierarchical rings",
+       small({{"/parallel/gradient_ring", "hierarchical"}, {"/parallel/tensor", "2"}})},
+      {"ZeRO 2, hierarchical", small({{"/parallel/gradient_ring", "hierarchical"},
+                                      {"/parallel/zero_stage", "2"},
+                                      {"/parallel/tensor", "4"}})},
+      {"pipelines inside nodes",
+       small({{"/parallel/rank_order", "tensor-pipeline-data"}, {"/parallel/tensor", "2"}})},
+      {"tensor groups over half nodes",
+       small({{"/parallel/rank_order", "data-tensor-pipeline"}, {"/parallel/tensor", "8"}})},
+      {"one pipeline", small({{"/parallel/pipeline", "4"}})},
+      {"V100 and T4", read_text(R"({
+          "model": {"layers": 24, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 52256},
+          "platform": "aws-t4-v100-mixed", "nodes": 4, "training": {"global_batch": 32, "micro_batch": 1},
+          "parallel": {"pipeline": 4, "tensor": 2}})")},
+  };
+}
+
+PlacementMoves moves_of(const PlacementObjective& objective, std::uint64_t seed) {
+  std::vector<int> nodes;
+  for (int slot = 0; slot < objective.num_units(); ++slot) nodes.push_back(objective.node_of(slot));
+  return {nodes, seed};
+}
+
+TEST_CASE("after any moves the estimate is that of the same placement worked out from scratch") {
+  for (const auto& [name, scenario] : all_sorts()) {
+    CAPTURE(name);
+    PlacementObjective objective(scenario);
+    PlacementObjective fresh(scenario);
+    PlacementMoves moves = moves_of(objective, 3);
+    for (int i = 0; i < 30; ++i) {
+      const Seconds before = objective.value();
+      const std::vector<int> was = objective.slots();
+      objective.move(moves.draw(objective.slots()));
+      if (i % 3 == 0) {
+        objective.undo();
+        CHECK(objective.value() == before);
+        CHECK(objective.slots() == was);
+        continue;
+      }
+      fresh.place(was);  // by a way of its own
+      fresh.place(objective.slots());
+      CHECK(objective.value() == fresh.value());
+      CHECK(objective.value() == [&] {
+        PlacementObjective scratch(scenario);
+        scratch.place(objective.slots());
+        return scratch.value();
+      }());
+    }
+  }
+}
+
+TEST_CASE("each move leaves every place taken once") {
+  std::vector<int> slots(12);
+  std::iota(slots.begin(), slots.end(), 0);
+  PlacementMoves moves({0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2}, 1);
+  for (int i = 0; i < 2000; ++i) {
+    const auto changes = moves.draw(slots);
+    REQUIRE(changes.size() > 1);
+    for (const auto& [unit, slot] : changes) slots[static_cast<std::size_t>(unit)] = slot;
+    std::vector<int> sorted = slots;
+    std::sort(sorted.begin(), sorted.end());
+    for (int s = 0; s < 12; ++s) REQUIRE(sorted[static_cast<std::size_t>(s)] == s);
+  }
+}
+
+double simulated(const Scenario& scenario) {
+  const IsolatedOutcome outcome = simulate_isolated(scenario);
+  REQUIRE(std::holds_alternative<IsolatedResult>(outcome));
+  return std::get<IsolatedResult>(outcome).figures.iteration_time / 1_s;
+}
+
+TEST_CASE("where no two messages meet the estimate is the simulated time") {
+  // One pipeline, a node a stage: passes, messages, embedding synchronisation, optimizer, overhead; nothing shares a link.
+  for (const char* send : {"eager", "blocking_pairs"}) {
+    const Scenario scenario = pipette(
+        4, {{"/nodes", "4"}, {"/training/global_batch", "48"}, {"/parallel/pipeline_send", send}});
+    CHECK(PlacementObjective(scenario).value() / 1_s ==
+          doctest::Approx(simulated(scenario)).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("a schedule of many rounds is estimated as long as it is simulated") {
+  // 1024 microbatches on 4 stages are more passes than are played in full.
+  const Scenario scenario =
+      pipette(4, {{"/nodes", "4"}, {"/training/global_batch", "4096"}, {"/model/layers", "8"}});
+  CHECK(PlacementObjective(scenario).value() / 1_s ==
+        doctest::Approx(simulated(scenario)).epsilon(1e-9));
+}
+
+TEST_CASE("with pipelines and rings side by side the estimate is near the simulated time") {
+  for (const int pipeline : {2, 4, 8}) {
+    const Scenario scenario = pipette(pipeline);
+    CHECK(PlacementObjective(scenario).value() / 1_s ==
+          doctest::Approx(simulated(scenario)).epsilon(0.01));
+  }
+}
+
+TEST_CASE("a stage on slower GPUs takes as long as they do, and the estimate follows") {
+  // Three nodes of V100 and one of T4, a stage a node, two pipelines: unit 4 r + s is replica r of stage s. Megatron's
+  // order has the last stage, with the head, on the T4; with first and last stage exchanged the first is there.
+  const Scenario scenario = all_sorts().back().second;
+  const PlacementObjective before(scenario);
+  PlacementObjective after(scenario);
+  after.move({{0, 3}, {3, 0}, {4, 7}, {7, 4}});
+  const PlacementTerm first{PlacementTerm::Kind::passes, 0, 0},
+      last{PlacementTerm::Kind::passes, 3, 0};
+  CHECK(after.time_of(first) > before.time_of(first));
+  CHECK(after.time_of(last) < before.time_of(last));
+  CHECK(after.value_with(last, before) > after.value());
+}
+
+TEST_CASE("what makes a placement better is named with its link") {
+  // Four equal nodes as one pipeline, the way from node 1 to node 2 slow: 2 GB/s. In the order 1 0 2 3 nobody takes it.
+  Scenario scenario = with_slow_nodes(pipette(4, {{"/nodes", "4"}}), {});
+  scenario.platform.link_overrides.push_back({NodeId{1}, NodeId{2}, 2_GBps});
+  const PlacementObjective before(scenario);
+  PlacementObjective after(scenario);
+  after.place({1, 0, 2, 3});
+  CHECK(after.value() < before.value());
+  CHECK(why_better(before, after) ==
+        "stage 1→2 leaves the 2.0 GB/s link node1->node2; its slowest is now 74.0 GB/s");
+  // Two pipelines of two nodes: stage 0 on nodes 0 and 1, stage 1 on 2 and 3, rings 0->1->0 and 2->3->2.
+  Scenario rings = with_slow_nodes(pipette(2, {{"/nodes", "4"}}), {});
+  rings.platform.link_overrides.push_back({NodeId{0}, NodeId{1}, 2_GBps});
+  const PlacementObjective ring_before(rings);
+  PlacementObjective ring_after(rings);
+  // Units: replica 0 stage 0, replica 0 stage 1, replica 1 stage 0, replica 1 stage 1; slots likewise, on nodes 0 2 1 3.
+  ring_after.place({0, 2, 1, 3});
+  CHECK(why_better(ring_before, ring_after) ==
+        "the gradient ring of stage 0 leaves the 2.0 GB/s link node0->node1; its slowest is now "
+        "74.0 GB/s");
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,184 @@
+#include "search/placement_tables.hpp"
+
+#include <algorithm>
+
+#include "core/contracts.hpp"
+#include "memory/in_flight.hpp"
+#include "schedule/pipeline_program.hpp"
+
+namespace windtunnel {
+namespace {
+
+BuiltPrograms build(const Scenario& scenario, const Plan& plan) {
+  return build_programs(
+      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &plan});
+}
+
+/// Passes of one pipeline up to which a schedule is played in full.
+constexpr int most_played_passes = 2048;
+/// Rounds of p microbatches that are played of a longer one: fill, one in the middle, drain.
+constexpr int played_rounds = 3;
+
+/// Microbatches to play: all, or so few that the rest are whole rounds.
+int played_microbatches(const Plan& plan) {
+  const int p = plan.parallel.pipeline, m = plan.microbatches;
+  const bool is_short = m <= most_played_passes / p / plan.parallel.virtual_pipeline;
+  if (is_short || plan.parallel.schedule == Schedule::custom || m < (played_rounds + 1) * p)
+    return m;
+  return played_rounds * p + m % p;
+}
+
+}  // namespace
+
+PlacementTables::PlacementTables(const Scenario& scenario)
+    : scenario_(&scenario), played_plan_(scenario.plan), network_(scenario.platform) {
+  const int p = plan().parallel.pipeline;
+  played_plan_.microbatches = played_microbatches(plan());
+  left_rounds_ = static_cast<double>(plan().microbatches - played_plan_.microbatches) / p;
+  built_ = build(scenario, played_plan_);
+  for (const PlanDevice& device : plan().devices) slots_.push_back({device.node, device.gpus});
+  layout_.rows = static_cast<std::uint32_t>(plan().parallel.virtual_pipeline * num_chunk_rows +
+                                            num_device_rows);
+  layout_.messages = static_cast<std::uint32_t>(programs().message_bytes.size());
+  layout_.collectives = num_collective_slots(plan().parallel.virtual_pipeline);
+  path_.emplace(programs().programs, layout_);
+  if (left_rounds_ > 0) {
+    Plan shorter = played_plan_;
+    shorter.microbatches -= p;
+    shorter_path_.emplace(build(scenario, shorter).programs.programs, layout_);
+  }
+  fill_works();
+  fill_fits();
+}
+
+const NodeType& PlacementTables::node_type(int slot) const {
+  return scenario_->nodes[this->slot(slot).node.index()];
+}
+
+PlacementTables::Kind PlacementTables::kind_of(int slot) const {
+  const Network::Endpoint& place = this->slot(slot);
+  const NodeType& type = scenario_->platform.type_of(place.node);
+  const bool position_matters = type.interconnect.kind == Interconnect::Kind::mesh;
+  return {&type, position_matters ? place.gpus : std::vector<int>{}};
+}
+
+/// Every stage on every kind of place: as the plan has them, and for the rest with two devices changing places.
+void PlacementTables::fill_works() {
+  for (int s = 0; s < num_units(); ++s) {
+    const Kind kind = kind_of(s);
+    const auto found = std::find(kinds_.begin(), kinds_.end(), kind);
+    kind_of_slot_.push_back(static_cast<int>(found - kinds_.begin()));
+    if (found == kinds_.end()) kinds_.push_back(kind);
+  }
+  const auto rows_of = [&](const BuiltPrograms& built, std::size_t unit) {
+    const auto first = built.programs.work.begin() + built.programs.devices[unit].work_base;
+    return std::vector<Work>(first, first + layout_.rows);
+  };
+  const auto stages = static_cast<std::size_t>(plan().parallel.pipeline);
+  works_.assign(stages, std::vector<std::vector<Work>>(kinds_.size()));
+  for (std::size_t unit = 0; unit < slots_.size(); ++unit) {
+    auto& works =
+        works_[plan().devices[unit].stage.index()][static_cast<std::size_t>(kind_of_slot_[unit])];
+    if (works.empty()) works = rows_of(built_, unit);
+  }
+  Plan swapped = played_plan_;
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+      if (!works_[stage][kind].empty()) continue;
+      const auto here = plan().device(0, StageId{stage}, 0).index();
+      const auto there = static_cast<std::size_t>(
+          std::find(kind_of_slot_.begin(), kind_of_slot_.end(), static_cast<int>(kind)) -
+          kind_of_slot_.begin());
+      const auto swap_places = [&] {
+        std::swap(swapped.devices[here].node, swapped.devices[there].node);
+        std::swap(swapped.devices[here].gpus, swapped.devices[there].gpus);
+      };
+      swap_places();
+      works_[stage][kind] = rows_of(build(*scenario_, swapped), here);
+      swap_places();
+    }
+  }
+}
+
+/// Every stage as if all its replicas were on this device.
+std::vector<StageMemory> PlacementTables::memory_on(const Device& device) const {
+  MemoryInputs inputs;
+  inputs.model = &scenario_->model;
+  inputs.plan = &plan();
+  inputs.software = &scenario_->software;
+  const int p = plan().parallel.pipeline;
+  inputs.device_of_stage.assign(static_cast<std::size_t>(p), &device);
+  if (plan().parallel.schedule == Schedule::custom) {  // played in full
+    InFlightOfStages counted = in_flight_microbatches(programs().programs);
+    inputs.in_flight = std::move(counted.all);
+    inputs.in_flight_with_gradients = std::move(counted.with_gradients);
+  } else {
+    for (int stage = 0; stage < p; ++stage) {
+      const InFlight held = estimate_in_flight(plan(), StageId{stage});
+      inputs.in_flight.push_back(held.all);
+      inputs.in_flight_with_gradients.push_back(held.with_gradients);
+    }
+  }
+  return account_memory(inputs).stages;
+}
+
+void PlacementTables::fill_fits() {
+  const auto usable = [](const Kind& kind) { return kind.node->device.usable_memory; };
+  const bool all_equal = std::all_of(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
+    return usable(kind) == usable(kinds_.front());
+  });
+  if (all_equal) return;
+  fits_.assign(works_.size(), std::vector<char>(kinds_.size(), 0));
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+    const std::vector<StageMemory> stages = memory_on(kinds_[kind].node->device);
+    for (std::size_t stage = 0; stage < stages.size(); ++stage)
+      fits_[stage][kind] = stages[stage].verdict != MemoryVerdict::does_not_fit ? 1 : 0;
+  }
+}
+
+bool PlacementTables::fits(std::size_t stage, int slot) const {
+  return fits_[stage][static_cast<std::size_t>(kind_of_slot_[static_cast<std::size_t>(slot)])] != 0;
+}
+
+const std::vector<Work>& PlacementTables::works(std::size_t stage, int slot) const {
+  return works_[stage][static_cast<std::size_t>(kind_of_slot_[static_cast<std::size_t>(slot)])];
+}
+
+const Collective* PlacementTables::collective(int unit, std::uint32_t slot_number) const {
+  const CollectiveId id =
+      programs().devices[static_cast<std::size_t>(unit)].collectives[slot_number];
+  return id == no_collective ? nullptr : &programs().collectives[id.index()];
+}
+
+const PlacementTables::Route& PlacementTables::route(int from_slot, int to_slot) {
+  const auto key =
+      static_cast<std::uint64_t>(from_slot) * slots_.size() + static_cast<std::uint64_t>(to_slot);
+  const auto [found, is_new] = routes_.try_emplace(key);
+  Route& route = found->second;
+  if (!is_new) return route;
+  const Network::Endpoint &from = slot(from_slot), &to = slot(to_slot);
+  if (from.node == to.node) {
+    const Interconnect& wires = node_type(from_slot).interconnect;
+    route.bandwidth = wires.point_to_point * static_cast<double>(from.gpus.size());
+    route.latency = wires.point_to_point_latency;
+    return route;
+  }
+  const windtunnel::Route way = network_.route(from, to);
+  route.in_node = false;
+  route.latency = way.latency;
+  route.first_link = static_cast<std::uint32_t>(link_list_.size());
+  for (const PathId path : {way.up, way.down})
+    for (const LinkId link : network_.path(path)) link_list_.push_back(link);
+  route.num_links = static_cast<std::uint32_t>(link_list_.size()) - route.first_link;
+  return route;
+}
+
+std::vector<Seconds> PlacementTables::ends(const std::vector<Seconds>& durations) const {
+  std::vector<Seconds> ends = path_->ends(durations);
+  if (!shorter_path_) return ends;
+  const std::vector<Seconds> before = shorter_path_->ends(durations);
+  for (std::size_t s = 0; s < ends.size(); ++s) ends[s] += (ends[s] - before[s]) * left_rounds_;
+  return ends;
+}
+
+}  // namespace windtunnel
