@@ -2,10 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "scenario/forked.hpp"
 #include "scenario/isolated.hpp"
+#include "scenario/program_builder.hpp"
 
 namespace windtunnel {
 namespace {
@@ -94,6 +96,31 @@ TEST_CASE("each what-if is what a run with its options gives, to the last digit"
     CHECK(canonical_text(*what_if.find("breakdown_s")) ==
           canonical_text(*report.find("breakdown_s")));
   }
+}
+
+TEST_CASE("a straggler slows its own stage, and no other node of the same device") {
+  const char* const two_stages = R"({
+    "model": "gpt-1.7b", "platform": "a100-80gb-4hdr", "software": "megatron-lm-2021", "nodes": 2,
+    "training": {"global_batch": 16, "micro_batch": 2, "precision": "fp16"},
+    "parallel": {"tensor": 8, "pipeline": 2, "data": 1}})";
+  const auto compute_of = [&](const ReadOptions& options) {
+    const Scenario scenario = read(two_stages, options);
+    const BuiltPrograms built = build_programs(
+        {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan});
+    return std::pair{built.cost_of_device[0].chunks[0].forward.compute.value(),
+                     built.cost_of_device[1].chunks[0].forward.compute.value()};
+  };
+  const auto list = what_ifs(read(two_stages));
+  const auto straggler = std::find_if(list.begin(), list.end(), [](const WhatIf& what_if) {
+    return what_if.what == "node 0 10 % slower";
+  });
+  REQUIRE(straggler != list.end());
+  ReadOptions options;
+  options.overrides = straggler->overrides;
+  const auto [first, second] = compute_of({});
+  const auto [slow_first, same_second] = compute_of(options);
+  CHECK(slow_first > 1.05 * first);  // products take 1/0.9; memory-bound kernels stay
+  CHECK(same_second == second);
 }
 
 TEST_CASE("what-ifs come in the order of what they gain") {
