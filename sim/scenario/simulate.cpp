@@ -9,6 +9,7 @@
 #include "scenario/interval.hpp"
 #include "scenario/program_builder.hpp"
 #include "scenario/scenario.hpp"
+#include "scenario/stage_devices.hpp"
 
 namespace windtunnel {
 namespace {
@@ -87,17 +88,7 @@ MemoryAccount account(const Outcome& o) {
   inputs.model = &scenario.model;
   inputs.plan = &scenario.plan;
   inputs.software = &scenario.software;
-  for (int s = 0; s < scenario.plan.parallel.pipeline; ++s) {
-    // Of all replicas' devices that hold the stage, the one with the least memory.
-    const Device* smallest = nullptr;
-    for (const PlanDevice& device : scenario.plan.devices) {
-      if (device.stage != StageId{s}) continue;
-      const Device& candidate = scenario.nodes[device.node.index()].device;
-      if (smallest == nullptr || candidate.usable_memory < smallest->usable_memory)
-        smallest = &candidate;
-    }
-    inputs.device_of_stage.push_back(smallest);
-  }
+  inputs.device_of_stage = smallest_device_of_stages(scenario);
   const InFlightOfStages in_flight = in_flight_microbatches(o.built->programs.programs);
   inputs.in_flight = in_flight.all;
   inputs.in_flight_with_gradients = in_flight.with_gradients;

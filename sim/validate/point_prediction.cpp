@@ -5,6 +5,7 @@
 #include "core/contracts.hpp"
 #include "memory/in_flight.hpp"
 #include "scenario/score.hpp"
+#include "scenario/stage_devices.hpp"
 
 namespace windtunnel {
 namespace {
@@ -17,11 +18,7 @@ MemoryAccount first_step_account(const Scenario& scenario,
   inputs.plan = &scenario.plan;
   inputs.software = &scenario.software;
   inputs.reading = MemoryReading::first_step;
-  for (int stage = 0; stage < scenario.plan.parallel.pipeline; ++stage) {
-    const PlanDevice& device =
-        scenario.plan.devices[scenario.plan.device(0, StageId{stage}, 0).index()];
-    inputs.device_of_stage.push_back(&scenario.nodes[device.node.index()].device);
-  }
+  inputs.device_of_stage = smallest_device_of_stages(scenario);
   const InFlightOfStages in_flight = in_flight_microbatches(programs);
   inputs.in_flight = in_flight.all;
   inputs.in_flight_with_gradients = in_flight.with_gradients;
