@@ -323,7 +323,8 @@ StageCost stage_cost(const StageCostInputs& in) {
   cost.gathered_layer = layer_gathered(in);
   cost.gathered_edges = edges_gathered(in);
   cost.parameters = element_size(in.plan->training.precision) * parameters;
-  cost.embedding_gradients = gradient_element(in.plan->training.gradient_type) *
+  cost.embedding_gradients = gradient_element(in.software->embedding_gradient_type.value_or(
+                                 in.plan->training.gradient_type)) *
                              word_embedding_parameters(*in.model, parallel.tensor);
   return cost;
 }
