@@ -39,6 +39,14 @@ Seconds traversal(const BaselineInputs& in) {
   return slowest;
 }
 
+/// The same, averaged over the pipelines.
+Seconds mean_traversal(const BaselineInputs& in) {
+  Seconds sum{};
+  for (const auto& pipeline : in.hops)
+    for (const BytesPerSecond rate : pipeline) sum += in.message / rate;
+  return in.hops.empty() ? sum : sum / static_cast<double>(in.hops.size());
+}
+
 /// 2 (n-1)/n * payload / rate
 Seconds ring_time(Bytes payload, int members, BytesPerSecond rate) {
   return payload * (2.0 * (members - 1) / members) / rate;
@@ -168,12 +176,12 @@ Seconds amp_estimate(const BaselineInputs& in, const BaselineOptions& options) {
   constexpr double passes = 3;  // forward, and a backward pass taken for two
   Seconds slowest{}, sum{};
   for (const BaselineStage& stage : in.stages) {
-    slowest = std::max(slowest, stage.forward * passes);
-    sum += stage.forward * passes;
+    slowest = std::max(slowest, stage.mean_forward * passes);
+    sum += stage.mean_forward * passes;
   }
   const double directions = options.amp_hops == AmpHops::once ? 1 : 2;
-  return slowest * static_cast<double>(in.microbatches - 1) + sum + traversal(in) * directions +
-         slowest_ring(in, [&](const BaselineStage& stage) {
+  return slowest * static_cast<double>(in.microbatches - 1) + sum +
+         mean_traversal(in) * directions + slowest_ring(in, [&](const BaselineStage& stage) {
            return flat_ring(in, stage, options.ring_pace);
          });
 }

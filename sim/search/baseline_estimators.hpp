@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/plan.hpp"
 #include "units/quantity.hpp"
 #include "workload/transformer.hpp"
 
@@ -24,7 +25,9 @@ std::optional<Baseline> find_baseline(const std::string& name);
 /// What a formula knows of one pipeline stage.
 struct BaselineStage {
   Seconds forward{}, backward{};  ///< one microbatch, recomputation and tensor collectives included
-  Bytes gradients{};              ///< of one rank
+  Seconds
+      mean_forward{};  ///< the same forward pass, averaged over all GPUs of the job, whichever hold the stage
+  Bytes gradients{};  ///< of one rank
   /// Rates between neighbours of the gradient ring that are on different nodes, in ring order. Empty: one node holds them all.
   std::vector<BytesPerSecond> ring;
   int data_in_node = 1;            ///< replicas in a node
@@ -46,8 +49,6 @@ enum class Rounds { exact, truncated };
 enum class RingPace { slowest_edge, last_edge };
 /// How often AMP pays a hop: once in its own code, forward and backward in Pipette's restatement of it.
 enum class AmpHops { once, both_ways };
-/// One ring over all replicas, or one in the node, one between nodes, and the first again.
-enum class GradientRing { flat, two_level };
 /// Gradients of a stage: as our own account has them, or 16 h^2 a layer and an embedding on every stage as Pipette's code has.
 enum class GradientCount { account, released };
 
@@ -56,13 +57,14 @@ struct BaselineOptions {
   Rounds rounds = Rounds::truncated;
   RingPace ring_pace = RingPace::slowest_edge;
   AmpHops amp_hops = AmpHops::once;
-  GradientRing pipette_ring = GradientRing::two_level;
+  GradientRing pipette_ring = GradientRing::hierarchical;
   GradientCount pipette_gradients = GradientCount::released;
 };
 
 /// AMP:  T = (m-1) max_s 3F_s + sum_s 3F_s + n sum_hops S/BW + max_s 2 (D-1)/D G_s / slowest,   n = 1 (or 2, AmpHops)
-/// S message, G gradients, F forward. A backward pass is taken for two forward passes; of the messages only those of the first
-/// microbatch count. Source: DachengLi1/AMP @ 72eeea4, cost_homogeneous.py and pipe.py.
+/// S message, G gradients, F forward pass averaged over the kinds of GPUs. A backward pass is taken for two forward passes; of
+/// the messages only those of the first microbatch count, on the mean of the pipelines. Source: DachengLi1/AMP @ 72eeea4,
+/// cost_homogeneous.py, cost_het_cluster.py and pipe.py.
 Seconds amp_estimate(const BaselineInputs& inputs, const BaselineOptions& options = {});
 
 /// Pipette's released formula:  T = k [p(F+B) + max_pipelines sum_hops 2S/BW] + (p-1)(F+B) + rings,   k = m // p

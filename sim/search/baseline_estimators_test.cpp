@@ -18,7 +18,7 @@ BaselineInputs uniform(int p, int m, Seconds forward, Seconds backward, Seconds 
   in.microbatches = m;
   in.message = 1_GB;
   BaselineStage stage;
-  stage.forward = forward;
+  stage.forward = stage.mean_forward = forward;
   stage.backward = backward;
   in.stages.assign(static_cast<std::size_t>(p), stage);
   in.hops.emplace_back(static_cast<std::size_t>(p) - 1, in.message / hop);
@@ -56,7 +56,7 @@ BaselineInputs shipped_job() {
   in.data = 4;
   in.message = Bytes{4.0 * 4 * model.sequence * model.hidden};  // 50.3 MB
   BaselineStage stage;
-  stage.forward = 1_s;
+  stage.forward = stage.mean_forward = 1_s;
   stage.backward = 2_s;
   stage.gradients = released_gradients(model, 32, 8, 4_B);
   stage.ring.assign(4, 25_GBps);
@@ -193,6 +193,17 @@ TEST_CASE("the last edge of AMP's ring decides where its code slips") {
   // 2 (1/2) 1 GB over 1 GB/s, or over 10 GB/s
   CHECK(amp_estimate(in) / 1_s == Approx(3 + 1.0));
   CHECK(amp_estimate(in, slip) / 1_s == Approx(3 + 0.1));
+}
+
+TEST_CASE("AMP averages where the others take the slowest") {
+  // Two pipelines of two stages: hops of 1 s and 3 s. Stages of 2 s where they are, 1 s on the job's average GPU.
+  BaselineInputs in = uniform(2, 1, 2_s, 4_s, 1_s);
+  in.hops.push_back({in.message / 3_s});
+  for (BaselineStage& stage : in.stages) stage.mean_forward = 1_s;
+  CHECK(amp_estimate(in) / 1_s == Approx(3 + 3 + 2));          // 3F twice, and (1 + 3) / 2
+  CHECK(pipette_estimate(in) / 1_s == Approx(6 * 2 + 2 * 3));  // one traversal, both ways
+  CHECK(varuna_estimate(in) / 1_s ==
+        Approx(2 + 3 + 6 + 3 + 4));  // there and back over the slower hop
 }
 
 TEST_CASE("one replica reduces nothing, and one stage sends nothing") {

@@ -42,12 +42,6 @@ class InputReader {
   }
   const NodeType& node(const PlanDevice& d) const { return scenario_.nodes[d.node.index()]; }
 
-  static std::vector<int> gpus_of(const PlanDevice& d) {
-    std::vector<int> gpus;
-    for (int i = 0; i < d.num_gpus; ++i) gpus.push_back(d.first_gpu + i);
-    return gpus;
-  }
-
   /// One GPU to another in a node; the NICs of the weaker end, or what was measured, between nodes.
   BytesPerSecond rate(const PlanDevice& from, const PlanDevice& to) const {
     if (from.node == to.node) return node(from).interconnect.point_to_point;
@@ -65,12 +59,12 @@ class InputReader {
            (node.effective_nic_rate() * static_cast<double>(node.nics));
   }
 
-  std::pair<Seconds, Seconds> passes(const PlanDevice& d, const StageCost& cost) const {
+  std::pair<Seconds, Seconds> passes(const StageCost& cost, const NodeType& on) const {
     Seconds forward{}, backward{};
     const int ways = plan_.parallel.tensor;
     for (const ChunkCost& chunk : cost.chunks) {
-      forward += chunk.forward.duration + crossing(chunk.forward_cross, cost, ways, node(d));
-      backward += chunk.backward.duration + crossing(chunk.backward_cross, cost, ways, node(d));
+      forward += chunk.forward.duration + crossing(chunk.forward_cross, cost, ways, on);
+      backward += chunk.backward.duration + crossing(chunk.backward_cross, cost, ways, on);
     }
     return {forward, backward};
   }
@@ -81,16 +75,20 @@ class InputReader {
                               plan_.parallel.tensor, element_size(plan_.training.precision));
   }
 
-  /// Replicas are equal but for their kind of node, so one cost a kind is enough.
-  void add_times(const PlanDevice& d, BaselineStage& stage, std::set<std::string>& known) {
-    if (!known.insert(node(d).device.name).second) return;
+  StageCost cost_on(const PlanDevice& d, const NodeType& on) const {
     DataGroup data;
     data.members = plan_.parallel.data;
     data.gpus_in_node = {0};
     data.nodes = data.members;
-    const StageCost cost = stage_cost({&scenario_.model, &plan_, &scenario_.software, &node(d),
-                                       &scenario_.platform.fabric, d.stage, gpus_of(d), data});
-    const auto [forward, backward] = passes(d, cost);
+    return stage_cost({&scenario_.model, &plan_, &scenario_.software, &on,
+                       &scenario_.platform.fabric, d.stage, d.gpus, data});
+  }
+
+  /// Replicas of a stage are equal but for their kind of node, so one cost a kind is enough.
+  void add_times(const PlanDevice& d, BaselineStage& stage, std::set<std::string>& known) {
+    if (!known.insert(node(d).device.name).second) return;
+    const StageCost cost = cost_on(d, node(d));
+    const auto [forward, backward] = passes(cost, node(d));
     if (forward + backward > stage.forward + stage.backward) {
       stage.forward = forward;
       stage.backward = backward;
@@ -99,13 +97,31 @@ class InputReader {
     message_ = cost.tensor_payload;
   }
 
+  /// The kinds of nodes of the job, with the number of its GPUs that are on each.
+  std::map<std::string, std::pair<const NodeType*, int>> kinds() const {
+    std::map<std::string, std::pair<const NodeType*, int>> kinds;
+    for (const PlanDevice& d : plan_.devices) {
+      auto& [type, gpus] = kinds[node(d).device.name];
+      type = &node(d);
+      gpus += d.num_gpus();
+    }
+    return kinds;
+  }
+
+  Seconds mean_forward(const PlanDevice& d) const {
+    Seconds sum{};
+    for (const auto& [name, kind] : kinds())
+      sum += passes(cost_on(d, *kind.first), *kind.first).first * static_cast<double>(kind.second);
+    return sum / static_cast<double>(plan_.num_ranks());
+  }
+
   void add_ring(StageId id, BaselineStage& stage) const {
     std::vector<const PlanDevice*> first_in_node;
     std::map<NodeId, std::vector<int>> members;
     for (int replica = 0; replica < plan_.parallel.data; ++replica) {
       const PlanDevice& d = device(replica, id);
       if (members[d.node].empty()) first_in_node.push_back(&d);
-      members[d.node].push_back(d.first_gpu);
+      members[d.node].push_back(d.gpus.front());
     }
     const auto fullest = std::max_element(
         members.begin(), members.end(),
@@ -123,6 +139,7 @@ class InputReader {
     std::set<std::string> known;
     for (int replica = 0; replica < plan_.parallel.data; ++replica)
       add_times(device(replica, id), stage, known);
+    stage.mean_forward = kinds().size() == 1 ? stage.forward : mean_forward(device(0, id));
     add_ring(id, stage);
     return stage;
   }
