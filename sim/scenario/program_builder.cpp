@@ -82,7 +82,7 @@ class ProgramBuilder {
 
   /// Stages that hold the same layers and role on the same kind of node, on the same GPUs, cost the same.
   using CostKey =
-      std::tuple<int, bool, bool, std::string, int, std::vector<int>, int, std::vector<int>>;
+      std::tuple<int, bool, bool, const NodeType*, int, std::vector<int>, int, std::vector<int>>;
 
   const StageCost& stage_cost_of(const PlanDevice& d) {
     const NodeType& node = node_type(d.node);
@@ -91,7 +91,7 @@ class ProgramBuilder {
     const CostKey key{plan_.stage_layers[d.stage.index()],
                       plan_.is_first(d.stage),
                       plan_.is_last(d.stage),
-                      node.device.name,
+                      &in_.platform->type_of(d.node),
                       d.num_gpus(),
                       position_matters ? d.gpus : std::vector<int>{},
                       gathered_over.nodes,

@@ -8,6 +8,7 @@
 #include "platform/device_json.hpp"
 #include "platform/platform_json.hpp"
 #include "platform/software_json.hpp"
+#include "scenario/balanced_stages.hpp"
 #include "scenario/cluster_shape.hpp"
 #include "scenario/compression_json.hpp"
 #include "scenario/overrides.hpp"
@@ -166,6 +167,8 @@ class ScenarioReader {
     ClusterShape cluster = first_nodes(scenario_.platform, *used);
     cluster.nodes_given = nodes.has_value();
     parallel.placement = read_placement(reader, ranks, cluster);
+    const bool balances = asks_for_balance(reader);
+    if (balances) parallel.stage_layers = layers_before_balance(reader, parallel.pipeline);
     if (!is_trusted()) return;
     auto made = make_plan(scenario_.model, training, parallel, cluster, scenario_.software);
     if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&made)) {
@@ -182,6 +185,32 @@ class ScenarioReader {
     for (int node = 0; node < *used; ++node)
       scenario_.nodes.push_back(scenario_.platform.type_of(NodeId{node}));
     check_precision(training.precision);
+    if (balances && is_trusted()) balance_stages(reader);
+  }
+
+  /// Any split that adds up, so that the plan can be laid out.
+  std::vector<int> layers_before_balance(ObjectReader& reader, int stages) const {
+    constexpr double most_steps = 1e9;  // of the search; a second
+    const double layers = scenario_.model.layers;
+    if (layers * layers * stages > most_steps)
+      reader.problem("stage_layers",
+                     std::to_string(scenario_.model.layers) + " layers on " +
+                         std::to_string(stages) + " stages are too many to balance",
+                     "write the list, or leave stage_layers out");
+    std::vector<int> all_on_the_first(static_cast<std::size_t>(stages), 0);
+    all_on_the_first.front() = scenario_.model.layers;
+    return all_on_the_first;
+  }
+
+  /// Puts the layers in place of "balanced", in the plan and in the resolved scenario.
+  void balance_stages(ObjectReader& reader) {
+    Plan& plan = scenario_.plan;
+    plan.stage_layers =
+        balanced_stage_layers({&scenario_.model, &scenario_.platform, &scenario_.software, &plan});
+    plan.parallel.stage_layers = plan.stage_layers;
+    JsonValue::Array layers;
+    for (const int count : plan.stage_layers) layers.emplace_back(std::int64_t{count});
+    reader.take("stage_layers")->content = std::move(layers);
   }
 
   /// A schedule that the user wrote must also finish when both ends of a message wait for each other.

@@ -51,20 +51,14 @@ class InputReader {
     return own ? std::min(*own, nics) : nics;
   }
 
-  /// The tensor collectives of a pass that the engine plays as flows, on the node's NICs alone.
-  static Seconds crossing(const CrossNodeCollectives& cross, const StageCost& cost, int ways,
-                          const NodeType& node) {
-    const double count = cross.exposed + cross.overlappable;
-    return ring_all_reduce_volume(cost.tensor_payload, ways) * count /
-           (node.effective_nic_rate() * static_cast<double>(node.nics));
-  }
-
   std::pair<Seconds, Seconds> passes(const StageCost& cost, const NodeType& on) const {
     Seconds forward{}, backward{};
-    const int ways = plan_.parallel.tensor;
+    const auto crossing = [&](const CrossNodeCollectives& collectives) {
+      return uncontended_time(collectives, cost.tensor_payload, plan_.parallel.tensor, on);
+    };
     for (const ChunkCost& chunk : cost.chunks) {
-      forward += chunk.forward.duration + crossing(chunk.forward_cross, cost, ways, on);
-      backward += chunk.backward.duration + crossing(chunk.backward_cross, cost, ways, on);
+      forward += chunk.forward.duration + crossing(chunk.forward_cross);
+      backward += chunk.backward.duration + crossing(chunk.backward_cross);
     }
     return {forward, backward};
   }
@@ -85,8 +79,8 @@ class InputReader {
   }
 
   /// Replicas of a stage are equal but for their kind of node, so one cost a kind is enough.
-  void add_times(const PlanDevice& d, BaselineStage& stage, std::set<std::string>& known) {
-    if (!known.insert(node(d).device.name).second) return;
+  void add_times(const PlanDevice& d, BaselineStage& stage, std::set<const NodeType*>& known) {
+    if (!known.insert(kind_of(d)).second) return;
     const StageCost cost = cost_on(d, node(d));
     const auto [forward, backward] = passes(cost, node(d));
     if (forward + backward > stage.forward + stage.backward) {
@@ -97,21 +91,19 @@ class InputReader {
     message_ = cost.tensor_payload;
   }
 
+  const NodeType* kind_of(const PlanDevice& d) const { return &scenario_.platform.type_of(d.node); }
+
   /// The kinds of nodes of the job, with the number of its GPUs that are on each.
-  std::map<std::string, std::pair<const NodeType*, int>> kinds() const {
-    std::map<std::string, std::pair<const NodeType*, int>> kinds;
-    for (const PlanDevice& d : plan_.devices) {
-      auto& [type, gpus] = kinds[node(d).device.name];
-      type = &node(d);
-      gpus += d.num_gpus();
-    }
+  std::map<const NodeType*, int> kinds() const {
+    std::map<const NodeType*, int> kinds;
+    for (const PlanDevice& d : plan_.devices) kinds[kind_of(d)] += d.num_gpus();
     return kinds;
   }
 
   Seconds mean_forward(const PlanDevice& d) const {
     Seconds sum{};
-    for (const auto& [name, kind] : kinds())
-      sum += passes(cost_on(d, *kind.first), *kind.first).first * static_cast<double>(kind.second);
+    for (const auto& [kind, gpus] : kinds())
+      sum += passes(cost_on(d, *kind), *kind).first * static_cast<double>(gpus);
     return sum / static_cast<double>(plan_.num_ranks());
   }
 
@@ -136,7 +128,7 @@ class InputReader {
 
   BaselineStage stage(StageId id) {
     BaselineStage stage;
-    std::set<std::string> known;
+    std::set<const NodeType*> known;
     for (int replica = 0; replica < plan_.parallel.data; ++replica)
       add_times(device(replica, id), stage, known);
     stage.mean_forward = kinds().size() == 1 ? stage.forward : mean_forward(device(0, id));

@@ -1,6 +1,7 @@
 #include "validate/point_prediction.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "core/contracts.hpp"
 #include "memory/in_flight.hpp"
@@ -50,8 +51,10 @@ void add_fitted(const std::map<std::string, Source>& sources, const std::string&
 
 std::vector<FittedNumber> fitted_numbers(const Scenario& scenario) {
   std::vector<FittedNumber> numbers;
-  const Device& device = scenario.nodes.front().device;
-  add_fitted(device.sources, "device " + device.name, numbers);
+  std::set<std::string> devices;
+  for (const NodeType& node : scenario.nodes)
+    if (devices.insert(node.device.name).second)
+      add_fitted(node.device.sources, "device " + node.device.name, numbers);
   add_fitted(scenario.platform.sources, "platform " + scenario.platform.name, numbers);
   add_fitted(scenario.software.sources, "software " + scenario.software.name, numbers);
   return numbers;
