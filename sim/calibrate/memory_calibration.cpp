@@ -2,6 +2,7 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <random>
@@ -69,12 +70,8 @@ class RunReader {
 
  private:
   MemoryRow row(const StageMemory& stage, Bytes measured, Bytes accounted) const {
-    return {point_.id,
-            point_.group.empty() ? point_.id : point_.group,
-            scenario_.software.name,
-            memory_features(inputs_, stage),
-            measured / 1_B,
-            accounted / 1_B};
+    return {point_.id, point_.group.empty() ? point_.id : point_.group,
+            memory_features(inputs_, stage), measured / 1_B, accounted / 1_B};
   }
 
   const MeasurementPoint& point_;
@@ -170,18 +167,28 @@ double error_of(const MemoryRow& row, double factor) {
 }  // namespace
 
 std::vector<MemoryRows> read_memory_rows(const std::vector<MeasurementSet>& sets,
-                                         const Library& library) {
-  std::vector<MemoryRows> all{{"allocated", {}}, {"reserved", {}}, {"nvidia-smi", {}}};
+                                         const Library& library, const Overrides& overrides) {
+  constexpr std::size_t quantities = 3;
+  std::map<std::string, std::array<std::vector<MemoryRow>, quantities>> by_software;
+  ReadOptions options;
+  options.overrides = overrides;
   for (const MeasurementSet& set : sets)
     for (const MeasurementPoint& point : set.points) {
       if (point.memory.empty() || point.memory.reading == MemoryReading::first_step) continue;
-      const Scenario scenario = read_scenario(scenario_of(set, point), set.folder, library);
+      const Scenario scenario =
+          read_scenario(scenario_of(set, point), set.folder, library, options);
       const RunReader run(point, scenario);
-      run.add_stages(point.memory.allocated, &StageMemory::allocated, all[0].rows);
-      run.add_stages(point.memory.reserved, &StageMemory::reserved, all[1].rows);
-      run.add_fullest(all[2].rows);
+      auto& rows = by_software[scenario.software.name];
+      run.add_stages(point.memory.allocated, &StageMemory::allocated, rows[0]);
+      run.add_stages(point.memory.reserved, &StageMemory::reserved, rows[1]);
+      run.add_fullest(rows[2]);
     }
-  std::erase_if(all, [](const MemoryRows& rows) { return rows.rows.empty(); });
+  std::vector<MemoryRows> all;
+  for (auto& [software, rows] : by_software)
+    for (std::size_t i = 0; i < quantities; ++i)
+      if (!rows[i].empty())
+        all.push_back(
+            {std::array{"allocated", "reserved", "nvidia-smi"}[i], software, std::move(rows[i])});
   return all;
 }
 
@@ -215,16 +222,18 @@ MemoryCorrection train_memory_correction(const std::vector<MemoryRow>& rows, std
   return correction;
 }
 
+std::set<std::string> groups_of(const MemoryRows& rows) {
+  std::set<std::string> groups;
+  for (const MemoryRow& row : rows.rows) groups.insert(row.group);
+  return groups;
+}
+
 MemoryCorrection calibrate_memory(const MemoryRows& all, std::uint64_t seed) {
-  std::set<std::string> groups, software;
-  for (const MemoryRow& row : all.rows) {
-    groups.insert(row.group);
-    software.insert(row.software);
-  }
-  WT_EXPECT(groups.size() >= 2 && software.size() == 1);
+  const std::set<std::string> groups = groups_of(all);
+  WT_EXPECT(groups.size() >= 2);
   MemoryCorrection correction = train_memory_correction(all.rows, seed);
   correction.quantity = all.quantity;
-  correction.software = *software.begin();
+  correction.software = all.software;
   correction.held_out.rows = all.rows.size();
   correction.held_out.groups = groups.size();
   for (const std::string& group : groups) {

@@ -11,10 +11,10 @@ namespace {
 
 /// Runs of `groups` kinds, five each, whose account is off by a smooth function of the first feature, or not at all.
 MemoryRows rows_off_by(double size, int groups) {
-  MemoryRows all{"allocated", {}};
+  MemoryRows all{"allocated", "mine", {}};
   for (int g = 0; g < groups; ++g)
     for (int r = 0; r < 5; ++r) {
-      MemoryRow row{"run", "group " + std::to_string(g), "mine", {}, 0, 1e10};
+      MemoryRow row{"run", "group " + std::to_string(g), {}, 0, 1e10};
       row.features.assign(memory_feature_names().size(), 1);
       row.features[0] = g + 0.2 * r;
       row.measured = row.accounted * std::exp(size * std::tanh(row.features[0] - 3));

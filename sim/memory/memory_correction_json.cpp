@@ -121,6 +121,7 @@ MemoryCorrection read_memory_correction(JsonValue& value, const std::string& poi
   if (schema != schema_name && reader.has("schema"))
     reader.problem("schema", "this is no memory correction that this version reads",
                    std::string("write \"") + schema_name + "\"");
+  reader.take("name");  // which a scenario gives to the files that it names
   correction.software = reader.required_string("software");
   correction.quantity = reader.required_string("quantity");
   correction.sets = texts_at(reader, "sets");

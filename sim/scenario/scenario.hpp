@@ -10,6 +10,7 @@
 
 #include "core/json_value.hpp"
 #include "engine/engine.hpp"
+#include "memory/memory_correction.hpp"
 #include "plan/plan.hpp"
 #include "platform/platform.hpp"
 #include "platform/software_profile.hpp"
@@ -27,6 +28,7 @@ struct Scenario {
   std::vector<NodeType> nodes;  ///< the type of each node in use, in order
   SoftwareProfile software;
   Plan plan;
+  std::shared_ptr<const MemoryCorrection> memory_correction;  ///< the user's; null: none
   std::uint64_t seed = 0;
   std::string hash;    ///< of the resolved scenario, file names left out
   JsonValue resolved;  ///< merged, defaults written in, each value with its origin

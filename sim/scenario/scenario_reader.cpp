@@ -5,12 +5,14 @@
 
 #include "core/file_io.hpp"
 #include "core/object_reader.hpp"
+#include "memory/memory_correction_json.hpp"
 #include "platform/device_json.hpp"
 #include "platform/platform_json.hpp"
 #include "platform/software_json.hpp"
 #include "scenario/balanced_stages.hpp"
 #include "scenario/cluster_shape.hpp"
 #include "scenario/compression_json.hpp"
+#include "scenario/library_files.hpp"
 #include "scenario/overrides.hpp"
 #include "scenario/parallel_json.hpp"
 #include "scenario/resolved_text.hpp"
@@ -253,6 +255,26 @@ class ScenarioReader {
     if (auto compression = root.optional_child("compression")) check_compression(*compression);
     if (auto sweep = root.optional_child("sweep")) check_sweep(*sweep);
     if (auto search = root.optional_child("search")) check_search(*search);
+    if (root.take("memory_correction") != nullptr) read_correction(root);
+  }
+
+  /// The file stands in place of its path. It holds for the stack it was trained on.
+  void read_correction(ObjectReader& root) {
+    JsonValue& value = *root.take("memory_correction");
+    if (!value.is_object()) {
+      if (!value.is_string() || !looks_like_path(value.string()))
+        root.problem("memory_correction",
+                     "memory_correction is " + text_for_message(value) + ", which is no path",
+                     "write the path of a file that calibrate --memory wrote");
+      return;
+    }
+    auto correction = read_memory_correction(value, "/memory_correction", problems_);
+    if (correction.software != scenario_.software.name && is_trusted())
+      root.problem("memory_correction",
+                   "memory_correction was trained on runs of " + correction.software +
+                       ", and software is " + scenario_.software.name,
+                   "leave it out, or train one on runs of this stack");
+    scenario_.memory_correction = std::make_shared<const MemoryCorrection>(std::move(correction));
   }
 
   Problems problems_;

@@ -33,6 +33,7 @@ struct CommandLine {
   std::vector<std::string> fit;
   std::string device, software, platform;  ///< the file that takes the fitted numbers; at most one
   std::string output, residuals;
+  bool memory = false;  ///< train a correction of the memory account instead of fitting constants
 };
 
 /// Wrong usage: what is wrong, and what to write instead. Exit code 2.
