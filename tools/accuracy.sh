@@ -28,13 +28,15 @@ BEGIN {
   rival["megatron-sc21-table1"] = "Calculon 3.7, worst 8.9, its 8 Selene rows [3]"
   rival["korthikanti-table5"] = "Calculon 3.7, worst 8.9, its 8 Selene rows [3]"
   rival["bigscience-a100-176b"] = "none published"
+  order_rival["amp-t4"] = "AMP 0.935, on all 47"
+  order_rival["amp-t4-v100-mixed"] = "AMP 0.394"
   rival["nccl-allreduce-a100"] = rival["nccl-allreduce-v100"] = "ASTRA-sim 2.8 to 20 on its own [4]"
 }
 /^  "points": / { exit }
 /^      "set": / { set = plain($0); names[++count] = set; section = ""; next }
 /^      "[^"]+": [\[{]$/ { section = key($0); next }
 /^      "/ { section = ""; value[set, key($0)] = number($0); next }
-/^        "[^"]+": [{]$/ { if (section == "groups") group = key($0); next }
+/^        "[^"]+": [{]$/ { if (section == "groups") { group = key($0); only_group[set] = ++num_groups[set] == 1 ? group : "" } next }
 /^        "/ && section != "" { value[set, section, key($0)] = number($0); next }
 /^          "mape": / && section == "groups" { groups[set] = groups[set] (groups[set] == "" ? "" : "; ") group " " percent(number($0)) }
 END {
@@ -50,6 +52,18 @@ END {
       percent(value[s, "mape"]), percent(value[s, "median_ape"]), percent(value[s, "p90_ape"]), percent(value[s, "worst_ape"]),
       signed(value[s, "bias"]), percent(value[s, "without_largest", "mape"]), percent(value[s, "naive_mape"]),
       covered == "" ? "" : sprintf("%.0f %%", 100 * covered), rival[s]
+  }
+  print ""
+  print "Order of plans that train one model on the same GPUs; regret is what the plan predicted fastest costs over the fastest, in %:"
+  print ""
+  print "| set | GPUs | plans | Spearman | Kendall | regret | others |"
+  print "|---|---|---|---|---|---|---|"
+  for (i = 1; i <= count; ++i) {
+    s = names[i]
+    g = only_group[s]
+    if (order_rival[s] != "")
+      printf "| %s | %s | %d | **%.3f** | %.3f | %s | %s |\n", s, g, value[s, "scored"], value[s, "spearman_rho", g],
+        value[s, "kendall_tau", g], percent(value[s, "top1_regret", g]), order_rival[s]
   }
   print ""
   print "Memory, mean errors in %, and the verdict on whether a run fits:"

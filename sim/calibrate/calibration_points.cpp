@@ -33,7 +33,8 @@ bool names_set(const std::map<std::string, Source>& sources, const std::string& 
 
 /// Whether a number of the scenario's device, platform or software was fitted on the set.
 bool is_fitted_on(const Scenario& scenario, const std::string& set) {
-  return names_set(scenario.nodes.front().device.sources, set) ||
+  return std::any_of(scenario.nodes.begin(), scenario.nodes.end(),
+                     [&](const NodeType& node) { return names_set(node.device.sources, set); }) ||
          names_set(scenario.platform.sources, set) || names_set(scenario.software.sources, set);
 }
 

@@ -263,16 +263,6 @@ void add_collective_counts(const StageCostInputs& in, const Pieces& p, const Chu
   cost.backward_cross.hidden_behind = hiding_work(*in.software, p) * (2 * role.layers);
 }
 
-/// Uncontended time of the collectives that the engine will play as flows.
-Seconds cross_node_estimate(const StageCostInputs& in, Bytes payload,
-                            const CrossNodeCollectives& cross) {
-  if (in.plan->parts == 1) return {};
-  const Bytes volume = ring_all_reduce_volume(payload, in.plan->parallel.tensor);
-  const Seconds one = volume / (in.node->effective_nic_rate() * static_cast<double>(in.node->nics));
-  return one * static_cast<double>(cross.exposed) +
-         std::max(Seconds{0}, one * static_cast<double>(cross.overlappable) - cross.hidden_behind);
-}
-
 /// The CPU launches on while collectives run, so the floor holds for kernels and collectives together; those played as flows
 /// are taken out again.
 void set_duration(PassCost& pass, Seconds flows, double sharpness) {
@@ -290,8 +280,11 @@ ChunkCost chunk_cost(const StageCostInputs& in, const Pieces& p, const ChunkRole
   cost.weight_gradient = weight_gradient_pass(in, p, role);
   cost.input_gradient = input_gradient_pass(in, p, role, cost.weight_gradient);
   add_collective_counts(in, p, role, cost);
-  const Seconds backward_flows = cross_node_estimate(in, payload, cost.backward_cross);
-  set_duration(cost.forward, cross_node_estimate(in, payload, cost.forward_cross), q);
+  const auto flows = [&](const CrossNodeCollectives& cross) {
+    return uncontended_time(cross, payload, in.plan->parallel.tensor, *in.node);
+  };
+  const Seconds backward_flows = flows(cost.backward_cross);
+  set_duration(cost.forward, flows(cost.forward_cross), q);
   set_duration(cost.backward, backward_flows, q);
   set_duration(cost.input_gradient, backward_flows, q);
   set_duration(cost.weight_gradient, Seconds{0}, q);
@@ -300,6 +293,16 @@ ChunkCost chunk_cost(const StageCostInputs& in, const Pieces& p, const ChunkRole
 }
 
 }  // namespace
+
+Seconds uncontended_time(const CrossNodeCollectives& collectives, Bytes payload, int tensor_ways,
+                         const NodeType& node) {
+  if (collectives.exposed + collectives.overlappable == 0) return {};
+  const Seconds one = ring_all_reduce_volume(payload, tensor_ways) /
+                      (node.effective_nic_rate() * static_cast<double>(node.nics));
+  return one * static_cast<double>(collectives.exposed) +
+         std::max(Seconds{0},
+                  one * static_cast<double>(collectives.overlappable) - collectives.hidden_behind);
+}
 
 StageCost stage_cost(const StageCostInputs& in) {
   WT_EXPECT(in.model && in.plan && in.software && in.node && in.fabric);
@@ -323,7 +326,8 @@ StageCost stage_cost(const StageCostInputs& in) {
   cost.gathered_layer = layer_gathered(in);
   cost.gathered_edges = edges_gathered(in);
   cost.parameters = element_size(in.plan->training.precision) * parameters;
-  cost.embedding_gradients = gradient_element(in.plan->training.gradient_type) *
+  cost.embedding_gradients = gradient_element(in.software->embedding_gradient_type.value_or(
+                                 in.plan->training.gradient_type)) *
                              word_embedding_parameters(*in.model, parallel.tensor);
   return cost;
 }

@@ -25,6 +25,10 @@ struct CrossNodeCollectives {
   Seconds hidden_behind{};  ///< how much of the pass may run beside the overlappable ones
 };
 
+/// Of the collectives, `payload` bytes each, if they had all NICs of the node to themselves: what the engine will play as flows.
+Seconds uncontended_time(const CrossNodeCollectives& collectives, Bytes payload, int tensor_ways,
+                         const NodeType& node);
+
 /// What one model chunk of a stage costs.
 struct ChunkCost {
   int layers = 0;

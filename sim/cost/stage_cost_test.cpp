@@ -132,6 +132,11 @@ TEST_CASE("gradients are the rank's parameters in the gradient type") {
   const double parameters = layer_parameters(world.model, 1) + embedding_parameters(world.model, 1);
   CHECK(world.cost(0).gradients == Bytes{2 * parameters});
   CHECK(world.cost(0).embedding_gradients == Bytes{2.0 * 1024 * 1024});
+  // A stack may reduce the tied embeddings in a type of their own.
+  world.plan.training.gradient_type = GradientType::fp32;
+  world.software.embedding_gradient_type = GradientType::fp16;
+  CHECK(world.cost(0).gradients == Bytes{4 * parameters});
+  CHECK(world.cost(0).embedding_gradients == Bytes{2.0 * 1024 * 1024});
 }
 
 /// One stage, two replicas in a node, fully sharded.

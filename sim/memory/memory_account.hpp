@@ -67,6 +67,8 @@ struct MemoryAccount {
   std::string advice;  ///< what would make it fit; empty when it does
 };
 
+struct MemoryCorrection;
+
 /// What the account is made of. `in_flight` gives the largest number of (microbatch, model chunk)
 /// pairs whose forward has started and whose backward has not ended, by stage, as
 /// in_flight_microbatches() counts them in the schedule's programs; `in_flight_with_gradients` the
@@ -79,6 +81,8 @@ struct MemoryInputs {
   std::vector<int> in_flight;
   std::vector<int> in_flight_with_gradients;
   MemoryReading reading = MemoryReading::steady_state;
+  /// Trained on the user's runs (memory/memory_correction.hpp); speaks where it was better on runs held out. Null: none.
+  const MemoryCorrection* correction = nullptr;
 };
 
 /// Bytes per rank of one stage. Formulas and their evidence: docs/memory.md.

@@ -3,6 +3,7 @@
 #include "core/contracts.hpp"
 #include "memory/activation_bytes.hpp"
 #include "memory/memory_account.hpp"
+#include "memory/memory_correction.hpp"
 #include "memory/stage_states.hpp"
 
 namespace windtunnel {
@@ -214,6 +215,18 @@ void judge(StageMemory& memory, const SoftwareProfile& software, const Device& d
                                                    : MemoryVerdict::fits;
 }
 
+/// What a trained correction adds to the allocator's figures, if it speaks, stands among the buffers.
+void correct(StageMemory& memory, const MemoryInputs& inputs) {
+  if (inputs.correction == nullptr || !inputs.correction->is_better()) return;
+  const double factor = correction_factor(*inputs.correction, memory_features(inputs, memory));
+  const Bytes added = memory.allocated * (factor - 1);
+  memory.fixed += added;
+  memory.buffers += added;
+  memory.allocated += added;
+  memory.pool *= factor;
+  memory.reserved *= factor;
+}
+
 }  // namespace
 
 StageMemory account_stage(const MemoryInputs& inputs, StageId id) {
@@ -235,6 +248,7 @@ StageMemory account_stage(const MemoryInputs& inputs, StageId id) {
   memory.pool = std::max(pool, memory.allocated);
   // Nothing has been recycled yet in the first step: no slack.
   memory.reserved = memory.pool * (first_step ? 1 : inputs.software->allocator_slack);
+  correct(memory, inputs);
   judge(memory, *inputs.software, *inputs.device_of_stage[id.index()]);
   WT_ENSURE(memory.total > Bytes{});
   return memory;

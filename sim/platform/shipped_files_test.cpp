@@ -99,7 +99,8 @@ TEST_CASE("the files that the interface promises are there") {
   CHECK(names_in("platforms/software") ==
         std::set<std::string>{"megatron-lm-2020", "megatron-lm-2021", "megatron-lm-2022",
                               "megatron-deepspeed-2021", "megatron-deepspeed-2022",
-                              "deepspeed-zero3-2021", "composer-fsdp-2023"});
+                              "deepspeed-megatron-2020", "deepspeed-zero3-2021",
+                              "composer-fsdp-2023"});
   CHECK(names_in("models") ==
         std::set<std::string>{"gpt3-175b", "gpt-1.7b", "gpt-3.6b", "gpt-7.5b", "gpt-18b", "gpt-39b",
                               "gpt-76b", "gpt-145b", "gpt-310b", "gpt-530b", "gpt-1t", "gpt-2.5b",

@@ -39,9 +39,13 @@ void read_communication(ObjectReader& reader, SoftwareProfile& profile) {
       {{"eager", PipelineSend::eager}, {"blocking_pairs", PipelineSend::blocking_pairs}});
   profile.scatter_pipeline_messages = reader.optional_bool("scatter_pipeline_messages", true);
   profile.gather_scattered_messages = reader.optional_bool("gather_scattered_messages", false);
-  profile.gradient_type = reader.optional_enum<GradientType>(
-      "gradient_type", GradientType::fp32,
-      {{"fp16", GradientType::fp16}, {"bf16", GradientType::bf16}, {"fp32", GradientType::fp32}});
+  const std::vector<std::pair<std::string, GradientType>> types = {
+      {"fp16", GradientType::fp16}, {"bf16", GradientType::bf16}, {"fp32", GradientType::fp32}};
+  profile.gradient_type =
+      reader.optional_enum<GradientType>("gradient_type", GradientType::fp32, types);
+  if (reader.take("embedding_gradient_type") != nullptr)
+    profile.embedding_gradient_type =
+        reader.required_enum<GradientType>("embedding_gradient_type", types);
   profile.exposed_gather_factor =
       reader.optional_number("exposed_gather_factor", 0, 0, most_factor);
 }

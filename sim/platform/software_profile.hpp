@@ -53,6 +53,8 @@ struct SoftwareProfile {
   bool scatter_pipeline_messages = true;   ///< each rank of a tensor group sends 1/t of the message
   bool gather_scattered_messages = false;  ///< receipt adds an in-node all-gather
   GradientType gradient_type = GradientType::fp32;
+  /// Of the tied embeddings' synchronisation, where it is not that of the other gradients.
+  std::optional<GradientType> embedding_gradient_type;
   bool embedding_and_head_as_layers =
       false;                               ///< layout when layers do not divide but layers + 2 do
   double gradient_accumulation_bytes = 6;  ///< traffic per matrix parameter and microbatch

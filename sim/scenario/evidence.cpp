@@ -40,14 +40,23 @@ std::string listed(const std::set<std::string>& names) {
   return list;
 }
 
+/// "a100" of "a100-sxm-80gb"; of a mixed job every family, as "t4+v100".
+std::string device_family(const std::vector<NodeType>& nodes) {
+  std::set<std::string> families;
+  for (const NodeType& node : nodes)
+    families.insert(node.device.name.substr(0, node.device.name.find('-')));
+  std::string family;
+  for (const std::string& each : families) family += (family.empty() ? "" : "+") + each;
+  return family;
+}
+
 }  // namespace
 
 ScenarioTraits traits_of(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
-  const std::string& device = scenario.nodes.front().device.name;
   ScenarioTraits traits;
   traits.software = scenario.software.name;
-  traits.device_family = device.substr(0, device.find('-'));
+  traits.device_family = device_family(scenario.nodes);
   traits.platform = scenario.platform.name;
   traits.amounts = {{"gpus", plan.num_ranks()},
                     {"parameters", total_parameters(scenario.model)},

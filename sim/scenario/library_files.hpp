@@ -19,6 +19,7 @@ inline constexpr LibraryKind device_files{"devices", "platforms/devices", "devic
 inline constexpr LibraryKind software_files{"software", "platforms/software", "software profile"};
 /// Found by path only.
 inline constexpr LibraryKind schedule_files{"schedules", "scenarios/schedules", "schedule"};
+inline constexpr LibraryKind memory_files{"memory corrections", ".", "memory correction"};
 inline constexpr LibraryKind scenario_files{"scenarios", "scenarios", "scenario"};
 
 /// The file of the built-in `name`; it need not exist.

@@ -32,12 +32,12 @@ void expand_devices(JsonValue& platform, ScenarioFiles& files, const std::string
   }
 }
 
-/// The schedule file in place of its path; names of schedules stay.
-void expand_schedule(JsonValue& scenario, ScenarioFiles& files, const std::string& pointer) {
-  const std::string part = "/parallel/schedule";
-  JsonValue* const schedule = find_at(scenario, part);
-  if (schedule == nullptr || !schedule->is_string() || !looks_like_path(schedule->string())) return;
-  if (leads_through(pointer, part)) files.expand(*schedule, schedule_files, part);
+/// A file in place of its path; what is no path stays.
+void expand_path(JsonValue& scenario, ScenarioFiles& files, const std::string& pointer,
+                 const std::string& part, const LibraryKind& kind) {
+  JsonValue* const value = find_at(scenario, part);
+  if (value == nullptr || !value->is_string() || !looks_like_path(value->string())) return;
+  if (leads_through(pointer, part)) files.expand(*value, kind, part);
 }
 
 JsonValue parse_value(const std::shared_ptr<const SourceText>& source, Problems& problems) {
@@ -77,7 +77,8 @@ void expand_names(JsonValue& scenario, ScenarioFiles& files, const std::string& 
     files.expand(*value, *named.kind, part);
     if (named.kind == &platform_files) expand_devices(*value, files, pointer);
   }
-  expand_schedule(scenario, files, pointer);
+  expand_path(scenario, files, pointer, "/parallel/schedule", schedule_files);
+  expand_path(scenario, files, pointer, "/memory_correction", memory_files);
 }
 
 void apply_override(JsonValue& scenario, const std::string& pointer, const std::string& text,

@@ -114,6 +114,7 @@ std::vector<int> read_layout(ObjectReader& reader, const JsonValue& value,
 }
 
 std::vector<int> read_stage_layers(ObjectReader& reader, const Parallel& parallel) {
+  if (asks_for_balance(reader)) return {};
   if (const JsonValue* text = reader.take("stage_layers"); text != nullptr && text->is_string())
     return read_layout(reader, *text, parallel);
   std::vector<int> layers = reader.optional_int_list("stage_layers", 0, most_layers);
@@ -202,6 +203,11 @@ Parallel read_parallel(ObjectReader& reader, const SoftwareProfile& software,
       "rank_order", RankOrder::tensor_data_pipeline, rank_order_names());
   parallel.stage_layers = read_stage_layers(reader, parallel);
   return parallel;
+}
+
+bool asks_for_balance(ObjectReader& reader) {
+  const JsonValue* value = reader.take("stage_layers");
+  return value != nullptr && value->is_string() && value->string() == "balanced";
 }
 
 std::string product_text(const Parallel& parallel) {

@@ -20,9 +20,13 @@ struct GivenGpus {
 
 /// Reads the `parallel` block but for `placement`. Defaults: tensor 1, pipeline 1, schedule 1f1b, virtual_pipeline 1,
 /// pipeline_send the software profile's, everything else off. Where `data` is absent it is num_gpus / (tensor * pipeline),
-/// or 1 when the number of GPUs is not given either. `stage_layers` is a list, or Megatron-LM's layout (read_pipeline_layout).
+/// or 1 when the number of GPUs is not given either. `stage_layers` is a list, Megatron-LM's layout (read_pipeline_layout), or
+/// "balanced", which only the whole scenario can answer.
 Parallel read_parallel(ObjectReader& reader, const SoftwareProfile& software,
                        const std::optional<GivenGpus>& gpus);
+
+/// Whether `stage_layers` is "balanced".
+bool asks_for_balance(ObjectReader& reader);
 
 /// "tensor * pipeline * data = 8 * 8 * 8 = 512".
 std::string product_text(const Parallel& parallel);

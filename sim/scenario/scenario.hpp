@@ -10,6 +10,7 @@
 
 #include "core/json_value.hpp"
 #include "engine/engine.hpp"
+#include "memory/memory_correction.hpp"
 #include "plan/plan.hpp"
 #include "platform/platform.hpp"
 #include "platform/software_profile.hpp"
@@ -35,6 +36,7 @@ struct Scenario {
   Plan plan;
   PlacementRequest placement_request = PlacementRequest::as_planned;
   std::string placement_note;  ///< of a search: what it found, in one line; else empty
+  std::shared_ptr<const MemoryCorrection> memory_correction;  ///< the user's; null: none
   std::uint64_t seed = 0;
   std::string hash;    ///< of the resolved scenario, file names left out
   JsonValue resolved;  ///< merged, defaults written in, each value with its origin

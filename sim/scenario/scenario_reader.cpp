@@ -5,11 +5,14 @@
 
 #include "core/file_io.hpp"
 #include "core/object_reader.hpp"
+#include "memory/memory_correction_json.hpp"
 #include "platform/device_json.hpp"
 #include "platform/platform_json.hpp"
 #include "platform/software_json.hpp"
+#include "scenario/balanced_stages.hpp"
 #include "scenario/cluster_shape.hpp"
 #include "scenario/compression_json.hpp"
+#include "scenario/library_files.hpp"
 #include "scenario/overrides.hpp"
 #include "scenario/parallel_json.hpp"
 #include "scenario/resolved_text.hpp"
@@ -183,6 +186,8 @@ class ScenarioReader {
     parallel.placement = read_placement(reader, ranks, cluster);
     scenario_.placement_request =
         asks_for_search(reader) ? PlacementRequest::search : PlacementRequest::as_planned;
+    const bool balances = asks_for_balance(reader);
+    if (balances) parallel.stage_layers = layers_before_balance(reader, parallel.pipeline);
     if (!is_trusted()) return;
     auto made = make_plan(scenario_.model, training, parallel, cluster, scenario_.software);
     if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&made)) {
@@ -199,6 +204,32 @@ class ScenarioReader {
     for (int node = 0; node < *used; ++node)
       scenario_.nodes.push_back(scenario_.platform.type_of(NodeId{node}));
     check_precision(training.precision);
+    if (balances && is_trusted()) balance_stages(reader);
+  }
+
+  /// Any split that adds up, so that the plan can be laid out.
+  std::vector<int> layers_before_balance(ObjectReader& reader, int stages) const {
+    constexpr double most_steps = 1e9;  // of the search; a second
+    const double layers = scenario_.model.layers;
+    if (layers * layers * stages > most_steps)
+      reader.problem("stage_layers",
+                     std::to_string(scenario_.model.layers) + " layers on " +
+                         std::to_string(stages) + " stages are too many to balance",
+                     "write the list, or leave stage_layers out");
+    std::vector<int> all_on_the_first(static_cast<std::size_t>(stages), 0);
+    all_on_the_first.front() = scenario_.model.layers;
+    return all_on_the_first;
+  }
+
+  /// Puts the layers in place of "balanced", in the plan and in the resolved scenario.
+  void balance_stages(ObjectReader& reader) {
+    Plan& plan = scenario_.plan;
+    plan.stage_layers =
+        balanced_stage_layers({&scenario_.model, &scenario_.platform, &scenario_.software, &plan});
+    plan.parallel.stage_layers = plan.stage_layers;
+    JsonValue::Array layers;
+    for (const int count : plan.stage_layers) layers.emplace_back(std::int64_t{count});
+    reader.take("stage_layers")->content = std::move(layers);
   }
 
   /// A schedule that the user wrote must also finish when both ends of a message wait for each other.
@@ -241,6 +272,26 @@ class ScenarioReader {
     if (auto compression = root.optional_child("compression")) check_compression(*compression);
     if (auto sweep = root.optional_child("sweep")) check_sweep(*sweep);
     if (auto search = root.optional_child("search")) check_search(*search);
+    if (root.take("memory_correction") != nullptr) read_correction(root);
+  }
+
+  /// The file stands in place of its path. It holds for the stack it was trained on.
+  void read_correction(ObjectReader& root) {
+    JsonValue& value = *root.take("memory_correction");
+    if (!value.is_object()) {
+      if (!value.is_string() || !looks_like_path(value.string()))
+        root.problem("memory_correction",
+                     "memory_correction is " + text_for_message(value) + ", which is no path",
+                     "write the path of a file that calibrate --memory wrote");
+      return;
+    }
+    auto correction = read_memory_correction(value, "/memory_correction", problems_);
+    if (correction.software != scenario_.software.name && is_trusted())
+      root.problem("memory_correction",
+                   "memory_correction was trained on runs of " + correction.software +
+                       ", and software is " + scenario_.software.name,
+                   "leave it out, or train one on runs of this stack");
+    scenario_.memory_correction = std::make_shared<const MemoryCorrection>(std::move(correction));
   }
 
   Problems problems_;

@@ -40,6 +40,21 @@ double weighted_median(std::vector<std::pair<double, double>> value_and_weight) 
   return value_and_weight.back().first;
 }
 
+/// The rank of each value, from 0; equal values share the mean of theirs.
+std::vector<double> ranks_of(const std::vector<Comparison>& comparisons,
+                             Seconds Comparison::*time) {
+  std::vector<double> ranks;
+  for (const Comparison& row : comparisons) {
+    double below = 0, equal = 0;
+    for (const Comparison& other : comparisons) {
+      below += other.*time < row.*time;
+      equal += other.*time == row.*time;
+    }
+    ranks.push_back(below + (equal - 1) / 2);
+  }
+  return ranks;
+}
+
 int sign(double number) { return (number > 0) - (number < 0); }
 
 }  // namespace
@@ -107,6 +122,20 @@ std::optional<double> kendall_tau(const std::vector<Comparison>& comparisons) {
   }
   if (measured_pairs == 0 || predicted_pairs == 0) return std::nullopt;
   return agreement / std::sqrt(measured_pairs * predicted_pairs);
+}
+
+std::optional<double> spearman_rho(const std::vector<Comparison>& comparisons) {
+  const std::vector<double> measured = ranks_of(comparisons, &Comparison::measured);
+  const std::vector<double> predicted = ranks_of(comparisons, &Comparison::predicted);
+  const double middle = (static_cast<double>(comparisons.size()) - 1) / 2;
+  double together = 0, measured_alone = 0, predicted_alone = 0;
+  for (std::size_t i = 0; i < comparisons.size(); ++i) {
+    together += (measured[i] - middle) * (predicted[i] - middle);
+    measured_alone += (measured[i] - middle) * (measured[i] - middle);
+    predicted_alone += (predicted[i] - middle) * (predicted[i] - middle);
+  }
+  if (measured_alone == 0 || predicted_alone == 0) return std::nullopt;
+  return together / std::sqrt(measured_alone * predicted_alone);
 }
 
 double top1_regret(const std::vector<Comparison>& comparisons) {

@@ -61,6 +61,10 @@ Flops ideal_work(Flops iteration, int gpus, int stages, int microbatches, int ch
 /// 33(3), 239-251, 1945.
 std::optional<double> kendall_tau(const std::vector<Comparison>& comparisons);
 
+/// The correlation of predicted and measured ranks, from -1 to 1; equal times share the mean of their ranks. Empty as Kendall's
+/// tau is. Spearman, The American Journal of Psychology 15(1), 72-101, 1904.
+std::optional<double> spearman_rho(const std::vector<Comparison>& comparisons);
+
 /// What choosing by prediction costs: measured time of the plan predicted fastest over that of the
 /// plan measured fastest, minus 1.
 double top1_regret(const std::vector<Comparison>& comparisons);

@@ -76,6 +76,17 @@ TEST_CASE("Kendall's tau counts pairs in the right order against pairs in the wr
   CHECK_FALSE(kendall_tau({row(1, 1), row(2, 1)}).has_value());
 }
 
+TEST_CASE("Spearman's rho is the correlation of ranks") {
+  // 1 - 6 sum d^2 / (n (n^2 - 1)): two neighbours swapped of four, d^2 = 1 + 1: 1 - 12 / 60
+  CHECK(*spearman_rho({row(1, 1), row(2, 30), row(3, 20), row(9, 40)}) == doctest::Approx(0.8));
+  CHECK(*spearman_rho({row(1, 2), row(2, 1)}) == doctest::Approx(-1));
+  // Ranks 0 1 2 against 0 1.5 1.5: covariance 1.5, variances 2 and 1.5
+  CHECK(*spearman_rho({row(1, 1), row(2, 2), row(3, 2)}) ==
+        doctest::Approx(1.5 / std::sqrt(2 * 1.5)));
+  CHECK_FALSE(spearman_rho({row(1, 1)}).has_value());
+  CHECK_FALSE(spearman_rho({row(1, 1), row(2, 1)}).has_value());
+}
+
 TEST_CASE("regret is what the plan predicted fastest costs over the best") {
   // Predicted fastest: the second, measured 12 s; the best took 10 s.
   CHECK(top1_regret({row(10, 9), row(12, 8), row(11, 20)}) == doctest::Approx(0.2));

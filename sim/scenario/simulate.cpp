@@ -5,10 +5,12 @@
 #include "cost/collective_cost.hpp"
 #include "engine/player.hpp"
 #include "memory/in_flight.hpp"
+#include "report/number_text.hpp"
 #include "scenario/folding.hpp"
 #include "scenario/interval.hpp"
 #include "scenario/program_builder.hpp"
 #include "scenario/scenario.hpp"
+#include "scenario/stage_devices.hpp"
 
 namespace windtunnel {
 namespace {
@@ -87,20 +89,11 @@ MemoryAccount account(const Outcome& o) {
   inputs.model = &scenario.model;
   inputs.plan = &scenario.plan;
   inputs.software = &scenario.software;
-  for (int s = 0; s < scenario.plan.parallel.pipeline; ++s) {
-    // Of all replicas' devices that hold the stage, the one with the least memory.
-    const Device* smallest = nullptr;
-    for (const PlanDevice& device : scenario.plan.devices) {
-      if (device.stage != StageId{s}) continue;
-      const Device& candidate = scenario.nodes[device.node.index()].device;
-      if (smallest == nullptr || candidate.usable_memory < smallest->usable_memory)
-        smallest = &candidate;
-    }
-    inputs.device_of_stage.push_back(smallest);
-  }
+  inputs.device_of_stage = smallest_device_of_stages(scenario);
   const InFlightOfStages in_flight = in_flight_microbatches(o.built->programs.programs);
   inputs.in_flight = in_flight.all;
   inputs.in_flight_with_gradients = in_flight.with_gradients;
+  inputs.correction = scenario.memory_correction.get();
   return account_memory(inputs);
 }
 
@@ -183,7 +176,20 @@ void fill_assumptions(const Scenario& scenario, Report& report) {
         {"placement", "found by search", scenario.placement_note, Evidence::assumed});
 }
 
+/// Whether the account alone spoke on memory, or the correction that the scenario names.
+std::string who_spoke(const MemoryCorrection& correction) {
+  constexpr double percent = 100;
+  const HeldOutMemory& errors = correction.held_out;
+  const std::string figures = "held out, it was " + fixed_text(errors.corrected * percent, 1) +
+                              " % off and the account alone " +
+                              fixed_text(errors.analytic * percent, 1) + " %";
+  return correction.is_better()
+             ? "memory is the account's times memory_correction (" + figures + ")"
+             : "memory_correction is not used (" + figures + ")";
+}
+
 void fill_warnings(const Scenario& scenario, Report& report) {
+  if (scenario.memory_correction) report.warnings.push_back(who_spoke(*scenario.memory_correction));
   constexpr int aligned = 8;
   if (scenario.plan.training.attention == Attention::standard &&
       scenario.model.head_size() % aligned != 0) {

@@ -1,10 +1,12 @@
 #include "validate/point_prediction.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "core/contracts.hpp"
 #include "memory/in_flight.hpp"
 #include "scenario/score.hpp"
+#include "scenario/stage_devices.hpp"
 
 namespace windtunnel {
 namespace {
@@ -17,11 +19,7 @@ MemoryAccount first_step_account(const Scenario& scenario,
   inputs.plan = &scenario.plan;
   inputs.software = &scenario.software;
   inputs.reading = MemoryReading::first_step;
-  for (int stage = 0; stage < scenario.plan.parallel.pipeline; ++stage) {
-    const PlanDevice& device =
-        scenario.plan.devices[scenario.plan.device(0, StageId{stage}, 0).index()];
-    inputs.device_of_stage.push_back(&scenario.nodes[device.node.index()].device);
-  }
+  inputs.device_of_stage = smallest_device_of_stages(scenario);
   const InFlightOfStages in_flight = in_flight_microbatches(programs);
   inputs.in_flight = in_flight.all;
   inputs.in_flight_with_gradients = in_flight.with_gradients;
@@ -53,8 +51,10 @@ void add_fitted(const std::map<std::string, Source>& sources, const std::string&
 
 std::vector<FittedNumber> fitted_numbers(const Scenario& scenario) {
   std::vector<FittedNumber> numbers;
-  const Device& device = scenario.nodes.front().device;
-  add_fitted(device.sources, "device " + device.name, numbers);
+  std::set<std::string> devices;
+  for (const NodeType& node : scenario.nodes)
+    if (devices.insert(node.device.name).second)
+      add_fitted(node.device.sources, "device " + node.device.name, numbers);
   add_fitted(scenario.platform.sources, "platform " + scenario.platform.name, numbers);
   add_fitted(scenario.software.sources, "software " + scenario.software.name, numbers);
   return numbers;

@@ -41,17 +41,19 @@ JsonValue without_largest_json(const std::vector<Comparison>& comparisons) {
 }
 
 void add_groups(JsonValue& json, const std::vector<Comparison>& comparisons) {
-  JsonValue groups = object(), taus = object(), regrets = object();
+  JsonValue groups = object(), taus = object(), rhos = object(), regrets = object();
   for (const auto& [name, members] : by_group(comparisons)) {
     JsonValue group = object();
     group.set("scored", count(members.size()));
     add_scores(group, score(members));
     groups.set(name, std::move(group));
     if (const auto tau = kendall_tau(members)) taus.set(name, number(*tau));
+    if (const auto rho = spearman_rho(members)) rhos.set(name, number(*rho));
     if (members.size() > 1) regrets.set(name, number(top1_regret(members)));
   }
   json.set("groups", std::move(groups));
   json.set("kendall_tau", std::move(taus));
+  json.set("spearman_rho", std::move(rhos));
   json.set("top1_regret", std::move(regrets));
 }
 

@@ -11,7 +11,7 @@ namespace windtunnel {
 ///   {"schema": "windtunnel/validation-v1",
 ///    "sets": [{"set": …, "points": N, "scored": N, "skipped": [{"id", "why"}],
 ///      "fitted_on_this_set": [numbers of the points' own files that were], "mape": …,
-///      "naive_mape": …, "groups": {…}, "kendall_tau": {…}, "top1_regret": {…},
+///      "naive_mape": …, "groups": {…}, "kendall_tau": {…}, "spearman_rho": {…}, "top1_regret": {…},
 ///      "interval_coverage": …, "memory_mape": …, "memory_allocated_mape": …,
 ///      "out_of_memory": {"caught", "missed", "refused_that_ran", "ran"},
 ///      "timers_mape": {"forward-compute": …}}],

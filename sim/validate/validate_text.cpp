@@ -28,11 +28,11 @@ std::string percent(double fraction, Sign sign) {
   return (sign == Sign::shown && rounded >= 0 ? "+" : "") + std::string(buffer.data(), end) + " %";
 }
 
-std::string tau_text(double tau) {
+std::string correlation_text(double correlation) {
   std::array<char, 32> buffer;
-  const auto end =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), tau, std::chars_format::fixed, 2)
-          .ptr;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), correlation,
+                                 std::chars_format::fixed, 2)
+                       .ptr;
   return {buffer.data(), end};
 }
 
@@ -105,13 +105,15 @@ std::string score_text(const ValidatedSet& set) {
 
 std::string groups_text(const std::vector<Comparison>& comparisons) {
   const auto groups = by_group(comparisons);
-  if (groups.size() < 2) return {};
-  std::vector<Row> rows{{"group", "points", "mean", "bias", "order (Kendall)", "regret", ""}};
+  if (groups.size() < 2 && groups.front().name.empty()) return {};
+  std::vector<Row> rows{
+      {"group", "points", "mean", "bias", "order (Kendall)", "(Spearman)", "regret", ""}};
   for (const auto& [name, members] : groups) {
     const Score of_group = score(members);
-    const auto tau = kendall_tau(members);
+    const auto tau = kendall_tau(members), rho = spearman_rho(members);
     rows.push_back({name, std::to_string(members.size()), percent(of_group.mape, Sign::hidden),
-                    percent(of_group.bias, Sign::shown), tau ? tau_text(*tau) : "-",
+                    percent(of_group.bias, Sign::shown), tau ? correlation_text(*tau) : "-",
+                    rho ? correlation_text(*rho) : "-",
                     members.size() > 1 ? percent(top1_regret(members), Sign::hidden) : "-", ""});
   }
   return "\n" + table(rows) +

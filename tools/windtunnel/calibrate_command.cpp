@@ -5,6 +5,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "calibrate/memory_calibration_command.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 
@@ -23,6 +24,16 @@ std::optional<FittedFile> fitted_file(const CommandLine& line) {
 ExitCode calibrate_command(const CommandLine& line) {
   const bool is_json = line.format == ResultFormat::json;
   const bool shows_progress = line.verbosity == Verbosity::normal && ::isatty(STDERR_FILENO) == 1;
+  std::ostringstream result, quiet;
+  std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
+  if (line.memory) {
+    const int memory_code =
+        run_memory_calibration({line.arguments, line.overrides, line.output, line.seed,
+                                is_json ? CalibrationFormat::json : CalibrationFormat::text},
+                               Library::find(), result, messages);
+    print_result(result.str());
+    return static_cast<ExitCode>(memory_code);
+  }
   CalibrateRequest request;
   request.sets = line.arguments;
   request.fit = line.fit;
@@ -32,8 +43,6 @@ ExitCode calibrate_command(const CommandLine& line) {
   request.seed = line.seed;
   request.format = is_json ? CalibrationFormat::json : CalibrationFormat::text;
   request.progress = shows_progress ? CalibrationProgress::shown : CalibrationProgress::hidden;
-  std::ostringstream result, quiet;
-  std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
   const int code = run_calibrate(request, Library::find(), result, messages);
   if (code != exit_done) std::cerr << quiet.str();
   print_result(result.str());

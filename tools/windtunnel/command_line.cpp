@@ -175,6 +175,8 @@ class Grammar {
                                  const char* type) {
       calibrate->add_option(name, value, about)->type_name(type);
     };
+    calibrate->add_flag("--memory", line_.memory,
+                        "Train a correction of the memory account instead; -o takes its file");
     add("--device", line_.device, "Device to copy with the fitted numbers", "FILE");
     add("--software", line_.software, "Software profile to copy likewise", "FILE");
     add("--platform", line_.platform, "Platform to copy likewise", "FILE");
@@ -290,6 +292,12 @@ class Grammar {
   void check_calibrate() const {
     if (line_.arguments.empty())
       throw UsageError("calibrate needs a SET (a path, or a name as validate takes it)");
+    if (line_.memory) {
+      if (!line_.fit.empty() || !line_.residuals.empty() || !line_.device.empty() ||
+          !line_.software.empty() || !line_.platform.empty())
+        throw UsageError("--memory fits no constants: it goes with -o alone");
+      return;
+    }
     const int files = !line_.device.empty() + !line_.software.empty() + !line_.platform.empty();
     if (files > 1)
       throw UsageError("calibrate writes one file: --device, --software or --platform");

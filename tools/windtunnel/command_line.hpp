@@ -37,8 +37,8 @@ struct CommandLine {
   std::string device, software, platform;  ///< the file that takes the fitted numbers; at most one
   std::string output, residuals;           ///< output: of import too
   ImportOptions import;                    ///< of import
-
-  CompletionGrammar grammar;  ///< of completion
+  CompletionGrammar grammar;               ///< of completion
+  bool memory = false;  ///< train a correction of the memory account instead of fitting constants
 };
 
 /// Wrong usage: what is wrong, and what to write instead. Exit code 2.

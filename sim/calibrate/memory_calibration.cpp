@@ -1,0 +1,253 @@
+#include "calibrate/memory_calibration.hpp"
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+
+#include "core/contracts.hpp"
+#include "memory/in_flight.hpp"
+#include "scenario/stage_devices.hpp"
+
+namespace windtunnel {
+namespace {
+
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
+
+constexpr Eigen::Index units = 6;
+constexpr int steps = 1500;
+constexpr double step_size = 0.01, penalty = 1e-2;  // of the squared error's unit, its variance
+
+MemoryInputs inputs_of(const Scenario& scenario) {
+  MemoryInputs inputs;
+  inputs.model = &scenario.model;
+  inputs.plan = &scenario.plan;
+  inputs.software = &scenario.software;
+  inputs.device_of_stage = smallest_device_of_stages(scenario);
+  for (int s = 0; s < scenario.plan.parallel.pipeline; ++s) {
+    const InFlight held = estimate_in_flight(scenario.plan, StageId{s});
+    inputs.in_flight.push_back(held.all);
+    inputs.in_flight_with_gradients.push_back(held.with_gradients);
+  }
+  return inputs;
+}
+
+/// Readings and accounts of one run.
+class RunReader {
+ public:
+  RunReader(const MeasurementPoint& point, const Scenario& scenario)
+      : point_(point),
+        scenario_(scenario),
+        inputs_(inputs_of(scenario)),
+        account_(account_memory(inputs_)) {}
+
+  void add_fullest(std::vector<MemoryRow>& rows) const {
+    if (!point_.memory.nvidia_smi) return;
+    const auto fullest = std::max_element(
+        account_.stages.begin(), account_.stages.end(),
+        [](const StageMemory& a, const StageMemory& b) { return a.total < b.total; });
+    rows.push_back(row(*fullest, *point_.memory.nvidia_smi, fullest->total));
+  }
+
+  void add_stages(const std::map<int, Bytes>& by_rank, Bytes StageMemory::*line,
+                  std::vector<MemoryRow>& rows) const {
+    std::map<std::size_t, std::vector<Bytes>> by_stage;
+    for (const PlanDevice& device : scenario_.plan.devices)
+      for (const RankId rank : device.ranks)
+        if (const auto found = by_rank.find(static_cast<int>(rank.index())); found != by_rank.end())
+          by_stage[device.stage.index()].push_back(found->second);
+    for (const auto& [stage, readings] : by_stage) {
+      Bytes sum{};
+      for (const Bytes reading : readings) sum += reading;
+      const StageMemory& account = account_.stages[stage];
+      rows.push_back(row(account, sum / static_cast<double>(readings.size()), account.*line));
+    }
+  }
+
+ private:
+  MemoryRow row(const StageMemory& stage, Bytes measured, Bytes accounted) const {
+    return {point_.id, point_.group.empty() ? point_.id : point_.group,
+            memory_features(inputs_, stage), measured / 1_B, accounted / 1_B};
+  }
+
+  const MeasurementPoint& point_;
+  const Scenario& scenario_;
+  const MemoryInputs inputs_;
+  const MemoryAccount account_;
+};
+
+/// The network while it is trained, and where Adam stands.
+struct Perceptron {
+  Matrix hidden;  // units x (inputs + 1)
+  Vector output;  // units + 1
+};
+
+/// A number from -1 to 1 that every library agrees on.
+double uniform(std::mt19937_64& random) {
+  constexpr double largest = 18446744073709551616.0;  // 2^64
+  return 2 * (static_cast<double>(random()) / largest) - 1;
+}
+
+Perceptron initial(Eigen::Index inputs, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const double width = 1 / std::sqrt(static_cast<double>(inputs));
+  Perceptron network{Matrix(units, inputs + 1), Vector::Zero(units + 1)};
+  for (Eigen::Index unit = 0; unit < units; ++unit) {
+    for (Eigen::Index i = 0; i <= inputs; ++i) network.hidden(unit, i) = width * uniform(random);
+    network.output(unit) = width * uniform(random);
+  }
+  return network;
+}
+
+/// Inputs with a last row of ones, a column a row; targets.
+struct Examples {
+  Matrix inputs;
+  Vector targets;
+};
+
+Perceptron gradient(const Perceptron& network, const Examples& examples) {
+  const auto rows = static_cast<double>(examples.targets.size());
+  const Matrix activity = (network.hidden * examples.inputs).array().tanh().matrix();
+  const Vector error = (activity.transpose() * network.output.head(units)).array() +
+                       network.output(units) - examples.targets.array();
+  Perceptron slope{Matrix(), Vector(units + 1)};
+  slope.output.head(units) = activity * error / rows + penalty * network.output.head(units);
+  slope.output(units) = error.mean();
+  const Matrix back =
+      (network.output.head(units) * error.transpose()).array() * (1 - activity.array().square());
+  slope.hidden = back * examples.inputs.transpose() / rows + penalty * network.hidden;
+  return slope;
+}
+
+/// One step of Adam on parameters of one shape.
+template <typename Values>
+struct Adam {
+  Values mean, square;
+  explicit Adam(const Values& shape)
+      : mean(Values::Zero(shape.rows(), shape.cols())), square(mean) {}
+  void step(Values& values, const Values& slope, int number) {
+    constexpr double keep_mean = 0.9, keep_square = 0.999, smallest = 1e-8;  // the paper's
+    mean = keep_mean * mean + (1 - keep_mean) * slope;
+    square = keep_square * square + (1 - keep_square) * slope.cwiseProduct(slope);
+    const double mean_share = 1 - std::pow(keep_mean, number);
+    const double square_share = 1 - std::pow(keep_square, number);
+    values.array() -= step_size * (mean.array() / mean_share) /
+                      ((square.array() / square_share).sqrt() + smallest);
+  }
+};
+
+void train(Perceptron& network, const Examples& examples) {
+  Adam<Matrix> of_hidden(network.hidden);
+  Adam<Vector> of_output(network.output);
+  for (int number = 1; number <= steps; ++number) {
+    const Perceptron slope = gradient(network, examples);
+    of_hidden.step(network.hidden, slope.hidden, number);
+    of_output.step(network.output, slope.output, number);
+  }
+}
+
+double deviation(const Vector& values) {
+  const double all = std::sqrt((values.array() - values.mean()).square().mean());
+  constexpr double least = 1e-12;  // a constant stays what it is
+  return all > least ? all : 1;
+}
+
+std::vector<double> list_of(const Vector& values) {
+  return {values.data(), values.data() + values.size()};
+}
+
+double error_of(const MemoryRow& row, double factor) {
+  return std::abs(row.accounted * factor / row.measured - 1);
+}
+
+}  // namespace
+
+std::vector<MemoryRows> read_memory_rows(const std::vector<MeasurementSet>& sets,
+                                         const Library& library, const Overrides& overrides) {
+  constexpr std::size_t quantities = 3;
+  std::map<std::string, std::array<std::vector<MemoryRow>, quantities>> by_software;
+  ReadOptions options;
+  options.overrides = overrides;
+  for (const MeasurementSet& set : sets)
+    for (const MeasurementPoint& point : set.points) {
+      if (point.memory.empty() || point.memory.reading == MemoryReading::first_step) continue;
+      const Scenario scenario =
+          read_scenario(scenario_of(set, point), set.folder, library, options);
+      const RunReader run(point, scenario);
+      auto& rows = by_software[scenario.software.name];
+      run.add_stages(point.memory.allocated, &StageMemory::allocated, rows[0]);
+      run.add_stages(point.memory.reserved, &StageMemory::reserved, rows[1]);
+      run.add_fullest(rows[2]);
+    }
+  std::vector<MemoryRows> all;
+  for (auto& [software, rows] : by_software)
+    for (std::size_t i = 0; i < quantities; ++i)
+      if (!rows[i].empty())
+        all.push_back(
+            {std::array{"allocated", "reserved", "nvidia-smi"}[i], software, std::move(rows[i])});
+  return all;
+}
+
+MemoryCorrection train_memory_correction(const std::vector<MemoryRow>& rows, std::uint64_t seed) {
+  WT_EXPECT(!rows.empty());
+  const auto count = static_cast<Eigen::Index>(rows.size());
+  const auto inputs = static_cast<Eigen::Index>(rows.front().features.size());
+  Examples examples{Matrix::Ones(inputs + 1, count), Vector(count)};
+  for (Eigen::Index r = 0; r < count; ++r) {
+    const MemoryRow& row = rows[static_cast<std::size_t>(r)];
+    for (Eigen::Index i = 0; i < inputs; ++i)
+      examples.inputs(i, r) = row.features[static_cast<std::size_t>(i)];
+    examples.targets(r) = std::log(row.measured / row.accounted);
+  }
+  MemoryCorrection correction;
+  correction.most = examples.targets.array().abs().maxCoeff();
+  for (Eigen::Index i = 0; i < inputs; ++i) {
+    const Vector values = examples.inputs.row(i).transpose();
+    correction.mean.push_back(values.mean());
+    correction.scale.push_back(deviation(values));
+    examples.inputs.row(i) =
+        (values.array() - correction.mean.back()).matrix().transpose() / correction.scale.back();
+  }
+  const double unit = deviation(examples.targets);
+  examples.targets /= unit;
+  Perceptron network = initial(inputs, seed);
+  train(network, examples);
+  for (Eigen::Index h = 0; h < units; ++h)
+    correction.hidden.push_back(list_of(network.hidden.row(h).transpose()));
+  correction.output = list_of(network.output * unit);
+  return correction;
+}
+
+std::set<std::string> groups_of(const MemoryRows& rows) {
+  std::set<std::string> groups;
+  for (const MemoryRow& row : rows.rows) groups.insert(row.group);
+  return groups;
+}
+
+MemoryCorrection calibrate_memory(const MemoryRows& all, std::uint64_t seed) {
+  const std::set<std::string> groups = groups_of(all);
+  WT_EXPECT(groups.size() >= 2);
+  MemoryCorrection correction = train_memory_correction(all.rows, seed);
+  correction.quantity = all.quantity;
+  correction.software = all.software;
+  correction.held_out.rows = all.rows.size();
+  correction.held_out.groups = groups.size();
+  for (const std::string& group : groups) {
+    std::vector<MemoryRow> others, held_out;
+    for (const MemoryRow& row : all.rows) (row.group == group ? held_out : others).push_back(row);
+    const MemoryCorrection without = train_memory_correction(others, seed);
+    for (const MemoryRow& row : held_out) {
+      correction.held_out.analytic += error_of(row, 1);
+      correction.held_out.corrected += error_of(row, correction_factor(without, row.features));
+    }
+  }
+  correction.held_out.analytic /= static_cast<double>(all.rows.size());
+  correction.held_out.corrected /= static_cast<double>(all.rows.size());
+  return correction;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "calibrate/calibration_points.hpp"
+#include "memory/memory_correction.hpp"
+#include "scenario/measurement_set.hpp"
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+
+/// One reading of a GPU's memory beside the account of its stage.
+struct MemoryRow {
+  std::string id, group;  ///< rows of a group are held out together
+  std::vector<double> features;
+  double measured = 0, accounted = 0;  ///< bytes
+};
+
+/// What the sets say of one quantity on one stack: readings of the allocator by stage (the mean over its ranks), or the fullest GPU's.
+struct MemoryRows {
+  std::string quantity;  ///< "allocated", "reserved" or "nvidia-smi"
+  std::string software;
+  std::vector<MemoryRow> rows;
+};
+
+/// Every quantity that the sets have, with the account of each run. A group is the point's, or the point itself where it names none.
+/// Readings of the first step are left out.
+std::vector<MemoryRows> read_memory_rows(const std::vector<MeasurementSet>& sets,
+                                         const Library& library, const Overrides& overrides = {});
+
+/// The groups that the rows belong to.
+std::set<std::string> groups_of(const MemoryRows& rows);
+
+/// A network of six units trained on ln(measured / accounted) of the rows: least squares with a penalty on the weights, Adam
+/// (Kingma & Ba, ICLR 2015, arXiv:1412.6980) with all rows in every step, always as many steps from weights that depend on `seed`
+/// alone. Inputs are scaled to mean 0 and deviation 1.
+MemoryCorrection train_memory_correction(const std::vector<MemoryRow>& rows, std::uint64_t seed);
+
+/// The correction trained on all rows, with its errors, and the account's, on rows that were held out a group at a time. At least
+/// two groups.
+MemoryCorrection calibrate_memory(const MemoryRows& rows, std::uint64_t seed);
+
+}  // namespace windtunnel

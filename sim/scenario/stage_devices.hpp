@@ -1,0 +1,13 @@
+#pragma once
+
+#include <vector>
+
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+
+/// By stage: of all devices that hold it (replicas may stand on different kinds of nodes), the one with the least memory. What the
+/// memory account judges a stage by.
+std::vector<const Device*> smallest_device_of_stages(const Scenario& scenario);
+
+}  // namespace windtunnel

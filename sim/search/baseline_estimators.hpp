@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.hpp"
+#include "units/quantity.hpp"
+#include "workload/transformer.hpp"
+
+namespace windtunnel {
+
+/// Earlier ways to pick a parallel plan without simulating the network. Each stands here to be compared with, flaws included.
+enum class Baseline {
+  amp,       ///< Li et al., NeurIPS 2022, arXiv:2210.07297: formula; blind to memory
+  varuna,    ///< Athlur et al., EuroSys 2022, arXiv:2111.04007: replayed pipeline; no tensor ways
+  pipette,   ///< Yim et al., DATE 2024, arXiv:2405.18093: formula of the released code
+  megatron,  ///< the rules of Narayanan et al., SC 2021, arXiv:2104.04473, section 3
+};
+/// "amp", "varuna", "pipette", "megatron"
+const char* name_of(Baseline baseline);
+std::optional<Baseline> find_baseline(const std::string& name);
+
+/// What a formula knows of one pipeline stage.
+struct BaselineStage {
+  Seconds forward{}, backward{};  ///< one microbatch, recomputation and tensor collectives included
+  Seconds
+      mean_forward{};  ///< the same forward pass, averaged over all GPUs of the job, whichever hold the stage
+  Bytes gradients{};  ///< of one rank
+  /// Rates between neighbours of the gradient ring that are on different nodes, in ring order. Empty: one node holds them all.
+  std::vector<BytesPerSecond> ring;
+  int data_in_node = 1;            ///< replicas in a node
+  BytesPerSecond in_node_rate{1};  ///< between them; unused when there is one
+};
+
+/// What the formulas are computed from.
+struct BaselineInputs {
+  int microbatches = 1;  ///< m, of one pipeline
+  int data = 1;          ///< D
+  Bytes message{};       ///< one activation, undivided by the tensor ways
+  std::vector<BaselineStage> stages;
+  std::vector<std::vector<BytesPerSecond>> hops;  ///< [pipeline][hop between neighbouring stages]
+};
+
+/// Whole rounds of p microbatches. The released code divides integers, and so drops up to p - 1 of the microbatches.
+enum class Rounds { exact, truncated };
+/// The edge of the gradient ring that sets its pace. AMP's cost_het_cluster.py compares after its loop, and so takes the last.
+enum class RingPace { slowest_edge, last_edge };
+/// How often AMP pays a hop: once in its own code, forward and backward in Pipette's restatement of it.
+enum class AmpHops { once, both_ways };
+/// Gradients of a stage: as our own account has them, or 16 h^2 a layer and an embedding on every stage as Pipette's code has.
+enum class GradientCount { account, released };
+
+/// Which of the published code's habits to follow. The defaults are those of the released code where it decides what it picks.
+struct BaselineOptions {
+  Rounds rounds = Rounds::truncated;
+  RingPace ring_pace = RingPace::slowest_edge;
+  AmpHops amp_hops = AmpHops::once;
+  GradientRing pipette_ring = GradientRing::hierarchical;
+  GradientCount pipette_gradients = GradientCount::released;
+};
+
+/// AMP:  T = (m-1) max_s 3F_s + sum_s 3F_s + n sum_hops S/BW + max_s 2 (D-1)/D G_s / slowest,   n = 1 (or 2, AmpHops)
+/// S message, G gradients, F forward pass averaged over the kinds of GPUs. A backward pass is taken for two forward passes; of
+/// the messages only those of the first microbatch count, on the mean of the pipelines. Source: DachengLi1/AMP @ 72eeea4,
+/// cost_homogeneous.py, cost_het_cluster.py and pipe.py.
+Seconds amp_estimate(const BaselineInputs& inputs, const BaselineOptions& options = {});
+
+/// Pipette's released formula:  T = k [p(F+B) + max_pipelines sum_hops 2S/BW] + (p-1)(F+B) + rings,   k = m // p
+/// of the slowest stage; with m < p one traversal and (m-1)(F+B) more. Rings (two levels):  2 * 2 (i-1)/i G/in-node rate +
+/// 2 (o-1)/o G/slowest link,  i replicas in a node, o nodes. Source: yimjinkyu1/date2024_pipette @ a2b0683,
+/// llm_train_strategy_assignment_total_v3.py.
+Seconds pipette_estimate(const BaselineInputs& inputs, const BaselineOptions& options = {});
+
+/// Varuna: the pipeline replayed event by event in 1F1B order, each message S/BW on a link of its own, at most four on their way
+/// from one stage; then the gradient ring. Source: microsoft/varuna @ a2145cc, tools/simulator. Its own order may run a forward
+/// pass early when a gradient is late; this one waits.
+Seconds varuna_estimate(const BaselineInputs& inputs, const BaselineOptions& options = {});
+
+/// Megatron's analysis:  T = (m + p - 1)(F + B)  of the slowest stage, no communication (Narayanan et al. 2021, equation 1).
+Seconds megatron_estimate(const BaselineInputs& inputs);
+
+Seconds baseline_estimate(Baseline baseline, const BaselineInputs& inputs,
+                          const BaselineOptions& options = {});
+
+/// The gradients of one rank by Pipette's code:  (V h + w h^2 l) / t elements, w = 16 for GPT (the true count is 12), with the
+/// words on every stage and nothing padded.
+Bytes released_gradients(const Transformer& model, int stage_layers, int tensor_ways,
+                         Bytes element);
+
+}  // namespace windtunnel
