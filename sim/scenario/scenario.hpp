@@ -14,6 +14,7 @@
 #include "platform/platform.hpp"
 #include "platform/software_profile.hpp"
 #include "report/report.hpp"
+#include "scenario/search_json.hpp"
 #include "timeline/timeline.hpp"
 #include "workload/transformer.hpp"
 
@@ -27,6 +28,7 @@ struct Scenario {
   std::vector<NodeType> nodes;  ///< the type of each node in use, in order
   SoftwareProfile software;
   Plan plan;
+  SearchBlock search;  ///< what `rank` tries
   std::uint64_t seed = 0;
   std::string hash;    ///< of the resolved scenario, file names left out
   JsonValue resolved;  ///< merged, defaults written in, each value with its origin

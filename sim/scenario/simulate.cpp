@@ -7,6 +7,7 @@
 #include "memory/in_flight.hpp"
 #include "scenario/folding.hpp"
 #include "scenario/interval.hpp"
+#include "scenario/memory_inputs.hpp"
 #include "scenario/program_builder.hpp"
 #include "scenario/scenario.hpp"
 
@@ -83,25 +84,10 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
 
 MemoryAccount account(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
-  MemoryInputs inputs;
-  inputs.model = &scenario.model;
-  inputs.plan = &scenario.plan;
-  inputs.software = &scenario.software;
-  for (int s = 0; s < scenario.plan.parallel.pipeline; ++s) {
-    // Of all replicas' devices that hold the stage, the one with the least memory.
-    const Device* smallest = nullptr;
-    for (const PlanDevice& device : scenario.plan.devices) {
-      if (device.stage != StageId{s}) continue;
-      const Device& candidate = scenario.nodes[device.node.index()].device;
-      if (smallest == nullptr || candidate.usable_memory < smallest->usable_memory)
-        smallest = &candidate;
-    }
-    inputs.device_of_stage.push_back(smallest);
-  }
-  const InFlightOfStages in_flight = in_flight_microbatches(o.built->programs.programs);
-  inputs.in_flight = in_flight.all;
-  inputs.in_flight_with_gradients = in_flight.with_gradients;
-  return account_memory(inputs);
+  return account_memory(
+      memory_inputs({&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software,
+                     &scenario.plan},
+                    in_flight_microbatches(o.built->programs.programs)));
 }
 
 FlopsPerSecond peak_per_gpu(const Scenario& scenario) {

@@ -11,9 +11,10 @@
 namespace windtunnel {
 namespace {
 
-constexpr std::array planned_commands{"compare", "sweep", "rank"};
+constexpr std::array planned_commands{"compare", "sweep"};
+constexpr int most_plans = 1'000'000, most_jobs = 1024;
 constexpr const char* commands_there_are =
-    "run, check, show, list, schedule, validate, calibrate, explain and import";
+    "run, check, show, list, rank, schedule, validate, calibrate, explain and import";
 
 std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
 
@@ -110,6 +111,7 @@ class Grammar {
         ->add_flag("--resolved", resolved_, "Merged, with names and defaults filled in");
     add_command("list", "Print what is built in", "KIND",
                 "models, platforms, devices, software, scenarios or codecs");
+    add_rank(file);
     add_schedule();
     CLI::App* validate =
         add_command("validate", "Predict published measurements and score the predictions", "SET",
@@ -144,6 +146,20 @@ class Grammar {
       grammar.commands.push_back(
           {command->get_name(), command->get_description(), describe(*command)});
     return grammar;
+  }
+
+  void add_rank(const char* file) {
+    CLI::App* rank = add_command(
+        "rank", "Search the parallel plans of a scenario and print the best", "FILE", file);
+    rank->add_option("--top", line_.top, "How many plans to print (default 10)")
+        ->type_name("K")
+        ->check(CLI::Range(1, most_plans));
+    rank->add_option("--budget", line_.budget, "Simulations at most (default: until it is proven)")
+        ->type_name("N")
+        ->check(CLI::Range(0, most_plans));
+    rank->add_option("--jobs", line_.jobs, "Simulations at the same time (default: one a core)")
+        ->type_name("N")
+        ->check(CLI::Range(1, most_jobs));
   }
 
   void add_schedule() {
