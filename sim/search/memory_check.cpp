@@ -25,6 +25,7 @@ MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMar
   for (int s = 0; s < plan.parallel.pipeline; ++s) {
     const StageMemory stage = account_stage(inputs, StageId{s});
     const Bytes need = stage.required * (1 + margin.share) + margin.amount;
+    check.verdict = std::max(check.verdict, stage.verdict);
     check.max_total = std::max(check.max_total, stage.total);
     if (s > 0 && need - stage.usable <= check.with_margin - check.worst.usable) continue;
     check.worst = stage;

@@ -9,7 +9,8 @@ struct MemoryCheck {
   bool fits = false;
   StageMemory worst;    ///< the stage with the least room, or that misses by the most
   Bytes with_margin{};  ///< what it needs, margin included
-  Bytes max_total{};    ///< what nvidia-smi would show on the fullest GPU
+  MemoryVerdict verdict = MemoryVerdict::fits;  ///< of all stages, without the margin
+  Bytes max_total{};                            ///< what nvidia-smi would show on the fullest GPU
 };
 
 /// The memory account of the plan (docs/memory.md), in flight as the schedule's closed form has it:

@@ -137,19 +137,26 @@ std::variant<Plan, std::vector<PlanRejection>> lay_out(const Scenario& base,
   return make_plan(base.model, choice.training, choice.parallel, space.cluster, base.software);
 }
 
-std::string text_of(const PlanChoice& choice, const SearchSpace& space) {
+std::string text_of(const PlanChoice& choice, const Scenario& base) {
   const Parallel& parallel = choice.parallel;
+  const Parallel& written = base.plan.parallel;
+  const SearchBlock& block = base.search;
   std::string line = "tensor " + text(parallel.tensor) + " · pipeline " + text(parallel.pipeline) +
-                     " · data " + text(parallel.data) + " · micro_batch " +
-                     text(choice.training.micro_batch);
-  if (space.virtual_pipeline.size() > 1)
-    line += " · virtual_pipeline " + text(parallel.virtual_pipeline);
-  if (space.schedule.size() > 1) line += std::string(" · ") + name_of(parallel.schedule);
-  if (space.recompute.size() > 1)
-    line += std::string(" · recompute ") + name_of(choice.training.recompute);
-  if (space.sequence_parallel.size() > 1)
-    line += std::string(" · sequence_parallel ") + (parallel.sequence_parallel ? "true" : "false");
-  if (space.zero_stage.size() > 1) line += " · zero_stage " + text(parallel.zero_stage);
+                     (parallel.data == 0 ? "" : " · data " + text(parallel.data)) +
+                     " · micro_batch " + text(choice.training.micro_batch);
+  const auto add = [&line](bool is_of_interest, const std::string& what) {
+    if (is_of_interest) line += " · " + what;
+  };
+  add(block.virtual_pipeline.size() > 1 || parallel.virtual_pipeline != written.virtual_pipeline,
+      "virtual_pipeline " + text(parallel.virtual_pipeline));
+  add(block.schedule.size() > 1 || parallel.schedule != written.schedule,
+      name_of(parallel.schedule));
+  add(block.recompute.size() > 1 || choice.training.recompute != base.plan.training.recompute,
+      std::string("recompute ") + name_of(choice.training.recompute));
+  add(block.sequence_parallel.size() > 1 || parallel.sequence_parallel != written.sequence_parallel,
+      std::string("sequence_parallel ") + (parallel.sequence_parallel ? "true" : "false"));
+  add(block.zero_stage.size() > 1 || parallel.zero_stage != written.zero_stage,
+      "zero_stage " + text(parallel.zero_stage));
   return line;
 }
 

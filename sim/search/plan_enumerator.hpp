@@ -24,7 +24,7 @@ std::variant<Plan, std::vector<PlanRejection>> lay_out(const Scenario& base,
                                                        const SearchSpace& space,
                                                        const PlanChoice& choice);
 
-/// "tensor 8 · pipeline 4 · data 16 · micro_batch 2", and what else the space tries several values of.
-std::string text_of(const PlanChoice& choice, const SearchSpace& space);
+/// "tensor 8 · pipeline 4 · data 16 · micro_batch 2", and of the other keys those that are searched or not as in `base`.
+std::string text_of(const PlanChoice& choice, const Scenario& base);
 
 }  // namespace windtunnel

@@ -23,9 +23,9 @@ std::string simulated_bytes(const Scenario& base, const SearchSpace& space,
 }
 
 SimulatedPlan from_outcome(const ChildOutcome& outcome, const PlanChoice& choice,
-                           const SearchSpace& space) {
+                           const Scenario& base) {
   if (const auto* failure = std::get_if<ChildFailure>(&outcome)) {
-    const std::string text = "plan " + text_of(choice, space) + ": " + failure->text;
+    const std::string text = "plan " + text_of(choice, base) + ": " + failure->text;
     if (failure->kind == FailureKind::environment) throw EnvironmentError(text);
     throw std::runtime_error(text);
   }
@@ -48,7 +48,7 @@ std::vector<SimulatedPlan> simulate_plans(const Scenario& base, const SearchSpac
   const std::vector<ChildOutcome> outcomes = run_forked(work);
   std::vector<SimulatedPlan> simulated;
   for (std::size_t i = 0; i < choices.size(); ++i)
-    simulated.push_back(from_outcome(outcomes[i], *choices[i], space));
+    simulated.push_back(from_outcome(outcomes[i], *choices[i], base));
   return simulated;
 }
 

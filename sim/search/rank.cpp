@@ -46,8 +46,14 @@ class Ranking {
     }
     const Seconds bound =
         lower_bound({&base_.model, &base_.platform, &base_.nodes, &base_.software, &plan});
-    legal_.push_back(
-        {choice, plan.microbatches, RankMethod::estimated, bound, bound, memory.max_total, {}});
+    legal_.push_back({choice,
+                      plan.microbatches,
+                      RankMethod::estimated,
+                      bound,
+                      bound,
+                      memory.max_total,
+                      memory.verdict,
+                      {}});
   }
 
   static Bytes miss(const MemoryCheck& memory) { return memory.with_margin - memory.worst.usable; }

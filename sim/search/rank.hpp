@@ -37,6 +37,7 @@ struct RankedPlan {
   Seconds time{};   ///< of an iteration; estimated: its lower bound
   Seconds bound{};  ///< the lower bound
   Bytes memory_max{};
+  MemoryVerdict memory_verdict = MemoryVerdict::fits;
   Breakdown breakdown;  ///< simulated plans only
 };
 

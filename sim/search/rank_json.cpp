@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "core/json_value.hpp"
+#include "search/launch_arguments.hpp"
+#include "search/plan_explanation.hpp"
 
 namespace windtunnel {
 namespace {
@@ -67,6 +69,7 @@ JsonValue plan_json(const Scenario& base, const RankedPlan& plan, std::size_t ra
   json.set("lower_bound_s", JsonValue(plan.bound.value()));
   json.set("samples_per_s", JsonValue(plan.choice.training.global_batch / plan.time.value()));
   json.set("memory_max_bytes", JsonValue(plan.memory_max.value()));
+  json.set("memory_verdict", word(name_of(plan.memory_verdict)));
   json.set("placement", placement_json(base, plan.choice.parallel));
   json.set("method", word(name_of(plan.method)));
   if (plan.method == RankMethod::simulated) {
@@ -78,6 +81,28 @@ JsonValue plan_json(const Scenario& base, const RankedPlan& plan, std::size_t ra
     json.set("breakdown_s", std::move(breakdown));
   }
   return json;
+}
+
+JsonValue memory_json(const MemoryCheck& memory) {
+  JsonValue json = object();
+  json.set("stage", count(memory.worst.stage.index()));
+  json.set("required_bytes", JsonValue(memory.worst.required.value()));
+  json.set("margin_bytes", JsonValue((memory.with_margin - memory.worst.required).value()));
+  json.set("usable_bytes", JsonValue(memory.worst.usable.value()));
+  json.set("fits", JsonValue(memory.fits));
+  return json;
+}
+
+JsonValue shape_json(const std::vector<PlanRejection>& rejections) {
+  JsonValue::Array list;
+  for (const PlanRejection& rejection : rejections) {
+    JsonValue entry = object();
+    entry.set("at", JsonValue(rejection.key));
+    entry.set("why", JsonValue(rejection.message));
+    if (!rejection.suggestion.empty()) entry.set("suggestion", JsonValue(rejection.suggestion));
+    list.push_back(std::move(entry));
+  }
+  return JsonValue(std::move(list));
 }
 
 }  // namespace
@@ -102,6 +127,43 @@ std::string rank_json(const Scenario& base, const RankResult& result) {
   for (const RankedPlan& plan : result.plans)
     plans.push_back(plan_json(base, plan, plans.size() + 1));
   json.set("plans", JsonValue(std::move(plans)));
+  return pretty_text(json) + "\n";
+}
+
+std::string explanation_json(const Scenario& base, const PlanExplanation& explanation) {
+  JsonValue json = object();
+  json.set("schema", word("windtunnel/rank-why-v1"));
+  json.set("name", JsonValue(base.name));
+  json.set("parallel", parallel_json(explanation.choice.parallel));
+  json.set("training", training_json(explanation.choice.training));
+  json.set("verdict", word(!explanation.shape.empty()  ? "shape"
+                           : !explanation.memory->fits ? "memory"
+                                                       : "legal"));
+  if (!explanation.shape.empty()) json.set("shape", shape_json(explanation.shape));
+  if (explanation.memory) json.set("memory", memory_json(*explanation.memory));
+  if (explanation.simulated)
+    json.set("iteration_time_s", JsonValue(explanation.simulated->time.value()));
+  if (explanation.best) json.set("best", plan_json(base, *explanation.best, 1));
+  return pretty_text(json) + "\n";
+}
+
+std::string launch_json(const Scenario& base, const RankedPlan& plan, const Plan& laid_out) {
+  const LaunchArguments launch = megatron_arguments(laid_out);
+  const auto list = [](const std::vector<std::string>& texts) {
+    JsonValue::Array values;
+    for (const std::string& text : texts) values.emplace_back(text);
+    return JsonValue(std::move(values));
+  };
+  JsonValue::Array hosts;
+  for (const GpuPlace& place : laid_out.places)
+    hosts.emplace_back(std::to_string(place.node.index()) + ":" + std::to_string(place.gpu));
+  JsonValue json = object();
+  json.set("schema", word("windtunnel/launch-v1"));
+  json.set("name", JsonValue(base.name));
+  json.set("plan", plan_json(base, plan, 1));
+  json.set("arguments", list(launch.arguments));
+  json.set("notes", list(launch.notes));
+  json.set("host_map", JsonValue(std::move(hosts)));
   return pretty_text(json) + "\n";
 }
 

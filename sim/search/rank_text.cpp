@@ -84,7 +84,10 @@ std::vector<Column> columns_of(const RankResult& result) {
   columns.push_back({"samples/s", Side::right, [](const auto& p) {
                        return fixed_text(p.choice.training.global_batch / (p.time / 1_s), 1);
                      }});
-  columns.push_back({"memory", Side::right, [](const auto& p) { return to_text(p.memory_max); }});
+  columns.push_back({"memory", Side::right, [](const auto& p) {
+                       return to_text(p.memory_max) +
+                              (p.memory_verdict == MemoryVerdict::tight ? " ~" : "");
+                     }});
   columns.push_back({"what takes the time", Side::left, what_takes_the_time});
   return columns;
 }
@@ -129,6 +132,15 @@ std::string counts(const RankResult& result) {
                     counted(result.simulated, "of the rest simulated"));
 }
 
+std::string tightness(const RankResult& result, const Painter& paint) {
+  const bool any = std::any_of(result.plans.begin(), result.plans.end(), [](const auto& plan) {
+    return plan.memory_verdict == MemoryVerdict::tight;
+  });
+  if (!any) return "";
+  return marked("~", "memory is tight: it runs only because the allocator gives its cache back",
+                Tone::doubtful, paint);
+}
+
 std::string verdict(const RankResult& result, const Painter& paint) {
   if (result.gap > 0)
     return marked("~",
@@ -147,10 +159,9 @@ std::string why_none(const Scenario& base, const RankResult& result, const Paint
   const RejectedPlan& nearest = *result.nearest;
   std::string text = "no plan can be recommended. " +
                      std::string(nearest.memory ? "Nearest to fitting is " : "The first is ") +
-                     text_of(nearest.choice, result.space) + ": ";
+                     text_of(nearest.choice, base) + ": ";
   if (nearest.memory) text += text_of(*nearest.memory);
   for (const PlanRejection& rejection : nearest.shape) text += rejection.message + ". ";
-  (void)base;
   return marked("✗", text, Tone::bad, paint);
 }
 
@@ -164,7 +175,8 @@ std::string rank_text(const Scenario& base, const RankResult& result, Colour col
                         counted(static_cast<std::size_t>(result.space.gpus), "GPUs of ") +
                         base.platform.name + " with " + base.software.name);
   if (result.plans.empty()) return head + counts(result) + why_none(base, result, paint);
-  return head + table(result, paint) + counts(result) + verdict(result, paint);
+  return head + table(result, paint) + counts(result) + tightness(result, paint) +
+         verdict(result, paint);
 }
 
 }  // namespace windtunnel

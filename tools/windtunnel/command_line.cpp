@@ -160,6 +160,16 @@ class Grammar {
     rank->add_option("--jobs", line_.jobs, "Simulations at the same time (default: one a core)")
         ->type_name("N")
         ->check(CLI::Range(1, most_jobs));
+    rank->add_option("--why", line_.why,
+                     "Say why a plan is where it is, as in tensor=8,pipeline=4,micro_batch=2")
+        ->type_name("PLAN");
+    rank->add_option("--emit", line_.emit,
+                     "Print what launches the best plan, and write which GPU plays which rank")
+        ->type_name("megatron|deepspeed")
+        ->check(CLI::IsMember({"megatron", "deepspeed"}));
+    rank->add_option("--host-map", line_.host_map,
+                     "File that takes the GPU of each rank (default: NAME.hosts)")
+        ->type_name("OUT");
   }
 
   void add_schedule() {
@@ -292,6 +302,10 @@ class Grammar {
       check_import();
     else if (line_.command != "validate")
       check_one_argument();
+    if (!line_.host_map.empty() && line_.emit.empty())
+      throw UsageError("--host-map belongs to --emit");
+    if (!line_.emit.empty() && !line_.why.empty())
+      throw UsageError("--why explains a plan and --emit prints the best one: use one of them");
     if (line_.command == "show" && !resolved_)
       throw UsageError("show needs to be told what (write show --resolved FILE)");
     if (!report_.empty())

@@ -38,6 +38,7 @@ struct CommandLine {
   int top = 10;
   std::optional<std::size_t> budget;
   std::size_t jobs = 0;  ///< 0: one a core
+  std::string why, emit, host_map;
 
   // Of calibrate.
   std::vector<std::string> fit;

@@ -18,11 +18,16 @@ ExitCode rank_command(const CommandLine& line) {
   request.top = line.top;
   request.budget = line.budget;
   request.jobs = line.jobs;
+  request.why = line.why;
+  request.host_map = line.host_map;
+  if (!line.emit.empty())
+    request.emit = line.emit == "megatron" ? LaunchFormat::megatron : LaunchFormat::deepspeed;
   request.format = line.format == ResultFormat::json ? RankFormat::json : RankFormat::text;
   request.colour = colour_of_results();
   request.progress = shows_progress ? RankProgressBar::shown : RankProgressBar::hidden;
-  std::ostringstream result;
-  const int code = run_rank(base, request, result, std::cerr);
+  std::ostringstream result, quiet;
+  std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
+  const int code = run_rank(base, request, result, messages);
   print_result(result.str());
   return static_cast<ExitCode>(code);
 }
