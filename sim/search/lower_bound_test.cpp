@@ -116,24 +116,57 @@ std::vector<Seconds> simulated_times(const std::vector<Scenario>& scenarios) {
   return times;
 }
 
-TEST_CASE("the bound is never above the simulated time") {
+TEST_CASE("the bound is never above the simulated time, and near it on average") {
   ScenarioLottery lottery(1);
-  double sum = 0, worst = 1;
-  int n = 0;
-  for (int b = 0; b < 60; ++b) {
-    const std::vector<Scenario> scenarios = draw_scenarios(lottery, 50);
+  constexpr int batches = 4;
+  constexpr std::size_t batch = 40;  // scenarios that are in memory while children are forked
+  double sum = 0;
+  for (int i = 0; i < batches; ++i) {
+    const std::vector<Scenario> scenarios = draw_scenarios(lottery, batch);
     const std::vector<Seconds> times = simulated_times(scenarios);
-    for (std::size_t i = 0; i < scenarios.size(); ++i) {
-      CAPTURE(scenarios[i].name);
-      const double ratio = bound_of(scenarios[i]) / times[i];
-      CHECK(ratio <= 1);
-      sum += ratio;
-      ++n;
-      worst = std::min(worst, ratio);
-      if (ratio < 0.7) MESSAGE(ratio << " " << scenarios[i].name);
+    for (std::size_t k = 0; k < scenarios.size(); ++k) {
+      CAPTURE(scenarios[k].name);
+      const Seconds bound = bound_of(scenarios[k]);
+      CHECK(bound <= times[k]);
+      sum += bound / times[k];
     }
   }
-  MESSAGE("mean " << sum / n << " worst " << worst);
+  // 0.97 over 3000 of them; what is missing is contention, which these small clusters are drawn to have.
+  CHECK(sum / (batches * batch) > 0.95);
+}
+
+/// Two stages of eight GPUs, a node each; no latency, no overhead, nothing hidden.
+Scenario two_stages(const std::string& schedule, int micro_batches) {
+  return scenario_from(
+      R"({"model": {"layers": 4, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 51200},
+          "platform": "selene-a100", "nodes": 2, "software": "megatron-lm-2022",
+          "training": {"global_batch": )" +
+      std::to_string(micro_batches) + R"(, "micro_batch": 1},
+          "parallel": {"tensor": 8, "pipeline": 2, "schedule": ")" +
+      schedule + "\"}}");
+}
+
+TEST_CASE("for a pipeline of one microbatch nothing can be avoided: the bound is the time") {
+  // One replica, so no gradients are reduced; messages meet no others; the events' own resolution is all that is taken off.
+  const Scenario scenario = two_stages("1f1b", 1);
+  SimulateOptions heap;
+  heap.engine = EngineKind::heap;
+  const Seconds time = simulate(scenario, heap).report.iteration_time;
+  CHECK(bound_of(scenario) <= time);
+  CHECK(bound_of(scenario) / time == doctest::Approx(1).epsilon(1e-5));
+}
+
+TEST_CASE(
+    "zero-bubble H1 is bounded by its input gradients, which leave before the weight gradients") {
+  SimulateOptions heap;
+  heap.engine = EngineKind::heap;
+  for (const char* schedule : {"1f1b", "gpipe", "zero_bubble_h1"}) {
+    CAPTURE(schedule);
+    const Scenario scenario = two_stages(schedule, 8);
+    const Seconds time = simulate(scenario, heap).report.iteration_time;
+    CHECK(bound_of(scenario) <= time);
+    CHECK(bound_of(scenario) / time > 0.9);
+  }
 }
 
 }  // namespace
