@@ -1,6 +1,10 @@
 #include "search/search_space.hpp"
 
 #include <algorithm>
+#include <cstddef>
+
+#include "core/problem.hpp"
+#include "report/number_text.hpp"
 
 namespace windtunnel {
 namespace {
@@ -25,6 +29,23 @@ std::vector<int> powers_of_two(int most) {
   std::vector<int> result;
   for (int power = 1; power <= most; power *= 2) result.push_back(power);
   return result;
+}
+
+/// A space that nobody meant: its plans would fill the memory before the first is looked at.
+void expect_countable(const SearchSpace& space) {
+  constexpr double most = 1e6;
+  double combinations = 1;
+  for (const std::size_t values :
+       {space.tensor.size(), space.pipeline.size(), space.data.size(), space.micro_batch.size(),
+        space.virtual_pipeline.size(), space.zero_stage.size(), space.schedule.size(),
+        space.recompute.size(), space.sequence_parallel.size()})
+    combinations *= static_cast<double>(std::max<std::size_t>(values, 1));
+  if (combinations <= most) return;
+  throw InputError({{{},
+                     "/search",
+                     "the lists make " + grouped_text(combinations) +
+                         " combinations, more than the million that are searched",
+                     "list fewer values"}});
 }
 
 ClusterShape cluster_of(const std::vector<NodeType>& nodes) {
@@ -53,6 +74,7 @@ SearchSpace search_space(const Scenario& base) {
   space.schedule = given_or(block.schedule, {});
   space.recompute = given_or(block.recompute, {base.plan.training.recompute});
   space.sequence_parallel = given_or(block.sequence_parallel, {parallel.sequence_parallel});
+  expect_countable(space);
   return space;
 }
 

@@ -28,7 +28,7 @@ inline constexpr int largest_default_micro_batch = 32;
 ///  - data: the rest of the GPUs;
 ///  - micro_batch: the powers of two up to 32;
 ///  - everything else: what the file says.
-/// Values that are given twice are tried once.
+/// Values that are given twice are tried once. InputError when there are more than a million combinations.
 SearchSpace search_space(const Scenario& base);
 
 }  // namespace windtunnel

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "core/problem.hpp"
 #include "search/testing.hpp"
 
 namespace windtunnel {
@@ -45,6 +46,16 @@ TEST_CASE("lists of the block take the place of the defaults, each value once an
   CHECK(space.tensor == Ints{8, 2});
   CHECK(space.micro_batch == Ints{3});
   CHECK(space.recompute == std::vector<Recompute>{Recompute::none, Recompute::full});
+}
+
+TEST_CASE("a space of more than a million combinations is refused with their number") {
+  std::string numbers = "1";
+  for (int i = 2; i <= 101; ++i) numbers += ", " + std::to_string(i);
+  const Scenario scenario = base(R"({"tensor": [)" + numbers + R"(], "pipeline": [)" + numbers +
+                                 R"(], "micro_batch": [)" + numbers + "]}");
+  // 101^3
+  CHECK_THROWS_WITH_AS(search_space(scenario), doctest::Contains("1,030,301 combinations"),
+                       InputError);
 }
 
 TEST_CASE("a plan smaller than a node is searched on its GPUs alone") {
