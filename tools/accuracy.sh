@@ -35,6 +35,7 @@ BEGIN {
 /^      "[^"]+": [\[{]$/ { section = key($0); next }
 /^      "/ { section = ""; value[set, key($0)] = number($0); next }
 /^        "[^"]+": [{]$/ { if (section == "groups") group = key($0); next }
+/^        "/ && section == "top1_regret" { regrets[set] = regrets[set] (regrets[set] == "" ? "" : "; ") key($0) " " percent(number($0)) }
 /^        "/ && section != "" { value[set, section, key($0)] = number($0); next }
 /^          "mape": / && section == "groups" { groups[set] = groups[set] (groups[set] == "" ? "" : "; ") group " " percent(number($0)) }
 END {
@@ -50,6 +51,15 @@ END {
       percent(value[s, "mape"]), percent(value[s, "median_ape"]), percent(value[s, "p90_ape"]), percent(value[s, "worst_ape"]),
       signed(value[s, "bias"]), percent(value[s, "without_largest", "mape"]), percent(value[s, "naive_mape"]),
       covered == "" ? "" : sprintf("%.0f %%", 100 * covered), rival[s]
+  }
+  print ""
+  print "What it costs to take the plan predicted fastest, of those measured, over the one measured fastest, in % by group:"
+  print ""
+  print "| set | regret |"
+  print "|---|---|"
+  for (i = 1; i <= count; ++i) {
+    s = names[i]
+    if (value[s, "out_of_memory", "ran"] != "" && regrets[s] != "") printf "| %s | %s |\n", s, regrets[s]
   }
   print ""
   print "Memory, mean errors in %, and the verdict on whether a run fits:"

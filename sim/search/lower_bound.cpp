@@ -77,13 +77,15 @@ class Bound {
   Seconds seconds() {
     for (int replica = 0; replica < plan_.parallel.data; ++replica)
       for (int part = 0; part < plan_.parts; ++part) end_passes(replica, part);
-    reduce_buckets();
-    enter(slot_of(CollectiveSlot::gradient_reduce));
-    enter(slot_of(CollectiveSlot::embedding_sync));
+    const Seconds overhead = least_row(DeviceRow::overhead);
+    const Seconds step = least_row(DeviceRow::optimizer) + overhead;
+    reduce_buckets(step);
+    enter(slot_of(CollectiveSlot::gradient_reduce), step);
+    enter(slot_of(CollectiveSlot::embedding_sync), step);
     add_row(DeviceRow::optimizer);
-    enter(slot_of(CollectiveSlot::parameter_gather));
+    enter(slot_of(CollectiveSlot::parameter_gather), overhead);
     add_row(DeviceRow::overhead);
-    const Seconds last = *std::max_element(end_.begin(), end_.end());
+    const Seconds last = std::max(floor_, *std::max_element(end_.begin(), end_.end()));
     const Seconds bound = last - event_resolution * events_on_the_way();
     return std::max(bound, Seconds{0});
   }
@@ -172,26 +174,58 @@ class Bound {
     }
   }
 
-  /// Every device that has a collective in `slot` waits for the last of its members, then for the collective.
-  void enter(std::uint32_t slot) {
-    std::map<CollectiveId, Seconds> begins;
+  /// When a collective begins at the earliest, and how often it runs.
+  struct Use {
+    Seconds begin{};
+    double repeats = 1;
+  };
+  using Uses = std::map<CollectiveId, Use>;
+
+  /// Every device that has a collective in `slot` waits for the last of its members, then for the collective. `rest` comes
+  /// behind it on every device.
+  void enter(std::uint32_t slot, Seconds rest) {
+    Uses uses;
     for (std::size_t d = 0; d < set_.devices.size(); ++d) {
       const CollectiveId id = set_.devices[d].collectives[slot];
-      if (id == no_collective) continue;
-      Seconds& begin = begins[id];
-      begin = std::max(begin, end_[d]);
+      if (id != no_collective) uses[id].begin = std::max(uses[id].begin, end_[d]);
     }
     for (std::size_t d = 0; d < set_.devices.size(); ++d) {
       const CollectiveId id = set_.devices[d].collectives[slot];
-      if (id != no_collective) end_[d] = begins[id] + collective_times_[id.index()];
+      if (id != no_collective) end_[d] = uses[id].begin + collective_times_[id.index()];
     }
+    share_links(uses, rest);
+  }
+
+  /// All flows of these collectives pass a link that several of them use, the first of them no earlier than the first
+  /// collective: whichever ends last ends behind all of them.
+  void share_links(const Uses& uses, Seconds rest) {
+    struct Load {
+      Seconds first{std::numeric_limits<double>::infinity()};
+      Bytes bytes{};
+    };
+    std::vector<Load> loads(network_.links().size());
+    for (const auto& [id, use] : uses) {
+      const Collective& collective = set_.collectives[id.index()];
+      for (const CollectiveFlow& flow : collective.flows)
+        for (const PathId path : {flow.up, flow.down})
+          for (const LinkId link : network_.path(path)) {
+            Load& load = loads[link.index()];
+            load.first = std::min(load.first, use.begin + collective.latency);
+            load.bytes += flow.bytes * use.repeats;
+          }
+    }
+    for (std::size_t i = 0; i < loads.size(); ++i)
+      if (loads[i].bytes > Bytes{0})
+        floor_ = std::max(floor_,
+                          loads[i].first + loads[i].bytes / network_.links()[i].bandwidth + rest);
   }
 
   /// Gradients that are reduced beside the backward passes: those of chunk 0, whose last pass is the device's last. Its k
   /// buckets go one after the other, the first when a k-th of the pass is done, the last behind all of it.
-  void reduce_buckets() {
+  void reduce_buckets(Seconds rest) {
     if (!plan_.parallel.overlap_gradient_reduce || is_custom()) return;
     const std::uint32_t slot = slot_of(ChunkCollective::bucket, 0);
+    Uses uses;
     std::map<CollectiveId, Seconds> ends;
     for (std::size_t d = 0; d < set_.devices.size(); ++d) {
       const CollectiveId id = set_.devices[d].collectives[slot];
@@ -203,11 +237,22 @@ class Bound {
           end_[d] - (splits_ ? weight_gradient(DeviceId{d}, 0) : backward(DeviceId{d}, 0));
       Seconds& end = ends[id];
       end = std::max({end, begin + piece + bucket * buckets, begin + piece * buckets + bucket});
+      Use& use = uses[id];
+      use = {std::max(use.begin, begin + piece), buckets};
     }
     for (std::size_t d = 0; d < set_.devices.size(); ++d) {
       const CollectiveId id = set_.devices[d].collectives[slot];
       if (id != no_collective) end_[d] = std::max(end_[d], ends[id]);
     }
+    share_links(uses, rest);
+  }
+
+  /// The least that a row takes on any device.
+  Seconds least_row(DeviceRow which) const {
+    Seconds least{std::numeric_limits<double>::infinity()};
+    for (std::size_t d = 0; d < set_.devices.size(); ++d)
+      least = std::min(least, row(DeviceId{d}, row_of(which, chunks())));
+    return least;
   }
 
   void add_row(DeviceRow which) {
@@ -221,6 +266,7 @@ class Bound {
   bool splits_;
   std::vector<Seconds> collective_times_;
   std::vector<Seconds> end_;  ///< by device: it has come so far at the earliest
+  Seconds floor_{};           ///< of the iteration, by links that collectives share
 };
 
 }  // namespace

@@ -51,8 +51,12 @@ class ScenarioLottery {
            R"(, "schedule": ")" + schedule + R"(", "virtual_pipeline": )" + text(chunks) +
            R"(, "sequence_parallel": )" + flag() + R"(, "zero_stage": )" +
            text(pipeline == 1 ? pick({0, 1, 2, 3}) : pick({0, 0, 1, 2})) +
-           R"(, "overlap_gradient_reduce": )" + flag() + R"(, "pipeline_send": ")" +
-           word({"eager", "blocking_pairs"}) + "\"" + placement(tensor * pipeline * data) + "}}";
+           R"(, "overlap_gradient_reduce": )" + flag() + R"(, "gradient_ring": ")" +
+           word({"flat", "hierarchical"}) + R"(", "rank_order": ")" +
+           word({"tensor-data-pipeline", "tensor-data-pipeline", "tensor-pipeline-data",
+                 "pipeline-data-tensor"}) +
+           R"(", "pipeline_send": ")" + word({"eager", "blocking_pairs"}) + "\"" +
+           placement(tensor * pipeline * data) + "}}";
   }
 
   /// Sometimes leaf switches with less than full uplinks, sometimes a slow link.
@@ -131,7 +135,7 @@ TEST_CASE("the bound is never above the simulated time, and near it on average")
       sum += bound / times[k];
     }
   }
-  // 0.97 over 3000 of them; what is missing is contention, which these small clusters are drawn to have.
+  // 0.95 to 0.97 over thousands; what is missing is contention, which these small clusters are drawn to have.
   CHECK(sum / (batches * batch) > 0.95);
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/file_io.hpp"
+#include "core/problem.hpp"
 #include "report/number_text.hpp"
 #include "scenario/forked.hpp"
 #include "search/launch_arguments.hpp"
@@ -47,6 +48,15 @@ class ProgressBar {
   Clock::time_point start_ = Clock::now();
   bool shown_ = false;
 };
+
+/// A wish that would be ignored is refused.
+void refuse_placement_search(const Scenario& base) {
+  if (base.search.placement == PlacementChoice::megatron) return;
+  throw InputError({{{},
+                     "/search/placement",
+                     "placement \"search\" is not searched by rank in this version",
+                     "write \"megatron\", or leave it out"}});
+}
 
 RankOptions options_of(const RankRequest& request, ProgressBar& bar) {
   RankOptions options;
@@ -95,6 +105,7 @@ int explain(const Scenario& base, const RankRequest& request, const PlanChoice& 
 
 int run_rank(const Scenario& base, const RankRequest& request, std::ostream& out,
              std::ostream& messages) {
+  refuse_placement_search(base);
   std::optional<PlanChoice> question;
   if (!request.why.empty()) question = read_plan_text(request.why, base, search_space(base));
   RankResult result;
