@@ -23,6 +23,8 @@ void add_ways(const Plan& plan, std::vector<std::string>& arguments) {
     arguments.push_back("--num-virtual-stages-per-pipeline-rank " +
                         text(parallel.virtual_pipeline));
   if (parallel.sequence_parallel) arguments.emplace_back("--sequence-parallel");
+  if (parallel.rank_order == RankOrder::tensor_pipeline_data)
+    arguments.emplace_back("--use-tp-pp-dp-mapping");
 }
 
 void add_training(const Training& training, std::vector<std::string>& arguments) {
@@ -60,6 +62,10 @@ std::vector<std::string> notes_of(const Plan& plan) {
       schedule == Schedule::custom)
     notes.push_back(std::string("Megatron-LM has no argument for the schedule ") +
                     name_of(schedule));
+  const RankOrder order = plan.parallel.rank_order;
+  if (order != RankOrder::tensor_data_pipeline && order != RankOrder::tensor_pipeline_data)
+    notes.push_back(std::string("Megatron-LM has no argument for the rank order ") +
+                    name_of(order));
   if (plan.training.precision == Precision::tf32)
     notes.emplace_back("tf32 is a setting of PyTorch, not an argument");
   return notes;

@@ -64,6 +64,15 @@ TEST_CASE("a schedule that Megatron-LM cannot be asked for is said") {
   CHECK(notes("gpipe") == notes("1f1b") + 1);
 }
 
+TEST_CASE("of the rank orders Megatron-LM knows two") {
+  const LaunchArguments second = megatron_arguments(
+      plan_of(R"({"tensor": 4, "pipeline": 2, "rank_order": "tensor-pipeline-data"})"));
+  CHECK(has(second, "--use-tp-pp-dp-mapping"));
+  const LaunchArguments other = megatron_arguments(
+      plan_of(R"({"tensor": 4, "pipeline": 2, "rank_order": "data-tensor-pipeline"})"));
+  CHECK(other.notes.size() == second.notes.size() + 1);
+}
+
 TEST_CASE("uneven stages become a layout that reads back as the same layers") {
   const Plan plan = plan_of(
       R"({"tensor": 4, "pipeline": 4, "stage_layers": [4, 6, 2, 0], "virtual_pipeline": 1})");
