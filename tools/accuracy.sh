@@ -37,6 +37,7 @@ BEGIN {
 /^      "[^"]+": [\[{]$/ { section = key($0); next }
 /^      "/ { section = ""; value[set, key($0)] = number($0); next }
 /^        "[^"]+": [{]$/ { if (section == "groups") { group = key($0); only_group[set] = ++num_groups[set] == 1 ? group : "" } next }
+/^        "/ && section == "top1_regret" { regrets[set] = regrets[set] (regrets[set] == "" ? "" : "; ") key($0) " " percent(number($0)) }
 /^        "/ && section != "" { value[set, section, key($0)] = number($0); next }
 /^          "mape": / && section == "groups" { groups[set] = groups[set] (groups[set] == "" ? "" : "; ") group " " percent(number($0)) }
 END {
@@ -64,6 +65,15 @@ END {
     if (order_rival[s] != "")
       printf "| %s | %s | %d | **%.3f** | %.3f | %s | %s |\n", s, g, value[s, "scored"], value[s, "spearman_rho", g],
         value[s, "kendall_tau", g], percent(value[s, "top1_regret", g]), order_rival[s]
+  }
+  print ""
+  print "What it costs to take the plan predicted fastest, of those measured, over the one measured fastest, in % by group:"
+  print ""
+  print "| set | regret |"
+  print "|---|---|"
+  for (i = 1; i <= count; ++i) {
+    s = names[i]
+    if (value[s, "out_of_memory", "ran"] != "" && regrets[s] != "") printf "| %s | %s |\n", s, regrets[s]
   }
   print ""
   print "Memory, mean errors in %, and the verdict on whether a run fits:"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures how fast programs are played and writes the table of docs/performance.md:
+# Measures how fast programs are played and plans are searched, and writes the tables of docs/performance.md:
 #   tools/bench.sh [BUILD_DIRECTORY]      (default: build/release)
 # Medians of 5 repetitions, each a process of its own. Only what stands between the markers of the page is replaced.
 set -euo pipefail
@@ -14,8 +14,19 @@ fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
+search_program=$(find "$build" -type f -name windtunnel_search_bench -perm -u+x -print -quit)
+if [[ -z $search_program ]]; then
+  echo "error: no windtunnel_search_bench under $build. Build it: cmake --build --preset release --target windtunnel_search_bench" >&2
+  exit 3
+fi
+export WINDTUNNEL_DATA=$PWD
+
 "$program" --benchmark_repetitions=5 --benchmark_report_aggregates_only=true \
   --benchmark_out="$scratch/medians.csv" --benchmark_out_format=csv >"$scratch/log" 2>&1 ||
+  { cat "$scratch/log" >&2; exit 1; }
+
+"$search_program" --benchmark_repetitions=5 --benchmark_report_aggregates_only=true \
+  --benchmark_out="$scratch/search.csv" --benchmark_out_format=csv >"$scratch/log" 2>&1 ||
   { cat "$scratch/log" >&2; exit 1; }
 
 cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
@@ -47,6 +58,22 @@ cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
                time / times[size, "heap"], time * 1e3 / activities[size], memory[size, engine]
       }
     }' "$scratch/medians.csv"
+
+  echo
+  echo "Searching for plans (\`windtunnel rank\`). *Considered*: enumerated, laid out, accounted for memory and bounded, on one core."
+  echo "*Ranked*: with the simulations that prove the first 20, one a core at a time."
+  echo
+  echo "| search | plans | bounded | simulated | gap | time | plans a second |"
+  echo "|---|---|---|---|---|---|---|"
+  # KIND/MODEL/…_median
+  awk -F, '
+    $1 == "name" { for (i = 1; i <= NF; ++i) { gsub(/"/, "", $i); column[$i] = i } next }
+    $1 ~ /_median"?$/ {
+      name = $1; gsub(/"/, "", name); split(name, part, "/"); sub(/_/, "-", part[2])
+      printf "| %s, %s | %d | %d | %d | %s | %.2f s | %.0f |\n", part[2], part[1], $column["considered"], $column["bounded"],
+             $column["simulated"], part[1] == "ranked" ? sprintf("%.1f %%", 100 * $column["gap"]) : "", $column["real_time"] / 1e3,
+             $column["candidates_per_second"]
+    }' "$scratch/search.csv"
 } >"$scratch/table"
 
 awk -v table="$scratch/table" '

@@ -15,6 +15,7 @@
 #include "platform/platform.hpp"
 #include "platform/software_profile.hpp"
 #include "report/report.hpp"
+#include "scenario/search_json.hpp"
 #include "timeline/timeline.hpp"
 #include "workload/transformer.hpp"
 
@@ -37,6 +38,7 @@ struct Scenario {
   PlacementRequest placement_request = PlacementRequest::as_planned;
   std::string placement_note;  ///< of a search: what it found, in one line; else empty
   std::shared_ptr<const MemoryCorrection> memory_correction;  ///< the user's; null: none
+  SearchBlock search;                                         ///< what `rank` tries
   std::uint64_t seed = 0;
   std::string hash;    ///< of the resolved scenario, file names left out
   JsonValue resolved;  ///< merged, defaults written in, each value with its origin

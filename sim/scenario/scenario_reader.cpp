@@ -271,7 +271,7 @@ class ScenarioReader {
   void read_extras(ObjectReader& root) {
     if (auto compression = root.optional_child("compression")) check_compression(*compression);
     if (auto sweep = root.optional_child("sweep")) check_sweep(*sweep);
-    if (auto search = root.optional_child("search")) check_search(*search);
+    if (auto search = root.optional_child("search")) scenario_.search = read_search(*search);
     if (root.take("memory_correction") != nullptr) read_correction(root);
   }
 

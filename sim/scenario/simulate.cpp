@@ -8,9 +8,9 @@
 #include "report/number_text.hpp"
 #include "scenario/folding.hpp"
 #include "scenario/interval.hpp"
+#include "scenario/memory_inputs.hpp"
 #include "scenario/program_builder.hpp"
 #include "scenario/scenario.hpp"
-#include "scenario/stage_devices.hpp"
 
 namespace windtunnel {
 namespace {
@@ -85,14 +85,9 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
 
 MemoryAccount account(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
-  MemoryInputs inputs;
-  inputs.model = &scenario.model;
-  inputs.plan = &scenario.plan;
-  inputs.software = &scenario.software;
-  inputs.device_of_stage = smallest_device_of_stages(scenario);
-  const InFlightOfStages in_flight = in_flight_microbatches(o.built->programs.programs);
-  inputs.in_flight = in_flight.all;
-  inputs.in_flight_with_gradients = in_flight.with_gradients;
+  MemoryInputs inputs = memory_inputs(
+      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan},
+      in_flight_microbatches(o.built->programs.programs));
   inputs.correction = scenario.memory_correction.get();
   return account_memory(inputs);
 }

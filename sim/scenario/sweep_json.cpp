@@ -73,53 +73,12 @@ void check_points(ObjectReader& reader, const char* key) {
   }
 }
 
-void check_word_list(ObjectReader& reader, const char* key, const std::vector<std::string>& words) {
-  const JsonValue* list = reader.take(key);
-  if (list == nullptr) return;
-  const std::string at = pointer_join(reader.pointer(), key);
-  if (!list->is_array() || list->array().empty()) {
-    reader.problem(key,
-                   std::string(key) + " is " + text_for_message(*list) +
-                       ", where a list of at least one name is needed",
-                   "write [ ... ]");
-    return;
-  }
-  for (std::size_t i = 0; i < list->array().size(); ++i) {
-    const JsonValue& word = list->array()[i];
-    if (word.is_string() && std::find(words.begin(), words.end(), word.string()) != words.end())
-      continue;
-    std::string all;
-    for (const std::string& known : words) all += (all.empty() ? "" : ", ") + known;
-    reader.problems().add({word.origin,
-                           pointer_join(at, std::to_string(i)),
-                           text_for_message(word) + " is none of " + all,
-                           {}});
-  }
-}
-
-void check_int_list(ObjectReader& reader, const char* key, int least, int most) {
-  const std::vector<int> list = reader.optional_int_list(key, least, most);
-  const JsonValue* value = reader.take(key);
-  if (value != nullptr && value->is_array() && list.empty())
-    reader.problem(key, std::string(key) + " is an empty list", "leave the key out to try all");
-}
-
 }  // namespace
 
 void check_sweep(ObjectReader reader) {
   check_matrix(reader);
   check_points(reader, "exclude");
   check_points(reader, "include");
-  reader.reject_unknown_keys();
-}
-
-void check_search(ObjectReader reader) {
-  constexpr int most = 1 << 20;
-  for (const char* key : {"tensor", "pipeline", "data", "micro_batch", "virtual_pipeline"})
-    check_int_list(reader, key, 1, most);
-  check_int_list(reader, "zero_stage", 0, 3);
-  check_word_list(reader, "schedule", {"gpipe", "1f1b", "interleaved_1f1b", "zero_bubble_h1"});
-  check_word_list(reader, "recompute", {"none", "selective", "full"});
   reader.reject_unknown_keys();
 }
 

@@ -69,6 +69,18 @@ constexpr double flash_backward_ratio = 2.5;
 
 }  // namespace
 
+const char* name_of(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::none:
+      return "none";
+    case Recompute::selective:
+      return "selective";
+    case Recompute::full:
+      return "full";
+  }
+  return "?";
+}
+
 const char* name_of(Precision precision) {
   switch (precision) {
     case Precision::fp32:

@@ -22,6 +22,8 @@ enum class Recompute {
               ///< 2022
   full,       ///< only the input of each layer is kept
 };
+/// "none", "selective", "full"
+const char* name_of(Recompute recompute);
 
 enum class Attention {
   standard,  ///< scores are written to memory

@@ -120,6 +120,31 @@ exits 0 check links.json; silent stderr
 exits 0 show --resolved links.json --set /platform/link_overrides="$slow"; prints '// found by search'; cp stdout placed.json
 exits 0 check placed.json
 exits 0 show --resolved links.json --json; parses; prints '"placement": "megatron"'
+# Rank: the best plans, why one is not among them, and what launches the first.
+exits 0 rank $good; prints "plans considered"; prints "the table is proven"; silent stderr
+exits 0 rank $good --json; parses; prints '"schema": "windtunnel/rank-v1"'; prints '"method": "simulated"'
+cp stdout ranked
+exits 0 rank $good --json --jobs 1; is "the number of jobs changes nothing" cmp stdout ranked
+exits 0 rank $good --top 1 --set '/search={"tensor": [2], "zero_stage": [0, 1]}'; prints "ZeRO"
+exits 0 rank $good --budget 0 --json; prints '"method": "estimated"'; prints '"simulated": 0'
+exits 1 rank $good --set /model/hidden=16384; prints "no plan can be recommended"
+exits 1 rank $good --set /model/hidden=16384 --json; parses; prints '"plans": []'
+exits 0 rank $good --why tensor=2,pipeline=2; prints "per iteration"
+exits 1 rank $good --why tensor=3; prints "does not divide"
+exits 0 rank $good --why tensor=2 --json; parses; prints '"verdict": "legal"'
+exits 2 rank $good --why tensr=2; says 'did you mean "tensor"?'; silent stdout
+exits 0 rank $good --emit megatron; prints "--tensor-model-parallel-size"; says "wrote plain.hosts"
+is "the host map has a line a rank" test "$(wc -l <plain.hosts)" -eq 9
+exits 0 rank $good --emit megatron --host-map my.hosts --json; parses; prints '"host_map"'
+is "both maps are the same" cmp plain.hosts my.hosts
+exits 0 rank $good --emit deepspeed --quiet; parses; prints '"gradient_accumulation_steps"'; silent stderr
+exits 3 rank $good --emit megatron --host-map plain.hosts/none
+exits 2 rank $good --emit nemo; says "nemo"; silent stdout
+exits 2 rank $good --host-map x; says "--host-map belongs to --emit"
+exits 2 rank $good --emit megatron --why tensor=2; says "use one of them"
+exits 2 rank $good --top 0; says "not in range"
+exits 2 rank $good --set /search/placement=search; says "at /search/placement"
+exits 2 rank $good --set /search/tensr=[1]; says 'did you mean "tensor"?'
 
 # Global options stand anywhere; --set may be repeated.
 exits 0 --set /name=first check $good --set /training/micro_batch=2 --quiet; prints "first: correct"; prints " 16 microbatches"
@@ -129,7 +154,7 @@ exits 0 run --seed 7 $good --json; prints '"seed": 7'
 exits 2; says "a command is missing"; silent stdout
 exits 2 rnu $good; says 'unknown command "rnu" (did you mean "run"?)'; silent stdout
 exits 2 frobnicate; says "there are run, check"
-for planned in compare sweep rank; do
+for planned in compare sweep; do
   exits 2 $planned $good --toggle x; says "\"$planned\" is not in this version"; silent stdout
 done
 exits 2 run $good --jsn; says 'unknown option "--jsn" (did you mean "--json"?)'

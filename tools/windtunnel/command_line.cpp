@@ -11,9 +11,10 @@
 namespace windtunnel {
 namespace {
 
-constexpr std::array planned_commands{"compare", "sweep", "rank"};
+constexpr std::array planned_commands{"compare", "sweep"};
+constexpr int most_plans = 1'000'000, most_jobs = 1024;
 constexpr const char* commands_there_are =
-    "run, check, show, list, schedule, validate, calibrate, explain and import";
+    "run, check, show, list, rank, schedule, validate, calibrate, explain and import";
 
 std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
 
@@ -110,6 +111,7 @@ class Grammar {
         ->add_flag("--resolved", resolved_, "Merged, with names and defaults filled in");
     add_command("list", "Print what is built in", "KIND",
                 "models, platforms, devices, software, scenarios or codecs");
+    add_rank(file);
     add_schedule();
     CLI::App* validate =
         add_command("validate", "Predict published measurements and score the predictions", "SET",
@@ -144,6 +146,30 @@ class Grammar {
       grammar.commands.push_back(
           {command->get_name(), command->get_description(), describe(*command)});
     return grammar;
+  }
+
+  void add_rank(const char* file) {
+    CLI::App* rank = add_command(
+        "rank", "Search the parallel plans of a scenario and print the best", "FILE", file);
+    rank->add_option("--top", line_.top, "How many plans to print (default 10)")
+        ->type_name("K")
+        ->check(CLI::Range(1, most_plans));
+    rank->add_option("--budget", line_.budget, "Simulations at most (default: until it is proven)")
+        ->type_name("N")
+        ->check(CLI::Range(0, most_plans));
+    rank->add_option("--jobs", line_.jobs, "Simulations at the same time (default: one a core)")
+        ->type_name("N")
+        ->check(CLI::Range(1, most_jobs));
+    rank->add_option("--why", line_.why,
+                     "Say why a plan is where it is, as in tensor=8,pipeline=4,micro_batch=2")
+        ->type_name("PLAN");
+    rank->add_option("--emit", line_.emit,
+                     "Print what launches the best plan, and write which GPU plays which rank")
+        ->type_name("megatron|deepspeed")
+        ->check(CLI::IsMember({"megatron", "deepspeed"}));
+    rank->add_option("--host-map", line_.host_map,
+                     "File that takes the GPU of each rank (default: NAME.hosts)")
+        ->type_name("OUT");
   }
 
   void add_schedule() {
@@ -278,6 +304,10 @@ class Grammar {
       check_import();
     else if (line_.command != "validate")
       check_one_argument();
+    if (!line_.host_map.empty() && line_.emit.empty())
+      throw UsageError("--host-map belongs to --emit");
+    if (!line_.emit.empty() && !line_.why.empty())
+      throw UsageError("--why explains a plan and --emit prints the best one: use one of them");
     if (line_.command == "show" && !resolved_)
       throw UsageError("show needs to be told what (write show --resolved FILE)");
     if (!report_.empty())

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -31,6 +33,12 @@ struct CommandLine {
   // Of schedule. 0: not given.
   int stages = 0, microbatches = 0, chunks = 0;
   std::string svg;  ///< of schedule draw and of validate
+
+  // Of rank.
+  int top = 10;
+  std::optional<std::size_t> budget;
+  std::size_t jobs = 0;  ///< 0: one a core
+  std::string why, emit, host_map;
 
   // Of calibrate.
   std::vector<std::string> fit;

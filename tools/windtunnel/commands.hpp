@@ -10,6 +10,7 @@ ExitCode run_command(const CommandLine& line);
 ExitCode check_command(const CommandLine& line);
 ExitCode show_command(const CommandLine& line);
 ExitCode list_command(const CommandLine& line);
+ExitCode rank_command(const CommandLine& line);
 ExitCode schedule_command(const CommandLine& line);
 ExitCode validate_command(const CommandLine& line);
 ExitCode calibrate_command(const CommandLine& line);

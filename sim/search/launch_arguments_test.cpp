@@ -1,0 +1,110 @@
+#include "search/launch_arguments.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "plan/pipeline_layout.hpp"
+#include "search/testing.hpp"
+
+namespace windtunnel {
+namespace {
+
+Plan plan_of(const std::string& parallel, const std::string& training = "") {
+  return scenario_from(R"({"model": {"layers": 12, "hidden": 1024, "heads": 16, "sequence": 1024,
+                                     "vocab": 51200},
+                           "platform": "selene-a100", "nodes": 2,
+                           "training": {"global_batch": 64, "micro_batch": 2)" +
+                       training + R"(}, "parallel": )" + parallel + "}")
+      .plan;
+}
+
+std::string words(const LaunchArguments& launch) {
+  std::string text;
+  for (const std::string& argument : launch.arguments) text += (text.empty() ? "" : " ") + argument;
+  return text;
+}
+
+bool has(const LaunchArguments& launch, const std::string& argument) {
+  return std::count(launch.arguments.begin(), launch.arguments.end(), argument) == 1;
+}
+
+TEST_CASE("a plain plan is the ways, the batches and the precision") {
+  CHECK(words(megatron_arguments(plan_of(R"({"tensor": 8, "pipeline": 2})"))) ==
+        "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 2 --micro-batch-size 2 "
+        "--global-batch-size 64 --fp16");
+}
+
+TEST_CASE("what a plan adds, Megatron-LM is told") {
+  const LaunchArguments launch = megatron_arguments(
+      plan_of(R"({"tensor": 4, "pipeline": 2, "schedule": "interleaved_1f1b", "virtual_pipeline": 3,
+                  "sequence_parallel": true, "zero_stage": 1, "overlap_gradient_reduce": true})",
+              R"(, "precision": "bf16", "recompute": "selective")"));
+  for (const char* argument : {"--num-virtual-stages-per-pipeline-rank 3", "--sequence-parallel",
+                               "--bf16", "--recompute-granularity selective",
+                               "--use-distributed-optimizer", "--overlap-grad-reduce"}) {
+    CAPTURE(argument);
+    CHECK(has(launch, argument));
+  }
+}
+
+TEST_CASE("sharded parameters are Megatron-FSDP") {
+  const LaunchArguments launch = megatron_arguments(plan_of(R"({"data": 16, "zero_stage": 3})"));
+  CHECK(has(launch, "--use-megatron-fsdp"));
+  CHECK(has(launch, "--data-parallel-sharding-strategy optim_grads_params"));
+}
+
+TEST_CASE("a schedule that Megatron-LM cannot be asked for is said") {
+  const auto notes = [](const char* schedule) {
+    return megatron_arguments(plan_of(R"({"tensor": 8, "pipeline": 2, "schedule": ")" +
+                                      std::string(schedule) + "\"}"))
+        .notes.size();
+  };
+  CHECK(notes("gpipe") == notes("1f1b") + 1);
+}
+
+TEST_CASE("of the rank orders Megatron-LM knows two") {
+  const LaunchArguments second = megatron_arguments(
+      plan_of(R"({"tensor": 4, "pipeline": 2, "rank_order": "tensor-pipeline-data"})"));
+  CHECK(has(second, "--use-tp-pp-dp-mapping"));
+  const LaunchArguments other = megatron_arguments(
+      plan_of(R"({"tensor": 4, "pipeline": 2, "rank_order": "data-tensor-pipeline"})"));
+  CHECK(other.notes.size() == second.notes.size() + 1);
+}
+
+TEST_CASE("uneven stages become a layout that reads back as the same layers") {
+  const Plan plan = plan_of(
+      R"({"tensor": 4, "pipeline": 4, "stage_layers": [4, 6, 2, 0], "virtual_pipeline": 1})");
+  CHECK(pipeline_layout(plan) == "Et*4|t*6|t*2|L");
+  CHECK(std::get<std::vector<int>>(read_pipeline_layout(pipeline_layout(plan))) ==
+        plan.stage_layers);
+  CHECK(has(megatron_arguments(plan), "--pipeline-model-parallel-layout 'Et*4|t*6|t*2|L'"));
+}
+
+TEST_CASE("with several chunks a layout has a part for each") {
+  const Plan plan = plan_of(R"({"tensor": 8, "pipeline": 2, "schedule": "interleaved_1f1b",
+                                "virtual_pipeline": 2, "stage_layers": [8, 4]})");
+  CHECK(pipeline_layout(plan) == "Et*4|t*2|t*4|t*2L");
+  CHECK_FALSE(has(megatron_arguments(plan), "--num-virtual-stages-per-pipeline-rank 2"));
+}
+
+TEST_CASE("the host map has a line a rank") {
+  const std::string map = host_map(plan_of(R"({"tensor": 8, "pipeline": 2})"));
+  CHECK(map.starts_with("# rank node gpu\n0 node0 0\n1 node0 1\n"));
+  CHECK(map.ends_with("\n15 node1 7\n"));
+  CHECK(std::count(map.begin(), map.end(), '\n') == 17);
+}
+
+TEST_CASE("DeepSpeed's batch is microbatch times accumulation times replicas") {
+  const std::string config =
+      deepspeed_config(plan_of(R"({"tensor": 2, "data": 8, "zero_stage": 2})"));
+  // 64 = 2 * 4 * 8
+  CHECK(config.find("\"train_batch_size\": 64") != std::string::npos);
+  CHECK(config.find("\"train_micro_batch_size_per_gpu\": 2") != std::string::npos);
+  CHECK(config.find("\"gradient_accumulation_steps\": 4") != std::string::npos);
+  CHECK(config.find("\"stage\": 2") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,282 @@
+#include "search/lower_bound.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "core/contracts.hpp"
+#include "schedule/pipeline_program.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// The engine takes events closer than this for one (SimGrid's surf/precision, set in simgrid_engine.cpp), so each on the
+/// way to the end may come so much earlier.
+constexpr Seconds event_resolution{1e-9};
+
+/// The plan with as few microbatches as its schedule allows: devices, channels, collectives and durations do not depend on
+/// their number.
+Plan with_fewest_microbatches(Plan plan) {
+  if (plan.parallel.schedule == Schedule::custom) return plan;  // written for so many
+  plan.microbatches = plan.parallel.virtual_pipeline > 1 ? plan.parallel.pipeline : 1;
+  return plan;
+}
+
+/// The rate of a flow that is alone on its way.
+BytesPerSecond rate_alone(const Network& network, PathId up, PathId down) {
+  BytesPerSecond slowest{std::numeric_limits<double>::infinity()};
+  for (const PathId path : {up, down})
+    for (const LinkId link : network.path(path))
+      slowest = std::min(slowest, network.links()[link.index()].bandwidth);
+  return slowest;
+}
+
+/// Least time of collectives: all flows of one of them share links, nothing else does.
+class CollectiveTimes {
+ public:
+  explicit CollectiveTimes(const Network& network)
+      : network_(network), load_(network.links().size()) {}
+
+  Seconds least(const Collective& collective) {
+    Seconds longest{};
+    for (const CollectiveFlow& flow : collective.flows)
+      for (const PathId path : {flow.up, flow.down})
+        for (const LinkId link : network_.path(path)) {
+          Bytes& load = load_[link.index()];
+          load += flow.bytes;
+          longest = std::max(longest, load / network_.links()[link.index()].bandwidth);
+        }
+    for (const CollectiveFlow& flow : collective.flows)
+      for (const PathId path : {flow.up, flow.down})
+        for (const LinkId link : network_.path(path)) load_[link.index()] = Bytes{};
+    return std::max(collective.fixed, collective.latency + longest);
+  }
+
+ private:
+  const Network& network_;
+  std::vector<Bytes> load_;  ///< by link; all zero between calls
+};
+
+/// The formulas of lower_bound.hpp over all devices of a plan.
+class Bound {
+ public:
+  Bound(const Plan& plan, const BuiltPrograms& built)
+      : plan_(plan),
+        set_(built.programs),
+        network_(built.network),
+        splits_(splits_backward(plan)),
+        end_(set_.devices.size()) {
+    CollectiveTimes times(network_);
+    for (const Collective& collective : set_.collectives)
+      collective_times_.push_back(times.least(collective));
+  }
+
+  Seconds seconds() {
+    for (int replica = 0; replica < plan_.parallel.data; ++replica)
+      for (int part = 0; part < plan_.parts; ++part) end_passes(replica, part);
+    const Seconds overhead = least_row(DeviceRow::overhead);
+    const Seconds step = least_row(DeviceRow::optimizer) + overhead;
+    reduce_buckets(step);
+    enter(slot_of(CollectiveSlot::gradient_reduce), step);
+    enter(slot_of(CollectiveSlot::embedding_sync), step);
+    add_row(DeviceRow::optimizer);
+    enter(slot_of(CollectiveSlot::parameter_gather), overhead);
+    add_row(DeviceRow::overhead);
+    const Seconds last = std::max(floor_, *std::max_element(end_.begin(), end_.end()));
+    const Seconds bound = last - event_resolution * events_on_the_way();
+    return std::max(bound, Seconds{0});
+  }
+
+ private:
+  int chunks() const { return plan_.parallel.virtual_pipeline; }
+  bool is_custom() const { return plan_.parallel.schedule == Schedule::custom; }
+
+  /// Passes, messages and collectives of a device, and a fill and a drain.
+  double events_on_the_way() const {
+    constexpr double events_a_pass = 4, events_of_the_end = 8;
+    return events_a_pass * (2.0 * plan_.microbatches * chunks() + 2.0 * plan_.parallel.pipeline) +
+           events_of_the_end;
+  }
+
+  Seconds row(DeviceId device, std::uint16_t row) const {
+    return set_.work[set_.devices[device.index()].work_base + row].duration;
+  }
+  Seconds collective(DeviceId device, std::uint32_t slot) const {
+    const CollectiveId id = set_.devices[device.index()].collectives[slot];
+    return id == no_collective ? Seconds{0} : collective_times_[id.index()];
+  }
+  Seconds forward(DeviceId device, int chunk) const {
+    return row(device, row_of(ChunkRow::forward, chunk)) +
+           collective(device, slot_of(ChunkCollective::forward, chunk));
+  }
+  /// A backward pass, or its input gradients where it is split.
+  Seconds backward(DeviceId device, int chunk) const {
+    const Seconds exposed = collective(device, slot_of(ChunkCollective::exposed, chunk));
+    const Seconds hidden = collective(device, slot_of(ChunkCollective::backward, chunk));
+    if (splits_) return row(device, row_of(ChunkRow::input_gradient, chunk)) + exposed + hidden;
+    return row(device, row_of(ChunkRow::backward, chunk)) + exposed +
+           std::max(row(device, row_of(ChunkRow::backward_overlapped, chunk)), hidden);
+  }
+  Seconds weight_gradient(DeviceId device, int chunk) const {
+    return splits_ ? row(device, row_of(ChunkRow::weight_gradient, chunk)) : Seconds{0};
+  }
+
+  Seconds message(DeviceId from, DeviceId to, MessageRow size) const {
+    const Bytes bytes = set_.message_bytes[static_cast<std::size_t>(size)];
+    for (const ChannelId id : set_.devices[from.index()].channels) {
+      const Channel& channel = set_.channels[id.index()];
+      if (channel.to != to) continue;
+      if (bytes == Bytes{0}) return channel.latency;
+      const BytesPerSecond rate =
+          channel.in_node ? channel.bandwidth : rate_alone(network_, channel.up, channel.down);
+      return channel.latency + bytes / rate;
+    }
+    WT_UNREACHABLE();
+  }
+
+  /// Weight gradients of a stage that come after its last input gradient (schedule/order.cpp, zero-bubble H1: stage s puts
+  /// them off by s passes).
+  double weight_gradients_at_the_end(int stage) const {
+    if (!splits_ || is_custom()) return 0;
+    return std::min(plan_.microbatches, stage + 1);
+  }
+
+  /// All passes of a stage, without the weight gradients at its end.
+  Seconds passes(DeviceId device, int stage) const {
+    Seconds all{};
+    for (int chunk = 0; chunk < chunks(); ++chunk) {
+      const double m = plan_.microbatches;
+      all += (forward(device, chunk) + backward(device, chunk)) * m +
+             weight_gradient(device, chunk) * (m - weight_gradients_at_the_end(stage));
+    }
+    return all;
+  }
+
+  /// Of the devices of one part of one replica: the end of their passes.
+  void end_passes(int replica, int part) {
+    const int p = plan_.parallel.pipeline;
+    const auto device = [&](int stage) { return plan_.device(replica, StageId{stage}, part); };
+    std::vector<Seconds> fill(static_cast<std::size_t>(p));
+    for (int s = 0; s + 1 < p; ++s)
+      fill[static_cast<std::size_t>(s) + 1] =
+          fill[static_cast<std::size_t>(s)] + forward(device(s), 0) +
+          message(device(s), device(s + 1), MessageRow::activation);
+    Seconds drained{};  // the end of the last backward pass of the stage behind, and its message
+    for (int s = p - 1; s >= 0; --s) {
+      const DeviceId id = device(s);
+      Seconds backwards = fill[static_cast<std::size_t>(s)] + passes(id, s);
+      if (!is_custom()) backwards = std::max(backwards, drained + backward(id, 0));
+      end_[id.index()] = backwards + weight_gradient(id, 0) * weight_gradients_at_the_end(s);
+      if (s > 0) drained = backwards + message(id, device(s - 1), MessageRow::gradient);
+    }
+  }
+
+  /// When a collective begins at the earliest, and how often it runs.
+  struct Use {
+    Seconds begin{};
+    double repeats = 1;
+  };
+  using Uses = std::map<CollectiveId, Use>;
+
+  /// Every device that has a collective in `slot` waits for the last of its members, then for the collective. `rest` comes
+  /// behind it on every device.
+  void enter(std::uint32_t slot, Seconds rest) {
+    Uses uses;
+    for (std::size_t d = 0; d < set_.devices.size(); ++d) {
+      const CollectiveId id = set_.devices[d].collectives[slot];
+      if (id != no_collective) uses[id].begin = std::max(uses[id].begin, end_[d]);
+    }
+    for (std::size_t d = 0; d < set_.devices.size(); ++d) {
+      const CollectiveId id = set_.devices[d].collectives[slot];
+      if (id != no_collective) end_[d] = uses[id].begin + collective_times_[id.index()];
+    }
+    share_links(uses, rest);
+  }
+
+  /// All flows of these collectives pass a link that several of them use, the first of them no earlier than the first
+  /// collective: whichever ends last ends behind all of them.
+  void share_links(const Uses& uses, Seconds rest) {
+    struct Load {
+      Seconds first{std::numeric_limits<double>::infinity()};
+      Bytes bytes{};
+    };
+    std::vector<Load> loads(network_.links().size());
+    for (const auto& [id, use] : uses) {
+      const Collective& collective = set_.collectives[id.index()];
+      for (const CollectiveFlow& flow : collective.flows)
+        for (const PathId path : {flow.up, flow.down})
+          for (const LinkId link : network_.path(path)) {
+            Load& load = loads[link.index()];
+            load.first = std::min(load.first, use.begin + collective.latency);
+            load.bytes += flow.bytes * use.repeats;
+          }
+    }
+    for (std::size_t i = 0; i < loads.size(); ++i)
+      if (loads[i].bytes > Bytes{0})
+        floor_ = std::max(floor_,
+                          loads[i].first + loads[i].bytes / network_.links()[i].bandwidth + rest);
+  }
+
+  /// Gradients that are reduced beside the backward passes: those of chunk 0, whose last pass is the device's last. Its k
+  /// buckets go one after the other, the first when a k-th of the pass is done, the last behind all of it.
+  void reduce_buckets(Seconds rest) {
+    if (!plan_.parallel.overlap_gradient_reduce || is_custom()) return;
+    const std::uint32_t slot = slot_of(ChunkCollective::bucket, 0);
+    Uses uses;
+    std::map<CollectiveId, Seconds> ends;
+    for (std::size_t d = 0; d < set_.devices.size(); ++d) {
+      const CollectiveId id = set_.devices[d].collectives[slot];
+      if (id == no_collective) continue;
+      const Seconds bucket = collective_times_[id.index()];
+      const double buckets = std::max(1, plan_.chunk_layers(plan_.devices[d].stage));
+      const Seconds piece = row(DeviceId{d}, row_of(ChunkRow::last_piece, 0));
+      const Seconds begin =
+          end_[d] - (splits_ ? weight_gradient(DeviceId{d}, 0) : backward(DeviceId{d}, 0));
+      Seconds& end = ends[id];
+      end = std::max({end, begin + piece + bucket * buckets, begin + piece * buckets + bucket});
+      Use& use = uses[id];
+      use = {std::max(use.begin, begin + piece), buckets};
+    }
+    for (std::size_t d = 0; d < set_.devices.size(); ++d) {
+      const CollectiveId id = set_.devices[d].collectives[slot];
+      if (id != no_collective) end_[d] = std::max(end_[d], ends[id]);
+    }
+    share_links(uses, rest);
+  }
+
+  /// The least that a row takes on any device.
+  Seconds least_row(DeviceRow which) const {
+    Seconds least{std::numeric_limits<double>::infinity()};
+    for (std::size_t d = 0; d < set_.devices.size(); ++d)
+      least = std::min(least, row(DeviceId{d}, row_of(which, chunks())));
+    return least;
+  }
+
+  void add_row(DeviceRow which) {
+    for (std::size_t d = 0; d < set_.devices.size(); ++d)
+      end_[d] += row(DeviceId{d}, row_of(which, chunks()));
+  }
+
+  const Plan& plan_;
+  const ProgramSet& set_;
+  const Network& network_;
+  bool splits_;
+  std::vector<Seconds> collective_times_;
+  std::vector<Seconds> end_;  ///< by device: it has come so far at the earliest
+  Seconds floor_{};           ///< of the iteration, by links that collectives share
+};
+
+}  // namespace
+
+Seconds lower_bound(const BuildInputs& inputs) {
+  const Plan skeleton = with_fewest_microbatches(*inputs.plan);
+  BuildInputs small = inputs;
+  small.plan = &skeleton;
+  const BuiltPrograms built = build_programs(small);
+  return Bound(*inputs.plan, built).seconds();
+}
+
+}  // namespace windtunnel

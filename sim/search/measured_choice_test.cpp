@@ -1,0 +1,60 @@
+// Whether the plan that is predicted fastest is one that was measured fast.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scenario/forked.hpp"
+#include "scenario/measurement_set.hpp"
+#include "scenario/score.hpp"
+#include "search/testing.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Predicted beside measured times of a set, by the model size that was measured.
+std::map<std::string, std::vector<Comparison>> predicted(const MeasurementSet& set) {
+  const Library library = shipped_library();
+  ForkedWork work;
+  work.count = set.points.size();
+  work.at_once = default_at_once();
+  work.work = [&](std::size_t i) {
+    const Scenario scenario = read_scenario(scenario_of(set, set.points[i]), set.folder, library);
+    const Seconds time = simulate(scenario).report.iteration_time;
+    return std::string(reinterpret_cast<const char*>(&time), sizeof time);
+  };
+  const std::vector<ChildOutcome> outcomes = run_forked(work);
+  std::map<std::string, std::vector<Comparison>> groups;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    REQUIRE(std::holds_alternative<std::string>(outcomes[i]));
+    const MeasurementPoint& point = set.points[i];
+    REQUIRE(point.iteration_time.has_value());
+    Seconds time;
+    std::memcpy(&time, std::get<std::string>(outcomes[i]).data(), sizeof time);
+    groups[point.group].push_back({point.id, point.group, *point.iteration_time, time, Flops{1}});
+  }
+  return groups;
+}
+
+TEST_CASE(
+    "the vTrain plan ranked first is within 3 % of the one measured fastest, but for one size") {
+  const MeasurementSet set =
+      read_measurement_set(shipped_library().root / "validation/vtrain/a100-multi-node.json");
+  const auto groups = predicted(set);
+  REQUIRE(groups.size() == 4);
+  constexpr double close = 0.03;
+  for (const char* size : {"3.6B", "39.1B", "175B"}) {
+    CAPTURE(size);
+    CHECK(top1_regret(groups.at(size)) <= close);
+  }
+  // A miss that stands: of 18.4B, tensor 4 x pipeline 2 with microbatch 4 is predicted fastest, 9.2 s. It was measured at 10.95 s,
+  // slower than the same plan with microbatch 8 and twice the bubble (10.86 s), which no model here explains; the
+  // fastest, 9.93 s, is predicted fifth (docs/accuracy.md).
+  CHECK(top1_regret(groups.at("18.4B")) > close);
+  CHECK(top1_regret(groups.at("18.4B")) < 0.11);
+}
+
+}  // namespace
+}  // namespace windtunnel

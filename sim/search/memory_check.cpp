@@ -1,0 +1,46 @@
+#include "search/memory_check.hpp"
+
+#include "scenario/memory_inputs.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+InFlightOfStages closed_form(const Plan& plan) {
+  InFlightOfStages stages;
+  for (int s = 0; s < plan.parallel.pipeline; ++s) {
+    const InFlight count = estimate_in_flight(plan, StageId{s});
+    stages.all.push_back(count.all);
+    stages.with_gradients.push_back(count.with_gradients);
+  }
+  return stages;
+}
+
+}  // namespace
+
+MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin) {
+  MemoryInputs inputs = memory_inputs(
+      {&base.model, &base.platform, &base.nodes, &base.software, &plan}, closed_form(plan));
+  inputs.correction = base.memory_correction.get();
+  MemoryCheck check;
+  for (int s = 0; s < plan.parallel.pipeline; ++s) {
+    const StageMemory stage = account_stage(inputs, StageId{s});
+    const Bytes need = stage.required * (1 + margin.share) + margin.amount;
+    check.verdict = std::max(check.verdict, stage.verdict);
+    check.max_total = std::max(check.max_total, stage.total);
+    if (s > 0 && need - stage.usable <= check.with_margin - check.worst.usable) continue;
+    check.worst = stage;
+    check.with_margin = need;
+  }
+  check.fits = check.with_margin <= check.worst.usable;
+  return check;
+}
+
+std::string text_of(const MemoryCheck& check) {
+  return "stage " + std::to_string(check.worst.stage.index()) + " needs " +
+         to_text(check.worst.required) + " and a margin of " +
+         to_text(check.with_margin - check.worst.required) + ", the GPU has " +
+         to_text(check.worst.usable);
+}
+
+}  // namespace windtunnel

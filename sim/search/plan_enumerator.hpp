@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "search/search_space.hpp"
+
+namespace windtunnel {
+
+/// A plan that may or may not be legal: what the `training` and `parallel` blocks of a scenario would say.
+struct PlanChoice {
+  Training training;
+  Parallel parallel;
+};
+
+/// Every combination of the space, in the order of its lists; the same work under two names is there once (sequence
+/// parallelism without tensor ways, sharding without replicas). Where tensor * pipeline does not divide the GPUs the choice
+/// has data 0: it is no plan, and counts as one that was considered.
+std::vector<PlanChoice> enumerate_plans(const Scenario& base, const SearchSpace& space);
+
+/// The choice as a plan on the space's cluster, or why it cannot be one.
+std::variant<Plan, std::vector<PlanRejection>> lay_out(const Scenario& base,
+                                                       const SearchSpace& space,
+                                                       const PlanChoice& choice);
+
+/// "tensor 8 · pipeline 4 · data 16 · micro_batch 2", and of the other keys those that are searched or not as in `base`.
+std::string text_of(const PlanChoice& choice, const Scenario& base);
+
+}  // namespace windtunnel

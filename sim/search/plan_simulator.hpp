@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "scenario/isolated.hpp"
+#include "search/plan_enumerator.hpp"
+
+namespace windtunnel {
+
+/// What a search keeps of a simulated plan.
+struct SimulatedPlan {
+  KeyFigures figures;
+  Breakdown breakdown;  ///< of the device that ends last
+};
+
+/// Simulates plans of one scenario, each in a child process, several at once. EnvironmentError when a child could not be
+/// started, an exception with the plan's name when one failed.
+std::vector<SimulatedPlan> simulate_plans(const Scenario& base, const SearchSpace& space,
+                                          const std::vector<const PlanChoice*>& choices,
+                                          std::size_t at_once);
+
+}  // namespace windtunnel

@@ -1,0 +1,153 @@
+#include "search/rank.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+#include "core/contracts.hpp"
+#include "search/lower_bound.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// The search, one step of rank_plans() a function.
+class Ranking {
+ public:
+  Ranking(const Scenario& base, const RankOptions& options) : base_(base), options_(options) {
+    WT_EXPECT(options.top > 0 && options.at_once > 0);
+    result_.space = search_space(base);
+  }
+
+  RankResult rank() {
+    for (const PlanChoice& choice : enumerate_plans(base_, result_.space)) consider(choice);
+    std::stable_sort(legal_.begin(), legal_.end(),
+                     [](const RankedPlan& a, const RankedPlan& b) { return a.bound < b.bound; });
+    while (next_ < legal_.size() && !is_decided() && simulations_left() > 0) simulate_batch();
+    conclude();
+    return std::move(result_);
+  }
+
+ private:
+  void consider(const PlanChoice& choice) {
+    ++result_.considered;
+    const auto laid_out = lay_out(base_, result_.space, choice);
+    if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out)) {
+      ++result_.rejected_shape;
+      if (!nearest_) nearest_ = RejectedPlan{choice, *rejections, std::nullopt};
+      return;
+    }
+    const Plan& plan = std::get<Plan>(laid_out);
+    const MemoryCheck memory = check_memory(base_, plan, base_.search.memory_margin);
+    if (!memory.fits) {
+      ++result_.rejected_memory;
+      keep_nearest(choice, memory);
+      return;
+    }
+    const Seconds bound =
+        lower_bound({&base_.model, &base_.platform, &base_.nodes, &base_.software, &plan});
+    legal_.push_back({choice,
+                      plan.microbatches,
+                      RankMethod::estimated,
+                      bound,
+                      bound,
+                      memory.max_total,
+                      memory.verdict,
+                      {}});
+  }
+
+  static Bytes miss(const MemoryCheck& memory) { return memory.with_margin - memory.worst.usable; }
+  void keep_nearest(const PlanChoice& choice, const MemoryCheck& memory) {
+    const bool is_nearer = !nearest_ || !nearest_->memory || miss(memory) < miss(*nearest_->memory);
+    if (is_nearer) nearest_ = RejectedPlan{choice, {}, memory};
+  }
+
+  /// The last plan of the table is as fast as anything that is left.
+  bool is_decided() const {
+    const auto top = static_cast<std::size_t>(options_.top);
+    return best_.size() >= top && legal_[next_].bound >= best_[top - 1].time;
+  }
+
+  std::size_t simulations_left() const {
+    return options_.budget ? *options_.budget - std::min(*options_.budget, result_.simulated)
+                           : legal_.size();
+  }
+
+  /// Simulates as many at once as there are cores, and takes the results in the order in which one core would have come to
+  /// them: what it would not have simulated any more is dropped.
+  void simulate_batch() {
+    const std::size_t count =
+        std::min({options_.at_once, legal_.size() - next_, simulations_left()});
+    std::vector<const PlanChoice*> choices;
+    for (std::size_t i = 0; i < count; ++i) choices.push_back(&legal_[next_ + i].choice);
+    const std::vector<SimulatedPlan> simulated =
+        simulate_plans(base_, result_.space, choices, options_.at_once);
+    for (std::size_t i = 0; i < count && !is_decided(); ++i) add(simulated[i]);
+    if (options_.on_progress) options_.on_progress(progress());
+  }
+
+  void add(const SimulatedPlan& simulated) {
+    RankedPlan plan = std::move(legal_[next_++]);
+    ++result_.simulated;
+    WT_ENSURE(plan.bound <= simulated.figures.iteration_time);
+    plan.method = RankMethod::simulated;
+    plan.time = simulated.figures.iteration_time;
+    plan.memory_max = simulated.figures.memory_max;
+    plan.breakdown = simulated.breakdown;
+    const auto behind =
+        std::upper_bound(best_.begin(), best_.end(), plan.time,
+                         [](Seconds time, const RankedPlan& other) { return time < other.time; });
+    best_.insert(behind, std::move(plan));
+  }
+
+  RankProgress progress() const {
+    RankProgress progress{result_.simulated, 0, std::nullopt};
+    if (!best_.empty()) progress.best = best_.front().time;
+    const auto top = static_cast<std::size_t>(options_.top);
+    for (std::size_t i = next_; i < legal_.size(); ++i)
+      if (best_.size() < top || legal_[i].bound < best_[top - 1].time) ++progress.left;
+    return progress;
+  }
+
+  void conclude() {
+    if (legal_.empty()) {
+      result_.nearest = std::move(nearest_);
+      return;
+    }
+    const bool all = next_ == legal_.size();
+    result_.table_is_proven = all || is_decided();
+    if (!best_.empty()) {
+      const Seconds best = best_.front().time;
+      result_.lower_bound = all ? best : std::min(best, legal_[next_].bound);
+      result_.gap = (best - result_.lower_bound) / best;
+    } else {
+      result_.lower_bound = legal_.front().bound;
+      result_.gap = 1;
+    }
+    result_.plans = std::move(best_);
+    const auto top = static_cast<std::size_t>(options_.top);
+    for (; result_.plans.size() < top && next_ < legal_.size(); ++next_)
+      result_.plans.push_back(std::move(legal_[next_]));
+    if (result_.plans.size() > top) result_.plans.resize(top);
+  }
+
+  const Scenario& base_;
+  const RankOptions& options_;
+  RankResult result_;
+  std::vector<RankedPlan> legal_;  ///< by bound; those before next_ are simulated
+  std::size_t next_ = 0;
+  std::vector<RankedPlan> best_;  ///< simulated, by time
+  std::optional<RejectedPlan> nearest_;
+};
+
+}  // namespace
+
+const char* name_of(RankMethod method) {
+  return method == RankMethod::simulated ? "simulated" : "estimated";
+}
+
+RankResult rank_plans(const Scenario& base, const RankOptions& options) {
+  return Ranking(base, options).rank();
+}
+
+}  // namespace windtunnel

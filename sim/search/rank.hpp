@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "search/memory_check.hpp"
+#include "search/plan_enumerator.hpp"
+#include "search/plan_simulator.hpp"
+
+namespace windtunnel {
+
+/// How the time of a ranked plan is known.
+enum class RankMethod { simulated, estimated };
+const char* name_of(RankMethod method);
+
+/// Where a search stands, for a progress bar.
+struct RankProgress {
+  std::size_t simulated = 0;
+  std::size_t left = 0;  ///< plans that the bound has not ruled out so far
+  std::optional<Seconds> best;
+};
+
+struct RankOptions {
+  int top = 10;
+  std::optional<std::size_t> budget;  ///< simulations at most
+  std::size_t at_once = 1;            ///< simulations at the same time; changes no result
+  std::function<void(const RankProgress&)> on_progress = {};
+};
+
+/// A plan in the order of its time.
+struct RankedPlan {
+  PlanChoice choice;
+  int microbatches = 0;  ///< of one pipeline
+  RankMethod method = RankMethod::simulated;
+  Seconds time{};   ///< of an iteration; estimated: its lower bound
+  Seconds bound{};  ///< the lower bound
+  Bytes memory_max{};
+  MemoryVerdict memory_verdict = MemoryVerdict::fits;
+  Breakdown breakdown;  ///< simulated plans only
+};
+
+/// Why a plan is not ranked: it cannot be laid out, or not be held.
+struct RejectedPlan {
+  PlanChoice choice;
+  std::vector<PlanRejection> shape;
+  std::optional<MemoryCheck> memory;
+};
+
+/// What came out of a search.
+struct RankResult {
+  SearchSpace space;
+  std::size_t considered = 0, rejected_shape = 0, rejected_memory = 0;
+  std::size_t simulated = 0;
+  std::vector<RankedPlan> plans;  ///< the best first, at most RankOptions::top; estimated ones last
+  /// No plan of the space is faster than this; equal to the best time when that is proven.
+  Seconds lower_bound{};
+  /// (best - lower bound) / best; 0: nothing better is left.
+  double gap = 0;
+  bool table_is_proven = false;  ///< no plan that is not in the table is faster than one in it
+  std::optional<RejectedPlan> nearest;  ///< when nothing fits: what misses by the least
+};
+
+/// Ranks the plans of the space around `base`: lays each out, rejects by shape and memory, orders the rest by lower bound, and
+/// simulates best-first until the bound of what is left is no better than the last plan of the table, or the budget ends.
+/// Equal times and bounds keep the order of enumeration, so the result is the same on any number of cores.
+RankResult rank_plans(const Scenario& base, const RankOptions& options);
+
+}  // namespace windtunnel

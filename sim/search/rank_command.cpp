@@ -1,0 +1,125 @@
+#include "search/rank_command.hpp"
+
+#include <chrono>
+#include <ostream>
+#include <utility>
+
+#include "core/file_io.hpp"
+#include "core/problem.hpp"
+#include "report/number_text.hpp"
+#include "scenario/forked.hpp"
+#include "search/launch_arguments.hpp"
+#include "search/plan_explanation.hpp"
+#include "search/plan_text.hpp"
+#include "search/rank.hpp"
+#include "search/rank_json.hpp"
+#include "search/rank_text.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// A bar that overwrites its line, once the work has taken long enough for somebody to wonder.
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::ostream& messages) : messages_(messages) {}
+  ~ProgressBar() {
+    if (shown_) messages_ << "\r\x1b[K" << std::flush;
+  }
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void show(const RankProgress& progress) {
+    constexpr auto patience = std::chrono::seconds(1);
+    constexpr int width = 30;
+    if (Clock::now() - start_ < patience) return;
+    const double done = static_cast<double>(progress.simulated);
+    const double share = done / (done + static_cast<double>(progress.left));
+    messages_ << "\r\x1b[K" << left_aligned(bar_text(share, width), width) << " "
+              << progress.simulated << " simulated, " << progress.left << " to rule out";
+    if (progress.best) messages_ << ", best " << to_text(*progress.best);
+    messages_ << std::flush;
+    shown_ = true;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::ostream& messages_;
+  Clock::time_point start_ = Clock::now();
+  bool shown_ = false;
+};
+
+/// A wish that would be ignored is refused.
+void refuse_placement_search(const Scenario& base) {
+  if (base.search.placement == PlacementChoice::megatron) return;
+  throw InputError({{{},
+                     "/search/placement",
+                     "placement \"search\" is not searched by rank in this version",
+                     "write \"megatron\", or leave it out"}});
+}
+
+RankOptions options_of(const RankRequest& request, ProgressBar& bar) {
+  RankOptions options;
+  options.top = request.top;
+  options.budget = request.budget;
+  options.at_once = request.jobs == 0 ? default_at_once() : request.jobs;
+  if (request.progress == RankProgressBar::shown)
+    options.on_progress = [&bar](const RankProgress& progress) { bar.show(progress); };
+  return options;
+}
+
+std::string joined(const std::vector<std::string>& arguments) {
+  std::string text;
+  for (const std::string& argument : arguments) text += (text.empty() ? "" : " \\\n") + argument;
+  return text + "\n";
+}
+
+/// The best plan as its training program wants it, and the file that says which GPU plays which rank.
+void emit(const Scenario& base, const RankRequest& request, const RankResult& result,
+          std::ostream& out, std::ostream& messages) {
+  const RankedPlan& best = result.plans.front();
+  const Plan plan = std::get<Plan>(lay_out(base, result.space, best.choice));
+  const std::string file = request.host_map.empty() ? base.name + ".hosts" : request.host_map;
+  write_file_atomically(file, host_map(plan));
+  messages << "wrote " << file << "\n";
+  if (request.emit == LaunchFormat::deepspeed) {
+    out << deepspeed_config(plan);  // JSON already
+  } else if (request.format == RankFormat::json) {
+    out << launch_json(base, best, plan);
+  } else {
+    const LaunchArguments launch = megatron_arguments(plan);
+    for (const std::string& note : launch.notes) messages << "note: " << note << "\n";
+    out << joined(launch.arguments);
+  }
+}
+
+int explain(const Scenario& base, const RankRequest& request, const PlanChoice& choice,
+            const RankResult& result, std::ostream& out) {
+  const PlanExplanation explanation = explain_plan(base, choice, result);
+  out << (request.format == RankFormat::json ? explanation_json(base, explanation)
+                                             : explanation_text(base, explanation, request.colour));
+  return explanation.is_rejected() ? 1 : 0;
+}
+
+}  // namespace
+
+int run_rank(const Scenario& base, const RankRequest& request, std::ostream& out,
+             std::ostream& messages) {
+  refuse_placement_search(base);
+  std::optional<PlanChoice> question;
+  if (!request.why.empty()) question = read_plan_text(request.why, base, search_space(base));
+  RankResult result;
+  {
+    ProgressBar bar(messages);
+    result = rank_plans(base, options_of(request, bar));
+  }
+  if (question) return explain(base, request, *question, result, out);
+  if (request.emit != LaunchFormat::none && !result.plans.empty())
+    emit(base, request, result, out, messages);
+  else
+    out << (request.format == RankFormat::json ? rank_json(base, result)
+                                               : rank_text(base, result, request.colour));
+  return result.plans.empty() ? 1 : 0;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,170 @@
+#include "search/rank_json.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "core/json_value.hpp"
+#include "search/launch_arguments.hpp"
+#include "search/plan_explanation.hpp"
+
+namespace windtunnel {
+namespace {
+
+JsonValue object() { return JsonValue(JsonValue::Object{}); }
+JsonValue count(std::size_t number) { return JsonValue(static_cast<std::int64_t>(number)); }
+JsonValue whole(int number) { return JsonValue(std::int64_t{number}); }
+JsonValue word(const char* text) { return JsonValue(std::string(text)); }
+
+/// A whole number where JSON's integers reach.
+JsonValue seed_json(std::uint64_t seed) {
+  constexpr auto largest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  return seed <= largest ? JsonValue(static_cast<std::int64_t>(seed))
+                         : JsonValue(static_cast<double>(seed));
+}
+
+JsonValue parallel_json(const Parallel& parallel) {
+  JsonValue json = object();
+  json.set("tensor", whole(parallel.tensor));
+  json.set("pipeline", whole(parallel.pipeline));
+  json.set("data", whole(parallel.data));
+  json.set("schedule", word(name_of(parallel.schedule)));
+  json.set("virtual_pipeline", whole(parallel.virtual_pipeline));
+  json.set("sequence_parallel", JsonValue(parallel.sequence_parallel));
+  json.set("zero_stage", whole(parallel.zero_stage));
+  json.set("overlap_gradient_reduce", JsonValue(parallel.overlap_gradient_reduce));
+  if (!parallel.stage_layers.empty()) {
+    JsonValue::Array layers;
+    for (const int number : parallel.stage_layers) layers.push_back(whole(number));
+    json.set("stage_layers", JsonValue(std::move(layers)));
+  }
+  return json;
+}
+
+JsonValue training_json(const Training& training) {
+  JsonValue json = object();
+  json.set("global_batch", whole(training.global_batch));
+  json.set("micro_batch", whole(training.micro_batch));
+  json.set("recompute", word(name_of(training.recompute)));
+  return json;
+}
+
+/// "megatron", or "node:gpu" by rank.
+JsonValue placement_json(const Scenario& base, const Parallel& parallel) {
+  if (parallel.placement.empty()) return word("megatron");
+  const int gpus = base.plan.gpus_per_node;
+  JsonValue::Array places;
+  for (const int place : parallel.placement)
+    places.emplace_back(std::to_string(place / gpus) + ":" + std::to_string(place % gpus));
+  return JsonValue(std::move(places));
+}
+
+JsonValue plan_json(const Scenario& base, const RankedPlan& plan, std::size_t rank) {
+  JsonValue json = object();
+  json.set("rank", count(rank));
+  json.set("parallel", parallel_json(plan.choice.parallel));
+  json.set("training", training_json(plan.choice.training));
+  json.set("microbatches", whole(plan.microbatches));
+  json.set("iteration_time_s", JsonValue(plan.time.value()));
+  json.set("lower_bound_s", JsonValue(plan.bound.value()));
+  json.set("samples_per_s", JsonValue(plan.choice.training.global_batch / plan.time.value()));
+  json.set("memory_max_bytes", JsonValue(plan.memory_max.value()));
+  json.set("memory_verdict", word(name_of(plan.memory_verdict)));
+  json.set("placement", placement_json(base, plan.choice.parallel));
+  json.set("method", word(name_of(plan.method)));
+  if (plan.method == RankMethod::simulated) {
+    JsonValue breakdown = object();
+    for (int i = 0; i < num_lines; ++i) {
+      const auto line = static_cast<Line>(i);
+      breakdown.set(name_of(line), JsonValue(plan.breakdown.of(line).value()));
+    }
+    json.set("breakdown_s", std::move(breakdown));
+  }
+  return json;
+}
+
+JsonValue memory_json(const MemoryCheck& memory) {
+  JsonValue json = object();
+  json.set("stage", count(memory.worst.stage.index()));
+  json.set("required_bytes", JsonValue(memory.worst.required.value()));
+  json.set("margin_bytes", JsonValue((memory.with_margin - memory.worst.required).value()));
+  json.set("usable_bytes", JsonValue(memory.worst.usable.value()));
+  json.set("fits", JsonValue(memory.fits));
+  return json;
+}
+
+JsonValue shape_json(const std::vector<PlanRejection>& rejections) {
+  JsonValue::Array list;
+  for (const PlanRejection& rejection : rejections) {
+    JsonValue entry = object();
+    entry.set("at", JsonValue(rejection.key));
+    entry.set("why", JsonValue(rejection.message));
+    if (!rejection.suggestion.empty()) entry.set("suggestion", JsonValue(rejection.suggestion));
+    list.push_back(std::move(entry));
+  }
+  return JsonValue(std::move(list));
+}
+
+}  // namespace
+
+std::string rank_json(const Scenario& base, const RankResult& result) {
+  JsonValue json = object();
+  json.set("schema", word("windtunnel/rank-v1"));
+  json.set("name", JsonValue(base.name));
+  json.set("seed", seed_json(base.seed));
+  json.set("considered", count(result.considered));
+  JsonValue rejected = object();
+  rejected.set("shape", count(result.rejected_shape));
+  rejected.set("memory", count(result.rejected_memory));
+  json.set("rejected", std::move(rejected));
+  json.set("simulated", count(result.simulated));
+  if (!result.plans.empty()) {
+    json.set("lower_bound_s", JsonValue(result.lower_bound.value()));
+    json.set("gap", JsonValue(result.gap));
+    json.set("proven", JsonValue(result.table_is_proven));
+  }
+  JsonValue::Array plans;
+  for (const RankedPlan& plan : result.plans)
+    plans.push_back(plan_json(base, plan, plans.size() + 1));
+  json.set("plans", JsonValue(std::move(plans)));
+  return pretty_text(json) + "\n";
+}
+
+std::string explanation_json(const Scenario& base, const PlanExplanation& explanation) {
+  JsonValue json = object();
+  json.set("schema", word("windtunnel/rank-why-v1"));
+  json.set("name", JsonValue(base.name));
+  json.set("parallel", parallel_json(explanation.choice.parallel));
+  json.set("training", training_json(explanation.choice.training));
+  json.set("verdict", word(!explanation.shape.empty()  ? "shape"
+                           : !explanation.memory->fits ? "memory"
+                                                       : "legal"));
+  if (!explanation.shape.empty()) json.set("shape", shape_json(explanation.shape));
+  if (explanation.memory) json.set("memory", memory_json(*explanation.memory));
+  if (explanation.simulated)
+    json.set("iteration_time_s", JsonValue(explanation.simulated->time.value()));
+  if (explanation.best) json.set("best", plan_json(base, *explanation.best, 1));
+  return pretty_text(json) + "\n";
+}
+
+std::string launch_json(const Scenario& base, const RankedPlan& plan, const Plan& laid_out) {
+  const LaunchArguments launch = megatron_arguments(laid_out);
+  const auto list = [](const std::vector<std::string>& texts) {
+    JsonValue::Array values;
+    for (const std::string& text : texts) values.emplace_back(text);
+    return JsonValue(std::move(values));
+  };
+  JsonValue::Array hosts;
+  for (const GpuPlace& place : laid_out.places)
+    hosts.emplace_back(std::to_string(place.node.index()) + ":" + std::to_string(place.gpu));
+  JsonValue json = object();
+  json.set("schema", word("windtunnel/launch-v1"));
+  json.set("name", JsonValue(base.name));
+  json.set("plan", plan_json(base, plan, 1));
+  json.set("arguments", list(launch.arguments));
+  json.set("notes", list(launch.notes));
+  json.set("host_map", JsonValue(std::move(hosts)));
+  return pretty_text(json) + "\n";
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,153 @@
+#include "search/rank.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "search/rank_json.hpp"
+#include "search/rank_text.hpp"
+#include "search/testing.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// GPT-1.7B on two nodes of eight GPUs.
+Scenario small(const std::string& search = "{}") {
+  return scenario_from(
+      R"({"name": "small", "model": "gpt-1.7b", "platform": "a100-80gb-4hdr", "nodes": 2,
+          "training": {"global_batch": 64, "micro_batch": 2, "recompute": "full"},
+          "parallel": {"tensor": 8, "pipeline": 2}, "search": )" +
+      search + "}");
+}
+
+RankOptions top(int plans) {
+  RankOptions options;
+  options.top = plans;
+  options.at_once = 2;
+  return options;
+}
+
+constexpr int all = 1'000'000;
+
+TEST_CASE("the table is what simulating every plan gives") {
+  const Scenario scenario = small(R"({"micro_batch": [1, 2, 4, 8]})");
+  const RankResult everything = rank_plans(scenario, top(all));
+  const RankResult table = rank_plans(scenario, top(5));
+  REQUIRE(everything.plans.size() >= 20);
+  CHECK(everything.simulated == everything.plans.size());
+  REQUIRE(table.plans.size() == 5);
+  for (std::size_t i = 0; i < table.plans.size(); ++i) {
+    CHECK(table.plans[i].time == everything.plans[i].time);
+    CHECK(text_of(table.plans[i].choice, scenario) ==
+          text_of(everything.plans[i].choice, scenario));
+  }
+  CHECK(table.table_is_proven);
+  CHECK(table.gap == 0);
+  CHECK(table.simulated < everything.simulated);
+}
+
+TEST_CASE("what is considered is rejected for one reason, or could be ranked") {
+  const RankResult result = rank_plans(small(), top(all));
+  // tensor 1, 2, 4, 8 x pipeline 1, 2, 4, 8, 16 (divisors of 16, at most 24 layers) x 6 microbatches
+  CHECK(result.considered == 4 * 5 * 6);
+  CHECK(result.considered == result.rejected_shape + result.rejected_memory + result.plans.size());
+}
+
+TEST_CASE("no plan that is recommended needs more than its GPU has, margin included") {
+  const Scenario scenario = small(R"({"recompute": ["none", "full"], "micro_batch": [1, 4, 16]})");
+  const RankResult result = rank_plans(scenario, top(all));
+  CHECK(result.rejected_memory > 0);
+  REQUIRE_FALSE(result.plans.empty());
+  for (const RankedPlan& plan : result.plans) {
+    CAPTURE(text_of(plan.choice, scenario));
+    const Plan laid_out = std::get<Plan>(lay_out(scenario, result.space, plan.choice));
+    const MemoryCheck check = check_memory(scenario, laid_out, MemoryMargin{});
+    CHECK(check.worst.required * 1.05 <= check.worst.usable);
+    // What the search estimates in closed form is what the simulation counts.
+    CHECK(plan.memory_max == check.max_total);
+  }
+}
+
+TEST_CASE("a larger margin rejects more plans, as a share or as a size") {
+  const auto rejected = [](const char* margin) {
+    const std::string block = R"({"micro_batch": [1, 8], "recompute": ["none", "full"],
+                                  "memory_margin": ")" +
+                              std::string(margin) + "\"}";
+    RankOptions options = top(1);
+    options.budget = 0;
+    return rank_plans(small(block), options).rejected_memory;
+  };
+  CHECK(rejected("0 %") < rejected("100 %"));
+  CHECK(rejected("0 GiB") == rejected("0 %"));
+  CHECK(rejected("60 GiB") > rejected("0 GiB"));
+}
+
+TEST_CASE("a budget leaves a gap, which is no promise broken") {
+  const Scenario scenario = small();
+  const Seconds best = rank_plans(scenario, top(1)).plans.front().time;
+  RankOptions options = top(3);
+  options.budget = 1;
+  const RankResult result = rank_plans(scenario, options);
+  CHECK(result.simulated == 1);
+  CHECK(result.lower_bound <= best);
+  CHECK(result.gap >= 0);
+  REQUIRE(result.plans.size() == 3);
+  CHECK(result.plans[0].method == RankMethod::simulated);
+  CHECK(result.plans[1].method == RankMethod::estimated);
+  CHECK_FALSE(result.table_is_proven);
+}
+
+TEST_CASE("without a single simulation all places are estimates") {
+  RankOptions options = top(3);
+  options.budget = 0;
+  const RankResult result = rank_plans(small(), options);
+  CHECK(result.simulated == 0);
+  CHECK(result.plans.front().method == RankMethod::estimated);
+  CHECK(result.gap == 1);
+  CHECK(result.lower_bound == result.plans.front().bound);
+}
+
+TEST_CASE("the number of cores changes no byte of the result") {
+  const Scenario scenario = small();
+  RankOptions one = top(4), many = top(4);
+  one.at_once = 1;
+  many.at_once = 7;
+  CHECK(rank_json(scenario, rank_plans(scenario, one)) ==
+        rank_json(scenario, rank_plans(scenario, many)));
+}
+
+TEST_CASE("when nothing fits the result says what comes nearest") {
+  const Scenario scenario = small(R"({"memory_margin": "79 GiB"})");
+  const RankResult result = rank_plans(scenario, top(3));
+  CHECK(result.plans.empty());
+  REQUIRE(result.nearest.has_value());
+  REQUIRE(result.nearest->memory.has_value());
+  CHECK_FALSE(result.nearest->memory->fits);
+  CHECK(rank_text(scenario, result).find("Nearest to fitting is tensor 8") != std::string::npos);
+  CHECK(rank_json(scenario, result).find("\"plans\": []") != std::string::npos);
+}
+
+TEST_CASE("slow links between some nodes change which plan is best") {
+  // Two stages of one node each need little of the link between the nodes, replicas on both need much.
+  const std::string search = R"({"tensor": [8], "micro_batch": [2]})";
+  const Scenario fast = small(search);
+  Scenario slow = small(search);
+  slow.platform.link_overrides = {{NodeId{0}, NodeId{1}, 1_Gbps}, {NodeId{1}, NodeId{0}, 1_Gbps}};
+  const auto best = [](const Scenario& scenario) {
+    return rank_plans(scenario, top(1)).plans.front().choice.parallel.pipeline;
+  };
+  CHECK(best(fast) == 1);
+  CHECK(best(slow) == 2);
+}
+
+TEST_CASE("the table has a column for each key that is searched, and the counts below") {
+  const Scenario scenario = small(R"({"tensor": [8], "zero_stage": [0, 1], "micro_batch": [2]})");
+  const std::string text = rank_text(scenario, rank_plans(scenario, top(3)));
+  CHECK(text.find("#  tensor  pipeline  data  microbatch  ZeRO") != std::string::npos);
+  CHECK(text.find("recompute") == std::string::npos);
+  CHECK(text.find("the table is proven") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace windtunnel

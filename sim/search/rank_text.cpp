@@ -1,0 +1,182 @@
+#include "search/rank_text.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "core/utf8.hpp"
+#include "report/number_text.hpp"
+#include "report/terminal_text.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+using detail::indent;
+using detail::marked;
+using detail::Painter;
+using detail::Tone;
+
+enum class Side { left, right };
+
+/// One column of the table: what each plan has in it.
+struct Column {
+  std::string title;
+  Side side = Side::right;
+  std::function<std::string(const RankedPlan&)> cell;
+};
+
+std::string spoken(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+/// The lines of the breakdown that take most, at least a twentieth each: "compute 84 %, pipeline bubble 9 %".
+std::string what_takes_the_time(const RankedPlan& plan) {
+  constexpr double least_share = 0.05;
+  constexpr std::size_t most_lines = 2;
+  if (plan.method != RankMethod::simulated) return "not simulated: time is a lower bound";
+  std::vector<Line> lines;
+  for (int i = 0; i < num_lines; ++i) lines.push_back(static_cast<Line>(i));
+  std::stable_sort(lines.begin(), lines.end(),
+                   [&](Line a, Line b) { return plan.breakdown.of(a) > plan.breakdown.of(b); });
+  std::string text;
+  for (std::size_t i = 0; i < most_lines; ++i) {
+    const double share = plan.breakdown.of(lines[i]) / plan.time;
+    if (i > 0 && share < least_share) break;
+    text +=
+        (i > 0 ? ", " : "") + spoken(name_of(lines[i])) + " " + fixed_text(100 * share, 0) + " %";
+  }
+  return text;
+}
+
+std::string number(int value) { return std::to_string(value); }
+
+std::vector<Column> plan_columns(const SearchSpace& space) {
+  std::vector<Column> columns{
+      {"tensor", Side::right, [](const auto& p) { return number(p.choice.parallel.tensor); }},
+      {"pipeline", Side::right, [](const auto& p) { return number(p.choice.parallel.pipeline); }},
+      {"data", Side::right, [](const auto& p) { return number(p.choice.parallel.data); }},
+      {"microbatch", Side::right,
+       [](const auto& p) { return number(p.choice.training.micro_batch); }}};
+  if (space.virtual_pipeline.size() > 1)
+    columns.push_back({"chunks", Side::right,
+                       [](const auto& p) { return number(p.choice.parallel.virtual_pipeline); }});
+  if (space.schedule.size() > 1)
+    columns.push_back({"schedule", Side::left,
+                       [](const auto& p) { return name_of(p.choice.parallel.schedule); }});
+  if (space.recompute.size() > 1)
+    columns.push_back({"recompute", Side::left,
+                       [](const auto& p) { return name_of(p.choice.training.recompute); }});
+  if (space.sequence_parallel.size() > 1)
+    columns.push_back({"sequence", Side::left, [](const auto& p) {
+                         return p.choice.parallel.sequence_parallel ? "split" : "whole";
+                       }});
+  if (space.zero_stage.size() > 1)
+    columns.push_back(
+        {"ZeRO", Side::right, [](const auto& p) { return number(p.choice.parallel.zero_stage); }});
+  return columns;
+}
+
+std::vector<Column> columns_of(const RankResult& result) {
+  std::vector<Column> columns = plan_columns(result.space);
+  columns.push_back({"time", Side::right, [](const auto& p) { return to_text(p.time); }});
+  columns.push_back({"samples/s", Side::right, [](const auto& p) {
+                       return fixed_text(p.choice.training.global_batch / (p.time / 1_s), 1);
+                     }});
+  columns.push_back({"memory", Side::right, [](const auto& p) {
+                       return to_text(p.memory_max) +
+                              (p.memory_verdict == MemoryVerdict::tight ? " ~" : "");
+                     }});
+  columns.push_back({"what takes the time", Side::left, what_takes_the_time});
+  return columns;
+}
+
+std::string padded(const std::string& text, int width, Side side) {
+  return side == Side::right ? right_aligned(text, width) : left_aligned(text, width);
+}
+
+std::string without_trailing_blanks(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+std::string table(const RankResult& result, const Painter& paint) {
+  std::vector<Column> columns = columns_of(result);
+  std::vector<std::string> rows(result.plans.size());
+  std::string title = "  " + right_aligned("#", 3);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    rows[i] = "  " + right_aligned(std::to_string(i + 1), 3);
+  for (const Column& column : columns) {
+    int width = utf8_count(column.title);
+    for (const RankedPlan& plan : result.plans)
+      width = std::max(width, utf8_count(column.cell(plan)));
+    title += "  " + padded(column.title, width, column.side);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      rows[i] += "  " + padded(column.cell(result.plans[i]), width, column.side);
+  }
+  std::string text = "\n" + paint(Tone::heading, without_trailing_blanks(title));
+  for (const std::string& row : rows) text += without_trailing_blanks(row);
+  return text;
+}
+
+std::string counted(std::size_t count, const char* what) {
+  return grouped_text(static_cast<double>(count)) + " " + what;
+}
+
+std::string counts(const RankResult& result) {
+  return "\n" + detail::paragraph(
+                    counted(result.considered, "plans considered: ") +
+                    counted(result.rejected_shape, "cannot be laid out, ") +
+                    counted(result.rejected_memory, "do not fit in memory with the margin, ") +
+                    counted(result.simulated, "of the rest simulated"));
+}
+
+std::string tightness(const RankResult& result, const Painter& paint) {
+  const bool any = std::any_of(result.plans.begin(), result.plans.end(), [](const auto& plan) {
+    return plan.memory_verdict == MemoryVerdict::tight;
+  });
+  if (!any) return "";
+  return marked("~", "memory is tight: it runs only because the allocator gives its cache back",
+                Tone::doubtful, paint);
+}
+
+std::string verdict(const RankResult& result, const Painter& paint) {
+  if (result.gap > 0)
+    return marked("~",
+                  "the budget ended: a plan that was not simulated may take " +
+                      to_text(result.lower_bound) + " at best, a gap of " +
+                      percent_text(result.gap),
+                  Tone::doubtful, paint);
+  const std::string what =
+      result.table_is_proven ? "the table is proven: no other plan is faster than one in it"
+                             : "plan 1 is proven: no other is faster. The places below it are not";
+  return marked("✓", what + " (gap 0.0 %)", Tone::good, paint);
+}
+
+std::string why_none(const Scenario& base, const RankResult& result, const Painter& paint) {
+  if (!result.nearest) return marked("✗", "no plan was considered", Tone::bad, paint);
+  const RejectedPlan& nearest = *result.nearest;
+  std::string text = "no plan can be recommended. " +
+                     std::string(nearest.memory ? "Nearest to fitting is " : "The first is ") +
+                     text_of(nearest.choice, base) + ": ";
+  if (nearest.memory) text += text_of(*nearest.memory);
+  for (const PlanRejection& rejection : nearest.shape) text += rejection.message + ". ";
+  return marked("✗", text, Tone::bad, paint);
+}
+
+}  // namespace
+
+std::string rank_text(const Scenario& base, const RankResult& result, Colour colour) {
+  const Painter paint(colour);
+  const std::string head =
+      paint(Tone::heading, base.name) + "\n\n" +
+      detail::paragraph(base.model.name + " on " +
+                        counted(static_cast<std::size_t>(result.space.gpus), "GPUs of ") +
+                        base.platform.name + " with " + base.software.name);
+  if (result.plans.empty()) return head + counts(result) + why_none(base, result, paint);
+  return head + table(result, paint) + counts(result) + tightness(result, paint) +
+         verdict(result, paint);
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,35 @@
+#include "search/rank_command.hpp"
+
+#include <unistd.h>
+
+#include <iostream>
+#include <sstream>
+
+#include "windtunnel/commands.hpp"
+#include "windtunnel/console.hpp"
+#include "windtunnel/scenario_argument.hpp"
+
+namespace windtunnel {
+
+ExitCode rank_command(const CommandLine& line) {
+  const Scenario base = read_scenario_argument(line);
+  const bool shows_progress = line.verbosity == Verbosity::normal && ::isatty(STDERR_FILENO) == 1;
+  RankRequest request;
+  request.top = line.top;
+  request.budget = line.budget;
+  request.jobs = line.jobs;
+  request.why = line.why;
+  request.host_map = line.host_map;
+  if (!line.emit.empty())
+    request.emit = line.emit == "megatron" ? LaunchFormat::megatron : LaunchFormat::deepspeed;
+  request.format = line.format == ResultFormat::json ? RankFormat::json : RankFormat::text;
+  request.colour = colour_of_results();
+  request.progress = shows_progress ? RankProgressBar::shown : RankProgressBar::hidden;
+  std::ostringstream result, quiet;
+  std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
+  const int code = run_rank(base, request, result, messages);
+  print_result(result.str());
+  return static_cast<ExitCode>(code);
+}
+
+}  // namespace windtunnel
