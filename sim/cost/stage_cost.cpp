@@ -301,6 +301,12 @@ ChunkCost chunk_cost(const StageCostInputs& in, const Pieces& p, const ChunkRole
 
 }  // namespace
 
+Bytes stage_message_size(const Transformer& model, const Plan& plan,
+                         const SoftwareProfile& software) {
+  const bool scattered = software.scatter_pipeline_messages || plan.parallel.sequence_parallel;
+  return activation_size(model, layer_shape(plan)) / (scattered ? plan.parallel.tensor : 1.0);
+}
+
 StageCost stage_cost(const StageCostInputs& in) {
   WT_EXPECT(in.model && in.plan && in.software && in.node && in.fabric);
   const Parallel& parallel = in.plan->parallel;
@@ -318,8 +324,7 @@ StageCost stage_cost(const StageCostInputs& in) {
   const double owners = parallel.zero_stage > 0 ? parallel.data : 1.0;
   cost.optimizer =
       memory_time(Bytes{in.software->optimizer_bytes * parameters / owners}, in.node->device);
-  const bool scattered = in.software->scatter_pipeline_messages || parallel.sequence_parallel;
-  cost.message = cost.tensor_payload / (scattered ? parallel.tensor : 1.0);
+  cost.message = stage_message_size(*in.model, *in.plan, *in.software);
   cost.gathered_layer = layer_gathered(in);
   cost.gathered_edges = edges_gathered(in);
   cost.parameters = element_size(in.plan->training.precision) * parameters;

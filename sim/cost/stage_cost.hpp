@@ -67,6 +67,11 @@ struct StageCostInputs {
   DataGroup data;
 };
 
+/// One activation or gradient message between stages, as one rank sends it: all of it, or its share where the stack scatters
+/// messages over the tensor group.
+Bytes stage_message_size(const Transformer& model, const Plan& plan,
+                         const SoftwareProfile& software);
+
 /// Time of one microbatch through a stage's chunks, forward and backward (recomputation included), summed over the layers
 /// before the launch floor is applied.
 ///  - Layer: products, memory-bound kernels, two tensor all-reduces forward; twice the products, gradient accumulation, and two

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/object_reader.hpp"
+#include "plan/compression.hpp"
 
 namespace windtunnel {
 
@@ -14,8 +15,8 @@ inline constexpr std::array compression_classes{"pipeline_forward",   "pipeline_
 /// The names of the codecs.
 const std::vector<std::string>& codec_names();
 
-/// Checks the structure of the `compression` block and writes its defaults: messages all; error_feedback true for powersgd
-/// and topk. The numbers are not kept: nothing simulates them yet (unsupported.cpp).
-void check_compression(ObjectReader reader);
+/// Reads the `compression` block and writes its defaults: messages all; error_feedback true for powersgd and topk;
+/// threshold 1 MB and buffer 32 MB for zfp and mpc; chunks 1; stream compute.
+Compression read_compression(ObjectReader reader);
 
 }  // namespace windtunnel

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "core/contracts.hpp"
+#include "scenario/codec_plan.hpp"
 #include "scenario/collective_builder.hpp"
 #include "schedule/pipeline_program.hpp"
 
@@ -16,13 +17,14 @@ class ProgramBuilder {
   explicit ProgramBuilder(const BuildInputs& in)
       : in_(in),
         plan_(*in.plan),
+        codecs_(*in.model, *in.plan, *in.software),
         built_{{}, Network(*in.platform), {}},
         collectives_(in_, built_.network) {}
 
   BuiltPrograms build() {
     add_stage_programs();
     for (std::size_t i = 0; i < plan_.devices.size(); ++i) add_device(DeviceId{i});
-    built_.programs.message_bytes.assign(num_message_rows, message_bytes());
+    add_message_sizes();
     add_gradient_reductions();
     add_embedding_syncs();
     add_tensor_collectives();
@@ -74,6 +76,7 @@ class ProgramBuilder {
     for (int s = 0; s < plan_.parallel.pipeline; ++s) {
       const StageId stage{s};
       PipelineShape shape = pipeline_shape();
+      shape.compressed = codecs_.traffic_of(stage);
       if (overlaps_gradients())
         shape.gradient_buckets.assign(static_cast<std::size_t>(shape.chunks), buckets(stage));
       set().programs.push_back(make_pipeline_program(shape, schedule_order(plan_, stage), stage));
@@ -102,6 +105,7 @@ class ProgramBuilder {
                                        &in_.platform->fabric, d.stage, d.gpus, gathered_over});
       found->second.work_base = static_cast<std::uint32_t>(set().work.size());
       add_work_table(found->second.cost, d.stage);
+      for (const Work& row : codecs_.rows(node.device)) set().work.push_back(row);
     }
     last_work_base_ = found->second.work_base;
     return found->second.cost;
@@ -181,9 +185,11 @@ class ProgramBuilder {
     set().devices.push_back(std::move(entry));
   }
 
-  /// Bytes of one device's share of a message: each of its ranks sends StageCost::message.
-  Bytes message_bytes() const {
-    return cost(DeviceId{0}).message * static_cast<double>(plan_.devices.front().num_gpus());
+  /// Bytes of one device's share of a message: each of its ranks sends its own.
+  void add_message_sizes() {
+    const PlanDevice& first = plan_.devices.front();
+    for (const Bytes size : codecs_.message_sizes(node_type(first.node).device))
+      set().message_bytes.push_back(size * static_cast<double>(first.num_gpus()));
   }
 
   ChannelId add_channel(DeviceId from, DeviceId to) {
@@ -291,6 +297,7 @@ class ProgramBuilder {
 
   const BuildInputs in_;
   const Plan& plan_;
+  const CodecPlan codecs_;
   BuiltPrograms built_;
   const CollectiveBuilder collectives_;
   std::map<CostKey, CostEntry> cost_by_key_;

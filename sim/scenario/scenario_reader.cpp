@@ -238,7 +238,8 @@ class ScenarioReader {
   }
 
   void read_extras(ObjectReader& root) {
-    if (auto compression = root.optional_child("compression")) check_compression(*compression);
+    if (auto compression = root.optional_child("compression"))
+      scenario_.plan.compression = read_compression(*compression);
     if (auto sweep = root.optional_child("sweep")) check_sweep(*sweep);
     if (auto search = root.optional_child("search")) check_search(*search);
   }

@@ -9,6 +9,7 @@
 #include "scenario/interval.hpp"
 #include "scenario/program_builder.hpp"
 #include "scenario/scenario.hpp"
+#include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
 namespace {
@@ -24,13 +25,31 @@ struct Outcome {
   const Fold* fold = nullptr;  ///< none: played as it is
 };
 
+/// The second part of a compressed message is no message of its own.
+void count_message(const Op& send, MessageCount& count) {
+  switch (static_cast<MessageRow>(send.work)) {
+    case MessageRow::activation:
+    case MessageRow::gradient:
+      ++count.uncompressed;
+      break;
+    case MessageRow::encoded_activation:
+    case MessageRow::encoded_gradient:
+      ++count.compressed;
+      break;
+    case MessageRow::encoded_activation_second:
+    case MessageRow::encoded_gradient_second:
+      break;
+  }
+}
+
 /// Sends of each traffic class by one pipeline (one replica, all its stages).
 std::array<MessageCount, num_traffic_classes> count_messages(const ProgramSet& set) {
   std::array<MessageCount, num_traffic_classes> counts{};
   for (const StageProgram& program : set.programs)
     for (const std::vector<Op>& stream : program.streams)
       for (const Op& op : stream)
-        if (op.kind == OpKind::send) ++counts[static_cast<std::size_t>(op.traffic)].uncompressed;
+        if (op.kind == OpKind::send)
+          count_message(op, counts[static_cast<std::size_t>(op.traffic)]);
   return counts;
 }
 
