@@ -215,6 +215,32 @@ EncodedMessage in_chunks(const EncodedMessage& message, int chunks, Seconds tran
   return overlapped;
 }
 
+std::vector<std::string> codec_keys(const Compressor& c, const CodecSpeeds& speeds) {
+  switch (c.codec) {
+    case CodecKind::fixed:
+      return {};
+    case CodecKind::powersgd:
+      return {"column_step"};
+    case CodecKind::mpc:
+      return {"launch", "mpc_encode", "mpc_decode"};
+    case CodecKind::topk:
+      return {"launch", "selection"};
+    case CodecKind::int8:
+      return {"launch"};
+    case CodecKind::zfp:
+      break;
+  }
+  std::vector<std::string> keys{"launch"};
+  for (std::size_t i = 0; i < speeds.zfp.size(); ++i) {
+    // The rates that enclose the one in use.
+    const bool starts = i + 1 == speeds.zfp.size() || speeds.zfp[i + 1].rate > c.rate;
+    const bool ends = i == 0 || speeds.zfp[i - 1].rate < c.rate;
+    if (!starts || !ends) continue;
+    for (const char* key : {"/encode", "/decode"}) keys.push_back("zfp/" + std::to_string(i) + key);
+  }
+  return keys;
+}
+
 std::optional<std::string> missing_speed(const Compressor& c, const Device& device) {
   const auto missing = [&](const char* key) -> std::optional<std::string> {
     return "device " + device.name + " has no codecs/" + key + ", which " + name_of(c.codec) +

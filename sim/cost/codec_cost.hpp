@@ -86,6 +86,9 @@ EncodedCollective encode_powersgd(const Compressor& compressor, const Device& de
 /// both ends in proportion.
 EncodedMessage in_chunks(const EncodedMessage& message, int chunks, Seconds transfer);
 
+/// The keys of the device's `codecs` that the codec's cost is made from: "zfp/1/encode".
+std::vector<std::string> codec_keys(const Compressor& compressor, const CodecSpeeds& speeds);
+
 /// Why the codec cannot run on this device; nothing when it can.
 std::optional<std::string> missing_speed(const Compressor& compressor, const Device& device);
 

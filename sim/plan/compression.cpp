@@ -1,5 +1,7 @@
 #include "plan/compression.hpp"
 
+#include <algorithm>
+
 namespace windtunnel {
 
 const char* name_of(CodecKind codec) {
@@ -18,6 +20,13 @@ const char* name_of(CodecKind codec) {
       return "fixed";
   }
   return "?";
+}
+
+bool compresses_gradients(const Compression& compression, int stage) {
+  if (!compression.data_gradients) return false;
+  const CompressedStages& chosen = compression.gradient_stages;
+  return chosen.kind != CompressedStages::Kind::listed ||
+         std::find(chosen.listed.begin(), chosen.listed.end(), stage) != chosen.listed.end();
 }
 
 }  // namespace windtunnel

@@ -65,4 +65,7 @@ struct Compression {
   bool fused_embedding_sync = false;
 };
 
+/// Whether the gradients of `stage` are compressed. Automatic stages that have not been chosen are all of them.
+bool compresses_gradients(const Compression& compression, int stage);
+
 }  // namespace windtunnel

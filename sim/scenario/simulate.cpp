@@ -5,6 +5,7 @@
 #include "cost/collective_cost.hpp"
 #include "engine/player.hpp"
 #include "memory/in_flight.hpp"
+#include "scenario/compression_report.hpp"
 #include "scenario/folding.hpp"
 #include "scenario/interval.hpp"
 #include "scenario/program_builder.hpp"
@@ -62,10 +63,10 @@ void add_sharded_traffic(const Plan& plan, const PlanDevice& device, const Stage
   const double layers = plan.stage_layers[device.stage.index()];
   const double sent =
       static_cast<double>(plan.microbatches) * device.num_gpus() * (members - 1) / members;
-  const Bytes in_layers = cost.gathered_layer * (layers * sent),
-              at_edges = cost.gathered_edges * sent;
-  traffic[static_cast<std::size_t>(Traffic::zero_gather)] += 2 * in_layers + at_edges;
-  traffic[static_cast<std::size_t>(Traffic::data_gradients)] += in_layers + at_edges;
+  traffic[static_cast<std::size_t>(Traffic::zero_gather)] +=
+      2 * (cost.gathered_layer * (layers * sent)) + cost.gathered_edges * sent;
+  traffic[static_cast<std::size_t>(Traffic::data_gradients)] +=
+      cost.scattered_layer * (layers * sent) + cost.scattered_edges * sent;
 }
 
 /// Bytes all GPUs together send in one iteration, NVLink included.
@@ -104,7 +105,9 @@ MemoryAccount account(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
   MemoryInputs inputs;
   inputs.model = &scenario.model;
-  inputs.plan = &scenario.plan;
+  Plan plan = scenario.plan;
+  plan.compression = o.built->compression;
+  inputs.plan = &plan;
   inputs.software = &scenario.software;
   for (int s = 0; s < scenario.plan.parallel.pipeline; ++s) {
     // Of all replicas' devices that hold the stage, the one with the least memory.
@@ -200,6 +203,7 @@ void fill_assumptions(const Scenario& scenario, Report& report) {
   if (!scenario.placement_note.empty())
     report.assumptions.push_back(
         {"placement", "found by search", scenario.placement_note, Evidence::assumed});
+  add_codec_assumptions(scenario, report);
 }
 
 void fill_warnings(const Scenario& scenario, Report& report) {
@@ -264,6 +268,8 @@ Report make_report(const Outcome& o, const Breakdown& breakdown) {
   report.memory = account(o);
   report.traffic = count_traffic(o);
   report.messages = count_messages(o.built->programs);
+  for (int s = 0; s < scenario.plan.parallel.pipeline; ++s)
+    if (compresses_gradients(o.built->compression, s)) report.compressed_stages.push_back(s);
   report.activities = o.played->activities;
   report.flows = o.played->flows;
   if (o.fold != nullptr) unfold(o, o.fold->breakdowns[o.played->last_device.index()], report);
@@ -271,6 +277,7 @@ Report make_report(const Outcome& o, const Breakdown& breakdown) {
   fill_stage_times(o, report);
   fill_assumptions(scenario, report);
   fill_warnings(scenario, report);
+  add_compression_warnings(scenario, *o.built, report);
   return report;
 }
 
