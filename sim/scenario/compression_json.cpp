@@ -126,14 +126,15 @@ std::optional<Compressor> read_class(ObjectReader& block, const char* name,
 
 }  // namespace
 
-const std::vector<std::string>& codec_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> list;
-    list.reserve(codecs.size());
-    for (const auto& [name, kind] : codecs) list.push_back(name);
-    return list;
-  }();
-  return names;
+const std::vector<std::pair<std::string, std::string>>& codec_list() {
+  static const std::vector<std::pair<std::string, std::string>> list{
+      {"powersgd", "low rank, sent as two factors; rank, error_feedback"},
+      {"zfp", "fixed bits a value; rate"},
+      {"mpc", "lossless; its ratio is an input"},
+      {"topk", "the largest values and their places; density, error_feedback"},
+      {"int8", "one byte a value and one scale"},
+      {"fixed", "a ratio at given rates, for what-ifs; ratio, encode_rate, decode_rate"}};
+  return list;
 }
 
 Compression read_compression(ObjectReader reader) {

@@ -215,8 +215,13 @@ void warn_of_reduction(const Scenario& scenario, const BuiltPrograms& built, con
       const Collective& collective = built.programs.collectives[entered[slot_of(slot)].index()];
       sent += collective.traffic_bytes / static_cast<double>(collective.members.size());
     }
+  const StageCost& cost = built.cost_of_device[device.index()];
+  Bytes gradients = cost.gradients;
+  for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk)
+    if (holds_fused_embedding(scenario.model, scenario.plan, stage, chunk))
+      gradients -= cost.embedding_gradients;
   const Bytes whole =
-      ring_all_reduce_volume(built.cost_of_device[device.index()].gradients, parallel.data) *
+      ring_all_reduce_volume(gradients, parallel.data) *
       (scenario.plan.devices[device.index()].num_gpus() * (parallel.zero_stage > 0 ? 0.5 : 1.0));
   warn_of_loss(entry, "a reduction",
                Balances(scenario, built)
