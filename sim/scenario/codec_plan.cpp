@@ -63,8 +63,11 @@ CodecParts CodecPlan::gradient_parts(StageId stage, const StageCost& cost) const
   }
   if (!is_compressed(*compression_.data_gradients, largest / parallel.data))
     return CodecParts::none;
-  return compression_.data_gradients->codec == CodecKind::powersgd ? CodecParts::two
-                                                                   : CodecParts::one;
+  if (compression_.data_gradients->codec != CodecKind::powersgd) return CodecParts::one;
+  // A stage without layers has no matrices.
+  for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk)
+    if (!gradient_matrices(model_, plan_, stage, chunk).empty()) return CodecParts::two;
+  return CodecParts::none;
 }
 
 CompressedTraffic CodecPlan::traffic_of(StageId stage, const StageCost& cost) const {

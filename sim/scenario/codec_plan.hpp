@@ -40,6 +40,10 @@ class CodecPlan {
   /// compression.
   std::vector<Work> rows(const CodecStage& stage) const;
 
+  /// Whether the stage's gradients are reduced in two collectives.
+  bool reduces_in_two_parts(const CodecStage& stage) const {
+    return gradient_parts(stage.stage, *stage.cost) == CodecParts::two;
+  }
   /// The gradients that one rank of the stage reduces after its last pass: all, but for a fused embedding.
   EncodedCollective reduced_gradients(const CodecStage& stage) const;
   /// One bucket of a chunk's, where the reduction overlaps the backward pass: one a layer, at least one.

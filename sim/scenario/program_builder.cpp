@@ -226,13 +226,14 @@ class ProgramBuilder {
   void add_data_collectives(const std::vector<DeviceId>& members) {
     const CodecStage codec = codec_stage(device(members.front()), cost(members.front()));
     const bool sharded = plan_.parallel.zero_stage > 0;
+    const bool two_parts = codecs_.reduces_in_two_parts(codec);
     if (overlaps_gradients()) {
       for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
-        add_reduction(members, codecs_.reduced_bucket(codec, chunk),
+        add_reduction(members, codecs_.reduced_bucket(codec, chunk), two_parts,
                       slot_of(ChunkCollective::bucket, chunk),
                       slot_of(ChunkCollective::bucket_second, chunk));
     } else {
-      add_reduction(members, codecs_.reduced_gradients(codec),
+      add_reduction(members, codecs_.reduced_gradients(codec), two_parts,
                     slot_of(CollectiveSlot::gradient_reduce),
                     slot_of(CollectiveSlot::gradient_reduce_second));
     }
@@ -244,8 +245,7 @@ class ProgramBuilder {
 
   /// A codec in two parts all-reduces both, so that every replica has all gradients and keeps its shard.
   void add_reduction(const std::vector<DeviceId>& members, const EncodedCollective& encoded,
-                     std::uint32_t slot, std::uint32_t second_slot) {
-    const bool two_parts = encoded.second_payload > Bytes{0};
+                     bool two_parts, std::uint32_t slot, std::uint32_t second_slot) {
     const RingWork work = plan_.parallel.zero_stage > 0 && !two_parts ? RingWork::scatter_or_gather
                                                                       : RingWork::all_reduce;
     add_collective(collectives_.gradient_ring(members, encoded.payload, work), slot);
