@@ -10,6 +10,7 @@
 #include "scenario/interval.hpp"
 #include "scenario/program_builder.hpp"
 #include "scenario/scenario.hpp"
+#include "scenario/stage_choice.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
@@ -286,10 +287,12 @@ Report make_report(const Outcome& o, const Breakdown& breakdown) {
 Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   WT_EXPECT(scenario.placement_request == PlacementRequest::as_planned);
   const Clock::time_point start = Clock::now();
+  Plan chosen = scenario.plan;
+  chosen.compression = with_stages_chosen(build_inputs(scenario, scenario.plan));
   const std::optional<Fold> fold = options.keep_timeline || options.folding == Folding::never
                                        ? std::nullopt
-                                       : find_fold(build_inputs(scenario, scenario.plan));
-  const Plan& plan = fold ? fold->plan : scenario.plan;
+                                       : find_fold(build_inputs(scenario, chosen));
+  const Plan& plan = fold ? fold->plan : chosen;
   BuiltPrograms built = build_programs(build_inputs(scenario, plan));
   const std::unique_ptr<Engine> engine = make_engine(options.engine, built.network);
   BreakdownListener breakdowns(built.programs.devices.size());
