@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/contracts.hpp"
+#include "cost/codec_cost.hpp"
 #include "cost/collective_cost.hpp"
 
 namespace windtunnel {
@@ -16,8 +17,13 @@ struct Pieces {
   Seconds head_forward{}, head_backward{}, embedding{};
   Seconds
       all_reduce{};  ///< one tensor collective of one activation, in the node; zero when it crosses nodes
-  Seconds gather{};        ///< one layer's parameters, ZeRO 3; zero otherwise
-  Seconds edges_gather{};  ///< embedding's and head's
+  Seconds receipt{};                        ///< gathering a scattered stage message, in the node
+  Seconds gather{};                         ///< one layer's parameters, ZeRO 3; zero otherwise
+  Seconds scatter{};                        ///< and its gradients
+  Seconds edges_gather{}, edges_scatter{};  ///< embedding's and head's
+  /// Codec work of one tensor collective, and of ZeRO 3's.
+  Seconds all_reduce_codec{}, gather_codec{}, scatter_codec{}, edges_gather_codec{},
+      edges_scatter_codec{};
 };
 
 /// The chunk whose cost is asked for: its part of the model.
@@ -73,6 +79,30 @@ Bytes edges_gathered(const StageCostInputs& in) {
           head_parameters(*in.model, t, in.plan->parallel.pipeline));
 }
 
+/// A ring of `payload` through the stage's compressor for its traffic, if there is one.
+EncodedCollective encoded(const StageCostInputs& in, const std::optional<Compressor>& compressor,
+                          RingKind kind, Bytes payload, int members) {
+  if (!compressor) return {payload, {}, {}, {}, {}};
+  return encode_ring(*compressor, in.node->device, kind, payload,
+                     element_size(in.plan->training.precision), members);
+}
+
+EncodedCollective encoded_activation(const StageCostInputs& in) {
+  return encoded(in, in.plan->compression.tensor_activations, RingKind::all_reduce,
+                 activation_size(*in.model, layer_shape(*in.plan)), in.plan->parallel.tensor);
+}
+EncodedCollective encoded_gather(const StageCostInputs& in, Bytes parameters) {
+  return encoded(in, in.plan->compression.zero_gather, RingKind::all_gather, parameters,
+                 in.plan->parallel.data);
+}
+EncodedCollective encoded_scatter(const StageCostInputs& in, Bytes gradients) {
+  const Compression& compression = in.plan->compression;
+  const bool chosen = gathers_parameters(in) &&
+                      compresses_gradients(compression, static_cast<int>(in.stage.index()));
+  return encoded(in, chosen ? compression.data_gradients : std::nullopt, RingKind::reduce_scatter,
+                 gradients, in.plan->parallel.data);
+}
+
 /// Parameters gathered over the data-parallel group: half an all-reduce in the node, or the node's share of the ring through its
 /// NICs, whichever is longer.
 Seconds gather_time(const StageCostInputs& in, Bytes parameters) {
@@ -102,14 +132,33 @@ void add_layer_pieces(const StageCostInputs& in, const KernelContext& context, P
   p.layer_weight_gradient = weight_gradient_time(backward, context) + accumulation;
   p.attention_core = kernel_time(attention_core_forward(*in.model, shape), context, 1,
                                  context.flash_forward_efficiency);
-  p.gather = gather_time(in, layer_gathered(in));
-  p.edges_gather = gather_time(in, edges_gathered(in));
-  if (in.plan->parts == 1) {
-    p.all_reduce =
-        in_node_all_reduce(in.node->interconnect, in.tensor_gpus,
-                           activation_size(*in.model, shape)) *
-        (in.software->in_node_collective_slowdown * in.node->in_node_collective_slowdown);
-  }
+}
+
+void add_sharded_pieces(const StageCostInputs& in, Pieces& p) {
+  const EncodedCollective gather = encoded_gather(in, layer_gathered(in)),
+                          scatter = encoded_scatter(in, layer_gathered(in)),
+                          edges_gather = encoded_gather(in, edges_gathered(in)),
+                          edges_scatter = encoded_scatter(in, edges_gathered(in));
+  p.gather = gather_time(in, gather.payload);
+  p.scatter = gather_time(in, scatter.payload);
+  p.edges_gather = gather_time(in, edges_gather.payload);
+  p.edges_scatter = gather_time(in, edges_scatter.payload);
+  p.gather_codec = gather.encode + gather.decode;
+  p.scatter_codec = scatter.encode + scatter.decode;
+  p.edges_gather_codec = edges_gather.encode + edges_gather.decode;
+  p.edges_scatter_codec = edges_scatter.encode + edges_scatter.decode;
+}
+
+void add_tensor_pieces(const StageCostInputs& in, Pieces& p) {
+  const EncodedCollective activation = encoded_activation(in);
+  p.all_reduce_codec = activation.encode + activation.decode;
+  if (in.plan->parts != 1) return;
+  const auto all_reduce = [&](Bytes payload) {
+    return in_node_all_reduce(in.node->interconnect, in.tensor_gpus, payload) *
+           (in.software->in_node_collective_slowdown * in.node->in_node_collective_slowdown);
+  };
+  p.all_reduce = all_reduce(activation.payload);
+  p.receipt = all_reduce(activation_size(*in.model, layer_shape(*in.plan))) / 2;
 }
 
 Pieces pieces(const StageCostInputs& in) {
@@ -119,6 +168,8 @@ Pieces pieces(const StageCostInputs& in) {
   const double traffic = in.software->cross_entropy_bytes;
   Pieces p;
   add_layer_pieces(in, context, p);
+  add_sharded_pieces(in, p);
+  add_tensor_pieces(in, p);
   const KernelWork backward = head_backward(*in.model, shape, traffic);
   p.head_forward = kernel_time(head_forward(*in.model, shape, traffic), context, head_factor);
   p.head_backward = kernel_time(backward, context, head_factor);
@@ -154,7 +205,7 @@ Seconds receipt_gather(const StageCostInputs& in, const Pieces& p) {
   const bool gathers = in.software->gather_scattered_messages &&
                        in.software->scatter_pipeline_messages &&
                        !in.plan->parallel.sequence_parallel;
-  return gathers ? p.all_reduce / 2 : Seconds{0};
+  return gathers ? p.receipt : Seconds{0};
 }
 
 /// What `layers` passes of length `pass` wait for gathers of length `gather` each.
@@ -174,6 +225,8 @@ PassCost forward_pass(const StageCostInputs& in, const Pieces& p, const ChunkRol
                      (role.first ? Seconds{0} : receipt_gather(in, p));
   pass.data_comm =
       exposed_gathers(in, p.layer_forward, p.gather, role.layers) + p.gather + p.edges_gather;
+  pass.codec = p.all_reduce_codec * (2 * role.layers + role.first) + p.gather_codec * role.layers +
+               p.edges_gather_codec;
   pass.launch = launch_times(in).forward * role.layers + edge_launch(in, role);
   return pass;
 }
@@ -217,7 +270,10 @@ PassCost backward_pass(const StageCostInputs& in, const Pieces& p, const ChunkRo
   pass.tensor_comm = exposed_all_reduce(in, p, hiding) * (2 * layers) +
                      p.all_reduce * (2 * again + role.last) +
                      (role.last ? Seconds{0} : receipt_gather(in, p));
-  pass.data_comm = exposed_gathers(in, layer, p.gather * 2, layers) + p.gather + p.edges_gather;
+  pass.data_comm =
+      exposed_gathers(in, layer, p.gather + p.scatter, layers) + p.gather + p.edges_scatter;
+  pass.codec = p.all_reduce_codec * (2 * layers + 2 * again + role.last) +
+               (p.gather_codec + p.scatter_codec) * layers + p.edges_scatter_codec;
   pass.launch =
       launch_times(in).backward * layers + launch_times(in).forward * again + edge_launch(in, role);
   return pass;
@@ -266,7 +322,7 @@ void add_collective_counts(const StageCostInputs& in, const Pieces& p, const Chu
 /// The CPU launches on while collectives run, so the floor holds for kernels and collectives together; those played as flows
 /// are taken out again.
 void set_duration(PassCost& pass, Seconds flows, double sharpness) {
-  const Seconds work = pass.compute + pass.tensor_comm + pass.data_comm;
+  const Seconds work = pass.compute + pass.tensor_comm + pass.data_comm + pass.codec;
   pass.duration = std::max(work, with_launch_floor(work + flows, pass.launch, sharpness) - flows);
 }
 
@@ -304,12 +360,18 @@ Seconds uncontended_time(const CrossNodeCollectives& collectives, Bytes payload,
                   one * static_cast<double>(collectives.overlappable) - collectives.hidden_behind);
 }
 
+Bytes stage_message_size(const Transformer& model, const Plan& plan,
+                         const SoftwareProfile& software) {
+  const bool scattered = software.scatter_pipeline_messages || plan.parallel.sequence_parallel;
+  return activation_size(model, layer_shape(plan)) / (scattered ? plan.parallel.tensor : 1.0);
+}
+
 StageCost stage_cost(const StageCostInputs& in) {
   WT_EXPECT(in.model && in.plan && in.software && in.node && in.fabric);
   const Parallel& parallel = in.plan->parallel;
   const Pieces p = pieces(in);
   StageCost cost;
-  cost.tensor_payload = activation_size(*in.model, layer_shape(*in.plan));
+  cost.tensor_payload = encoded_activation(in).payload;
   double parameters = 0;
   for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk) {
     const ChunkRole role{in.plan->chunk_layers(in.stage), in.plan->is_first(in.stage) && chunk == 0,
@@ -321,10 +383,11 @@ StageCost stage_cost(const StageCostInputs& in) {
   const double owners = parallel.zero_stage > 0 ? parallel.data : 1.0;
   cost.optimizer =
       memory_time(Bytes{in.software->optimizer_bytes * parameters / owners}, in.node->device);
-  const bool scattered = in.software->scatter_pipeline_messages || parallel.sequence_parallel;
-  cost.message = cost.tensor_payload / (scattered ? parallel.tensor : 1.0);
-  cost.gathered_layer = layer_gathered(in);
-  cost.gathered_edges = edges_gathered(in);
+  cost.message = stage_message_size(*in.model, *in.plan, *in.software);
+  cost.gathered_layer = encoded_gather(in, layer_gathered(in)).payload;
+  cost.scattered_layer = encoded_scatter(in, layer_gathered(in)).payload;
+  cost.gathered_edges = encoded_gather(in, edges_gathered(in)).payload;
+  cost.scattered_edges = encoded_scatter(in, edges_gathered(in)).payload;
   cost.parameters = element_size(in.plan->training.precision) * parameters;
   cost.embedding_gradients = gradient_element(in.software->embedding_gradient_type.value_or(
                                  in.plan->training.gradient_type)) *

@@ -13,9 +13,10 @@ struct PassCost {
   Seconds compute{};      ///< kernels
   Seconds tensor_comm{};  ///< tensor collectives that nothing hides, in the node
   Seconds data_comm{};    ///< parameter gathers and gradient scatters that nothing hides (ZeRO 3)
+  Seconds codec{};        ///< encoding and decoding for the collectives inside the pass
   Seconds launch{};       ///< CPU time to launch it all
   Seconds duration{};     ///< of the span: with_launch_floor(all of the above, launch)
-  Seconds floor_share() const { return duration - compute - tensor_comm - data_comm; }
+  Seconds floor_share() const { return duration - compute - tensor_comm - data_comm - codec; }
 };
 
 /// Tensor-parallel collectives of one pass that cross nodes and are played as flows.
@@ -43,13 +44,14 @@ struct ChunkCost {
 struct StageCost {
   std::vector<ChunkCost> chunks;
   Seconds optimizer{};
-  Bytes message{};              ///< one activation or gradient message, sent by one rank
-  Bytes gradients{};            ///< one rank's gradients, as reduced
-  Bytes parameters{};           ///< one rank's parameters, as gathered after a sharded step
-  Bytes gathered_layer{};       ///< one layer's parameters as each pass gathers them (ZeRO 3)
-  Bytes gathered_edges{};       ///< embedding and head, gathered once a microbatch (ZeRO 3)
+  Bytes message{};     ///< one activation or gradient message, sent by one rank
+  Bytes gradients{};   ///< one rank's gradients, as reduced
+  Bytes parameters{};  ///< one rank's parameters, as gathered after a sharded step
+  /// ZeRO 3, as sent: one layer's parameters as each pass gathers them, and its gradients as scattered.
+  Bytes gathered_layer{}, scattered_layer{};
+  Bytes gathered_edges{}, scattered_edges{};  ///< embedding and head, once a microbatch (ZeRO 3)
   Bytes embedding_gradients{};  ///< one rank's word embedding gradient (edge stages, tied)
-  Bytes tensor_payload{};       ///< of one tensor all-reduce
+  Bytes tensor_payload{};       ///< of one tensor all-reduce, as sent
 };
 
 /// The data-parallel group of a rank, as its gathers see it (ZeRO 3).
@@ -71,6 +73,11 @@ struct StageCostInputs {
   DataGroup data;
 };
 
+/// One activation or gradient message between stages, as one rank sends it: all of it, or its share where the stack scatters
+/// messages over the tensor group.
+Bytes stage_message_size(const Transformer& model, const Plan& plan,
+                         const SoftwareProfile& software);
+
 /// Time of one microbatch through a stage's chunks, forward and backward (recomputation included), summed over the layers
 /// before the launch floor is applied.
 ///  - Layer: products, memory-bound kernels, two tensor all-reduces forward; twice the products, gradient accumulation, and two
@@ -84,6 +91,8 @@ struct StageCostInputs {
 ///    Embedding and head are gathered before the first layer, stay until the backward pass ends, and are scattered then (the root
 ///    unit of PyTorch FSDP, Zhao et al., VLDB 2023, section 4.2); nothing hides either.
 ///  - First part of the model: embedding. Last part: head and cross-entropy.
+///  - Compressed tensor collectives and ZeRO 3 gathers and scatters move fewer bytes; their codec work (encode_ring) is all exposed,
+///    since it runs on the same multiprocessors as the kernels it would hide behind.
 StageCost stage_cost(const StageCostInputs& inputs);
 
 }  // namespace windtunnel

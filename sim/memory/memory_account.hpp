@@ -38,6 +38,7 @@ struct StageMemory {
   /// temporary, rest
   Bytes layer_recomputation{}, weight_gradient{}, attention_scores{}, logits{}, step_temporary{},
       fixed{};
+  Bytes codec{};                              ///< buffers: what compression keeps (codec_bytes)
   Bytes live_gradients{}, stale_gradients{};  ///< gradients, split
   bool set_by_step = false;  ///< the optimizer step, not the backward pass, sets the maximum
   /// The most ever in flight; `activations` counts those held in the phase that sets `allocated`. A

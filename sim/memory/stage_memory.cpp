@@ -2,6 +2,7 @@
 
 #include "core/contracts.hpp"
 #include "memory/activation_bytes.hpp"
+#include "memory/codec_bytes.hpp"
 #include "memory/memory_account.hpp"
 #include "memory/memory_correction.hpp"
 #include "memory/stage_states.hpp"
@@ -245,7 +246,10 @@ StageMemory account_stage(const MemoryInputs& inputs, StageId id) {
   write_lines(memory,
               first_step ? first_maximum(stage, all) : steady_maximum(stage, all, with_gradients));
   const Bytes pool = first_step ? first_pool(stage, all) : steady_pool(stage, with_gradients);
-  memory.pool = std::max(pool, memory.allocated);
+  memory.codec = codec_bytes(stage.model, stage.plan, stage.software, id).total();
+  memory.buffers += memory.codec;
+  memory.allocated += memory.codec;
+  memory.pool = std::max(pool + memory.codec, memory.allocated);
   // Nothing has been recycled yet in the first step: no slack.
   memory.reserved = memory.pool * (first_step ? 1 : inputs.software->allocator_slack);
   correct(memory, inputs);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/id.hpp"
+#include "plan/compression.hpp"
 #include "plan/step.hpp"
 #include "platform/software_profile.hpp"
 #include "workload/transformer.hpp"
@@ -93,6 +94,7 @@ struct PlanDevice {
 struct Plan {
   Training training;
   Parallel parallel;
+  Compression compression;
   int num_nodes = 0;
   int gpus_per_node = 0;
   int microbatches = 0;             ///< per pipeline and iteration, m = B / (d b)

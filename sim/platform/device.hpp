@@ -1,7 +1,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "units/quantity.hpp"
 #include "workload/transformer.hpp"
@@ -26,6 +28,24 @@ struct GemmEfficiency {
   double head_factor = 1;        ///< ehead: the output head's product
 };
 
+/// How fast zfp runs at one rate, in uncompressed bytes.
+struct ZfpSpeed {
+  double rate = 0;  ///< bits a value
+  BytesPerSecond encode{}, decode{};
+};
+
+/// What codecs cost on this GPU, beside its matrix and memory rates (sim/cost/codec_cost.hpp has the formulas). What is not
+/// given cannot be used on it.
+struct CodecSpeeds {
+  Seconds launch{};  ///< of one call of an encoder or decoder
+  std::optional<Seconds>
+      column_step;  ///< powersgd: one step of the column by column orthogonalisation
+  std::optional<BytesPerSecond> selection;               ///< topk: finding the largest values
+  std::optional<BytesPerSecond> mpc_encode, mpc_decode;  ///< uncompressed bytes
+  std::vector<ZfpSpeed> zfp;                             ///< by rising rate
+  std::map<std::string, Source> sources;                 ///< by JSON key, "zfp/0/encode"
+};
+
 /// One GPU type: a file of platforms/devices/.
 struct Device {
   std::string name;
@@ -38,7 +58,8 @@ struct Device {
   Bytes memory_capacity{};  ///< as sold
   Bytes usable_memory{};    ///< what the allocator can have
   Bytes context{};  ///< CUDA context, libraries and communicator buffers, outside the allocator
-  std::map<std::string, Source> sources;  ///< by JSON key of the file
+  std::optional<CodecSpeeds> codecs;
+  std::map<std::string, Source> sources;  ///< by JSON key of the file, those of `codecs` apart
 };
 
 }  // namespace windtunnel

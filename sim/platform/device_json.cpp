@@ -53,6 +53,57 @@ void read_gemm(ObjectReader reader, Device& device) {
   reader.reject_unknown_keys();
 }
 
+ZfpSpeed read_zfp_speed(ObjectReader reader, const std::string& prefix, CodecSpeeds& codecs) {
+  constexpr double most_bits = 64;  // of a value
+  ZfpSpeed speed;
+  speed.rate = reader.required_number("rate", 1, most_bits);
+  speed.encode = required_quantity<BytesPerSecond>(reader, "encode");
+  speed.decode = required_quantity<BytesPerSecond>(reader, "decode");
+  codecs.sources.merge(read_sources(reader, prefix));
+  reader.reject_unknown_keys();
+  return speed;
+}
+
+void read_zfp(ObjectReader& reader, CodecSpeeds& codecs) {
+  JsonValue* list = reader.take("zfp");
+  if (list == nullptr) return;
+  if (!list->is_array() || list->array().empty())
+    return reader.problem("zfp", "expected a list of at least one {rate, encode, decode, source}");
+  for (std::size_t i = 0; i < list->array().size(); ++i) {
+    const std::string place = "zfp/" + std::to_string(i);
+    const std::size_t problems_before = reader.problems().size();
+    const ZfpSpeed speed = read_zfp_speed(
+        ObjectReader(list->array()[i], reader.pointer() + "/" + place, reader.problems()),
+        place + "/", codecs);
+    const bool rises = codecs.zfp.empty() || speed.rate > codecs.zfp.back().rate;
+    if (reader.problems().size() == problems_before && !rises)
+      reader.problem("zfp", "the rates of zfp must rise");
+    codecs.zfp.push_back(speed);
+  }
+}
+
+template <class Amount>
+std::optional<Amount> given_quantity(ObjectReader& reader, std::string_view key) {
+  if (reader.take(key) == nullptr) return std::nullopt;
+  return required_quantity<Amount>(reader, key);
+}
+
+CodecSpeeds read_codecs(ObjectReader reader) {
+  CodecSpeeds codecs;
+  codecs.launch = required_quantity<Seconds>(reader, "launch");
+  codecs.column_step = given_quantity<Seconds>(reader, "column_step");
+  codecs.selection = given_quantity<BytesPerSecond>(reader, "selection");
+  codecs.mpc_encode = given_quantity<BytesPerSecond>(reader, "mpc_encode");
+  codecs.mpc_decode = given_quantity<BytesPerSecond>(reader, "mpc_decode");
+  if (codecs.mpc_encode.has_value() != codecs.mpc_decode.has_value())
+    reader.problem(codecs.mpc_encode ? "mpc_encode" : "mpc_decode",
+                   "mpc_encode and mpc_decode come together");
+  read_zfp(reader, codecs);
+  codecs.sources.merge(read_sources(reader));
+  reader.reject_unknown_keys();
+  return codecs;
+}
+
 }  // namespace
 
 Device read_device(JsonValue& value, const std::string& pointer, Problems& problems) {
@@ -66,6 +117,7 @@ Device read_device(JsonValue& value, const std::string& pointer, Problems& probl
   read_peak(reader.child("peak"), device);
   read_memory(reader.child("memory"), device);
   read_gemm(reader.child("gemm"), device);
+  if (auto codecs = reader.optional_child("codecs")) device.codecs = read_codecs(*codecs);
   reader.reject_unknown_keys();
   return device;
 }

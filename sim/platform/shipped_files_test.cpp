@@ -92,10 +92,10 @@ TEST_CASE("every model file reads without a problem and names its source") {
 
 TEST_CASE("the files that the interface promises are there") {
   CHECK(names_in("platforms") ==
-        std::set<std::string>{"selene-a100", "a100-80gb-4hdr", "a100-80gb-roce", "a100-40gb-roce",
-                              "jean-zay-a100", "jean-zay-v100", "dgx1-v100", "dgx2-v100",
-                              "lassen-v100", "pipette-v100-edr", "pipette-a100-hdr", "aws-16xt4",
-                              "aws-t4-v100-mixed"});
+        std::set<std::string>{"selene-a100", "a100-80gb-4hdr", "a100-80gb-1hdr", "a100-80gb-roce",
+                              "a100-40gb-roce", "jean-zay-a100", "jean-zay-v100", "dgx1-v100",
+                              "dgx2-v100", "lassen-v100", "lassen-v100-mpi", "pipette-v100-edr",
+                              "pipette-a100-hdr", "aws-16xt4", "aws-t4-v100-mixed"});
   CHECK(names_in("platforms/software") ==
         std::set<std::string>{"megatron-lm-2020", "megatron-lm-2021", "megatron-lm-2022",
                               "megatron-deepspeed-2021", "megatron-deepspeed-2022",

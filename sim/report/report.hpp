@@ -52,6 +52,7 @@ struct Report {
   std::string model_name, platform_name, software_name;
   Plan plan;
   std::string placement_note;  ///< what a search for a placement found; empty where none was made
+  std::vector<int> compressed_stages;  ///< whose gradients are compressed
   double parameters = 0;
   int num_gpus = 0;
   Seconds forward_time{}, backward_time{};  ///< of one microbatch on the slowest stage

@@ -81,8 +81,8 @@ JsonValue breakdown_value(const Breakdown& breakdown) {
 }
 
 JsonValue stage_value(const StageMemory& stage) {
-  return ObjectWriter()
-      .add("stage", static_cast<int>(stage.stage.index()))
+  ObjectWriter object;
+  object.add("stage", static_cast<int>(stage.stage.index()))
       .add("weights", stage.weights)
       .add("gradients", stage.gradients)
       .add("optimizer", stage.optimizer)
@@ -98,8 +98,9 @@ JsonValue stage_value(const StageMemory& stage) {
       .add("activation_per_microbatch", stage.activation_per_microbatch)
       .add("parameters", stage.parameters)
       .add("required", stage.required)
-      .add("usable", stage.usable)
-      .take();
+      .add("usable", stage.usable);
+  if (stage.codec > Bytes{0}) object.add("codec", stage.codec);
+  return object.take();
 }
 
 JsonValue memory_value(const MemoryAccount& memory) {
@@ -160,10 +161,16 @@ JsonValue warnings_value(const std::vector<std::string>& warnings) {
   return JsonValue(std::move(array));
 }
 
+JsonValue list_value(const std::vector<int>& numbers) {
+  JsonValue::Array array;
+  for (const int number : numbers) array.emplace_back(std::int64_t{number});
+  return JsonValue(std::move(array));
+}
+
 JsonValue job_value(const Report& report) {
   const Parallel& parallel = report.plan.parallel;
-  return ObjectWriter()
-      .add("model", report.model_name)
+  ObjectWriter object;
+  object.add("model", report.model_name)
       .add("parameters", report.parameters)
       .add("platform", report.platform_name)
       .add("software", report.software_name)
@@ -174,8 +181,10 @@ JsonValue job_value(const Report& report) {
       .add("schedule", name_of(parallel.schedule))
       .add("global_batch", report.plan.training.global_batch)
       .add("micro_batch", report.plan.training.micro_batch)
-      .add("microbatches", report.plan.microbatches)
-      .take();
+      .add("microbatches", report.plan.microbatches);
+  if (report.plan.compression.data_gradients)
+    object.add("compressed_stages", list_value(report.compressed_stages));
+  return object.take();
 }
 
 JsonValue timers_value(const Report& report) {

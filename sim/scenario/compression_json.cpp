@@ -1,5 +1,6 @@
 #include "scenario/compression_json.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,20 +10,32 @@
 namespace windtunnel {
 namespace {
 
-enum class CodecKind { powersgd, zfp, mpc, topk, int8, fixed };
 const std::vector<std::pair<std::string, CodecKind>> codecs = {
     {"powersgd", CodecKind::powersgd}, {"zfp", CodecKind::zfp},   {"mpc", CodecKind::mpc},
     {"topk", CodecKind::topk},         {"int8", CodecKind::int8}, {"fixed", CodecKind::fixed}};
 
 constexpr int most_rank = 65536;
 constexpr int most_stages = 100'000;
+constexpr int most_chunks = 1024;
 constexpr double most_bits_per_value = 32;  ///< zfp's rate for fp32; more would expand
 constexpr double least_ratio = 1e-3, most_ratio = 1e6;
 constexpr double least_density = 1e-9;
+/// MVAPICH-Plus compresses messages from 1 MB on, through a buffer of 32 MB (its documentation of zfp, 2024-11-13).
+constexpr const char* library_threshold = "1 MB";
+constexpr const char* library_buffer = "32 MB";
 
 template <class Amount>
-void check_quantity(ObjectReader& reader, std::string_view key) {
-  if (reader.take(key) != nullptr) required_quantity<Amount>(reader, key);
+std::optional<Amount> given_quantity(ObjectReader& reader, std::string_view key) {
+  if (reader.take(key) == nullptr) return std::nullopt;
+  return required_quantity<Amount>(reader, key);
+}
+
+/// Absent: what the library does that brings the codec, and nothing for the others.
+Bytes read_limit(ObjectReader& reader, std::string_view key, const char* of_library,
+                 CodecKind codec) {
+  if (codec == CodecKind::zfp || codec == CodecKind::mpc)
+    return optional_quantity<Bytes>(reader, key, of_library);
+  return given_quantity<Bytes>(reader, key).value_or(Bytes{0});
 }
 
 /// False, with a problem, when it is not known which codec is meant: then neither are its keys.
@@ -32,76 +45,111 @@ bool names_codec(ObjectReader& reader) {
   return reader.problems().size() == problems_before;
 }
 
-void check_codec(ObjectReader& reader) {
-  switch (reader.required_enum<CodecKind>("codec", codecs)) {
+Compressor read_compressor(ObjectReader& reader) {
+  Compressor c;
+  c.codec = reader.required_enum<CodecKind>("codec", codecs);
+  switch (c.codec) {
     case CodecKind::powersgd:
-      reader.required_int("rank", 1, most_rank);
-      reader.optional_bool("error_feedback", true);
+      c.rank = reader.required_int("rank", 1, most_rank);
+      c.error_feedback = reader.optional_bool("error_feedback", true);
       break;
     case CodecKind::zfp:
-      reader.required_number("rate", 1, most_bits_per_value);
+      c.rate = reader.required_number("rate", 1, most_bits_per_value);
       break;
     case CodecKind::mpc:
-      reader.required_number("ratio", least_ratio, most_ratio);
+      c.ratio = reader.required_number("ratio", least_ratio, most_ratio);
       break;
     case CodecKind::topk:
-      reader.required_number("density", least_density, 1);
-      reader.optional_bool("error_feedback", true);
+      c.density = reader.required_number("density", least_density, 1);
+      c.error_feedback = reader.optional_bool("error_feedback", true);
       break;
     case CodecKind::int8:
       break;
     case CodecKind::fixed:
-      reader.required_number("ratio", least_ratio, most_ratio);
-      check_quantity<BytesPerSecond>(reader, "encode_rate");
-      check_quantity<BytesPerSecond>(reader, "decode_rate");
+      c.ratio = reader.required_number("ratio", least_ratio, most_ratio);
+      c.encode_rate = given_quantity<BytesPerSecond>(reader, "encode_rate");
+      c.decode_rate = given_quantity<BytesPerSecond>(reader, "decode_rate");
       break;
   }
-  check_quantity<Bytes>(reader, "threshold");
+  c.threshold = read_limit(reader, "threshold", library_threshold, c.codec);
+  c.buffer = read_limit(reader, "buffer", library_buffer, c.codec);
+  return c;
 }
 
-/// "stages": the first so many, or a list of them.
-void check_stages(ObjectReader& reader) {
+/// "stages": the first so many, a list of them, or "auto".
+CompressedStages read_stages(ObjectReader& reader) {
+  CompressedStages chosen;
   const JsonValue* stages = reader.take("stages");
-  if (stages == nullptr) return;
-  if (!stages->is_array()) {
-    reader.required_int("stages", 1, most_stages);
-    return;
+  if (stages == nullptr) return chosen;
+  if (stages->is_string() && stages->string() == "auto") {
+    chosen.kind = CompressedStages::Kind::automatic;
+    return chosen;
   }
-  reader.optional_int_list("stages", 0, most_stages);
+  chosen.kind = CompressedStages::Kind::listed;
+  if (!stages->is_array()) {
+    const int count = reader.required_int("stages", 1, most_stages);
+    for (int stage = 0; stage < count; ++stage) chosen.listed.push_back(stage);
+    return chosen;
+  }
+  chosen.listed = reader.optional_int_list("stages", 0, most_stages);
   if (stages->array().empty())
     reader.problem("stages", "stages is an empty list", "leave the class out to compress nothing");
+  return chosen;
 }
 
-void check_class(std::string_view name, ObjectReader reader) {
-  if (name == "embedding_sync") {
-    reader.optional_bool("fused", false);
-  } else {
-    if (!names_codec(reader)) return;
-    check_codec(reader);
-    if (name == "pipeline_backward")
-      reader.optional_enum<bool>("messages", false, {{"all", false}, {"epilogue", true}});
-    if (name == "pipeline_forward") reader.optional_enum<bool>("messages", false, {{"all", false}});
-    if (name == "data_gradients") check_stages(reader);
-  }
-  reader.reject_unknown_keys();
+/// What only messages between stages have.
+void read_message_keys(ObjectReader& reader, Compressor& compressor) {
+  compressor.chunks = reader.optional_int("chunks", 1, 1, most_chunks);
+  compressor.stream = reader.optional_enum<CodecStream>(
+      "stream", CodecStream::compute,
+      {{"compute", CodecStream::compute}, {"codec", CodecStream::codec}});
+}
+
+/// The entry of a class with a codec; nothing when it is absent, or when its codec is not known.
+std::optional<Compressor> read_class(ObjectReader& block, const char* name,
+                                     Compression& compression) {
+  std::optional<ObjectReader> reader = block.optional_child(name);
+  if (!reader || !names_codec(*reader)) return std::nullopt;
+  const std::string_view key = name;
+  Compressor compressor = read_compressor(*reader);
+  if (key == "pipeline_backward")
+    compression.backward_messages = reader->optional_enum<CompressedMessages>(
+        "messages", CompressedMessages::all,
+        {{"all", CompressedMessages::all}, {"epilogue", CompressedMessages::epilogue}});
+  if (key == "pipeline_forward") reader->optional_enum<bool>("messages", false, {{"all", false}});
+  if (key == "pipeline_backward" || key == "pipeline_forward")
+    read_message_keys(*reader, compressor);
+  if (key == "data_gradients") compression.gradient_stages = read_stages(*reader);
+  reader->reject_unknown_keys();
+  return compressor;
 }
 
 }  // namespace
 
-const std::vector<std::string>& codec_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> list;
-    list.reserve(codecs.size());
-    for (const auto& [name, kind] : codecs) list.push_back(name);
-    return list;
-  }();
-  return names;
+const std::vector<std::pair<std::string, std::string>>& codec_list() {
+  static const std::vector<std::pair<std::string, std::string>> list{
+      {"powersgd", "low rank, sent as two factors; rank, error_feedback"},
+      {"zfp", "fixed bits a value; rate"},
+      {"mpc", "lossless; its ratio is an input"},
+      {"topk", "the largest values and their places; density, error_feedback"},
+      {"int8", "one byte a value and one scale"},
+      {"fixed", "a ratio at given rates, for what-ifs; ratio, encode_rate, decode_rate"}};
+  return list;
 }
 
-void check_compression(ObjectReader reader) {
-  for (const char* name : compression_classes)
-    if (auto entry = reader.optional_child(name)) check_class(name, std::move(*entry));
+Compression read_compression(ObjectReader reader) {
+  Compression compression;
+  compression.pipeline_forward = read_class(reader, "pipeline_forward", compression);
+  compression.pipeline_backward = read_class(reader, "pipeline_backward", compression);
+  compression.data_gradients = read_class(reader, "data_gradients", compression);
+  if (auto entry = reader.optional_child("embedding_sync")) {
+    compression.fused_embedding_sync = entry->optional_bool("fused", false);
+    entry->reject_unknown_keys();
+  }
+  compression.tensor_activations = read_class(reader, "tensor_activations", compression);
+  compression.zero_gather = read_class(reader, "zero_gather", compression);
   reader.reject_unknown_keys();
+  return compression;
 }
 
 }  // namespace windtunnel

@@ -1,8 +1,12 @@
 #pragma once
 
 #include <array>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/object_reader.hpp"
+#include "plan/compression.hpp"
 
 namespace windtunnel {
 
@@ -11,11 +15,11 @@ inline constexpr std::array compression_classes{"pipeline_forward",   "pipeline_
                                                 "data_gradients",     "embedding_sync",
                                                 "tensor_activations", "zero_gather"};
 
-/// The names of the codecs.
-const std::vector<std::string>& codec_names();
+/// The codecs' names, and what each does.
+const std::vector<std::pair<std::string, std::string>>& codec_list();
 
-/// Checks the structure of the `compression` block and writes its defaults: messages all; error_feedback true for powersgd
-/// and topk. The numbers are not kept: nothing simulates them yet (unsupported.cpp).
-void check_compression(ObjectReader reader);
+/// Reads the `compression` block and writes its defaults: messages all; error_feedback true for powersgd and topk;
+/// threshold 1 MB and buffer 32 MB for zfp and mpc; chunks 1; stream compute.
+Compression read_compression(ObjectReader reader);
 
 }  // namespace windtunnel

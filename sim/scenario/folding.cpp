@@ -24,6 +24,12 @@ int longest_period(const SteadyShape& shape) { return shape.lag; }
 
 bool may_fold(const Plan& plan) {
   const Schedule schedule = plan.parallel.schedule;
+  const auto encodes_beside = [](const std::optional<Compressor>& compressor) {
+    return compressor && compressor->stream == CodecStream::codec;
+  };
+  if (encodes_beside(plan.compression.pipeline_forward) ||
+      encodes_beside(plan.compression.pipeline_backward))
+    return false;
   return plan.parts == 1 && schedule != Schedule::gpipe && schedule != Schedule::custom;
 }
 

@@ -1,11 +1,16 @@
 #include "scenario/program_builder.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 
 #include "core/contracts.hpp"
+#include "cost/codec_shapes.hpp"
+#include "scenario/codec_plan.hpp"
 #include "scenario/collective_builder.hpp"
+#include "scenario/stage_choice.hpp"
+#include "scenario/work_table.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
@@ -16,13 +21,14 @@ class ProgramBuilder {
   explicit ProgramBuilder(const BuildInputs& in)
       : in_(in),
         plan_(*in.plan),
-        built_{{}, Network(*in.platform), {}},
+        codecs_(*in.model, *in.plan, *in.software),
+        built_{{}, Network(*in.platform), {}, {}},
         collectives_(in_, built_.network) {}
 
   BuiltPrograms build() {
     add_stage_programs();
     for (std::size_t i = 0; i < plan_.devices.size(); ++i) add_device(DeviceId{i});
-    built_.programs.message_bytes.assign(num_message_rows, message_bytes());
+    add_message_sizes();
     add_gradient_reductions();
     add_embedding_syncs();
     add_tensor_collectives();
@@ -67,22 +73,22 @@ class ProgramBuilder {
   /// ZeRO 3: every pass gathers its layers' parameters over the replicas.
   bool gathers_layers() const { return plan_.parallel.data > 1 && plan_.parallel.zero_stage == 3; }
 
-  /// Gradient buckets of a stage's chunk: one a layer, at least one.
-  int buckets(StageId stage) const { return std::max(1, plan_.chunk_layers(stage)); }
-
   void add_stage_programs() {
     for (int s = 0; s < plan_.parallel.pipeline; ++s) {
       const StageId stage{s};
       PipelineShape shape = pipeline_shape();
+      shape.compressed =
+          codecs_.traffic_of(stage, stage_cost_of(device(plan_.device(0, stage, 0))));
       if (overlaps_gradients())
-        shape.gradient_buckets.assign(static_cast<std::size_t>(shape.chunks), buckets(stage));
+        shape.gradient_buckets.assign(static_cast<std::size_t>(shape.chunks),
+                                      codecs_.buckets(stage));
       set().programs.push_back(make_pipeline_program(shape, schedule_order(plan_, stage), stage));
     }
   }
 
-  /// Stages that hold the same layers and role on the same kind of node, on the same GPUs, cost the same.
-  using CostKey =
-      std::tuple<int, bool, bool, const NodeType*, int, std::vector<int>, int, std::vector<int>>;
+  /// Stages that hold the same layers and role on the same kind of node, on the same GPUs, and compress the same, cost the same.
+  using CostKey = std::tuple<int, bool, bool, const NodeType*, int, std::vector<int>, int,
+                             std::vector<int>, bool, Boundary, Boundary>;
 
   const StageCost& stage_cost_of(const PlanDevice& d) {
     const NodeType& node = node_type(d.node);
@@ -95,16 +101,53 @@ class ProgramBuilder {
                       d.num_gpus(),
                       position_matters ? d.gpus : std::vector<int>{},
                       gathered_over.nodes,
-                      position_matters ? gathered_over.gpus_in_node : std::vector<int>{}};
+                      position_matters ? gathered_over.gpus_in_node : std::vector<int>{},
+                      compresses_gradients(plan_.compression, static_cast<int>(d.stage.index())),
+                      boundary(d, 1),
+                      boundary(d, -1)};
     const auto [found, is_new] = cost_by_key_.try_emplace(key);
     if (is_new) {
       found->second.cost = stage_cost({in_.model, in_.plan, in_.software, &node,
                                        &in_.platform->fabric, d.stage, d.gpus, gathered_over});
       found->second.work_base = static_cast<std::uint32_t>(set().work.size());
-      add_work_table(found->second.cost, d.stage);
+      for (const Work& row :
+           work_table(found->second.cost, plan_, *in_.software, codecs_.buckets(d.stage)))
+        set().work.push_back(row);
+      for (const Work& row : codecs_.rows(codec_stage(d, found->second.cost)))
+        set().work.push_back(row);
     }
     last_work_base_ = found->second.work_base;
     return found->second.cost;
+  }
+
+  CodecStage codec_stage(const PlanDevice& d, const StageCost& cost) {
+    return {d.stage,        &node_type(d.node).device, &cost, d.num_gpus(), boundary(d, 1),
+            boundary(d, -1)};
+  }
+
+  /// The way to the stage `step` further on, where messages overlap with their own transfer; else none is looked for.
+  Boundary boundary(const PlanDevice& d, int step) {
+    const auto in_chunks = [](const std::optional<Compressor>& c) { return c && c->chunks > 1; };
+    const Compression& compression = plan_.compression;
+    const int p = plan_.parallel.pipeline, v = plan_.parallel.virtual_pipeline;
+    const int neighbour = static_cast<int>(d.stage.index()) + step;
+    if (p == 1 || (v == 1 && (neighbour < 0 || neighbour == p)) ||
+        !(in_chunks(compression.pipeline_forward) || in_chunks(compression.pipeline_backward)))
+      return {};
+    const PlanDevice& to = device(plan_.device(d.replica, StageId{(neighbour + p) % p}, d.part));
+    const NodeType& node = node_type(d.node);
+    if (to.node == d.node)
+      return {node.interconnect.point_to_point * static_cast<double>(d.num_gpus()),
+              node.interconnect.point_to_point_latency};
+    const Route route = built_.network.route({d.node, d.gpus}, {to.node, to.gpus});
+    return {std::min(slowest_link(route.up), slowest_link(route.down)), route.latency};
+  }
+
+  BytesPerSecond slowest_link(PathId path) const {
+    BytesPerSecond slowest{std::numeric_limits<double>::infinity()};
+    for (const LinkId link : built_.network.path(path))
+      slowest = std::min(slowest, built_.network.links()[link.index()].bandwidth);
+    return slowest;
   }
 
   /// The replicas of this device's stage and part, as its first rank sees them.
@@ -122,53 +165,6 @@ class ProgramBuilder {
     return group;
   }
 
-  static Work work_of(const PassCost& pass) {
-    Work work;
-    work.duration = pass.duration;
-    work.parts[static_cast<std::size_t>(Part::compute)] = pass.compute;
-    work.parts[static_cast<std::size_t>(Part::tensor_comm)] = pass.tensor_comm;
-    work.parts[static_cast<std::size_t>(Part::data_comm)] = pass.data_comm;
-    work.parts[static_cast<std::size_t>(Part::other)] = pass.floor_share();
-    return work;
-  }
-  static Work work_of(Seconds duration, Part part) {
-    Work work;
-    work.duration = duration;
-    work.parts[static_cast<std::size_t>(part)] = duration;
-    return work;
-  }
-  static Work piece_of(Work work, int pieces) {
-    work.duration = work.duration / static_cast<double>(pieces);
-    for (Seconds& part : work.parts) part = part / static_cast<double>(pieces);
-    return work;
-  }
-
-  /// The backward pass cut in two: what runs before the overlapped collectives, and what runs beside them.
-  static std::pair<Work, Work> split_backward(const ChunkCost& cost) {
-    const Seconds beside = std::min(cost.backward_cross.hidden_behind, cost.backward.compute);
-    PassCost before = cost.backward;
-    before.compute -= beside;
-    before.duration -= beside;
-    return {work_of(before), work_of(beside, Part::compute)};
-  }
-
-  /// In the order of ChunkRow and DeviceRow.
-  void add_work_table(const StageCost& cost, StageId stage) {
-    const bool splits = splits_backward(plan_);
-    for (const ChunkCost& chunk : cost.chunks) {
-      const auto [before, beside] = split_backward(chunk);
-      set().work.push_back(work_of(chunk.forward));
-      set().work.push_back(before);
-      set().work.push_back(beside);
-      set().work.push_back(work_of(chunk.input_gradient));
-      set().work.push_back(work_of(chunk.weight_gradient));
-      set().work.push_back(
-          piece_of(work_of(splits ? chunk.weight_gradient : chunk.backward), buckets(stage)));
-    }
-    set().work.push_back(work_of(cost.optimizer, Part::optimizer));
-    set().work.push_back(work_of(in_.software->iteration_overhead, Part::other));
-  }
-
   void add_device(DeviceId id) {
     const PlanDevice& d = device(id);
     ProgramDevice entry;
@@ -181,9 +177,11 @@ class ProgramBuilder {
     set().devices.push_back(std::move(entry));
   }
 
-  /// Bytes of one device's share of a message: each of its ranks sends StageCost::message.
-  Bytes message_bytes() const {
-    return cost(DeviceId{0}).message * static_cast<double>(plan_.devices.front().num_gpus());
+  /// Bytes of one device's share of a message: each of its ranks sends its own.
+  void add_message_sizes() {
+    const PlanDevice& first = plan_.devices.front();
+    for (const Bytes size : codecs_.message_sizes(node_type(first.node).device))
+      set().message_bytes.push_back(size * static_cast<double>(first.num_gpus()));
   }
 
   ChannelId add_channel(DeviceId from, DeviceId to) {
@@ -219,45 +217,65 @@ class ProgramBuilder {
         std::vector<DeviceId> members;
         for (int d = 0; d < plan_.parallel.data; ++d)
           members.push_back(plan_.device(d, StageId{s}, part));
-        add_data_collectives(members, StageId{s});
+        add_data_collectives(members);
       }
     }
   }
 
   /// The gradients of one stage's replicas: all-reduced, or scattered with the parameters gathered after the step (ZeRO 1 and 2).
-  void add_data_collectives(const std::vector<DeviceId>& members, StageId stage) {
-    const StageCost& c = cost(members.front());
+  void add_data_collectives(const std::vector<DeviceId>& members) {
+    const CodecStage codec = codec_stage(device(members.front()), cost(members.front()));
     const bool sharded = plan_.parallel.zero_stage > 0;
-    const auto reduction = [&](Bytes payload) {
-      return collectives_.gradient_ring(
-          members, payload, sharded ? RingWork::scatter_or_gather : RingWork::all_reduce);
-    };
+    const bool two_parts = codecs_.reduces_in_two_parts(codec);
     if (overlaps_gradients()) {
-      for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
-        const Bytes gradients = c.chunks[static_cast<std::size_t>(chunk)].gradients;
-        add_collective(reduction(gradients / static_cast<double>(buckets(stage))),
-                       slot_of(ChunkCollective::bucket, chunk));
-      }
+      for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
+        add_reduction(members, codecs_.reduced_bucket(codec, chunk), two_parts,
+                      slot_of(ChunkCollective::bucket, chunk),
+                      slot_of(ChunkCollective::bucket_second, chunk));
     } else {
-      add_collective(reduction(c.gradients), slot_of(CollectiveSlot::gradient_reduce));
+      add_reduction(members, codecs_.reduced_gradients(codec), two_parts,
+                    slot_of(CollectiveSlot::gradient_reduce),
+                    slot_of(CollectiveSlot::gradient_reduce_second));
     }
     if (sharded)
-      add_collective(collectives_.gradient_ring(members, c.parameters, RingWork::scatter_or_gather),
+      add_collective(collectives_.gradient_ring(members, codecs_.gathered_parameters(codec).payload,
+                                                RingWork::scatter_or_gather),
                      slot_of(CollectiveSlot::parameter_gather));
+  }
+
+  /// A codec in two parts all-reduces both, so that every replica has all gradients and keeps its shard.
+  void add_reduction(const std::vector<DeviceId>& members, const EncodedCollective& encoded,
+                     bool two_parts, std::uint32_t slot, std::uint32_t second_slot) {
+    const RingWork work = plan_.parallel.zero_stage > 0 && !two_parts ? RingWork::scatter_or_gather
+                                                                      : RingWork::all_reduce;
+    add_collective(collectives_.gradient_ring(members, encoded.payload, work), slot);
+    if (two_parts)
+      add_collective(collectives_.gradient_ring(members, encoded.second_payload, work),
+                     second_slot);
   }
 
   void add_embedding_syncs() {
     if (!ties_embeddings()) return;
     const StageId first{0}, last{plan_.parallel.pipeline - 1};
+    // One group for each replica's two edge stages, or one fused group for all replicas.
+    std::vector<std::vector<DeviceId>> fused(static_cast<std::size_t>(plan_.parts));
     for (int d = 0; d < plan_.parallel.data; ++d) {
       for (int part = 0; part < plan_.parts; ++part) {
-        const std::vector<DeviceId> members{plan_.device(d, first, part),
-                                            plan_.device(d, last, part)};
-        add_collective(collectives_.flat(members, cost(members.front()).embedding_gradients,
-                                         RingWork::all_reduce),
-                       slot_of(CollectiveSlot::embedding_sync));
+        const std::vector<DeviceId> edges{plan_.device(d, first, part),
+                                          plan_.device(d, last, part)};
+        auto& group = fused[static_cast<std::size_t>(part)];
+        group.insert(group.end(), edges.begin(), edges.end());
+        if (!fuses_embedding_sync(*in_.model, plan_)) add_embedding_sync(edges);
       }
     }
+    if (fuses_embedding_sync(*in_.model, plan_))
+      for (const std::vector<DeviceId>& members : fused) add_embedding_sync(members);
+  }
+
+  void add_embedding_sync(const std::vector<DeviceId>& members) {
+    add_collective(
+        collectives_.flat(members, cost(members.front()).embedding_gradients, RingWork::all_reduce),
+        slot_of(CollectiveSlot::embedding_sync));
   }
 
   void add_tensor_collectives() {
@@ -291,6 +309,7 @@ class ProgramBuilder {
 
   const BuildInputs in_;
   const Plan& plan_;
+  const CodecPlan codecs_;
   BuiltPrograms built_;
   const CollectiveBuilder collectives_;
   std::map<CostKey, CostEntry> cost_by_key_;
@@ -299,6 +318,14 @@ class ProgramBuilder {
 
 }  // namespace
 
-BuiltPrograms build_programs(const BuildInputs& inputs) { return ProgramBuilder(inputs).build(); }
+BuiltPrograms build_programs(const BuildInputs& inputs) {
+  Plan plan = *inputs.plan;
+  plan.compression = with_stages_chosen(inputs);
+  BuildInputs chosen = inputs;
+  chosen.plan = &plan;
+  BuiltPrograms built = ProgramBuilder(chosen).build();
+  built.compression = plan.compression;
+  return built;
+}
 
 }  // namespace windtunnel

@@ -15,7 +15,8 @@ struct BuiltPrograms {
   ProgramSet programs;
   Network network;  ///< the links its messages and collectives share
   std::vector<StageCost>
-      cost_of_device;  ///< by device; equal stages on equal nodes share the numbers
+      cost_of_device;       ///< by device; equal stages on equal nodes share the numbers
+  Compression compression;  ///< the plan's, with its automatic stages chosen
 };
 
 /// What a plan is built from. The referred objects must outlive the result (the network refers to

@@ -72,6 +72,23 @@ void drop_labels(JsonValue& value, bool outermost) {
   for (JsonValue::Member& member : value.object()) drop_labels(member.value, false);
 }
 
+/// Whether any class of traffic has an entry in the compression block.
+bool compresses(const JsonValue& tree) {
+  const JsonValue* block = tree.find("compression");
+  return block != nullptr && block->is_object() &&
+         std::any_of(block->object().begin(), block->object().end(),
+                     [](const JsonValue::Member& member) { return !member.value.is_null(); });
+}
+
+/// What codecs cost is no part of a scenario that uses none.
+void drop_codec_speeds(JsonValue& tree) {
+  JsonValue* types = find_at(tree, "/platform/node_types");
+  if (types == nullptr || !types->is_array()) return;
+  for (JsonValue& type : types->array())
+    if (JsonValue* device = type.find("device"); device != nullptr && device->is_object())
+      device->erase("codecs");
+}
+
 std::string origin_text(const Origin& origin) {
   switch (origin.kind) {
     case OriginKind::defaulted:
@@ -167,6 +184,7 @@ std::string resolved_text(const JsonValue& resolved) {
 
 std::string resolved_hash(const JsonValue& resolved) {
   JsonValue tree = resolved;
+  if (!compresses(tree)) drop_codec_speeds(tree);
   for (const char* key : {"$schema", "name", "sweep", "search", "extends"}) tree.erase(key);
   for (const char* part : {"model", "platform", "software"})
     if (JsonValue* value = tree.find(part)) drop_labels(*value, true);

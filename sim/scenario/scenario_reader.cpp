@@ -11,6 +11,7 @@
 #include "platform/software_json.hpp"
 #include "scenario/balanced_stages.hpp"
 #include "scenario/cluster_shape.hpp"
+#include "scenario/compression_check.hpp"
 #include "scenario/compression_json.hpp"
 #include "scenario/library_files.hpp"
 #include "scenario/overrides.hpp"
@@ -269,7 +270,17 @@ class ScenarioReader {
   }
 
   void read_extras(ObjectReader& root) {
-    if (auto compression = root.optional_child("compression")) check_compression(*compression);
+    if (auto compression = root.optional_child("compression"))
+      scenario_.plan.compression = read_compression(*compression);
+    if (!is_trusted()) return check_others(root);
+    check_compression(scenario_, [this](const std::string& pointer, const std::string& message,
+                                        const std::string& suggestion) {
+      problems_.add({origin_near(pointer), pointer, message, suggestion});
+    });
+    check_others(root);
+  }
+
+  void check_others(ObjectReader& root) {
     if (auto sweep = root.optional_child("sweep")) check_sweep(*sweep);
     if (auto search = root.optional_child("search")) scenario_.search = read_search(*search);
     if (root.take("memory_correction") != nullptr) read_correction(root);

@@ -6,11 +6,14 @@
 #include "engine/player.hpp"
 #include "memory/in_flight.hpp"
 #include "report/number_text.hpp"
+#include "scenario/compression_report.hpp"
 #include "scenario/folding.hpp"
 #include "scenario/interval.hpp"
 #include "scenario/memory_inputs.hpp"
 #include "scenario/program_builder.hpp"
 #include "scenario/scenario.hpp"
+#include "scenario/stage_choice.hpp"
+#include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
 namespace {
@@ -26,13 +29,31 @@ struct Outcome {
   const Fold* fold = nullptr;  ///< none: played as it is
 };
 
+/// The second part of a compressed message is no message of its own.
+void count_message(const Op& send, MessageCount& count) {
+  switch (static_cast<MessageRow>(send.work)) {
+    case MessageRow::activation:
+    case MessageRow::gradient:
+      ++count.uncompressed;
+      break;
+    case MessageRow::encoded_activation:
+    case MessageRow::encoded_gradient:
+      ++count.compressed;
+      break;
+    case MessageRow::encoded_activation_second:
+    case MessageRow::encoded_gradient_second:
+      break;
+  }
+}
+
 /// Sends of each traffic class by one pipeline (one replica, all its stages).
 std::array<MessageCount, num_traffic_classes> count_messages(const ProgramSet& set) {
   std::array<MessageCount, num_traffic_classes> counts{};
   for (const StageProgram& program : set.programs)
     for (const std::vector<Op>& stream : program.streams)
       for (const Op& op : stream)
-        if (op.kind == OpKind::send) ++counts[static_cast<std::size_t>(op.traffic)].uncompressed;
+        if (op.kind == OpKind::send)
+          count_message(op, counts[static_cast<std::size_t>(op.traffic)]);
   return counts;
 }
 
@@ -45,10 +66,10 @@ void add_sharded_traffic(const Plan& plan, const PlanDevice& device, const Stage
   const double layers = plan.stage_layers[device.stage.index()];
   const double sent =
       static_cast<double>(plan.microbatches) * device.num_gpus() * (members - 1) / members;
-  const Bytes in_layers = cost.gathered_layer * (layers * sent),
-              at_edges = cost.gathered_edges * sent;
-  traffic[static_cast<std::size_t>(Traffic::zero_gather)] += 2 * in_layers + at_edges;
-  traffic[static_cast<std::size_t>(Traffic::data_gradients)] += in_layers + at_edges;
+  traffic[static_cast<std::size_t>(Traffic::zero_gather)] +=
+      2 * (cost.gathered_layer * (layers * sent)) + cost.gathered_edges * sent;
+  traffic[static_cast<std::size_t>(Traffic::data_gradients)] +=
+      cost.scattered_layer * (layers * sent) + cost.scattered_edges * sent;
 }
 
 /// Bytes all GPUs together send in one iteration, NVLink included.
@@ -85,8 +106,10 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
 
 MemoryAccount account(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
+  Plan plan = scenario.plan;
+  plan.compression = o.built->compression;
   MemoryInputs inputs = memory_inputs(
-      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan},
+      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &plan},
       in_flight_microbatches(o.built->programs.programs));
   inputs.correction = scenario.memory_correction.get();
   return account_memory(inputs);
@@ -169,6 +192,7 @@ void fill_assumptions(const Scenario& scenario, Report& report) {
   if (!scenario.placement_note.empty())
     report.assumptions.push_back(
         {"placement", "found by search", scenario.placement_note, Evidence::assumed});
+  add_codec_assumptions(scenario, report);
 }
 
 /// Whether the account alone spoke on memory, or the correction that the scenario names.
@@ -246,6 +270,8 @@ Report make_report(const Outcome& o, const Breakdown& breakdown) {
   report.memory = account(o);
   report.traffic = count_traffic(o);
   report.messages = count_messages(o.built->programs);
+  for (int s = 0; s < scenario.plan.parallel.pipeline; ++s)
+    if (compresses_gradients(o.built->compression, s)) report.compressed_stages.push_back(s);
   report.activities = o.played->activities;
   report.flows = o.played->flows;
   if (o.fold != nullptr) unfold(o, o.fold->breakdowns[o.played->last_device.index()], report);
@@ -253,6 +279,7 @@ Report make_report(const Outcome& o, const Breakdown& breakdown) {
   fill_stage_times(o, report);
   fill_assumptions(scenario, report);
   fill_warnings(scenario, report);
+  add_compression_warnings(scenario, *o.built, report);
   return report;
 }
 
@@ -261,10 +288,12 @@ Report make_report(const Outcome& o, const Breakdown& breakdown) {
 Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   WT_EXPECT(scenario.placement_request == PlacementRequest::as_planned);
   const Clock::time_point start = Clock::now();
+  Plan chosen = scenario.plan;
+  chosen.compression = with_stages_chosen(build_inputs(scenario, scenario.plan));
   const std::optional<Fold> fold = options.keep_timeline || options.folding == Folding::never
                                        ? std::nullopt
-                                       : find_fold(build_inputs(scenario, scenario.plan));
-  const Plan& plan = fold ? fold->plan : scenario.plan;
+                                       : find_fold(build_inputs(scenario, chosen));
+  const Plan& plan = fold ? fold->plan : chosen;
   BuiltPrograms built = build_programs(build_inputs(scenario, plan));
   const std::unique_ptr<Engine> engine = make_engine(options.engine, built.network);
   BreakdownListener breakdowns(built.programs.devices.size());

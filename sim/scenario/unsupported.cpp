@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include "scenario/compression_json.hpp"
-
 namespace windtunnel {
 namespace {
 
@@ -22,18 +20,6 @@ class Refusals {
   Problems problems_;
 };
 
-void refuse_compression(JsonValue& tree, Refusals& refusals) {
-  for (const char* name : compression_classes) {
-    const std::string pointer = std::string("/compression/") + name;
-    const JsonValue* entry = find_at(tree, pointer);
-    if (entry == nullptr || entry->is_null()) continue;
-    const JsonValue* fused = entry->find("fused");
-    const bool asks_for_nothing =
-        fused != nullptr && fused->is_bool() && !std::get<bool>(fused->content);
-    if (!asks_for_nothing) refusals.add(pointer, "compression is not simulated in this version");
-  }
-}
-
 }  // namespace
 
 Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
@@ -45,7 +31,6 @@ Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
         "/parallel/placement",
         "a placement is searched by run, show and explain only, not where many scenarios are "
         "simulated");
-  refuse_compression(tree, refusals);
   if (scenario.plan.training.attention == Attention::flash &&
       !(scenario.software.flash_forward_efficiency && scenario.software.flash_backward_efficiency))
     refusals.add("/training/attention", "software profile \"" + scenario.software.name +

@@ -26,7 +26,10 @@ class StageWriter {
     const bool ring = shape.chunks > 1;
     if (shape.stages > 1 && (stage_ + 1 < shape.stages || ring)) next_ = add_target(stage_ + 1);
     if (shape.stages > 1 && (stage_ > 0 || ring)) previous_ = add_target(stage_ - 1 + shape.stages);
-    program_.num_slots = 2 * m_ * static_cast<std::uint32_t>(shape.chunks);
+    second_slots_ = 2 * m_ * static_cast<std::uint32_t>(shape.chunks);
+    const bool two_parts = shape.compressed.activations == CodecParts::two ||
+                           shape.compressed.gradients == CodecParts::two;
+    program_.num_slots = (two_parts ? 2 : 1) * second_slots_;
     program_.num_collectives = num_collective_slots(shape.chunks);
     find_last_passes(order);
   }
@@ -40,16 +43,20 @@ class StageWriter {
 
   void write_eager(const std::vector<Step>& order) {
     for (const Step& step : order) {
-      if (const auto op = receive(step)) add(Stream::compute, *op);
+      for (const Op& op : receives({{step}})) add(Stream::compute, op);
+      decode(step);
       compute(step);
-      if (const auto op = send(step)) add(Stream::compute, *op);
+      const Stream stream = encode(step);
+      for (const Op& op : sends({{step}})) add(stream, op);
     }
   }
 
   void write_blocking(const std::vector<PassGroup>& groups) {
     exchange(receives(groups.front()));
     for (std::size_t g = 0; g < groups.size(); ++g) {
+      for (const Step& step : groups[g].steps) decode(step);
       for (const Step& step : groups[g].steps) compute(step);
+      for (const Step& step : groups[g].steps) encode_here(step);
       std::vector<Op> messages = sends(groups[g]);
       std::vector<Op> next = g + 1 < groups.size() ? receives(groups[g + 1]) : std::vector<Op>{};
       if (!share_exchange(messages, next)) {
@@ -67,20 +74,39 @@ class StageWriter {
       event(Stream::data, OpKind::record, reduced, Traffic::data_gradients);
       event(Stream::compute, OpKind::wait, reduced, Traffic::data_gradients);
     }
-    if (shape_.gradient_reduce)
-      device_collective(CollectiveSlot::gradient_reduce, Phase::gradient_reduce,
-                        Traffic::data_gradients);
+    if (shape_.gradient_reduce) reduce_gradients();
     if (shape_.embedding_sync && (stage_ == 0 || stage_ == shape_.stages - 1))
       device_collective(CollectiveSlot::embedding_sync, Phase::embedding_sync,
                         Traffic::embedding_sync);
     work(Phase::optimizer, row_of(DeviceRow::optimizer, shape_.chunks), {});
-    if (shape_.parameter_gather)
-      device_collective(CollectiveSlot::parameter_gather, Phase::parameter_gather,
-                        Traffic::zero_gather);
+    if (shape_.parameter_gather) gather_parameters();
     work(Phase::overhead, row_of(DeviceRow::overhead, shape_.chunks), {});
   }
 
   StageProgram take() { return std::move(program_); }
+
+  void reduce_gradients() {
+    const auto reduce = [&](CollectiveSlot slot) {
+      device_collective(slot, Phase::gradient_reduce, Traffic::data_gradients);
+    };
+    const CodecParts parts = shape_.compressed.reduced_gradients;
+    if (parts == CodecParts::none) return reduce(CollectiveSlot::gradient_reduce);
+    codec_work(Phase::encode, CodecRow::encode_reduced, Traffic::data_gradients);
+    reduce(CollectiveSlot::gradient_reduce);
+    if (parts == CodecParts::two) {
+      codec_work(Phase::encode, CodecRow::encode_reduced_second, Traffic::data_gradients);
+      reduce(CollectiveSlot::gradient_reduce_second);
+    }
+    codec_work(Phase::decode, CodecRow::decode_reduced, Traffic::data_gradients);
+  }
+
+  void gather_parameters() {
+    const bool compressed = shape_.compressed.gathered_parameters != CodecParts::none;
+    if (compressed) codec_work(Phase::encode, CodecRow::encode_gathered, Traffic::zero_gather);
+    device_collective(CollectiveSlot::parameter_gather, Phase::parameter_gather,
+                      Traffic::zero_gather);
+    if (compressed) codec_work(Phase::decode, CodecRow::decode_gathered, Traffic::zero_gather);
+  }
 
  private:
   std::uint8_t add_target(int stage) {
@@ -128,14 +154,93 @@ class StageWriter {
   std::vector<Op> receives(const PassGroup& group) const {
     std::vector<Op> ops;
     for (const Step& step : group.steps)
-      if (const auto op = receive(step)) ops.push_back(*op);
+      if (const auto op = receive(step)) add_parts(*op, ops);
     return ops;
   }
   std::vector<Op> sends(const PassGroup& group) const {
     std::vector<Op> ops;
     for (const Step& step : group.steps)
-      if (const auto op = send(step)) ops.push_back(*op);
+      if (const auto op = send(step)) add_parts(*op, ops);
     return ops;
+  }
+
+  /// The message, or the parts in which its codec sends it.
+  void add_parts(Op op, std::vector<Op>& ops) const {
+    const bool activation = op.phase == Phase::activation;
+    if (!is_compressed(op)) return ops.push_back(op);
+    op.work = static_cast<std::uint16_t>(activation ? MessageRow::encoded_activation
+                                                    : MessageRow::encoded_gradient);
+    ops.push_back(op);
+    if (parts_of(op) == CodecParts::one) return;
+    op.work = static_cast<std::uint16_t>(activation ? MessageRow::encoded_activation_second
+                                                    : MessageRow::encoded_gradient_second);
+    op.slot += second_slots_;
+    ops.push_back(op);
+  }
+
+  CodecParts parts_of(const Op& message) const {
+    return message.phase == Phase::activation ? shape_.compressed.activations
+                                              : shape_.compressed.gradients;
+  }
+
+  bool is_compressed(const Op& message) const {
+    if (parts_of(message) == CodecParts::none) return false;
+    const auto& chosen = shape_.compressed.gradient_messages;
+    if (message.phase == Phase::activation || chosen.empty()) return true;
+    const bool sent = message.kind == OpKind::send;
+    // A gradient that part c p + s receives comes from the next part.
+    const int sender = sent ? stage_ : (stage_ + 1) % shape_.stages;
+    const int chunk = message.chunk + (!sent && stage_ == shape_.stages - 1 ? 1 : 0);
+    return chosen[static_cast<std::size_t>(sender)]
+                 [static_cast<std::size_t>(chunk) * m_ + message.microbatch];
+  }
+
+  /// What runs on the codec for `step`, where its message is compressed.
+  void codec(Stream stream, Phase phase, const Op& message) {
+    const bool activation = message.phase == Phase::activation;
+    const CodecRow row =
+        phase == Phase::encode
+            ? (activation ? CodecRow::encode_activation : CodecRow::encode_gradient)
+            : (activation ? CodecRow::decode_activation : CodecRow::decode_gradient);
+    codec_op(stream, phase, row_of(row, shape_.chunks), message.traffic,
+             {Phase::forward, message.chunk, message.microbatch});
+  }
+  void codec_work(Phase phase, CodecRow row, Traffic traffic) {
+    codec_op(Stream::compute, phase, row_of(row, shape_.chunks), traffic, {});
+  }
+  void codec_op(Stream stream, Phase phase, std::uint16_t row, Traffic traffic, const Step& step) {
+    Op op;
+    op.phase = phase;
+    op.traffic = traffic;
+    op.chunk = step.chunk;
+    op.work = row;
+    op.microbatch = step.microbatch;
+    add(stream, op);
+  }
+  void decode(const Step& step) {
+    const auto message = receive(step);
+    if (message && is_compressed(*message)) codec(Stream::compute, Phase::decode, *message);
+  }
+  void encode_here(const Step& step) {
+    const auto message = send(step);
+    if (message && is_compressed(*message)) codec(Stream::compute, Phase::encode, *message);
+  }
+  /// Encodes the message of an eager pass; on which stream it is sent then.
+  Stream encode(const Step& step) {
+    const auto message = send(step);
+    if (!message || !is_compressed(*message)) return Stream::compute;
+    const CodecStream encoder = message->phase == Phase::activation
+                                    ? shape_.compressed.activation_encoder
+                                    : shape_.compressed.gradient_encoder;
+    if (encoder == CodecStream::compute) {
+      encode_here(step);
+      return Stream::compute;
+    }
+    const std::uint32_t computed = new_event();
+    event(Stream::compute, OpKind::record, computed, message->traffic);
+    event(Stream::codec, OpKind::wait, computed, message->traffic);
+    codec(Stream::codec, Phase::encode, *message);
+    return Stream::codec;
   }
 
   /// Whether a message goes to, or comes from, the next stage.
@@ -168,10 +273,29 @@ class StageWriter {
       const std::uint32_t ready = new_event();
       event(Stream::compute, OpKind::record, ready, Traffic::data_gradients);
       event(Stream::data, OpKind::wait, ready, Traffic::data_gradients);
-      collective(Stream::data, slot_of(ChunkCollective::bucket, step.chunk), Phase::gradient_reduce,
-                 Traffic::data_gradients, step);
+      reduce_bucket(step);
     }
     if (crosses_nodes() && step.phase == Phase::backward) exposed_collectives(step);
+  }
+
+  void reduce_bucket(const Step& step) {
+    const auto reduce = [&](ChunkCollective slot) {
+      collective(Stream::data, slot_of(slot, step.chunk), Phase::gradient_reduce,
+                 Traffic::data_gradients, step);
+    };
+    const auto run = [&](Phase phase, BucketRow row) {
+      codec_op(Stream::data, phase, row_of(row, step.chunk, shape_.chunks), Traffic::data_gradients,
+               step);
+    };
+    const CodecParts parts = shape_.compressed.reduced_gradients;
+    if (parts == CodecParts::none) return reduce(ChunkCollective::bucket);
+    run(Phase::encode, BucketRow::encode);
+    reduce(ChunkCollective::bucket);
+    if (parts == CodecParts::two) {
+      run(Phase::encode, BucketRow::encode_second);
+      reduce(ChunkCollective::bucket_second);
+    }
+    run(Phase::decode, BucketRow::decode);
   }
 
   void compute(const Step& step) {
@@ -241,12 +365,16 @@ class StageWriter {
                Traffic::tensor_activations, step);
   }
 
+  /// What an event stands for.
+  static Phase phase_of(Traffic traffic) {
+    if (traffic == Traffic::tensor_activations) return Phase::tensor_reduce;
+    return traffic == Traffic::data_gradients ? Phase::gradient_reduce : Phase::encode;
+  }
   std::uint32_t new_event() { return program_.num_events++; }
   void event(Stream stream, OpKind kind, std::uint32_t number, Traffic traffic) {
     Op op;
     op.kind = kind;
-    op.phase =
-        traffic == Traffic::tensor_activations ? Phase::tensor_reduce : Phase::gradient_reduce;
+    op.phase = phase_of(traffic);
     op.traffic = traffic;
     op.slot = number;
     add(stream, op);
@@ -255,6 +383,7 @@ class StageWriter {
   PipelineShape shape_;
   int stage_;
   std::uint32_t m_;
+  std::uint32_t second_slots_ = 0;  ///< where the second parts of messages begin
   bool splits_backward_;
   std::vector<Step> last_pass_;  ///< by chunk
   std::uint8_t next_ = 0, previous_ = 0;
@@ -277,6 +406,14 @@ std::vector<PassGroup> groups_of(const std::vector<Step>& order, int chunks) {
 }
 
 }  // namespace
+
+std::vector<bool> epilogue_passes(const std::vector<Step>& order, const OrderShape& shape) {
+  const auto m = static_cast<std::size_t>(shape.microbatches);
+  std::vector<bool> passes(m * static_cast<std::size_t>(shape.chunks));
+  for (auto step = order.rbegin(); step != order.rend() && step->phase != Phase::forward; ++step)
+    if (step->phase == Phase::backward) passes[step->chunk * m + step->microbatch] = true;
+  return passes;
+}
 
 StageProgram make_pipeline_program(const PipelineShape& shape, const std::vector<Step>& order,
                                    StageId stage) {

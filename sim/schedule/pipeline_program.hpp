@@ -28,20 +28,48 @@ constexpr std::uint16_t row_of(DeviceRow row, int chunks) {
   return static_cast<std::uint16_t>(chunks * num_chunk_rows + static_cast<int>(row));
 }
 
+/// Rows behind those: what encoding and decoding cost, in programs that compress.
+enum class CodecRow : std::uint16_t {
+  encode_activation,  ///< a message to the next stage
+  decode_activation,
+  encode_gradient,  ///< a message to the stage before
+  decode_gradient,
+  encode_reduced,         ///< gradients before their collective
+  encode_reduced_second,  ///< between the two collectives of a codec in two parts
+  decode_reduced,
+  encode_gathered,  ///< parameters of a sharded step
+  decode_gathered,
+};
+inline constexpr int num_codec_rows = 9;
+/// And behind those, for each chunk, one bucket of its gradients.
+enum class BucketRow : std::uint16_t { encode, encode_second, decode };
+inline constexpr int num_bucket_rows = 3;
+
+constexpr std::uint16_t row_of(CodecRow row, int chunks) {
+  return static_cast<std::uint16_t>(chunks * num_chunk_rows + num_device_rows +
+                                    static_cast<int>(row));
+}
+constexpr std::uint16_t row_of(BucketRow row, int chunk, int chunks) {
+  return static_cast<std::uint16_t>(chunks * num_chunk_rows + num_device_rows + num_codec_rows +
+                                    chunk * num_bucket_rows + static_cast<int>(row));
+}
+
 /// Positions in each device's list of collectives: the device's, then those of each of its chunks.
 enum class CollectiveSlot : std::uint32_t {
   gradient_reduce,
+  gradient_reduce_second,  ///< of a codec in two parts
   embedding_sync,
   parameter_gather,
 };
-inline constexpr std::uint32_t num_device_collectives = 3;
+inline constexpr std::uint32_t num_device_collectives = 4;
 enum class ChunkCollective : std::uint32_t {
-  forward,   ///< all of a chunk's forward all-reduces of one microbatch, across nodes
-  exposed,   ///< backward ones that nothing hides (recomputation, head, embedding)
-  backward,  ///< backward ones that weight gradients may hide
-  bucket,    ///< one bucket of the chunk's gradients
+  forward,        ///< all of a chunk's forward all-reduces of one microbatch, across nodes
+  exposed,        ///< backward ones that nothing hides (recomputation, head, embedding)
+  backward,       ///< backward ones that weight gradients may hide
+  bucket,         ///< one bucket of the chunk's gradients
+  bucket_second,  ///< of a codec in two parts
 };
-inline constexpr std::uint32_t num_chunk_collectives = 4;
+inline constexpr std::uint32_t num_chunk_collectives = 5;
 constexpr std::uint32_t slot_of(CollectiveSlot slot) { return static_cast<std::uint32_t>(slot); }
 constexpr std::uint32_t slot_of(ChunkCollective slot, int chunk) {
   return num_device_collectives + num_chunk_collectives * static_cast<std::uint32_t>(chunk) +
@@ -53,14 +81,39 @@ constexpr std::uint32_t num_collective_slots(int chunks) {
 }
 
 /// Rows of the message size table.
-enum class MessageRow : std::uint16_t { activation, gradient };
-inline constexpr int num_message_rows = 2;
+enum class MessageRow : std::uint16_t {
+  activation,
+  gradient,
+  encoded_activation,
+  encoded_gradient,
+  encoded_activation_second,  ///< of a codec in two parts
+  encoded_gradient_second,
+};
+inline constexpr int num_message_rows = 6;
 
 /// How tensor-parallel collectives appear in the program.
 enum class TensorCollectives {
   inside_compute,  ///< in one node: a number, part of the compute op
   exposed,         ///< across nodes: flows, after the compute op
   overlapped,      ///< across nodes: the backward ones run beside the last part of the backward op
+};
+
+/// In how many parts a codec sends what it encodes, one after the other.
+enum class CodecParts : std::uint8_t {
+  none,  ///< nothing is compressed
+  one,
+  two,  ///< powersgd: P and Q
+};
+
+/// What of a pipeline's traffic is compressed.
+struct CompressedTraffic {
+  CodecParts activations = CodecParts::none, gradients = CodecParts::none;
+  /// The backward messages that are: by sending stage, then [chunk * microbatches + microbatch] of the sending pass.
+  /// Empty: all of them.
+  std::vector<std::vector<bool>> gradient_messages;
+  CodecStream activation_encoder = CodecStream::compute, gradient_encoder = CodecStream::compute;
+  CodecParts reduced_gradients = CodecParts::none;  ///< of this stage
+  CodecParts gathered_parameters = CodecParts::none;
 };
 
 /// What a pipeline program is made for.
@@ -76,7 +129,12 @@ struct PipelineShape {
   /// as many pieces, and each bucket is reduced on the data stream when its piece is done.
   std::vector<int> gradient_buckets;
   bool embedding_sync = false;  ///< tied embeddings on different stages
+  CompressedTraffic compressed;
 };
+
+/// The backward passes in `order` behind its last forward pass, by [chunk * microbatches + microbatch]: those whose
+/// messages are epilogue messages.
+std::vector<bool> epilogue_passes(const std::vector<Step>& order, const OrderShape& shape);
 
 /// The program of `stage`: its passes in `order`, then gradient reduction, embedding synchronisation (first and last
 /// stage), optimizer and overhead. The activation of microbatch i for chunk c arrives in slot c m + i, its gradient in
@@ -85,6 +143,8 @@ struct PipelineShape {
 ///  - blocking_pairs: every message is posted inside an exchange that both ends enter. What a pass sends and what the next
 ///    one receives share an exchange when they go to the same neighbour (Megatron-LM's send_forward_recv_backward),
 ///    with several chunks always (its send_forward_backward_recv_forward_backward after each pair).
+/// A compressed message is encoded behind the pass that makes it and decoded before the one that needs it. A codec in two parts
+/// sends the second as a message of its own, in the slot 2 v m further on.
 StageProgram make_pipeline_program(const PipelineShape& shape, const std::vector<Step>& order,
                                    StageId stage);
 

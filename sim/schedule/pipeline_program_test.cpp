@@ -25,6 +25,8 @@ std::string text_of(const StageProgram& program) {
         text += "F" + number;
       else if (op.phase == Phase::backward)
         text += "B" + number;
+      else if (op.phase == Phase::encode || op.phase == Phase::decode)
+        text += (op.phase == Phase::encode ? "e" : "d") + number;
       else
         text += name_of(op.phase);
     } else if (op.kind == OpKind::collective) {
@@ -32,6 +34,8 @@ std::string text_of(const StageProgram& program) {
     } else {
       text += std::string(op.kind == OpKind::send ? ">" : "<") +
               (op.phase == Phase::activation ? "f" : "b") + number;
+      if (op.kind == OpKind::send && op.work >= static_cast<int>(MessageRow::encoded_activation))
+        text += op.work >= static_cast<int>(MessageRow::encoded_activation_second) ? "''" : "'";
     }
     if (open > 0 && --open == 0) text += "]";
     text += " ";
@@ -95,6 +99,65 @@ TEST_CASE(
   CHECK(tensor[0].kind == OpKind::wait);
   CHECK(tensor[1].kind == OpKind::collective);
   CHECK(tensor[2].kind == OpKind::record);
+  CHECK(program.num_events == 2);
+}
+
+/// Epilogue messages in two parts, as Optimus-CC sends them.
+PipelineShape epilogue_shape(PipelineSend send, int stages, int microbatches) {
+  PipelineShape shape = shape_of(send, stages, microbatches);
+  shape.compressed.gradients = CodecParts::two;
+  const OrderShape order{stages, microbatches, 1};
+  for (int s = 0; s < stages; ++s)
+    shape.compressed.gradient_messages.push_back(
+        epilogue_passes(schedule_order(Schedule::one_f_one_b, order, StageId{s}), order));
+  return shape;
+}
+
+TEST_CASE("only what is sent behind the last forward is encoded, and in two parts") {
+  const PipelineShape shape = epilogue_shape(PipelineSend::eager, 2, 3);
+  CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 1)) ==
+        "<f0 F0 B0 >b0 <f1 F1 B1 >b1 <f2 F2 B2 e2 >b2' >b2'' optimizer overhead ");
+  CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 0)) ==
+        "F0 >f0 F1 >f1 <b0 B0 F2 >f2 <b1 B1 <b2 <b2 d2 B2 optimizer overhead ");
+}
+
+TEST_CASE("in an exchange both parts of a message are posted together") {
+  const PipelineShape shape = epilogue_shape(PipelineSend::blocking_pairs, 3, 3);
+  CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 1)) ==
+        "[<f0] F0 [>f0] [<f1] F1 [>f1 <b0] B0 [>b0 <f2] F2 [>f2 <b1] B1 e1 [>b1' >b1''] "
+        "[<b2 <b2] d2 B2 e2 [>b2' >b2''] optimizer overhead ");
+}
+
+TEST_CASE("stage s of p compresses its last p - s backward messages") {
+  // 1 + 2 + ... + p - 1 in a pipeline: 6 of 48 at p = 4, m = 16; 28 of 224 at p = 8, m = 32 (Optimus-CC).
+  for (const PipelineSend send : {PipelineSend::eager, PipelineSend::blocking_pairs}) {
+    for (const int p : {4, 8}) {
+      const PipelineShape shape = epilogue_shape(send, p, 4 * p);
+      int encoded = 0, whole = 0;
+      for (int s = 0; s < p; ++s) {
+        const StageProgram program = program_of(Schedule::one_f_one_b, shape, s);
+        for (const Op& op : program.streams[0]) {
+          if (op.kind != OpKind::send || op.phase != Phase::gradient) continue;
+          if (op.work == static_cast<int>(MessageRow::encoded_gradient)) ++encoded;
+          if (op.work == static_cast<int>(MessageRow::gradient)) ++whole;
+        }
+      }
+      CHECK(encoded == (p == 4 ? 6 : 28));
+      CHECK(encoded + whole == (p == 4 ? 48 : 224));
+    }
+  }
+}
+
+TEST_CASE("an encoder on its own stream waits for the pass, and sends from there") {
+  PipelineShape shape = shape_of(PipelineSend::eager, 2, 2);
+  shape.compressed.activations = CodecParts::one;
+  shape.compressed.activation_encoder = CodecStream::codec;
+  const StageProgram program = program_of(Schedule::gpipe, shape, 0);
+  const auto& codec = program.streams[static_cast<std::size_t>(Stream::codec)];
+  REQUIRE(codec.size() == 6);
+  CHECK(codec[0].kind == OpKind::wait);
+  CHECK(codec[1].phase == Phase::encode);
+  CHECK(codec[2].kind == OpKind::send);
   CHECK(program.num_events == 2);
 }
 

@@ -118,6 +118,14 @@ double layer_matrix_parameters(const Transformer& model, int tensor_ways) {
          tensor_ways;
 }
 
+std::vector<MatrixShape> layer_matrices(const Transformer& model, int tensor_ways) {
+  const double h = model.hidden, t = tensor_ways;
+  return {{model.qkv_width() / t, h},
+          {h, h / t},
+          {model.mlp_input_width() / t, h},
+          {h, model.ffn_hidden / t}};
+}
+
 double layer_parameters(const Transformer& model, int tensor_ways) {
   const double h = model.hidden;
   const double matrices = layer_matrix_parameters(model, tensor_ways);

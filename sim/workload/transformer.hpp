@@ -70,6 +70,13 @@ int padded_vocab(const Transformer& model, int tensor_ways);
 double layer_parameters(const Transformer& model, int tensor_ways);
 /// The part of layer_parameters() that is matrix weights (what the gradient accumulation touches).
 double layer_matrix_parameters(const Transformer& model, int tensor_ways);
+/// Rows and columns of a weight matrix.
+struct MatrixShape {
+  double rows = 0, columns = 0;
+};
+/// One layer's weight matrices on one rank: QKV, projection, and the two (gated: wider first) of the MLP. Their elements add up
+/// to layer_matrix_parameters().
+std::vector<MatrixShape> layer_matrices(const Transformer& model, int tensor_ways);
 /// Word embedding (padded) and learned positions on one rank of the first stage.
 double embedding_parameters(const Transformer& model, int tensor_ways);
 /// Word embedding shard alone: V' h / t.

@@ -184,7 +184,6 @@ exits 2 run no-such-name; says "no built-in scenario"
 echo '{"version": 1, "model": "tiny", "platform": "boxes", "training": {"global_batch": 2.5, "micro_batch": 1}}' >bad.json
 exits 2 run bad.json; says "bad.json:1:83: error: global_batch is 2.5"; says "at /training/global_batch"; silent stdout
 exits 2 check bad.json --json; silent stdout
-exits 2 run $good --set /compression/zero_gather='{"codec": "zfp", "rate": 8}'; says "not simulated in this version"
 
 # The environment: 3.
 exits 3 run none.json; says "none.json"; silent stdout

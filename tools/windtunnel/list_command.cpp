@@ -44,8 +44,7 @@ std::vector<Entry> entries_of(const LibraryKind& kind) {
 /// Codecs are no files: the compression block of a scenario names them.
 std::vector<Entry> codec_entries() {
   std::vector<Entry> entries;
-  for (const std::string& name : codec_names())
-    entries.push_back({name, "not simulated in this version"});
+  for (const auto& [name, description] : codec_list()) entries.push_back({name, description});
   return entries;
 }
 

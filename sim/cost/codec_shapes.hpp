@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "cost/codec_cost.hpp"
+#include "plan/plan.hpp"
+
+namespace windtunnel {
+
+/// A message between stages as its codec sees it: the tokens that one rank sends (1/t of them where messages are scattered over
+/// the tensor group), by the hidden size. At tensor 8 that is the matrix of Optimus-CC's released code, which always divides by 8.
+CodecMessage stage_message(const Transformer& model, const Plan& plan,
+                           const SoftwareProfile& software);
+
+/// The matrices among the gradients of one model chunk of a stage, on one rank: those of its layers, the word embedding where it
+/// is held and reduced with the rest (a fused embedding synchronisation takes it out), learned positions.
+std::vector<CodecMatrix> gradient_matrices(const Transformer& model, const Plan& plan,
+                                           StageId stage, int chunk);
+
+/// Whether the word embedding of tied first and last stages is synchronised over both and all replicas at once.
+bool fuses_embedding_sync(const Transformer& model, const Plan& plan);
+
+/// Whether a chunk holds a copy of the word embedding that is synchronised apart from the other gradients.
+bool holds_fused_embedding(const Transformer& model, const Plan& plan, StageId stage, int chunk);
+
+}  // namespace windtunnel

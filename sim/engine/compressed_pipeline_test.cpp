@@ -1,0 +1,109 @@
+// Where compressing backward messages pays in a 1F1B pipeline: seconds of communication on the critical path.
+#include <doctest/doctest.h>
+
+#include "engine/player.hpp"
+#include "schedule/pipeline_program.hpp"
+
+namespace windtunnel {
+namespace {
+
+enum class Compressed { nothing, epilogue, all_backward };
+
+Work work(Seconds duration) {
+  Work row;
+  row.duration = row.parts[0] = duration;
+  return row;
+}
+
+PipelineShape shape_of(PipelineSend send, int stages, int microbatches, Compressed compressed) {
+  PipelineShape shape;
+  shape.send = send;
+  shape.stages = stages;
+  shape.microbatches = microbatches;
+  if (compressed == Compressed::nothing) return shape;
+  shape.compressed.gradients = CodecParts::two;
+  if (compressed == Compressed::all_backward) return shape;
+  const OrderShape order{stages, microbatches, 1};
+  for (int s = 0; s < stages; ++s)
+    shape.compressed.gradient_messages.push_back(
+        epilogue_passes(schedule_order(Schedule::one_f_one_b, order, StageId{s}), order));
+  return shape;
+}
+
+/// Equal stages, a forward pass of 1 s, a backward pass of 2 s, messages of `hop`, compressed ones at no time. Each with a codec of
+/// `codec` at either end.
+Seconds iteration(const PipelineShape& shape, Seconds hop, Seconds codec = Seconds{0}) {
+  ProgramSet set;
+  for (const Seconds time : {1_s, 2_s, 0_s, 0_s, 0_s, 0_s}) set.work.push_back(work(time));
+  set.work.insert(set.work.end(), num_device_rows, Work{});
+  set.work.insert(set.work.end(), num_codec_rows + num_bucket_rows, work(codec));
+  const Bytes whole = 1_B * (hop / 1_s);
+  set.message_bytes = {whole, whole, 0_B, 0_B, 0_B, 0_B};
+  for (int s = 0; s < shape.stages; ++s) {
+    const OrderShape order{shape.stages, shape.microbatches, 1};
+    set.programs.push_back(make_pipeline_program(
+        shape, schedule_order(Schedule::one_f_one_b, order, StageId{s}), StageId{s}));
+    ProgramDevice device;
+    device.program = static_cast<std::uint32_t>(s);
+    for (const StageId target : set.programs.back().targets) {
+      Channel channel;
+      channel.from = DeviceId{s};
+      channel.to = DeviceId{target.index()};
+      channel.bandwidth = BytesPerSecond{1};
+      device.channels.push_back(ChannelId{set.channels.size()});
+      set.channels.push_back(channel);
+    }
+    device.collectives.assign(num_collective_slots(1), no_collective);
+    set.devices.push_back(device);
+  }
+  const auto engine = make_engine(EngineKind::heap, Network{});
+  return play(set, *engine).end;
+}
+
+/// Messages on the critical path: ((m + p - 1) * 3 s + n hop) solved for n.
+double exposed_messages(PipelineSend send, int p, int m, Compressed compressed) {
+  constexpr Seconds hop = 10_ms;
+  return (iteration(shape_of(send, p, m, compressed), hop) - 3_s * (m + p - 1)) / hop;
+}
+
+void check(PipelineSend send, int p, int m, double nothing, double epilogue, double all) {
+  CHECK(exposed_messages(send, p, m, Compressed::nothing) == doctest::Approx(nothing));
+  CHECK(exposed_messages(send, p, m, Compressed::epilogue) == doctest::Approx(epilogue));
+  CHECK(exposed_messages(send, p, m, Compressed::all_backward) == doctest::Approx(all));
+}
+
+TEST_CASE("with blocking pairs the epilogue's messages are all that is exposed of the backward") {
+  // 2m + 2p - 5 messages without compression; p - 1 of them are the epilogue's.
+  check(PipelineSend::blocking_pairs, 4, 16, 35, 32, 32);
+  check(PipelineSend::blocking_pairs, 8, 32, 75, 68, 68);
+}
+
+TEST_CASE("with eager sends every backward message counts") {
+  // 2 (p-1) m/p + 2 (p-2) without compression.
+  check(PipelineSend::eager, 4, 16, 28, 25, 14);
+  check(PipelineSend::eager, 8, 32, 68, 61, 34);
+}
+
+TEST_CASE("a codec that takes longer than the message it saves loses") {
+  const auto time = [](Seconds codec) {
+    return iteration(shape_of(PipelineSend::blocking_pairs, 4, 16, Compressed::epilogue), 10_ms,
+                     codec);
+  };
+  const Seconds plain =
+      iteration(shape_of(PipelineSend::blocking_pairs, 4, 16, Compressed::nothing), 10_ms);
+  // A hop saves 10 ms and costs a codec at either end.
+  CHECK(time(4.9_ms) < plain);
+  CHECK(time(5.1_ms) > plain);
+}
+
+TEST_CASE("an encoder beside the passes hides where a pass follows before the message is needed") {
+  // The middle stage of three decodes a gradient and encodes one a microbatch, the latter beside its next forward pass.
+  PipelineShape beside = shape_of(PipelineSend::eager, 3, 9, Compressed::nothing);
+  beside.compressed.gradients = CodecParts::one;
+  PipelineShape between = beside;
+  beside.compressed.gradient_encoder = CodecStream::codec;
+  CHECK(iteration(beside, 10_ms, 50_ms) < iteration(between, 10_ms, 50_ms));
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,94 @@
+#include "memory/codec_bytes.hpp"
+
+#include <algorithm>
+
+#include "cost/codec_shapes.hpp"
+#include "cost/stage_cost.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr Bytes single{4};  // of an fp32 value
+constexpr double ends = 2;  // one block on its way out, one on its way in
+
+double factor_elements(const CodecMatrix& m, int rank) {
+  return (m.rows + m.columns) * std::min<double>(rank, std::min(m.rows, m.columns)) * m.count;
+}
+
+/// One encoded message or block of `size` uncompressed bytes.
+Bytes encoded_buffer(const Compressor& c, Bytes size, Bytes element) {
+  if (c.codec == CodecKind::fixed || !is_compressed(c, size)) return {};
+  const Bytes at_once = c.buffer > Bytes{0} ? std::min(size, c.buffer) : size;
+  return at_once / compression_ratio(c, element);
+}
+
+CodecBytes message_bytes(const Compressor& c, const CodecMessage& message, bool sends,
+                         bool receives) {
+  CodecBytes bytes;
+  if (!is_compressed(c, message.size)) return bytes;
+  const double used = (sends ? 1 : 0) + (receives ? 1 : 0);
+  if (c.codec == CodecKind::powersgd)
+    bytes.factors = single * (factor_elements(message.matrix, c.rank) * used);
+  else
+    bytes.buffers = encoded_buffer(c, message.size, message.element) * used;
+  if (c.error_feedback && sends) bytes.residuals = single * (message.size / message.element);
+  return bytes;
+}
+
+CodecBytes gradient_bytes(const Compressor& c, const Transformer& model, const Plan& plan,
+                          StageId stage) {
+  const Bytes element = plan.training.gradient_type == GradientType::fp32 ? 4_B : 2_B;
+  CodecBytes bytes;
+  double elements = 0;
+  for (int chunk = 0; chunk < plan.parallel.virtual_pipeline; ++chunk) {
+    for (const CodecMatrix& matrix : gradient_matrices(model, plan, stage, chunk)) {
+      elements += matrix.elements();
+      if (c.codec == CodecKind::powersgd) bytes.factors += single * factor_elements(matrix, c.rank);
+    }
+  }
+  if (c.codec != CodecKind::powersgd)
+    bytes.buffers = encoded_buffer(c, element * elements / plan.parallel.data, element) * ends;
+  if (c.error_feedback) bytes.residuals = single * elements;
+  return bytes;
+}
+
+Bytes ring_buffers(const std::optional<Compressor>& c, Bytes payload, Bytes element, int members) {
+  if (!c || members == 1) return {};
+  return encoded_buffer(*c, payload / members, element) * ends;
+}
+
+CodecBytes sum(const CodecBytes& a, const CodecBytes& b) {
+  return {a.residuals + b.residuals, a.factors + b.factors, a.buffers + b.buffers};
+}
+
+}  // namespace
+
+CodecBytes codec_bytes(const Transformer& model, const Plan& plan, const SoftwareProfile& software,
+                       StageId stage) {
+  const Compression& compression = plan.compression;
+  const Parallel& parallel = plan.parallel;
+  const Bytes element = element_size(plan.training.precision);
+  const bool wraps = parallel.virtual_pipeline > 1;
+  const bool has_next = parallel.pipeline > 1 && (wraps || !plan.is_last(stage));
+  const bool has_previous = parallel.pipeline > 1 && (wraps || !plan.is_first(stage));
+  const CodecMessage message = stage_message(model, plan, software);
+  CodecBytes bytes;
+  if (const auto& c = compression.pipeline_forward)
+    bytes = sum(bytes, message_bytes(*c, message, has_next, has_previous));
+  if (const auto& c = compression.pipeline_backward)
+    bytes = sum(bytes, message_bytes(*c, message, has_previous, has_next));
+  if (parallel.data > 1 && compresses_gradients(compression, static_cast<int>(stage.index())))
+    bytes = sum(bytes, gradient_bytes(*compression.data_gradients, model, plan, stage));
+  const Bytes activation = activation_size(model, {.microbatch = plan.training.micro_batch,
+                                                   .tensor = parallel.tensor,
+                                                   .precision = plan.training.precision});
+  bytes.buffers +=
+      ring_buffers(compression.tensor_activations, activation, element, parallel.tensor);
+  if (parallel.zero_stage > 0)
+    bytes.buffers += ring_buffers(compression.zero_gather,
+                                  element * layer_matrix_parameters(model, parallel.tensor),
+                                  element, parallel.data);
+  return bytes;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <vector>
+
+#include "cost/codec_cost.hpp"
+#include "cost/stage_cost.hpp"
+#include "plan/plan.hpp"
+#include "platform/platform.hpp"
+#include "schedule/pipeline_program.hpp"
+
+namespace windtunnel {
+
+/// A device's way to a neighbouring stage, with nothing else on it. No bandwidth: there is no such neighbour.
+struct Boundary {
+  BytesPerSecond bandwidth{};
+  Seconds latency{};
+  auto operator<=>(const Boundary&) const = default;
+};
+
+/// One stage on one kind of node, as its codecs see it.
+struct CodecStage {
+  StageId stage;
+  const Device* device = nullptr;
+  const StageCost* cost = nullptr;
+  int ranks = 1;            ///< of one simulated device
+  Boundary next, previous;  ///< what chunks of a message overlap with
+};
+
+/// Compression made concrete for one plan: what is encoded, what it weighs, what encoding it costs. The referred objects must
+/// outlive it.
+class CodecPlan {
+ public:
+  CodecPlan(const Transformer& model, const Plan& plan, const SoftwareProfile& software);
+
+  /// What the program of a stage compresses.
+  CompressedTraffic traffic_of(StageId stage, const StageCost& cost) const;
+  /// What one rank sends, in the order of MessageRow.
+  std::vector<Bytes> message_sizes(const Device& device) const;
+  /// The rows of a device's work table behind DeviceRow, in the order of CodecRow and BucketRow; none in a plan without
+  /// compression.
+  std::vector<Work> rows(const CodecStage& stage) const;
+
+  /// Whether the stage's gradients are reduced in two collectives.
+  bool reduces_in_two_parts(const CodecStage& stage) const {
+    return gradient_parts(stage.stage, *stage.cost) == CodecParts::two;
+  }
+  /// The gradients that one rank of the stage reduces after its last pass: all, but for a fused embedding.
+  EncodedCollective reduced_gradients(const CodecStage& stage) const;
+  /// One bucket of a chunk's, where the reduction overlaps the backward pass: one a layer, at least one.
+  EncodedCollective reduced_bucket(const CodecStage& stage, int chunk) const;
+  int buckets(StageId stage) const;
+  /// The parameters gathered after a sharded step.
+  EncodedCollective gathered_parameters(const CodecStage& stage) const;
+
+  /// A stage message, forward or backward; as it is where it is not compressed.
+  EncodedMessage message(const std::optional<Compressor>& compressor, const Device& device) const;
+
+ private:
+  bool is_encoded(const std::optional<Compressor>& compressor) const;
+  CodecParts message_parts(const std::optional<Compressor>& compressor) const;
+  CodecParts gradient_parts(StageId stage, const StageCost& cost) const;
+  EncodedMessage over(const std::optional<Compressor>& compressor, const CodecStage& stage,
+                      const Boundary& boundary) const;
+  Bytes chunk_gradients(StageId stage, const StageCost& cost, int chunk) const;
+  EncodedCollective reduction(const CodecStage& stage, Bytes payload,
+                              const std::vector<CodecMatrix>& matrices) const;
+  void add_reduction_rows(const CodecStage& stage, std::vector<Work>& rows) const;
+
+  const Transformer& model_;
+  const Plan& plan_;
+  const Compression& compression_;
+  CodecMessage message_;  ///< between stages, one rank's
+};
+
+}  // namespace windtunnel
