@@ -252,9 +252,13 @@ const char* meaning_of(NetworkPart part) {
 std::string break_evens(const Comparison& comparison, const Painter& paint) {
   if (comparison.break_evens.empty()) return "";
   std::string text = "\n" + paint(Tone::heading, "Break-even bandwidths, by simulation") + "\n";
-  for (const BreakEven& found : comparison.break_evens)
+  for (const BreakEven& found : comparison.break_evens) {
+    const bool says_nothing =
+        found.part == NetworkPart::inside_nodes && found.outcome != BreakEven::Outcome::crosses;
+    if (says_nothing) continue;
     text += marked("·", found.what + ", " + meaning_of(found.part) + ": " + verdict_of(found),
                    Tone::quiet, paint);
+  }
   return text;
 }
 
