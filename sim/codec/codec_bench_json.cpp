@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <utility>
 
 #include "codec/codec_bench.hpp"
@@ -28,6 +29,13 @@ JsonValue number(double value) {
 }
 
 JsonValue number(std::size_t value) { return JsonValue(static_cast<std::int64_t>(value)); }
+
+template <class List, class ToValue>
+JsonValue array_of(const List& list, ToValue to_value) {
+  JsonValue::Array array;
+  for (const auto& item : list) array.push_back(to_value(item));
+  return JsonValue(std::move(array));
+}
 
 /// {"codec": "zfp", "rate": 8}, and for mpc the ratio that was measured: an entry of a scenario's `compression` block.
 JsonValue choice_value(const CodecChoice& choice) {
@@ -76,26 +84,27 @@ JsonValue speed_value(const CodecMeasurement& codec) {
   return object;
 }
 
-/// The throughputs as the `codecs` of a device file has them.
+/// The throughputs as the `codecs` of a device file has them: zfp by rising rate, calls at no cost beside the rates.
 JsonValue device_fragment(const CodecReport& report) {
   const std::string source = "measured: windtunnel codec, one CPU core, " + report.tensor.source;
-  JsonValue codecs(JsonValue::Object{});
-  JsonValue::Array zfp;
+  JsonValue codecs = object_of({{"launch", text("0 us")}});
+  std::map<double, JsonValue> zfp;
   for (const CodecMeasurement& codec : report.codecs) {
     const JsonValue encode = text(rate_text(codec.speed.encode));
     const JsonValue decode = text(rate_text(codec.speed.decode));
     if (codec.choice.codec == "zfp")
-      zfp.push_back(object_of({{"rate", number(codec.choice.setting)},
-                               {"encode", encode},
-                               {"decode", decode},
-                               {"source", text(source)}}));
+      zfp[codec.choice.setting] = object_of({{"rate", number(codec.choice.setting)},
+                                             {"encode", encode},
+                                             {"decode", decode},
+                                             {"source", text(source)}});
     if (codec.choice.codec == "topk") codecs.set("selection", encode);
     if (codec.choice.codec != "mpc") continue;
     codecs.set("mpc_encode", encode);
     codecs.set("mpc_decode", decode);
   }
   codecs.set("source", object_of({{"*", text(source)}}));
-  if (!zfp.empty()) codecs.set("zfp", JsonValue(std::move(zfp)));
+  if (!zfp.empty())
+    codecs.set("zfp", array_of(zfp, [](const auto& entry) { return entry.second; }));
   return object_of({{"codecs", std::move(codecs)}});
 }
 
@@ -108,13 +117,6 @@ JsonValue tensor_value(const Tensor& tensor) {
                     {"bytes", number(tensor.bytes().value())},
                     {"rms", JsonValue(scale.rms)},
                     {"largest", JsonValue(scale.largest)}});
-}
-
-template <class List, class ToValue>
-JsonValue array_of(const List& list, ToValue to_value) {
-  JsonValue::Array array;
-  for (const auto& item : list) array.push_back(to_value(item));
-  return JsonValue(std::move(array));
 }
 
 }  // namespace
