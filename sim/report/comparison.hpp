@@ -68,10 +68,24 @@ struct BreakEven {
   BytesPerSecond bandwidth_now{};  ///< of a node, as the scenario has it
 };
 
+/// Where compressing one class of traffic stops paying, by formula (sim/scenario/codec_break_even.hpp).
+struct CodecBreakEven {
+  std::size_t run = 0;  ///< of the comparison
+  Traffic traffic = Traffic::pipeline_forward;
+  Bytes saved{};    ///< that a rank does not send, a message or collective
+  Seconds codec{};  ///< that encoding and decoding it take
+  /// Compression wins where a rank attains less; none: it costs nothing, and always wins.
+  std::optional<BytesPerSecond> bandwidth;
+  BytesPerSecond now{};  ///< what a rank attains; 0: not known
+
+  bool loses() const { return bandwidth && now > BytesPerSecond{} && now >= *bandwidth; }
+};
+
 /// Runs side by side. The first is what the others are measured against.
 struct Comparison {
   std::vector<ComparedRun> runs;
   std::vector<InputDifference> differences;
+  std::vector<CodecBreakEven> codecs;
   std::vector<BreakEven> break_evens;
   std::vector<std::string> warnings;
 
@@ -93,8 +107,8 @@ struct Comparison {
 ///     compute              10.200 s    10.200 s    +0.000
 std::string comparison_text(const Comparison& comparison, Colour colour = Colour::never);
 
-/// {"runs": [report…], "speedup": [1.0, …], "labels": […], "differences": [{"pointer", "values"}…], "break_even": […],
-///  "warnings": […]}
+/// {"runs": [report…], "speedup": [1.0, …], "labels": […], "differences": [{"pointer", "values"}…], "codecs": […],
+///  "break_even": […], "warnings": […]}
 std::string comparison_json(const Comparison& comparison);
 
 }  // namespace windtunnel

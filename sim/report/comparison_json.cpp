@@ -122,6 +122,19 @@ JsonValue break_even_value(const BreakEven& found) {
   return object;
 }
 
+JsonValue codec_value(const CodecBreakEven& codec) {
+  JsonValue object(JsonValue::Object{});
+  object.set("run", JsonValue(static_cast<std::int64_t>(codec.run)));
+  object.set("traffic", text(name_of(codec.traffic)));
+  object.set("saved_bytes", JsonValue(codec.saved.value()));
+  object.set("codec_s", JsonValue(codec.codec.value()));
+  if (codec.bandwidth) object.set("break_even_bytes_per_s", JsonValue(codec.bandwidth->value()));
+  if (codec.now > BytesPerSecond{})
+    object.set("attained_bytes_per_s", JsonValue(codec.now.value()));
+  object.set("loses", JsonValue(codec.loses()));
+  return object;
+}
+
 template <class List, class ToValue>
 JsonValue array_of(const List& list, ToValue to_value) {
   JsonValue::Array array;
@@ -168,6 +181,7 @@ std::string comparison_json(const Comparison& comparison) {
   object.set("labels",
              array_of(comparison.runs, [](const ComparedRun& run) { return text(run.label); }));
   object.set("differences", array_of(comparison.differences, difference_value));
+  object.set("codecs", array_of(comparison.codecs, codec_value));
   object.set("break_even", array_of(comparison.break_evens, break_even_value));
   object.set("warnings", array_of(comparison.warnings, text));
   return pretty_text(object) + "\n";

@@ -245,6 +245,25 @@ std::string verdict_of(const BreakEven& found) {
   return "?";
 }
 
+std::string pays_below(const CodecBreakEven& codec) {
+  std::string text = codec.bandwidth ? "pays below " + to_text(*codec.bandwidth) : "always pays";
+  text += " a GPU (" + to_text(codec.codec) + " of codec for " + to_text(codec.saved) + ")";
+  if (codec.now > BytesPerSecond{})
+    text += ", now " + to_text(codec.now) + (codec.loses() ? ": LOSES" : ": wins");
+  return text;
+}
+
+std::string codecs(const Comparison& comparison, const Painter& paint) {
+  if (comparison.codecs.empty()) return "";
+  std::string text = "\n" + paint(Tone::heading, "Where compressing pays, by formula") + "\n";
+  for (const CodecBreakEven& codec : comparison.codecs)
+    text += marked(
+        "·",
+        letter_of(codec.run) + ", " + spoken(name_of(codec.traffic)) + ": " + pays_below(codec),
+        codec.loses() ? Tone::doubtful : Tone::quiet, paint);
+  return text;
+}
+
 const char* meaning_of(NetworkPart part) {
   return part == NetworkPart::between_nodes ? "NICs of a node" : "links inside nodes, GPU to GPU";
 }
@@ -279,8 +298,8 @@ std::string comparison_text(const Comparison& comparison, Colour colour) {
     text += "\n" + block.header() + speed(block) + times(block) + shares(block) + traffic(block) +
             memory(block);
   }
-  return text + differences(comparison, paint) + break_evens(comparison, paint) +
-         warnings(comparison, paint);
+  return text + differences(comparison, paint) + codecs(comparison, paint) +
+         break_evens(comparison, paint) + warnings(comparison, paint);
 }
 
 }  // namespace windtunnel

@@ -1,5 +1,6 @@
 #include "scenario/compare.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -8,8 +9,10 @@
 #include "core/file_io.hpp"
 #include "report/report_json.hpp"
 #include "scenario/break_even.hpp"
+#include "scenario/codec_break_even.hpp"
 #include "scenario/forked.hpp"
 #include "scenario/input_differences.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -96,17 +99,66 @@ std::vector<std::string> warnings_of(const Comparison& comparison, bool scenario
   return warnings;
 }
 
+/// `first` against `second`, on both networks.
+void add_questions(const std::string& what, const JsonValue& first, const Scenario& second,
+                   std::vector<BreakEvenQuestion>& questions) {
+  for (const NetworkPart part : {NetworkPart::between_nodes, NetworkPart::inside_nodes})
+    questions.push_back({what, first, second.resolved, part, network_bandwidth(second, part)});
+}
+
+/// Where the scenario compresses several classes: each of them against the scenario without it.
+void add_class_questions(const Scenario& scenario, std::vector<BreakEvenQuestion>& questions) {
+  const JsonValue* const block = scenario.resolved.find("compression");
+  if (block == nullptr || !block->is_object() || block->object().size() < 2) return;
+  for (const JsonValue::Member& member : block->object()) {
+    JsonValue without = scenario.resolved;
+    without.find("compression")->erase(member.key);
+    add_questions(pointer_join("/compression", member.key), without, scenario, questions);
+  }
+}
+
 std::vector<BreakEvenQuestion> questions_of(const std::vector<CompareInput>& inputs) {
   std::vector<BreakEvenQuestion> questions;
   const Scenario* const first = scenario_of(inputs.front());
   for (std::size_t i = 1; first != nullptr && i < inputs.size(); ++i) {
     const Scenario* const second = scenario_of(inputs[i]);
     if (second == nullptr) continue;
-    for (const NetworkPart part : {NetworkPart::between_nodes, NetworkPart::inside_nodes})
-      questions.push_back({inputs[i].label, first->resolved, second->resolved, part,
-                           network_bandwidth(*second, part)});
+    add_questions(inputs[i].label, first->resolved, *second, questions);
+    add_class_questions(*second, questions);
   }
   return questions;
+}
+
+/// What each scenario's codecs are worth by formula, and a warning for each that loses.
+void add_codecs(const std::vector<CompareInput>& inputs, Comparison& comparison) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Scenario* const scenario = scenario_of(inputs[i]);
+    if (scenario == nullptr) continue;
+    for (CodecBreakEven codec : codec_break_evens(*scenario)) {
+      codec.run = i;
+      if (codec.loses())
+        comparison.warnings.push_back(inputs[i].label + ": compressing " + name_of(codec.traffic) +
+                                      " loses by itself: a GPU attains " + to_text(codec.now) +
+                                      ", and it pays below " + to_text(*codec.bandwidth));
+      comparison.codecs.push_back(codec);
+    }
+  }
+}
+
+/// A warning for each run that differs from the first by compression alone, and is slower.
+void warn_of_losses(Comparison& comparison) {
+  const auto is_codec = [](const InputDifference& difference) {
+    return difference.pointer.starts_with("/compression");
+  };
+  if (comparison.differences.empty() ||
+      !std::all_of(comparison.differences.begin(), comparison.differences.end(), is_codec))
+    return;
+  for (std::size_t i = 1; i < comparison.runs.size(); ++i)
+    if (comparison.speedup(i) < 1)
+      comparison.warnings.push_back(
+          comparison.runs[i].label + " is slower than " + comparison.runs[0].label + ": " +
+          to_text(comparison.runs[i].figures.iteration_time) + " against " +
+          to_text(comparison.runs[0].figures.iteration_time));
 }
 
 InputError problem_with(const std::string& option, std::string message, std::string suggestion) {
@@ -153,6 +205,8 @@ Comparison compare(const std::vector<CompareInput>& inputs, const Library& libra
   }
   comparison.differences = differences_of(inputs, comparison.runs);
   comparison.warnings = warnings_of(comparison, all_are_scenarios(inputs));
+  add_codecs(inputs, comparison);
+  warn_of_losses(comparison);
   if (break_evens == BreakEvens::simulated) {
     BreakEvenSearch search;
     search.at_once = default_at_once();
