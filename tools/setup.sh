@@ -5,7 +5,7 @@
 # Package and what it adds to a bare Debian 12, in MB, with what it pulls in (measured with apt on amd64).
 readonly packages_to_run=(
   "g++ 190" "cmake 170" "ninja-build 1" "libsimgrid-dev 230" "libboost-graph-dev 85"
-  "nlohmann-json3-dev 2" "libcli11-dev 1" "zlib1g-dev 1" "libeigen3-dev 9"
+  "nlohmann-json3-dev 2" "libcli11-dev 1" "zlib1g-dev 1" "libeigen3-dev 9" "libzfp-dev 1"
 )
 # shellcheck disable=SC2034  # test.sh reads it
 readonly packages_to_test=("${packages_to_run[@]}"

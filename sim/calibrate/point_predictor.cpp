@@ -26,15 +26,6 @@ std::vector<double> rounded(std::vector<double> values) {
   return values;
 }
 
-[[noreturn]] void rethrow(const ChildFailure& failure, const std::string& id) {
-  const std::string text = id + ": " + failure.text;
-  if (failure.kind == FailureKind::our_bug) throw std::runtime_error(text);
-  if (failure.kind == FailureKind::environment) throw EnvironmentError(text);
-  Problem problem;
-  problem.message = text;
-  throw InputError(std::vector<Problem>(1, problem));
-}
-
 }  // namespace
 
 PointPredictor::PointPredictor(const std::vector<CalibrationPoint>& points,
@@ -72,7 +63,7 @@ std::vector<Seconds> PointPredictor::predict(const std::vector<double>& exact_va
   num_predictions_ += missing.size();
   for (std::size_t i = 0; i < missing.size(); ++i) {
     if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))
-      rethrow(*failure, (*points_)[missing[i]].id);
+      throw_failure(*failure, (*points_)[missing[i]].id);
     known[missing[i]] = from_bytes(std::get<std::string>(outcomes[i]));
   }
   std::vector<Seconds> times;

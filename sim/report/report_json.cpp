@@ -65,12 +65,6 @@ const char* text_of(Evidence evidence) {
   return "?";
 }
 
-/// The published order, which is not the order of the enumeration.
-constexpr std::array published_traffic{Traffic::pipeline_forward, Traffic::pipeline_backward,
-                                       Traffic::data_gradients,   Traffic::tensor_activations,
-                                       Traffic::embedding_sync,   Traffic::zero_gather};
-static_assert(published_traffic.size() == num_traffic_classes);
-
 JsonValue breakdown_value(const Breakdown& breakdown) {
   ObjectWriter object;
   for (int i = 0; i < num_lines; ++i) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -7,6 +8,12 @@
 #include "report/report.hpp"
 
 namespace windtunnel {
+
+/// The traffic classes in the published order, which is not the order of the enumeration.
+inline constexpr std::array published_traffic{
+    Traffic::pipeline_forward,   Traffic::pipeline_backward, Traffic::data_gradients,
+    Traffic::tensor_activations, Traffic::embedding_sync,    Traffic::zero_gather};
+static_assert(published_traffic.size() == num_traffic_classes);
 
 /// The report as a JSON value (schema windtunnel/report-v1), its keys in the published order.
 /// Amounts are in SI: the unit is in the key (`iteration_time_s`), or it is bytes.

@@ -18,6 +18,8 @@ using detail::indent;
 using detail::listed;
 using detail::marked;
 using detail::Painter;
+using detail::spoken;
+using detail::time_text;
 using detail::Tone;
 
 std::string headline(const Report& report, const Painter& paint) {
@@ -83,19 +85,6 @@ std::string plan(const Report& report) {
   if (!report.placement_note.empty())
     text += detail::paragraph("placement searched: " + report.placement_note);
   return text;
-}
-
-/// "tensor comm" for tensor_comm.
-std::string spoken(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
-
-/// Every time in the unit that suits the whole.
-std::string time_text(Seconds time, Seconds whole) {
-  if (whole >= 1_s) return fixed_text(time / 1_s, 3) + " s";
-  if (whole >= 1_ms) return fixed_text(time / 1_ms, 3) + " ms";
-  return fixed_text(time / 1_us, 3) + " us";
 }
 
 std::string breakdown(const Report& report, const Painter& paint) {

@@ -24,6 +24,10 @@ struct ChildFailure {
 /// What the child's work returned, byte for byte, or why it returned nothing.
 using ChildOutcome = std::variant<std::string, ChildFailure>;
 
+/// Throws what stopped the child: InputError, EnvironmentError, or std::runtime_error for our own bugs. `what` names the
+/// child's task in the message.
+[[noreturn]] void throw_failure(const ChildFailure& failure, const std::string& what);
+
 /// The same kind of work for each index 0..count-1, each in a forked child of its own.
 struct ForkedWork {
   std::size_t count = 0;

@@ -145,6 +145,39 @@ exits 2 rank $good --emit megatron --why tensor=2; says "use one of them"
 exits 2 rank $good --top 0; says "not in range"
 exits 2 rank $good --set /search/placement=search; says "at /search/placement"
 exits 2 rank $good --set /search/tensr=[1]; says 'did you mean "tensor"?'
+# Runs side by side: scenarios, reports, and one scenario without and with a part of it.
+echo '{"extends": "plain.json", "training": {"recompute": "full"}}' >recompute.json
+exits 0 compare plain.json recompute.json; prints "speed-up"; prints "/training/recompute: none | full"; silent stderr
+exits 0 compare plain.json recompute.json plain.json plain.json plain.json --json; parses; prints '"speedup": [1.0, '
+exits 0 run $good --json --quiet; cp stdout report.json
+exits 0 compare report.json recompute.json; prints "report.json"
+exits 0 compare report.json report.json --json; parses; says "one and the same scenario"
+exits 0 compare recompute.json --toggle /training/recompute --break-even; prints "without /training/recompute"; prints "slower at every bandwidth"
+exits 1 compare $good $good --set /model/hidden=16384; prints "NO"
+exits 2 compare; says "two or more FILEs"; silent stdout
+exits 2 compare $good; says "second FILE"
+exits 2 compare $good $good --toggle compression; says "one FILE"
+exits 2 compare $good --toggle compression; says "changes nothing"; silent stdout
+exits 2 compare $good --toggle /compresion; says 'did you mean "compression"?'
+exits 2 compare $good --report page.html; says "unknown option"
+exits 3 compare $good none.json; says "none.json"; silent stdout
+sed -e '/"fits"/d' -e '/"mfu"/d' report.json >half.json
+exits 2 compare $good half.json; says '"fits"'; says '"mfu"'; silent stdout
+
+# What codecs do to a tensor.
+exits 0 codec --synthetic gradient --rows 32 --columns 32 --codec mpc --codec powersgd --rank 4; prints "synthetic gradient: 32 x 32 float32"; silent stderr
+exits 0 codec --synthetic activation --rows 32 --columns 32 --codec int8 --error-feedback 3 --json -o codec.json; parses; says "wrote codec.json"
+is "the file is JSON" json_is_whole codec.json
+printf '\x93NUMPY\x01\x00\x3a\x00%-57s\n\x00\x00\x80\x3f\x00\x00\x00\x40' "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }" >two.npy
+exits 0 codec two.npy --codec int8; prints "two.npy: 1 x 2 float32"
+exits 2 codec plain.json; says "no .npy file"; silent stdout
+exits 2 codec; says "takes one FILE.npy"
+exits 2 codec two.npy --synthetic gradient; says "takes one FILE.npy"
+exits 2 codec two.npy --rows 2; says "its own shape"
+exits 2 codec two.npy --codec zpf; says 'did you mean "zfp"?'
+exits 2 codec two.npy --rate 64; says "not in range"
+exits 2 codec two.npy --set /nodes=1; says "no --set"
+exits 3 codec none.npy; says "none.npy"; silent stdout
 
 # Global options stand anywhere; --set may be repeated.
 exits 0 --set /name=first check $good --set /training/micro_batch=2 --quiet; prints "first: correct"; prints " 16 microbatches"
@@ -154,7 +187,7 @@ exits 0 run --seed 7 $good --json; prints '"seed": 7'
 exits 2; says "a command is missing"; silent stdout
 exits 2 rnu $good; says 'unknown command "rnu" (did you mean "run"?)'; silent stdout
 exits 2 frobnicate; says "there are run, check"
-for planned in compare sweep; do
+for planned in sweep; do
   exits 2 $planned $good --toggle x; says "\"$planned\" is not in this version"; silent stdout
 done
 exits 2 run $good --jsn; says 'unknown option "--jsn" (did you mean "--json"?)'

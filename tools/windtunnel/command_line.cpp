@@ -11,10 +11,11 @@
 namespace windtunnel {
 namespace {
 
-constexpr std::array planned_commands{"compare", "sweep"};
+constexpr std::array planned_commands{"sweep"};
 constexpr int most_plans = 1'000'000, most_jobs = 1024;
 constexpr const char* commands_there_are =
-    "run, check, show, list, rank, schedule, validate, calibrate, explain and import";
+    "run, check, show, list, compare, rank, schedule, validate, calibrate, explain, import, codec "
+    "and completion";
 
 std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
 
@@ -112,6 +113,7 @@ class Grammar {
     add_command("list", "Print what is built in", "KIND",
                 "models, platforms, devices, software, scenarios or codecs");
     add_rank(file);
+    add_compare();
     add_schedule();
     CLI::App* validate =
         add_command("validate", "Predict published measurements and score the predictions", "SET",
@@ -127,6 +129,7 @@ class Grammar {
     add_command("explain", "Show the critical path of an iteration, and what would change it",
                 "FILE", file);
     add_import();
+    add_codec();
     add_command("completion", "Print a script that completes commands in a shell", "SHELL",
                 "bash, zsh or fish");
   }
@@ -170,6 +173,19 @@ class Grammar {
     rank->add_option("--host-map", line_.host_map,
                      "File that takes the GPU of each rank (default: NAME.hosts)")
         ->type_name("OUT");
+  }
+
+  void add_compare() {
+    CLI::App* compare = add_command(
+        "compare", "Lay runs side by side: times, where they went, bytes, memory", "FILE",
+        "Scenarios (as run takes them) or reports of run --json, two or more; one with --toggle");
+    compare
+        ->add_option("--toggle", line_.toggle,
+                     "Run the one FILE without and with what stands at the pointer; "
+                     "\"compression\" is short for /compression")
+        ->type_name("/POINTER");
+    compare->add_flag("--break-even", line_.break_even,
+                      "Search the network bandwidth at which each run is as fast as the first");
   }
 
   void add_schedule() {
@@ -244,6 +260,39 @@ class Grammar {
     return text;
   }
 
+  void add_codec() {
+    CLI::App* codec = add_command("codec", "Measure what codecs do to a real tensor", "FILE.npy",
+                                  "A NumPy array of float16, float32 or float64");
+    CodecRequest& request = line_.codec;
+    codec->add_option("--synthetic", request.synthetic, "Instead of a file: gradient or activation")
+        ->type_name("KIND");
+    const auto side = [codec](const char* name, std::size_t& value, const char* about) {
+      codec->add_option(name, value, about)->type_name("N")->check(CLI::Range(1, 1 << 16));
+    };
+    side("--rows", request.rows, "Of a synthetic tensor (default 1024)");
+    side("--columns", request.columns, "Likewise");
+    const auto list = [codec](const char* name, auto& values, const char* about, const char* type) {
+      return codec->add_option(name, values, about)->type_name(type)->allow_extra_args(false);
+    };
+    list("--codec", request.codecs,
+         "powersgd, zfp, mpc, topk, int8 or all (default); may be repeated", "NAME");
+    list("--rank", request.ranks, "Ranks of powersgd (default 4 and 16); may be repeated", "R")
+        ->check(CLI::Range(1, 1 << 16));
+    list("--rate", request.rates, "Bits a value of zfp (default 8, 16, 24); may be repeated",
+         "BITS")
+        ->check(CLI::Range(1.0, 32.0));
+    list("--density", request.densities,
+         "Share of the values that topk sends (default 0.01); may be repeated", "SHARE")
+        ->check(CLI::Range(1e-9, 1.0));
+    codec
+        ->add_option("--error-feedback", request.feedback_messages,
+                     "Also add up N messages, without and with error feedback")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1 << 20));
+    codec->add_option("-o,--output", line_.output, "Write the JSON document into a file")
+        ->type_name("OUT");
+  }
+
   [[noreturn]] void refuse_option(const std::string& option, CLI::App* command) const {
     std::vector<std::string> known;
     for (const CLI::App* app :
@@ -302,6 +351,10 @@ class Grammar {
       check_schedule();
     else if (line_.command == "import")
       check_import();
+    else if (line_.command == "compare")
+      check_compare();
+    else if (line_.command == "codec")
+      check_codec();
     else if (line_.command != "validate")
       check_one_argument();
     if (!line_.host_map.empty() && line_.emit.empty())
@@ -347,6 +400,25 @@ class Grammar {
     if (line_.arguments.size() == 1)
       throw UsageError("import " + line_.arguments[0] +
                        " needs a file to import (windtunnel import KIND IN -o OUT)");
+  }
+
+  void check_codec() const {
+    const CodecRequest& request = line_.codec;
+    if (line_.arguments.size() + (request.synthetic.empty() ? 0 : 1) != 1)
+      throw UsageError("codec takes one FILE.npy, or --synthetic gradient or activation");
+    if (request.synthetic.empty() && request.rows + request.columns > 0)
+      throw UsageError("--rows and --columns belong to --synthetic: a file has its own shape");
+    if (!line_.overrides.empty()) throw UsageError("codec reads no scenario: it takes no --set");
+  }
+
+  void check_compare() const {
+    const std::size_t files = line_.arguments.size();
+    if (!line_.toggle.empty() && files != 1)
+      throw UsageError("compare --toggle takes one FILE, these are " + std::to_string(files));
+    if (line_.toggle.empty() && files < 2)
+      throw UsageError(files == 0 ? "compare needs two or more FILEs, or one with --toggle"
+                                  : "compare needs a second FILE beside " +
+                                        in_quotes(line_.arguments[0]) + ", or --toggle /POINTER");
   }
 
   void check_schedule() const {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "codec/codec_command.hpp"
 #include "importers/importer.hpp"
 #include "windtunnel/completion_text.hpp"
 
@@ -29,6 +30,12 @@ struct CommandLine {
 
   std::string trace, out;               ///< of run
   std::vector<std::string> fail_above;  ///< of validate
+
+  // Of compare.
+  std::string toggle;  ///< JSON pointer of what one of two runs goes without; empty: none
+  bool break_even = false;
+
+  CodecRequest codec;  ///< of codec; file, seed and output stand elsewhere here
 
   // Of schedule. 0: not given.
   int stages = 0, microbatches = 0, chunks = 0;

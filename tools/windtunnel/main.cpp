@@ -33,6 +33,8 @@ ExitCode completion_command(const CommandLine& line) {
 
 constexpr std::array commands{Command{"run", run_command},
                               Command{"check", check_command},
+                              Command{"compare", compare_command},
+                              Command{"codec", codec_command},
                               Command{"show", show_command},
                               Command{"list", list_command},
                               Command{"rank", rank_command},

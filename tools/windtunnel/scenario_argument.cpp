@@ -9,19 +9,21 @@
 namespace windtunnel {
 namespace fs = std::filesystem;
 
+fs::path scenario_file_for(const std::string& argument, const Library& library) {
+  std::error_code ignored;
+  if (looks_like_path(argument) || fs::exists(argument, ignored)) return argument;
+  const std::vector<std::string> names = library.names(scenario_files.name);
+  if (std::find(names.begin(), names.end(), argument) == names.end())
+    throw UsageError("there is no file \"" + argument +
+                     "\" and no built-in scenario of that name (" +
+                     suggest_name(library, scenario_files, argument) + ")");
+  return path_for_people(library_file(library, scenario_files, argument));
+}
+
 Scenario read_scenario_argument(const CommandLine& line, PlacementSearch search) {
   const Library library = Library::find();
-  const ReadOptions options{line.overrides, line.seed, search};
-  const std::string& file = line.arguments.front();
-  std::error_code ignored;
-  if (looks_like_path(file) || fs::exists(file, ignored))
-    return read_scenario(fs::path(file), library, options);
-  const std::vector<std::string> names = library.names(scenario_files.name);
-  if (std::find(names.begin(), names.end(), file) == names.end())
-    throw UsageError("there is no file \"" + file + "\" and no built-in scenario of that name (" +
-                     suggest_name(library, scenario_files, file) + ")");
-  return read_scenario(path_for_people(library_file(library, scenario_files, file)), library,
-                       options);
+  return read_scenario(scenario_file_for(line.arguments.front(), library), library,
+                       {line.overrides, line.seed, search});
 }
 
 Scenario read_placed_scenario_argument(const CommandLine& line) {

@@ -1,9 +1,15 @@
 #pragma once
 
+#include <filesystem>
+#include <string>
+
 #include "scenario/scenario.hpp"
 #include "windtunnel/command_line.hpp"
 
 namespace windtunnel {
+
+/// The file that a command's FILE means: a path, or a name from scenarios/. Throws UsageError when it is neither.
+std::filesystem::path scenario_file_for(const std::string& argument, const Library& library);
 
 /// The scenario that the command's FILE means, a path or a name from scenarios/, with the changes of --set.
 /// A placement that it wants searched is refused, or left for the caller to search.

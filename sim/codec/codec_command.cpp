@@ -1,0 +1,146 @@
+#include "codec/codec_command.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <ostream>
+#include <utility>
+
+#include "codec/codec_bench.hpp"
+#include "codec/npy.hpp"
+#include "codec/synthetic.hpp"
+#include "core/file_io.hpp"
+#include "core/problem.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr std::size_t default_side = 1024;  ///< of a synthetic tensor
+
+[[noreturn]] void refuse(const std::string& option, const std::string& what, std::string message,
+                         std::string suggestion) {
+  Problem problem;
+  problem.origin.kind = OriginKind::command_line;
+  problem.origin.source = std::make_shared<const SourceText>(SourceText{option + " " + what, what});
+  problem.message = std::move(message);
+  problem.suggestion = std::move(suggestion);
+  throw InputError(std::vector<Problem>(1, std::move(problem)));
+}
+
+std::string suggestion_for(const std::string& word, const std::vector<std::string>& known) {
+  const std::string nearest = closest_match(word, known);
+  if (!nearest.empty()) return "did you mean \"" + nearest + "\"?";
+  std::string list = "there are";
+  for (const std::string& name : known) list += (&name == &known.front() ? " " : ", ") + name;
+  return list;
+}
+
+SyntheticKind synthetic_kind(const std::string& name) {
+  if (name == "gradient") return SyntheticKind::gradient;
+  if (name == "activation") return SyntheticKind::activation;
+  refuse("--synthetic", name, "there is no synthetic tensor \"" + name + "\"",
+         suggestion_for(name, {"gradient", "activation"}));
+}
+
+Tensor synthetic_of(const CodecRequest& request, std::uint64_t seed) {
+  const auto or_default = [](std::size_t side) { return side == 0 ? default_side : side; };
+  return synthetic_tensor(synthetic_kind(request.synthetic), or_default(request.rows),
+                          or_default(request.columns), seed);
+}
+
+std::vector<std::string> names_of(const CodecRequest& request, std::ostream& messages) {
+  std::vector<std::string> names;
+  const bool all =
+      request.codecs.empty() || std::count(request.codecs.begin(), request.codecs.end(), "all") > 0;
+  for (const std::string& name : all ? measured_codecs() : request.codecs) {
+    if (std::count(measured_codecs().begin(), measured_codecs().end(), name) == 0)
+      refuse("--codec", name, "there is no codec \"" + name + "\" to measure",
+             suggestion_for(name, measured_codecs()));
+    if (all && name == "zfp" && !has_zfp())
+      messages << "note: this build has no zfp (libzfp-dev), which is left out\n";
+    else if (std::count(names.begin(), names.end(), name) == 0)
+      names.push_back(name);
+  }
+  return names;
+}
+
+template <class Number>
+void add_choices(const std::string& codec, const std::vector<Number>& given,
+                 const std::vector<Number>& otherwise, std::vector<CodecChoice>& choices) {
+  for (const Number setting : given.empty() ? otherwise : given)
+    choices.push_back({codec, static_cast<double>(setting)});
+}
+
+std::vector<CodecChoice> choices_of(const CodecRequest& request, std::ostream& messages) {
+  std::vector<CodecChoice> choices;
+  for (const std::string& name : names_of(request, messages)) {
+    if (name == "powersgd")
+      add_choices(name, request.ranks, {4, 16}, choices);
+    else if (name == "zfp")
+      add_choices(name, request.rates, {8, 16, 24}, choices);
+    else if (name == "topk")
+      add_choices(name, request.densities, {0.01}, choices);
+    else
+      choices.push_back({name, 0});
+  }
+  return choices;
+}
+
+/// The messages that are added up: the file's tensor again and again, or a synthetic one drawn anew each time.
+class Messages {
+ public:
+  Messages(const CodecRequest& request, const Tensor& tensor) : tensor_(&tensor) {
+    if (request.synthetic.empty()) return;
+    const auto count = static_cast<std::size_t>(request.feedback_messages);
+    if (count > most_numbers / tensor.size())
+      refuse("--error-feedback", std::to_string(request.feedback_messages),
+             "so many messages of " + std::to_string(tensor.size()) + " numbers are more than 2^28",
+             "ask for fewer messages, or a smaller tensor");
+    for (std::size_t t = 1; t < count; ++t)
+      drawn_.push_back(synthetic_of(request, request.seed + t));
+  }
+  const Tensor& operator()(int t) const {
+    return t == 0 || drawn_.empty() ? *tensor_ : drawn_[static_cast<std::size_t>(t) - 1];
+  }
+
+ private:
+  static constexpr std::size_t most_numbers = std::size_t{1} << 28;  ///< 1 GiB of them
+  const Tensor* tensor_;
+  std::vector<Tensor> drawn_;
+};
+
+std::vector<FeedbackMeasurement> feedback_of(const std::vector<CodecChoice>& choices,
+                                             const CodecRequest& request, const Tensor& tensor) {
+  const Messages messages(request, tensor);
+  std::vector<FeedbackMeasurement> measured;
+  for (const CodecChoice& choice : choices) {
+    const auto send = [&](ErrorFeedback feedback) {
+      return send_with(feedback, *make_codec(choice, request.seed), request.feedback_messages,
+                       messages);
+    };
+    measured.push_back({choice, send(ErrorFeedback::off), send(ErrorFeedback::on)});
+  }
+  return measured;
+}
+
+}  // namespace
+
+const std::vector<std::string>& measured_codecs() {
+  static const std::vector<std::string> names{"powersgd", "zfp", "mpc", "topk", "int8"};
+  return names;
+}
+
+void run_codec(const CodecRequest& request, std::ostream& out, std::ostream& messages) {
+  const std::vector<CodecChoice> choices = choices_of(request, messages);
+  CodecReport report;
+  report.seed = request.seed;
+  report.tensor =
+      request.synthetic.empty() ? read_npy(request.file) : synthetic_of(request, request.seed);
+  for (const CodecChoice& choice : choices)
+    report.codecs.push_back(measure_codec(choice, report.tensor, request.seed));
+  report.feedback_messages = request.feedback_messages;
+  if (request.feedback_messages > 0) report.feedback = feedback_of(choices, request, report.tensor);
+  if (!request.output.empty()) write_file_atomically(request.output, codec_json(report));
+  out << (request.format == CodecFormat::json ? codec_json(report) : codec_text(report));
+}
+
+}  // namespace windtunnel

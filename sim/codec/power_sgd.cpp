@@ -1,0 +1,60 @@
+#include "codec/power_sgd.hpp"
+
+#include <algorithm>
+
+#include "codec/synthetic.hpp"
+#include "core/contracts.hpp"
+
+namespace windtunnel {
+namespace {
+
+using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// Gram-Schmidt, column by column, twice over the earlier ones so that rounding leaves nothing of them (Giraud et al., Numer.
+/// Math. 101, 2005). A column that lies in the span of the earlier ones becomes zero.
+void orthogonalise(Eigen::MatrixXf& matrix) {
+  constexpr float vanished = 1e-6F;  ///< of the column's norm, some ten units of float32 rounding
+  for (Eigen::Index j = 0; j < matrix.cols(); ++j) {
+    const float norm = matrix.col(j).norm();
+    for (int pass = 0; pass < 2 && j > 0; ++pass) {
+      const Eigen::VectorXf shares = matrix.leftCols(j).transpose() * matrix.col(j);
+      matrix.col(j) -= matrix.leftCols(j) * shares;
+    }
+    const float rest = matrix.col(j).norm();
+    if (rest > vanished * norm)
+      matrix.col(j) /= rest;
+    else
+      matrix.col(j).setZero();
+  }
+}
+
+}  // namespace
+
+void PowerSgd::encode(const Tensor& tensor) {
+  const auto rows = static_cast<Eigen::Index>(tensor.rows);
+  const auto columns = static_cast<Eigen::Index>(tensor.columns);
+  const Eigen::Index rank = std::min({rank_, rows, columns});
+  if (q_.size() == 0) {
+    const auto count = static_cast<std::size_t>(columns * rank);
+    const std::vector<float> numbers = normal_numbers(count, seed_);
+    q_ = Eigen::Map<const Matrix>(numbers.data(), columns, rank);
+  }
+  WT_EXPECT(q_.rows() == columns && q_.cols() == rank);
+  const Eigen::Map<const RowMajor> message(tensor.values.data(), rows, columns);
+  orthogonalise(q_);
+  p_.noalias() = message * q_;
+  orthogonalise(p_);
+  q_.noalias() = message.transpose() * p_;
+}
+
+Bytes PowerSgd::size() const {
+  return Bytes{sizeof(float) * static_cast<double>(p_.size() + q_.size())};
+}
+
+const std::vector<float>& PowerSgd::decode() {
+  decoded_.resize(static_cast<std::size_t>(p_.rows() * q_.rows()));
+  Eigen::Map<RowMajor>(decoded_.data(), p_.rows(), q_.rows()).noalias() = p_ * q_.transpose();
+  return decoded_;
+}
+
+}  // namespace windtunnel

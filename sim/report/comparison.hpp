@@ -1,0 +1,114 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/json_value.hpp"
+#include "report/report.hpp"
+#include "report/summary_text.hpp"
+
+namespace windtunnel {
+
+/// What `compare` shows of a report: the part of windtunnel/report-v1 that has a row in its table.
+struct ReportFigures {
+  std::string name, scenario_hash;
+  Seconds iteration_time{};
+  double samples_per_s = 0, tokens_per_s = 0;
+  FlopsPerSecond model_flops_per_gpu{};
+  double mfu = 0;
+  Breakdown breakdown;
+  Bytes memory_capacity{}, memory_max{};
+  bool fits = true;
+  std::array<Bytes, num_traffic_classes> traffic{};
+  std::array<MessageCount, num_traffic_classes> messages{};
+};
+
+/// Reads the figures out of a report; what else stands in it is left alone. Throws InputError with every figure that is
+/// missing or of the wrong kind.
+ReportFigures read_report_figures(const JsonValue& report);
+/// Whether the document says of itself that it is a report of `run --json`.
+bool is_report(const JsonValue& document);
+
+/// One of the runs that stand side by side.
+struct ComparedRun {
+  std::string label;  ///< "a.json", "without /compression"
+  JsonValue report;   ///< the whole of windtunnel/report-v1
+  ReportFigures figures;
+};
+
+/// An input in which the runs differ, with its text in each.
+struct InputDifference {
+  std::string pointer;  ///< "/parallel/tensor"
+  std::vector<std::string> values;
+};
+
+/// Which network a break-even was looked for on.
+enum class NetworkPart { between_nodes, inside_nodes };
+const char* name_of(NetworkPart part);  ///< "between nodes", "inside nodes"
+
+/// At which bandwidth two runs are equally fast: the bandwidth of the scenario's network is multiplied by a factor until
+/// their times cross.
+struct BreakEven {
+  enum class Outcome {
+    crosses,        ///< at `factor`
+    always_faster,  ///< the second run is faster over the whole range of factors
+    always_slower,
+    always_equal,
+  };
+  std::string
+      what;  ///< what the second run has and the first has not: "/compression/data_gradients"
+  NetworkPart part = NetworkPart::between_nodes;
+  Outcome outcome = Outcome::always_equal;
+  double factor = 1;           ///< the bandwidth at which they are equal, over the scenario's own
+  bool faster_below = true;    ///< the second run is the faster one below that bandwidth
+  BytesPerSecond bandwidth{};  ///< `factor` times `bandwidth_now`
+  BytesPerSecond bandwidth_now{};  ///< of a node, as the scenario has it
+};
+
+/// Where compressing one class of traffic stops paying, by formula (sim/scenario/codec_break_even.hpp).
+struct CodecBreakEven {
+  std::size_t run = 0;  ///< of the comparison
+  Traffic traffic = Traffic::pipeline_forward;
+  Bytes saved{};    ///< that a rank does not send, a message or collective
+  Seconds codec{};  ///< that encoding and decoding it take
+  /// Compression wins where a rank attains less; none: it costs nothing, and always wins.
+  std::optional<BytesPerSecond> bandwidth;
+  BytesPerSecond now{};  ///< what a rank attains; 0: not known
+
+  bool loses() const { return bandwidth && now > BytesPerSecond{} && now >= *bandwidth; }
+};
+
+/// Runs side by side. The first is what the others are measured against.
+struct Comparison {
+  std::vector<ComparedRun> runs;
+  std::vector<InputDifference> differences;
+  std::vector<CodecBreakEven> codecs;
+  std::vector<BreakEven> break_evens;
+  std::vector<std::string> warnings;
+
+  /// How many times faster than the first run: T(0) / T(i).
+  double speedup(std::size_t run) const;
+  bool all_fit() const;
+};
+
+/// The table for people:
+///
+///   A  without /compression
+///   B  with /compression
+///
+///                                 A           B     B - A
+///     iteration time        16.31 s     15.07 s    -7.6 %
+///     speed-up               1.000x      1.082x
+///     …
+///   Where the time goes, on the GPUs that finish last
+///     compute              10.200 s    10.200 s    +0.000
+std::string comparison_text(const Comparison& comparison, Colour colour = Colour::never);
+
+/// {"runs": [report…], "speedup": [1.0, …], "labels": […], "differences": [{"pointer", "values"}…], "codecs": […],
+///  "break_even": […], "warnings": […]}
+std::string comparison_json(const Comparison& comparison);
+
+}  // namespace windtunnel

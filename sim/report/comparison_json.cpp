@@ -1,0 +1,190 @@
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "core/contracts.hpp"
+#include "core/object_reader.hpp"
+#include "report/comparison.hpp"
+#include "report/report_json.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr const char* report_schema = "windtunnel/report-v1";
+constexpr double most = 1e300;                        ///< larger than any figure
+constexpr double most_messages = 9007199254740992.0;  ///< 2^53, what a number holds exactly
+
+/// The member objects of a report, each read key by key; unknown keys are of a newer version, and stay.
+class FigureReader {
+ public:
+  FigureReader(JsonValue& report, Problems& problems) : root_(report, {}, problems) {}
+
+  ReportFigures read() {
+    ReportFigures figures;
+    figures.name = root_.required_string("name");
+    figures.scenario_hash = root_.required_string("scenario_hash");
+    figures.iteration_time = Seconds{amount(root_, "iteration_time_s")};
+    figures.samples_per_s = amount(root_, "samples_per_s");
+    figures.tokens_per_s = amount(root_, "tokens_per_s");
+    figures.model_flops_per_gpu = amount(root_, "model_tflops_per_gpu") * 1_TFLOPS;
+    figures.mfu = amount(root_, "mfu");
+    read_breakdown(figures);
+    read_memory(figures);
+    read_traffic(figures);
+    if (!(figures.iteration_time > 0_s))
+      root_.problem("iteration_time_s", "iteration_time_s is not above 0");
+    return figures;
+  }
+
+ private:
+  static double amount(ObjectReader& reader, std::string_view key) {
+    return reader.required_number(key, 0, most);
+  }
+
+  /// The member object `key`; a problem when there is none.
+  ObjectReader part(std::string_view key) {
+    root_.require(key, "an object");
+    return root_.child(key);
+  }
+
+  void read_breakdown(ReportFigures& figures) {
+    ObjectReader reader = part("breakdown_s");
+    for (int i = 0; i < num_lines; ++i) {
+      const auto line = static_cast<Line>(i);
+      figures.breakdown.add(line, Seconds{reader.required_number(name_of(line), -most, most)});
+    }
+  }
+
+  void read_memory(ReportFigures& figures) {
+    ObjectReader reader = part("memory");
+    figures.memory_capacity = Bytes{amount(reader, "capacity_bytes")};
+    figures.memory_max = Bytes{amount(reader, "max_bytes")};
+    if (reader.require("fits", "true or false") != nullptr)
+      figures.fits = reader.optional_bool("fits", true);
+  }
+
+  void read_traffic(ReportFigures& figures) {
+    ObjectReader bytes = part("traffic_bytes");
+    ObjectReader counts = part("messages");
+    for (const Traffic traffic : published_traffic) {
+      const auto i = static_cast<std::size_t>(traffic);
+      figures.traffic[i] = Bytes{amount(bytes, name_of(traffic))};
+      counts.require(name_of(traffic), "an object");
+      ObjectReader count = counts.child(name_of(traffic));
+      const auto number = [&count](const char* key) {
+        return static_cast<std::uint64_t>(count.required_number(key, 0, most_messages));
+      };
+      figures.messages[i] = {number("compressed"), number("uncompressed")};
+    }
+  }
+
+  ObjectReader root_;
+};
+
+JsonValue text(std::string words) { return JsonValue(std::move(words)); }
+
+JsonValue difference_value(const InputDifference& difference) {
+  JsonValue::Array values;
+  for (const std::string& value : difference.values) values.push_back(text(value));
+  JsonValue object(JsonValue::Object{});
+  object.set("pointer", text(difference.pointer));
+  object.set("values", JsonValue(std::move(values)));
+  return object;
+}
+
+const char* word_of(BreakEven::Outcome outcome) {
+  switch (outcome) {
+    case BreakEven::Outcome::crosses:
+      return "crosses";
+    case BreakEven::Outcome::always_faster:
+      return "always_faster";
+    case BreakEven::Outcome::always_slower:
+      return "always_slower";
+    case BreakEven::Outcome::always_equal:
+      return "always_equal";
+  }
+  return "?";
+}
+
+JsonValue break_even_value(const BreakEven& found) {
+  JsonValue object(JsonValue::Object{});
+  std::string part = name_of(found.part);
+  std::replace(part.begin(), part.end(), ' ', '_');
+  object.set("what", text(found.what));
+  object.set("network", text(std::move(part)));
+  object.set("outcome", text(word_of(found.outcome)));
+  object.set("bandwidth_now_bytes_per_s", JsonValue(found.bandwidth_now.value()));
+  if (found.outcome != BreakEven::Outcome::crosses) return object;
+  object.set("factor", JsonValue(found.factor));
+  object.set("bandwidth_bytes_per_s", JsonValue(found.bandwidth.value()));
+  object.set("faster", text(found.faster_below ? "below" : "above"));
+  return object;
+}
+
+JsonValue codec_value(const CodecBreakEven& codec) {
+  JsonValue object(JsonValue::Object{});
+  object.set("run", JsonValue(static_cast<std::int64_t>(codec.run)));
+  object.set("traffic", text(name_of(codec.traffic)));
+  object.set("saved_bytes", JsonValue(codec.saved.value()));
+  object.set("codec_s", JsonValue(codec.codec.value()));
+  if (codec.bandwidth) object.set("break_even_bytes_per_s", JsonValue(codec.bandwidth->value()));
+  if (codec.now > BytesPerSecond{})
+    object.set("attained_bytes_per_s", JsonValue(codec.now.value()));
+  object.set("loses", JsonValue(codec.loses()));
+  return object;
+}
+
+template <class List, class ToValue>
+JsonValue array_of(const List& list, ToValue to_value) {
+  JsonValue::Array array;
+  for (const auto& item : list) array.push_back(to_value(item));
+  return JsonValue(std::move(array));
+}
+
+}  // namespace
+
+const char* name_of(NetworkPart part) {
+  return part == NetworkPart::between_nodes ? "between nodes" : "inside nodes";
+}
+
+bool is_report(const JsonValue& document) {
+  const JsonValue* schema = document.find("schema");
+  return schema != nullptr && schema->is_string() && schema->string() == report_schema;
+}
+
+ReportFigures read_report_figures(const JsonValue& report) {
+  Problems problems;
+  JsonValue copy = report;
+  ReportFigures figures = FigureReader(copy, problems).read();
+  problems.throw_if_any();
+  return figures;
+}
+
+double Comparison::speedup(std::size_t run) const {
+  WT_EXPECT(run < runs.size());
+  return runs.front().figures.iteration_time / runs[run].figures.iteration_time;
+}
+
+bool Comparison::all_fit() const {
+  return std::all_of(runs.begin(), runs.end(),
+                     [](const ComparedRun& run) { return run.figures.fits; });
+}
+
+std::string comparison_json(const Comparison& comparison) {
+  JsonValue::Array speedups;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i)
+    speedups.emplace_back(comparison.speedup(i));
+  JsonValue object(JsonValue::Object{});
+  object.set("runs", array_of(comparison.runs, [](const ComparedRun& run) { return run.report; }));
+  object.set("speedup", JsonValue(std::move(speedups)));
+  object.set("labels",
+             array_of(comparison.runs, [](const ComparedRun& run) { return text(run.label); }));
+  object.set("differences", array_of(comparison.differences, difference_value));
+  object.set("codecs", array_of(comparison.codecs, codec_value));
+  object.set("break_even", array_of(comparison.break_evens, break_even_value));
+  object.set("warnings", array_of(comparison.warnings, text));
+  return pretty_text(object) + "\n";
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,188 @@
+#include "report/comparison.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <sstream>
+
+#include "core/utf8.hpp"
+#include "report/report_json.hpp"
+#include "report/testing.hpp"
+
+namespace windtunnel {
+namespace {
+
+ComparedRun run_of(const std::string& label, const Report& report) {
+  JsonValue value = report_value(report);
+  ReportFigures figures = read_report_figures(value);
+  return {label, std::move(value), std::move(figures)};
+}
+
+/// The small run, and one that is 4 us faster because its gradients' wait is, and sends half the bytes forward.
+Comparison two_runs() {
+  Report faster = testing::small_report();
+  faster.iteration_time = 28_us;
+  faster.breakdown.seconds = {12_us, 6_us, 1_us, 6_us, 0_s, 2_us, 0_s, 1_us, 0_s};
+  faster.traffic[0] = 8_MB;
+  faster.messages[0] = {2, 0};
+  Comparison comparison;
+  comparison.runs = {run_of("a.json", testing::small_report()), run_of("b.json", faster)};
+  comparison.differences = {{"/parallel/tensor", {"8", "4"}}};
+  return comparison;
+}
+
+std::string problems_of(const JsonValue& report) {
+  try {
+    read_report_figures(report);
+    return "";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+TEST_CASE("the figures of a report are read back as they were written") {
+  const Report report = testing::small_report();
+  const ReportFigures figures = read_report_figures(report_value(report));
+  CHECK(figures.name == "small");
+  CHECK(figures.iteration_time == report.iteration_time);
+  CHECK(figures.model_flops_per_gpu / 1_TFLOPS == doctest::Approx(120).epsilon(1e-12));
+  CHECK(figures.breakdown.of(Line::pipeline_bubble) == 9_us);
+  CHECK(figures.breakdown.total() == report.breakdown.total());
+  CHECK(figures.memory_max == report.memory.max_total);
+  CHECK(figures.traffic[0] == 16_MB);
+  CHECK(figures.messages[1].compressed == 1);
+  CHECK(figures.fits);
+}
+
+TEST_CASE("every figure that a report lacks is said at once") {
+  JsonValue report = report_value(testing::small_report());
+  report.erase("iteration_time_s");
+  report.find("memory")->erase("fits");
+  report.find("breakdown_s")->erase("codec");
+  report.find("traffic_bytes")->set("zero_gather", JsonValue(std::string("many")));
+  report.erase("messages");
+  const std::string problems = problems_of(report);
+  for (const char* name : {"iteration_time_s", "fits", "codec", "zero_gather", "messages"})
+    CHECK_MESSAGE(problems.find(name) != std::string::npos, name);
+  JsonValue zero = report_value(testing::small_report());
+  zero.set("iteration_time_s", JsonValue(0.0));
+  CHECK(problems_of(zero).find("not above 0") != std::string::npos);
+}
+
+TEST_CASE("what a newer version adds to a report is left alone") {
+  JsonValue report = report_value(testing::small_report());
+  report.set("new_figure", JsonValue(1.5));
+  report.find("breakdown_s")->set("new_line", JsonValue(0.0));
+  CHECK(problems_of(report).empty());
+}
+
+TEST_CASE("a report is known by its schema") {
+  CHECK(is_report(report_value(testing::small_report())));
+  CHECK_FALSE(is_report(JsonValue(JsonValue::Object{})));
+  CHECK_FALSE(is_report(JsonValue(std::string("windtunnel/report-v1"))));
+}
+
+TEST_CASE("the speed-up is against the first run") {
+  const Comparison comparison = two_runs();
+  CHECK(comparison.speedup(0) == 1.0);
+  CHECK(comparison.speedup(1) == doctest::Approx(32.0 / 28).epsilon(1e-12));
+}
+
+TEST_CASE("two runs side by side, to the letter") {
+  // 28 of 32 us are 12.5 % less and a speed-up of 1.143. Shares: 12 of 32 is 37.5 %, 12 of 28 is 42.9 %. 16 MB is 15.3 MiB.
+  CHECK(comparison_text(two_runs()) == R"table(A  a.json (small)
+B  b.json (small)
+
+                                 A           B       - A
+  iteration time           32.0 us     28.0 us   -12.5 %
+  speed-up                  1.000x      1.143x
+  tokens/s             512,000,000 512,000,000         =
+  TFLOP/s per GPU            120.0       120.0         =
+  MFU                       38.5 %      38.5 %         =
+
+Where the time goes, on the GPUs that finish last
+  compute                12.000 us   12.000 us         =
+  tensor comm             6.000 us    6.000 us         =
+  pipeline comm           2.000 us    1.000 us    -1.000
+  pipeline bubble         9.000 us    6.000 us    -3.000
+  embedding sync          2.000 us    2.000 us         =
+  optimizer               1.000 us    1.000 us         =
+
+Share of the iteration, on the same GPUs
+  compute                   37.5 %      42.9 %      +5.4
+  tensor comm               18.8 %      21.4 %      +2.7
+  pipeline comm              6.2 %       3.6 %      -2.7
+  pipeline bubble           28.1 %      21.4 %      -6.7
+  embedding sync             6.2 %       7.1 %      +0.9
+  optimizer                  3.1 %       3.6 %      +0.4
+
+Bytes on the wire in one iteration, all GPUs together
+  pipeline forward        15.3 MiB    7.63 MiB   -50.0 %
+    compressed              0 of 2      2 of 2
+  pipeline backward            0 B         0 B         =
+    compressed              1 of 2      1 of 2
+
+Memory of the fullest GPU
+  in use                  29.8 GiB    29.8 GiB         =
+  of                      80.0 GiB    80.0 GiB
+  fits                         yes         yes
+
+Inputs that differ
+  /parallel/tensor: 8 | 4
+)table");
+}
+
+TEST_CASE("changes of ten times and more are written as factors, and lines stay narrow") {
+  Comparison comparison = two_runs();
+  Report slow = testing::small_report();
+  slow.iteration_time = 4000_us;
+  slow.traffic[0] = 1.6e9 * 1_B;
+  slow.traffic[1] = 1_MB;
+  for (int i = 0; i < 4; ++i) comparison.runs.push_back(run_of("slow", slow));
+  const std::string text = comparison_text(comparison);
+  CHECK(text.find("x 125") != std::string::npos);
+  CHECK(text.find("x 100") != std::string::npos);
+  CHECK(text.find("new") != std::string::npos);
+  CHECK(text.find("F       - A") != std::string::npos);  // a second block, for E and F
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(utf8_count(line) <= 100, line);
+}
+
+TEST_CASE("the JSON document holds whole reports, speed-ups and what was found") {
+  Comparison comparison = two_runs();
+  BreakEven crossing;
+  crossing.what = "b.json";
+  crossing.outcome = BreakEven::Outcome::crosses;
+  crossing.factor = 0.5;
+  crossing.bandwidth_now = 100_GBps;
+  crossing.bandwidth = 50_GBps;
+  BreakEven never = crossing;
+  never.outcome = BreakEven::Outcome::always_slower;
+  never.part = NetworkPart::inside_nodes;
+  comparison.break_evens = {crossing, never};
+  comparison.warnings = {"careful"};
+  Problems problems;
+  JsonValue document = parse_json(
+      std::make_shared<const SourceText>(SourceText{"compare.json", comparison_json(comparison)}),
+      problems);
+  REQUIRE(problems.empty());
+  const auto text_at = [&](const char* pointer) {
+    const JsonValue* value = find_at(document, pointer);
+    return value == nullptr ? std::string("nothing") : canonical_text(*value);
+  };
+  CHECK(text_at("/runs/1/iteration_time_s") == "2.8e-05");
+  CHECK(text_at("/runs/0") == canonical_text(comparison.runs[0].report));
+  CHECK(text_at("/speedup/0") == "1");
+  CHECK(text_at("/labels/1") == "\"b.json\"");
+  CHECK(text_at("/differences/0/pointer") == "\"/parallel/tensor\"");
+  CHECK(text_at("/differences/0/values") == R"(["8","4"])");
+  CHECK(text_at("/break_even/0/bandwidth_bytes_per_s") == "50000000000");
+  CHECK(text_at("/break_even/0/faster") == "\"below\"");
+  CHECK(text_at("/break_even/1/outcome") == "\"always_slower\"");
+  CHECK(text_at("/break_even/1/network") == "\"inside_nodes\"");
+  CHECK(text_at("/break_even/1/factor") == "nothing");
+  CHECK(text_at("/warnings/0") == "\"careful\"");
+}
+
+}  // namespace
+}  // namespace windtunnel

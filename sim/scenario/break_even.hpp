@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/json_value.hpp"
+#include "report/comparison.hpp"
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+
+/// A resolved scenario with the bandwidth of one part of its network multiplied by `factor`, itself a scenario that can be
+/// read. Between nodes: NICs, measured matrices and single links, and with the NICs the uplinks of leaf switches. Inside
+/// nodes: collectives and copies. Latencies stay.
+JsonValue with_scaled_network(JsonValue resolved, NetworkPart part, double factor);
+
+/// That bandwidth as the scenario has it. Between nodes: all NICs of the first node, one way, as far as they are attained.
+/// Inside nodes: one GPU to another.
+BytesPerSecond network_bandwidth(const Scenario& scenario, NetworkPart part);
+
+/// Which of two scenarios is faster, over the bandwidth of their network?
+struct BreakEvenQuestion {
+  std::string what;         ///< what `second` has and `first` has not
+  JsonValue first, second;  ///< resolved scenarios
+  NetworkPart part = NetworkPart::between_nodes;
+  BytesPerSecond bandwidth_now{};
+};
+
+/// The range of factors that is searched, and how finely.
+struct BreakEvenSearch {
+  double lowest = 1.0 / 64, highest = 64;
+  double tolerance = 0.005;  ///< of the factor
+  std::size_t at_once =
+      1;  ///< simulations that run at the same time; changes nothing but the time it takes
+};
+
+/// The factors at which the sign of T(second) - T(first) changes, by bisection of ln(factor), each time in a process of
+/// its own. Where the difference changes its sign more than once between the ends of the range, one of the places is found; where
+/// it has the same sign at both ends, none is. Differences below 1e-9 of the time count as none. All questions
+/// advance together, so that each round's simulations can run beside each other.
+std::vector<BreakEven> find_break_evens(const std::vector<BreakEvenQuestion>& questions,
+                                        const Library& library, const BreakEvenSearch& search,
+                                        std::uint64_t seed = 0);
+
+}  // namespace windtunnel

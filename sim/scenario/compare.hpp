@@ -1,0 +1,37 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/json_value.hpp"
+#include "report/comparison.hpp"
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+
+/// One side of a comparison: a scenario that will be simulated, or the report of a run that was.
+struct CompareInput {
+  std::string label;
+  std::variant<Scenario, JsonValue> content;
+};
+
+/// Reads a file as what it says it is: a report of `run --json`, else a scenario with the changes of `options`.
+CompareInput read_compare_input(const std::filesystem::path& file, const Library& library,
+                                const ReadOptions& options);
+
+/// The two sides of `compare FILE --toggle POINTER`: without what stands at the pointer ("compression" is short for
+/// "/compression"), and with it. InputError when taking it away changes nothing.
+std::vector<CompareInput> toggle_inputs(const std::filesystem::path& file, const Library& library,
+                                        const ReadOptions& options, const std::string& pointer);
+
+/// Whether the bandwidth is searched at which the runs are equally fast.
+enum class BreakEvens { none, simulated };
+
+/// Simulates the scenarios, each in a process of its own and several at once, and lays the runs side by side. With
+/// BreakEvens::simulated, each scenario is also set against the first over the bandwidth between nodes and inside them.
+Comparison compare(const std::vector<CompareInput>& inputs, const Library& library,
+                   BreakEvens break_evens = BreakEvens::none);
+
+}  // namespace windtunnel
