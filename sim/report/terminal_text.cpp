@@ -87,4 +87,15 @@ std::string listed(const std::vector<std::string>& items) {
   return result + std::string(indent) + line + "\n";
 }
 
+std::string spoken(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+std::string time_text(Seconds time, Seconds whole) {
+  if (whole >= 1_s) return fixed_text(time / 1_s, 3) + " s";
+  if (whole >= 1_ms) return fixed_text(time / 1_ms, 3) + " ms";
+  return fixed_text(time / 1_us, 3) + " us";
+}
+
 }  // namespace windtunnel::detail

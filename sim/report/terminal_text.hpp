@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "report/summary_text.hpp"
+#include "units/quantity.hpp"
 
 /// Lines of text for a terminal, at most text_width characters wide.
 namespace windtunnel::detail {
@@ -31,5 +32,10 @@ std::string paragraph(std::string_view text);
 std::string marked(std::string_view mark, std::string_view text, Tone tone, const Painter& paint);
 /// Items side by side with dots between them; none is broken.
 std::string listed(const std::vector<std::string>& items);
+
+/// "tensor comm" for tensor_comm.
+std::string spoken(std::string name);
+/// `time` in the unit that suits the whole it is part of.
+std::string time_text(Seconds time, Seconds whole);
 
 }  // namespace windtunnel::detail

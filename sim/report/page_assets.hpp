@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string_view>
+
+/// The files of sim/report/html/, built into the program.
+namespace windtunnel::detail {
+
+/// A text and its SHA-256 in hexadecimal digits, which the page's content policy names.
+struct Asset {
+  std::string_view text;
+  std::string_view sha256;
+};
+
+extern const Asset page_style;   ///< *.css
+extern const Asset page_script;  ///< *.js
+
+}  // namespace windtunnel::detail
