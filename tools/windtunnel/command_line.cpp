@@ -101,8 +101,7 @@ class Grammar {
         add_command("run", "Simulate one training iteration of a scenario", "FILE", file);
     run->add_option("--trace", line_.trace, "Write a Chrome trace (.json or .json.gz)")
         ->type_name("OUT");
-    run->add_option("--report", line_.report, "Write an HTML page that opens from disk")
-        ->type_name("OUT.html");
+    add_report(run);
     run->add_option("--out", line_.out,
                     "Write report.json, report.html and trace.json.gz into a folder")
         ->type_name("DIR");
@@ -122,6 +121,7 @@ class Grammar {
         ->allow_extra_args(false);
     validate->add_option("--svg", line_.svg, "Write a scatter plot of predicted and measured times")
         ->type_name("OUT");
+    add_report(validate);
     add_calibrate();
     add_command("explain", "Show the critical path of an iteration, and what would change it",
                 "FILE", file);
@@ -145,6 +145,11 @@ class Grammar {
       grammar.commands.push_back(
           {command->get_name(), command->get_description(), describe(*command)});
     return grammar;
+  }
+
+  void add_report(CLI::App* command) {
+    command->add_option("--report", line_.report, "Write an HTML page that opens from disk")
+        ->type_name("OUT.html");
   }
 
   void add_schedule() {

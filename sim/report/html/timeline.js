@@ -537,6 +537,11 @@ parts.push(async () => {
     return;
   }
   const view = new TimelineView(place, data, await unpack(data));
+  const asked = /^#timeline=([\d.e-]+)\.\.([\d.e-]+)$/.exec(location.hash);  // seconds
+  if (asked) {
+    view.show(Number(asked[1]) * 1e9, Number(asked[2]) * 1e9);
+    document.getElementById('timeline').scrollIntoView({behavior: 'instant'});
+  }
   view.drawNow();
   addEventListener('beforeprint', () => { view.colours(); view.drawNow(); });
   checks.push(() => {
