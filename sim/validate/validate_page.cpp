@@ -22,7 +22,7 @@ using html::number;
 using html::section;
 using html::Table;
 
-constexpr std::size_t worst_rows = 12;
+constexpr std::size_t worst_iterations = 12, worst_collectives = 6;  // named on the page
 
 std::string whole(std::size_t count) { return grouped_text(static_cast<double>(count)); }
 
@@ -64,7 +64,7 @@ Table point_table(const std::string& caption, const std::vector<PointRow>& rows)
               {"point", "too short | too long", "set", "measured", "predicted", "error"},
               {},
               3,
-              "bars"};
+              "bars points"};
   double largest = 0;
   for (const PointRow& row : rows) largest = std::max(largest, std::abs(row.comparison->error()));
   for (const PointRow& row : rows)
@@ -100,8 +100,9 @@ std::string headline(const std::vector<ValidatedSet>& sets) {
   constexpr double close = 0.05, near = 0.10;
   html += "<h1><span class=\"big\">" + number("/iterations/mape", percent_text(all.mape)) +
           "</span> mean error</h1>\n";
-  html += "<p class=\"interval\">over " + number("/iterations/scored", whole(all.scored)) +
-          " measured iterations, none left out; errors count without their sign</p>\n";
+  html += "<p class=\"interval\"><span>over " + number("/iterations/scored", whole(all.scored)) +
+          " measured iterations, none left out; errors count without their "
+          "sign</span></p>\n";
   html += "<p class=\"job\">" + whole(within(close)) + " of them within 5 %, " +
           whole(within(near)) + " within 10 %. " +
           (all.bias < 0 ? "On the whole, predictions are too short."
@@ -130,13 +131,23 @@ std::string plot_section(const std::vector<ValidatedSet>& sets) {
                       scatter_svg(sets, ScatterStyle::of_page) + "</div>\n"});
 }
 
-std::string worst_section(std::vector<PointRow> rows) {
+/// The rows of sets of one kind, the largest error first.
+std::string worst_table(std::vector<PointRow> rows, MeasurementKind kind, const char* title,
+                        std::size_t limit) {
+  std::erase_if(rows, [&](const PointRow& row) { return row.set->kind != kind; });
+  if (rows.empty()) return "";
   std::stable_sort(rows.begin(), rows.end(), [](const PointRow& a, const PointRow& b) {
     return std::abs(a.comparison->error()) > std::abs(b.comparison->error());
   });
-  if (rows.size() > worst_rows) rows.resize(worst_rows);
+  if (rows.size() > limit) rows.resize(limit);
+  return element("h3", "", title) + "\n" + html::table(point_table(title, rows));
+}
+
+std::string worst_section(const std::vector<PointRow>& rows) {
   return section(
-      {"worst", "The worst rows", html::table(point_table("Rows with the largest errors", rows))});
+      {"worst", "The worst rows",
+       worst_table(rows, MeasurementKind::iteration, "Iterations", worst_iterations) +
+           worst_table(rows, MeasurementKind::collective, "Collectives", worst_collectives)});
 }
 
 std::string optional_number(const std::string& pointer, std::optional<double> value) {

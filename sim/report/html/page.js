@@ -56,7 +56,7 @@ const unitSizes = {
 // A printed number against the exact one: they may differ by half of the last digit that is shown.
 const compareNumber = (element, root) => {
   const text = element.textContent.replace(/,/g, '');
-  const [, digits, unit] = /^(-?[\d.]+(?:e[-+]?\d+)?)\s*(.*)$/.exec(text) || [];
+  const [, digits, unit] = /^([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(.*)$/.exec(text) || [];
   const exact = at(root, element.dataset.at);
   const size = unitSizes[element.dataset.unit || unit];
   if (digits === undefined || size === undefined || typeof exact !== 'number') return `${element.dataset.at}: "${text}" for ${exact}`;
