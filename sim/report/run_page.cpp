@@ -2,8 +2,10 @@
 
 #include "core/contracts.hpp"
 #include "report/html_page.hpp"
+#include "report/path_shares.hpp"
 #include "report/report_json.hpp"
 #include "report/run_sections.hpp"
+#include "timeline/critical_path.hpp"
 
 namespace windtunnel {
 
@@ -16,7 +18,10 @@ std::string run_page(const RunPage& page) {
   html.title = report.name;
   html.places = {{"time", "Time"},       {"timeline", "Timeline"}, {"stages", "Stages"},
                  {"network", "Network"}, {"inputs", "Inputs"},     {"scenario", "Scenario"}};
-  html.body = html::headline(report) + html::time_section(report) +
+  const std::vector<PathShare> path =
+      path_shares(*page.played.plan, *page.played.programs, *page.played.timeline,
+                  find_critical_path(*page.played.programs, *page.played.timeline));
+  html.body = html::headline(report) + html::time_section(report, path) +
               html::timeline_section(shown.text) + html::stage_section(report) +
               html::network_section(report) + html::input_section(report) +
               html::scenario_section(page.scenario);
