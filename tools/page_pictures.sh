@@ -23,5 +23,3 @@ fi
 for kind in run validate; do
   picture "$pages/$kind.html" "$pictures/report-$kind.png" 1280 1500
 done
-picture "$pages/run.html" "$pictures/report-run-dark.png" 1280 1500 dark
-picture "$pages/run.html" "$pictures/report-run-narrow.png" 420 1500

@@ -53,6 +53,7 @@ stands_alone() {
   is "$1 has a policy" grep -q "Content-Security-Policy.*default-src 'none'; style-src 'sha256-[^;]*; script-src 'sha256-" "$1"
   is "$1 has no inline styles or handlers" test -z "$(sed '/<script/,/<\/script>/d; /<style>/,/<\/style>/d' "$1" | grep -oE ' (style|on[a-z]+)="')"
 }
+differ() { ! cmp -s "$1" "$2"; }
 is_picture() {
   is "$1 is a picture" test "$(head -c 4 "$1" 2>/dev/null | tail -c 3)" = PNG
   is "$1 is more than a blank page" test "$(stat -c %s "$1" 2>/dev/null || echo 0)" -gt 20000
@@ -64,7 +65,10 @@ for kind in run validate; do
   stands_alone $kind.html
   is_picture report-$kind.png
 done
-is "dark is another picture" test -n "$(cmp report-run.png report-run-dark.png 2>&1)"
+picture run.html report-run-dark.png 1280 800 dark
+picture run.html report-run-narrow.png 420 800
+is_picture report-run-dark.png
+is "dark is another picture" differ report-run.png report-run-dark.png
 is_picture report-run-narrow.png
 
 # The numbers are those of the JSON, which the page repeats.

@@ -1,101 +1,4 @@
-// The timeline of a run: one row a device and stream on a canvas. What is narrower than a pixel is drawn as shares of the
-// pixel's time, so that nothing is lost however far out one looks.
-const timelineKinds = ['forward', 'backward', 'weight_gradient', 'optimizer', 'other', 'tensor_comm', 'pipeline_comm',
-  'data_comm', 'embedding_sync', 'codec', 'pipeline_bubble'];
-const kindOf = Object.fromEntries(timelineKinds.map((name, i) => [name, i]));
-const partKinds = ['compute', 'tensor_comm', 'codec', 'optimizer', 'other', 'data_comm'];  // in their order in an op
-const streams = ['compute', 'comm:tensor', 'comm:pipeline', 'comm:data', 'codec'];
-const streamOfTraffic = (traffic) => (traffic === 'tensor_activations' ? 'comm:tensor' : traffic.startsWith('pipeline') ? 'comm:pipeline' : 'comm:data');
-
-const unpack = async (data) => {
-  const packed = Uint8Array.from(atob(data.bytes), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
-  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
-  const columns = {};
-  for (const [name, [offset, count]] of Object.entries(data.columns)) {
-    const column = new Float64Array(count);
-    let place = offset, value = 0;
-    for (let i = 0; i < count; ++i) {
-      let rest = 0, scale = 1, byte;
-      do {
-        byte = bytes[place++];
-        rest += (byte & 127) * scale;
-        scale *= 128;
-      } while (byte & 128);
-      value += rest % 2 ? -(rest + 1) / 2 : rest / 2;
-      column[i] = value;
-    }
-    columns[name] = column;
-  }
-  return columns;
-};
-
-// Things side by side on one row (or half of one, where a stream sends and receives at the same time).
-class Track {
-  constructor() { this.things = []; }
-  add(begin, end, kind, source, index) { if (end > begin) this.things.push([begin, end, kind, source, index]); }
-  close() {
-    const things = this.things.sort((a, b) => a[0] - b[0]);
-    this.count = things.length;
-    this.begin = Float64Array.from(things, (thing) => thing[0]);
-    this.end = Float64Array.from(things, (thing) => thing[1]);
-    this.kind = Uint8Array.from(things, (thing) => thing[2]);
-    this.source = Uint8Array.from(things, (thing) => thing[3]);
-    this.index = Uint32Array.from(things, (thing) => thing[4]);
-    this.longest = things.reduce((most, thing) => Math.max(most, thing[1] - thing[0]), 0);
-    this.things = null;
-  }
-  // The first thing that may reach beyond `time`.
-  first(time) {
-    let low = 0, high = this.count;
-    for (time -= this.longest; low < high;) {
-      const middle = (low + high) >> 1;
-      if (this.begin[middle] < time) low = middle + 1; else high = middle;
-    }
-    return low;
-  }
-}
-const sources = {compute: 0, part: 1, bubble: 2, wait: 3, send: 4, receive: 5, collective: 6};
-
-const buildRows = (data, columns) => {
-  const rows = data.devices.map((device, i) => Object.fromEntries(streams.map((stream) =>
-    [stream, {device: i, stream, tracks: stream === 'comm:pipeline' ? [new Track(), new Track()] : [new Track()]}])));
-  const ops = data.ops.map(([stream, phase, kind, chunk, ...parts]) => ({stream, phase, chunk, parts, kind: kindOf[kind]}));
-  const phaseKind = (phase) => kindOf[data.phases[phase][1]] ?? kindOf.other;
-  for (let i = 0; i < columns.compute_begin.length; ++i) {
-    const begin = columns.compute_begin[i], op = ops[columns.compute_op[i]], row = rows[columns.compute_device[i]];
-    row[op.stream].tracks[0].add(begin, begin + columns.compute_duration[i], op.kind, sources.compute, i);
-    if (op.stream !== 'compute') continue;
-    let from = begin;
-    op.parts.forEach((length, part) => {
-      const stream = part === 1 ? 'comm:tensor' : part === 5 ? 'comm:data' : '';
-      if (stream) row[stream].tracks[0].add(from, from + length, kindOf[partKinds[part]], sources.part, i);
-      from += length;
-    });
-  }
-  for (let i = 0; i < columns.wait_begin.length; ++i) {
-    const begin = columns.wait_begin[i], track = rows[columns.wait_device[i]].compute.tracks[0];
-    track.add(begin, begin + columns.wait_bubble[i], kindOf.pipeline_bubble, sources.bubble, i);
-    track.add(begin + columns.wait_bubble[i], begin + columns.wait_duration[i],
-      phaseKind(columns.wait_phase[i]), sources.wait, i);
-  }
-  for (let i = 0; i < columns.message_begin.length; ++i) {
-    const [from, to] = data.channels[columns.message_channel[i]];
-    const begin = columns.message_begin[i], end = begin + columns.message_duration[i];
-    const kind = phaseKind(columns.message_phase[i]);
-    if (from !== null) rows[from]['comm:pipeline'].tracks[0].add(begin, end, kind, sources.send, i);
-    if (to !== null) rows[to]['comm:pipeline'].tracks[1].add(begin, end, kind, sources.receive, i);
-  }
-  for (let i = 0; i < columns.collective_begin.length; ++i) {
-    const [members, , , traffic] = data.groups[columns.collective_group[i]];
-    const begin = columns.collective_begin[i], kind = phaseKind(columns.collective_phase[i]);
-    for (const member of members)
-      rows[member][streamOfTraffic(traffic)].tracks[0].add(begin, begin + columns.collective_duration[i], kind, sources.collective, i);
-  }
-  for (const row of rows) for (const stream of streams) for (const track of row[stream].tracks) track.close();
-  return {rows, ops};
-};
-
+// How the rows are drawn and moved through.
 class TimelineView {
   constructor(place, data, columns) {
     this.data = data;
@@ -165,7 +68,7 @@ class TimelineView {
     const [thick, thin, gap] = devices <= 4 ? [30, 13, 12] : devices <= 8 ? [22, 9, 8] : devices <= 16 ? [15, 5, 6] : devices <= 32 ? [11, 4, 5] : [9, 3, 4];
     let y = 4;
     this.places = [];
-    this.rows.forEach((row, device) => {
+    this.rows.forEach((row) => {
       const shown = this.used.filter((stream) => !this.hidden.has(stream) && row[stream].tracks.some((track) => track.count));
       const top = y;
       for (const stream of shown) {
@@ -174,7 +77,6 @@ class TimelineView {
         y += height + 1;
       }
       if (y > top) y += gap;
-      void device;
     });
     this.height = y;
     this.resize();
@@ -288,8 +190,10 @@ class TimelineView {
     for (const place of this.places) {
       const y = place.y - scroll;
       if (y + place.height < 0 || y > this.view) continue;
-      context.fillStyle = this.ink.panel;
-      context.fillRect(this.gutter, y, columns, place.height);
+      if (place.height >= 6) {
+        context.fillStyle = this.ink.panel;
+        context.fillRect(this.gutter, y, columns, place.height);
+      }
       const half = place.height / place.tracks.length;
       place.tracks.forEach((track, i) => {
         const top = y + i * half;
@@ -444,9 +348,8 @@ class TimelineView {
     if (!track) return;
     const from = this.selected.thing < 0 ? track.first(this.from) : this.selected.thing + by;
     const i = this.selected.thing = Math.max(0, Math.min(track.count - 1, from));
-    const length = track.end[i] - track.begin[i], middle = (track.begin[i] + track.end[i]) / 2;
+    const middle = (track.begin[i] + track.end[i]) / 2;
     if (track.begin[i] < this.from || track.end[i] > this.to) this.show(middle - (this.to - this.from) / 2, middle + (this.to - this.from) / 2);
-    void length;
     this.words.textContent = this.describe(this.selected.device, this.selected.stream, track, i).join(' · ');
   }
 
@@ -555,6 +458,26 @@ parts.push(async () => {
     const pixels = view.canvas.getContext('2d').getImageData(0, 0, view.canvas.width, view.canvas.height).data, colours = new Set();
     for (let i = 0; i < pixels.length; i += 4) if (pixels[i + 3]) colours.add(pixels[i] * 65536 + pixels[i + 1] * 256 + pixels[i + 2]);
     return colours.size < 5 ? `timeline: only ${colours.size} colours are painted` : '';
+  });
+  checks.push(() => {
+    view.key(new KeyboardEvent('keydown', {key: 'ArrowDown'}));
+    const row = view.words.textContent;
+    view.key(new KeyboardEvent('keydown', {key: '.'}));
+    const thing = view.words.textContent;
+    return row.includes('compute') && thing.includes(', from ') && thing !== row ? '' : `timeline: the keyboard says "${row}", then "${thing}"`;
+  });
+  checks.push(() => {
+    const row = view.rows.find((each) => each['comm:pipeline'].tracks[0].count);
+    if (!row) return '';
+    const lines = view.describe(row['comm:pipeline'].device, 'comm:pipeline', row['comm:pipeline'].tracks[0], 0).join('; ');
+    return /^send activation of microbatch \d+; .* from .* to .*; [\d.]+ .?i?B at .*B\/s .*; link: .*; to ranks? /.test(lines) ? '' : 'timeline: a message says ' + lines;
+  });
+  checks.push(() => {
+    const box = view.canvas.getBoundingClientRect(), tipBox = document.getElementById('tip');
+    view.canvas.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + view.gutter + 20, clientY: box.top + view.places[0].y + 3}));
+    const text = tipBox.textContent;
+    tip.hide();
+    return text ? '' : 'timeline: nothing is said where the pointer rests';
   });
   checks.push(() => {
     const whole = [view.from, view.to];
