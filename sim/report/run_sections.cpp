@@ -362,7 +362,8 @@ std::string headline(const Report& report) {
           escaped(joined(detail::plan_items(report))) +
           (report.placement_note.empty()
                ? ""
-               : "<br>" + escaped("placement searched: " + report.placement_note)) + "</p>\n</div>\n<div class=\"cards\">\n";
+               : "<br>" + escaped("placement searched: " + report.placement_note)) +
+          "</p>\n</div>\n<div class=\"cards\">\n";
   constexpr double one_decimal_below = 1000;
   const double samples = report.samples_per_s;
   html += card("samples/s",

@@ -150,9 +150,9 @@ std::string assumptions(const Report& report, const Painter& paint) {
 std::string summary_text(const Report& report, Colour colour) {
   const Painter paint(colour);
   return paint(Tone::heading, report.name) + "\n\n" + headline(report, paint) + "\n" +
-         listed(detail::speed_items(report)) + "\n" + job(report) +
-         plan(report) + breakdown(report, paint) + memory(report, paint) +
-         warnings(report, paint) + assumptions(report, paint);
+         listed(detail::speed_items(report)) + "\n" + job(report) + plan(report) +
+         breakdown(report, paint) + memory(report, paint) + warnings(report, paint) +
+         assumptions(report, paint);
 }
 
 }  // namespace windtunnel
