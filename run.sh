@@ -50,6 +50,7 @@ if [[ $verdict -gt 1 ]]; then exit "$verdict"; fi
 echo
 echo "Written:"
 for file in "out/$name"/*; do printf '  %s\n' "$file"; done
+echo "Open out/$name/report.html in a browser to see why it takes this long."
 cat <<NEXT
 Try next:
   $program show --resolved $scenario

@@ -28,6 +28,11 @@ std::string grouped_text(double number) {
 
 std::string percent_text(double share) { return fixed_text(share * 100, 1) + " %"; }
 
+std::string signed_percent_text(double share) {
+  const double rounded = std::round(share * 1000) / 10 + 0.0;  // + 0.0: no "-0.0"
+  return (rounded >= 0 ? "+" : "") + fixed_text(rounded, 1) + " %";
+}
+
 std::string right_aligned(std::string_view text, int width) {
   const int missing = std::max(0, width - utf8_count(text));
   return std::string(static_cast<std::size_t>(missing), ' ').append(text);

@@ -13,6 +13,8 @@ std::string significant_text(double number, int digits);
 std::string grouped_text(double number);
 /// A share of one as percent: 0.4417 -> "44.2 %".
 std::string percent_text(double share);
+/// A difference as percent, with its sign: 0.0534 -> "+5.3 %". What rounds to nothing is "+0.0 %".
+std::string signed_percent_text(double share);
 /// Blanks before or after `text` until it is `width` characters (not bytes) wide.
 std::string right_aligned(std::string_view text, int width);
 std::string left_aligned(std::string_view text, int width);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/link_traffic.hpp"
 #include "memory/memory_account.hpp"
 #include "plan/plan.hpp"
 #include "platform/device.hpp"
@@ -27,6 +28,22 @@ struct MessageCount {
   std::uint64_t compressed = 0, uncompressed = 0;
 };
 
+/// Where the time of one pipeline stage went, on the replica that ends last.
+struct StageTime {
+  StageId stage;
+  Breakdown breakdown;
+  Seconds end{};  ///< from here to the end of the iteration it has nothing to do
+};
+
+/// What one shared link carried in the iteration.
+struct LinkUse {
+  std::string name;
+  BytesPerSecond bandwidth{};
+  TrafficBytes carried{};
+  /// Bytes over what the link could carry in `time`.
+  double utilisation(Seconds time) const { return total_of(carried) / bandwidth / time; }
+};
+
 /// Everything `run` knows about one iteration: what the JSON document, the terminal summary and the
 /// page print.
 struct Report {
@@ -42,6 +59,9 @@ struct Report {
   MemoryAccount memory;
   std::array<Bytes, num_traffic_classes> traffic{};
   std::array<MessageCount, num_traffic_classes> messages{};
+  std::vector<LinkUse> links;  ///< those that carried anything, the highest utilisation first
+  std::vector<StageTime> stage_times;
+  DeviceId last_device;  ///< the simulated device that ends last
   std::vector<Assumption> assumptions;
   std::vector<std::string> warnings;
   std::uint64_t activities = 0, flows = 0;

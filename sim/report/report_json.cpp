@@ -118,6 +118,51 @@ JsonValue traffic_value(const Report& report) {
   return object.take();
 }
 
+JsonValue traffic_value(const TrafficBytes& bytes) {
+  ObjectWriter object;
+  for (const Traffic traffic : published_traffic)
+    if (const Bytes each = bytes[static_cast<std::size_t>(traffic)]; each > Bytes{0})
+      object.add(name_of(traffic), each);
+  return object.take();
+}
+
+JsonValue link_value(const LinkUse& link, Seconds time) {
+  return ObjectWriter()
+      .add("name", link.name)
+      .add("bandwidth_bytes_per_s", link.bandwidth.value())
+      .add("bytes", total_of(link.carried))
+      .add("utilisation", link.utilisation(time))
+      .add("traffic_bytes", traffic_value(link.carried))
+      .take();
+}
+
+JsonValue links_value(const Report& report) {
+  JsonValue::Array hottest;
+  double utilisation = 0;
+  for (const LinkUse& link : report.links) {
+    utilisation += link.utilisation(report.iteration_time);
+    if (hottest.size() < most_links) hottest.push_back(link_value(link, report.iteration_time));
+  }
+  const auto in_use = static_cast<std::uint64_t>(report.links.size());
+  return ObjectWriter()
+      .add("in_use", in_use)
+      .add("mean_utilisation", in_use == 0 ? 0.0 : utilisation / static_cast<double>(in_use))
+      .add("hottest", JsonValue(std::move(hottest)))
+      .take();
+}
+
+JsonValue stage_times_value(const Report& report) {
+  JsonValue::Array stages;
+  for (const StageTime& time : report.stage_times) {
+    ObjectWriter object;
+    object.add("stage", static_cast<int>(time.stage.index())).add("end", time.end);
+    for (int i = 0; i < num_lines; ++i)
+      object.add(name_of(static_cast<Line>(i)), time.breakdown.of(static_cast<Line>(i)));
+    stages.push_back(object.take());
+  }
+  return JsonValue(std::move(stages));
+}
+
 JsonValue messages_value(const Report& report) {
   ObjectWriter object;
   for (const Traffic traffic : published_traffic) {
@@ -225,7 +270,9 @@ JsonValue report_value(const Report& report) {
       .add("engine", engine_value(report))
       .add("warnings", warnings_value(report.warnings))
       .add("job", job_value(report))
-      .add("timers_s", timers_value(report));
+      .add("timers_s", timers_value(report))
+      .add("stage_times_s", stage_times_value(report))
+      .add("links", links_value(report));
   return object.take();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,9 @@ static_assert(published_traffic.size() == num_traffic_classes);
 /// Amounts are in SI: the unit is in the key (`iteration_time_s`), or it is bytes.
 JsonValue report_value(const Report& report);
 
+/// How many links a report names.
+inline constexpr std::size_t most_links = 16;
+
 /// What `run --json` prints:
 ///
 ///   {
@@ -36,8 +40,10 @@ JsonValue report_value(const Report& report);
 ///   }
 ///
 /// Beyond CONTRACT section 5 it says in `memory` the verdict and the advice, in each stage which
-/// moment sets the maximum, and at the end `warnings`, `job` and `timers_s`. Doubles are the
-/// shortest text that reads back as the same number. The same report gives the same bytes.
+/// moment sets the maximum, and at the end `warnings`, `job`, `timers_s`, `stage_times_s` (the
+/// breakdown of every stage of the replica that ends last) and `links` (how many shared links carried anything, their
+/// mean utilisation, and the most_links hottest). Doubles are the shortest text that reads back as the same number. The
+/// same report gives the same bytes.
 std::string to_json(const Report& report);
 
 /// A report's JSON without `engine.wall_s`, the one number that differs from run to run: what is

@@ -46,6 +46,17 @@ void check_same_report(const Report& folded, const Report& whole) {
     CHECK(folded.messages[i].uncompressed == whole.messages[i].uncompressed);
   }
   CHECK(folded.memory.max_total == whole.memory.max_total);
+  REQUIRE(folded.links.size() == whole.links.size());
+  for (std::size_t i = 0; i < whole.links.size(); ++i) {
+    CHECK(folded.links[i].name == whole.links[i].name);
+    check_equal(total_of(folded.links[i].carried).value(),
+                total_of(whole.links[i].carried).value());
+  }
+  for (std::size_t i = 0; i < whole.stage_times.size(); ++i) {
+    check_equal(folded.stage_times[i].end.value(), whole.stage_times[i].end.value());
+    check_equal(folded.stage_times[i].breakdown.of(Line::compute).value(),
+                whole.stage_times[i].breakdown.of(Line::compute).value());
+  }
   check_equal(folded.last_stage_backward.value(), whole.last_stage_backward.value());
 }
 

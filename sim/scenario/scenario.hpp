@@ -89,6 +89,7 @@ struct SimulateOptions {
 struct Simulation {
   Report report;
   ProgramSet programs;  ///< what was played, for the trace
+  Network network;      ///< the links it shared; refers to the scenario's platform
   Timeline timeline;    ///< empty unless asked for
 };
 

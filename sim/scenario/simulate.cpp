@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <set>
 
@@ -26,6 +27,7 @@ struct Outcome {
   const Plan* plan = nullptr;  ///< that was played: the scenario's, or a fold of it
   const BuiltPrograms* built = nullptr;
   const Played* played = nullptr;
+  const BreakdownListener* breakdowns = nullptr;
   const Fold* fold = nullptr;  ///< none: played as it is
 };
 
@@ -113,6 +115,58 @@ MemoryAccount account(const Outcome& o) {
       in_flight_microbatches(o.built->programs.programs));
   inputs.correction = scenario.memory_correction.get();
   return account_memory(inputs);
+}
+
+/// Every link that carried anything, the highest utilisation first; among equals in the network's order.
+std::vector<LinkUse> links_in_use(const Network& network,
+                                  const std::vector<TrafficBytes>& carried) {
+  std::vector<LinkUse> used;
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    const Link& link = network.links()[i];
+    if (total_of(carried[i]) > Bytes{0}) used.push_back({link.name, link.bandwidth, carried[i]});
+  }
+  std::stable_sort(used.begin(), used.end(), [](const LinkUse& a, const LinkUse& b) {
+    return total_of(a.carried) / a.bandwidth > total_of(b.carried) / b.bandwidth;
+  });
+  return used;
+}
+
+/// By stage, the device of the replica that ends last; of a tensor group across nodes, the part that ends last.
+std::vector<DeviceId> last_devices(const Outcome& o) {
+  const Plan& plan = *o.plan;
+  const int replica = plan.devices[o.played->last_device.index()].replica;
+  std::vector<DeviceId> devices;
+  for (int s = 0; s < plan.parallel.pipeline; ++s) {
+    DeviceId last = plan.device(replica, StageId{s}, 0);
+    for (int part = 1; part < plan.parts; ++part) {
+      const DeviceId device = plan.device(replica, StageId{s}, part);
+      if (o.played->device_end[device.index()] > o.played->device_end[last.index()]) last = device;
+    }
+    devices.push_back(last);
+  }
+  return devices;
+}
+
+void add_times(Breakdown& sum, const Breakdown& more, double times) {
+  for (std::size_t i = 0; i < sum.seconds.size(); ++i) sum.seconds[i] += more.seconds[i] * times;
+}
+
+std::vector<StageTime> stage_times(const Outcome& o) {
+  std::vector<StageTime> times;
+  for (const DeviceId device : last_devices(o)) {
+    StageTime time{StageId{times.size()}, o.breakdowns->of(device),
+                   o.played->device_end[device.index()]};
+    if (o.fold != nullptr) {
+      add_times(time.breakdown, o.fold->breakdowns[device.index()], o.fold->repeats);
+      time.end += o.fold->duration * static_cast<double>(o.fold->repeats);
+    }
+    times.push_back(time);
+  }
+  return times;
+}
+
+std::vector<TrafficBytes> link_traffic(const Outcome& o) {
+  return traffic_of_links(o.built->network, o.built->programs);
 }
 
 FlopsPerSecond peak_per_gpu(const Scenario& scenario) {
@@ -227,17 +281,26 @@ BuildInputs build_inputs(const Scenario& scenario, const Plan& plan) {
   return {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &plan};
 }
 
+std::vector<TrafficBytes> unfolded_links(const Outcome& played, const Outcome& longer) {
+  std::vector<TrafficBytes> links = link_traffic(played);
+  const std::vector<TrafficBytes> more = link_traffic(longer);
+  for (std::size_t i = 0; i < links.size(); ++i)
+    for (std::size_t kind = 0; kind < links[i].size(); ++kind)
+      links[i][kind] += (more[i][kind] - links[i][kind]) * played.fold->repeats;
+  return links;
+}
+
 /// Adds the periods that were not played: each adds as much as the one by which the longer plan differs from the played one.
-void unfold(const Outcome& o, const Breakdown& a_period, Report& report) {
+void unfold(const Outcome& o, Report& report) {
   const Fold& fold = *o.fold;
   const double repeats = fold.repeats;
   const BuiltPrograms longer = build_programs(build_inputs(*o.scenario, fold.longer));
-  const Outcome one_more{o.scenario, &fold.longer, &longer, o.played, nullptr};
+  const Outcome one_more{o.scenario, &fold.longer, &longer, o.played, o.breakdowns, nullptr};
   const auto traffic = count_traffic(one_more);
   const auto messages = count_messages(longer.programs);
   report.iteration_time += fold.duration * repeats;
-  for (std::size_t i = 0; i < report.breakdown.seconds.size(); ++i)
-    report.breakdown.seconds[i] += a_period.seconds[i] * repeats;
+  add_times(report.breakdown, fold.breakdowns[o.played->last_device.index()], repeats);
+  report.links = links_in_use(longer.network, unfolded_links(o, one_more));
   for (std::size_t i = 0; i < traffic.size(); ++i)
     report.traffic[i] += (traffic[i] - report.traffic[i]) * repeats;
   const auto extended = [&](std::uint64_t shorter, std::uint64_t more) {
@@ -251,7 +314,7 @@ void unfold(const Outcome& o, const Breakdown& a_period, Report& report) {
   report.played_microbatches = o.plan->microbatches;
 }
 
-Report make_report(const Outcome& o, const Breakdown& breakdown) {
+Report make_report(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
   Report report;
   report.name = scenario.name;
@@ -266,15 +329,18 @@ Report make_report(const Outcome& o, const Breakdown& breakdown) {
   report.software_name = scenario.software.name;
   report.parameters = total_parameters(scenario.model);
   report.num_gpus = scenario.plan.num_ranks();
-  report.breakdown = breakdown;
+  report.breakdown = o.breakdowns->of(o.played->last_device);
   report.memory = account(o);
   report.traffic = count_traffic(o);
   report.messages = count_messages(o.built->programs);
   for (int s = 0; s < scenario.plan.parallel.pipeline; ++s)
     if (compresses_gradients(o.built->compression, s)) report.compressed_stages.push_back(s);
+  report.links = links_in_use(o.built->network, link_traffic(o));
+  report.stage_times = stage_times(o);
+  report.last_device = o.played->last_device;
   report.activities = o.played->activities;
   report.flows = o.played->flows;
-  if (o.fold != nullptr) unfold(o, o.fold->breakdowns[o.played->last_device.index()], report);
+  if (o.fold != nullptr) unfold(o, report);
   fill_rates(scenario, report);
   fill_stage_times(o, report);
   fill_assumptions(scenario, report);
@@ -303,11 +369,12 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
       options.keep_timeline ? static_cast<PlayListener*>(&both) : &breakdowns;
   const Played played = play(built.programs, *engine, listener);
   Simulation simulation;
-  simulation.report = make_report({&scenario, &plan, &built, &played, fold ? &*fold : nullptr},
-                                  breakdowns.of(played.last_device));
+  simulation.report =
+      make_report({&scenario, &plan, &built, &played, &breakdowns, fold ? &*fold : nullptr});
   if (options.evidence != nullptr) add_interval(scenario, *options.evidence, simulation.report);
   simulation.report.wall = Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
   simulation.programs = std::move(built.programs);
+  simulation.network = std::move(built.network);
   simulation.timeline = std::move(timeline.timeline());
   simulation.timeline.end = played.end;
   return simulation;

@@ -6,9 +6,15 @@
 #include <cmath>
 
 #include "core/contracts.hpp"
+#include "report/html_text.hpp"
+#include "report/number_text.hpp"
+#include "report/page_assets.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
+
+using html::escaped;
 
 // Everything in SVG user units.
 constexpr double left = 86, top = 78, side = 520, legend_left = left + side + 36;
@@ -19,29 +25,6 @@ constexpr double band = 0.10;
 constexpr std::array colours{"#4477aa", "#ee6677", "#228833", "#c98f00", "#2aa5c4",
                              "#aa3377", "#8c6d5a", "#7a7adb", "#999933", "#7f7f7f"};
 
-constexpr const char* style = R"(<style>
-  text { font: 13px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2933 }
-  .title { font-size: 18px; font-weight: 600 }
-  .quiet { fill: #5f6b76; font-size: 12px }
-  .page { fill: #ffffff }
-  .frame { fill: none; stroke: #9aa5b1 }
-  .grid { stroke: #d5dbe1 }
-  .minor { stroke: #eef1f4 }
-  .band { fill: #8d99a6; fill-opacity: 0.28 }
-  .right { stroke: #3e4c59; stroke-dasharray: 6 4; stroke-width: 1.2 }
-  .point { fill-opacity: 0.62; stroke-opacity: 0.95; stroke-width: 0.8 }
-  @media (prefers-color-scheme: dark) {
-    text { fill: #e4e7eb }
-    .quiet { fill: #9aa5b1 }
-    .page { fill: #14191f }
-    .frame { stroke: #616e7c }
-    .grid { stroke: #323f4b }
-    .minor { stroke: #1f2933 }
-    .right { stroke: #cbd2d9 }
-  }
-</style>
-)";
-
 std::string fixed(double number, int digits) {
   std::array<char, 64> buffer;
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
@@ -50,19 +33,6 @@ std::string fixed(double number, int digits) {
   return {buffer.data(), end};
 }
 std::string at(double number) { return fixed(number, 1); }
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char letter : text) {
-    if (letter == '&')
-      safe += "&amp;";
-    else if (letter == '<')
-      safe += "&lt;";
-    else
-      safe += letter;
-  }
-  return safe;
-}
 
 std::string text_at(double x, double y, const std::string& text, const std::string& attributes) {
   return "<text x=\"" + at(x) + "\" y=\"" + at(y) + "\" " + attributes + ">" + escaped(text) +
@@ -122,7 +92,9 @@ std::string points(const Square& square, const ValidatedSet& set, const std::str
   std::string text = "<g class=\"point\" fill=\"" + colour + "\" stroke=\"" + colour + "\">\n";
   for (const Comparison& row : set.comparisons)
     text += "<circle cx=\"" + at(square.x(row.measured / Seconds{1})) + "\" cy=\"" +
-            at(square.y(row.predicted / Seconds{1})) + "\" r=\"3.4\"><title>" + escaped(row.id) +
+            at(square.y(row.predicted / Seconds{1})) + "\" r=\"3.4\"><title>" +
+            escaped(row.id + ": measured " + to_text(row.measured) + ", predicted " +
+                    to_text(row.predicted) + ", " + signed_percent_text(row.error())) +
             "</title></circle>\n";
   return text + "</g>\n";
 }
@@ -138,10 +110,10 @@ std::string legend_entry(const ValidatedSet& set, const std::string& colour, std
                  "class=\"quiet\"");
 }
 
-std::string head(const char* title, std::size_t num_points) {
+std::string head(const char* title, std::size_t num_points, const std::string& style) {
   const std::string size = "width=\"" + at(width) + "\" height=\"" + at(height) + "\"";
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " + at(width) + " " +
-         at(height) + "\" role=\"img\">\n<title>" + title + "</title>\n" + style +
+         at(height) + "\" role=\"img\" class=\"scatter\">\n<title>" + title + "</title>\n" + style +
          "<rect class=\"page\" " + size + " rx=\"8\"/>\n" +
          text_at(left, 34, title, "class=\"title\"") +
          text_at(left, 56,
@@ -184,7 +156,7 @@ double LogAxis::position(double value) const {
   return (std::log10(value) - first_decade) / (last_decade - first_decade);
 }
 
-std::string scatter_svg(const std::vector<ValidatedSet>& sets) {
+std::string scatter_svg(const std::vector<ValidatedSet>& sets, ScatterStyle style) {
   const std::vector<ValidatedSet> drawn = shown(sets);
   std::vector<double> times;
   std::size_t num_points = 0;
@@ -199,7 +171,10 @@ std::string scatter_svg(const std::vector<ValidatedSet>& sets) {
   const Square square{LogAxis::around(times)};
   std::string svg = head(iterations ? "Predicted and measured iteration times"
                                     : "Predicted and measured collective times",
-                         num_points) +
+                         num_points,
+                         style == ScatterStyle::own
+                             ? "<style>" + std::string(detail::scatter_style.text) + "</style>\n"
+                             : "") +
                     grid(square) + guides(square);
   for (std::size_t i = 0; i < drawn.size(); ++i)
     svg += points(square, drawn[i], colours[i % colours.size()]) +

@@ -7,11 +7,15 @@
 
 namespace windtunnel {
 
+/// Whether the picture carries its style, or stands in a page that has it.
+enum class ScatterStyle { own, of_page };
+
 /// Predicted against measured times of the sets as an SVG picture: both axes logarithmic, the line
 /// on which predictions are right, the band of ±10 % around it, one colour a set, and a legend with
 /// each set's mean absolute error. Follows the reader's light or dark scheme. Iterations only;
 /// collectives, which take microseconds, where there is nothing else.
-std::string scatter_svg(const std::vector<ValidatedSet>& sets);
+std::string scatter_svg(const std::vector<ValidatedSet>& sets,
+                        ScatterStyle style = ScatterStyle::own);
 
 /// A logarithmic axis over whole decades.
 struct LogAxis {

@@ -38,7 +38,7 @@ TEST_CASE("an axis of one value, on a decade, still has a length") {
 TEST_CASE("each point and each set is drawn once, with its name made safe") {
   const std::string svg = scatter_svg({set_of("first", MeasurementKind::iteration, 1),
                                        set_of("second", MeasurementKind::iteration, 5)});
-  CHECK(count(svg, "<title>a&lt;b</title>") == 2);
+  CHECK(count(svg, "<title>a&lt;b: measured ") == 2);
   CHECK(count(svg, ">first</text>") == 1);
   CHECK(count(svg, "mean error 100.0 %") == 2);
   CHECK(svg.starts_with("<svg "));

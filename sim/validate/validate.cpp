@@ -84,6 +84,14 @@ bool ValidatedSet::has_scores() const {
   return !comparisons.empty() || !memory.empty() || !timers.empty();
 }
 
+std::vector<Comparison> iterations_of(const std::vector<ValidatedSet>& sets) {
+  std::vector<Comparison> all;
+  for (const ValidatedSet& set : sets)
+    if (set.kind == MeasurementKind::iteration)
+      all.insert(all.end(), set.comparisons.begin(), set.comparisons.end());
+  return all;
+}
+
 ValidatedSet validate(const MeasurementSet& set, const Prediction& prediction) {
   ValidatedSet validated;
   validated.name = set.name;

@@ -54,6 +54,9 @@ struct ValidatedSet {
   bool has_scores() const;
 };
 
+/// The comparisons of all sets of iterations, in their order.
+std::vector<Comparison> iterations_of(const std::vector<ValidatedSet>& sets);
+
 /// How points are predicted.
 struct Prediction {
   /// From a whole scenario and the folder its paths are relative to. Called in a forked child.

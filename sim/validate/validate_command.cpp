@@ -15,6 +15,7 @@
 #include "validate/metrics.hpp"
 #include "validate/scatter_svg.hpp"
 #include "validate/validate_json.hpp"
+#include "validate/validate_page.hpp"
 #include "validate/validate_text.hpp"
 
 namespace windtunnel {
@@ -147,6 +148,7 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
   }
   if (request.format == OutputFormat::json) out << validation_json(validated) << std::flush;
   if (!request.svg.empty()) write_file_atomically(request.svg, scatter_svg(validated));
+  if (!request.report.empty()) write_file_atomically(request.report, validation_page(validated));
 
   const std::vector<std::string> verdicts = negative_verdicts(validated, limits);
   for (const std::string& line : verdicts) messages << "validate: " << line << "\n";

@@ -16,8 +16,9 @@ enum class Progress { shown, hidden };
 struct ValidateRequest {
   std::vector<std::string> sets;  ///< paths or names; empty: all of the library's validation/
   std::vector<std::string>
-      fail_above;   ///< "mape=0.06": the verdict is negative when a set's metric is above
-  std::string svg;  ///< file that takes the scatter plot; empty: none
+      fail_above;      ///< "mape=0.06": the verdict is negative when a set's metric is above
+  std::string svg;     ///< file that takes the scatter plot; empty: none
+  std::string report;  ///< file that takes the page; empty: none
   OutputFormat format = OutputFormat::text;
   Progress progress =
       Progress::hidden;  ///< a counter on `messages` after a second; for terminals only

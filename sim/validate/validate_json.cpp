@@ -152,6 +152,12 @@ std::string validation_json(const std::vector<ValidatedSet>& sets) {
   }
   JsonValue json = object();
   json.set("schema", JsonValue(std::string("windtunnel/validation-v1")));
+  if (const std::vector<Comparison> all = iterations_of(sets); !all.empty()) {
+    JsonValue iterations = object();
+    iterations.set("scored", count(all.size()));
+    add_scores(iterations, score(all));
+    json.set("iterations", std::move(iterations));
+  }
   json.set("sets", JsonValue(std::move(list)));
   json.set("points", JsonValue(std::move(points)));
   json.set("memory", JsonValue(std::move(memory)));

@@ -9,6 +9,7 @@ namespace windtunnel {
 
 /// The document of `validate --json`, with a last line end:
 ///   {"schema": "windtunnel/validation-v1",
+///    "iterations": {"scored": N, "mape": …, …} over the rows of all sets of iterations,
 ///    "sets": [{"set": …, "points": N, "scored": N, "skipped": [{"id", "why"}],
 ///      "fitted_on_this_set": [numbers of the points' own files that were], "mape": …,
 ///      "naive_mape": …, "groups": {…}, "kendall_tau": {…}, "spearman_rho": {…}, "top1_regret": {…},

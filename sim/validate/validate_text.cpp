@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 #include "validate/metrics.hpp"
 
@@ -20,12 +21,7 @@ enum class Sign { shown, hidden };
 
 /// 0.0534 as "5.3 %", with its sign "+5.3 %".
 std::string percent(double fraction, Sign sign) {
-  const double rounded = std::round(fraction * 1000) / 10 + 0.0;  // + 0.0: no "-0.0"
-  std::array<char, 64> buffer;
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), rounded,
-                                 std::chars_format::fixed, 1)
-                       .ptr;
-  return (sign == Sign::shown && rounded >= 0 ? "+" : "") + std::string(buffer.data(), end) + " %";
+  return sign == Sign::shown ? signed_percent_text(fraction) : percent_text(fraction);
 }
 
 std::string correlation_text(double correlation) {

@@ -65,3 +65,15 @@ function(windtunnel_layer_benchmark name)
   target_compile_definitions(windtunnel_${name}_bench PRIVATE
     WINDTUNNEL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 endfunction()
+
+# Files of the folder's html/ as string literals in `output`: TEXTS are name=file or name=file+file (embed_text.cmake).
+function(windtunnel_embed output)
+  cmake_parse_arguments(ARG "" "" "FILES;TEXTS" ${ARGN})
+  set(folder "${CMAKE_CURRENT_SOURCE_DIR}/html")
+  list(TRANSFORM ARG_FILES PREPEND "${folder}/")
+  add_custom_command(OUTPUT "${output}"
+    COMMAND "${CMAKE_COMMAND}" "-DOUTPUT=${output}" "-DFOLDER=${folder}" "-DTEXTS=${ARG_TEXTS}"
+            -P "${PROJECT_SOURCE_DIR}/tools/cmake/embed_text.cmake"
+    DEPENDS ${ARG_FILES} "${PROJECT_SOURCE_DIR}/tools/cmake/embed_text.cmake"
+    VERBATIM)
+endfunction()

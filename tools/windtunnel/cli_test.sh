@@ -206,7 +206,7 @@ exits 2 run $good --set tensor=4; says "did you mean /parallel/tensor?"
 exits 2 run $good --set /parallel/tensr=4; says '(did you mean "tensor"?)'
 exits 2 run $good --seed -1; says "--seed"
 exits 2 run $good --seed 1.5; says "whole number"
-exits 2 run $good --report page.html; says "not in this version"
+exits 2 run $good --report page.pdf; says "does not end in .html"
 exits 2 run $good --trace t.txt; says ".json.gz"
 exits 2 show $good; says "show --resolved FILE"
 exits 2 list model; says 'did you mean "models"?'
@@ -233,7 +233,9 @@ is "report.json is JSON" json_is_whole deep/er/report.json
 is "the trace is gzip" gzip -t deep/er/trace.json.gz
 is "the trace is JSON" json_is_whole t.json
 is "both traces are the same" cmp t.json <(gzip -dc deep/er/trace.json.gz)
-is "no other files are left" test "$(find deep -type f | wc -l)" -eq 2
+is "the page is HTML" grep -q '^<!DOCTYPE html>' deep/er/report.html
+is "no other files are left" test "$(find deep -type f | wc -l)" -eq 3
+exits 0 run $good --report page.html; says "wrote page.html"; is "the page is HTML" grep -q '^<!DOCTYPE html>' page.html
 exits 0 run $good --out deep/er --quiet; silent stderr
 exits 0 run $good --trace t.json.gz; is "the trace is gzip" gzip -t t.json.gz
 

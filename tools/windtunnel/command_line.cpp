@@ -103,9 +103,9 @@ class Grammar {
         add_command("run", "Simulate one training iteration of a scenario", "FILE", file);
     run->add_option("--trace", line_.trace, "Write a Chrome trace (.json or .json.gz)")
         ->type_name("OUT");
-    run->add_option("--report", report_, "Write an HTML page (not in this version)")
-        ->type_name("OUT");
-    run->add_option("--out", line_.out, "Write report.json and trace.json.gz into a folder")
+    add_report(run);
+    run->add_option("--out", line_.out,
+                    "Write report.json, report.html and trace.json.gz into a folder")
         ->type_name("DIR");
     add_command("check", "Read and check a scenario, no more", "FILE", file);
     add_command("show", "Print the whole scenario with the origin of each value", "FILE", file)
@@ -125,6 +125,7 @@ class Grammar {
         ->allow_extra_args(false);
     validate->add_option("--svg", line_.svg, "Write a scatter plot of predicted and measured times")
         ->type_name("OUT");
+    add_report(validate);
     add_calibrate();
     add_command("explain", "Show the critical path of an iteration, and what would change it",
                 "FILE", file);
@@ -186,6 +187,11 @@ class Grammar {
         ->type_name("/POINTER");
     compare->add_flag("--break-even", line_.break_even,
                       "Search the network bandwidth at which each run is as fast as the first");
+  }
+
+  void add_report(CLI::App* command) {
+    command->add_option("--report", line_.report, "Write an HTML page that opens from disk")
+        ->type_name("OUT.html");
   }
 
   void add_schedule() {
@@ -363,9 +369,9 @@ class Grammar {
       throw UsageError("--why explains a plan and --emit prints the best one: use one of them");
     if (line_.command == "show" && !resolved_)
       throw UsageError("show needs to be told what (write show --resolved FILE)");
-    if (!report_.empty())
-      throw UsageError(
-          "--report is not in this version (--out DIR writes report.json and trace.json.gz)");
+    if (!line_.report.empty() && !line_.report.ends_with(".html") &&
+        !line_.report.ends_with(".htm"))
+      throw UsageError("--report is " + in_quotes(line_.report) + ", which does not end in .html");
     if (!line_.trace.empty() && !line_.trace.ends_with(".json") &&
         !line_.trace.ends_with(".json.gz"))
       throw UsageError("--trace is " + in_quotes(line_.trace) +
@@ -454,7 +460,7 @@ class Grammar {
   CLI::App app_{"Predicts how long LLM training takes on a cluster, and says why.", "windtunnel"};
   CommandLine line_;
   std::vector<std::string> sets_;
-  std::string seed_ = "0", report_;
+  std::string seed_ = "0";
   bool json_ = false, quiet_ = false, version_ = false, help_ = false, resolved_ = false;
 };
 

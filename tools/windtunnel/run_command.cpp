@@ -5,7 +5,9 @@
 #include "core/file_io.hpp"
 #include "report/chrome_trace.hpp"
 #include "report/report_json.hpp"
+#include "report/run_page.hpp"
 #include "report/summary_text.hpp"
+#include "scenario/resolved_text.hpp"
 #include "search/placement_search.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
@@ -25,11 +27,29 @@ void write_output(const CommandLine& line, const std::filesystem::path& path,
   if (line.verbosity == Verbosity::normal) print_message("wrote " + path.string());
 }
 
+std::string page_of(const Scenario& scenario, const Simulation& simulation) {
+  RunPage page;
+  page.report = &simulation.report;
+  page.played = {&simulation.timeline, &simulation.programs, &simulation.network, &scenario.plan,
+                 simulation.report.last_device};
+  page.scenario = resolved_text(scenario.resolved);
+  return run_page(page);
+}
+
+bool writes_files(const CommandLine& line) {
+  return !line.trace.empty() || !line.report.empty() || !line.out.empty();
+}
+
 void write_outputs(const CommandLine& line, const Scenario& scenario,
                    const Simulation& simulation) {
   const std::filesystem::path folder = line.out;
   if (!line.out.empty())
     write_output(line, folder / "report.json", with_line_end(to_json(simulation.report)));
+  if (!line.report.empty() || !line.out.empty()) {
+    const std::string page = page_of(scenario, simulation);
+    if (!line.report.empty()) write_output(line, line.report, page);
+    if (!line.out.empty()) write_output(line, folder / "report.html", page);
+  }
   if (line.trace.empty() && line.out.empty()) return;
   const std::string trace =
       chrome_trace(simulation.timeline, simulation.programs, scenario.plan, simulation.report);
@@ -67,14 +87,16 @@ void expect_not_an_input(const Scenario& scenario, const std::filesystem::path& 
 ExitCode run_command(const CommandLine& line) {
   Scenario scenario = read_scenario_argument(line, PlacementSearch::allowed);
   for (const std::filesystem::path& output :
-       {std::filesystem::path(line.trace), std::filesystem::path(line.out) / "report.json",
+       {std::filesystem::path(line.trace), std::filesystem::path(line.report),
+        std::filesystem::path(line.out) / "report.json",
+        std::filesystem::path(line.out) / "report.html",
         std::filesystem::path(line.out) / "trace.json.gz"})
     expect_not_an_input(scenario, output);
   scenario = place_if_asked(std::move(scenario));
   const Library library = Library::find();
   SimulateOptions options;
   options.evidence = &library;
-  options.keep_timeline = !line.trace.empty() || !line.out.empty();
+  options.keep_timeline = writes_files(line);
   const Simulation simulation = simulate(scenario, options);
   const Report& report = simulation.report;
   write_outputs(line, scenario, simulation);

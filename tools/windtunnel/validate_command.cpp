@@ -17,13 +17,15 @@ ExitCode validate_command(const CommandLine& line) {
   request.sets = line.arguments;
   request.fail_above = line.fail_above;
   request.svg = line.svg;
+  request.report = line.report;
   request.format = line.format == ResultFormat::json ? OutputFormat::json : OutputFormat::text;
   const bool shows_progress = line.verbosity == Verbosity::normal && ::isatty(STDERR_FILENO) == 1;
   request.progress = shows_progress ? Progress::shown : Progress::hidden;
   std::ostringstream result;
   const int code = run_validate(request, Library::find(), result, std::cerr);
   print_result(result.str());
-  if (!line.svg.empty() && line.verbosity == Verbosity::normal) print_message("wrote " + line.svg);
+  for (const std::string& file : {line.svg, line.report})
+    if (!file.empty() && line.verbosity == Verbosity::normal) print_message("wrote " + file);
   return static_cast<ExitCode>(code);
 }
 

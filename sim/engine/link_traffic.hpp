@@ -1,0 +1,20 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "platform/network.hpp"
+#include "schedule/program.hpp"
+
+namespace windtunnel {
+
+/// Bytes by traffic class.
+using TrafficBytes = std::array<Bytes, num_traffic_classes>;
+Bytes total_of(const TrafficBytes& bytes);
+
+/// What each link of the network carries when the programs are played, by link: every message between nodes, and every flow of
+/// a collective as often as its members enter it, on all links of both its paths. Counted from the programs, since playing
+/// them neither adds nor drops a flow.
+std::vector<TrafficBytes> traffic_of_links(const Network& network, const ProgramSet& programs);
+
+}  // namespace windtunnel

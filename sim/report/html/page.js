@@ -1,0 +1,89 @@
+'use strict';
+// What every page shares: numbers as text, the box beside the pointer, the self-test.
+const faults = [];
+window.addEventListener('error', (event) => faults.push('error: ' + event.message));
+window.addEventListener('unhandledrejection', (event) => faults.push('rejected: ' + event.reason));
+document.addEventListener('securitypolicyviolation', (event) => faults.push('policy: ' + event.violatedDirective));
+
+const json = (id) => {
+  const element = document.getElementById(id);
+  return element && JSON.parse(element.textContent);
+};
+
+const timeText = (ns) => {
+  const units = [[1e9, ' s'], [1e6, ' ms'], [1e3, ' us'], [1, ' ns']];
+  const [size, name] = units.find(([size]) => Math.abs(ns) >= size) || units[3];
+  return Number((ns / size).toPrecision(4)) + name;
+};
+const bytesText = (bytes) => {
+  const units = [[2 ** 40, ' TiB'], [2 ** 30, ' GiB'], [2 ** 20, ' MiB'], [2 ** 10, ' KiB'], [1, ' B']];
+  const [size, name] = units.find(([size]) => bytes >= size) || units[4];
+  return (bytes / size).toFixed(size > 1 ? 1 : 0) + name;
+};
+const rateText = (rate) => (rate / 1e9).toFixed(1) + ' GB/s';
+const percentText = (share) => (100 * share).toFixed(1) + ' %';
+const spoken = (name) => name.replace(/_/g, ' ');
+
+// A new element: make('b', {title: 'x'}, 'text', child…).
+const make = (name, attributes = {}, ...children) => {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+};
+
+// The box beside the pointer: a heading and lines of text.
+const tip = {
+  show(x, y, [head, ...lines]) {
+    const box = document.getElementById('tip');
+    box.replaceChildren(make('b', {}, head), ...lines.flatMap((line, i) => (i ? [make('br'), line] : [line])));
+    box.hidden = false;
+    const gap = 14, width = box.offsetWidth, height = box.offsetHeight;
+    box.style.left = Math.max(4, x + gap + width > innerWidth ? x - gap - width : x + gap) + 'px';
+    box.style.top = Math.max(4, y + gap + height > innerHeight ? y - gap - height : y + gap) + 'px';
+  },
+  hide() { document.getElementById('tip').hidden = true; },
+};
+
+// Checks that pages add to the self-test, each a function that returns the text of a fault or nothing; may be a promise.
+const checks = [];
+
+const at = (root, pointer) => pointer.split('/').slice(1).reduce((value, key) => (value == null ? value : value[key]), root);
+const unitSizes = {
+  s: 1, ms: 1e-3, us: 1e-6, ns: 1e-9, '%': 0.01, B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, PiB: 2 ** 50,
+  'B/s': 1, 'kB/s': 1e3, 'MB/s': 1e6, 'GB/s': 1e9, 'TB/s': 1e12, '': 1,
+};
+// A printed number against the exact one: they may differ by half of the last digit that is shown.
+const compareNumber = (element, root) => {
+  const text = element.textContent.replace(/,/g, '');
+  const [, digits, unit] = /^([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(.*)$/.exec(text) || [];
+  const exact = at(root, element.dataset.at);
+  const size = unitSizes[element.dataset.unit || unit];
+  if (digits === undefined || size === undefined || typeof exact !== 'number') return `${element.dataset.at}: "${text}" for ${exact}`;
+  const last = digits.includes('.') ? 10 ** -(digits.length - digits.indexOf('.') - 1) : 1;
+  if (Math.abs(Number(digits) - exact / size) <= last * 0.5000001) return '';
+  return `${element.dataset.at}: "${text}" is not ${exact}`;
+};
+
+// Opened with #selftest, the page checks itself and says so in its own text.
+const selfTest = async () => {
+  const root = json('report');
+  const numbers = [...document.querySelectorAll('[data-at]')];
+  for (const element of numbers) {
+    const fault = compareNumber(element, root);
+    if (fault) faults.push(fault);
+  }
+  for (const check of checks) {
+    const fault = await check();
+    if (fault) faults.push(fault);
+  }
+  const text = faults.length ? 'FAILED\n' + faults.join('\n') : `PASSED ${numbers.length} numbers, ${checks.length} checks`;
+  document.body.append(make('pre', {id: 'selftest-result'}, text));
+};
+
+const parts = [];  // what each kind of page adds: functions that run when the document is there
+document.addEventListener('DOMContentLoaded', async () => {
+  for (const part of parts) await part();
+  document.body.dataset.ready = 'yes';
+  if (location.hash === '#selftest') await selfTest();
+});

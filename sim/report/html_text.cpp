@@ -1,0 +1,123 @@
+#include "report/html_text.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "report/number_text.hpp"
+
+namespace windtunnel::html {
+
+std::string escaped(std::string_view text) {
+  std::string safe;
+  safe.reserve(text.size());
+  for (const char letter : text) {
+    switch (letter) {
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      case '\'':
+        safe += "&#39;";
+        break;
+      default:
+        safe += letter;
+    }
+  }
+  return safe;
+}
+
+std::string element(std::string_view name, std::string_view attributes, std::string_view html) {
+  std::string text = "<";
+  text += name;
+  if (!attributes.empty()) (text += ' ') += attributes;
+  ((text += '>') += html) += "</";
+  return (text += name) += '>';
+}
+
+std::string number(std::string_view pointer, std::string_view text, std::string_view unit) {
+  std::string attributes = "data-at=\"" + escaped(pointer) + "\"";
+  if (!unit.empty()) attributes += " data-unit=\"" + escaped(unit) + "\"";
+  return element("span", attributes, escaped(text));
+}
+
+std::string section(const Section& section) {
+  return "<section id=\"" + section.id + "\">\n<h2>" + escaped(section.title) + "</h2>\n" +
+         section.html + "</section>\n";
+}
+
+std::string table(const Table& table) {
+  const auto cell = [&](const char* name, std::size_t column, const std::string& html) {
+    return element(name, column < table.num_texts ? "" : "class=\"n\"", html);
+  };
+  std::string text = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"" +
+                     escaped(table.caption) + "\"><table" +
+                     (table.kind.empty() ? "" : " class=\"" + table.kind + "\"") + ">\n<thead><tr>";
+  for (std::size_t i = 0; i < table.head.size(); ++i) text += cell("th", i, table.head[i]);
+  text += "</tr></thead>\n<tbody>\n";
+  for (const std::vector<std::string>& row : table.rows) {
+    text += "<tr>";
+    for (std::size_t i = 0; i < row.size(); ++i) text += cell("td", i, row[i]);
+    text += "</tr>\n";
+  }
+  return text + "</tbody></table></div>\n";
+}
+
+std::string stacked_bar(const std::vector<Piece>& pieces, std::string_view label) {
+  constexpr double width = 1000;
+  constexpr int height = 10, digits = 2;
+  std::string svg =
+      "<svg class=\"stack\" viewBox=\"0 0 1000 10\" preserveAspectRatio=\"none\" role=\"img\" "
+      "aria-label=\"" +
+      escaped(label) + "\">";
+  double at = 0;
+  for (const Piece& piece : pieces) {
+    svg += "<rect class=\"f-" + piece.kind + "\" x=\"" + fixed_text(at * width, digits) +
+           "\" width=\"" + fixed_text(piece.share * width, digits) + "\" height=\"" +
+           std::to_string(height) + "\"><title>" + escaped(piece.title) + "</title></rect>";
+    at += piece.share;
+  }
+  return svg + "</svg>";
+}
+
+std::string swatch(std::string_view kind) {
+  return "<i class=\"sw b-" + std::string(kind) + "\"></i>";
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view letters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  constexpr std::size_t group = 3;  // bytes that make four letters of six bits
+  std::string text;
+  text.reserve((bytes.size() + 2) / group * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += group) {
+    const std::size_t count = std::min(group, bytes.size() - i);
+    std::uint32_t bits = 0;
+    for (std::size_t k = 0; k < group; ++k)
+      bits = bits << 8U | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+    for (std::size_t k = 0; k < 4; ++k)
+      text += k <= count ? letters[bits >> (18U - 6U * k) & 63U] : '=';
+  }
+  return text;
+}
+
+std::string in_script(std::string_view json) {
+  // '<' stands only inside the strings of a JSON text.
+  std::string safe;
+  safe.reserve(json.size());
+  for (const char letter : json)
+    if (letter == '<')
+      safe += "\\u003c";
+    else
+      safe += letter;
+  return safe;
+}
+
+}  // namespace windtunnel::html

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/report.hpp"
+
+/// How terminal and page put a report into words: the same ones, rounded the same way.
+namespace windtunnel::detail {
+
+/// "27.4 samples/s", "56,125 tokens/s", "118.0 TFLOP/s per GPU", "MFU 37.8 %", "HFU 50.4 %" where it differs.
+std::vector<std::string> speed_items(const Report& report);
+/// "gpt-39b (39.1 B parameters) on 512 GPUs of a100-80gb-4hdr with megatron-lm-2021"
+std::string job_text(const Report& report);
+/// "tensor 8 × pipeline 8 × data 8", "1f1b", "24 microbatches of 8 samples", "fp16", …
+std::vector<std::string> plan_items(const Report& report);
+/// "fits: stage 0 uses 46.2 GiB of 80.0 GiB", "DOES NOT FIT: …"
+std::string verdict_text(const MemoryAccount& memory, const StageMemory& worst);
+/// "56 inputs: 1 measured, 10 from datasheets, 24 fitted, 21 assumed"
+std::string inputs_text(const Report& report);
+/// "1 GPU", "512 GPUs"
+std::string counted(int number, const char* thing, const char* plural = "s");
+
+}  // namespace windtunnel::detail

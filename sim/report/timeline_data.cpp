@@ -1,0 +1,428 @@
+#include "report/timeline_data.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "core/contracts.hpp"
+#include "core/file_io.hpp"
+#include "core/json_value.hpp"
+#include "report/html_text.hpp"
+#include "report/number_text.hpp"
+#include "report/trace_names.hpp"
+#include "report/trace_slices.hpp"
+#include "timeline/breakdown.hpp"
+
+namespace windtunnel {
+namespace {
+
+using detail::Nanoseconds;
+using detail::to_nanoseconds;
+
+JsonValue number(std::int64_t value) { return JsonValue(value); }
+JsonValue object() { return JsonValue(JsonValue::Object{}); }
+JsonValue text(std::string value) { return JsonValue(std::move(value)); }
+
+/// Columns of integers, packed.
+class Columns {
+ public:
+  void add(const char* name, const std::vector<std::int64_t>& column) {
+    JsonValue::Array place;
+    place.push_back(number(static_cast<std::int64_t>(bytes_.size())));
+    place.push_back(number(static_cast<std::int64_t>(column.size())));
+    places_.set(name, JsonValue(std::move(place)));
+    std::int64_t before = 0;
+    for (const std::int64_t value : column) put(value - std::exchange(before, value));
+  }
+  JsonValue places() const { return places_; }
+  std::string text() const { return html::base64(gzip(bytes_)); }
+
+ private:
+  void put(std::int64_t difference) {
+    constexpr std::uint64_t group = 128;
+    constexpr unsigned group_bits = 7, sign_bit = 63;
+    std::uint64_t rest = static_cast<std::uint64_t>(difference) << 1U ^
+                         static_cast<std::uint64_t>(difference >> sign_bit);
+    for (; rest >= group; rest >>= group_bits) bytes_ += static_cast<char>(rest % group + group);
+    bytes_ += static_cast<char>(rest);
+  }
+
+  JsonValue places_ = object();
+  std::string bytes_;
+};
+
+/// Gives equal keys the same number, in order of appearance.
+template <class Key>
+class Numbering {
+ public:
+  std::int64_t of(const Key& key) {
+    const auto [place, is_new] = numbers_.try_emplace(key, static_cast<std::int64_t>(keys_.size()));
+    if (is_new) keys_.push_back(key);
+    return place->second;
+  }
+  const std::vector<Key>& keys() const { return keys_; }
+
+ private:
+  std::map<Key, std::int64_t> numbers_;
+  std::vector<Key> keys_;
+};
+
+/// How many things there are to draw of each device.
+std::vector<std::size_t> things_of_devices(const PlayedIteration& played) {
+  std::vector<std::size_t> things(played.programs->devices.size());
+  for (const Span& span : played.timeline->computes) ++things[span.device.index()];
+  for (const WaitSpan& wait : played.timeline->waits)
+    if (wait.stream == Stream::compute) ++things[wait.device.index()];
+  for (const MessageSpan& message : played.timeline->messages)
+    ++things[played.programs->channels[message.channel.index()].from.index()];
+  return things;
+}
+
+std::vector<DeviceId> devices_of(const Plan& plan, const std::set<int>& replicas) {
+  std::vector<DeviceId> devices;
+  for (std::size_t i = 0; i < plan.devices.size(); ++i)
+    if (replicas.count(plan.devices[i].replica) > 0) devices.emplace_back(i);
+  return devices;
+}
+
+/// The last device, the ends of its pipeline, and others evenly between them: the most that stay within the limit.
+std::vector<DeviceId> sample_of(const std::vector<DeviceId>& devices, DeviceId last,
+                                const std::vector<std::size_t>& things, std::size_t limit) {
+  std::size_t all = 0;
+  for (const DeviceId device : devices) all += things[device.index()];
+  const std::size_t each = std::max<std::size_t>(1, all / devices.size());
+  const std::size_t count = std::clamp<std::size_t>(limit / each, 2, devices.size());
+  std::set<DeviceId> chosen{last};
+  for (std::size_t i = 0; i < count; ++i)
+    chosen.insert(devices[i * (devices.size() - 1) / (count - 1)]);
+  return {chosen.begin(), chosen.end()};
+}
+
+std::string of_total(double shown, double total, const char* what) {
+  return grouped_text(shown) + " of " + grouped_text(total) + " " + what;
+}
+
+std::string share_text(const Plan& plan, const std::vector<DeviceId>& devices) {
+  int gpus = 0;
+  for (const DeviceId device : devices) gpus += plan.devices[device.index()].num_gpus();
+  return of_total(static_cast<double>(devices.size()), static_cast<double>(plan.devices.size()),
+                  "simulated devices") +
+         " (" + of_total(gpus, plan.num_ranks(), "GPUs") + ")";
+}
+
+/// The slowest link of a way, or none where it has no link.
+std::optional<std::uint32_t> slowest_link(const Network& network, PathId up, PathId down) {
+  std::optional<std::uint32_t> slowest;
+  for (const PathId path : {up, down})
+    for (const LinkId link : network.path(path))
+      if (!slowest || network.links()[link.index()].bandwidth < network.links()[*slowest].bandwidth)
+        slowest = link.index();
+  return slowest;
+}
+
+/// What a computing op is coloured as.
+const char* kind_of(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return "forward";
+    case Phase::backward:
+      return "backward";
+    case Phase::weight_gradient:
+      return "weight_gradient";
+    case Phase::optimizer:
+      return name_of(Line::optimizer);
+    case Phase::encode:
+    case Phase::decode:
+      return name_of(Line::codec);
+    default:
+      return name_of(Line::other);
+  }
+}
+
+class TimelineWriter {
+ public:
+  TimelineWriter(const PlayedIteration& played, const ShownDevices& shown)
+      : played_(played), shown_(shown), place_(played.programs->devices.size(), -1) {
+    for (std::size_t i = 0; i < shown.devices.size(); ++i)
+      place_[shown.devices[i].index()] = static_cast<std::int64_t>(i);
+  }
+
+  std::string write() {
+    JsonValue json = object();
+    add_computes();
+    add_waits();
+    add_messages();
+    add_collectives();
+    json.set("end", number(to_nanoseconds(played_.timeline->end)));
+    json.set("shown", text(shown_.text));
+    json.set("devices", devices());
+    json.set("ops", ops());
+    json.set("phases", phases());
+    json.set("channels", channels());
+    json.set("sizes", sizes());
+    json.set("groups", groups());
+    json.set("links", links());
+    json.set("columns", columns_.places());
+    json.set("bytes", text(columns_.text()));
+    return canonical_text(json);
+  }
+
+ private:
+  using Column = std::vector<std::int64_t>;
+  /// An op as it is drawn: stream, phase, chunk, row of the work table.
+  using OpKey = std::tuple<Stream, Phase, std::uint16_t, std::size_t>;
+
+  bool is_shown(DeviceId device) const { return place_[device.index()] >= 0; }
+
+  /// The shown ones of `all`, by device and begin.
+  template <class Thing, class Begin>
+  std::vector<const Thing*> ordered(const std::vector<Thing>& all, const Begin& begin) const {
+    std::vector<const Thing*> things;
+    for (const Thing& thing : all)
+      if (is_shown(thing.device)) things.push_back(&thing);
+    std::stable_sort(things.begin(), things.end(), [&](const Thing* a, const Thing* b) {
+      return std::pair{a->device, begin(*a)} < std::pair{b->device, begin(*b)};
+    });
+    return things;
+  }
+
+  void add_computes() {
+    Column device, begin, end, op, microbatch;
+    for (const Span* span :
+         ordered(played_.timeline->computes, [](const Span& s) { return s.begin; })) {
+      const ProgramDevice& player = played_.programs->devices[span->device.index()];
+      device.push_back(place_[span->device.index()]);
+      begin.push_back(to_nanoseconds(span->begin));
+      end.push_back(to_nanoseconds(span->end));
+      op.push_back(ops_.of(
+          {span->stream, span->op.phase, span->op.chunk, player.work_base + span->op.work}));
+      microbatch.push_back(
+          detail::is_of_microbatch(span->op.phase) ? std::int64_t{span->op.microbatch} : -1);
+    }
+    for (std::size_t i = 0; i < end.size(); ++i) end[i] -= begin[i];
+    columns_.add("compute_device", device);
+    columns_.add("compute_begin", begin);
+    columns_.add("compute_duration", end);
+    columns_.add("compute_op", op);
+    columns_.add("compute_microbatch", microbatch);
+  }
+
+  void add_waits() {
+    Column device, begin, bubble, duration, phase;
+    for (const WaitSpan* wait :
+         ordered(played_.timeline->waits, [](const WaitSpan& w) { return w.waiting.begin; })) {
+      if (wait->stream != Stream::compute) continue;
+      const Nanoseconds from = to_nanoseconds(wait->waiting.begin);
+      device.push_back(place_[wait->device.index()]);
+      begin.push_back(from);
+      bubble.push_back(to_nanoseconds(under_way_since(wait->waiting)) - from);
+      duration.push_back(to_nanoseconds(wait->waiting.end) - from);
+      phase.push_back(phases_.of(wait->waiting.cause));
+    }
+    columns_.add("wait_device", device);
+    columns_.add("wait_begin", begin);
+    columns_.add("wait_bubble", bubble);
+    columns_.add("wait_duration", duration);
+    columns_.add("wait_phase", phase);
+  }
+
+  void add_messages() {
+    std::vector<const MessageSpan*> messages;
+    for (const MessageSpan& message : played_.timeline->messages) {
+      const Channel& channel = played_.programs->channels[message.channel.index()];
+      if (is_shown(channel.from) || is_shown(channel.to)) messages.push_back(&message);
+    }
+    std::stable_sort(messages.begin(), messages.end(),
+                     [](const MessageSpan* a, const MessageSpan* b) {
+                       return std::pair{a->channel, a->begin} < std::pair{b->channel, b->begin};
+                     });
+    Column channel, begin, duration, queued, size, microbatch, phase;
+    for (const MessageSpan* message : messages) {
+      const Nanoseconds from = to_nanoseconds(message->begin);
+      channel.push_back(channels_.of(message->channel));
+      begin.push_back(from);
+      duration.push_back(to_nanoseconds(message->end) - from);
+      queued.push_back(from - to_nanoseconds(message->posted));
+      size.push_back(sizes_.of(message->bytes));
+      microbatch.push_back(message->send.microbatch);
+      phase.push_back(phases_.of(message->send.phase));
+    }
+    columns_.add("message_channel", channel);
+    columns_.add("message_begin", begin);
+    columns_.add("message_duration", duration);
+    columns_.add("message_queued", queued);
+    columns_.add("message_size", size);
+    columns_.add("message_microbatch", microbatch);
+    columns_.add("message_phase", phase);
+  }
+
+  void add_collectives() {
+    Column group, begin, duration, phase;
+    for (const CollectiveSpan& span : played_.timeline->collectives) {
+      const std::vector<DeviceId>& members =
+          played_.programs->collectives[span.collective.index()].members;
+      if (std::none_of(members.begin(), members.end(),
+                       [&](DeviceId member) { return is_shown(member); }))
+        continue;
+      group.push_back(groups_.of({span.collective, span.op.traffic}));
+      begin.push_back(to_nanoseconds(span.begin));
+      duration.push_back(to_nanoseconds(span.end) - to_nanoseconds(span.begin));
+      phase.push_back(phases_.of(span.op.phase));
+    }
+    columns_.add("collective_group", group);
+    columns_.add("collective_begin", begin);
+    columns_.add("collective_duration", duration);
+    columns_.add("collective_phase", phase);
+  }
+
+  JsonValue devices() const {
+    JsonValue::Array list;
+    for (const DeviceId id : shown_.devices) {
+      const PlanDevice& device = played_.plan->devices[id.index()];
+      JsonValue json = object();
+      json.set("name", text(detail::process_name(*played_.plan, device)));
+      json.set("stage", number(device.stage.index()));
+      json.set("replica", number(device.replica));
+      json.set("part", number(device.part));
+      json.set("ends_last", JsonValue(id == played_.last_device));
+      list.push_back(std::move(json));
+    }
+    return JsonValue(std::move(list));
+  }
+
+  /// [stream, phase, colour, chunk, nanoseconds of each part]
+  JsonValue ops() const {
+    JsonValue::Array list;
+    for (const auto& [stream, phase, chunk, work] : ops_.keys()) {
+      JsonValue::Array op{text(name_of(stream)), text(name_of(phase)), text(kind_of(phase)),
+                          number(chunk)};
+      for (const Seconds part : played_.programs->work[work].parts)
+        op.push_back(number(to_nanoseconds(part)));
+      list.emplace_back(std::move(op));
+    }
+    return JsonValue(std::move(list));
+  }
+
+  /// [name, line of the breakdown]
+  JsonValue phases() const {
+    JsonValue::Array list;
+    for (const Phase phase : phases_.keys())
+      list.emplace_back(JsonValue::Array{text(name_of(phase)), text(name_of(line_of(phase)))});
+    return JsonValue(std::move(list));
+  }
+
+  JsonValue sizes() const {
+    JsonValue::Array list;
+    for (const Bytes bytes : sizes_.keys()) list.emplace_back(bytes / Bytes{1});
+    return JsonValue(std::move(list));
+  }
+
+  JsonValue link_or_null(PathId up, PathId down) {
+    const auto link = slowest_link(*played_.network, up, down);
+    return link ? number(links_.of(*link)) : JsonValue();
+  }
+
+  /// [from, to, slowest link or null inside a node, bytes per second]; devices that are not shown are null.
+  JsonValue channels() {
+    JsonValue::Array list;
+    for (const ChannelId id : channels_.keys()) {
+      const Channel& channel = played_.programs->channels[id.index()];
+      JsonValue::Array row{device_or_null(channel.from), device_or_null(channel.to)};
+      row.push_back(channel.in_node ? JsonValue() : link_or_null(channel.up, channel.down));
+      row.emplace_back(channel.in_node ? channel.bandwidth / BytesPerSecond{1} : 0.0);
+      list.emplace_back(std::move(row));
+    }
+    return JsonValue(std::move(list));
+  }
+
+  /// [members that are shown, GPUs, bytes all members send, traffic class, slowest link or null]
+  JsonValue groups() {
+    JsonValue::Array list;
+    for (const auto& [id, traffic] : groups_.keys()) {
+      const Collective& collective = played_.programs->collectives[id.index()];
+      JsonValue::Array members;
+      std::int64_t gpus = 0;
+      std::optional<std::pair<PathId, PathId>> slowest;
+      for (const DeviceId member : collective.members) {
+        gpus += played_.plan->devices[member.index()].num_gpus();
+        if (is_shown(member)) members.push_back(number(place_[member.index()]));
+      }
+      if (!collective.flows.empty())
+        slowest = {collective.flows.front().up, collective.flows.front().down};
+      JsonValue::Array row{JsonValue(std::move(members)), number(gpus),
+                           JsonValue(collective.traffic_bytes / Bytes{1}), text(name_of(traffic)),
+                           slowest ? link_or_null(slowest->first, slowest->second) : JsonValue()};
+      list.emplace_back(std::move(row));
+    }
+    return JsonValue(std::move(list));
+  }
+
+  JsonValue device_or_null(DeviceId device) const {
+    return is_shown(device) ? number(place_[device.index()]) : JsonValue();
+  }
+
+  /// [name, bytes per second]
+  JsonValue links() const {
+    JsonValue::Array list;
+    for (const std::uint32_t link : links_.keys()) {
+      const Link& known = played_.network->links()[link];
+      list.emplace_back(
+          JsonValue::Array{text(known.name), JsonValue(known.bandwidth / BytesPerSecond{1})});
+    }
+    return JsonValue(std::move(list));
+  }
+
+  const PlayedIteration& played_;
+  const ShownDevices& shown_;
+  Column place_;  ///< by device: its place among those shown, or -1
+  Columns columns_;
+  Numbering<OpKey> ops_;
+  Numbering<Phase> phases_;
+  Numbering<ChannelId> channels_;
+  Numbering<Bytes> sizes_;
+  Numbering<std::pair<CollectiveId, Traffic>> groups_;
+  Numbering<std::uint32_t> links_;
+};
+
+}  // namespace
+
+ShownDevices shown_devices(const PlayedIteration& played, std::size_t limit) {
+  const Plan& plan = *played.plan;
+  const std::vector<std::size_t> things = things_of_devices(played);
+  const int last = plan.devices[played.last_device.index()].replica;
+  const auto count = [&](const std::vector<DeviceId>& devices) {
+    std::size_t sum = 0;
+    for (const DeviceId device : devices) sum += things[device.index()];
+    return sum;
+  };
+  std::set<int> every;
+  for (const PlanDevice& device : plan.devices) every.insert(device.replica);
+  const std::vector<DeviceId> all = devices_of(plan, every);
+  const std::string share_of_all = "all " + grouped_text(static_cast<double>(all.size())) +
+                                   " simulated devices (" + grouped_text(plan.num_ranks()) +
+                                   " GPUs)";
+  if (count(all) <= limit) return {all, share_of_all};
+  const std::string name = "replica " + std::to_string(last);
+  const std::vector<DeviceId> two = devices_of(plan, {0, last});
+  if (count(two) <= limit && last != 0)
+    return {two, share_text(plan, two) + ": " + name + ", which ends last, and replica 0"};
+  const std::vector<DeviceId> one = devices_of(plan, {last});
+  if (count(one) <= limit) return {one, share_text(plan, one) + ": " + name + ", which ends last"};
+  const std::vector<DeviceId> some = sample_of(one, played.last_device, things, limit);
+  return {
+      some,
+      share_text(plan, some) + ": of " + name +
+          ", which ends last, the device that does, the first and last stage, and some between"};
+}
+
+std::string timeline_json(const PlayedIteration& played, const ShownDevices& shown) {
+  WT_EXPECT(played.timeline != nullptr && played.programs != nullptr && played.network != nullptr &&
+            played.plan != nullptr);
+  return TimelineWriter(played, shown).write();
+}
+
+}  // namespace windtunnel

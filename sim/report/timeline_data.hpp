@@ -1,0 +1,45 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/plan.hpp"
+#include "platform/network.hpp"
+#include "schedule/program.hpp"
+#include "timeline/timeline.hpp"
+
+namespace windtunnel {
+
+/// What a page's timeline is made from.
+struct PlayedIteration {
+  const Timeline* timeline = nullptr;
+  const ProgramSet* programs = nullptr;
+  const Network* network = nullptr;
+  const Plan* plan = nullptr;
+  DeviceId last_device;
+};
+
+/// The simulated devices that a page draws, and what it says about the choice.
+struct ShownDevices {
+  std::vector<DeviceId> devices;  ///< in the plan's order
+  std::string
+      text;  ///< "64 of 384 devices (512 of 3072 GPUs): replica 5, which ends last, and replica 0"
+};
+
+/// How many things (ops, waits, messages) a page's timeline draws at most: 300,000 make a page of about 2 MB.
+inline constexpr std::size_t most_things = 300000;
+
+/// All devices when they fit. Otherwise whole replicas: the one that ends last and replica 0; then the former alone; then of it
+/// the device that ends last, the first and the last stage, and as many evenly spaced others as fit.
+ShownDevices shown_devices(const PlayedIteration& played, std::size_t limit = most_things);
+
+/// The timeline of those devices as JSON:
+///
+///   {"end":…, "shown":"…", "devices":[{"name":…,"stage":0,"replica":0,"ends_last":true}], "ops":[…], "links":[…],
+///    "columns":{"compute_begin":[offset,count],…}, "bytes":"H4sI…"}
+///
+/// Times are nanoseconds. `bytes` is base64 of a gzip file of columns of integers, each the difference to the one before it,
+/// zigzag-coded (0, -1, 1, -2 are 0, 1, 2, 3) in groups of seven bits, lowest first (LEB128).
+std::string timeline_json(const PlayedIteration& played, const ShownDevices& shown);
+
+}  // namespace windtunnel

@@ -1,0 +1,145 @@
+#include "report/why_text.hpp"
+
+#include <algorithm>
+
+#include "report/number_text.hpp"
+#include "report/report_words.hpp"
+#include "report/terminal_text.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+using detail::counted;
+using detail::spoken;
+using detail::time_text;
+
+std::string capitalised(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z')
+    text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+std::string compute_text(const Report& report) {
+  const double microbatches = report.plan.microbatches;
+  const Seconds slowest = (report.forward_time + report.backward_time) * microbatches;
+  return counted(report.plan.microbatches, "microbatch", "es") +
+         " pass through every stage; on the slowest one each takes " +
+         to_text(report.forward_time) + " forward and " + to_text(report.backward_time) +
+         (report.plan.training.recompute == Recompute::full
+              ? " backward, the forward pass done again included"
+              : " backward") +
+         ". That alone is " + to_text(slowest) + ", tensor-parallel communication included.";
+}
+
+std::string tensor_text(const Report& report) {
+  const Plan& plan = report.plan;
+  const std::string where = plan.parts > 1 ? ", which spans " + counted(plan.parts, "node") +
+                                                 ": its links are part of every layer"
+                                           : ", inside a node";
+  const Bytes bytes = report.traffic[static_cast<std::size_t>(Traffic::tensor_activations)];
+  return "Activations are reduced twice a layer in each direction among the " +
+         std::to_string(plan.parallel.tensor) + " GPUs of a tensor group" + where +
+         ". All groups together move " + to_text(bytes) + " an iteration.";
+}
+
+std::string bubble_text(const Report& report) {
+  const Plan& plan = report.plan;
+  const double ideal = ideal_bubble_share(plan);
+  std::string text = "Waiting for messages that have not been sent yet: the pipeline of " +
+                     counted(plan.parallel.pipeline, "stage") + " fills and drains around " +
+                     counted(plan.microbatches, "microbatch", "es") + ".";
+  if (ideal > 0)
+    text += " Equal stages and instant messages would leave " + percent_text(ideal) +
+            ", (p - 1) / (v m + p - 1); what is beyond comes from uneven stages and messages on "
+            "the way.";
+  return text + " More microbatches" +
+         (plan.parallel.virtual_pipeline == 1 ? ", more chunks a device" : "") +
+         " or fewer stages shrink it.";
+}
+
+std::string pipeline_text(const Report& report) {
+  const auto of = [&](Traffic traffic) {
+    return report.traffic[static_cast<std::size_t>(traffic)];
+  };
+  return "Waiting for activations and gradients that are on the way between stages: " +
+         to_text(of(Traffic::pipeline_forward)) + " forward and " +
+         to_text(of(Traffic::pipeline_backward)) + " backward in all pipelines together.";
+}
+
+std::string data_text(const Report& report) {
+  const auto of = [&](Traffic traffic) {
+    return report.traffic[static_cast<std::size_t>(traffic)];
+  };
+  const Bytes gathers = of(Traffic::zero_gather);
+  std::string text = "Gradients are reduced among " +
+                     counted(report.plan.parallel.data, "replica") + ", " +
+                     to_text(of(Traffic::data_gradients)) + " in all";
+  if (gathers > Bytes{0}) text += ", and sharded parameters gathered, " + to_text(gathers);
+  text += report.plan.parallel.overlap_gradient_reduce
+              ? "; only what does not hide behind the backward pass counts here."
+              : "; counted is what the device waits for.";
+  if (!report.links.empty()) {
+    const LinkUse& hottest = report.links.front();
+    text += " The busiest link, " + hottest.name + ", needs " +
+            to_text(total_of(hottest.carried) / hottest.bandwidth) + " for everything it carries.";
+  }
+  return text;
+}
+
+std::string text_of(Line line, const Report& report) {
+  switch (line) {
+    case Line::compute:
+      return compute_text(report);
+    case Line::tensor_comm:
+      return tensor_text(report);
+    case Line::pipeline_comm:
+      return pipeline_text(report);
+    case Line::pipeline_bubble:
+      return bubble_text(report);
+    case Line::data_comm:
+      return data_text(report);
+    case Line::embedding_sync:
+      return "The first and the last stage share the embedding, and add up its gradients.";
+    case Line::codec:
+      return "Compressing and decompressing messages on the GPU.";
+    case Line::optimizer:
+      return "The optimizer's step over the parameters that each GPU holds.";
+    case Line::other:
+      return "Launching kernels where the CPU is slower than the GPU, and what the software does "
+             "once an iteration.";
+  }
+  return "";
+}
+
+}  // namespace
+
+double ideal_bubble_share(const Plan& plan) {
+  const bool known = plan.parallel.schedule == Schedule::one_f_one_b ||
+                     plan.parallel.schedule == Schedule::interleaved_1f1b ||
+                     plan.parallel.schedule == Schedule::gpipe;
+  const double fill = plan.parallel.pipeline - 1;
+  const double work = static_cast<double>(plan.parallel.virtual_pipeline) * plan.microbatches;
+  return known && work > 0 ? fill / (work + fill) : 0;
+}
+
+std::vector<Reason> reasons_for_time(const Report& report) {
+  constexpr double least_share = 0.01;
+  const Seconds total = report.breakdown.total();
+  std::vector<Reason> reasons;
+  if (!(total > 0_s)) return reasons;
+  for (int i = 0; i < num_lines; ++i) {
+    const auto line = static_cast<Line>(i);
+    const Seconds time = report.breakdown.of(line);
+    if (time < least_share * total) continue;
+    reasons.push_back({line, time,
+                       capitalised(spoken(name_of(line))) + ": " + time_text(time, total) + ", " +
+                           percent_text(time / total),
+                       text_of(line, report)});
+  }
+  std::stable_sort(reasons.begin(), reasons.end(),
+                   [](const Reason& a, const Reason& b) { return a.time > b.time; });
+  return reasons;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,232 @@
+#include "validate/validate_page.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+
+#include "report/html_page.hpp"
+#include "report/html_text.hpp"
+#include "report/number_text.hpp"
+#include "units/quantity_reader.hpp"
+#include "validate/metrics.hpp"
+#include "validate/scatter_svg.hpp"
+#include "validate/validate_json.hpp"
+
+namespace windtunnel {
+namespace {
+
+using html::element;
+using html::escaped;
+using html::number;
+using html::section;
+using html::Table;
+
+constexpr std::size_t worst_iterations = 12, worst_collectives = 6;  // named on the page
+
+std::string whole(std::size_t count) { return grouped_text(static_cast<double>(count)); }
+
+std::string card(const std::string& label, const std::string& html, const std::string& note) {
+  return "<div class=\"card\"><span class=\"label\">" + escaped(label) + "</span><b>" + html +
+         "</b><span class=\"note\">" + note + "</span></div>\n";
+}
+
+/// A row of the document's list of points, and where it stands there.
+struct PointRow {
+  const ValidatedSet* set = nullptr;
+  const Comparison* comparison = nullptr;
+  std::string pointer;
+};
+
+std::vector<PointRow> rows_of(const std::vector<ValidatedSet>& sets) {
+  std::vector<PointRow> rows;
+  for (const ValidatedSet& set : sets)
+    for (const Comparison& comparison : set.comparisons)
+      rows.push_back({&set, &comparison, "/points/" + std::to_string(rows.size()) + "/"});
+  return rows;
+}
+
+/// A bar from the middle: to the left what is predicted too short, to the right what is too long.
+std::string error_bar(double error, double largest) {
+  const double share = std::min(1.0, std::abs(error) / largest) / 2;
+  const double half = 0.5;
+  std::vector<html::Piece> pieces;
+  const std::string title = signed_percent_text(error);
+  if (error < 0)
+    pieces = {{half - share, "idle", ""}, {share, "short", title}, {half, "idle", ""}};
+  else
+    pieces = {{half, "idle", ""}, {share, "long", title}, {half - share, "idle", ""}};
+  return html::stacked_bar(pieces, title);
+}
+
+Table point_table(const std::string& caption, const std::vector<PointRow>& rows) {
+  Table table{caption,
+              {"point", "too short | too long", "set", "measured", "predicted", "error"},
+              {},
+              3,
+              "bars points"};
+  double largest = 0;
+  for (const PointRow& row : rows) largest = std::max(largest, std::abs(row.comparison->error()));
+  for (const PointRow& row : rows)
+    table.rows.push_back(
+        {escaped(row.comparison->id), error_bar(row.comparison->error(), largest),
+         escaped(row.set->name),
+         number(row.pointer + "measured_s", to_text(row.comparison->measured)),
+         number(row.pointer + "predicted_s", to_text(row.comparison->predicted)),
+         number(row.pointer + "error", signed_percent_text(row.comparison->error()))});
+  return table;
+}
+
+std::string headline(const std::vector<ValidatedSet>& sets) {
+  std::size_t points = 0, scored = 0, skipped = 0;
+  for (const ValidatedSet& set : sets) {
+    points += set.num_points;
+    scored += set.comparisons.size();
+    skipped += set.skipped.size();
+  }
+  const std::vector<Comparison> iterations = iterations_of(sets);
+  std::string html =
+      "<header class=\"hero\">\n<div>\n<p class=\"kicker\">predicted against measured</p>\n";
+  if (iterations.empty()) {
+    html += "<h1><span class=\"big\">" + whole(scored) + "</span> times compared</h1>\n";
+    return html + "</div>\n</header>\n";
+  }
+  const Score all = score(iterations);
+  const auto within = [&](double limit) {
+    return static_cast<std::size_t>(
+        std::count_if(iterations.begin(), iterations.end(),
+                      [&](const Comparison& row) { return std::abs(row.error()) <= limit; }));
+  };
+  constexpr double close = 0.05, near = 0.10;
+  html += "<h1><span class=\"big\">" + number("/iterations/mape", percent_text(all.mape)) +
+          "</span> mean error</h1>\n";
+  html += "<p class=\"interval\"><span>over " + number("/iterations/scored", whole(all.scored)) +
+          " measured iterations, none left out; errors count without their "
+          "sign</span></p>\n";
+  html += "<p class=\"job\">" + whole(within(close)) + " of them within 5 %, " +
+          whole(within(near)) + " within 10 %. " +
+          (all.bias < 0 ? "On the whole, predictions are too short."
+                        : "On the whole, predictions are too long.") +
+          "</p>\n</div>\n<div class=\"cards\">\n";
+  html += card("median", number("/iterations/median_ape", percent_text(all.median_ape)),
+               "half are closer");
+  html += card("90th percentile", number("/iterations/p90_ape", percent_text(all.p90_ape)),
+               "nine of ten are closer");
+  html +=
+      card("worst", number("/iterations/worst_ape", percent_text(all.worst_ape)), "named below");
+  html += card("bias", number("/iterations/bias", signed_percent_text(all.bias)),
+               "mean error with its sign");
+  html += card("sets", whole(sets.size()), whole(points) + " points");
+  html += card("not compared", whole(skipped), "listed below, with the reason");
+  return html + "</div>\n</header>\n";
+}
+
+std::string plot_section(const std::vector<ValidatedSet>& sets) {
+  return section({"plot", "Predicted against measured",
+                  "<p class=\"quiet\">Each point is one measured run; on the dashed line the "
+                  "prediction is exact. Rest the "
+                  "pointer on one for its name.</p>\n<div class=\"scroll\" tabindex=\"0\" "
+                  "role=\"region\" aria-label=\"Scatter "
+                  "plot\">" +
+                      scatter_svg(sets, ScatterStyle::of_page) + "</div>\n"});
+}
+
+/// The rows of sets of one kind, the largest error first.
+std::string worst_table(std::vector<PointRow> rows, MeasurementKind kind, const char* title,
+                        std::size_t limit) {
+  std::erase_if(rows, [&](const PointRow& row) { return row.set->kind != kind; });
+  if (rows.empty()) return "";
+  std::stable_sort(rows.begin(), rows.end(), [](const PointRow& a, const PointRow& b) {
+    return std::abs(a.comparison->error()) > std::abs(b.comparison->error());
+  });
+  if (rows.size() > limit) rows.resize(limit);
+  return element("h3", "", title) + "\n" + html::table(point_table(title, rows));
+}
+
+std::string worst_section(const std::vector<PointRow>& rows) {
+  return section(
+      {"worst", "The worst rows",
+       worst_table(rows, MeasurementKind::iteration, "Iterations", worst_iterations) +
+           worst_table(rows, MeasurementKind::collective, "Collectives", worst_collectives)});
+}
+
+std::string optional_number(const std::string& pointer, std::optional<double> value) {
+  return value ? number(pointer, percent_text(*value)) : "";
+}
+
+std::string set_section(const std::vector<ValidatedSet>& sets) {
+  Table table{"Score of every set",
+              {"set", "measured on", "scored", "mean", "median", "worst", "bias", "one constant",
+               "inside interval", "memory"},
+              {},
+              2,
+              "sets"};
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    const ValidatedSet& set = sets[i];
+    const std::string at = "/sets/" + std::to_string(i) + "/";
+    std::vector<std::string> row{"<b>" + escaped(set.name) + "</b>", escaped(set.citation),
+                                 number(at + "scored", whole(set.comparisons.size())) + " of " +
+                                     number(at + "points", whole(set.num_points))};
+    if (set.comparisons.empty()) {
+      row.resize(row.size() + 5);
+    } else {
+      const Score all = score(set.comparisons);
+      row.insert(row.end(), {number(at + "mape", percent_text(all.mape)),
+                             number(at + "median_ape", percent_text(all.median_ape)),
+                             number(at + "worst_ape", percent_text(all.worst_ape)),
+                             number(at + "bias", signed_percent_text(all.bias)),
+                             number(at + "naive_mape", percent_text(naive_mape(set.comparisons)))});
+    }
+    row.push_back(
+        optional_number(at + "interval_coverage",
+                        set.intervals.points == 0
+                            ? std::nullopt
+                            : std::optional<double>(static_cast<double>(set.intervals.inside) /
+                                                    static_cast<double>(set.intervals.points))));
+    row.push_back(set.has_scores()
+                      ? optional_number(at + "memory_mape", find_metric("memory_mape")->of(set))
+                      : "");
+    table.rows.push_back(std::move(row));
+  }
+  return section({"sets", "Sets",
+                  "<p class=\"quiet\">Errors without sign, as a mean over all rows of the set. One "
+                  "constant: the error of one "
+                  "constant efficiency times the ideal pipeline bubble, fitted on the same rows, "
+                  "which every model must clear.</p>\n" +
+                      html::table(table)});
+}
+
+std::string skipped_section(const std::vector<ValidatedSet>& sets) {
+  Table table{"Points that were not compared", {"point", "set", "why"}, {}, 3, "inputs"};
+  for (const ValidatedSet& set : sets)
+    for (const SkippedPoint& point : set.skipped)
+      table.rows.push_back({escaped(point.id), escaped(set.name), escaped(point.why)});
+  return table.rows.empty() ? "" : section({"skipped", "Not compared", html::table(table)});
+}
+
+std::string all_section(const std::vector<PointRow>& rows) {
+  return section({"all", "Every row",
+                  "<details><summary>All " + whole(rows.size()) +
+                      " rows, in the order of the files</summary>\n" +
+                      html::table(point_table("All rows", rows)) + "</details>\n"});
+}
+
+}  // namespace
+
+std::string validation_page(const std::vector<ValidatedSet>& sets) {
+  const std::vector<PointRow> rows = rows_of(sets);
+  HtmlPage page;
+  page.kind = "validate";
+  page.title = "Predicted against measured";
+  page.places = {{"plot", "Plot"}, {"worst", "Worst rows"}, {"sets", "Sets"}, {"all", "Every row"}};
+  page.body = headline(sets);
+  if (!rows.empty()) page.body += plot_section(sets) + worst_section(rows);
+  page.body += set_section(sets) + skipped_section(sets);
+  if (!rows.empty()) page.body += all_section(rows);
+  page.data = {{"report", validation_json(sets)}};
+  page.footer =
+      "windtunnel " WINDTUNNEL_VERSION " · windtunnel validate --json prints the same numbers";
+  return html_document(page);
+}
+
+}  // namespace windtunnel

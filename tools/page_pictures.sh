@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Writes a page of every kind and takes its picture; the pictures in docs/img/ are made by
+#   tools/page_pictures.sh build/release/windtunnel docs/img
+# With a third argument the pages stay in that folder.
+set -euo pipefail
+program=$(realpath -- "${1:?usage: page_pictures.sh PROGRAM PICTURES [PAGES]}")
+pictures=$(realpath -- "${2:?usage: page_pictures.sh PROGRAM PICTURES [PAGES]}")
+root=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=tools/browser.sh
+source "$root/tools/browser.sh"
+[[ -n $browser ]] || { echo "error: no Chromium (Debian: chromium-headless-shell)" >&2; exit 3; }
+
+if [[ $# -gt 2 ]]; then
+  pages=$(realpath -- "$3")
+else
+  pages=$(mktemp -d)
+  trap 'rm -rf "$pages"' EXIT
+fi
+
+"$program" run "$root/scenarios/gpt3-175b-512xa100.json" --quiet --report "$pages/run.html" >/dev/null
+"$program" validate megatron-sc21-table1 korthikanti-table5 --quiet --report "$pages/validate.html" >/dev/null
+
+for kind in run validate; do
+  picture "$pages/$kind.html" "$pictures/report-$kind.png" 1280 1500
+done

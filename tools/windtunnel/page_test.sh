@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# Pages in a browser: each kind is written, opened, checks itself, and has its picture taken.
+#   tools/windtunnel/page_test.sh PROGRAM FOLDER [small]
+# Pages and pictures stay in FOLDER. "small" leaves out the run of 3072 GPUs, for slow builds. 77: skipped, no browser.
+set -uo pipefail
+program=$(realpath -- "${1:?usage: page_test.sh PROGRAM FOLDER [small]}")
+mkdir -p "${2:?usage: page_test.sh PROGRAM FOLDER [small]}"
+folder=$(realpath -- "$2")
+root=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck source=tools/browser.sh
+source "$root/tools/browser.sh"
+if [[ -z $browser ]]; then
+  echo "skipped: there is no Chromium to open the pages with (Debian: chromium-headless-shell)"
+  exit 77
+fi
+rm -f "$folder"/*.html "$folder"/*.png "$folder"/*.json
+cd "$folder" || exit 3
+browser_log=$folder/browser.log
+checks=0 failures=0
+is() {
+  local what=$1
+  shift
+  checks=$((checks + 1))
+  "$@" || { echo "FAILED: $what"; failures=$((failures + 1)); }
+}
+
+# What the page says about itself: PASSED or FAILED in its first line. Messages on the console follow.
+self_test() {
+  open_page "file://$folder/$1#selftest" --dump-dom |
+    sed -n '/<pre id="selftest-result">/,$ { s/.*<pre id="selftest-result">//; s/<\/pre>.*//; p }'
+  grep -o 'CONSOLE.*' "$browser_log"
+}
+passes() {
+  local said
+  said=$(self_test "$1")
+  checks=$((checks + 1))
+  echo "$1: ${said:-says nothing}"
+  [[ $said == PASSED* && $said != *CONSOLE* ]] || failures=$((failures + 1))
+}
+fails() {
+  local said
+  said=$(self_test "$1")
+  is "$1 is found wrong: $2" grep -q "$2" <<<"$said"
+}
+# The document in the page is the one that --json printed, byte for byte.
+holds() {
+  is "$1 holds $2" cmp -s "$2" <(sed -n '/<script type="application\/json" id="report">/,/<\/script>/p' "$1" |
+    sed -e '1s/.*id="report">//' -e '$d' -e 's/\\u003c/</g')
+}
+stands_alone() {
+  is "$1 names nothing outside itself" test -z "$(grep -oE '(src|href|action|data|poster|srcset)="[^"#][^"]*"|url\([^)]*\)|@import' "$1")"
+  is "$1 evaluates nothing" test -z "$(grep -oE '\beval\(|new Function|innerHTML|document\.write' "$1")"
+  is "$1 has a policy" grep -q "Content-Security-Policy.*default-src 'none'; style-src 'sha256-[^;]*; script-src 'sha256-" "$1"
+  is "$1 has no inline styles or handlers" test -z "$(sed '/<script/,/<\/script>/d; /<style>/,/<\/style>/d' "$1" | grep -oE ' (style|on[a-z]+)="')"
+}
+differ() { ! cmp -s "$1" "$2"; }
+is_picture() {
+  is "$1 is a picture" test "$(head -c 4 "$1" 2>/dev/null | tail -c 3)" = PNG
+  is "$1 is more than a blank page" test "$(stat -c %s "$1" 2>/dev/null || echo 0)" -gt 20000
+}
+
+is "pictures are taken" "$root/tools/page_pictures.sh" "$program" "$folder" "$folder"
+for kind in run validate; do
+  passes $kind.html
+  stands_alone $kind.html
+  is_picture report-$kind.png
+done
+picture run.html report-run-dark.png 1280 800 dark
+picture run.html report-run-narrow.png 420 800
+is_picture report-run-dark.png
+is "dark is another picture" differ report-run.png report-run-dark.png
+is_picture report-run-narrow.png
+
+# The numbers are those of the JSON, which the page repeats.
+"$program" run "$root/scenarios/gpt-2.5b-uneven-links.json" --quiet --out out >/dev/null
+mv out/report.html uneven.html && mv out/report.json uneven.json && rm -r out
+holds uneven.html uneven.json
+passes uneven.html
+"$program" validate korthikanti-table5 --quiet --json --report set.html >set.json
+holds set.html set.json
+
+# That the checks can fail: a wrong number, another script, another style.
+sed 's/\(data-at="\/mfu">\)/\19/' uneven.html >wrong_number.html
+fails wrong_number.html "/mfu: "
+sed 's/^const faults = /const  faults = /' uneven.html >wrong_script.html
+fails wrong_script.html "CONSOLE.*Content Security Policy"
+sed 's/box-sizing: border-box/box-sizing: content-box/' uneven.html >wrong_style.html
+fails wrong_style.html "policy: style-src"
+sed 's/"iteration_time_s": [0-9]/"iteration_time_s": 8/' uneven.html >wrong_data.html
+fails wrong_data.html "timeline: another end"
+rm -f wrong_*.html
+
+# Without a script the headline is there.
+is "the headline needs no script" grep -q '<span class="big"><span data-at="/iteration_time_s">[0-9.]* m\?s</span>' uneven.html
+
+if [[ ${3:-} != small ]]; then
+  # One trillion parameters on 3072 GPUs (Narayanan et al. 2021, Table 1).
+  "$program" run "$root/scenarios/gpt3-175b-512xa100.json" --quiet --report large.html --set /model=gpt-1t --set /nodes=384 \
+    --set /training/global_batch=3072 --set /parallel/pipeline=64 --set /parallel/data=6 >/dev/null
+  is "the page of 3072 GPUs is smaller than 5 MB" test "$(stat -c %s large.html)" -lt 5000000
+  is "it says which GPUs it shows" grep -q '512 of 3,072 GPUs' large.html
+  passes large.html
+fi
+
+echo "$checks checks, $failures failed"
+[[ $failures -eq 0 ]]
