@@ -5,6 +5,7 @@
 #include "cost/collective_cost.hpp"
 #include "engine/player.hpp"
 #include "memory/in_flight.hpp"
+#include "scenario/built_scenario.hpp"
 #include "scenario/folding.hpp"
 #include "scenario/interval.hpp"
 #include "scenario/program_builder.hpp"
@@ -226,7 +227,8 @@ void unfold(const Outcome& o, const Breakdown& a_period, Report& report) {
   report.played_microbatches = o.plan->microbatches;
 }
 
-Report make_report(const Outcome& o, const Breakdown& breakdown) {
+/// What a search compares: time, rates, memory. Without the periods that were not played.
+Report make_key_report(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
   Report report;
   report.name = scenario.name;
@@ -235,18 +237,24 @@ Report make_report(const Outcome& o, const Breakdown& breakdown) {
   report.seed = scenario.seed;
   report.placement_note = scenario.placement_note;
   report.iteration_time = o.played->end;
+  report.num_gpus = scenario.plan.num_ranks();
+  report.memory = account(o);
+  report.activities = o.played->activities;
+  report.flows = o.played->flows;
+  return report;
+}
+
+Report make_report(const Outcome& o, const Breakdown& breakdown) {
+  const Scenario& scenario = *o.scenario;
+  Report report = make_key_report(o);
   report.plan = scenario.plan;
   report.model_name = scenario.model.name;
   report.platform_name = scenario.platform.name;
   report.software_name = scenario.software.name;
   report.parameters = total_parameters(scenario.model);
-  report.num_gpus = scenario.plan.num_ranks();
   report.breakdown = breakdown;
-  report.memory = account(o);
   report.traffic = count_traffic(o);
   report.messages = count_messages(o.built->programs);
-  report.activities = o.played->activities;
-  report.flows = o.played->flows;
   if (o.fold != nullptr) unfold(o, o.fold->breakdowns[o.played->last_device.index()], report);
   fill_rates(scenario, report);
   fill_stage_times(o, report);
@@ -281,6 +289,25 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   simulation.timeline = std::move(timeline.timeline());
   simulation.timeline.end = played.end;
   return simulation;
+}
+
+BuiltScenario build(const Scenario& scenario) {
+  BuiltScenario built;
+  built.fold = find_fold(build_inputs(scenario, scenario.plan));
+  built.programs =
+      build_programs(build_inputs(scenario, built.fold ? built.fold->plan : scenario.plan));
+  return built;
+}
+
+Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built) {
+  const std::unique_ptr<Engine> engine = make_engine(EngineKind::simgrid, built.programs.network);
+  const Played played = play(built.programs.programs, *engine, nullptr);
+  const Plan& plan = built.fold ? built.fold->plan : scenario.plan;
+  Report report = make_key_report({&scenario, &plan, &built.programs, &played, nullptr});
+  if (built.fold)
+    report.iteration_time += built.fold->duration * static_cast<double>(built.fold->repeats);
+  fill_rates(scenario, report);
+  return report;
 }
 
 }  // namespace windtunnel
