@@ -32,7 +32,7 @@ TEST_CASE("a row says what run --set of the same values says") {
   const auto row = parse_row(RowMaker(sweep, {}).row(3));
   REQUIRE(row);
   const Scenario scenario = read_scenario(fixture.folder.path() / "scenario.json", fixture.library,
-                                          {{{"/nodes", "2"}, {"/model/layers", "16"}}, 0, {}});
+                                          {{{"/nodes", "2"}, {"/model/layers", "16"}}, 0});
   CHECK(row->content.find("id")->string() == scenario.hash);
   const auto alone = std::get<IsolatedResult>(simulate_isolated(scenario));
   CHECK(std::get<double>(row->content.find("iteration_time_s")->content) ==

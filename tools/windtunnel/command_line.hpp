@@ -25,12 +25,17 @@ struct CommandLine {
   Verbosity verbosity = Verbosity::normal;
   std::uint64_t seed = 0;
 
-  std::string trace, out;               ///< of run
+  std::string trace, out;               ///< of run; out also of sweep
   std::vector<std::string> fail_above;  ///< of validate
 
   // Of schedule. 0: not given.
   int stages = 0, microbatches = 0, chunks = 0;
   std::string svg;  ///< of schedule draw and of validate
+
+  // Of sweep. 0 and empty: not given.
+  int jobs = 0;
+  std::string shard, time_limit, memory_limit;
+  bool retry_failed = false, dry_run = false, status = false, worker = false;
 
   // Of calibrate.
   std::vector<std::string> fit;

@@ -11,6 +11,7 @@ ExitCode check_command(const CommandLine& line);
 ExitCode show_command(const CommandLine& line);
 ExitCode list_command(const CommandLine& line);
 ExitCode schedule_command(const CommandLine& line);
+ExitCode sweep_command(const CommandLine& line);
 ExitCode validate_command(const CommandLine& line);
 ExitCode calibrate_command(const CommandLine& line);
 ExitCode explain_command(const CommandLine& line);

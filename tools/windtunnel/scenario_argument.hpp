@@ -1,9 +1,14 @@
 #pragma once
 
+#include <filesystem>
+
 #include "scenario/scenario.hpp"
 #include "windtunnel/command_line.hpp"
 
 namespace windtunnel {
+
+/// The file that the command's FILE means: a path, or a name from scenarios/.
+std::filesystem::path scenario_argument_file(const CommandLine& line, const Library& library);
 
 /// The scenario that the command's FILE means, a path or a name from scenarios/, with the changes of --set.
 /// A placement that it wants searched is refused, or left for the caller to search.
