@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures how fast programs are played and plans are searched, and writes the tables of docs/performance.md:
+# Measures how fast programs are played, plans searched and sweeps done, and writes the tables of docs/performance.md:
 #   tools/bench.sh [BUILD_DIRECTORY]      (default: build/release)
 # Medians of 5 repetitions, each a process of its own. Only what stands between the markers of the page is replaced.
 set -euo pipefail
@@ -76,11 +76,37 @@ cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
     }' "$scratch/search.csv"
 } >"$scratch/table"
 
-awk -v table="$scratch/table" '
-  /^<!-- bench:begin -->$/ { print; while ((getline line < table) > 0) print line; inside = 1; next }
-  /^<!-- bench:end -->$/ { inside = 0; ended = 1 }
-  !inside
-  END { exit !ended }' "$page" >"$scratch/page" ||
-  { echo "error: $page has no bench:begin and bench:end markers" >&2; exit 2; }
-cp "$scratch/page" "$page"
-cat "$scratch/table"
+sweep_program=$(find "$build" -type f -name windtunnel_sweep_bench -perm -u+x -print -quit)
+if [[ -z $sweep_program ]]; then
+  echo "error: no windtunnel_sweep_bench under $build. Build it: cmake --build --preset release --target windtunnel_sweep_bench" >&2
+  exit 3
+fi
+"$sweep_program" --benchmark_repetitions=5 --benchmark_report_aggregates_only=true \
+  --benchmark_out="$scratch/sweep.csv" --benchmark_out_format=csv >"$scratch/log" 2>&1 ||
+  { cat "$scratch/log" >&2; exit 1; }
+{
+  echo "Made by \`tools/bench.sh\` on the machine above: medians of 5 repetitions."
+  echo
+  echo "| points | CPU time of a point | points a minute and core |"
+  echo "|---|---|---|"
+  awk -F, '
+    $1 == "name" { for (i = 1; i <= NF; ++i) { gsub(/"/, "", $i); column[$i] = i } next }
+    $1 ~ /_median"?$/ {
+      name = $1; gsub(/"/, "", name); sub(/\/.*/, "", name)
+      printf "| %s | %.2f ms | %d |\n", name, $column["ms_each"], $column["per_minute"]
+    }' "$scratch/sweep.csv"
+} >"$scratch/sweep-table"
+
+# replace MARKER TABLE: puts the table between the markers of the page
+replace() {
+  awk -v table="$2" -v marker="$1" '
+    $0 == "<!-- " marker ":begin -->" { print; while ((getline line < table) > 0) print line; inside = 1; next }
+    $0 == "<!-- " marker ":end -->" { inside = 0; ended = 1 }
+    !inside
+    END { exit !ended }' "$page" >"$scratch/page" ||
+    { echo "error: $page has no $1:begin and $1:end markers" >&2; exit 2; }
+  cp "$scratch/page" "$page"
+}
+replace bench "$scratch/table"
+replace sweep-bench "$scratch/sweep-table"
+cat "$scratch/table" "$scratch/sweep-table"

@@ -15,10 +15,10 @@ const Library library{WINDTUNNEL_SOURCE_DIR};
 /// A model on two nodes, with a block of compression.
 Scenario two_nodes(const std::string& parallel, const std::string& compression) {
   Problems problems;
-  const auto source = std::make_shared<const SourceText>(SourceText{
-      "two_nodes.json", R"({"model": "gpt-1.7b", "platform": "selene-a100", "nodes": 2,
+  const auto source = std::make_shared<const SourceText>(
+      SourceText{"two_nodes.json", R"({"model": "gpt-1.7b", "platform": "selene-a100", "nodes": 2,
     "training": {"global_batch": 4, "micro_batch": 4, "precision": "fp16"}, "parallel": )" +
-                            parallel + R"(, "compression": )" + compression + "}"});
+                                       parallel + R"(, "compression": )" + compression + "}"});
   return read_scenario(parse_json(source, problems), library.root, library);
 }
 
@@ -77,7 +77,8 @@ TEST_CASE("a codec that costs nothing always pays, one that saves nothing never 
   CHECK_FALSE(free.bandwidth.has_value());
   CHECK_FALSE(free.loses());
   const CodecBreakEven useless = only_class(two_nodes(
-      two_stages, R"({"pipeline_backward": {"codec": "fixed", "ratio": 1, "encode_rate": "1 GB/s"}})"));
+      two_stages,
+      R"({"pipeline_backward": {"codec": "fixed", "ratio": 1, "encode_rate": "1 GB/s"}})"));
   REQUIRE(useless.bandwidth.has_value());
   CHECK(*useless.bandwidth == BytesPerSecond{0});
   CHECK(useless.loses());

@@ -3,14 +3,19 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstring>
+#include <fstream>
+#include <new>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -19,6 +24,7 @@
 #include "core/contracts.hpp"
 #include "core/problem.hpp"
 #include "scenario/unsupported.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -26,7 +32,15 @@ namespace {
 /// First byte of what a child says: a result, or a failure of kind 'a' + FailureKind.
 constexpr char result_mark = '=';
 
+using Clock = std::chrono::steady_clock;
+
 char mark_of(FailureKind kind) { return static_cast<char>('a' + static_cast<int>(kind)); }
+
+std::string out_of_memory_text(const ForkedWork& work) {
+  if (!work.most_memory) return "the simulation ran out of memory";
+  return "the simulation needs more than the " + to_text(*work.most_memory) +
+         " of memory it may take";
+}
 
 /// The result of `work`, or the exception it ended with, as bytes for the parent.
 std::string answer_of(const ForkedWork& work, std::size_t index) {
@@ -41,6 +55,8 @@ std::string answer_of(const ForkedWork& work, std::size_t index) {
     return failure(FailureKind::bad_input, error.what());
   } catch (const EnvironmentError& error) {
     return failure(FailureKind::environment, error.what());
+  } catch (const std::bad_alloc&) {
+    return failure(FailureKind::out_of_memory, out_of_memory_text(work).c_str());
   } catch (const std::exception& error) {
     return failure(FailureKind::our_bug, error.what());
   } catch (...) {
@@ -57,9 +73,26 @@ bool write_all(int descriptor, std::string_view bytes) {
   return true;
 }
 
+/// Bytes of this process that count against RLIMIT_DATA: VmData.
+rlim_t data_in_use() {
+  std::ifstream status("/proc/self/statm");
+  rlim_t total = 0, resident = 0, shared = 0, text = 0, library = 0, data = 0;
+  status >> total >> resident >> shared >> text >> library >> data;
+  return status ? data * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) : 0;
+}
+
+void limit_memory(Bytes most) {
+  rlimit limit{};
+  getrlimit(RLIMIT_DATA, &limit);
+  const auto wanted = data_in_use() + static_cast<rlim_t>(most / Bytes{1});
+  limit.rlim_cur = limit.rlim_max == RLIM_INFINITY ? wanted : std::min(wanted, limit.rlim_max);
+  setrlimit(RLIMIT_DATA, &limit);
+}
+
 /// What the child does with its life. It leaves by _exit: buffers and objects belong to the parent.
 [[noreturn]] void live_as_child(const ForkedWork& work, std::size_t index, int descriptor) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (work.most_memory) limit_memory(*work.most_memory);
   _exit(write_all(descriptor, answer_of(work, index)) ? 0 : 1);
 }
 
@@ -70,7 +103,8 @@ EnvironmentError refused(const char* what) {
 /// One child and the pipe it answers through; killed and reaped when dropped before its end.
 class Child {
  public:
-  Child(const ForkedWork& work, std::size_t index) : index_(index) {
+  Child(const ForkedWork& work, std::size_t index)
+      : index_(index), most_time_(work.most_time), most_memory_(work.most_memory) {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) throw refused("make a pipe");
     process_ = fork();
@@ -92,12 +126,18 @@ class Child {
       : index_(other.index_),
         process_(std::exchange(other.process_, -1)),
         descriptor_(std::exchange(other.descriptor_, -1)),
-        answer_(std::move(other.answer_)) {}
+        answer_(std::move(other.answer_)),
+        most_time_(other.most_time_),
+        most_memory_(other.most_memory_),
+        start_(other.start_) {}
   Child& operator=(Child&& other) noexcept {
     std::swap(index_, other.index_);
     std::swap(process_, other.process_);
     std::swap(descriptor_, other.descriptor_);
     std::swap(answer_, other.answer_);
+    std::swap(most_time_, other.most_time_);
+    std::swap(most_memory_, other.most_memory_);
+    std::swap(start_, other.start_);
     return *this;
   }
   ~Child() {
@@ -108,6 +148,21 @@ class Child {
 
   std::size_t index() const { return index_; }
   int descriptor() const { return descriptor_; }
+
+  /// Milliseconds until its time is over, rounded up; nothing: it has all the time it wants.
+  std::optional<int> milliseconds_left() const {
+    if (!most_time_) return std::nullopt;
+    constexpr double longest = 1e9;  // 11 days; what poll() can wait for at once
+    const double passed = std::chrono::duration<double, std::milli>(Clock::now() - start_).count();
+    return static_cast<int>(
+        std::ceil(std::clamp(*most_time_ / Seconds{1e-3} - passed, 0.0, longest)));
+  }
+  ChildOutcome end_for_time() {
+    kill(process_, SIGKILL);
+    reap();
+    return ChildFailure{FailureKind::out_of_time, "the simulation took longer than the " +
+                                                      to_text(*most_time_) + " it may take"};
+  }
 
   /// Reads what there is; the outcome once the child has said all of it.
   std::optional<ChildOutcome> listen() {
@@ -132,9 +187,11 @@ class Child {
 
   ChildOutcome outcome_of(int status) {
     if (WIFSIGNALED(status))
-      return ChildFailure{FailureKind::our_bug, "the simulation was ended by signal " +
-                                                    std::to_string(WTERMSIG(status)) + " (" +
-                                                    strsignal(WTERMSIG(status)) + ")"};
+      return ChildFailure{FailureKind::our_bug,
+                          "the simulation was ended by signal " + std::to_string(WTERMSIG(status)) +
+                              " (" + strsignal(WTERMSIG(status)) + ")" +
+                              (most_memory_ ? ", allowed " + to_text(*most_memory_) + " of memory"
+                                            : std::string{})};
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || answer_.empty())
       return ChildFailure{FailureKind::our_bug,
                           "the simulation ended without a result, exit code " +
@@ -149,13 +206,22 @@ class Child {
   pid_t process_ = -1;
   int descriptor_ = -1;
   std::string answer_;
+  std::optional<Seconds> most_time_;
+  std::optional<Bytes> most_memory_;
+  Clock::time_point start_ = Clock::now();
 };
 
-/// Waits until some child has something to say.
+/// Waits until some child has something to say, or its time is over.
 void wait_for_any(const std::vector<Child>& children, std::vector<pollfd>& waiting) {
+  constexpr int for_ever = -1;
   waiting.clear();
-  for (const Child& child : children) waiting.push_back({child.descriptor(), POLLIN, 0});
-  while (poll(waiting.data(), waiting.size(), -1) < 0)
+  int patience = for_ever;
+  for (const Child& child : children) {
+    waiting.push_back({child.descriptor(), POLLIN, 0});
+    const std::optional<int> left = child.milliseconds_left();
+    if (left) patience = patience == for_ever ? *left : std::min(patience, *left);
+  }
+  while (poll(waiting.data(), waiting.size(), patience) < 0)
     if (errno != EINTR) throw refused("wait for a process");
 }
 
@@ -172,8 +238,11 @@ std::vector<ChildOutcome> run_forked(const ForkedWork& work) {
       children.emplace_back(work, started++);
     wait_for_any(children, waiting);
     for (std::size_t i = children.size(); i-- > 0;) {
-      if (waiting[i].revents == 0) continue;
-      std::optional<ChildOutcome> outcome = children[i].listen();
+      std::optional<ChildOutcome> outcome;
+      if (waiting[i].revents != 0)
+        outcome = children[i].listen();
+      else if (children[i].milliseconds_left() == 0)
+        outcome = children[i].end_for_time();
       if (!outcome) continue;
       outcomes[children[i].index()] = std::move(*outcome);
       children.erase(children.begin() + static_cast<std::ptrdiff_t>(i));

@@ -2,18 +2,23 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "units/quantity.hpp"
 
 namespace windtunnel {
 
 /// Why a forked child gave no result; decides the exit code of what asked for it.
 enum class FailureKind {
-  bad_input,    ///< InputError
-  unsupported,  ///< UnsupportedError: correct, but not simulated by this version
-  environment,  ///< EnvironmentError
-  our_bug,      ///< any other exception, an abort or a signal
+  bad_input,      ///< InputError
+  unsupported,    ///< UnsupportedError: correct, but not simulated by this version
+  environment,    ///< EnvironmentError
+  our_bug,        ///< any other exception, an abort or a signal
+  out_of_memory,  ///< std::bad_alloc: the machine's memory or ForkedWork::most_memory is used up
+  out_of_time,    ///< ForkedWork::most_time was over
 };
 
 struct ChildFailure {
@@ -35,6 +40,9 @@ struct ForkedWork {
   std::function<std::string(std::size_t)> work;
   /// Called in the parent after each child, with the number of those done; may be empty.
   std::function<void(std::size_t)> on_done = {};
+  /// What one child may take; nothing: as much as it wants. Memory counts what the child allocates on top of what it shares with the parent.
+  std::optional<Seconds> most_time = {};
+  std::optional<Bytes> most_memory = {};
 };
 
 /// Runs the work and returns the outcomes in the order of the indices. A child that throws, aborts

@@ -2,10 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <stdexcept>
+#include <thread>
 
 #include "core/problem.hpp"
 #include "scenario/unsupported.hpp"
@@ -72,6 +75,30 @@ TEST_CASE("a child that is killed or leaves costs its own outcome only") {
 TEST_CASE("an empty answer is an answer") {
   const auto outcomes = run_forked({.count = 1, .work = [](std::size_t) { return std::string(); }});
   CHECK(std::get<std::string>(outcomes.front()).empty());
+}
+
+TEST_CASE("a child that takes longer than it may is ended, and the others are not") {
+  ForkedWork work;
+  work.count = 3;
+  work.at_once = 3;
+  work.most_time = 200_ms;
+  work.work = [](std::size_t index) {
+    if (index == 1) std::this_thread::sleep_for(std::chrono::hours(1));
+    return std::to_string(index);
+  };
+  const std::vector<ChildOutcome> outcomes = run_forked(work);
+  CHECK(std::get<std::string>(outcomes[0]) == "0");
+  CHECK(std::get<std::string>(outcomes[2]) == "2");
+  const auto& late = std::get<ChildFailure>(outcomes[1]);
+  CHECK(late.kind == FailureKind::out_of_time);
+  CHECK(late.text == "the simulation took longer than the 200 ms it may take");
+}
+
+TEST_CASE("std::bad_alloc in a child is told as lack of memory") {
+  ForkedWork work;
+  work.count = 1;
+  work.work = [](std::size_t) -> std::string { throw std::bad_alloc(); };
+  CHECK(std::get<ChildFailure>(run_forked(work)[0]).kind == FailureKind::out_of_memory);
 }
 
 }  // namespace

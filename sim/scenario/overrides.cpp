@@ -81,6 +81,17 @@ void expand_names(JsonValue& scenario, ScenarioFiles& files, const std::string& 
   expand_path(scenario, files, pointer, "/memory_correction", memory_files);
 }
 
+void apply_value(JsonValue& scenario, const std::string& pointer, JsonValue value,
+                 ScenarioFiles& files, Problems& problems) {
+  const Origin origin = value.origin;
+  expand_names(scenario, files, pointer);
+  JsonValue* const parent = find_at(scenario, pointer.substr(0, pointer.rfind('/')));
+  const std::string key = pointer.substr(pointer.rfind('/') + 1);
+  if (value.is_null() && parent != nullptr && parent->is_object() && parent->erase(key)) return;
+  if (!set_at(scenario, pointer, std::move(value)))
+    problems.add({origin, pointer, why_unreachable(scenario, pointer), {}});
+}
+
 void apply_override(JsonValue& scenario, const std::string& pointer, const std::string& text,
                     ScenarioFiles& files, Problems& problems) {
   const auto source =
@@ -95,12 +106,8 @@ void apply_override(JsonValue& scenario, const std::string& pointer, const std::
     return;
   }
   JsonValue value = parse_value(source, problems);
-  expand_names(scenario, files, pointer);
-  JsonValue* const parent = find_at(scenario, pointer.substr(0, pointer.rfind('/')));
-  const std::string key = pointer.substr(pointer.rfind('/') + 1);
-  if (value.is_null() && parent != nullptr && parent->is_object() && parent->erase(key)) return;
-  if (!set_at(scenario, pointer, std::move(value)))
-    problems.add({origin, pointer, why_unreachable(scenario, pointer), {}});
+  if (!value.origin.source) value.origin = origin;
+  apply_value(scenario, pointer, std::move(value), files, problems);
 }
 
 }  // namespace windtunnel

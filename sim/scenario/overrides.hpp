@@ -14,6 +14,10 @@ namespace windtunnel {
 void apply_override(JsonValue& scenario, const std::string& pointer, const std::string& value,
                     ScenarioFiles& files, Problems& problems);
 
+/// The same with a value that is JSON already.
+void apply_value(JsonValue& scenario, const std::string& pointer, JsonValue value,
+                 ScenarioFiles& files, Problems& problems);
+
 /// Puts the content of every named file in place of its name, as far as `pointer` leads through it ("" = everywhere).
 void expand_names(JsonValue& scenario, ScenarioFiles& files, const std::string& pointer = {});
 

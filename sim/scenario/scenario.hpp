@@ -64,6 +64,8 @@ struct ReadOptions {
   std::vector<std::pair<std::string, std::string>> overrides;  ///< --set pointer=value, in order
   std::uint64_t seed = 0;
   PlacementSearch placement_search = PlacementSearch::refused;
+  /// JSON pointers and what stands there, in order, on top of the overrides: one point of a sweep.
+  std::vector<std::pair<std::string, JsonValue>> values = {};
 };
 
 /// Reads, merges and checks a scenario file. Throws InputError with every problem found, or EnvironmentError.
@@ -72,6 +74,11 @@ Scenario read_scenario(const std::filesystem::path& file, const Library& library
 /// The same from a JSON value (measurement sets, sweeps). `folder` is what relative paths are relative to.
 Scenario read_scenario(JsonValue value, const std::filesystem::path& folder, const Library& library,
                        const ReadOptions& options = {});
+
+/// The first half of reading a file, which the points of a sweep share: extended, changed by the overrides, and with the content of every
+/// named file in place of its name. Nothing else is checked; read_scenario() takes the result.
+JsonValue merged_scenario(const std::filesystem::path& file, const Library& library,
+                          const ReadOptions& options = {});
 
 /// Whether a long iteration's steady state is played once and repeated (scenario/folding.hpp), or microbatch by microbatch.
 enum class Folding { when_exact, never };

@@ -43,8 +43,7 @@ class ScenarioReader {
   Problems& problems() { return problems_; }
 
   Scenario read(JsonValue tree, const std::string& fallback_name, VersionKey version) {
-    tree_ = files_.merge_extended(std::move(tree));
-    apply_overrides();
+    merge_files(std::move(tree));
     scenario_.seed = options_->seed;
     {
       ObjectReader root(tree_, {}, problems_);
@@ -64,6 +63,17 @@ class ScenarioReader {
     return std::move(scenario_);
   }
 
+  /// The tree of the whole scenario, nothing read from it yet.
+  JsonValue merge(JsonValue tree, const std::string& fallback_name) {
+    merge_files(std::move(tree));
+    {
+      ObjectReader root(tree_, {}, problems_);
+      read_label(root, fallback_name, VersionKey::required);
+    }
+    problems_.throw_if_any();
+    return std::move(tree_);
+  }
+
  private:
   /// What the hash is of: a placement that is searched also depends on the seed.
   JsonValue hashed_tree() const {
@@ -74,6 +84,11 @@ class ScenarioReader {
     return tree;
   }
 
+  void merge_files(JsonValue tree) {
+    tree_ = files_.merge_extended(std::move(tree));
+    apply_overrides();
+  }
+
   void apply_overrides() {
     const auto name_software = [&] {
       if (tree_.find("software") == nullptr || tree_.find("software")->is_null())
@@ -82,6 +97,8 @@ class ScenarioReader {
     name_software();
     for (const auto& [pointer, value] : options_->overrides)
       apply_override(tree_, pointer, value, files_, problems_);
+    for (const auto& [pointer, value] : options_->values)
+      apply_value(tree_, pointer, value, files_, problems_);
     name_software();
     expand_names(tree_, files_);
   }
@@ -322,6 +339,14 @@ void require_object(const JsonValue& value, Problems& problems) {
 }
 
 }  // namespace
+
+JsonValue merged_scenario(const fs::path& file, const Library& library,
+                          const ReadOptions& options) {
+  ScenarioReader reader(library, file.parent_path(), options);
+  JsonValue value = parse_json(read_source(file), reader.problems());
+  require_object(value, reader.problems());
+  return reader.merge(std::move(value), file.stem().string());
+}
 
 Scenario read_scenario(const fs::path& file, const Library& library, const ReadOptions& options) {
   ScenarioReader reader(library, file.parent_path(), options);

@@ -7,6 +7,7 @@
 #include "engine/player.hpp"
 #include "memory/in_flight.hpp"
 #include "report/number_text.hpp"
+#include "scenario/built_scenario.hpp"
 #include "scenario/compression_report.hpp"
 #include "scenario/folding.hpp"
 #include "scenario/interval.hpp"
@@ -314,7 +315,8 @@ void unfold(const Outcome& o, Report& report) {
   report.played_microbatches = o.plan->microbatches;
 }
 
-Report make_report(const Outcome& o) {
+/// What a search compares: time, rates, memory. Without the periods that were not played.
+Report make_key_report(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
   Report report;
   report.name = scenario.name;
@@ -323,14 +325,22 @@ Report make_report(const Outcome& o) {
   report.seed = scenario.seed;
   report.placement_note = scenario.placement_note;
   report.iteration_time = o.played->end;
+  report.num_gpus = scenario.plan.num_ranks();
+  report.memory = account(o);
+  report.activities = o.played->activities;
+  report.flows = o.played->flows;
+  return report;
+}
+
+Report make_report(const Outcome& o) {
+  const Scenario& scenario = *o.scenario;
+  Report report = make_key_report(o);
   report.plan = scenario.plan;
   report.model_name = scenario.model.name;
   report.platform_name = scenario.platform.name;
   report.software_name = scenario.software.name;
   report.parameters = total_parameters(scenario.model);
-  report.num_gpus = scenario.plan.num_ranks();
   report.breakdown = o.breakdowns->of(o.played->last_device);
-  report.memory = account(o);
   report.traffic = count_traffic(o);
   report.messages = count_messages(o.built->programs);
   for (int s = 0; s < scenario.plan.parallel.pipeline; ++s)
@@ -338,8 +348,6 @@ Report make_report(const Outcome& o) {
   report.links = links_in_use(o.built->network, link_traffic(o));
   report.stage_times = stage_times(o);
   report.last_device = o.played->last_device;
-  report.activities = o.played->activities;
-  report.flows = o.played->flows;
   if (o.fold != nullptr) unfold(o, report);
   fill_rates(scenario, report);
   fill_stage_times(o, report);
@@ -349,13 +357,19 @@ Report make_report(const Outcome& o) {
   return report;
 }
 
+/// The scenario's plan, with the stages whose gradients are compressed chosen where that was left to the program.
+Plan plan_to_play(const Scenario& scenario) {
+  Plan plan = scenario.plan;
+  plan.compression = with_stages_chosen(build_inputs(scenario, scenario.plan));
+  return plan;
+}
+
 }  // namespace
 
 Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   WT_EXPECT(scenario.placement_request == PlacementRequest::as_planned);
   const Clock::time_point start = Clock::now();
-  Plan chosen = scenario.plan;
-  chosen.compression = with_stages_chosen(build_inputs(scenario, scenario.plan));
+  const Plan chosen = plan_to_play(scenario);
   const std::optional<Fold> fold = options.keep_timeline || options.folding == Folding::never
                                        ? std::nullopt
                                        : find_fold(build_inputs(scenario, chosen));
@@ -378,6 +392,26 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   simulation.timeline = std::move(timeline.timeline());
   simulation.timeline.end = played.end;
   return simulation;
+}
+
+BuiltScenario build(const Scenario& scenario) {
+  BuiltScenario built;
+  built.plan = plan_to_play(scenario);
+  built.fold = find_fold(build_inputs(scenario, built.plan));
+  built.programs =
+      build_programs(build_inputs(scenario, built.fold ? built.fold->plan : built.plan));
+  return built;
+}
+
+Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built) {
+  const std::unique_ptr<Engine> engine = make_engine(EngineKind::simgrid, built.programs.network);
+  const Played played = play(built.programs.programs, *engine, nullptr);
+  const Plan& plan = built.fold ? built.fold->plan : built.plan;
+  Report report = make_key_report({&scenario, &plan, &built.programs, &played, nullptr, nullptr});
+  if (built.fold)
+    report.iteration_time += built.fold->duration * static_cast<double>(built.fold->repeats);
+  fill_rates(scenario, report);
+  return report;
 }
 
 }  // namespace windtunnel

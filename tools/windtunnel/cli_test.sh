@@ -187,9 +187,6 @@ exits 0 run --seed 7 $good --json; prints '"seed": 7'
 exits 2; says "a command is missing"; silent stdout
 exits 2 rnu $good; says 'unknown command "rnu" (did you mean "run"?)'; silent stdout
 exits 2 frobnicate; says "there are run, check"
-for planned in sweep; do
-  exits 2 $planned $good --toggle x; says "\"$planned\" is not in this version"; silent stdout
-done
 exits 2 run $good --jsn; says 'unknown option "--jsn" (did you mean "--json"?)'
 exits 2 run $good --tarce t.json; says '(did you mean "--trace"?)'
 exits 2 check $good --trace t.json; says 'unknown option "--trace"'

@@ -11,11 +11,10 @@
 namespace windtunnel {
 namespace {
 
-constexpr std::array planned_commands{"sweep"};
 constexpr int most_plans = 1'000'000, most_jobs = 1024;
 constexpr const char* commands_there_are =
-    "run, check, show, list, compare, rank, schedule, validate, calibrate, explain, import, codec "
-    "and completion";
+    "run, check, show, list, compare, rank, schedule, sweep, validate, calibrate, explain, import, "
+    "codec and completion";
 
 std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
 
@@ -115,6 +114,7 @@ class Grammar {
     add_rank(file);
     add_compare();
     add_schedule();
+    add_sweep(file);
     CLI::App* validate =
         add_command("validate", "Predict published measurements and score the predictions", "SET",
                     "Paths or names of measurement sets; none: all of validation/");
@@ -205,6 +205,31 @@ class Grammar {
     add("--microbatches", line_.microbatches, "Microbatches of a named schedule");
     add("--virtual", line_.chunks, "Model chunks a device of interleaved_1f1b holds (default 1)");
     schedule->add_option("--svg", line_.svg, "Write the drawing as a picture")->type_name("OUT");
+  }
+
+  void add_sweep(const char* file) {
+    CLI::App* sweep =
+        add_command("sweep", "Simulate every point of a scenario's sweep", "FILE", file);
+    const auto add = [sweep](const char* name, std::string& value, const char* about,
+                             const char* type) {
+      sweep->add_option(name, value, about)->type_name(type);
+    };
+    add("--out", line_.out, "Folder of the results; the same again goes on where it stopped",
+        "DIR");
+    sweep
+        ->add_option("--jobs", line_.jobs,
+                     "Points simulated at the same time (default: one a core)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1 << 16));
+    add("--shard", line_.shard,
+        "Do part i of n only (default: as Slurm, Open MPI or PMI number this process)", "i/n");
+    add("--time-limit", line_.time_limit, "Longest time for one point, such as \"90 s\"", "TIME");
+    add("--memory-limit", line_.memory_limit, "Most memory for one point, such as \"4 GB\"",
+        "SIZE");
+    sweep->add_flag("--retry-failed", line_.retry_failed, "Do failed points again");
+    sweep->add_flag("--dry-run", line_.dry_run, "List the points and stop");
+    sweep->add_flag("--status", line_.status, "Merge and count what is done so far, and stop");
+    sweep->add_flag("--worker", line_.worker)->group("");
   }
 
   void add_calibrate() {
@@ -324,10 +349,7 @@ class Grammar {
   }
 
   [[noreturn]] void refuse_command(const std::string& word) const {
-    if (std::find(planned_commands.begin(), planned_commands.end(), word) != planned_commands.end())
-      throw UsageError("the command " + in_quotes(word) + " is not in this version, which has " +
-                       commands_there_are);
-    std::vector<std::string> names(planned_commands.begin(), planned_commands.end());
+    std::vector<std::string> names;
     for (const CLI::App* each : app_.get_subcommands({})) names.push_back(each->get_name());
     const std::string nearest = closest_match(word, names);
     throw UsageError("unknown command " + in_quotes(word) + " (" +
@@ -369,6 +391,7 @@ class Grammar {
       throw UsageError("--why explains a plan and --emit prints the best one: use one of them");
     if (line_.command == "show" && !resolved_)
       throw UsageError("show needs to be told what (write show --resolved FILE)");
+    if (line_.command == "sweep") check_sweep();
     if (!line_.report.empty() && !line_.report.ends_with(".html") &&
         !line_.report.ends_with(".htm"))
       throw UsageError("--report is " + in_quotes(line_.report) + ", which does not end in .html");
@@ -376,6 +399,13 @@ class Grammar {
         !line_.trace.ends_with(".json.gz"))
       throw UsageError("--trace is " + in_quotes(line_.trace) +
                        ", which ends in neither .json nor .json.gz");
+  }
+
+  void check_sweep() const {
+    if (line_.out.empty() && !line_.dry_run)
+      throw UsageError("sweep needs --out DIR, the folder of its results (or --dry-run)");
+    if (line_.dry_run + line_.status + line_.worker > 1)
+      throw UsageError("sweep takes one of --dry-run and --status");
   }
 
   void check_calibrate() const {

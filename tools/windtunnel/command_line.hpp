@@ -28,7 +28,7 @@ struct CommandLine {
   Verbosity verbosity = Verbosity::normal;
   std::uint64_t seed = 0;
 
-  std::string trace, out;               ///< of run
+  std::string trace, out;               ///< of run; out also of sweep
   std::string report;                   ///< --report: the page; of run and validate
   std::vector<std::string> fail_above;  ///< of validate
 
@@ -45,8 +45,13 @@ struct CommandLine {
   // Of rank.
   int top = 10;
   std::optional<std::size_t> budget;
-  std::size_t jobs = 0;  ///< 0: one a core
   std::string why, emit, host_map;
+
+  std::size_t jobs = 0;  ///< of rank and sweep; 0: one a core
+
+  // Of sweep; empty: not given.
+  std::string shard, time_limit, memory_limit;
+  bool retry_failed = false, dry_run = false, status = false, worker = false;
 
   // Of calibrate.
   std::vector<std::string> fit;

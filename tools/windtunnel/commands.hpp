@@ -14,6 +14,7 @@ ExitCode show_command(const CommandLine& line);
 ExitCode list_command(const CommandLine& line);
 ExitCode rank_command(const CommandLine& line);
 ExitCode schedule_command(const CommandLine& line);
+ExitCode sweep_command(const CommandLine& line);
 ExitCode validate_command(const CommandLine& line);
 ExitCode calibrate_command(const CommandLine& line);
 ExitCode explain_command(const CommandLine& line);

@@ -9,6 +9,7 @@ enum ExitCode {
   exit_bad_input = 2,    ///< wrong usage or a wrong file
   exit_environment = 3,  ///< cannot read or write
   exit_our_bug = 4,
+  exit_resumable = 75,  ///< interrupted; the same command goes on where it stopped
 };
 
 }  // namespace windtunnel

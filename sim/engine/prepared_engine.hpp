@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "platform/network.hpp"
+
+namespace windtunnel {
+
+/// What of a network decides which SimGrid platform it needs; bandwidths do not.
+struct NetworkShape {
+  std::size_t num_links = 0;
+  std::vector<std::vector<LinkId>> paths;
+
+  bool operator==(const NetworkShape&) const = default;
+};
+NetworkShape shape_of(const Network& network);
+
+/// Makes the platform of the simgrid engine ahead of time: children forked from here on make their engine, for a network of the same shape, in
+/// no time. Once in a process, which can then make none itself. Results are those of an engine made from nothing.
+void prepare_simgrid_engine(const Network& network);
+
+}  // namespace windtunnel

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+
+#include "scenario/folding.hpp"
+#include "scenario/program_builder.hpp"
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+
+/// A scenario ready to be played: simulate() in two steps, for whoever wants to see the network in between.
+struct BuiltScenario {
+  Plan plan;  ///< with compressed stages chosen
+  std::optional<Fold> fold;
+  BuiltPrograms programs;  ///< of the fold's plan where there is one
+};
+BuiltScenario build(const Scenario& scenario);
+
+/// The report's time, rates and memory, as simulate() would give them, and nothing else: no breakdown, traffic or assumptions.
+Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built);
+
+}  // namespace windtunnel

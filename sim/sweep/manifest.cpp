@@ -1,0 +1,73 @@
+#include "sweep/manifest.hpp"
+
+#include <memory>
+#include <system_error>
+
+#include "core/file_io.hpp"
+
+namespace windtunnel {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* schema = "windtunnel/sweep-manifest-v1";
+
+fs::path path_in(const fs::path& directory) { return directory / "manifest.json"; }
+
+JsonValue manifest_of(const Sweep& sweep, const std::string& version) {
+  const auto text = [](const std::string& value) { return JsonValue(value); };
+  JsonValue manifest{JsonValue::Object{}};
+  manifest.set("schema", text(schema));
+  manifest.set("name", text(sweep.name()));
+  manifest.set("sweep_hash", text(sweep.hash()));
+  manifest.set("version", text(version));
+  manifest.set("points", JsonValue(static_cast<std::int64_t>(sweep.points().size())));
+  return manifest;
+}
+
+std::string text_of(const JsonValue& manifest, const char* key) {
+  const JsonValue* value = manifest.find(key);
+  return value != nullptr && value->is_string() ? value->string() : std::string{};
+}
+
+[[noreturn]] void refuse(const fs::path& directory, const std::string& why) {
+  throw InputError(
+      {{{},
+        {},
+        directory.string() + " holds results of " + why,
+        "take another --out, or remove " + directory.string() + " if its results are not needed"}});
+}
+
+void compare(const fs::path& directory, const Sweep& sweep, const std::string& version) {
+  Problems problems;
+  const JsonValue found = parse_json(read_source(path_in(directory)), problems);
+  if (!problems.empty() || !found.is_object() || text_of(found, "schema") != schema)
+    refuse(directory, "something else: its manifest.json is none of a sweep");
+  if (text_of(found, "sweep_hash") != sweep.hash())
+    refuse(directory, "another sweep (\"" + text_of(found, "name") +
+                          "\", or this one before the scenario or a file it names was changed)");
+  if (text_of(found, "version") != version)
+    refuse(directory, "another version, " + text_of(found, "version") + "; this is " + version);
+}
+
+bool is_there(const fs::path& directory) {
+  std::error_code ignored;
+  return fs::exists(path_in(directory), ignored);
+}
+
+}  // namespace
+
+void open_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
+  if (!is_there(directory))
+    write_file_atomically(path_in(directory), pretty_text(manifest_of(sweep, version)) + "\n");
+  // Also after writing: somebody else may have written at the same moment.
+  compare(directory, sweep, version);
+}
+
+void expect_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
+  if (!is_there(directory))
+    throw EnvironmentError(directory.string() +
+                           " holds no sweep yet: there is no manifest.json in it");
+  compare(directory, sweep, version);
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,146 @@
+#include "sweep/parts.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "core/file_io.hpp"
+#include "core/problem.hpp"
+#include "sweep/row.hpp"
+
+namespace windtunnel {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr double seconds_between_flushes = 1;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "host";
+  std::string text = name.data();
+  std::replace(text.begin(), text.end(), '/', '-');
+  return text;
+}
+
+fs::path folder_of(const fs::path& directory) { return directory / "parts"; }
+
+std::vector<fs::path> part_files(const fs::path& directory) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder_of(directory), error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().extension() == ".jsonl") files.push_back(entry->path());
+  if (error && error != std::errc::no_such_file_or_directory)
+    throw EnvironmentError("cannot read the folder " + folder_of(directory).string() + ": " +
+                           error.message());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+void take(PartRows& rows, const Row& row, std::string_view line) {
+  PartRows::Entry& entry = rows.by_point[row.point];
+  const bool is_better =
+      entry.row.empty() || (row.ok && !entry.ok) || (row.ok == entry.ok && line < entry.row);
+  if (!is_better) return;
+  entry.ok = row.ok;
+  entry.row = line;
+}
+
+}  // namespace
+
+PartWriter::~PartWriter() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void PartWriter::refuse(const char* deed) const {
+  throw EnvironmentError(std::string("cannot ") + deed + " " + path_.string() + ": " +
+                         std::strerror(errno));
+}
+
+void PartWriter::open() {
+  std::error_code error;
+  fs::create_directories(folder_of(directory_), error);
+  if (error)
+    throw EnvironmentError("cannot make the folder " + folder_of(directory_).string() + ": " +
+                           error.message());
+  const std::string stem = host_name() + "-" + std::to_string(::getpid()) + "-";
+  constexpr mode_t all_may_read_and_write = 0666;  // less the umask
+  for (int number = 0; descriptor_ < 0; ++number) {
+    path_ = folder_of(directory_) / (stem + std::to_string(number) + ".jsonl");
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC,
+                         all_may_read_and_write);
+    if (descriptor_ < 0 && errno != EEXIST && errno != EINTR) refuse("write");
+  }
+  last_flush_ = seconds_now();
+}
+
+void PartWriter::append(const std::string& row) {
+  if (descriptor_ < 0) open();
+  const std::string line = row + "\n";
+  const off_t whole = ::lseek(descriptor_, 0, SEEK_END);  // bytes of whole rows
+  std::string_view rest = line;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(descriptor_, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      const int reason = errno;
+      if (::ftruncate(descriptor_, whole) != 0) errno = reason;  // then the reader skips the half
+      errno = reason;
+      refuse("write");
+    }
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (seconds_now() - last_flush_ > seconds_between_flushes) flush_to_disk();
+}
+
+void PartWriter::flush_to_disk() {
+  // What is no disk file cannot be flushed, and need not be.
+  if (descriptor_ >= 0 && ::fdatasync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP)
+    refuse("write");
+  last_flush_ = seconds_now();
+}
+
+PartRows read_parts(const fs::path& directory, std::size_t num_points) {
+  PartRows rows;
+  for (const fs::path& file : part_files(directory)) {
+    const std::string text = read_source(file)->text;
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = text.find('\n', begin);
+      const std::string line = text.substr(begin, end - begin);
+      begin = end == std::string::npos ? text.size() : end + 1;
+      const auto row = end == std::string::npos ? std::nullopt : parse_row(line);
+      if (row && row->point < num_points)
+        take(rows, *row, line);
+      else
+        ++rows.num_torn;
+    }
+  }
+  rows.num_failed =
+      static_cast<std::size_t>(std::count_if(rows.by_point.begin(), rows.by_point.end(),
+                                             [](const auto& entry) { return !entry.second.ok; }));
+  return rows;
+}
+
+std::uintmax_t size_of_parts(const fs::path& directory) {
+  std::uintmax_t size = 0;
+  for (const fs::path& file : part_files(directory)) {
+    std::error_code ignored;
+    const std::uintmax_t bytes = fs::file_size(file, ignored);
+    if (!ignored) size += bytes;
+  }
+  return size;
+}
+
+}  // namespace windtunnel

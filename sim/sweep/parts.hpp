@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace windtunnel {
+
+/// Rows on their way to disk, in a file of this process's own: DIR/parts/<host>-<process>-<n>.jsonl. A row is there as soon as
+/// append() returns, whatever happens to the process then; and on the disk itself a second later. A forked child may go on writing while its
+/// parent does not.
+class PartWriter {
+ public:
+  explicit PartWriter(std::filesystem::path directory) : directory_(std::move(directory)) {}
+  ~PartWriter();
+  PartWriter(const PartWriter&) = delete;
+  PartWriter& operator=(const PartWriter&) = delete;
+
+  /// Throws EnvironmentError; what was appended before stays, and no half of the row.
+  void append(const std::string& row);
+  /// Throws EnvironmentError when the rows cannot be brought to the disk.
+  void flush_to_disk();
+
+ private:
+  void open();
+  [[noreturn]] void refuse(const char* deed) const;
+
+  std::filesystem::path directory_;
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  double last_flush_ = 0;
+};
+
+/// The rows found in DIR/parts, one a point: of several, one that is ok, else the one that sorts first.
+struct PartRows {
+  struct Entry {
+    bool ok = false;
+    std::string row;
+  };
+  std::map<std::size_t, Entry> by_point;
+  std::size_t num_failed = 0;
+  std::size_t num_torn = 0;  ///< lines that are no rows, such as the last one of a killed process
+};
+
+/// Reads all part files; none is no error. Rows of points from `num_points` on are torn too. EnvironmentError when one cannot be read.
+PartRows read_parts(const std::filesystem::path& directory, std::size_t num_points);
+
+/// Bytes in all part files: whether somebody has added a row since.
+std::uintmax_t size_of_parts(const std::filesystem::path& directory);
+
+}  // namespace windtunnel

@@ -1,0 +1,87 @@
+#include "sweep/plot_axis.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/contracts.hpp"
+#include "report/number_text.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Values whose largest is so many times their smallest are told apart by a logarithmic axis only.
+constexpr double far_apart = 6;
+/// Free part of an axis at each end.
+constexpr double margin = 0.04;
+constexpr double marks_wanted = 5;
+
+/// The smallest of 1, 2, 2.5, 5 and 10 times a power of ten that is at least `value`.
+double round_up(double value) {
+  const double power = std::pow(10.0, std::floor(std::log10(value)));
+  for (const double factor : {1.0, 2.0, 2.5, 5.0})
+    if (factor * power >= value * (1 - 1e-12)) return factor * power;
+  return 10 * power;
+}
+
+}  // namespace
+
+PlotAxis PlotAxis::linear_from_zero(const std::vector<double>& values) {
+  PlotAxis axis;
+  const double most = values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+  const double step = most > 0 ? round_up(most / marks_wanted) : 1;
+  const double top = step * std::max(1.0, std::ceil(most / step - 1e-9));  // 1e-9: for rounding
+  for (double mark = 0; mark < top + step / 2; mark += step) axis.marks_.push_back(mark);
+  axis.high_ = top;
+  return axis;
+}
+
+PlotAxis PlotAxis::logarithmic(const std::vector<double>& values) {
+  WT_EXPECT(!values.empty() && *std::min_element(values.begin(), values.end()) > 0);
+  PlotAxis axis;
+  axis.is_logarithmic_ = true;
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const double room = std::max(margin * std::log10(*most / *least), std::log10(1.1));
+  axis.low_ = std::log10(*least) - room;
+  axis.high_ = std::log10(*most) + room;
+  for (double power = std::pow(10.0, std::floor(axis.low_)); std::log10(power) < axis.high_;
+       power *= 10)
+    for (const double factor : {1.0, 2.0, 5.0})
+      if (axis.position(factor * power) >= 0 && axis.position(factor * power) <= 1)
+        axis.marks_.push_back(factor * power);
+  return axis;
+}
+
+PlotAxis PlotAxis::over(const std::vector<double>& values) {
+  PlotAxis axis;
+  axis.marks_ = values;
+  std::sort(axis.marks_.begin(), axis.marks_.end());
+  axis.marks_.erase(std::unique(axis.marks_.begin(), axis.marks_.end()), axis.marks_.end());
+  const double least = axis.marks_.front(), most = axis.marks_.back();
+  axis.is_logarithmic_ = least > 0 && most / least >= far_apart;
+  const double low = axis.scaled(least), high = axis.scaled(most);
+  const double room = high > low ? margin * (high - low) : 1;
+  axis.low_ = low - room;
+  axis.high_ = high + room;
+  return axis;
+}
+
+PlotAxis PlotAxis::of_categories(std::size_t count) {
+  PlotAxis axis;
+  for (std::size_t i = 0; i < count; ++i) axis.marks_.push_back(static_cast<double>(i));
+  axis.low_ = -0.5;
+  axis.high_ = static_cast<double>(count) - 0.5;
+  return axis;
+}
+
+double PlotAxis::scaled(double value) const { return is_logarithmic_ ? std::log10(value) : value; }
+
+double PlotAxis::position(double value) const { return (scaled(value) - low_) / (high_ - low_); }
+
+std::string mark_text(double value) {
+  constexpr double million = 1e6, thousand = 1e3;
+  if (value >= million) return significant_text(value / million, 3) + " M";
+  return value >= thousand ? grouped_text(value) : significant_text(value, 3);
+}
+
+}  // namespace windtunnel

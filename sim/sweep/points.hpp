@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/json_value.hpp"
+
+namespace windtunnel {
+
+/// What one point of a sweep sets: JSON pointers and values, in the order in which they apply.
+using PointValues = std::vector<std::pair<std::string, JsonValue>>;
+
+/// The points of a sweep, counted from 0 and always in the same order, so that every process numbers them alike: the combinations
+/// of the matrix, the last pointer changing fastest, less what `exclude` matches; then what `include` adds. A point that is
+/// there already is not added again.
+class SweepPoints {
+ public:
+  /// From a `sweep` block that check_sweep() finds nothing wrong with. Throws InputError when there are no points, or too many.
+  explicit SweepPoints(const JsonValue& sweep);
+
+  std::size_t size() const { return kept_.size() + included_.size(); }
+  PointValues values(std::size_t point) const;
+  /// Every pointer that some point sets: the matrix's, then those that only `include` has.
+  const std::vector<std::string>& columns() const { return columns_; }
+
+  std::size_t num_combinations() const { return num_combinations_; }  ///< of the matrix
+  std::size_t num_excluded() const { return num_combinations_ - kept_.size(); }
+  std::size_t num_included() const { return included_.size(); }
+
+ private:
+  struct Axis {
+    std::string pointer;
+    std::vector<JsonValue> values;
+    std::vector<std::string> texts;  ///< canonical
+  };
+  using Combination = std::uint32_t;
+
+  void read_matrix(const JsonValue& matrix);
+  void exclude(const JsonValue* points);
+  void include(const JsonValue* points);
+  bool is_combination(const PointValues& values) const;
+  std::size_t index_on(const Axis& axis, Combination combination) const;
+
+  std::vector<Axis> axes_;
+  std::vector<std::size_t>
+      strides_;  ///< of an axis: by how much a combination's number grows with its value
+  std::vector<std::string> columns_;
+  std::vector<Combination> kept_;
+  std::vector<PointValues> included_;
+  std::size_t num_combinations_ = 1;
+};
+
+}  // namespace windtunnel

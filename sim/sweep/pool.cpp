@@ -1,0 +1,241 @@
+#include "sweep/pool.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/problem.hpp"
+#include "sweep/parts.hpp"
+#include "sweep/worker.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Points that a worker has before it: one under way and one more, so that it never waits for its next.
+constexpr std::size_t most_ahead = 2;
+/// How often a point is tried when its worker dies.
+constexpr int most_attempts = 2;
+constexpr std::array stopping_signals{SIGINT, SIGTERM, SIGHUP};
+
+volatile sig_atomic_t stop_was_asked_for = 0;
+void ask_for_stop(int) { stop_was_asked_for = 1; }
+
+EnvironmentError refused(const char* what) {
+  return EnvironmentError(std::string("cannot ") + what + ": " + std::strerror(errno));
+}
+
+/// While it lives, the stopping signals come only while this process waits.
+class SignalGuard {
+ public:
+  SignalGuard() {
+    stop_was_asked_for = 0;
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    for (std::size_t i = 0; i < stopping_signals.size(); ++i) {
+      sigaddset(&blocked, stopping_signals[i]);
+      struct sigaction action {};
+      action.sa_handler = ask_for_stop;
+      sigaction(stopping_signals[i], nullptr, &before_[i]);
+      // What whoever started us has turned off stays off: nohup.
+      if (before_[i].sa_handler != SIG_IGN) sigaction(stopping_signals[i], &action, nullptr);
+    }
+    sigprocmask(SIG_BLOCK, &blocked, &mask_);
+  }
+  ~SignalGuard() { restore(); }
+  SignalGuard(const SignalGuard&) = delete;
+  SignalGuard& operator=(const SignalGuard&) = delete;
+
+  void restore() const {
+    for (std::size_t i = 0; i < stopping_signals.size(); ++i)
+      sigaction(stopping_signals[i], &before_[i], nullptr);
+    sigprocmask(SIG_SETMASK, &mask_, nullptr);
+  }
+  const sigset_t& mask_while_waiting() const { return mask_; }
+
+ private:
+  std::array<struct sigaction, stopping_signals.size()> before_{};
+  sigset_t mask_{};
+};
+
+/// One worker process and the pipes to and from it.
+struct Worker {
+  pid_t process = -1;
+  int to = -1, from = -1;
+  std::string heard;                 ///< no whole line yet
+  std::deque<std::size_t> assigned;  ///< in the order in which it does them
+};
+
+class Pool {
+ public:
+  Pool(const Sweep& sweep, const PoolTask& task)
+      : sweep_(sweep), task_(task), waiting_(task.points), part_(task.directory) {}
+  ~Pool() {
+    for (Worker& worker : workers_) {
+      kill(worker.process, SIGTERM);
+      end(worker);
+    }
+  }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  PoolEnd run() {
+    while (done_ < task_.points.size()) {
+      while (workers_.size() < std::min(task_.jobs, task_.points.size() - done_)) start();
+      for (Worker& worker : workers_) assign(worker);
+      wait();
+      if (stop_was_asked_for != 0) return PoolEnd::interrupted;
+      if (task_.on_progress) task_.on_progress(done_, failed_);
+    }
+    for (Worker& worker : workers_) end(worker);
+    workers_.clear();
+    part_.flush_to_disk();
+    return PoolEnd::all_done;
+  }
+
+ private:
+  void start() {
+    std::array<int, 2> to{}, from{};
+    if (pipe2(to.data(), O_CLOEXEC) != 0) throw refused("make a pipe");
+    if (pipe2(from.data(), O_CLOEXEC) != 0) throw refused("make a pipe");
+    const pid_t parent = getpid();
+    Worker worker;
+    worker.process = fork();
+    if (worker.process < 0) throw refused("start a process");
+    if (worker.process == 0) {
+      close(to[1]);
+      close(from[0]);
+      live_as_worker(parent, to[0], from[1]);
+    }
+    close(to[0]);
+    close(from[1]);
+    worker.to = to[1];
+    worker.from = from[0];
+    workers_.push_back(std::move(worker));
+  }
+
+  /// The workers end with this process, even when it is killed; an interrupt from the terminal is for this process to act on.
+  [[noreturn]] void live_as_worker(pid_t parent, int in, int out) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    for (const Worker& other : workers_) {
+      close(other.to);
+      close(other.from);
+    }
+    signals_.restore();
+    signal(SIGINT, SIG_IGN);
+    int code = 1;
+    try {
+      code = serve_points(sweep_, {task_.directory, task_.limits, {}, in, out});
+    } catch (...) {  // the parent sees that the worker has died
+    }
+    _exit(code);
+  }
+
+  void assign(Worker& worker) {
+    while (worker.assigned.size() < most_ahead && !waiting_.empty()) {
+      const std::string order = std::to_string(waiting_.front()) + " 1\n";
+      // A worker that is gone is found out when its pipe ends.
+      if (write(worker.to, order.data(), order.size()) < 0) return;
+      worker.assigned.push_back(waiting_.front());
+      waiting_.pop_front();
+    }
+  }
+
+  void wait() {
+    std::vector<pollfd> pipes;
+    for (const Worker& worker : workers_) pipes.push_back({worker.from, POLLIN, 0});
+    const timespec patience{1, 0};  // to show that time passes
+    if (ppoll(pipes.data(), pipes.size(), &patience, &signals_.mask_while_waiting()) < 0) {
+      if (errno != EINTR) throw refused("wait for a process");
+      return;
+    }
+    for (std::size_t i = pipes.size(); i-- > 0;) {
+      if (pipes[i].revents == 0 || listen(workers_[i])) continue;
+      bury(workers_[i]);
+      workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
+  /// False: the worker has ended.
+  bool listen(Worker& worker) {
+    std::array<char, 4096> piece;
+    const ssize_t count = read(worker.from, piece.data(), piece.size());
+    if (count < 0 && errno == EINTR) return true;
+    if (count <= 0) return false;
+    worker.heard.append(piece.data(), static_cast<std::size_t>(count));
+    for (std::size_t end = 0; (end = worker.heard.find('\n')) != std::string::npos;) {
+      take(worker, worker.heard.substr(0, end));
+      worker.heard.erase(0, end + 1);
+    }
+    return true;
+  }
+
+  void take(Worker& worker, const std::string& line) {
+    if (line.starts_with("! ")) throw EnvironmentError(line.substr(2));
+    if (line.starts_with("points ")) return;
+    count(line.ends_with(" ok"));
+    worker.assigned.pop_front();
+  }
+
+  void count(bool is_ok) {
+    ++done_;
+    if (!is_ok) ++failed_;
+  }
+
+  /// A worker has died: its points go to others. The one it was at may have been the reason, and is not tried for ever.
+  void bury(Worker& worker) {
+    const std::string cause = end(worker);
+    if (worker.assigned.empty()) return;
+    const std::size_t suspect = worker.assigned.front();
+    if (++attempts_[suspect] >= most_attempts) {
+      part_.append(RowMaker(sweep_, task_.limits)
+                       .failed_row(suspect, {FailureKind::our_bug,
+                                             "the worker that simulated it " + cause + ", twice"}));
+      count(false);
+      worker.assigned.pop_front();
+    }
+    waiting_.insert(waiting_.begin(), worker.assigned.begin(), worker.assigned.end());
+  }
+
+  /// Waits for the worker's end; how it ended, as text.
+  static std::string end(Worker& worker) {
+    close(worker.to);
+    close(worker.from);
+    int status = 0;
+    while (waitpid(worker.process, &status, 0) < 0 && errno == EINTR) continue;
+    if (WIFSIGNALED(status))
+      return "was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
+             strsignal(WTERMSIG(status)) + ")";
+    return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+  }
+
+  const Sweep& sweep_;
+  const PoolTask& task_;
+  SignalGuard signals_;
+  std::deque<std::size_t> waiting_;
+  std::vector<Worker> workers_;
+  std::map<std::size_t, int> attempts_;
+  PartWriter part_;  ///< for points that no worker survives
+  std::size_t done_ = 0, failed_ = 0;
+};
+
+}  // namespace
+
+PoolEnd run_pool(const Sweep& sweep, const PoolTask& task) { return Pool(sweep, task).run(); }
+
+}  // namespace windtunnel

@@ -1,0 +1,101 @@
+#include "sweep/results.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <system_error>
+
+#include "core/file_io.hpp"
+#include "sweep/row.hpp"
+#include "sweep/sweep_svg.hpp"
+
+namespace windtunnel {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::array figures{"gpus",
+                             "iteration_time_s",
+                             "iteration_time_low_s",
+                             "iteration_time_high_s",
+                             "samples_per_s",
+                             "tokens_per_s",
+                             "model_tflops_per_gpu",
+                             "mfu",
+                             "memory_max_bytes",
+                             "fits",
+                             "failure",
+                             "error"};
+
+/// Text as it is, the rest as JSON.
+std::string field_of(const JsonValue* value) {
+  if (value == nullptr || value->is_null()) return {};
+  return value->is_string() ? value->string() : canonical_text(*value);
+}
+
+/// Both ends of the interval have columns of their own.
+const JsonValue* figure_of(const JsonValue& row, const std::string& name) {
+  const bool is_low = name == "iteration_time_low_s", is_high = name == "iteration_time_high_s";
+  if (!is_low && !is_high) return row.find(name);
+  const JsonValue* interval = row.find("iteration_time_interval_s");
+  if (interval == nullptr || !interval->is_array() || interval->array().size() != 2) return nullptr;
+  return &interval->array()[is_low ? 0 : 1];
+}
+
+std::string results_jsonl(const PartRows& rows) {
+  std::string text;
+  for (const auto& [point, entry] : rows.by_point) text += entry.row + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string csv_line(const std::vector<std::string>& fields) {
+  std::string line;
+  for (const std::string& field : fields) {
+    if (&field != &fields.front()) line += ',';
+    if (field.find_first_of(",\"\r\n") == std::string::npos) {
+      line += field;
+      continue;
+    }
+    line += '"';
+    for (const char letter : field) line += letter == '"' ? "\"\"" : std::string(1, letter);
+    line += '"';
+  }
+  return line + "\n";
+}
+
+std::string results_csv(const PartRows& rows, const std::vector<std::string>& columns) {
+  std::vector<std::string> fields{"point", "id"};
+  fields.insert(fields.end(), columns.begin(), columns.end());
+  fields.emplace_back("ok");
+  fields.insert(fields.end(), figures.begin(), figures.end());
+  const std::vector<std::string> header = fields;
+  std::string text = csv_line(header);
+  for (const auto& [point, entry] : rows.by_point) {
+    const std::optional<Row> row = parse_row(entry.row);
+    if (!row) continue;
+    fields.clear();
+    for (const std::string& name : header)
+      fields.push_back(field_of(figure_of(row->content, name)));
+    text += csv_line(fields);
+  }
+  return text;
+}
+
+PartRows merge_results(const fs::path& directory, const Sweep& sweep) {
+  for (;;) {
+    const std::uintmax_t size = size_of_parts(directory);
+    PartRows rows = read_parts(directory, sweep.points().size());
+    write_file_atomically(directory / "results.jsonl", results_jsonl(rows));
+    write_file_atomically(directory / "results.csv", results_csv(rows, sweep.points().columns()));
+    const std::string picture = sweep_svg(sweep.name(), sweep.points().columns(), rows);
+    std::error_code ignored;
+    if (picture.empty())
+      fs::remove(directory / "sweep.svg", ignored);
+    else
+      write_file_atomically(directory / "sweep.svg", picture);
+    if (size_of_parts(directory) == size) return rows;
+  }
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/json_value.hpp"
+#include "scenario/built_scenario.hpp"
+#include "scenario/evidence.hpp"
+#include "scenario/forked.hpp"
+#include "sweep/sweep.hpp"
+
+namespace windtunnel {
+
+/// What one point may take.
+struct PointLimits {
+  std::optional<Seconds> time;
+  std::optional<Bytes> memory;
+};
+
+/// A point on its way to its row.
+struct Candidate {
+  std::size_t point = 0;
+  std::string id;
+  /// What is to be simulated; empty when that cannot be, and the row is there already.
+  std::optional<Scenario> scenario;
+  /// Its programs; empty where memory is limited, for then they are made in the child, which the limit is for.
+  std::optional<BuiltScenario> built;
+  std::string row;
+};
+
+/// One line of results, a JSON object without a line end. The same for the same point, whoever computes it:
+///   {"point": 3, "id": "…", "/nodes": 8, "ok": true, "gpus": 64, "iteration_time_s": 16.31, …, "fits": true}
+///   {"point": 4, "id": "…", "/nodes": 16, "ok": false, "failure": "bad_input", "error": "…"}
+/// What goes wrong becomes part of the row.
+class RowMaker {
+ public:
+  RowMaker(const Sweep& sweep, const PointLimits& limits);
+  /// Reads the point, and makes its programs.
+  Candidate read(std::size_t point) const;
+  /// Simulates it in a child of its own.
+  std::string row(Candidate candidate) const;
+  std::string row(std::size_t point) const { return row(read(point)); }
+  /// The row of a point that no process survived.
+  std::string failed_row(std::size_t point, const ChildFailure& failure) const;
+
+ private:
+  std::string head(std::size_t point, const std::string& id) const;
+  std::string figures(const Scenario& scenario, const BuiltScenario& built) const;
+
+  const Sweep* sweep_;
+  PointLimits limits_;
+  std::vector<EvidenceRegime> evidence_;
+};
+
+/// The id of a point that cannot be read: of its values, where the others' is of the resolved scenario.
+std::string id_of_unreadable(const Sweep& sweep, std::size_t point);
+
+/// What a row says, as the summary and the plot need it.
+struct Row {
+  std::size_t point = 0;
+  bool ok = false;
+  JsonValue content;
+};
+/// Reads a row; nothing when the text is none, such as a line that a killed process did not finish.
+std::optional<Row> parse_row(const std::string& line);
+
+}  // namespace windtunnel

@@ -1,0 +1,194 @@
+#include "sweep/sweep_command.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <memory>
+#include <ostream>
+#include <set>
+
+#include "core/contracts.hpp"
+#include "sweep/manifest.hpp"
+#include "sweep/pool.hpp"
+#include "sweep/progress.hpp"
+#include "sweep/results.hpp"
+#include "sweep/shard.hpp"
+#include "sweep/sweep.hpp"
+#include "sweep/sweep_text.hpp"
+#include "sweep/worker.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr int exit_done = 0, exit_negative = 1, exit_resumable = 75;
+
+[[noreturn]] void refuse(const std::string& option, const std::string& value,
+                         const std::string& why, const std::string& suggestion) {
+  Problem problem;
+  problem.origin.kind = OriginKind::command_line;
+  problem.origin.source =
+      std::make_shared<const SourceText>(SourceText{option + " " + value, value});
+  problem.message = why;
+  problem.suggestion = suggestion;
+  throw InputError(std::vector<Problem>(1, problem));
+}
+
+template <class Amount>
+std::optional<Amount> limit_of(const char* option, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  std::string problem, suggestion;
+  const std::optional<Amount> amount = parse_quantity<Amount>(text, problem, suggestion);
+  if (!amount) refuse(option, text, problem, suggestion);
+  if (*amount <= Amount{0})
+    refuse(option, text, "nothing can be done in " + text, "leave the option out for no limit");
+  return amount;
+}
+
+Shard shard_of(const SweepRequest& request) {
+  if (request.shard.empty())
+    return request.variable ? shard_from_environment(request.variable) : Shard{};
+  const std::optional<Shard> shard = parse_shard(request.shard);
+  if (!shard)
+    refuse("--shard", request.shard, "\"" + request.shard + "\" is no part of a sweep",
+           "write --shard 0/4 to --shard 3/4, one for each of 4 processes");
+  return *shard;
+}
+
+/// The points of the shard that have no row yet.
+std::deque<std::size_t> points_to_do(const Sweep& sweep, const Shard& shard, const PartRows& rows,
+                                     bool retry_failed) {
+  std::deque<std::size_t> points;
+  for (std::size_t point = 0; point < sweep.points().size(); ++point) {
+    if (!shard.holds(point)) continue;
+    const auto row = rows.by_point.find(point);
+    if (row == rows.by_point.end() || (retry_failed && !row->second.ok)) points.push_back(point);
+  }
+  return points;
+}
+
+int verdict(const PartRows& rows, const Shard& shard) {
+  for (const auto& [point, entry] : rows.by_point)
+    if (shard.holds(point) && !entry.ok) return exit_negative;
+  return exit_done;
+}
+
+void print(const SweepRequest& request, const Sweep& sweep, const PartRows& rows,
+           std::ostream& out) {
+  const bool is_json = request.format == SweepFormat::json;
+  out << (is_json ? sweep_json(sweep, rows, request.directory)
+                  : sweep_text(sweep, rows, request.directory));
+}
+
+class SweepRun {
+ public:
+  SweepRun(const SweepRequest& request, const Library& library, std::ostream& out,
+           std::ostream& messages)
+      : request_(request),
+        sweep_(request.file, library, {request.overrides, request.seed}),
+        limits_{limit_of<Seconds>("--time-limit", request.time_limit),
+                limit_of<Bytes>("--memory-limit", request.memory_limit)},
+        out_(out),
+        messages_(messages) {}
+
+  int run() {
+    switch (request_.mode) {
+      case SweepMode::dry_run:
+        out_ << (request_.format == SweepFormat::json ? points_json(sweep_) : points_text(sweep_));
+        return exit_done;
+      case SweepMode::status:
+        return status();
+      case SweepMode::worker:
+        return work();
+      case SweepMode::run:
+        return do_points();
+    }
+    WT_UNREACHABLE();
+  }
+
+ private:
+  void note(const std::string& text) {
+    if (request_.progress != SweepProgress::hidden) messages_ << text << std::endl;
+  }
+
+  int status() {
+    expect_manifest(request_.directory, sweep_, request_.version);
+    print(request_, sweep_, merge_results(request_.directory, sweep_), out_);
+    return exit_done;
+  }
+
+  int work() {
+    sweep_.expect_a_readable_point();
+    open_manifest(request_.directory, sweep_, request_.version);
+    std::set<std::size_t> known;
+    for (const auto& [point, entry] :
+         read_parts(request_.directory, sweep_.points().size()).by_point)
+      if (entry.ok || !request_.retry_failed) known.insert(point);
+    return serve_points(sweep_, {request_.directory, limits_,
+                                 [&](std::size_t point) { return known.count(point) == 1; },
+                                 STDIN_FILENO, STDOUT_FILENO});
+  }
+
+  int do_points() {
+    const Shard shard = shard_of(request_);
+    sweep_.expect_a_readable_point();
+    open_manifest(request_.directory, sweep_, request_.version);
+    if (!shard.origin.empty())
+      note("part " + std::to_string(shard.index) + " of " + std::to_string(shard.count) + ", by " +
+           shard.origin);
+    const PartRows before = read_parts(request_.directory, sweep_.points().size());
+    if (before.num_torn > 0)
+      note(std::to_string(before.num_torn) +
+           " unfinished lines of an earlier run are ignored; their points are done again");
+    PoolTask task;
+    task.points = points_to_do(sweep_, shard, before, request_.retry_failed);
+    if (!before.by_point.empty())
+      note(std::to_string(before.by_point.size()) + " points are done already, " +
+           std::to_string(task.points.size()) + " to do");
+    if (!task.points.empty() && play(std::move(task)) == PoolEnd::interrupted) return interrupted();
+    const PartRows rows = merge_results(request_.directory, sweep_);
+    print(request_, sweep_, rows, out_);
+    return verdict(rows, shard);
+  }
+
+  PoolEnd play(PoolTask task) {
+    task.directory = request_.directory;
+    task.limits = limits_;
+    task.jobs = request_.jobs == 0 ? default_at_once() : request_.jobs;
+    SweepProgressLine line(messages_, request_.progress, task.points.size());
+    task.on_progress = [&line](std::size_t done, std::size_t failed) { line.show(done, failed); };
+    try {
+      return run_pool(sweep_, task);
+    } catch (const EnvironmentError& error) {
+      throw EnvironmentError(
+          std::string(error.what()) +
+          "\nWhat is done is safe. Once that is mended, the same command goes on "
+          "where it stopped.");
+    }
+  }
+
+  int interrupted() {
+    const PartRows rows = read_parts(request_.directory, sweep_.points().size());
+    messages_ << "interrupted: " << rows.by_point.size() << " of " << sweep_.points().size()
+              << " points are done. The same command goes on from here." << std::endl;
+    return exit_resumable;
+  }
+
+  const SweepRequest& request_;
+  Sweep sweep_;
+  PointLimits limits_;
+  std::ostream& out_;
+  std::ostream& messages_;
+};
+
+}  // namespace
+
+int run_sweep(const SweepRequest& request, const Library& library, std::ostream& out,
+              std::ostream& messages) {
+  // Broken pipes and full files are failed writes, and are told as such.
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+  return SweepRun(request, library, out, messages).run();
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+
+enum class SweepMode {
+  run,      ///< do what is not done yet, then merge
+  dry_run,  ///< list the points
+  status,   ///< merge what is there and count
+  worker,   ///< do what is asked for on stdin; see worker.hpp
+};
+enum class SweepFormat { text, json };
+/// How progress is told: nothing, lines now and then, or one line that is overwritten.
+enum class SweepProgress { hidden, lines, in_place };
+
+/// What `windtunnel sweep` was asked for.
+struct SweepRequest {
+  std::filesystem::path file, directory;
+  SweepMode mode = SweepMode::run;
+  std::vector<std::pair<std::string, std::string>> overrides;
+  std::uint64_t seed = 0;
+  std::size_t jobs = 0;    ///< 0: one a core
+  std::string shard;       ///< "i/n"; empty: from the environment
+  std::string time_limit;  ///< of one point, as "90 s"; empty: none
+  std::string memory_limit;
+  bool retry_failed = false;  ///< do failed points again
+  std::string version;        ///< of the program, for the manifest
+  SweepFormat format = SweepFormat::text;
+  SweepProgress progress = SweepProgress::hidden;
+  std::function<std::string(const std::string&)> variable;  ///< of the environment
+};
+
+/// Carries it out: results to `out`, the rest to `messages`. Returns the exit code: 0, 1 when points failed, 75 when interrupted. Throws
+/// InputError and EnvironmentError.
+int run_sweep(const SweepRequest& request, const Library& library, std::ostream& out,
+              std::ostream& messages);
+
+}  // namespace windtunnel

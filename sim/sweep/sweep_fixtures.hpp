@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "core/json_value.hpp"
+#include "core/testing.hpp"
+#include "sweep/sweep.hpp"
+
+namespace windtunnel::testing {
+
+inline JsonValue json(const std::string& text) {
+  Problems problems;
+  JsonValue value =
+      parse_json(std::make_shared<const SourceText>(SourceText{"test", text}), problems);
+  problems.throw_if_any();
+  return value;
+}
+
+/// A small library and a scenario that takes a millisecond, with the sweep given.
+struct SweepFixture {
+  TemporaryFolder folder;
+  Library library{std::filesystem::path(WINDTUNNEL_SOURCE_DIR) / "sim/scenario/corpus/library"};
+
+  std::filesystem::path file(const std::string& sweep) const {
+    return folder.write("scenario.json", R"({
+      "version": 1, "name": "small", "model": "tiny", "platform": "boxes",
+      "training": {"global_batch": 64, "micro_batch": 1},
+      "parallel": {"tensor": 2, "pipeline": 2},
+      "sweep": )" + sweep + "}");
+  }
+  Sweep sweep(const std::string& block) const { return Sweep(file(block), library, {}); }
+};
+
+}  // namespace windtunnel::testing

@@ -1,0 +1,146 @@
+#include "sweep/sweep.hpp"
+
+#include <doctest/doctest.h>
+
+#include "scenario/isolated.hpp"
+#include "sweep/manifest.hpp"
+#include "sweep/results.hpp"
+#include "sweep/row.hpp"
+#include "sweep/sweep_fixtures.hpp"
+
+namespace windtunnel {
+namespace {
+
+using testing::SweepFixture;
+
+std::string problem_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "no problem";
+}
+
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("a row says what run --set of the same values says") {
+  const SweepFixture fixture;
+  const Sweep sweep = fixture.sweep(R"({"matrix": {"/nodes": [1, 2], "/model/layers": [8, 16]}})");
+  const auto row = parse_row(RowMaker(sweep, {}).row(3));
+  REQUIRE(row);
+  const Scenario scenario = read_scenario(fixture.folder.path() / "scenario.json", fixture.library,
+                                          {{{"/nodes", "2"}, {"/model/layers", "16"}}, 0});
+  CHECK(row->content.find("id")->string() == scenario.hash);
+  const auto alone = std::get<IsolatedResult>(simulate_isolated(scenario));
+  CHECK(std::get<double>(row->content.find("iteration_time_s")->content) ==
+        alone.figures.iteration_time / Seconds{1});
+  CHECK(std::get<std::int64_t>(row->content.find("gpus")->content) == 16);
+}
+
+TEST_CASE("a row is the same however often and in whatever order it is made") {
+  const SweepFixture fixture;
+  const Sweep sweep = fixture.sweep(R"({"matrix": {"/training/micro_batch": [1, 2, 4]}})");
+  const RowMaker rows(sweep, {});
+  const std::string first = rows.row(0);
+  rows.row(2);
+  CHECK(rows.row(0) == first);
+}
+
+TEST_CASE("a point that cannot be is a row with the reason, and an id of its own") {
+  const SweepFixture fixture;
+  // 64 samples do not divide by 2 replicas of 3 samples a microbatch, nor by 5.
+  const Sweep sweep = fixture.sweep(R"({"matrix": {"/training/micro_batch": [1, 3, 5]}})");
+  const RowMaker rows(sweep, {});
+  const auto three = parse_row(rows.row(1)), five = parse_row(rows.row(2));
+  REQUIRE(three);
+  CHECK_FALSE(three->ok);
+  CHECK(three->content.find("failure")->string() == "bad_input");
+  CHECK(holds(three->content.find("error")->string(), "global_batch"));
+  CHECK(three->content.find("id")->string() != five->content.find("id")->string());
+}
+
+TEST_CASE("swept amounts need no source, and null takes a key away") {
+  const SweepFixture fixture;
+  const Sweep sweep = fixture.sweep(
+      R"({"matrix": {"/platform/node_types/0/nic_rate": ["50 Gbps"], "/parallel/tensor": [null, 4]}})");
+  CHECK(sweep.scenario(1).plan.parallel.tensor == 4);
+  CHECK(sweep.scenario(1).nodes[0].nic_rate == 50_Gbps);
+}
+
+TEST_CASE("a swept file is relative to the scenario, and is part of the sweep's hash") {
+  const SweepFixture fixture;
+  const std::string block = R"({"matrix": {"/model": ["tiny", "mine.json"]}})";
+  const std::string mine =
+      R"({"layers": 4, "hidden": 64, "heads": 8, "sequence": 128, "vocab": 1000})";
+  fixture.folder.write("mine.json", mine);
+  const Sweep sweep = fixture.sweep(block);
+  CHECK(sweep.scenario(1).model.layers == 4);
+  CHECK(sweep.scenario(0).model.layers == 8);
+  fixture.folder.write("mine.json", R"({"layers": 8)" + mine.substr(mine.find(", \"hidden")));
+  CHECK(fixture.sweep(block).hash() != sweep.hash());
+}
+
+TEST_CASE("a problem that every point has is the file's, one that some have is theirs") {
+  const SweepFixture fixture;
+  CHECK(
+      problem_of([&] {
+        fixture.sweep(R"({"matrix": {"/training/micro_batch": [3, 5]}})").expect_a_readable_point();
+      }) == "no problem");
+  CHECK(holds(problem_of([&] {
+                fixture
+                    .sweep(R"({"matrix": {"/training/attention": ["flush", "flash"],
+                                  "/training/precision": ["fp17"]}})")
+                    .expect_a_readable_point();
+              }),
+              "fp17"));
+}
+
+TEST_CASE("a file without a sweep is told so, with what to write") {
+  const SweepFixture fixture;
+  CHECK(holds(problem_of([&] { fixture.sweep("null"); }), "has no sweep"));
+  CHECK(holds(problem_of([&] { fixture.sweep(R"({"matrix": {"/nods": [1]}})"); }), "/nodes"));
+}
+
+TEST_CASE("a folder of another sweep or version is refused with what to do") {
+  const SweepFixture fixture;
+  const auto directory = fixture.folder.path() / "out";
+  const Sweep sweep = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})");
+  CHECK(holds(problem_of([&] { expect_manifest(directory, sweep, "1"); }), "no sweep yet"));
+  open_manifest(directory, sweep, "1");
+  CHECK(problem_of([&] { open_manifest(directory, sweep, "1"); }) == "no problem");
+  CHECK(holds(problem_of([&] { open_manifest(directory, sweep, "2"); }), "another version, 1"));
+  const Sweep other = fixture.sweep(R"({"matrix": {"/nodes": [1, 3]}})");
+  const std::string refusal = problem_of([&] { open_manifest(directory, other, "1"); });
+  CHECK(holds(refusal, "another sweep (\"small\""));
+  CHECK(holds(refusal, "take another --out"));
+  fixture.folder.write("out/manifest.json", "{}");
+  CHECK(holds(problem_of([&] { open_manifest(directory, sweep, "1"); }), "none of a sweep"));
+}
+
+TEST_CASE("fields of a table stand in quotes where they must") {
+  CHECK(csv_line({"a", "b,c", "say \"x\"", "", "two\nlines"}) ==
+        "a,\"b,c\",\"say \"\"x\"\"\",,\"two\nlines\"\n");
+}
+
+TEST_CASE(
+    "the table has a column for each swept pointer and figure, empty where there is nothing") {
+  PartRows rows;
+  rows.by_point[0] = {true,
+                      R"({"point": 0, "id": "aa", "/nodes": 8, "ok": true, "gpus": 64,
+                          "iteration_time_s": 1.5, "iteration_time_interval_s": [1, 2.5],
+                          "fits": true})"};
+  rows.by_point[1] = {false, R"({"point": 1, "id": "bb", "/nodes": null, "ok": false,
+                                 "failure": "bad_input", "error": "no, \"no\""})"};
+  CHECK(results_csv(rows, {"/nodes", "/parallel/tensor"}) ==
+        "point,id,/nodes,/parallel/tensor,ok,gpus,iteration_time_s,iteration_time_low_s,"
+        "iteration_time_high_s,samples_per_s,tokens_per_s,model_tflops_per_gpu,mfu,"
+        "memory_max_bytes,fits,failure,error\n"
+        "0,aa,8,,true,64,1.5,1,2.5,,,,,,true,,\n"
+        "1,bb,,,false,,,,,,,,,,,bad_input,\"no, \"\"no\"\"\"\n");
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,218 @@
+#include "sweep/sweep_text.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "report/number_text.hpp"
+#include "sweep/row.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr std::size_t most_listed = 5;  ///< best points, and kinds of failures
+
+double number_at(const JsonValue& row, const char* key) {
+  const JsonValue* value = row.find(key);
+  if (value == nullptr || !value->is_number()) return 0;
+  return value->is_integer() ? static_cast<double>(std::get<std::int64_t>(value->content))
+                             : std::get<double>(value->content);
+}
+
+bool is_true(const JsonValue& row, const char* key) {
+  const JsonValue* value = row.find(key);
+  return value != nullptr && value->is_bool() && std::get<bool>(value->content);
+}
+
+/// What there is to say about all rows together.
+struct Tally {
+  std::size_t ok = 0, failed = 0, too_large = 0;
+  std::vector<JsonValue> best;  ///< that fit, most tokens a second first
+  std::vector<std::pair<std::string, std::size_t>> reasons;  ///< of failures, the commonest first
+};
+
+void count_reason(Tally& tally, const std::string& reason) {
+  const auto found = std::find_if(tally.reasons.begin(), tally.reasons.end(),
+                                  [&](const auto& each) { return each.first == reason; });
+  if (found == tally.reasons.end())
+    tally.reasons.emplace_back(reason, 1);
+  else
+    ++found->second;
+}
+
+Tally tally_of(const PartRows& rows) {
+  Tally tally;
+  const auto is_better = [](const JsonValue& a, const JsonValue& b) {
+    return number_at(a, "tokens_per_s") > number_at(b, "tokens_per_s");
+  };
+  for (const auto& [point, entry] : rows.by_point) {
+    const std::optional<Row> row = parse_row(entry.row);
+    if (!row) continue;
+    if (!row->ok) {
+      ++tally.failed;
+      const JsonValue* failure = row->content.find("failure");
+      count_reason(tally, failure != nullptr && failure->is_string() ? failure->string() : "");
+      continue;
+    }
+    ++tally.ok;
+    if (!is_true(row->content, "fits")) {
+      ++tally.too_large;
+      continue;
+    }
+    const auto place =
+        std::upper_bound(tally.best.begin(), tally.best.end(), row->content, is_better);
+    tally.best.insert(place, row->content);
+    if (tally.best.size() > most_listed) tally.best.pop_back();
+  }
+  std::stable_sort(tally.reasons.begin(), tally.reasons.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return tally;
+}
+
+std::string plain(const JsonValue& value) {
+  return value.is_string() ? value.string() : canonical_text(value);
+}
+
+/// A table whose first line is a heading; all columns but those named in `left` are right-aligned.
+std::string table(const std::vector<std::vector<std::string>>& lines) {
+  std::string text;
+  for (const auto& line : lines) {
+    std::string shown;
+    for (std::size_t column = 0; column < line.size(); ++column) {
+      std::size_t width = 0;
+      for (const auto& other : lines) width = std::max(width, other[column].size());
+      shown += "  " + right_aligned(line[column], static_cast<int>(width));
+    }
+    text += shown + "\n";
+  }
+  return text;
+}
+
+std::string best_text(const Sweep& sweep, const Tally& tally) {
+  std::vector<std::vector<std::string>> lines{{"point"}};
+  for (const std::string& column : sweep.points().columns()) lines[0].push_back(column);
+  for (const char* figure : {"GPUs", "s/iteration", "tokens/s", "MFU %", "GiB"})
+    lines[0].emplace_back(figure);
+  for (const JsonValue& row : tally.best) {
+    lines.emplace_back();
+    lines.back().push_back(plain(*row.find("point")));
+    for (const std::string& column : sweep.points().columns()) {
+      const JsonValue* value = row.find(column);
+      lines.back().push_back(value == nullptr ? "" : text_for_message(JsonValue(plain(*value))));
+      std::string& shown = lines.back().back();
+      if (shown.size() >= 2) shown = shown.substr(1, shown.size() - 2);  // no quotes in a table
+    }
+    lines.back().push_back(plain(*row.find("gpus")));
+    lines.back().push_back(fixed_text(number_at(row, "iteration_time_s"), 3));
+    lines.back().push_back(grouped_text(number_at(row, "tokens_per_s")));
+    lines.back().push_back(fixed_text(100 * number_at(row, "mfu"), 1));
+    lines.back().push_back(fixed_text(Bytes{number_at(row, "memory_max_bytes")} / 1_GiB, 1));
+  }
+  return table(lines);
+}
+
+JsonValue count(std::size_t number) { return JsonValue(static_cast<std::int64_t>(number)); }
+
+}  // namespace
+
+std::string sweep_text(const Sweep& sweep, const PartRows& rows,
+                       const std::filesystem::path& directory) {
+  const Tally tally = tally_of(rows);
+  const std::size_t total = sweep.points().size();
+  std::string text = sweep.name() + ": " + std::to_string(total) + " points, " +
+                     std::to_string(tally.ok) + " simulated";
+  if (tally.too_large > 0)
+    text += " (" + std::to_string(tally.too_large) + " of them do not fit in memory)";
+  if (tally.failed > 0) {
+    text += ", " + std::to_string(tally.failed) + " failed (";
+    for (const auto& [reason, times] : tally.reasons)
+      text += (text.back() == '(' ? "" : ", ") + std::to_string(times) + " " + reason;
+    text += ")";
+  }
+  const std::size_t left = total - rows.by_point.size();
+  if (left > 0) text += ", " + std::to_string(left) + " left to do";
+  text += "\n";
+  if (!tally.best.empty()) text += "\nMost tokens a second\n" + best_text(sweep, tally);
+  return text + "\nAll of it: " + (directory / "results.csv").string() + "\n";
+}
+
+std::string sweep_json(const Sweep& sweep, const PartRows& rows,
+                       const std::filesystem::path& directory) {
+  const Tally tally = tally_of(rows);
+  const std::size_t total = sweep.points().size();
+  JsonValue document{JsonValue::Object{}};
+  document.set("schema", JsonValue(std::string("windtunnel/sweep-v1")));
+  document.set("name", JsonValue(sweep.name()));
+  document.set("sweep_hash", JsonValue(sweep.hash()));
+  document.set("points", count(total));
+  document.set("ok", count(tally.ok));
+  document.set("failed", count(tally.failed));
+  document.set("does_not_fit", count(tally.too_large));
+  document.set("left", count(total - rows.by_point.size()));
+  document.set("results", JsonValue((directory / "results.jsonl").string()));
+  document.set("best", JsonValue(JsonValue::Array(tally.best)));
+  return pretty_text(document) + "\n";
+}
+
+namespace {
+
+/// Why a point cannot be done; empty when it can.
+std::string obstacle(const Sweep& sweep, std::size_t point, std::string& id) {
+  id = id_of_unreadable(sweep, point);
+  try {
+    id = sweep.scenario(point).hash;
+    return {};
+  } catch (const InputError& error) {
+    return error.problems().front().message;
+  }
+}
+
+}  // namespace
+
+std::string points_text(const Sweep& sweep) {
+  const SweepPoints& points = sweep.points();
+  std::string lines;
+  std::size_t num_bad = 0;
+  for (std::size_t point = 0; point < points.size(); ++point) {
+    lines += std::to_string(point);
+    for (const auto& [pointer, value] : points.values(point))
+      lines += "  " + pointer + "=" + plain(value);
+    std::string id;
+    const std::string why = obstacle(sweep, point, id);
+    if (!why.empty()) lines += "  ✗ " + why;
+    if (!why.empty()) ++num_bad;
+    lines += "\n";
+  }
+  return sweep.name() + ": " + std::to_string(points.size()) +
+         " points: " + std::to_string(points.num_combinations()) + " combinations, " +
+         std::to_string(points.num_excluded()) + " excluded, " +
+         std::to_string(points.num_included()) + " included; " + std::to_string(num_bad) +
+         " cannot be simulated\n" + lines;
+}
+
+std::string points_json(const Sweep& sweep) {
+  const SweepPoints& points = sweep.points();
+  JsonValue document{JsonValue::Object{}};
+  document.set("schema", JsonValue(std::string("windtunnel/sweep-points-v1")));
+  document.set("name", JsonValue(sweep.name()));
+  document.set("combinations", count(points.num_combinations()));
+  document.set("excluded", count(points.num_excluded()));
+  document.set("included", count(points.num_included()));
+  JsonValue::Array list;
+  for (std::size_t point = 0; point < points.size(); ++point) {
+    JsonValue entry{JsonValue::Object{}};
+    std::string id;
+    const std::string why = obstacle(sweep, point, id);
+    entry.set("point", count(point));
+    entry.set("id", JsonValue(id));
+    for (const auto& [pointer, value] : points.values(point)) entry.set(pointer, value);
+    if (!why.empty()) entry.set("error", JsonValue(why));
+    list.push_back(std::move(entry));
+  }
+  document.set("points", JsonValue(std::move(list)));
+  return pretty_text(document) + "\n";
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,56 @@
+#include "sweep/sweep_command.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+
+#include "windtunnel/commands.hpp"
+#include "windtunnel/console.hpp"
+#include "windtunnel/scenario_argument.hpp"
+#include "windtunnel/version_text.hpp"
+
+namespace windtunnel {
+namespace {
+
+SweepMode mode_of(const CommandLine& line) {
+  if (line.worker) return SweepMode::worker;
+  if (line.status) return SweepMode::status;
+  return line.dry_run ? SweepMode::dry_run : SweepMode::run;
+}
+
+SweepProgress progress_of(const CommandLine& line) {
+  if (line.verbosity == Verbosity::quiet) return SweepProgress::hidden;
+  return ::isatty(STDERR_FILENO) == 1 ? SweepProgress::in_place : SweepProgress::lines;
+}
+
+}  // namespace
+
+ExitCode sweep_command(const CommandLine& line) {
+  const Library library = Library::find();
+  SweepRequest request;
+  request.file = scenario_file_for(line.arguments.front(), library);
+  request.directory = line.out;
+  request.mode = mode_of(line);
+  request.overrides = line.overrides;
+  request.seed = line.seed;
+  request.jobs = line.jobs;
+  request.shard = line.shard;
+  request.time_limit = line.time_limit;
+  request.memory_limit = line.memory_limit;
+  request.retry_failed = line.retry_failed;
+  request.version = version_text();
+  request.format = line.format == ResultFormat::json ? SweepFormat::json : SweepFormat::text;
+  request.progress = progress_of(line);
+  request.variable = [](const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    return std::string(value == nullptr ? "" : value);
+  };
+  std::ostringstream result;
+  const int code = run_sweep(request, library, result, std::cerr);
+  print_result(result.str());
+  return static_cast<ExitCode>(code);
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,194 @@
+#!/usr/bin/env bash
+# What a sweep promises: every point once and the same bytes, whoever is killed, however many workers, shards or MPI ranks share it.
+#   tools/windtunnel/sweep_test.sh PROGRAM [MPI_PROGRAM]
+set -uo pipefail
+program=$(realpath -- "${1:?usage: sweep_test.sh PROGRAM [MPI_PROGRAM]}")
+mpi_program=${2:-}
+here=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+export WINDTUNNEL_DATA=$here/../../sim/scenario/corpus/library NO_COLOR=1
+scratch=$(mktemp -d)
+trap 'umount "$scratch/tiny" 2>/dev/null; chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 3
+checks=0 failures=0
+
+complain() {
+  echo "FAILED: $1"
+  head -5 stdout stderr 2>/dev/null | sed 's/^/    /'
+  failures=$((failures + 1))
+}
+is() {
+  local what=$1
+  shift
+  checks=$((checks + 1))
+  "$@" || complain "$what"
+}
+exits() {
+  local code=$1 got=0
+  shift
+  "$program" "$@" >stdout 2>stderr </dev/null || got=$?
+  checks=$((checks + 1))
+  [[ $got -eq $code ]] || complain "windtunnel $* exits with $got, not $code"
+}
+says() { is "stderr says: $1" grep -qF -- "$1" stderr; }
+prints() { is "stdout says: $1" grep -qF -- "$1" stdout; }
+same() { is "$1 and $2 are the same" cmp -s "$1" "$2"; }
+rows() { cat "$1"/parts/*.jsonl 2>/dev/null | grep -c '}$'; }
+json_is_whole() { ! command -v python3 >/dev/null || python3 -m json.tool "$1" /dev/null; }
+# until COMMAND...: waits for it to succeed, 20 s at most
+until_true() {
+  local i
+  for ((i = 0; i < 2000; ++i)); do
+    if "$@"; then return 0; fi
+    sleep 0.01
+  done
+  return 1
+}
+has_rows() { [[ $(rows "$1") -ge $2 ]]; }
+
+# Points of a few milliseconds each, of which some cannot be: 1024 samples do not divide into microbatches of 3.
+cat >sweep.json <<'END'
+{"version": 1, "name": "many", "model": "tiny", "platform": "boxes",
+ "training": {"global_batch": 1024, "micro_batch": 1},
+ "parallel": {"tensor": 2, "pipeline": 4},
+ "sweep": {"matrix": {"/nodes": [1, 2, 4], "/training/micro_batch": [1, 2, 3, 4],
+                      "/platform/node_types/0/nic_rate": ["50 Gbps", "100 Gbps", "400 Gbps"],
+                      "/training/recompute": ["none", "full"]},
+           "exclude": [{"/nodes": 4, "/training/micro_batch": 4}],
+           "include": [{"/nodes": 8, "/training/micro_batch": 1}, {"/nodes": 8, "/training/micro_batch": 3}]}}
+END
+readonly points=68  # 3 * 4 * 3 * 2 - 3 * 2 + 2
+readonly bad=19     # micro_batch 3: 3 * 3 * 2, and one included
+
+# The uninterrupted run by one worker, which all others are compared with.
+exits 1 sweep sweep.json --out whole --jobs 1
+prints "$points points, $((points - bad)) simulated"; prints "$bad failed ($bad bad_input)"
+is "every point has one row" test "$(wc -l <whole/results.jsonl)" -eq $points
+is "every id is there once" test "$(grep -o '"id": "[0-9a-f]*"' whole/results.jsonl | sort -u | wc -l)" -eq $points
+is "every row is JSON" bash -c '! command -v python3 >/dev/null || python3 -c "import json; [json.loads(l) for l in open(\"whole/results.jsonl\")]"'
+is "the reason stands in the row" grep -qF 'global_batch' <(grep '"ok": false' whole/results.jsonl)
+is "the table has quoted texts and all rows" test "$(grep -c '^[0-9]*,' whole/results.csv)" -eq $points
+is "the picture is SVG" grep -q '^<svg ' whole/sweep.svg
+is "the manifest is JSON" json_is_whole whole/manifest.json
+
+# Any number of workers; and again, with nothing left to do.
+for jobs in 2 3; do
+  exits 1 sweep sweep.json --out jobs$jobs --jobs $jobs
+  for file in results.jsonl results.csv sweep.svg; do same jobs$jobs/$file whole/$file; done
+done
+exits 1 sweep sweep.json --out jobs2; says "$points points are done already, 0 to do"
+same jobs2/results.jsonl whole/results.jsonl
+exits 1 sweep sweep.json --out jobs2 --json --quiet; is "stdout is JSON" json_is_whole stdout; prints "\"failed\": $bad"
+is "stderr is silent" test ! -s stderr
+
+# Killed in the middle, with its last line torn: the same command does the rest.
+"$program" sweep sweep.json --out killed --jobs 2 >stdout 2>stderr &
+victim=$!
+until_true has_rows killed 10
+kill -9 $victim; wait $victim 2>/dev/null
+before=$(rows killed)
+is "it was killed in the middle ($before rows)" test "$before" -lt $points
+is "no result was half-written" test ! -e killed/results.jsonl
+sleep 0.3
+is "its workers are gone" test "$(rows killed)" -le $((before + 4))
+before=$(rows killed)
+part=$(find killed/parts -name '*.jsonl' | head -1)
+printf '{"point": 5, "id": "12' >>"$part"
+exits 0 sweep sweep.json --out killed --status; prints "$((points - before)) left to do"
+exits 1 sweep sweep.json --out killed --jobs 2; says "unfinished lines"; says "$before points are done already"
+same killed/results.jsonl whole/results.jsonl; same killed/results.csv whole/results.csv
+is "nothing was done twice" test "$(rows killed)" -eq $points
+
+# A worker that is killed is replaced, and nobody notices.
+"$program" sweep sweep.json --out hurt --jobs 2 >stdout 2>stderr &
+victim=$!
+until_true has_rows hurt 5
+kill -9 "$(pgrep -P $victim | head -1)"
+wait $victim; is "a killed worker does not end the sweep" test $? -eq 1
+same hurt/results.jsonl whole/results.jsonl
+
+# Interrupted by a signal: 75, and the same command goes on.
+for signal in INT TERM; do
+  env --default-signal=INT "$program" sweep sweep.json --out stopped$signal --jobs 1 >stdout 2>stderr &
+  victim=$!
+  until_true has_rows stopped$signal 5
+  kill -$signal $victim; wait $victim
+  is "SIG$signal: 75" test $? -eq 75
+  says "interrupted: "; says "goes on from here"
+  exits 1 sweep sweep.json --out stopped$signal
+  same stopped$signal/results.jsonl whole/results.jsonl
+done
+
+# Shards, given or assigned by the environment.
+for i in 0 1 2; do exits 1 sweep sweep.json --out shards --shard $i/3; done
+same shards/results.jsonl whole/results.jsonl
+is "no shard did another's points" test "$(rows shards)" -eq $points
+for i in 4 5 6 7; do
+  SLURM_ARRAY_TASK_ID=$i SLURM_ARRAY_TASK_COUNT=4 SLURM_ARRAY_TASK_MIN=4 exits 1 sweep sweep.json --out slurm
+done
+says "by SLURM_ARRAY_TASK_ID"; same slurm/results.jsonl whole/results.jsonl
+exits 2 sweep sweep.json --out none --shard 4/3; says "no part of a sweep"
+
+# MPI ranks.
+if [[ -n $mpi_program ]] && command -v mpirun >/dev/null; then
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  WINDTUNNEL=$program timeout 120 mpirun --oversubscribe -n 3 "$mpi_program" sweep sweep.json --out mpi >stdout 2>stderr
+  is "mpirun exits with 1" test $? -eq 1
+  same mpi/results.jsonl whole/results.jsonl; same mpi/results.csv whole/results.csv
+  is "two ranks wrote" test "$(find mpi/parts -name '*.jsonl' | wc -l)" -eq 2
+  is "each point was done by one" test "$(rows mpi)" -eq $points
+  WINDTUNNEL=$program timeout 120 mpirun --oversubscribe -n 3 "$mpi_program" sweep none.json --out mpi2 >stdout 2>stderr
+  is "mpirun exits with 3" test $? -eq 3; says "none.json"
+  is "the message comes once" test "$(grep -c 'none.json' stderr)" -eq 1
+else
+  echo "left out: MPI ranks (Open MPI is not installed; the packages are openmpi-bin and libopenmpi-dev)"
+fi
+
+# Limits of a point: time and memory. What fails is a row, and can be done again.
+exits 1 sweep sweep.json --out slow --time-limit "1 us" --shard 0/30; prints "out_of_time"
+exits 1 sweep sweep.json --out slow --retry-failed --shard 0/30; prints "2 simulated, 1 failed (1 bad_input)"
+exits 1 sweep sweep.json --out tight --memory-limit "100 kB" --shard 0/30 --set /training/global_batch=65536
+is "all of it is a row" test "$(wc -l <tight/results.jsonl)" -eq 3
+is "lack of memory is told" grep -qF '"failure": "out_of_memory"' tight/results.jsonl
+exits 2 sweep sweep.json --out none --time-limit 5; says "no unit"
+exits 2 sweep sweep.json --out none --memory-limit "0 GB"; says "--memory-limit"
+
+# The disk is full: 3, nothing lost. Then there is room again.
+(
+  ulimit -f 2
+  "$program" sweep sweep.json --out full --jobs 2 >stdout 2>stderr
+); is "a full disk: 3" test $? -eq 3
+says "cannot write full/parts/"; says "What is done is safe"
+is "some rows are there, none torn" test "$(rows full)" -gt 0 -a "$(rows full)" -eq "$(cat full/parts/*.jsonl | wc -l)"
+exits 1 sweep sweep.json --out full
+same full/results.jsonl whole/results.jsonl
+if mkdir tiny && mount -t tmpfs -o size=64k none tiny 2>/dev/null; then
+  exits 3 sweep sweep.json --out tiny/out; says "No space left on device"
+  umount tiny
+fi
+echo file >occupied
+exits 3 sweep sweep.json --out occupied; says "occupied"
+mkdir unwritable
+chmod a-w unwritable
+if [[ $(id -u) -ne 0 ]]; then exits 3 sweep sweep.json --out unwritable/out; says "unwritable"; fi
+
+# A folder of something else is left alone.
+exits 2 sweep sweep.json --out whole --set /training/global_batch=512; says "holds results of another sweep"; says "take another --out"
+same whole/results.jsonl jobs2/results.jsonl
+exits 3 sweep sweep.json --out nowhere --status; says "holds no sweep yet"
+is "looking makes no folder" test ! -e nowhere
+
+# Without doing anything.
+exits 0 sweep sweep.json --dry-run; prints "$points points: 72 combinations, 6 excluded, 2 included; $bad cannot be simulated"
+is "it lists all" test "$(grep -c '^[0-9]* .*/nodes=' stdout)" -eq $points
+exits 0 sweep sweep.json --dry-run --json; is "stdout is JSON" json_is_whole stdout
+
+# Wrong usage and wrong files: 2, at once.
+exits 2 sweep sweep.json; says "--out DIR"
+exits 2 sweep sweep.json --out none --jobs 0; says "not in range"
+exits 2 sweep "$here/../../sim/scenario/corpus/good/plain.json" --out none; says "has no sweep"
+sed 's/"pipeline"/"pipelin"/' sweep.json >misspelt.json
+exits 2 sweep misspelt.json --out none; says 'did you mean "pipeline"?'
+is "nothing is left of them" test ! -e none
+
+echo "$checks checks, $failures failed"
+[[ $failures -eq 0 ]]
