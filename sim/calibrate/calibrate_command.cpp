@@ -1,7 +1,6 @@
 #include "calibrate/calibrate_command.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <ostream>
 #include <system_error>
 #include <tuple>
@@ -10,33 +9,10 @@
 #include "calibrate/calibration_text.hpp"
 #include "core/file_io.hpp"
 #include "core/option_error.hpp"
+#include "report/progress_line.hpp"
 
 namespace windtunnel {
 namespace {
-
-/// A counter that overwrites its line, once somebody would wonder.
-class Counter {
- public:
-  explicit Counter(std::ostream& messages) : messages_(&messages) {}
-  ~Counter() {
-    if (shown_) *messages_ << "\r\x1b[K" << std::flush;
-  }
-  Counter(const Counter&) = delete;
-  Counter& operator=(const Counter&) = delete;
-
-  void show(std::size_t done) {
-    constexpr auto patience = std::chrono::seconds(1);
-    if (Clock::now() - start_ < patience) return;
-    *messages_ << "\rcalibrate: " << done << " iterations simulated" << std::flush;
-    shown_ = true;
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  std::ostream* messages_;
-  Clock::time_point start_ = Clock::now();
-  bool shown_ = false;
-};
 
 /// "emax,arf" and "emax=0.5..1" to constants; each once.
 std::vector<FitConstant> parse_constants(const std::vector<std::string>& fit) {
@@ -142,10 +118,12 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
   const CalibrationPoints points = read_points(request, library, plan.constants);
   if (points.points.empty()) return say_nothing_is_left(points, messages);
   warn_of_different_starts(points, plan.constants, messages);
-  Counter counter(messages);
+  ProgressLine line(messages);
   PointPredictor::OnProgress on_progress;
   if (request.progress == CalibrationProgress::shown)
-    on_progress = [&counter](std::size_t done) { counter.show(done); };
+    on_progress = [&line](std::size_t done) {
+      line.show("calibrate: " + std::to_string(done) + " iterations simulated");
+    };
   PointPredictor predictor(points.points, plan.constants,
                            predict_by_simulation(library, request.overrides), on_progress);
   const Calibration calibration = calibrate(points.points, plan, predictor);

@@ -1,7 +1,6 @@
 #include "validate/validate_command.hpp"
 
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "core/file_io.hpp"
 #include "core/problem.hpp"
 #include "report/number_text.hpp"
+#include "report/progress_line.hpp"
 #include "scenario/forked.hpp"
 #include "validate/metrics.hpp"
 #include "validate/scatter_svg.hpp"
@@ -49,39 +49,13 @@ void check_limit(const ScoreLimit& limit, const std::vector<ValidatedSet>& sets,
   if (!applies) lines.push_back("no set has anything for " + limit.metric + " to be limited");
 }
 
-/// A counter that overwrites its line, once the work has taken long enough for somebody to wonder.
-class ProgressLine {
- public:
-  ProgressLine(std::ostream& messages, std::string set)
-      : messages_(&messages), set_(std::move(set)) {}
-  ~ProgressLine() {
-    if (shown_) *messages_ << "\r\x1b[K" << std::flush;
-  }
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-
-  void show(std::size_t done, std::size_t total) {
-    constexpr auto patience = std::chrono::seconds(1);
-    if (Clock::now() - start_ < patience) return;
-    *messages_ << "\r" << set_ << ": " << done << " of " << total << " points predicted"
-               << std::flush;
-    shown_ = true;
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  std::ostream* messages_;
-  std::string set_;
-  Clock::time_point start_ = Clock::now();
-  bool shown_ = false;
-};
-
 ValidatedSet validate_with_progress(const MeasurementSet& set, Prediction prediction,
                                     Progress progress, std::ostream& messages) {
-  ProgressLine line(messages, set.name);
+  ProgressLine line(messages);
   if (progress == Progress::shown)
-    prediction.on_progress = [&line](std::size_t done, std::size_t total) {
-      line.show(done, total);
+    prediction.on_progress = [&](std::size_t done, std::size_t total) {
+      line.show(set.name + ": " + std::to_string(done) + " of " + std::to_string(total) +
+                " points predicted");
     };
   return validate(set, prediction);
 }

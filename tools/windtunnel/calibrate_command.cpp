@@ -1,7 +1,5 @@
 #include "calibrate/calibrate_command.hpp"
 
-#include <unistd.h>
-
 #include <iostream>
 #include <sstream>
 
@@ -23,7 +21,6 @@ std::optional<FittedFile> fitted_file(const CommandLine& line) {
 
 ExitCode calibrate_command(const CommandLine& line) {
   const bool is_json = line.format == ResultFormat::json;
-  const bool shows_progress = line.verbosity == Verbosity::normal && ::isatty(STDERR_FILENO) == 1;
   std::ostringstream result, quiet;
   std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
   if (line.memory) {
@@ -42,7 +39,8 @@ ExitCode calibrate_command(const CommandLine& line) {
   request.overrides = line.overrides;
   request.seed = line.seed;
   request.format = is_json ? CalibrationFormat::json : CalibrationFormat::text;
-  request.progress = shows_progress ? CalibrationProgress::shown : CalibrationProgress::hidden;
+  request.progress =
+      shows_progress(line) ? CalibrationProgress::shown : CalibrationProgress::hidden;
   const int code = run_calibrate(request, Library::find(), result, messages);
   if (code != exit_done) std::cerr << quiet.str();
   print_result(result.str());

@@ -105,6 +105,9 @@ printf 'Send,a,b\na,0,1000\nb,-5,0\n' >bad.csv
 exits 2 import mpigraph bad.csv --base boxes -o x.json; says "bad.csv:3:3: error: a rate of -5"; silent stdout
 is "nothing is written" test ! -e x.json
 exits 3 import mpigraph none.csv --base boxes -o x.json; says "none.csv"
+exits 2 import hf-config config.json -o ./config.json; says "the output is the file to be imported"
+exits 0 import hf-config config.json -o x.json
+exits 2 import hf-config config.json -o x.json --set /hidden=1; says "no --set"
 exits 3 import mpigraph net.csv --base boxes -o .
 
 # A placement that is searched: found, said, and written out; nothing to find where all nodes are equal.

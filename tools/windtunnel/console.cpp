@@ -54,4 +54,8 @@ Colour colour_of_results() {
   return wanted ? Colour::always : Colour::never;
 }
 
+bool shows_progress(const CommandLine& line) {
+  return line.verbosity == Verbosity::normal && ::isatty(STDERR_FILENO) == 1;
+}
+
 }  // namespace windtunnel

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "report/summary_text.hpp"
+#include "windtunnel/command_line.hpp"
 
 namespace windtunnel {
 
@@ -18,5 +19,8 @@ void print_message(std::string_view text);
 
 /// Colours when stdout is a terminal, unless NO_COLOR is set or TERM is dumb.
 Colour colour_of_results();
+
+/// Whether progress is shown on stderr: to somebody at a terminal, unless --quiet.
+bool shows_progress(const CommandLine& line);
 
 }  // namespace windtunnel

@@ -1,3 +1,6 @@
+#include <iostream>
+
+#include "report/progress_line.hpp"
 #include "scenario/explanation.hpp"
 #include "scenario/forked.hpp"
 #include "windtunnel/commands.hpp"
@@ -5,10 +8,26 @@
 #include "windtunnel/scenario_argument.hpp"
 
 namespace windtunnel {
+namespace {
+
+Explanation explain_with_progress(const CommandLine& line, const Scenario& scenario) {
+  ProgressLine progress(std::cerr);
+  std::function<void(std::size_t)> on_done;
+  if (shows_progress(line)) {
+    const std::size_t all = what_ifs(scenario).size() + 1;  // and the scenario as it is
+    on_done = [&progress, all](std::size_t done) {
+      progress.show("explain: " + std::to_string(done) + " of " + std::to_string(all) +
+                    " iterations simulated");
+    };
+  }
+  return explain(scenario, Library::find(), default_at_once(), on_done);
+}
+
+}  // namespace
 
 ExitCode explain_command(const CommandLine& line) {
   const Scenario scenario = read_placed_scenario_argument(line);
-  const Explanation explanation = explain(scenario, Library::find(), default_at_once());
+  const Explanation explanation = explain_with_progress(line, scenario);
   if (line.format == ResultFormat::json)
     print_result(pretty_text(explanation_value(explanation)) + "\n");
   else

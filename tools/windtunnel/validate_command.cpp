@@ -1,7 +1,5 @@
 #include "validate/validate_command.hpp"
 
-#include <unistd.h>
-
 #include <iostream>
 #include <sstream>
 
@@ -19,8 +17,7 @@ ExitCode validate_command(const CommandLine& line) {
   request.svg = line.svg;
   request.report = line.report;
   request.format = line.format == ResultFormat::json ? OutputFormat::json : OutputFormat::text;
-  const bool shows_progress = line.verbosity == Verbosity::normal && ::isatty(STDERR_FILENO) == 1;
-  request.progress = shows_progress ? Progress::shown : Progress::hidden;
+  request.progress = shows_progress(line) ? Progress::shown : Progress::hidden;
   std::ostringstream result;
   const int code = run_validate(request, Library::find(), result, std::cerr);
   print_result(result.str());
