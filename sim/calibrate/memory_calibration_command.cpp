@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "calibrate/memory_calibration.hpp"
-#include "core/option_error.hpp"
 #include "core/file_io.hpp"
 #include "core/json_value.hpp"
+#include "core/option_error.hpp"
 #include "memory/memory_correction_json.hpp"
 #include "report/number_text.hpp"
 
