@@ -9,6 +9,7 @@
 #include "report/number_text.hpp"
 #include "scenario/forked.hpp"
 #include "search/launch_arguments.hpp"
+#include "search/method_choice.hpp"
 #include "search/plan_explanation.hpp"
 #include "search/plan_text.hpp"
 #include "search/rank.hpp"
@@ -101,11 +102,24 @@ int explain(const Scenario& base, const RankRequest& request, const PlanChoice& 
   return explanation.is_rejected() ? 1 : 0;
 }
 
+int choose_by_method(const Scenario& base, const RankRequest& request, std::ostream& out,
+                     std::ostream& messages) {
+  ProgressBar bar(messages);
+  const Baseline method = find_baseline(request.method).value();
+  const MethodChoice choice = choose_by(method, base, options_of(request, bar));
+  if (request.format == RankFormat::json)
+    out << pretty_text(method_value(base, choice)) << "\n";
+  else
+    out << method_text(base, choice, request.colour);
+  return choice.picks.empty() || !choice.picks.front().fits ? 1 : 0;
+}
+
 }  // namespace
 
 int run_rank(const Scenario& base, const RankRequest& request, std::ostream& out,
              std::ostream& messages) {
   refuse_placement_search(base);
+  if (!request.method.empty()) return choose_by_method(base, request, out, messages);
   std::optional<PlanChoice> question;
   if (!request.why.empty()) question = read_plan_text(request.why, base, search_space(base));
   RankResult result;

@@ -19,6 +19,8 @@ struct RankRequest {
   std::optional<std::size_t> budget;  ///< simulations
   std::size_t jobs = 0;               ///< simulations at the same time; 0: one a core
   std::string why;                    ///< a plan to explain; empty: none
+  std::string
+      method;  ///< amp, varuna, pipette or megatron: what that would pick; empty: our own search
   LaunchFormat emit = LaunchFormat::none;
   std::string
       host_map;  ///< file for the GPU of each rank with `emit`; empty: the scenario's name with .hosts

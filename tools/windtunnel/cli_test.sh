@@ -136,6 +136,11 @@ exits 0 rank $good --why tensor=2,pipeline=2; prints "per iteration"
 exits 1 rank $good --why tensor=3; prints "does not divide"
 exits 0 rank $good --why tensor=2 --json; parses; prints '"verdict": "legal"'
 exits 2 rank $good --why tensr=2; says 'did you mean "tensor"?'; silent stdout
+for method in amp varuna pipette megatron; do
+  exits 0 rank $good --method $method; prints "What $method would pick"
+done
+exits 0 rank $good --method amp --json; parses; prints '"cost_of_pick"'
+exits 2 rank $good --method best; says "best"; silent stdout
 exits 0 rank $good --emit megatron; prints "--tensor-model-parallel-size"; says "wrote plain.hosts"
 is "the host map has a line a rank" test "$(wc -l <plain.hosts)" -eq 9
 exits 0 rank $good --emit megatron --host-map my.hosts --json; parses; prints '"host_map"'

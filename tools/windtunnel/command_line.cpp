@@ -167,6 +167,10 @@ class Grammar {
     rank->add_option("--why", line_.why,
                      "Say why a plan is where it is, as in tensor=8,pipeline=4,micro_batch=2")
         ->type_name("PLAN");
+    rank->add_option("--method", line_.method,
+                     "Show what another method would pick, and what that costs by simulation")
+        ->type_name("amp|varuna|pipette|megatron")
+        ->check(CLI::IsMember({"amp", "varuna", "pipette", "megatron"}));
     rank->add_option("--emit", line_.emit,
                      "Print what launches the best plan, and write which GPU plays which rank")
         ->type_name("megatron|deepspeed")

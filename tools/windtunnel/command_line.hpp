@@ -45,7 +45,7 @@ struct CommandLine {
   // Of rank.
   int top = 10;
   std::optional<std::size_t> budget;
-  std::string why, emit, host_map;
+  std::string why, emit, host_map, method;
 
   std::size_t jobs = 0;  ///< of rank and sweep; 0: one a core
 

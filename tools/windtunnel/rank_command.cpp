@@ -19,6 +19,7 @@ ExitCode rank_command(const CommandLine& line) {
   request.budget = line.budget;
   request.jobs = line.jobs;
   request.why = line.why;
+  request.method = line.method;
   request.host_map = line.host_map;
   if (!line.emit.empty())
     request.emit = line.emit == "megatron" ? LaunchFormat::megatron : LaunchFormat::deepspeed;

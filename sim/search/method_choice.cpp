@@ -1,0 +1,144 @@
+#include "search/method_choice.hpp"
+
+#include <algorithm>
+
+#include "report/number_text.hpp"
+#include "report/terminal_text.hpp"
+#include "search/plan_explanation.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+using detail::indent;
+using detail::Painter;
+using detail::Tone;
+
+struct Preferred {
+  PlanChoice choice;
+  BaselinePreference preference;
+  bool fits = true;
+};
+
+/// The plans in the method's order; those of equal preference in the order of enumeration.
+std::vector<Preferred> preferred_plans(const Scenario& base, const SearchSpace& space,
+                                       MethodChoice& choice) {
+  std::vector<Preferred> list;
+  Scenario candidate = base;
+  for (const PlanChoice& each : enumerate_plans(base, space)) {
+    auto laid_out = lay_out(base, space, each);
+    if (!std::holds_alternative<Plan>(laid_out)) continue;
+    ++choice.considered;
+    candidate.plan = std::move(std::get<Plan>(laid_out));
+    const auto preference = baseline_preference(choice.method, candidate);
+    if (!preference) {
+      ++choice.left_out;
+      continue;
+    }
+    const bool fits = check_memory(base, candidate.plan, base.search.memory_margin).fits;
+    list.push_back({each, *preference, fits});
+  }
+  std::stable_sort(list.begin(), list.end(), [](const Preferred& a, const Preferred& b) {
+    return a.preference < b.preference;
+  });
+  return list;
+}
+
+std::string memory_text(const MethodPick& pick) {
+  return to_text(pick.memory_max) + (pick.fits ? "" : "  DOES NOT FIT");
+}
+
+std::string row(const std::string& number, const std::string& estimate, const std::string& time,
+                const std::string& plan, const std::string& memory) {
+  constexpr int number_width = 3, time_width = 12, plan_width = 52;
+  std::string line = std::string(indent) + right_aligned(number, number_width) +
+                     right_aligned(estimate, time_width) + right_aligned(time, time_width) + "  " +
+                     left_aligned(plan, plan_width) + "  " + memory;
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+/// How much slower the first pick is than the best plan that fits.
+double cost_of_pick(const MethodChoice& choice) {
+  return choice.picks.front().time / choice.best.front().time - 1;
+}
+
+std::string conclusion(const Scenario& base, const MethodChoice& choice) {
+  if (choice.best.empty()) return "No plan of the search fits in memory.";
+  const std::string best = "The best plan that fits, by simulation, takes " +
+                           to_text(choice.best.front().time) + ": " +
+                           text_of(choice.best.front().choice, base) + ".";
+  if (choice.picks.empty()) return best;
+  const std::string name = name_of(choice.method);
+  if (!choice.picks.front().fits)
+    return best + " What " + name + " would pick does not fit in memory.";
+  return best + " What " + name + " would pick takes " + percent_text(cost_of_pick(choice)) +
+         " longer.";
+}
+
+JsonValue pick_value(const Scenario& base, const MethodPick& pick) {
+  JsonValue value{JsonValue::Object{}};
+  value.set("plan", JsonValue(text_of(pick.choice, base)));
+  value.set("estimate_s", JsonValue(pick.estimate.value()));
+  value.set("iteration_time_s", JsonValue(pick.time.value()));
+  value.set("memory_max_bytes", JsonValue(pick.memory_max.value()));
+  value.set("fits", JsonValue(pick.fits));
+  return value;
+}
+
+}  // namespace
+
+MethodChoice choose_by(Baseline method, const Scenario& base, const RankOptions& options) {
+  MethodChoice choice;
+  choice.method = method;
+  const SearchSpace space = search_space(base);
+  std::vector<Preferred> list = preferred_plans(base, space, choice);
+  list.resize(std::min(list.size(), static_cast<std::size_t>(options.top)));
+  std::vector<const PlanChoice*> choices;
+  for (const Preferred& each : list) choices.push_back(&each.choice);
+  const auto simulated = simulate_plans(base, space, choices, options.at_once);
+  for (std::size_t i = 0; i < list.size(); ++i)
+    choice.picks.push_back({list[i].choice, list[i].preference.estimate,
+                            simulated[i].figures.iteration_time, simulated[i].figures.memory_max,
+                            list[i].fits});
+  RankOptions best = options;
+  best.top = 1;
+  choice.best = rank_plans(base, best).plans;
+  return choice;
+}
+
+std::string method_text(const Scenario& base, const MethodChoice& choice, Colour colour) {
+  const Painter paint(colour);
+  const std::string name = name_of(choice.method);
+  std::string text =
+      paint(Tone::heading, base.name) + "\n\n" +
+      detail::paragraph("What " + name + " would pick of " + std::to_string(choice.considered) +
+                        " plans (" + std::to_string(choice.left_out) +
+                        " left out by the method), and what that costs:") +
+      "\n" + paint(Tone::heading, row("#", name, "simulated", "plan", "memory"));
+  for (std::size_t i = 0; i < choice.picks.size(); ++i) {
+    const MethodPick& pick = choice.picks[i];
+    text += row(std::to_string(i + 1), to_text(pick.estimate), to_text(pick.time),
+                text_of(pick.choice, base), memory_text(pick));
+  }
+  return text + "\n" + detail::paragraph(conclusion(base, choice));
+}
+
+JsonValue method_value(const Scenario& base, const MethodChoice& choice) {
+  JsonValue value{JsonValue::Object{}};
+  value.set("schema", JsonValue(std::string("windtunnel/method-v1")));
+  value.set("method", JsonValue(std::string(name_of(choice.method))));
+  value.set("considered", JsonValue(static_cast<std::int64_t>(choice.considered)));
+  value.set("left_out", JsonValue(static_cast<std::int64_t>(choice.left_out)));
+  JsonValue::Array picks;
+  for (const MethodPick& pick : choice.picks) picks.push_back(pick_value(base, pick));
+  value.set("plans", JsonValue(std::move(picks)));
+  if (!choice.best.empty()) {
+    value.set("best_plan", JsonValue(text_of(choice.best.front().choice, base)));
+    value.set("best_iteration_time_s", JsonValue(choice.best.front().time.value()));
+    if (!choice.picks.empty()) value.set("cost_of_pick", JsonValue(cost_of_pick(choice)));
+  }
+  return value;
+}
+
+}  // namespace windtunnel
