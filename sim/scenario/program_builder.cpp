@@ -101,7 +101,9 @@ class ProgramBuilder {
                       d.num_gpus(),
                       position_matters ? d.gpus : std::vector<int>{},
                       gathered_over.nodes,
-                      position_matters ? gathered_over.gpus_in_node : std::vector<int>{},
+                      position_matters
+                          ? gathered_over.gpus_in_node
+                          : std::vector<int>{static_cast<int>(gathered_over.gpus_in_node.size())},
                       compresses_gradients(plan_.compression, static_cast<int>(d.stage.index())),
                       boundary(d, 1),
                       boundary(d, -1)};

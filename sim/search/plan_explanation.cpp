@@ -26,7 +26,8 @@ RankedPlan simulated_plan(const Scenario& base, const PlanExplanation& explanati
           lower_bound({&base.model, &base.platform, &base.nodes, &base.software, &plan}),
           simulated.figures.memory_max,
           explanation.memory->verdict,
-          simulated.breakdown};
+          simulated.breakdown,
+          {}};
 }
 
 std::string shape_text(const PlanExplanation& explanation, const Painter& paint) {

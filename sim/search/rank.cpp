@@ -53,6 +53,7 @@ class Ranking {
                       bound,
                       memory.max_total,
                       memory.verdict,
+                      {},
                       {}});
   }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "search/memory_check.hpp"
@@ -38,7 +39,8 @@ struct RankedPlan {
   Seconds bound{};  ///< the lower bound
   Bytes memory_max{};
   MemoryVerdict memory_verdict = MemoryVerdict::fits;
-  Breakdown breakdown;  ///< simulated plans only
+  Breakdown breakdown;         ///< simulated plans only
+  std::string placement_note;  ///< where its placement was searched: what was found, in one line
 };
 
 /// Why a plan is not ranked: it cannot be laid out, or not be held.
@@ -58,6 +60,8 @@ struct RankResult {
   Seconds lower_bound{};
   /// (best - lower bound) / best; 0: nothing better is left.
   double gap = 0;
+  std::size_t placements_searched =
+      0;                         ///< plans of the table whose placement was searched after all that
   bool table_is_proven = false;  ///< no plan that is not in the table is faster than one in it
   std::optional<RejectedPlan> nearest;  ///< when nothing fits: what misses by the least
 };

@@ -14,6 +14,7 @@
 #include "search/plan_text.hpp"
 #include "search/rank.hpp"
 #include "search/rank_json.hpp"
+#include "search/rank_placement.hpp"
 #include "search/rank_text.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -49,15 +50,6 @@ class ProgressBar {
   Clock::time_point start_ = Clock::now();
   bool shown_ = false;
 };
-
-/// A wish that would be ignored is refused.
-void refuse_placement_search(const Scenario& base) {
-  if (base.search.placement == PlacementChoice::megatron) return;
-  throw InputError({{{},
-                     "/search/placement",
-                     "placement \"search\" is not searched by rank in this version",
-                     "write \"megatron\", or leave it out"}});
-}
 
 RankOptions options_of(const RankRequest& request, ProgressBar& bar) {
   RankOptions options;
@@ -118,7 +110,6 @@ int choose_by_method(const Scenario& base, const RankRequest& request, std::ostr
 
 int run_rank(const Scenario& base, const RankRequest& request, std::ostream& out,
              std::ostream& messages) {
-  refuse_placement_search(base);
   if (!request.method.empty()) return choose_by_method(base, request, out, messages);
   std::optional<PlanChoice> question;
   if (!request.why.empty()) question = read_plan_text(request.why, base, search_space(base));
@@ -126,6 +117,7 @@ int run_rank(const Scenario& base, const RankRequest& request, std::ostream& out
   {
     ProgressBar bar(messages);
     result = rank_plans(base, options_of(request, bar));
+    if (base.search.placement == PlacementChoice::search) place_ranked_plans(base, result);
   }
   if (question) return explain(base, request, *question, result, out);
   if (request.emit != LaunchFormat::none && !result.plans.empty())

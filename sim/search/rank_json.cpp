@@ -71,6 +71,7 @@ JsonValue plan_json(const Scenario& base, const RankedPlan& plan, std::size_t ra
   json.set("memory_max_bytes", JsonValue(plan.memory_max.value()));
   json.set("memory_verdict", word(name_of(plan.memory_verdict)));
   json.set("placement", placement_json(base, plan.choice.parallel));
+  if (!plan.placement_note.empty()) json.set("placement_note", JsonValue(plan.placement_note));
   json.set("method", word(name_of(plan.method)));
   if (plan.method == RankMethod::simulated) {
     JsonValue breakdown = object();

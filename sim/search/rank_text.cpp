@@ -141,6 +141,16 @@ std::string tightness(const RankResult& result, const Painter& paint) {
                 Tone::doubtful, paint);
 }
 
+/// What the search of placements found, by plan.
+std::string placements(const RankResult& result) {
+  if (result.placements_searched == 0) return "";
+  std::string text = "\n";
+  for (std::size_t i = 0; i < result.plans.size(); ++i)
+    if (!result.plans[i].placement_note.empty())
+      text += detail::paragraph(std::to_string(i + 1) + ": " + result.plans[i].placement_note);
+  return text;
+}
+
 std::string verdict(const RankResult& result, const Painter& paint) {
   if (result.gap > 0)
     return marked("~",
@@ -151,6 +161,11 @@ std::string verdict(const RankResult& result, const Painter& paint) {
   const std::string what =
       result.table_is_proven ? "the table is proven: no other plan is faster than one in it"
                              : "plan 1 is proven: no other is faster. The places below it are not";
+  if (result.placements_searched > 0)
+    return marked("~",
+                  "with ranks in order " + what +
+                      " (gap 0.0 %); placements were searched for the plans of the table only",
+                  Tone::doubtful, paint);
   return marked("✓", what + " (gap 0.0 %)", Tone::good, paint);
 }
 
@@ -175,8 +190,8 @@ std::string rank_text(const Scenario& base, const RankResult& result, Colour col
                         counted(static_cast<std::size_t>(result.space.gpus), "GPUs of ") +
                         base.platform.name + " with " + base.software.name);
   if (result.plans.empty()) return head + counts(result) + why_none(base, result, paint);
-  return head + table(result, paint) + counts(result) + tightness(result, paint) +
-         verdict(result, paint);
+  return head + table(result, paint) + placements(result) + counts(result) +
+         tightness(result, paint) + verdict(result, paint);
 }
 
 }  // namespace windtunnel

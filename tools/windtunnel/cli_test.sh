@@ -151,7 +151,8 @@ exits 2 rank $good --emit nemo; says "nemo"; silent stdout
 exits 2 rank $good --host-map x; says "--host-map belongs to --emit"
 exits 2 rank $good --emit megatron --why tensor=2; says "use one of them"
 exits 2 rank $good --top 0; says "not in range"
-exits 2 rank $good --set /search/placement=search; says "at /search/placement"
+exits 0 rank links.json --set /parallel/placement=megatron --set /search/placement=search --set /platform/link_overrides="$slow" --top 2; prints "link node0->node1"; prints "placements were searched"
+exits 0 rank links.json --set /parallel/placement=megatron --set /search/placement=search --set /platform/link_overrides="$slow" --top 1 --json; parses; prints '"placement_note"'
 exits 2 rank $good --set /search/tensr=[1]; says 'did you mean "tensor"?'
 # Runs side by side: scenarios, reports, and one scenario without and with a part of it.
 echo '{"extends": "plain.json", "training": {"recompute": "full"}}' >recompute.json

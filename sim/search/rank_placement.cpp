@@ -1,0 +1,38 @@
+#include "search/rank_placement.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "search/placement_search.hpp"
+
+namespace windtunnel {
+namespace {
+
+void place(const Scenario& base, const SearchSpace& space, RankedPlan& plan) {
+  Scenario scenario = base;
+  scenario.plan = std::get<Plan>(lay_out(base, space, plan.choice));
+  PlacementResult found = search_placement(scenario, {.seed = base.seed});
+  plan.placement_note = std::move(found.why);
+  if (found.verdict != PlacementResult::Verdict::found) return;
+  plan.choice.parallel.placement = std::move(found.placement);
+  plan.time = found.simulated_after;
+}
+
+}  // namespace
+
+void place_ranked_plans(const Scenario& base, RankResult& result) {
+  for (RankedPlan& plan : result.plans) {
+    if (plan.method != RankMethod::simulated) continue;
+    place(base, result.space, plan);
+    ++result.placements_searched;
+  }
+  std::stable_sort(result.plans.begin(), result.plans.end(),
+                   [](const RankedPlan& a, const RankedPlan& b) {
+                     return std::pair(a.method, a.time) < std::pair(b.method, b.time);
+                   });
+  if (result.placements_searched > 0)
+    result.lower_bound = std::min(result.lower_bound, result.plans.front().time);
+}
+
+}  // namespace windtunnel
