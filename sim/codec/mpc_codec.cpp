@@ -82,7 +82,8 @@ Chunk<Word> take(const std::vector<std::uint8_t>& bytes, std::size_t& at) {
   const std::uint8_t* const present = bytes.data() + at;
   at += chunk_words / 8;
   for (std::size_t i = 0; i < chunk.size(); ++i) {
-    if ((present[i / 8] >> i % 8 & 1U) == 0) continue;
+    const unsigned mask = 1U << i % 8;
+    if ((present[i / 8] & mask) == 0) continue;
     std::memcpy(&chunk[i], bytes.data() + at, sizeof(Word));
     at += sizeof(Word);
   }
