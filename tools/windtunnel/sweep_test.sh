@@ -146,9 +146,13 @@ fi
 # Limits of a point: time and memory. What fails is a row, and can be done again.
 exits 1 sweep sweep.json --out slow --time-limit "1 us" --shard 0/30; prints "out_of_time"
 exits 1 sweep sweep.json --out slow --retry-failed --shard 0/30; prints "2 simulated, 1 failed (1 bad_input)"
-exits 1 sweep sweep.json --out tight --memory-limit "100 kB" --shard 0/30 --set /training/global_batch=65536
-is "all of it is a row" test "$(wc -l <tight/results.jsonl)" -eq 3
-is "lack of memory is told" grep -qF '"failure": "out_of_memory"' tight/results.jsonl
+if grep -q __asan_init "$program"; then
+  echo "left out: the memory limit of a point (the address sanitizer's shadow does not fit under one)"
+else
+  exits 1 sweep sweep.json --out tight --memory-limit "100 kB" --shard 0/30 --set /training/global_batch=65536
+  is "all of it is a row" test "$(wc -l <tight/results.jsonl)" -eq 3
+  is "lack of memory is told" grep -qF '"failure": "out_of_memory"' tight/results.jsonl
+fi
 exits 2 sweep sweep.json --out none --time-limit 5; says "no unit"
 exits 2 sweep sweep.json --out none --memory-limit "0 GB"; says "--memory-limit"
 
