@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/player.hpp"
+#include "engine/testing.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
@@ -31,23 +32,7 @@ ProgramSet free_pipeline(Schedule schedule, const PipelineShape& shape, const Pa
   }
   set.work.insert(set.work.end(), num_device_rows, Work{});
   set.message_bytes.assign(num_message_rows, 1_B);
-  for (int s = 0; s < shape.stages; ++s) {
-    const OrderShape order{shape.stages, shape.microbatches, shape.chunks};
-    set.programs.push_back(
-        make_pipeline_program(shape, schedule_order(schedule, order, StageId{s}), StageId{s}));
-    ProgramDevice device;
-    device.program = static_cast<std::uint32_t>(s);
-    for (const StageId target : set.programs.back().targets) {
-      Channel channel;
-      channel.from = DeviceId{s};
-      channel.to = DeviceId{target.index()};
-      channel.bandwidth = BytesPerSecond{1e30};
-      device.channels.push_back(ChannelId{set.channels.size()});
-      set.channels.push_back(channel);
-    }
-    device.collectives.assign(num_collective_slots(shape.chunks), no_collective);
-    set.devices.push_back(device);
-  }
+  testing::add_stages(set, shape, schedule, BytesPerSecond{1e30});
   return set;
 }
 

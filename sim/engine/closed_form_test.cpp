@@ -28,22 +28,8 @@ ProgramSet pipeline_of(const Case& given) {
   set.work[row_of(ChunkRow::forward, 0)] = testing::work(1_s);
   set.work[row_of(ChunkRow::backward, 0)] = testing::work(1_s * given.backward);
   set.message_bytes.assign(num_message_rows, 80_MB);
-  for (int s = 0; s < given.stages; ++s) {
-    const OrderShape order{given.stages, given.microbatches, 1};
-    set.programs.push_back(make_pipeline_program(
-        shape, schedule_order(Schedule::one_f_one_b, order, StageId{s}), StageId{s}));
-    ProgramDevice device;
-    device.program = static_cast<std::uint32_t>(s);
-    for (const StageId target : set.programs.back().targets) {
-      Channel channel;
-      channel.from = DeviceId{s};
-      channel.to = DeviceId{target.index()};
-      device.channels.emplace_back(set.channels.size());
-      set.channels.push_back(channel);
-    }
-    device.collectives.assign(num_collective_slots(1), no_collective);
-    set.devices.push_back(device);
-  }
+  testing::add_stages(set, shape, Schedule::one_f_one_b,
+                      BytesPerSecond{1});  // until own links replace it
   return set;
 }
 

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "engine/player.hpp"
+#include "engine/testing.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
@@ -39,23 +40,7 @@ Seconds iteration(const PipelineShape& shape, Seconds hop, Seconds codec = Secon
   set.work.insert(set.work.end(), num_codec_rows + num_bucket_rows, work(codec));
   const Bytes whole = 1_B * (hop / 1_s);
   set.message_bytes = {whole, whole, 0_B, 0_B, 0_B, 0_B};
-  for (int s = 0; s < shape.stages; ++s) {
-    const OrderShape order{shape.stages, shape.microbatches, 1};
-    set.programs.push_back(make_pipeline_program(
-        shape, schedule_order(Schedule::one_f_one_b, order, StageId{s}), StageId{s}));
-    ProgramDevice device;
-    device.program = static_cast<std::uint32_t>(s);
-    for (const StageId target : set.programs.back().targets) {
-      Channel channel;
-      channel.from = DeviceId{s};
-      channel.to = DeviceId{target.index()};
-      channel.bandwidth = BytesPerSecond{1};
-      device.channels.push_back(ChannelId{set.channels.size()});
-      set.channels.push_back(channel);
-    }
-    device.collectives.assign(num_collective_slots(1), no_collective);
-    set.devices.push_back(device);
-  }
+  testing::add_stages(set, shape, Schedule::one_f_one_b, BytesPerSecond{1});
   const auto engine = make_engine(EngineKind::heap, Network{});
   return play(set, *engine).end;
 }

@@ -14,6 +14,7 @@
 
 #include "engine/engine.hpp"
 #include "engine/player.hpp"
+#include "schedule/pipeline_program.hpp"
 #include "schedule/program.hpp"
 
 /// What the tests and the benchmark of this folder share: small programs, and processes to play
@@ -224,6 +225,28 @@ inline void set_compute(ProgramSet& set, Seconds forward, Seconds backward) {
   for (std::size_t d = 0; d < set.devices.size(); ++d) {
     set.work.push_back(work(forward));
     set.work.push_back(work(backward));
+  }
+}
+
+/// One device a stage of a pipeline that the production programs play, with a channel of `bandwidth` inside a node to each of its targets.
+inline void add_stages(ProgramSet& set, const windtunnel::PipelineShape& shape, Schedule schedule,
+                       BytesPerSecond bandwidth) {
+  const OrderShape order{shape.stages, shape.microbatches, shape.chunks};
+  for (int s = 0; s < shape.stages; ++s) {
+    set.programs.push_back(
+        make_pipeline_program(shape, schedule_order(schedule, order, StageId{s}), StageId{s}));
+    ProgramDevice device;
+    device.program = static_cast<std::uint32_t>(s);
+    for (const StageId target : set.programs.back().targets) {
+      Channel channel;
+      channel.from = DeviceId{s};
+      channel.to = DeviceId{target.index()};
+      channel.bandwidth = bandwidth;
+      device.channels.emplace_back(set.channels.size());
+      set.channels.push_back(channel);
+    }
+    device.collectives.assign(num_collective_slots(shape.chunks), no_collective);
+    set.devices.push_back(device);
   }
 }
 

@@ -12,6 +12,7 @@ namespace windtunnel {
 
 /// Where a number comes from. Every number of a device, platform or software file carries one.
 enum class Evidence { measured, datasheet, fitted, assumed };
+const char* name_of(Evidence evidence);
 
 /// A number's provenance as its file states it: "fitted on vtrain-a100-multi-node (…)".
 struct Source {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/contracts.hpp"
+
 namespace windtunnel {
 namespace {
 
@@ -81,6 +83,12 @@ std::optional<Source> source_of(const JsonValue::Member& member, const Sources& 
 }
 
 }  // namespace
+
+const char* name_of(Evidence evidence) {
+  for (const auto& [name, each] : evidence_names)
+    if (each == evidence) return name.data();  // a literal: ends with a zero
+  WT_UNREACHABLE();
+}
 
 Sources read_sources(ObjectReader& reader, const std::string& prefix) {
   Sources sources;

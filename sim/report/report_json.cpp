@@ -51,20 +51,6 @@ class ObjectWriter {
   JsonValue::Object object_;
 };
 
-const char* text_of(Evidence evidence) {
-  switch (evidence) {
-    case Evidence::measured:
-      return "measured";
-    case Evidence::datasheet:
-      return "datasheet";
-    case Evidence::fitted:
-      return "fitted";
-    case Evidence::assumed:
-      return "assumed";
-  }
-  return "?";
-}
-
 JsonValue breakdown_value(const Breakdown& breakdown) {
   ObjectWriter object;
   for (int i = 0; i < num_lines; ++i) {
@@ -181,7 +167,7 @@ JsonValue assumptions_value(const std::vector<Assumption>& assumptions) {
     array.push_back(ObjectWriter()
                         .add("what", assumption.what)
                         .add("value", assumption.value)
-                        .add("source", text_of(assumption.evidence))
+                        .add("source", name_of(assumption.evidence))
                         .add("note", assumption.note)
                         .take());
   return JsonValue(std::move(array));

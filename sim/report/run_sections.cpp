@@ -335,20 +335,6 @@ std::string link_table(const Report& report) {
          html::table(table);
 }
 
-const char* name_of_evidence(Evidence evidence) {
-  switch (evidence) {
-    case Evidence::measured:
-      return "measured";
-    case Evidence::datasheet:
-      return "datasheet";
-    case Evidence::fitted:
-      return "fitted";
-    case Evidence::assumed:
-      return "assumed";
-  }
-  return "";
-}
-
 }  // namespace
 
 std::string headline(const Report& report) {
@@ -416,7 +402,7 @@ std::string network_section(const Report& report) {
 std::string input_section(const Report& report) {
   Table table{"Inputs and their sources", {"input", "value", "source", "note"}, {}, 4, "inputs"};
   for (const Assumption& assumption : report.assumptions) {
-    const std::string kind = name_of_evidence(assumption.evidence);
+    const std::string kind = name_of(assumption.evidence);
     table.rows.push_back({escaped(assumption.what), element("code", "", escaped(assumption.value)),
                           element("span", "class=\"badge e-" + kind + "\"", kind),
                           escaped(assumption.note)});

@@ -1,27 +1,15 @@
 #include "report/svg_text.hpp"
 
+#include "report/html_text.hpp"
 #include "report/number_text.hpp"
 
 namespace windtunnel {
-
-std::string svg_escaped(const std::string& text) {
-  std::string safe;
-  for (const char letter : text) {
-    if (letter == '&')
-      safe += "&amp;";
-    else if (letter == '<')
-      safe += "&lt;";
-    else
-      safe += letter;
-  }
-  return safe;
-}
 
 std::string svg_number(double number) { return fixed_text(number, 1); }
 
 std::string svg_text(double x, double y, const std::string& text, const std::string& attributes) {
   return "<text x=\"" + svg_number(x) + "\" y=\"" + svg_number(y) + "\" " + attributes + ">" +
-         svg_escaped(text) + "</text>\n";
+         html::escaped(text) + "</text>\n";
 }
 
 std::string svg_line(double x1, double y1, double x2, double y2, const std::string& kind) {

@@ -5,8 +5,6 @@
 /// Pieces of SVG pictures.
 namespace windtunnel {
 
-/// Text without what SVG takes for markup.
-std::string svg_escaped(const std::string& text);
 /// A coordinate, to a tenth of a unit.
 std::string svg_number(double number);
 /// A text at (x, y); `attributes` as they are written: text-anchor="end".

@@ -13,6 +13,7 @@ namespace {
 using detail::indent;
 using detail::marked;
 using detail::Painter;
+using detail::spoken;
 using detail::Tone;
 
 RankedPlan simulated_plan(const Scenario& base, const PlanExplanation& explanation,
@@ -50,11 +51,6 @@ std::string row(const std::string& name, Seconds time, Seconds best) {
                            fixed_text(std::max(difference, -difference) / 1_s, 3) + " s",
                        column) +
          "\n";
-}
-
-std::string spoken(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
 }
 
 /// The two breakdowns side by side, without lines that are nothing in both.

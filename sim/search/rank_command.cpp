@@ -1,12 +1,12 @@
 #include "search/rank_command.hpp"
 
-#include <chrono>
 #include <ostream>
 #include <utility>
 
 #include "core/file_io.hpp"
 #include "core/problem.hpp"
 #include "report/number_text.hpp"
+#include "report/progress_line.hpp"
 #include "scenario/forked.hpp"
 #include "search/launch_arguments.hpp"
 #include "search/method_choice.hpp"
@@ -21,43 +21,25 @@
 namespace windtunnel {
 namespace {
 
-/// A bar that overwrites its line, once the work has taken long enough for somebody to wonder.
-class ProgressBar {
- public:
-  explicit ProgressBar(std::ostream& messages) : messages_(messages) {}
-  ~ProgressBar() {
-    if (shown_) messages_ << "\r\x1b[K" << std::flush;
-  }
-  ProgressBar(const ProgressBar&) = delete;
-  ProgressBar& operator=(const ProgressBar&) = delete;
+/// "█████▌   12 simulated, 9 to rule out, best 13.28 s"
+std::string progress_text(const RankProgress& progress) {
+  constexpr int width = 30;
+  const double done = static_cast<double>(progress.simulated);
+  const double share = done / (done + static_cast<double>(progress.left));
+  return left_aligned(bar_text(share, width), width) + " " + std::to_string(progress.simulated) +
+         " simulated, " + std::to_string(progress.left) + " to rule out" +
+         (progress.best ? ", best " + to_text(*progress.best) : "");
+}
 
-  void show(const RankProgress& progress) {
-    constexpr auto patience = std::chrono::seconds(1);
-    constexpr int width = 30;
-    if (Clock::now() - start_ < patience) return;
-    const double done = static_cast<double>(progress.simulated);
-    const double share = done / (done + static_cast<double>(progress.left));
-    messages_ << "\r\x1b[K" << left_aligned(bar_text(share, width), width) << " "
-              << progress.simulated << " simulated, " << progress.left << " to rule out";
-    if (progress.best) messages_ << ", best " << to_text(*progress.best);
-    messages_ << std::flush;
-    shown_ = true;
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  std::ostream& messages_;
-  Clock::time_point start_ = Clock::now();
-  bool shown_ = false;
-};
-
-RankOptions options_of(const RankRequest& request, ProgressBar& bar) {
+RankOptions options_of(const RankRequest& request, ProgressLine& line) {
   RankOptions options;
   options.top = request.top;
   options.budget = request.budget;
   options.at_once = request.jobs == 0 ? default_at_once() : request.jobs;
   if (request.progress == RankProgressBar::shown)
-    options.on_progress = [&bar](const RankProgress& progress) { bar.show(progress); };
+    options.on_progress = [&line](const RankProgress& progress) {
+      line.show(progress_text(progress));
+    };
   return options;
 }
 
@@ -96,9 +78,9 @@ int explain(const Scenario& base, const RankRequest& request, const PlanChoice& 
 
 int choose_by_method(const Scenario& base, const RankRequest& request, std::ostream& out,
                      std::ostream& messages) {
-  ProgressBar bar(messages);
+  ProgressLine line(messages);
   const Baseline method = find_baseline(request.method).value();
-  const MethodChoice choice = choose_by(method, base, options_of(request, bar));
+  const MethodChoice choice = choose_by(method, base, options_of(request, line));
   if (request.format == RankFormat::json)
     out << pretty_text(method_value(base, choice)) << "\n";
   else
@@ -115,8 +97,8 @@ int run_rank(const Scenario& base, const RankRequest& request, std::ostream& out
   if (!request.why.empty()) question = read_plan_text(request.why, base, search_space(base));
   RankResult result;
   {
-    ProgressBar bar(messages);
-    result = rank_plans(base, options_of(request, bar));
+    ProgressLine line(messages);
+    result = rank_plans(base, options_of(request, line));
     if (base.search.placement == PlacementChoice::search) place_ranked_plans(base, result);
   }
   if (question) return explain(base, request, *question, result, out);

@@ -15,6 +15,7 @@ namespace {
 using detail::indent;
 using detail::marked;
 using detail::Painter;
+using detail::spoken;
 using detail::Tone;
 
 enum class Side { left, right };
@@ -25,11 +26,6 @@ struct Column {
   Side side = Side::right;
   std::function<std::string(const RankedPlan&)> cell;
 };
-
-std::string spoken(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
 
 /// The lines of the breakdown that take most, at least a twentieth each: "compute 84 %, pipeline bubble 9 %".
 std::string what_takes_the_time(const RankedPlan& plan) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 
+#include "report/html_text.hpp"
 #include "report/number_text.hpp"
 #include "report/svg_text.hpp"
 #include "sweep/plot_axis.hpp"
@@ -202,7 +203,7 @@ class SweepPlot {
       marks += "<circle cx=\"" + x + "\" cy=\"" + y + "\" r=\"3.6\" fill=\"" +
                (point.fits ? colour : "#ffffff") + "\" stroke=\"" + colour +
                "\" stroke-width=\"1.6\"><title>" +
-               svg_escaped(x_text(point.x) + ": " + significant_text(*value, 4) + panel.unit) +
+               html::escaped(x_text(point.x) + ": " + significant_text(*value, 4) + panel.unit) +
                "</title></circle>\n";
     }
     return "<polyline class=\"" + std::string(curve.line) + "\" stroke=\"" + colour +
@@ -214,7 +215,7 @@ class SweepPlot {
         "width=\"" + svg_number(width) + "\" height=\"" + svg_number(height) + "\"";
     return "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " +
            svg_number(width) + " " + svg_number(height) + "\" role=\"img\">\n<title>" +
-           svg_escaped(name_) + "</title>\n" + style + "<rect class=\"page\" " + size + "/>\n" +
+           html::escaped(name_) + "</title>\n" + style + "<rect class=\"page\" " + size + "/>\n" +
            svg_text(left, 36, name_, "class=\"title\"");
   }
 

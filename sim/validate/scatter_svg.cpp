@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 #include "core/contracts.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
 #include "report/page_assets.hpp"
+#include "report/svg_text.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -25,31 +25,12 @@ constexpr double band = 0.10;
 constexpr std::array colours{"#4477aa", "#ee6677", "#228833", "#c98f00", "#2aa5c4",
                              "#aa3377", "#8c6d5a", "#7a7adb", "#999933", "#7f7f7f"};
 
-std::string fixed(double number, int digits) {
-  std::array<char, 64> buffer;
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
-                                 std::chars_format::fixed, digits)
-                       .ptr;
-  return {buffer.data(), end};
-}
-std::string at(double number) { return fixed(number, 1); }
-
-std::string text_at(double x, double y, const std::string& text, const std::string& attributes) {
-  return "<text x=\"" + at(x) + "\" y=\"" + at(y) + "\" " + attributes + ">" + escaped(text) +
-         "</text>\n";
-}
-
-std::string line(double x1, double y1, double x2, double y2, const char* kind) {
-  return "<line class=\"" + std::string(kind) + "\" x1=\"" + at(x1) + "\" y1=\"" + at(y1) +
-         "\" x2=\"" + at(x2) + "\" y2=\"" + at(y2) + "\"/>\n";
-}
-
 /// 1e-5 s as "10 µs".
 std::string time_text(int decade) {
   const int exponent = decade >= -1 ? 0 : decade >= -3 ? -3 : -6;
   const char* unit = exponent == 0 ? " s" : exponent == -3 ? " ms" : " µs";
   const int digits = std::max(0, exponent - decade);
-  return fixed(std::pow(10.0, decade - exponent), digits) + unit;
+  return fixed_text(std::pow(10.0, decade - exponent), digits) + unit;
 }
 
 /// Where values stand in the square.
@@ -64,13 +45,14 @@ std::string grid(const Square& square) {
   for (int decade = square.axis.first_decade; decade <= square.axis.last_decade; ++decade) {
     const double value = std::pow(10.0, decade);
     for (int i = 2; i < 10 && decade < square.axis.last_decade; ++i) {
-      minor += line(square.x(i * value), top, square.x(i * value), top + side, "minor");
-      minor += line(left, square.y(i * value), left + side, square.y(i * value), "minor");
+      minor += svg_line(square.x(i * value), top, square.x(i * value), top + side, "minor");
+      minor += svg_line(left, square.y(i * value), left + side, square.y(i * value), "minor");
     }
-    major += line(square.x(value), top, square.x(value), top + side, "grid");
-    major += line(left, square.y(value), left + side, square.y(value), "grid");
-    major += text_at(square.x(value), top + side + 20, time_text(decade), "text-anchor=\"middle\"");
-    major += text_at(left - 10, square.y(value) + 4, time_text(decade), "text-anchor=\"end\"");
+    major += svg_line(square.x(value), top, square.x(value), top + side, "grid");
+    major += svg_line(left, square.y(value), left + side, square.y(value), "grid");
+    major +=
+        svg_text(square.x(value), top + side + 20, time_text(decade), "text-anchor=\"middle\"");
+    major += svg_text(left - 10, square.y(value) + 4, time_text(decade), "text-anchor=\"end\"");
   }
   return minor + major;
 }
@@ -80,19 +62,19 @@ std::string guides(const Square& square) {
   const double low = std::pow(10.0, square.axis.first_decade);
   const double high = std::pow(10.0, square.axis.last_decade);
   const auto corner = [&](double x, double y) {
-    return at(square.x(x)) + "," + at(square.y(y)) + " ";
+    return svg_number(square.x(x)) + "," + svg_number(square.y(y)) + " ";
   };
   return "<polygon class=\"band\" points=\"" + corner(low, low) + corner(low, low * (1 + band)) +
          corner(high / (1 + band), high) + corner(high, high) + corner(high, high * (1 - band)) +
          corner(low / (1 - band), low) + "\"/>\n" +
-         line(left, top + side, left + side, top, "right");
+         svg_line(left, top + side, left + side, top, "right");
 }
 
 std::string points(const Square& square, const ValidatedSet& set, const std::string& colour) {
   std::string text = "<g class=\"point\" fill=\"" + colour + "\" stroke=\"" + colour + "\">\n";
   for (const Comparison& row : set.comparisons)
-    text += "<circle cx=\"" + at(square.x(row.measured / Seconds{1})) + "\" cy=\"" +
-            at(square.y(row.predicted / Seconds{1})) + "\" r=\"3.4\"><title>" +
+    text += "<circle cx=\"" + svg_number(square.x(row.measured / Seconds{1})) + "\" cy=\"" +
+            svg_number(square.y(row.predicted / Seconds{1})) + "\" r=\"3.4\"><title>" +
             escaped(row.id + ": measured " + to_text(row.measured) + ", predicted " +
                     to_text(row.predicted) + ", " + signed_percent_text(row.error())) +
             "</title></circle>\n";
@@ -102,30 +84,32 @@ std::string points(const Square& square, const ValidatedSet& set, const std::str
 std::string legend_entry(const ValidatedSet& set, const std::string& colour, std::size_t index) {
   const double y = top + 14 + 42 * static_cast<double>(index);
   return "<circle class=\"point\" fill=\"" + colour + "\" stroke=\"" + colour + "\" cx=\"" +
-         at(legend_left) + "\" cy=\"" + at(y - 4) + "\" r=\"6\"/>\n" +
-         text_at(legend_left + 16, y, set.name, "") +
-         text_at(legend_left + 16, y + 17,
-                 std::to_string(set.comparisons.size()) + " points, mean error " +
-                     fixed(100 * score(set.comparisons).mape, 1) + " %",
-                 "class=\"quiet\"");
+         svg_number(legend_left) + "\" cy=\"" + svg_number(y - 4) + "\" r=\"6\"/>\n" +
+         svg_text(legend_left + 16, y, set.name, "") +
+         svg_text(legend_left + 16, y + 17,
+                  std::to_string(set.comparisons.size()) + " points, mean error " +
+                      fixed_text(100 * score(set.comparisons).mape, 1) + " %",
+                  "class=\"quiet\"");
 }
 
 std::string head(const char* title, std::size_t num_points, const std::string& style) {
-  const std::string size = "width=\"" + at(width) + "\" height=\"" + at(height) + "\"";
-  return "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " + at(width) + " " +
-         at(height) + "\" role=\"img\" class=\"scatter\">\n<title>" + title + "</title>\n" + style +
+  const std::string size =
+      "width=\"" + svg_number(width) + "\" height=\"" + svg_number(height) + "\"";
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " +
+         svg_number(width) + " " + svg_number(height) +
+         "\" role=\"img\" class=\"scatter\">\n<title>" + title + "</title>\n" + style +
          "<rect class=\"page\" " + size + " rx=\"8\"/>\n" +
-         text_at(left, 34, title, "class=\"title\"") +
-         text_at(left, 56,
-                 std::to_string(num_points) + " measured runs; dashed: exact; band: within 10 %",
-                 "class=\"quiet\"");
+         svg_text(left, 34, title, "class=\"title\"") +
+         svg_text(left, 56,
+                  std::to_string(num_points) + " measured runs; dashed: exact; band: within 10 %",
+                  "class=\"quiet\"");
 }
 
 std::string labels() {
   const double middle = top + side / 2;
-  return text_at(left + side / 2, top + side + 50, "measured", "text-anchor=\"middle\"") +
-         text_at(24, middle, "predicted",
-                 "text-anchor=\"middle\" transform=\"rotate(-90 24 " + at(middle) + ")\"");
+  return svg_text(left + side / 2, top + side + 50, "measured", "text-anchor=\"middle\"") +
+         svg_text(24, middle, "predicted",
+                  "text-anchor=\"middle\" transform=\"rotate(-90 24 " + svg_number(middle) + ")\"");
 }
 
 /// Those with iterations; all with comparisons where none has.
@@ -179,8 +163,9 @@ std::string scatter_svg(const std::vector<ValidatedSet>& sets, ScatterStyle styl
   for (std::size_t i = 0; i < drawn.size(); ++i)
     svg += points(square, drawn[i], colours[i % colours.size()]) +
            legend_entry(drawn[i], colours[i % colours.size()], i);
-  return svg + "<rect class=\"frame\" x=\"" + at(left) + "\" y=\"" + at(top) + "\" width=\"" +
-         at(side) + "\" height=\"" + at(side) + "\"/>\n" + labels() + "</svg>\n";
+  return svg + "<rect class=\"frame\" x=\"" + svg_number(left) + "\" y=\"" + svg_number(top) +
+         "\" width=\"" + svg_number(side) + "\" height=\"" + svg_number(side) + "\"/>\n" +
+         labels() + "</svg>\n";
 }
 
 }  // namespace windtunnel

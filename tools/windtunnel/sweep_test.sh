@@ -9,31 +9,11 @@ export WINDTUNNEL_DATA=$here/../../sim/scenario/corpus/library NO_COLOR=1
 scratch=$(mktemp -d)
 trap 'umount "$scratch/tiny" 2>/dev/null; chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 3
-checks=0 failures=0
 
-complain() {
-  echo "FAILED: $1"
-  head -5 stdout stderr 2>/dev/null | sed 's/^/    /'
-  failures=$((failures + 1))
-}
-is() {
-  local what=$1
-  shift
-  checks=$((checks + 1))
-  "$@" || complain "$what"
-}
-exits() {
-  local code=$1 got=0
-  shift
-  "$program" "$@" >stdout 2>stderr </dev/null || got=$?
-  checks=$((checks + 1))
-  [[ $got -eq $code ]] || complain "windtunnel $* exits with $got, not $code"
-}
-says() { is "stderr says: $1" grep -qF -- "$1" stderr; }
-prints() { is "stdout says: $1" grep -qF -- "$1" stdout; }
+# shellcheck source=tools/windtunnel/checks.sh
+source "$here/checks.sh"
 same() { is "$1 and $2 are the same" cmp -s "$1" "$2"; }
 rows() { cat "$1"/parts/*.jsonl 2>/dev/null | grep -c '}$'; }
-json_is_whole() { ! command -v python3 >/dev/null || python3 -m json.tool "$1" /dev/null; }
 # until COMMAND...: waits for it to succeed, 20 s at most
 until_true() {
   local i

@@ -1,0 +1,30 @@
+# shellcheck shell=bash
+# Sourced by the tests of the program: runs "$program" and counts what is not as it should be, in the current folder.
+checks=0 failures=0
+
+complain() {
+  echo "FAILED: $1"
+  head -5 stdout stderr 2>/dev/null | sed 's/^/    /'
+  failures=$((failures + 1))
+}
+# is WHAT COMMAND...: the command succeeds
+is() {
+  local what=$1
+  shift
+  checks=$((checks + 1))
+  "$@" || complain "$what"
+}
+# exits CODE ARGUMENT...: runs the program, leaves stdout and stderr in files
+exits() {
+  local code=$1 got=0
+  shift
+  "$program" "$@" >stdout 2>stderr </dev/null || got=$?
+  checks=$((checks + 1))
+  [[ $got -eq $code ]] || complain "windtunnel $* exits with $got, not $code"
+}
+says() { is "stderr says: $1" grep -qF -- "$1" stderr; }
+prints() { is "stdout says: $1" grep -qF -- "$1" stdout; }
+silent() { is "$1 is empty" test ! -s "$1"; }
+# Where there is no Python, this part of the checks is left out.
+json_is_whole() { ! command -v python3 >/dev/null || python3 -m json.tool "$1" /dev/null; }
+parses() { is "stdout is one JSON document" json_is_whole stdout; }
