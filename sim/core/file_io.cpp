@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t largest_stream = std::size_t{256} << 20;  // bytes
+
 [[noreturn]] void refuse(const char* deed, const fs::path& path, const std::error_code& reason) {
   throw EnvironmentError(std::string("cannot ") + deed + " " + path.string() + ": " +
                          reason.message());
@@ -106,8 +108,13 @@ std::shared_ptr<const SourceText> read_source(const fs::path& path) {
   source->name = path.string();
   std::array<char, 1 << 16> buffer;
   ssize_t got = 0;
-  while ((got = file.read(buffer.data(), buffer.size())) > 0)
+  std::error_code ignored;
+  const bool has_an_end = fs::is_regular_file(path, ignored);
+  while ((got = file.read(buffer.data(), buffer.size())) > 0) {
     source->text.append(buffer.data(), static_cast<std::size_t>(got));
+    if (!has_an_end && source->text.size() > largest_stream)
+      refuse("read", path, std::make_error_code(std::errc::file_too_large));
+  }
   if (got < 0) refuse("read", path, last_error());
   return source;
 }

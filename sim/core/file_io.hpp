@@ -10,7 +10,8 @@
 namespace windtunnel {
 
 /// The whole of a file, named as the path was written; EnvironmentError with the reason when it
-/// cannot be read.
+/// cannot be read. What is no regular file (/dev/stdin, a pipe) is read to its end, but to 256 MiB at
+/// most: /dev/zero has no end.
 std::shared_ptr<const SourceText> read_source(const std::filesystem::path& path);
 
 /// Writes `bytes` to `path` so that no reader, now or after a crash, sees half of them: a temporary

@@ -70,6 +70,12 @@ TEST_CASE("a folder cannot be read as a file") {
                        EnvironmentError);
 }
 
+TEST_CASE("a device without an end is not read for ever") {
+  CHECK_THROWS_WITH_AS(read_source("/dev/zero"), "cannot read /dev/zero: File too large",
+                       EnvironmentError);
+  CHECK(read_source("/dev/null")->text.empty());
+}
+
 TEST_CASE("a folder is not overwritten and nothing is left beside it") {
   const TemporaryFolder folder;
   fs::create_directory(folder.path() / "taken");

@@ -101,8 +101,9 @@ Seconds collective_time(const CollectiveRun& run, const Platform& platform) {
 }
 
 PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& scenario,
-                                   const std::filesystem::path& folder, const Library& library) {
-  const Scenario read = read_scenario(platform_scenario(scenario), folder, library);
+                                   const std::filesystem::path& folder, const Library& library,
+                                   const ReadOptions& reading) {
+  const Scenario read = read_scenario(platform_scenario(scenario), folder, library, reading);
   require_gpus(run, read.platform);
   PointPrediction prediction;
   prediction.time = collective_time(run, read.platform);

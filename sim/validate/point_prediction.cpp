@@ -67,8 +67,8 @@ bool FittedNumber::is_fitted_on(const std::string& set) const {
 }
 
 PointPrediction predict_by_simulation(const JsonValue& value, const std::filesystem::path& folder,
-                                      const Library& library) {
-  const Scenario scenario = read_scenario(value, folder, library);
+                                      const Library& library, const ReadOptions& reading) {
+  const Scenario scenario = read_scenario(value, folder, library, reading);
   const Plan& plan = scenario.plan;
   SimulateOptions options;
   options.evidence = &library;

@@ -43,11 +43,13 @@ PointPrediction from_bytes(const std::string& bytes);
 
 /// Reads and simulates the scenario with the models and platforms of `library`.
 PointPrediction predict_by_simulation(const JsonValue& scenario,
-                                      const std::filesystem::path& folder, const Library& library);
+                                      const std::filesystem::path& folder, const Library& library,
+                                      const ReadOptions& reading = {});
 
 /// Predicts one collective on the platform that `scenario` names.
 PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& scenario,
-                                   const std::filesystem::path& folder, const Library& library);
+                                   const std::filesystem::path& folder, const Library& library,
+                                   const ReadOptions& reading = {});
 
 /// The time of a collective on the first `run.gpus` GPUs of the first `run.nodes` nodes. Inside a
 /// node as training does it (cost/collective_cost.hpp); across nodes one ring, whose edges between

@@ -35,6 +35,8 @@ struct IntervalCounts {
 /// A measurement set with its predictions. Points keep the order of the file.
 struct ValidatedSet {
   std::string name, citation, note;
+  std::vector<std::string>
+      overrides;  ///< "/pointer=value", over every point: a what-if, not the score of the shipped files
   std::size_t num_points = 0;
   std::vector<Comparison> comparisons;
   std::vector<SkippedPoint> skipped;

@@ -105,18 +105,22 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
   for (const auto& file : find_measurement_sets(request.sets, library.root / "validation"))
     sets.push_back(read_measurement_set(file));
 
+  ReadOptions reading;
+  reading.overrides = request.overrides;
   Prediction prediction;
   prediction.at_once = default_at_once();
   prediction.predict = [&](const JsonValue& scenario, const std::filesystem::path& folder) {
-    return predict_by_simulation(scenario, folder, library);
+    return predict_by_simulation(scenario, folder, library, reading);
   };
   prediction.predict_collective = [&](const CollectiveRun& run, const JsonValue& scenario,
                                       const std::filesystem::path& folder) {
-    return predict_collective(run, scenario, folder, library);
+    return predict_collective(run, scenario, folder, library, reading);
   };
   std::vector<ValidatedSet> validated;
   for (const MeasurementSet& set : sets) {
     validated.push_back(validate_with_progress(set, prediction, request.progress, messages));
+    for (const auto& [pointer, value] : request.overrides)
+      validated.back().overrides.push_back(pointer + "=" + value);
     if (request.format == OutputFormat::text)
       out << (validated.size() > 1 ? "\n" : "") << validation_text(validated.back()) << std::flush;
   }

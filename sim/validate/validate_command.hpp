@@ -2,6 +2,7 @@
 
 #include <iosfwd>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scenario/scenario.hpp"
@@ -16,7 +17,9 @@ enum class Progress { shown, hidden };
 struct ValidateRequest {
   std::vector<std::string> sets;  ///< paths or names; empty: all of the library's validation/
   std::vector<std::string>
-      fail_above;      ///< "mape=0.06": the verdict is negative when a set's metric is above
+      fail_above;  ///< "mape=0.06": the verdict is negative when a set's metric is above
+  std::vector<std::pair<std::string, std::string>>
+      overrides;       ///< --set, over the scenario of every point
   std::string svg;     ///< file that takes the scatter plot; empty: none
   std::string report;  ///< file that takes the page; empty: none
   OutputFormat format = OutputFormat::text;

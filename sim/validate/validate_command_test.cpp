@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sstream>
+
+#include "core/json_value.hpp"
 #include "core/problem.hpp"
 
 namespace windtunnel {
@@ -55,6 +58,34 @@ TEST_CASE("nothing scored, failed points and no sets at all are negative verdict
   CHECK(negative_verdicts({failed}, {}).size() == 1);
   failed.skipped = {{"b", SkipKind::unsupported, "why"}};
   CHECK(negative_verdicts({failed}, {}).empty());
+}
+
+double predicted(const JsonValue& point) {
+  return std::get<double>(point.find("predicted_s")->content);
+}
+
+TEST_CASE("a value set on the command line changes every point, and the score says so") {
+  ValidateRequest request;
+  request.sets = {"megatron-2020-tensor-scaling"};
+  request.format = OutputFormat::json;
+  const auto document = [&] {
+    std::ostringstream out, messages;
+    REQUIRE(run_validate(request, Library{WINDTUNNEL_SOURCE_DIR}, out, messages) == 0);
+    Problems problems;
+    return parse_json(std::make_shared<const SourceText>(SourceText{"out", out.str()}), problems);
+  };
+  const JsonValue as_shipped = document();
+  request.overrides = {
+      {"/platform/node_types/0/device/peak/fp16", "250 TFLOPS"}};  // twice the V100's 125
+  const JsonValue faster = document();
+  const JsonValue::Array& before = as_shipped.find("points")->array();
+  const JsonValue::Array& after = faster.find("points")->array();
+  REQUIRE(before.size() == 4);
+  REQUIRE(after.size() == 4);
+  for (std::size_t i = 0; i < before.size(); ++i) CHECK(predicted(after[i]) < predicted(before[i]));
+  CHECK(as_shipped.find("sets")->array()[0].find("overrides") == nullptr);
+  CHECK(faster.find("sets")->array()[0].find("overrides")->array()[0].string() ==
+        "/platform/node_types/0/device/peak/fp16=250 TFLOPS");
 }
 
 }  // namespace

@@ -94,9 +94,11 @@ JsonValue set_json(const ValidatedSet& set) {
   json.set("points", count(set.num_points));
   json.set("scored", count(set.comparisons.size()));
   json.set("skipped", skipped_json(set.skipped));
-  JsonValue::Array fitted;
-  for (const std::string& name : set.fitted_numbers) fitted.emplace_back(name);
-  json.set("fitted_on_this_set", JsonValue(std::move(fitted)));
+  const auto list = [](const auto& texts) {
+    return JsonValue(JsonValue::Array(texts.begin(), texts.end()));
+  };
+  json.set("fitted_on_this_set", list(set.fitted_numbers));
+  if (!set.overrides.empty()) json.set("overrides", list(set.overrides));
   if (!set.comparisons.empty()) add_time_scores(json, set);
   if (set.has_scores()) add_memory_scores(json, set);
   add_timer_scores(json, set);

@@ -77,6 +77,16 @@ Table point_table(const std::string& caption, const std::vector<PointRow>& rows)
   return table;
 }
 
+std::string overrides_paragraph(const std::vector<ValidatedSet>& sets) {
+  std::string list;
+  if (!sets.empty())  // all are changed alike
+    for (const std::string& override : sets.front().overrides)
+      list += (list.empty() ? "" : ", ") + escaped(override);
+  if (list.empty()) return "";
+  return "<p class=\"job\">With " + list +
+         " over every point: not the score of the shipped files.</p>\n";
+}
+
 std::string headline(const std::vector<ValidatedSet>& sets) {
   std::size_t points = 0, scored = 0, skipped = 0;
   for (const ValidatedSet& set : sets) {
@@ -107,7 +117,7 @@ std::string headline(const std::vector<ValidatedSet>& sets) {
           whole(within(near)) + " within 10 %. " +
           (all.bias < 0 ? "On the whole, predictions are too short."
                         : "On the whole, predictions are too long.") +
-          "</p>\n</div>\n<div class=\"cards\">\n";
+          "</p>\n" + overrides_paragraph(sets) + "</div>\n<div class=\"cards\">\n";
   html += card("median", number("/iterations/median_ape", percent_text(all.median_ape)),
                "half are closer");
   html += card("90th percentile", number("/iterations/p90_ape", percent_text(all.p90_ape)),

@@ -27,6 +27,14 @@ TEST_CASE(
   const std::size_t worst = page.find("id=\"worst\"");
   CHECK(page.find("<td>far</td>", worst) < page.find("<td>near</td>", worst));
   CHECK(has(page, "1 of them within 5 %, 1 within 10 %"));
+  CHECK_FALSE(has(page, "over every point"));
+}
+
+TEST_CASE("the page says which values were changed for every point") {
+  ValidatedSet set = set_of("a set", {{"near", "", 10_s, 10.5_s, Flops{1}}});
+  set.overrides = {"/name=<b>", "/training/micro_batch=2"};
+  CHECK(has(validation_page({set}),
+            "With /name=&lt;b&gt;, /training/micro_batch=2 over every point: not the score"));
 }
 
 TEST_CASE("the page lists what was not compared, with the reason") {

@@ -185,6 +185,8 @@ std::string validation_text(const ValidatedSet& set) {
   std::string text = set.name + ": " + std::to_string(set.comparisons.size()) + " of " +
                      std::to_string(set.num_points) + " points scored\n  " + set.citation + "\n";
   if (!set.note.empty()) text += "  Note: " + set.note + "\n";
+  for (const std::string& override : set.overrides)
+    text += "  With " + override + " over every point: not the score of the shipped files\n";
   if (!set.has_scores()) text += "\n  nothing could be scored\n";
   if (!set.comparisons.empty()) {
     text += rows_text(set.comparisons) + score_text(set);

@@ -9,11 +9,10 @@
 namespace windtunnel {
 
 ExitCode validate_command(const CommandLine& line) {
-  if (!line.overrides.empty())
-    throw UsageError("validate predicts the published points as they are: it takes no --set");
   ValidateRequest request;
   request.sets = line.arguments;
   request.fail_above = line.fail_above;
+  request.overrides = line.overrides;
   request.svg = line.svg;
   request.report = line.report;
   request.format = line.format == ResultFormat::json ? OutputFormat::json : OutputFormat::text;
