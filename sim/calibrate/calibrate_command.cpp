@@ -118,12 +118,10 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
   const CalibrationPoints points = read_points(request, library, plan.constants);
   if (points.points.empty()) return say_nothing_is_left(points, messages);
   warn_of_different_starts(points, plan.constants, messages);
-  ProgressLine line(messages);
-  PointPredictor::OnProgress on_progress;
-  if (request.progress == CalibrationProgress::shown)
-    on_progress = [&line](std::size_t done) {
-      line.show("calibrate: " + std::to_string(done) + " iterations simulated");
-    };
+  ProgressLine line(messages, request.progress);
+  const auto on_progress = [&line](std::size_t done) {
+    line.show("calibrate: " + std::to_string(done) + " iterations simulated");
+  };
   PointPredictor predictor(points.points, plan.constants,
                            predict_by_simulation(library, request.overrides), on_progress);
   const Calibration calibration = calibrate(points.points, plan, predictor);

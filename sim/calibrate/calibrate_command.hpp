@@ -8,11 +8,11 @@
 
 #include "calibrate/calibration_points.hpp"
 #include "calibrate/fitted_file.hpp"
+#include "report/progress_line.hpp"
 
 namespace windtunnel {
 
 enum class CalibrationFormat { text, json };
-enum class CalibrationProgress { shown, hidden };
 
 /// What the command line of `calibrate` says.
 struct CalibrateRequest {
@@ -23,7 +23,7 @@ struct CalibrateRequest {
   Overrides overrides;              ///< --set
   std::uint64_t seed = 0;           ///< of the random folds
   CalibrationFormat format = CalibrationFormat::text;
-  CalibrationProgress progress = CalibrationProgress::hidden;
+  ProgressStyle progress = ProgressStyle::hidden;
 };
 
 /// `windtunnel calibrate`: fits named constants to measurement sets, writes tables or one JSON

@@ -6,16 +6,30 @@
 
 namespace windtunnel {
 
-/// A line on a terminal that says how far the work has come, written over itself, and gone at the end:
+/// How progress is told: not at all, by one line that is written over itself (terminals), or by lines now and then (logs).
+enum class ProgressStyle { hidden, in_place, lines };
+
+/// How long nothing is shown, so that short work stays silent, and how long at least between two texts.
+struct ProgressPace {
+  std::chrono::milliseconds patience, pause;
+};
+constexpr ProgressPace usual_pace(ProgressStyle style) {
+  using std::chrono::milliseconds;
+  return style == ProgressStyle::lines ? ProgressPace{milliseconds(30'000), milliseconds(30'000)}
+                                       : ProgressPace{milliseconds(1'000), milliseconds(50)};
+}
+
+/// Says how far the work has come:
 ///
 ///   explain: 3 of 11 iterations simulated
 ///
-/// Nothing is shown until the work has taken `patience`: long enough for somebody to wonder.
+/// In place, the line is gone at the end.
 class ProgressLine {
  public:
-  static constexpr std::chrono::milliseconds usual_patience{1000};
-  explicit ProgressLine(std::ostream& terminal, std::chrono::milliseconds patience = usual_patience)
-      : terminal_(&terminal), patience_(patience) {}
+  explicit ProgressLine(std::ostream& messages, ProgressStyle style = ProgressStyle::in_place)
+      : ProgressLine(messages, style, usual_pace(style)) {}
+  ProgressLine(std::ostream& messages, ProgressStyle style, ProgressPace pace)
+      : messages_(&messages), style_(style), pace_(pace) {}
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -24,9 +38,11 @@ class ProgressLine {
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::ostream* terminal_;
-  std::chrono::milliseconds patience_;
+  std::ostream* messages_;
+  ProgressStyle style_;
+  ProgressPace pace_;
   Clock::time_point start_ = Clock::now();
+  Clock::time_point last_ = Clock::time_point::min();
   bool shown_ = false;
 };
 

@@ -36,10 +36,9 @@ RankOptions options_of(const RankRequest& request, ProgressLine& line) {
   options.top = request.top;
   options.budget = request.budget;
   options.at_once = request.jobs == 0 ? default_at_once() : request.jobs;
-  if (request.progress == RankProgressBar::shown)
-    options.on_progress = [&line](const RankProgress& progress) {
-      line.show(progress_text(progress));
-    };
+  options.on_progress = [&line](const RankProgress& progress) {
+    line.show(progress_text(progress));
+  };
   return options;
 }
 
@@ -78,7 +77,7 @@ int explain(const Scenario& base, const RankRequest& request, const PlanChoice& 
 
 int choose_by_method(const Scenario& base, const RankRequest& request, std::ostream& out,
                      std::ostream& messages) {
-  ProgressLine line(messages);
+  ProgressLine line(messages, request.progress);
   const Baseline method = find_baseline(request.method).value();
   const MethodChoice choice = choose_by(method, base, options_of(request, line));
   if (request.format == RankFormat::json)
@@ -97,7 +96,7 @@ int run_rank(const Scenario& base, const RankRequest& request, std::ostream& out
   if (!request.why.empty()) question = read_plan_text(request.why, base, search_space(base));
   RankResult result;
   {
-    ProgressLine line(messages);
+    ProgressLine line(messages, request.progress);
     result = rank_plans(base, options_of(request, line));
     if (base.search.placement == PlacementChoice::search) place_ranked_plans(base, result);
   }

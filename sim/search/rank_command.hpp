@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "report/progress_line.hpp"
 #include "report/summary_text.hpp"
 #include "scenario/scenario.hpp"
 
@@ -11,7 +12,6 @@ namespace windtunnel {
 
 enum class RankFormat { text, json };
 enum class LaunchFormat { none, megatron, deepspeed };
-enum class RankProgressBar { shown, hidden };
 
 /// What the command line of `rank` says.
 struct RankRequest {
@@ -26,7 +26,7 @@ struct RankRequest {
       host_map;  ///< file for the GPU of each rank with `emit`; empty: the scenario's name with .hosts
   RankFormat format = RankFormat::text;
   Colour colour = Colour::never;
-  RankProgressBar progress = RankProgressBar::hidden;
+  ProgressStyle progress = ProgressStyle::hidden;
 };
 
 /// `windtunnel rank`: searches the plans around `base` and writes the best to `out`, progress to `messages`: the table, or what

@@ -3,14 +3,16 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <memory>
 #include <ostream>
 #include <set>
 
 #include "core/contracts.hpp"
+#include "report/number_text.hpp"
+#include "report/progress_line.hpp"
 #include "sweep/manifest.hpp"
 #include "sweep/pool.hpp"
-#include "sweep/progress.hpp"
 #include "sweep/results.hpp"
 #include "sweep/shard.hpp"
 #include "sweep/sweep.hpp"
@@ -22,6 +24,18 @@ namespace windtunnel {
 namespace {
 
 constexpr int exit_done = 0, exit_negative = 1, exit_resumable = 75;
+
+/// "412 of 1,024 points (3 failed), 254 a second, 2.4 s left"
+std::string progress_text(std::size_t done, std::size_t failed, std::size_t total,
+                          Seconds elapsed) {
+  std::string text = grouped_text(static_cast<double>(done)) + " of " +
+                     grouped_text(static_cast<double>(total)) + " points";
+  if (failed > 0) text += " (" + grouped_text(static_cast<double>(failed)) + " failed)";
+  if (done == 0) return text;
+  const double rate = static_cast<double>(done) / elapsed.value();
+  const double left = static_cast<double>(total - done) / rate;
+  return text + ", " + significant_text(rate, 3) + " a second, " + to_text(Seconds{left}) + " left";
+}
 
 [[noreturn]] void refuse(const std::string& option, const std::string& value,
                          const std::string& why, const std::string& suggestion) {
@@ -108,7 +122,7 @@ class SweepRun {
 
  private:
   void note(const std::string& text) {
-    if (request_.progress != SweepProgress::hidden) messages_ << text << std::endl;
+    if (request_.progress != ProgressStyle::hidden) messages_ << text << std::endl;
   }
 
   int status() {
@@ -155,8 +169,13 @@ class SweepRun {
     task.directory = request_.directory;
     task.limits = limits_;
     task.jobs = request_.jobs == 0 ? default_at_once() : request_.jobs;
-    SweepProgressLine line(messages_, request_.progress, task.points.size());
-    task.on_progress = [&line](std::size_t done, std::size_t failed) { line.show(done, failed); };
+    ProgressLine line(messages_, request_.progress);
+    task.on_progress = [&line, total = task.points.size(),
+                        start = std::chrono::steady_clock::now()](std::size_t done,
+                                                                  std::size_t failed) {
+      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+      line.show(progress_text(done, failed, total, Seconds{elapsed.count()}));
+    };
     try {
       return run_pool(sweep_, task);
     } catch (const EnvironmentError& error) {

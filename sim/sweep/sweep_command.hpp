@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "report/progress_line.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
@@ -19,8 +20,6 @@ enum class SweepMode {
   worker,   ///< do what is asked for on stdin; see worker.hpp
 };
 enum class SweepFormat { text, json };
-/// How progress is told: nothing, lines now and then, or one line that is overwritten.
-enum class SweepProgress { hidden, lines, in_place };
 
 /// What `windtunnel sweep` was asked for.
 struct SweepRequest {
@@ -35,7 +34,7 @@ struct SweepRequest {
   bool retry_failed = false;  ///< do failed points again
   std::string version;        ///< of the program, for the manifest
   SweepFormat format = SweepFormat::text;
-  SweepProgress progress = SweepProgress::hidden;
+  ProgressStyle progress = ProgressStyle::hidden;
   std::function<std::string(const std::string&)> variable;  ///< of the environment
 };
 

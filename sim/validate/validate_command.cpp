@@ -50,13 +50,12 @@ void check_limit(const ScoreLimit& limit, const std::vector<ValidatedSet>& sets,
 }
 
 ValidatedSet validate_with_progress(const MeasurementSet& set, Prediction prediction,
-                                    Progress progress, std::ostream& messages) {
-  ProgressLine line(messages);
-  if (progress == Progress::shown)
-    prediction.on_progress = [&](std::size_t done, std::size_t total) {
-      line.show(set.name + ": " + std::to_string(done) + " of " + std::to_string(total) +
-                " points predicted");
-    };
+                                    ProgressStyle progress, std::ostream& messages) {
+  ProgressLine line(messages, progress);
+  prediction.on_progress = [&](std::size_t done, std::size_t total) {
+    line.show(set.name + ": " + std::to_string(done) + " of " + std::to_string(total) +
+              " points predicted");
+  };
   return validate(set, prediction);
 }
 

@@ -5,13 +5,13 @@
 #include <utility>
 #include <vector>
 
+#include "report/progress_line.hpp"
 #include "scenario/scenario.hpp"
 #include "validate/validate.hpp"
 
 namespace windtunnel {
 
 enum class OutputFormat { text, json };
-enum class Progress { shown, hidden };
 
 /// What the command line of `validate` says.
 struct ValidateRequest {
@@ -23,8 +23,8 @@ struct ValidateRequest {
   std::string svg;     ///< file that takes the scatter plot; empty: none
   std::string report;  ///< file that takes the page; empty: none
   OutputFormat format = OutputFormat::text;
-  Progress progress =
-      Progress::hidden;  ///< a counter on `messages` after a second; for terminals only
+  ProgressStyle progress =
+      ProgressStyle::hidden;  ///< a counter on `messages` after a second; for terminals only
 };
 
 /// `windtunnel validate`: predicts the sets and writes tables or one JSON document to `out`,

@@ -39,8 +39,7 @@ ExitCode calibrate_command(const CommandLine& line) {
   request.overrides = line.overrides;
   request.seed = line.seed;
   request.format = is_json ? CalibrationFormat::json : CalibrationFormat::text;
-  request.progress =
-      shows_progress(line) ? CalibrationProgress::shown : CalibrationProgress::hidden;
+  request.progress = progress_style(line);
   const int code = run_calibrate(request, Library::find(), result, messages);
   if (code != exit_done) std::cerr << quiet.str();
   print_result(result.str());

@@ -54,8 +54,9 @@ Colour colour_of_results() {
   return wanted ? Colour::always : Colour::never;
 }
 
-bool shows_progress(const CommandLine& line) {
-  return line.verbosity == Verbosity::normal && ::isatty(STDERR_FILENO) == 1;
+ProgressStyle progress_style(const CommandLine& line) {
+  const bool shown = line.verbosity == Verbosity::normal && ::isatty(STDERR_FILENO) == 1;
+  return shown ? ProgressStyle::in_place : ProgressStyle::hidden;
 }
 
 }  // namespace windtunnel

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "report/progress_line.hpp"
 #include "report/summary_text.hpp"
 #include "windtunnel/command_line.hpp"
 
@@ -20,7 +21,7 @@ void print_message(std::string_view text);
 /// Colours when stdout is a terminal, unless NO_COLOR is set or TERM is dumb.
 Colour colour_of_results();
 
-/// Whether progress is shown on stderr: to somebody at a terminal, unless --quiet.
-bool shows_progress(const CommandLine& line);
+/// Progress on stderr: in place for somebody at a terminal, hidden elsewhere and with --quiet.
+ProgressStyle progress_style(const CommandLine& line);
 
 }  // namespace windtunnel

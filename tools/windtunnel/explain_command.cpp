@@ -11,15 +11,12 @@ namespace windtunnel {
 namespace {
 
 Explanation explain_with_progress(const CommandLine& line, const Scenario& scenario) {
-  ProgressLine progress(std::cerr);
-  std::function<void(std::size_t)> on_done;
-  if (shows_progress(line)) {
-    const std::size_t all = what_ifs(scenario).size() + 1;  // and the scenario as it is
-    on_done = [&progress, all](std::size_t done) {
-      progress.show("explain: " + std::to_string(done) + " of " + std::to_string(all) +
-                    " iterations simulated");
-    };
-  }
+  ProgressLine progress(std::cerr, progress_style(line));
+  const std::size_t all = what_ifs(scenario).size() + 1;  // and the scenario as it is
+  const auto on_done = [&progress, all](std::size_t done) {
+    progress.show("explain: " + std::to_string(done) + " of " + std::to_string(all) +
+                  " iterations simulated");
+  };
   return explain(scenario, Library::find(), default_at_once(), on_done);
 }
 

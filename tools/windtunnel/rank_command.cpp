@@ -1,7 +1,5 @@
 #include "search/rank_command.hpp"
 
-#include <unistd.h>
-
 #include <iostream>
 #include <sstream>
 
@@ -13,7 +11,6 @@ namespace windtunnel {
 
 ExitCode rank_command(const CommandLine& line) {
   const Scenario base = read_scenario_argument(line);
-  const bool shows_progress = line.verbosity == Verbosity::normal && ::isatty(STDERR_FILENO) == 1;
   RankRequest request;
   request.top = line.top;
   request.budget = line.budget;
@@ -25,7 +22,7 @@ ExitCode rank_command(const CommandLine& line) {
     request.emit = line.emit == "megatron" ? LaunchFormat::megatron : LaunchFormat::deepspeed;
   request.format = line.format == ResultFormat::json ? RankFormat::json : RankFormat::text;
   request.colour = colour_of_results();
-  request.progress = shows_progress ? RankProgressBar::shown : RankProgressBar::hidden;
+  request.progress = progress_style(line);
   std::ostringstream result, quiet;
   std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
   const int code = run_rank(base, request, result, messages);

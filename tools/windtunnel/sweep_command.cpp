@@ -20,9 +20,9 @@ SweepMode mode_of(const CommandLine& line) {
   return line.dry_run ? SweepMode::dry_run : SweepMode::run;
 }
 
-SweepProgress progress_of(const CommandLine& line) {
-  if (line.verbosity == Verbosity::quiet) return SweepProgress::hidden;
-  return ::isatty(STDERR_FILENO) == 1 ? SweepProgress::in_place : SweepProgress::lines;
+ProgressStyle progress_of(const CommandLine& line) {
+  if (line.verbosity == Verbosity::quiet) return ProgressStyle::hidden;
+  return ::isatty(STDERR_FILENO) == 1 ? ProgressStyle::in_place : ProgressStyle::lines;
 }
 
 }  // namespace

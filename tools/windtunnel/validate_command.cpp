@@ -16,7 +16,7 @@ ExitCode validate_command(const CommandLine& line) {
   request.svg = line.svg;
   request.report = line.report;
   request.format = line.format == ResultFormat::json ? OutputFormat::json : OutputFormat::text;
-  request.progress = shows_progress(line) ? Progress::shown : Progress::hidden;
+  request.progress = progress_style(line);
   std::ostringstream result;
   const int code = run_validate(request, Library::find(), result, std::cerr);
   print_result(result.str());
