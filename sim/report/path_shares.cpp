@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
+
+#include "report/trace_names.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -49,11 +51,14 @@ const char* what_of(Traffic traffic) {
 /// Sums up under names.
 class Shares {
  public:
-  void add(const std::string& what, Line line, Seconds time) {
-    if (time <= Seconds{0}) return;
-    PathShare& share = by_name_.try_emplace(what, PathShare{what, line, {}, 0}).first->second;
-    share.time += time;
+  void add(const PathShare& step) {
+    if (step.time <= Seconds{0}) return;
+    const auto [place, is_new] = by_name_.try_emplace(step.what, step);
+    PathShare& share = place->second;
     ++share.steps;
+    if (is_new) return;
+    share.time += step.time;
+    share.bytes += step.bytes;
   }
   std::vector<PathShare> take() const {
     std::vector<PathShare> list;
@@ -94,7 +99,7 @@ class PathReader {
   void add_compute(const Span& span, Shares& shares) const {
     const ProgramDevice& tables = programs_.devices[span.device.index()];
     const Work& work = programs_.work[tables.work_base + span.op.work];
-    const std::string stage = " of stage " + number(device(span.device).stage.index());
+    const std::size_t stage = device(span.device).stage.index();
     Seconds left = span.end - span.begin;
     std::size_t last = 0;
     for (std::size_t i = 0; i < work.parts.size(); ++i)
@@ -102,7 +107,13 @@ class PathReader {
     for (std::size_t i = 0; i <= last; ++i) {
       const Seconds time = i == last ? left : std::min(left, work.parts[i]);
       const auto part = static_cast<Part>(i);
-      shares.add(what_of(part) + stage, line_of(part), time);
+      PathShare share;
+      share.topic = what_of(part);
+      share.what = share.topic + " of stage " + number(stage);
+      share.line = line_of(part);
+      share.time = time;
+      share.stage = static_cast<int>(stage);
+      shares.add(share);
       left -= time;
     }
   }
@@ -110,19 +121,49 @@ class PathReader {
   void add_message(const MessageSpan& message, Seconds time, Shares& shares) const {
     const Channel& channel = programs_.channels[message.channel.index()];
     const PlanDevice &from = device(channel.from), &to = device(channel.to);
+    PathShare share;
+    share.kind = Activity::Kind::message;
+    share.topic = what_of(message.send.traffic);
+    share.what = way_of(message);
+    share.line = Line::pipeline_comm;
+    share.time = time;
+    share.bytes = message.bytes;
+    share.stage = static_cast<int>(from.stage.index());
+    share.to_stage = static_cast<int>(to.stage.index());
+    share.node = static_cast<int>(from.node.index());
+    share.to_node = static_cast<int>(to.node.index());
+    shares.add(share);
+  }
+
+  void add_collective(const CollectiveSpan& span, Seconds time, Shares& shares) const {
+    PathShare share;
+    share.kind = Activity::Kind::collective;
+    share.topic = what_of(span.op.traffic);
+    share.what = name_of(span);
+    share.line = line_of(span.op.phase);
+    share.time = time;
+    if (span.op.traffic != Traffic::embedding_sync) share.stage = static_cast<int>(stage_of(span));
+    shares.add(share);
+  }
+
+ public:
+  std::string way_of(const MessageSpan& message) const {
+    const Channel& channel = programs_.channels[message.channel.index()];
+    const PlanDevice &from = device(channel.from), &to = device(channel.to);
     std::string what = "stage " + number(from.stage.index()) + " -> " + number(to.stage.index());
     what += channel.in_node
                 ? " inside node " + number(from.node.index())
                 : " over node " + number(from.node.index()) + " -> " + number(to.node.index());
-    shares.add(what + " (" + what_of(message.send.traffic) + ")", Line::pipeline_comm, time);
+    return what + " (" + what_of(message.send.traffic) + ")";
+  }
+  std::string name_of(const CollectiveSpan& span) const {
+    if (span.op.traffic == Traffic::embedding_sync) return what_of(span.op.traffic);
+    return what_of(span.op.traffic) + std::string(" of stage ") + number(stage_of(span));
   }
 
-  void add_collective(const CollectiveSpan& span, Seconds time, Shares& shares) const {
-    const Collective& collective = programs_.collectives[span.collective.index()];
-    const bool embedding = span.op.traffic == Traffic::embedding_sync;
-    const std::string stage =
-        embedding ? "" : " of stage " + number(device(collective.members.front()).stage.index());
-    shares.add(what_of(span.op.traffic) + stage, line_of(span.op.phase), time);
+ private:
+  std::size_t stage_of(const CollectiveSpan& span) const {
+    return device(programs_.collectives[span.collective.index()].members.front()).stage.index();
   }
 
   const Plan& plan_;
@@ -130,13 +171,47 @@ class PathReader {
   const Timeline& timeline_;
 };
 
-void sort_by_need(std::vector<Slack>& list) {
-  std::stable_sort(list.begin(), list.end(), [](const Slack& a, const Slack& b) {
-    return std::tuple(a.least, -a.on_path, -a.busy) < std::tuple(b.least, -b.on_path, -b.busy);
-  });
+/// What a step is part of: a place that a segment stays in.
+PathSegment segment_of(const CriticalStep& step, const Plan& plan, const Timeline& timeline,
+                       const PathReader& reader) {
+  const std::size_t index = step.activity.index;
+  PathSegment segment{"", "", step.activity.kind, step.begin, step.end, 1};
+  switch (step.activity.kind) {
+    case Activity::Kind::compute: {
+      const PlanDevice& device = plan.devices[timeline.computes[index].device.index()];
+      segment.what = "stage " + number(device.stage.index());
+      segment.where = detail::process_name(plan, device);
+      break;
+    }
+    case Activity::Kind::message:
+      segment.what = reader.way_of(timeline.messages[index]);
+      break;
+    case Activity::Kind::collective:
+      segment.what = reader.name_of(timeline.collectives[index]);
+      break;
+    case Activity::Kind::event:
+      break;
+  }
+  return segment;
+}
+
+/// "compute of 9 other stages", "activations on 62 other ways"
+std::string name_of_rest(const PathShare& rest, int places) {
+  const std::string many = std::to_string(places) + " other ";
+  if (rest.kind == Activity::Kind::message)
+    return rest.topic + " on " + many + (places == 1 ? "way" : "ways");
+  return rest.topic + " of " + many + (places == 1 ? "stage" : "stages");
 }
 
 }  // namespace
+
+std::string spoken_share(const PathShare& share) {
+  if (share.kind != Activity::Kind::message) return share.what;
+  std::string text = share.what;
+  const std::size_t end = text.rfind(" (");
+  if (end != std::string::npos) text.insert(end, " at " + to_text(share.rate()));
+  return "waiting for " + text;
+}
 
 std::vector<PathShare> path_shares(const Plan& plan, const ProgramSet& programs,
                                    const Timeline& timeline, const CriticalPath& path) {
@@ -146,55 +221,65 @@ std::vector<PathShare> path_shares(const Plan& plan, const ProgramSet& programs,
   return shares.take();
 }
 
-std::vector<Slack> stage_slack(const Plan& plan, const Timeline& timeline,
-                               const CriticalPath& path) {
-  std::vector<Slack> stages(static_cast<std::size_t>(plan.parallel.pipeline));
-  for (std::size_t s = 0; s < stages.size(); ++s)
-    stages[s] = {"stage " + number(s), {}, timeline.end, {}};
-  std::vector<Seconds> busy(plan.devices.size());
-  for (std::size_t i = 0; i < timeline.computes.size(); ++i) {
-    const Span& span = timeline.computes[i];
-    if (span.end <= span.begin) continue;
-    Slack& stage = stages[plan.devices[span.device.index()].stage.index()];
-    stage.busy = std::max(stage.busy, busy[span.device.index()] += span.end - span.begin);
-    stage.least = std::min(stage.least, std::max(Seconds{0}, path.compute_slack[i]));
+std::vector<PathShare> main_shares(const std::vector<PathShare>& shares, std::size_t most) {
+  constexpr double least_share = 0.01;
+  Seconds whole{};
+  for (const PathShare& share : shares) whole += share.time;
+  std::vector<PathShare> list, rests;
+  std::vector<int> places;
+  for (const PathShare& share : shares) {
+    if (list.size() < most && share.time >= least_share * whole) {
+      list.push_back(share);
+      continue;
+    }
+    const auto rest = std::find_if(rests.begin(), rests.end(), [&](const PathShare& each) {
+      return each.topic == share.topic && each.kind == share.kind;
+    });
+    if (rest == rests.end()) {
+      rests.push_back(share);
+      places.push_back(1);
+      continue;
+    }
+    rest->time += share.time;
+    rest->steps += share.steps;
+    rest->bytes += share.bytes;
+    ++places[static_cast<std::size_t>(rest - rests.begin())];
   }
-  for (const CriticalStep& step : path.steps) {
-    if (step.activity.kind != Activity::Kind::compute) continue;
-    const DeviceId device = timeline.computes[step.activity.index].device;
-    stages[plan.devices[device.index()].stage.index()].on_path += step.end - step.begin;
+  for (std::size_t i = 0; i < rests.size(); ++i) {
+    if (places[i] > 1) {
+      rests[i].what = name_of_rest(rests[i], places[i]);
+      rests[i].stage = rests[i].to_stage = rests[i].node = rests[i].to_node = -1;
+    }
+    list.push_back(rests[i]);
   }
-  return stages;
+  std::stable_sort(list.begin(), list.end(),
+                   [](const PathShare& a, const PathShare& b) { return a.time > b.time; });
+  return list;
 }
 
-std::vector<Slack> link_slack(const Plan& plan, const ProgramSet& programs,
-                              const Timeline& timeline, const CriticalPath& path) {
-  using Pair = std::pair<std::size_t, std::size_t>;
-  const auto pair_of = [&](const MessageSpan& message) {
-    const Channel& channel = programs.channels[message.channel.index()];
-    return Pair{plan.devices[channel.from.index()].node.index(),
-                plan.devices[channel.to.index()].node.index()};
-  };
-  std::map<Pair, Slack> links;
-  std::vector<Seconds> busy(programs.channels.size());
-  for (std::size_t i = 0; i < timeline.messages.size(); ++i) {
-    const MessageSpan& message = timeline.messages[i];
-    const Pair pair = pair_of(message);
-    if (pair.first == pair.second) continue;
-    const std::string what = "node " + number(pair.first) + " -> " + number(pair.second);
-    Slack& link = links.try_emplace(pair, Slack{what, {}, timeline.end, {}}).first->second;
-    link.busy = std::max(link.busy, busy[message.channel.index()] += message.end - message.begin);
-    link.least = std::min(link.least, std::max(Seconds{0}, path.message_slack[i]));
-  }
+Breakdown lines_of_path(const std::vector<PathShare>& shares) {
+  Breakdown lines;
+  for (const PathShare& share : shares)
+    lines.seconds[static_cast<std::size_t>(share.line)] += share.time;
+  return lines;
+}
+
+std::vector<PathSegment> path_segments(const Plan& plan, const ProgramSet& programs,
+                                       const Timeline& timeline, const CriticalPath& path) {
+  const PathReader reader(plan, programs, timeline);
+  std::vector<PathSegment> segments;
   for (const CriticalStep& step : path.steps) {
-    if (step.activity.kind != Activity::Kind::message) continue;
-    const auto link = links.find(pair_of(timeline.messages[step.activity.index]));
-    if (link != links.end()) link->second.on_path += step.end - step.begin;
+    if (step.activity.kind == Activity::Kind::event) continue;
+    PathSegment next = segment_of(step, plan, timeline, reader);
+    if (!segments.empty() && segments.back().what == next.what &&
+        segments.back().where == next.where && segments.back().kind == next.kind) {
+      segments.back().end = next.end;
+      ++segments.back().steps;
+    } else {
+      segments.push_back(std::move(next));
+    }
   }
-  std::vector<Slack> list;
-  for (const auto& [pair, link] : links) list.push_back(link);
-  sort_by_need(list);
-  return list;
+  return segments;
 }
 
 }  // namespace windtunnel

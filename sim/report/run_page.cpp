@@ -2,30 +2,32 @@
 
 #include "core/contracts.hpp"
 #include "report/html_page.hpp"
-#include "report/path_shares.hpp"
 #include "report/report_json.hpp"
 #include "report/run_sections.hpp"
-#include "timeline/critical_path.hpp"
+#include "report/why_section.hpp"
 
 namespace windtunnel {
 
 std::string run_page(const RunPage& page) {
-  WT_EXPECT(page.report != nullptr);
-  const Report& report = *page.report;
+  WT_EXPECT(page.explanation != nullptr);
+  const Explanation& explanation = *page.explanation;
+  const Report& report = explanation.report;
+  const bool explains = !explanation.what_ifs.empty();
   const ShownDevices shown = shown_devices(page.played);
   HtmlPage html;
-  html.kind = "run";
+  html.kind = explains ? "explain" : "run";
   html.title = report.name;
-  html.places = {{"time", "Time"},       {"timeline", "Timeline"}, {"stages", "Stages"},
-                 {"network", "Network"}, {"inputs", "Inputs"},     {"scenario", "Scenario"}};
-  const std::vector<PathShare> path =
-      path_shares(*page.played.plan, *page.played.programs, *page.played.timeline,
-                  find_critical_path(*page.played.programs, *page.played.timeline));
-  html.body = html::headline(report) + html::time_section(report, path) +
+  html.places = {{"time", "Time"},        {"why", "Why"},         {"timeline", "Timeline"},
+                 {"stages", "Stages"},    {"network", "Network"}, {"inputs", "Inputs"},
+                 {"scenario", "Scenario"}};
+  html.body = html::headline(report) + html::time_section(report) + html::why_section(explanation) +
               html::timeline_section(shown.text) + html::stage_section(report) +
               html::network_section(report) + html::input_section(report) +
               html::scenario_section(page.scenario);
-  html.data = {{"report", to_json(report)}, {"timeline-data", timeline_json(page.played, shown)}};
+  html.data = {{"report", to_json(report)},
+               {"explanation",
+                pretty_text(explains ? explanation_value(explanation) : path_value(explanation))},
+               {"timeline-data", timeline_json(page.played, shown, explanation.path)}};
   html.footer = html::provenance(report);
   return html_document(html);
 }

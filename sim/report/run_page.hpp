@@ -2,20 +2,21 @@
 
 #include <string>
 
-#include "report/report.hpp"
+#include "report/explanation.hpp"
 #include "report/timeline_data.hpp"
 
 namespace windtunnel {
 
-/// What `run --report` shows beside the report.
+/// What `run --report` and `explain --report` show.
 struct RunPage {
-  const Report* report = nullptr;
+  const Explanation* explanation = nullptr;  ///< with what-ifs: the page of `explain`
   PlayedIteration played;
   std::string scenario;  ///< the resolved scenario as text
 };
 
 /// The page of one simulated iteration: one HTML file that needs no network. Everything but the timeline is there without a
-/// script. The JSON report stands in it, under the id "report", byte for byte except that '<' is escaped.
+/// script. The JSON report stands in it, under the id "report", byte for byte except that '<' is escaped; under "explanation"
+/// what explanation_value() or, without what-ifs, path_value() says.
 std::string run_page(const RunPage& page);
 
 }  // namespace windtunnel

@@ -16,8 +16,9 @@ struct World {
   Report report = testing::small_report();
 
   std::string page() const {
+    const Explanation explanation = explain_path(report, plan, programs, played.timeline);
     RunPage page;
-    page.report = &report;
+    page.explanation = &explanation;
     page.played = {&played.timeline, &programs, &network, &plan, played.played.last_device};
     page.scenario = "{\"version\": 1}  // <here>";
     return run_page(page);
@@ -38,7 +39,7 @@ TEST_CASE("a run's page says how long, how sure, whether it fits and why, withou
   CHECK(has(page, R"(<span data-at="/iteration_time_interval_s/1">35.0 us</span>)"));
   CHECK(has(page, "fits: stage 0 uses 29.8 GiB of 80.0 GiB"));
   CHECK(has(page, "Pipeline bubble: 9.000 us, 28.1 %"));
-  CHECK(has(page, "The critical path"));
+  CHECK(has(page, "The end of the iteration waited for <b>"));
   CHECK(has(page, "all 2 simulated devices (16 GPUs)"));
   CHECK(has(page, "// &lt;here&gt;"));
 }

@@ -115,7 +115,7 @@ std::string reasons(const Report& report) {
   for (const Reason& reason : reasons_for_time(report))
     items += "<li><b>" + swatch(name_of(reason.line)) + escaped(reason.title) + "</b><p>" +
              escaped(reason.text) + "</p></li>\n";
-  return "<h3>Why this long?</h3>\n<ol class=\"why\">\n" + items + "</ol>\n";
+  return "<h3>What each part is</h3>\n<ol class=\"why\">\n" + items + "</ol>\n";
 }
 
 std::string breakdown_table(const Report& report) {
@@ -131,30 +131,6 @@ std::string breakdown_table(const Report& report) {
                           escaped(percent_text(time / total))});
   }
   return html::table(table);
-}
-
-std::string path_table(const Report& report, const std::vector<PathShare>& path) {
-  constexpr std::size_t most_rows = 10;
-  if (path.empty()) return "";
-  Table table{"The critical path", {"what", "share", "time", "stretches"}, {}, 2, "bars path"};
-  const std::size_t rows = std::min(most_rows, path.size());
-  for (std::size_t i = 0; i < rows; ++i) {
-    const double share = path[i].time / report.iteration_time;
-    table.rows.push_back(
-        {escaped(path[i].what),
-         stacked_bar({{std::min(share, 1.0), name_of(path[i].line), percent_text(share)}},
-                     percent_text(share)),
-         escaped(time_text(path[i].time, report.iteration_time)), grouped_text(path[i].steps)});
-  }
-  return "<h3>The critical path</h3>\n<p class=\"quiet\">The chain of work and messages that the "
-         "end of the iteration waited "
-         "for; only what is on it makes the iteration longer. " +
-         (rows < path.size()
-              ? "The " + std::to_string(rows) + " largest of " +
-                    grouped_text(static_cast<double>(path.size())) +
-                    " kinds; <code>windtunnel explain</code> lists all"
-              : std::string("<code>windtunnel explain</code> adds what would change it")) +
-         ".</p>\n" + html::table(table);
 }
 
 /// The parts of a GPU's memory that lie on top of each other, in their order in the bar.
@@ -374,13 +350,13 @@ std::string headline(const Report& report) {
   return html + "</div>\n</header>\n";
 }
 
-std::string time_section(const Report& report, const std::vector<PathShare>& path) {
+std::string time_section(const Report& report) {
   const std::string bar =
       stacked_bar(pieces_of(report.breakdown, report.breakdown.total()), "Where the time goes");
   return section({"time", "Where the time goes",
                   "<div class=\"main-bar\">" + bar + "</div>\n<div class=\"columns\"><div>" +
-                      breakdown_table(report) + "</div><div>" + reasons(report) + "</div></div>\n" +
-                      path_table(report, path)});
+                      breakdown_table(report) + "</div><div>" + reasons(report) +
+                      "</div></div>\n"});
 }
 
 std::string timeline_section(const std::string& shown) {

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "report/path_shares.hpp"
 #include "report/report.hpp"
 
 /// The parts of a run's page that need no script, as HTML.
@@ -11,8 +9,8 @@ namespace windtunnel::html {
 
 /// The first screen: how long, how sure, does it fit, how fast, what job.
 std::string headline(const Report& report);
-/// The breakdown as one bar and a table, the reasons, and what the critical path is made of.
-std::string time_section(const Report& report, const std::vector<PathShare>& path);
+/// The breakdown as one bar and a table, and what is behind each line.
+std::string time_section(const Report& report);
 /// Where the timeline goes, with its controls.
 std::string timeline_section(const std::string& shown);
 /// Time and memory of every stage.

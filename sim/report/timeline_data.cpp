@@ -145,8 +145,14 @@ const char* kind_of(Phase phase) {
 
 class TimelineWriter {
  public:
-  TimelineWriter(const PlayedIteration& played, const ShownDevices& shown)
-      : played_(played), shown_(shown), place_(played.programs->devices.size(), -1) {
+  TimelineWriter(const PlayedIteration& played, const ShownDevices& shown, const CriticalPath& path)
+      : played_(played),
+        shown_(shown),
+        path_(path),
+        place_(played.programs->devices.size(), -1),
+        compute_places_(played.timeline->computes.size(), -1),
+        message_places_(played.timeline->messages.size(), -1),
+        collective_places_(played.timeline->collectives.size(), -1) {
     for (std::size_t i = 0; i < shown.devices.size(); ++i)
       place_[shown.devices[i].index()] = static_cast<std::int64_t>(i);
   }
@@ -157,6 +163,7 @@ class TimelineWriter {
     add_waits();
     add_messages();
     add_collectives();
+    add_path();
     json.set("end", number(to_nanoseconds(played_.timeline->end)));
     json.set("shown", text(shown_.text));
     json.set("devices", devices());
@@ -166,6 +173,7 @@ class TimelineWriter {
     json.set("sizes", sizes());
     json.set("groups", groups());
     json.set("links", links());
+    json.set("path", path_names());
     json.set("columns", columns_.places());
     json.set("bytes", text(columns_.text()));
     return canonical_text(json);
@@ -191,10 +199,13 @@ class TimelineWriter {
   }
 
   void add_computes() {
-    Column device, begin, end, op, microbatch;
+    Column device, begin, end, op, microbatch, slack;
     for (const Span* span :
          ordered(played_.timeline->computes, [](const Span& s) { return s.begin; })) {
       const ProgramDevice& player = played_.programs->devices[span->device.index()];
+      const auto index = static_cast<std::size_t>(span - played_.timeline->computes.data());
+      compute_places_[index] = static_cast<std::int64_t>(device.size());
+      slack.push_back(slack_of(path_.compute_slack[index]));
       device.push_back(place_[span->device.index()]);
       begin.push_back(to_nanoseconds(span->begin));
       end.push_back(to_nanoseconds(span->end));
@@ -209,6 +220,7 @@ class TimelineWriter {
     columns_.add("compute_duration", end);
     columns_.add("compute_op", op);
     columns_.add("compute_microbatch", microbatch);
+    columns_.add("compute_slack", slack);
   }
 
   void add_waits() {
@@ -240,8 +252,11 @@ class TimelineWriter {
                      [](const MessageSpan* a, const MessageSpan* b) {
                        return std::pair{a->channel, a->begin} < std::pair{b->channel, b->begin};
                      });
-    Column channel, begin, duration, queued, size, microbatch, phase;
+    Column channel, begin, duration, queued, size, microbatch, phase, slack;
     for (const MessageSpan* message : messages) {
+      const auto index = static_cast<std::size_t>(message - played_.timeline->messages.data());
+      message_places_[index] = static_cast<std::int64_t>(channel.size());
+      slack.push_back(slack_of(path_.message_slack[index]));
       const Nanoseconds from = to_nanoseconds(message->begin);
       channel.push_back(channels_.of(message->channel));
       begin.push_back(from);
@@ -258,16 +273,20 @@ class TimelineWriter {
     columns_.add("message_size", size);
     columns_.add("message_microbatch", microbatch);
     columns_.add("message_phase", phase);
+    columns_.add("message_slack", slack);
   }
 
   void add_collectives() {
-    Column group, begin, duration, phase;
+    Column group, begin, duration, phase, slack;
     for (const CollectiveSpan& span : played_.timeline->collectives) {
       const std::vector<DeviceId>& members =
           played_.programs->collectives[span.collective.index()].members;
       if (std::none_of(members.begin(), members.end(),
                        [&](DeviceId member) { return is_shown(member); }))
         continue;
+      const auto index = static_cast<std::size_t>(&span - played_.timeline->collectives.data());
+      collective_places_[index] = static_cast<std::int64_t>(group.size());
+      slack.push_back(slack_of(path_.collective_slack[index]));
       group.push_back(groups_.of({span.collective, span.op.traffic}));
       begin.push_back(to_nanoseconds(span.begin));
       duration.push_back(to_nanoseconds(span.end) - to_nanoseconds(span.begin));
@@ -277,6 +296,69 @@ class TimelineWriter {
     columns_.add("collective_begin", begin);
     columns_.add("collective_duration", duration);
     columns_.add("collective_phase", phase);
+    columns_.add("collective_slack", slack);
+  }
+
+  static Nanoseconds slack_of(Seconds slack) { return to_nanoseconds(std::max(Seconds{0}, slack)); }
+
+  /// Where an activity stands in the columns of its kind, or -1.
+  std::int64_t place_of(const Activity& activity) const {
+    switch (activity.kind) {
+      case Activity::Kind::compute:
+        return compute_places_[activity.index];
+      case Activity::Kind::message:
+        return message_places_[activity.index];
+      case Activity::Kind::collective:
+        return collective_places_[activity.index];
+      case Activity::Kind::event:
+        break;
+    }
+    return -1;
+  }
+
+  /// What a step is called and coloured as: "stage 7" in the colour of its phase.
+  std::pair<std::string, std::string> name_of_step(const Activity& activity) const {
+    const Timeline& timeline = *played_.timeline;
+    const auto stage = [&](DeviceId device) {
+      return std::to_string(played_.plan->devices[device.index()].stage.index());
+    };
+    if (activity.kind == Activity::Kind::compute) {
+      const Span& span = timeline.computes[activity.index];
+      return {"stage " + stage(span.device), kind_of(span.op.phase)};
+    }
+    if (activity.kind == Activity::Kind::message) {
+      const MessageSpan& message = timeline.messages[activity.index];
+      const Channel& channel = played_.programs->channels[message.channel.index()];
+      return {"stage " + stage(channel.from) + " -> " + stage(channel.to),
+              name_of(Line::pipeline_comm)};
+    }
+    const CollectiveSpan& span = timeline.collectives[activity.index];
+    return {name_of(span.op.phase), name_of(line_of(span.op.phase))};
+  }
+
+  void add_path() {
+    Column kind, index, begin, duration, name;
+    for (const CriticalStep& step : path_.steps) {
+      if (step.activity.kind == Activity::Kind::event) continue;
+      kind.push_back(static_cast<std::int64_t>(step.activity.kind));
+      index.push_back(place_of(step.activity));
+      begin.push_back(to_nanoseconds(step.begin));
+      duration.push_back(to_nanoseconds(step.end) - begin.back());
+      name.push_back(path_names_.of(name_of_step(step.activity)));
+    }
+    columns_.add("path_kind", kind);
+    columns_.add("path_index", index);
+    columns_.add("path_begin", begin);
+    columns_.add("path_duration", duration);
+    columns_.add("path_name", name);
+  }
+
+  /// [name, colour]
+  JsonValue path_names() const {
+    JsonValue::Array list;
+    for (const auto& [name, kind] : path_names_.keys())
+      list.emplace_back(JsonValue::Array{text(name), text(kind)});
+    return JsonValue(std::move(list));
   }
 
   JsonValue devices() const {
@@ -378,8 +460,12 @@ class TimelineWriter {
 
   const PlayedIteration& played_;
   const ShownDevices& shown_;
+  const CriticalPath& path_;
   Column place_;  ///< by device: its place among those shown, or -1
+  /// By thing of the timeline: where it stands in its columns, or -1.
+  Column compute_places_, message_places_, collective_places_;
   Columns columns_;
+  Numbering<std::pair<std::string, std::string>> path_names_;
   Numbering<OpKey> ops_;
   Numbering<Phase> phases_;
   Numbering<ChannelId> channels_;
@@ -419,10 +505,11 @@ ShownDevices shown_devices(const PlayedIteration& played, std::size_t limit) {
           ", which ends last, the device that does, the first and last stage, and some between"};
 }
 
-std::string timeline_json(const PlayedIteration& played, const ShownDevices& shown) {
+std::string timeline_json(const PlayedIteration& played, const ShownDevices& shown,
+                          const CriticalPath& path) {
   WT_EXPECT(played.timeline != nullptr && played.programs != nullptr && played.network != nullptr &&
             played.plan != nullptr);
-  return TimelineWriter(played, shown).write();
+  return TimelineWriter(played, shown, path).write();
 }
 
 }  // namespace windtunnel

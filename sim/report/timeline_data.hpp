@@ -6,6 +6,7 @@
 #include "plan/plan.hpp"
 #include "platform/network.hpp"
 #include "schedule/program.hpp"
+#include "timeline/critical_path.hpp"
 #include "timeline/timeline.hpp"
 
 namespace windtunnel {
@@ -40,6 +41,10 @@ ShownDevices shown_devices(const PlayedIteration& played, std::size_t limit = mo
 ///
 /// Times are nanoseconds. `bytes` is base64 of a gzip file of columns of integers, each the difference to the one before it,
 /// zigzag-coded (0, -1, 1, -2 are 0, 1, 2, 3) in groups of seven bits, lowest first (LEB128).
-std::string timeline_json(const PlayedIteration& played, const ShownDevices& shown);
+///
+/// The critical path is there step by step: what it is (0 compute, 1 message, 2 collective), where that stands in the columns of its
+/// kind (-1: on a device that is not shown), when, its line of the breakdown's colour, and its name. `*_slack`: how much later each could end.
+std::string timeline_json(const PlayedIteration& played, const ShownDevices& shown,
+                          const CriticalPath& path);
 
 }  // namespace windtunnel

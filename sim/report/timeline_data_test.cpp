@@ -69,7 +69,9 @@ TEST_CASE("what is too much is shown by whole replicas, and the text says which"
 TEST_CASE("the timeline's data has a row for everything that was played") {
   const World world;
   Problems problems;
-  const std::string text = timeline_json(world.iteration(), shown_devices(world.iteration()));
+  const std::string text =
+      timeline_json(world.iteration(), shown_devices(world.iteration()),
+                    find_critical_path(world.programs, *world.iteration().timeline));
   const JsonValue json =
       parse_json(std::make_shared<const SourceText>(SourceText{"data", text}), problems);
   REQUIRE(problems.empty());

@@ -1,203 +1,316 @@
 #include "scenario/what_if.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
-#include <type_traits>
 
-#include "scenario/compression_json.hpp"
-#include "scenario/forked.hpp"
+#include "scenario/program_builder.hpp"
 
 namespace windtunnel {
 namespace {
 
 constexpr double faster = 1.1,
                  slower = 0.9;  // ten percent: enough to see, little enough to be near
+/// Of a deeper pipeline only the first, the slowest and the last stage are asked about one by one.
+constexpr int most_stages_each = 16;
 
 std::string exact(double number) { return canonical_text(JsonValue(number)); }
 std::string exact(BytesPerSecond rate) { return exact(rate / BytesPerSecond{1}) + " B/s"; }
+std::string exact(Seconds time) { return exact(time / Seconds{1}) + " s"; }
+
+/// One pass of a microbatch through each stage and back, on its slowest device.
+std::vector<Seconds> stage_times(const Scenario& scenario) {
+  const BuiltPrograms built = build_programs(
+      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan});
+  std::vector<Seconds> times(static_cast<std::size_t>(scenario.plan.parallel.pipeline));
+  for (std::size_t d = 0; d < built.cost_of_device.size(); ++d) {
+    Seconds time{};
+    for (const ChunkCost& chunk : built.cost_of_device[d].chunks)
+      time += chunk.forward.duration + chunk.backward.duration;
+    Seconds& slowest = times[scenario.plan.devices[d].stage.index()];
+    slowest = std::max(slowest, time);
+  }
+  return times;
+}
 
 /// Collects the changes of one scenario.
 class Asker {
  public:
-  explicit Asker(const Scenario& scenario) : scenario_(scenario), plan_(scenario.plan) {}
+  explicit Asker(const Scenario& scenario)
+      : scenario_(scenario), plan_(scenario.plan), stage_times_(stage_times(scenario)) {
+    slowest_ = static_cast<std::size_t>(std::max_element(stage_times_.begin(), stage_times_.end()) -
+                                        stage_times_.begin());
+    for (const PlanDevice& device : plan_.devices)
+      stages_of_node_[device.node.index()].insert(device.stage.index());
+  }
 
   std::vector<WhatIf> ask() {
     for (const std::size_t type : types_in_use()) ask_of_nodes(type);
     ask_of_fabric();
-    ask_of_straggler();
-    ask_of_software();
+    ask_of_pairs();
+    ask_of_stragglers();
     ask_of_stages();
-    ask_of_habits();
-    ask_of_compression();
+    ask_of_layers();
+    ask_of_software();
+    ask_of_training();
+    ask_of_schedule();
+    for (WhatIf& change : codec_what_ifs(scenario_)) list_.push_back(std::move(change));
     return std::move(list_);
   }
 
  private:
-  void add(std::string what, std::vector<std::pair<std::string, std::string>> overrides) {
-    list_.push_back({std::move(what), std::move(overrides)});
+  using Overrides = std::vector<std::pair<std::string, std::string>>;
+  void add(WhatIfKind kind, std::string what, Overrides overrides) {
+    list_.push_back({kind, std::move(what), std::move(overrides)});
   }
 
   const std::vector<NodeType>& types() const { return scenario_.platform.node_types; }
-  bool crosses_nodes() const { return scenario_.nodes.size() > 1; }
+  std::size_t num_nodes() const { return scenario_.nodes.size(); }
+  bool crosses_nodes() const { return num_nodes() > 1; }
+  std::size_t type_of(std::size_t node) const {
+    return static_cast<std::size_t>(&scenario_.platform.type_of(NodeId{node}) - types().data());
+  }
 
   std::set<std::size_t> types_in_use() const {
     std::set<std::size_t> used;
-    for (const PlanDevice& device : plan_.devices)
-      used.insert(
-          static_cast<std::size_t>(&scenario_.platform.type_of(device.node) - types().data()));
+    for (const PlanDevice& device : plan_.devices) used.insert(type_of(device.node.index()));
     return used;
   }
 
   void ask_of_nodes(std::size_t index) {
     const NodeType& type = types()[index];
     const std::string at = "/platform/node_types/" + std::to_string(index);
-    const std::string& name = type.device.name;
-    add("GPUs 10 % faster (" + name + ")",
+    const std::string of = types_in_use().size() > 1 ? " (" + type.device.name + ")" : "";
+    const Interconnect& inside = type.interconnect;
+    add(WhatIfKind::gpu, "GPUs 10 % faster" + of,
         {{at + "/compute_efficiency", exact(type.compute_efficiency * faster)}});
-    if (plan_.parallel.tensor > 1 || plan_.parallel.data > 1)
-      add("twice the bandwidth inside nodes (" + name + ")",
-          {{at + "/interconnect/saturated_bandwidth",
-            exact(type.interconnect.saturated_bandwidth * 2)},
-           {at + "/interconnect/point_to_point", exact(type.interconnect.point_to_point * 2)}});
+    if (type.gpus > 1 && plan_.num_ranks() > 1) {
+      add(WhatIfKind::link, "twice the bandwidth inside nodes" + of,
+          {{at + "/interconnect/saturated_bandwidth", exact(inside.saturated_bandwidth * 2)},
+           {at + "/interconnect/point_to_point", exact(inside.point_to_point * 2)}});
+      add(WhatIfKind::link, "half the latency inside nodes" + of,
+          {{at + "/interconnect/floor_base", exact(inside.floor_base / 2)},
+           {at + "/interconnect/floor_per_gpu", exact(inside.floor_per_gpu / 2)},
+           {at + "/interconnect/point_to_point_latency",
+            exact(inside.point_to_point_latency / 2)}});
+    }
     if (crosses_nodes())
-      add("twice the NIC rate (" + name + ")", {{at + "/nic_rate", exact(type.nic_rate * 2)}});
+      add(WhatIfKind::nic, "twice the NIC rate" + of,
+          {{at + "/nic_rate", exact(type.nic_rate * 2)}});
   }
 
   void ask_of_fabric() {
     if (!crosses_nodes()) return;
-    const Platform& platform = scenario_.platform;
-    add("no latency between nodes",
+    const Fabric& fabric = scenario_.platform.fabric;
+    add(WhatIfKind::link, "half the latency between nodes",
+        {{"/platform/fabric/latency", exact(fabric.latency / 2)},
+         {"/platform/fabric/collective_latency", exact(fabric.collective_latency / 2)}});
+    add(WhatIfKind::link, "no latency between nodes",
         {{"/platform/fabric/latency", "0 us"}, {"/platform/fabric/collective_latency", "0 us"}});
-    if (platform.fabric.oversubscription > 1)
-      add("no oversubscription of leaf switches", {{"/platform/fabric/oversubscription", "1"}});
-    if (platform.matrix)
-      add("every pair of nodes at NIC rate", {{"/platform/bandwidth_matrix", "null"}});
-    if (!platform.link_overrides.empty())
-      add("no links with rates of their own", {{"/platform/link_overrides", "null"}});
+    if (fabric.oversubscription <= 1) return;
+    add(WhatIfKind::link, "twice the uplinks of leaf switches",
+        {{"/platform/fabric/oversubscription", exact(std::max(1.0, fabric.oversubscription / 2))}});
+    add(WhatIfKind::link, "no oversubscription of leaf switches",
+        {{"/platform/fabric/oversubscription", "1"}});
   }
 
-  /// The first node, 10 % slower than its type.
-  void ask_of_straggler() {
-    const JsonValue* list = scenario_.resolved.find("platform")->find("node_types");
-    if (!crosses_nodes() || list == nullptr || !list->is_array()) return;
-    JsonValue types_then = *list;
-    JsonValue slow = types_then.array().front();
-    slow.set("count", JsonValue(std::int64_t{1}));
-    slow.set("compute_efficiency", JsonValue(types().front().compute_efficiency * slower));
-    JsonValue& rest = types_then.array().front();
-    const int count = types().front().count;
-    if (count == 1)
-      types_then.array().front() = slow;
-    else {
-      if (count > 0) rest.set("count", JsonValue(std::int64_t{count - 1}));
-      types_then.array().insert(types_then.array().begin(), slow);
+  /// Measured pairs of nodes, and links with a rate of their own.
+  void ask_of_pairs() {
+    if (!crosses_nodes()) return;
+    const Platform& platform = scenario_.platform;
+    if (platform.matrix) {
+      add(WhatIfKind::link, "twice the rate between every pair of nodes",
+          {{"/platform/bandwidth_matrix/rails", std::to_string(2 * platform.matrix->rails)}});
+      add(WhatIfKind::link, "every pair of nodes at NIC rate",
+          {{"/platform/bandwidth_matrix", "null"}});
     }
-    add("node 0 10 % slower", {{"/platform/node_types", canonical_text(types_then)}});
+    if (platform.link_overrides.empty()) return;
+    Overrides doubled;
+    for (std::size_t i = 0; i < platform.link_overrides.size(); ++i)
+      doubled.emplace_back("/platform/link_overrides/" + std::to_string(i) + "/bandwidth",
+                           exact(platform.link_overrides[i].bandwidth * 2));
+    add(WhatIfKind::link, "twice the rate of links with rates of their own", doubled);
+    add(WhatIfKind::link, "no links with rates of their own",
+        {{"/platform/link_overrides", "null"}});
+  }
+
+  /// The platform's node types when the GPUs of each node in use are `factor(node)` times as fast.
+  std::optional<std::string> types_with(const std::function<double(std::size_t)>& factor) const {
+    const JsonValue* list = scenario_.resolved.find("platform")->find("node_types");
+    if (list == nullptr || !list->is_array()) return std::nullopt;
+    JsonValue::Array changed;
+    std::vector<int> used(types().size());
+    for (std::size_t node = 0, end = 0; node < num_nodes(); node = end) {
+      const std::size_t type = type_of(node);
+      for (end = node; end < num_nodes() && type_of(end) == type && factor(end) == factor(node);)
+        ++end;
+      JsonValue& run = changed.emplace_back(list->array()[type]);
+      run.set("count", JsonValue(static_cast<std::int64_t>(end - node)));
+      if (factor(node) != 1)
+        run.set("compute_efficiency", JsonValue(types()[type].compute_efficiency * factor(node)));
+      used[type] += static_cast<int>(end - node);
+    }
+    for (std::size_t type = type_of(num_nodes() - 1); type < types().size(); ++type) {
+      const int count = types()[type].count;
+      if (count > 0 && count == used[type]) continue;
+      JsonValue& rest = changed.emplace_back(list->array()[type]);
+      if (count > 0) rest.set("count", JsonValue(std::int64_t{count - used[type]}));
+    }
+    return canonical_text(JsonValue(std::move(changed)));
+  }
+
+  void add_speeds(WhatIfKind kind, std::string what,
+                  const std::function<double(std::size_t)>& factor) {
+    if (const auto types = types_with(factor))
+      add(kind, std::move(what), {{"/platform/node_types", *types}});
+  }
+
+  /// A node 10 % slower than its type: the first, and one of the slowest stage. And none slower than the best.
+  void ask_of_stragglers() {
+    if (!crosses_nodes()) return;
+    std::set<std::size_t> stragglers{0};
+    for (const auto& [node, stages] : stages_of_node_)
+      if (stages.count(slowest_) > 0) {
+        stragglers.insert(node);
+        break;
+      }
+    for (const std::size_t straggler : stragglers)
+      add_speeds(WhatIfKind::straggler, "node " + std::to_string(straggler) + " 10 % slower",
+                 [=](std::size_t node) { return node == straggler ? slower : 1; });
+    ask_without_stragglers();
+  }
+
+  void ask_without_stragglers() {
+    const std::set<std::size_t> used = types_in_use();
+    const auto speed = [&](std::size_t type) {
+      return types()[type].device.peak.at(plan_.training.precision) *
+             types()[type].compute_efficiency;
+    };
+    const std::size_t best = *std::max_element(used.begin(), used.end(),
+                                               [&](auto a, auto b) { return speed(a) < speed(b); });
+    const bool alike = std::all_of(used.begin(), used.end(), [&](std::size_t type) {
+      return types()[type].gpus == types()[best].gpus;
+    });
+    if (used.size() < 2 || !alike) return;
+    JsonValue one = scenario_.resolved.find("platform")->find("node_types")->array()[best];
+    one.set("count", JsonValue(static_cast<std::int64_t>(std::max<int>(
+                         scenario_.platform.available_nodes(), static_cast<int>(num_nodes())))));
+    add(WhatIfKind::straggler, "no slower nodes: each as the fastest type",
+        {{"/platform/node_types", canonical_text(JsonValue(JsonValue::Array{one}))}});
+  }
+
+  /// A stage's nodes 10 % faster, where they are its own.
+  void ask_of_stages() {
+    const int stages = plan_.parallel.pipeline;
+    if (stages == 1 || !crosses_nodes()) return;
+    for (std::size_t s = 0; s < stage_times_.size(); ++s) {
+      const bool each =
+          stages <= most_stages_each || s == 0 || s == slowest_ || s + 1 == stage_times_.size();
+      const bool alone = std::all_of(
+          stages_of_node_.begin(), stages_of_node_.end(),
+          [s](const auto& node) { return node.second.count(s) == 0 || node.second.size() == 1; });
+      if (each && alone)
+        add_speeds(WhatIfKind::stage, "stage " + std::to_string(s) + " 10 % faster",
+                   [this, s](std::size_t node) {
+                     const auto found = stages_of_node_.find(node);
+                     return found != stages_of_node_.end() && found->second.count(s) > 0 ? faster
+                                                                                         : 1;
+                   });
+    }
+  }
+
+  /// A layer from the first, the last, the slowest and the fullest stage to the one that is fastest.
+  void ask_of_layers() {
+    const Parallel& parallel = plan_.parallel;
+    if (parallel.pipeline == 1 || parallel.virtual_pipeline > 1) return;
+    const auto fastest = static_cast<std::size_t>(
+        std::min_element(stage_times_.begin(), stage_times_.end()) - stage_times_.begin());
+    const auto fullest = static_cast<std::size_t>(
+        std::max_element(plan_.stage_layers.begin(), plan_.stage_layers.end()) -
+        plan_.stage_layers.begin());
+    for (const std::size_t from :
+         std::set<std::size_t>{0, slowest_, fullest, stage_times_.size() - 1})
+      move_layer(from, fastest);
+  }
+  void move_layer(std::size_t from, std::size_t to) {
+    std::vector<int> layers = plan_.stage_layers;
+    if (layers[from] < 2 || from == to) return;
+    --layers[from];
+    ++layers[to];
+    JsonValue::Array list;
+    for (const int count : layers) list.emplace_back(std::int64_t{count});
+    add(WhatIfKind::stage,
+        "a layer of stage " + std::to_string(from) + " on stage " + std::to_string(to),
+        {{"/parallel/stage_layers", canonical_text(JsonValue(std::move(list)))}});
   }
 
   void ask_of_software() {
     const auto& launch = scenario_.software.launch;
     if (launch.layer_forward + launch.layer_backward + launch.collective > Seconds{0})
-      add("no launch floor (CUDA graphs)", {{"/software/launch/layer_forward", "0 us"},
-                                            {"/software/launch/layer_backward", "0 us"},
-                                            {"/software/launch/collective", "0 us"}});
+      add(WhatIfKind::software, "no launch floor (CUDA graphs)",
+          {{"/software/launch/layer_forward", "0 us"},
+           {"/software/launch/layer_backward", "0 us"},
+           {"/software/launch/collective", "0 us"}});
   }
 
-  /// A layer from the stage that has most to the one that has least, embedding and head counted as one each.
-  void ask_of_stages() {
-    const Parallel& parallel = plan_.parallel;
-    if (parallel.pipeline == 1 || parallel.virtual_pipeline > 1) return;
-    std::vector<int> load = plan_.stage_layers;
-    ++load.front();
-    ++load.back();
-    const auto most = std::max_element(load.begin(), load.end()) - load.begin();
-    const auto least = std::min_element(load.begin(), load.end()) - load.begin();
-    for (std::size_t s = 0; s < load.size(); ++s) {
-      const bool edge = s == 0 || s + 1 == load.size() || s == static_cast<std::size_t>(most);
-      if (edge) move_layer(s, static_cast<std::size_t>(least) != s ? least : most);
-    }
-  }
-  void move_layer(std::size_t from, std::ptrdiff_t to) {
-    std::vector<int> layers = plan_.stage_layers;
-    if (layers[from] < 2 || from == static_cast<std::size_t>(to)) return;
-    --layers[from];
-    ++layers[static_cast<std::size_t>(to)];
-    JsonValue::Array list;
-    for (const int count : layers) list.emplace_back(std::int64_t{count});
-    add("a layer of stage " + std::to_string(from) + " on stage " + std::to_string(to),
-        {{"/parallel/stage_layers", canonical_text(JsonValue(std::move(list)))}});
+  void ask_of_training() {
+    const Training& training = plan_.training;
+    const int size = training.micro_batch;
+    const auto sized = [this](const char* what, int samples) {
+      add(WhatIfKind::training, std::string(what) + " (" + std::to_string(samples) + ")",
+          {{"/training/micro_batch", std::to_string(samples)}});
+    };
+    if (plan_.microbatches % 2 == 0) sized("microbatches twice as large", 2 * size);
+    if (size % 2 == 0) sized("microbatches half as large", size / 2);
+    if (training.recompute != Recompute::none)
+      add(WhatIfKind::training, "no recomputation", {{"/training/recompute", "none"}});
+    if (training.recompute == Recompute::full)
+      add(WhatIfKind::training, "selective recomputation", {{"/training/recompute", "selective"}});
+    if (training.attention == Attention::standard && scenario_.software.flash_forward_efficiency)
+      add(WhatIfKind::training, "FlashAttention", {{"/training/attention", "flash"}});
   }
 
-  void ask_of_habits() {
+  void ask_of_schedule() {
     const Parallel& parallel = plan_.parallel;
     if (parallel.pipeline > 1) {
       const bool eager = parallel.pipeline_send == PipelineSend::eager;
-      add(eager ? "exchanges in blocking pairs" : "messages that leave by themselves",
+      add(WhatIfKind::schedule,
+          eager ? "exchanges in blocking pairs" : "messages that leave by themselves",
           {{"/parallel/pipeline_send", eager ? "blocking_pairs" : "eager"}});
+      if (parallel.schedule != Schedule::custom) ask_of_order();
     }
     if (parallel.data > 1 && !parallel.overlap_gradient_reduce && parallel.zero_stage < 3)
-      add("gradient reduction beside the backward pass",
+      add(WhatIfKind::schedule, "gradient reduction beside the backward pass",
           {{"/parallel/overlap_gradient_reduce", "true"}});
   }
 
-  void ask_of_compression() {
-    const JsonValue* compression = scenario_.resolved.find("compression");
-    if (compression == nullptr || !compression->is_object()) return;
-    for (const char* name : compression_classes) {
-      const JsonValue* entry = compression->find(name);
-      if (entry != nullptr && !entry->is_null())
-        add(std::string("no compression of ") + name,
-            {{std::string("/compression/") + name, "null"}});
-    }
+  /// The other orders of passes. Two chunks a device need layers and microbatches that divide.
+  void ask_of_order() {
+    for (const Schedule order : {Schedule::gpipe, Schedule::one_f_one_b, Schedule::zero_bubble_h1})
+      if (order != plan_.parallel.schedule)
+        add(WhatIfKind::schedule, std::string("schedule ") + name_of(order),
+            {{"/parallel/schedule", name_of(order)}, {"/parallel/virtual_pipeline", "1"}});
+    const bool even = std::all_of(
+        plan_.stage_layers.begin(), plan_.stage_layers.end(),
+        [this](int layers) { return layers % 2 == 0 && layers == plan_.stage_layers.front(); });
+    if (even && plan_.parallel.schedule != Schedule::interleaved_1f1b &&
+        plan_.microbatches % plan_.parallel.pipeline == 0)
+      add(WhatIfKind::schedule, "schedule interleaved_1f1b, two chunks a device",
+          {{"/parallel/schedule", "interleaved_1f1b"}, {"/parallel/virtual_pipeline", "2"}});
   }
 
   const Scenario& scenario_;
   const Plan& plan_;
+  std::vector<Seconds> stage_times_;
+  std::size_t slowest_ = 0;
+  std::map<std::size_t, std::set<std::size_t>> stages_of_node_;
   std::vector<WhatIf> list_;
 };
-
-/// What a child sends home.
-struct Figures {
-  Seconds iteration_time{};
-  Breakdown breakdown;
-};
-static_assert(std::is_trivially_copyable_v<Figures>);
 
 }  // namespace
 
 std::vector<WhatIf> what_ifs(const Scenario& scenario) { return Asker(scenario).ask(); }
-
-std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Library& library,
-                                            const std::vector<WhatIf>& changes, std::size_t at_once,
-                                            const std::function<void(std::size_t)>& on_done) {
-  ForkedWork work;
-  work.count = changes.size();
-  work.at_once = at_once;
-  work.on_done = on_done;
-  work.work = [&](std::size_t i) {
-    const Scenario changed = read_scenario(scenario.resolved, library.root, library,
-                                           {changes[i].overrides, scenario.seed});
-    const Report report = simulate(changed).report;
-    const Figures figures{report.iteration_time, report.breakdown};
-    return std::string(reinterpret_cast<const char*>(&figures), sizeof figures);
-  };
-  std::vector<WhatIfResult> results;
-  for (const ChildOutcome& outcome : run_forked(work)) {
-    WhatIfResult& result = results.emplace_back();
-    result.change = changes[results.size() - 1];
-    if (const auto* failure = std::get_if<ChildFailure>(&outcome)) {
-      result.failure = failure->text;
-      continue;
-    }
-    Figures figures;
-    std::memcpy(&figures, std::get<std::string>(outcome).data(), sizeof figures);
-    result.iteration_time = figures.iteration_time;
-    result.breakdown = figures.breakdown;
-  }
-  return results;
-}
 
 }  // namespace windtunnel

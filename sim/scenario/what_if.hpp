@@ -2,31 +2,19 @@
 
 #include <cstddef>
 #include <functional>
-#include <string>
-#include <utility>
 #include <vector>
 
+#include "report/explanation.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
 
-/// A change of a scenario whose effect is worth knowing, as `--set` would make it.
-struct WhatIf {
-  std::string what;  ///< "twice the NIC rate of a100-sxm-80gb nodes"
-  std::vector<std::pair<std::string, std::string>> overrides;  ///< pointer, value
-};
-
-/// The questions that the scenario raises: each kind of link, GPU and node in use, the launch floor, a straggler, the stages of most layers,
-/// overlap and exchange habits, codecs. Only those that change something.
+/// The questions that the scenario raises: each kind of link, GPU and node in use, the launch floor, a straggler made and taken away,
+/// each stage, the microbatch, schedule and exchange habits, codecs of each traffic class. Only those that the scenario allows.
 std::vector<WhatIf> what_ifs(const Scenario& scenario);
 
-/// What became of a change.
-struct WhatIfResult {
-  WhatIf change;
-  Seconds iteration_time{};
-  Breakdown breakdown;
-  std::string failure;  ///< why it could not be simulated; empty: it was
-};
+/// Those about compression: each traffic class that there is without its codec, with each other that could be used, and at half the bytes for nothing.
+std::vector<WhatIf> codec_what_ifs(const Scenario& scenario);
 
 /// What came of all of them, in the order of the list, each simulated on its own in a forked child, so many at once.
 /// `on_done`: called with the number of those done.

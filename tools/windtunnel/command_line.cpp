@@ -127,8 +127,9 @@ class Grammar {
         ->type_name("OUT");
     add_report(validate);
     add_calibrate();
-    add_command("explain", "Show the critical path of an iteration, and what would change it",
-                "FILE", file);
+    add_report(add_command("explain",
+                           "Show the critical path of an iteration, and what would change it",
+                           "FILE", file));
     add_import();
     add_codec();
     add_command("completion", "Print a script that completes commands in a shell", "SHELL",

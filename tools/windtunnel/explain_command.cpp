@@ -1,16 +1,21 @@
+#include <filesystem>
 #include <iostream>
 
 #include "report/progress_line.hpp"
-#include "scenario/explanation.hpp"
+#include "report/run_page.hpp"
+#include "scenario/explain.hpp"
 #include "scenario/forked.hpp"
+#include "scenario/resolved_text.hpp"
+#include "scenario/what_if.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
+#include "windtunnel/outputs.hpp"
 #include "windtunnel/scenario_argument.hpp"
 
 namespace windtunnel {
 namespace {
 
-Explanation explain_with_progress(const CommandLine& line, const Scenario& scenario) {
+Explained explain_with_progress(const CommandLine& line, const Scenario& scenario) {
   ProgressLine progress(std::cerr, progress_style(line));
   const std::size_t all = what_ifs(scenario).size() + 1;  // and the scenario as it is
   const auto on_done = [&progress, all](std::size_t done) {
@@ -24,7 +29,12 @@ Explanation explain_with_progress(const CommandLine& line, const Scenario& scena
 
 ExitCode explain_command(const CommandLine& line) {
   const Scenario scenario = read_placed_scenario_argument(line);
-  const Explanation explanation = explain_with_progress(line, scenario);
+  if (!line.report.empty()) expect_not_an_input(scenario, line.report);
+  Explained explained = explain_with_progress(line, scenario);
+  Explanation& explanation = explained.explanation;
+  explanation.command = run_command_line(line, scenario);
+  if (!line.report.empty())
+    write_output(line, line.report, page_of(scenario, explained.simulation, explanation));
   if (line.format == ResultFormat::json)
     print_result(pretty_text(explanation_value(explanation)) + "\n");
   else

@@ -1,9 +1,12 @@
 // How the rows are drawn and moved through.
+const stripHeight = 16, faded = 0.16;  // pixels; opacity of what is not on the critical path while that is lit
 class TimelineView {
   constructor(place, data, columns) {
     this.data = data;
     this.columns = columns;
     Object.assign(this, buildRows(data, columns));
+    this.path = buildPath(data, columns, this.rows);
+    this.lit = false;
     this.used = streams.filter((stream) => this.rows.some((row) => row[stream].tracks.some((track) => track.count)));
     this.hidden = new Set();
     this.from = 0;
@@ -27,7 +30,9 @@ class TimelineView {
       });
       tools.append(button);
     }
-    tools.append(make('span', {class: 'gap'}));
+    this.light = make('button', {type: 'button', class: 'light', 'aria-pressed': 'false', title: 'Show what the end of the iteration waited for (c)'}, 'critical path');
+    this.light.addEventListener('click', () => this.light_up(!this.lit));
+    tools.append(make('span', {class: 'gap'}), this.light);
     const zoom = (text, label, action) => {
       const button = make('button', {type: 'button', 'aria-label': label, title: label}, text);
       button.addEventListener('click', action);
@@ -38,6 +43,7 @@ class TimelineView {
     zoom('whole iteration', 'Show the whole iteration', () => this.show(0, this.data.end));
     this.overview = make('canvas', {class: 'overview', 'aria-hidden': 'true'});
     this.axis = make('canvas', {class: 'axis', 'aria-hidden': 'true'});
+    this.strip = make('canvas', {class: 'strip', 'aria-hidden': 'true'});
     this.canvas = make('canvas', {});
     this.space = make('div', {});
     this.scroller = make('div', {
@@ -50,7 +56,7 @@ class TimelineView {
     for (const row of this.rows) for (const stream of streams) for (const track of row[stream].tracks) track.kind.forEach((kind) => kinds.add(kind));
     const legend = make('p', {class: 'legend'}, ...timelineKinds.filter((_, i) => kinds.has(i)).map((name) =>
       make('span', {}, make('i', {class: 'sw b-' + name}), spoken(name))));
-    place.replaceChildren(tools, make('div', {class: 'plot'}, this.overview, this.axis, this.scroller), legend, this.words);
+    place.replaceChildren(tools, make('div', {class: 'plot'}, this.overview, this.axis, this.strip, this.scroller), legend, this.words);
   }
 
   colours() {
@@ -58,7 +64,7 @@ class TimelineView {
     const colour = (name) => style.getPropertyValue('--' + name).trim();
     this.palette = timelineKinds.map(colour);
     this.partPalette = partKinds.map(colour);
-    this.ink = {ink: colour('ink'), quiet: colour('quiet'), rule: colour('rule'), page: colour('page'), accent: colour('accent'), panel: colour('panel')};
+    this.ink = {ink: colour('ink'), quiet: colour('quiet'), rule: colour('rule'), page: colour('page'), accent: colour('accent'), panel: colour('panel'), path: colour('path')};
     this.summary = null;
   }
 
@@ -88,7 +94,7 @@ class TimelineView {
     this.width = width;
     const view = Math.min(this.height, parseFloat(getComputedStyle(this.scroller).maxHeight) || this.height);
     this.view = Math.max(view, 40);
-    for (const [canvas, height] of [[this.overview, 34], [this.axis, 22], [this.canvas, this.view]]) {
+    for (const [canvas, height] of [[this.overview, 34], [this.axis, 22], [this.strip, stripHeight], [this.canvas, this.view]]) {
       canvas.style.height = height + 'px';
       canvas.width = Math.round(width * devicePixelRatio);
       canvas.height = Math.round(height * devicePixelRatio);
@@ -120,7 +126,14 @@ class TimelineView {
   drawNow() {
     this.drawOverview();
     this.drawAxis();
+    this.drawStrip();
     this.drawRows();
+  }
+
+  light_up(lit) {
+    this.lit = lit;
+    this.light.setAttribute('aria-pressed', String(lit));
+    this.draw();
   }
 
   context(canvas) {
@@ -197,11 +210,26 @@ class TimelineView {
       const half = place.height / place.tracks.length;
       place.tracks.forEach((track, i) => {
         const top = y + i * half;
+        context.globalAlpha = this.lit ? faded : 1;
         this.paint(context, track, top, half, this.from, this.to, this.gutter, this.width, shares);
+        this.paintShares(context, shares, top, half, this.gutter, columns);
+        context.globalAlpha = 1;
+        if (!this.lit) return;
+        this.paint(context, track.path, top, half, this.from, this.to, this.gutter, this.width, shares);
         this.paintShares(context, shares, top, half, this.gutter, columns);
       });
       this.drawLabel(context, place, y);
     }
+  }
+
+  // What the end of the iteration waited for, at each time.
+  drawStrip() {
+    const context = this.context(this.strip), columns = Math.ceil(this.width - this.gutter), shares = new Float32Array(columns * timelineKinds.length);
+    this.paint(context, this.path.strip, 1, stripHeight - 3, this.from, this.to, this.gutter, this.width, shares);
+    this.paintShares(context, shares, 1, stripHeight - 3, this.gutter, columns);
+    context.fillStyle = this.lit ? this.ink.path : this.ink.quiet;
+    context.font = '11px system-ui, sans-serif';
+    context.fillText(this.gutter < 90 ? 'path' : 'critical path', 8, stripHeight - 4);
   }
 
   drawLabel(context, place, y) {
@@ -295,10 +323,28 @@ class TimelineView {
     }, {passive: false});
     this.scroller.addEventListener('scroll', () => this.draw(), {passive: true});
     this.scroller.addEventListener('keydown', (event) => this.key(event));
+    this.strip.addEventListener('pointermove', (event) => this.hoverStrip(event));
+    this.strip.addEventListener('pointerleave', () => tip.hide());
+    this.strip.addEventListener('click', () => this.light_up(!this.lit));
     this.listenToOverview();
     new ResizeObserver(() => { if (this.scroller.clientWidth !== this.width) this.resize(); }).observe(this.scroller);
     const repaint = () => { this.colours(); this.draw(); };
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', repaint);
+  }
+
+  hoverStrip(event) {
+    const track = this.path.strip, time = this.time(event.offsetX), pixel = (this.to - this.from) / (this.width - this.gutter);
+    if (event.offsetX < this.gutter) return tip.hide();
+    const times = new Map();
+    for (let i = track.first(time - pixel); i < track.count && track.begin[i] <= time + pixel; ++i) {
+      const overlap = Math.min(track.end[i], time + pixel) - Math.max(track.begin[i], time - pixel);
+      const [name, kind] = this.data.path[this.columns.path_name[track.index[i]]], text = `${name}: ${spoken(kind)}`;
+      if (overlap > 0) times.set(text, (times.get(text) || 0) + overlap);
+    }
+    const lines = [...times].sort((a, b) => b[1] - a[1]);
+    if (!lines.length) return tip.hide();
+    tip.show(event.clientX, event.clientY, ['The end waits for', ...lines.slice(0, 6).map(([text, length]) =>
+      lines.length > 1 ? `${text}, ${percentText(Math.min(1, length / (2 * pixel)))}` : text)]);
   }
 
   listenToOverview() {
@@ -324,7 +370,7 @@ class TimelineView {
       ArrowLeft: () => this.move(-0.15), ArrowRight: () => this.move(0.15), a: () => this.move(-0.15), d: () => this.move(0.15),
       '+': () => this.zoom(0.6), '=': () => this.zoom(0.6), w: () => this.zoom(0.6), '-': () => this.zoom(1.7), s: () => this.zoom(1.7),
       0: () => this.show(0, this.data.end), Home: () => this.show(0, this.data.end),
-      ArrowUp: () => this.choose(-1), ArrowDown: () => this.choose(1), ',': () => this.step(-1), '.': () => this.step(1),
+      c: () => this.light_up(!this.lit), ArrowUp: () => this.choose(-1), ArrowDown: () => this.choose(1), ',': () => this.step(-1), '.': () => this.step(1),
     };
     if (!actions[event.key]) return;
     event.preventDefault();
@@ -411,7 +457,7 @@ class TimelineView {
         lines.push(`${data.phases[columns.collective_phase[index]][0]} of ${gpus} GPUs`, span, `${bytesText(bytes)} sent by all of them`, 'link: ' + linkText(link));
       }
     }
-    return [...lines, data.devices[device].name + ' · ' + stream];
+    return [...lines, ...slackLine(this, track, i), data.devices[device].name + ' · ' + stream];
   }
 
   // Of the device that ends last: nanoseconds by line of the breakdown, from what is drawn on its compute row.
@@ -458,6 +504,21 @@ parts.push(async () => {
     const pixels = view.canvas.getContext('2d').getImageData(0, 0, view.canvas.width, view.canvas.height).data, colours = new Set();
     for (let i = 0; i < pixels.length; i += 4) if (pixels[i + 3]) colours.add(pixels[i] * 65536 + pixels[i + 1] * 256 + pixels[i + 2]);
     return colours.size < 5 ? `timeline: only ${colours.size} colours are painted` : '';
+  });
+  checks.push(() => {
+    const path = view.path.strip, gap = [...path.begin].findIndex((begin, i) => Math.abs(begin - (i ? path.end[i - 1] : 0)) > 2);
+    if (gap >= 0 || Math.abs(path.end[path.count - 1] - data.end) > 2) return `timeline: the critical path has a gap at its step ${gap}`;
+    const sum = (view) => { const pixels = view.canvas.getContext('2d').getImageData(0, 0, view.canvas.width, view.canvas.height).data; return pixels.reduce((all, each) => all + each, 0); };
+    view.drawNow();
+    const before = sum(view);
+    view.light.click();
+    view.drawNow();
+    const lit = sum(view), on = view.rows.reduce((all, row) => all + row.compute.tracks[0].path.count, 0);
+    const described = view.rows.flatMap((row) => { const track = row.compute.tracks[0].path; return track.count ? [view.describe(0, 'compute', track, 0).join('; ')] : []; });
+    view.light.click();
+    view.drawNow();
+    if (!on || lit === before || sum(view) !== before) return 'timeline: the critical path does not light up';
+    return described.every((text) => text.includes('on the critical path')) ? '' : 'timeline: nothing says what is on the critical path';
   });
   checks.push(() => {
     view.key(new KeyboardEvent('keydown', {key: 'ArrowDown'}));

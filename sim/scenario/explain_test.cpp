@@ -1,10 +1,9 @@
-#include "scenario/explanation.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <memory>
 
+#include "scenario/explanation.hpp"
 #include "scenario/forked.hpp"
 #include "scenario/isolated.hpp"
 #include "scenario/program_builder.hpp"

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/json_value.hpp"
+#include "report/path_shares.hpp"
+#include "report/report.hpp"
+#include "report/slack.hpp"
+#include "report/terminal_text.hpp"
+
+namespace windtunnel {
+
+/// What a what-if changes.
+enum class WhatIfKind {
+  gpu,        ///< how fast GPUs compute
+  link,       ///< a class of links: inside nodes, between nodes, uplinks, measured pairs
+  nic,        ///< network cards
+  straggler,  ///< one node slower than its type, or none
+  software,   ///< launch floor, habits of the stack
+  stage,      ///< a stage's speed, or its layers
+  training,   ///< microbatch, recomputation, attention
+  schedule,   ///< order of passes, exchange of messages, overlap
+  codec,      ///< compression of a traffic class
+};
+const char* name_of(WhatIfKind kind);
+inline constexpr int num_what_if_kinds = 9;
+
+/// A change of a scenario whose effect is worth knowing, as `--set` would make it.
+struct WhatIf {
+  WhatIfKind kind = WhatIfKind::gpu;
+  std::string what;                                            ///< "twice the NIC rate"
+  std::vector<std::pair<std::string, std::string>> overrides;  ///< pointer, value
+};
+
+/// What became of a change.
+struct WhatIfResult {
+  WhatIf change;
+  Seconds iteration_time{};
+  Breakdown breakdown;
+  bool fits = true;     ///< in memory
+  std::string failure;  ///< why it could not be simulated; empty: it was
+};
+
+/// Why an iteration takes as long as it does, and what would change it.
+struct Explanation {
+  Report report;
+  CriticalPath path;
+  std::vector<PathShare> shares;  ///< adds up to the iteration time
+  std::vector<PathSegment> segments;
+  std::vector<Slack> stages, devices, links;
+  std::vector<WhatIfResult> what_ifs;  ///< the largest gain first; those that failed last
+  /// What simulates the scenario, as typed in a shell: "windtunnel run a.json --set /nodes=4". A what-if's options go behind it.
+  std::string command;
+};
+
+/// The path and the slacks of what was played, without what-ifs.
+Explanation explain_path(Report report, const Plan& plan, const ProgramSet& programs,
+                         const Timeline& timeline);
+
+/// `words` as one line that a POSIX shell splits into them again.
+std::string shell_line(const std::vector<std::string>& words);
+/// The command that simulates a what-if.
+std::string command_of(const Explanation& explanation, const WhatIf& change);
+
+/// "-6.1 %", "+0.3 %"; what rounds to nothing is "no change".
+std::string change_text(double change);
+/// What a change did to the lines of the breakdown: "pipeline bubble -1.2 s, compute -0.5 s", the largest three.
+std::string moved_text(const WhatIfResult& result, const Report& report);
+
+/// What `windtunnel explain` prints:
+///
+///   16.31 s per iteration
+///
+///   The critical path: what everything else waited for
+///      41.2 %     6.720 s  compute of stage 5
+///      …
+///   What if
+///      -6.1 %     15.31 s  twice the NIC rate
+std::string explanation_text(const Explanation& explanation, Colour colour);
+
+/// {"schema": "windtunnel/explanation-v1", "iteration_time_s", "breakdown_s",
+///  "critical_path": [{"what", "kind", "line", "time_s", "share", "steps", "stage"…, "rate_bytes_per_s"}],
+///  "critical_path_s": {line: seconds}, "segments": [{"what", "kind", "where", "begin_s", "end_s", "steps"}],
+///  "stages", "devices", "links": [{"what", "busy_s", "on_path_s", "slack_s", "median_slack_s"}]}
+JsonValue path_value(const Explanation& explanation);
+
+/// The same, and "command", "what_ifs": [{"what", "kind", "set": {pointer: value}, "command", "iteration_time_s", "change", "fits",
+/// "breakdown_s"} or {…, "failure"}], "report": {…}
+JsonValue explanation_value(const Explanation& explanation);
+
+}  // namespace windtunnel

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "report/explanation.hpp"
+#include "scenario/scenario.hpp"
+#include "windtunnel/command_line.hpp"
+
+namespace windtunnel {
+
+/// Writes a file, compressed where its name ends in .gz, and says so.
+void write_output(const CommandLine& line, const std::filesystem::path& path,
+                  const std::string& text);
+
+/// Refuses to write over what was read.
+void expect_not_an_input(const Scenario& scenario, const std::filesystem::path& output);
+
+/// The page of a simulated iteration that was explained.
+std::string page_of(const Scenario& scenario, const Simulation& simulation,
+                    const Explanation& explanation);
+
+/// What a person types to simulate the scenario: `windtunnel run`, the file, and the changes that were asked for. A placement that was
+/// searched is among them, so that the same is simulated without another search.
+std::string run_command_line(const CommandLine& line, const Scenario& scenario);
+
+}  // namespace windtunnel
