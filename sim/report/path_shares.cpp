@@ -222,7 +222,7 @@ std::vector<PathShare> path_shares(const Plan& plan, const ProgramSet& programs,
 }
 
 std::vector<PathShare> main_shares(const std::vector<PathShare>& shares, std::size_t most) {
-  constexpr double least_share = 0.01;
+  constexpr double least_share = 0.02;
   Seconds whole{};
   for (const PathShare& share : shares) whole += share.time;
   std::vector<PathShare> list, rests;

@@ -52,7 +52,8 @@ class WhySection {
     return "<p class=\"said\">" + sentence() + "</p>\n<div class=\"main-bar\">" + bar() +
            "</div>\n<p class=\"quiet\">The critical path: the chain of work and messages that the "
            "end of the iteration waited for. Only what is on it makes the iteration longer; make "
-           "it shorter, and another chain may be the longest.</p>\n" +
+           "it shorter, and another chain may be the longest. <a id=\"show-path\" "
+           "href=\"#timeline\">Show it on the timeline</a></p>\n" +
            share_table();
   }
 
@@ -188,8 +189,27 @@ class WhySection {
            escaped(command_of(e_, result.change)) + "</pre></details>";
   }
 
-  std::string what_ifs() const {
-    if (e_.what_ifs.empty()) return no_what_ifs();
+  std::vector<std::string> what_if_row(std::size_t i, double scale) const {
+    const WhatIfResult& result = e_.what_ifs[i];
+    if (!result.failure.empty())
+      return {escaped(result.change.what),
+              "",
+              "",
+              "",
+              escaped(result.failure.substr(0, result.failure.find('\n'))),
+              command(result)};
+    return {escaped(result.change.what) +
+                (result.fits ? "" : " <span class=\"bad\">does not fit in memory</span>"),
+            change_bar(result, scale),
+            exact(at("what_ifs", i, "change"), signed_percent_text(change_of(result))),
+            exact(at("what_ifs", i, "iteration_time_s"), to_text(result.iteration_time)),
+            escaped(moved_text(result, e_.report)),
+            command(result)};
+  }
+
+  /// The what-ifs whose effect is too little to read about, or the others.
+  Table what_if_table(bool little) const {
+    constexpr double least_change = 0.002;
     Table list{"What if",
                {"what if", "shorter | longer", "change", "iteration", "where", ""},
                {},
@@ -198,24 +218,27 @@ class WhySection {
     const double full = scale();
     for (std::size_t i = 0; i < e_.what_ifs.size(); ++i) {
       const WhatIfResult& result = e_.what_ifs[i];
-      if (!result.failure.empty()) {
-        list.rows.push_back({escaped(result.change.what), "", "", "",
-                             escaped(result.failure.substr(0, result.failure.find('\n'))),
-                             command(result)});
-        continue;
-      }
-      list.rows.push_back(
-          {escaped(result.change.what) +
-               (result.fits ? "" : " <span class=\"bad\">does not fit in memory</span>"),
-           change_bar(result, full),
-           exact(at("what_ifs", i, "change"), signed_percent_text(change_of(result))),
-           exact(at("what_ifs", i, "iteration_time_s"), to_text(result.iteration_time)),
-           escaped(moved_text(result, e_.report)), command(result)});
+      const bool is_little = result.failure.empty() && std::abs(change_of(result)) < least_change;
+      if (is_little == little) list.rows.push_back(what_if_row(i, full));
     }
-    return "<h3>What if</h3>\n<p class=\"quiet\">Each is a simulation of its own; "
-           "<i>where</i> says which parts of the breakdown grew or shrank, <i>repeat</i> what to "
-           "type to get the same numbers.</p>\n" +
-           table(list);
+    return list;
+  }
+
+  std::string what_ifs() const {
+    if (e_.what_ifs.empty()) return no_what_ifs();
+    const Table much = what_if_table(false), little = what_if_table(true);
+    std::string html =
+        "<h3>What if</h3>\n<p class=\"quiet\">Each is a simulation of its own, the largest gain "
+        "first; <i>where</i> says which parts of the breakdown grew or shrank, <i>repeat</i> what "
+        "to type to get the same numbers.</p>\n" +
+        table(much);
+    if (!little.rows.empty())
+      html += "<details><summary>" + counted(little.rows.size()) +
+              " that change less than 0.2 %</summary>\n" + table(little) + "</details>\n";
+    return html;
+  }
+  static std::string counted(std::size_t count) {
+    return grouped_text(static_cast<double>(count)) + (count == 1 ? " other" : " others");
   }
 
   /// The command that makes this page with what-ifs: "windtunnel explain …" in place of "windtunnel run …".

@@ -230,6 +230,16 @@ class TimelineView {
     context.fillStyle = this.lit ? this.ink.path : this.ink.quiet;
     context.font = '11px system-ui, sans-serif';
     context.fillText(this.gutter < 90 ? 'path' : 'critical path', 8, stripHeight - 4);
+    const scale = (this.width - this.gutter) / (this.to - this.from);
+    for (const run of this.path.runs) {
+      const x0 = Math.max(0, (run.begin - this.from) * scale), x1 = Math.min(columns, (run.end - this.from) * scale);
+      if (x1 - x0 < context.measureText(run.name).width + 12) continue;
+      context.lineWidth = 3;
+      context.strokeStyle = '#0b1a2b';
+      context.strokeText(run.name, this.gutter + x0 + 5, stripHeight - 5);
+      context.fillStyle = '#ffffff';
+      context.fillText(run.name, this.gutter + x0 + 5, stripHeight - 5);
+    }
   }
 
   drawLabel(context, place, y) {
@@ -486,12 +496,14 @@ parts.push(async () => {
     return;
   }
   const view = new TimelineView(place, data, await unpack(data));
-  const asked = /^#timeline=([\d.e-]+)\.\.([\d.e-]+)$/.exec(location.hash);  // seconds
+  const asked = /^#timeline=([\d.e-]+)\.\.([\d.e-]+)(,path)?$/.exec(location.hash);  // seconds
   if (asked) {
     view.show(Number(asked[1]) * 1e9, Number(asked[2]) * 1e9);
+    view.light_up(Boolean(asked[3]));
     document.getElementById('timeline').scrollIntoView({behavior: 'instant'});
   }
   view.drawNow();
+  document.getElementById('show-path')?.addEventListener('click', () => view.light_up(true));
   addEventListener('beforeprint', () => { view.colours(); view.drawNow(); });
   checks.push(() => {
     const report = json('report'), {sums, count} = view.sums(), rounding = (count * 8 + 10) / 1e9;

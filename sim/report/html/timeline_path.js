@@ -1,12 +1,16 @@
 // The critical path on the timeline: a strip that says for each time what the end of the iteration waited for, and the things on
 // the path alone on each row, so that they can be drawn over a faded rest.
+const pathStep = 7;  // source of what is on the strip
 const pathSources = [[sources.compute], [sources.send, sources.receive], [sources.collective]];
 
 const buildPath = (data, columns, rows) => {
-  const strip = new Track(), onPath = [0, 1, 2].map(() => new Set());
+  const strip = new Track(), runs = [], onPath = [0, 1, 2].map(() => new Set());
   for (let i = 0; i < columns.path_begin.length; ++i) {
     const begin = columns.path_begin[i], kind = kindOf[data.path[columns.path_name[i]][1]] ?? kindOf.other;
-    strip.add(begin, begin + columns.path_duration[i], kind, 0, i);
+    const name = data.path[columns.path_name[i]][0], last = runs[runs.length - 1];
+    strip.add(begin, begin + columns.path_duration[i], kind, pathStep, i);
+    if (last && last.name === name) last.end = begin + columns.path_duration[i];
+    else runs.push({name, begin, end: begin + columns.path_duration[i]});
     if (columns.path_index[i] >= 0) onPath[columns.path_kind[i]].add(columns.path_index[i]);
   }
   strip.close();
@@ -21,7 +25,7 @@ const buildPath = (data, columns, rows) => {
       }
     }
   }
-  return {strip, isOn};
+  return {strip, runs, isOn};
 };
 
 // What is said of a thing: on the path, or how much later it could end.
