@@ -18,8 +18,9 @@ else
 fi
 
 "$program" run "$root/scenarios/gpt3-175b-512xa100.json" --quiet --report "$pages/run.html" >/dev/null
+"$program" explain gpt-39b-512xa100 --quiet --report "$pages/explain.html" >/dev/null
 "$program" validate megatron-sc21-table1 korthikanti-table5 --quiet --report "$pages/validate.html" >/dev/null
 
-for kind in run validate; do
+for kind in run explain validate; do
   picture "$pages/$kind.html" "$pictures/report-$kind.png" 1280 1500
 done

@@ -1,5 +1,7 @@
 #include "report/run_page.hpp"
 
+#include <utility>
+
 #include "core/contracts.hpp"
 #include "report/html_page.hpp"
 #include "report/report_json.hpp"
@@ -20,13 +22,15 @@ std::string run_page(const RunPage& page) {
   html.places = {{"time", "Time"},        {"why", "Why"},         {"timeline", "Timeline"},
                  {"stages", "Stages"},    {"network", "Network"}, {"inputs", "Inputs"},
                  {"scenario", "Scenario"}};
-  html.body = html::headline(report) + html::time_section(report) + html::why_section(explanation) +
+  if (explains) std::swap(html.places[0], html.places[1]);
+  const std::string why = html::why_section(explanation), time = html::time_section(report);
+  html.body = html::headline(report) + (explains ? why + time : time + why) +
               html::timeline_section(shown.text) + html::stage_section(report) +
               html::network_section(report) + html::input_section(report) +
               html::scenario_section(page.scenario);
   html.data = {{"report", to_json(report)},
-               {"explanation",
-                pretty_text(explains ? explanation_value(explanation) : path_value(explanation))},
+               {"explanation", explains ? pretty_text(explanation_value(explanation)) + "\n"
+                                        : canonical_text(path_value(explanation))},
                {"timeline-data", timeline_json(page.played, shown, explanation.path)}};
   html.footer = html::provenance(report);
   return html_document(html);

@@ -14,7 +14,7 @@ namespace {
 
 using detail::time_text;
 
-constexpr std::size_t most_shares = 14, most_said = 5, most_slacks = 8, most_listed = 256;
+constexpr std::size_t most_shares = 14, most_said = 5, most_slacks = 8, most_listed = 64;
 
 /// A number of the explanation as text, with its place there.
 std::string exact(const std::string& pointer, const std::string& text) {
@@ -43,7 +43,7 @@ class WhySection {
       : e_(e), whole_(e.report.iteration_time), shares_(main_shares(e.shares, most_shares)) {}
 
   std::string html() const {
-    return section({"why", "Why this long?", path() + slack() + what_ifs()});
+    return section({"why", "Why this long?", path() + what_ifs() + slack()});
   }
 
  private:

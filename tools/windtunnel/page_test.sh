@@ -42,10 +42,11 @@ fails() {
   said=$(self_test "$1")
   is "$1 is found wrong: $2" grep -q "$2" <<<"$said"
 }
-# The document in the page is the one that --json printed, byte for byte.
+# The document in the page is the one that --json printed, byte for byte: holds PAGE JSON [ID].
 holds() {
-  is "$1 holds $2" cmp -s "$2" <(sed -n '/<script type="application\/json" id="report">/,/<\/script>/p' "$1" |
-    sed -e '1s/.*id="report">//' -e '$d' -e 's/\\u003c/</g')
+  local id=${3:-report}
+  is "$1 holds $2" cmp -s "$2" <(sed -n "/<script type=\"application\/json\" id=\"$id\">/,/<\/script>/p" "$1" |
+    sed -e "1s/.*id=\"$id\">//" -e '$d' -e 's/\\u003c/</g')
 }
 stands_alone() {
   is "$1 names nothing outside itself" test -z "$(grep -oE '(src|href|action|data|poster|srcset)="[^"#][^"]*"|url\([^)]*\)|@import' "$1")"
@@ -60,7 +61,7 @@ is_picture() {
 }
 
 is "pictures are taken" "$root/tools/page_pictures.sh" "$program" "$folder" "$folder"
-for kind in run validate; do
+for kind in run explain validate; do
   passes $kind.html
   stands_alone $kind.html
   is_picture report-$kind.png
@@ -70,6 +71,8 @@ picture run.html report-run-narrow.png 420 800
 is_picture report-run-dark.png
 is "dark is another picture" differ report-run.png report-run-dark.png
 is_picture report-run-narrow.png
+picture explain.html report-explain-dark.png 1280 800 dark
+is_picture report-explain-dark.png
 
 # The numbers are those of the JSON, which the page repeats.
 "$program" run "$root/scenarios/gpt-2.5b-uneven-links.json" --quiet --out out >/dev/null
@@ -78,6 +81,19 @@ holds uneven.html uneven.json
 passes uneven.html
 "$program" validate korthikanti-table5 --quiet --json --report set.html >set.json
 holds set.html set.json
+
+# What explains, in the page as in the JSON.
+"$program" explain "$root/scenarios/gpt-2.5b-uneven-links.json" --quiet --json --report why.html >why.json
+holds why.html why.json explanation
+passes why.html
+is "the shares of the critical path are said" grep -q 'waited for <b><span data-why="/critical_path/0/share">[0-9.]* %</span></b>' why.html
+is "each what-if has its command" test "$(grep -o '<summary>repeat</summary><pre' why.html | wc -l)" -eq "$(grep -c '^      "command": ' why.json)"
+is "a run's page says how to ask what-ifs" grep -q '<code>windtunnel explain .*uneven-links.json --report why.html</code>' uneven.html
+sed 's/\(data-why="[^"]*\/iteration_time_s">\)/\19/' why.html >wrong_what_if.html
+fails wrong_what_if.html "why: /what_ifs/0/iteration_time_s: "
+sed 's/\("on_path_s": \)/\11/' why.html >wrong_slack.html
+fails wrong_slack.html "why: /stages/"
+rm -f wrong_*.html
 
 # That the checks can fail: a wrong number, another script, another style.
 sed 's/\(data-at="\/mfu">\)/\19/' uneven.html >wrong_number.html
@@ -100,6 +116,10 @@ if [[ ${3:-} != small ]]; then
   is "the page of 3072 GPUs is smaller than 5 MB" test "$(stat -c %s large.html)" -lt 5000000
   is "it says which GPUs it shows" grep -q '512 of 3,072 GPUs' large.html
   passes large.html
+  "$program" explain "$root/scenarios/gpt3-175b-512xa100.json" --quiet --report large_why.html --set /model=gpt-1t --set /nodes=384 \
+    --set /training/global_batch=3072 --set /parallel/pipeline=64 --set /parallel/data=6 >/dev/null
+  is "its explanation is smaller than 5 MB" test "$(stat -c %s large_why.html)" -lt 5000000
+  passes large_why.html
 fi
 
 echo "$checks checks, $failures failed"

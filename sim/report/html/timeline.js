@@ -520,16 +520,16 @@ parts.push(async () => {
   checks.push(() => {
     const path = view.path.strip, gap = [...path.begin].findIndex((begin, i) => Math.abs(begin - (i ? path.end[i - 1] : 0)) > 2);
     if (gap >= 0 || Math.abs(path.end[path.count - 1] - data.end) > 2) return `timeline: the critical path has a gap at its step ${gap}`;
-    const sum = (view) => { const pixels = view.canvas.getContext('2d').getImageData(0, 0, view.canvas.width, view.canvas.height).data; return pixels.reduce((all, each) => all + each, 0); };
+    const picture = () => view.canvas.toDataURL();
     view.drawNow();
-    const before = sum(view);
+    const before = picture();
     view.light.click();
     view.drawNow();
-    const lit = sum(view), on = view.rows.reduce((all, row) => all + row.compute.tracks[0].path.count, 0);
+    const lit = picture(), on = view.rows.reduce((all, row) => all + row.compute.tracks[0].path.count, 0);
     const described = view.rows.flatMap((row) => { const track = row.compute.tracks[0].path; return track.count ? [view.describe(0, 'compute', track, 0).join('; ')] : []; });
     view.light.click();
     view.drawNow();
-    if (!on || lit === before || sum(view) !== before) return 'timeline: the critical path does not light up';
+    if (!on || lit === before || picture() !== before) return 'timeline: the critical path does not light up';
     return described.every((text) => text.includes('on the critical path')) ? '' : 'timeline: nothing says what is on the critical path';
   });
   checks.push(() => {
