@@ -208,8 +208,8 @@ std::string name_of_rest(const PathShare& rest, int places) {
 std::string spoken_share(const PathShare& share) {
   if (share.kind != Activity::Kind::message) return share.what;
   std::string text = share.what;
-  const std::size_t end = text.rfind(" (");
-  if (end != std::string::npos) text.insert(end, " at " + to_text(share.rate()));
+  const std::size_t end = text.rfind(" (");  // none where several ways are one
+  text.insert(end == std::string::npos ? text.size() : end, " at " + to_text(share.rate()));
   return "waiting for " + text;
 }
 
@@ -222,13 +222,15 @@ std::vector<PathShare> path_shares(const Plan& plan, const ProgramSet& programs,
 }
 
 std::vector<PathShare> main_shares(const std::vector<PathShare>& shares, std::size_t most) {
-  constexpr double least_share = 0.02;
+  constexpr double least_share = 0.02, least_message_share = 0.01;
   Seconds whole{};
   for (const PathShare& share : shares) whole += share.time;
   std::vector<PathShare> list, rests;
   std::vector<int> places;
   for (const PathShare& share : shares) {
-    if (list.size() < most && share.time >= least_share * whole) {
+    const bool is_message = share.kind == Activity::Kind::message;
+    if (list.size() < most &&
+        share.time >= (is_message ? least_message_share : least_share) * whole) {
       list.push_back(share);
       continue;
     }

@@ -34,7 +34,7 @@ std::string spoken_share(const PathShare& share);
 std::vector<PathShare> path_shares(const Plan& plan, const ProgramSet& programs,
                                    const Timeline& timeline, const CriticalPath& path);
 
-/// The shares as a short list: those of at least two percent, at most `most` of them, then the rest of each topic together
+/// The shares as a short list: those of at least two percent (messages: one), at most `most` of them, then the rest of each topic together
 /// ("compute of 9 other stages"). The times still add up.
 std::vector<PathShare> main_shares(const std::vector<PathShare>& shares, std::size_t most);
 

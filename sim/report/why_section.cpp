@@ -179,7 +179,11 @@ class WhySection {
     const double length = half * std::min(1.0, std::abs(change) / scale);
     const double before = change < 0 ? half - length : half;
     return stacked_bar({{before, "idle", ""},
-                        {length, change < 0 ? "gain" : "loss", change_text(change)},
+                        {length,
+                         !result.fits ? "other"
+                         : change < 0 ? "gain"
+                                      : "loss",
+                         change_text(change)},
                         {1 - before - length, "idle", ""}},
                        change_text(change));
   }
