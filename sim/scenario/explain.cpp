@@ -61,7 +61,7 @@ Explained explain(const Scenario& scenario, const Library& library, std::size_t 
                   const std::function<void(std::size_t)>& on_done) {
   // Children first: they are forked while this process has made no engine.
   std::vector<WhatIfResult> results =
-      simulate_what_ifs(scenario, library, what_ifs(scenario), at_once, on_done);
+      simulate_what_ifs(scenario, library, what_ifs(scenario, library), at_once, on_done);
   std::stable_sort(results.begin(), results.end(), gains_more);
   SimulateOptions options;
   options.keep_timeline = true;

@@ -181,7 +181,7 @@ std::set<WhatIfKind> check_what_ifs(const std::string& text) {
   const Scenario scenario = read(text);
   std::set<WhatIfKind> kinds;
   for (const WhatIfResult& result :
-       simulate_what_ifs(scenario, library(), what_ifs(scenario), default_at_once())) {
+       simulate_what_ifs(scenario, library(), what_ifs(scenario, library()), default_at_once())) {
     CAPTURE(result.change.what);
     REQUIRE(result.failure == "");
     kinds.insert(result.change.kind);
@@ -221,7 +221,7 @@ TEST_CASE(
     "training": {"global_batch": 16, "micro_batch": 1},
     "parallel": {"tensor": 1, "pipeline": 4, "data": 4, "schedule": "gpipe"})");
   CHECK(check_what_ifs(text).count(WhatIfKind::straggler) == 1);
-  const std::vector<WhatIf> list = what_ifs(read(text));
+  const std::vector<WhatIf> list = what_ifs(read(text), library());
   CHECK(std::any_of(list.begin(), list.end(), [](const WhatIf& change) {
     return change.what.starts_with("no slower nodes");
   }));
@@ -243,7 +243,7 @@ TEST_CASE("every class of links is asked about") {
       {"/platform/link_overrides",
        R"([{"from": 0, "to": 2, "bandwidth": "5 GB/s", "source": "assumed: a test"}])"}};
   std::set<std::string> asked;
-  for (const WhatIf& change : what_ifs(read(text, options))) asked.insert(change.what);
+  for (const WhatIf& change : what_ifs(read(text, options), library())) asked.insert(change.what);
   for (const char* what :
        {"twice the bandwidth inside nodes", "half the latency inside nodes", "twice the NIC rate",
         "half the latency between nodes", "no latency between nodes",
@@ -257,7 +257,7 @@ TEST_CASE("every stage with nodes of its own is asked about, and every codec tha
     "training": {"global_batch": 16, "micro_batch": 1},
     "parallel": {"tensor": 8, "pipeline": 4, "data": 2, "zero_stage": 2})");
   std::set<std::string> asked;
-  for (const WhatIf& change : what_ifs(read(text))) asked.insert(change.what);
+  for (const WhatIf& change : what_ifs(read(text), library())) asked.insert(change.what);
   for (int stage = 0; stage < 4; ++stage)
     CHECK(asked.count("stage " + std::to_string(stage) + " 10 % faster") == 1);
   CHECK(asked.count("pipeline backward: powersgd of rank 16") == 1);
@@ -268,7 +268,7 @@ TEST_CASE("every stage with nodes of its own is asked about, and every codec tha
 
 TEST_CASE("nodes that are told apart without being changed change nothing") {
   const Scenario scenario = read(small_text);
-  const std::vector<WhatIf> list = what_ifs(scenario);
+  const std::vector<WhatIf> list = what_ifs(scenario, library());
   const auto straggler = std::find_if(list.begin(), list.end(), [](const WhatIf& change) {
     return change.what == "node 0 10 % slower";
   });
@@ -308,7 +308,7 @@ TEST_CASE("a straggler slows its own stage, and no other node of the same device
     return std::pair{built.cost_of_device[0].chunks[0].forward.compute.value(),
                      built.cost_of_device[1].chunks[0].forward.compute.value()};
   };
-  const auto list = what_ifs(read(two_stages));
+  const auto list = what_ifs(read(two_stages), library());
   const auto straggler = std::find_if(list.begin(), list.end(), [](const WhatIf& what_if) {
     return what_if.what == "node 0 10 % slower";
   });
@@ -334,7 +334,7 @@ TEST_CASE("one GPU alone raises few questions, and none of the network") {
   const Scenario scenario = read(R"({
     "model": "gpt-1.7b", "platform": "a100-80gb-4hdr", "software": "megatron-lm-2021",
     "training": {"global_batch": 2, "micro_batch": 1}})");
-  for (const WhatIf& what_if : what_ifs(scenario)) {
+  for (const WhatIf& what_if : what_ifs(scenario, library())) {
     CHECK(what_if.what.find("NIC") == std::string::npos);
     CHECK(what_if.what.find("nodes") == std::string::npos);
   }

@@ -1,11 +1,13 @@
 #include "scenario/what_if.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "scenario/library_files.hpp"
 #include "scenario/program_builder.hpp"
 
 namespace windtunnel {
@@ -35,11 +37,59 @@ std::vector<Seconds> stage_times(const Scenario& scenario) {
   return times;
 }
 
+/// Whether everything in `value` was read from the file, or is a default.
+bool is_all_of(const SourceText* file, const JsonValue& value) {
+  if (value.origin.kind != OriginKind::defaulted &&
+      (value.origin.kind != OriginKind::file || value.origin.source.get() != file))
+    return false;
+  if (value.is_array())
+    return std::all_of(value.array().begin(), value.array().end(),
+                       [file](const JsonValue& each) { return is_all_of(file, each); });
+  if (!value.is_object()) return true;
+  return std::all_of(value.object().begin(), value.object().end(),
+                     [file](const auto& member) { return is_all_of(file, member.value); });
+}
+
+/// The name of a built-in device, where nothing of it was changed; else nothing.
+std::optional<std::string> built_in_name(const JsonValue& device, const Library& library) {
+  const SourceText* const file = device.origin.source.get();
+  if (file == nullptr || !is_all_of(file, device)) return std::nullopt;
+  const std::filesystem::path path = file->name;
+  std::error_code ignored;
+  if (!std::filesystem::equivalent(path, library.root / device_files.folder / path.filename(),
+                                   ignored))
+    return std::nullopt;
+  return path.stem().string();
+}
+
+/// A part of the resolved scenario as a person would write it: without defaults, sources and descriptions, built-in devices by name.
+JsonValue written(const JsonValue& value, const Library& library) {
+  if (value.is_array()) {
+    JsonValue::Array list;
+    for (const JsonValue& each : value.array()) list.push_back(written(each, library));
+    return JsonValue(std::move(list));
+  }
+  if (!value.is_object()) return value;
+  JsonValue object{JsonValue::Object{}};
+  for (const JsonValue::Member& member : value.object()) {
+    const JsonValue& inner = member.value;
+    const bool is_nested = inner.is_object() || inner.is_array();
+    if (member.key == "source" || member.key == "description" ||
+        (!is_nested && inner.origin.kind == OriginKind::defaulted))
+      continue;
+    const auto name = member.key == "device" ? built_in_name(inner, library) : std::nullopt;
+    object.set(member.key, name ? JsonValue(*name) : written(inner, library));
+  }
+  return object;
+}
+
 /// Collects the changes of one scenario.
 class Asker {
  public:
-  explicit Asker(const Scenario& scenario)
+  Asker(const Scenario& scenario, const Library& library)
       : scenario_(scenario), plan_(scenario.plan), stage_times_(stage_times(scenario)) {
+    if (const JsonValue* list = scenario.resolved.find("platform")->find("node_types"))
+      types_ = written(*list, library);
     slowest_ = static_cast<std::size_t>(std::max_element(stage_times_.begin(), stage_times_.end()) -
                                         stage_times_.begin());
     for (const PlanDevice& device : plan_.devices)
@@ -138,15 +188,14 @@ class Asker {
 
   /// The platform's node types when the GPUs of each node in use are `factor(node)` times as fast.
   std::optional<std::string> types_with(const std::function<double(std::size_t)>& factor) const {
-    const JsonValue* list = scenario_.resolved.find("platform")->find("node_types");
-    if (list == nullptr || !list->is_array()) return std::nullopt;
+    if (!types_.is_array()) return std::nullopt;
     JsonValue::Array changed;
     std::vector<int> used(types().size());
     for (std::size_t node = 0, end = 0; node < num_nodes(); node = end) {
       const std::size_t type = type_of(node);
       for (end = node; end < num_nodes() && type_of(end) == type && factor(end) == factor(node);)
         ++end;
-      JsonValue& run = changed.emplace_back(list->array()[type]);
+      JsonValue& run = changed.emplace_back(types_.array()[type]);
       run.set("count", JsonValue(static_cast<std::int64_t>(end - node)));
       if (factor(node) != 1)
         run.set("compute_efficiency", JsonValue(types()[type].compute_efficiency * factor(node)));
@@ -154,9 +203,9 @@ class Asker {
     }
     for (std::size_t type = type_of(num_nodes() - 1); type < types().size(); ++type) {
       const int count = types()[type].count;
-      if (count > 0 && count == used[type]) continue;
-      JsonValue& rest = changed.emplace_back(list->array()[type]);
-      if (count > 0) rest.set("count", JsonValue(std::int64_t{count - used[type]}));
+      if (count <= used[type]) continue;  // 0: as many as are asked for, which is these
+      JsonValue& rest = changed.emplace_back(types_.array()[type]);
+      rest.set("count", JsonValue(std::int64_t{count - used[type]}));
     }
     return canonical_text(JsonValue(std::move(changed)));
   }
@@ -194,7 +243,7 @@ class Asker {
       return types()[type].gpus == types()[best].gpus;
     });
     if (used.size() < 2 || !alike) return;
-    JsonValue one = scenario_.resolved.find("platform")->find("node_types")->array()[best];
+    JsonValue one = types_.array()[best];
     one.set("count", JsonValue(static_cast<std::int64_t>(std::max<int>(
                          scenario_.platform.available_nodes(), static_cast<int>(num_nodes())))));
     add(WhatIfKind::straggler, "no slower nodes: each as the fastest type",
@@ -303,6 +352,7 @@ class Asker {
 
   const Scenario& scenario_;
   const Plan& plan_;
+  JsonValue types_;  ///< node types as written
   std::vector<Seconds> stage_times_;
   std::size_t slowest_ = 0;
   std::map<std::size_t, std::set<std::size_t>> stages_of_node_;
@@ -311,6 +361,8 @@ class Asker {
 
 }  // namespace
 
-std::vector<WhatIf> what_ifs(const Scenario& scenario) { return Asker(scenario).ask(); }
+std::vector<WhatIf> what_ifs(const Scenario& scenario, const Library& library) {
+  return Asker(scenario, library).ask();
+}
 
 }  // namespace windtunnel

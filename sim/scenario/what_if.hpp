@@ -11,7 +11,7 @@ namespace windtunnel {
 
 /// The questions that the scenario raises: each kind of link, GPU and node in use, the launch floor, a straggler made and taken away,
 /// each stage, the microbatch, schedule and exchange habits, codecs of each traffic class. Only those that the scenario allows.
-std::vector<WhatIf> what_ifs(const Scenario& scenario);
+std::vector<WhatIf> what_ifs(const Scenario& scenario, const Library& library);
 
 /// Those about compression: each traffic class that there is without its codec, with each other that could be used, and at half the bytes for nothing.
 std::vector<WhatIf> codec_what_ifs(const Scenario& scenario);

@@ -16,13 +16,14 @@ namespace windtunnel {
 namespace {
 
 Explained explain_with_progress(const CommandLine& line, const Scenario& scenario) {
+  const Library library = Library::find();
   ProgressLine progress(std::cerr, progress_style(line));
-  const std::size_t all = what_ifs(scenario).size() + 1;  // and the scenario as it is
+  const std::size_t all = what_ifs(scenario, library).size() + 1;  // and the scenario as it is
   const auto on_done = [&progress, all](std::size_t done) {
     progress.show("explain: " + std::to_string(done) + " of " + std::to_string(all) +
                   " iterations simulated");
   };
-  return explain(scenario, Library::find(), default_at_once(), on_done);
+  return explain(scenario, library, default_at_once(), on_done);
 }
 
 }  // namespace
