@@ -84,6 +84,11 @@ std::string change_text(double change) {
   return std::abs(change) < least_shown ? "no change" : signed_percent_text(change);
 }
 
+std::string memory_note(const WhatIfResult& result, const Report& report) {
+  if (result.fits == report.memory.fits) return "";
+  return result.fits ? "fits in memory" : "does not fit in memory";
+}
+
 std::string moved_text(const WhatIfResult& result, const Report& report) {
   constexpr double least_share = 0.0005;
   constexpr std::size_t most_lines = 3;

@@ -69,6 +69,9 @@ std::string change_text(double change);
 /// What a change did to the lines of the breakdown: "pipeline bubble -1.2 s, compute -0.5 s", the largest three.
 std::string moved_text(const WhatIfResult& result, const Report& report);
 
+/// "does not fit in memory" where the scenario does, "fits in memory" where it does not; else nothing.
+std::string memory_note(const WhatIfResult& result, const Report& report);
+
 /// What `windtunnel explain` prints:
 ///
 ///   16.31 s per iteration

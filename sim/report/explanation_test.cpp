@@ -131,6 +131,11 @@ TEST_CASE(
   e.what_ifs = {too_large, fails};
   const std::string html = html::why_section(e);
   CHECK(html.find("does not fit in memory") != std::string::npos);
+  Report misfit = e.report;
+  misfit.memory.fits = false;
+  CHECK(memory_note(too_large, misfit).empty());
+  too_large.fits = true;
+  CHECK(memory_note(too_large, misfit) == "fits in memory");
   CHECK(html.find("no speed &lt;known&gt;</td>") != std::string::npos);
   CHECK(html.find(R"(<span data-why="/what_ifs/0/change">-50.0 %</span>)") != std::string::npos);
   CHECK(html.find("The end of the iteration waited for <b>") != std::string::npos);

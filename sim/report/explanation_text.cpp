@@ -67,11 +67,12 @@ std::string what_if_row(const Explanation& e, const WhatIfResult& result) {
   if (!result.failure.empty())
     return text + right_aligned("-", change_width) + right_aligned("-", time_width) + "  " +
            result.change.what + ": " + result.failure.substr(0, result.failure.find('\n')) + "\n";
+  const std::string note = memory_note(result, e.report);
   return text +
          right_aligned(change_text(result.iteration_time / e.report.iteration_time - 1),
                        change_width) +
          right_aligned(to_text(result.iteration_time), time_width) + "  " + result.change.what +
-         (result.fits ? "" : " (does not fit in memory)") + "\n";
+         (note.empty() ? "" : " (" + note + ")") + "\n";
 }
 
 std::string what_if_text(const Explanation& e, const Painter& paint) {

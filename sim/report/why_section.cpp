@@ -180,9 +180,9 @@ class WhySection {
     const double before = change < 0 ? half - length : half;
     return stacked_bar({{before, "idle", ""},
                         {length,
-                         !result.fits ? "other"
-                         : change < 0 ? "gain"
-                                      : "loss",
+                         !result.fits && e_.report.memory.fits ? "other"
+                         : change < 0                          ? "gain"
+                                                               : "loss",
                          change_text(change)},
                         {1 - before - length, "idle", ""}},
                        change_text(change));
@@ -202,8 +202,11 @@ class WhySection {
               "",
               escaped(result.failure.substr(0, result.failure.find('\n'))),
               command(result)};
+    const std::string note = memory_note(result, e_.report);
     return {escaped(result.change.what) +
-                (result.fits ? "" : " <span class=\"bad\">does not fit in memory</span>"),
+                (note.empty() ? ""
+                              : " <span class=\"" + std::string(result.fits ? "good" : "bad") +
+                                    "\">" + note + "</span>"),
             change_bar(result, scale),
             exact(at("what_ifs", i, "change"), signed_percent_text(change_of(result))),
             exact(at("what_ifs", i, "iteration_time_s"), to_text(result.iteration_time)),

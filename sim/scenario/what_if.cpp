@@ -311,8 +311,9 @@ class Asker {
       add(WhatIfKind::training, std::string(what) + " (" + std::to_string(samples) + ")",
           {{"/training/micro_batch", std::to_string(samples)}});
     };
-    if (plan_.microbatches % 2 == 0) sized("microbatches twice as large", 2 * size);
-    if (size % 2 == 0) sized("microbatches half as large", size / 2);
+    const bool any_number = plan_.parallel.schedule != Schedule::custom;  // its file says how many
+    if (any_number && plan_.microbatches % 2 == 0) sized("microbatches twice as large", 2 * size);
+    if (any_number && size % 2 == 0) sized("microbatches half as large", size / 2);
     if (training.recompute != Recompute::none)
       add(WhatIfKind::training, "no recomputation", {{"/training/recompute", "none"}});
     if (training.recompute == Recompute::full)
