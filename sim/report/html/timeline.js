@@ -234,7 +234,7 @@ class TimelineView {
     for (const run of this.path.runs) {
       const x0 = Math.max(0, (run.begin - this.from) * scale), x1 = Math.min(columns, (run.end - this.from) * scale);
       if (x1 - x0 < context.measureText(run.name).width + 12) continue;
-      context.lineWidth = 3;
+      context.lineWidth = 2;
       context.strokeStyle = '#0b1a2b';
       context.strokeText(run.name, this.gutter + x0 + 5, stripHeight - 5);
       context.fillStyle = '#ffffff';

@@ -1,7 +1,7 @@
 // The critical path on the timeline: a strip that says for each time what the end of the iteration waited for, and the things on
 // the path alone on each row, so that they can be drawn over a faded rest.
 const pathStep = 7;  // source of what is on the strip
-const pathSources = [[sources.compute], [sources.send, sources.receive], [sources.collective]];
+const pathSources = [[sources.compute, sources.part], [sources.send, sources.receive], [sources.collective]];
 
 const buildPath = (data, columns, rows) => {
   const strip = new Track(), runs = [], onPath = [0, 1, 2].map(() => new Set());
