@@ -70,7 +70,7 @@ check_completions() {
     check_manual "$command"
   done
   if [[ -f $share/man/man1/windtunnel.1 ]]; then
-    tr -d '\\' <"$share/man/man1/windtunnel.1" >"$scratch/manual"
+    sed 's/\\f[A-Z]//g; s/\\//g' "$share/man/man1/windtunnel.1" >"$scratch/manual"
     for option in $(options_of ""); do
       grep -qE -- "(^|[ ,])$option\b" "$scratch/manual" || fail "the manual page has no $option"
     done
