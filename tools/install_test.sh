@@ -107,6 +107,12 @@ cmake -S tools/example -B "$scratch/example" -G Ninja -DCMAKE_BUILD_TYPE=Debug -
   >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "find_package(windtunnel)"; }
 cmake --build "$scratch/example" >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "the example does not build"; }
 "$scratch/example/tensor_sizes" "$scratch/prefix/share/windtunnel" scenarios/gpt-8.3b-128xa100.json >"$scratch/sizes"
+# The example that docs/install.md shows, line by line, gives the report of the program.
+sed -n '/^```cpp$/,/^```$/{/^```/d;s/^ *//;/^$/d;p}' docs/install.md >"$scratch/shown"
+sed 's/^ *//' tools/example/one_iteration.cpp >"$scratch/written"
+if grep -vxFf "$scratch/written" "$scratch/shown"; then fail "docs/install.md shows lines that tools/example/one_iteration.cpp does not have"; fi
+"$scratch/example/one_iteration" "$scratch/prefix/share/windtunnel" scenarios/gpt-8.3b-128xa100.json 2>"$scratch/time" | grep -v wall_s >"$scratch/report"
+"$scratch/prefix/bin/windtunnel" run scenarios/gpt-8.3b-128xa100.json --json | grep -v wall_s | cmp - "$scratch/report" || fail "the example's report is not the program's"
 grep -q '^tensor 8, data 4: ' "$scratch/sizes" || { cat "$scratch/sizes"; fail "the example's answer"; }
 
 if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null; then

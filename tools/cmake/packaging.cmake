@@ -1,5 +1,5 @@
 # What `cmake --install` and cpack put where: the program with its data, manual page and completions; and the libraries, headers and
-# CMake files with which other programs call the simulator (docs/library.md).
+# CMake files with which other programs call the simulator (docs/install.md).
 include(CMakePackageConfigHelpers)
 
 set(windtunnel_public_libraries options core units workload platform plan cost schedule memory engine timeline report
