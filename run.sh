@@ -50,7 +50,10 @@ if [[ $verdict -gt 1 ]]; then exit "$verdict"; fi
 echo
 echo "Written:"
 for file in "out/$name"/*; do printf '  %s\n' "$file"; done
-echo "Open out/$name/report.html in a browser to see why it takes this long."
+address=$(printf '%s' "$PWD/out/$name/report.html" | sed 's/%/%25/g; s/ /%20/g; s/#/%23/g; s/?/%3F/g')
+echo "Why it takes this long: open the report in a browser"
+echo "  xdg-open 'out/$name/report.html'    or    file://$address"
+echo "  (on another machine: copy that one file; it needs nothing else)"
 cat <<NEXT
 Try next:
   $program show --resolved $scenario
