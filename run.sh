@@ -36,7 +36,7 @@ configure release || environment_error "cmake could not configure build/release 
 program=build/release/windtunnel
 build=(cmake --build --preset release --target windtunnel --parallel "$(build_jobs)")
 if [[ ! -x $program ]]; then
-  echo "building the program (a minute or two, this first time)" >&2
+  echo "building the program (about three minutes on two cores, this first time)" >&2
 elif [[ -z $(find CMakeLists.txt sim tools -newer "$program" -print -quit) ]]; then
   build+=(-- --quiet)  # nothing that it is made of has changed
 fi
@@ -50,7 +50,10 @@ if [[ $verdict -gt 1 ]]; then exit "$verdict"; fi
 echo
 echo "Written:"
 for file in "out/$name"/*; do printf '  %s\n' "$file"; done
-echo "Open out/$name/report.html in a browser to see why it takes this long."
+address=$(printf '%s' "$PWD/out/$name/report.html" | sed 's/%/%25/g; s/ /%20/g; s/#/%23/g; s/?/%3F/g')
+echo "Why it takes this long: open the report in a browser"
+echo "  xdg-open 'out/$name/report.html'    or    file://$address"
+echo "  (on another machine: copy that one file; it needs nothing else)"
 cat <<NEXT
 Try next:
   $program show --resolved $scenario

@@ -7,29 +7,90 @@ build=$(realpath -- "${1:?usage: install_test.sh BUILD_DIRECTORY}")
 cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-unset WINDTUNNEL_DATA
+unset WINDTUNNEL_DATA COMP_WORDS COMP_CWORD
 export NO_COLOR=1
 
 fail() {
   echo "FAILED: $1"
   exit 1
 }
-# The program in a tree finds its data there and nowhere else.
+# The program in a tree says which version it is and of which commit, and finds its data
+# there and nowhere else.
 check_program() {
+  "$1/bin/windtunnel" --version | grep -qE '^windtunnel [0-9]+\.[0-9]+\.[0-9]+ \(([0-9a-f]{12}(\+dirty)?|unknown), SimGrid [0-9.]+\)$' ||
+    fail "$1/bin/windtunnel --version"
   (cd "$scratch" && "$1/bin/windtunnel" run gpt-39b-512xa100 --quiet) | grep -q 'per iteration' || fail "$1/bin/windtunnel run"
   (cd "$scratch" && "$1/bin/windtunnel" list models) | grep -q gpt3-175b || fail "$1/bin/windtunnel list models"
   bash -n "$1/share/bash-completion/completions/windtunnel" || fail "the completion of bash"
   grep -q '^#compdef windtunnel' "$1/share/zsh/vendor-completions/_windtunnel" || fail "the completion of zsh"
   grep -q 'complete -c windtunnel' "$1/share/fish/vendor_completions.d/windtunnel.fish" || fail "the completion of fish"
 }
-# Every command that --help lists is completed.
+# The options in the help of a command ("" for those of every command), with their dashes, long and short.
+options_of() {
+  "$program" ${1:+"$1"} --help | sed -nE 's/^  (-[a-zA-Z],)?(-[a-zA-Z0-9-]+).*/\1 \2/p' | tr ', ' '\n\n' | grep '^-'
+}
+# What the three completions offer behind WORDS, of which the last is being typed. Where a shell is not installed its script is searched for the word.
+bash_offers() {
+  bash -c 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _windtunnel; printf "%s\n" "${COMPREPLY[@]}"' \
+    - "$share/bash-completion/completions/windtunnel" "$@"
+}
+fish_offers() {
+  if command -v fish >/dev/null; then
+    HOME=$scratch fish -c 'source $argv[1]; complete -C "$argv[2..]"' "$share/fish/vendor_completions.d/windtunnel.fish" "$@" | cut -f1
+  else
+    sed -nE "s/^complete .*-n '?(__fish_use_subcommand|__fish_seen_subcommand_from ${2:-})'? .*/&/p; /-n/! p" \
+      "$share/fish/vendor_completions.d/windtunnel.fish" | grep -oE -- ' -[als] [a-z-]+' | sed 's/^ -a //; s/^ -l /--/; s/^ -s /-/'
+  fi
+}
+zsh_offers() {  # COMMAND: its part of the script
+  sed -n "/^    $1)/,/;;/p" "$share/zsh/vendor-completions/_windtunnel" | tr -d "'" | sed -nE 's/^ +(-[a-zA-Z-]+)[=+[].*/\1/p'
+}
+offered() {  # offered WHERE WORD, with what is offered on stdin
+  grep -qx -- "$2" || fail "$1 does not complete $2"
+}
+# Every command and every option that --help lists is completed by each shell, and stands in the manual page.
 check_completions() {
-  local command
-  for command in $("$1/bin/windtunnel" --help | sed -n '/^Commands:/,$p' | awk 'NR > 1 { print $1 }'); do
-    bash -c 'source "$1"; COMP_WORDS=(windtunnel "$2"); COMP_CWORD=1; _windtunnel; [[ " ${COMPREPLY[*]} " == *" $2 "* ]]' \
-      - "$1/share/bash-completion/completions/windtunnel" "$command" || fail "bash does not complete $command"
-    grep -q "'$command'" "$1/share/zsh/vendor-completions/_windtunnel" || fail "zsh does not complete $command"
-    grep -q -- "-a $command " "$1/share/fish/vendor_completions.d/windtunnel.fish" || fail "fish does not complete $command"
+  local program=$1/bin/windtunnel share=$1/share command option commands
+  commands=$("$program" --help | sed -n '/^Commands:/,$p' | awk 'NR > 1 { print $1 }')
+  bash_offers windtunnel "" >"$scratch/bash"
+  fish_offers windtunnel "" >"$scratch/fish"
+  for command in $commands; do
+    offered "bash" "$command" <"$scratch/bash"
+    offered "fish" "$command" <"$scratch/fish"
+    grep -q "'$command'" "$share/zsh/vendor-completions/_windtunnel" || fail "zsh does not complete $command"
+    { bash_offers windtunnel "$command" --; bash_offers windtunnel "$command" -; } >"$scratch/bash options"
+    { fish_offers windtunnel "$command" --; fish_offers windtunnel "$command" -; } >"$scratch/fish options"
+    zsh_offers "$command" >"$scratch/zsh options"
+    for option in $(options_of "") $(options_of "$command"); do
+      offered "bash, of $command," "$option" <"$scratch/bash options"
+      offered "zsh, of $command," "$option" <"$scratch/zsh options"
+      offered "fish, of $command," "$option" <"$scratch/fish options"
+      options_seen=$((${options_seen:-0} + 1))
+    done
+    check_manual "$command"
+  done
+  if [[ -f $share/man/man1/windtunnel.1 ]]; then
+    sed 's/\\f[A-Z]//g; s/\\//g' "$share/man/man1/windtunnel.1" >"$scratch/manual"
+    for option in $(options_of ""); do
+      grep -qE -- "(^|[ ,])$option\b" "$scratch/manual" || fail "the manual page has no $option"
+    done
+  fi
+  [[ ${options_seen:-0} -gt 100 ]] || fail "the help lists hardly any options (${options_seen:-0})"
+  offered "bash, of import," topo <<<"$(bash_offers windtunnel import "")"
+  offered "bash, of rank --emit," megatron <<<"$(bash_offers windtunnel rank x --emit "")"
+  for command in zsh fish; do
+    if command -v "$command" >/dev/null; then
+      "$command" -n "$(ls "$share/zsh/vendor-completions/_windtunnel" "$share"/fish/*/windtunnel.fish | grep "$command")" || fail "the completion of $command"
+    fi
+  done
+}
+# The manual page has the command, and each of its options behind its name.
+check_manual() {
+  local page=$share/man/man1/windtunnel.1 option
+  [[ -f $page ]] || return 0
+  tr -d '\\' <"$page" | awk -v start=".SS \"windtunnel $1 " '/^\.S[SH] / { inside = index($0, start) == 1 } inside' >"$scratch/manual"
+  for option in $(options_of "$1"); do
+    grep -qE -- "^\.B (.*,)?$option(,| |$)" "$scratch/manual" || fail "the manual page has no $option of $1"
   done
 }
 
@@ -46,6 +107,12 @@ cmake -S tools/example -B "$scratch/example" -G Ninja -DCMAKE_BUILD_TYPE=Debug -
   >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "find_package(windtunnel)"; }
 cmake --build "$scratch/example" >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "the example does not build"; }
 "$scratch/example/tensor_sizes" "$scratch/prefix/share/windtunnel" scenarios/gpt-8.3b-128xa100.json >"$scratch/sizes"
+# The example that docs/install.md shows, line by line, gives the report of the program.
+sed -n '/^```cpp$/,/^```$/{/^```/d;s/^ *//;/^$/d;p}' docs/install.md >"$scratch/shown"
+sed 's/^ *//' tools/example/one_iteration.cpp >"$scratch/written"
+if grep -vxFf "$scratch/written" "$scratch/shown"; then fail "docs/install.md shows lines that tools/example/one_iteration.cpp does not have"; fi
+"$scratch/example/one_iteration" "$scratch/prefix/share/windtunnel" scenarios/gpt-8.3b-128xa100.json 2>"$scratch/time" | grep -v wall_s >"$scratch/report"
+"$scratch/prefix/bin/windtunnel" run scenarios/gpt-8.3b-128xa100.json --json | grep -v wall_s | cmp - "$scratch/report" || fail "the example's report is not the program's"
 grep -q '^tensor 8, data 4: ' "$scratch/sizes" || { cat "$scratch/sizes"; fail "the example's answer"; }
 
 if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null; then

@@ -30,6 +30,16 @@ std::vector<FitConstant> parse_constants(const std::vector<std::string>& fit) {
   return constants;
 }
 
+/// Which option names the kind of file that holds the first constant.
+std::string fitted_elsewhere(const std::vector<FitConstant>& constants) {
+  if (constants.empty()) return {};
+  for (const FittedPart part : {FittedPart::device, FittedPart::software, FittedPart::platform})
+    if (stands_in(constants.front(), part))
+      return constants.front().name + " is " + constants.front().pointer + " of a scenario: use " +
+             option_of(part);
+  return {};
+}
+
 /// A calibration must have something to do, and the file something to take.
 void check(const CalibrateRequest& request, const std::vector<FitConstant>& constants) {
   if (constants.empty() && request.residuals.empty())
@@ -39,7 +49,8 @@ void check(const CalibrateRequest& request, const std::vector<FitConstant>& cons
   if (std::none_of(constants.begin(), constants.end(),
                    [&](const FitConstant& constant) { return stands_in(constant, part); }))
     throw option_error(option_of(part), request.file->name,
-                       "none of the constants to fit stands in such a file", {});
+                       "none of the constants to fit stands in such a file",
+                       fitted_elsewhere(constants));
 }
 
 CalibrationPoints read_points(const CalibrateRequest& request, const Library& library,

@@ -123,7 +123,9 @@ TEST_CASE("what a calibration cannot do is refused before anything is simulated"
   refuses(request, "no number at /software/no_such_thing");
   request.fit = {"emax"};
   request.file = FittedFile{FittedPart::software, "megatron-lm-2021", "out.json"};
-  refuses(request, "none of the constants to fit stands in such a file");
+  refuses(request,
+          "none of the constants to fit stands in such a file (emax is "
+          "/platform/node_types/0/device/gemm/peak_fraction of a scenario: use --device)");
   CHECK(out.str().empty());
 }
 

@@ -55,20 +55,20 @@ std::string constants_text(const Calibration& calibration) {
 Row score_row(const std::string& name, const std::vector<Comparison>& comparisons) {
   const Score all = score(comparisons);
   const std::size_t largest = num_largest(comparisons.size());
-  const double without = largest == 0 ? all.mape : score_without_largest(comparisons, largest).mape;
-  return {name,
+  Row row{name,
           percent_text(all.mape),
           percent_text(all.median_ape),
           percent_text(all.p90_ape),
           percent_text(all.worst_ape),
-          signed_percent(all.bias),
-          percent_text(without)};
+          signed_percent(all.bias)};
+  if (largest > 0) row.push_back(percent_text(score_without_largest(comparisons, largest).mape));
+  return row;
 }
 
 std::string scores_text(const Calibration& calibration, const CalibrationPoints& points) {
   const std::size_t largest = num_largest(calibration.as_given.size());
-  std::vector<Row> rows{{"error", "mean", "median", "90th", "worst", "bias",
-                         "without the " + std::to_string(largest) + " largest"}};
+  std::vector<Row> rows{{"error", "mean", "median", "90th", "worst", "bias"}};
+  if (largest > 0) rows.front().push_back("without the " + std::to_string(largest) + " largest");
   rows.push_back(score_row("as given", calibration.as_given));
   if (!calibration.constants.empty())
     rows.push_back(score_row("fitted, in-sample", calibration.in_sample));

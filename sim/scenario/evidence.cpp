@@ -50,6 +50,13 @@ std::string device_family(const std::vector<NodeType>& nodes) {
   return family;
 }
 
+/// "12", "7.468 B"
+std::string amount_text(double amount) {
+  constexpr double billion = 1e9;
+  if (amount < billion) return significant_text(amount, digits_shown);
+  return significant_text(amount / billion, digits_shown) + " B";
+}
+
 }  // namespace
 
 ScenarioTraits traits_of(const Scenario& scenario) {
@@ -89,10 +96,8 @@ std::vector<std::string> EvidenceRegime::beyond(const ScenarioTraits& traits) co
     if (range == ranges.end()) continue;
     const auto [lowest, highest] = range->second;
     if (amount < lowest || amount > highest)
-      reasons.push_back(
-          name + " " + significant_text(amount, digits_shown) + ", measured " +
-          significant_text(lowest, digits_shown) +
-          (lowest == highest ? "" : " to " + significant_text(highest, digits_shown)));
+      reasons.push_back(name + " " + amount_text(amount) + ", measured " + amount_text(lowest) +
+                        (lowest == highest ? "" : " to " + amount_text(highest)));
   }
   for (const auto& [name, choice] : traits.choices) {
     const auto known = choices.find(name);

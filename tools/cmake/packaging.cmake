@@ -1,5 +1,5 @@
 # What `cmake --install` and cpack put where: the program with its data, manual page and completions; and the libraries, headers and
-# CMake files with which other programs call the simulator (docs/library.md).
+# CMake files with which other programs call the simulator (docs/install.md).
 include(CMakePackageConfigHelpers)
 
 set(windtunnel_public_libraries options core units workload platform plan cost schedule memory engine timeline report
@@ -48,10 +48,11 @@ install(FILES "${generated}/windtunnel.fish" DESTINATION share/fish/vendor_compl
 find_program(HELP2MAN help2man)
 if(HELP2MAN)
   add_custom_command(OUTPUT "${generated}/windtunnel.1"
+    COMMAND "${PROJECT_SOURCE_DIR}/tools/manual_commands.sh" $<TARGET_FILE:windtunnel> > "${generated}/manual.h2m"
     COMMAND "${HELP2MAN}" --no-info --section=1 --output=${generated}/windtunnel.1
             "--name=how long a training run of a large language model takes on a GPU cluster"
-            "--include=${PROJECT_SOURCE_DIR}/tools/manual.h2m" $<TARGET_FILE:windtunnel>
-    DEPENDS windtunnel tools/manual.h2m VERBATIM)
+            "--include=${generated}/manual.h2m" $<TARGET_FILE:windtunnel>
+    DEPENDS windtunnel tools/manual.h2m tools/manual_commands.sh VERBATIM)
   list(APPEND generated_files "${generated}/windtunnel.1")
   install(FILES "${generated}/windtunnel.1" DESTINATION share/man/man1 COMPONENT program)
 else()

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <memory>
+#include <sstream>
 
 #include "core/problem.hpp"
 
@@ -15,6 +16,11 @@ constexpr int most_plans = 1'000'000, most_jobs = 1024;
 constexpr const char* commands_there_are =
     "run, check, show, list, compare, rank, schedule, sweep, validate, calibrate, explain, import, "
     "codec and completion";
+
+constexpr const char* list_kinds = "models|platforms|devices|software|scenarios|codecs";
+
+/// A number in these bounds, which the help does not repeat: their problem is told with them.
+CLI::Validator between(auto least, auto most) { return CLI::Range(least, most).description(""); }
 
 std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
 
@@ -138,18 +144,43 @@ class Grammar {
 
   static std::vector<CompletionOption> describe(const CLI::App& app) {
     std::vector<CompletionOption> options;
-    for (const CLI::Option* option : app.get_options())
-      for (const std::string& name : option->get_lnames())
-        options.push_back(
-            {"--" + name, option->get_description(), option->get_items_expected_max() > 0});
+    for (const CLI::Option* option : app.get_options()) {
+      if (option->get_group().empty() || option->get_lnames().empty())
+        continue;  // hidden; an argument
+      const std::vector<std::string>& brief = option->get_snames();
+      const std::string type = option->get_type_name();
+      options.push_back({"--" + option->get_lnames().front(),
+                         brief.empty() ? "" : "-" + brief.front(), option->get_description(),
+                         option->get_items_expected_max() > 0, words_between_bars(type)});
+    }
     return options;
+  }
+
+  /// Of "amp|varuna" both; nothing of a text without a bar.
+  static std::vector<std::string> words_between_bars(const std::string& text) {
+    if (text.find('|') == std::string::npos) return {};
+    std::vector<std::string> words;
+    std::istringstream stream(text);
+    for (std::string word; std::getline(stream, word, '|');) words.push_back(word);
+    return words;
+  }
+
+  /// What the first argument of a command can be, where that is one of a few words.
+  static std::vector<std::string> argument_choices(const std::string& command) {
+    if (command == "list") return words_between_bars(list_kinds);
+    if (command == "schedule") return {"check", "draw"};
+    if (command == "completion") return {"bash", "zsh", "fish"};
+    std::vector<std::string> kinds;
+    if (command == "import")
+      for (const Importer& importer : importers()) kinds.emplace_back(importer.name);
+    return kinds;
   }
 
   CompletionGrammar describe() const {
     CompletionGrammar grammar{describe(app_), {}};
     for (const CLI::App* command : app_.get_subcommands({}))
-      grammar.commands.push_back(
-          {command->get_name(), command->get_description(), describe(*command)});
+      grammar.commands.push_back({command->get_name(), command->get_description(),
+                                  describe(*command), argument_choices(command->get_name())});
     return grammar;
   }
 
@@ -158,24 +189,24 @@ class Grammar {
         "rank", "Search the parallel plans of a scenario and print the best", "FILE", file);
     rank->add_option("--top", line_.top, "How many plans to print (default 10)")
         ->type_name("K")
-        ->check(CLI::Range(1, most_plans));
+        ->check(between(1, most_plans));
     rank->add_option("--budget", line_.budget, "Simulations at most (default: until it is proven)")
         ->type_name("N")
-        ->check(CLI::Range(0, most_plans));
+        ->check(between(0, most_plans));
     rank->add_option("--jobs", line_.jobs, "Simulations at the same time (default: one a core)")
         ->type_name("N")
-        ->check(CLI::Range(1, most_jobs));
+        ->check(between(1, most_jobs));
     rank->add_option("--why", line_.why,
                      "Say why a plan is where it is, as in tensor=8,pipeline=4,micro_batch=2")
         ->type_name("PLAN");
     rank->add_option("--method", line_.method,
                      "Show what another method would pick, and what that costs by simulation")
         ->type_name("amp|varuna|pipette|megatron")
-        ->check(CLI::IsMember({"amp", "varuna", "pipette", "megatron"}));
+        ->check(CLI::IsMember({"amp", "varuna", "pipette", "megatron"}).description(""));
     rank->add_option("--emit", line_.emit,
                      "Print what launches the best plan, and write which GPU plays which rank")
         ->type_name("megatron|deepspeed")
-        ->check(CLI::IsMember({"megatron", "deepspeed"}));
+        ->check(CLI::IsMember({"megatron", "deepspeed"}).description(""));
     rank->add_option("--host-map", line_.host_map,
                      "File that takes the GPU of each rank (default: NAME.hosts)")
         ->type_name("OUT");
@@ -204,7 +235,7 @@ class Grammar {
         "schedule", "Say whether a pipeline schedule is legal, or draw it", "check|draw NAME|FILE",
         "gpipe, 1f1b, interleaved_1f1b or zero_bubble_h1; or the path of a schedule file");
     const auto add = [schedule](const char* name, int& value, const char* about) {
-      schedule->add_option(name, value, about)->type_name("N")->check(CLI::Range(1, 1 << 20));
+      schedule->add_option(name, value, about)->type_name("N")->check(between(1, 1 << 20));
     };
     add("--stages", line_.stages, "Pipeline stages of a named schedule");
     add("--microbatches", line_.microbatches, "Microbatches of a named schedule");
@@ -225,7 +256,7 @@ class Grammar {
         ->add_option("--jobs", line_.jobs,
                      "Points simulated at the same time (default: one a core)")
         ->type_name("N")
-        ->check(CLI::Range(1, 1 << 16));
+        ->check(between(1, 1 << 16));
     add("--shard", line_.shard,
         "Do part i of n only (default: as Slurm, Open MPI or PMI number this process)", "i/n");
     add("--time-limit", line_.time_limit, "Longest time for one point, such as \"90 s\"", "TIME");
@@ -279,7 +310,7 @@ class Grammar {
     add("--table", line_.import.table, "Which table of mpiGraph: send (default) or recv", "TABLE");
     add("--unit", line_.import.unit, "Of mpiGraph's rates (default MiB/s)", "UNIT");
     const auto add_number = [command](const char* name, int& value, const char* about) {
-      command->add_option(name, value, about)->type_name("N")->check(CLI::Range(1, 1 << 28));
+      command->add_option(name, value, about)->type_name("N")->check(between(1, 1 << 28));
     };
     add_number("--rails", line_.import.rails,
                "Processes a node, each with its own network card, that mpiGraph had");
@@ -303,7 +334,7 @@ class Grammar {
     codec->add_option("--synthetic", request.synthetic, "Instead of a file: gradient or activation")
         ->type_name("KIND");
     const auto side = [codec](const char* name, std::size_t& value, const char* about) {
-      codec->add_option(name, value, about)->type_name("N")->check(CLI::Range(1, 1 << 16));
+      codec->add_option(name, value, about)->type_name("N")->check(between(1, 1 << 16));
     };
     side("--rows", request.rows, "Of a synthetic tensor (default 1024)");
     side("--columns", request.columns, "Likewise");
@@ -313,18 +344,18 @@ class Grammar {
     list("--codec", request.codecs,
          "powersgd, zfp, mpc, topk, int8 or all (default); may be repeated", "NAME");
     list("--rank", request.ranks, "Ranks of powersgd (default 4 and 16); may be repeated", "R")
-        ->check(CLI::Range(1, 1 << 16));
+        ->check(between(1, 1 << 16));
     list("--rate", request.rates, "Bits a value of zfp (default 8, 16, 24); may be repeated",
          "BITS")
-        ->check(CLI::Range(1.0, 32.0));
+        ->check(between(1.0, 32.0));
     list("--density", request.densities,
          "Share of the values that topk sends (default 0.01); may be repeated", "SHARE")
-        ->check(CLI::Range(1e-9, 1.0));
+        ->check(between(1e-9, 1.0));
     codec
         ->add_option("--error-feedback", request.feedback_messages,
                      "Also add up N messages, without and with error feedback")
         ->type_name("N")
-        ->check(CLI::Range(1, 1 << 20));
+        ->check(between(1, 1 << 20));
     codec->add_option("-o,--output", line_.output, "Write the JSON document into a file")
         ->type_name("OUT");
   }

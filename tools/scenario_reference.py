@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Writes docs/scenario-reference.md from docs/scenario.schema.json, the only place where keys are described.
+
+  tools/scenario_reference.py           writes the page
+  tools/scenario_reference.py --check   exit code 1 when the page is not what the schema says, or a key is not described
+
+Beside what JSON Schema has, a key of the schema may say "x-unit" and, where its default is no fixed value, "x-default".
+"""
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SCHEMA = ROOT / "docs/scenario.schema.json"
+PAGE = ROOT / "docs/scenario-reference.md"
+
+# Amounts: what a key is, and what it is counted in.
+AMOUNTS = {"bytes": ("size", "bytes"), "seconds": ("time", "seconds"), "data_rate": ("data rate", "bytes/s, bit/s"),
+           "flop_rate": ("rate of operations", "FLOP/s")}
+LABELS = ("$schema", "name", "description", "source")
+HEAD = """<!-- Written by tools/scenario_reference.py from scenario.schema.json. Change the schema, not this page. -->
+# Every key of a scenario
+
+All keys, with where they stand as JSON pointers (`--set POINTER=VALUE` takes the same). [scenario.md](scenario.md) says how files are put together and what must
+come out even; [platforms.md](platforms.md) how numbers get their sources. `N` stands for a place in a list, counted from 0. An amount is text with its unit, in any
+unit of its kind: `"80 GiB"`, `"1.5 us"`, `"200 Gbps"`, `"25 GB/s"`, `"312 TFLOPS"`. A value of `null` is the same as no value. *Required* holds for the merged file:
+what a file `extends` may give it.
+"""
+
+
+class Reference:
+    def __init__(self, schema):
+        self.schema = schema
+        self.lines = [HEAD]
+        self.undescribed = []
+        self.defaults = {}  # by pointer, where the schema gives the value
+
+    def resolved(self, node):
+        """The node that a $ref, or the one part of an allOf, stands for; what stands beside it is kept."""
+        while isinstance(node, dict) and ("$ref" in node or len(node.get("allOf", [])) == 1):
+            if "$ref" in node:
+                target = self.schema
+                for part in node["$ref"][2:].split("/"):
+                    target = target[part]
+                node = target
+            else:
+                beside = {key: value for key, value in node.items() if key != "allOf"}
+                node = {**self.resolved(node["allOf"][0]), "$of": node["allOf"][0].get("$ref", ""), **beside}
+        return node
+
+    def object_of(self, node):
+        """The object schema among what the value may be, and how deep in lists it stands; nothing where there is none."""
+        node = self.resolved(node)
+        if "properties" in node:
+            return node, 0
+        if isinstance(node.get("items"), dict):
+            inner = self.object_of(node["items"])
+            return (inner[0], inner[1] + 1) if inner else None
+        for choice in node.get("anyOf", []):
+            if (found := self.object_of(choice)) is not None:
+                return found
+        return None
+
+    def completions(self, node):
+        """What a complete file has besides, as in the `else` of the schema, spread over $ref and allOf."""
+        node = self.resolved(node)
+        return [node] + [part for each in node.get("allOf", []) for part in self.completions(each)]
+
+    def inner_completions(self, completions, key):
+        found = []
+        for node in completions:
+            if key in node.get("properties", {}):
+                found += self.completions(node["properties"][key])
+        return found
+
+    def kind(self, node):
+        """Type and allowed values in words."""
+        if "$ref" in node and (amount := AMOUNTS.get(node["$ref"].rsplit("/", 1)[1])):
+            return amount[0]
+        if (amount := AMOUNTS.get(node.get("$of", "").rsplit("/", 1)[-1])) is not None:
+            return amount[0]
+        if "$ref" in node:
+            node = self.resolved(node)
+            if "anyOf" in node and any("additionalProperties" in choice for choice in node["anyOf"]):
+                return "text, or texts by key"
+        if "const" in node:
+            return f"`{json.dumps(node['const'])}`"
+        if "enum" in node:
+            return ", ".join(f"`{value}`" for value in node["enum"] if value is not None)
+        if "anyOf" in node:
+            words = []
+            for choice in node["anyOf"]:
+                word = self.kind(choice)
+                if word and word not in words:
+                    words.append(word)
+            return " or ".join(words)
+        types = node.get("type", "object" if "properties" in node else "anything")
+        types = [each for each in ([types] if isinstance(types, str) else types) if each != "null"]
+        return self.kind_of_type(types[0], node) if types else ""
+
+    def kind_of_type(self, name, node):
+        if name in ("integer", "number"):
+            return ("whole number" if name == "integer" else "number") + limits(node)
+        if name == "boolean":
+            return "`true`, `false`"
+        if name == "string":
+            return "path" if node.get("pattern") == "/|\\.json$" else "text"
+        if name == "array":
+            return "list of " + (self.kind(node["items"]) or "values")
+        return name
+
+    def unit(self, node):
+        if "x-unit" in node:
+            return node["x-unit"]
+        for choice in [node] + node.get("anyOf", []):
+            for reference in (choice.get("$ref", ""), choice.get("$of", "")):
+                if reference.rsplit("/", 1)[-1] in AMOUNTS:
+                    return AMOUNTS[reference.rsplit("/", 1)[-1]][1]
+        return ""
+
+    def row(self, pointers, every_pointer, node, required):
+        raw, node = node, self.resolved(node)
+        if not node.get("description") or "examples" not in node:
+            self.undescribed.append(pointers[0])
+        if "default" in node:
+            self.defaults.update((pointer, node["default"]) for pointer in every_pointer)
+            default = f"`{json.dumps(node['default'], ensure_ascii=False)}`"
+        else:
+            default = "required" if required else node.get("x-default", "none")
+            if not required and "x-default" not in node:
+                self.undescribed.append(pointers[0] + " (default)")
+        kind = self.kind(raw if "$ref" in raw and raw["$ref"].rsplit("/", 1)[1] in AMOUNTS else node)
+        example = json.dumps(node.get("examples", [""])[0], ensure_ascii=False)
+        cells = [", ".join(f"`{pointer}`" for pointer in pointers), kind, self.unit(node), default,
+                 node.get("description", ""), f"`{example}`"]
+        self.lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+
+    def table(self, title, about, rows):
+        self.lines.append(f"\n## {title}\n")
+        if about:
+            self.lines.append(about[0].upper() + about[1:] + ".\n")
+        self.lines.append("| key | type, allowed values | unit | default | meaning | example |\n|---|---|---|---|---|---|")
+        for row in rows:
+            self.row(*row)
+
+    def add(self, pointer, title, node, completions):
+        """The table of an object, then those of the objects in it."""
+        required = {key for each in [node] + completions for key in each.get("required", [])}
+        about = node.get("description", "") if pointer else ""
+        self.table(title, about, [([f"{pointer}/{key}"], [f"{pointer}/{key}"], value, key in required)
+                                  for key, value in node["properties"].items()])
+        inner = []
+        for key, value in node["properties"].items():
+            if (found := self.object_of(value)) is None:
+                continue
+            below = self.inner_completions(completions, key)
+            for _ in range(found[1]):
+                below = [part for each in below if isinstance(each.get("items"), dict)
+                         for part in self.completions(each["items"])]
+            inner.append((f"{pointer}/{key}" + "/N" * found[1], key, found[0], below))
+        alike = [each for each in inner if any(self.shares_keys(each[2], other[2]) for other in inner if other is not each)]
+        if alike:
+            self.add_alike(pointer, alike)
+        for each in inner:
+            if each not in alike:
+                self.add(each[0], f"`{each[0]}`", each[2], each[3])
+
+    @staticmethod
+    def shares_keys(one, other):
+        return any(key not in LABELS and other["properties"].get(key) == value for key, value in one["properties"].items())
+
+    def add_alike(self, pointer, objects):
+        """One table for objects that have keys in common."""
+        rows = {}
+        for where, _, node, completions in objects:
+            required = {key for each in [node] + completions for key in each.get("required", [])}
+            for key, value in node["properties"].items():
+                rows.setdefault((key, json.dumps(value)), ([], [], value, key in required))[1].append(f"{where}/{key}")
+        for (key, _), (pointers, every_pointer, _, _) in rows.items():
+            pointers += [f"{pointer}/X/{key}"] if len(every_pointer) == len(objects) else every_pointer
+        names = [f"`{key}`" for _, key, _, _ in objects]
+        self.table(f"`{pointer}/X`", f"X is {', '.join(names[:-1])} or {names[-1]}", rows.values())
+
+
+def limits(node):
+    def text(number):
+        return f"{number:,}" if isinstance(number, int) or number == int(number) else f"{number:g}"
+    least, most = node.get("minimum"), node.get("maximum")
+    if least is None:
+        return ""
+    low = "above 0" if 0 < least < 1e-3 else text(least)
+    return f", {low} to {text(most).removesuffix('.0')}" if most is not None else f", {low} or more"
+
+
+def read_reference():
+    schema = json.loads(SCHEMA.read_text())
+    reference = Reference(schema)
+    reference.add("", "The scenario", schema, reference.completions(schema["else"]))
+    return reference
+
+
+def main():
+    reference = read_reference()
+    if reference.undescribed:
+        sys.exit("no description, default or example in docs/scenario.schema.json: " + ", ".join(reference.undescribed))
+    page = "\n".join(reference.lines) + "\n"
+    if sys.argv[1:] == ["--check"]:
+        if page != PAGE.read_text():
+            sys.exit("docs/scenario-reference.md is not what docs/scenario.schema.json says (run tools/scenario_reference.py)")
+        print("docs/scenario-reference.md is what the schema says")
+    elif sys.argv[1:]:
+        sys.exit(__doc__)
+    else:
+        PAGE.write_text(page)
+
+
+if __name__ == "__main__":
+    main()
