@@ -45,12 +45,13 @@ KernelContext kernel_context(const StageCostInputs& in) {
   return context;
 }
 
-LayerShape layer_shape(const Plan& plan) {
+LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software) {
   return {.microbatch = plan.training.micro_batch,
           .tensor = plan.parallel.tensor,
           .sequence_parallel = plan.parallel.sequence_parallel,
           .attention = plan.training.attention,
-          .precision = plan.training.precision};
+          .precision = plan.training.precision,
+          .fused_kernels = software.fused_kernels};
 }
 
 /// The weight gradients among backward products: every second one.
@@ -89,7 +90,7 @@ EncodedCollective encoded(const StageCostInputs& in, const std::optional<Compres
 
 EncodedCollective encoded_activation(const StageCostInputs& in) {
   return encoded(in, in.plan->compression.tensor_activations, RingKind::all_reduce,
-                 activation_size(*in.model, layer_shape(*in.plan)), in.plan->parallel.tensor);
+                 activation_size(*in.model, layer_shape(*in.plan, *in.software)), in.plan->parallel.tensor);
 }
 EncodedCollective encoded_gather(const StageCostInputs& in, Bytes parameters) {
   return encoded(in, in.plan->compression.zero_gather, RingKind::all_gather, parameters,
@@ -119,7 +120,7 @@ Seconds gather_time(const StageCostInputs& in, Bytes parameters) {
 }
 
 void add_layer_pieces(const StageCostInputs& in, const KernelContext& context, Pieces& p) {
-  const LayerShape shape = layer_shape(*in.plan);
+  const LayerShape shape = layer_shape(*in.plan, *in.software);
   const KernelWork backward = layer_backward(*in.model, shape);
   const Seconds accumulation = memory_time(Bytes{in.software->gradient_accumulation_bytes *
                                                  layer_matrix_parameters(*in.model, shape.tensor)},
@@ -158,12 +159,12 @@ void add_tensor_pieces(const StageCostInputs& in, Pieces& p) {
            (in.software->in_node_collective_slowdown * in.node->in_node_collective_slowdown);
   };
   p.all_reduce = all_reduce(activation.payload);
-  p.receipt = all_reduce(activation_size(*in.model, layer_shape(*in.plan))) / 2;
+  p.receipt = all_reduce(activation_size(*in.model, layer_shape(*in.plan, *in.software))) / 2;
 }
 
 Pieces pieces(const StageCostInputs& in) {
   const KernelContext context = kernel_context(in);
-  const LayerShape shape = layer_shape(*in.plan);
+  const LayerShape shape = layer_shape(*in.plan, *in.software);
   const double head_factor = in.node->device.gemm.head_factor;
   const double traffic = in.software->cross_entropy_bytes;
   Pieces p;
@@ -363,7 +364,7 @@ Seconds uncontended_time(const CrossNodeCollectives& collectives, Bytes payload,
 Bytes stage_message_size(const Transformer& model, const Plan& plan,
                          const SoftwareProfile& software) {
   const bool scattered = software.scatter_pipeline_messages || plan.parallel.sequence_parallel;
-  return activation_size(model, layer_shape(plan)) / (scattered ? plan.parallel.tensor : 1.0);
+  return activation_size(model, layer_shape(plan, software)) / (scattered ? plan.parallel.tensor : 1.0);
 }
 
 StageCost stage_cost(const StageCostInputs& in) {

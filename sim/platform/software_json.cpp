@@ -64,6 +64,7 @@ void read_compute(ObjectReader& reader, SoftwareProfile& profile) {
       reader.optional_number("gradient_accumulation_bytes", 6, 0, most_factor);
   profile.optimizer_bytes = reader.optional_number("optimizer_bytes", 30, 0, most_factor);
   profile.cross_entropy_bytes = reader.optional_number("cross_entropy_bytes", 30, 0, most_factor);
+  profile.fused_kernels = reader.optional_bool("fused_kernels", true);
   profile.iteration_overhead = optional_quantity<Seconds>(reader, "iteration_overhead", "2 ms");
   profile.flash_forward_efficiency = optional_ratio(reader, "flash_forward_efficiency");
   profile.flash_backward_efficiency = optional_ratio(reader, "flash_backward_efficiency");

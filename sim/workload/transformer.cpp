@@ -53,6 +53,15 @@ Bytes token_traffic(const Transformer& model, const LayerShape& shape, double wh
          element_scale(shape);
 }
 
+/// What kernels that are not fused move beside the traffic of the fused ones, in bytes at two bytes
+/// an element, counted from what each reads and writes: [our own count, of Megatron-LM 1.1.5 in
+/// PyTorch]. Of scores, forward: the mask read and written (4). Backward: the mask's gradient cloned
+/// and masked (8). Of tokens, forward: bias added before GeLU (4 f), bias and residual added around
+/// each of two dropouts (2 x 8 h); backward they take no pass of their own.
+constexpr double unfused_scores_forward = 4, unfused_scores_backward = 8,
+                 unfused_ffn_forward = 4, unfused_hidden_forward = 16;
+constexpr int unfused_kernels_forward = 5, unfused_kernels_backward = 1;
+
 /// Traffic on the s x s scores, `passes` bytes an element (9 forward, 11 backward at two bytes).
 Bytes score_traffic(const Transformer& model, const LayerShape& shape, double passes) {
   const double s = model.sequence;
@@ -164,6 +173,11 @@ KernelWork layer_forward(const Transformer& model, const LayerShape& shape) {
   work.linear = layer_products(model, shape);
   work.memory_traffic += token_traffic(model, shape, 22, 4, 4);
   work.memory_kernels = 9;
+  if (!shape.fused_kernels) {
+    work.memory_traffic +=
+        token_traffic(model, shape, unfused_hidden_forward, 0, unfused_ffn_forward);
+    work.memory_kernels += unfused_kernels_forward;
+  }
   return work;
 }
 
@@ -177,7 +191,9 @@ KernelWork layer_backward(const Transformer& model, const LayerShape& shape) {
   } else {
     const KernelWork core = attention_core_forward(model, shape);
     work.attention = backward_products(core.attention);
-    work.memory_traffic += score_traffic(model, shape, 11);
+    work.memory_traffic +=
+        score_traffic(model, shape, 11 + (shape.fused_kernels ? 0 : unfused_scores_backward));
+    if (!shape.fused_kernels) work.memory_kernels += unfused_kernels_backward;
   }
   return work;
 }
@@ -192,7 +208,8 @@ KernelWork attention_core_forward(const Transformer& model, const LayerShape& sh
   }
   const double s = model.sequence, d = model.head_size(), z = local_heads(model, shape);
   work.attention = {{s, s, d, z}, {s, d, s, z}};
-  work.memory_traffic = score_traffic(model, shape, 9);
+  work.memory_traffic =
+      score_traffic(model, shape, 9 + (shape.fused_kernels ? 0 : unfused_scores_forward));
   return work;
 }
 

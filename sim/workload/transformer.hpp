@@ -111,6 +111,9 @@ struct LayerShape {
   bool sequence_parallel = false;
   Attention attention = Attention::standard;
   Precision precision = Precision::fp16;
+  /// Whether mask and softmax are one kernel, as are bias and GeLU, and bias, dropout and residual.
+  /// Else each is a kernel of its own.
+  bool fused_kernels = true;
 };
 
 /// Forward pass of one layer on one rank.
