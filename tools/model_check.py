@@ -20,6 +20,7 @@ CASES = [
     ("gpt-39b-512xa100", []),
     ("gpt-39b-512xa100", ["/training/recompute=selective", "/parallel/sequence_parallel=true", "/training/micro_batch=2"]),
     ("gpt-8.3b-64xv100", []),
+    ("gpt-8.3b-64xv100", ["/software=deepspeed-megatron-2020"]),
     ("gpt-8.3b-128xa100", ["/parallel/tensor=2", "/parallel/data=null", "/training/recompute=none"]),
     ("gpt-175b-interleaved", []),
     ("gpt-39b-512xa100", ["/model=llama2-70b", "/software=composer-fsdp-2023", "/training/attention=flash", "/training/precision=bf16",
@@ -59,6 +60,7 @@ class Page:
         self.P = amount(self.device["peak"][self.training["precision"]])
         self.kl = amount(self.device["kernel_overhead"])
         self.flash = self.training["attention"] == "flash"
+        self.fused = self.software.get("fused_kernels", True)
         self.sequence_parallel = self.parallel["sequence_parallel"]
         self.qkv = self.h + 2 * self.model["kv_heads"] * self.head_size
         self.ffn, self.gated = self.model["ffn_hidden"], self.model["gated_mlp"]
@@ -90,10 +92,15 @@ class Page:
         products = [(s, s, d), (s, d, s)]
         if backward:
             products = [each for M, N, K in products for each in ((M, K, N), (K, N, M))]
-        return sum(self.product(*each, z, factor) for each in products) + (11 if backward else 9) * z * s * s / self.BW
+        return sum(self.product(*each, z, factor) for each in products) + self.score_bytes(backward) * z * s * s / self.BW + (
+            self.kl if backward and not self.fused else 0)
+
+    def score_bytes(self, backward):
+        return (11 if self.fused else 19) if backward else (9 if self.fused else 13)
 
     def layer_forward(self):
-        return sum(self.product(*each) for each in self.products()) + self.attention(False) + self.traffic(22, 4, 4) / self.BW + 9 * self.kl
+        return sum(self.product(*each) for each in self.products()) + self.attention(False) + (
+            self.traffic(22, 4, 4) + (0 if self.fused else self.traffic(16, 0, 4))) / self.BW + (9 if self.fused else 14) * self.kl
 
     def backward_products(self):
         return sum(self.product(M, K, N) + self.product(K, N, M) for M, N, K in self.products())

@@ -90,7 +90,8 @@ EncodedCollective encoded(const StageCostInputs& in, const std::optional<Compres
 
 EncodedCollective encoded_activation(const StageCostInputs& in) {
   return encoded(in, in.plan->compression.tensor_activations, RingKind::all_reduce,
-                 activation_size(*in.model, layer_shape(*in.plan, *in.software)), in.plan->parallel.tensor);
+                 activation_size(*in.model, layer_shape(*in.plan, *in.software)),
+                 in.plan->parallel.tensor);
 }
 EncodedCollective encoded_gather(const StageCostInputs& in, Bytes parameters) {
   return encoded(in, in.plan->compression.zero_gather, RingKind::all_gather, parameters,
@@ -364,7 +365,8 @@ Seconds uncontended_time(const CrossNodeCollectives& collectives, Bytes payload,
 Bytes stage_message_size(const Transformer& model, const Plan& plan,
                          const SoftwareProfile& software) {
   const bool scattered = software.scatter_pipeline_messages || plan.parallel.sequence_parallel;
-  return activation_size(model, layer_shape(plan, software)) / (scattered ? plan.parallel.tensor : 1.0);
+  return activation_size(model, layer_shape(plan, software)) /
+         (scattered ? plan.parallel.tensor : 1.0);
 }
 
 StageCost stage_cost(const StageCostInputs& in) {

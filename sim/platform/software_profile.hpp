@@ -59,9 +59,9 @@ struct SoftwareProfile {
       false;                               ///< layout when layers do not divide but layers + 2 do
   double gradient_accumulation_bytes = 6;  ///< traffic per matrix parameter and microbatch
   double optimizer_bytes = 30;             ///< traffic per parameter of one step
-  bool fused_kernels = true;  ///< mask and softmax, bias and GeLU, bias, dropout and residual
-  double cross_entropy_bytes = 30;         ///< traffic per logit, forward and backward together
-  Seconds iteration_overhead{};            ///< once an iteration: data, logging, scaler
+  bool fused_kernels = true;        ///< mask and softmax, bias and GeLU, bias, dropout and residual
+  double cross_entropy_bytes = 30;  ///< traffic per logit, forward and backward together
+  Seconds iteration_overhead{};     ///< once an iteration: data, logging, scaler
   std::optional<double> flash_forward_efficiency,
       flash_backward_efficiency;     ///< of the device's peak
   double exposed_gather_factor = 0;  ///< iota of sharded data parallelism

@@ -58,8 +58,8 @@ Bytes token_traffic(const Transformer& model, const LayerShape& shape, double wh
 /// PyTorch]. Of scores, forward: the mask read and written (4). Backward: the mask's gradient cloned
 /// and masked (8). Of tokens, forward: bias added before GeLU (4 f), bias and residual added around
 /// each of two dropouts (2 x 8 h); backward they take no pass of their own.
-constexpr double unfused_scores_forward = 4, unfused_scores_backward = 8,
-                 unfused_ffn_forward = 4, unfused_hidden_forward = 16;
+constexpr double unfused_scores_forward = 4, unfused_scores_backward = 8, unfused_ffn_forward = 4,
+                 unfused_hidden_forward = 16;
 constexpr int unfused_kernels_forward = 5, unfused_kernels_backward = 1;
 
 /// Traffic on the s x s scores, `passes` bytes an element (9 forward, 11 backward at two bytes).

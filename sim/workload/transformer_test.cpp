@@ -93,5 +93,28 @@ TEST_CASE("memory traffic of a plain layer is 9 z s^2 + 22 T h + 20 T h/t bytes"
         11 * z * s * s + 46 * T * h + 60 * T * h / 2);
 }
 
+TEST_CASE("kernels that are not fused move the mask, the bias and the residual on their own") {
+  const Transformer m = model("gpt", 2, 1024, 16, 1024, 50257);
+  const LayerShape fused{.microbatch = 4, .tensor = 2};
+  LayerShape unfused = fused;
+  unfused.fused_kernels = false;
+  const double T = 4096, z = 4 * 16 / 2.0, s = 1024, h = 1024;
+  // Forward: the mask read and written, 4 bytes a score; bias before GeLU 4 bytes of 4 h / 2; bias
+  // and residual around two dropouts, 2 x 8 bytes of h.
+  CHECK(layer_forward(m, unfused).memory_traffic.value() -
+            layer_forward(m, fused).memory_traffic.value() ==
+        4 * z * s * s + 4 * T * 4 * h / 2 + 16 * T * h);
+  CHECK(layer_forward(m, unfused).memory_kernels == layer_forward(m, fused).memory_kernels + 5);
+  // Backward: the mask's gradient cloned and masked, 8 bytes a score.
+  CHECK(layer_backward(m, unfused).memory_traffic.value() -
+            layer_backward(m, fused).memory_traffic.value() ==
+        8 * z * s * s);
+  // Flash attention has no scores in memory.
+  unfused.attention = Attention::flash;
+  LayerShape flash = fused;
+  flash.attention = Attention::flash;
+  CHECK(layer_backward(m, unfused).memory_traffic == layer_backward(m, flash).memory_traffic);
+}
+
 }  // namespace
 }  // namespace windtunnel
