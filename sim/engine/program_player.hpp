@@ -49,10 +49,10 @@ class ProgramPlayer final : public EventHandler {
   bool begin_wait(std::uint32_t index, StreamState& stream);
   void end_wait(std::uint32_t index, StreamState& stream);
   void end_stream(std::uint32_t index);
-  void record(std::uint32_t index, const StreamState& stream);
+  void record(const StreamState& stream);
 
   enum class Posting { eager, in_exchange };
-  void post_send(std::uint32_t index, const Op& op, Posting posting);
+  void post_send(std::uint32_t index, const StreamState& stream, const Op& op, Posting posting);
   void post_receive(std::uint32_t index, StreamState& stream, const Op& op);
   std::uint32_t new_message();
   void enqueue(std::uint32_t message);
@@ -70,7 +70,7 @@ class ProgramPlayer final : public EventHandler {
   CollectiveId collective_of(std::uint32_t stream) const;
 
   void add_waiter(WaiterList& list, std::uint32_t stream);
-  std::uint32_t event_index(std::uint32_t stream) const;
+  static std::uint32_t event_index(const StreamState& stream);
   Bytes bytes_of(const Message& message) const { return set_.message_bytes[message.send->work]; }
 
   const ProgramSet& set_;
