@@ -97,6 +97,7 @@ void ProgramPlayer::begin_transfer(ChannelId id) {
     launch(id);
   } else {
     engine_.after(channel.latency, token(Happening::message_launched, id.index()));
+    engine_.prefetch_flow(channel.up, channel.down);
   }
 }
 

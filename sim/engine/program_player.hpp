@@ -34,10 +34,14 @@ class ProgramPlayer final : public EventHandler {
   ProgramPlayer(const ProgramSet& set, Engine& engine, PlayListener* listener);
   Played play();
   void on_event(std::uint64_t token) override;
+  void prefetch_first(std::uint64_t token) const override;
+  void prefetch_rest(std::uint64_t token) const override;
 
  private:
   void add_device(std::size_t device);
   void add_channel(const Channel& channel);
+  void prefetch_after_compute(const StreamState& stream) const;
+  void prefetch_delivery(const ChannelState& channel) const;
   void work_off_ready();
   void advance(std::uint32_t stream);
   /// Begins the next op; true when it has ended already.
