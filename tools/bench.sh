@@ -50,13 +50,13 @@ measure "$search_program" search.csv --benchmark_filter="^(considered|ranked)"
 measure "$sweep_program" sweep.csv
 trillion=(gpt3-175b-512xa100 --set /model=gpt-1t --set /nodes=384 --set /training/global_batch=3072
   --set /parallel/pipeline=64 --set /parallel/data=6)
-eight_stages=(gpt-39b-512xa100 --set /training/global_batch)
+# 8 stages, 8 replicas of 4 samples a microbatch: 256 and 32,768 microbatches
 for ((i = 0; i < whole_repetitions; ++i)); do  # in turn, so that whatever else the machine does meets them all
   whole trillion "${trillion[@]}"
   whole trillion_page "${trillion[@]}" --report "$scratch/page.html"
   whole gpt_39b gpt-39b-512xa100
-  whole microbatches_256 "${eight_stages[@]}=8192"
-  whole microbatches_32768 "${eight_stages[@]}=1048576"
+  whole microbatches_256 gpt-39b-512xa100 --set /training/global_batch=$((256 * 32))
+  whole microbatches_32768 gpt-39b-512xa100 --set /training/global_batch=$((32768 * 32))
 done
 
 # What the awk programs below share. A line of a benchmark is KIND/ENGINE/NAME:NUMBER/…_median; reads it into row["KIND/…"] and value[].
@@ -96,7 +96,7 @@ goals() {
       engine_row("pipeline 64 × data 6 × 512 microbatches, unequal links (3,072 GPUs; 781 k activities)", "64x6x512x50", 3, 0.25, 60)
       engine_row("16,384 simulated devices × 64 microbatches (131 k GPUs at tensor 8)", "64x256x64x50", 4, 2, 150)
       whole_row("1T model on 3,072 GPUs, from file to report, whole process", "trillion", 0.5)
-      whole_row("the same with the HTML page (`--report`)", "trillion_page", 0.5)
+      printf "| the same with the HTML page of every activity (`--report`) | | %.3f s | |\n", whole["trillion_page"]
       whole_row("GPT-39B on 512 GPUs, whole process", "gpt_39b", 0.1)
       row("sweep, pipeline 8 × data 8, 11.7 k activities on average, forked per candidate, start-up included",
           "≥ 15,000 candidates a minute and core", sprintf("%d", points_a_minute), points_a_minute >= 15000)
