@@ -1,101 +1,157 @@
 #!/usr/bin/env bash
-# Measures how fast programs are played, plans searched and sweeps done, and writes the tables of docs/performance.md:
+# Measures how fast programs are played, plans searched, sweeps done and the whole program answers, and writes the tables of docs/performance.md:
 #   tools/bench.sh [BUILD_DIRECTORY]      (default: build/release)
-# Medians of 5 repetitions, each a process of its own. Only what stands between the markers of the page is replaced.
+# Medians, each repetition a process of its own; about a minute and a half. Only what stands between the markers of the page is replaced.
+# Exit codes: 0 done; 1 done, and a goal was missed; 2 the page has no markers; 3 something is not built.
 set -euo pipefail
 cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 build=${1:-build/release}
 page=docs/performance.md
-program=$(find "$build" -type f -name windtunnel_engine_bench -perm -u+x -print -quit)
-if [[ -z $program ]]; then
-  echo "error: no windtunnel_engine_bench under $build. Build it: cmake --preset release && cmake --build --preset release --target windtunnel_engine_bench" >&2
-  exit 3
-fi
+repetitions=5
+whole_repetitions=11
+export LC_ALL=C.UTF-8 WINDTUNNEL_DATA=$PWD
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+read -r load _ </proc/loadavg
 
-search_program=$(find "$build" -type f -name windtunnel_search_bench -perm -u+x -print -quit)
-if [[ -z $search_program ]]; then
-  echo "error: no windtunnel_search_bench under $build. Build it: cmake --build --preset release --target windtunnel_search_bench" >&2
-  exit 3
-fi
-export WINDTUNNEL_DATA=$PWD
+# built NAME: the path of a program of the build
+built() {
+  local program
+  program=$(find "$build" -type f -name "$1" -perm -u+x -print -quit 2>/dev/null)
+  if [[ -z $program ]]; then
+    echo "error: no $1 under $build. Build it: cmake --preset release && cmake --build --preset release --target $1" >&2
+    exit 3
+  fi
+  echo "$program"
+}
 
-"$program" --benchmark_repetitions=5 --benchmark_report_aggregates_only=true \
-  --benchmark_out="$scratch/medians.csv" --benchmark_out_format=csv >"$scratch/log" 2>&1 ||
-  { cat "$scratch/log" >&2; exit 1; }
+# measure PROGRAM TABLE [OPTION...]: medians of a Google Benchmark program
+measure() {
+  "$1" "${@:3}" --benchmark_repetitions=$repetitions --benchmark_report_aggregates_only=true \
+    --benchmark_out="$scratch/$2" --benchmark_out_format=csv >"$scratch/log" 2>&1 ||
+    { cat "$scratch/log" >&2; exit 1; }
+}
 
-"$search_program" --benchmark_filter="^(considered|ranked)" --benchmark_repetitions=5 --benchmark_report_aggregates_only=true \
-  --benchmark_out="$scratch/search.csv" --benchmark_out_format=csv >"$scratch/log" 2>&1 ||
-  { cat "$scratch/log" >&2; exit 1; }
+# whole NAME ARGUMENT...: adds the wall time, in milliseconds, of one run of windtunnel to the table of whole processes
+whole() {
+  local start=${EPOCHREALTIME/./} end
+  "$windtunnel" run "${@:2}" >"$scratch/answer" 2>"$scratch/log" || { cat "$scratch/log" >&2; exit 1; }
+  end=${EPOCHREALTIME/./}
+  echo "$1 $(((end - start) / 1000)).$(((end - start) / 100 % 10))" >>"$scratch/whole"
+}
 
-cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
-{
-  echo "Machine: $(nproc) × ${cpu:-unknown CPU}."
-  echo "Made by \`tools/bench.sh\`: medians of 5 repetitions, each a process of its own; the time includes making the engine."
+engine_program=$(built windtunnel_engine_bench)
+search_program=$(built windtunnel_search_bench)
+sweep_program=$(built windtunnel_sweep_bench)
+windtunnel=$(built windtunnel)
+
+measure "$engine_program" engine.csv
+measure "$search_program" search.csv --benchmark_filter="^(considered|ranked)"
+measure "$sweep_program" sweep.csv
+trillion=(gpt3-175b-512xa100 --set /model=gpt-1t --set /nodes=384 --set /training/global_batch=3072
+  --set /parallel/pipeline=64 --set /parallel/data=6)
+# 8 stages, 8 replicas of 4 samples a microbatch: 256 and 32,768 microbatches
+for ((i = 0; i < whole_repetitions; ++i)); do  # in turn, so that whatever else the machine does meets them all
+  whole trillion "${trillion[@]}"
+  whole trillion_page "${trillion[@]}" --report "$scratch/page.html"
+  whole gpt_39b gpt-39b-512xa100
+  whole microbatches_256 gpt-39b-512xa100 --set /training/global_batch=$((256 * 32))
+  whole microbatches_32768 gpt-39b-512xa100 --set /training/global_batch=$((32768 * 32))
+done
+
+# What the awk programs below share. A line of a benchmark is KIND/ENGINE/NAME:NUMBER/…_median; reads it into row["KIND/…"] and value[].
+# shellcheck disable=SC2016  # these are awk's
+readonly read_medians='
+  FNR == 1 { delete column }
+  $1 == "name" { for (i = 1; i <= NF; ++i) { gsub(/"/, "", $i); column[$i] = i } next }
+  !/_median"?,/ { next }
+  { name = $1; gsub(/"/, "", name); split(name, part, "/") }'
+
+# The goals: what is wanted, what was measured, and whether that is reached.
+goals() {
+  # shellcheck disable=SC2016
+  awk -F, "$read_medians"'
+    part[1] == "play_pipeline" {
+      for (i = 3; i <= 6; ++i) sub(/.*:/, "", part[i])
+      size = part[3] "x" part[4] "x" part[5] "x" part[6]
+      time[size, part[2]] = $column["real_time"] / 1e3
+      memory[size, part[2]] = $column["peak_MB"]
+      next
+    }
+    part[1] == "forked" { points_a_minute = $column["per_minute"] }
+    function row(what, wanted, measured, reached) {
+      printf "| %s | %s | %s | %s |\n", what, wanted, measured, reached ? "yes" : "**no**"
+    }
+    function engine_row(what, size, most_ratio, most_time, most_memory,   ratio, seconds, MB) {
+      seconds = time[size, "simgrid"]; ratio = seconds / time[size, "heap"]; MB = memory[size, "simgrid"]
+      row(what, sprintf("≤ %d × heap, ≤ %g s, ≤ %d MB", most_ratio, most_time, most_memory),
+          sprintf("%.1f × heap, %.2f s, %.0f MB", ratio, seconds, MB),
+          seconds > 0 && ratio <= most_ratio && seconds <= most_time && MB > 0 && MB <= most_memory)
+    }
+    function whole_row(what, name, most) {
+      row(what, sprintf("≤ %g s", most), sprintf("%.3f s", whole[name]), whole[name] > 0 && whole[name] <= most)
+    }
+    END {
+      while ((getline line < whole_medians) > 0) { split(line, field, " "); whole[field[1]] = field[2] / 1e3 }
+      engine_row("pipeline 64 × data 6 × 512 microbatches, unequal links (3,072 GPUs; 781 k activities)", "64x6x512x50", 3, 0.25, 60)
+      engine_row("16,384 simulated devices × 64 microbatches (131 k GPUs at tensor 8)", "64x256x64x50", 4, 2, 150)
+      whole_row("1T model on 3,072 GPUs, from file to report, whole process", "trillion", 0.5)
+      printf "| the same with the HTML page of every activity (`--report`) | | %.3f s | |\n", whole["trillion_page"]
+      whole_row("GPT-39B on 512 GPUs, whole process", "gpt_39b", 0.1)
+      row("sweep, pipeline 8 × data 8, 11.7 k activities on average, forked per candidate, start-up included",
+          "≥ 15,000 candidates a minute and core", sprintf("%d", points_a_minute), points_a_minute >= 15000)
+      ratio = whole["microbatches_256"] > 0 ? whole["microbatches_32768"] / whole["microbatches_256"] : 0
+      row("32,768 microbatches on 8 stages, whole process", "≤ 1.2 × the time of 256",
+          sprintf("%.2f × (%.3f s, %.3f s)", ratio, whole["microbatches_32768"], whole["microbatches_256"]),
+          ratio > 0 && ratio <= 1.2)
+    }' whole_medians="$scratch/whole_medians" "$scratch/engine.csv" "$scratch/sweep.csv"
+}
+
+# engine_table SIZE...: rows of both engines for PIPELINExDATAxMICROBATCHESxMESSAGE
+engine_table() {
   echo
-  echo "| pipeline × data × microbatches | message | computes + flows | engine | time | ratio to heap | per activity | peak memory |"
-  echo "|---|---|---|---|---|---|---|---|"
-  # play_pipeline/ENGINE/pipeline:P/data:D/microbatches:M/message_MB:S/iterations:1/manual_time_median
-  awk -F, '
-    $1 == "name" { for (i = 1; i <= NF; ++i) { gsub(/"/, "", $i); column[$i] = i } next }
-    $1 ~ /_median"?$/ {
-      name = $1; gsub(/"/, "", name); split(name, part, "/")
-      for (i = 3; i <= 6; ++i) { sub(/.*:/, "", part[i]) }
-      size = part[3] " × " part[4] " × " part[5] " | " part[6] " MB"
-      time = $column["real_time"]
-      if (!(size in seen)) { seen[size] = 1; order[++num_sizes] = size }
+  echo "| pipeline × data × microbatches | message | computes + flows | engine | time | ratio to heap | per activity | activities a second | peak memory |"
+  echo "|---|---|---|---|---|---|---|---|---|"
+  # shellcheck disable=SC2016
+  awk -F, "$read_medians"'
+    part[1] == "play_pipeline" {
+      for (i = 3; i <= 6; ++i) sub(/.*:/, "", part[i])
+      size = part[3] "x" part[4] "x" part[5] "x" part[6]
+      label[size] = part[3] " × " part[4] " × " part[5] " | " part[6] " MB | " $column["computes"] + 0 " + " $column["flows"] + 0
       activities[size] = $column["computes"] + $column["flows"]
-      counts[size] = $column["computes"] + 0 " + " $column["flows"] + 0
-      times[size, part[2]] = time
+      time[size, part[2]] = $column["real_time"]
       memory[size, part[2]] = $column["peak_MB"]
     }
     END {
+      num_sizes = split(sizes, size_of, " ")
       for (i = 1; i <= num_sizes; ++i) for (e = 1; e <= 2; ++e) {
-        size = order[i]; engine = e == 1 ? "heap" : "simgrid"
-        time = times[size, engine]
-        printf "| %s | %s | %s | %.*f ms | %.1f | %.2f µs | %.0f MB |\n", size, counts[size], engine, time < 10 ? 1 : 0, time,
-               time / times[size, "heap"], time * 1e3 / activities[size], memory[size, engine]
+        size = size_of[i]; engine = e == 1 ? "heap" : "simgrid"; ms = time[size, engine]
+        if (ms == 0) { print "error: no measurement of " size " on " engine > "/dev/stderr"; exit 2 }
+        printf "| %s | %s | %.*f ms | %.1f | %.2f µs | %.1f million | %.0f MB |\n", label[size], engine, ms < 10 ? 1 : 0, ms,
+               ms / time[size, "heap"], ms * 1e3 / activities[size], activities[size] / ms / 1e3, memory[size, engine]
       }
-    }' "$scratch/medians.csv"
+    }' sizes="$*" "$scratch/engine.csv"
+}
 
-  echo
-  echo "Searching for plans (\`windtunnel rank\`). *Considered*: enumerated, laid out, accounted for memory and bounded, on one core."
-  echo "*Ranked*: with the simulations that prove the first 20, one a core at a time."
-  echo
+search_table() {
   echo "| search | plans | bounded | simulated | gap | time | plans a second |"
   echo "|---|---|---|---|---|---|---|"
-  # KIND/MODEL/…_median
-  awk -F, '
-    $1 == "name" { for (i = 1; i <= NF; ++i) { gsub(/"/, "", $i); column[$i] = i } next }
-    $1 ~ /_median"?$/ {
-      name = $1; gsub(/"/, "", name); split(name, part, "/"); sub(/_/, "-", part[2])
+  # shellcheck disable=SC2016
+  awk -F, "$read_medians"'
+    { sub(/_/, "-", part[2])
       printf "| %s, %s | %d | %d | %d | %s | %.2f s | %.0f |\n", part[2], part[1], $column["considered"], $column["bounded"],
              $column["simulated"], part[1] == "ranked" ? sprintf("%.1f %%", 100 * $column["gap"]) : "", $column["real_time"] / 1e3,
              $column["candidates_per_second"]
     }' "$scratch/search.csv"
-} >"$scratch/table"
+}
 
-sweep_program=$(find "$build" -type f -name windtunnel_sweep_bench -perm -u+x -print -quit)
-if [[ -z $sweep_program ]]; then
-  echo "error: no windtunnel_sweep_bench under $build. Build it: cmake --build --preset release --target windtunnel_sweep_bench" >&2
-  exit 3
-fi
-"$sweep_program" --benchmark_repetitions=5 --benchmark_report_aggregates_only=true \
-  --benchmark_out="$scratch/sweep.csv" --benchmark_out_format=csv >"$scratch/log" 2>&1 ||
-  { cat "$scratch/log" >&2; exit 1; }
-{
-  echo "Made by \`tools/bench.sh\` on the machine above: medians of 5 repetitions."
-  echo
+sweep_table() {
   echo "| points | CPU time of a point | points a minute and core |"
   echo "|---|---|---|"
-  awk -F, '
-    $1 == "name" { for (i = 1; i <= NF; ++i) { gsub(/"/, "", $i); column[$i] = i } next }
-    $1 ~ /_median"?$/ {
-      name = $1; gsub(/"/, "", name); sub(/\/.*/, "", name)
-      printf "| %s | %.2f ms | %d |\n", name, $column["ms_each"], $column["per_minute"]
-    }' "$scratch/sweep.csv"
-} >"$scratch/sweep-table"
+  # shellcheck disable=SC2016
+  awk -F, "$read_medians"'
+    { printf "| %s | %.2f ms | %d |\n", part[1], $column["ms_each"], $column["per_minute"] }' "$scratch/sweep.csv"
+}
 
 # replace MARKER TABLE: puts the table between the markers of the page
 replace() {
@@ -107,6 +163,33 @@ replace() {
     { echo "error: $page has no $1:begin and $1:end markers" >&2; exit 2; }
   cp "$scratch/page" "$page"
 }
-replace bench "$scratch/table"
-replace sweep-bench "$scratch/sweep-table"
-cat "$scratch/table" "$scratch/sweep-table"
+
+sort -k1,1 -k2,2n "$scratch/whole" |
+  awk '{ ms[$1, ++count[$1]] = $2 } END { for (name in count) print name, ms[name, int((count[name] + 1) / 2)] }' >"$scratch/whole_medians"
+cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+{
+  echo "Machine: $(nproc) × ${cpu:-unknown CPU}; load average before the start: $load."
+  echo "Made by \`tools/bench.sh\`: medians of $repetitions repetitions, of $whole_repetitions for whole processes; each is a process of its own."
+  echo
+  echo "| case | wanted | measured | reached |"
+  echo "|---|---|---|---|"
+  goals
+} >"$scratch/goals"
+{
+  echo "More devices, 64 microbatches each:"
+  engine_table 8x8x64x50 64x6x64x50 64x48x64x50 64x256x64x50
+  echo
+  echo "More microbatches:"
+  engine_table 8x8x24x50 8x8x256x50 8x8x32768x50 64x6x64x50 64x6x512x50
+  echo
+  echo "Bound by communication:"
+  engine_table 64x6x512x400
+} >"$scratch/engine"
+search_table >"$scratch/search"
+sweep_table >"$scratch/sweep"
+for table in goals engine search sweep; do replace "$table-bench" "$scratch/$table"; done
+cat "$scratch/goals" "$scratch/engine" "$scratch/search" "$scratch/sweep"
+if grep -q '\*\*no\*\*' "$scratch/goals"; then
+  echo "a goal was missed: see the first table" >&2
+  exit 1
+fi

@@ -132,8 +132,10 @@ void play_pipeline(benchmark::State& state, EngineKind kind) {
 
 void sizes(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"pipeline", "data", "microbatches", "message_MB"});
-  benchmark->Args({8, 8, 24, 50})->Args({64, 6, 64, 50})->Args({64, 6, 512, 50});
+  benchmark->Args({8, 8, 24, 50})->Args({8, 8, 256, 50})->Args({8, 8, 32768, 50});
+  benchmark->Args({8, 8, 64, 50})->Args({64, 6, 64, 50})->Args({64, 48, 64, 50});
   benchmark->Args({64, 256, 64, 50});  // 16,384 devices: 131,072 GPUs at eight a device
+  benchmark->Args({64, 6, 512, 50});
   benchmark->Args({64, 6, 512, 400});  // bound by communication: most messages meet others
   benchmark->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
 }

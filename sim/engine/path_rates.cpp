@@ -19,9 +19,4 @@ PathRates::PathRates(const Network& network) {
   }
 }
 
-BytesPerSecond PathRates::rate(PathId up, PathId down) const {
-  WT_EXPECT(up.index() < by_path_.size() && down.index() < by_path_.size());
-  return std::min(by_path_[up.index()], by_path_[down.index()]);
-}
-
 }  // namespace windtunnel::detail

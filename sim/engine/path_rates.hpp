@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
+#include "core/contracts.hpp"
+#include "engine/prefetch.hpp"
 #include "platform/network.hpp"
 #include "units/quantity.hpp"
 
@@ -12,7 +15,12 @@ class PathRates {
  public:
   explicit PathRates(const Network& network);
   /// Infinite when neither path has a link.
-  BytesPerSecond rate(PathId up, PathId down) const;
+  BytesPerSecond rate(PathId up, PathId down) const {
+    WT_EXPECT(up.index() < by_path_.size() && down.index() < by_path_.size());
+    return std::min(by_path_[up.index()], by_path_[down.index()]);
+  }
+
+  void prefetch(PathId path) const { detail::prefetch(&by_path_[path.index()]); }
 
  private:
   std::vector<BytesPerSecond> by_path_;

@@ -21,16 +21,24 @@ struct Cause {
   bool known = false;  ///< false: nothing was waited for yet
 };
 
-/// Where one stream of one device stands. Index: device * num_streams + stream.
-struct StreamState {
+/// Where a device's part of each table begins.
+struct DeviceTables {
+  std::uint32_t work = 0, slots = 0, events = 0, channels = 0;
+};
+
+/// Where one stream of one device stands. Index: device * num_streams + stream. What its ops need to know of the device lies beside
+/// it: with thousands of devices the time goes into fetching memory, and this is one cache line.
+struct alignas(64) StreamState {
   const Op* next = nullptr;  ///< the op under way, or waited in
   const Op* end = nullptr;
   Seconds begin{};  ///< `next` was reached
   Cause cause;      ///< of the last wait that ended, or of what has come so far in this one
   std::uint32_t pending = 0;  ///< things still to come before `next` ends
   std::uint32_t next_waiter =
-      none;  ///< the stream that waits behind this one for the same event or collective
+      none;             ///< the stream that waits behind this one for the same event or collective
+  DeviceTables tables;  ///< of its device
 };
+static_assert(sizeof(StreamState) == 64);
 
 /// Streams in order of their coming, linked through StreamState::next_waiter.
 struct WaiterList {
@@ -64,25 +72,19 @@ struct Message {
   std::uint32_t sender = none;  ///< the stream that waits for its arrival, in an exchange
   std::uint32_t channel = none;
   std::uint32_t next = none;  ///< behind this one in the channel
+  Seconds begin{};            ///< of the transfer
 };
 
 /// The messages of a channel in order; the first is being transferred. What every message needs to know of the channel lies beside
-/// them: with thousands of devices the time goes into fetching memory, and this is one cache line.
-struct alignas(64) ChannelState {
+/// them, and those of neighbours in the pipeline share a cache line.
+struct alignas(32) ChannelState {
   std::uint32_t first = none, last = none;
-  Seconds begin{};              ///< of the transfer
   std::uint32_t slot_base = 0;  ///< of the receiving device
   bool in_node = true;
   PathId up, down;
   Seconds latency{};
-  BytesPerSecond bandwidth{};
 };
-static_assert(sizeof(ChannelState) == 64);
-
-/// Where a device's part of each table begins.
-struct DeviceTables {
-  std::uint32_t work = 0, slots = 0, events = 0, channels = 0;
-};
+static_assert(sizeof(ChannelState) == 32);
 
 /// The instance of a collective that is being entered or under way.
 struct CollectiveState {
@@ -101,7 +103,7 @@ struct EventState {
 /// All that changes while a program set is played.
 struct PlayState {
   std::vector<StreamState> streams;
-  std::vector<DeviceTables> tables;   ///< by device
+  std::vector<Seconds> durations;     ///< by row of the work table
   std::vector<SlotState> slots;       ///< of all devices
   std::vector<EventState> events;     ///< of all devices
   std::vector<ChannelId> channel_of;  ///< of all devices, by Op::peer of send
@@ -109,11 +111,14 @@ struct PlayState {
   std::vector<CollectiveState> collectives;
   std::vector<Message> messages;  ///< a pool
 
+  const DeviceTables& tables(DeviceId device) const {
+    return streams[device.index() * static_cast<std::size_t>(num_streams)].tables;
+  }
   SlotState& slot(DeviceId device, std::uint32_t index) {
-    return slots[tables[device.index()].slots + index];
+    return slots[tables(device).slots + index];
   }
   const SlotState& slot(DeviceId device, std::uint32_t index) const {
-    return slots[tables[device.index()].slots + index];
+    return slots[tables(device).slots + index];
   }
 };
 

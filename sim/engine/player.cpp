@@ -16,6 +16,7 @@ ProgramPlayer::ProgramPlayer(const ProgramSet& set, Engine& engine, PlayListener
   expect_well_formed(set);
   WT_EXPECT(engine.now() == Seconds{0});
   for (std::size_t d = 0; d < set.devices.size(); ++d) add_device(d);
+  for (const Work& work : set.work) state_.durations.push_back(work.duration);
   for (const Channel& channel : set.channels) add_channel(channel);
   state_.collectives.resize(set.collectives.size());
   last_instance_.resize(set.devices.size());
@@ -29,18 +30,19 @@ ProgramPlayer::ProgramPlayer(const ProgramSet& set, Engine& engine, PlayListener
 
 void ProgramPlayer::add_device(std::size_t device) {
   const StageProgram& program = set_.programs[set_.devices[device].program];
+  const ProgramDevice& tables = set_.devices[device];
+  const auto end_of = [](const auto& table) { return static_cast<std::uint32_t>(table.size()); };
+  const DeviceTables begins{tables.work_base, end_of(state_.slots), end_of(state_.events),
+                            end_of(state_.channel_of)};
   std::uint32_t num_busy = 0;
   for (const auto& ops : program.streams) {
     StreamState& stream = state_.streams.emplace_back();
     stream.next = ops.data();
     stream.end = ops.data() + ops.size();
+    stream.tables = begins;
     if (!ops.empty()) ++num_busy;
   }
   streams_left_.push_back(num_busy);
-  const auto end_of = [](const auto& table) { return static_cast<std::uint32_t>(table.size()); };
-  const ProgramDevice& tables = set_.devices[device];
-  state_.tables.push_back(
-      {tables.work_base, end_of(state_.slots), end_of(state_.events), end_of(state_.channel_of)});
   state_.slots.resize(state_.slots.size() + program.num_slots);
   state_.events.resize(state_.events.size() + program.num_events);
   state_.channel_of.insert(state_.channel_of.end(), tables.channels.begin(), tables.channels.end());
@@ -48,12 +50,11 @@ void ProgramPlayer::add_device(std::size_t device) {
 
 void ProgramPlayer::add_channel(const Channel& channel) {
   ChannelState& state = state_.channels.emplace_back();
-  state.slot_base = state_.tables[channel.to.index()].slots;
+  state.slot_base = state_.tables(channel.to).slots;
   state.in_node = channel.in_node;
   state.up = channel.up;
   state.down = channel.down;
   state.latency = channel.latency;
-  state.bandwidth = channel.bandwidth;
 }
 
 Played ProgramPlayer::play() {
@@ -132,10 +133,10 @@ bool ProgramPlayer::begin_op(std::uint32_t index, StreamState& stream) {
     case OpKind::wait:
       return begin_wait(index, stream);
     case OpKind::send:
-      post_send(index, *stream.next++, Posting::eager);
+      post_send(index, stream, *stream.next++, Posting::eager);
       return true;
     case OpKind::record:
-      record(index, stream);
+      record(stream);
       ++stream.next;
       return true;
     case OpKind::collective:
@@ -147,8 +148,7 @@ bool ProgramPlayer::begin_op(std::uint32_t index, StreamState& stream) {
 }
 
 bool ProgramPlayer::begin_compute(std::uint32_t index, StreamState& stream) {
-  const DeviceTables& tables = state_.tables[device_of(index).index()];
-  const Seconds duration = set_.work[tables.work + stream.next->work].duration;
+  const Seconds duration = state_.durations[stream.tables.work + stream.next->work];
   stream.begin = now_;
   if (duration == Seconds{0}) {
     end_compute(index, stream);
@@ -161,9 +161,8 @@ bool ProgramPlayer::begin_compute(std::uint32_t index, StreamState& stream) {
 void ProgramPlayer::end_compute(std::uint32_t index, StreamState& stream) {
   ++played_.activities;
   if (listener_ != nullptr) {
-    const DeviceId device = device_of(index);
-    const Work& work = set_.work[set_.devices[device.index()].work_base + stream.next->work];
-    listener_->on_compute(device, kind_of(index), *stream.next, work, stream.begin, now_);
+    const Work& work = set_.work[stream.tables.work + stream.next->work];
+    listener_->on_compute(device_of(index), kind_of(index), *stream.next, work, stream.begin, now_);
   }
   ++stream.next;
 }
@@ -194,14 +193,14 @@ void ProgramPlayer::end_stream(std::uint32_t index) {
   if (listener_ != nullptr) listener_->on_device_end(device, now_);
 }
 
-std::uint32_t ProgramPlayer::event_index(std::uint32_t stream) const {
-  return state_.tables[device_of(stream).index()].events + state_.streams[stream].next->slot;
+std::uint32_t ProgramPlayer::event_index(const StreamState& stream) {
+  return stream.tables.events + stream.next->slot;
 }
 
 /// The event takes over what the recording stream waited for last: whoever waits for the event
 /// waited for that.
-void ProgramPlayer::record(std::uint32_t index, const StreamState& stream) {
-  const std::uint32_t number = event_index(index);
+void ProgramPlayer::record(const StreamState& stream) {
+  const std::uint32_t number = event_index(stream);
   EventState& event = state_.events[number];
   event.happened = true;
   if (listener_ != nullptr) event_cause_[number] = stream.cause;
@@ -216,7 +215,7 @@ void ProgramPlayer::record(std::uint32_t index, const StreamState& stream) {
 }
 
 bool ProgramPlayer::begin_wait(std::uint32_t index, StreamState& stream) {
-  const std::uint32_t number = event_index(index);
+  const std::uint32_t number = event_index(stream);
   EventState& event = state_.events[number];
   stream.begin = now_;
   if (!event.happened) {

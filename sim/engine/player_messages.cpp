@@ -21,7 +21,7 @@ bool ProgramPlayer::begin_exchange(std::uint32_t index, StreamState& stream) {
       post_receive(index, stream, *op);
     } else {
       ++stream.pending;
-      post_send(index, *op, Posting::in_exchange);
+      post_send(index, stream, *op, Posting::in_exchange);
     }
   }
   if (stream.pending > 0) return false;
@@ -29,11 +29,11 @@ bool ProgramPlayer::begin_exchange(std::uint32_t index, StreamState& stream) {
   return true;
 }
 
-void ProgramPlayer::post_send(std::uint32_t index, const Op& op, Posting posting) {
-  const DeviceTables& tables = state_.tables[device_of(index).index()];
-  const ChannelId channel = state_.channel_of[tables.channels + op.peer];
+void ProgramPlayer::post_send(std::uint32_t index, const StreamState& stream, const Op& op,
+                              Posting posting) {
+  const ChannelId channel = state_.channel_of[stream.tables.channels + op.peer];
   const std::uint32_t number = new_message();
-  state_.messages[number] = {&op, now_, now_, none, channel.index(), none};
+  state_.messages[number] = {&op, now_, now_, none, channel.index(), none, {}};
   if (posting == Posting::eager) return enqueue(number);
   state_.messages[number].sender = index;
   SlotState& slot = state_.slots[state_.channels[channel.index()].slot_base + op.slot];
@@ -44,11 +44,11 @@ void ProgramPlayer::post_send(std::uint32_t index, const Op& op, Posting posting
 
 /// Leaves the stream with one more thing pending, unless the message has arrived already.
 void ProgramPlayer::post_receive(std::uint32_t index, StreamState& stream, const Op& op) {
-  SlotState& slot = state_.slot(device_of(index), op.slot);
+  const std::uint32_t number = stream.tables.slots + op.slot;
+  SlotState& slot = state_.slots[number];
   if (slot.kind == SlotState::Kind::arrived) {
     if (listener_ == nullptr) return;
-    const Seconds sent = slot_sent_[state_.tables[device_of(index).index()].slots + op.slot];
-    if (stream.pending == 0) stream.cause = {sent, op.phase, op.traffic, true};
+    if (stream.pending == 0) stream.cause = {slot_sent_[number], op.phase, op.traffic, true};
     return;
   }
   WT_EXPECT(slot.kind != SlotState::Kind::awaited);  // one stream waits for a message
@@ -84,18 +84,20 @@ void ProgramPlayer::enqueue(std::uint32_t message) {
 }
 
 void ProgramPlayer::begin_transfer(ChannelId id) {
-  ChannelState& channel = state_.channels[id.index()];
-  channel.begin = now_;
-  const Bytes bytes = bytes_of(state_.messages[channel.first]);
+  const ChannelState& channel = state_.channels[id.index()];
+  Message& message = state_.messages[channel.first];
+  message.begin = now_;
+  const Bytes bytes = bytes_of(message);
   if (bytes == Bytes{0}) {
     engine_.after(channel.latency, token(Happening::message_arrived, id.index()));
   } else if (channel.in_node) {
-    engine_.after(channel.latency + bytes / channel.bandwidth,
+    engine_.after(channel.latency + bytes / set_.channels[id.index()].bandwidth,
                   token(Happening::message_arrived, id.index()));
   } else if (channel.latency == Seconds{0}) {
     launch(id);
   } else {
     engine_.after(channel.latency, token(Happening::message_launched, id.index()));
+    engine_.prefetch_flow(channel.up, channel.down);
   }
 }
 
@@ -111,13 +113,13 @@ void ProgramPlayer::end_transfer(ChannelId id) {
   ChannelState& channel = state_.channels[id.index()];
   const std::uint32_t number = channel.first;
   const Message message = state_.messages[number];
-  const Seconds begin = channel.begin;
   free_messages_.push_back(number);
   channel.first = message.next;
   if (channel.first != none) begin_transfer(id);
   ++played_.activities;
   if (listener_ != nullptr) {
-    listener_->on_message(id, *message.send, bytes_of(message), message.posted, begin, now_);
+    listener_->on_message(id, *message.send, bytes_of(message), message.posted, message.begin,
+                          now_);
   }
   deliver(message);
 }

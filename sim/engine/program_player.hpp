@@ -34,10 +34,14 @@ class ProgramPlayer final : public EventHandler {
   ProgramPlayer(const ProgramSet& set, Engine& engine, PlayListener* listener);
   Played play();
   void on_event(std::uint64_t token) override;
+  void prefetch_first(std::uint64_t token) const override;
+  void prefetch_rest(std::uint64_t token) const override;
 
  private:
   void add_device(std::size_t device);
   void add_channel(const Channel& channel);
+  void prefetch_after_compute(const StreamState& stream) const;
+  void prefetch_delivery(const ChannelState& channel) const;
   void work_off_ready();
   void advance(std::uint32_t stream);
   /// Begins the next op; true when it has ended already.
@@ -49,10 +53,10 @@ class ProgramPlayer final : public EventHandler {
   bool begin_wait(std::uint32_t index, StreamState& stream);
   void end_wait(std::uint32_t index, StreamState& stream);
   void end_stream(std::uint32_t index);
-  void record(std::uint32_t index, const StreamState& stream);
+  void record(const StreamState& stream);
 
   enum class Posting { eager, in_exchange };
-  void post_send(std::uint32_t index, const Op& op, Posting posting);
+  void post_send(std::uint32_t index, const StreamState& stream, const Op& op, Posting posting);
   void post_receive(std::uint32_t index, StreamState& stream, const Op& op);
   std::uint32_t new_message();
   void enqueue(std::uint32_t message);
@@ -70,7 +74,7 @@ class ProgramPlayer final : public EventHandler {
   CollectiveId collective_of(std::uint32_t stream) const;
 
   void add_waiter(WaiterList& list, std::uint32_t stream);
-  std::uint32_t event_index(std::uint32_t stream) const;
+  static std::uint32_t event_index(const StreamState& stream);
   Bytes bytes_of(const Message& message) const { return set_.message_bytes[message.send->work]; }
 
   const ProgramSet& set_;

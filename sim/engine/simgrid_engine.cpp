@@ -21,7 +21,8 @@
 #include <vector>
 
 #include "core/contracts.hpp"
-#include "engine/event_queue.hpp"
+#include "engine/link_flows.hpp"
+#include "engine/lookahead_queue.hpp"
 #include "engine/path_rates.hpp"
 #include "engine/prepared_engine.hpp"
 
@@ -76,18 +77,42 @@ std::vector<std::string> simgrid_arguments() {
   };
 }
 
+/// What is due, in eight bytes: a timer's token, or a flow and its generation.
+class Due {
+ public:
+  Due() = default;
+  static Due timer(std::uint64_t token) {
+    WT_EXPECT((token & flow_bit) == 0);
+    return Due(token);
+  }
+  static Due flow(std::uint32_t index, std::uint32_t generation) {
+    WT_EXPECT(index < max_flows);
+    return Due(flow_bit | std::uint64_t{index} << generation_bits | generation);
+  }
+  bool is_flow() const { return (bits_ & flow_bit) != 0; }
+  std::uint64_t token() const { return bits_; }
+  std::uint32_t flow() const {
+    return static_cast<std::uint32_t>((bits_ & ~flow_bit) >> generation_bits);
+  }
+  std::uint32_t generation() const { return static_cast<std::uint32_t>(bits_); }
+
+ private:
+  static constexpr unsigned generation_bits = 32;
+  static constexpr std::uint64_t flow_bit = std::uint64_t{1} << 63;
+  static constexpr std::uint32_t max_flows = std::uint32_t{1} << 31;
+  explicit Due(std::uint64_t bits) : bits_(bits) {}
+  std::uint64_t bits_ = 0;
+};
+
 /// Our timers inside SimGrid's loop.
 class TimerModel final : public simgrid::kernel::resource::Model {
  public:
-  struct Due {
-    std::uint64_t number = 0;  ///< timer: its token; flow: its generation
-    std::uint32_t flow = no_flow;
-  };
-  static constexpr std::uint32_t no_flow = 0xFFFFFFFF;
   class Owner {
    public:
     virtual ~Owner() = default;
-    virtual void on_due(Seconds time, const Due& due) = 0;
+    virtual void on_due(Seconds time, Due due) = 0;
+    virtual void prefetch_first(Due due) const = 0;
+    virtual void prefetch_rest(Due due) const = 0;
     /// Whether SimGrid has nothing under way, and what is due can be played ahead of its clock.
     virtual bool may_run_ahead() const = 0;
     /// The clock has come to where the Comms that wait for it were asked for.
@@ -98,7 +123,7 @@ class TimerModel final : public simgrid::kernel::resource::Model {
 
   TimerModel() : Model("windtunnel_timers") { set_update_algorithm(UpdateAlgo::FULL); }
   void set_owner(Owner& owner) { owner_ = &owner; }
-  EventQueue<Due>& queue() { return queue_; }
+  LookaheadQueue<Due>& queue() { return queue_; }
 
   double next_occurring_event(double now) override {
     constexpr double nothing = -1;
@@ -114,18 +139,18 @@ class TimerModel final : public simgrid::kernel::resource::Model {
         if (!owner_->may_run_ahead()) return;
         due_until = queue_.next_time();
       }
-      const auto event = queue_.pop();
+      const auto event = queue_.pop(*owner_);
       owner_->on_due(event.time, event.payload);
     }
   }
 
  private:
-  EventQueue<Due> queue_;
+  LookaheadQueue<Due> queue_;
   Owner* owner_ = nullptr;
 };
 
 /// A flow under way.
-struct Flow {
+struct alignas(64) Flow {
   enum class State : std::uint8_t {
     free,    ///< the place is not in use
     alone,   ///< no other flow on its links: its end is an event of our queue
@@ -150,10 +175,13 @@ class SimGridEngine final : public Engine, public TimerModel::Owner {
   Seconds now() const override { return now_; }
   void after(Seconds delay, std::uint64_t token) override;
   void start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) override;
+  void prefetch_flow(PathId up, PathId down) const override;
   void run(EventHandler& handler) override;
   std::uint64_t num_activities() const override { return num_timers_ + num_flows_; }
   std::uint64_t num_flows() const override { return num_flows_; }
-  void on_due(Seconds time, const TimerModel::Due& due) override;
+  void on_due(Seconds time, Due due) override;
+  void prefetch_first(Due due) const override;
+  void prefetch_rest(Due due) const override;
   bool may_run_ahead() const override { return num_comms_ == 0 && waiting_.empty(); }
   void start_waiting_comms() override;
   std::optional<Seconds> waiting_since() const override {
@@ -165,17 +193,16 @@ class SimGridEngine final : public Engine, public TimerModel::Owner {
   std::uint32_t add_flow(PathId up, PathId down, std::uint64_t token);
   /// Whether other flows are under way on the links; those that were alone are shared from now on.
   bool meet_others(PathId up, PathId down);
-  bool meet_others(const std::vector<LinkId>& links);
+  bool meet_others(LinkId link);
   void share(std::uint32_t index, Bytes bytes);
   void ask_for_comm(std::uint32_t index);
   void start_comm(std::uint32_t index);
   void end_flow(std::uint32_t index);
-  void leave(const std::vector<LinkId>& links, std::uint32_t index);
   void tell_handler(std::uint64_t token);
 
   PathRates rates_;
-  std::vector<std::vector<LinkId>> paths_;
-  std::vector<std::vector<std::uint32_t>> flows_on_link_;
+  PathLinks links_;
+  LinkFlows flows_on_;
   std::deque<Flow> flows_;  ///< in place: Comms point to theirs
   std::vector<std::uint32_t> free_flows_;
   std::vector<s4u::Host*> host_of_path_;
@@ -275,11 +302,11 @@ SimGridPlatform platform_for(const Network& network) {
   return *prepared;
 }
 
-SimGridEngine::SimGridEngine(const Network& network) : rates_(network), paths_(network.paths()) {
+SimGridEngine::SimGridEngine(const Network& network)
+    : rates_(network), links_(network), flows_on_(network.links().size()) {
   SimGridPlatform platform = platform_for(network);
   simgrid_ = platform.simgrid;
   host_of_path_ = std::move(platform.host_of_path);
-  flows_on_link_.resize(platform.links.size());
   timers_ = std::move(platform.timers);
   timers_->set_owner(*this);
   s4u::Activity::on_completion_cb(on_simgrid_completion);
@@ -290,7 +317,7 @@ SimGridEngine::~SimGridEngine() { the_engine = nullptr; }
 void SimGridEngine::after(Seconds delay, std::uint64_t token) {
   WT_EXPECT(delay >= Seconds{0});
   ++num_timers_;
-  timers_->queue().push(now_ + delay, {token, TimerModel::no_flow});
+  timers_->queue().push(now_ + delay, Due::timer(token));
 }
 
 void SimGridEngine::start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) {
@@ -299,7 +326,7 @@ void SimGridEngine::start_flow(PathId up, PathId down, Bytes bytes, std::uint64_
   const BytesPerSecond rate = rates_.rate(up, down);
   const bool no_links = rate == BytesPerSecond{std::numeric_limits<double>::infinity()};
   if (bytes == Bytes{0} || no_links) {  // SimGrid would never start a Comm of no bytes
-    timers_->queue().push(now_, {token, TimerModel::no_flow});
+    timers_->queue().push(now_, Due::timer(token));
     return;
   }
   const bool meets_others = meet_others(up, down);
@@ -312,7 +339,14 @@ void SimGridEngine::start_flow(PathId up, PathId down, Bytes bytes, std::uint64_
   flow.state = Flow::State::alone;
   flow.rate = rate;
   flow.end = now_ + bytes / rate;
-  timers_->queue().push(flow.end, {flow.generation, index});
+  timers_->queue().push(flow.end, Due::flow(index, flow.generation));
+}
+
+void SimGridEngine::prefetch_flow(PathId up, PathId down) const {
+  for (const PathId path : {up, down}) {
+    rates_.prefetch(path);
+    for (const LinkId link : links_.of(path)) flows_on_.prefetch(link);
+  }
 }
 
 std::uint32_t SimGridEngine::add_flow(PathId up, PathId down, std::uint64_t token) {
@@ -322,35 +356,36 @@ std::uint32_t SimGridEngine::add_flow(PathId up, PathId down, std::uint64_t toke
   }
   const std::uint32_t index = free_flows_.back();
   free_flows_.pop_back();
-  flows_[index].index = index;
-  flows_[index].up = up;
-  flows_[index].down = down;
-  flows_[index].token = token;
-  for (const LinkId link : paths_[up.index()]) flows_on_link_[link.index()].push_back(index);
-  for (const LinkId link : paths_[down.index()]) flows_on_link_[link.index()].push_back(index);
+  Flow& flow = flows_[index];
+  flow.index = index;
+  flow.up = up;
+  flow.down = down;
+  flow.token = token;
+  for (const PathId path : {up, down})
+    for (const LinkId link : links_.of(path)) flows_on_.enter(link, index);
   return index;
 }
 
 bool SimGridEngine::meet_others(PathId up, PathId down) {
-  const bool met_up = meet_others(paths_[up.index()]);
-  const bool met_down = meet_others(paths_[down.index()]);
-  return met_up || met_down;
+  bool met = false;
+  for (const PathId path : {up, down})
+    for (const LinkId link : links_.of(path))
+      if (meet_others(link)) met = true;
+  return met;
 }
 
-bool SimGridEngine::meet_others(const std::vector<LinkId>& links) {
+bool SimGridEngine::meet_others(LinkId link) {
   bool met = false;
-  for (const LinkId link : links) {
-    for (const std::uint32_t index : flows_on_link_[link.index()]) {
-      Flow& flow = flows_[index];
-      if (flow.state == Flow::State::alone) {
-        const Seconds left = flow.end - now_;
-        if (left <= simultaneous) continue;
-        ++flow.generation;
-        share(index, left * flow.rate);
-      }
-      met = true;
+  flows_on_.for_each(link, [&](std::uint32_t index) {
+    Flow& flow = flows_[index];
+    if (flow.state == Flow::State::alone) {
+      const Seconds left = flow.end - now_;
+      if (left <= simultaneous) return;
+      ++flow.generation;
+      share(index, left * flow.rate);
     }
-  }
+    met = true;
+  });
   return met;
 }
 
@@ -389,13 +424,13 @@ void SimGridEngine::start_comm(std::uint32_t index) {
   comm->set_destination(host_of_path_[flow.down.index()]);  // starts it
 }
 
-void SimGridEngine::on_due(Seconds time, const TimerModel::Due& due) {
-  if (due.flow == TimerModel::no_flow) {
+void SimGridEngine::on_due(Seconds time, Due due) {
+  if (!due.is_flow()) {
     now_ = std::max(now_, time);
-    tell_handler(due.number);
-  } else if (flows_[due.flow].generation == due.number) {
+    tell_handler(due.token());
+  } else if (flows_[due.flow()].generation == due.generation()) {
     now_ = std::max(now_, time);
-    end_flow(due.flow);
+    end_flow(due.flow());
   }
 }
 
@@ -411,19 +446,24 @@ void SimGridEngine::on_comm_end(std::uint32_t index) {
 
 void SimGridEngine::end_flow(std::uint32_t index) {
   Flow& flow = flows_[index];
-  leave(paths_[flow.up.index()], index);
-  leave(paths_[flow.down.index()], index);
+  for (const PathId path : {flow.up, flow.down})
+    for (const LinkId link : links_.of(path)) flows_on_.leave(link, index);
   flow.state = Flow::State::free;
   ++flow.generation;
   free_flows_.push_back(index);
   tell_handler(flow.token);
 }
 
-void SimGridEngine::leave(const std::vector<LinkId>& links, std::uint32_t index) {
-  for (const LinkId link : links) {
-    auto& flows = flows_on_link_[link.index()];
-    flows.erase(std::find(flows.begin(), flows.end(), index));
-  }
+void SimGridEngine::prefetch_first(Due due) const {
+  handler_->prefetch_first(due.is_flow() ? flows_[due.flow()].token : due.token());
+}
+
+void SimGridEngine::prefetch_rest(Due due) const {
+  if (!due.is_flow()) return handler_->prefetch_rest(due.token());
+  const Flow& flow = flows_[due.flow()];
+  if (flow.generation != due.generation()) return;
+  prefetch_flow(flow.up, flow.down);
+  handler_->prefetch_rest(flow.token);
 }
 
 /// An exception must not cross SimGrid's loop: it is kept, nothing more is played, and run() throws

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "scenario/isolated.hpp"
 #include "sweep/manifest.hpp"
 #include "sweep/results.hpp"
@@ -38,6 +40,41 @@ TEST_CASE("a row says what run --set of the same values says") {
   CHECK(std::get<double>(row->content.find("iteration_time_s")->content) ==
         alone.figures.iteration_time / Seconds{1});
   CHECK(std::get<std::int64_t>(row->content.find("gpus")->content) == 16);
+}
+
+/// The figures of a row, by their keys in a report.
+std::string figures_of(const JsonValue& object) {
+  std::string text;
+  for (const char* key :
+       {"iteration_time_s", "samples_per_s", "tokens_per_s", "model_tflops_per_gpu", "mfu"})
+    text += key + (" " + canonical_text(*object.find(key))) + "\n";
+  return text;
+}
+
+TEST_CASE("a row of many microbatches says to the last digit what run of that point says") {
+  const SweepFixture fixture;
+  const Sweep sweep =
+      fixture.sweep(R"({"matrix": {"/training/global_batch": [64, 32768], "/nodes": [1, 2]}})");
+  const auto row = parse_row(RowMaker(sweep, {}).row(2));
+  REQUIRE(row);
+  REQUIRE(row->ok);
+  const Scenario scenario =
+      read_scenario(fixture.folder.path() / "scenario.json", fixture.library,
+                    {{{"/training/global_batch", "32768"}, {"/nodes", "1"}}, 0});
+  const auto alone = std::get<IsolatedResult>(simulate_isolated(scenario));
+  const JsonValue report = testing::json(alone.report_json);
+  CHECK(figures_of(row->content) == figures_of(report));
+  CHECK(std::get<std::int64_t>(row->content.find("memory_max_bytes")->content) ==
+        std::llround(alone.figures.memory_max / Bytes{1}));
+  // The steady state of the 32,768 / data microbatches was played once and repeated, and comes out as if played one by one.
+  REQUIRE(report.find("engine")->find("played_microbatches") != nullptr);
+  CHECK(std::get<std::int64_t>(report.find("engine")->find("played_microbatches")->content) < 1000);
+  SimulateOptions whole;
+  whole.folding = Folding::never;
+  const auto unfolded = std::get<IsolatedResult>(simulate_isolated(scenario, whole));
+  CHECK(testing::json(unfolded.report_json).find("engine")->find("played_microbatches") == nullptr);
+  CHECK(alone.figures.iteration_time / unfolded.figures.iteration_time ==
+        doctest::Approx(1).epsilon(1e-9));  // rounding of 32,768 sums
 }
 
 TEST_CASE("a row is the same however often and in whatever order it is made") {
