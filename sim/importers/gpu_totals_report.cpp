@@ -1,0 +1,153 @@
+#include "importers/gpu_totals_report.hpp"
+
+#include <utility>
+
+#include "report/number_text.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr int name_width = 28, time_width = 10, share_width = 9;
+
+JsonValue json_of_works(const std::map<std::string, WorkTotal>& works) {
+  JsonValue value(JsonValue::Object{});
+  for (const auto& [work, total] : works) {
+    JsonValue item(JsonValue::Object{});
+    item.set("count", JsonValue(total.count));
+    item.set("time_s", trace_seconds(total.nanoseconds));
+    value.set(work, std::move(item));
+  }
+  return value;
+}
+
+JsonValue json_of_classes(const GpuTotals& gpu) {
+  JsonValue value(JsonValue::Object{});
+  for (std::size_t i = 0; i < gpu.communicating.size(); ++i) {
+    if (gpu.communicating[i] == 0) continue;
+    JsonValue item(JsonValue::Object{});
+    item.set("time_s", trace_seconds(gpu.communicating[i]));
+    item.set("exposed_s", trace_seconds(gpu.exposed[i]));
+    value.set(name_of(static_cast<CommClass>(i)), std::move(item));
+  }
+  return value;
+}
+
+/// Whether anything is known of phases.
+bool has_phases(const GpuTotals& gpu) {
+  return gpu.phases[static_cast<std::size_t>(ComputePhase::unknown)] < gpu.compute;
+}
+
+const char* spoken(CommClass comm) {
+  switch (comm) {
+    case CommClass::tensor:
+      return "tensor parallel";
+    case CommClass::pipeline:
+      return "pipeline parallel";
+    case CommClass::data:
+      return "data parallel";
+    case CommClass::embedding:
+      return "embedding";
+    case CommClass::other:
+      return "group of no such name";
+  }
+  return "";
+}
+
+class Lines {
+ public:
+  explicit Lines(std::int64_t window) : window_(static_cast<double>(window)) {}
+  void add(int depth, const std::string& what, std::int64_t nanoseconds) {
+    const double share = window_ > 0 ? static_cast<double>(nanoseconds) / window_ : 0;
+    begin(depth, what, nanoseconds);
+    text += right_aligned(percent_text(share), share_width) + "\n";
+  }
+  void add_work(int depth, const std::string& what, const WorkTotal& total) {
+    begin(depth, what, total.nanoseconds);
+    text += right_aligned(std::to_string(total.count), share_width) + " times\n";
+  }
+  std::string text;
+
+ private:
+  void begin(int depth, const std::string& what, std::int64_t nanoseconds) {
+    text += left_aligned(std::string(static_cast<std::size_t>(2 * depth), ' ') + what, name_width) +
+            right_aligned(to_text(trace_time(nanoseconds)), time_width);
+  }
+  double window_;
+};
+
+}  // namespace
+
+Seconds trace_time(std::int64_t nanoseconds) {
+  constexpr double seconds_per_nanosecond = 1e-9;
+  return Seconds{static_cast<double>(nanoseconds) * seconds_per_nanosecond};
+}
+
+JsonValue trace_seconds(std::int64_t nanoseconds) {
+  return JsonValue(trace_time(nanoseconds) / 1_s);
+}
+
+JsonValue json_of(const GpuTotals& gpu) {
+  JsonValue value(JsonValue::Object{});
+  value.set("device", JsonValue(gpu.device));
+  value.set("window_s", trace_seconds(gpu.window));
+  value.set("busy_s", trace_seconds(gpu.busy));
+  value.set("idle_s", trace_seconds(gpu.idle()));
+  value.set("compute_s", trace_seconds(gpu.compute));
+  value.set("communication_s", trace_seconds(gpu.communication));
+  value.set("overlap_s", trace_seconds(gpu.overlap));
+  value.set("exposed_communication_s", trace_seconds(gpu.exposed_communication()));
+  JsonValue lines(JsonValue::Object{}), phases(JsonValue::Object{}), streams(JsonValue::Object{});
+  for (std::size_t i = 0; i < gpu.lines.size(); ++i)
+    lines.set(name_of(static_cast<TraceLine>(i)), trace_seconds(gpu.lines[i]));
+  value.set("breakdown_s", std::move(lines));
+  for (std::size_t i = 0; i < gpu.phases.size(); ++i)
+    if (gpu.phases[i] > 0)
+      phases.set(name_of(static_cast<ComputePhase>(i)), trace_seconds(gpu.phases[i]));
+  value.set("compute_by_phase_s", std::move(phases));
+  value.set("communication_by_class", json_of_classes(gpu));
+  value.set("kernels", json_of_works(gpu.by_kernel));
+  for (const auto& [stream, works] : gpu.by_stream) streams.set(stream, json_of_works(works));
+  value.set("streams", std::move(streams));
+  return value;
+}
+
+std::string text_of(const GpuTotals& gpu, const std::string& over) {
+  Lines lines(gpu.window);
+  lines.add(1, "compute", gpu.compute);
+  for (std::size_t i = 0; has_phases(gpu) && i < gpu.phases.size(); ++i)
+    if (gpu.phases[i] > 0) lines.add(2, name_of(static_cast<ComputePhase>(i)), gpu.phases[i]);
+  lines.add(1, "communication", gpu.communication);
+  lines.add(2, "hidden behind compute", gpu.overlap);
+  lines.add(2, "exposed", gpu.exposed_communication());
+  for (std::size_t i = 0; i < gpu.exposed.size(); ++i)
+    if (gpu.communicating[i] > 0)
+      lines.add(3, spoken(static_cast<CommClass>(i)), gpu.exposed[i]);
+  lines.add(1, "copies alone", gpu.of(TraceLine::copies));
+  lines.add(1, "idle", gpu.idle());
+  lines.text += "  kernels\n";
+  for (const auto& [kernel, total] : gpu.by_kernel) lines.add_work(2, kernel, total);
+  for (const auto& [stream, works] : gpu.by_stream) {
+    lines.text += "  stream " + stream + "\n";
+    for (const auto& [work, total] : works) lines.add_work(2, work, total);
+  }
+  return over + "\n" + lines.text;
+}
+
+std::string described(const GpuTrace& trace) {
+  if (trace.kind == TraceKind::simulated)
+    return "simulated" + (trace.job.empty() ? "" : ", " + trace.job);
+  std::string text = "PyTorch's profiler";
+  if (trace.rank >= 0) text += ", rank " + std::to_string(trace.rank);
+  if (trace.rank >= 0 && trace.world_size > 0) text += " of " + std::to_string(trace.world_size);
+  return text + (trace.gpu.empty() ? "" : ", " + trace.gpu);
+}
+
+std::string gpu_name(const GpuTrace& trace, std::int64_t device) {
+  const auto process = trace.processes.find(device);
+  if (trace.kind == TraceKind::simulated && process != trace.processes.end())
+    return process->second;
+  return "GPU " + std::to_string(device);
+}
+
+}  // namespace windtunnel
