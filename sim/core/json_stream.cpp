@@ -18,7 +18,6 @@ class Events final : public nlohmann::json_sax<json> {
   explicit Events(JsonListener& listener) : listener_(listener) {}
 
   std::string error;
-  std::string last_token;
 
   bool null() override { return word(); }
   bool boolean(bool) override { return word(); }
@@ -53,10 +52,9 @@ class Events final : public nlohmann::json_sax<json> {
     listener_.on_array_end();
     return true;
   }
-  bool parse_error(std::size_t, const std::string& token,
+  bool parse_error(std::size_t, const std::string&,
                    const nlohmann::detail::exception& exception) override {
     error = exception.what();
-    last_token = token;
     return false;
   }
 
@@ -93,7 +91,8 @@ void stream_json(TextInput& input, JsonListener& listener) {
   problem.origin.source = std::make_shared<const SourceText>(SourceText{input.name(), {}});
   problem.origin.line = at.line;
   problem.origin.column = at.column;
-  const bool ended = events.last_token.empty() || events.error.find("end of input") != std::string::npos;
+  const bool ended = input.sgetc() == std::streambuf::traits_type::eof() &&
+                     events.error.find("expected end of input") == std::string::npos;
   problem.message = ended ? "the text ends after " + std::to_string(at.byte) + " bytes, in the middle of its JSON"
                           : "no JSON at byte " + std::to_string(at.byte) + ": " + reason_in(events.error);
   if (ended) problem.suggestion = "it was cut off, or the program that wrote it was stopped";
