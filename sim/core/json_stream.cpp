@@ -92,9 +92,10 @@ void stream_json(TextInput& input, JsonListener& listener) {
   problem.origin.line = at.line;
   problem.origin.column = at.column;
   const bool ended = input.sgetc() == std::streambuf::traits_type::eof() &&
-                     events.error.find("expected end of input") == std::string::npos;
-  problem.message = ended ? "the text ends after " + std::to_string(at.byte) + " bytes, in the middle of its JSON"
-                          : "no JSON at byte " + std::to_string(at.byte) + ": " + reason_in(events.error);
+                     events.error.find("; expected end of input") == std::string::npos;
+  problem.message =
+      ended ? "the text ends after " + std::to_string(at.byte) + " bytes, in the middle of its JSON"
+            : "no JSON at byte " + std::to_string(at.byte) + ": " + reason_in(events.error);
   if (ended) problem.suggestion = "it was cut off, or the program that wrote it was stopped";
   throw InputError(std::vector<Problem>(1, std::move(problem)));
 }

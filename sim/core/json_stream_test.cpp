@@ -48,7 +48,8 @@ const std::string list_of_many = [] {
 }();
 
 TEST_CASE("a JSON text is told piece by piece, numbers as they were written") {
-  TextInput input("t.json", R"({"a": [1, -2.50e3, 4458676416788.066, "x\u00e9"], "b": {"c": null}})");
+  TextInput input("t.json",
+                  R"({"a": [1, -2.50e3, 4458676416788.066, "x\u00e9"], "b": {"c": null}})");
   CHECK(notes_of(input) == "{a:[1 -2.50e3 4458676416788.066 'xé' ]b:{c:w }}");
 }
 
@@ -66,7 +67,8 @@ TEST_CASE("a packed file is unpacked on the way, by its content and not its name
   const auto file = folder.path() / "packed.json";
   const std::string half = gzip(list_of_many.substr(0, list_of_many.size() / 2));
   // Two members one after the other are one text (RFC 1952, 2.2).
-  std::ofstream(file, std::ios::binary) << half << gzip(list_of_many.substr(list_of_many.size() / 2));
+  std::ofstream(file, std::ios::binary)
+      << half << gzip(list_of_many.substr(list_of_many.size() / 2));
   TextInput packed(file), plain("plain", list_of_many);
   CHECK(notes_of(packed) == notes_of(plain));
   CHECK(packed.position().line == 50'001);

@@ -21,8 +21,8 @@ struct TextInput::Unpacker {
 
   z_stream stream{};
   std::array<char, chunk> packed{};
-  std::uint64_t taken = 0;   ///< packed bytes read from the file
-  bool inside = false;       ///< of a gzip member; a file may hold several
+  std::uint64_t taken = 0;  ///< packed bytes read from the file
+  bool inside = false;      ///< of a gzip member; a file may hold several
 };
 
 TextInput::TextInput(const std::filesystem::path& file) : name_(file.string()) {

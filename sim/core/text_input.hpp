@@ -50,7 +50,7 @@ class TextInput final : public std::streambuf {
   static constexpr std::size_t chunk = std::size_t{1} << 16;
   std::string name_;
   std::ifstream file_;
-  std::string_view rest_;              ///< of a text in memory
+  std::string_view rest_;               ///< of a text in memory
   std::unique_ptr<Unpacker> unpacker_;  ///< of a packed file
   bool in_memory_ = false;
   std::array<char, chunk> text_{};

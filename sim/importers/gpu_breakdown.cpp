@@ -105,8 +105,8 @@ void add(const GpuTrace& trace, const GpuEvent& event, Interval time, Labels& la
   ran.lines[static_cast<std::size_t>(line_of(event))].push_back(time);
   if (computes(event)) ran.phases[static_cast<std::size_t>(event.phase)].push_back(time);
   const auto& [label, kernel] = labels.of(event);
-  for (WorkTotal* total : {&ran.totals.by_stream[trace.names[event.stream]][label],
-                           &ran.totals.by_kernel[kernel]}) {
+  for (WorkTotal* total :
+       {&ran.totals.by_stream[trace.names[event.stream]][label], &ran.totals.by_kernel[kernel]}) {
     ++total->count;
     total->nanoseconds += time.second - time.first;
   }
@@ -118,8 +118,8 @@ GpuTotals summed(Ran ran) {
   const auto line = [&](TraceLine which) -> const Intervals& {
     return ran.lines[static_cast<std::size_t>(which)];
   };
-  const Intervals compute = united(united(line(TraceLine::compute), line(TraceLine::optimizer)),
-                                   line(TraceLine::codec));
+  const Intervals compute =
+      united(united(line(TraceLine::compute), line(TraceLine::optimizer)), line(TraceLine::codec));
   Intervals communication, so_far;
   for (std::size_t i = 0; i < static_cast<std::size_t>(num_comm_classes); ++i) {
     const Intervals& of_class = ran.lines[static_cast<std::size_t>(TraceLine::tensor_comm) + i];
@@ -162,9 +162,8 @@ std::vector<GpuTotals> totals_within(const GpuTrace& trace, std::span<const Trac
   for (const TraceStep& step : steps) window += step.end - step.begin;
   for (const GpuEvent& event : trace.events) {
     Ran& ran = devices[event.device];
-    auto step = std::partition_point(steps.begin(), steps.end(), [&](const TraceStep& each) {
-      return each.end <= event.begin;
-    });
+    auto step = std::partition_point(
+        steps.begin(), steps.end(), [&](const TraceStep& each) { return each.end <= event.begin; });
     for (; step != steps.end() && step->begin < event.end; ++step)
       add(trace, event, {std::max(event.begin, step->begin), std::min(event.end, step->end)},
           labels, ran);

@@ -37,15 +37,15 @@ const char* name_of(TraceLine line);  ///< as in a report's breakdown_s, where t
 /// unions, so that what runs beside each other counts once.
 struct GpuTotals {
   std::int64_t device = 0;
-  std::int64_t window = 0;         ///< the time that is looked at
-  std::int64_t busy = 0;           ///< something runs
-  std::int64_t compute = 0;        ///< compute or set
-  std::int64_t communication = 0;  ///< of any class
-  std::int64_t overlap = 0;        ///< compute and communication at once
-  std::array<std::int64_t, num_trace_lines> lines{};           ///< add up to the window
-  std::array<std::int64_t, num_compute_phases> phases{};       ///< of compute
-  std::array<std::int64_t, num_comm_classes> communicating{};  ///< by class
-  std::array<std::int64_t, num_comm_classes> exposed{};        ///< without compute beside it
+  std::int64_t window = 0;                                ///< the time that is looked at
+  std::int64_t busy = 0;                                  ///< something runs
+  std::int64_t compute = 0;                               ///< compute or set
+  std::int64_t communication = 0;                         ///< of any class
+  std::int64_t overlap = 0;                               ///< compute and communication at once
+  std::array<std::int64_t, num_trace_lines> lines{};      ///< add up to the window
+  std::array<std::int64_t, num_compute_phases> phases{};  ///< of compute
+  std::array<std::int64_t, num_comm_classes> communicating{};         ///< by class
+  std::array<std::int64_t, num_comm_classes> exposed{};               ///< without compute beside it
   std::map<std::string, std::map<std::string, WorkTotal>> by_stream;  ///< [stream][work kind]
   std::map<std::string, WorkTotal> by_kernel;  ///< "matrix product", "nccl AllReduce (default_pg)"
 

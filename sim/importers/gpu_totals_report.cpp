@@ -10,48 +10,46 @@ namespace {
 
 constexpr int name_width = 28, time_width = 10, share_width = 9;
 
-JsonValue json_of_works(const std::map<std::string, WorkTotal>& works) {
-  JsonValue value(JsonValue::Object{});
-  for (const auto& [work, total] : works) {
-    JsonValue item(JsonValue::Object{});
-    item.set("count", JsonValue(total.count));
-    item.set("time_s", trace_seconds(total.nanoseconds));
-    value.set(work, std::move(item));
+/// Times in seconds, over so many steps.
+class PerStep {
+ public:
+  explicit PerStep(std::int64_t steps) : steps_(static_cast<double>(steps)) {}
+  JsonValue seconds(std::int64_t nanoseconds) const {
+    return JsonValue(trace_time(nanoseconds) / 1_s / steps_);
   }
-  return value;
-}
+  JsonValue count(std::int64_t number) const {
+    if (steps_ == 1) return JsonValue(number);
+    return JsonValue(static_cast<double>(number) / steps_);
+  }
+  JsonValue works(const std::map<std::string, WorkTotal>& works) const {
+    JsonValue value(JsonValue::Object{});
+    for (const auto& [work, total] : works) {
+      JsonValue item(JsonValue::Object{});
+      item.set("count", count(total.count));
+      item.set("time_s", seconds(total.nanoseconds));
+      value.set(work, std::move(item));
+    }
+    return value;
+  }
+  JsonValue classes(const GpuTotals& gpu) const {
+    JsonValue value(JsonValue::Object{});
+    for (std::size_t i = 0; i < gpu.communicating.size(); ++i) {
+      if (gpu.communicating[i] == 0) continue;
+      JsonValue item(JsonValue::Object{});
+      item.set("time_s", seconds(gpu.communicating[i]));
+      item.set("exposed_s", seconds(gpu.exposed[i]));
+      value.set(name_of(static_cast<CommClass>(i)), std::move(item));
+    }
+    return value;
+  }
 
-JsonValue json_of_classes(const GpuTotals& gpu) {
-  JsonValue value(JsonValue::Object{});
-  for (std::size_t i = 0; i < gpu.communicating.size(); ++i) {
-    if (gpu.communicating[i] == 0) continue;
-    JsonValue item(JsonValue::Object{});
-    item.set("time_s", trace_seconds(gpu.communicating[i]));
-    item.set("exposed_s", trace_seconds(gpu.exposed[i]));
-    value.set(name_of(static_cast<CommClass>(i)), std::move(item));
-  }
-  return value;
-}
+ private:
+  double steps_;
+};
 
 /// Whether anything is known of phases.
 bool has_phases(const GpuTotals& gpu) {
   return gpu.phases[static_cast<std::size_t>(ComputePhase::unknown)] < gpu.compute;
-}
-
-const char* spoken(CommClass comm) {
-  switch (comm) {
-    case CommClass::tensor:
-      return "tensor parallel";
-    case CommClass::pipeline:
-      return "pipeline parallel";
-    case CommClass::data:
-      return "data parallel";
-    case CommClass::embedding:
-      return "embedding";
-    case CommClass::other:
-      return "group of no such name";
-  }
-  return "";
 }
 
 class Lines {
@@ -83,33 +81,46 @@ Seconds trace_time(std::int64_t nanoseconds) {
   return Seconds{static_cast<double>(nanoseconds) * seconds_per_nanosecond};
 }
 
-JsonValue trace_seconds(std::int64_t nanoseconds) {
-  return JsonValue(trace_time(nanoseconds) / 1_s);
-}
-
-JsonValue json_of(const GpuTotals& gpu) {
+JsonValue json_of(const GpuTotals& gpu, std::int64_t steps) {
+  const PerStep per_step(steps);
   JsonValue value(JsonValue::Object{});
   value.set("device", JsonValue(gpu.device));
-  value.set("window_s", trace_seconds(gpu.window));
-  value.set("busy_s", trace_seconds(gpu.busy));
-  value.set("idle_s", trace_seconds(gpu.idle()));
-  value.set("compute_s", trace_seconds(gpu.compute));
-  value.set("communication_s", trace_seconds(gpu.communication));
-  value.set("overlap_s", trace_seconds(gpu.overlap));
-  value.set("exposed_communication_s", trace_seconds(gpu.exposed_communication()));
+  value.set("window_s", per_step.seconds(gpu.window));
+  value.set("busy_s", per_step.seconds(gpu.busy));
+  value.set("idle_s", per_step.seconds(gpu.idle()));
+  value.set("compute_s", per_step.seconds(gpu.compute));
+  value.set("communication_s", per_step.seconds(gpu.communication));
+  value.set("overlap_s", per_step.seconds(gpu.overlap));
+  value.set("exposed_communication_s", per_step.seconds(gpu.exposed_communication()));
   JsonValue lines(JsonValue::Object{}), phases(JsonValue::Object{}), streams(JsonValue::Object{});
   for (std::size_t i = 0; i < gpu.lines.size(); ++i)
-    lines.set(name_of(static_cast<TraceLine>(i)), trace_seconds(gpu.lines[i]));
+    lines.set(name_of(static_cast<TraceLine>(i)), per_step.seconds(gpu.lines[i]));
   value.set("breakdown_s", std::move(lines));
   for (std::size_t i = 0; i < gpu.phases.size(); ++i)
     if (gpu.phases[i] > 0)
-      phases.set(name_of(static_cast<ComputePhase>(i)), trace_seconds(gpu.phases[i]));
+      phases.set(name_of(static_cast<ComputePhase>(i)), per_step.seconds(gpu.phases[i]));
   value.set("compute_by_phase_s", std::move(phases));
-  value.set("communication_by_class", json_of_classes(gpu));
-  value.set("kernels", json_of_works(gpu.by_kernel));
-  for (const auto& [stream, works] : gpu.by_stream) streams.set(stream, json_of_works(works));
+  value.set("communication_by_class", per_step.classes(gpu));
+  value.set("kernels", per_step.works(gpu.by_kernel));
+  for (const auto& [stream, works] : gpu.by_stream) streams.set(stream, per_step.works(works));
   value.set("streams", std::move(streams));
   return value;
+}
+
+const char* spoken(CommClass comm) {
+  switch (comm) {
+    case CommClass::tensor:
+      return "tensor parallel";
+    case CommClass::pipeline:
+      return "pipeline parallel";
+    case CommClass::data:
+      return "data parallel";
+    case CommClass::embedding:
+      return "embedding";
+    case CommClass::other:
+      return "other or unnamed groups";
+  }
+  return "";
 }
 
 std::string text_of(const GpuTotals& gpu, const std::string& over) {
@@ -121,8 +132,7 @@ std::string text_of(const GpuTotals& gpu, const std::string& over) {
   lines.add(2, "hidden behind compute", gpu.overlap);
   lines.add(2, "exposed", gpu.exposed_communication());
   for (std::size_t i = 0; i < gpu.exposed.size(); ++i)
-    if (gpu.communicating[i] > 0)
-      lines.add(3, spoken(static_cast<CommClass>(i)), gpu.exposed[i]);
+    if (gpu.communicating[i] > 0) lines.add(3, spoken(static_cast<CommClass>(i)), gpu.exposed[i]);
   lines.add(1, "copies alone", gpu.of(TraceLine::copies));
   lines.add(1, "idle", gpu.idle());
   lines.text += "  kernels\n";

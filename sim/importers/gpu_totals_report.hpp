@@ -8,12 +8,12 @@
 
 namespace windtunnel {
 
-/// Nanoseconds of a trace as a time, and as seconds in JSON.
+/// Nanoseconds of a trace as a time.
 Seconds trace_time(std::int64_t nanoseconds);
-JsonValue trace_seconds(std::int64_t nanoseconds);
 
-/// The totals of one GPU as a JSON object. Of phases and classes, those that took time.
-JsonValue json_of(const GpuTotals& gpu);
+/// The totals of one GPU as members of a JSON object, over so many steps. Of phases and classes,
+/// those that took time.
+JsonValue json_of(const GpuTotals& gpu, std::int64_t steps = 1);
 
 /// The same for people:
 ///
@@ -24,6 +24,9 @@ JsonValue json_of(const GpuTotals& gpu);
 ///       exposed                    10.5 ms    4.9 %
 ///     …
 std::string text_of(const GpuTotals& gpu, const std::string& over);
+
+/// "data parallel", "other or unnamed groups".
+const char* spoken(CommClass comm);
 
 /// What a trace says of itself: "PyTorch's profiler, rank 0 of 2, NVIDIA A100-SXM4-40GB".
 std::string described(const GpuTrace& trace);

@@ -52,8 +52,8 @@ class ThreadTimes {
     times_ = std::move(united);
   }
   bool holds(std::int64_t at) const {
-    const auto after =
-        std::upper_bound(times_.begin(), times_.end(), Interval{at, std::numeric_limits<std::int64_t>::max()});
+    const auto after = std::upper_bound(times_.begin(), times_.end(),
+                                        Interval{at, std::numeric_limits<std::int64_t>::max()});
     return after != times_.begin() && at < std::prev(after)->second;
   }
 
@@ -120,13 +120,15 @@ class GpuTraceBuilder {
 
  private:
   void take_work(const TraceEventText& text, GpuWork work) {
-    const auto begin = reader_.time(text, EventField::ts), length = reader_.time(text, EventField::dur);
+    const auto begin = reader_.time(text, EventField::ts),
+               length = reader_.time(text, EventField::dur);
     const auto device = reader_.whole(text, EventField::pid);
     const bool named = reader_.has(text, EventField::name);
     const bool on_stream = reader_.has(text, EventField::tid);
     if (!begin || !length || !device || !named || !on_stream) return;
     GpuEvent event;
-    event.work = work == GpuWork::compute && is_communication(text.name) ? GpuWork::communication : work;
+    event.work =
+        work == GpuWork::compute && is_communication(text.name) ? GpuWork::communication : work;
     event.kind = kind_of(event.work, text.name);
     event.group = event.work == GpuWork::communication ? group_of(text) : names_.number_of({});
     event.stream = names_.number_of(text.tid);
@@ -167,16 +169,18 @@ class GpuTraceBuilder {
 
   void take_launch(const TraceEventText& event) {
     const auto at = reader_.optional_time(event, EventField::ts);
-    if (event.correlation != 0 && at)
-      launches_[event.correlation] = {thread_of(event), *at};
+    if (event.correlation != 0 && at) launches_[event.correlation] = {thread_of(event), *at};
   }
 
   void take_step(const TraceEventText& event) {
-    const auto begin = reader_.time(event, EventField::ts), length = reader_.time(event, EventField::dur);
-    if (begin && length && *length > 0) trace_.steps.push_back({event.name, *begin, *begin + *length});
+    const auto begin = reader_.time(event, EventField::ts),
+               length = reader_.time(event, EventField::dur);
+    if (begin && length && *length > 0)
+      trace_.steps.push_back({event.name, *begin, *begin + *length});
   }
 
-  void take_time(const TraceEventText& event, std::unordered_map<std::uint32_t, ThreadTimes>& times) {
+  void take_time(const TraceEventText& event,
+                 std::unordered_map<std::uint32_t, ThreadTimes>& times) {
     const auto begin = reader_.optional_time(event, EventField::ts);
     const auto length = reader_.optional_time(event, EventField::dur);
     if (begin && length) times[thread_of(event)].add(*begin, *begin + *length);
@@ -294,8 +298,8 @@ GpuTrace read_gpu_trace(TextInput& input) {
 }
 
 bool looks_like_trace(std::string_view beginning) {
-  for (const std::string_view key : {"\"traceEvents\"", "\"schemaVersion\"", "\"deviceProperties\"",
-                                     "\"distributedInfo\""})
+  for (const std::string_view key :
+       {"\"traceEvents\"", "\"schemaVersion\"", "\"deviceProperties\"", "\"distributedInfo\""})
     if (beginning.find(key) != std::string_view::npos) return true;
   return false;
 }

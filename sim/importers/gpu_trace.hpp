@@ -52,11 +52,11 @@ enum class TraceKind { real, simulated };
 struct GpuTrace {
   std::string file;
   TraceKind kind = TraceKind::real;
-  std::int64_t rank = -1, world_size = -1;    ///< -1: the trace does not say
-  std::string gpu;                            ///< "Tesla V100-SXM2-32GB"; may be empty
-  std::string job;                            ///< of a simulated one: the scenario's name
+  std::int64_t rank = -1, world_size = -1;  ///< -1: the trace does not say
+  std::string gpu;                          ///< "Tesla V100-SXM2-32GB"; may be empty
+  std::string job;                          ///< of a simulated one: the scenario's name
   std::vector<GpuEvent> events;
-  std::vector<TraceStep> steps;               ///< by time, disjoint
+  std::vector<TraceStep> steps;                   ///< by time, disjoint
   std::map<std::int64_t, std::string> processes;  ///< names by pid
   std::vector<std::string> names;
   std::size_t unlaunched = 0;  ///< kernels whose launch is not in the trace, though others' are

@@ -55,9 +55,9 @@ std::vector<std::string> doubts_about(const std::vector<ReadTrace>& traces) {
     worlds.insert(trace.world_size);
     if (i > 0 && trace.rank == traces[i - 1].trace.rank)
       doubts.push_back(trace.file + " and " + traces[i - 1].trace.file +
-                       (trace.rank < 0 ? " do not say their ranks"
-                                       : " both say that they are of rank " +
-                                             std::to_string(trace.rank)));
+                       (trace.rank < 0
+                            ? " do not say their ranks"
+                            : " both say that they are of rank " + std::to_string(trace.rank)));
     if (trace.unlaunched > 0)
       doubts.push_back(trace.file + ": " + std::to_string(trace.unlaunched) +
                        " kernels were launched before the trace began; their phase is unknown");
@@ -117,13 +117,12 @@ std::string table_row(const std::string& what, const GpuTotals& gpu) {
 /// The one GPU of one file, in full.
 std::string details(const ReadTrace& read) {
   const GpuTotals& gpu = read.whole.front();
-  std::string text = "\n" + text_of(gpu, gpu_name(read.trace, gpu.device) + ", " +
-                                             to_text(trace_time(gpu.window)) +
-                                             " from its first work to its last");
+  std::string text =
+      "\n" + text_of(gpu, gpu_name(read.trace, gpu.device) + ", " +
+                              to_text(trace_time(gpu.window)) + " from its first work to its last");
   if (!read.steps.empty()) text += table_head("steps");
   for (std::size_t i = 0; i < read.steps.size(); ++i)
-    for (const GpuTotals& each : read.steps[i])
-      text += table_row(read.trace.steps[i].name, each);
+    for (const GpuTotals& each : read.steps[i]) text += table_row(read.trace.steps[i].name, each);
   return text;
 }
 

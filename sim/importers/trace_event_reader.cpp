@@ -97,7 +97,8 @@ void TraceEventReader::read(std::function<void(const TraceEventText&)> take) {
   constexpr std::size_t tar_magic_at = 257;
   const std::string_view beginning = input_.beginning();
   if (beginning.size() > tar_magic_at && beginning.substr(tar_magic_at).starts_with("ustar")) {
-    problem({}, "this is a tar archive, not a trace", "unpack it (tar -xf) and import the files in it");
+    problem({}, "this is a tar archive, not a trace",
+            "unpack it (tar -xf) and import the files in it");
     problems_.throw_if_any();
   }
   try {
@@ -131,10 +132,9 @@ void TraceEventReader::problem(const std::string& pointer, std::string message,
 bool TraceEventReader::has(const TraceEventText& event, EventField field) {
   if (!text_of(event, field).empty()) return true;
   const auto wrong = event.wrong_kind.find(field);
-  problem(pointer_of(event, field),
-          wrong == event.wrong_kind.end()
-              ? std::string("missing key \"") + name_of(field) + "\""
-              : std::string(name_of(field)) + " is " + wrong->second);
+  problem(pointer_of(event, field), wrong == event.wrong_kind.end()
+                                        ? std::string("missing key \"") + name_of(field) + "\""
+                                        : std::string(name_of(field)) + " is " + wrong->second);
   return false;
 }
 
@@ -203,7 +203,8 @@ void TraceEventReader::on_object_end() {
   pop();
   if (keys_.size() == event_depth - 1 && in_events()) take_(event_);
   if (keys_.size() == event_depth && keys_.front() == "distributedInfo" && !group_name_.empty())
-    head_.group_descriptions[std::exchange(group_name_, {})] = std::exchange(group_description_, {});
+    head_.group_descriptions[std::exchange(group_name_, {})] =
+        std::exchange(group_description_, {});
 }
 
 void TraceEventReader::on_number(const std::string& text) { on_value(text, "a number"); }
@@ -231,7 +232,8 @@ void TraceEventReader::take_event_value(const std::string& value, const char* ki
     if (is_number_kind(kind))
       text = value;
     else
-      event_.wrong_kind[field] = kind + (value.empty() ? "" : " (" + text_for_message(JsonValue(value)) + ")");
+      event_.wrong_kind[field] =
+          kind + (value.empty() ? "" : " (" + text_for_message(JsonValue(value)) + ")");
   };
   const bool is_text = std::string_view(kind) == "a string";
   if (key == "ts") return take_number(event_.ts, EventField::ts);

@@ -19,9 +19,9 @@ enum class EventField { ts, dur, pid, tid, name };
 struct TraceEventText {
   std::string phase, category, name, pid, tid, ts, dur;
   std::string args_name, group_name, group_description;
-  std::int64_t correlation = 0;  ///< 0: none
+  std::int64_t correlation = 0;                  ///< 0: none
   std::map<EventField, std::string> wrong_kind;  ///< "a string" where a number belongs
-  std::size_t number = 0;  ///< in traceEvents
+  std::size_t number = 0;                        ///< in traceEvents
   void clear();
 };
 
@@ -73,7 +73,7 @@ class TraceEventReader final : public JsonListener {
   TraceHead head_;
   TraceEventText event_;
   Problems problems_;
-  std::vector<std::string> keys_;  ///< of the open objects; lists have an empty one
+  std::vector<std::string> keys_;               ///< of the open objects; lists have an empty one
   std::string group_name_, group_description_;  ///< of the group of pg_config that is open
   std::int64_t gpu_ = -1;
   std::size_t num_events_ = 0;

@@ -215,7 +215,8 @@ class Grammar {
   void add_compare() {
     CLI::App* compare = add_command(
         "compare", "Lay runs side by side: times, where they went, bytes, memory", "FILE",
-        "Scenarios (as run takes them) or reports of run --json, two or more; one with --toggle");
+        "Scenarios (as run takes them) or reports of run --json, two or more; one with --toggle. "
+        "Timelines instead where one is a trace, of PyTorch's profiler or of run --trace");
     compare
         ->add_option("--toggle", line_.toggle,
                      "Run the one FILE without and with what stands at the pointer; "
