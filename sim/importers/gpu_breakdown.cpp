@@ -56,6 +56,10 @@ TraceLine line_of(const GpuEvent& event) {
                                     static_cast<int>(event.comm));
     case GpuWork::copy:
       return TraceLine::copies;
+    case GpuWork::launching:
+      return TraceLine::launch_gaps;
+    case GpuWork::waiting:
+      return TraceLine::pipeline_bubble;
   }
   return TraceLine::idle;
 }
@@ -104,6 +108,7 @@ class Labels {
 void add(const GpuTrace& trace, const GpuEvent& event, Interval time, Labels& labels, Ran& ran) {
   ran.lines[static_cast<std::size_t>(line_of(event))].push_back(time);
   if (computes(event)) ran.phases[static_cast<std::size_t>(event.phase)].push_back(time);
+  if (!is_work(event)) return;
   const auto& [label, kernel] = labels.of(event);
   for (WorkTotal* total :
        {&ran.totals.by_stream[trace.names[event.stream]][label], &ran.totals.by_kernel[kernel]}) {
@@ -131,13 +136,13 @@ GpuTotals summed(Ran ran) {
     const std::int64_t before = length_of(so_far);
     so_far = united(std::move(so_far), ran.lines[i]);
     totals.lines[i] = length_of(so_far) - before;
+    if (static_cast<TraceLine>(i) == TraceLine::copies) totals.busy = length_of(so_far);
   }
   for (std::size_t i = 0; i < ran.phases.size(); ++i)
     totals.phases[i] = length_of(united(std::move(ran.phases[i])));
-  totals.busy = length_of(so_far);
   if (totals.window == 0 && !so_far.empty())
     totals.window = so_far.back().second - so_far.front().first;
-  totals.lines.back() = totals.idle();
+  totals.lines.back() = totals.window - length_of(so_far);
   totals.compute = length_of(compute);
   totals.communication = length_of(communication);
   totals.overlap = common_length(compute, communication);
@@ -190,10 +195,18 @@ const char* name_of(TraceLine line) {
                                             static_cast<int>(TraceLine::tensor_comm)));
     case TraceLine::copies:
       return "copies";
+    case TraceLine::launch_gaps:
+      return "launch_gaps";
+    case TraceLine::pipeline_bubble:
+      return "pipeline_bubble";
     case TraceLine::idle:
       return "idle";
   }
   return "";
+}
+
+bool is_work(const GpuEvent& event) {
+  return event.work != GpuWork::launching && event.work != GpuWork::waiting;
 }
 
 std::vector<GpuTotals> totals_of(const GpuTrace& trace) {

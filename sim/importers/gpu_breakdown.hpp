@@ -26,11 +26,13 @@ enum class TraceLine {
   pipeline_comm,
   data_comm,
   embedding_sync,
-  other_comm,  ///< of groups without a name, or of another kind
-  copies,      ///< memcpy alone
-  idle,
+  other_comm,       ///< of groups without a name, or of another kind
+  copies,           ///< memcpy alone
+  launch_gaps,      ///< nothing runs; of a simulation, because of launches
+  pipeline_bubble,  ///< nothing runs; of a simulation, because others are awaited
+  idle,             ///< nothing runs, and the trace does not say why
 };
-inline constexpr int num_trace_lines = 10;
+inline constexpr int num_trace_lines = 12;
 const char* name_of(TraceLine line);  ///< as in a report's breakdown_s, where that has it
 
 /// Where the time of one GPU went, in nanoseconds. Sums are of durations; the rest are lengths of
@@ -53,6 +55,9 @@ struct GpuTotals {
   std::int64_t exposed_communication() const { return communication - overlap; }
   std::int64_t of(TraceLine line) const { return lines[static_cast<std::size_t>(line)]; }
 };
+
+/// Whether something ran, rather than was waited for.
+bool is_work(const GpuEvent& event);
 
 /// Of every GPU in the trace, from its first work to its last.
 std::vector<GpuTotals> totals_of(const GpuTrace& trace);

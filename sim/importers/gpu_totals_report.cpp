@@ -1,6 +1,8 @@
 #include "importers/gpu_totals_report.hpp"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
@@ -8,7 +10,7 @@
 namespace windtunnel {
 namespace {
 
-constexpr int name_width = 28, time_width = 10, share_width = 9;
+constexpr int name_width = 38, time_width = 10, share_width = 9;
 
 /// Times in seconds, over so many steps.
 class PerStep {
@@ -50,6 +52,15 @@ class PerStep {
 /// Whether anything is known of phases.
 bool has_phases(const GpuTotals& gpu) {
   return gpu.phases[static_cast<std::size_t>(ComputePhase::unknown)] < gpu.compute;
+}
+
+std::vector<std::pair<std::string, WorkTotal>> longest_first(
+    const std::map<std::string, WorkTotal>& works) {
+  std::vector<std::pair<std::string, WorkTotal>> sorted(works.begin(), works.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.second.nanoseconds > b.second.nanoseconds;
+  });
+  return sorted;
 }
 
 class Lines {
@@ -135,8 +146,11 @@ std::string text_of(const GpuTotals& gpu, const std::string& over) {
     if (gpu.communicating[i] > 0) lines.add(3, spoken(static_cast<CommClass>(i)), gpu.exposed[i]);
   lines.add(1, "copies alone", gpu.of(TraceLine::copies));
   lines.add(1, "idle", gpu.idle());
+  for (const TraceLine why : {TraceLine::launch_gaps, TraceLine::pipeline_bubble})
+    if (gpu.of(why) > 0)
+      lines.add(2, why == TraceLine::launch_gaps ? "launching" : "waiting for others", gpu.of(why));
   lines.text += "  kernels\n";
-  for (const auto& [kernel, total] : gpu.by_kernel) lines.add_work(2, kernel, total);
+  for (const auto& [kernel, total] : longest_first(gpu.by_kernel)) lines.add_work(2, kernel, total);
   for (const auto& [stream, works] : gpu.by_stream) {
     lines.text += "  stream " + stream + "\n";
     for (const auto& [work, total] : works) lines.add_work(2, work, total);

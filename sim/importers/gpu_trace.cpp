@@ -71,6 +71,8 @@ std::optional<GpuWork> work_of(const TraceEventText& event) {
   if (event.category == "kernel") return GpuWork::compute;
   if (event.category == "gpu_memcpy") return GpuWork::copy;
   if (event.category == "gpu_memset") return GpuWork::set;
+  if (event.category == "launch") return GpuWork::launching;
+  if (event.category == "bubble") return GpuWork::waiting;
   return std::nullopt;
 }
 
@@ -143,7 +145,7 @@ class GpuTraceBuilder {
   std::uint32_t kind_of(GpuWork work, const std::string& name) {
     if (work == GpuWork::communication) return names_.number_of(collective_in(name));
     if (work == GpuWork::copy) return names_.number_of(direction_in(name));
-    if (work == GpuWork::set) return names_.number_of({});
+    if (work != GpuWork::compute) return names_.number_of({});
     const auto [found, is_new] = kinds_.try_emplace(name, 0);
     if (is_new)
       found->second = names_.number_of(
@@ -264,6 +266,10 @@ const char* name_of(GpuWork work) {
       return "memcpy";
     case GpuWork::set:
       return "memset";
+    case GpuWork::launching:
+      return "launch gaps";
+    case GpuWork::waiting:
+      return "bubble";
   }
   return "";
 }

@@ -11,8 +11,9 @@
 
 namespace windtunnel {
 
-/// What a GPU was doing, as far as the trace says.
-enum class GpuWork { compute, communication, copy, set };
+/// What a GPU was doing, as far as the trace says. The last two are of our own traces, and no work:
+/// why nothing ran.
+enum class GpuWork { compute, communication, copy, set, launching, waiting };
 const char* name_of(GpuWork work);
 
 /// Which part of training launched a kernel; unknown where the trace holds no launches.
@@ -43,7 +44,8 @@ enum class TraceKind { real, simulated };
 
 /// The GPU's side of a trace: of PyTorch's profiler (Kineto), or one that `run --trace` wrote.
 ///
-/// Work are complete events ("ph": "X") of the categories kernel, gpu_memcpy and gpu_memset. Kernels
+/// Work are complete events ("ph": "X") of the categories kernel, gpu_memcpy and gpu_memset (and
+/// launch and bubble, where a simulation says why nothing runs). Kernels
 /// whose name begins with "nccl" communicate; the process group tells their class. The phase of a
 /// real kernel is that of its launch (the runtime event of the same correlation): backward where
 /// autograd's engine runs on that thread, optimizer inside "Optimizer.step", forward elsewhere.

@@ -22,7 +22,8 @@ ReadTrace read(const std::filesystem::path& file) {
   TextInput input(file);
   ReadTrace read;
   read.trace = read_gpu_trace(input);
-  read.num_events = read.trace.events.size();
+  read.num_events = static_cast<std::size_t>(
+      std::count_if(read.trace.events.begin(), read.trace.events.end(), is_work));
   read.whole = totals_of(read.trace);
   for (const TraceStep& step : read.trace.steps)
     read.steps.push_back(totals_in_step(read.trace, step));
@@ -97,7 +98,7 @@ std::string header(const ReadTrace& read) {
          (steps == 1 ? " profiler step\n" : " profiler steps\n");
 }
 
-constexpr int row_width = 34, column_width = 12;
+constexpr int row_width = 46, column_width = 10;
 
 std::string table_head(const std::string& what) {
   std::string text = "\n" + left_aligned(what, row_width);

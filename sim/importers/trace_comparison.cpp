@@ -60,15 +60,15 @@ std::int64_t chosen_device(const GpuTrace& trace, std::int64_t rank) {
 }
 
 /// Work outside of the marked steps, and communication of groups that nothing is known of.
-void add_notes(const ComparedTimeline& run, const GpuTrace& trace, std::int64_t whole_busy,
-               std::vector<std::string>& notes) {
+void add_notes(const std::string& letter, const ComparedTimeline& run, const GpuTrace& trace,
+               std::int64_t whole_busy, std::vector<std::string>& notes) {
   constexpr double worth_saying = 0.01;  // of what the steps hold
   const GpuTotals& totals = run.totals;
   const std::int64_t outside = whole_busy - totals.busy;
   if (!run.is_marked)
-    notes.push_back(run.label + ": no step is marked; its time is from first work to last");
+    notes.push_back(letter + ": no step is marked; its time is from first work to last");
   else if (static_cast<double>(outside) > worth_saying * static_cast<double>(totals.busy))
-    notes.push_back(run.label + ": " + to_text(trace_time(outside)) +
+    notes.push_back(letter + ": " + to_text(trace_time(outside)) +
                     " of GPU work lie outside of its marked steps, and count nowhere");
   if (totals.phases[static_cast<std::size_t>(ComputePhase::unknown)] > 0)
     notes.push_back(
@@ -83,16 +83,15 @@ void add_notes(const ComparedTimeline& run, const GpuTrace& trace, std::int64_t 
   std::string list;
   for (const std::string& name : unnamed) list += (list.empty() ? "" : ", ") + name;
   if (!unnamed.empty())
-    notes.push_back(run.label +
+    notes.push_back(letter +
                     ": communication of process groups that say neither tensor, "
                     "pipeline nor data (" +
                     list + ") is in a line of its own");
 }
 
-ComparedTimeline timeline_of(const std::string& label, GpuTrace trace, std::int64_t rank,
+ComparedTimeline timeline_of(const std::string& letter, GpuTrace trace, std::int64_t rank,
                              std::vector<std::string>& notes) {
   ComparedTimeline run;
-  run.label = label;
   run.kind = trace.kind;
   run.rank = trace.rank;
   run.world_size = trace.world_size;
@@ -109,9 +108,9 @@ ComparedTimeline timeline_of(const std::string& label, GpuTrace trace, std::int6
                              : ", all of the trace";
   if (run.kind == TraceKind::simulated && rank != any_rank &&
       !names_rank(gpu_name(trace, device), rank))
-    notes.push_back(label + ": holds no rank " + std::to_string(rank) +
+    notes.push_back(letter + ": holds no rank " + std::to_string(rank) +
                     "; shown is the device that ends last");
-  add_notes(run, trace, whole.busy, notes);
+  add_notes(letter, run, trace, whole.busy, notes);
   return run;
 }
 
@@ -169,6 +168,11 @@ std::vector<std::string> simulate_all(const std::vector<TimelineInput>& inputs,
 
 }  // namespace
 
+std::string letter_of(std::size_t run) {
+  constexpr std::size_t letters = 26;
+  return run < letters ? std::string(1, static_cast<char>('A' + run)) : std::to_string(run + 1);
+}
+
 bool is_trace_file(const std::filesystem::path& file) {
   TextInput input(file);
   if (file.extension() == ".gz") return true;
@@ -209,9 +213,11 @@ TimelineComparison compare_timelines(const std::vector<TimelineInput>& inputs,
     traces[scenarios[i]] = read_gpu_trace(input);
   }
   TimelineComparison comparison;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
     comparison.runs.push_back(
-        timeline_of(inputs[i].label, std::move(*traces[i]), rank, comparison.notes));
+        timeline_of(letter_of(i), std::move(*traces[i]), rank, comparison.notes));
+    comparison.runs.back().label = inputs[i].label;
+  }
   add_general_notes(comparison);
   return comparison;
 }

@@ -36,6 +36,9 @@ struct ComparedTimeline {
   Seconds time() const { return of_one(totals.window); }
 };
 
+/// "A", "B", …, "Z", "27", …: what a run is called in the table and the notes.
+std::string letter_of(std::size_t run);
+
 /// Timelines side by side. The first is what the others are measured against.
 struct TimelineComparison {
   std::vector<ComparedTimeline> runs;

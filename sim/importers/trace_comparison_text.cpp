@@ -15,12 +15,7 @@ using detail::marked;
 using detail::Painter;
 using detail::Tone;
 
-constexpr int label_width = 30, value_width = 11, share_width = 9, change_width = 11;
-
-std::string letter_of(std::size_t run) {
-  constexpr std::size_t letters = 26;
-  return run < letters ? std::string(1, static_cast<char>('A' + run)) : std::to_string(run + 1);
-}
+constexpr int label_width = 36, value_width = 10, share_width = 9, change_width = 10;
 
 /// Milliseconds, with decimals that suit a whole of `time`.
 class Milliseconds {
@@ -43,7 +38,8 @@ class Milliseconds {
 
 std::string relative(Seconds from, Seconds to) {
   constexpr double many = 10;
-  if (from == 0_s) return to == 0_s ? "" : "new";
+  if (from == 0_s) return "new";
+  if (to == 0_s) return "gone";
   if (to / from >= many) return "x " + significant_text(to / from, 3);
   return signed_percent_text(to / from - 1);
 }
@@ -68,7 +64,7 @@ class Pair {
     if (has_phases()) text += phases();
     text += row("exposed communication", total(&GpuTotals::exposed_communication)) + exposed();
     text += row("copies alone", [](const GpuTotals& gpu) { return gpu.of(TraceLine::copies); });
-    text += row("idle", total(&GpuTotals::idle));
+    text += row("idle", total(&GpuTotals::idle)) + reasons();
     text += heading("Communication, also behind computing");
     text +=
         row("communication", [](const GpuTotals& gpu) { return gpu.communication; }) + classes();
@@ -89,7 +85,7 @@ class Pair {
     std::string line =
         left_aligned(std::string(static_cast<std::size_t>(2 * depth), ' ') + label, label_width) +
         cell(a_, a) + cell(b_, b) + right_aligned(milliseconds_.change(b - a), change_width) +
-        right_aligned(relative(a, b), share_width);
+        right_aligned(milliseconds_.change(b - a) == "=" ? "" : relative(a, b), share_width);
     line.erase(line.find_last_not_of(' ') + 1);
     return std::string(indent) + line + "\n";
   }
@@ -130,6 +126,14 @@ class Pair {
           },
           1);
     return text;
+  }
+  /// Why nothing ran; only a simulation says it.
+  std::string reasons() const {
+    const auto line = [](TraceLine which) {
+      return [which](const GpuTotals& gpu) { return gpu.of(which); };
+    };
+    return row("launching", line(TraceLine::launch_gaps), 1) +
+           row("waiting for others", line(TraceLine::pipeline_bubble), 1);
   }
   std::string classes() const {
     std::string text;

@@ -108,6 +108,9 @@ class Grammar {
         add_command("run", "Simulate one training iteration of a scenario", "FILE", file);
     run->add_option("--trace", line_.trace, "Write a Chrome trace (.json or .json.gz)")
         ->type_name("OUT");
+    run->add_option("--rank-traces", line_.rank_traces,
+                    "Write a trace of each simulated device, named by its first rank")
+        ->type_name("DIR");
     add_report(run);
     run->add_option("--out", line_.out,
                     "Write report.json, report.html and trace.json.gz into a folder")

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "report/chrome_trace.hpp"
 #include "report/explanation.hpp"
@@ -20,7 +22,30 @@ std::string with_line_end(std::string text) {
 }
 
 bool writes_files(const CommandLine& line) {
-  return !line.trace.empty() || !line.report.empty() || !line.out.empty();
+  return !line.trace.empty() || !line.rank_traces.empty() || !line.report.empty() ||
+         !line.out.empty();
+}
+
+/// "rank-0008.json.gz", a file for each simulated device.
+void write_rank_traces(const CommandLine& line, const Scenario& scenario,
+                       const Simulation& simulation) {
+  constexpr std::size_t fewest_digits = 4;
+  const std::size_t digits =
+      std::max(fewest_digits, std::to_string(scenario.plan.num_ranks() - 1).size());
+  std::vector<DeviceId> devices;
+  for (std::size_t i = 0; i < simulation.programs.devices.size(); ++i)
+    devices.push_back(DeviceId{i});
+  write_device_traces(
+      simulation.timeline, simulation.programs, scenario.plan, simulation.report, devices,
+      [&](DeviceId device, const std::string& text) {
+        std::string rank =
+            std::to_string(scenario.plan.devices[device.index()].ranks.front().index());
+        rank.insert(0, digits - std::min(digits, rank.size()), '0');
+        write_file_atomically(
+            std::filesystem::path(line.rank_traces) / ("rank-" + rank + ".json.gz"), gzip(text));
+      });
+  if (line.verbosity == Verbosity::normal)
+    print_message("wrote " + std::to_string(devices.size()) + " traces into " + line.rank_traces);
 }
 
 void write_outputs(const CommandLine& line, const Scenario& scenario,
@@ -36,6 +61,7 @@ void write_outputs(const CommandLine& line, const Scenario& scenario,
     if (!line.report.empty()) write_output(line, line.report, page);
     if (!line.out.empty()) write_output(line, folder / "report.html", page);
   }
+  if (!line.rank_traces.empty()) write_rank_traces(line, scenario, simulation);
   if (line.trace.empty() && line.out.empty()) return;
   const std::string trace =
       chrome_trace(simulation.timeline, simulation.programs, scenario.plan, simulation.report);
