@@ -14,16 +14,13 @@
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
-namespace {
+namespace detail {
 
-constexpr std::int64_t any_rank = -1;
-
-/// The ranks that a simulated process is named by: "ranks 0008-0015 · dp0 …", "rank 0003 · …".
 bool names_rank(const std::string& process, std::int64_t rank) {
   const std::size_t from = process.find(' ');
   if (!process.starts_with("rank") || from == std::string::npos) return false;
   const char* at = process.data() + from + 1;
-  const char* const end = process.data() + process.find(" ·", from + 1);
+  const char* const end = process.data() + std::min(process.size(), process.find(" ·", from + 1));
   std::int64_t first = -1;
   while (at < end) {
     std::int64_t number = -1;
@@ -35,6 +32,14 @@ bool names_rank(const std::string& process, std::int64_t rank) {
   }
   return false;
 }
+
+}  // namespace detail
+
+namespace {
+
+using detail::names_rank;
+
+constexpr std::int64_t any_rank = -1;
 
 /// When each GPU's last work ends.
 std::map<std::int64_t, std::int64_t> ends_of(const GpuTrace& trace) {
@@ -121,7 +126,7 @@ std::string simulated_trace(const Scenario& scenario, const Library& library, st
   options.keep_timeline = true;
   const Simulation simulation = simulate(scenario, options);
   DeviceId device = simulation.report.last_device;
-  for (std::size_t i = 0; rank != any_rank && i < scenario.plan.devices.size(); ++i)
+  for (std::size_t i = 0; rank != any_rank && i < simulation.programs.devices.size(); ++i)
     for (const RankId each : scenario.plan.devices[i].ranks)
       if (static_cast<std::int64_t>(each.index()) == rank) device = DeviceId{i};
   std::string text;

@@ -36,6 +36,11 @@ struct ComparedTimeline {
   Seconds time() const { return of_one(totals.window); }
 };
 
+namespace detail {
+/// Whether a simulated process is named by this rank: "ranks 0008-0015 · dp0 …", "rank 0003 · …".
+bool names_rank(const std::string& process, std::int64_t rank);
+}  // namespace detail
+
 /// "A", "B", …, "Z", "27", …: what a run is called in the table and the notes.
 std::string letter_of(std::size_t run);
 

@@ -183,7 +183,8 @@ JsonValue json_of_run(const ComparedTimeline& run) {
   if (run.world_size >= 0) value.set("world_size", JsonValue(run.world_size));
   value.set("steps", JsonValue(run.is_marked ? run.steps : 0));
   value.set("time_s", JsonValue(run.time() / 1_s));
-  for (JsonValue::Member& member : json_of(run.totals, run.steps).object())
+  JsonValue totals = json_of(run.totals, run.steps);
+  for (JsonValue::Member& member : totals.object())
     if (member.key != "window_s" && member.key != "streams")
       value.set(member.key, std::move(member.value));
   return value;

@@ -9,6 +9,9 @@
 namespace windtunnel::detail {
 namespace {
 
+/// Thrown where reading on makes no sense; the problems are noted.
+struct Stop {};
+
 constexpr std::size_t event_depth = 3;     ///< root object, list of events, event
 constexpr std::size_t argument_depth = 4;  ///< and its args
 constexpr std::int64_t latest = std::int64_t{1} << 62;
@@ -103,6 +106,8 @@ void TraceEventReader::read(std::function<void(const TraceEventText&)> take) {
   }
   try {
     stream_json(input_, *this);
+  } catch (const Stop&) {
+    problems_.throw_if_any();
   } catch (const InputError& error) {
     for (const Problem& each : error.problems()) problems_.add(each);
     problems_.throw_if_any();
@@ -126,7 +131,7 @@ void TraceEventReader::problem(const std::string& pointer, std::string message,
     problem.message += " in the event that ends at byte " + std::to_string(at.byte);
   problem.suggestion = std::move(suggestion);
   problems_.add(std::move(problem));
-  if (problems_.size() >= Problems::max_reported) problems_.throw_if_any();
+  if (problems_.size() >= Problems::max_reported) throw Stop{};
 }
 
 bool TraceEventReader::has(const TraceEventText& event, EventField field) {
@@ -171,7 +176,7 @@ void TraceEventReader::push() {
   }
   if (keys_.size() >= max_json_depth) {
     problem({}, "nested deeper than " + std::to_string(max_json_depth) + " levels");
-    problems_.throw_if_any();
+    throw Stop{};
   }
   keys_.emplace_back();
 }
@@ -179,7 +184,7 @@ void TraceEventReader::push() {
 void TraceEventReader::on_object_begin() {
   if (keys_.size() == 1 && keys_.front() == "traceEvents") {
     problem("/traceEvents", "traceEvents is an object, not a list");
-    problems_.throw_if_any();
+    throw Stop{};
   }
   push();
 }
@@ -188,12 +193,12 @@ void TraceEventReader::on_array_begin() {
   if (keys_.empty()) {
     problem({}, "this is a list, not an object with \"traceEvents\"",
             "traces of PyTorch's profiler are objects");
-    problems_.throw_if_any();
+    throw Stop{};
   }
   if (keys_.size() == 1 && keys_.front() == "traceEvents") {
     if (std::exchange(has_events_, true)) {
       problem("/traceEvents", "a second list of events");
-      problems_.throw_if_any();
+      throw Stop{};
     }
   }
   push();

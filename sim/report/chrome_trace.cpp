@@ -48,18 +48,14 @@ class TraceWriter {
       while (device.size() >= lanes_per_device_) lanes_per_device_ *= more_lanes;
   }
 
-  /// All devices in one file.
-  void write() {
-    write_head(RankId{0});
-    for (std::size_t i = 0; i < lanes_.size(); ++i) write_device(i);
-    write_end();
-  }
-
-  /// One device alone. Arrows are left out: their other end is in another file.
-  void write_alone(std::size_t device) {
-    alone_ = true;
-    write_head(plan_.devices[device].ranks.front());
-    write_device(device);
+  /// These devices in one file, in their order; at least one. An arrow whose other end is in none of
+  /// them is left out.
+  void write(const std::vector<DeviceId>& devices) {
+    WT_EXPECT(!devices.empty());
+    kept_.assign(lanes_.size(), false);
+    for (const DeviceId device : devices) kept_[device.index()] = true;
+    write_head(plan_.devices[devices.front().index()].ranks.front());
+    for (const DeviceId device : devices) write_device(device.index());
     write_end();
   }
 
@@ -268,7 +264,7 @@ class TraceWriter {
     const Bytes of_rank = message.bytes * (1.0 / plan_.devices[channel.from.index()].num_gpus());
     add_sizes(args, of_rank, of_rank);
     write_complete(slice, kernel_name(message.send.phase, plan_, stage()), "kernel", args);
-    if (alone_) return;
+    if (!kept_[channel.from.index()] || !kept_[channel.to.index()]) return;
 
     ObjectText arrow;
     arrow.text("ph", sent ? "s" : "f");
@@ -346,20 +342,76 @@ class TraceWriter {
   std::int64_t pid_ = 0, tid_ = 0;
   int gpu_ = 0;
   bool any_written_ = false;
-  bool alone_ = false;
+  std::vector<bool> kept_;
 };
+
+/// About as many as will be written: an op and its parts, both halves of a message with their ends
+/// of an arrow, a collective at each member.
+std::vector<std::size_t> events_by_device(const Timeline& timeline, const ProgramSet& programs) {
+  std::vector<std::size_t> events(programs.devices.size(), 0);
+  for (const Span& span : timeline.computes) {
+    const Work& work =
+        programs.work[programs.devices[span.device.index()].work_base + span.op.work];
+    events[span.device.index()] +=
+        1 + static_cast<std::size_t>(std::count_if(work.parts.begin(), work.parts.end(),
+                                                   [](Seconds part) { return part > 0_s; }));
+  }
+  for (const WaitSpan& wait : timeline.waits) events[wait.device.index()] += 1;
+  for (const MessageSpan& message : timeline.messages) {
+    const Channel& channel = programs.channels[message.channel.index()];
+    for (const DeviceId end : {channel.from, channel.to}) events[end.index()] += 2;
+  }
+  for (const CollectiveSpan& span : timeline.collectives)
+    for (const DeviceId member : programs.collectives[span.collective.index()].members)
+      events[member.index()] += 1;
+  return events;
+}
 
 }  // namespace
 
 void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
                         const Report& report, std::ostream& out) {
-  TraceWriter(timeline, programs, plan, report, out).write();
+  write_chrome_trace(timeline, programs, plan, report, all_devices(programs), out);
+}
+
+void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
+                        const Report& report, const std::vector<DeviceId>& devices,
+                        std::ostream& out) {
+  TraceWriter(timeline, programs, plan, report, out).write(devices);
+}
+
+std::vector<DeviceId> all_devices(const ProgramSet& programs) {
+  std::vector<DeviceId> devices;
+  for (std::size_t i = 0; i < programs.devices.size(); ++i) devices.push_back(DeviceId{i});
+  return devices;
+}
+
+std::vector<DeviceId> devices_that_viewers_load(const Timeline& timeline,
+                                                const ProgramSet& programs, const Plan& plan) {
+  constexpr std::size_t most_events = 1'000'000;  // about 200 MB of JSON; docs/trace.md
+  const std::vector<std::size_t> events = events_by_device(timeline, programs);
+  const std::size_t of_replica =
+      static_cast<std::size_t>(plan.parallel.pipeline) * static_cast<std::size_t>(plan.parts);
+  std::vector<DeviceId> devices;
+  std::size_t sum = 0;
+  for (std::size_t begin = 0; begin < events.size(); begin += of_replica) {
+    const std::size_t end = std::min(begin + of_replica, events.size());
+    for (std::size_t i = begin; i < end; ++i) sum += events[i];
+    if (begin > 0 && sum > most_events) break;
+    for (std::size_t i = begin; i < end; ++i) devices.push_back(DeviceId{i});
+  }
+  return devices;
 }
 
 std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
                          const Report& report) {
+  return chrome_trace(timeline, programs, plan, report, all_devices(programs));
+}
+
+std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
+                         const Report& report, const std::vector<DeviceId>& devices) {
   std::ostringstream out;
-  write_chrome_trace(timeline, programs, plan, report, out);
+  write_chrome_trace(timeline, programs, plan, report, devices, out);
   return std::move(out).str();
 }
 
@@ -369,7 +421,7 @@ void write_device_traces(const Timeline& timeline, const ProgramSet& programs, c
   std::ostringstream out;
   TraceWriter writer(timeline, programs, plan, report, out);
   for (const DeviceId device : devices) {
-    writer.write_alone(device.index());
+    writer.write({device});
     take(device, std::exchange(out, std::ostringstream()).str());
   }
 }

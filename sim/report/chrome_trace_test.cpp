@@ -4,6 +4,7 @@
 
 #include "report/testing.hpp"
 #include "report/trace_check.hpp"
+#include "report/trace_names.hpp"
 
 namespace windtunnel {
 namespace {
@@ -96,6 +97,55 @@ TEST_CASE("a file a device holds that device, says its first rank, and has no ar
     kernels += findings.nanoseconds_by_category.at("kernel");
   }
   CHECK(kernels == whole.nanoseconds_by_category.at("kernel"));
+}
+
+TEST_CASE("a trace of some devices keeps the arrows between them, and its rank is the first's") {
+  const ProgramSet programs = testing::two_stage_programs();
+  const Timeline timeline = testing::play_alone(programs).timeline;
+  const auto trace_of = [&](const std::vector<DeviceId>& devices) {
+    return chrome_trace(timeline, programs, testing::two_stage_plan(), testing::small_report(),
+                        devices);
+  };
+  CHECK(trace_of({DeviceId{0}, DeviceId{1}}) == small_trace());
+  CHECK(check_trace(trace_of({DeviceId{1}, DeviceId{0}})).arrows == 4);
+  CHECK(check_trace(trace_of({DeviceId{1}})).arrows == 0);
+  CHECK(trace_of({DeviceId{1}}).find(R"("distributedInfo":{"rank":8,)") != std::string::npos);
+}
+
+TEST_CASE("viewers get whole replicas of up to a million events, and at least the first") {
+  ProgramSet programs = testing::two_stage_programs();
+  Plan plan = testing::two_stage_plan();
+  plan.parallel.data = 3;
+  plan.devices.insert(plan.devices.end(), {plan.devices[0], plan.devices[1]});
+  plan.devices.insert(plan.devices.end(), {plan.devices[0], plan.devices[1]});
+  programs.devices.resize(6);
+  Timeline timeline;
+  const Op op = testing::op(OpKind::compute, Phase::forward, 0);
+  const auto computing = [&](std::uint32_t device, int spans) {
+    for (int i = 0; i < spans; ++i)
+      timeline.computes.push_back({DeviceId{device}, Stream::compute, op, 0_s, 1_us});
+  };
+  const auto kept = [&] { return devices_that_viewers_load(timeline, programs, plan).size(); };
+  CHECK(kept() == 6);
+  computing(0, 200'000);  // 3 events each: the span and two parts
+  CHECK(kept() == 6);
+  computing(3, 150'000);  // 600,000 and 450,000 are too many together
+  CHECK(kept() == 2);
+  computing(1, 200'000);  // a replica too large by itself
+  CHECK(kept() == 2);
+}
+
+TEST_CASE("sharded gradients are reduced and scattered, in PowerSGD's factors all-reduced") {
+  Plan plan = testing::two_stage_plan();
+  const auto name = [&] { return detail::kernel_name(Phase::gradient_reduce, plan, StageId{0}); };
+  CHECK(name() == "ncclDevKernel_AllReduce(data gradients)");
+  plan.parallel.zero_stage = 1;
+  CHECK(name() == "ncclDevKernel_ReduceScatter(data gradients)");
+  plan.compression.data_gradients = Compressor{};
+  plan.compression.data_gradients->codec = CodecKind::powersgd;
+  CHECK(name() == "ncclDevKernel_AllReduce(data gradients)");
+  plan.parallel.zero_stage = 3;
+  CHECK(name() == "ncclDevKernel_ReduceScatter(data gradients)");
 }
 
 TEST_CASE("the same run gives the same bytes") { CHECK(small_trace() == small_trace()); }

@@ -108,6 +108,8 @@ class Grammar {
         add_command("run", "Simulate one training iteration of a scenario", "FILE", file);
     run->add_option("--trace", line_.trace, "Write a Chrome trace (.json or .json.gz)")
         ->type_name("OUT");
+    run->add_flag("--trace-all", line_.trace_all,
+                  "Every device in the trace, even where that is more than viewers load");
     run->add_option("--rank-traces", line_.rank_traces,
                     "Write a trace of each simulated device, named by its first rank")
         ->type_name("DIR");

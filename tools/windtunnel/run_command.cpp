@@ -32,9 +32,7 @@ void write_rank_traces(const CommandLine& line, const Scenario& scenario,
   constexpr std::size_t fewest_digits = 4;
   const std::size_t digits =
       std::max(fewest_digits, std::to_string(scenario.plan.num_ranks() - 1).size());
-  std::vector<DeviceId> devices;
-  for (std::size_t i = 0; i < simulation.programs.devices.size(); ++i)
-    devices.push_back(DeviceId{i});
+  const std::vector<DeviceId> devices = all_devices(simulation.programs);
   write_device_traces(
       simulation.timeline, simulation.programs, scenario.plan, simulation.report, devices,
       [&](DeviceId device, const std::string& text) {
@@ -46,6 +44,22 @@ void write_rank_traces(const CommandLine& line, const Scenario& scenario,
       });
   if (line.verbosity == Verbosity::normal)
     print_message("wrote " + std::to_string(devices.size()) + " traces into " + line.rank_traces);
+}
+
+/// Those that --trace shows: all, unless viewers could not load them and nothing else was asked for.
+std::vector<DeviceId> traced_devices(const CommandLine& line, const Scenario& scenario,
+                                     const Simulation& simulation) {
+  const std::vector<DeviceId> all = all_devices(simulation.programs);
+  if (line.trace_all) return all;
+  const std::vector<DeviceId> devices =
+      devices_that_viewers_load(simulation.timeline, simulation.programs, scenario.plan);
+  if (devices.size() < all.size() && line.verbosity == Verbosity::normal)
+    print_message(
+        "note: the trace shows " + std::to_string(devices.size()) + " of " +
+        std::to_string(all.size()) +
+        " devices, whole replicas from the first, since viewers load no more than a "
+        "million events; --trace-all writes all into the file, --rank-traces a file each");
+  return devices;
 }
 
 void write_outputs(const CommandLine& line, const Scenario& scenario,
@@ -64,7 +78,8 @@ void write_outputs(const CommandLine& line, const Scenario& scenario,
   if (!line.rank_traces.empty()) write_rank_traces(line, scenario, simulation);
   if (line.trace.empty() && line.out.empty()) return;
   const std::string trace =
-      chrome_trace(simulation.timeline, simulation.programs, scenario.plan, simulation.report);
+      chrome_trace(simulation.timeline, simulation.programs, scenario.plan, simulation.report,
+                   traced_devices(line, scenario, simulation));
   if (!line.trace.empty()) write_output(line, line.trace, trace);
   if (!line.out.empty()) write_output(line, folder / "trace.json.gz", trace);
 }
