@@ -77,7 +77,7 @@ void add_notes(const std::string& letter, const ComparedTimeline& run, const Gpu
                     " of GPU work lie outside of its marked steps, and count nowhere");
   if (totals.phases[static_cast<std::size_t>(ComputePhase::unknown)] > 0)
     notes.push_back(
-        run.label + ": " +
+        letter + ": " +
         to_text(run.of_one(totals.phases[static_cast<std::size_t>(ComputePhase::unknown)])) +
         " of computing have no launch in the trace: neither forward nor backward");
   std::set<std::string> unnamed;
@@ -108,9 +108,9 @@ ComparedTimeline timeline_of(const std::string& letter, GpuTrace trace, std::int
   run.totals = run.is_marked ? totals_in_steps(trace).front() : whole;
   run.who = described(trace) + "; " + gpu_name(trace, device);
   if (run.kind == TraceKind::real)
-    run.who += run.is_marked ? ", mean of " + std::to_string(run.steps) +
-                                   (run.steps == 1 ? " step" : " steps")
-                             : ", all of the trace";
+    run.who += !run.is_marked   ? ", all of the trace"
+               : run.steps == 1 ? ", one step"
+                                : ", mean of " + std::to_string(run.steps) + " steps";
   if (run.kind == TraceKind::simulated && rank != any_rank &&
       !names_rank(gpu_name(trace, device), rank))
     notes.push_back(letter + ": holds no rank " + std::to_string(rank) +

@@ -62,6 +62,7 @@ class Pair {
     text += row("time", [](const GpuTotals& gpu) { return gpu.window; });
     text += row("compute", [](const GpuTotals& gpu) { return gpu.compute; });
     if (has_phases()) text += phases();
+    text += row("not computing", [](const GpuTotals& gpu) { return gpu.window - gpu.compute; });
     text += row("exposed communication", total(&GpuTotals::exposed_communication)) + exposed();
     text += row("copies alone", [](const GpuTotals& gpu) { return gpu.of(TraceLine::copies); });
     text += row("idle", total(&GpuTotals::idle)) + reasons();
