@@ -1,8 +1,10 @@
 #include "core/json_stream.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <fstream>
+#include <thread>
 
 #include "core/file_io.hpp"
 #include "core/problem.hpp"
@@ -73,6 +75,18 @@ TEST_CASE("a packed file is unpacked on the way, by its content and not its name
   CHECK(notes_of(packed) == notes_of(plain));
   CHECK(packed.position().line == 50'001);
   CHECK(packed.position().byte == list_of_many.size());
+}
+
+TEST_CASE("a pipe is read from its first byte, packed or not") {
+  const TemporaryFolder folder;
+  const auto pipe = folder.path() / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::string& bytes : {list_of_many, gzip(list_of_many)}) {
+    std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << bytes; });
+    TextInput input(pipe), plain("plain", list_of_many);
+    CHECK(notes_of(input) == notes_of(plain));
+    writer.join();
+  }
 }
 
 TEST_CASE("packed bytes that are cut off or damaged are refused") {

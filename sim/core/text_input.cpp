@@ -32,12 +32,13 @@ TextInput::TextInput(const std::filesystem::path& file) : name_(file.string()) {
   if (errno == 0) file_.open(file, std::ios::binary);
   if (errno != 0 || !file_)
     throw EnvironmentError("cannot read " + name_ + ": " + std::strerror(errno));
-  constexpr std::array<char, 2> gzip_magic{'\x1f', '\x8b'};
-  std::array<char, 2> magic{};
-  file_.read(magic.data(), magic.size());
-  if (file_.gcount() == 2 && magic == gzip_magic) unpacker_ = std::make_unique<Unpacker>();
+  // Kept, since a pipe cannot be read twice.
+  constexpr std::string_view gzip_magic = "\x1f\x8b";
+  std::array<char, gzip_magic.size()> first{};
+  file_.read(first.data(), first.size());
+  peeked_.assign(first.data(), static_cast<std::size_t>(file_.gcount()));
   file_.clear();
-  file_.seekg(0);
+  if (peeked_ == gzip_magic) unpacker_ = std::make_unique<Unpacker>();
 }
 
 TextInput::TextInput(std::string name, std::string_view text)
@@ -84,15 +85,19 @@ std::size_t TextInput::fill() {
     rest_.remove_prefix(size);
     return size;
   }
-  file_.read(text_.data(), chunk);
+  return read_file(text_);
+}
+
+std::size_t TextInput::read_file(std::array<char, chunk>& bytes) {
+  const std::size_t first = peeked_.copy(bytes.data(), chunk);
+  peeked_.clear();
+  file_.read(bytes.data() + first, static_cast<std::streamsize>(chunk - first));
   if (file_.bad()) throw EnvironmentError("cannot read " + name_ + ": " + std::strerror(errno));
-  return static_cast<std::size_t>(file_.gcount());
+  return first + static_cast<std::size_t>(file_.gcount());
 }
 
 std::size_t TextInput::read_packed() {
-  file_.read(unpacker_->packed.data(), chunk);
-  if (file_.bad()) throw EnvironmentError("cannot read " + name_ + ": " + std::strerror(errno));
-  const auto size = static_cast<std::size_t>(file_.gcount());
+  const std::size_t size = read_file(unpacker_->packed);
   unpacker_->taken += size;
   unpacker_->stream.next_in = reinterpret_cast<Bytef*>(unpacker_->packed.data());
   unpacker_->stream.avail_in = static_cast<uInt>(size);

@@ -39,17 +39,19 @@ class TextInput final : public std::streambuf {
   int_type underflow() override;
 
  private:
+  static constexpr std::size_t chunk = std::size_t{1} << 16;  ///< bytes
   struct Unpacker;
   std::size_t fill();
+  std::size_t read_file(std::array<char, chunk>& bytes);
   std::size_t read_packed();
   std::size_t unpack();
   /// Counts lines up to the next byte.
   void advance();
   [[noreturn]] void refuse(const std::string& what, const std::string& advice) const;
 
-  static constexpr std::size_t chunk = std::size_t{1} << 16;
   std::string name_;
   std::ifstream file_;
+  std::string peeked_;                  ///< of the file, not handed out yet
   std::string_view rest_;               ///< of a text in memory
   std::unique_ptr<Unpacker> unpacker_;  ///< of a packed file
   bool in_memory_ = false;

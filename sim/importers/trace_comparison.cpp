@@ -179,8 +179,10 @@ std::string letter_of(std::size_t run) {
 }
 
 bool is_trace_file(const std::filesystem::path& file) {
-  TextInput input(file);
   if (file.extension() == ".gz") return true;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return false;  // a pipe is read once
+  TextInput input(file);
   return looks_like_trace(input.beginning());
 }
 
