@@ -123,8 +123,10 @@ void TraceEventReader::problem(const std::string& pointer, std::string message,
   Problem problem;
   problem.origin.kind = OriginKind::file;
   problem.origin.source = std::make_shared<const SourceText>(SourceText{input_.name(), {}});
-  problem.origin.line = at.line;
-  problem.origin.column = at.column;
+  if (at.byte > 0) {
+    problem.origin.line = at.line;
+    problem.origin.column = at.column;
+  }
   problem.pointer = pointer;
   problem.message = std::move(message);
   if (pointer.starts_with("/traceEvents/"))
