@@ -37,9 +37,10 @@ class Milliseconds {
 };
 
 std::string relative(Seconds from, Seconds to) {
-  constexpr double many = 10;
+  constexpr double many = 10, very_many = 1000;
   if (from == 0_s) return "new";
   if (to == 0_s) return "gone";
+  if (to / from >= very_many) return "x " + grouped_text(to / from);
   if (to / from >= many) return "x " + significant_text(to / from, 3);
   return signed_percent_text(to / from - 1);
 }
@@ -86,7 +87,7 @@ class Pair {
     std::string line =
         left_aligned(std::string(static_cast<std::size_t>(2 * depth), ' ') + label, label_width) +
         cell(a_, a) + cell(b_, b) + right_aligned(milliseconds_.change(b - a), change_width) +
-        right_aligned(milliseconds_.change(b - a) == "=" ? "" : relative(a, b), share_width);
+        right_aligned(milliseconds_.change(b - a) == "=" ? "" : " " + relative(a, b), share_width);
     line.erase(line.find_last_not_of(' ') + 1);
     return std::string(indent) + line + "\n";
   }
