@@ -117,7 +117,7 @@ def check(where, reported, pieces, window):
     """Cuts the window at every begin and end; `window` None: from the first to the last."""
     if window is None:
         window = min(begin for (begin, _), _, _ in pieces), max(end for (_, end), _, _ in pieces)
-    cuts, kernels, streams = [], collections.Counter(), collections.Counter()
+    cuts, kernels, numbers, streams = [], collections.Counter(), collections.Counter(), collections.Counter()
     for (begin, end), stream, (line, phase, label, kernel) in pieces:
         begin, end = max(begin, window[0]), min(end, window[1])
         if end <= begin:
@@ -128,6 +128,7 @@ def check(where, reported, pieces, window):
             streams[stream, label, "count"] += 1
         if kernel:
             kernels[kernel] += end - begin
+            numbers[kernel] += 1
     cuts.sort(key=lambda cut: cut[0])
     running, phases, sums = collections.Counter(), collections.Counter(), collections.Counter()
     time = window[0]
@@ -161,7 +162,9 @@ def check(where, reported, pieces, window):
     for phase in ("forward", "backward", "optimizer", "codec", "unknown"):
         expect(f"{where} {phase}", reported["compute_by_phase_s"].get(phase, 0), sums["phase", phase])
     for kernel, length in kernels.items():
-        expect(f"{where} {kernel}", reported["kernels"].get(kernel, {"time_s": 0})["time_s"], length)
+        total = reported["kernels"].get(kernel, {"time_s": 0, "count": 0})
+        expect(f"{where} {kernel}", total["time_s"], length)
+        expect(f"{where} {kernel} count", total["count"], numbers[kernel])
     computing = sum(total["time_s"] for name, total in reported["kernels"].items() if name not in kernels)
     expect(f"{where} kernels that compute", computing,
            sum(length for key, length in streams.items() if key[1:] == ("compute",)))

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Whether a trace that Windtunnel wrote is one that Holistic Trace Analysis (HTA) and Perfetto read as meant.
 
-  trace_rules.py TRACE REPORT [--rank N]   exits 1 with the rules that are broken
+  trace_rules.py TRACE REPORT [--rank N] [--last [--exact]]   exits 1 with the rules that are broken
 
-TRACE is a file of `run --rank-traces` (one simulated device), REPORT the report.json of the same run. HTA is no
+TRACE is a file of `run --rank-traces` (one simulated device), REPORT the report.json of the same run. --rank: which
+it must be of. --last: the device is the one that ends last, whose breakdown the report has. --exact: there is no pipeline
+and nothing waits, so that communication is the report's too. HTA is no
 package of Debian and not needed: the rules are what its parser and breakdown expect of a file, read from its sources
 (facebookresearch/HolisticTraceAnalysis: hta/common/trace_file.py, trace_parser.py, trace.py, trace_filter.py,
 hta/utils/utils.py, hta/analyzers/breakdown_analysis.py, communication_analysis.py), stated and tried here anew.
@@ -15,7 +17,8 @@ import re
 import sys
 
 path, report_path = sys.argv[1], sys.argv[2]
-rank = int(sys.argv[4]) if len(sys.argv) > 4 else None
+rank = int(sys.argv[sys.argv.index("--rank") + 1]) if "--rank" in sys.argv else None
+last, exact = "--last" in sys.argv, "--exact" in sys.argv
 problems = []
 
 
@@ -36,7 +39,8 @@ events = trace["traceEvents"]
 # Rank: distributedInfo.rank, an integer from 0, one file a rank. Its fast reader stops at traceEvents and understands
 # flat objects only, so that all of it must stand before, in the first line.
 info = trace.get("distributedInfo", {})
-rule("distributedInfo.rank is an integer from 0", isinstance(info.get("rank"), int) and info["rank"] >= 0)
+if not isinstance(info.get("rank"), int) or info["rank"] < 0:
+    sys.exit("distributedInfo.rank is an integer from 0: broken")
 rule("distributedInfo.world_size is above the rank", info.get("rank", 0) < info.get("world_size", 0))
 rule("the rank is that of the file's name", rank is None or info.get("rank") == rank, f"{info.get('rank')}")
 found = re.search(r'"rank"\s*:\s*(\d+)', text.split("\n", 1)[0])
@@ -127,7 +131,6 @@ overlap = compute_time + communicating - length(everything)
 rule("overlap is a part of both", 0 <= overlap <= min(compute_time, communicating))
 
 lines = report["breakdown_s"]
-last = "--last" in sys.argv
 if last:
     # Rounded to a nanosecond at each border of a kernel.
     tolerance = 1e-9 * len(kernels)
@@ -135,7 +138,6 @@ if last:
     rule("compute equals the report's compute, optimizer and codec",
          abs(compute_time * 1e-9 - said) <= tolerance, f"{compute_time * 1e-9} here, {said} there")
     said = lines["tensor_comm"] + lines["data_comm"] + lines["embedding_sync"] + lines["pipeline_comm"]
-    exact = "--exact" in sys.argv
     # With a pipeline, messages are also under way while the device waits for others: there HTA sees no less.
     rule("exposed communication is the report's" if exact else "exposed communication is no less than the report's",
          (abs(non_compute * 1e-9 - said) <= tolerance) if exact else non_compute * 1e-9 >= said - tolerance,
