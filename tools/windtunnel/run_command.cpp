@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/file_io.hpp"
 #include "report/chrome_trace.hpp"
 #include "report/explanation.hpp"
 #include "report/report_json.hpp"
