@@ -38,6 +38,7 @@ std::string blank_like(std::string_view shown) {
 }
 
 std::string caret_lines(const Origin& origin) {
+  if (origin.source->text.empty() && origin.line > 1) return {};  // read without being kept
   const std::string_view line = origin.source->line(origin.line);
   const int width = utf8_count(line);
   if (origin.column > width + 1) return {};

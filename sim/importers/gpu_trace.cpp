@@ -1,106 +1,258 @@
 #include "importers/gpu_trace.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <charconv>
+#include <limits>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
-#include "core/object_reader.hpp"
+#include "core/contracts.hpp"
+#include "importers/trace_event_reader.hpp"
 
 namespace windtunnel {
 namespace {
 
-constexpr double nanoseconds_per_microsecond = 1000;
-constexpr double latest = 4e15;  ///< microseconds: 127 years, and whole nanoseconds still fit
+using detail::EventField;
+using detail::TraceEventReader;
+using detail::TraceEventText;
+
+/// Numbers for names, so that an event holds four bytes of each.
+class NameTable {
+ public:
+  std::uint32_t number_of(const std::string& name) {
+    const auto [found, is_new] =
+        numbers_.try_emplace(name, static_cast<std::uint32_t>(names_.size()));
+    if (is_new) names_.push_back(name);
+    return found->second;
+  }
+  std::vector<std::string> names() && { return std::move(names_); }
+  const std::string& operator[](std::uint32_t number) const { return names_[number]; }
+
+ private:
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::vector<std::string> names_;
+};
 
 using Interval = std::pair<std::int64_t, std::int64_t>;
 
-/// Sorted, and joined where they touch.
-std::vector<Interval> united(std::vector<Interval> intervals) {
-  std::sort(intervals.begin(), intervals.end());
-  std::vector<Interval> result;
-  for (const Interval& each : intervals) {
-    if (!result.empty() && each.first <= result.back().second)
-      result.back().second = std::max(result.back().second, each.second);
-    else
-      result.push_back(each);
+/// Times on one thread of the CPU.
+class ThreadTimes {
+ public:
+  void add(std::int64_t begin, std::int64_t end) { times_.emplace_back(begin, end); }
+  /// Joins what overlaps; before `holds`.
+  void unite() {
+    std::sort(times_.begin(), times_.end());
+    std::vector<Interval> united;
+    for (const Interval& time : times_)
+      if (!united.empty() && time.first <= united.back().second)
+        united.back().second = std::max(united.back().second, time.second);
+      else
+        united.push_back(time);
+    times_ = std::move(united);
   }
-  return result;
-}
-
-std::int64_t length_of(const std::vector<Interval>& intervals) {
-  std::int64_t length = 0;
-  for (const auto& [begin, end] : intervals) length += end - begin;
-  return length;
-}
-
-/// Length of what both have; each united.
-std::int64_t common_length(const std::vector<Interval>& a, const std::vector<Interval>& b) {
-  std::int64_t length = 0;
-  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    length += std::max<std::int64_t>(
-        0, std::min(a[i].second, b[j].second) - std::max(a[i].first, b[j].first));
-    (a[i].second < b[j].second ? i : j) += 1;
+  bool holds(std::int64_t at) const {
+    const auto after = std::upper_bound(times_.begin(), times_.end(),
+                                        Interval{at, std::numeric_limits<std::int64_t>::max()});
+    return after != times_.begin() && at < std::prev(after)->second;
   }
-  return length;
-}
 
-/// "AllReduce" of "ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)".
-std::string collective_in(const std::string& kernel) {
-  const std::size_t from = kernel.find('_');
-  if (from == std::string::npos) return "other";
-  return kernel.substr(from + 1, kernel.find_first_of("_(", from + 1) - from - 1);
-}
+ private:
+  std::vector<Interval> times_;
+};
 
-/// "DtoH" of "Memcpy DtoH (Device -> Pinned)".
-std::string direction_in(const std::string& name) {
-  const std::size_t from = name.find(' ');
-  if (from == std::string::npos) return "other";
-  return name.substr(from + 1, name.find(' ', from + 1) - from - 1);
-}
+struct Launch {
+  std::uint32_t thread = 0;
+  std::int64_t at = 0;
+};
 
-bool is_text(const JsonValue* value, const char* text) {
-  return value != nullptr && value->is_string() && value->string() == text;
-}
-
-std::optional<GpuWork> work_of(const JsonValue& event) {
-  const JsonValue* category = event.find("cat");
-  if (!is_text(event.find("ph"), "X")) return std::nullopt;
-  if (is_text(category, "kernel")) return GpuWork::compute;
-  if (is_text(category, "gpu_memcpy")) return GpuWork::copy;
-  if (is_text(category, "gpu_memset")) return GpuWork::set;
+std::optional<GpuWork> work_of(const TraceEventText& event) {
+  if (event.phase != "X") return std::nullopt;
+  if (event.category == "kernel") return GpuWork::compute;
+  if (event.category == "gpu_memcpy") return GpuWork::copy;
+  if (event.category == "gpu_memset") return GpuWork::set;
+  if (event.category == "launch") return GpuWork::launching;
+  if (event.category == "bubble") return GpuWork::waiting;
   return std::nullopt;
 }
 
-std::string stream_of(ObjectReader& event) {
-  const JsonValue* stream = event.require("tid", "the stream");
-  if (stream == nullptr) return {};
-  return stream->is_string() ? stream->string() : text_for_message(*stream);
+/// The phase that a kernel of our own traces is named after.
+ComputePhase phase_named(const std::string& kernel) {
+  if (kernel == "forward") return ComputePhase::forward;
+  if (kernel == "backward" || kernel == "weight gradient") return ComputePhase::backward;
+  if (kernel == "optimizer") return ComputePhase::optimizer;
+  if (kernel == "codec" || kernel == "encode" || kernel == "decode") return ComputePhase::codec;
+  return ComputePhase::unknown;
 }
 
-/// Every time in whole nanoseconds: the clock's microseconds have three decimals.
-std::int64_t to_nanoseconds(double microseconds) {
-  return std::llround(microseconds * nanoseconds_per_microsecond);
-}
+/// Takes the events of a trace one by one.
+class GpuTraceBuilder {
+ public:
+  explicit GpuTraceBuilder(TraceEventReader& reader) : reader_(reader) {}
 
-GpuEvent read_event(JsonValue& value, GpuWork work, const std::string& pointer,
-                    Problems& problems) {
-  ObjectReader reader(value, pointer, problems);
-  GpuEvent event;
-  const std::string name = reader.required_string("name");
-  event.work = work == GpuWork::compute && name.starts_with("nccl") ? GpuWork::communication : work;
-  if (event.work == GpuWork::communication) event.kind = collective_in(name);
-  if (event.work == GpuWork::copy) event.kind = direction_in(name);
-  event.stream = stream_of(reader);
-  event.device = reader.required_int("pid", 0, 1 << 20);
-  event.begin = to_nanoseconds(reader.required_number("ts", 0, latest));
-  event.end = event.begin + to_nanoseconds(reader.required_number("dur", 0, latest));
-  return event;
-}
+  void take(const TraceEventText& event) {
+    if (const auto work = work_of(event)) return take_work(event, *work);
+    if (event.phase == "M" && event.name == "process_name") return take_process(event);
+    if (event.phase != "X") return;
+    if (event.category == "cuda_runtime" || event.category == "cuda_driver")
+      return take_launch(event);
+    if (event.category == "user_annotation" && event.name.starts_with("ProfilerStep#"))
+      return take_step(event);
+    if (event.name.starts_with("autograd::engine::evaluate_function"))
+      take_time(event, backward_);
+    else if (event.name.starts_with("Optimizer.step#"))
+      take_time(event, optimizer_);
+  }
 
-std::string label_of(const GpuEvent& event) {
-  return std::string(name_of(event.work)) + (event.kind.empty() ? "" : " " + event.kind);
-}
+  GpuTrace finish() {
+    const auto& head = reader_.head();
+    trace_.kind = head.generator == "windtunnel" ? TraceKind::simulated : TraceKind::real;
+    trace_.rank = head.rank;
+    trace_.world_size = head.world_size;
+    trace_.job = head.job;
+    for (const auto& [number, name] : head.gpus)
+      if (trace_.gpu.empty() || (!trace_.events.empty() && number == trace_.events.front().device))
+        trace_.gpu = name;
+    find_phases();
+    find_groups();
+    put_steps_in_order();
+    trace_.names = std::move(names_).names();
+    return std::move(trace_);
+  }
+
+ private:
+  void take_work(const TraceEventText& text, GpuWork work) {
+    const auto begin = reader_.time(text, EventField::ts),
+               length = reader_.time(text, EventField::dur);
+    const auto device = reader_.whole(text, EventField::pid);
+    const bool named = reader_.has(text, EventField::name);
+    const bool on_stream = reader_.has(text, EventField::tid);
+    if (!begin || !length || !device || !named || !on_stream) return;
+    GpuEvent event;
+    event.work =
+        work == GpuWork::compute && is_communication(text.name) ? GpuWork::communication : work;
+    event.kind = kind_of(event.work, text.name);
+    event.group = event.work == GpuWork::communication ? group_of(text) : names_.number_of({});
+    event.stream = names_.number_of(text.tid);
+    event.device = *device;
+    event.begin = *begin;
+    event.end = *begin + *length;
+    if (event.work == GpuWork::compute) event.phase = phase_named(text.name);
+    correlations_.push_back(text.correlation);
+    trace_.events.push_back(event);
+  }
+
+  std::uint32_t kind_of(GpuWork work, const std::string& name) {
+    if (work == GpuWork::communication) return names_.number_of(collective_in(name));
+    if (work == GpuWork::copy) return names_.number_of(direction_in(name));
+    if (work != GpuWork::compute) return names_.number_of({});
+    const auto [found, is_new] = kinds_.try_emplace(name, 0);
+    if (is_new)
+      found->second = names_.number_of(
+          phase_named(name) != ComputePhase::unknown ? name : compute_kind_of(name));
+    return found->second;
+  }
+
+  /// What the kernel says of its group: the description, or the name by which the head describes it.
+  std::uint32_t group_of(const TraceEventText& event) {
+    const std::uint32_t number = names_.number_of(
+        event.group_description.empty() ? event.group_name : event.group_description);
+    if (event.group_description.empty() && !event.group_name.empty())
+      to_describe_.emplace(number, event.group_name);
+    return number;
+  }
+
+  void take_process(const TraceEventText& event) {
+    std::int64_t pid = 0;
+    const char* const end = event.pid.data() + event.pid.size();
+    if (std::from_chars(event.pid.data(), end, pid).ptr == end && !event.args_name.empty())
+      trace_.processes[pid] = event.args_name;
+  }
+
+  void take_launch(const TraceEventText& event) {
+    const auto at = reader_.optional_time(event, EventField::ts);
+    if (event.correlation != 0 && at) launches_[event.correlation] = {thread_of(event), *at};
+  }
+
+  void take_step(const TraceEventText& event) {
+    const auto begin = reader_.time(event, EventField::ts),
+               length = reader_.time(event, EventField::dur);
+    if (begin && length && *length > 0)
+      trace_.steps.push_back({event.name, *begin, *begin + *length});
+  }
+
+  void take_time(const TraceEventText& event,
+                 std::unordered_map<std::uint32_t, ThreadTimes>& times) {
+    const auto begin = reader_.optional_time(event, EventField::ts);
+    const auto length = reader_.optional_time(event, EventField::dur);
+    if (begin && length) times[thread_of(event)].add(*begin, *begin + *length);
+  }
+
+  std::uint32_t thread_of(const TraceEventText& event) {
+    return threads_.number_of(event.pid + "/" + event.tid);
+  }
+
+  void find_phases() {
+    for (auto& [thread, times] : backward_) times.unite();
+    for (auto& [thread, times] : optimizer_) times.unite();
+    if (launches_.empty()) return;
+    for (std::size_t i = 0; i < trace_.events.size(); ++i) {
+      GpuEvent& event = trace_.events[i];
+      if (event.work != GpuWork::compute && event.work != GpuWork::set) continue;
+      const auto launch = launches_.find(correlations_[i]);
+      if (launch == launches_.end())
+        trace_.unlaunched += event.phase == ComputePhase::unknown;
+      else
+        event.phase = phase_of(launch->second);
+    }
+  }
+
+  ComputePhase phase_of(const Launch& launch) const {
+    const auto within = [&](const std::unordered_map<std::uint32_t, ThreadTimes>& times) {
+      const auto thread = times.find(launch.thread);
+      return thread != times.end() && thread->second.holds(launch.at);
+    };
+    if (within(optimizer_)) return ComputePhase::optimizer;
+    return within(backward_) ? ComputePhase::backward : ComputePhase::forward;
+  }
+
+  void find_groups() {
+    const auto& described = reader_.head().group_descriptions;
+    std::unordered_map<std::uint32_t, std::uint32_t> renamed;
+    for (const auto& [number, name] : to_describe_)
+      if (const auto found = described.find(name); found != described.end())
+        renamed[number] = names_.number_of(found->second);
+    for (GpuEvent& event : trace_.events) {
+      if (event.work != GpuWork::communication) continue;
+      if (const auto found = renamed.find(event.group); found != renamed.end())
+        event.group = found->second;
+      event.comm = comm_class_of(names_[event.group]);
+    }
+  }
+
+  /// Every process of our traces has the marks; steps that overlap are cut.
+  void put_steps_in_order() {
+    std::vector<TraceStep>& steps = trace_.steps;
+    std::stable_sort(steps.begin(), steps.end(), [](const TraceStep& a, const TraceStep& b) {
+      return std::pair{a.begin, a.end} < std::pair{b.begin, b.end};
+    });
+    std::vector<TraceStep> disjoint;
+    for (TraceStep& step : steps) {
+      if (!disjoint.empty()) step.begin = std::max(step.begin, disjoint.back().end);
+      if (step.begin < step.end) disjoint.push_back(std::move(step));
+    }
+    steps = std::move(disjoint);
+  }
+
+  TraceEventReader& reader_;
+  GpuTrace trace_;
+  NameTable names_, threads_;
+  std::unordered_map<std::string, std::uint32_t> kinds_;  ///< of kernels by name
+  std::unordered_map<std::uint32_t, std::string> to_describe_;
+  std::vector<std::int64_t> correlations_;  ///< of trace_.events; 0: none
+  std::unordered_map<std::int64_t, Launch> launches_;
+  std::unordered_map<std::uint32_t, ThreadTimes> backward_, optimizer_;
+};
 
 }  // namespace
 
@@ -114,65 +266,48 @@ const char* name_of(GpuWork work) {
       return "memcpy";
     case GpuWork::set:
       return "memset";
+    case GpuWork::launching:
+      return "launch gaps";
+    case GpuWork::waiting:
+      return "bubble";
   }
   return "";
 }
 
-GpuTrace read_gpu_trace(JsonValue& document, Problems& problems) {
-  GpuTrace trace;
-  ObjectReader root(document, {}, problems);
-  if (const JsonValue* info = root.take("distributedInfo"); info != nullptr)
-    if (const JsonValue* rank = info->find("rank"); rank != nullptr && rank->is_integer())
-      trace.rank = std::get<std::int64_t>(rank->content);
-  JsonValue* events = root.require("traceEvents", "the list of the profiler's events");
-  if (events == nullptr) return trace;
-  if (!events->is_array()) {
-    root.problem("traceEvents", "traceEvents is no list");
-    return trace;
+const char* name_of(ComputePhase phase) {
+  switch (phase) {
+    case ComputePhase::forward:
+      return "forward";
+    case ComputePhase::backward:
+      return "backward";
+    case ComputePhase::optimizer:
+      return "optimizer";
+    case ComputePhase::codec:
+      return "codec";
+    case ComputePhase::unknown:
+      return "unknown";
   }
-  for (std::size_t i = 0; i < events->array().size(); ++i) {
-    JsonValue& value = events->array()[i];
-    const JsonValue* name = value.find("name");
-    if (name != nullptr && name->is_string() && name->string().starts_with("ProfilerStep#") &&
-        is_text(value.find("cat"), "user_annotation"))
-      ++trace.num_steps;
-    if (const auto work = work_of(value))
-      trace.events.push_back(
-          read_event(value, *work, "/traceEvents/" + std::to_string(i), problems));
-  }
-  if (trace.events.empty() && problems.empty())
-    root.problem("traceEvents", "no work of a GPU in the trace",
-                 "record it with ProfilerActivity.CUDA");
+  return "";
+}
+
+GpuTrace read_gpu_trace(TextInput& input) {
+  TraceEventReader reader(input);
+  GpuTraceBuilder builder(reader);
+  reader.read([&](const TraceEventText& event) { builder.take(event); });
+  GpuTrace trace = builder.finish();
+  trace.file = input.name();
+  if (trace.events.empty() && reader.problems().empty())
+    reader.problem("/traceEvents", "no work of a GPU in the trace",
+                   "record it with ProfilerActivity.CUDA");
+  reader.problems().throw_if_any();
   return trace;
 }
 
-std::vector<GpuTotals> totals_of(const GpuTrace& trace) {
-  std::map<std::int64_t, std::map<GpuWork, std::vector<Interval>>> intervals;
-  std::map<std::int64_t, GpuTotals> totals;
-  for (const GpuEvent& event : trace.events) {
-    intervals[event.device][event.work].push_back({event.begin, event.end});
-    WorkTotal& total = totals[event.device].by_stream[event.stream][label_of(event)];
-    ++total.count;
-    total.nanoseconds += event.end - event.begin;
-  }
-  std::vector<GpuTotals> result;
-  for (auto& [device, of_gpu] : totals) {
-    auto& lists = intervals[device];
-    std::vector<Interval> compute = lists[GpuWork::compute], all;
-    compute.insert(compute.end(), lists[GpuWork::set].begin(), lists[GpuWork::set].end());
-    for (const auto& [work, list] : lists) all.insert(all.end(), list.begin(), list.end());
-    all = united(std::move(all));
-    compute = united(std::move(compute));
-    const std::vector<Interval> communication = united(lists[GpuWork::communication]);
-    of_gpu.device = device;
-    of_gpu.window = all.back().second - all.front().first;
-    of_gpu.busy = length_of(all);
-    of_gpu.compute = length_of(compute);
-    of_gpu.communication = length_of(communication);
-    of_gpu.overlap = common_length(compute, communication);
-    result.push_back(std::move(of_gpu));
-  }
-  return result;
+bool looks_like_trace(std::string_view beginning) {
+  for (const std::string_view key :
+       {"\"traceEvents\"", "\"schemaVersion\"", "\"deviceProperties\"", "\"distributedInfo\""})
+    if (beginning.find(key) != std::string_view::npos) return true;
+  return false;
 }
 
 }  // namespace windtunnel

@@ -5,52 +5,71 @@
 #include <string>
 #include <vector>
 
-#include "core/json_value.hpp"
+#include "core/problem.hpp"
+#include "core/text_input.hpp"
+#include "importers/kernel_names.hpp"
 
 namespace windtunnel {
 
-/// What a GPU was doing, as far as the trace says.
-enum class GpuWork { compute, communication, copy, set };
+/// What a GPU was doing, as far as the trace says. The last two are of our own traces, and no work:
+/// why nothing ran.
+enum class GpuWork { compute, communication, copy, set, launching, waiting };
 const char* name_of(GpuWork work);
+
+/// Which part of training launched a kernel; unknown where the trace holds no launches.
+enum class ComputePhase { forward, backward, optimizer, codec, unknown };
+inline constexpr int num_compute_phases = 5;
+const char* name_of(ComputePhase phase);
 
 /// One piece of work on a stream of a GPU, in nanoseconds of the trace's clock.
 struct GpuEvent {
   GpuWork work = GpuWork::compute;
-  std::string kind;    ///< "AllReduce", "DtoH"; of compute and set: empty
-  std::string stream;  ///< "7"
+  ComputePhase phase = ComputePhase::unknown;  ///< of compute and set
+  CommClass comm = CommClass::other;           ///< of communication
+  std::uint32_t kind = 0;    ///< in GpuTrace::names: "AllReduce", "DtoH", "matrix product"
+  std::uint32_t stream = 0;  ///< in GpuTrace::names
+  std::uint32_t group = 0;   ///< in GpuTrace::names: the process group's description; may be empty
   std::int64_t device = 0;
   std::int64_t begin = 0, end = 0;
 };
 
-/// The GPU events of a trace of PyTorch's profiler (Kineto): complete events ("ph": "X") of the
-/// categories kernel, gpu_memcpy and gpu_memset. Kernels whose name begins with "nccl" communicate;
-/// their kind is in it ("ncclDevKernel_AllReduce_Sum_f32_RING_LL"). Other events are passed over.
+/// A step that the profiler marked on the CPU side ("ProfilerStep#4").
+struct TraceStep {
+  std::string name;
+  std::int64_t begin = 0, end = 0;
+};
+
+/// Who wrote the trace.
+enum class TraceKind { real, simulated };
+
+/// The GPU's side of a trace: of PyTorch's profiler (Kineto), or one that `run --trace` wrote.
+///
+/// Work are complete events ("ph": "X") of the categories kernel, gpu_memcpy and gpu_memset (and
+/// launch and bubble, where a simulation says why nothing runs). Kernels
+/// whose name begins with "nccl" communicate; the process group tells their class. The phase of a
+/// real kernel is that of its launch (the runtime event of the same correlation): backward where
+/// autograd's engine runs on that thread, optimizer inside "Optimizer.step", forward elsewhere.
+/// Other events are passed over, and only what is needed of these is kept: memory grows with the
+/// pieces of GPU work, not with the file.
 struct GpuTrace {
+  std::string file;
+  TraceKind kind = TraceKind::real;
+  std::int64_t rank = -1, world_size = -1;  ///< -1: the trace does not say
+  std::string gpu;                          ///< "Tesla V100-SXM2-32GB"; may be empty
+  std::string job;                          ///< of a simulated one: the scenario's name
   std::vector<GpuEvent> events;
-  int num_steps = 0;  ///< profiler steps marked on the CPU side
-  std::int64_t rank = -1;
-};
-GpuTrace read_gpu_trace(JsonValue& document, Problems& problems);
-
-/// Time of one kind of work on one stream.
-struct WorkTotal {
-  std::int64_t count = 0;
-  std::int64_t nanoseconds = 0;  ///< sum of durations
+  std::vector<TraceStep> steps;                   ///< by time, disjoint
+  std::map<std::int64_t, std::string> processes;  ///< names by pid
+  std::vector<std::string> names;
+  std::size_t unlaunched = 0;  ///< kernels whose launch is not in the trace, though others' are
 };
 
-/// Where the time of one GPU went. Sums are of durations; the rest are lengths of unions, so that
-/// what runs beside each other counts once.
-struct GpuTotals {
-  std::int64_t device = 0;
-  std::int64_t window = 0;   ///< from the first begin to the last end
-  std::int64_t busy = 0;     ///< something runs
-  std::int64_t compute = 0;  ///< compute or set
-  std::int64_t communication = 0;
-  std::int64_t overlap = 0;  ///< compute and communication at once
-  std::map<std::string, std::map<std::string, WorkTotal>> by_stream;  ///< [stream][work kind]
-  std::int64_t idle() const { return window - busy; }
-  std::int64_t exposed_communication() const { return communication - overlap; }
-};
-std::vector<GpuTotals> totals_of(const GpuTrace& trace);
+/// Reads to the end; events that lack what they need, or whose times are impossible, are problems
+/// with file, line and byte. Throws InputError with all of them, or where the text is no JSON.
+GpuTrace read_gpu_trace(TextInput& input);
+
+/// Whether a JSON object that begins like this is a trace: it has the key "traceEvents", or one of
+/// those that the profiler writes before it.
+bool looks_like_trace(std::string_view beginning);
 
 }  // namespace windtunnel

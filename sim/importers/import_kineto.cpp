@@ -1,8 +1,8 @@
+#include <algorithm>
+#include <set>
 #include <utility>
 
-#include "core/file_io.hpp"
-#include "core/gunzip.hpp"
-#include "importers/gpu_trace.hpp"
+#include "importers/gpu_totals_report.hpp"
 #include "importers/importer.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
@@ -10,100 +10,151 @@
 namespace windtunnel {
 namespace {
 
-constexpr std::size_t largest_trace = std::size_t{1} << 30;  ///< bytes of JSON
+/// A trace with its totals.
+struct ReadTrace {
+  GpuTrace trace;  ///< its events are dropped once they are summed
+  std::size_t num_events = 0;
+  std::vector<GpuTotals> whole;
+  std::vector<std::vector<GpuTotals>> steps;
+};
 
-Seconds time_of(std::int64_t nanoseconds) {
-  return Seconds{static_cast<double>(nanoseconds) * 1e-9};
-}
-JsonValue seconds(std::int64_t nanoseconds) { return JsonValue(time_of(nanoseconds) / 1_s); }
-
-/// The file's text, unpacked where its name ends in .gz.
-std::shared_ptr<const SourceText> read_trace(const std::filesystem::path& path,
-                                             Problems& problems) {
-  auto source = read_source(path);
-  if (path.extension() != ".gz") return source;
-  auto text = gunzip(source->text, largest_trace);
-  if (!text) {
-    problems.add({Origin{OriginKind::file,
-                         std::make_shared<SourceText>(SourceText{source->name, {}}), 0, 0, 0},
-                  {},
-                  "the file is no whole gzip file of at most 1 GiB",
-                  "it may be truncated"});
-    return source;
-  }
-  return std::make_shared<SourceText>(SourceText{source->name, std::move(*text)});
+ReadTrace read(const std::filesystem::path& file) {
+  TextInput input(file);
+  ReadTrace read;
+  read.trace = read_gpu_trace(input);
+  read.num_events = static_cast<std::size_t>(
+      std::count_if(read.trace.events.begin(), read.trace.events.end(), is_work));
+  read.whole = totals_of(read.trace);
+  for (const TraceStep& step : read.trace.steps)
+    read.steps.push_back(totals_in_step(read.trace, step));
+  read.trace.events = {};
+  return read;
 }
 
-JsonValue json_of(const GpuTotals& gpu) {
-  JsonValue value(JsonValue::Object{});
-  value.set("device", JsonValue(gpu.device));
-  value.set("window_s", seconds(gpu.window));
-  value.set("busy_s", seconds(gpu.busy));
-  value.set("idle_s", seconds(gpu.idle()));
-  value.set("compute_s", seconds(gpu.compute));
-  value.set("communication_s", seconds(gpu.communication));
-  value.set("overlap_s", seconds(gpu.overlap));
-  value.set("exposed_communication_s", seconds(gpu.exposed_communication()));
-  JsonValue streams(JsonValue::Object{});
-  for (const auto& [stream, works] : gpu.by_stream) {
-    JsonValue of_stream(JsonValue::Object{});
-    for (const auto& [work, total] : works) {
-      JsonValue item(JsonValue::Object{});
-      item.set("count", JsonValue(total.count));
-      item.set("time_s", seconds(total.nanoseconds));
-      of_stream.set(work, std::move(item));
+/// Every file's problems at once; by rank.
+std::vector<ReadTrace> read_all(const std::vector<std::filesystem::path>& files) {
+  std::vector<ReadTrace> traces;
+  Problems problems;
+  for (const auto& file : files) try {
+      traces.push_back(read(file));
+    } catch (const InputError& error) {
+      for (const Problem& problem : error.problems()) problems.add(problem);
     }
-    streams.set(stream, std::move(of_stream));
+  problems.throw_if_any();
+  std::stable_sort(traces.begin(), traces.end(), [](const ReadTrace& a, const ReadTrace& b) {
+    return a.trace.rank < b.trace.rank;
+  });
+  return traces;
+}
+
+/// What may make several files no traces of one job.
+std::vector<std::string> doubts_about(const std::vector<ReadTrace>& traces) {
+  std::vector<std::string> doubts;
+  std::set<std::int64_t> worlds;
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    const GpuTrace& trace = traces[i].trace;
+    worlds.insert(trace.world_size);
+    if (i > 0 && trace.rank == traces[i - 1].trace.rank)
+      doubts.push_back(trace.file + " and " + traces[i - 1].trace.file +
+                       (trace.rank < 0
+                            ? " do not say their ranks"
+                            : " both say that they are of rank " + std::to_string(trace.rank)));
+    if (trace.unlaunched > 0)
+      doubts.push_back(trace.file + ": " + std::to_string(trace.unlaunched) +
+                       " kernels were launched before the trace began; their phase is unknown");
   }
-  value.set("streams", std::move(streams));
+  if (worlds.size() > 1) doubts.emplace_back("the files are of jobs of different sizes");
+  return doubts;
+}
+
+JsonValue json_of(const ReadTrace& read) {
+  const GpuTrace& trace = read.trace;
+  JsonValue value(JsonValue::Object{});
+  value.set("file", JsonValue(trace.file));
+  value.set("kind", JsonValue(std::string(trace.kind == TraceKind::real ? "real" : "simulated")));
+  if (trace.rank >= 0) value.set("rank", JsonValue(trace.rank));
+  if (trace.world_size >= 0) value.set("world_size", JsonValue(trace.world_size));
+  if (!trace.gpu.empty()) value.set("gpu", JsonValue(trace.gpu));
+  value.set("events", JsonValue(static_cast<std::int64_t>(read.num_events)));
+  JsonValue::Array gpus, steps;
+  for (const GpuTotals& gpu : read.whole) gpus.push_back(json_of(gpu));
+  value.set("gpus", JsonValue(std::move(gpus)));
+  for (std::size_t i = 0; i < read.steps.size(); ++i) {
+    JsonValue step(JsonValue::Object{});
+    JsonValue::Array of_step;
+    for (const GpuTotals& gpu : read.steps[i]) of_step.push_back(json_of(gpu));
+    step.set("name", JsonValue(trace.steps[i].name));
+    step.set("gpus", JsonValue(std::move(of_step)));
+    steps.push_back(std::move(step));
+  }
+  value.set("steps", JsonValue(std::move(steps)));
   return value;
 }
 
-std::string text_of(const GpuTotals& gpu) {
-  const auto line = [&](const char* what, std::int64_t nanoseconds) {
-    const double share = static_cast<double>(nanoseconds) / static_cast<double>(gpu.window);
-    return "  " + left_aligned(what, 26) + right_aligned(to_text(time_of(nanoseconds)), 10) +
-           right_aligned(percent_text(share), 9) + "\n";
-  };
-  std::string text = "\nGPU " + std::to_string(gpu.device) + ", " + to_text(time_of(gpu.window)) +
-                     " from its first work to its last\n";
-  text += line("compute", gpu.compute) + line("communication", gpu.communication) +
-          line("  hidden behind compute", gpu.overlap) +
-          line("  exposed", gpu.exposed_communication()) + line("idle", gpu.idle());
-  for (const auto& [stream, works] : gpu.by_stream) {
-    text += "  stream " + stream + "\n";
-    for (const auto& [work, total] : works)
-      text += "    " + left_aligned(work, 24) +
-              right_aligned(to_text(time_of(total.nanoseconds)), 10) +
-              right_aligned(std::to_string(total.count), 9) + " times\n";
-  }
+std::string header(const ReadTrace& read) {
+  const std::size_t steps = read.steps.size();
+  return std::filesystem::path(read.trace.file).filename().string() + ": " + described(read.trace) +
+         "; " + std::to_string(read.num_events) + " pieces of GPU work, " + std::to_string(steps) +
+         (steps == 1 ? " profiler step\n" : " profiler steps\n");
+}
+
+constexpr int row_width = 46, column_width = 10;
+
+std::string table_head(const std::string& what) {
+  std::string text = "\n" + left_aligned(what, row_width);
+  for (const char* column : {"time", "compute", "exposed", "hidden", "copies", "idle"})
+    text += right_aligned(column, column_width);
+  return text + "\n";
+}
+
+std::string table_row(const std::string& what, const GpuTotals& gpu) {
+  std::string text = left_aligned("  " + what, row_width);
+  for (const std::int64_t time : {gpu.window, gpu.compute, gpu.exposed_communication(), gpu.overlap,
+                                  gpu.of(TraceLine::copies), gpu.idle()})
+    text += right_aligned(to_text(trace_time(time)), column_width);
+  return text + "\n";
+}
+
+/// The one GPU of one file, in full.
+std::string details(const ReadTrace& read) {
+  const GpuTotals& gpu = read.whole.front();
+  std::string text =
+      "\n" + text_of(gpu, gpu_name(read.trace, gpu.device) + ", " +
+                              to_text(trace_time(gpu.window)) + " from its first work to its last");
+  if (!read.steps.empty()) text += table_head("steps");
+  for (std::size_t i = 0; i < read.steps.size(); ++i)
+    for (const GpuTotals& each : read.steps[i]) text += table_row(read.trace.steps[i].name, each);
   return text;
+}
+
+std::string row_name(const ReadTrace& read, const GpuTotals& gpu) {
+  if (read.trace.kind == TraceKind::simulated) return gpu_name(read.trace, gpu.device);
+  const std::string rank =
+      read.trace.rank < 0 ? "rank ?" : "rank " + std::to_string(read.trace.rank);
+  return rank + ", " + gpu_name(read.trace, gpu.device);
 }
 
 }  // namespace
 
 Imported import_kineto(const ImportRequest& request, const Library&) {
-  Problems problems;
-  const auto source = read_trace(request.inputs.front(), problems);
-  problems.throw_if_any();
-  JsonValue document = parse_json(source, problems);
-  problems.throw_if_any();
-  const GpuTrace trace = read_gpu_trace(document, problems);
-  problems.throw_if_any();
-
+  const std::vector<ReadTrace> traces = read_all(request.inputs);
   Imported imported;
-  if (trace.rank >= 0) imported.found.set("rank", JsonValue(trace.rank));
-  imported.found.set("steps", JsonValue(std::int64_t{trace.num_steps}));
-  JsonValue::Array gpus;
-  imported.text = request.inputs.front().filename().string() + ": " +
-                  std::to_string(trace.events.size()) + " pieces of GPU work, " +
-                  std::to_string(trace.num_steps) + " profiler steps" +
-                  (trace.rank >= 0 ? ", rank " + std::to_string(trace.rank) : "") + "\n";
-  for (const GpuTotals& gpu : totals_of(trace)) {
-    gpus.push_back(json_of(gpu));
-    imported.text += text_of(gpu);
+  imported.notes = doubts_about(traces);
+  JsonValue::Array ranks;
+  std::size_t num_gpus = 0;
+  for (const ReadTrace& read : traces) {
+    ranks.push_back(json_of(read));
+    imported.text += header(read);
+    num_gpus += read.whole.size();
   }
-  imported.found.set("gpus", JsonValue(std::move(gpus)));
+  imported.found.set("traces", JsonValue(std::move(ranks)));
+  if (num_gpus == 1) {
+    imported.text += details(traces.front());
+    return imported;
+  }
+  imported.text += table_head("from first work to last");
+  for (const ReadTrace& read : traces)
+    for (const GpuTotals& gpu : read.whole) imported.text += table_row(row_name(read, gpu), gpu);
   return imported;
 }
 

@@ -1,37 +1,62 @@
-#include "importers/gpu_trace.hpp"
+#include "importers/gpu_breakdown.hpp"
 #include "importers/testing.hpp"
+#include "importers/trace_event_reader.hpp"
 
 using namespace windtunnel;
 using namespace windtunnel::testing;
 
 namespace {
 
-GpuTrace trace_of(const std::string& events, Problems& problems) {
-  JsonValue document = parse_json(std::make_shared<const SourceText>(
-                                      SourceText{"t.json", "{\"traceEvents\": [" + events + "]}"}),
-                                  problems);
-  return read_gpu_trace(document, problems);
+GpuTrace trace_in(const std::string& text) {
+  TextInput input("t.json", text);
+  return read_gpu_trace(input);
 }
 
-std::string event(const std::string& category, const std::string& name, int stream,
-                  const std::string& times) {
-  return R"({"ph": "X", "cat": ")" + category + R"(", "name": ")" + name +
-         R"(", "pid": 0, "tid": )" + std::to_string(stream) + ", " + times + "}";
+GpuTrace trace_of(const std::string& events, const std::string& head = "") {
+  return trace_in("{" + head + "\"traceEvents\": [" + events + "]}");
 }
+
+/// What is wrong with a text; empty when nothing is.
+std::string problem_in(const std::string& text) {
+  try {
+    trace_in(text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+/// A complete event; `times` are its ts and dur, `args` the members of its args.
+std::string event(const std::string& category, const std::string& name, int thread,
+                  const std::string& times, const std::string& args = "") {
+  return R"({"ph": "X", "cat": ")" + category + R"(", "name": ")" + name +
+         R"(", "pid": 0, "tid": )" + std::to_string(thread) + ", " + times + R"(, "args": {)" +
+         args + "}}";
+}
+
+std::string at(int begin, int length) {
+  return "\"ts\": " + std::to_string(begin) + ", \"dur\": " + std::to_string(length);
+}
+
+std::string text_of_import(const std::vector<std::filesystem::path>& files) {
+  ImportRun run("kineto");
+  for (const auto& file : files) run.with(file);
+  std::ostringstream out, notes;
+  run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+  return out.str();
+}
+
+std::int64_t line(const GpuTotals& gpu, TraceLine which) { return gpu.of(which); }
 
 }  // namespace
 
 TEST_CASE("work that runs at once counts once, and hidden communication is told from exposed") {
-  Problems problems;
   const GpuTrace trace = trace_of(
       event("kernel", "gemm", 7, R"("ts": 100.5, "dur": 10)") + "," +
-          event("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", 20,
-                R"("ts": 105.5, "dur": 20)") +
-          "," +
-          event("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", 7, R"("ts": 135.5, "dur": 5)") +
-          "," + event("cpu_op", "aten::mm", 1, R"("ts": 0, "dur": 1000)"),
-      problems);
-  CHECK(problems.empty());
+      event("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", 20,
+            R"("ts": 105.5, "dur": 20)") +
+      "," + event("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", 7, R"("ts": 135.5, "dur": 5)") +
+      "," + event("cpu_op", "aten::mm", 1, R"("ts": 0, "dur": 1000)"));
   const std::vector<GpuTotals> totals = totals_of(trace);
   REQUIRE(totals.size() == 1);
   const GpuTotals& gpu = totals.front();
@@ -41,35 +66,191 @@ TEST_CASE("work that runs at once counts once, and hidden communication is told 
   CHECK(gpu.overlap == 5'000);         // 105.5 to 110.5
   CHECK(gpu.exposed_communication() == 15'000);
   CHECK(gpu.idle() == 10'000);  // 125.5 to 135.5
+  CHECK(line(gpu, TraceLine::copies) == 5'000);
   CHECK(gpu.by_stream.at("20").at("nccl AllReduce").nanoseconds == 20'000);
   CHECK(gpu.by_stream.at("7").at("memcpy DtoH").count == 1);
+  CHECK(gpu.by_kernel.at("matrix product").nanoseconds == 10'000);
+}
+
+TEST_CASE("the lines of the breakdown add up to the time, each instant in the first that runs") {
+  const auto nccl = [](const char* name, const char* group, int begin, int length) {
+    return event("kernel", name, 20, at(begin, length),
+                 std::string(R"("Process Group Description": ")") + group + "\"");
+  };
+  const GpuTrace trace =
+      trace_of(event("kernel", "gemm", 7, at(0, 10)) + "," +
+               nccl("ncclKernel_AllReduce_x(", "TENSOR_MODEL_PARALLEL_GROUP", 5, 10) + "," +
+               nccl("ncclKernel_SendRecv(", "mesh_pp", 10, 10) + "," +
+               nccl("ncclKernel_AllGather_y(", "DATA_PARALLEL", 15, 15) + "," +
+               nccl("ncclKernel_AllReduce_y(", "default_pg", 40, 5));
+  const GpuTotals gpu = totals_of(trace).front();
+  CHECK(line(gpu, TraceLine::compute) == 10'000);
+  CHECK(line(gpu, TraceLine::tensor_comm) == 5'000);    // 10 to 15
+  CHECK(line(gpu, TraceLine::pipeline_comm) == 5'000);  // 15 to 20
+  CHECK(line(gpu, TraceLine::data_comm) == 10'000);     // 20 to 30
+  CHECK(line(gpu, TraceLine::other_comm) == 5'000);
+  CHECK(line(gpu, TraceLine::idle) == 10'000);
+  // By itself the pipeline's message is exposed for all of its 10 us, and takes 10.
+  CHECK(gpu.exposed[static_cast<std::size_t>(CommClass::pipeline)] == 10'000);
+  CHECK(gpu.by_kernel.contains("nccl SendRecv (mesh_pp)"));
+}
+
+TEST_CASE("process groups that a kernel only numbers are described by the file's head") {
+  const GpuTrace trace = trace_of(
+      event("kernel", "ncclKernel_AllReduce_x(", 20, at(0, 4), R"("Process Group Name": "3")"),
+      R"("distributedInfo": {"rank": 5, "world_size": 8, "pg_config": [
+           {"pg_name": "0", "pg_desc": "default_pg", "ranks": [0, 1]},
+           {"pg_name": "3", "pg_desc": "PIPELINE_MODEL_PARALLEL_GROUP"}]}, )");
+  CHECK(trace.events.front().comm == CommClass::pipeline);
+  CHECK(trace.rank == 5);
+  CHECK(trace.world_size == 8);
+}
+
+TEST_CASE("names of groups are sorted by the parallelism that they name, and nothing is guessed") {
+  CHECK(comm_class_of("TENSOR_MODEL_PARALLEL_GROUP") == CommClass::tensor);
+  CHECK(comm_class_of("mesh_tp") == CommClass::tensor);
+  CHECK(comm_class_of("PIPELINE_PARALLEL") == CommClass::pipeline);
+  CHECK(comm_class_of("DATA_PARALLEL_GROUP_GLOO") == CommClass::data);
+  CHECK(comm_class_of("mesh_dp_shard") == CommClass::data);
+  CHECK(comm_class_of("EMBEDDING_GROUP") == CommClass::embedding);
+  for (const char* name :
+       {"", "default_pg", "CONTEXT_PARALLEL_GROUP", "DATA_PARALLEL_GROUP_WITH_CP",
+        "TENSOR_AND_DATA_PARALLEL_GROUP", "EXPERT_MODEL_PARALLEL_GROUP", "metadata"})
+    CHECK_MESSAGE(comm_class_of(name) == CommClass::other, name);
+  CHECK(compute_kind_of("ampere_sgemm_128x64_nn") == std::string("matrix product"));
+  CHECK(compute_kind_of("void cudnn::bn_bw_1C11_kernel_new<float>") ==
+        std::string("normalisation"));
+  CHECK(compute_kind_of("at::native::elementwise_kernel<lambda>") == std::string("elementwise"));
+  CHECK(compute_kind_of("something_new") == std::string("other kernels"));
+}
+
+TEST_CASE("a kernel's phase is that of its launch, not of when it runs") {
+  // Thread 1 trains, thread 2 is autograd's. Kernels run 100 us after their launches.
+  const auto launched = [](int correlation, int thread, int time) {
+    const std::string number = "\"correlation\": " + std::to_string(correlation);
+    return event("cuda_runtime", "cudaLaunchKernel", thread, at(time, 1), number) + "," +
+           event("kernel", "gemm", 7, at(time + 100, correlation), number);
+  };
+  const GpuTrace trace = trace_of(
+      launched(1, 1, 10) + "," + launched(2, 2, 20) + "," + launched(4, 1, 31) + "," +
+      launched(8, 2, 40) + "," + event("kernel", "gemm", 7, at(300, 16), R"("correlation": 99)") +
+      "," + event("cpu_op", "autograd::engine::evaluate_function: Mm", 2, at(15, 10)) + "," +
+      event("user_annotation", "Optimizer.step#AdamW.step", 1, at(30, 5)));
+  const GpuTotals gpu = totals_of(trace).front();
+  const auto phase = [&](ComputePhase which) {
+    return gpu.phases[static_cast<std::size_t>(which)];
+  };
+  CHECK(phase(ComputePhase::forward) == 9'000);  // 1 before all; 8 outside of the engine's work
+  CHECK(phase(ComputePhase::backward) == 2'000);
+  CHECK(phase(ComputePhase::optimizer) == 4'000);
+  CHECK(phase(ComputePhase::unknown) == 16'000);
+  CHECK(trace.unlaunched == 1);
+  CHECK(line(gpu, TraceLine::optimizer) == 4'000);
+}
+
+TEST_CASE("steps hold the work that runs in them, cut at their marks") {
+  const GpuTrace trace = trace_of(event("user_annotation", "ProfilerStep#8", 1, at(100, 50)) + "," +
+                                  event("user_annotation", "ProfilerStep#7", 1, at(0, 100)) + "," +
+                                  event("gpu_user_annotation", "ProfilerStep#7", 7, at(0, 500)) +
+                                  "," + event("kernel", "gemm", 7, at(90, 20)) + "," +
+                                  event("kernel", "gemm", 7, at(140, 30)));
+  REQUIRE(trace.steps.size() == 2);
+  CHECK(trace.steps[0].name == "ProfilerStep#7");
+  CHECK(totals_in_step(trace, trace.steps[0]).front().compute == 10'000);
+  const GpuTotals second = totals_in_step(trace, trace.steps[1]).front();
+  CHECK(second.compute == 20'000);  // 100 to 110 and 140 to 150
+  CHECK(second.window == 50'000);
+  CHECK(second.idle() == 30'000);
+  const GpuTotals both = totals_in_steps(trace).front();
+  CHECK(both.window == 150'000);
+  CHECK(both.compute == 30'000);
+}
+
+TEST_CASE("times are read to the nanosecond, however large the clock") {
+  using detail::to_nanoseconds_exactly;
+  CHECK(to_nanoseconds_exactly("4458676416788.066") == 4458676416788066);
+  CHECK(to_nanoseconds_exactly("1694128201426675") == 1694128201426675000);
+  CHECK(to_nanoseconds_exactly("0.0005") == 1);
+  CHECK(to_nanoseconds_exactly("12.34") == 12340);
+  CHECK(to_nanoseconds_exactly("1.5e3") == 1500000);
+  CHECK(to_nanoseconds_exactly("-2") == -2000);
+  for (const char* text : {"", "-", "x", "1.2.3", "99999999999999999999", "1e300"})
+    CHECK_MESSAGE(!to_nanoseconds_exactly(text), text);
 }
 
 TEST_CASE("a real step of data-parallel training on A100: all-reduces behind the backward pass") {
-  ImportRun run("kineto");
-  run.with(sample("trace-1-step.json.gz"));
-  std::ostringstream out, notes;
-  run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
-  CHECK(contains(out.str(), "1258 pieces of GPU work, 1 profiler steps, rank 0"));
-  CHECK(contains(out.str(), "nccl AllReduce"));
-  CHECK(contains(out.str(), "5 times"));
+  const std::string text = text_of_import({sample("trace-1-step.json.gz")});
+  CHECK(contains(text, "1258 pieces of GPU work, 1 profiler step\n"));
+  CHECK(contains(text, "NVIDIA A100-PG509-200"));
+  CHECK(contains(text, "nccl AllReduce (default_pg)"));
+  CHECK(contains(text, "5 times"));
+  CHECK(contains(text, "backward"));
 }
 
-TEST_CASE("bad traces are refused with the line") {
-  const auto problem_of = [](const std::string& events) {
-    Problems problems;
-    trace_of(events, problems);
-    return problems.empty() ? std::string() : to_text(problems.all().front());
+TEST_CASE(
+    "the ranks of a job stand in one table, by rank, and what does not fit together is said") {
+  ImportRun run("kineto");
+  run.with(sample("trace-v100-rank1.json.gz")).with(sample("trace-v100-rank0.json.gz"));
+  std::ostringstream out, notes;
+  run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+  CHECK(out.str().find("rank 0, GPU 0") < out.str().find("rank 1, GPU 1"));
+  CHECK(contains(notes.str(), "64 kernels were launched before the trace began"));
+  run.with(sample("trace-1-step.json.gz"));
+  run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+  CHECK(contains(notes.str(), "both say that they are of rank 0"));
+  CHECK(contains(notes.str(), "jobs of different sizes"));
+}
+
+TEST_CASE("bad traces are refused with file, line and byte") {
+  const auto of = [](const std::string& events) {
+    return problem_in("{\"traceEvents\": [\n" + events + "]}");
   };
-  CHECK(contains(problem_of(""), "no work of a GPU in the trace"));
-  CHECK(contains(problem_of(event("kernel", "k", 7, R"("ts": 1, "dur": -2)")),
-                 "t.json:1:96: error: dur is -2"));
-  CHECK(contains(problem_of(event("kernel", "k", 7, R"("ts": 1)")), "dur"));
-  CHECK(contains(problem_of(event("kernel", "k", 7, R"("ts": "1", "dur": 2)")),
-                 "at /traceEvents/0/ts"));
+  CHECK(contains(of(""), "no work of a GPU in the trace"));
+  const std::string negative = event("kernel", "k", 7, R"("ts": 1, "dur": -2)");
+  CHECK(contains(of(negative), "t.json:2:"));
+  CHECK(contains(of(negative), "dur is -2 in the event that ends at byte " +
+                                   std::to_string(18 + negative.size())));
+  CHECK(contains(of(event("kernel", "k", 7, R"("ts": 1)")), "missing key \"dur\""));
+  CHECK(contains(of(event("kernel", "k", 7, R"("ts": "1", "dur": 2)")), "ts is a string (\"1\")"));
+  CHECK(contains(of(event("kernel", "k", 7, R"("ts": "1", "dur": 2)")), "at /traceEvents/0/ts"));
+  CHECK(contains(of(event("kernel", "", 7, at(1, 2))), "missing key \"name\""));
+  CHECK(contains(
+      of(R"({"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2, "pid": "a", "tid": 7})"),
+      "pid is a"));
+  CHECK(contains(problem_in("{\"traceEvents\": [1, 2"), "in the middle of its JSON"));
+  CHECK(contains(problem_in("[]"), "a list, not an object"));
+  CHECK(contains(problem_in("{\"traceEvents\": {}}"), "not a list"));
+  CHECK(contains(problem_in("{\"a\": 1}"), "missing key \"traceEvents\""));
+  CHECK(contains(problem_in("{\"traceEvents\": [], \"traceEvents\": []}"), "second list"));
+  CHECK(contains(problem_in("{\"traceEvents\": " + std::string(300, '[')), "nested deeper"));
+}
+
+TEST_CASE("all problems of a trace are told, up to twenty") {
+  std::string events;
+  for (int i = 0; i < 30; ++i) events += (i > 0 ? "," : "") + event("kernel", "k", 7, R"("ts": 1)");
+  try {
+    trace_of(events);
+    FAIL("not refused");
+  } catch (const InputError& error) {
+    CHECK(error.problems().size() == 20);
+  }
+}
+
+TEST_CASE("a trace that was cut off is refused, packed or not") {
   ImportRun run("kineto");
   run.with("trace.json.gz", text_of(sample("trace-1-step.json.gz")).substr(0, 4000));
   std::ostringstream out, notes;
-  CHECK_THROWS_AS(run_import(run.request, ImportFormat::text, shipped_library(), out, notes),
-                  InputError);
+  try {
+    run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+    FAIL("not refused");
+  } catch (const InputError& error) {
+    CHECK(contains(error.what(),
+                   "trace.json.gz: error: the gzip file ends in the middle, after 4000"));
+  }
+}
+
+TEST_CASE("an archive of traces is no trace, and the message says what to do") {
+  std::string archive(512, '\0');
+  archive.replace(257, 5, "ustar");
+  CHECK(contains(problem_in(archive), "unpack it"));
 }

@@ -37,10 +37,10 @@ std::span<const Importer> importers() {
        Result::file,
        import_hf_config},
       {"kineto",
-       "a trace of PyTorch's profiler, to totals by kind of work and stream",
-       "a trace of PyTorch's profiler, .json or .json.gz",
+       "traces of PyTorch's profiler, to where each GPU's time went",
+       "traces of PyTorch's profiler, .json or .json.gz, one a rank",
        {},
-       Files::one,
+       Files::several,
        Result::report,
        import_kineto},
   }};

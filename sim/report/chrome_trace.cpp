@@ -1,6 +1,7 @@
 #include "report/chrome_trace.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <ostream>
@@ -34,26 +35,41 @@ class TraceWriter {
  public:
   TraceWriter(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
               const Report& report, std::ostream& out)
-      : timeline_(timeline), programs_(programs), plan_(plan), report_(report), out_(out) {
+      : timeline_(timeline),
+        programs_(programs),
+        plan_(plan),
+        report_(report),
+        out_(out),
+        lanes_(detail::lay_out_slices(timeline, programs)),
+        counters_(detail::memory_counters(timeline, plan, report.memory)) {
     WT_EXPECT(programs.devices.size() <= plan.devices.size());
+    // The last number is that of the row of the step's mark.
+    for (const DeviceLanes& device : lanes_)
+      while (device.size() >= lanes_per_device_) lanes_per_device_ *= more_lanes;
   }
 
-  void write() {
-    write_head();
-    const std::vector<DeviceLanes> lanes = detail::lay_out_slices(timeline_, programs_);
-    for (const DeviceLanes& device : lanes)
-      while (device.size() > lanes_per_device_) lanes_per_device_ *= more_lanes;
-    const auto counters = detail::memory_counters(timeline_, plan_, report_.memory);
-    for (std::size_t i = 0; i < lanes.size(); ++i) write_device(i, lanes[i], counters[i]);
-    out_ << "\n]}\n";
+  /// These devices in one file, in their order; at least one. An arrow whose other end is in none of
+  /// them is left out.
+  void write(const std::vector<DeviceId>& devices) {
+    WT_EXPECT(!devices.empty());
+    kept_.assign(lanes_.size(), false);
+    for (const DeviceId device : devices) kept_[device.index()] = true;
+    write_head(plan_.devices[devices.front().index()].ranks.front());
+    for (const DeviceId device : devices) write_device(device.index());
+    write_end();
   }
 
  private:
   static constexpr std::size_t usual_lanes = 100, more_lanes = 10;
 
-  void write_head() {
+  void write_end() {
+    out_ << "\n]}\n";
+    any_written_ = false;
+  }
+
+  void write_head(RankId rank) {
     const ObjectText distributed = ObjectText()
-                                       .number("rank", std::int64_t{0})
+                                       .number("rank", static_cast<std::int64_t>(rank.index()))
                                        .number("world_size", std::int64_t{plan_.num_ranks()})
                                        .text("backend", "nccl");
     const ObjectText provenance = ObjectText()
@@ -78,20 +94,38 @@ class TraceWriter {
     out_ << (std::exchange(any_written_, true) ? ",\n" : "\n") << event.str();
   }
 
-  void write_device(std::size_t device, const DeviceLanes& lanes,
-                    const std::vector<MemorySample>& memory) {
+  void write_device(std::size_t device) {
     pid_ = static_cast<std::int64_t>(device) + 1;
+    gpu_ = plan_.devices[device].gpus.front();
     write_meta("process_name",
                ObjectText().text("name", process_name(plan_, plan_.devices[device])));
     write_meta("process_sort_index", ObjectText().number("sort_index", pid_ - 1));
-    for (std::size_t i = 0; i < lanes.size(); ++i) write_lane(i, lanes[i]);
-    for (const MemorySample& sample : memory)
+    write_step();
+    for (std::size_t i = 0; i < lanes_[device].size(); ++i) write_lane(i, lanes_[device][i]);
+    for (const MemorySample& sample : counters_[device])
       write_event(ObjectText()
                       .text("ph", "C")
                       .text("name", "memory")
                       .number("pid", pid_)
                       .microseconds("ts", sample.at)
                       .object("args", ObjectText().number("bytes", sample.bytes)));
+  }
+
+  /// The iteration, marked as PyTorch's profiler marks a step.
+  void write_step() {
+    const Nanoseconds end = detail::to_nanoseconds(timeline_.end);
+    if (end == 0) return;
+    tid_ = (pid_ + 1) * static_cast<std::int64_t>(lanes_per_device_) - 1;
+    write_meta("thread_name", ObjectText().text("name", "step"), true);
+    write_meta("thread_sort_index", ObjectText().number("sort_index", std::int64_t{-1}), true);
+    write_event(ObjectText()
+                    .text("ph", "X")
+                    .text("name", "ProfilerStep#0")
+                    .text("cat", "user_annotation")
+                    .number("pid", pid_)
+                    .number("tid", tid_)
+                    .microseconds("ts", 0)
+                    .microseconds("dur", end));
   }
 
   void write_meta(const char* name, const ObjectText& args, bool of_thread = false) {
@@ -150,8 +184,24 @@ class TraceWriter {
           .number("chunk", std::int64_t{op.chunk});
     return args;
   }
-  /// Kernels carry the stream they ran on.
-  ObjectText kernel_args_of(const Op& op) const { return args_of(op).number("stream", tid_); }
+  /// Kernels carry the GPU and the stream they ran on.
+  ObjectText kernel_args_of(const Op& op) const {
+    return args_of(op).number("device", std::int64_t{gpu_}).number("stream", tid_);
+  }
+  /// What the profiler says of a communicating kernel. A group is named by its lowest rank.
+  static ObjectText& add_group(ObjectText& args, const char* collective, const char* group,
+                               std::size_t lowest_rank) {
+    return args.text("Collective name", collective)
+        .text("Process Group Name", std::string(group) + "." + std::to_string(lowest_rank))
+        .text("Process Group Description", group);
+  }
+  /// What each rank puts in and gets out. Codecs and precisions differ, so that elements are bytes.
+  static ObjectText& add_sizes(ObjectText& args, Bytes in, Bytes out) {
+    const auto count = [](Bytes bytes) { return std::int64_t{std::llround(bytes / Bytes{1})}; };
+    return args.number("In msg nelems", count(in))
+        .number("Out msg nelems", count(out))
+        .text("dtype", "Byte");
+  }
 
   void write_span(const Slice& slice) {
     const Span& span = timeline_.computes[slice.index];
@@ -172,14 +222,20 @@ class TraceWriter {
 
   void write_part(const Slice& slice) {
     const Op& op = timeline_.computes[slice.index].op;
+    const std::string name = part_name(op.phase, slice.part, plan_);
+    // No kernel runs while the GPU waits for launches.
+    if (slice.part == Part::other) return write_complete(slice, name, "launch", args_of(op));
     ObjectText args = kernel_args_of(op);
+    const std::size_t rank = device().ranks.front().index();
     if (slice.part == Part::tensor_comm)
-      args.text("Process Group Description", "TENSOR_PARALLEL")
+      add_group(args, "allreduce", group_of(Traffic::tensor_activations), rank)
+          .number("Group size", std::int64_t{plan_.parallel.tensor})
           .text("note", "all of the op's tensor-parallel collectives, drawn as one");
     if (slice.part == Part::data_comm)
-      args.text("Process Group Description", "DATA_PARALLEL")
+      add_group(args, "allgather", group_of(Traffic::zero_gather), rank)
+          .number("Group size", std::int64_t{plan_.parallel.data})
           .text("note", "what all of the op's parameter gathers expose, drawn as one");
-    write_complete(slice, part_name(op.phase, slice.part, plan_), "kernel", args);
+    write_complete(slice, name, "kernel", args);
   }
 
   void write_wait(const Slice& slice) {
@@ -201,10 +257,14 @@ class TraceWriter {
         .number(sent ? "to_pid" : "from_pid",
                 std::int64_t{(sent ? channel.to : channel.from).index()} + 1)
         .number("bytes", message.bytes / Bytes{1})
-        .microseconds("queued_us", queued)
-        .text("Collective name", sent ? "send" : "recv")
-        .text("Process Group Description", group_of(message.send.traffic));
-    write_complete(slice, kernel_name(message.send.phase, plan_), "kernel", args);
+        .microseconds("queued_us", queued);
+    add_group(args, sent ? "send" : "recv", group_of(message.send.traffic),
+              lowest_rank({channel.from, channel.to}))
+        .number("Group size", std::int64_t{2});
+    const Bytes of_rank = message.bytes * (1.0 / plan_.devices[channel.from.index()].num_gpus());
+    add_sizes(args, of_rank, of_rank);
+    write_complete(slice, kernel_name(message.send.phase, plan_, stage()), "kernel", args);
+    if (!kept_[channel.from.index()] || !kept_[channel.to.index()]) return;
 
     ObjectText arrow;
     arrow.text("ph", sent ? "s" : "f");
@@ -220,14 +280,55 @@ class TraceWriter {
   void write_collective(const Slice& slice) {
     const CollectiveSpan& span = timeline_.collectives[slice.index];
     const Collective& collective = programs_.collectives[span.collective.index()];
+    const std::string name = kernel_name(span.op.phase, plan_, stage());
     std::int64_t gpus = 0;
     for (const DeviceId member : collective.members)
       gpus += plan_.devices[member.index()].num_gpus();
-    write_complete(slice, kernel_name(span.op.phase, plan_), "kernel",
-                   kernel_args_of(span.op)
-                       .number("bytes", collective.traffic_bytes / Bytes{1})
-                       .number("Group size", gpus)
-                       .text("Process Group Description", group_of(span.op.traffic)));
+    // A device of several GPUs is in as many groups at once, the tensor group excepted.
+    const bool one_group = span.op.traffic == Traffic::tensor_activations;
+    const auto members = static_cast<std::int64_t>(collective.members.size());
+    const std::int64_t group = one_group ? gpus : members;
+    ObjectText args = kernel_args_of(span.op);
+    args.number("bytes", collective.traffic_bytes / Bytes{1});
+    add_group(args, collective_word(name), group_of(span.op.traffic),
+              lowest_rank(collective.members))
+        .number("Group size", group);
+    add_collective_sizes(args, name, collective.traffic_bytes, group, gpus / group);
+    write_complete(slice, name, "kernel", args);
+  }
+
+  const PlanDevice& device() const { return plan_.devices[static_cast<std::size_t>(pid_ - 1)]; }
+  StageId stage() const { return device().stage; }
+
+  std::size_t lowest_rank(const std::vector<DeviceId>& devices) const {
+    std::size_t lowest = plan_.devices[devices.front().index()].ranks.front().index();
+    for (const DeviceId device : devices)
+      lowest = std::min<std::size_t>(lowest, plan_.devices[device.index()].ranks.front().index());
+    return lowest;
+  }
+
+  static bool is_all_reduce(std::string_view kernel) {
+    return kernel.find("AllReduce") != std::string_view::npos;
+  }
+  static bool is_gather(std::string_view kernel) {
+    return kernel.find("AllGather") != std::string_view::npos;
+  }
+  static const char* collective_word(std::string_view kernel) {
+    if (is_all_reduce(kernel)) return "allreduce";
+    return is_gather(kernel) ? "allgather" : "reduce_scatter";
+  }
+  /// From what is sent: in a ring of n each sends 2 (n-1)/n of the whole for an all-reduce, half of
+  /// that for the others.
+  static void add_collective_sizes(ObjectText& args, std::string_view kernel, Bytes sent,
+                                   std::int64_t group, std::int64_t groups) {
+    if (group < 2) return;
+    const double rounds = is_all_reduce(kernel) ? 2 : 1;
+    const Bytes whole =
+        sent *
+        (1 / (rounds * static_cast<double>((group - 1) * std::max<std::int64_t>(1, groups))));
+    const Bytes shard = whole * (1 / static_cast<double>(group));
+    add_sizes(args, is_gather(kernel) ? shard : whole,
+              is_all_reduce(kernel) || is_gather(kernel) ? whole : shard);
   }
 
   const Timeline& timeline_;
@@ -235,23 +336,94 @@ class TraceWriter {
   const Plan& plan_;
   const Report& report_;
   std::ostream& out_;
+  std::vector<DeviceLanes> lanes_;
+  std::vector<std::vector<MemorySample>> counters_;
   std::size_t lanes_per_device_ = usual_lanes;
   std::int64_t pid_ = 0, tid_ = 0;
+  int gpu_ = 0;
   bool any_written_ = false;
+  std::vector<bool> kept_;
 };
+
+/// About as many as will be written: an op and its parts, both halves of a message with their ends
+/// of an arrow, a collective at each member.
+std::vector<std::size_t> events_by_device(const Timeline& timeline, const ProgramSet& programs) {
+  std::vector<std::size_t> events(programs.devices.size(), 0);
+  for (const Span& span : timeline.computes) {
+    const Work& work =
+        programs.work[programs.devices[span.device.index()].work_base + span.op.work];
+    events[span.device.index()] +=
+        1 + static_cast<std::size_t>(std::count_if(work.parts.begin(), work.parts.end(),
+                                                   [](Seconds part) { return part > 0_s; }));
+  }
+  for (const WaitSpan& wait : timeline.waits) events[wait.device.index()] += 1;
+  for (const MessageSpan& message : timeline.messages) {
+    const Channel& channel = programs.channels[message.channel.index()];
+    for (const DeviceId end : {channel.from, channel.to}) events[end.index()] += 2;
+  }
+  for (const CollectiveSpan& span : timeline.collectives)
+    for (const DeviceId member : programs.collectives[span.collective.index()].members)
+      events[member.index()] += 1;
+  return events;
+}
 
 }  // namespace
 
 void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
                         const Report& report, std::ostream& out) {
-  TraceWriter(timeline, programs, plan, report, out).write();
+  write_chrome_trace(timeline, programs, plan, report, all_devices(programs), out);
+}
+
+void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
+                        const Report& report, const std::vector<DeviceId>& devices,
+                        std::ostream& out) {
+  TraceWriter(timeline, programs, plan, report, out).write(devices);
+}
+
+std::vector<DeviceId> all_devices(const ProgramSet& programs) {
+  std::vector<DeviceId> devices;
+  for (std::size_t i = 0; i < programs.devices.size(); ++i) devices.push_back(DeviceId{i});
+  return devices;
+}
+
+std::vector<DeviceId> devices_that_viewers_load(const Timeline& timeline,
+                                                const ProgramSet& programs, const Plan& plan) {
+  constexpr std::size_t most_events = 1'000'000;  // about 200 MB of JSON; docs/trace.md
+  const std::vector<std::size_t> events = events_by_device(timeline, programs);
+  const std::size_t of_replica =
+      static_cast<std::size_t>(plan.parallel.pipeline) * static_cast<std::size_t>(plan.parts);
+  std::vector<DeviceId> devices;
+  std::size_t sum = 0;
+  for (std::size_t begin = 0; begin < events.size(); begin += of_replica) {
+    const std::size_t end = std::min(begin + of_replica, events.size());
+    for (std::size_t i = begin; i < end; ++i) sum += events[i];
+    if (begin > 0 && sum > most_events) break;
+    for (std::size_t i = begin; i < end; ++i) devices.push_back(DeviceId{i});
+  }
+  return devices;
 }
 
 std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
                          const Report& report) {
+  return chrome_trace(timeline, programs, plan, report, all_devices(programs));
+}
+
+std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
+                         const Report& report, const std::vector<DeviceId>& devices) {
   std::ostringstream out;
-  write_chrome_trace(timeline, programs, plan, report, out);
+  write_chrome_trace(timeline, programs, plan, report, devices, out);
   return std::move(out).str();
+}
+
+void write_device_traces(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
+                         const Report& report, const std::vector<DeviceId>& devices,
+                         const std::function<void(DeviceId, std::string)>& take) {
+  std::ostringstream out;
+  TraceWriter writer(timeline, programs, plan, report, out);
+  for (const DeviceId device : devices) {
+    writer.write({device});
+    take(device, std::exchange(out, std::ostringstream()).str());
+  }
 }
 
 }  // namespace windtunnel

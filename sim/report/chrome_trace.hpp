@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <iosfwd>
 #include <string>
+#include <vector>
 
 #include "plan/plan.hpp"
 #include "report/report.hpp"
@@ -30,5 +32,26 @@ void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, co
                         const Report& report, std::ostream& out);
 std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
                          const Report& report);
+
+/// The same of some devices, in their order; at least one. An arrow whose other end is in none of them
+/// is left out.
+void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
+                        const Report& report, const std::vector<DeviceId>& devices,
+                        std::ostream& out);
+std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
+                         const Report& report, const std::vector<DeviceId>& devices);
+
+std::vector<DeviceId> all_devices(const ProgramSet& programs);
+/// All devices where their trace has up to a million events, which viewers load; else as many whole
+/// replicas as have, and at least the first.
+std::vector<DeviceId> devices_that_viewers_load(const Timeline& timeline,
+                                                const ProgramSet& programs, const Plan& plan);
+
+/// A file a device, as Holistic Trace Analysis wants a rank's: distributedInfo.rank is the first of
+/// its ranks, and arrows are left out, since their other end is in another file. Hands each text to
+/// `take`, in order.
+void write_device_traces(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
+                         const Report& report, const std::vector<DeviceId>& devices,
+                         const std::function<void(DeviceId, std::string)>& take);
 
 }  // namespace windtunnel

@@ -4,6 +4,7 @@
 
 #include "report/testing.hpp"
 #include "report/trace_check.hpp"
+#include "report/trace_names.hpp"
 
 namespace windtunnel {
 namespace {
@@ -40,8 +41,8 @@ TEST_CASE("a trace passes its own check and shows all of the time and memory") {
   const TraceFindings findings = check_trace(small_trace());
   CHECK(findings.problems == std::vector<std::string>{});
   CHECK(findings.processes == 2);
-  // compute, comm:tensor, comm:pipeline and comm:data of each; nothing ran on the codec's
-  CHECK(findings.threads == 8);
+  // step, compute, comm:tensor, comm:pipeline and comm:data of each; nothing ran on the codec's
+  CHECK(findings.threads == 10);
   CHECK(findings.arrows == 4);
   // Of both devices. Ops: 2 x (9 + 9 + 1). Bubble 9 + 10. Wait: 2 + 2 of stage 0, 1 + 2 of stage 1.
   CHECK(findings.nanoseconds_by_category.at("gpu_user_annotation") == 38000);
@@ -62,18 +63,89 @@ TEST_CASE("a trace has one event a line, in the shapes that viewers know") {
   for (
       const char* line : {
           R"json({"ph":"M","name":"process_name","pid":2,"args":{"name":"ranks 0008-0015 · dp0 pp1 tp0-7 · node1"}})json",
+          R"json({"ph":"X","name":"ProfilerStep#0","cat":"user_annotation","pid":2,"tid":299,"ts":0.000,"dur":32.000})json",
           R"json({"ph":"M","name":"thread_name","pid":2,"tid":202,"args":{"name":"comm:pipeline"}})json",
           R"json({"ph":"X","name":"forward 1","cat":"gpu_user_annotation","pid":1,"tid":100,"ts":3.000,"dur":3.000,"args":{"microbatch":1,"chunk":0,"parts_us":{"compute":2.000,"tensor_comm":1.000}}})json",
-          R"json({"ph":"X","name":"forward","cat":"kernel","pid":1,"tid":100,"ts":3.000,"dur":2.000,"args":{"microbatch":1,"chunk":0,"stream":100}})json",
+          R"json({"ph":"X","name":"forward","cat":"kernel","pid":1,"tid":100,"ts":3.000,"dur":2.000,"args":{"microbatch":1,"chunk":0,"device":0,"stream":100}})json",
           R"json({"ph":"X","name":"bubble: gradient","cat":"bubble","pid":1,"tid":100,"ts":6.000,"dur":7.000,"args":{"microbatch":0,"chunk":0}})json",
           R"json({"ph":"X","name":"wait: gradient","cat":"wait","pid":1,"tid":100,"ts":13.000,"dur":1.000,"args":{"microbatch":0,"chunk":0}})json",
-          R"json({"ph":"X","name":"ncclDevKernel_SendRecv(gradient)","cat":"kernel","pid":2,"tid":202,"ts":13.000,"dur":1.000,"args":{"microbatch":0,"chunk":0,"stream":202,"direction":"send","to_pid":1,"bytes":1000000,"queued_us":0.000,"Collective name":"send","Process Group Description":"PIPELINE_PARALLEL"}})json",
+          R"json({"ph":"X","name":"ncclDevKernel_SendRecv(gradient)","cat":"kernel","pid":2,"tid":202,"ts":13.000,"dur":1.000,"args":{"microbatch":0,"chunk":0,"device":0,"stream":202,"direction":"send","to_pid":1,"bytes":1000000,"queued_us":0.000,"Collective name":"send","Process Group Name":"PIPELINE_PARALLEL.0","Process Group Description":"PIPELINE_PARALLEL","Group size":2,"In msg nelems":125000,"Out msg nelems":125000,"dtype":"Byte"}})json",
           R"json({"ph":"s","name":"gradient","cat":"message","id":3,"pid":2,"tid":202,"ts":13.001})json",
           R"json({"ph":"f","bp":"e","name":"gradient","cat":"message","id":3,"pid":1,"tid":102,"ts":13.999})json",
-          R"json({"ph":"X","name":"ncclDevKernel_AllReduce(embedding gradients)","cat":"kernel","pid":1,"tid":103,"ts":29.000,"dur":2.000,"args":{"stream":103,"bytes":4000000,"Group size":16,"Process Group Description":"EMBEDDING"}})json",
+          R"json({"ph":"X","name":"ncclDevKernel_AllReduce(embedding gradients)","cat":"kernel","pid":1,"tid":103,"ts":29.000,"dur":2.000,"args":{"device":0,"stream":103,"bytes":4000000,"Collective name":"allreduce","Process Group Name":"EMBEDDING.0","Process Group Description":"EMBEDDING","Group size":2,"In msg nelems":250000,"Out msg nelems":250000,"dtype":"Byte"}})json",
           R"json({"ph":"C","name":"memory","pid":1,"ts":3.000,"args":{"bytes":24696061952}})json",
       })
     CHECK_MESSAGE(has_line(trace, line), line);
+}
+
+TEST_CASE("a file a device holds that device, says its first rank, and has no arrows") {
+  const ProgramSet programs = testing::two_stage_programs();
+  std::vector<std::string> texts;
+  write_device_traces(testing::play_alone(programs).timeline, programs, testing::two_stage_plan(),
+                      testing::small_report(), {DeviceId{1}, DeviceId{0}},
+                      [&](DeviceId, std::string text) { texts.push_back(std::move(text)); });
+  REQUIRE(texts.size() == 2);
+  CHECK(texts[0].find(R"("distributedInfo":{"rank":8,"world_size":16)") != std::string::npos);
+  CHECK(texts[1].find(R"("distributedInfo":{"rank":0,"world_size":16)") != std::string::npos);
+  const TraceFindings whole = check_trace(small_trace());
+  std::int64_t kernels = 0;
+  for (const std::string& text : texts) {
+    const TraceFindings findings = check_trace(text);
+    CHECK(findings.problems == std::vector<std::string>{});
+    CHECK(findings.processes == 1);
+    CHECK(findings.arrows == 0);
+    kernels += findings.nanoseconds_by_category.at("kernel");
+  }
+  CHECK(kernels == whole.nanoseconds_by_category.at("kernel"));
+}
+
+TEST_CASE("a trace of some devices keeps the arrows between them, and its rank is the first's") {
+  const ProgramSet programs = testing::two_stage_programs();
+  const Timeline timeline = testing::play_alone(programs).timeline;
+  const auto trace_of = [&](const std::vector<DeviceId>& devices) {
+    return chrome_trace(timeline, programs, testing::two_stage_plan(), testing::small_report(),
+                        devices);
+  };
+  CHECK(trace_of({DeviceId{0}, DeviceId{1}}) == small_trace());
+  CHECK(check_trace(trace_of({DeviceId{1}, DeviceId{0}})).arrows == 4);
+  CHECK(check_trace(trace_of({DeviceId{1}})).arrows == 0);
+  CHECK(trace_of({DeviceId{1}}).find(R"("distributedInfo":{"rank":8,)") != std::string::npos);
+}
+
+TEST_CASE("viewers get whole replicas of up to a million events, and at least the first") {
+  ProgramSet programs = testing::two_stage_programs();
+  Plan plan = testing::two_stage_plan();
+  plan.parallel.data = 3;
+  plan.devices.insert(plan.devices.end(), {plan.devices[0], plan.devices[1]});
+  plan.devices.insert(plan.devices.end(), {plan.devices[0], plan.devices[1]});
+  programs.devices.resize(6);
+  Timeline timeline;
+  const Op op = testing::op(OpKind::compute, Phase::forward, 0);
+  const auto computing = [&](std::uint32_t device, int spans) {
+    for (int i = 0; i < spans; ++i)
+      timeline.computes.push_back({DeviceId{device}, Stream::compute, op, 0_s, 1_us});
+  };
+  const auto kept = [&] { return devices_that_viewers_load(timeline, programs, plan).size(); };
+  CHECK(kept() == 6);
+  computing(0, 200'000);  // 3 events each: the span and two parts
+  CHECK(kept() == 6);
+  computing(3, 150'000);  // 600,000 and 450,000 are too many together
+  CHECK(kept() == 2);
+  computing(1, 200'000);  // a replica too large by itself
+  CHECK(kept() == 2);
+}
+
+TEST_CASE("sharded gradients are reduced and scattered, in PowerSGD's factors all-reduced") {
+  Plan plan = testing::two_stage_plan();
+  const auto name = [&] { return detail::kernel_name(Phase::gradient_reduce, plan, StageId{0}); };
+  CHECK(name() == "ncclDevKernel_AllReduce(data gradients)");
+  plan.parallel.zero_stage = 1;
+  CHECK(name() == "ncclDevKernel_ReduceScatter(data gradients)");
+  plan.compression.data_gradients = Compressor{};
+  plan.compression.data_gradients->codec = CodecKind::powersgd;
+  CHECK(name() == "ncclDevKernel_AllReduce(data gradients)");
+  plan.parallel.zero_stage = 3;
+  CHECK(name() == "ncclDevKernel_ReduceScatter(data gradients)");
 }
 
 TEST_CASE("the same run gives the same bytes") { CHECK(small_trace() == small_trace()); }

@@ -44,16 +44,28 @@ std::string process_name(const Plan& plan, const PlanDevice& device) {
          (alone ? " gpu" + std::to_string(device.gpus.front()) : "");
 }
 
-std::string kernel_name(Phase phase, const Plan& plan) {
-  constexpr int shards_gradients = 2;  // ZeRO stage from which gradients are reduced and scattered
+namespace {
+
+/// Sharded training reduces each gradient to its owner. PowerSGD's two factors go to everybody.
+bool scatters_gradients(const Plan& plan, StageId stage) {
+  constexpr int shards_parameters = 3;  // ZeRO stage that compresses no gradients
+  if (plan.parallel.zero_stage == 0) return false;
+  const auto& compressor = plan.compression.data_gradients;
+  const bool in_factors = compressor && compressor->codec == CodecKind::powersgd &&
+                          compresses_gradients(plan.compression, static_cast<int>(stage.index()));
+  return !in_factors || plan.parallel.zero_stage == shards_parameters;
+}
+
+}  // namespace
+
+std::string kernel_name(Phase phase, const Plan& plan, StageId stage) {
   switch (phase) {
     case Phase::activation:
     case Phase::gradient:
       return std::string("ncclDevKernel_SendRecv(") + name_of(phase) + ")";
     case Phase::gradient_reduce:
-      return plan.parallel.zero_stage >= shards_gradients
-                 ? "ncclDevKernel_ReduceScatter(data gradients)"
-                 : "ncclDevKernel_AllReduce(data gradients)";
+      return scatters_gradients(plan, stage) ? "ncclDevKernel_ReduceScatter(data gradients)"
+                                             : "ncclDevKernel_AllReduce(data gradients)";
     case Phase::embedding_sync:
       return "ncclDevKernel_AllReduce(embedding gradients)";
     case Phase::parameter_gather:
@@ -68,9 +80,9 @@ std::string kernel_name(Phase phase, const Plan& plan) {
 std::string part_name(Phase phase, Part part, const Plan& plan) {
   switch (part) {
     case Part::tensor_comm:
-      return kernel_name(Phase::tensor_reduce, plan);
+      return kernel_name(Phase::tensor_reduce, plan, StageId{0});
     case Part::data_comm:
-      return kernel_name(Phase::parameter_gather, plan);
+      return kernel_name(Phase::parameter_gather, plan, StageId{0});
     case Part::codec:
       return "codec";
     case Part::other:

@@ -12,8 +12,8 @@ namespace windtunnel::detail {
 /// gpu3".
 std::string process_name(const Plan& plan, const PlanDevice& device);
 /// Names of communication start with "nccl", as the profiler's do: Holistic Trace Analysis tells it
-/// from computing by that.
-std::string kernel_name(Phase phase, const Plan& plan);
+/// from computing by that. `stage` is the one whose device it runs on.
+std::string kernel_name(Phase phase, const Plan& plan, StageId stage);
 /// The name of one part of a compute op.
 std::string part_name(Phase phase, Part part, const Plan& plan);
 /// Whether an op belongs to one microbatch.

@@ -61,12 +61,40 @@ printf '{"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_posit
 exits 0 import hf-config config.json -o my-model.json; prints "gpt2"
 exits 0 check $good --set /model=my-model.json --set /parallel/pipeline=1
 importers=$here/../../sim/importers
-exits 0 import kineto "$importers/samples/trace-1-step.json.gz" --json; parses; silent stderr
-if command -v python3 >/dev/null; then
-  is "another way of counting finds the same totals" "$importers/trace_totals.py" "$importers/samples/trace-1-step.json.gz" <stdout
-fi
+for trace in "$importers"/samples/trace-*.json.gz; do
+  exits 0 import kineto "$trace" --json --quiet; parses; silent stderr
+  if command -v python3 >/dev/null; then
+    is "another way of counting finds the same totals in $trace" "$importers/trace_totals.py" "$trace" <stdout
+  fi
+done
+exits 0 import kineto "$importers"/samples/trace-v100-*.json.gz; prints "rank 1, GPU 1"; says "launched before the trace began"
 exits 2 import kineto config.json; says 'missing key "traceEvents"'
 exits 2 import kineto config.json -o x.json; says "writes no file"
+exits 3 import kineto none.json; says "none.json"
+
+# Traces of our own keep the rules of other tools, come back through import, and stand beside real ones in compare.
+mkdir ranks
+exits 0 run $good --trace own.json.gz --rank-traces ranks --json; says "traces into ranks"; cp stdout own.report.json
+exits 0 run $good --set /parallel/pipeline=1 --rank-traces flat --json --quiet; cp stdout flat.report.json
+is "a file a device" test -s ranks/rank-0000.json.gz
+if command -v python3 >/dev/null; then
+  is "the trace keeps the rules of analysers" "$here/trace_rules.py" ranks/rank-0000.json.gz own.report.json --rank 0 --last
+  is "without a pipeline, communication is the report's" \
+    "$here/trace_rules.py" flat/rank-0000.json.gz flat.report.json --rank 0 --last --exact
+  exits 0 import kineto own.json.gz --json; parses
+  is "another way of counting finds the same totals in our own" "$importers/trace_totals.py" own.json.gz <stdout
+fi
+real=$importers/samples/trace-1-step.json.gz
+exits 0 compare "$real" $good; prints "exposed communication"; prints "waiting for others"; silent stderr
+exits 0 compare "$real" $good --json; parses; prints '"speedup"'; says "note: timelines hold no memory"
+exits 0 compare own.json.gz "$real" $good; prints "C  $good"
+exits 0 compare $good own.json.gz --json --quiet; silent stderr; cp stdout same.json
+is "a trace and its scenario are the same" grep -qzP '"speedup": \[\s*1.0,\s*1.0' same.json
+exits 2 compare "$real" own.report.json; says "a report, which holds no timeline"
+exits 2 compare "$real" $good --break-even; says "one of the files is a trace"
+exits 2 compare "$real" config.json; silent stdout
+gzip -dc "$real" | head -c 90000 >cut.json
+exits 2 compare cut.json $good; says "cut.json:"; says "ends after 90000 bytes"; silent stdout
 exits 0 import --help; prints "nccl-tests: "
 exits 2 import; says "import needs to be told what: mpigraph, nccl-tests, topo, hf-config, kineto"; silent stdout
 exits 2 import mpigraph; says "needs a file"

@@ -108,6 +108,11 @@ class Grammar {
         add_command("run", "Simulate one training iteration of a scenario", "FILE", file);
     run->add_option("--trace", line_.trace, "Write a Chrome trace (.json or .json.gz)")
         ->type_name("OUT");
+    run->add_flag("--trace-all", line_.trace_all,
+                  "Every device in the trace, even where that is more than viewers load");
+    run->add_option("--rank-traces", line_.rank_traces,
+                    "Write a trace of each simulated device, named by its first rank")
+        ->type_name("DIR");
     add_report(run);
     run->add_option("--out", line_.out,
                     "Write report.json, report.html and trace.json.gz into a folder")
@@ -215,7 +220,8 @@ class Grammar {
   void add_compare() {
     CLI::App* compare = add_command(
         "compare", "Lay runs side by side: times, where they went, bytes, memory", "FILE",
-        "Scenarios (as run takes them) or reports of run --json, two or more; one with --toggle");
+        "Scenarios (as run takes them) or reports of run --json, two or more; one with --toggle. "
+        "Timelines instead where one is a trace, of PyTorch's profiler or of run --trace");
     compare
         ->add_option("--toggle", line_.toggle,
                      "Run the one FILE without and with what stands at the pointer; "

@@ -29,6 +29,8 @@ struct CommandLine {
   std::uint64_t seed = 0;
 
   std::string trace, out;               ///< of run; out also of sweep
+  std::string rank_traces;              ///< of run
+  bool trace_all = false;               ///< of run
   std::string report;                   ///< --report: the page; of run and validate
   std::vector<std::string> fail_above;  ///< of validate
 

@@ -1,5 +1,6 @@
 #include "scenario/compare.hpp"
 #include "windtunnel/commands.hpp"
+#include "windtunnel/compare_timelines.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/scenario_argument.hpp"
 
@@ -30,6 +31,7 @@ std::vector<CompareInput> inputs_of(const CommandLine& line, const Library& libr
 }  // namespace
 
 ExitCode compare_command(const CommandLine& line) {
+  if (const auto done = compare_timelines_if_any(line)) return *done;
   const Library library = Library::find();
   const std::vector<CompareInput> inputs = inputs_of(line, library);
   const Comparison comparison =

@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "core/file_io.hpp"
 #include "report/chrome_trace.hpp"
 #include "report/explanation.hpp"
 #include "report/report_json.hpp"
@@ -20,7 +23,44 @@ std::string with_line_end(std::string text) {
 }
 
 bool writes_files(const CommandLine& line) {
-  return !line.trace.empty() || !line.report.empty() || !line.out.empty();
+  return !line.trace.empty() || !line.rank_traces.empty() || !line.report.empty() ||
+         !line.out.empty();
+}
+
+/// "rank-0008.json.gz", a file for each simulated device.
+void write_rank_traces(const CommandLine& line, const Scenario& scenario,
+                       const Simulation& simulation) {
+  constexpr std::size_t fewest_digits = 4;
+  const std::size_t digits =
+      std::max(fewest_digits, std::to_string(scenario.plan.num_ranks() - 1).size());
+  const std::vector<DeviceId> devices = all_devices(simulation.programs);
+  write_device_traces(
+      simulation.timeline, simulation.programs, scenario.plan, simulation.report, devices,
+      [&](DeviceId device, const std::string& text) {
+        std::string rank =
+            std::to_string(scenario.plan.devices[device.index()].ranks.front().index());
+        rank.insert(0, digits - std::min(digits, rank.size()), '0');
+        write_file_atomically(
+            std::filesystem::path(line.rank_traces) / ("rank-" + rank + ".json.gz"), gzip(text));
+      });
+  if (line.verbosity == Verbosity::normal)
+    print_message("wrote " + std::to_string(devices.size()) + " traces into " + line.rank_traces);
+}
+
+/// Those that --trace shows: all, unless viewers could not load them and nothing else was asked for.
+std::vector<DeviceId> traced_devices(const CommandLine& line, const Scenario& scenario,
+                                     const Simulation& simulation) {
+  const std::vector<DeviceId> all = all_devices(simulation.programs);
+  if (line.trace_all) return all;
+  const std::vector<DeviceId> devices =
+      devices_that_viewers_load(simulation.timeline, simulation.programs, scenario.plan);
+  if (devices.size() < all.size() && line.verbosity == Verbosity::normal)
+    print_message(
+        "note: the trace shows " + std::to_string(devices.size()) + " of " +
+        std::to_string(all.size()) +
+        " devices, whole replicas from the first, since viewers load no more than a "
+        "million events; --trace-all writes all into the file, --rank-traces a file each");
+  return devices;
 }
 
 void write_outputs(const CommandLine& line, const Scenario& scenario,
@@ -36,9 +76,11 @@ void write_outputs(const CommandLine& line, const Scenario& scenario,
     if (!line.report.empty()) write_output(line, line.report, page);
     if (!line.out.empty()) write_output(line, folder / "report.html", page);
   }
+  if (!line.rank_traces.empty()) write_rank_traces(line, scenario, simulation);
   if (line.trace.empty() && line.out.empty()) return;
   const std::string trace =
-      chrome_trace(simulation.timeline, simulation.programs, scenario.plan, simulation.report);
+      chrome_trace(simulation.timeline, simulation.programs, scenario.plan, simulation.report,
+                   traced_devices(line, scenario, simulation));
   if (!line.trace.empty()) write_output(line, line.trace, trace);
   if (!line.out.empty()) write_output(line, folder / "trace.json.gz", trace);
 }

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "importers/gpu_trace.hpp"
+
+namespace windtunnel {
+
+/// Time of one kind of work.
+struct WorkTotal {
+  std::int64_t count = 0;
+  std::int64_t nanoseconds = 0;  ///< sum of durations
+};
+
+/// A line of the breakdown of a GPU's time. Each instant belongs to the first line that something
+/// runs of: a collective behind computing counts as computing.
+enum class TraceLine {
+  compute,  ///< kernels that do not communicate, and memsets; not those of the two lines below
+  optimizer,
+  codec,
+  tensor_comm,
+  pipeline_comm,
+  data_comm,
+  embedding_sync,
+  other_comm,       ///< of groups without a name, or of another kind
+  copies,           ///< memcpy alone
+  launch_gaps,      ///< nothing runs; of a simulation, because of launches
+  pipeline_bubble,  ///< nothing runs; of a simulation, because others are awaited
+  idle,             ///< nothing runs, and the trace does not say why
+};
+inline constexpr int num_trace_lines = 12;
+const char* name_of(TraceLine line);  ///< as in a report's breakdown_s, where that has it
+
+/// Where the time of one GPU went, in nanoseconds. Sums are of durations; the rest are lengths of
+/// unions, so that what runs beside each other counts once.
+struct GpuTotals {
+  std::int64_t device = 0;
+  std::int64_t window = 0;                                ///< the time that is looked at
+  std::int64_t busy = 0;                                  ///< something runs
+  std::int64_t compute = 0;                               ///< compute or set
+  std::int64_t communication = 0;                         ///< of any class
+  std::int64_t overlap = 0;                               ///< compute and communication at once
+  std::array<std::int64_t, num_trace_lines> lines{};      ///< add up to the window
+  std::array<std::int64_t, num_compute_phases> phases{};  ///< of compute
+  std::array<std::int64_t, num_comm_classes> communicating{};         ///< by class
+  std::array<std::int64_t, num_comm_classes> exposed{};               ///< without compute beside it
+  std::map<std::string, std::map<std::string, WorkTotal>> by_stream;  ///< [stream][work kind]
+  std::map<std::string, WorkTotal> by_kernel;  ///< "matrix product", "nccl AllReduce (default_pg)"
+
+  std::int64_t idle() const { return window - busy; }
+  std::int64_t exposed_communication() const { return communication - overlap; }
+  std::int64_t of(TraceLine line) const { return lines[static_cast<std::size_t>(line)]; }
+};
+
+/// Whether something ran, rather than was waited for.
+bool is_work(const GpuEvent& event);
+
+/// Of every GPU in the trace, from its first work to its last.
+std::vector<GpuTotals> totals_of(const GpuTrace& trace);
+/// Of every GPU, within the marked steps together: the window is their length, and work counts as
+/// far as it lies in them.
+std::vector<GpuTotals> totals_in_steps(const GpuTrace& trace);
+/// Of every GPU, within one step.
+std::vector<GpuTotals> totals_in_step(const GpuTrace& trace, const TraceStep& step);
+
+}  // namespace windtunnel

@@ -1,0 +1,67 @@
+#include "windtunnel/compare_timelines.hpp"
+
+#include <utility>
+#include <vector>
+
+#include "core/option_error.hpp"
+#include "importers/trace_comparison.hpp"
+#include "scenario/compare.hpp"
+#include "windtunnel/console.hpp"
+#include "windtunnel/scenario_argument.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// A trace as it is, all else as `compare` reads it.
+TimelineInput input_of(const std::string& argument, const std::filesystem::path& file,
+                       const CommandLine& line, const Library& library) {
+  if (is_trace_file(file)) return {argument, file};
+  CompareInput input = read_compare_input(file, library, {line.overrides, line.seed});
+  if (auto* scenario = std::get_if<Scenario>(&input.content))
+    return {argument, std::move(*scenario)};
+  throw option_error("compare", argument,
+                     argument + " is a report, which holds no timeline to lay beside a trace",
+                     "give the scenario, or the trace of its run --trace");
+}
+
+void check_options(const CommandLine& line) {
+  if (line.break_even)
+    throw UsageError("compare --break-even needs scenarios, and one of the files is a trace");
+  if (!line.report.empty())
+    throw UsageError(
+        "compare --report shows scenarios and reports, and one of the files is a trace");
+}
+
+}  // namespace
+
+std::optional<ExitCode> compare_timelines_if_any(const CommandLine& line) {
+  if (!line.toggle.empty()) return std::nullopt;
+  const Library library = Library::find();
+  std::vector<std::filesystem::path> files;
+  bool any_trace = false;
+  for (const std::string& argument : line.arguments) {
+    files.push_back(scenario_file_for(argument, library));
+    any_trace = any_trace || is_trace_file(files.back());
+  }
+  if (!any_trace) return std::nullopt;
+  check_options(line);
+  std::vector<TimelineInput> inputs;
+  Problems problems;
+  for (std::size_t i = 0; i < files.size(); ++i) try {
+      inputs.push_back(input_of(line.arguments[i], files[i], line, library));
+    } catch (const InputError& error) {
+      for (const Problem& problem : error.problems()) problems.add(problem);
+    }
+  problems.throw_if_any();
+  const TimelineComparison comparison = compare_timelines(inputs, library);
+  if (line.format == ResultFormat::text) {
+    print_result(timeline_comparison_text(comparison, colour_of_results()));
+  } else {
+    if (line.verbosity == Verbosity::normal)
+      for (const std::string& note : comparison.notes) print_message("note: " + note);
+    print_result(timeline_comparison_json(comparison));
+  }
+  return exit_done;
+}
+
+}  // namespace windtunnel
