@@ -66,7 +66,8 @@ struct Report {
   std::vector<std::string> warnings;
   std::uint64_t activities = 0, flows = 0;
   int played_microbatches = 0;  ///< where a steady state was found and repeated; 0: all were played
-  Seconds wall{};               ///< real time the simulation took; not part of what must repeat
+  int played_replicas = 0;  ///< where those that provably do the same were played once; 0: all were
+  Seconds wall{};           ///< real time the simulation took; not part of what must repeat
 
   // What the summary says in its first lines.
   std::string model_name, platform_name, software_name;

@@ -1,7 +1,5 @@
 #include "scenario/folding.hpp"
 
-#include <memory>
-
 #include "core/contracts.hpp"
 #include "engine/player.hpp"
 #include "timeline/steady_state.hpp"
@@ -57,9 +55,10 @@ std::optional<SteadyState> steady_state(const BuildInputs& inputs, const Plan& p
   const BuiltPrograms built = build(inputs, plan);
   SteadyShape shape = steady_shape(plan);
   shape.microbatches = plan.microbatches;
-  if (SteadyStateListener::num_times(built.programs, shape) > most_times) return std::nullopt;
-  SteadyStateListener listener(built.programs, built.network, shape);
-  play(built.programs, *make_engine(EngineKind::heap, built.network), &listener);
+  const ProgramSet& programs = built.programs_to_play();
+  if (SteadyStateListener::num_times(programs, shape) > most_times) return std::nullopt;
+  SteadyStateListener listener(programs, built.network_to_play(), shape);
+  play(built, EngineKind::heap, &listener);
   return listener.find(longest_period(shape));
 }
 
@@ -70,10 +69,11 @@ struct Uncontended {
 
 Uncontended play_uncontended(const BuildInputs& inputs, const Plan& plan) {
   const BuiltPrograms built = build(inputs, plan);
-  BreakdownListener listener(built.programs.devices.size());
+  const std::size_t num_devices = built.programs_to_play().devices.size();
+  BreakdownListener listener(num_devices);
   Uncontended result;
-  result.end = play(built.programs, *make_engine(EngineKind::heap, built.network), &listener).end;
-  for (std::size_t i = 0; i < built.programs.devices.size(); ++i)
+  result.end = play(built, EngineKind::heap, &listener).end;
+  for (std::size_t i = 0; i < num_devices; ++i)
     result.breakdowns.push_back(listener.of(DeviceId{i}));
   return result;
 }

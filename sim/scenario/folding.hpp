@@ -15,7 +15,7 @@ struct Fold {
   int period = 0;                     ///< microbatches
   int repeats = 0;                    ///< periods that are not played
   Seconds duration{};                 ///< of one period
-  std::vector<Breakdown> breakdowns;  ///< of one period, by device
+  std::vector<Breakdown> breakdowns;  ///< of one period, by device that is played
 };
 
 /// The fold of a plan, or nothing where its steady state is not proven (timeline/steady_state.hpp): few microbatches, messages that meet

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <memory>
 #include <tuple>
 
 #include "core/contracts.hpp"
@@ -22,7 +23,7 @@ class ProgramBuilder {
       : in_(in),
         plan_(*in.plan),
         codecs_(*in.model, *in.plan, *in.software),
-        built_{{}, Network(*in.platform), {}, {}},
+        built_{{}, Network(*in.platform), {}, {}, {}},
         collectives_(in_, built_.network) {}
 
   BuiltPrograms build() {
@@ -327,7 +328,21 @@ BuiltPrograms build_programs(const BuildInputs& inputs) {
   chosen.plan = &plan;
   BuiltPrograms built = ProgramBuilder(chosen).build();
   built.compression = plan.compression;
+  if (inputs.replicas == Replicas::collapsed_when_exact)
+    built.collapsed = collapse(built.programs, built.network);
   return built;
+}
+
+Played play(const BuiltPrograms& built, EngineKind kind, PlayListener* listener) {
+  const std::unique_ptr<Engine> engine = make_engine(kind, built.network_to_play());
+  if (!built.collapsed) return play(built.programs, *engine, listener);
+  try {
+    return play(*built.collapsed, *engine, listener);
+  } catch (const DeadlockError&) {
+    // Who waits for whom does not depend on times: say it of all devices.
+    play(built.programs, *make_engine(EngineKind::heap, built.network));
+    throw;
+  }
 }
 
 }  // namespace windtunnel

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "cost/stage_cost.hpp"
+#include "engine/collapse.hpp"
 #include "plan/plan.hpp"
 #include "platform/network.hpp"
 #include "platform/platform.hpp"
@@ -17,6 +19,14 @@ struct BuiltPrograms {
   std::vector<StageCost>
       cost_of_device;       ///< by device; equal stages on equal nodes share the numbers
   Compression compression;  ///< the plan's, with its automatic stages chosen
+  std::optional<CollapsedPrograms> collapsed;  ///< what to play instead, where asked for and exact
+
+  const ProgramSet& programs_to_play() const { return collapsed ? collapsed->programs : programs; }
+  const Network& network_to_play() const { return collapsed ? collapsed->network : network; }
+  /// The device that is played for this one.
+  DeviceId played_as(DeviceId device) const {
+    return collapsed ? collapsed->played_as[device.index()] : device;
+  }
 };
 
 /// What a plan is built from. The referred objects must outlive the result (the network refers to
@@ -27,6 +37,7 @@ struct BuildInputs {
   const std::vector<NodeType>* nodes = nullptr;  ///< of each node in use
   const SoftwareProfile* software = nullptr;
   const Plan* plan = nullptr;
+  Replicas replicas = Replicas::each;
 };
 
 /// Turns the plan into one program a stage, work tables, message channels over the network, and
@@ -38,5 +49,8 @@ struct BuildInputs {
 ///  - embedding synchronisation: first with last stage of each replica, two ranks a tensor shard.
 ///  - tensor collectives of groups across nodes: flows between neighbouring nodes of the group.
 BuiltPrograms build_programs(const BuildInputs& inputs);
+
+/// Plays what was built, and says what came out for all devices. The listener hears of those that are played.
+Played play(const BuiltPrograms& built, EngineKind engine, PlayListener* listener = nullptr);
 
 }  // namespace windtunnel

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/json_value.hpp"
+#include "engine/collapse.hpp"
 #include "engine/engine.hpp"
 #include "memory/memory_correction.hpp"
 #include "plan/plan.hpp"
@@ -86,7 +87,8 @@ enum class Folding { when_exact, never };
 /// What to keep of a simulation beside its report.
 struct SimulateOptions {
   EngineKind engine = EngineKind::simgrid;
-  Folding folding = Folding::when_exact;  ///< never folded when the timeline is kept
+  Folding folding = Folding::when_exact;               ///< never folded when the timeline is kept
+  Replicas replicas = Replicas::collapsed_when_exact;  ///< each when the timeline is kept
   bool keep_timeline = false;
   /// Whose evidence gives the prediction interval; null: the report has none.
   const Library* evidence = nullptr;

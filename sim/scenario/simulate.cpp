@@ -155,10 +155,11 @@ void add_times(Breakdown& sum, const Breakdown& more, double times) {
 std::vector<StageTime> stage_times(const Outcome& o) {
   std::vector<StageTime> times;
   for (const DeviceId device : last_devices(o)) {
-    StageTime time{StageId{times.size()}, o.breakdowns->of(device),
+    const DeviceId played_as = o.built->played_as(device);
+    StageTime time{StageId{times.size()}, o.breakdowns->of(played_as),
                    o.played->device_end[device.index()]};
     if (o.fold != nullptr) {
-      add_times(time.breakdown, o.fold->breakdowns[device.index()], o.fold->repeats);
+      add_times(time.breakdown, o.fold->breakdowns[played_as.index()], o.fold->repeats);
       time.end += o.fold->duration * static_cast<double>(o.fold->repeats);
     }
     times.push_back(time);
@@ -278,8 +279,10 @@ void fill_warnings(const Scenario& scenario, Report& report) {
   }
 }
 
-BuildInputs build_inputs(const Scenario& scenario, const Plan& plan) {
-  return {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &plan};
+BuildInputs build_inputs(const Scenario& scenario, const Plan& plan,
+                         Replicas replicas = Replicas::each) {
+  return {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &plan,
+          replicas};
 }
 
 std::vector<TrafficBytes> unfolded_links(const Outcome& played, const Outcome& longer) {
@@ -300,7 +303,8 @@ void unfold(const Outcome& o, Report& report) {
   const auto traffic = count_traffic(one_more);
   const auto messages = count_messages(longer.programs);
   report.iteration_time += fold.duration * repeats;
-  add_times(report.breakdown, fold.breakdowns[o.played->last_device.index()], repeats);
+  const DeviceId last = o.built->played_as(o.played->last_device);
+  add_times(report.breakdown, fold.breakdowns[last.index()], repeats);
   report.links = links_in_use(longer.network, unfolded_links(o, one_more));
   for (std::size_t i = 0; i < traffic.size(); ++i)
     report.traffic[i] += (traffic[i] - report.traffic[i]) * repeats;
@@ -313,6 +317,15 @@ void unfold(const Outcome& o, Report& report) {
     count.uncompressed = extended(count.uncompressed, messages[i].uncompressed);
   }
   report.played_microbatches = o.plan->microbatches;
+}
+
+/// How many replicas were played for all; 0 where each was.
+int played_replicas(const Outcome& o) {
+  if (!o.built->collapsed) return 0;
+  std::set<int> replicas;
+  for (const DeviceId device : o.built->collapsed->stands_for)
+    replicas.insert(o.plan->devices[device.index()].replica);
+  return static_cast<int>(replicas.size());
 }
 
 /// What a search compares: time, rates, memory. Without the periods that were not played.
@@ -329,6 +342,7 @@ Report make_key_report(const Outcome& o) {
   report.memory = account(o);
   report.activities = o.played->activities;
   report.flows = o.played->flows;
+  report.played_replicas = played_replicas(o);
   return report;
 }
 
@@ -340,7 +354,7 @@ Report make_report(const Outcome& o) {
   report.platform_name = scenario.platform.name;
   report.software_name = scenario.software.name;
   report.parameters = total_parameters(scenario.model);
-  report.breakdown = o.breakdowns->of(o.played->last_device);
+  report.breakdown = o.breakdowns->of(o.built->played_as(o.played->last_device));
   report.traffic = count_traffic(o);
   report.messages = count_messages(o.built->programs);
   for (int s = 0; s < scenario.plan.parallel.pipeline; ++s)
@@ -370,18 +384,18 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   WT_EXPECT(scenario.placement_request == PlacementRequest::as_planned);
   const Clock::time_point start = Clock::now();
   const Plan chosen = plan_to_play(scenario);
+  const Replicas replicas = options.keep_timeline ? Replicas::each : options.replicas;
   const std::optional<Fold> fold = options.keep_timeline || options.folding == Folding::never
                                        ? std::nullopt
-                                       : find_fold(build_inputs(scenario, chosen));
+                                       : find_fold(build_inputs(scenario, chosen, replicas));
   const Plan& plan = fold ? fold->plan : chosen;
-  BuiltPrograms built = build_programs(build_inputs(scenario, plan));
-  const std::unique_ptr<Engine> engine = make_engine(options.engine, built.network);
-  BreakdownListener breakdowns(built.programs.devices.size());
+  BuiltPrograms built = build_programs(build_inputs(scenario, plan, replicas));
+  BreakdownListener breakdowns(built.programs_to_play().devices.size());
   TimelineListener timeline;
   ListenerPair both(breakdowns, timeline);
   PlayListener* const listener =
       options.keep_timeline ? static_cast<PlayListener*>(&both) : &breakdowns;
-  const Played played = play(built.programs, *engine, listener);
+  const Played played = play(built, options.engine, listener);
   Simulation simulation;
   simulation.report =
       make_report({&scenario, &plan, &built, &played, &breakdowns, fold ? &*fold : nullptr});
@@ -397,15 +411,15 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
 BuiltScenario build(const Scenario& scenario) {
   BuiltScenario built;
   built.plan = plan_to_play(scenario);
-  built.fold = find_fold(build_inputs(scenario, built.plan));
+  constexpr Replicas replicas = Replicas::collapsed_when_exact;
+  built.fold = find_fold(build_inputs(scenario, built.plan, replicas));
   built.programs =
-      build_programs(build_inputs(scenario, built.fold ? built.fold->plan : built.plan));
+      build_programs(build_inputs(scenario, built.fold ? built.fold->plan : built.plan, replicas));
   return built;
 }
 
 Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built) {
-  const std::unique_ptr<Engine> engine = make_engine(EngineKind::simgrid, built.programs.network);
-  const Played played = play(built.programs.programs, *engine, nullptr);
+  const Played played = play(built.programs, EngineKind::simgrid);
   const Plan& plan = built.fold ? built.fold->plan : built.plan;
   Report report = make_key_report({&scenario, &plan, &built.programs, &played, nullptr, nullptr});
   if (built.fold)

@@ -130,14 +130,15 @@ class Server {
     while (const auto point = orders_.next()) {
       if (is_known(*point)) continue;
       Candidate candidate = rows_.read(*point);
-      const bool comes_again = candidate.built && last_shape_ &&
-                               *last_shape_ == shape_of(candidate.built->programs.network);
+      const bool comes_again =
+          candidate.built && last_shape_ &&
+          *last_shape_ == shape_of(candidate.built->programs.network_to_play());
       if (comes_again) {
         send_deputy(std::move(candidate));
         last_shape_.reset();
         continue;
       }
-      if (candidate.built) last_shape_ = shape_of(candidate.built->programs.network);
+      if (candidate.built) last_shape_ = shape_of(candidate.built->programs.network_to_play());
       finish(std::move(candidate));
     }
     part_.flush_to_disk();
@@ -179,13 +180,13 @@ class Server {
   }
 
   void act_as_deputy(Candidate candidate) {
-    const NetworkShape shape = shape_of(candidate.built->programs.network);
-    prepare_simgrid_engine(candidate.built->programs.network);
+    const NetworkShape shape = shape_of(candidate.built->programs.network_to_play());
+    prepare_simgrid_engine(candidate.built->programs.network_to_play());
     finish(std::move(candidate));
     while (const auto point = orders_.next()) {
       if (is_known(*point)) continue;
       Candidate next = rows_.read(*point);
-      if (next.built && shape_of(next.built->programs.network) != shape) {
+      if (next.built && shape_of(next.built->programs.network_to_play()) != shape) {
         orders_.put_back();
         return;
       }

@@ -1,0 +1,383 @@
+#include "engine/device_classes.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+namespace windtunnel {
+namespace {
+
+using Numbers = DeviceClasses::Numbers;
+
+std::uint64_t bits(double value) { return std::bit_cast<std::uint64_t>(value); }
+
+/// Things written as lists of words; equal lists get equal numbers.
+class Signatures {
+ public:
+  void reserve(std::size_t things) { begins_.reserve(things); }
+  void begin() { begins_.push_back(words_.size()); }
+  void add(std::uint64_t word) { words_.push_back(word); }
+  /// The order of the last `count` words does not matter.
+  void unordered(std::size_t count) {
+    std::sort(words_.end() - static_cast<std::ptrdiff_t>(count), words_.end());
+  }
+
+  /// In order of first appearance from 0; lists are compared, not only their hashes.
+  Numbers numbered() const {
+    std::size_t places = 16;
+    while (places < 2 * begins_.size()) places *= 2;
+    std::vector<std::uint32_t> table(places, free_place);
+    Numbers numbers(begins_.size());
+    std::uint32_t next = 0;
+    for (std::size_t i = 0; i < begins_.size(); ++i) {
+      std::size_t place = hash(i) & (places - 1);
+      while (table[place] != free_place && !equal(table[place], i))
+        place = (place + 1) & (places - 1);
+      if (table[place] == free_place) {
+        table[place] = static_cast<std::uint32_t>(i);
+        numbers[i] = next++;
+      } else {
+        numbers[i] = numbers[table[place]];
+      }
+    }
+    return numbers;
+  }
+
+ private:
+  static constexpr std::uint32_t free_place = 0xFFFFFFFF;
+  std::size_t end(std::size_t i) const {
+    return i + 1 < begins_.size() ? begins_[i + 1] : words_.size();
+  }
+  /// FNV-1a over words, with the high bits brought down for the table.
+  std::size_t hash(std::size_t i) const {
+    std::uint64_t sum = 0xcbf29ce484222325;
+    for (std::size_t at = begins_[i]; at < end(i); ++at) {
+      sum = (sum ^ words_[at]) * 0x100000001b3;
+      sum ^= sum >> 32;
+    }
+    return sum;
+  }
+  bool equal(std::size_t a, std::size_t b) const {
+    return std::equal(words_.begin() + static_cast<std::ptrdiff_t>(begins_[a]),
+                      words_.begin() + static_cast<std::ptrdiff_t>(end(a)),
+                      words_.begin() + static_cast<std::ptrdiff_t>(begins_[b]),
+                      words_.begin() + static_cast<std::ptrdiff_t>(end(b)));
+  }
+
+  std::vector<std::uint64_t> words_;
+  std::vector<std::size_t> begins_;
+};
+
+std::size_t count_of(const Numbers& numbers) {
+  return numbers.empty() ? 0 : 1 + *std::max_element(numbers.begin(), numbers.end());
+}
+
+/// For each of some things, a list of others.
+class Lists {
+ public:
+  explicit Lists(std::size_t things) : begins_(things + 1) {}
+  void count(std::size_t thing) { ++begins_[thing + 1]; }
+  void end_count() {
+    for (std::size_t i = 1; i < begins_.size(); ++i) begins_[i] += begins_[i - 1];
+    entries_.resize(begins_.back());
+    filled_ = begins_;
+  }
+  void add(std::size_t thing, std::uint32_t entry) { entries_[filled_[thing]++] = entry; }
+  const std::uint32_t* begin(std::size_t thing) const { return entries_.data() + begins_[thing]; }
+  const std::uint32_t* end(std::size_t thing) const { return entries_.data() + begins_[thing + 1]; }
+
+ private:
+  std::vector<std::size_t> begins_, filled_;
+  std::vector<std::uint32_t> entries_;
+};
+
+/// Which program and which times of work each device has, as a number.
+Numbers roles_of(const ProgramSet& set) {
+  std::vector<std::size_t> num_rows;  // of work, by program
+  for (const StageProgram& program : set.programs) {
+    std::size_t rows = 0;
+    for (const std::vector<Op>& stream : program.streams)
+      for (const Op& op : stream)
+        if (op.kind == OpKind::compute) rows = std::max<std::size_t>(rows, op.work + 1);
+    num_rows.push_back(rows);
+  }
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> pairs;
+  Numbers pair_of_device;
+  Signatures signatures;
+  for (const ProgramDevice& device : set.devices) {
+    const auto [found, is_new] = pairs.try_emplace({device.program, device.work_base},
+                                                   static_cast<std::uint32_t>(pairs.size()));
+    pair_of_device.push_back(found->second);
+    if (!is_new) continue;
+    signatures.begin();
+    signatures.add(device.program);
+    for (std::size_t row = 0; row < num_rows[device.program]; ++row) {
+      const Work& work = set.work[device.work_base + row];
+      signatures.add(bits(work.duration.value()));
+      for (const Seconds part : work.parts) signatures.add(bits(part.value()));
+    }
+  }
+  const Numbers role_of_pair = signatures.numbered();
+  for (std::uint32_t& number : pair_of_device) number = role_of_pair[number];
+  return pair_of_device;
+}
+
+/// Splits classes until nothing splits.
+class ClassFinder {
+ public:
+  ClassFinder(const ProgramSet& set, const Network& network,
+              const std::vector<std::vector<LinkId>>& paths)
+      : set_(set), paths_(paths), incoming_(set.devices.size()), crossing_(network.links().size()) {
+    for (const Collective& collective : set.collectives)
+      for (const CollectiveFlow& flow : collective.flows) flows_.push_back(&flow);
+    list_incoming();
+    list_crossing();
+    begin_classes(network);
+  }
+
+  std::optional<DeviceClasses> find() {
+    constexpr int most_rounds = 16;
+    for (int round = 0; round < most_rounds; ++round) {
+      const std::size_t before = num_classes();
+      split();
+      classes_.num_devices = count_of(classes_.of_device);
+      if (classes_.num_devices == set_.devices.size()) return std::nullopt;
+      if (num_classes() == before)
+        return is_one_for_all() ? std::optional(std::move(classes_)) : std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  /// A use of a link: the channel's or flow's number, whether it is a flow, which of its paths.
+  static constexpr std::uint32_t use(std::size_t user, bool is_flow, bool is_down) {
+    return static_cast<std::uint32_t>(user) << 2 | static_cast<std::uint32_t>(is_flow) << 1 |
+           static_cast<std::uint32_t>(is_down);
+  }
+
+  void list_incoming() {
+    for (const Channel& channel : set_.channels) incoming_.count(channel.to.index());
+    incoming_.end_count();
+    for (std::size_t i = 0; i < set_.channels.size(); ++i)
+      incoming_.add(set_.channels[i].to.index(), static_cast<std::uint32_t>(i));
+  }
+
+  template <class Visit>
+  void visit_uses(Visit visit) const {
+    const auto visit_paths = [&](std::size_t user, bool is_flow, PathId up, PathId down) {
+      for (const LinkId link : paths_[up.index()]) visit(link.index(), use(user, is_flow, false));
+      for (const LinkId link : paths_[down.index()]) visit(link.index(), use(user, is_flow, true));
+    };
+    for (std::size_t i = 0; i < set_.channels.size(); ++i)
+      if (!set_.channels[i].in_node)
+        visit_paths(i, false, set_.channels[i].up, set_.channels[i].down);
+    for (std::size_t i = 0; i < flows_.size(); ++i)
+      visit_paths(i, true, flows_[i]->up, flows_[i]->down);
+  }
+  void list_crossing() {
+    visit_uses([this](std::size_t link, std::uint32_t) { crossing_.count(link); });
+    crossing_.end_count();
+    visit_uses([this](std::size_t link, std::uint32_t use) { crossing_.add(link, use); });
+  }
+
+  /// Where its device has each channel, and its members each collective.
+  std::pair<Numbers, Numbers> places() const {
+    Numbers peers(set_.channels.size()), slots(set_.collectives.size());
+    for (const ProgramDevice& device : set_.devices) {
+      for (std::size_t peer = 0; peer < device.channels.size(); ++peer)
+        peers[device.channels[peer].index()] = static_cast<std::uint32_t>(peer);
+      for (std::size_t slot = 0; slot < device.collectives.size(); ++slot)
+        if (device.collectives[slot] != no_collective)
+          slots[device.collectives[slot].index()] = static_cast<std::uint32_t>(slot);
+    }
+    return {peers, slots};
+  }
+
+  void begin_classes(const Network& network) {
+    classes_.of_device = roles_of(set_);
+    Signatures channels, collectives, flows, links;
+    const auto [peers, slots] = places();
+    for (std::size_t i = 0; i < set_.channels.size(); ++i) {
+      const Channel& channel = set_.channels[i];
+      channels.begin();
+      channels.add(peers[i]);
+      channels.add(channel.in_node);
+      channels.add(bits(channel.in_node ? channel.bandwidth.value() : 0));
+      channels.add(bits(channel.latency.value()));
+    }
+    for (std::size_t i = 0; i < set_.collectives.size(); ++i) {
+      const Collective& collective = set_.collectives[i];
+      collectives.begin();
+      collectives.add(slots[i]);
+      collectives.add(bits(collective.fixed.value()));
+      collectives.add(bits(collective.latency.value()));
+    }
+    for (const CollectiveFlow* flow : flows_) {
+      flows.begin();
+      flows.add(bits(flow->bytes.value()));
+    }
+    for (const Link& link : network.links()) {
+      links.begin();
+      links.add(bits(link.bandwidth.value()));
+    }
+    classes_.of_channel = channels.numbered();
+    classes_.of_collective = collectives.numbered();
+    classes_.of_flow = flows.numbered();
+    classes_.of_link = links.numbered();
+  }
+
+  std::size_t num_classes() const {
+    return count_of(classes_.of_device) + count_of(classes_.of_channel) +
+           count_of(classes_.of_collective) + count_of(classes_.of_flow) +
+           count_of(classes_.of_link);
+  }
+
+  /// One round. Each thing keeps what told it apart before.
+  void split() {
+    split_paths();
+    split_channels();
+    split_collectives();
+    split_flows();
+    split_devices();
+    split_links();
+  }
+
+  void split_paths() {
+    Signatures signatures;
+    for (const std::vector<LinkId>& path : paths_) {
+      signatures.begin();
+      for (const LinkId link : path) signatures.add(classes_.of_link[link.index()]);
+    }
+    of_path_ = signatures.numbered();
+  }
+
+  void split_channels() {
+    Signatures signatures;
+    for (std::size_t i = 0; i < set_.channels.size(); ++i) {
+      const Channel& channel = set_.channels[i];
+      signatures.begin();
+      signatures.add(classes_.of_channel[i]);
+      signatures.add(classes_.of_device[channel.from.index()]);
+      signatures.add(classes_.of_device[channel.to.index()]);
+      if (channel.in_node) continue;
+      signatures.add(of_path_[channel.up.index()]);
+      signatures.add(of_path_[channel.down.index()]);
+    }
+    classes_.of_channel = signatures.numbered();
+  }
+
+  void split_collectives() {
+    Signatures signatures;
+    std::size_t flow = 0;
+    for (std::size_t i = 0; i < set_.collectives.size(); ++i) {
+      const Collective& collective = set_.collectives[i];
+      signatures.begin();
+      signatures.add(classes_.of_collective[i]);
+      signatures.add(collective.members.size());
+      for (const DeviceId member : collective.members)
+        signatures.add(classes_.of_device[member.index()]);
+      signatures.unordered(collective.members.size());
+      for (std::size_t f = 0; f < collective.flows.size(); ++f)
+        signatures.add(classes_.of_flow[flow++]);
+      signatures.unordered(collective.flows.size());
+    }
+    classes_.of_collective = signatures.numbered();
+  }
+
+  void split_flows() {
+    Signatures signatures;
+    std::size_t flow = 0;
+    for (std::size_t i = 0; i < set_.collectives.size(); ++i) {
+      for (const CollectiveFlow& each : set_.collectives[i].flows) {
+        signatures.begin();
+        signatures.add(classes_.of_flow[flow++]);
+        signatures.add(classes_.of_collective[i]);
+        signatures.add(of_path_[each.up.index()]);
+        signatures.add(of_path_[each.down.index()]);
+      }
+    }
+    classes_.of_flow = signatures.numbered();
+  }
+
+  void split_devices() {
+    Signatures signatures;
+    for (std::size_t i = 0; i < set_.devices.size(); ++i) {
+      const ProgramDevice& device = set_.devices[i];
+      signatures.begin();
+      signatures.add(classes_.of_device[i]);
+      for (const ChannelId channel : device.channels)
+        signatures.add(classes_.of_channel[channel.index()]);
+      for (const CollectiveId collective : device.collectives)
+        signatures.add(collective == no_collective ? none
+                                                   : classes_.of_collective[collective.index()]);
+      std::size_t num_incoming = 0;
+      for (const std::uint32_t* channel = incoming_.begin(i); channel != incoming_.end(i);
+           ++channel, ++num_incoming)
+        signatures.add(classes_.of_channel[*channel]);
+      signatures.unordered(num_incoming);
+    }
+    classes_.of_device = signatures.numbered();
+  }
+
+  std::uint64_t class_of(std::uint32_t use) const {
+    const Numbers& numbers = (use >> 1 & 1) != 0 ? classes_.of_flow : classes_.of_channel;
+    return static_cast<std::uint64_t>(numbers[use >> 2]) << 2 | (use & 3);
+  }
+
+  void split_links() {
+    Signatures signatures;
+    for (std::size_t i = 0; i < classes_.of_link.size(); ++i) {
+      signatures.begin();
+      signatures.add(classes_.of_link[i]);
+      std::size_t num_uses = 0;
+      for (const std::uint32_t* use = crossing_.begin(i); use != crossing_.end(i);
+           ++use, ++num_uses)
+        signatures.add(class_of(*use));
+      signatures.unordered(num_uses);
+    }
+    classes_.of_link = signatures.numbered();
+  }
+
+  /// Whether no link has two of a class over it, and no device two incoming channels of a class.
+  bool is_one_for_all() {
+    for (std::size_t i = 0; i < classes_.of_link.size(); ++i) {
+      seen_.clear();
+      for (const std::uint32_t* use = crossing_.begin(i); use != crossing_.end(i); ++use)
+        seen_.push_back(class_of(*use) >> 1);
+      if (has_twins()) return false;
+    }
+    for (std::size_t i = 0; i < set_.devices.size(); ++i) {
+      seen_.clear();
+      for (const std::uint32_t* channel = incoming_.begin(i); channel != incoming_.end(i);
+           ++channel)
+        seen_.push_back(classes_.of_channel[*channel]);
+      if (has_twins()) return false;
+    }
+    return true;
+  }
+  bool has_twins() {
+    std::sort(seen_.begin(), seen_.end());
+    return std::adjacent_find(seen_.begin(), seen_.end()) != seen_.end();
+  }
+
+  static constexpr std::uint64_t none = 0xFFFFFFFF;
+  const ProgramSet& set_;
+  const std::vector<std::vector<LinkId>>& paths_;
+  std::vector<const CollectiveFlow*> flows_;
+  Lists incoming_, crossing_;
+  DeviceClasses classes_;
+  Numbers of_path_;
+  std::vector<std::uint64_t> seen_;
+};
+
+}  // namespace
+
+std::optional<DeviceClasses> find_device_classes(const ProgramSet& programs, const Network& network,
+                                                 const std::vector<std::vector<LinkId>>& paths) {
+  if (programs.devices.size() <= programs.programs.size()) return std::nullopt;
+  return ClassFinder(programs, network, paths).find();
+}
+
+}  // namespace windtunnel
