@@ -15,10 +15,8 @@ enum class Replicas { each, collapsed_when_exact };
 /// Programs of which one device of each class is played for all that provably do the same (engine/device_classes.hpp): in a job of identical
 /// replicas that share no link, one replica.
 ///
-/// Times are those of playing every device, on either engine, but for rounding: 1e-12 of them where the whole's links that cannot limit
-/// anything (engine/binding_links.hpp) make SimGrid solve for flows that meet on them, none otherwise. A collective's flows come once for
-/// each of their classes. Which class a link of the whole is of follows from the bandwidths too, so the shape of the network can
-/// differ between platforms that differ in bandwidths alone.
+/// Times are those of playing every device, on either engine: the same bits, unless SimGrid solves for flows that contend, where they may
+/// round differently. A collective's flows come once for each of their classes.
 struct CollapsedPrograms {
   ProgramSet programs;               ///< of the devices that are played
   Network network;                   ///< the links they use

@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "core/contracts.hpp"
+#include "engine/binding_links.hpp"
 
 namespace windtunnel::detail {
 
 PathLinks::PathLinks(const Network& network) {
   ends_.push_back(0);
-  for (const auto& path : network.paths()) {
+  for (const auto& path : binding_links(network)) {
     links_.insert(links_.end(), path.begin(), path.end());
     ends_.push_back(static_cast<std::uint32_t>(links_.size()));
   }

@@ -7,10 +7,10 @@
 
 namespace windtunnel {
 
-/// What of a network decides which SimGrid platform it needs; bandwidths do not.
+/// What of a network decides which SimGrid platform it needs; bandwidths only where they decide which links can limit a flow.
 struct NetworkShape {
   std::size_t num_links = 0;
-  std::vector<std::vector<LinkId>> paths;
+  std::vector<std::vector<LinkId>> paths;  ///< engine/binding_links.hpp
 
   bool operator==(const NetworkShape&) const = default;
 };

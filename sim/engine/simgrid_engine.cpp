@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/contracts.hpp"
+#include "engine/binding_links.hpp"
 #include "engine/link_flows.hpp"
 #include "engine/lookahead_queue.hpp"
 #include "engine/path_rates.hpp"
@@ -278,10 +279,11 @@ SimGridPlatform make_platform(const Network& network) {
     platform.links.push_back(
         zone->create_link("link" + std::to_string(i), simgrid_bandwidth(bandwidth))->seal());
   }
-  for (std::size_t i = 0; i < network.paths().size(); ++i) {
+  for (std::size_t i = 0; i < platform.shape.paths.size(); ++i) {
     s4u::Host* host = zone->create_host("path" + std::to_string(i), 1.0)->seal();
     std::vector<s4u::LinkInRoute> way;
-    for (const LinkId link : network.paths()[i]) way.emplace_back(platform.links[link.index()]);
+    for (const LinkId link : platform.shape.paths[i])
+      way.emplace_back(platform.links[link.index()]);
     zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, way, true);
     platform.host_of_path.push_back(host);
   }
@@ -500,7 +502,9 @@ std::unique_ptr<Engine> make_simgrid_engine(const Network& network) {
 
 namespace windtunnel {
 
-NetworkShape shape_of(const Network& network) { return {network.links().size(), network.paths()}; }
+NetworkShape shape_of(const Network& network) {
+  return {network.links().size(), binding_links(network)};
+}
 
 void prepare_simgrid_engine(const Network& network) {
   WT_EXPECT(!detail::engine_was_made && detail::prepared == nullptr);

@@ -3,9 +3,6 @@
 #include <numeric>
 #include <optional>
 
-#include "engine/engine.hpp"
-#include "engine/player.hpp"
-
 namespace windtunnel {
 namespace {
 
@@ -25,9 +22,7 @@ Seconds iteration_time(const BuildInputs& inputs, const Compression& compression
   plan.compression = compression;
   BuildInputs tried = inputs;
   tried.plan = &plan;
-  const BuiltPrograms built = build_programs(tried);
-  const auto engine = make_engine(EngineKind::heap, built.network);
-  return play(built.programs, *engine).end;
+  return play(build_programs(tried), EngineKind::heap).end;
 }
 
 }  // namespace

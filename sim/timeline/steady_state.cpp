@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/binding_links.hpp"
+
 namespace windtunnel {
 namespace {
 
@@ -37,7 +39,7 @@ std::size_t SteadyStateListener::num_times(const ProgramSet& programs, const Ste
 SteadyStateListener::SteadyStateListener(const ProgramSet& programs, const Network& network,
                                          SteadyShape shape)
     : programs_(&programs),
-      network_(&network),
+      links_of_path_(binding_links(network)),
       shape_(shape),
       times_(num_times(programs, shape), never),
       link_busy_until_(network.links().size()) {}
@@ -59,13 +61,13 @@ void SteadyStateListener::on_message(ChannelId id, const Op& send, Bytes, Second
   const Channel& channel = programs_->channels[id.index()];
   if (channel.in_node) return;
   const Seconds start = begin + channel.latency;
-  occupy(network_->path(channel.up), start, end);
-  occupy(network_->path(channel.down), start, end);
+  occupy(channel.up, start, end);
+  occupy(channel.down, start, end);
 }
 
 /// Messages come in the order of their end, so one that met any earlier one met the last.
-void SteadyStateListener::occupy(const std::vector<LinkId>& links, Seconds begin, Seconds end) {
-  for (const LinkId link : links) {
+void SteadyStateListener::occupy(PathId path, Seconds begin, Seconds end) {
+  for (const LinkId link : links_of_path_[path.index()]) {
     Seconds& busy_until = link_busy_until_[link.index()];
     messages_met_ = messages_met_ || begin < busy_until;
     busy_until = end;

@@ -31,7 +31,8 @@ struct SteadyShape {
 /// when ops of its own and of the last `lag` microbatches have ended, so the times of `lag` consecutive microbatches determine those
 /// of the next. When all of them, on every device and channel, come again shifted by one duration, so does everything after them until the
 /// order changes at the end (for max-plus systems this is the cyclic regime: Baccelli et al., Synchronization and Linearity, 1992,
-/// theorem 3.109). It holds where no two messages share a link at the same time; find() refuses otherwise.
+/// theorem 3.109). It holds where no two messages share a link that can limit them (engine/binding_links.hpp) at the same time; find()
+/// refuses otherwise.
 class SteadyStateListener final : public PlayListener {
  public:
   SteadyStateListener(const ProgramSet& programs, const Network& network, SteadyShape shape);
@@ -48,11 +49,11 @@ class SteadyStateListener final : public PlayListener {
   static constexpr Seconds never{std::numeric_limits<double>::quiet_NaN()};
   Seconds& time(std::size_t row, std::uint32_t microbatch);
   bool repeats(int period, Seconds duration) const;
-  void occupy(const std::vector<LinkId>& links, Seconds begin, Seconds end);
+  void occupy(PathId path, Seconds begin, Seconds end);
   int first_draining() const { return shape_.microbatches - shape_.lag; }
 
   const ProgramSet* programs_;
-  const Network* network_;
+  std::vector<std::vector<LinkId>> links_of_path_;  ///< that can limit a message
   SteadyShape shape_;
   std::vector<Seconds> times_;  ///< of passes by device, chunk and phase, then of messages
   std::vector<Seconds> link_busy_until_;
