@@ -108,13 +108,23 @@ TEST_CASE("any number of microbatches comes out, also one that is no multiple of
   }
 }
 
+Scenario on_shared_node(int tensor) {
+  Scenario scenario = scenario_of(
+      R"("tensor": )" + std::to_string(tensor) +
+      R"(, "pipeline": 2, "data": 8, "schedule": "1f1b", "rank_order": "tensor-data-pipeline")");
+  scenario.platform.node_types.front().nics = 4;
+  for (NodeType& node : scenario.nodes) node.nics = 4;
+  scenario.plan.microbatches = 480;
+  return scenario;
+}
+
 TEST_CASE("messages that share a NIC are not folded: rates depend on who else sends") {
-  // Two GPUs a stage, so that four stages share the node's NICs towards the next four.
-  const Scenario scenario = scenario_of(
-      R"("tensor": 2, "pipeline": 4, "data": 4, "schedule": "1f1b", "rank_order": "data-tensor-pipeline")",
-      R"("nodes": 4, )");
-  const Report folded = report_of(scenario, Folding::when_exact);
-  CHECK(folded.played_microbatches == 0);
+  // Eight GPUs of a node are a stage of eight replicas, two to each of its four NICs.
+  CHECK(report_of(on_shared_node(1), Folding::when_exact).played_microbatches == 0);
+}
+
+TEST_CASE("messages on NICs of their own fold, though one node sends them all") {
+  CHECK(check_fold(on_shared_node(2)) > 0);
 }
 
 TEST_CASE("all forwards first, few microbatches, and kept timelines are not folded") {

@@ -1,0 +1,190 @@
+#include "engine/collapse.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "engine/testing.hpp"
+
+namespace windtunnel {
+namespace {
+
+using testing::in_child_process;
+
+/// Two stages of some replicas, each device on a node of its own, 25 GB/s up and down. A message of 5 GB takes 0.2 s beside passes of
+/// 1 s and 2 s.
+struct World {
+  ProgramSet set;
+  Network network;
+  std::vector<LinkId> up, down;
+};
+
+enum class Rings { none, at_the_end };
+
+/// A ring for each stage through its replicas. The last stage's begins while its last gradient is on its way over the same link.
+void add_rings(World& world, const std::vector<PathId>& up, const std::vector<PathId>& down) {
+  constexpr std::size_t stages = 2;
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    Collective ring;
+    ring.latency = 1_ms;
+    for (std::size_t device = stage; device < up.size(); device += stages) {
+      ring.members.emplace_back(device);
+      ring.flows.push_back({up[device], down[(device + stages) % up.size()], 10_GB});
+      world.set.devices[device].collectives = {CollectiveId{stage}};
+    }
+    world.set.collectives.push_back(ring);
+    world.set.programs[stage].num_collectives = 1;
+    world.set.programs[stage].streams[0].push_back(testing::collective(0));
+  }
+}
+
+struct Odd {
+  std::size_t device = 0;
+  BytesPerSecond up = 25_GBps;  ///< of that device
+};
+
+World make_world(int replicas, Rings rings, const Odd& odd = {}) {
+  testing::PipelineShape shape;
+  shape.stages = 2;
+  shape.replicas = replicas;
+  shape.microbatches = 5;
+  World world;
+  world.set = testing::make_pipeline(shape);
+  testing::set_compute(world.set, 1_s, 2_s);
+  world.set.message_bytes = {5_GB};
+  std::vector<PathId> up, down;
+  for (std::size_t d = 0; d < world.set.devices.size(); ++d) {
+    world.up.push_back(world.network.add_link(d == odd.device ? odd.up : 25_GBps, "up"));
+    world.down.push_back(world.network.add_link(25_GBps, "down"));
+    up.push_back(world.network.add_path({world.up.back()}));
+    down.push_back(world.network.add_path({world.down.back()}));
+  }
+  for (Channel& channel : world.set.channels) {
+    channel.in_node = false;
+    channel.up = up[channel.from.index()];
+    channel.down = down[channel.to.index()];
+    channel.latency = 1_ms;
+  }
+  if (rings == Rings::at_the_end) add_rings(world, up, down);
+  return world;
+}
+
+/// The network again, with what `more` gives for each link of a path.
+template <class More>
+void extend_paths(World& world, More more) {
+  Network network;
+  for (const Link& link : world.network.links()) network.add_link(link.bandwidth, link.name);
+  const LinkId shared = network.add_link(more.bandwidth, "shared");
+  for (std::vector<LinkId> path : world.network.paths()) {
+    if (more.passes(path)) path.push_back(shared);
+    network.add_path(path);
+  }
+  world.network = network;
+}
+
+std::vector<double> figures(const Played& played) {
+  std::vector<double> all{played.end / 1_s, static_cast<double>(played.last_device.index()),
+                          static_cast<double>(played.activities),
+                          static_cast<double>(played.flows)};
+  for (const Seconds end : played.device_end) all.push_back(end / 1_s);
+  return all;
+}
+
+/// How many devices were played for all; the results are the same.
+std::size_t num_played(const World& world) {
+  const auto collapsed = collapse(world.set, world.network);
+  if (!collapsed) return world.set.devices.size();
+  for (const EngineKind kind : {EngineKind::heap, EngineKind::simgrid}) {
+    const auto whole = in_child_process(
+        [&] { return figures(play(world.set, *make_engine(kind, world.network))); });
+    const auto classes = in_child_process(
+        [&] { return figures(play(*collapsed, *make_engine(kind, collapsed->network))); });
+    CHECK(classes == whole);  // to the last bit
+  }
+  return collapsed->programs.devices.size();
+}
+
+TEST_CASE("equal replicas on nodes of their own are played as one, with the same times") {
+  CHECK(num_played(make_world(2, Rings::none)) == 2);
+  CHECK(num_played(make_world(7, Rings::none)) == 2);
+  CHECK(num_played(make_world(4, Rings::at_the_end)) == 2);
+}
+
+TEST_CASE("one replica is itself") { CHECK(num_played(make_world(1, Rings::none)) == 2); }
+
+TEST_CASE("a slow link is a class of its own, and a ring carries the difference to all replicas") {
+  // Alone it makes two classes of two devices; with a ring every replica has another way to go to the slow link.
+  CHECK(num_played(make_world(4, Rings::none, {2, 20_GBps})) == 4);
+  CHECK(num_played(make_world(4, Rings::at_the_end, {2, 20_GBps})) == 8);
+}
+
+TEST_CASE(
+    "a slow device is a class of its own, and a ring carries the difference to all replicas") {
+  for (const Rings rings : {Rings::none, Rings::at_the_end}) {
+    World world = make_world(4, rings);
+    world.set.work[2 * 3] = testing::work(1.5_s);  // the forward pass of device 3
+    CHECK(num_played(world) == (rings == Rings::none ? 4U : 8U));
+  }
+}
+
+TEST_CASE("one message that waits longer makes another class") {
+  World world = make_world(3, Rings::none);
+  world.set.channels.back().latency = 2_ms;
+  CHECK(num_played(world) == 4);
+}
+
+struct FirstTwoReplicas {
+  BytesPerSecond bandwidth;
+  bool passes(const std::vector<LinkId>& path) const {
+    constexpr std::uint32_t first_stage_up = 0, second_replica_up = 4;  // links: up, down by device
+    return path[0].index() == first_stage_up || path[0].index() == second_replica_up;
+  }
+};
+
+TEST_CASE("replicas that share a link which both could fill are played each") {
+  World world = make_world(2, Rings::none);
+  extend_paths(world, FirstTwoReplicas{40_GBps});
+  CHECK(num_played(world) == 4);
+}
+
+TEST_CASE("replicas that share a link which carries all they can send are played as one") {
+  World world = make_world(2, Rings::none);
+  extend_paths(world, FirstTwoReplicas{50_GBps});
+  CHECK(num_played(world) == 2);
+}
+
+TEST_CASE("two stages that share their replica's link contend as before") {
+  // All stages of a replica go up one link: their messages meet there, in each replica alike.
+  World world = make_world(3, Rings::at_the_end);
+  Network network;
+  for (std::size_t d = 0; d < world.set.devices.size(); ++d) {
+    network.add_link(3_GBps, "up");
+    network.add_link(25_GBps, "down");
+  }
+  for (const auto& path : world.network.paths()) {
+    const bool is_up = path[0].index() % 2 == 0;
+    network.add_path({is_up ? LinkId{path[0].index() / 4 * 4} : path[0]});
+  }
+  world.network = network;
+  CHECK(num_played(world) == 2);
+}
+
+TEST_CASE("a collective of some replicas makes classes of those in it and those not") {
+  // Of 4 replicas, the last 2 wait for each other at the end of the second stage.
+  World world = make_world(4, Rings::none);
+  world.set.programs.push_back(world.set.programs[1]);
+  world.set.programs[2].streams[0].push_back(testing::collective(0));
+  world.set.programs[2].num_collectives = 1;
+  Collective pair;
+  pair.fixed = 1_s;
+  for (const std::size_t device : {5U, 7U}) {
+    pair.members.emplace_back(device);
+    world.set.devices[device].program = 2;
+    world.set.devices[device].collectives = {CollectiveId{0}};
+  }
+  world.set.collectives = {pair};
+  CHECK(num_played(world) == 4);
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+/// Scenarios that nobody would think of, for what must hold for all of them.
+namespace windtunnel::testing {
+
+inline std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+
+/// What a drawn scenario is drawn from.
+struct Draws {
+  std::vector<int> tensor{2, 8}, data{1, 2};
+  int least_microbatches = 170, most_microbatches = 400;
+  std::vector<std::string> platforms{"selene-a100"};
+};
+
+/// A small model on up to 8 nodes by default, with uneven stages and replicas that share network cards or do not.
+inline std::string drawn_scenario(const Draws& draws = {}) {
+  const int tensor = *rc::gen::elementOf(draws.tensor), data = *rc::gen::elementOf(draws.data);
+  const std::string platform = *rc::gen::elementOf(draws.platforms);
+  const int pipeline = *rc::gen::element(2, 4);
+  const auto schedule =
+      *rc::gen::element<std::string>("1f1b", "interleaved_1f1b", "zero_bubble_h1");
+  const int chunks = schedule == "interleaved_1f1b" ? *rc::gen::element(1, 2) : 1;
+  int microbatches = *rc::gen::inRange(draws.least_microbatches, draws.most_microbatches);
+  microbatches -= chunks > 1 ? microbatches % pipeline : 0;
+  const int layers = 8, moved = chunks > 1 ? 0 : *rc::gen::inRange(-2, 2);
+  std::string stages = std::to_string(layers / pipeline + moved);
+  for (int s = 1; s < pipeline; ++s)
+    stages += "," + std::to_string(layers / pipeline - (s == pipeline - 1 ? moved : 0));
+  const auto choice = [](const char* a, const char* b) {
+    return quoted(*rc::gen::element<std::string>(a, b));
+  };
+  const auto truth = [] { return std::string(*rc::gen::arbitrary<bool>() ? "true" : "false"); };
+  const int nodes = std::max(1, tensor * data * pipeline / 8);
+  return R"({"platform": )" + quoted(platform) + R"(, "nodes": )" + std::to_string(nodes) +
+         R"(, "software": )" + choice("megatron-lm-2021", "megatron-deepspeed-2021") +
+         R"(, "model": {"family": "gpt", "layers": 8, "hidden": 1024, "heads": 16, "sequence": 512, "vocab": 32000, "tied_embeddings": )" +
+         truth() + R"(}, "training": {"global_batch": )" + std::to_string(microbatches * data) +
+         R"(, "micro_batch": 1, "precision": "fp16"}, "parallel": {"tensor": )" +
+         std::to_string(tensor) + R"(, "pipeline": )" + std::to_string(pipeline) + R"(, "data": )" +
+         std::to_string(data) + R"(, "schedule": )" + quoted(schedule) +
+         R"(, "virtual_pipeline": )" + std::to_string(chunks) + R"(, "stage_layers": [)" + stages +
+         R"(], "pipeline_send": )" + choice("eager", "blocking_pairs") +
+         R"(, "overlap_gradient_reduce": )" + truth() + R"(, "rank_order": )" +
+         choice("tensor-data-pipeline", "tensor-pipeline-data") + "}}";
+}
+
+}  // namespace windtunnel::testing
