@@ -20,9 +20,15 @@ struct Draws {
 
 /// A small model on up to 8 nodes by default, with uneven stages and replicas that share network cards or do not.
 inline std::string drawn_scenario(const Draws& draws = {}) {
-  const int tensor = *rc::gen::elementOf(draws.tensor), data = *rc::gen::elementOf(draws.data);
+  const int tensor = *rc::gen::elementOf(draws.tensor);
   const std::string platform = *rc::gen::elementOf(draws.platforms);
   const int pipeline = *rc::gen::element(2, 4);
+  constexpr int gpus_a_node = 8;
+  const auto fills_nodes = [&](int replicas) {
+    const int gpus = tensor * pipeline * replicas;
+    return gpus < gpus_a_node || gpus % gpus_a_node == 0;
+  };
+  const int data = *rc::gen::suchThat(rc::gen::elementOf(draws.data), fills_nodes);
   const auto schedule =
       *rc::gen::element<std::string>("1f1b", "interleaved_1f1b", "zero_bubble_h1");
   const int chunks = schedule == "interleaved_1f1b" ? *rc::gen::element(1, 2) : 1;
@@ -36,7 +42,7 @@ inline std::string drawn_scenario(const Draws& draws = {}) {
     return quoted(*rc::gen::element<std::string>(a, b));
   };
   const auto truth = [] { return std::string(*rc::gen::arbitrary<bool>() ? "true" : "false"); };
-  const int nodes = std::max(1, tensor * data * pipeline / 8);
+  const int nodes = std::max(1, tensor * data * pipeline / gpus_a_node);
   return R"({"platform": )" + quoted(platform) + R"(, "nodes": )" + std::to_string(nodes) +
          R"(, "software": )" + choice("megatron-lm-2021", "megatron-deepspeed-2021") +
          R"(, "model": {"family": "gpt", "layers": 8, "hidden": 1024, "heads": 16, "sequence": 512, "vocab": 32000, "tied_embeddings": )" +
