@@ -241,7 +241,6 @@ TEST_CASE("any replicas come out the same, simulated once or each") {
   draws.most_microbatches = 24;
   draws.platforms = {"selene-a100", "a100-80gb-4hdr", "dgx1-v100"};
   int num_collapsed = 0;
-  double most = 0;
   const bool same = rc::check([&] {
     const std::string text = testing::drawn_scenario(draws);
     RC_LOG() << text;
@@ -252,12 +251,10 @@ TEST_CASE("any replicas come out the same, simulated once or each") {
                     {"/parallel/zero_stage", std::to_string(*rc::gen::inRange(0, 3))}});
     const Compared compared = compare(scenario);
     if (compared.played_replicas > 0) ++num_collapsed;
-    most = std::max(most, compared.simgrid);
     RC_ASSERT(compared.heap == 0);
     RC_ASSERT(compared.simgrid <= 1e-9);
   });
   CHECK(same);
-  MESSAGE(num_collapsed << " collapsed, " << most << " off at most");
   CHECK(num_collapsed > 20);  // of rapidcheck's 100
 }
 
