@@ -29,7 +29,7 @@ struct CommandLine {
   std::uint64_t seed = 0;
 
   std::string trace, out;               ///< of run; out also of sweep
-  std::string report;                   ///< --report: the page; of run and validate
+  std::string report;                   ///< --report: the page; of run, compare, sweep and validate
   std::vector<std::string> fail_above;  ///< of validate
 
   // Of compare.
