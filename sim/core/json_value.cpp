@@ -154,6 +154,11 @@ JsonValue* find_at(JsonValue& root, std::string_view pointer) {
   return value;
 }
 
+const JsonValue* find_at(const JsonValue& root, std::string_view pointer) {
+  // The other one changes nothing.
+  return find_at(const_cast<JsonValue&>(root), pointer);
+}
+
 bool set_at(JsonValue& root, std::string_view pointer, JsonValue value) {
   // Found before anything is changed: a pointer that fails must not leave objects behind.
   std::vector<std::string> keys;

@@ -90,6 +90,7 @@ std::string pointer_join(std::string_view pointer, std::string_view key);
 
 /// The value at `pointer`, or null when the path does not exist.
 JsonValue* find_at(JsonValue& root, std::string_view pointer);
+const JsonValue* find_at(const JsonValue& root, std::string_view pointer);
 
 /// Sets the value at `pointer`, making the objects on the way; false when a non-object or a bad
 /// array index is in the way.

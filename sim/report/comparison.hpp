@@ -32,11 +32,24 @@ ReportFigures read_report_figures(const JsonValue& report);
 /// Whether the document says of itself that it is a report of `run --json`.
 bool is_report(const JsonValue& document);
 
+/// What only a run that was simulated here can show, beyond its report: for the page.
+struct RunDetails {
+  std::string scenario;  ///< resolved, as text
+  std::string timeline;  ///< JSON, as timeline_json() makes it
+  JsonValue why;         ///< the critical path and the reasons, as path_value() makes it
+};
+
 /// One of the runs that stand side by side.
 struct ComparedRun {
   std::string label;  ///< "a.json", "without /compression"
   JsonValue report;   ///< the whole of windtunnel/report-v1
   ReportFigures figures;
+  std::optional<RunDetails> details = {};  ///< where asked for, of a run that was simulated here
+};
+
+/// One that could not be simulated.
+struct FailedRun {
+  std::string label, error;
 };
 
 /// An input in which the runs differ, with its text in each.
@@ -84,6 +97,7 @@ struct CodecBreakEven {
 /// Runs side by side. The first is what the others are measured against.
 struct Comparison {
   std::vector<ComparedRun> runs;
+  std::vector<FailedRun> failed;
   std::vector<InputDifference> differences;
   std::vector<CodecBreakEven> codecs;
   std::vector<BreakEven> break_evens;
@@ -91,7 +105,7 @@ struct Comparison {
 
   /// How many times faster than the first run: T(0) / T(i).
   double speedup(std::size_t run) const;
-  bool all_fit() const;
+  bool all_fit() const;  ///< whether every run was simulated and fits in memory
 };
 
 /// The table for people:
@@ -107,7 +121,7 @@ struct Comparison {
 ///     compute              10.200 s    10.200 s    +0.000
 std::string comparison_text(const Comparison& comparison, Colour colour = Colour::never);
 
-/// {"runs": [report…], "speedup": [1.0, …], "labels": […], "differences": [{"pointer", "values"}…], "codecs": […],
+/// {"runs": [report…], "speedup": [1.0, …], "labels": […], "failed": [{"label", "error"}…], "differences": [{"pointer", "values"}…], "codecs": […],
 ///  "break_even": […], "warnings": […]}
 std::string comparison_json(const Comparison& comparison);
 

@@ -93,6 +93,13 @@ JsonValue difference_value(const InputDifference& difference) {
   return object;
 }
 
+JsonValue failed_value(const FailedRun& run) {
+  JsonValue object(JsonValue::Object{});
+  object.set("label", text(run.label));
+  object.set("error", text(run.error));
+  return object;
+}
+
 const char* word_of(BreakEven::Outcome outcome) {
   switch (outcome) {
     case BreakEven::Outcome::crosses:
@@ -167,8 +174,8 @@ double Comparison::speedup(std::size_t run) const {
 }
 
 bool Comparison::all_fit() const {
-  return std::all_of(runs.begin(), runs.end(),
-                     [](const ComparedRun& run) { return run.figures.fits; });
+  return failed.empty() && std::all_of(runs.begin(), runs.end(),
+                                       [](const ComparedRun& run) { return run.figures.fits; });
 }
 
 std::string comparison_json(const Comparison& comparison) {
@@ -180,6 +187,7 @@ std::string comparison_json(const Comparison& comparison) {
   object.set("speedup", JsonValue(std::move(speedups)));
   object.set("labels",
              array_of(comparison.runs, [](const ComparedRun& run) { return text(run.label); }));
+  object.set("failed", array_of(comparison.failed, failed_value));
   object.set("differences", array_of(comparison.differences, difference_value));
   object.set("codecs", array_of(comparison.codecs, codec_value));
   object.set("break_even", array_of(comparison.break_evens, break_even_value));

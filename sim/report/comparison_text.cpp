@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "report/comparison.hpp"
+#include "report/comparison_words.hpp"
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
 #include "report/terminal_text.hpp"
@@ -12,36 +13,20 @@ namespace windtunnel {
 namespace {
 
 using detail::indent;
+using detail::letter_of;
 using detail::marked;
+using detail::meaning_of;
 using detail::Painter;
+using detail::pays_below;
+using detail::relative_change;
+using detail::signed_text;
 using detail::spoken;
 using detail::time_text;
 using detail::Tone;
+using detail::verdict_of;
 
 constexpr int label_width = 20, value_width = 12, change_width = 10;
 constexpr std::size_t others_at_once = 3;  ///< what has room beside the first run in text_width
-
-std::string signed_text(double number, int decimals) {
-  std::string text = fixed_text(number, decimals);
-  if (text.find_first_not_of("-0.") == std::string::npos) return "=";
-  return (number > 0 ? "+" : "") + text;
-}
-
-/// "-7.6 %", or from ten times on "x 12.5"; "=" when it is the same to the last digit shown.
-std::string relative_change(double from, double to) {
-  constexpr double many = 10;
-  if (from == to) return "=";
-  if (from == 0) return "new";
-  if (to / from >= many) return "x " + significant_text(to / from, 3);
-  const std::string text = signed_text((to / from - 1) * 100, 1);
-  return text == "=" ? text : text + " %";
-}
-
-/// "A", "B", …, "Z", "27", …
-std::string letter_of(std::size_t run) {
-  constexpr std::size_t letters = 26;
-  return run < letters ? std::string(1, static_cast<char>('A' + run)) : std::to_string(run + 1);
-}
 
 /// What stands in a row for one run, and what changed against the first.
 struct Row {
@@ -213,6 +198,8 @@ std::string legend(const Comparison& comparison, const Painter& paint) {
       text += paint(Tone::quiet, " (" + run.figures.name + ")");
     text += "\n";
   }
+  for (const FailedRun& run : comparison.failed)
+    text += marked("✗", run.label + " could not be simulated: " + run.error, Tone::bad, paint);
   return text;
 }
 
@@ -228,31 +215,6 @@ std::string differences(const Comparison& comparison, const Painter& paint) {
   return text;
 }
 
-std::string verdict_of(const BreakEven& found) {
-  switch (found.outcome) {
-    case BreakEven::Outcome::crosses:
-      return "faster " + std::string(found.faster_below ? "below " : "above ") +
-             to_text(found.bandwidth) + " (" + significant_text(found.factor, 3) + " of the " +
-             to_text(found.bandwidth_now) + " of now), slower " +
-             (found.faster_below ? "above" : "below");
-    case BreakEven::Outcome::always_faster:
-      return "faster at every bandwidth tried, now " + to_text(found.bandwidth_now);
-    case BreakEven::Outcome::always_slower:
-      return "slower at every bandwidth tried, now " + to_text(found.bandwidth_now);
-    case BreakEven::Outcome::always_equal:
-      return "as fast at every bandwidth tried, now " + to_text(found.bandwidth_now);
-  }
-  return "?";
-}
-
-std::string pays_below(const CodecBreakEven& codec) {
-  std::string text = codec.bandwidth ? "pays below " + to_text(*codec.bandwidth) : "always pays";
-  text += " a GPU (" + to_text(codec.codec) + " of codec for " + to_text(codec.saved) + ")";
-  if (codec.now > BytesPerSecond{})
-    text += ", now " + to_text(codec.now) + (codec.loses() ? ": LOSES" : ": wins");
-  return text;
-}
-
 std::string codecs(const Comparison& comparison, const Painter& paint) {
   if (comparison.codecs.empty()) return "";
   std::string text = "\n" + paint(Tone::heading, "Where compressing pays, by formula") + "\n";
@@ -264,17 +226,11 @@ std::string codecs(const Comparison& comparison, const Painter& paint) {
   return text;
 }
 
-const char* meaning_of(NetworkPart part) {
-  return part == NetworkPart::between_nodes ? "NICs of a node" : "links inside nodes, GPU to GPU";
-}
-
 std::string break_evens(const Comparison& comparison, const Painter& paint) {
   if (comparison.break_evens.empty()) return "";
   std::string text = "\n" + paint(Tone::heading, "Break-even bandwidths, by simulation") + "\n";
   for (const BreakEven& found : comparison.break_evens) {
-    const bool says_nothing =
-        found.part == NetworkPart::inside_nodes && found.outcome != BreakEven::Outcome::crosses;
-    if (says_nothing) continue;
+    if (detail::says_nothing(found)) continue;
     text += marked("·", found.what + ", " + meaning_of(found.part) + ": " + verdict_of(found),
                    Tone::quiet, paint);
   }
@@ -293,7 +249,8 @@ std::string warnings(const Comparison& comparison, const Painter& paint) {
 std::string comparison_text(const Comparison& comparison, Colour colour) {
   const Painter paint(colour);
   std::string text = legend(comparison, paint);
-  for (std::size_t first = 1; first < comparison.runs.size(); first += others_at_once) {
+  for (std::size_t first = 1; first == 1 || first < comparison.runs.size();
+       first += others_at_once) {
     const Block block(comparison, first, paint);
     text += "\n" + block.header() + speed(block) + times(block) + shares(block) + traffic(block) +
             memory(block);

@@ -1,6 +1,8 @@
 #include "report/html_text.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstddef>
 
 #include "report/number_text.hpp"
@@ -48,6 +50,25 @@ std::string number(std::string_view pointer, std::string_view text, std::string_
   return element("span", attributes, escaped(text));
 }
 
+std::string changed_number(std::string_view pointer, std::string_view base, Change change,
+                           std::string_view text, std::string_view unit) {
+  std::string attributes = "data-at=\"" + escaped(pointer) + "\" data-" +
+                           (change == Change::difference ? "minus" : "per") + "=\"" +
+                           escaped(base) + "\"";
+  if (!unit.empty()) attributes += " data-unit=\"" + escaped(unit) + "\"";
+  return element("span", attributes, escaped(text));
+}
+
+std::string of_data(std::string_view id, const std::string& number) {
+  constexpr std::string_view head = "<span ";
+  return std::string(head) + "data-of=\"" + escaped(id) + "\" " + number.substr(head.size());
+}
+
+std::string card(std::string_view label, const std::string& html, const std::string& note) {
+  return "<div class=\"card\"><span class=\"label\">" + escaped(label) + "</span><b>" + html +
+         "</b>" + (note.empty() ? "" : "<span class=\"note\">" + note + "</span>") + "</div>\n";
+}
+
 std::string section(const Section& section) {
   return "<section id=\"" + section.id + "\">\n<h2>" + escaped(section.title) + "</h2>\n" +
          section.html + "</section>\n";
@@ -70,7 +91,8 @@ std::string table(const Table& table) {
   return text + "</tbody></table></div>\n";
 }
 
-std::string stacked_bar(const std::vector<Piece>& pieces, std::string_view label) {
+std::string stacked_bar(const std::vector<Piece>& pieces, std::string_view label,
+                        std::optional<double> mark) {
   constexpr double width = 1000;
   constexpr int height = 10, digits = 2;
   std::string svg =
@@ -83,6 +105,45 @@ std::string stacked_bar(const std::vector<Piece>& pieces, std::string_view label
            "\" width=\"" + fixed_text(piece.share * width, digits) + "\" height=\"" +
            std::to_string(height) + "\"><title>" + escaped(piece.title) + "</title></rect>";
     at += piece.share;
+  }
+  if (mark)
+    svg += "<line class=\"limit\" x1=\"" + fixed_text(*mark * width, digits) + "\" x2=\"" +
+           fixed_text(*mark * width, digits) + "\" y1=\"0\" y2=\"" + std::to_string(height) +
+           "\"/>";
+  return svg + "</svg>";
+}
+
+std::string signed_bar(double value, double largest, std::string_view negative,
+                       std::string_view positive, std::string_view title) {
+  constexpr double half = 0.5;
+  const double share = largest > 0 ? std::min(1.0, std::abs(value) / largest) * half : 0;
+  const Piece empty{half, "idle", ""}, rest{half - share, "idle", ""},
+      part{share, std::string(value < 0 ? negative : positive), std::string(title)};
+  std::vector<Piece> pieces;
+  for (const Piece* piece :
+       value < 0 ? std::array{&rest, &part, &empty} : std::array{&empty, &part, &rest})
+    pieces.push_back(*piece);
+  return stacked_bar(pieces, title);
+}
+
+std::string axis(double most, const std::function<std::string(double)>& text) {
+  constexpr double marks = 5, percent = 100;
+  if (!(most > 0)) return "";
+  const double power = std::pow(10.0, std::floor(std::log10(most / marks)));
+  double step = 10 * power;
+  for (const double factor : {5.0, 2.0, 1.0})
+    if (factor * power >= most / marks) step = factor * power;
+  std::string svg = "<svg class=\"axis\" height=\"24\" aria-hidden=\"true\">";
+  constexpr double near_end = 0.94, rounding = 1e-9;
+  for (int i = 0; i * step <= most * (1 + rounding); ++i) {
+    const double place = i * step / most;
+    const std::string x = fixed_text(std::min(1.0, place) * percent, 2) + "%";
+    svg += "<line x1=\"" + x + "\" x2=\"" + x + "\" y1=\"0\" y2=\"6\"/><text x=\"" + x +
+           "\" y=\"19\" text-anchor=\"" +
+           (i == 0              ? "start"
+            : place >= near_end ? "end"
+                                : "middle") +
+           "\">" + escaped(text(i * step)) + "</text>";
   }
   return svg + "</svg>";
 }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +19,20 @@ std::string element(std::string_view name, std::string_view attributes, std::str
 /// A number as text, with the place of the exact one in the page's JSON data: the page's self-test compares them.
 /// `unit` is for texts that carry none ("GiB" in a table of GiB).
 std::string number(std::string_view pointer, std::string_view text, std::string_view unit = "");
+
+/// How a printed number comes of two exact ones.
+enum class Change {
+  difference,  ///< the one less the other
+  relative,    ///< the one over the other, less 1
+};
+/// The change from the number at `base` to the one at `pointer`, as text.
+std::string changed_number(std::string_view pointer, std::string_view base, Change change,
+                           std::string_view text, std::string_view unit = "");
+/// What `number` or `changed_number` made, of the page's data `id` instead of "report".
+std::string of_data(std::string_view id, const std::string& number);
+
+/// A figure in a box of its own: a label, the figure and a note, the latter two HTML.
+std::string card(std::string_view label, const std::string& html, const std::string& note = "");
 
 /// A section of the page with a heading that its navigation links to.
 struct Section {
@@ -40,8 +56,15 @@ struct Piece {
   std::string kind;   ///< class of its colour, as "compute"
   std::string title;  ///< text shown when the pointer rests on it
 };
-/// Pieces side by side, as SVG that fills the width it is given.
-std::string stacked_bar(const std::vector<Piece>& pieces, std::string_view label);
+/// Pieces side by side, as SVG that fills the width it is given; with a line across at `mark`, a share of that width.
+std::string stacked_bar(const std::vector<Piece>& pieces, std::string_view label,
+                        std::optional<double> mark = std::nullopt);
+/// A bar from the middle, to the left where `value` is negative, half the width long where it is as large as `largest`. The kinds are the
+/// colours of the two sides.
+std::string signed_bar(double value, double largest, std::string_view negative,
+                       std::string_view positive, std::string_view title);
+/// Marks at round numbers from 0 to `most`, with their texts, as SVG that fills the width it is given: the axis of bars above it.
+std::string axis(double most, const std::function<std::string(double)>& text);
 
 /// A small square in the colour of `kind`.
 std::string swatch(std::string_view kind);

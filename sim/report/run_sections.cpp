@@ -22,11 +22,6 @@ std::string joined(const std::vector<std::string>& items) {
   return text;
 }
 
-std::string card(const std::string& label, const std::string& html, const std::string& note = "") {
-  return "<div class=\"card\"><span class=\"label\">" + escaped(label) + "</span><b>" + html +
-         "</b>" + (note.empty() ? "" : "<span class=\"note\">" + note + "</span>") + "</div>\n";
-}
-
 /// The interval as a bar with the prediction on it, on an axis a little wider than both.
 std::string interval(const Report& report) {
   if (!report.iteration_time_interval)

@@ -82,6 +82,12 @@ std::vector<std::size_t> things_of_devices(const PlayedIteration& played) {
   return things;
 }
 
+std::size_t count_of(const std::vector<DeviceId>& devices, const std::vector<std::size_t>& things) {
+  std::size_t sum = 0;
+  for (const DeviceId device : devices) sum += things[device.index()];
+  return sum;
+}
+
 std::vector<DeviceId> devices_of(const Plan& plan, const std::set<int>& replicas) {
   std::vector<DeviceId> devices;
   for (std::size_t i = 0; i < plan.devices.size(); ++i)
@@ -476,33 +482,37 @@ class TimelineWriter {
 
 }  // namespace
 
+ShownDevices devices_of_last_replica(const PlayedIteration& played, std::size_t limit) {
+  const Plan& plan = *played.plan;
+  const std::vector<std::size_t> things = things_of_devices(played);
+  const int last = plan.devices[played.last_device.index()].replica;
+  const std::vector<DeviceId> one = devices_of(plan, {last});
+  const std::string name = "replica " + std::to_string(last);
+  if (count_of(one, things) <= limit)
+    return {one, share_text(plan, one) + ": " + name + ", which ends last"};
+  const std::vector<DeviceId> some = sample_of(one, played.last_device, things, limit);
+  return {
+      some,
+      share_text(plan, some) + ": of " + name +
+          ", which ends last, the device that does, the first and last stage, and some between"};
+}
+
 ShownDevices shown_devices(const PlayedIteration& played, std::size_t limit) {
   const Plan& plan = *played.plan;
   const std::vector<std::size_t> things = things_of_devices(played);
   const int last = plan.devices[played.last_device.index()].replica;
-  const auto count = [&](const std::vector<DeviceId>& devices) {
-    std::size_t sum = 0;
-    for (const DeviceId device : devices) sum += things[device.index()];
-    return sum;
-  };
   std::set<int> every;
   for (const PlanDevice& device : plan.devices) every.insert(device.replica);
   const std::vector<DeviceId> all = devices_of(plan, every);
   const std::string share_of_all = "all " + grouped_text(static_cast<double>(all.size())) +
                                    " simulated devices (" + grouped_text(plan.num_ranks()) +
                                    " GPUs)";
-  if (count(all) <= limit) return {all, share_of_all};
-  const std::string name = "replica " + std::to_string(last);
+  if (count_of(all, things) <= limit) return {all, share_of_all};
   const std::vector<DeviceId> two = devices_of(plan, {0, last});
-  if (count(two) <= limit && last != 0)
-    return {two, share_text(plan, two) + ": " + name + ", which ends last, and replica 0"};
-  const std::vector<DeviceId> one = devices_of(plan, {last});
-  if (count(one) <= limit) return {one, share_text(plan, one) + ": " + name + ", which ends last"};
-  const std::vector<DeviceId> some = sample_of(one, played.last_device, things, limit);
-  return {
-      some,
-      share_text(plan, some) + ": of " + name +
-          ", which ends last, the device that does, the first and last stage, and some between"};
+  if (count_of(two, things) <= limit && last != 0)
+    return {two, share_text(plan, two) + ": replica " + std::to_string(last) +
+                     ", which ends last, and replica 0"};
+  return devices_of_last_replica(played, limit);
 }
 
 std::string timeline_json(const PlayedIteration& played, const ShownDevices& shown,

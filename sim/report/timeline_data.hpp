@@ -34,6 +34,10 @@ inline constexpr std::size_t most_things = 300000;
 /// the device that ends last, the first and the last stage, and as many evenly spaced others as fit.
 ShownDevices shown_devices(const PlayedIteration& played, std::size_t limit = most_things);
 
+/// Of runs that stand above each other: the replica that ends last, or of it as much as fits.
+ShownDevices devices_of_last_replica(const PlayedIteration& played,
+                                     std::size_t limit = most_things / 4);
+
 /// The timeline of those devices as JSON:
 ///
 ///   {"end":…, "shown":"…", "devices":[{"name":…,"stage":0,"replica":0,"ends_last":true}], "ops":[…], "links":[…],

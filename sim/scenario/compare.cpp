@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <utility>
 
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
+#include "report/path_json.hpp"
 #include "report/report_json.hpp"
+#include "report/timeline_data.hpp"
 #include "scenario/break_even.hpp"
 #include "scenario/codec_break_even.hpp"
 #include "scenario/forked.hpp"
 #include "scenario/input_differences.hpp"
+#include "scenario/resolved_text.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -29,32 +33,68 @@ JsonValue parse_report(const std::string& text, const std::string& name) {
   return report;
 }
 
-/// The reports of all inputs: those given, and those of the scenarios, simulated together.
-std::vector<JsonValue> reports_of(const std::vector<CompareInput>& inputs, const Library& library) {
-  std::vector<std::size_t> simulated;
-  std::vector<JsonValue> reports(inputs.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (scenario_of(inputs[i]) != nullptr)
-      simulated.push_back(i);
-    else
-      reports[i] = std::get<JsonValue>(inputs[i].content);
+/// The parts of what a child says of its run; no JSON text holds this character.
+constexpr char part_end = '\0';
+
+/// What a run's page shows beyond its report.
+std::string details_text(const Scenario& scenario, const Simulation& simulation) {
+  const PlayedIteration played{&simulation.timeline, &simulation.programs, &simulation.network,
+                               &scenario.plan, simulation.report.last_device};
+  const CriticalPath path = find_critical_path(simulation.programs, simulation.timeline);
+  return timeline_json(played, devices_of_last_replica(played), path) + part_end +
+         canonical_text(path_value(played, path, simulation.report));
+}
+
+std::string simulated_text(const Scenario& scenario, const Library& library, RunDetail detail) {
+  SimulateOptions options;
+  options.evidence = &library;
+  options.keep_timeline = detail == RunDetail::page;
+  const Simulation simulation = simulate(scenario, options);
+  std::string text = to_json(simulation.report);
+  if (detail == RunDetail::page) text += part_end + details_text(scenario, simulation);
+  return text;
+}
+
+ComparedRun run_of(const CompareInput& input, const std::string& said) {
+  ComparedRun run{input.label, parse_report(said.substr(0, said.find(part_end)), input.label), {}};
+  const std::size_t timeline = said.find(part_end);
+  if (timeline != std::string::npos) {
+    const std::size_t why = said.find(part_end, timeline + 1);
+    run.details = RunDetails{resolved_text(scenario_of(input)->resolved),
+                             said.substr(timeline + 1, why - timeline - 1),
+                             parse_report(said.substr(why + 1), input.label)};
   }
+  return run;
+}
+
+/// The runs of all inputs: those given as reports, and those of the scenarios, simulated together. One that fails costs
+/// itself; `failed` takes it, with its place among the inputs.
+std::vector<ComparedRun> runs_of(const std::vector<CompareInput>& inputs, const Library& library,
+                                 RunDetail detail, std::map<std::size_t, ChildFailure>& failed) {
+  std::vector<std::size_t> simulated;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (scenario_of(inputs[i]) != nullptr) simulated.push_back(i);
   ForkedWork work;
   work.count = simulated.size();
   work.at_once = default_at_once();
   work.work = [&](std::size_t i) {
-    SimulateOptions options;
-    options.evidence = &library;
-    return to_json(simulate(*scenario_of(inputs[simulated[i]]), options).report);
+    return simulated_text(*scenario_of(inputs[simulated[i]]), library, detail);
   };
   const std::vector<ChildOutcome> outcomes = run_forked(work);
-  for (std::size_t i = 0; i < simulated.size(); ++i) {
-    const std::string& label = inputs[simulated[i]].label;
-    if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))
-      throw_failure(*failure, label);
-    reports[simulated[i]] = parse_report(std::get<std::string>(outcomes[i]), label);
+  std::vector<ComparedRun> runs;
+  for (std::size_t i = 0, child = 0; i < inputs.size(); ++i) {
+    if (scenario_of(inputs[i]) == nullptr) {
+      runs.push_back({inputs[i].label, std::get<JsonValue>(inputs[i].content), {}});
+    } else {
+      const ChildOutcome& outcome = outcomes[child++];
+      if (const auto* failure = std::get_if<ChildFailure>(&outcome))
+        failed.emplace(i, *failure);
+      else
+        runs.push_back(run_of(inputs[i], std::get<std::string>(outcome)));
+    }
   }
-  return reports;
+  for (ComparedRun& run : runs) run.figures = read_report_figures(run.report);
+  return runs;
 }
 
 bool all_are_scenarios(const std::vector<CompareInput>& inputs) {
@@ -92,7 +132,8 @@ std::vector<std::string> warnings_of(const Comparison& comparison, bool scenario
     if (!run.figures.fits)
       warnings.push_back(run.label + " does not fit in memory: its time is what it would be");
   }
-  if (same_hash) warnings.emplace_back("the runs are of one and the same scenario");
+  if (same_hash && comparison.runs.size() > 1)
+    warnings.emplace_back("the runs are of one and the same scenario");
   if (!same_hash && comparison.differences.empty() && !scenarios)
     warnings.emplace_back("the scenarios differ in what reports do not hold; compare the files");
   if (other_version) warnings.emplace_back("the reports are of different versions of windtunnel");
@@ -195,22 +236,25 @@ std::vector<CompareInput> toggle_inputs(const std::filesystem::path& file, const
 }
 
 Comparison compare(const std::vector<CompareInput>& inputs, const Library& library,
-                   BreakEvens break_evens) {
+                   BreakEvens break_evens, RunDetail detail) {
   WT_EXPECT(inputs.size() >= 2);
   Comparison comparison;
-  std::vector<JsonValue> reports = reports_of(inputs, library);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    ReportFigures figures = read_report_figures(reports[i]);
-    comparison.runs.push_back({inputs[i].label, std::move(reports[i]), std::move(figures)});
-  }
-  comparison.differences = differences_of(inputs, comparison.runs);
-  comparison.warnings = warnings_of(comparison, all_are_scenarios(inputs));
-  add_codecs(inputs, comparison);
+  std::map<std::size_t, ChildFailure> failed;
+  comparison.runs = runs_of(inputs, library, detail, failed);
+  if (comparison.runs.empty()) throw_failure(failed.at(0), inputs.front().label);
+  std::vector<CompareInput> compared = inputs;
+  for (auto failure = failed.rbegin(); failure != failed.rend(); ++failure)
+    compared.erase(compared.begin() + static_cast<std::ptrdiff_t>(failure->first));
+  for (const auto& [place, failure] : failed)
+    comparison.failed.push_back({inputs[place].label, failure.text});
+  comparison.differences = differences_of(compared, comparison.runs);
+  comparison.warnings = warnings_of(comparison, all_are_scenarios(compared));
+  add_codecs(compared, comparison);
   warn_of_losses(comparison);
   if (break_evens == BreakEvens::simulated) {
     BreakEvenSearch search;
     search.at_once = default_at_once();
-    comparison.break_evens = find_break_evens(questions_of(inputs), library, search);
+    comparison.break_evens = find_break_evens(questions_of(compared), library, search);
   }
   return comparison;
 }

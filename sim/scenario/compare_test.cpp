@@ -121,5 +121,39 @@ TEST_CASE("break-evens are looked for on request, on both networks") {
     CHECK(found.outcome == BreakEven::Outcome::always_slower);
 }
 
+TEST_CASE("a run that fails is listed beside the others, and thrown when nothing else is left") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("plain.json", plain);
+  CompareInput good = input(file), bad = input(file);
+  bad.label = "bad.json";
+  // Its placement has yet to be searched: simulating it breaks a contract.
+  std::get<Scenario>(bad.content).placement_request = PlacementRequest::search;
+  const Comparison comparison = compare({bad, good}, test_library());
+  REQUIRE(comparison.runs.size() == 1);
+  CHECK(comparison.runs[0].label == good.label);
+  REQUIRE(comparison.failed.size() == 1);
+  CHECK(comparison.failed[0].label == "bad.json");
+  CHECK_FALSE(comparison.all_fit());
+  CHECK(comparison_text(comparison).find("bad.json could not be simulated") != std::string::npos);
+  CHECK_THROWS_AS(compare({bad, bad}, test_library()), std::runtime_error);
+}
+
+TEST_CASE("for a page each run keeps its timeline, its critical path and its scenario") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("plain.json", plain);
+  const Comparison comparison =
+      compare({input(file), input(file)}, test_library(), BreakEvens::none, RunDetail::page);
+  for (const ComparedRun& run : comparison.runs) {
+    REQUIRE(run.details);
+    CHECK(run.details->timeline.find("\"columns\"") != std::string::npos);
+    CHECK(run.details->scenario.find("plain.json") != std::string::npos);
+    Seconds sum{};
+    for (const JsonValue& step : run.details->why.find("path")->array())
+      sum += Seconds{std::get<double>(step.find("time_s")->content)};
+    CHECK(sum / run.figures.iteration_time == doctest::Approx(1).epsilon(1e-9));
+  }
+  CHECK_FALSE(compare({input(file), input(file)}, test_library()).runs[0].details);
+}
+
 }  // namespace
 }  // namespace windtunnel

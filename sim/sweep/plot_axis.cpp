@@ -15,6 +15,8 @@ constexpr double far_apart = 6;
 /// Free part of an axis at each end.
 constexpr double margin = 0.04;
 constexpr double marks_wanted = 5;
+/// More values than these are too many to have a mark each.
+constexpr std::size_t most_value_marks = 24;
 
 /// The smallest of 1, 2, 2.5, 5 and 10 times a power of ten that is at least `value`.
 double round_up(double value) {
@@ -63,7 +65,23 @@ PlotAxis PlotAxis::over(const std::vector<double>& values) {
   const double room = high > low ? margin * (high - low) : 1;
   axis.low_ = low - room;
   axis.high_ = high + room;
+  axis.least_ = least;
+  axis.most_ = most;
+  if (axis.marks_.size() > most_value_marks) axis.use_round_marks();
   return axis;
+}
+
+void PlotAxis::use_round_marks() {
+  marks_.clear();
+  if (is_logarithmic_) {
+    for (double power = std::pow(10.0, std::floor(std::log10(least_))); power <= most_; power *= 10)
+      for (const double factor : {1.0, 2.0, 5.0})
+        if (factor * power >= least_ && factor * power <= most_) marks_.push_back(factor * power);
+    return;
+  }
+  const double step = round_up((most_ - least_) / marks_wanted);
+  for (double mark = std::ceil(least_ / step) * step; mark <= most_; mark += step)
+    marks_.push_back(mark);
 }
 
 PlotAxis PlotAxis::of_categories(std::size_t count) {
@@ -71,6 +89,7 @@ PlotAxis PlotAxis::of_categories(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) axis.marks_.push_back(static_cast<double>(i));
   axis.low_ = -0.5;
   axis.high_ = static_cast<double>(count) - 0.5;
+  axis.most_ = static_cast<double>(count) - 1;
   return axis;
 }
 

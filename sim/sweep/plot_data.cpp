@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "sweep/plot_axis.hpp"
 #include "sweep/row.hpp"
 
 namespace windtunnel {
@@ -96,7 +97,9 @@ std::vector<std::string> telling_columns(const std::vector<JsonValue>& rows,
 
 PlotPoint point_of(const JsonValue& row, const Axis& axis) {
   PlotPoint point;
+  point.point = static_cast<std::size_t>(figure(row, "point"));
   point.x = axis.position(row);
+  point.time = Seconds{figure(row, "iteration_time_s")};
   point.tokens_per_s = figure(row, "tokens_per_s");
   point.mfu = figure(row, "mfu");
   point.memory = Bytes{figure(row, "memory_max_bytes")};
@@ -146,6 +149,12 @@ void add_efficiencies(PlotSeries& series) {
 
 }  // namespace
 
+std::string PlotData::x_text(double x) const {
+  return categories.empty() ? mark_text(x) : categories[static_cast<std::size_t>(x)];
+}
+
+PlotSeries fastest_points(const PlotData& data) { return fastest(data.series); }
+
 std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::string>& columns) {
   const std::vector<JsonValue> drawn = simulated(rows);
   if (drawn.size() < 2 || columns.empty()) return std::nullopt;
@@ -155,7 +164,15 @@ std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::s
   data.x_name = data.x_counts_gpus ? "GPUs" : axis.column;
   data.categories = axis.categories;
   data.series = series_of(drawn, axis, telling_columns(drawn, columns, axis));
-  if (data.series.size() > most_series) data.series = {fastest(data.series)};
+  if (data.series.size() > most_series) {
+    for (const PlotSeries& series : data.series)
+      data.others.insert(data.others.end(), series.points.begin(), series.points.end());
+    data.series = {fastest(data.series)};
+    std::set<std::size_t> drawn_points;
+    for (const PlotPoint& point : data.series[0].points) drawn_points.insert(point.point);
+    std::erase_if(data.others,
+                  [&](const PlotPoint& point) { return drawn_points.count(point.point) > 0; });
+  }
   for (PlotSeries& series : data.series) {
     std::stable_sort(series.points.begin(), series.points.end(),
                      [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });

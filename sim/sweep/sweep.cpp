@@ -36,6 +36,7 @@ JsonValue Sweep::take_sweep(const std::filesystem::path& file) {
   Problems problems;
   check_sweep(ObjectReader(*found, "/sweep", problems));
   problems.throw_if_any();
+  written_ = base_;
   JsonValue block = std::move(*found);
   base_.erase("sweep");
   for (const char* label : labels) base_.erase(label);

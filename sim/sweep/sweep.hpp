@@ -21,6 +21,8 @@ class Sweep {
   /// Of everything that decides the results: scenario, files named by it or by the swept values, seed.
   const std::string& hash() const { return hash_; }
   const Library& library() const { return library_; }
+  /// The file as it was read, merged, with its sweep.
+  const JsonValue& written() const { return written_; }
 
   /// The scenario of one point, as `run --set` with the same values would read it. Throws InputError.
   Scenario scenario(std::size_t point) const;
@@ -38,6 +40,7 @@ class Sweep {
   JsonValue base_;  ///< merged, without its sweep
   std::string name_;
   std::string hash_;
+  JsonValue written_;
   SweepPoints points_;  ///< last: taking them out of base_ also makes the hash
 };
 

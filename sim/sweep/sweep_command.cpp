@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/contracts.hpp"
+#include "core/file_io.hpp"
 #include "report/number_text.hpp"
 #include "report/progress_line.hpp"
 #include "sweep/manifest.hpp"
@@ -16,6 +17,7 @@
 #include "sweep/results.hpp"
 #include "sweep/shard.hpp"
 #include "sweep/sweep.hpp"
+#include "sweep/sweep_page.hpp"
 #include "sweep/sweep_text.hpp"
 #include "sweep/worker.hpp"
 #include "units/quantity_reader.hpp"
@@ -127,7 +129,9 @@ class SweepRun {
 
   int status() {
     expect_manifest(request_.directory, sweep_, request_.version);
-    print(request_, sweep_, merge_results(request_.directory, sweep_), out_);
+    const PartRows rows = merge_results(request_.directory, sweep_);
+    print(request_, sweep_, rows, out_);
+    write_page(rows);
     return exit_done;
   }
 
@@ -162,7 +166,16 @@ class SweepRun {
     if (!task.points.empty() && play(std::move(task)) == PoolEnd::interrupted) return interrupted();
     const PartRows rows = merge_results(request_.directory, sweep_);
     print(request_, sweep_, rows, out_);
+    write_page(rows);
     return verdict(rows, shard);
+  }
+
+  void write_page(const PartRows& rows) {
+    if (request_.report.empty()) return;
+    note("up to 10 points are simulated once more, to say where their time goes");
+    write_file_atomically(
+        request_.report, sweep_page(sweep_, rows, {request_.directory, request_.version, limits_}));
+    note("wrote " + request_.report.string());
   }
 
   PoolEnd play(PoolTask task) {

@@ -31,8 +31,9 @@ struct SweepRequest {
   std::string shard;       ///< "i/n"; empty: from the environment
   std::string time_limit;  ///< of one point, as "90 s"; empty: none
   std::string memory_limit;
-  bool retry_failed = false;  ///< do failed points again
-  std::string version;        ///< of the program, for the manifest
+  bool retry_failed = false;     ///< do failed points again
+  std::string version;           ///< of the program, for the manifest
+  std::filesystem::path report;  ///< takes the page; empty: none
   SweepFormat format = SweepFormat::text;
   ProgressStyle progress = ProgressStyle::hidden;
   std::function<std::string(const std::string&)> variable;  ///< of the environment

@@ -7,6 +7,7 @@
 
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
+#include "report/page_assets.hpp"
 #include "report/svg_text.hpp"
 #include "sweep/plot_axis.hpp"
 #include "sweep/plot_data.hpp"
@@ -15,29 +16,27 @@ namespace windtunnel {
 namespace {
 
 // Everything in SVG user units.
-constexpr double left = 92, top = 84, panel_width = 560, gap = 66;
-constexpr double legend_left = left + panel_width + 32, width = legend_left + 250;
+constexpr double top = 84, gap = 66;
+constexpr double own_left = 92, own_width = 560;
+constexpr double legend_left = own_left + own_width + 32, width = legend_left + 250;
 constexpr std::array panel_heights{250.0, 190.0, 150.0};
-constexpr double least_between_marks = 42;
+constexpr double least_between_marks = 42, least_between_slanted = 17;
+constexpr double slant_height = 66;  ///< of names that stand aslant
 
-/// Paul Tol's "bright" scheme, darkened where white paper needs it; told apart by colour-blind readers.
-constexpr std::array colours{"#33629b", "#d1495b", "#228833", "#b9770e",
-                             "#1f8fb0", "#8e2c66", "#7c5e48", "#6a6acb"};
-static_assert(colours.size() == most_series);
+/// Series beyond these would have no colour in curves.css.
+static_assert(most_series == 8);
 
-constexpr const char* style = R"(<style>
-  text { font: 13px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Helvetica, Arial, sans-serif; fill: #1f2933 }
-  .title { font-size: 18px; font-weight: 600 }
-  .panel { font-weight: 600 }
-  .quiet { fill: #52606d; font-size: 12px }
-  .page { fill: #ffffff }
-  .frame { fill: none; stroke: #7b8794 }
-  .grid { stroke: #e1e6eb }
-  .ideal { stroke: #7b8794; stroke-dasharray: 2 4; stroke-width: 1.4 }
-  .line { fill: none; stroke-width: 2; stroke-linejoin: round }
-  .dashed { fill: none; stroke-width: 2; stroke-dasharray: 7 4; stroke-linejoin: round }
-</style>
-)";
+/// Where the panels of a picture stand, in SVG user units.
+struct PlotFrame {
+  double left = own_left, width = own_width;
+};
+/// Of a panel that stands alone on a page.
+constexpr PlotFrame page_frame{66, 478};
+constexpr double page_width = 560, page_top = 34, page_height = 226, page_bottom = 52;
+/// Points of a series beyond which marks would be a second line.
+constexpr std::size_t most_marks = 150;
+constexpr double letter_width = 6.6;  ///< of the marks' font
+constexpr std::size_t longest_category = 18;
 
 /// One quantity that a panel shows of each point.
 struct Curve {
@@ -51,29 +50,50 @@ struct Panel {
   PlotAxis axis;
   std::string unit;  ///< behind the marks
   double y = 0, height = 0;
+  bool has_ideal = false;  ///< the throughput of the smallest cluster, scaled up
 
   double at(double value) const { return y + height * (1 - axis.position(value)); }
 };
 
 class SweepPlot {
  public:
-  SweepPlot(std::string name, const PlotData& data)
-      : name_(std::move(name)), data_(data), x_axis_(x_axis(data)) {}
+  SweepPlot(std::string name, const PlotData& data, PlotFrame frame = {})
+      : name_(std::move(name)), data_(data), frame_(frame), x_axis_(x_axis(data)) {}
 
   std::string svg() const {
     std::string body;
     double y = top;
+    const double between = gap + (is_slanted() ? slant_height : 0);
     std::vector<Panel> all = panels();
     for (std::size_t i = 0; i < all.size(); ++i) {
       Panel& panel = all[i];
       panel.y = y;
       panel.height = panel_heights[i];
       body += draw(panel);
-      y += panel.height + gap;
+      y += panel.height + between;
     }
     const double height = y - gap + 62;
-    body += svg_text(left + panel_width / 2, y - gap + 42, x_title(), "text-anchor=\"middle\"");
+    body +=
+        svg_text(frame_.left + frame_.width / 2, y - gap + 42, x_title(), "text-anchor=\"middle\"");
     return head(height) + body + legend() + "</svg>\n";
+  }
+
+  /// Each panel as a picture of its own.
+  std::vector<std::string> pictures() const {
+    const double below = page_bottom + (is_slanted() ? slant_height : 0);
+    const double height = page_top + page_height + below;
+    std::vector<std::string> all;
+    for (Panel& panel : page_panels()) {
+      panel.y = page_top;
+      panel.height = page_height;
+      all.push_back("<svg class=\"curves\" viewBox=\"0 0 " + svg_number(page_width) + " " +
+                    svg_number(height) + "\" role=\"img\" aria-label=\"" +
+                    html::escaped(panel.title) + "\">\n" + draw(panel) +
+                    svg_text(frame_.left + frame_.width / 2, height - 8, x_title(),
+                             "class=\"quiet\" text-anchor=\"middle\"") +
+                    "</svg>\n");
+    }
+    return all;
   }
 
  private:
@@ -87,81 +107,129 @@ class SweepPlot {
 
   std::vector<double> values_of(const Curve& curve) const {
     std::vector<double> values;
+    for (const PlotPoint& point : data_.others)
+      if (const auto value = curve.value(point)) values.push_back(*value);
     for (const PlotSeries& series : data_.series)
       for (const PlotPoint& point : series.points)
         if (const auto value = curve.value(point)) values.push_back(*value);
     return values;
   }
 
+  static std::optional<double> tokens_of(const PlotPoint& point) { return point.tokens_per_s; }
+  static std::optional<double> time_of(const PlotPoint& point) { return point.time / Seconds{1}; }
+  static std::optional<double> mfu_of(const PlotPoint& point) { return 100 * point.mfu; }
+  static std::optional<double> memory_of(const PlotPoint& point) { return point.memory / 1_GiB; }
+  static std::optional<double> efficiency_of(const PlotPoint& point) {
+    return point.efficiency ? std::optional(100 * *point.efficiency) : std::nullopt;
+  }
+
+  Panel throughput(const Curve& tokens) const {
+    const bool logs = data_.x_counts_gpus && x_axis_.is_logarithmic();
+    std::vector<double> rates = values_of(tokens);
+    if (smallest() != nullptr) rates.push_back(ideal_at(x_axis_.most()));
+    return {"Throughput, tokens/s",
+            {tokens},
+            logs ? PlotAxis::logarithmic(rates) : PlotAxis::linear_from_zero(rates),
+            "",
+            0,
+            0,
+            true};
+  }
+  static Panel share_panel(const std::string& title, const std::vector<Curve>& curves,
+                           const std::vector<double>& values) {
+    return {title, curves, PlotAxis::linear_from_zero(values), " %"};
+  }
+  Panel memory_panel(const Curve& memory) const {
+    return {"Memory of the fullest GPU",
+            {memory},
+            PlotAxis::linear_from_zero(values_of(memory)),
+            " GiB"};
+  }
+
   std::vector<Panel> panels() const {
-    const Curve tokens{[](const PlotPoint& point) { return std::optional(point.tokens_per_s); }};
-    const Curve mfu{[](const PlotPoint& point) { return std::optional(100 * point.mfu); }};
-    const Curve efficiency{[](const PlotPoint& point) {
-                             return point.efficiency ? std::optional(100 * *point.efficiency)
-                                                     : std::nullopt;
-                           },
-                           "dashed"};
-    const Curve memory{[](const PlotPoint& point) { return std::optional(point.memory / 1_GiB); }};
+    const Curve tokens{tokens_of}, mfu{mfu_of}, efficiency{efficiency_of, "dashed"},
+        memory{memory_of};
     std::vector<double> shares = values_of(mfu);
     const std::vector<double> efficiencies = values_of(efficiency);
     shares.insert(shares.end(), efficiencies.begin(), efficiencies.end());
-    const bool logs = data_.x_counts_gpus && x_axis_.is_logarithmic();
-    std::vector<double> rates = values_of(tokens);
-    if (smallest() != nullptr) rates.push_back(ideal_at(x_axis_.marks().back()));
-    std::vector<Panel> panels;
-    panels.push_back({"Throughput, tokens/s",
-                      {tokens},
-                      logs ? PlotAxis::logarithmic(rates) : PlotAxis::linear_from_zero(rates),
-                      ""});
+    std::vector<Panel> panels{throughput(tokens)};
     if (efficiencies.empty())
-      panels.push_back(
-          {"Model FLOPs utilisation", {mfu}, PlotAxis::linear_from_zero(shares), " %"});
+      panels.push_back(share_panel("Model FLOPs utilisation", {mfu}, shares));
     else
-      panels.push_back({"Scaling efficiency (dashed) and model FLOPs utilisation (solid)",
-                        {mfu, efficiency},
-                        PlotAxis::linear_from_zero(shares),
-                        " %"});
-    panels.push_back({"Memory of the fullest GPU",
-                      {memory},
-                      PlotAxis::linear_from_zero(values_of(memory)),
-                      " GiB"});
+      panels.push_back(
+          share_panel("Scaling efficiency (dashed) and model FLOPs utilisation (solid)",
+                      {mfu, efficiency}, shares));
+    panels.push_back(memory_panel(memory));
     return panels;
   }
 
-  double x_at(double x) const { return left + panel_width * x_axis_.position(x); }
+  /// One quantity each: there is room for four.
+  std::vector<Panel> page_panels() const {
+    const Curve tokens{tokens_of}, mfu{mfu_of}, efficiency{efficiency_of}, memory{memory_of},
+        time{time_of};
+    std::vector<Panel> panels{throughput(tokens)};
+    if (const std::vector<double> shares = values_of(efficiency); !shares.empty())
+      panels.push_back(share_panel("Scaling efficiency: tokens/s a GPU over the smallest cluster's",
+                                   {efficiency}, shares));
+    else
+      panels.push_back(
+          {"Iteration time", {time}, PlotAxis::linear_from_zero(values_of(time)), " s"});
+    panels.push_back(share_panel("Model FLOPs utilisation (MFU)", {mfu}, values_of(mfu)));
+    panels.push_back(memory_panel(memory));
+    return panels;
+  }
+
+  double x_at(double x) const { return frame_.left + frame_.width * x_axis_.position(x); }
+
+  /// Whether the names on the axis are too long to stand side by side.
+  bool is_slanted() const {
+    const double room =
+        frame_.width / static_cast<double>(std::max<std::size_t>(1, data_.categories.size()));
+    return std::any_of(data_.categories.begin(), data_.categories.end(),
+                       [&](const std::string& name) {
+                         return static_cast<double>(name.size()) * letter_width > room;
+                       });
+  }
 
   std::string x_title() const {
     return data_.x_counts_gpus && x_axis_.is_logarithmic() ? "GPUs (logarithmic)" : data_.x_name;
   }
 
-  std::string x_text(double mark) const {
-    if (data_.categories.empty()) return mark_text(mark);
-    return data_.categories[static_cast<std::size_t>(mark)];
+  std::string x_mark(double mark, double y) const {
+    std::string text = data_.x_text(mark);
+    if (!is_slanted())
+      return svg_text(x_at(mark), y, text, "class=\"quiet\" text-anchor=\"middle\"");
+    if (text.size() > longest_category) text = text.substr(0, longest_category - 3) + "...";
+    return svg_text(x_at(mark) + 4, y - 4, text,
+                    "class=\"quiet\" text-anchor=\"end\" transform=\"rotate(-35 " +
+                        svg_number(x_at(mark) + 4) + " " + svg_number(y - 4) + ")\"");
   }
 
   std::string draw(const Panel& panel) const {
-    std::string text = svg_text(left, panel.y - 10, panel.title, "class=\"panel\"");
+    std::string text = svg_text(frame_.left, panel.y - 10, panel.title, "class=\"panel\"");
     for (const double mark : panel.axis.marks()) {
-      text += svg_line(left, panel.at(mark), left + panel_width, panel.at(mark), "grid");
-      text += svg_text(left - 9, panel.at(mark) + 4, mark_text(mark) + panel.unit,
+      text +=
+          svg_line(frame_.left, panel.at(mark), frame_.left + frame_.width, panel.at(mark), "grid");
+      text += svg_text(frame_.left - 9, panel.at(mark) + 4, mark_text(mark) + panel.unit,
                        "class=\"quiet\" text-anchor=\"end\"");
     }
     // From the right: the largest cluster is always named.
-    double last = left + panel_width + least_between_marks;
+    const double least_between = is_slanted() ? least_between_slanted : least_between_marks;
+    double last = frame_.left + frame_.width + least_between;
     const std::vector<double>& marks = x_axis_.marks();
     for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark) {
       text += svg_line(x_at(*mark), panel.y, x_at(*mark), panel.y + panel.height, "grid");
-      if (last - x_at(*mark) < least_between_marks) continue;
+      if (last - x_at(*mark) < least_between) continue;
       last = x_at(*mark);
-      text += svg_text(last, panel.y + panel.height + 18, x_text(*mark),
-                       "class=\"quiet\" text-anchor=\"middle\"");
+      text += x_mark(*mark, panel.y + panel.height + 18);
     }
-    if (panel.y == top) text += ideal(panel);
+    if (panel.has_ideal) text += ideal(panel);
+    for (const Curve& curve : panel.curves) text += cloud(panel, curve);
     for (std::size_t i = 0; i < data_.series.size(); ++i)
       for (const Curve& curve : panel.curves)
-        text += draw(panel, curve, data_.series[i], colours[i]);
-    return text + "<rect class=\"frame\" x=\"" + svg_number(left) + "\" y=\"" +
-           svg_number(panel.y) + "\" width=\"" + svg_number(panel_width) + "\" height=\"" +
+        text += draw(panel, curve, data_.series[i], "s" + std::to_string(i));
+    return text + "<rect class=\"frame\" x=\"" + svg_number(frame_.left) + "\" y=\"" +
+           svg_number(panel.y) + "\" width=\"" + svg_number(frame_.width) + "\" height=\"" +
            svg_number(panel.height) + "\"/>\n";
   }
 
@@ -182,14 +250,37 @@ class SweepPlot {
   /// What the same tokens a second and GPU as on the smallest cluster would give.
   std::string ideal(const Panel& panel) const {
     if (smallest() == nullptr) return {};
-    const double first = x_axis_.marks().front(), last = x_axis_.marks().back();
+    const double first = smallest()->x, last = x_axis_.most();
     constexpr int steps = 64;
     std::string path;
     for (int i = 0; i <= steps; ++i) {
       const double x = first + (last - first) * i / steps;
       path += svg_number(x_at(x)) + "," + svg_number(panel.at(ideal_at(x))) + " ";
     }
-    return "<polyline class=\"ideal\" fill=\"none\" points=\"" + path + "\"/>\n";
+    return "<polyline class=\"ideal\" points=\"" + path + "\"/>\n";
+  }
+
+  /// The points that no series has, as dots.
+  std::string cloud(const Panel& panel, const Curve& curve) const {
+    std::string fitting, too_large;
+    for (const PlotPoint& point : data_.others)
+      if (const std::optional<double> value = curve.value(point))
+        (point.fits ? fitting : too_large) +=
+            "M" + svg_number(x_at(point.x)) + " " + svg_number(panel.at(*value)) + "h0";
+    const auto path = [](const char* kind, const std::string& dots) {
+      return dots.empty() ? std::string()
+                          : "<path class=\"" + std::string(kind) + "\" d=\"" + dots + "\"/>\n";
+    };
+    return path("cloud", fitting) + path("cloud too-large", too_large);
+  }
+
+  std::string mark(const Panel& panel, const PlotPoint& point, double value,
+                   const std::string& colour) const {
+    return "<circle class=\"" + colour + (point.fits ? "" : " open") + "\" cx=\"" +
+           svg_number(x_at(point.x)) + "\" cy=\"" + svg_number(panel.at(value)) +
+           "\" r=\"3.6\"><title>" +
+           html::escaped(data_.x_text(point.x) + ": " + significant_text(value, 4) + panel.unit) +
+           "</title></circle>\n";
   }
 
   std::string draw(const Panel& panel, const Curve& curve, const PlotSeries& series,
@@ -198,25 +289,23 @@ class SweepPlot {
     for (const PlotPoint& point : series.points) {
       const std::optional<double> value = curve.value(point);
       if (!value) continue;
-      const std::string x = svg_number(x_at(point.x)), y = svg_number(panel.at(*value));
-      path += x + "," + y + " ";
-      marks += "<circle cx=\"" + x + "\" cy=\"" + y + "\" r=\"3.6\" fill=\"" +
-               (point.fits ? colour : "#ffffff") + "\" stroke=\"" + colour +
-               "\" stroke-width=\"1.6\"><title>" +
-               html::escaped(x_text(point.x) + ": " + significant_text(*value, 4) + panel.unit) +
-               "</title></circle>\n";
+      path += svg_number(x_at(point.x)) + "," + svg_number(panel.at(*value)) + " ";
+      if (series.points.size() <= most_marks || !point.fits)
+        marks += mark(panel, point, *value, colour);
     }
-    return "<polyline class=\"" + std::string(curve.line) + "\" stroke=\"" + colour +
-           "\" points=\"" + path + "\"/>\n" + marks;
+    return "<polyline class=\"" + std::string(curve.line) + " " + colour + "\" points=\"" + path +
+           "\"/>\n" + marks;
   }
 
   std::string head(double height) const {
     const std::string size =
         "width=\"" + svg_number(width) + "\" height=\"" + svg_number(height) + "\"";
     return "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " +
-           svg_number(width) + " " + svg_number(height) + "\" role=\"img\">\n<title>" +
-           html::escaped(name_) + "</title>\n" + style + "<rect class=\"page\" " + size + "/>\n" +
-           svg_text(left, 36, name_, "class=\"title\"");
+           svg_number(width) + " " + svg_number(height) +
+           "\" class=\"curves\" role=\"img\">\n<title>" + html::escaped(name_) +
+           "</title>\n<style>" + std::string(detail::curves_style.text) +
+           "</style>\n<rect class=\"page\" " + size + "/>\n" +
+           svg_text(frame_.left, 36, name_, "class=\"title\"");
   }
 
   std::string legend() const {
@@ -227,35 +316,46 @@ class SweepPlot {
               sample + svg_text(40, 4, name, "") + "</g>\n";
       y += 24;
     };
-    for (std::size_t i = 0; i < data_.series.size(); ++i) {
-      const std::string colour = colours[i];
-      const std::string name = data_.series[i].name.empty() ? "simulated" : data_.series[i].name;
-      entry("<path class=\"line\" stroke=\"" + colour +
-                "\" d=\"M0 0H30\"/><circle cx=\"15\" cy=\"0\" "
-                "r=\"3.6\" fill=\"" +
-                colour + "\"/>",
-            name);
-    }
-    if (data_.x_counts_gpus) entry("<path class=\"ideal\" d=\"M0 0H30\"/>", "same tokens/s a GPU");
-    const bool all_fit =
-        std::all_of(data_.series.begin(), data_.series.end(), [](const PlotSeries& series) {
-          return std::all_of(series.points.begin(), series.points.end(),
-                             [](const PlotPoint& point) { return point.fits; });
-        });
-    if (!all_fit)
-      entry(
-          "<circle cx=\"15\" cy=\"0\" r=\"3.6\" fill=\"#ffffff\" stroke=\"#1f2933\" "
-          "stroke-width=\"1.6\"/>",
-          "does not fit in memory");
+    for (const CurveKey& key : curve_keys(data_)) entry(key.sample, key.name);
     return text;
   }
 
   std::string name_;
   const PlotData& data_;
+  PlotFrame frame_;
   PlotAxis x_axis_;
 };
 
 }  // namespace
+
+std::vector<CurveKey> curve_keys(const PlotData& data) {
+  const std::string dot = "<circle cx=\"15\" cy=\"0\" r=\"3.6\" class=\"";
+  std::vector<CurveKey> keys;
+  bool all_fit = true;
+  for (std::size_t i = 0; i < data.series.size(); ++i) {
+    const PlotSeries& series = data.series[i];
+    const std::string colour = "s" + std::to_string(i);
+    keys.push_back({"<path class=\"line " + colour + "\" d=\"M0 0H30\"/>" + dot + colour + "\"/>",
+                    series.name.empty() ? "simulated" : series.name});
+    all_fit = all_fit && std::all_of(series.points.begin(), series.points.end(),
+                                     [](const PlotPoint& point) { return point.fits; });
+  }
+  const auto cloud = [](const char* kind) {
+    return "<path class=\"" + std::string(kind) + "\" d=\"M9 0h0M15 0h0M21 0h0\"/>";
+  };
+  const auto is_large = [](const PlotPoint& point) { return !point.fits; };
+  if (!data.others.empty()) keys.push_back({cloud("cloud"), "other points"});
+  if (std::any_of(data.others.begin(), data.others.end(), is_large))
+    keys.push_back({cloud("cloud too-large"), "others that do not fit in memory"});
+  if (data.x_counts_gpus)
+    keys.push_back({"<path class=\"ideal\" d=\"M0 0H30\"/>", "same tokens/s a GPU"});
+  if (!all_fit) keys.push_back({dot + "none\"/>", "does not fit in memory"});
+  return keys;
+}
+
+std::vector<std::string> sweep_pictures(const PlotData& data) {
+  return SweepPlot("", data, page_frame).pictures();
+}
 
 std::string sweep_svg(const std::string& name, const std::vector<std::string>& columns,
                       const PartRows& rows) {

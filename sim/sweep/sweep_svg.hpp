@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sweep/parts.hpp"
+#include "sweep/plot_data.hpp"
 
 namespace windtunnel {
 
@@ -11,5 +12,16 @@ namespace windtunnel {
 /// that varies, else against the first swept pointer whose values are numbers. Empty when fewer than two points can be drawn.
 std::string sweep_svg(const std::string& name, const std::vector<std::string>& columns,
                       const PartRows& rows);
+
+/// The curves of a page, each an SVG of its own in the page's style: throughput, scaling efficiency (iteration time where the cluster
+/// stays the same), MFU and memory.
+std::vector<std::string> sweep_pictures(const PlotData& data);
+
+/// What a line or mark of the curves means.
+struct CurveKey {
+  std::string sample;  ///< SVG, 30 wide, around y = 0
+  std::string name;
+};
+std::vector<CurveKey> curve_keys(const PlotData& data);
 
 }  // namespace windtunnel

@@ -16,6 +16,7 @@
 namespace windtunnel {
 namespace {
 
+using html::card;
 using html::element;
 using html::escaped;
 using html::number;
@@ -25,11 +26,6 @@ using html::Table;
 constexpr std::size_t worst_iterations = 12, worst_collectives = 6;  // named on the page
 
 std::string whole(std::size_t count) { return grouped_text(static_cast<double>(count)); }
-
-std::string card(const std::string& label, const std::string& html, const std::string& note) {
-  return "<div class=\"card\"><span class=\"label\">" + escaped(label) + "</span><b>" + html +
-         "</b><span class=\"note\">" + note + "</span></div>\n";
-}
 
 /// A row of the document's list of points, and where it stands there.
 struct PointRow {
@@ -46,19 +42,6 @@ std::vector<PointRow> rows_of(const std::vector<ValidatedSet>& sets) {
   return rows;
 }
 
-/// A bar from the middle: to the left what is predicted too short, to the right what is too long.
-std::string error_bar(double error, double largest) {
-  const double share = std::min(1.0, std::abs(error) / largest) / 2;
-  const double half = 0.5;
-  std::vector<html::Piece> pieces;
-  const std::string title = signed_percent_text(error);
-  if (error < 0)
-    pieces = {{half - share, "idle", ""}, {share, "short", title}, {half, "idle", ""}};
-  else
-    pieces = {{half, "idle", ""}, {share, "long", title}, {half - share, "idle", ""}};
-  return html::stacked_bar(pieces, title);
-}
-
 Table point_table(const std::string& caption, const std::vector<PointRow>& rows) {
   Table table{caption,
               {"point", "too short | too long", "set", "measured", "predicted", "error"},
@@ -69,7 +52,9 @@ Table point_table(const std::string& caption, const std::vector<PointRow>& rows)
   for (const PointRow& row : rows) largest = std::max(largest, std::abs(row.comparison->error()));
   for (const PointRow& row : rows)
     table.rows.push_back(
-        {escaped(row.comparison->id), error_bar(row.comparison->error(), largest),
+        {escaped(row.comparison->id),
+         html::signed_bar(row.comparison->error(), largest, "short", "long",
+                          signed_percent_text(row.comparison->error())),
          escaped(row.set->name),
          number(row.pointer + "measured_s", to_text(row.comparison->measured)),
          number(row.pointer + "predicted_s", to_text(row.comparison->predicted)),

@@ -171,7 +171,26 @@ exits 2 compare $good; says "second FILE"
 exits 2 compare $good $good --toggle compression; says "one FILE"
 exits 2 compare $good --toggle compression; says "changes nothing"; silent stdout
 exits 2 compare $good --toggle /compresion; says 'did you mean "compression"?'
-exits 2 compare $good --report page.html; says "unknown option"
+exits 0 compare plain.json recompute.json --report compared.html; prints "speed-up"; says "wrote compared.html"
+is "the page is HTML" grep -q '^<!DOCTYPE html>' compared.html
+exits 0 compare plain.json report.json --report compared.html --json --quiet; parses; silent stderr
+exits 0 compare recompute.json --toggle /training/recompute --report compared.html; prints "without /training/recompute"
+exits 1 compare $good $good --set /model/hidden=16384 --report large.html; prints "NO"; is "its page is there" test -s large.html
+exits 2 compare $good recompute.json --report page.pdf; says "does not end in .html"
+exits 2 compare $good --report only.html; says "second FILE"; is "nothing is written" test ! -e only.html
+cp plain.json plain.html
+exits 2 compare plain.html recompute.json --report plain.html; says "a file that the scenario was read from"
+is "the scenario is untouched" cmp plain.json plain.html
+echo '{"extends": "plain.json", "sweep": {"matrix": {"/training/micro_batch": [1, 2, 3]}}}' >swept.json
+exits 1 sweep swept.json --out points --report swept.html; prints "3 points"; says "wrote swept.html"
+is "the page is HTML" grep -q '^<!DOCTYPE html>' swept.html
+exits 0 sweep swept.json --out points --status --report status.html --json --quiet; parses; silent stderr
+is "both pages show the same" cmp swept.html status.html
+exits 2 sweep swept.json --dry-run --report dry.html; says "has none"; is "nothing is written" test ! -e dry.html
+exits 2 sweep swept.json --out points --report page.txt; says "does not end in .html"
+cp swept.json swept-input.html
+exits 2 sweep swept-input.html --out points2 --report swept-input.html; says "a file that the scenario was read from"
+is "nothing was begun" test ! -e points2
 exits 3 compare $good none.json; says "none.json"; silent stdout
 sed -e '/"fits"/d' -e '/"mfu"/d' report.json >half.json
 exits 2 compare $good half.json; says '"fits"'; says '"mfu"'; silent stdout
@@ -252,6 +271,9 @@ exits 0 run $good --trace t.json.gz; is "the trace is gzip" gzip -t t.json.gz
 echo file >occupied
 exits 3 run $good --out occupied; says "occupied"; is "the file is untouched" test "$(cat occupied)" = file
 exits 3 run $good --trace none/../occupied/t.json
+exits 3 compare $good recompute.json --report occupied/page.html; says "occupied"; is "the file is untouched" test "$(cat occupied)" = file
+exits 3 sweep swept.json --out points --report occupied/page.html; says "occupied"
+is "the results of the sweep stay" test -s points/results.csv
 mkdir unwritable
 chmod a-w unwritable
 if [[ $(id -u) -ne 0 ]]; then
@@ -260,6 +282,7 @@ if [[ $(id -u) -ne 0 ]]; then
 elif [[ -d /proc/self ]]; then
   # Root writes where it likes, but not here.
   exits 3 run $good --out /proc/none; says "/proc/none"
+  exits 3 compare $good recompute.json --report /proc/none/page.html; says "/proc/none"
 fi
 if [[ -c /dev/full ]]; then
   "$program" run $good >/dev/full 2>stderr; is "a full disk exits with 3" test $? -eq 3; says "stdout"

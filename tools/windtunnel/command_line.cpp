@@ -229,6 +229,7 @@ class Grammar {
         ->type_name("/POINTER");
     compare->add_flag("--break-even", line_.break_even,
                       "Search the network bandwidth at which each run is as fast as the first");
+    add_report(compare);
   }
 
   void add_report(CLI::App* command) {
@@ -272,6 +273,7 @@ class Grammar {
     sweep->add_flag("--dry-run", line_.dry_run, "List the points and stop");
     sweep->add_flag("--status", line_.status, "Merge and count what is done so far, and stop");
     sweep->add_flag("--worker", line_.worker)->group("");
+    add_report(sweep);
   }
 
   void add_calibrate() {
@@ -448,6 +450,8 @@ class Grammar {
       throw UsageError("sweep needs --out DIR, the folder of its results (or --dry-run)");
     if (line_.dry_run + line_.status + line_.worker > 1)
       throw UsageError("sweep takes one of --dry-run and --status");
+    if (!line_.report.empty() && line_.dry_run)
+      throw UsageError("--report shows results, and sweep --dry-run has none");
   }
 
   void check_calibrate() const {

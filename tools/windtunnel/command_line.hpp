@@ -28,10 +28,10 @@ struct CommandLine {
   Verbosity verbosity = Verbosity::normal;
   std::uint64_t seed = 0;
 
-  std::string trace, out;               ///< of run; out also of sweep
-  std::string rank_traces;              ///< of run
-  bool trace_all = false;               ///< of run
-  std::string report;                   ///< --report: the page; of run and validate
+  std::string trace, out;   ///< of run; out also of sweep
+  std::string rank_traces;  ///< of run
+  bool trace_all = false;   ///< of run
+  std::string report;       ///< --report: the page; of run, compare, explain, sweep and validate
   std::vector<std::string> fail_above;  ///< of validate
 
   // Of compare.

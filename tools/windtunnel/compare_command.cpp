@@ -1,7 +1,9 @@
+#include "report/compare_page.hpp"
 #include "scenario/compare.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/compare_timelines.hpp"
 #include "windtunnel/console.hpp"
+#include "windtunnel/outputs.hpp"
 #include "windtunnel/scenario_argument.hpp"
 
 namespace windtunnel {
@@ -34,13 +36,21 @@ ExitCode compare_command(const CommandLine& line) {
   if (const auto done = compare_timelines_if_any(line)) return *done;
   const Library library = Library::find();
   const std::vector<CompareInput> inputs = inputs_of(line, library);
+  for (const CompareInput& input : inputs)
+    if (const auto* scenario = std::get_if<Scenario>(&input.content))
+      expect_not_an_input(scenario->resolved, line.report);
   const Comparison comparison =
-      compare(inputs, library, line.break_even ? BreakEvens::simulated : BreakEvens::none);
+      compare(inputs, library, line.break_even ? BreakEvens::simulated : BreakEvens::none,
+              line.report.empty() ? RunDetail::report : RunDetail::page);
+  if (!line.report.empty()) write_output(line, line.report, compare_page(comparison));
   if (line.format == ResultFormat::text) {
     print_result(comparison_text(comparison, colour_of_results()));
   } else {
-    if (line.verbosity == Verbosity::normal)
+    if (line.verbosity == Verbosity::normal) {
+      for (const FailedRun& run : comparison.failed)
+        print_message("warning: " + run.label + " could not be simulated: " + run.error);
       for (const std::string& warning : comparison.warnings) print_message("warning: " + warning);
+    }
     print_result(comparison_json(comparison));
   }
   return comparison.all_fit() ? exit_done : exit_negative;

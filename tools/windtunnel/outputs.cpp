@@ -28,9 +28,9 @@ void write_output(const CommandLine& line, const std::filesystem::path& path,
   if (line.verbosity == Verbosity::normal) print_message("wrote " + path.string());
 }
 
-void expect_not_an_input(const Scenario& scenario, const std::filesystem::path& output) {
+void expect_not_an_input(const JsonValue& scenario, const std::filesystem::path& output) {
   std::set<std::string> inputs;
-  collect_sources(scenario.resolved, inputs);
+  collect_sources(scenario, inputs);
   for (const std::string& input : inputs) {
     std::error_code ignored;
     if (!std::filesystem::equivalent(input, output, ignored)) continue;

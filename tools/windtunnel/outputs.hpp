@@ -13,8 +13,8 @@ namespace windtunnel {
 void write_output(const CommandLine& line, const std::filesystem::path& path,
                   const std::string& text);
 
-/// Refuses to write over what was read.
-void expect_not_an_input(const Scenario& scenario, const std::filesystem::path& output);
+/// Refuses to write over a file that the scenario, resolved or merged, was read from.
+void expect_not_an_input(const JsonValue& scenario, const std::filesystem::path& output);
 
 /// The page of a simulated iteration that was explained.
 std::string page_of(const Scenario& scenario, const Simulation& simulation,

@@ -14,6 +14,7 @@ if [[ -z $browser ]]; then
   exit 77
 fi
 rm -f "$folder"/*.html "$folder"/*.png "$folder"/*.json
+rm -rf "$folder"/sweep "$folder"/sweep-*
 cd "$folder" || exit 3
 browser_log=$folder/browser.log
 checks=0 failures=0
@@ -61,7 +62,7 @@ is_picture() {
 }
 
 is "pictures are taken" "$root/tools/page_pictures.sh" "$program" "$folder" "$folder"
-for kind in run explain validate; do
+for kind in run explain compare sweep validate; do
   passes $kind.html
   stands_alone $kind.html
   is_picture report-$kind.png
@@ -73,6 +74,44 @@ is "dark is another picture" differ report-run.png report-run-dark.png
 is_picture report-run-narrow.png
 picture explain.html report-explain-dark.png 1280 800 dark
 is_picture report-explain-dark.png
+for kind in compare sweep; do
+  holds $kind.html $kind.json
+  picture $kind.html report-$kind-dark.png 1280 800 dark
+  picture $kind.html report-$kind-narrow.png 420 800
+  is_picture report-$kind-narrow.png
+  is "dark is another picture" differ report-$kind.png report-$kind-dark.png
+done
+
+# Runs that are compared: one that does not fit, three, one known by its report, break-evens, compression.
+"$program" compare gpt-39b-512xa100 --toggle /training/recompute --quiet --json --report toggle.html >toggle.json
+is "a run that does not fit is a negative verdict" test $? -eq 1
+holds toggle.html toggle.json
+passes toggle.html
+is "it says which does not fit" grep -q 'without /training/recompute does not fit in memory' toggle.html
+"$program" run optimus-cc-2.5b --quiet --json >baseline.json
+"$program" compare baseline.json optimus-cc-2.5b-cb optimus-cc-2.5b-cb-fe --break-even --quiet --report three.html >/dev/null
+passes three.html
+stands_alone three.html
+is "it says what has no timeline" grep -q 'baseline.json is known by its report alone' three.html
+is "break-evens are in it" grep -q 'id="break-even"' three.html
+
+"$program" compare optimus-cc-2.5b optimus-cc-2.5b-cb --break-even --quiet --report even.html >/dev/null
+passes even.html
+is "a break-even found by simulation is in it" grep -q 'The bandwidth of the network is multiplied' even.html
+
+# Sweeps of other shapes: names on the axis, points that fail, too many lines, nothing at all.
+sweep_page() {
+  local name=$1
+  shift
+  "$program" sweep sweep-gpt-39b-cluster-size --out sweep-"$name" --quiet --report "$name".html "$@" >/dev/null
+}
+sweep_page names --set '/sweep={"matrix": {"/training/recompute": ["none", "selective", "full"], "/parallel/schedule": ["1f1b", "gpipe"]}}'
+passes names.html
+sweep_page failing --set '/sweep/matrix={"/parallel/data": [8, 12], "/training/micro_batch": [1, 5]}'
+passes failing.html
+is "reasons stand in the page" grep -q 'id="failed"' failing.html
+sweep_page single --set '/sweep/matrix={"/nodes": [64]}'
+passes single.html
 
 # The numbers are those of the JSON, which the page repeats.
 "$program" run "$root/scenarios/gpt-2.5b-uneven-links.json" --quiet --out out >/dev/null
@@ -102,6 +141,10 @@ sed 's/^const faults = /const  faults = /' uneven.html >wrong_script.html
 fails wrong_script.html "CONSOLE.*Content Security Policy"
 sed 's/box-sizing: border-box/box-sizing: content-box/' uneven.html >wrong_style.html
 fails wrong_style.html "policy: style-src"
+sed 's/\(data-at="\/0\/tokens_per_s">\)/\19/' sweep.html >wrong_point.html
+fails wrong_point.html "/0/tokens_per_s: "
+sed 's/\(data-per="\/runs\/0\/iteration_time_s">\)−/\1+/' compare.html >wrong_change.html
+fails wrong_change.html "/runs/1/iteration_time_s: "
 sed 's/"iteration_time_s": [0-9]/"iteration_time_s": 8/' uneven.html >wrong_data.html
 fails wrong_data.html "timeline: another end"
 rm -f wrong_*.html
@@ -120,6 +163,14 @@ if [[ ${3:-} != small ]]; then
     --set /training/global_batch=3072 --set /parallel/pipeline=64 --set /parallel/data=6 >/dev/null
   is "its explanation is smaller than 5 MB" test "$(stat -c %s large_why.html)" -lt 5000000
   passes large_why.html
+  # 5000 points: one is simulated, the rows of the others are made up.
+  axes='/sweep={"matrix": {"/training/global_batch": ['$(seq -s, 8 8 10000)'], "/training/micro_batch": [1, 2, 4, 8]}}'
+  sweep_page many --set "$axes" --shard 0/5000
+  seq 1 4999 | awk '{ printf "{\"point\": %d, \"id\": \"%032d\", \"/training/global_batch\": %d, \"/training/micro_batch\": %d, \"ok\": true, \"gpus\": 512, \"iteration_time_s\": %.12f, \"iteration_time_interval_s\": [%.12f, %.12f], \"samples_per_s\": %.12f, \"tokens_per_s\": %.12f, \"model_tflops_per_gpu\": %.12f, \"mfu\": %.12f, \"memory_max_bytes\": %.0f, \"fits\": %s}\n",
+    $1, $1, 8 * (1 + int($1 / 4)), 2 ^ ($1 % 4), 1 + $1 / 300, 0.9 + $1 / 300, 1.1 + $1 / 300, 9000 * $1 / (300 + $1), 9e6 * $1 / (300 + $1), $1 / 30, $1 / 9000, 2e10 + $1 * 1e7, $1 < 4500 ? "true" : "false" }' >sweep-many/parts/made-up.jsonl
+  sweep_page many --set "$axes" --status
+  is "the page of 5000 points is smaller than 5 MB" test "$(stat -c %s many.html)" -lt 5000000
+  passes many.html
 fi
 
 echo "$checks checks, $failures failed"

@@ -94,7 +94,7 @@ ExitCode run_command(const CommandLine& line) {
         std::filesystem::path(line.out) / "report.json",
         std::filesystem::path(line.out) / "report.html",
         std::filesystem::path(line.out) / "trace.json.gz"})
-    expect_not_an_input(scenario, output);
+    expect_not_an_input(scenario.resolved, output);
   scenario = place_if_asked(std::move(scenario));
   const Library library = Library::find();
   SimulateOptions options;

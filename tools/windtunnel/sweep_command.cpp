@@ -8,6 +8,7 @@
 
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
+#include "windtunnel/outputs.hpp"
 #include "windtunnel/scenario_argument.hpp"
 #include "windtunnel/version_text.hpp"
 
@@ -32,6 +33,7 @@ ExitCode sweep_command(const CommandLine& line) {
   SweepRequest request;
   request.file = scenario_file_for(line.arguments.front(), library);
   request.directory = line.out;
+  request.report = line.report;
   request.mode = mode_of(line);
   request.overrides = line.overrides;
   request.seed = line.seed;
@@ -47,6 +49,9 @@ ExitCode sweep_command(const CommandLine& line) {
     const char* value = std::getenv(name.c_str());
     return std::string(value == nullptr ? "" : value);
   };
+  if (!line.report.empty())
+    expect_not_an_input(merged_scenario(request.file, library, {line.overrides, line.seed}),
+                        line.report);
   std::ostringstream result;
   const int code = run_sweep(request, library, result, std::cerr);
   print_result(result.str());

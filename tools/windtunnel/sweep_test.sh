@@ -111,9 +111,10 @@ exits 2 sweep sweep.json --out none --shard 4/3; says "no part of a sweep"
 # MPI ranks.
 if [[ -n $mpi_program ]] && command -v mpirun >/dev/null; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  WINDTUNNEL=$program timeout 120 mpirun --oversubscribe -n 3 "$mpi_program" sweep sweep.json --out mpi >stdout 2>stderr
+  WINDTUNNEL=$program timeout 120 mpirun --oversubscribe -n 3 "$mpi_program" sweep sweep.json --out mpi --report mpi.html >stdout 2>stderr
   is "mpirun exits with 1" test $? -eq 1
   same mpi/results.jsonl whole/results.jsonl; same mpi/results.csv whole/results.csv
+  is "rank 0 wrote the page" grep -q '^<!DOCTYPE html>' mpi.html
   is "two ranks wrote" test "$(find mpi/parts -name '*.jsonl' | wc -l)" -eq 2
   is "each point was done by one" test "$(rows mpi)" -eq $points
   WINDTUNNEL=$program timeout 120 mpirun --oversubscribe -n 3 "$mpi_program" sweep none.json --out mpi2 >stdout 2>stderr

@@ -50,16 +50,23 @@ const checks = [];
 
 const at = (root, pointer) => pointer.split('/').slice(1).reduce((value, key) => (value == null ? value : value[key]), root);
 const unitSizes = {
-  s: 1, ms: 1e-3, us: 1e-6, ns: 1e-9, '%': 0.01, B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, PiB: 2 ** 50,
-  'B/s': 1, 'kB/s': 1e3, 'MB/s': 1e6, 'GB/s': 1e9, 'TB/s': 1e12, '': 1,
+  s: 1, ms: 1e-3, us: 1e-6, ns: 1e-9, '%': 0.01, pp: 0.01, B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, PiB: 2 ** 50,
+  'B/s': 1, 'kB/s': 1e3, 'MB/s': 1e6, 'GB/s': 1e9, 'TB/s': 1e12, x: 1, '': 1,
+};
+// The exact number that an element prints: of the report, or of the data that data-of names; less the one at data-minus, or
+// relative to the one at data-per.
+const exactNumber = (element, roots) => {
+  const {at: pointer, of: id = 'report', minus, per} = element.dataset;
+  const root = roots[id] ||= json(id), value = at(root, pointer);
+  return minus ? value - at(root, minus) : per ? value / at(root, per) - 1 : value;
 };
 // A printed number against the exact one: they may differ by half of the last digit that is shown.
-const compareNumber = (element, root) => {
-  const text = element.textContent.replace(/,/g, '');
+const compareNumber = (element, roots) => {
+  const text = element.textContent.replace(/,/g, '').replace('−', '-');
   const [, digits, unit] = /^([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(.*)$/.exec(text) || [];
-  const exact = at(root, element.dataset.at);
+  const exact = exactNumber(element, roots);
   const size = unitSizes[element.dataset.unit || unit];
-  if (digits === undefined || size === undefined || typeof exact !== 'number') return `${element.dataset.at}: "${text}" for ${exact}`;
+  if (digits === undefined || size === undefined || typeof exact !== 'number' || Number.isNaN(exact)) return `${element.dataset.at}: "${text}" for ${exact}`;
   const last = digits.includes('.') ? 10 ** -(digits.length - digits.indexOf('.') - 1) : 1;
   if (Math.abs(Number(digits) - exact / size) <= last * 0.5000001) return '';
   return `${element.dataset.at}: "${text}" is not ${exact}`;
@@ -67,10 +74,10 @@ const compareNumber = (element, root) => {
 
 // Opened with #selftest, the page checks itself and says so in its own text.
 const selfTest = async () => {
-  const root = json('report');
+  const roots = {};
   const numbers = [...document.querySelectorAll('[data-at]')];
   for (const element of numbers) {
-    const fault = compareNumber(element, root);
+    const fault = compareNumber(element, roots);
     if (fault) faults.push(fault);
   }
   for (const check of checks) {

@@ -1,37 +1,42 @@
-// How the rows are drawn and moved through.
-const stripHeight = 16, faded = 0.16;  // pixels; opacity of what is not on the critical path while that is lit
-class TimelineView {
-  constructor(place, data, columns) {
-    this.data = data;
-    this.columns = columns;
-    Object.assign(this, buildRows(data, columns));
-    this.path = buildPath(data, columns, this.rows);
-    this.lit = false;
-    this.used = streams.filter((stream) => this.rows.some((row) => row[stream].tracks.some((track) => track.count)));
-    this.hidden = new Set();
-    this.from = 0;
-    this.to = data.end;
-    this.selected = null;
-    this.build(place);
-    this.colours();
-    this.layOut();
-    this.listen();
-  }
-
-  build(place) {
-    const tools = make('div', {class: 'tools', role: 'toolbar', 'aria-label': 'Timeline'});
-    for (const stream of this.used) {
-      const button = make('button', {type: 'button', 'aria-pressed': 'true'}, stream);
-      button.addEventListener('click', () => {
-        const hide = !this.hidden.delete(stream);
-        if (hide) this.hidden.add(stream);
-        button.setAttribute('aria-pressed', String(!hide));
-        this.layOut();
-      });
-      tools.append(button);
-    }
+// What timelines above each other share: the time that is shown, the streams that are hidden, the tools and the legend.
+class TimelineGroup {
+  constructor(end) {
+    Object.assign(this, {end, from: 0, to: end, views: [], hidden: new Set(), lit: false});
     this.light = make('button', {type: 'button', class: 'light', 'aria-pressed': 'false', title: 'Show what the end of the iteration waited for (c)'}, 'critical path');
     this.light.addEventListener('click', () => this.light_up(!this.lit));
+    this.words = make('p', {class: 'spoken', 'aria-live': 'polite'},
+      'Drag to move, Ctrl and wheel (or + and −) to zoom, drag over the strip at the top to choose a time.');
+  }
+
+  show(from, to) {
+    const least = 50;  // nanoseconds
+    const length = Math.min(Math.max(to - from, least), this.end);
+    this.from = Math.min(Math.max(0, from), this.end - length);
+    this.to = this.from + length;
+    for (const view of this.views) view.draw();
+  }
+  zoom(factor, at = (this.from + this.to) / 2) { this.show(at - (at - this.from) * factor, at + (this.to - at) * factor); }
+
+  light_up(lit) {
+    this.lit = lit;
+    this.light.setAttribute('aria-pressed', String(lit));
+    for (const view of this.views) view.draw();
+  }
+
+  toggle(stream) {
+    const hide = !this.hidden.delete(stream);
+    if (hide) this.hidden.add(stream);
+    for (const view of this.views) view.layOut();
+    return !hide;
+  }
+
+  tools() {
+    const tools = make('div', {class: 'tools', role: 'toolbar', 'aria-label': 'Timeline'});
+    for (const stream of streams.filter((each) => this.views.some((view) => view.used.includes(each)))) {
+      const button = make('button', {type: 'button', 'aria-pressed': String(!this.hidden.has(stream))}, stream);
+      button.addEventListener('click', () => button.setAttribute('aria-pressed', String(this.toggle(stream))));
+      tools.append(button);
+    }
     tools.append(make('span', {class: 'gap'}), this.light);
     const zoom = (text, label, action) => {
       const button = make('button', {type: 'button', 'aria-label': label, title: label}, text);
@@ -40,7 +45,44 @@ class TimelineView {
     };
     zoom('−', 'Zoom out', () => this.zoom(2));
     zoom('+', 'Zoom in', () => this.zoom(0.5));
-    zoom('whole iteration', 'Show the whole iteration', () => this.show(0, this.data.end));
+    zoom('whole iteration', 'Show the whole iteration', () => this.show(0, this.end));
+    return tools;
+  }
+
+  legend() {
+    const kinds = new Set();
+    for (const view of this.views)
+      for (const row of view.rows) for (const stream of streams) for (const track of row[stream].tracks) track.kind.forEach((kind) => kinds.add(kind));
+    return make('p', {class: 'legend'}, ...timelineKinds.filter((_, i) => kinds.has(i)).map((name) =>
+      make('span', {}, make('i', {class: 'sw b-' + name}), spoken(name))));
+  }
+}
+
+// How the rows of one run are drawn and moved through.
+const stripHeight = 16, faded = 0.16;  // pixels; opacity of what is not on the critical path while that is lit
+class TimelineView {
+  constructor(place, data, columns, group) {
+    this.data = data;
+    this.columns = columns;
+    this.group = group;
+    Object.assign(this, buildRows(data, columns));
+    this.path = buildPath(data, columns, this.rows);
+    this.used = streams.filter((stream) => this.rows.some((row) => row[stream].tracks.some((track) => track.count)));
+    this.selected = null;
+    group.views.push(this);
+    this.build(place);
+    this.colours();
+    this.layOut();
+    this.listen();
+  }
+
+  get from() { return this.group.from; }
+  get to() { return this.group.to; }
+  get words() { return this.group.words; }
+  get lit() { return this.group.lit; }
+  get light() { return this.group.light; }
+
+  build(place) {
     this.overview = make('canvas', {class: 'overview', 'aria-hidden': 'true'});
     this.axis = make('canvas', {class: 'axis', 'aria-hidden': 'true'});
     this.strip = make('canvas', {class: 'strip', 'aria-hidden': 'true'});
@@ -50,13 +92,7 @@ class TimelineView {
       class: 'rows', tabindex: '0', role: 'application',
       'aria-label': 'Timeline. Left and right move, plus and minus zoom, 0 shows the whole iteration, up and down choose a row, comma and full stop step through it.',
     }, this.canvas, this.space);
-    this.words = make('p', {class: 'spoken', 'aria-live': 'polite'},
-      'Drag to move, Ctrl and wheel (or + and −) to zoom, drag over the strip at the top to choose a time.');
-    const kinds = new Set();
-    for (const row of this.rows) for (const stream of streams) for (const track of row[stream].tracks) track.kind.forEach((kind) => kinds.add(kind));
-    const legend = make('p', {class: 'legend'}, ...timelineKinds.filter((_, i) => kinds.has(i)).map((name) =>
-      make('span', {}, make('i', {class: 'sw b-' + name}), spoken(name))));
-    place.replaceChildren(tools, make('div', {class: 'plot'}, this.overview, this.axis, this.strip, this.scroller), legend, this.words);
+    place.append(make('div', {class: 'plot'}, this.overview, this.axis, this.strip, this.scroller));
   }
 
   colours() {
@@ -75,7 +111,7 @@ class TimelineView {
     let y = 4;
     this.places = [];
     this.rows.forEach((row) => {
-      const shown = this.used.filter((stream) => !this.hidden.has(stream) && row[stream].tracks.some((track) => track.count));
+      const shown = this.used.filter((stream) => !this.group.hidden.has(stream) && row[stream].tracks.some((track) => track.count));
       const top = y;
       for (const stream of shown) {
         const height = stream === 'compute' ? thick : thin;
@@ -104,14 +140,8 @@ class TimelineView {
     this.draw();
   }
 
-  show(from, to) {
-    const least = 50;  // nanoseconds
-    const length = Math.min(Math.max(to - from, least), this.data.end);
-    this.from = Math.min(Math.max(0, from), this.data.end - length);
-    this.to = this.from + length;
-    this.draw();
-  }
-  zoom(factor, at = (this.from + this.to) / 2) { this.show(at - (at - this.from) * factor, at + (this.to - at) * factor); }
+  show(from, to) { this.group.show(from, to); }
+  zoom(factor, at) { this.group.zoom(factor, at); }
   move(share) { this.show(this.from + share * (this.to - this.from), this.to + share * (this.to - this.from)); }
   time(x) { return this.from + (x - this.gutter) / (this.width - this.gutter) * (this.to - this.from); }
 
@@ -130,11 +160,7 @@ class TimelineView {
     this.drawRows();
   }
 
-  light_up(lit) {
-    this.lit = lit;
-    this.light.setAttribute('aria-pressed', String(lit));
-    this.draw();
-  }
+  light_up(lit) { this.group.light_up(lit); }
 
   context(canvas) {
     const context = canvas.getContext('2d');
@@ -220,6 +246,20 @@ class TimelineView {
       });
       this.drawLabel(context, place, y);
     }
+    this.drawEnd(context, 0, this.view, this.from, this.to);
+  }
+
+  // Where a run that ends before another one above or below it has ended.
+  drawEnd(context, y, height, from, to) {
+    if (this.data.end >= this.group.end || this.data.end >= to) return;
+    const x = this.gutter + Math.max(0, (this.data.end - from) / (to - from)) * (this.width - this.gutter);
+    context.fillStyle = this.ink.page;
+    context.fillRect(x, y, this.width - x, height);
+    context.fillStyle = this.ink.accent;
+    if (this.data.end >= from) context.fillRect(x, y, 2, height);
+    const text = timeText(this.group.end - this.data.end) + ' earlier';
+    context.font = '11px system-ui, sans-serif';
+    if (height > 40 && context.measureText(text).width < this.width - x - 12) context.fillText(text, x + 8, y + Math.min(height / 2 + 4, 18));
   }
 
   // What the end of the iteration waited for, at each time.
@@ -284,14 +324,15 @@ class TimelineView {
     if (!this.summary) {
       this.summary = new Float32Array(columns * kinds);
       for (const row of this.rows)
-        this.paint(null, row.compute.tracks[0], 0, 0, 0, this.data.end, this.gutter, this.width, this.summary, 1 / this.rows.length);
+        this.paint(null, row.compute.tracks[0], 0, 0, 0, this.group.end, this.gutter, this.width, this.summary, 1 / this.rows.length);
     }
     this.paintShares(context, this.summary.slice(), 3, height - 6, this.gutter, columns);
     context.fillStyle = this.ink.quiet;
     context.font = '11px system-ui, sans-serif';
     context.fillText(this.gutter < 90 ? 'all' : 'all shown', 8, height / 2 + 4);
-    if (this.from <= 0 && this.to >= this.data.end) return;
-    const x = (time) => this.gutter + time / this.data.end * (this.width - this.gutter);
+    this.drawEnd(context, 0, height, 0, this.group.end);
+    if (this.from <= 0 && this.to >= this.group.end) return;
+    const x = (time) => this.gutter + time / this.group.end * (this.width - this.gutter);
     context.globalAlpha = 0.6;
     context.fillStyle = this.ink.page;
     context.fillRect(this.gutter, 0, x(this.from) - this.gutter, height);
@@ -358,7 +399,7 @@ class TimelineView {
   }
 
   listenToOverview() {
-    const timeAt = (event) => Math.max(0, Math.min(1, (event.offsetX - this.gutter) / (this.width - this.gutter))) * this.data.end;
+    const timeAt = (event) => Math.max(0, Math.min(1, (event.offsetX - this.gutter) / (this.width - this.gutter))) * this.group.end;
     let start = null;
     this.overview.addEventListener('pointerdown', (event) => {
       start = {time: timeAt(event), x: event.offsetX};
@@ -379,7 +420,7 @@ class TimelineView {
     const actions = {
       ArrowLeft: () => this.move(-0.15), ArrowRight: () => this.move(0.15), a: () => this.move(-0.15), d: () => this.move(0.15),
       '+': () => this.zoom(0.6), '=': () => this.zoom(0.6), w: () => this.zoom(0.6), '-': () => this.zoom(1.7), s: () => this.zoom(1.7),
-      0: () => this.show(0, this.data.end), Home: () => this.show(0, this.data.end),
+      0: () => this.show(0, this.group.end), Home: () => this.show(0, this.group.end),
       c: () => this.light_up(!this.lit), ArrowUp: () => this.choose(-1), ArrowDown: () => this.choose(1), ',': () => this.step(-1), '.': () => this.step(1),
     };
     if (!actions[event.key]) return;
@@ -488,25 +529,11 @@ const axisText = (time, step) => {
 };
 const exactTime = (time) => (time >= 1e9 ? (time / 1e9).toFixed(6) + ' s' : (time / 1e6).toFixed(6) + ' ms');
 
-parts.push(async () => {
-  const data = json('timeline-data'), place = document.getElementById('timeline-view');
-  if (!data || !place) return;
-  if (typeof DecompressionStream === 'undefined') {
-    place.replaceChildren(make('p', {}, 'This browser is too old to draw the timeline (it has no DecompressionStream).'));
-    return;
-  }
-  const view = new TimelineView(place, data, await unpack(data));
-  const asked = /^#timeline=([\d.e-]+)\.\.([\d.e-]+)(,path)?$/.exec(location.hash);  // seconds
-  if (asked) {
-    view.show(Number(asked[1]) * 1e9, Number(asked[2]) * 1e9);
-    view.light_up(Boolean(asked[3]));
-    document.getElementById('timeline').scrollIntoView({behavior: 'instant'});
-  }
-  view.drawNow();
-  document.getElementById('show-path')?.addEventListener('click', () => view.light_up(true));
-  addEventListener('beforeprint', () => { view.colours(); view.drawNow(); });
+// What is checked of a timeline against the report of its run.
+const checkTimeline = (view, report) => {
+  const data = view.data;
   checks.push(() => {
-    const report = json('report'), {sums, count} = view.sums(), rounding = (count * 8 + 10) / 1e9;
+    const {sums, count} = view.sums(), rounding = (count * 8 + 10) / 1e9;
     for (const [line, seconds] of Object.entries(report.breakdown_s))
       if (Math.abs((sums[line] || 0) / 1e9 - seconds) > rounding) return `timeline: ${line} adds up to ${(sums[line] || 0) / 1e9} s, not ${seconds} s`;
     return Math.abs(data.end / 1e9 - report.iteration_time_s) > 1e-8 ? 'timeline: another end than the iteration' : '';
@@ -560,5 +587,68 @@ parts.push(async () => {
     view.show(...whole);
     view.drawNow();
     return Math.abs(zoomed / (whole[1] - whole[0]) - 0.1) > 1e-6 ? 'timeline: zooming does not zoom' : '';
+  });
+};
+
+// The timelines of one or more runs, from `[{data, heading}…]`, on one axis of time.
+const showTimelines = async (place, runs) => {
+  if (typeof DecompressionStream === 'undefined') {
+    place.replaceChildren(make('p', {}, 'This browser is too old to draw the timeline (it has no DecompressionStream).'));
+    return null;
+  }
+  const group = new TimelineGroup(Math.max(...runs.map((run) => run.data.end)));
+  if (runs.length > 1 && runs.some((run) => run.data.devices.length > 4))
+    for (const stream of streams) if (stream !== 'compute' && stream !== 'comm:pipeline') group.hidden.add(stream);
+  const columns = await Promise.all(runs.map((run) => unpack(run.data)));
+  place.replaceChildren();
+  runs.forEach((run, i) => {
+    if (run.heading) place.append(make('p', {class: 'run-name'}, ...run.heading));
+    new TimelineView(place, run.data, columns[i], group);
+  });
+  place.prepend(group.tools());
+  place.append(group.legend(), group.words);
+  const asked = /^#timeline=([\d.e-]+)\.\.([\d.e-]+)(,path)?$/.exec(location.hash);  // seconds
+  if (asked) {
+    group.show(Number(asked[1]) * 1e9, Number(asked[2]) * 1e9);
+    group.light_up(Boolean(asked[3]));
+    document.getElementById('timeline').scrollIntoView({behavior: 'instant'});
+  }
+  document.getElementById('show-path')?.addEventListener('click', () => group.light_up(true));
+  for (const view of group.views) view.drawNow();
+  addEventListener('beforeprint', () => { for (const view of group.views) { view.colours(); view.drawNow(); } });
+  return group;
+};
+
+parts.push(async () => {
+  const data = json('timeline-data'), place = document.getElementById('timeline-view');
+  if (!data || !place) return;
+  const group = await showTimelines(place, [{data}]);
+  if (group) checkTimeline(group.views[0], json('report'));
+});
+
+// Runs that are compared: their timelines above each other.
+parts.push(async () => {
+  const place = document.getElementById('timelines');
+  if (!place) return;
+  const report = json('report'), runs = [];
+  report.runs.forEach((run, i) => {
+    const data = json('timeline-' + i);
+    if (data) runs.push({data, report: run, heading: [make('b', {class: 'letter'}, place.dataset.letters.split(' ')[i]), report.labels[i] + ' · ',
+      make('b', {}, timeText(run.iteration_time_s * 1e9))]});
+  });
+  if (!runs.length) return;
+  const group = await showTimelines(place, runs);
+  if (!group) return;
+  group.views.forEach((view, i) => checkTimeline(view, runs[i].report));
+  checks.push(() => {
+    const drawn = group.views.filter((view) => view.places.some((row) => row.stream === 'compute'));
+    return drawn.length === runs.length ? '' : `timeline: rows of ${drawn.length} runs of ${runs.length}`;
+  });
+  checks.push(() => {
+    const end = Math.max(...runs.map((run) => run.data.end));
+    group.views[0].show(end / 4, end / 2);
+    const fault = group.views.find((view) => view.from !== end / 4 || view.to !== end / 2 || view.time(view.gutter) !== end / 4);
+    group.show(0, end);
+    return fault ? 'timeline: the runs do not move together' : '';
   });
 });

@@ -5,7 +5,7 @@ checks.push(() => {
   const numbers = [...document.querySelectorAll('[data-why]')];
   const report = json('report');
   for (const element of numbers) {
-    const fault = compareNumber({textContent: element.textContent, dataset: {at: element.dataset.why}}, root);
+    const fault = compareNumber({textContent: element.textContent, dataset: {at: element.dataset.why, of: 'explanation'}}, {explanation: root});
     if (fault) return 'why: ' + fault;
   }
   if (numbers.length < 3) return `why: only ${numbers.length} numbers are shown`;

@@ -1,0 +1,108 @@
+#include "sweep/sweep_page.hpp"
+
+#include <doctest/doctest.h>
+
+#include "sweep/sweep_fixtures.hpp"
+
+namespace windtunnel {
+namespace {
+
+bool has(const std::string& page, const std::string& text) {
+  return page.find(text) != std::string::npos;
+}
+
+/// The rows that a sweep's own workers would write.
+PartRows rows_of(const Sweep& sweep) {
+  const RowMaker maker(sweep, {});
+  PartRows rows;
+  for (std::size_t point = 0; point < sweep.points().size(); ++point) {
+    const std::string row = maker.row(point);
+    rows.by_point[point] = {parse_row(row)->ok, row};
+  }
+  return rows;
+}
+
+std::string page_of(const Sweep& sweep, const PartRows& rows) {
+  return sweep_page(sweep, rows, {"out/x", "0.1.0", {}});
+}
+
+TEST_CASE("a sweep's page names the best point and explains where its time goes") {
+  const testing::SweepFixture fixture;
+  const Sweep sweep =
+      fixture.sweep(R"({"matrix": {"/nodes": [1, 2], "/training/micro_batch": [1, 2]}})");
+  const PartRows rows = rows_of(sweep);
+  const std::string page = page_of(sweep, rows);
+  CHECK(has(page, "tokens/s at best"));
+  CHECK(has(page, R"(data-of="sweep-points" data-at="/0/tokens_per_s")"));
+  CHECK(has(page, "Why does the best point take this long?"));
+  CHECK(has(page, R"(data-of="explained" data-at="/0/iteration_time_s")"));
+  CHECK(has(page, "a scaling efficiency of"));
+  CHECK(has(page, "<code>/training/micro_batch</code></td><td><code>1, 2</code>"));
+  CHECK(has(page, "4 combinations, 0 excluded, 0 included: 4 points."));
+  // Four pictures: throughput, efficiency, MFU, memory.
+  std::size_t pictures = 0;
+  for (std::size_t at = page.find("<svg class=\"curves\" viewBox=\"0 0"); at != std::string::npos;
+       at = page.find("<svg class=\"curves\" viewBox=\"0 0", at + 1))
+    ++pictures;
+  CHECK(pictures == 4);
+}
+
+TEST_CASE("the rows stand in the page as results.jsonl has them, the best first") {
+  const testing::SweepFixture fixture;
+  const Sweep sweep = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})");
+  const PartRows rows = rows_of(sweep);
+  const std::string page = page_of(sweep, rows);
+  for (const auto& [point, entry] : rows.by_point) CHECK(has(page, entry.row));
+  const auto first = parse_row(rows.by_point.at(0).row),
+             second = parse_row(rows.by_point.at(1).row);
+  const bool second_is_faster = std::get<double>(second->content.find("tokens_per_s")->content) >
+                                std::get<double>(first->content.find("tokens_per_s")->content);
+  CHECK(has(page, second_is_faster ? "Best point, 1: /nodes 2" : "Best point, 0: /nodes 1"));
+}
+
+TEST_CASE("failed points stand with their reason, and points that are missing are counted") {
+  const testing::SweepFixture fixture;
+  const Sweep sweep = fixture.sweep(R"({"matrix": {"/training/micro_batch": [1, 3, 2]}})");
+  PartRows rows = rows_of(sweep);
+  rows.by_point.erase(2);
+  const std::string page = page_of(sweep, rows);
+  CHECK(has(page, "1 of 3 points could not be simulated"));
+  CHECK(has(page, "1 of 3 points are left to do"));
+  CHECK(has(page, "point 1: /training/micro_batch 3"));
+  CHECK(has(page, "A curve needs two simulated points"));
+  CHECK(has(page, "tokens/s at best"));
+}
+
+TEST_CASE("a sweep of which nothing could be simulated has a page too") {
+  const testing::SweepFixture fixture;
+  const Sweep sweep = fixture.sweep(R"({"matrix": {"/training/micro_batch": [3]}})");
+  const std::string page = page_of(sweep, rows_of(sweep));
+  CHECK(has(page, "No point</span> could be simulated"));
+  CHECK(has(page, "No point could be simulated, so there is nothing to list"));
+  CHECK(has(page_of(sweep, {}), "No point has been done yet"));
+}
+
+TEST_CASE("a thousand points make a page of bounded size that keeps the first rows in its table") {
+  const testing::SweepFixture fixture;
+  std::string values;
+  for (int i = 1; i <= 1000; ++i) values += (i == 1 ? "" : ", ") + std::to_string(i);
+  const Sweep sweep = fixture.sweep(R"({"matrix": {"/training/global_batch": [)" + values + "]}}");
+  PartRows rows;
+  for (std::size_t i = 0; i < 1000; ++i)
+    rows.by_point[i] = {true, "{\"point\": " + std::to_string(i) +
+                                  ", \"/training/global_batch\": " + std::to_string(i + 1) +
+                                  ", \"ok\": true, \"gpus\": 8, \"iteration_time_s\": 1.5, "
+                                  "\"tokens_per_s\": " +
+                                  std::to_string(1000 + i) +
+                                  ", \"mfu\": 0.4, \"memory_max_bytes\": 1e10, \"fits\": true}"};
+  const std::string page = page_of(sweep, rows);
+  std::size_t lines = 0;
+  for (std::size_t at = page.find("<tr><td class=\"n\">"); at != std::string::npos;
+       at = page.find("<tr><td class=\"n\">", at + 1))
+    ++lines;
+  CHECK(lines == first_page_rows);
+  CHECK(page.size() < 600000);
+}
+
+}  // namespace
+}  // namespace windtunnel
