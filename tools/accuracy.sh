@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the score card of docs/accuracy.md and the picture docs/img/accuracy.svg anew:
+# Writes the score card of docs/accuracy.md, the rows of README.md that name a set, and the picture docs/img/accuracy.svg anew:
 #   tools/accuracy.sh [PROGRAM]      (default: build/release/windtunnel)
 # It runs `windtunnel validate --json` on all sets and replaces what stands between the lines
 # "<!-- score card:begin -->" and "<!-- score card:end -->".
@@ -118,6 +118,19 @@ END { exit found && !inside ? 0 : 2 }' docs/accuracy.md >"$scratch/accuracy.md" 
   echo "error: docs/accuracy.md has not both markers of the score card" >&2
   exit 2
 }
+# The rows of README.md whose first cell ends in "<!-- SET -->": rows, mean, median and the bar to clear.
+awk -F ' *[|] *' -v card="$scratch/card.md" '
+BEGIN {
+  while ((getline line < card) > 0 && line !~ /^Order of plans/)
+    if (split(line, cell, / *[|] */) > 10) { sub(/ of .*/, "", cell[3]); gsub(/[*]/, "", cell[4]); scores[cell[2]] = cell[3] " | " cell[4] " % | " cell[5] " % | " cell[10] " %" }
+}
+match($0, /<!-- [a-z0-9-]+ --> [|]/) {
+  set = substr($0, RSTART + 5, RLENGTH - 11)
+  if (set in scores) { print "| " $2 " | " scores[set] " |"; next }
+}
+{ print }' README.md >"$scratch/README.md"
+cmp -s "$scratch/README.md" README.md || { cat "$scratch/README.md" >README.md; echo "README.md updated: look at the difference before you commit it"; }
+
 mkdir -p docs/img
 cp "$scratch/accuracy.svg" docs/img/accuracy.svg
 if cmp -s "$scratch/accuracy.md" docs/accuracy.md; then
