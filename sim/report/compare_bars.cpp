@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/json_number.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
 #include "units/quantity_reader.hpp"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/json_number.hpp"
 #include "report/comparison_words.hpp"
 
 namespace windtunnel::html {
@@ -29,12 +30,6 @@ std::string difference_text(double difference, const FigureRow& row) {
 
 std::string letter(std::size_t run) {
   return element("b", "class=\"letter\"", detail::letter_of(run));
-}
-
-std::optional<double> number_of(const JsonValue* value) {
-  if (value == nullptr || !value->is_number()) return std::nullopt;
-  if (value->is_integer()) return static_cast<double>(std::get<std::int64_t>(value->content));
-  return std::get<double>(value->content);
 }
 
 const JsonValue* ComparedFigures::value(std::size_t run, const std::string& pointer,

@@ -65,7 +65,4 @@ class ComparedFigures {
 /// The letter of a run, in a box: A, B, …
 std::string letter(std::size_t run);
 
-/// The number of a JSON value; none where it is null or no number.
-std::optional<double> number_of(const JsonValue* value);
-
 }  // namespace windtunnel::html

@@ -2,6 +2,7 @@
 #include <array>
 #include <utility>
 
+#include "core/json_number.hpp"
 #include "report/compare_bars.hpp"
 #include "report/compare_sections.hpp"
 #include "report/comparison_words.hpp"

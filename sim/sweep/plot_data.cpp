@@ -4,17 +4,12 @@
 #include <map>
 #include <set>
 
+#include "core/json_number.hpp"
 #include "sweep/plot_axis.hpp"
 #include "sweep/row.hpp"
 
 namespace windtunnel {
 namespace {
-
-std::optional<double> number_of(const JsonValue* value) {
-  if (value == nullptr || !value->is_number()) return std::nullopt;
-  if (value->is_integer()) return static_cast<double>(std::get<std::int64_t>(value->content));
-  return std::get<double>(value->content);
-}
 
 double figure(const JsonValue& row, const char* key) {
   return number_of(row.find(key)).value_or(0);

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/json_number.hpp"
 #include "report/html_page.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
@@ -29,12 +30,6 @@ using html::escaped;
 using html::number;
 using html::of_data;
 using html::section;
-
-std::optional<double> number_of(const JsonValue* value) {
-  if (value == nullptr || !value->is_number()) return std::nullopt;
-  return value->is_integer() ? static_cast<double>(std::get<std::int64_t>(value->content))
-                             : std::get<double>(value->content);
-}
 
 double figure(const JsonValue& row, const char* key) {
   return number_of(row.find(key)).value_or(0);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/json_number.hpp"
 #include "report/number_text.hpp"
 #include "sweep/row.hpp"
 #include "units/quantity_reader.hpp"
@@ -15,10 +16,7 @@ namespace {
 constexpr std::size_t most_listed = 5;  ///< best points, and kinds of failures
 
 double number_at(const JsonValue& row, const char* key) {
-  const JsonValue* value = row.find(key);
-  if (value == nullptr || !value->is_number()) return 0;
-  return value->is_integer() ? static_cast<double>(std::get<std::int64_t>(value->content))
-                             : std::get<double>(value->content);
+  return number_of(row.find(key)).value_or(0);
 }
 
 bool is_true(const JsonValue& row, const char* key) {
