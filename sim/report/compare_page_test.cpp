@@ -9,12 +9,6 @@
 namespace windtunnel {
 namespace {
 
-ComparedRun run_of(const std::string& label, const Report& report) {
-  JsonValue value = report_value(report);
-  ReportFigures figures = read_report_figures(value);
-  return {label, std::move(value), std::move(figures)};
-}
-
 /// The small run of 32 us, and one of 28 us with less bubble, whose timeline is that of the small world.
 Comparison two_runs() {
   Report faster = testing::small_report();
@@ -24,7 +18,8 @@ Comparison two_runs() {
   faster.memory.max_total = 90_GiB;
   faster.assumptions[0].value = "0.8";
   Comparison comparison;
-  comparison.runs = {run_of("a.json", testing::small_report()), run_of("b.json", faster)};
+  comparison.runs = {testing::run_of("a.json", testing::small_report()),
+                     testing::run_of("b.json", faster)};
   comparison.differences = {{"/parallel/tensor", {"8", "4 < 5"}}};
   const ProgramSet programs = testing::two_stage_programs();
   const Plan plan = testing::two_stage_plan();

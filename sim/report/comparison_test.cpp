@@ -12,12 +12,6 @@
 namespace windtunnel {
 namespace {
 
-ComparedRun run_of(const std::string& label, const Report& report) {
-  JsonValue value = report_value(report);
-  ReportFigures figures = read_report_figures(value);
-  return {label, std::move(value), std::move(figures)};
-}
-
 /// The small run, and one that is 4 us faster because its gradients' wait is, and sends half the bytes forward.
 Comparison two_runs() {
   Report faster = testing::small_report();
@@ -26,7 +20,8 @@ Comparison two_runs() {
   faster.traffic[0] = 8_MB;
   faster.messages[0] = {2, 0};
   Comparison comparison;
-  comparison.runs = {run_of("a.json", testing::small_report()), run_of("b.json", faster)};
+  comparison.runs = {testing::run_of("a.json", testing::small_report()),
+                     testing::run_of("b.json", faster)};
   comparison.differences = {{"/parallel/tensor", {"8", "4"}}};
   return comparison;
 }
@@ -138,7 +133,7 @@ TEST_CASE("changes of ten times and more are written as factors, and lines stay 
   slow.iteration_time = 4000_us;
   slow.traffic[0] = 1.6e9 * 1_B;
   slow.traffic[1] = 1_MB;
-  for (int i = 0; i < 4; ++i) comparison.runs.push_back(run_of("slow", slow));
+  for (int i = 0; i < 4; ++i) comparison.runs.push_back(testing::run_of("slow", slow));
   const std::string text = comparison_text(comparison);
   CHECK(text.find("x 125") != std::string::npos);
   CHECK(text.find("x 100") != std::string::npos);

@@ -1,7 +1,9 @@
 #pragma once
 
 #include "engine/player.hpp"
+#include "report/comparison.hpp"
 #include "report/report.hpp"
+#include "report/report_json.hpp"
 #include "timeline/breakdown.hpp"
 #include "timeline/timeline.hpp"
 
@@ -177,6 +179,13 @@ inline PlayedWorld play_alone(const ProgramSet& programs) {
   for (std::size_t i = 0; i < programs.devices.size(); ++i)
     world.breakdowns.push_back(breakdown.of(DeviceId{i}));
   return world;
+}
+
+/// A side of a comparison that is known by its report alone.
+inline ComparedRun run_of(const std::string& label, const Report& report) {
+  JsonValue value = report_value(report);
+  ReportFigures figures = read_report_figures(value);
+  return {label, std::move(value), std::move(figures)};
 }
 
 }  // namespace windtunnel::testing
