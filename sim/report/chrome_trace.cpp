@@ -369,17 +369,6 @@ std::vector<std::size_t> events_by_device(const Timeline& timeline, const Progra
 
 }  // namespace
 
-void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
-                        const Report& report, std::ostream& out) {
-  write_chrome_trace(timeline, programs, plan, report, all_devices(programs), out);
-}
-
-void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
-                        const Report& report, const std::vector<DeviceId>& devices,
-                        std::ostream& out) {
-  TraceWriter(timeline, programs, plan, report, out).write(devices);
-}
-
 std::vector<DeviceId> all_devices(const ProgramSet& programs) {
   std::vector<DeviceId> devices;
   for (std::size_t i = 0; i < programs.devices.size(); ++i) devices.push_back(DeviceId{i});
@@ -411,7 +400,7 @@ std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, c
 std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
                          const Report& report, const std::vector<DeviceId>& devices) {
   std::ostringstream out;
-  write_chrome_trace(timeline, programs, plan, report, devices, out);
+  TraceWriter(timeline, programs, plan, report, out).write(devices);
   return std::move(out).str();
 }
 

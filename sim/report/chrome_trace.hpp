@@ -12,7 +12,7 @@
 
 namespace windtunnel {
 
-/// Writes what happened as Chrome trace events, for https://ui.perfetto.dev, chrome://tracing and
+/// What happened as Chrome trace events, for https://ui.perfetto.dev, chrome://tracing and
 /// Holistic Trace Analysis. One event a line:
 ///
 ///   {"schemaVersion":1,"displayTimeUnit":"ns","distributedInfo":{"rank":0,"world_size":64,…},
@@ -28,16 +28,11 @@ namespace windtunnel {
 ///
 /// pid is the device's number plus one, tid is 100 pid + lane: unique in the file, as Perfetto
 /// wants it. What each category means: docs/trace.md.
-void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
-                        const Report& report, std::ostream& out);
 std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
                          const Report& report);
 
 /// The same of some devices, in their order; at least one. An arrow whose other end is in none of them
 /// is left out.
-void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
-                        const Report& report, const std::vector<DeviceId>& devices,
-                        std::ostream& out);
 std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
                          const Report& report, const std::vector<DeviceId>& devices);
 
