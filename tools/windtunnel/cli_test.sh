@@ -77,6 +77,12 @@ mkdir ranks
 exits 0 run $good --trace own.json.gz --rank-traces ranks --json; says "traces into ranks"; cp stdout own.report.json
 exits 0 run $good --set /parallel/pipeline=1 --rank-traces flat --json --quiet; cp stdout flat.report.json
 is "a file a device" test -s ranks/rank-0000.json.gz
+exits 2 run $good --trace-all; says "belongs to --trace or --out"
+exits 0 run $good --trace all.json --trace-all --quiet; is "a small trace has all devices anyhow" cmp all.json <(gzip -dc own.json.gz)
+for option in trace rank-traces report out; do exits 2 run $good --$option ""; says "--$option"; silent stdout; done
+cp $good report.json
+exits 0 run report.json --quiet
+exits 2 run report.json --out .; says "a file that the scenario was read from"; rm report.json
 if command -v python3 >/dev/null; then
   is "the trace keeps the rules of analysers" "$here/trace_rules.py" ranks/rank-0000.json.gz own.report.json --rank 0 --last
   is "without a pipeline, communication is the report's" \
@@ -92,6 +98,8 @@ exits 0 compare $good own.json.gz --json --quiet; silent stderr; cp stdout same.
 is "a trace and its scenario are the same" grep -qzP '"speedup": \[\s*1.0,\s*1.0' same.json
 exits 2 compare "$real" own.report.json; says "a report, which holds no timeline"
 exits 2 compare "$real" $good --break-even; says "one of the files is a trace"
+exits 2 compare "$real" --toggle compression; says "is a trace"
+exits 2 compare "$real" own.json.gz --set /training/global_batch=8; says "all of the files are traces"
 exits 2 compare "$real" config.json; silent stdout
 gzip -dc "$real" | head -c 90000 >cut.json
 exits 2 compare cut.json $good; says "cut.json:"; says "ends after 90000 bytes"; silent stdout

@@ -24,6 +24,14 @@ CLI::Validator between(auto least, auto most) { return CLI::Range(least, most).d
 
 std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
 
+/// A file or folder to write; "" would be no output at all, as from a variable of a shell that is not set.
+CLI::Validator output_name() {
+  return {[](const std::string& name) {
+            return name.empty() ? std::string("is empty: a name is missing") : std::string();
+          },
+          ""};
+}
+
 /// CLI11's help, with a usage line as people write the command.
 class UsageFormatter final : public CLI::Formatter {
  public:
@@ -107,16 +115,19 @@ class Grammar {
     CLI::App* run =
         add_command("run", "Simulate one training iteration of a scenario", "FILE", file);
     run->add_option("--trace", line_.trace, "Write a Chrome trace (.json or .json.gz)")
-        ->type_name("OUT");
+        ->type_name("OUT")
+        ->check(output_name());
     run->add_flag("--trace-all", line_.trace_all,
                   "Every device in the trace, even where that is more than viewers load");
     run->add_option("--rank-traces", line_.rank_traces,
                     "Write a trace of each simulated device, named by its first rank")
-        ->type_name("DIR");
+        ->type_name("DIR")
+        ->check(output_name());
     add_report(run);
     run->add_option("--out", line_.out,
                     "Write report.json, report.html and trace.json.gz into a folder")
-        ->type_name("DIR");
+        ->type_name("DIR")
+        ->check(output_name());
     add_command("check", "Read and check a scenario, no more", "FILE", file);
     add_command("show", "Print the whole scenario with the origin of each value", "FILE", file)
         ->add_flag("--resolved", resolved_, "Merged, with names and defaults filled in");
@@ -234,7 +245,8 @@ class Grammar {
 
   void add_report(CLI::App* command) {
     command->add_option("--report", line_.report, "Write an HTML page that opens from disk")
-        ->type_name("OUT.html");
+        ->type_name("OUT.html")
+        ->check(output_name());
   }
 
   void add_schedule() {
@@ -436,6 +448,8 @@ class Grammar {
     if (line_.command == "show" && !resolved_)
       throw UsageError("show needs to be told what (write show --resolved FILE)");
     if (line_.command == "sweep") check_sweep();
+    if (line_.trace_all && line_.trace.empty() && line_.out.empty())
+      throw UsageError("--trace-all belongs to --trace or --out");
     if (!line_.report.empty() && !line_.report.ends_with(".html") &&
         !line_.report.ends_with(".htm"))
       throw UsageError("--report is " + in_quotes(line_.report) + ", which does not end in .html");

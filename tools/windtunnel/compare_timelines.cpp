@@ -24,7 +24,12 @@ TimelineInput input_of(const std::string& argument, const std::filesystem::path&
                      "give the scenario, or the trace of its run --trace");
 }
 
-void check_options(const CommandLine& line) {
+void check_options(const CommandLine& line, bool any_scenario) {
+  if (!line.toggle.empty())
+    throw UsageError("compare --toggle needs a scenario, and " + line.arguments.front() +
+                     " is a trace");
+  if (!any_scenario && !line.overrides.empty())
+    throw UsageError("--set changes scenarios, and all of the files are traces");
   if (line.break_even)
     throw UsageError("compare --break-even needs scenarios, and one of the files is a trace");
   if (!line.report.empty())
@@ -35,16 +40,15 @@ void check_options(const CommandLine& line) {
 }  // namespace
 
 std::optional<ExitCode> compare_timelines_if_any(const CommandLine& line) {
-  if (!line.toggle.empty()) return std::nullopt;
   const Library library = Library::find();
   std::vector<std::filesystem::path> files;
-  bool any_trace = false;
+  bool any_trace = false, any_scenario = false;
   for (const std::string& argument : line.arguments) {
     files.push_back(scenario_file_for(argument, library));
-    any_trace = any_trace || is_trace_file(files.back());
+    (is_trace_file(files.back()) ? any_trace : any_scenario) = true;
   }
   if (!any_trace) return std::nullopt;
-  check_options(line);
+  check_options(line, any_scenario);
   std::vector<TimelineInput> inputs;
   Problems problems;
   for (std::size_t i = 0; i < files.size(); ++i) try {
