@@ -122,6 +122,7 @@ if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null; then
   check_program "$scratch/debian/usr"
   dpkg-deb -f "$scratch"/packages/windtunnel_*.deb Depends | grep -q libsimgrid || fail "the package does not depend on SimGrid"
   [[ -f $scratch/debian/usr/include/windtunnel/windtunnel.hpp ]] || fail "the headers"
+  ! grep -rlE '#include <(doctest|rapidcheck)' "$scratch/debian/usr/include" || fail "headers of tests among them"
 else
   echo "Debian packages: left out, dpkg-deb or dpkg-shlibdeps is not installed"
 fi

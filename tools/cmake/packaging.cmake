@@ -22,7 +22,7 @@ install(FILES "${PROJECT_BINARY_DIR}/windtunnel-config.cmake" "${PROJECT_BINARY_
 install(FILES sim/scenario/windtunnel.hpp DESTINATION include/windtunnel COMPONENT development)
 install(DIRECTORY sim/ DESTINATION include/windtunnel COMPONENT development
         FILES_MATCHING PATTERN "*.hpp" PATTERN "testing.hpp" EXCLUDE PATTERN "*_fixtures.hpp" EXCLUDE
-        PATTERN "test_*.hpp" EXCLUDE PATTERN corpus EXCLUDE)
+        PATTERN "test_*.hpp" EXCLUDE PATTERN "drawn_scenario.hpp" EXCLUDE PATTERN corpus EXCLUDE)
 
 install(TARGETS windtunnel COMPONENT program)
 foreach(folder models platforms scenarios validation)
