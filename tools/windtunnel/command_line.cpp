@@ -27,7 +27,7 @@ std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
 /// A file or folder to write; "" would be no output at all, as from a variable of a shell that is not set.
 CLI::Validator output_name() {
   return {[](const std::string& name) {
-            return name.empty() ? std::string("is empty: a name is missing") : std::string();
+            return name.empty() ? std::string("the name is empty") : std::string();
           },
           ""};
 }
