@@ -9,6 +9,7 @@
 #include "core/contracts.hpp"
 #include "core/text_input.hpp"
 #include "importers/gpu_totals_report.hpp"
+#include "importers/trace_event_reader.hpp"
 #include "report/chrome_trace.hpp"
 #include "scenario/forked.hpp"
 #include "units/quantity_reader.hpp"
@@ -183,7 +184,8 @@ bool is_trace_file(const std::filesystem::path& file) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(file, ignored)) return false;  // a pipe is read once
   TextInput input(file);
-  return looks_like_trace(input.beginning());
+  const std::string_view beginning = input.beginning();
+  return looks_like_trace(beginning) || detail::is_tar(beginning);
 }
 
 Seconds ComparedTimeline::of_one(std::int64_t nanoseconds) const {

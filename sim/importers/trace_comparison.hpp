@@ -19,7 +19,8 @@ struct TimelineInput {
   std::variant<std::filesystem::path, Scenario> content;
 };
 
-/// Whether a file is a trace: packed, or JSON that begins as traces do.
+/// Whether a file is to be read as a trace: packed, JSON that begins as traces do, or a tar archive, whose reader says what to
+/// do with it.
 bool is_trace_file(const std::filesystem::path& file);
 
 /// One GPU's iteration, as a profiler sees it.

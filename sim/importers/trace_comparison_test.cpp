@@ -82,6 +82,9 @@ TEST_CASE("a file is taken for a trace by what it holds") {
   const TemporaryFolder folder;
   CHECK(is_trace_file(sample("trace-1-step.json.gz")));
   CHECK(is_trace_file(folder.write("a.json", R"({"schemaVersion": 1, "traceEvents": []})")));
+  std::string archive(512, '\0');
+  archive.replace(257, 5, "ustar");
+  CHECK(is_trace_file(folder.write("traces.tar", archive)));
   CHECK_FALSE(is_trace_file(folder.write("b.json", R"({"version": 1, "model": "gpt3-175b"})")));
   CHECK_FALSE(is_trace_file(folder.write("c.json", R"({"schema": "windtunnel/report-v1"})")));
 }

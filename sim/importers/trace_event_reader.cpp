@@ -87,6 +87,11 @@ std::optional<std::int64_t> to_nanoseconds_exactly(std::string_view text) {
   return (negative ? -1 : 1) * (*value + (round_up ? 1 : 0));
 }
 
+bool is_tar(std::string_view beginning) {
+  constexpr std::size_t magic_at = 257;  // POSIX.1-1988, ustar header
+  return beginning.size() > magic_at && beginning.substr(magic_at).starts_with("ustar");
+}
+
 void TraceEventText::clear() {
   for (std::string* text : {&phase, &category, &name, &pid, &tid, &ts, &dur, &args_name,
                             &group_name, &group_description})
@@ -97,9 +102,7 @@ void TraceEventText::clear() {
 
 void TraceEventReader::read(std::function<void(const TraceEventText&)> take) {
   take_ = std::move(take);
-  constexpr std::size_t tar_magic_at = 257;
-  const std::string_view beginning = input_.beginning();
-  if (beginning.size() > tar_magic_at && beginning.substr(tar_magic_at).starts_with("ustar")) {
+  if (is_tar(input_.beginning())) {
     problem({}, "this is a tar archive, not a trace",
             "unpack it (tar -xf) and import the files in it");
     problems_.throw_if_any();

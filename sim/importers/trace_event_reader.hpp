@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/json_stream.hpp"
@@ -12,6 +13,9 @@
 
 /// The events of a trace file, one at a time.
 namespace windtunnel::detail {
+
+/// Whether a file that begins like this is a tar archive.
+bool is_tar(std::string_view beginning);
 
 enum class EventField { ts, dur, pid, tid, name };
 

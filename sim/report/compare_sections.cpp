@@ -136,7 +136,8 @@ std::string job_of(const ComparedFigures& figures, std::size_t run) {
   return text("model") + " on " + count("gpus") + " GPUs of " + text("platform") + " with " +
          text("software") + "; tensor " + count("tensor") + " × pipeline " + count("pipeline") +
          " × data " + count("data") + ", " + text("schedule") + ", " + count("microbatches") +
-         " microbatches of " + count("micro_batch") + " samples";
+         (count("microbatches") == "1" ? " microbatch of " : " microbatches of ") +
+         count("micro_batch") + (count("micro_batch") == "1" ? " sample" : " samples");
 }
 
 std::string job_list(const ComparedFigures& figures) {
@@ -254,17 +255,21 @@ std::string critical_paths(const ComparedFigures& figures) {
          "<div class=\"side\">" + lists + "</div>\n";
 }
 
+/// The table of more runs needs the width of the page.
+constexpr std::size_t side_by_side = 3;
+
 }  // namespace
 
 std::string compared_headline(const ComparedFigures& figures) {
   std::string kicker;
   for (std::size_t i = 0; i < figures.size(); ++i)
     kicker += (i == 0 ? "" : " · ") + letter_of(i) + " " + figures.run(i).label;
+  const std::string columns = figures.size() > side_by_side ? "columns stacked" : "columns numbers";
   return "<header class=\"hero compared\">\n<div>\n<p class=\"kicker\">" + escaped(kicker) +
          "</p>\n" + verdict_line(figures) + notes(figures) + runs_chart(figures) +
          "</div>\n</header>\n" +
          section({"numbers", "In numbers",
-                  "<div class=\"columns numbers\"><div>\n" + headline_table(figures) +
+                  "<div class=\"" + columns + "\"><div>\n" + headline_table(figures) +
                       "</div><div>\n<h3>What was changed</h3>\n" + difference_table(figures) +
                       job_list(figures) + "</div></div>\n"});
 }
@@ -275,11 +280,13 @@ std::string compared_time(const ComparedFigures& figures) {
       "add up to the iteration time.</p>\n" +
       figures.table("Where the time goes", line_rows("/breakdown_s", times_of(figures)), true);
   const std::string why = all_reasons(figures);
-  return section({"time", "Where the time goes",
-                  (why.empty() ? breakdown
-                               : "<div class=\"columns even-columns\"><div>" + breakdown +
-                                     "</div><div>" + why + "</div></div>\n") +
-                      critical_paths(figures)});
+  return section(
+      {"time", "Where the time goes",
+       (why.empty() ? breakdown
+                    : "<div class=\"columns " +
+                          std::string(figures.size() > side_by_side ? "stacked" : "even-columns") +
+                          "\"><div>" + breakdown + "</div><div>" + why + "</div></div>\n") +
+           critical_paths(figures)});
 }
 
 std::string compared_timelines(const ComparedFigures& figures) {

@@ -29,7 +29,7 @@ std::string verdict_of(const BreakEven& found) {
   switch (found.outcome) {
     case BreakEven::Outcome::crosses:
       return "faster " + std::string(found.faster_below ? "below " : "above ") +
-             to_text(found.bandwidth) + " (" + significant_text(found.factor, 3) + " of the " +
+             to_text(found.bandwidth) + " (" + significant_text(found.factor, 3) + " times the " +
              to_text(found.bandwidth_now) + " of now), slower " +
              (found.faster_below ? "above" : "below");
     case BreakEven::Outcome::always_faster:

@@ -69,13 +69,15 @@ TEST_CASE("a short list keeps what is large, and adds up to the same") {
                                    share("compute", 1, 1.5),
                                    share("compute", 2, 1.4),
                                    share("tensor collectives", 1, 1.2),
-                                   share("codec", 2, 0.9)};
+                                   share("codec", 2, 0.6),
+                                   share("codec", 3, 0.3)};
   const std::vector<PathShare> list = main_shares(all, 10);
   REQUIRE(list.size() == 5);
   CHECK(list[2].what == "compute of 2 other stages");
   CHECK(list[2].time / 1_s == doctest::Approx(2.9));
   CHECK(list[2].stage == -1);
   CHECK(list[3].what == "tensor collectives of stage 1");
+  CHECK(list[4].what == "codec of 2 stages");  // none of which is in the list by itself
   CHECK(main_shares(all, 1).size() == 4);
   Seconds sum{};
   for (const PathShare& each : main_shares(all, 1)) sum += each.time;

@@ -195,12 +195,11 @@ PathSegment segment_of(const CriticalStep& step, const Plan& plan, const Timelin
   return segment;
 }
 
-/// "compute of 9 other stages", "activations on 62 other ways"
-std::string name_of_rest(const PathShare& rest, int places) {
-  const std::string many = std::to_string(places) + " other ";
-  if (rest.kind == Activity::Kind::message)
-    return rest.topic + " on " + many + (places == 1 ? "way" : "ways");
-  return rest.topic + " of " + many + (places == 1 ? "stage" : "stages");
+/// "compute of 9 other stages", "activations on 62 other ways"; not "other" where none of them has a name.
+std::string name_of_rest(const PathShare& rest, int places, bool some_are_named) {
+  const std::string many = std::to_string(places) + (some_are_named ? " other " : " ");
+  if (rest.kind == Activity::Kind::message) return rest.topic + " on " + many + "ways";
+  return rest.topic + " of " + many + "stages";
 }
 
 }  // namespace
@@ -227,6 +226,11 @@ std::vector<PathShare> main_shares(const std::vector<PathShare>& shares, std::si
   for (const PathShare& share : shares) whole += share.time;
   std::vector<PathShare> list, rests;
   std::vector<int> places;
+  const auto like = [](const PathShare& share) {
+    return [&share](const PathShare& each) {
+      return each.topic == share.topic && each.kind == share.kind;
+    };
+  };
   for (const PathShare& share : shares) {
     const bool is_message = share.kind == Activity::Kind::message;
     if (list.size() < most &&
@@ -234,9 +238,7 @@ std::vector<PathShare> main_shares(const std::vector<PathShare>& shares, std::si
       list.push_back(share);
       continue;
     }
-    const auto rest = std::find_if(rests.begin(), rests.end(), [&](const PathShare& each) {
-      return each.topic == share.topic && each.kind == share.kind;
-    });
+    const auto rest = std::find_if(rests.begin(), rests.end(), like(share));
     if (rest == rests.end()) {
       rests.push_back(share);
       places.push_back(1);
@@ -247,9 +249,12 @@ std::vector<PathShare> main_shares(const std::vector<PathShare>& shares, std::si
     rest->bytes += share.bytes;
     ++places[static_cast<std::size_t>(rest - rests.begin())];
   }
+  const auto named = static_cast<std::ptrdiff_t>(list.size());
   for (std::size_t i = 0; i < rests.size(); ++i) {
     if (places[i] > 1) {
-      rests[i].what = name_of_rest(rests[i], places[i]);
+      const auto end = list.begin() + named;
+      const bool some_are_named = std::find_if(list.begin(), end, like(rests[i])) != end;
+      rests[i].what = name_of_rest(rests[i], places[i], some_are_named);
       rests[i].stage = rests[i].to_stage = rests[i].node = rests[i].to_node = -1;
     }
     list.push_back(rests[i]);

@@ -29,7 +29,8 @@ std::string compute_text(const Report& report) {
          (report.plan.training.recompute == Recompute::full
               ? " backward, the forward pass done again included"
               : " backward") +
-         ". That alone is " + to_text(slowest) + ", tensor-parallel communication included.";
+         ". That alone is " + to_text(slowest) +
+         (report.plan.parallel.tensor > 1 ? ", tensor-parallel communication included." : ".");
 }
 
 std::string tensor_text(const Report& report) {
@@ -50,9 +51,9 @@ std::string bubble_text(const Report& report) {
                      counted(plan.parallel.pipeline, "stage") + " fills and drains around " +
                      counted(plan.microbatches, "microbatch", "es") + ".";
   if (ideal > 0)
-    text += " Equal stages and instant messages would leave " + percent_text(ideal) +
-            ", (p - 1) / (v m + p - 1); what is beyond comes from uneven stages and messages on "
-            "the way.";
+    text += " With equal stages and instant messages it would be " + percent_text(ideal) +
+            " of the time of all passes, (p - 1) / (v m + p - 1); uneven stages and messages on "
+            "the way add to it.";
   return text + " More microbatches" +
          (plan.parallel.virtual_pipeline == 1 ? ", more chunks a device" : "") +
          " or fewer stages shrink it.";

@@ -22,6 +22,15 @@ TEST_CASE("reasons come longest first and leave out what is below one percent") 
   CHECK(reasons_for_time(Report{}).empty());
 }
 
+TEST_CASE("a reason speaks of tensor-parallel communication only where there is some") {
+  Report report = testing::small_report();
+  const auto compute_of = [](const Report& each) { return reasons_for_time(each)[0].text; };
+  report.plan.parallel.tensor = 2;
+  CHECK(compute_of(report).ends_with(", tensor-parallel communication included."));
+  report.plan.parallel.tensor = 1;
+  CHECK(compute_of(report).find("tensor") == std::string::npos);
+}
+
 TEST_CASE("the bubble of equal stages is (p - 1) / (v m + p - 1)") {
   Plan plan;
   plan.parallel.pipeline = 4;

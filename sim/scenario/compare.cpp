@@ -130,7 +130,8 @@ std::vector<std::string> warnings_of(const Comparison& comparison, bool scenario
     other_version = other_version || (version != nullptr && other != nullptr &&
                                       canonical_text(*version) != canonical_text(*other));
     if (!run.figures.fits)
-      warnings.push_back(run.label + " does not fit in memory: its time is what it would be");
+      warnings.push_back(run.label +
+                         " does not fit in memory: its time is what it would be if it fitted");
   }
   if (same_hash && comparison.runs.size() > 1)
     warnings.emplace_back("the runs are of one and the same scenario");
