@@ -119,12 +119,15 @@ class Collapser {
     return collective;
   }
 
-  /// The path over the first link of each class.
+  /// The path over the first link of each class: once, where it has several of a class, since they carry the same.
   PathId path_of(PathId original) {
     std::uint32_t& number = path_[original.index()];
     if (number == none) {
       std::vector<LinkId> links;
-      for (const LinkId link : paths_[original.index()]) links.push_back(link_of(link));
+      for (const LinkId original_link : paths_[original.index()]) {
+        const LinkId link = link_of(original_link);
+        if (std::find(links.begin(), links.end(), link) == links.end()) links.push_back(link);
+      }
       const auto [made, is_new] = made_.try_emplace(links, PathId{made_.size()});
       if (is_new) result_.network.add_path(std::move(links));
       number = made->second.index();

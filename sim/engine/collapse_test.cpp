@@ -186,5 +186,44 @@ TEST_CASE("a collective of some replicas makes classes of those in it and those 
   CHECK(num_played(world) == 4);
 }
 
+/// Three stages whose middle one lies on one node in both replicas, each with a card of its own; the outer ones on two nodes, one stage of
+/// each replica on either. Every pair of nodes has a rate of its own, that of a card. Forward and backward messages of the middle stage
+/// meet on its card, and those of one replica meet the other's between the nodes: cards and pairs look alike.
+World make_crossed_world() {
+  testing::PipelineShape shape;
+  shape.stages = 3;
+  shape.replicas = 2;
+  shape.microbatches = 5;
+  World world;
+  world.set = testing::make_pipeline(shape);
+  testing::set_compute(world.set, 1_s, 1_s);
+  world.set.message_bytes = {60_GB};
+  const auto add_link = [&] { return world.network.add_link(25_GBps, "link"); };
+  const std::vector<LinkId> cards{add_link(), add_link()}, pairs{add_link(), add_link()};
+  const PathId nothing = world.network.add_path({});
+  for (Channel& channel : world.set.channels) {
+    const std::size_t from = channel.from.index(), replica = from / 3;
+    channel.in_node = from % 3 != 1;
+    channel.bandwidth = 25_GBps;
+    if (channel.in_node) continue;
+    const bool is_forward = channel.to > channel.from;
+    channel.up =
+        world.network.add_path({cards[replica], pairs[is_forward ? replica : 1 - replica]});
+    channel.down = nothing;
+  }
+  return world;
+}
+
+TEST_CASE(
+    "a message over two links of a class is as fast as before, and takes what stands for them "
+    "once") {
+  const World world = make_crossed_world();
+  CHECK(num_played(world) == 3);
+  const auto collapsed = collapse(world.set, world.network);
+  REQUIRE(collapsed);
+  CHECK(collapsed->network.links().size() == 1);
+  for (const std::vector<LinkId>& path : collapsed->network.paths()) CHECK(path.size() <= 1);
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
+#include <utility>
 
 #include "core/contracts.hpp"
 
@@ -91,12 +93,13 @@ class OrderBuilder {
     return message_of_slot_[slot];
   }
 
-  /// Instances of each collective, in order.
+  /// Instances of each collective and microbatch, in order.
   void index_collectives() {
-    collectives_.resize(set_.collectives.size());
-    for (std::size_t i = 0; i < timeline_.collectives.size(); ++i)
-      collectives_[timeline_.collectives[i].collective.index()].push_back(
-          first_collective_ + static_cast<ActivityId>(i));
+    for (std::size_t i = 0; i < timeline_.collectives.size(); ++i) {
+      const CollectiveSpan& span = timeline_.collectives[i];
+      collectives_[{span.collective, span.op.microbatch}].push_back(first_collective_ +
+                                                                    static_cast<ActivityId>(i));
+    }
   }
 
   void after(const Ids& before, ActivityId activity) {
@@ -151,10 +154,13 @@ class OrderBuilder {
     return messages.empty() ? last : messages;
   }
 
-  /// A member enters its instances of a collective in the order in which they were played.
+  /// A member enters its instances of a collective in the order in which they were played; those of different microbatches it may enter
+  /// from different streams.
   ActivityId next_instance(DeviceId device, const Op& op) {
     const CollectiveId id = set_.devices[device.index()].collectives[op.slot];
-    return collectives_[id.index()].at(entered_[{device, id}]++);
+    const auto instances = collectives_.find({id, op.microbatch});
+    WT_EXPECT(instances != collectives_.end());  // the timeline is complete
+    return instances->second.at(entered_[{device, id, op.microbatch}]++);
   }
 
   void follow_in_channels() {
@@ -180,8 +186,8 @@ class OrderBuilder {
   std::vector<Ids> computes_;            ///< by stream
   std::vector<std::size_t> first_slot_;  ///< by device
   Ids message_of_slot_;
-  std::vector<Ids> collectives_;  ///< by collective
-  std::map<std::pair<DeviceId, CollectiveId>, std::size_t> entered_;
+  std::map<std::pair<CollectiveId, std::uint32_t>, Ids> collectives_;  ///< by microbatch
+  std::map<std::tuple<DeviceId, CollectiveId, std::uint32_t>, std::size_t> entered_;
 };
 
 }  // namespace

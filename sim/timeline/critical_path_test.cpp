@@ -110,5 +110,30 @@ TEST_CASE("events of another stream and collectives are followed to what they wa
   CHECK(path.compute_slack[1] == 0_s);
 }
 
+TEST_CASE("a collective that is entered from two streams takes on each as long as it was played") {
+  // Microbatch 0 from another stream, 0 to 1 s; microbatch 1 after 3 s of computing, slower: 3 to 5 s.
+  ProgramSet set;
+  StageProgram program;
+  Op first = testing::collective(0), second = testing::collective(0);
+  second.microbatch = 1;
+  program.streams[static_cast<std::size_t>(Stream::compute)] = {testing::compute(0), second};
+  program.streams[static_cast<std::size_t>(Stream::data)] = {first};
+  program.num_collectives = 1;
+  set.programs = {program};
+  set.work = {testing::work(3_s)};
+  ProgramDevice device;
+  device.collectives = {CollectiveId{0}};
+  set.devices = {device};
+  set.collectives = {{{DeviceId{0}}, 1_s, Seconds{}, {}, Bytes{}}};
+  Timeline timeline;
+  timeline.computes = {{DeviceId{0}, Stream::compute, testing::compute(0), 0_s, 3_s}};
+  timeline.collectives = {{CollectiveId{0}, first, 0_s, 1_s}, {CollectiveId{0}, second, 3_s, 5_s}};
+  timeline.end = 5_s;
+  const CriticalPath path = find_critical_path(set, timeline);
+  REQUIRE(path.steps.size() == 2);
+  CHECK(path.steps[1].end == 5_s);
+  CHECK(path.collective_slack[0] == 4_s);
+}
+
 }  // namespace
 }  // namespace windtunnel
