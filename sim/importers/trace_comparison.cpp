@@ -120,7 +120,9 @@ ComparedTimeline timeline_of(const std::string& letter, GpuTrace trace, std::int
   return run;
 }
 
-/// The trace of one device of the scenario's iteration.
+/// The trace of one device of the scenario's iteration, behind whether it fits in memory: on the way from a child process.
+constexpr char fits_mark = '+', does_not_fit_mark = '-';
+
 std::string simulated_trace(const Scenario& scenario, const Library& library, std::int64_t rank) {
   SimulateOptions options;
   options.evidence = &library;
@@ -133,6 +135,7 @@ std::string simulated_trace(const Scenario& scenario, const Library& library, st
   std::string text;
   write_device_traces(simulation.timeline, simulation.programs, scenario.plan, simulation.report,
                       {device}, [&](DeviceId, std::string trace) { text = std::move(trace); });
+  text.insert(text.begin(), simulation.report.memory.fits ? fits_mark : does_not_fit_mark);
   return text;
 }
 
@@ -218,7 +221,7 @@ TimelineComparison compare_timelines(const std::vector<TimelineInput>& inputs,
   problems.throw_if_any();
   const std::vector<std::string> simulated = simulate_all(inputs, scenarios, library, rank);
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    TextInput input(inputs[scenarios[i]].label, simulated[i]);
+    TextInput input(inputs[scenarios[i]].label, std::string_view(simulated[i]).substr(1));
     traces[scenarios[i]] = read_gpu_trace(input);
   }
   TimelineComparison comparison;
@@ -226,6 +229,12 @@ TimelineComparison compare_timelines(const std::vector<TimelineInput>& inputs,
     comparison.runs.push_back(
         timeline_of(letter_of(i), std::move(*traces[i]), rank, comparison.notes));
     comparison.runs.back().label = inputs[i].label;
+  }
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    comparison.runs[scenarios[i]].fits = simulated[i].front() == fits_mark;
+    if (!comparison.runs[scenarios[i]].fits)
+      comparison.notes.push_back(letter_of(scenarios[i]) +
+                                 " does not fit in memory: its time is what it would be if it did");
   }
   add_general_notes(comparison);
   return comparison;

@@ -32,6 +32,7 @@ struct ComparedTimeline {
   std::int64_t steps = 1;  ///< that the totals are over; the comparison is of one
   bool is_marked = false;  ///< whether steps are marked; else all of the trace is one
   GpuTotals totals;
+  bool fits = true;  ///< whether the simulated scenario fits in memory; of a trace nobody knows
 
   Seconds of_one(std::int64_t nanoseconds) const;  ///< mean over the steps
   Seconds time() const { return of_one(totals.window); }

@@ -180,6 +180,7 @@ JsonValue json_of_run(const ComparedTimeline& run) {
   JsonValue value(JsonValue::Object{});
   value.set("label", JsonValue(run.label));
   value.set("kind", JsonValue(std::string(run.kind == TraceKind::real ? "real" : "simulated")));
+  if (!run.fits) value.set("fits", JsonValue(false));
   value.set("who", JsonValue(run.who));
   if (run.rank >= 0) value.set("rank", JsonValue(run.rank));
   if (run.world_size >= 0) value.set("world_size", JsonValue(run.world_size));

@@ -131,6 +131,11 @@ std::vector<std::pair<std::string, Scenario>> all_ways() {
       "model": "gpt-7.5b", "platform": "a100-80gb-1hdr", "software": "megatron-lm-2021",
       "training": {"global_batch": 16, "micro_batch": 1, "precision": "fp16"},
       "parallel": {"tensor": 16, "pipeline": 2, "data": 2}})"));
+  list.emplace_back("tensor groups across nodes, beside gradients", read(R"({
+      "model": "gpt-1.7b", "platform": "a100-80gb-1hdr", "software": "megatron-deepspeed-2021",
+      "training": {"global_batch": 16, "micro_batch": 1, "precision": "fp16"},
+      "parallel": {"tensor": 4, "pipeline": 4, "data": 2, "overlap_gradient_reduce": true,
+                   "rank_order": "pipeline-tensor-data"}})"));
   return list;
 }
 

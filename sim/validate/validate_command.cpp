@@ -59,6 +59,18 @@ ValidatedSet validate_with_progress(const MeasurementSet& set, Prediction predic
   return validate(set, prediction);
 }
 
+/// Throws what is wrong with a --set itself, which would fail every point: seen at the first one.
+void expect_readable_overrides(const MeasurementSet& set, const Library& library,
+                               const ReadOptions& reading) {
+  if (reading.overrides.empty() || set.points.empty() || set.points.front().collective) return;
+  try {
+    read_scenario(scenario_of(set, set.points.front()), set.folder, library, reading);
+  } catch (const InputError& error) {  // of the point itself: it is skipped with its reason
+    for (const Problem& problem : error.problems())
+      if (problem.origin.kind == OriginKind::command_line) throw;
+  }
+}
+
 }  // namespace
 
 ScoreLimit parse_score_limit(const std::string& text) {
@@ -106,6 +118,7 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
 
   ReadOptions reading;
   reading.overrides = request.overrides;
+  for (const MeasurementSet& set : sets) expect_readable_overrides(set, library, reading);
   Prediction prediction;
   prediction.at_once = default_at_once();
   prediction.predict = [&](const JsonValue& scenario, const std::filesystem::path& folder) {

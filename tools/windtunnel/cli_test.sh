@@ -14,6 +14,9 @@ good=plain.json
 # shellcheck source=tools/windtunnel/checks.sh
 source "$here/checks.sh"
 
+# A --set that cannot be read is bad usage for measured points as well.
+WINDTUNNEL_DATA=$here/../.. exits 2 validate megatron-2020 --set /nodse=3; says "did you mean"; silent stdout
+
 # Results go to stdout, the rest to stderr.
 exits 0 run $good; prints "per iteration"; silent stderr
 exits 0 run $good --json; parses; says "warning: "
@@ -97,6 +100,7 @@ exits 0 compare own.json.gz "$real" $good; prints "C  $good"
 exits 0 compare $good own.json.gz --json --quiet; silent stderr; cp stdout same.json
 is "a trace and its scenario are the same" grep -qzP '"speedup": \[\s*1.0,\s*1.0' same.json
 exits 2 compare "$real" own.report.json; says "a report, which holds no timeline"
+exits 1 compare "$real" $good --set /training/recompute=none --set /training/micro_batch=16 --set /model/hidden=32768; prints "B does not fit in memory"
 exits 2 compare "$real" $good --break-even; says "one of the files is a trace"
 exits 2 compare "$real" --toggle compression; says "is a trace"
 exits 2 compare "$real" own.json.gz --set /training/global_batch=8; says "all of the files are traces"

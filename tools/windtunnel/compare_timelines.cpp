@@ -1,5 +1,6 @@
 #include "windtunnel/compare_timelines.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -65,7 +66,9 @@ std::optional<ExitCode> compare_timelines_if_any(const CommandLine& line) {
       for (const std::string& note : comparison.notes) print_message("note: " + note);
     print_result(timeline_comparison_json(comparison));
   }
-  return exit_done;
+  const auto fits = [](const ComparedTimeline& run) { return run.fits; };
+  return std::all_of(comparison.runs.begin(), comparison.runs.end(), fits) ? exit_done
+                                                                           : exit_negative;
 }
 
 }  // namespace windtunnel
