@@ -17,11 +17,12 @@ else
   trap 'rm -rf "$pages"' EXIT
 fi
 
-"$program" run "$root/scenarios/gpt3-175b-512xa100.json" --quiet --report "$pages/run.html" >/dev/null
+"$program" run gpt3-175b-512xa100 --quiet --report "$pages/run.html" >/dev/null
 "$program" explain gpt-39b-512xa100 --quiet --report "$pages/explain.html" >/dev/null
 "$program" validate megatron-sc21-table1 korthikanti-table5 --quiet --report "$pages/validate.html" >/dev/null
+cp "$root/scenarios/gpt-8.3b-128xa100.json" "$pages"
 cat >"$pages/tensor-4.json" <<END
-{"extends": "$root/scenarios/gpt-8.3b-128xa100.json", "name": "gpt-8.3b-128xa100-tensor4", "parallel": {"tensor": 4, "data": 8}}
+{"extends": "gpt-8.3b-128xa100.json", "name": "gpt-8.3b-128xa100-tensor4", "parallel": {"tensor": 4, "data": 8}}
 END
 (cd "$pages" && "$program" compare gpt-8.3b-128xa100 tensor-4.json --quiet --json --report compare.html >compare.json)
 rm -rf "$pages/sweep"
