@@ -9,22 +9,13 @@
 #include "codec/npy.hpp"
 #include "codec/synthetic.hpp"
 #include "core/file_io.hpp"
+#include "core/option_error.hpp"
 #include "core/problem.hpp"
 
 namespace windtunnel {
 namespace {
 
 constexpr std::size_t default_side = 1024;  ///< of a synthetic tensor
-
-[[noreturn]] void refuse(const std::string& option, const std::string& what, std::string message,
-                         std::string suggestion) {
-  Problem problem;
-  problem.origin.kind = OriginKind::command_line;
-  problem.origin.source = std::make_shared<const SourceText>(SourceText{option + " " + what, what});
-  problem.message = std::move(message);
-  problem.suggestion = std::move(suggestion);
-  throw InputError(std::vector<Problem>(1, std::move(problem)));
-}
 
 std::string suggestion_for(const std::string& word, const std::vector<std::string>& known) {
   const std::string nearest = closest_match(word, known);
@@ -37,8 +28,8 @@ std::string suggestion_for(const std::string& word, const std::vector<std::strin
 SyntheticKind synthetic_kind(const std::string& name) {
   if (name == "gradient") return SyntheticKind::gradient;
   if (name == "activation") return SyntheticKind::activation;
-  refuse("--synthetic", name, "there is no synthetic tensor \"" + name + "\"",
-         suggestion_for(name, {"gradient", "activation"}));
+  throw option_error("--synthetic", name, "there is no synthetic tensor \"" + name + "\"",
+                     suggestion_for(name, {"gradient", "activation"}));
 }
 
 Tensor synthetic_of(const CodecRequest& request, std::uint64_t seed) {
@@ -53,8 +44,8 @@ std::vector<std::string> names_of(const CodecRequest& request, std::ostream& mes
       request.codecs.empty() || std::count(request.codecs.begin(), request.codecs.end(), "all") > 0;
   for (const std::string& name : all ? measured_codecs() : request.codecs) {
     if (std::count(measured_codecs().begin(), measured_codecs().end(), name) == 0)
-      refuse("--codec", name, "there is no codec \"" + name + "\" to measure",
-             suggestion_for(name, measured_codecs()));
+      throw option_error("--codec", name, "there is no codec \"" + name + "\" to measure",
+                         suggestion_for(name, measured_codecs()));
     if (all && name == "zfp" && !has_zfp())
       messages << "note: this build has no zfp (libzfp-dev), which is left out\n";
     else if (std::count(names.begin(), names.end(), name) == 0)
@@ -92,9 +83,10 @@ class Messages {
     if (request.synthetic.empty()) return;
     const auto count = static_cast<std::size_t>(request.feedback_messages);
     if (count > most_numbers / tensor.size())
-      refuse("--error-feedback", std::to_string(request.feedback_messages),
-             "so many messages of " + std::to_string(tensor.size()) + " numbers are more than 2^28",
-             "ask for fewer messages, or a smaller tensor");
+      throw option_error(
+          "--error-feedback", std::to_string(request.feedback_messages),
+          "so many messages of " + std::to_string(tensor.size()) + " numbers are more than 2^28",
+          "ask for fewer messages, or a smaller tensor");
     for (std::size_t t = 1; t < count; ++t)
       drawn_.push_back(synthetic_of(request, request.seed + t));
   }

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "engine/player.hpp"
+#include "engine/testing.hpp"
 #include "schedule/order.hpp"
 #include "schedule/pipeline_program.hpp"
 #include "schedule/schedule_check.hpp"
@@ -120,23 +121,9 @@ ProgramSet programs_of(const ScheduleOrders& orders, const World& world) {
       set.work.push_back(work(time));
   set.work.insert(set.work.end(), num_device_rows, Work{});
   set.message_bytes.assign(num_message_rows, 1_B);
-  for (int s = 0; s < shape.stages; ++s) {
-    set.programs.push_back(
-        make_pipeline_program(shape, orders.of_stage[static_cast<std::size_t>(s)], StageId{s}));
-    ProgramDevice device;
-    device.program = static_cast<std::uint32_t>(s);
-    for (const StageId target : set.programs.back().targets) {
-      Channel channel;
-      channel.from = DeviceId{s};
-      channel.to = DeviceId{target.index()};
-      channel.bandwidth = BytesPerSecond{1e30};
-      channel.latency = world.latency;
-      device.channels.push_back(ChannelId{set.channels.size()});
-      set.channels.push_back(channel);
-    }
-    device.collectives.assign(num_collective_slots(shape.chunks), no_collective);
-    set.devices.push_back(device);
-  }
+  testing::add_stages(
+      set, shape, [&](StageId stage) { return orders.of_stage[stage.index()]; },
+      BytesPerSecond{1e30}, world.latency);
   return set;
 }
 

@@ -228,13 +228,12 @@ inline void set_compute(ProgramSet& set, Seconds forward, Seconds backward) {
   }
 }
 
-/// One device a stage of a pipeline that the production programs play, with a channel of `bandwidth` inside a node to each of its targets.
-inline void add_stages(ProgramSet& set, const windtunnel::PipelineShape& shape, Schedule schedule,
-                       BytesPerSecond bandwidth) {
-  const OrderShape order{shape.stages, shape.microbatches, shape.chunks};
+/// One device a stage of a pipeline that plays the orders `order_of` gives its stages, with a channel inside a node to each of its targets.
+template <class OrderOf>
+void add_stages(ProgramSet& set, const windtunnel::PipelineShape& shape, OrderOf&& order_of,
+                BytesPerSecond bandwidth, Seconds latency = {}) {
   for (int s = 0; s < shape.stages; ++s) {
-    set.programs.push_back(
-        make_pipeline_program(shape, schedule_order(schedule, order, StageId{s}), StageId{s}));
+    set.programs.push_back(make_pipeline_program(shape, order_of(StageId{s}), StageId{s}));
     ProgramDevice device;
     device.program = static_cast<std::uint32_t>(s);
     for (const StageId target : set.programs.back().targets) {
@@ -242,12 +241,21 @@ inline void add_stages(ProgramSet& set, const windtunnel::PipelineShape& shape, 
       channel.from = DeviceId{s};
       channel.to = DeviceId{target.index()};
       channel.bandwidth = bandwidth;
+      channel.latency = latency;
       device.channels.emplace_back(set.channels.size());
       set.channels.push_back(channel);
     }
     device.collectives.assign(num_collective_slots(shape.chunks), no_collective);
     set.devices.push_back(device);
   }
+}
+
+/// The same with the orders of a built-in schedule.
+inline void add_stages(ProgramSet& set, const windtunnel::PipelineShape& shape, Schedule schedule,
+                       BytesPerSecond bandwidth) {
+  const OrderShape order{shape.stages, shape.microbatches, shape.chunks};
+  add_stages(
+      set, shape, [&](StageId stage) { return schedule_order(schedule, order, stage); }, bandwidth);
 }
 
 /// Each channel over a link of its own, between nodes.

@@ -10,15 +10,6 @@
 namespace windtunnel {
 namespace {
 
-Scenario base(const std::string& search, const std::string& parallel = R"({"data": 16})") {
-  return scenario_from(
-      R"({"model": {"layers": 12, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 51200},
-          "platform": "selene-a100", "nodes": 2,
-          "training": {"global_batch": 64, "micro_batch": 2, "recompute": "full"},
-          "parallel": )" +
-      parallel + R"(, "search": )" + search + "}");
-}
-
 std::vector<PlanChoice> plans_of(const Scenario& scenario) {
   return enumerate_plans(scenario, search_space(scenario));
 }
@@ -35,7 +26,7 @@ std::string why_not(const Scenario& scenario, const PlanChoice& choice) {
 
 TEST_CASE("every combination is considered once, and data is what is left of the GPUs") {
   const Scenario scenario =
-      base(R"({"tensor": [1, 2, 4], "pipeline": [2, 3], "micro_batch": [1, 2]})");
+      on_two_nodes(R"({"tensor": [1, 2, 4], "pipeline": [2, 3], "micro_batch": [1, 2]})");
   const std::vector<PlanChoice> plans = plans_of(scenario);
   CHECK(plans.size() == 3 * 2 * 2);
   CHECK(plans[0].parallel.data == 8);  // 16 / (1 * 2)
@@ -45,7 +36,7 @@ TEST_CASE("every combination is considered once, and data is what is left of the
 
 TEST_CASE("a listed data is taken as it is, and must fill the cluster") {
   const Scenario scenario =
-      base(R"({"tensor": [2], "pipeline": [2], "data": [2, 4], "micro_batch": [1]})");
+      on_two_nodes(R"({"tensor": [2], "pipeline": [2], "data": [2, 4], "micro_batch": [1]})");
   const std::vector<PlanChoice> plans = plans_of(scenario);
   REQUIRE(plans.size() == 2);
   CHECK(why_not(scenario, plans[0]) ==
@@ -54,17 +45,18 @@ TEST_CASE("a listed data is taken as it is, and must fill the cluster") {
 }
 
 TEST_CASE("numbers that would overflow are rejected, not multiplied") {
-  const Scenario scenario = base(
+  const Scenario scenario = on_two_nodes(
       R"({"tensor": [1048576], "pipeline": [1048576], "data": [1048576], "micro_batch": [1]})");
   CHECK(why_not(scenario, plans_of(scenario).front()).starts_with("tensor * pipeline * data"));
-  const Scenario large = base(R"({"tensor": [1], "pipeline": [1], "micro_batch": [1048576]})");
+  const Scenario large =
+      on_two_nodes(R"({"tensor": [1], "pipeline": [1], "micro_batch": [1048576]})");
   CHECK(why_not(large, plans_of(large).front()) ==
         "data * micro_batch = 16 * 1048576 = 16777216 is more than the global batch of 64");
 }
 
 TEST_CASE("several chunks get the interleaved schedule, one chunk the plain one") {
-  const std::vector<PlanChoice> plans = plans_of(
-      base(R"({"tensor": [4], "pipeline": [4], "micro_batch": [1], "virtual_pipeline": [1, 3]})"));
+  const std::vector<PlanChoice> plans = plans_of(on_two_nodes(
+      R"({"tensor": [4], "pipeline": [4], "micro_batch": [1], "virtual_pipeline": [1, 3]})"));
   REQUIRE(plans.size() == 2);
   CHECK(plans[0].parallel.schedule == Schedule::one_f_one_b);
   CHECK(plans[1].parallel.schedule == Schedule::interleaved_1f1b);
@@ -72,7 +64,7 @@ TEST_CASE("several chunks get the interleaved schedule, one chunk the plain one"
 }
 
 TEST_CASE("schedules that are listed are tried as they are") {
-  const Scenario scenario = base(
+  const Scenario scenario = on_two_nodes(
       R"({"tensor": [4], "pipeline": [4], "micro_batch": [1], "virtual_pipeline": [1, 3],
           "schedule": ["1f1b", "gpipe"]})");
   const std::vector<PlanChoice> plans = plans_of(scenario);
@@ -83,7 +75,7 @@ TEST_CASE("schedules that are listed are tried as they are") {
 
 TEST_CASE("the same work under two names is there once") {
   // One tensor way has no sequence to split, one replica nothing to shard.
-  const auto count = [](const char* search) { return plans_of(base(search)).size(); };
+  const auto count = [](const char* search) { return plans_of(on_two_nodes(search)).size(); };
   CHECK(count(R"({"tensor": [1], "pipeline": [2], "micro_batch": [1],
                   "sequence_parallel": [false, true]})") == 1);
   CHECK(count(R"({"tensor": [2], "pipeline": [2], "micro_batch": [1],
@@ -93,8 +85,9 @@ TEST_CASE("the same work under two names is there once") {
 }
 
 TEST_CASE("stage_layers of the file hold for its own number of stages") {
-  const Scenario scenario = base(R"({"tensor": [8], "pipeline": [1, 2], "micro_batch": [1]})",
-                                 R"({"tensor": 8, "pipeline": 2, "stage_layers": [5, 7]})");
+  const Scenario scenario =
+      on_two_nodes(R"({"tensor": [8], "pipeline": [1, 2], "micro_batch": [1]})",
+                   R"({"tensor": 8, "pipeline": 2, "stage_layers": [5, 7]})");
   const std::vector<PlanChoice> plans = plans_of(scenario);
   REQUIRE(plans.size() == 2);
   CHECK(plans[0].parallel.stage_layers.empty());
@@ -103,7 +96,7 @@ TEST_CASE("stage_layers of the file hold for its own number of stages") {
 }
 
 TEST_CASE("a plan's text names the four ways, and what is searched or changed besides") {
-  const Scenario scenario = base(R"({"zero_stage": [0, 1]})");
+  const Scenario scenario = on_two_nodes(R"({"zero_stage": [0, 1]})");
   PlanChoice choice{scenario.plan.training, scenario.plan.parallel};
   CHECK(text_of(choice, scenario) ==
         "tensor 1 · pipeline 1 · data 16 · micro_batch 2 · zero_stage 0");

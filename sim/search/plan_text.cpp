@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/option_error.hpp"
 #include "core/problem.hpp"
 
 namespace windtunnel {
@@ -35,12 +36,7 @@ class PlanTextReader {
   static constexpr int largest = 1 << 20;  ///< as in the search block
 
   [[noreturn]] void refuse(const std::string& why, const std::string& suggestion) const {
-    Problem problem;
-    problem.origin.kind = OriginKind::command_line;
-    problem.origin.source = std::make_shared<const SourceText>(SourceText{"--why " + text_, text_});
-    problem.message = why;
-    problem.suggestion = suggestion;
-    throw InputError({problem});
+    throw option_error("--why", text_, why, suggestion);
   }
 
   void read_part(std::string_view part) {

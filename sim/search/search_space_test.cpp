@@ -10,20 +10,10 @@
 namespace windtunnel {
 namespace {
 
-/// A model of 12 layers on two nodes of eight GPUs.
-Scenario base(const std::string& search, const std::string& parallel = R"({"data": 16})") {
-  return scenario_from(
-      R"({"model": {"layers": 12, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 51200},
-          "platform": "selene-a100", "nodes": 2,
-          "training": {"global_batch": 64, "micro_batch": 2, "recompute": "full"},
-          "parallel": )" +
-      parallel + R"(, "search": )" + search + "}");
-}
-
 using Ints = std::vector<int>;
 
 TEST_CASE("without a block the search tries what the cluster and the model allow") {
-  const SearchSpace space = search_space(base("{}"));
+  const SearchSpace space = search_space(on_two_nodes("{}"));
   CHECK(space.gpus == 16);
   CHECK(space.tensor == Ints{1, 2, 4, 8});    // divisors of a node's 8 GPUs
   CHECK(space.pipeline == Ints{1, 2, 4, 8});  // divisors of 16 GPUs, at most 12 layers
@@ -32,7 +22,7 @@ TEST_CASE("without a block the search tries what the cluster and the model allow
 }
 
 TEST_CASE("what is not listed stays as the file has it") {
-  const SearchSpace space = search_space(base(
+  const SearchSpace space = search_space(on_two_nodes(
       "{}", R"({"data": 16, "zero_stage": 1, "sequence_parallel": true, "virtual_pipeline": 1})"));
   CHECK(space.zero_stage == Ints{1});
   CHECK(space.virtual_pipeline == Ints{1});
@@ -41,8 +31,8 @@ TEST_CASE("what is not listed stays as the file has it") {
 }
 
 TEST_CASE("lists of the block take the place of the defaults, each value once and in order") {
-  const SearchSpace space = search_space(
-      base(R"({"tensor": [8, 2, 8], "micro_batch": [3], "recompute": ["none", "full", "none"]})"));
+  const SearchSpace space = search_space(on_two_nodes(
+      R"({"tensor": [8, 2, 8], "micro_batch": [3], "recompute": ["none", "full", "none"]})"));
   CHECK(space.tensor == Ints{8, 2});
   CHECK(space.micro_batch == Ints{3});
   CHECK(space.recompute == std::vector<Recompute>{Recompute::none, Recompute::full});
@@ -51,8 +41,8 @@ TEST_CASE("lists of the block take the place of the defaults, each value once an
 TEST_CASE("a space of more than a million combinations is refused with their number") {
   std::string numbers = "1";
   for (int i = 2; i <= 101; ++i) numbers += ", " + std::to_string(i);
-  const Scenario scenario = base(R"({"tensor": [)" + numbers + R"(], "pipeline": [)" + numbers +
-                                 R"(], "micro_batch": [)" + numbers + "]}");
+  const Scenario scenario = on_two_nodes(R"({"tensor": [)" + numbers + R"(], "pipeline": [)" +
+                                         numbers + R"(], "micro_batch": [)" + numbers + "]}");
   // 101^3
   CHECK_THROWS_WITH_AS(search_space(scenario), doctest::Contains("1,030,301 combinations"),
                        InputError);

@@ -10,6 +10,7 @@
 
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
+#include "core/option_error.hpp"
 #include "report/number_text.hpp"
 #include "report/progress_line.hpp"
 #include "sweep/manifest.hpp"
@@ -39,25 +40,15 @@ std::string progress_text(std::size_t done, std::size_t failed, std::size_t tota
   return text + ", " + significant_text(rate, 3) + " a second, " + to_text(Seconds{left}) + " left";
 }
 
-[[noreturn]] void refuse(const std::string& option, const std::string& value,
-                         const std::string& why, const std::string& suggestion) {
-  Problem problem;
-  problem.origin.kind = OriginKind::command_line;
-  problem.origin.source =
-      std::make_shared<const SourceText>(SourceText{option + " " + value, value});
-  problem.message = why;
-  problem.suggestion = suggestion;
-  throw InputError(std::vector<Problem>(1, problem));
-}
-
 template <class Amount>
 std::optional<Amount> limit_of(const char* option, const std::string& text) {
   if (text.empty()) return std::nullopt;
   std::string problem, suggestion;
   const std::optional<Amount> amount = parse_quantity<Amount>(text, problem, suggestion);
-  if (!amount) refuse(option, text, problem, suggestion);
+  if (!amount) throw option_error(option, text, problem, suggestion);
   if (*amount <= Amount{0})
-    refuse(option, text, "nothing can be done in " + text, "leave the option out for no limit");
+    throw option_error(option, text, "nothing can be done in " + text,
+                       "leave the option out for no limit");
   return amount;
 }
 
@@ -66,8 +57,8 @@ Shard shard_of(const SweepRequest& request) {
     return request.variable ? shard_from_environment(request.variable) : Shard{};
   const std::optional<Shard> shard = parse_shard(request.shard);
   if (!shard)
-    refuse("--shard", request.shard, "\"" + request.shard + "\" is no part of a sweep",
-           "write --shard 0/4 to --shard 3/4, one for each of 4 processes");
+    throw option_error("--shard", request.shard, "\"" + request.shard + "\" is no part of a sweep",
+                       "write --shard 0/4 to --shard 3/4, one for each of 4 processes");
   return *shard;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/file_io.hpp"
+#include "core/option_error.hpp"
 #include "core/problem.hpp"
 #include "report/number_text.hpp"
 #include "report/progress_line.hpp"
@@ -22,17 +23,6 @@ namespace windtunnel {
 namespace {
 
 constexpr int digits_shown = 4;
-
-[[noreturn]] void refuse_limit(const std::string& text, const std::string& why,
-                               const std::string& suggestion) {
-  Problem problem;
-  problem.origin.kind = OriginKind::command_line;
-  problem.origin.source =
-      std::make_shared<const SourceText>(SourceText{"--fail-above " + text, text});
-  problem.message = why;
-  problem.suggestion = suggestion;
-  throw InputError(std::vector<Problem>(1, problem));
-}
 
 /// Adds a line for each set above the limit, and one when no set has what it limits.
 void check_limit(const ScoreLimit& limit, const std::vector<ValidatedSet>& sets,
@@ -82,16 +72,16 @@ ScoreLimit parse_score_limit(const std::string& text) {
     std::string list = "the metrics are";
     for (const std::string& known : names) list += (known == names.front() ? " " : ", ") + known;
     const std::string nearest = closest_match(name, names);
-    refuse_limit(text, "unknown metric \"" + name + "\"",
-                 nearest.empty() ? list : "did you mean \"" + nearest + "\"?");
+    throw option_error("--fail-above", text, "unknown metric \"" + name + "\"",
+                       nearest.empty() ? list : "did you mean \"" + nearest + "\"?");
   }
   const std::string number = equals == std::string::npos ? "" : text.substr(equals + 1);
   double limit = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), limit);
   if (error != std::errc() || end != number.data() + number.size() || !std::isfinite(limit) ||
       limit < 0)
-    refuse_limit(text, "\"" + number + "\" is no limit: errors are fractions",
-                 "write " + name + "=0.06 for 6 %");
+    throw option_error("--fail-above", text, "\"" + number + "\" is no limit: errors are fractions",
+                       "write " + name + "=0.06 for 6 %");
   return {name, limit};
 }
 
