@@ -10,7 +10,7 @@
 
 #include "core/contracts.hpp"
 #include "memory/in_flight.hpp"
-#include "scenario/stage_devices.hpp"
+#include "scenario/memory_inputs.hpp"
 
 namespace windtunnel {
 namespace {
@@ -23,17 +23,7 @@ constexpr int steps = 1500;
 constexpr double step_size = 0.01, penalty = 1e-2;  // of the squared error's unit, its variance
 
 MemoryInputs inputs_of(const Scenario& scenario) {
-  MemoryInputs inputs;
-  inputs.model = &scenario.model;
-  inputs.plan = &scenario.plan;
-  inputs.software = &scenario.software;
-  inputs.device_of_stage = smallest_device_of_stages(scenario);
-  for (int s = 0; s < scenario.plan.parallel.pipeline; ++s) {
-    const InFlight held = estimate_in_flight(scenario.plan, StageId{s});
-    inputs.in_flight.push_back(held.all);
-    inputs.in_flight_with_gradients.push_back(held.with_gradients);
-  }
-  return inputs;
+  return memory_inputs(scenario, scenario.plan, estimate_in_flight(scenario.plan));
 }
 
 /// Readings and accounts of one run.

@@ -111,4 +111,14 @@ InFlight estimate_in_flight(const Plan& plan, StageId stage) {
   return {.all = std::min(pairs, full), .with_gradients = std::min(std::max(pairs - 1, 1), full)};
 }
 
+InFlightOfStages estimate_in_flight(const Plan& plan) {
+  InFlightOfStages stages;
+  for (int s = 0; s < plan.parallel.pipeline; ++s) {
+    const InFlight count = estimate_in_flight(plan, StageId{s});
+    stages.all.push_back(count.all);
+    stages.with_gradients.push_back(count.with_gradients);
+  }
+  return stages;
+}
+
 }  // namespace windtunnel

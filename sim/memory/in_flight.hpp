@@ -32,5 +32,7 @@ InFlightOfStages in_flight_microbatches(const std::vector<StageProgram>& program
 ///       2024), n (GPipe, and interleaved 1F1B with one group of microbatches),
 ///       2 (p-i-1) + (v-1) p + 1 (interleaved 1F1B otherwise: Megatron-LM's warm-up and the microbatch after it)
 InFlight estimate_in_flight(const Plan& plan, StageId stage);
+/// The same for all stages, in stage order.
+InFlightOfStages estimate_in_flight(const Plan& plan);
 
 }  // namespace windtunnel

@@ -2,12 +2,13 @@
 
 #include "memory/in_flight.hpp"
 #include "memory/memory_account.hpp"
-#include "scenario/program_builder.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 
-/// What the memory account of a plan on its nodes is made of: of all replicas' devices that hold a stage, the one with the
-/// least memory.
-MemoryInputs memory_inputs(const BuildInputs& inputs, const InFlightOfStages& in_flight);
+/// What the memory account of a plan on the scenario's nodes is made of. A stage is judged by the one with the least memory of all
+/// devices that hold it: replicas may stand on different kinds of nodes. Refers to both; without a learned correction.
+MemoryInputs memory_inputs(const Scenario& scenario, const Plan& plan,
+                           const InFlightOfStages& in_flight);
 
 }  // namespace windtunnel

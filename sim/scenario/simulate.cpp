@@ -111,9 +111,8 @@ MemoryAccount account(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
   Plan plan = scenario.plan;
   plan.compression = o.built->compression;
-  MemoryInputs inputs = memory_inputs(
-      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &plan},
-      in_flight_microbatches(o.built->programs.programs));
+  MemoryInputs inputs =
+      memory_inputs(scenario, plan, in_flight_microbatches(o.built->programs.programs));
   inputs.correction = scenario.memory_correction.get();
   return account_memory(inputs);
 }

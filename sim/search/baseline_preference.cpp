@@ -10,7 +10,7 @@
 #include "memory/in_flight.hpp"
 #include "memory/memory_account.hpp"
 #include "platform/network.hpp"
-#include "scenario/stage_devices.hpp"
+#include "scenario/memory_inputs.hpp"
 
 namespace windtunnel {
 namespace {
@@ -146,19 +146,10 @@ class InputReader {
 enum class Counted { schedule, one_microbatch };
 
 bool fits(const Scenario& scenario, Counted counted) {
-  MemoryInputs inputs;
-  inputs.model = &scenario.model;
-  inputs.plan = &scenario.plan;
-  inputs.software = &scenario.software;
-  inputs.device_of_stage = smallest_device_of_stages(scenario);
-  for (int s = 0; s < scenario.plan.parallel.pipeline; ++s) {
-    const InFlight held = counted == Counted::schedule
-                              ? estimate_in_flight(scenario.plan, StageId{s})
-                              : InFlight{.all = 1, .with_gradients = 1};
-    inputs.in_flight.push_back(held.all);
-    inputs.in_flight_with_gradients.push_back(held.with_gradients);
-  }
-  return account_memory(inputs).fits;
+  const std::vector<int> one(static_cast<std::size_t>(scenario.plan.parallel.pipeline), 1);
+  const InFlightOfStages held =
+      counted == Counted::schedule ? estimate_in_flight(scenario.plan) : InFlightOfStages{one, one};
+  return account_memory(memory_inputs(scenario, scenario.plan, held)).fits;
 }
 
 bool is_left_out(Baseline baseline, const Scenario& scenario) {

@@ -4,23 +4,9 @@
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
-namespace {
-
-InFlightOfStages closed_form(const Plan& plan) {
-  InFlightOfStages stages;
-  for (int s = 0; s < plan.parallel.pipeline; ++s) {
-    const InFlight count = estimate_in_flight(plan, StageId{s});
-    stages.all.push_back(count.all);
-    stages.with_gradients.push_back(count.with_gradients);
-  }
-  return stages;
-}
-
-}  // namespace
 
 MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin) {
-  MemoryInputs inputs = memory_inputs(
-      {&base.model, &base.platform, &base.nodes, &base.software, &plan}, closed_form(plan));
+  MemoryInputs inputs = memory_inputs(base, plan, estimate_in_flight(plan));
   inputs.correction = base.memory_correction.get();
   MemoryCheck check;
   for (int s = 0; s < plan.parallel.pipeline; ++s) {

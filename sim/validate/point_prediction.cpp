@@ -5,8 +5,8 @@
 
 #include "core/contracts.hpp"
 #include "memory/in_flight.hpp"
+#include "scenario/memory_inputs.hpp"
 #include "scenario/score.hpp"
-#include "scenario/stage_devices.hpp"
 
 namespace windtunnel {
 namespace {
@@ -14,15 +14,8 @@ namespace {
 /// The account as of the first step, in which the optimizer's moments do not exist yet.
 MemoryAccount first_step_account(const Scenario& scenario,
                                  const std::vector<StageProgram>& programs) {
-  MemoryInputs inputs;
-  inputs.model = &scenario.model;
-  inputs.plan = &scenario.plan;
-  inputs.software = &scenario.software;
+  MemoryInputs inputs = memory_inputs(scenario, scenario.plan, in_flight_microbatches(programs));
   inputs.reading = MemoryReading::first_step;
-  inputs.device_of_stage = smallest_device_of_stages(scenario);
-  const InFlightOfStages in_flight = in_flight_microbatches(programs);
-  inputs.in_flight = in_flight.all;
-  inputs.in_flight_with_gradients = in_flight.with_gradients;
   return account_memory(inputs);
 }
 
