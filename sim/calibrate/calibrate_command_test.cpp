@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Library library() { return Library{WINDTUNNEL_SOURCE_DIR}; }
+Library library() { return Library{source_dir()}; }
 
 /// Three model sizes, each with little and with much work between its gradient reductions.
 std::string scenarios_text() {

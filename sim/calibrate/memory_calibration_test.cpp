@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/testing.hpp"
 #include "memory/memory_correction_json.hpp"
 
 namespace windtunnel {
@@ -48,7 +49,7 @@ TEST_CASE("the same rows and seed give the same file") {
 }
 
 TEST_CASE("the shipped readings are found with their accounts") {
-  const Library library{std::filesystem::path(WINDTUNNEL_SOURCE_DIR)};
+  const Library library{source_dir()};
   const auto rows = read_memory_rows(
       {read_measurement_set(library.root / "validation/bigscience/a100-176b.json")}, library);
   REQUIRE(rows.size() == 1);

@@ -13,6 +13,9 @@
 
 namespace windtunnel {
 
+/// The root of the source tree, for tests and benchmarks that read shipped files.
+std::filesystem::path source_dir();
+
 /// A folder of one test's own, empty at first and gone afterwards: tests run beside each other, so no two may name the same one.
 class TemporaryFolder {
  public:

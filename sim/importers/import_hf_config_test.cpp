@@ -1,3 +1,4 @@
+#include "core/testing.hpp"
 #include "importers/testing.hpp"
 #include "workload/model_json.hpp"
 #include "workload/transformer.hpp"
@@ -30,8 +31,7 @@ TEST_CASE("published configurations become the shipped models") {
     run.with(sample("hf/" + name + ".config.json"));
     run.run();
     const Transformer imported = model_in(run.request.output);
-    const Transformer shipped =
-        model_in(std::filesystem::path(WINDTUNNEL_SOURCE_DIR) / "models" / (name + ".json"));
+    const Transformer shipped = model_in(source_dir() / "models" / (name + ".json"));
     CHECK(total_parameters(imported) == total_parameters(shipped));
     CHECK(model_flops(imported, 1) / model_flops(shipped, 1) == 1);
     CHECK(imported.family == shipped.family);

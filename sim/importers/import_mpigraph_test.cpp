@@ -1,3 +1,4 @@
+#include "core/testing.hpp"
 #include "importers/rate_matrix.hpp"
 #include "importers/testing.hpp"
 #include "platform/network.hpp"
@@ -110,9 +111,8 @@ TEST_CASE("shipped rates and imported ones are the same numbers") {
   run.request.options.rails = 4;
   const Platform imported = run.platform();
   Problems problems;
-  const JsonValue shipped = parse_json(
-      read_source(std::filesystem::path(WINDTUNNEL_SOURCE_DIR) / "platforms/pipette-a100-hdr.json"),
-      problems);
+  const JsonValue shipped =
+      parse_json(read_source(source_dir() / "platforms/pipette-a100-hdr.json"), problems);
   const Platform base = read_back(shipped, shipped_library());
   for (std::size_t i = 0; i < 16; ++i)
     for (std::size_t j = 0; j < 16; ++j)

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "core/testing.hpp"
 #include "cost/collective_cost.hpp"
 #include "importers/testing.hpp"
 
@@ -52,9 +53,8 @@ std::vector<Time> modelled(const Interconnect& interconnect, int ranks) {
 /// The measured times of validation/nccl/allreduce-a100.json on so many GPUs.
 std::vector<Time> vtrain_times(int gpus) {
   Problems problems;
-  const JsonValue set = parse_json(read_source(std::filesystem::path(WINDTUNNEL_SOURCE_DIR) /
-                                               "validation/nccl/allreduce-a100.json"),
-                                   problems);
+  const JsonValue set =
+      parse_json(read_source(source_dir() / "validation/nccl/allreduce-a100.json"), problems);
   std::vector<Time> times;
   for (const JsonValue& point : set.find("points")->array())
     if (std::get<std::int64_t>(point.find("gpus")->content) == gpus)
@@ -65,8 +65,7 @@ std::vector<Time> vtrain_times(int gpus) {
 
 /// The A100 platform with other constants inside the node, to start from.
 std::string changed_base() {
-  std::string text =
-      text_of(std::filesystem::path(WINDTUNNEL_SOURCE_DIR) / "platforms/a100-80gb-4hdr.json");
+  std::string text = text_of(source_dir() / "platforms/a100-80gb-4hdr.json");
   text = replaced(text, "252.0 GB/s", "120 GB/s");
   text = replaced(text, "28.0 us", "10 us");
   text = replaced(text, "8.1 us", "3 us");

@@ -17,10 +17,10 @@
 /// What the tests of this folder share; included by *_test.cpp only.
 namespace windtunnel::testing {
 
-inline Library shipped_library() { return Library{WINDTUNNEL_SOURCE_DIR}; }
+inline Library shipped_library() { return Library{source_dir()}; }
 
 inline std::filesystem::path sample(const std::string& name) {
-  return std::filesystem::path(WINDTUNNEL_SOURCE_DIR) / "sim/importers/samples" / name;
+  return source_dir() / "sim/importers/samples" / name;
 }
 
 inline std::string text_of(const std::filesystem::path& file) { return read_source(file)->text; }

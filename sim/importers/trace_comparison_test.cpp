@@ -1,5 +1,6 @@
 #include "importers/trace_comparison.hpp"
 
+#include "core/testing.hpp"
 #include "importers/testing.hpp"
 #include "report/chrome_trace.hpp"
 #include "scenario/isolated.hpp"
@@ -11,8 +12,7 @@ namespace {
 
 Scenario shipped(const std::string& name) {
   const Library library = shipped_library();
-  return read_scenario(
-      std::filesystem::path(WINDTUNNEL_SOURCE_DIR) / "scenarios" / (name + ".json"), library, {});
+  return read_scenario(source_dir() / "scenarios" / (name + ".json"), library, {});
 }
 
 TimelineComparison compared(const std::vector<TimelineInput>& inputs) {

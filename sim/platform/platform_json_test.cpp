@@ -64,8 +64,7 @@ TEST_CASE("a platform is read with its device and its defaults") {
 
 TEST_CASE("a device may stand inline") {
   Problems problems;
-  JsonValue device =
-      testing::parse_file(testing::source_dir() / "platforms/devices/t4-16gb.json", problems);
+  JsonValue device = testing::parse_file(source_dir() / "platforms/devices/t4-16gb.json", problems);
   const Platform platform =
       read(with(platform_text, "'a100-sxm-80gb'", canonical_text(device)), problems);
   CHECK(problems.empty());
@@ -176,8 +175,7 @@ TEST_CASE("an unknown key is refused with the nearest one") {
 
 TEST_CASE("a device's usable memory is not more than it has") {
   Problems problems;
-  JsonValue value =
-      testing::parse_file(testing::source_dir() / "platforms/devices/t4-16gb.json", problems);
+  JsonValue value = testing::parse_file(source_dir() / "platforms/devices/t4-16gb.json", problems);
   value.find("memory")->set("usable", JsonValue("16 GiB"));
   read_device(value, "", problems);
   REQUIRE(problems.size() == 1);
@@ -186,8 +184,8 @@ TEST_CASE("a device's usable memory is not more than it has") {
 
 TEST_CASE("the states of megatron-lm-2021 are 22 bytes a parameter in fp16") {
   Problems problems;
-  JsonValue value = testing::parse_file(
-      testing::source_dir() / "platforms/software/megatron-lm-2021.json", problems);
+  JsonValue value =
+      testing::parse_file(source_dir() / "platforms/software/megatron-lm-2021.json", problems);
   const StateBytes states = read_software(value, "", problems).states_fp16;
   CHECK(problems.empty());
   // weights 2 + gradients 2 + stale gradients 6 + optimizer 12

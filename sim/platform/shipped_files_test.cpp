@@ -18,7 +18,7 @@ namespace {
 
 std::vector<std::filesystem::path> json_files(const std::string& folder) {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(testing::source_dir() / folder))
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / folder))
     if (entry.path().extension() == ".json") files.push_back(entry.path());
   return files;
 }

@@ -8,6 +8,7 @@
 #include "core/file_io.hpp"
 #include "core/json_value.hpp"
 #include "core/problem.hpp"
+#include "core/testing.hpp"
 #include "platform/device_json.hpp"
 #include "platform/platform_json.hpp"
 
@@ -25,8 +26,6 @@ inline JsonValue parse_quoted(std::string text, Problems& problems) {
     if (c == '\'') c = '"';
   return parse(text, problems);
 }
-
-inline std::filesystem::path source_dir() { return WINDTUNNEL_SOURCE_DIR; }
 
 inline JsonValue parse_file(const std::filesystem::path& path, Problems& problems) {
   return parse_json(read_source(path), problems);

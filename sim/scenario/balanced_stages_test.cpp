@@ -5,13 +5,14 @@
 #include <numeric>
 #include <string>
 
+#include "core/testing.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {
 
 const Library& library() {
-  static const Library library{std::filesystem::path(WINDTUNNEL_SOURCE_DIR)};
+  static const Library library{source_dir()};
   return library;
 }
 

@@ -4,13 +4,14 @@
 
 #include <memory>
 
+#include "core/testing.hpp"
 #include "scenario/break_even.hpp"
 #include "scenario/compare.hpp"
 
 namespace windtunnel {
 namespace {
 
-const Library library{WINDTUNNEL_SOURCE_DIR};
+const Library library{source_dir()};
 
 /// A model on two nodes, with a block of compression.
 Scenario two_nodes(const std::string& parallel, const std::string& compression) {

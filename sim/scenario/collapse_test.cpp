@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "core/testing.hpp"
 #include "report/report_json.hpp"
 #include "scenario/drawn_scenario.hpp"
 #include "scenario/forked.hpp"
@@ -20,7 +21,7 @@ namespace {
 using Overrides = std::vector<std::pair<std::string, std::string>>;
 
 Scenario read(const std::string& text, const Overrides& overrides = {}) {
-  const Library library{std::filesystem::path(WINDTUNNEL_SOURCE_DIR)};
+  const Library library{source_dir()};
   Problems problems;
   const auto source = std::make_shared<const SourceText>(SourceText{"collapse.json", text});
   ReadOptions options;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/testing.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
@@ -14,7 +15,7 @@ namespace {
 using Overrides = std::vector<std::pair<std::string, std::string>>;
 
 const Library& library() {
-  static const Library found{std::filesystem::path(WINDTUNNEL_SOURCE_DIR)};
+  static const Library found{source_dir()};
   return found;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Library library() { return Library{WINDTUNNEL_SOURCE_DIR}; }
+Library library() { return Library{source_dir()}; }
 
 ScenarioTraits shipped_traits() {
   return traits_of(

@@ -15,7 +15,7 @@
 namespace windtunnel {
 namespace {
 
-Library library() { return Library{std::filesystem::path(WINDTUNNEL_SOURCE_DIR)}; }
+Library library() { return Library{source_dir()}; }
 
 const char* const small_text = R"({
   "model": "gpt-1.7b", "platform": "a100-80gb-4hdr", "software": "megatron-lm-2021",

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "core/testing.hpp"
 #include "scenario/drawn_scenario.hpp"
 #include "scenario/scenario.hpp"
 
@@ -20,7 +21,7 @@ Report report_of(const Scenario& scenario, Folding folding) {
 }
 
 TEST_CASE("any pipeline comes out the same, folded or not") {
-  const Library library{std::filesystem::path(WINDTUNNEL_SOURCE_DIR)};
+  const Library library{source_dir()};
   int num_folded = 0;
   const bool same = rc::check([&] {
     const std::string text = testing::drawn_scenario();

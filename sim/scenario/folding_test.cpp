@@ -6,13 +6,14 @@
 #include <memory>
 #include <string>
 
+#include "core/testing.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {
 
 Scenario scenario_of(const std::string& parallel, const std::string& more = {}) {
-  const Library library{std::filesystem::path(WINDTUNNEL_SOURCE_DIR)};
+  const Library library{source_dir()};
   const std::string text = R"({
     "model": "gpt-1.7b", "platform": "selene-a100", "software": "megatron-lm-2021",
     "training": {"global_batch": 480, "micro_batch": 1, "precision": "fp16"}, )" +

@@ -120,7 +120,7 @@ TEST_CASE("a stack that nobody measured gets 15 percent either way") {
 }
 
 TEST_CASE("a library without residuals gives no interval, one with them writes it to the report") {
-  const Library shipped{WINDTUNNEL_SOURCE_DIR};
+  const Library shipped{source_dir()};
   const Scenario scenario =
       read_scenario(shipped.root / "scenarios" / "gpt3-175b-512xa100.json", shipped);
   const TemporaryFolder folder;

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "core/testing.hpp"
 #include "report/report_json.hpp"
 
 namespace windtunnel {
@@ -11,7 +12,7 @@ namespace {
 
 /// Two pipeline stages on the two nodes of a small cut of a shipped platform.
 Scenario small_scenario() {
-  const Library library{WINDTUNNEL_SOURCE_DIR};
+  const Library library{source_dir()};
   Problems problems;
   const auto source = std::make_shared<const SourceText>(SourceText{"small.json", R"({
     "model": "gpt-1.7b", "platform": "selene-a100", "nodes": 2,

@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "core/testing.hpp"
+
 namespace windtunnel {
 namespace {
 
@@ -90,7 +92,7 @@ TEST_CASE("what is wrong in a set is said with its place") {
 }
 
 TEST_CASE("sets are found by path, by name, or all of them") {
-  const std::filesystem::path folder = std::filesystem::path(WINDTUNNEL_SOURCE_DIR) / "validation";
+  const std::filesystem::path folder = source_dir() / "validation";
   const auto all = find_measurement_sets({}, folder);
   REQUIRE_FALSE(all.empty());
   for (const char* name : {"vtrain-a100-multi-node", "vtrain/a100-multi-node", "a100-multi-node"})
@@ -103,16 +105,15 @@ TEST_CASE("sets are found by path, by name, or all of them") {
 }
 
 TEST_CASE("every set that is shipped can be read") {
-  for (const auto& file :
-       find_measurement_sets({}, std::filesystem::path(WINDTUNNEL_SOURCE_DIR) / "validation")) {
+  for (const auto& file : find_measurement_sets({}, source_dir() / "validation")) {
     CAPTURE(file.string());
     CHECK_NOTHROW(read_measurement_set(file));
   }
 }
 
 TEST_CASE("the vTrain set is whole") {
-  const MeasurementSet set = read_measurement_set(std::filesystem::path(WINDTUNNEL_SOURCE_DIR) /
-                                                  "validation/vtrain/a100-multi-node.json");
+  const MeasurementSet set =
+      read_measurement_set(source_dir() / "validation/vtrain/a100-multi-node.json");
   CHECK(set.points.size() == 54);
   Seconds sum{};
   for (const MeasurementPoint& point : set.points) sum += *point.iteration_time;

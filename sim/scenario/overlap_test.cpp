@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "core/testing.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
@@ -11,7 +12,7 @@ namespace {
 /// A model on two replicas of one node each: gradients cross the network, nothing else does. No latency anywhere.
 Report report_of(const char* overlap, const char* nic_rate, const char* schedule = "1f1b",
                  int zero_stage = 0) {
-  const Library library{std::filesystem::path(WINDTUNNEL_SOURCE_DIR)};
+  const Library library{source_dir()};
   const std::string text = std::string(R"({
     "model": "gpt-1.7b", "platform": "selene-a100", "nodes": 2, "software": "megatron-lm-2021",
     "training": {"global_batch": 8, "micro_batch": 2, "precision": "fp16"},

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/testing.hpp"
 #include "scenario/test_corpus.hpp"
 #include "scenario/unsupported.hpp"
 
@@ -35,8 +36,7 @@ Json load(const std::filesystem::path& file) {
 /// The published schema.
 class PublishedSchema {
  public:
-  PublishedSchema()
-      : json_(load(std::filesystem::path(WINDTUNNEL_SOURCE_DIR) / "docs/scenario.schema.json")) {
+  PublishedSchema() : json_(load(source_dir() / "docs/scenario.schema.json")) {
     valijson::SchemaParser parser;
     parser.populateSchema(Adapter(json_), schema_);
   }
@@ -96,7 +96,7 @@ TEST_CASE("the corpus is large enough to mean something") {
 
 TEST_CASE("what we ship is allowed by the schema, the named files inline too") {
   const PublishedSchema schema;
-  const std::filesystem::path root = WINDTUNNEL_SOURCE_DIR;
+  const std::filesystem::path root = source_dir();
   const Json plain = load(corpus() / "good/plain.json");
   for (const auto& [folder, key] :
        {std::pair{"models", "model"}, std::pair{"platforms", "platform"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/testing.hpp"
 #include "engine/testing.hpp"
 #include "scenario/scenario.hpp"
 #include "timeline/critical_path.hpp"
@@ -16,7 +17,7 @@ class Iteration {
  public:
   Iteration(const std::string& settings, EngineKind engine) : engine_(engine) {
     Problems problems;
-    const Library library{std::filesystem::path(WINDTUNNEL_SOURCE_DIR)};
+    const Library library{source_dir()};
     const auto source = std::make_shared<const SourceText>(SourceText{"slack.json", R"({
       "model": {"family": "gpt", "layers": 8, "hidden": 1024, "heads": 16, "sequence": 512, "vocab": 5000},
       "platform": "a100-80gb-4hdr", "software": "megatron-lm-2021", )" + settings + "}"});

@@ -5,14 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "core/testing.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
 
 /// Folder of the test files: corpus/{good,bad,errors,library}.
-inline std::filesystem::path corpus() {
-  return std::filesystem::path(WINDTUNNEL_SOURCE_DIR) / "sim/scenario/corpus";
-}
+inline std::filesystem::path corpus() { return source_dir() / "sim/scenario/corpus"; }
 
 /// A small library with made-up numbers: model tiny (8 layers), platforms boxes (nodes of 8), pair (2 nodes of 4), mixed
 /// (8 and 4), software megatron-lm-2021 and flashy.

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/file_io.hpp"
+#include "core/testing.hpp"
 #include "schedule/order.hpp"
 
 namespace windtunnel {
@@ -22,7 +23,7 @@ TEST_CASE("a schedule is drawn as a row a stage") {
 
 /// WINDTUNNEL_UPDATE_GOLDEN=1 draws them anew; look at the difference.
 TEST_CASE("the pictures in the documentation are those that are drawn now") {
-  const std::filesystem::path images = std::filesystem::path(WINDTUNNEL_SOURCE_DIR) / "docs/img";
+  const std::filesystem::path images = source_dir() / "docs/img";
   const bool update = std::getenv("WINDTUNNEL_UPDATE_GOLDEN") != nullptr;
   for (const Schedule schedule : {Schedule::gpipe, Schedule::one_f_one_b,
                                   Schedule::interleaved_1f1b, Schedule::zero_bubble_h1}) {

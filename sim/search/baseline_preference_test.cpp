@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "core/testing.hpp"
+
 namespace windtunnel {
 namespace {
 
 const Library& library() {
-  static const Library library{std::filesystem::path(WINDTUNNEL_SOURCE_DIR)};
+  static const Library library{source_dir()};
   return library;
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "core/file_io.hpp"
+#include "core/testing.hpp"
 #include "report/chrome_trace.hpp"
 #include "report/report_json.hpp"
 #include "report/trace_check.hpp"
@@ -22,7 +23,7 @@
 namespace windtunnel {
 namespace {
 
-const std::filesystem::path root = WINDTUNNEL_SOURCE_DIR;
+const std::filesystem::path root = source_dir();
 
 std::vector<std::filesystem::path> shipped_scenarios() {
   std::vector<std::filesystem::path> files;

@@ -4,6 +4,7 @@
 //   windtunnel_search_bench --benchmark_filter=placement_moves
 #include <benchmark/benchmark.h>
 
+#include "core/testing.hpp"
 #include "search/placement_anneal.hpp"
 #include "search/placement_fixtures.hpp"
 
@@ -11,7 +12,7 @@ namespace windtunnel {
 namespace {
 
 Scenario shipped(const char* name, int tensor, int data) {
-  const std::filesystem::path root = WINDTUNNEL_SOURCE_DIR;
+  const std::filesystem::path root = source_dir();
   ReadOptions options;
   options.overrides = {{"/parallel/tensor", std::to_string(tensor)},
                        {"/parallel/data", std::to_string(data)}};

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/testing.hpp"
 #include "platform/platform.hpp"
 #include "scenario/isolated.hpp"
 #include "scenario/scenario.hpp"
@@ -24,7 +25,7 @@ inline Scenario read_text(const std::string& text,
   ReadOptions options;
   options.overrides = std::move(overrides);
   options.placement_search = PlacementSearch::allowed;
-  return read_scenario(std::move(value), ".", Library{WINDTUNNEL_SOURCE_DIR}, options);
+  return read_scenario(std::move(value), ".", Library{source_dir()}, options);
 }
 
 /// GPT 8.1B on the 16 nodes that Pipette measured, a tensor group a node.

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/contracts.hpp"
+#include "core/testing.hpp"
 #include "scenario/isolated.hpp"
 #include "search/placement_anneal.hpp"
 #include "search/placement_fixtures.hpp"
@@ -176,9 +177,8 @@ TEST_CASE("the hash of a scenario that asks for a search is of the wish and the 
   options.placement_search = PlacementSearch::allowed;
   const auto hash = [&](std::uint64_t seed) {
     options.seed = seed;
-    return read_scenario(std::filesystem::path(WINDTUNNEL_SOURCE_DIR) /
-                             "scenarios/pipette-placement-8.1b.json",
-                         Library{WINDTUNNEL_SOURCE_DIR}, options)
+    return read_scenario(source_dir() / "scenarios/pipette-placement-8.1b.json",
+                         Library{source_dir()}, options)
         .hash;
   };
   CHECK(hash(1) == hash(1));

@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "core/json_value.hpp"
+#include "core/testing.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
 
-inline Library shipped_library() { return Library{std::filesystem::path(WINDTUNNEL_SOURCE_DIR)}; }
+inline Library shipped_library() { return Library{source_dir()}; }
 
 /// A scenario of the shipped library, written in place.
 inline Scenario scenario_from(const std::string& text,

@@ -51,7 +51,7 @@ void forked(benchmark::State& state) {
     const TemporaryFolder folder;
     const auto file = folder.write("bench.json", scenario_text);
     const double start = cpu_seconds();
-    const Sweep sweep(file, Library{WINDTUNNEL_SOURCE_DIR}, {});
+    const Sweep sweep(file, Library{source_dir()}, {});
     PoolTask task;
     task.directory = folder.path();
     for (std::size_t point = 0; point < sweep.points().size(); ++point)
@@ -69,7 +69,7 @@ void heap(benchmark::State& state) {
     const TemporaryFolder folder;
     const auto file = folder.write("bench.json", scenario_text);
     const double start = cpu_seconds();
-    const Sweep sweep(file, Library{WINDTUNNEL_SOURCE_DIR}, {});
+    const Sweep sweep(file, Library{source_dir()}, {});
     for (std::size_t point = 0; point < sweep.points().size(); ++point) {
       const BuiltPrograms built = build(sweep.scenario(point)).programs;
       const auto engine = make_engine(EngineKind::heap, built.network);

@@ -21,7 +21,7 @@ inline JsonValue json(const std::string& text) {
 /// A small library and a scenario that takes a millisecond, with the sweep given.
 struct SweepFixture {
   TemporaryFolder folder;
-  Library library{std::filesystem::path(WINDTUNNEL_SOURCE_DIR) / "sim/scenario/corpus/library"};
+  Library library{source_dir() / "sim/scenario/corpus/library"};
 
   std::filesystem::path file(const std::string& sweep) const {
     return folder.write("scenario.json", R"({

@@ -3,13 +3,14 @@
 
 #include <set>
 
+#include "core/testing.hpp"
 #include "validate/validate.hpp"
 
 namespace windtunnel {
 namespace {
 
 const Library& library() {
-  static const Library library{std::filesystem::path(WINDTUNNEL_SOURCE_DIR)};
+  static const Library library{source_dir()};
   return library;
 }
 

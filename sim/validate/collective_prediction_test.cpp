@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "core/problem.hpp"
+#include "core/testing.hpp"
 #include "validate/point_prediction.hpp"
 
 namespace windtunnel {
@@ -45,7 +46,7 @@ TEST_CASE("ring steps across nodes pay the fabric's latency") {
 }
 
 TEST_CASE("a collective on GPUs that the platform has not is refused") {
-  const Library library{WINDTUNNEL_SOURCE_DIR};
+  const Library library{source_dir()};
   JsonValue scenario{JsonValue::Object{}};
   scenario.set("platform", JsonValue(std::string("dgx1-v100")));
   CHECK_THROWS_WITH_AS(

@@ -6,6 +6,7 @@
 
 #include "core/json_value.hpp"
 #include "core/problem.hpp"
+#include "core/testing.hpp"
 
 namespace windtunnel {
 namespace {
@@ -70,7 +71,7 @@ TEST_CASE("a value set on the command line changes every point, and the score sa
   request.format = OutputFormat::json;
   const auto document = [&] {
     std::ostringstream out, messages;
-    REQUIRE(run_validate(request, Library{WINDTUNNEL_SOURCE_DIR}, out, messages) == 0);
+    REQUIRE(run_validate(request, Library{source_dir()}, out, messages) == 0);
     Problems problems;
     return parse_json(std::make_shared<const SourceText>(SourceText{"out", out.str()}), problems);
   };

@@ -31,9 +31,53 @@ if(WINDTUNNEL_FUZZ)
   target_compile_options(windtunnel_build_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# Parsing the standard library is a third of a cold build: with precompiled headers it is parsed once for the libraries and
+# once for the tests. ccache cannot share such objects between checkouts, so where it is installed they are off.
+if(CCACHE)
+  set(precompile_by_default OFF)
+else()
+  set(precompile_by_default ON)
+endif()
+option(WINDTUNNEL_PRECOMPILED_HEADERS "Parse the standard library once for all files" ${precompile_by_default})
+set(standard_headers <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <iterator> <map> <memory> <optional> <set>
+    <sstream> <string> <string_view> <tuple> <unordered_map> <utility> <variant> <vector>)
+
+# Precompiles `standard_headers` and what else is named, or uses what another target has precompiled.
+function(windtunnel_precompile target)
+  cmake_parse_arguments(ARG "" "REUSE_FROM" "HEADERS" ${ARGN})
+  if(NOT WINDTUNNEL_PRECOMPILED_HEADERS)
+    return()
+  endif()
+  if(ARG_REUSE_FROM)
+    target_precompile_headers(${target} REUSE_FROM ${ARG_REUSE_FROM})
+  else()
+    target_precompile_headers(${target} PRIVATE ${ARG_HEADERS} ${standard_headers})
+  endif()
+endfunction()
+
+# A source file with no need of its own: it carries the precompiled header of all libraries.
+add_library(windtunnel_precompiled OBJECT "${PROJECT_SOURCE_DIR}/tools/cmake/precompiled.cpp")
+target_link_libraries(windtunnel_precompiled PRIVATE windtunnel_options)
+windtunnel_precompile(windtunnel_precompiled)
+
+# Where tests and benchmarks find shipped files. A definition for all of them would make every object depend on the checkout's path.
+add_library(windtunnel_source_dir STATIC EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/tools/cmake/source_dir.cpp")
+target_link_libraries(windtunnel_source_dir PRIVATE windtunnel_options)
+set_source_files_properties("${PROJECT_SOURCE_DIR}/tools/cmake/source_dir.cpp" PROPERTIES
+  COMPILE_DEFINITIONS WINDTUNNEL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+
+# Test code is compiled without optimisation: it runs once, and the libraries that it calls are optimised.
+if(doctest_FOUND)
+  add_library(windtunnel_doctest_main STATIC EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/tools/cmake/doctest_main.cpp")
+  target_link_libraries(windtunnel_doctest_main PRIVATE windtunnel_options PUBLIC doctest::doctest)
+  target_compile_options(windtunnel_doctest_main PRIVATE -O0)
+  windtunnel_precompile(windtunnel_doctest_main HEADERS <doctest/doctest.h>)
+endif()
+
 function(windtunnel_layer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;EXTERNAL" ${ARGN})
   add_library(windtunnel_${name} STATIC ${ARG_SOURCES})
+  windtunnel_precompile(windtunnel_${name} REUSE_FROM windtunnel_precompiled)
   list(TRANSFORM ARG_DEPENDS PREPEND windtunnel_)
   target_link_libraries(windtunnel_${name} PUBLIC windtunnel_options ${ARG_DEPENDS}
                         PRIVATE ${ARG_EXTERNAL})
@@ -45,11 +89,11 @@ function(windtunnel_layer_test name)
   endif()
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;EXTERNAL" ${ARGN})
   list(TRANSFORM ARG_DEPENDS PREPEND windtunnel_)
-  add_executable(windtunnel_${name}_test ${ARG_SOURCES} "${PROJECT_SOURCE_DIR}/tools/cmake/doctest_main.cpp")
-  target_link_libraries(windtunnel_${name}_test PRIVATE windtunnel_${name} ${ARG_DEPENDS}
-                        doctest::doctest ${ARG_EXTERNAL})
-  target_compile_definitions(windtunnel_${name}_test PRIVATE
-    WINDTUNNEL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  add_executable(windtunnel_${name}_test ${ARG_SOURCES})
+  target_link_libraries(windtunnel_${name}_test PRIVATE windtunnel_doctest_main windtunnel_source_dir windtunnel_${name}
+                        ${ARG_DEPENDS} ${ARG_EXTERNAL})
+  target_compile_options(windtunnel_${name}_test PRIVATE -O0)
+  windtunnel_precompile(windtunnel_${name}_test REUSE_FROM windtunnel_doctest_main)
   doctest_discover_tests(windtunnel_${name}_test TEST_PREFIX "${name}: " PROPERTIES LABELS unit)
 endfunction()
 
@@ -60,10 +104,8 @@ function(windtunnel_layer_benchmark name)
   endif()
   list(TRANSFORM ARG_DEPENDS PREPEND windtunnel_)
   add_executable(windtunnel_${name}_bench ${ARG_SOURCES})
-  target_link_libraries(windtunnel_${name}_bench PRIVATE windtunnel_${name} ${ARG_DEPENDS}
+  target_link_libraries(windtunnel_${name}_bench PRIVATE windtunnel_${name} windtunnel_source_dir ${ARG_DEPENDS}
                         benchmark::benchmark)
-  target_compile_definitions(windtunnel_${name}_bench PRIVATE
-    WINDTUNNEL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 endfunction()
 
 # Files of the folder's html/ as string literals in `output`: TEXTS are name=file or name=file+file (embed_text.cmake).

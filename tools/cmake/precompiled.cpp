@@ -1,0 +1,1 @@
+// Empty: see windtunnel_precompiled in layer.cmake.
