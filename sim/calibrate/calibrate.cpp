@@ -53,9 +53,9 @@ class Calibrator {
     return robust_fit(problem);
   }
 
-  std::vector<Comparison> compare(const Indices& rows, const std::vector<double>& values) {
+  std::vector<ScoredRow> compare(const Indices& rows, const std::vector<double>& values) {
     const std::vector<Seconds> predicted = predictor_->predict(values, rows);
-    std::vector<Comparison> comparisons;
+    std::vector<ScoredRow> comparisons;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const CalibrationPoint& point = (*points_)[rows[i]];
       comparisons.push_back({point.id, point.size, point.measured, predicted[i], Flops{}});
@@ -66,7 +66,7 @@ class Calibrator {
  private:
   std::vector<double> residuals(const std::vector<double>& values, const Indices& rows) {
     std::vector<double> logarithms;
-    for (const Comparison& row : compare(rows, values))
+    for (const ScoredRow& row : compare(rows, values))
       logarithms.push_back(std::log(row.predicted / row.measured));
     return logarithms;
   }
@@ -206,8 +206,8 @@ Calibration calibrate(const std::vector<CalibrationPoint>& points, const Calibra
   return calibration;
 }
 
-std::vector<Comparison> all_of(const std::vector<HeldOut>& groups) {
-  std::vector<Comparison> all;
+std::vector<ScoredRow> all_of(const std::vector<HeldOut>& groups) {
+  std::vector<ScoredRow> all;
   for (const HeldOut& group : groups)
     all.insert(all.end(), group.comparisons.begin(), group.comparisons.end());
   return all;

@@ -39,14 +39,14 @@ struct HeldOut {
   std::string name;
   std::vector<std::size_t> points;  ///< indices
   std::vector<double> values;
-  std::vector<Comparison> comparisons;
+  std::vector<ScoredRow> comparisons;
 };
 
 /// Constants fitted to measured iterations, with errors on rows that the fit saw and did not see.
 struct Calibration {
   std::vector<FittedConstant> constants;
-  std::vector<Comparison> as_given;  ///< with the values that the files have
-  std::vector<Comparison> in_sample;
+  std::vector<ScoredRow> as_given;  ///< with the values that the files have
+  std::vector<ScoredRow> in_sample;
   std::vector<HeldOut> by_size;  ///< refits without one model size each; none with a single size
   std::vector<HeldOut> by_fold;  ///< refits without one random fifth each
 };
@@ -63,11 +63,11 @@ Calibration calibrate(const std::vector<CalibrationPoint>& points, const Calibra
                       PointPredictor& predictor);
 
 /// The comparisons of all groups.
-std::vector<Comparison> all_of(const std::vector<HeldOut>& groups);
+std::vector<ScoredRow> all_of(const std::vector<HeldOut>& groups);
 
 /// For each point the prediction that was made without having seen it: by model size, by fold where
 /// there is one size only, or as given when nothing was fitted.
-std::vector<Comparison> held_out_by_row(const Calibration& calibration);
+std::vector<ScoredRow> held_out_by_row(const Calibration& calibration);
 
 /// The regimes that the held-out predictions are evidence for: points by stack and GPU family, with
 /// the residuals of held_out_by_row().

@@ -15,7 +15,7 @@ JsonValue pair_of(double first, double second) {
   return JsonValue(std::move(ends));
 }
 
-JsonValue score_value(const std::vector<Comparison>& comparisons) {
+JsonValue score_value(const std::vector<ScoredRow>& comparisons) {
   const Score all = score(comparisons);
   const std::size_t largest = num_largest(comparisons.size());
   JsonValue value = object();
@@ -69,7 +69,7 @@ JsonValue groups_value(const Calibration& calibration, const std::vector<HeldOut
 JsonValue points_value(const Calibration& calibration, const CalibrationPoints& points) {
   JsonValue::Array list;
   for (std::size_t i = 0; i < points.points.size(); ++i) {
-    const Comparison& row = calibration.in_sample[i];
+    const ScoredRow& row = calibration.in_sample[i];
     JsonValue value = object();
     value.set("set", JsonValue(points.points[i].set));
     value.set("id", JsonValue(row.id));

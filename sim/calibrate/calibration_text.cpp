@@ -52,7 +52,7 @@ std::string constants_text(const Calibration& calibration) {
          "constant\n";
 }
 
-Row score_row(const std::string& name, const std::vector<Comparison>& comparisons) {
+Row score_row(const std::string& name, const std::vector<ScoredRow>& comparisons) {
   const Score all = score(comparisons);
   const std::size_t largest = num_largest(comparisons.size());
   Row row{name,
@@ -95,10 +95,10 @@ std::string scores_text(const Calibration& calibration, const CalibrationPoints&
 std::string sets_text(const Calibration& calibration, const CalibrationPoints& points) {
   const std::vector<std::string> names = set_names(points);
   if (names.size() < 2 || calibration.constants.empty()) return {};
-  const std::vector<Comparison> held_out = held_out_by_row(calibration);
+  const std::vector<ScoredRow> held_out = held_out_by_row(calibration);
   std::vector<Row> rows{{"set", "rows", "in-sample", "held out", "bias", ""}};
   for (const std::string& name : names) {
-    std::vector<Comparison> seen, unseen;
+    std::vector<ScoredRow> seen, unseen;
     for (std::size_t i = 0; i < points.points.size(); ++i) {
       if (points.points[i].set != name) continue;
       seen.push_back(calibration.in_sample[i]);

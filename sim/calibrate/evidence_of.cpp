@@ -18,8 +18,8 @@ std::string method_of(const Calibration& calibration) {
 
 }  // namespace
 
-std::vector<Comparison> held_out_by_row(const Calibration& calibration) {
-  std::vector<Comparison> by_row = calibration.as_given;
+std::vector<ScoredRow> held_out_by_row(const Calibration& calibration) {
+  std::vector<ScoredRow> by_row = calibration.as_given;
   if (calibration.constants.empty()) return by_row;
   for (const HeldOut& group :
        calibration.by_size.empty() ? calibration.by_fold : calibration.by_size)
@@ -31,7 +31,7 @@ std::vector<Comparison> held_out_by_row(const Calibration& calibration) {
 std::vector<EvidenceRegime> evidence_of(const std::vector<CalibrationPoint>& points,
                                         const Calibration& calibration) {
   std::vector<EvidenceRegime> regimes;
-  const std::vector<Comparison> rows = held_out_by_row(calibration);
+  const std::vector<ScoredRow> rows = held_out_by_row(calibration);
   for (std::size_t i = 0; i < points.size(); ++i) {
     const ScenarioTraits& traits = points[i].traits;
     auto regime = std::find_if(regimes.begin(), regimes.end(), [&](const EvidenceRegime& known) {

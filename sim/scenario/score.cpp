@@ -9,9 +9,9 @@
 namespace windtunnel {
 namespace {
 
-std::vector<double> errors_of(const std::vector<Comparison>& comparisons) {
+std::vector<double> errors_of(const std::vector<ScoredRow>& comparisons) {
   std::vector<double> errors;
-  for (const Comparison& comparison : comparisons) errors.push_back(comparison.error());
+  for (const ScoredRow& comparison : comparisons) errors.push_back(comparison.error());
   return errors;
 }
 
@@ -41,12 +41,11 @@ double weighted_median(std::vector<std::pair<double, double>> value_and_weight) 
 }
 
 /// The rank of each value, from 0; equal values share the mean of theirs.
-std::vector<double> ranks_of(const std::vector<Comparison>& comparisons,
-                             Seconds Comparison::*time) {
+std::vector<double> ranks_of(const std::vector<ScoredRow>& comparisons, Seconds ScoredRow::*time) {
   std::vector<double> ranks;
-  for (const Comparison& row : comparisons) {
+  for (const ScoredRow& row : comparisons) {
     double below = 0, equal = 0;
-    for (const Comparison& other : comparisons) {
+    for (const ScoredRow& other : comparisons) {
       below += other.*time < row.*time;
       equal += other.*time == row.*time;
     }
@@ -69,13 +68,13 @@ Score score_errors(const std::vector<double>& errors) {
           sizes.back(), mean(errors)};
 }
 
-Score score(const std::vector<Comparison>& comparisons) {
+Score score(const std::vector<ScoredRow>& comparisons) {
   return score_errors(errors_of(comparisons));
 }
 
-Score score_without_largest(std::vector<Comparison> comparisons, std::size_t count) {
+Score score_without_largest(std::vector<ScoredRow> comparisons, std::size_t count) {
   WT_EXPECT(count < comparisons.size());
-  std::sort(comparisons.begin(), comparisons.end(), [](const Comparison& a, const Comparison& b) {
+  std::sort(comparisons.begin(), comparisons.end(), [](const ScoredRow& a, const ScoredRow& b) {
     return std::abs(a.error()) < std::abs(b.error());
   });
   comparisons.resize(comparisons.size() - count);
@@ -87,11 +86,11 @@ std::size_t num_largest(std::size_t scored) {
   return static_cast<std::size_t>(std::lround(left_out_share * static_cast<double>(scored)));
 }
 
-double naive_mape(const std::vector<Comparison>& comparisons) {
+double naive_mape(const std::vector<ScoredRow>& comparisons) {
   WT_EXPECT(!comparisons.empty());
   const FlopsPerSecond unit{1};  // 1/e is fitted in seconds per FLOP
   std::vector<std::pair<double, double>> ratios;
-  for (const Comparison& row : comparisons) {
+  for (const ScoredRow& row : comparisons) {
     const double ratio = row.measured / (row.ideal_work / unit);
     ratios.emplace_back(ratio, 1 / ratio);
   }
@@ -108,7 +107,7 @@ Flops ideal_work(Flops iteration, int gpus, int stages, int microbatches, int ch
   return iteration / static_cast<double>(gpus) * (1 + bubble);
 }
 
-std::optional<double> kendall_tau(const std::vector<Comparison>& comparisons) {
+std::optional<double> kendall_tau(const std::vector<ScoredRow>& comparisons) {
   double agreement = 0, measured_pairs = 0, predicted_pairs = 0;
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -124,9 +123,9 @@ std::optional<double> kendall_tau(const std::vector<Comparison>& comparisons) {
   return agreement / std::sqrt(measured_pairs * predicted_pairs);
 }
 
-std::optional<double> spearman_rho(const std::vector<Comparison>& comparisons) {
-  const std::vector<double> measured = ranks_of(comparisons, &Comparison::measured);
-  const std::vector<double> predicted = ranks_of(comparisons, &Comparison::predicted);
+std::optional<double> spearman_rho(const std::vector<ScoredRow>& comparisons) {
+  const std::vector<double> measured = ranks_of(comparisons, &ScoredRow::measured);
+  const std::vector<double> predicted = ranks_of(comparisons, &ScoredRow::predicted);
   const double middle = (static_cast<double>(comparisons.size()) - 1) / 2;
   double together = 0, measured_alone = 0, predicted_alone = 0;
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
@@ -138,19 +137,19 @@ std::optional<double> spearman_rho(const std::vector<Comparison>& comparisons) {
   return together / std::sqrt(measured_alone * predicted_alone);
 }
 
-double top1_regret(const std::vector<Comparison>& comparisons) {
+double top1_regret(const std::vector<ScoredRow>& comparisons) {
   WT_EXPECT(!comparisons.empty());
-  const auto first = [&](Seconds Comparison::*time) {
+  const auto first = [&](Seconds ScoredRow::*time) {
     return std::min_element(
         comparisons.begin(), comparisons.end(),
-        [&](const Comparison& a, const Comparison& b) { return a.*time < b.*time; });
+        [&](const ScoredRow& a, const ScoredRow& b) { return a.*time < b.*time; });
   };
-  return first(&Comparison::predicted)->measured / first(&Comparison::measured)->measured - 1;
+  return first(&ScoredRow::predicted)->measured / first(&ScoredRow::measured)->measured - 1;
 }
 
-std::vector<ComparisonGroup> by_group(const std::vector<Comparison>& comparisons) {
+std::vector<ComparisonGroup> by_group(const std::vector<ScoredRow>& comparisons) {
   std::vector<ComparisonGroup> groups;
-  for (const Comparison& comparison : comparisons) {
+  for (const ScoredRow& comparison : comparisons) {
     const auto known =
         std::find_if(groups.begin(), groups.end(),
                      [&](const ComparisonGroup& group) { return group.name == comparison.group; });

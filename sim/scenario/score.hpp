@@ -10,7 +10,7 @@
 namespace windtunnel {
 
 /// A measured time beside the predicted one.
-struct Comparison {
+struct ScoredRow {
   std::string id, group;
   Seconds measured{}, predicted{};
   /// FLOPs of one GPU stretched by the ideal pipeline bubble: what the naive model divides by its
@@ -35,11 +35,11 @@ struct Score {
 /// The score of at least one relative error, as fractions with their sign.
 Score score_errors(const std::vector<double>& errors);
 /// The score of at least one comparison.
-Score score(const std::vector<Comparison>& comparisons);
+Score score(const std::vector<ScoredRow>& comparisons);
 
 /// The score without the `count` comparisons of largest error. They are picked after looking, so
 /// this is no score to be proud of: it tells how much of an error a few rows make.
-Score score_without_largest(std::vector<Comparison> comparisons, std::size_t count);
+Score score_without_largest(std::vector<ScoredRow> comparisons, std::size_t count);
 
 /// How many rows score_without_largest() leaves out: 5 % of them, rounded.
 std::size_t num_largest(std::size_t scored);
@@ -50,7 +50,7 @@ std::size_t num_largest(std::size_t scored);
 ///   the one constant
 /// e minimises this very MAPE: 1/e is the median of t_i/x_i with weights x_i/t_i, where x_i is the
 /// ideal work.
-double naive_mape(const std::vector<Comparison>& comparisons);
+double naive_mape(const std::vector<ScoredRow>& comparisons);
 
 /// Ideal work of one GPU: F / n * (1 + (p - 1) / (m v)), p stages, m microbatches, v chunks a
 /// device.
@@ -59,23 +59,23 @@ Flops ideal_work(Flops iteration, int gpus, int stages, int microbatches, int ch
 /// Whether the order of the plans in a group is right: Kendall's tau-b of predicted and measured
 /// times, from -1 to 1. Empty for a group in which all are equal, or of one. Kendall, Biometrika
 /// 33(3), 239-251, 1945.
-std::optional<double> kendall_tau(const std::vector<Comparison>& comparisons);
+std::optional<double> kendall_tau(const std::vector<ScoredRow>& comparisons);
 
 /// The correlation of predicted and measured ranks, from -1 to 1; equal times share the mean of their ranks. Empty as Kendall's
 /// tau is. Spearman, The American Journal of Psychology 15(1), 72-101, 1904.
-std::optional<double> spearman_rho(const std::vector<Comparison>& comparisons);
+std::optional<double> spearman_rho(const std::vector<ScoredRow>& comparisons);
 
 /// What choosing by prediction costs: measured time of the plan predicted fastest over that of the
 /// plan measured fastest, minus 1.
-double top1_regret(const std::vector<Comparison>& comparisons);
+double top1_regret(const std::vector<ScoredRow>& comparisons);
 
 /// The comparisons that belong together.
 struct ComparisonGroup {
   std::string name;
-  std::vector<Comparison> comparisons;
+  std::vector<ScoredRow> comparisons;
 };
 
 /// The comparisons by group, groups in the order in which they first appear.
-std::vector<ComparisonGroup> by_group(const std::vector<Comparison>& comparisons);
+std::vector<ComparisonGroup> by_group(const std::vector<ScoredRow>& comparisons);
 
 }  // namespace windtunnel

@@ -7,7 +7,7 @@
 namespace windtunnel {
 namespace {
 
-Comparison row(double measured, double predicted, const char* group = "") {
+ScoredRow row(double measured, double predicted, const char* group = "") {
   return {"", group, Seconds{measured}, Seconds{predicted}, Flops{1}};
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("ideal work is FLOPs a GPU stretched by the pipeline bubble") {
 }
 
 TEST_CASE("the naive model is exact where one efficiency explains all") {
-  std::vector<Comparison> rows{row(2, 99), row(6, 99)};
+  std::vector<ScoredRow> rows{row(2, 99), row(6, 99)};
   rows[1].ideal_work = Flops{3};
   CHECK(naive_mape(rows) == doctest::Approx(0));
 }
@@ -54,13 +54,13 @@ TEST_CASE("the naive model is exact where one efficiency explains all") {
 TEST_CASE("the naive model's constant is the one of least mean absolute error") {
   // t/x = 2, 2, 4 with weights x/t = 0.5, 0.5, 0.25: half of 1.25 is reached at 2. Errors 0, 0,
   // 1/2.
-  std::vector<Comparison> rows{row(2, 99), row(2, 99), row(8, 99)};
+  std::vector<ScoredRow> rows{row(2, 99), row(2, 99), row(8, 99)};
   rows[2].ideal_work = Flops{2};
   CHECK(naive_mape(rows) == doctest::Approx(0.5 / 3));
   // No other constant does better.
   for (double constant = 1; constant < 5; constant += 0.01) {
     double sum = 0;
-    for (const Comparison& each : rows)
+    for (const ScoredRow& each : rows)
       sum += std::abs(constant * (each.ideal_work / Flops{1}) * Seconds{1} / each.measured - 1);
     CHECK(naive_mape(rows) <= sum / 3 + 1e-12);
   }

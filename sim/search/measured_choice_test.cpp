@@ -15,7 +15,7 @@ namespace windtunnel {
 namespace {
 
 /// Predicted beside measured times of a set, by the model size that was measured.
-std::map<std::string, std::vector<Comparison>> predicted(const MeasurementSet& set) {
+std::map<std::string, std::vector<ScoredRow>> predicted(const MeasurementSet& set) {
   const Library library = shipped_library();
   ForkedWork work;
   work.count = set.points.size();
@@ -26,7 +26,7 @@ std::map<std::string, std::vector<Comparison>> predicted(const MeasurementSet& s
     return std::string(reinterpret_cast<const char*>(&time), sizeof time);
   };
   const std::vector<ChildOutcome> outcomes = run_forked(work);
-  std::map<std::string, std::vector<Comparison>> groups;
+  std::map<std::string, std::vector<ScoredRow>> groups;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     REQUIRE(std::holds_alternative<std::string>(outcomes[i]));
     const MeasurementPoint& point = set.points[i];

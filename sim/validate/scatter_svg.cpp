@@ -72,7 +72,7 @@ std::string guides(const Square& square) {
 
 std::string points(const Square& square, const ValidatedSet& set, const std::string& colour) {
   std::string text = "<g class=\"point\" fill=\"" + colour + "\" stroke=\"" + colour + "\">\n";
-  for (const Comparison& row : set.comparisons)
+  for (const ScoredRow& row : set.comparisons)
     text += "<circle cx=\"" + svg_number(square.x(row.measured / Seconds{1})) + "\" cy=\"" +
             svg_number(square.y(row.predicted / Seconds{1})) + "\" r=\"3.4\"><title>" +
             escaped(row.id + ": measured " + to_text(row.measured) + ", predicted " +
@@ -146,7 +146,7 @@ std::string scatter_svg(const std::vector<ValidatedSet>& sets, ScatterStyle styl
   std::size_t num_points = 0;
   for (const ValidatedSet& set : drawn) {
     num_points += set.comparisons.size();
-    for (const Comparison& row : set.comparisons) {
+    for (const ScoredRow& row : set.comparisons) {
       times.push_back(row.measured / Seconds{1});
       times.push_back(row.predicted / Seconds{1});
     }

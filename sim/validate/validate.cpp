@@ -84,8 +84,8 @@ bool ValidatedSet::has_scores() const {
   return !comparisons.empty() || !memory.empty() || !timers.empty();
 }
 
-std::vector<Comparison> iterations_of(const std::vector<ValidatedSet>& sets) {
-  std::vector<Comparison> all;
+std::vector<ScoredRow> iterations_of(const std::vector<ValidatedSet>& sets) {
+  std::vector<ScoredRow> all;
   for (const ValidatedSet& set : sets)
     if (set.kind == MeasurementKind::iteration)
       all.insert(all.end(), set.comparisons.begin(), set.comparisons.end());

@@ -38,7 +38,7 @@ struct ValidatedSet {
   std::vector<std::string>
       overrides;  ///< "/pointer=value", over every point: a what-if, not the score of the shipped files
   std::size_t num_points = 0;
-  std::vector<Comparison> comparisons;
+  std::vector<ScoredRow> comparisons;
   std::vector<SkippedPoint> skipped;
 
   MeasurementKind kind = MeasurementKind::iteration;
@@ -57,7 +57,7 @@ struct ValidatedSet {
 };
 
 /// The comparisons of all sets of iterations, in their order.
-std::vector<Comparison> iterations_of(const std::vector<ValidatedSet>& sets);
+std::vector<ScoredRow> iterations_of(const std::vector<ValidatedSet>& sets);
 
 /// How points are predicted.
 struct Prediction {

@@ -32,7 +32,7 @@ void add_scores(JsonValue& json, const Score& score) {
   json.set("bias", number(score.bias));
 }
 
-JsonValue without_largest_json(const std::vector<Comparison>& comparisons) {
+JsonValue without_largest_json(const std::vector<ScoredRow>& comparisons) {
   const std::size_t left_out = num_largest(comparisons.size());
   JsonValue json = object();
   json.set("left_out", count(left_out));
@@ -40,7 +40,7 @@ JsonValue without_largest_json(const std::vector<Comparison>& comparisons) {
   return json;
 }
 
-void add_groups(JsonValue& json, const std::vector<Comparison>& comparisons) {
+void add_groups(JsonValue& json, const std::vector<ScoredRow>& comparisons) {
   JsonValue groups = object(), taus = object(), rhos = object(), regrets = object();
   for (const auto& [name, members] : by_group(comparisons)) {
     JsonValue group = object();
@@ -105,7 +105,7 @@ JsonValue set_json(const ValidatedSet& set) {
   return json;
 }
 
-JsonValue point_json(const ValidatedSet& set, const Comparison& comparison) {
+JsonValue point_json(const ValidatedSet& set, const ScoredRow& comparison) {
   JsonValue json = object();
   json.set("set", JsonValue(set.name));
   json.set("id", JsonValue(comparison.id));
@@ -145,7 +145,7 @@ std::string validation_json(const std::vector<ValidatedSet>& sets) {
   JsonValue::Array list, points, memory, timers;
   for (const ValidatedSet& set : sets) {
     list.push_back(set_json(set));
-    for (const Comparison& comparison : set.comparisons)
+    for (const ScoredRow& comparison : set.comparisons)
       points.push_back(point_json(set, comparison));
     for (const MemoryComparison& comparison : set.memory)
       memory.push_back(memory_json(set, comparison));
@@ -154,7 +154,7 @@ std::string validation_json(const std::vector<ValidatedSet>& sets) {
   }
   JsonValue json = object();
   json.set("schema", JsonValue(std::string("windtunnel/validation-v1")));
-  if (const std::vector<Comparison> all = iterations_of(sets); !all.empty()) {
+  if (const std::vector<ScoredRow> all = iterations_of(sets); !all.empty()) {
     JsonValue iterations = object();
     iterations.set("scored", count(all.size()));
     add_scores(iterations, score(all));

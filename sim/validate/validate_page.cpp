@@ -30,14 +30,14 @@ std::string whole(std::size_t count) { return grouped_text(static_cast<double>(c
 /// A row of the document's list of points, and where it stands there.
 struct PointRow {
   const ValidatedSet* set = nullptr;
-  const Comparison* comparison = nullptr;
+  const ScoredRow* comparison = nullptr;
   std::string pointer;
 };
 
 std::vector<PointRow> rows_of(const std::vector<ValidatedSet>& sets) {
   std::vector<PointRow> rows;
   for (const ValidatedSet& set : sets)
-    for (const Comparison& comparison : set.comparisons)
+    for (const ScoredRow& comparison : set.comparisons)
       rows.push_back({&set, &comparison, "/points/" + std::to_string(rows.size()) + "/"});
   return rows;
 }
@@ -79,7 +79,7 @@ std::string headline(const std::vector<ValidatedSet>& sets) {
     scored += set.comparisons.size();
     skipped += set.skipped.size();
   }
-  const std::vector<Comparison> iterations = iterations_of(sets);
+  const std::vector<ScoredRow> iterations = iterations_of(sets);
   std::string html =
       "<header class=\"hero\">\n<div>\n<p class=\"kicker\">predicted against measured</p>\n";
   if (iterations.empty()) {
@@ -90,7 +90,7 @@ std::string headline(const std::vector<ValidatedSet>& sets) {
   const auto within = [&](double limit) {
     return static_cast<std::size_t>(
         std::count_if(iterations.begin(), iterations.end(),
-                      [&](const Comparison& row) { return std::abs(row.error()) <= limit; }));
+                      [&](const ScoredRow& row) { return std::abs(row.error()) <= limit; }));
   };
   constexpr double close = 0.05, near = 0.10;
   html += "<h1><span class=\"big\">" + number("/iterations/mape", percent_text(all.mape)) +

@@ -5,7 +5,7 @@
 namespace windtunnel {
 namespace {
 
-ValidatedSet set_of(const char* name, std::vector<Comparison> comparisons) {
+ValidatedSet set_of(const char* name, std::vector<ScoredRow> comparisons) {
   ValidatedSet set;
   set.name = name;
   set.num_points = comparisons.size();

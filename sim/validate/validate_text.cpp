@@ -56,10 +56,10 @@ std::string table(const std::vector<Row>& rows) {
   return text;
 }
 
-std::string rows_text(const std::vector<Comparison>& comparisons) {
+std::string rows_text(const std::vector<ScoredRow>& comparisons) {
   std::vector<Row> rows{{"point", "measured", "predicted", "error", ""}};
   bool outliers = false;
-  for (const Comparison& row : comparisons) {
+  for (const ScoredRow& row : comparisons) {
     const bool outlier = std::abs(row.error()) > outlier_error;
     outliers = outliers || outlier;
     rows.push_back({row.id, to_text(row.measured), to_text(row.predicted),
@@ -76,7 +76,7 @@ const char* naive_model(MeasurementKind kind) {
 }
 
 std::string score_text(const ValidatedSet& set) {
-  const std::vector<Comparison>& comparisons = set.comparisons;
+  const std::vector<ScoredRow>& comparisons = set.comparisons;
   const Score all = score(comparisons);
   std::vector<Row> rows;
   rows.push_back({"mean absolute error", percent(all.mape, Sign::hidden),
@@ -99,7 +99,7 @@ std::string score_text(const ValidatedSet& set) {
   return "\n" + table(rows);
 }
 
-std::string groups_text(const std::vector<Comparison>& comparisons) {
+std::string groups_text(const std::vector<ScoredRow>& comparisons) {
   const auto groups = by_group(comparisons);
   if (groups.size() < 2 && groups.front().name.empty()) return {};
   std::vector<Row> rows{
@@ -117,7 +117,7 @@ std::string groups_text(const std::vector<Comparison>& comparisons) {
 }
 
 /// Collectives have no plans to choose among: errors only.
-std::string collective_groups_text(const std::vector<Comparison>& comparisons) {
+std::string collective_groups_text(const std::vector<ScoredRow>& comparisons) {
   const auto groups = by_group(comparisons);
   if (groups.size() < 2) return {};
   std::vector<Row> rows{{"group", "points", "mean", "worst", "bias", ""}};
