@@ -3,7 +3,7 @@
 
   tools/model_check.py PROGRAM
 
-The formulas are written here a second time, from the page and not from the code: sections 1 to 6 of docs/model.md, in its symbols.
+The formulas are those of validation/oracles/passes.py, written a second time, from the page and not from the code.
 """
 import gzip
 import json
@@ -15,7 +15,10 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "B": 1, "MiB": 2**20, "GiB": 2**30, "GB/s": 1e9, "Gbps": 1e9 / 8, "TFLOPS": 1e12}
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "validation" / "oracles"))
+from passes import Page  # noqa: E402
+
 CASES = [
     ("gpt-39b-512xa100", []),
     ("gpt-39b-512xa100", ["/training/recompute=selective", "/parallel/sequence_parallel=true", "/training/micro_batch=2"]),
@@ -34,173 +37,6 @@ def run(*arguments):
     if done.returncode > 1:
         sys.exit(f"{' '.join(arguments)}: {done.stderr}")
     return done.stdout
-
-
-def amount(value):
-    if not isinstance(value, str):
-        return value
-    number, unit = value.split()
-    return float(number) * UNITS[unit]
-
-
-class Page:
-    """docs/model.md for one scenario."""
-
-    def __init__(self, scenario):
-        self.model, self.software = scenario["model"], scenario["software"]
-        self.node, self.fabric = scenario["platform"]["node_types"][0], scenario["platform"]["fabric"]
-        self.device, self.wires = self.node["device"], self.node["interconnect"]
-        self.training, self.parallel = scenario["training"], scenario["parallel"]
-        self.h, self.a, self.s, self.L = (self.model[key] for key in ("hidden", "heads", "sequence", "layers"))
-        self.t, self.p, self.d, self.v = (self.parallel[key] for key in ("tensor", "pipeline", "data", "virtual_pipeline"))
-        self.b = self.training["micro_batch"]
-        self.T, self.z = self.b * self.s, self.b * self.a / self.t
-        self.head_size = self.h // self.a
-        self.BW = amount(self.device["memory"]["bandwidth"]) * self.device["memory"]["bandwidth_efficiency"]
-        self.P = amount(self.device["peak"][self.training["precision"]])
-        self.kl = amount(self.device["kernel_overhead"])
-        self.flash = self.training["attention"] == "flash"
-        self.fused = self.software.get("fused_kernels", True)
-        self.sequence_parallel = self.parallel["sequence_parallel"]
-        self.qkv = self.h + 2 * self.model["kv_heads"] * self.head_size
-        self.ffn, self.gated = self.model["ffn_hidden"], self.model["gated_mlp"]
-
-    # Section 1
-    def product(self, M, N, K, batch=1, factor=1.0):
-        gemm = self.device["gemm"]
-        x = M * N * batch / (256 * 128 * self.device["multiprocessors"])
-        eff = (gemm["peak_fraction"] * self.software["compute_efficiency"] * self.node["compute_efficiency"] * factor *
-               x / (x + gemm["wave_half_size"]) * K / (K + gemm["inner_half_size"]))
-        return max(2 * M * N * K * batch / (self.P * eff), 2 * (M * K + K * N + M * N) * batch / self.BW) + self.kl
-
-    # Section 2
-    def products(self):
-        T, t, h = self.T, self.t, self.h
-        return [(T, self.qkv / t, h), (T, h, h / t), (T, (2 if self.gated else 1) * self.ffn / t, h), (T, h, self.ffn / t)]
-
-    def traffic(self, whole, small, mlp):
-        whole /= self.t if self.sequence_parallel else 1
-        return self.T * (whole * self.h + (small * self.h + mlp * (1.5 if self.gated else 1) * self.ffn) / self.t)
-
-    def attention(self, backward):
-        """Products and traffic of the attention core."""
-        s, d, z = self.s, self.head_size, self.z
-        factor = 1 if d % 8 == 0 else self.device["gemm"]["misaligned_factor"]
-        if self.flash:
-            key = "flash_backward_efficiency" if backward else "flash_forward_efficiency"
-            return 2 * z * s * s * d * (2.5 if backward else 1) / (self.P * self.software[key]) + self.kl
-        products = [(s, s, d), (s, d, s)]
-        if backward:
-            products = [each for M, N, K in products for each in ((M, K, N), (K, N, M))]
-        return sum(self.product(*each, z, factor) for each in products) + self.score_bytes(backward) * z * s * s / self.BW + (
-            self.kl if backward and not self.fused else 0)
-
-    def score_bytes(self, backward):
-        return (11 if self.fused else 19) if backward else (9 if self.fused else 13)
-
-    def layer_forward(self):
-        return sum(self.product(*each) for each in self.products()) + self.attention(False) + (
-            self.traffic(22, 4, 4) + (0 if self.fused else self.traffic(16, 0, 4))) / self.BW + (9 if self.fused else 14) * self.kl
-
-    def backward_products(self):
-        return sum(self.product(M, K, N) + self.product(K, N, M) for M, N, K in self.products())
-
-    def matrix_weights(self):
-        return self.h * (self.qkv + self.h + (3 if self.gated else 2) * self.ffn) / self.t
-
-    def layer_backward(self):
-        again = {"none": 0, "selective": self.attention(False) + (0 if self.flash else 3 * self.kl), "full": self.layer_forward()}
-        return (self.backward_products() + self.attention(True) + (self.traffic(46, 12, 12) +
-                self.software["gradient_accumulation_bytes"] * self.matrix_weights()) / self.BW + 18 * self.kl + again[self.training["recompute"]])
-
-    # Section 4
-    def in_node(self, payload, n):
-        if n == 1:
-            return 0.0
-        wires = self.wires
-        rings = min(sum(row[j] for j in range(n)) for row in wires["lanes"][:n]) if wires["kind"] == "mesh" else 1
-        Binf = amount(wires["saturated_bandwidth"]) * (rings if wires["kind"] == "mesh" else 1 / (1 + wires["group_loss"] / n))
-        if "switch_size" in wires and payload / (n * rings) < amount(wires["switch_size"]):
-            Binf = min(Binf, amount(wires["small_bandwidth"]) * rings)
-        S0 = amount(wires["half_size"]) * (n / 8) ** wires["half_size_exponent"]
-        T0 = amount(wires["floor_base"]) + n * amount(wires["floor_per_gpu"])
-        transfer = 2 * payload * (n - 1) / n / Binf * (1 + (S0 / payload) ** wires["sharpness"])
-        return T0 + transfer if wires.get("floor") == "added" else max(T0, transfer)
-
-    def all_reduce(self):
-        slowdown = self.software["in_node_collective_slowdown"] * self.node["in_node_collective_slowdown"]
-        return self.in_node(2 * self.T * self.h, self.t) * slowdown
-
-    def exposed(self):
-        AR = self.all_reduce()
-        hides = self.backward_products() / 4 if self.software["overlap_backward_tensor_collectives"] else 0
-        gathered = AR / 2 if self.sequence_parallel else 0
-        return gathered + max(0, AR - gathered - hides)
-
-    def receipt(self):
-        """A scattered message that the stack gathers again, in the node."""
-        gathers = self.software["gather_scattered_messages"] and self.software["scatter_pipeline_messages"] and not self.sequence_parallel
-        return self.all_reduce() / 2 if gathers else 0
-
-    # Section 6, with one layer gathered ahead
-    def gather(self, weights):
-        if self.parallel["zero_stage"] < 3 or self.d == 1:
-            return 0.0
-        gpus, size = self.node["gpus"], 2 * weights
-        NICs = amount(self.node["nic_rate"]) * self.node["nic_efficiency"] * self.node["nics"]
-        across = (self.d - 1) / self.d * self.t * size / NICs + amount(self.fabric["latency"]) + amount(self.fabric["collective_latency"])
-        return max(self.in_node(size / 2, min(self.d, gpus // self.t)), across if self.d * self.t > gpus else 0)
-
-    def waits(self, f, g):
-        return max(f + self.software["exposed_gather_factor"] * min(g, f), g) - f if g else 0.0
-
-    # Sections 2 and 6: embedding and head
-    def vocab(self):
-        step = self.model["vocab_divisor"] * self.t
-        return -(-self.model["vocab"] // step) * step
-
-    def head(self, backward):
-        M, N, K = self.T, self.vocab() / self.t, self.h
-        factor, logits = self.device["gemm"].get("head_factor", 1), self.T * self.vocab() / self.t
-        products = [(M, K, N), (K, N, M)] if backward else [(M, N, K)]
-        share = 0.4 if backward else 0.6
-        return sum(self.product(*each, 1, factor) for each in products) + share * self.software["cross_entropy_bytes"] * logits / self.BW
-
-    def edges(self):
-        """Weights of embedding and head that are gathered with ZeRO 3, where one stage has both."""
-        words, own = self.vocab() * self.h / self.t, not self.model["tied_embeddings"]
-        biases = self.model["family"] != "llama"
-        positions = self.s * self.h if not self.model["rotary"] and self.model["family"] != "bloom" else 0
-        return words * (2 if own else 1) + positions + (2 if biases else 1) * self.h
-
-    # Section 3
-    def floored(self, gpu, cpu):
-        q = self.software["launch"]["sharpness"]
-        return (gpu**q + cpu**q) ** (1 / q)
-
-    def launches(self):
-        launch = self.software["launch"]
-        wide = launch["wide_tensor_factor"] if self.t >= launch["wide_tensor_ways"] else 1
-        factor = wide * launch["cluster_factor"] * self.node["launch_slowdown"]
-        car = 2 * amount(launch["collective"]) if self.t > 1 else 0
-        return [(amount(launch[key]) + car) * factor for key in ("layer_forward", "layer_backward")]
-
-    def edge_launches(self, first, last):
-        launch = self.software["launch"]
-        return (launch["head_share"] * last + launch["embedding_share"] * first) * self.launches()[0]
-
-    def forward(self, l, first, last):
-        f, g = self.layer_forward(), self.gather(self.matrix_weights())
-        gpu = (l * (f + 2 * self.all_reduce() + self.waits(f, g)) + g + first * (14 * self.T * self.h / self.BW + self.all_reduce()) +
-               last * self.head(False) + (not first) * self.receipt() + first * last * self.gather(self.edges()))
-        return self.floored(gpu, l * self.launches()[0] + self.edge_launches(first, last))
-
-    def backward(self, l, first, last):
-        f, g = self.layer_backward(), self.gather(self.matrix_weights())
-        again = l if self.training["recompute"] == "full" else 0
-        gpu = (l * (f + 2 * self.exposed() + self.waits(f, 2 * g)) + g + 2 * again * self.all_reduce() + first * 14 * self.T * self.h / self.BW +
-               last * (self.head(True) + self.all_reduce()) + (not last) * self.receipt() + first * last * self.gather(self.edges()))
-        return self.floored(gpu, l * self.launches()[1] + again * self.launches()[0] + self.edge_launches(first, last))
 
 
 def played(options, folder):
