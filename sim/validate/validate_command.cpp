@@ -18,6 +18,7 @@
 #include "validate/validate_json.hpp"
 #include "validate/validate_page.hpp"
 #include "validate/validate_text.hpp"
+#include "validate/validation_summary.hpp"
 
 namespace windtunnel {
 namespace {
@@ -47,6 +48,16 @@ ValidatedSet validate_with_progress(const MeasurementSet& set, Prediction predic
               " points predicted");
   };
   return validate(set, prediction);
+}
+
+std::string result_text(const std::vector<ValidatedSet>& sets, const ValidateRequest& request) {
+  if (request.format == OutputFormat::json) return validation_json(sets);
+  if (request.detail != ValidateDetail::rows)
+    return validation_summary(
+        sets, request.detail == ValidateDetail::summary ? Legend::shown : Legend::hidden);
+  std::string text;
+  for (const ValidatedSet& set : sets) text += (text.empty() ? "" : "\n") + validation_text(set);
+  return text;
 }
 
 /// Throws what is wrong with a --set itself, which would fail every point: seen at the first one.
@@ -123,10 +134,8 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
     validated.push_back(validate_with_progress(set, prediction, request.progress, messages));
     for (const auto& [pointer, value] : request.overrides)
       validated.back().overrides.push_back(pointer + "=" + value);
-    if (request.format == OutputFormat::text)
-      out << (validated.size() > 1 ? "\n" : "") << validation_text(validated.back()) << std::flush;
   }
-  if (request.format == OutputFormat::json) out << validation_json(validated) << std::flush;
+  out << result_text(validated, request) << std::flush;
   if (!request.svg.empty()) write_file_atomically(request.svg, scatter_svg(validated));
   if (!request.report.empty()) write_file_atomically(request.report, validation_page(validated));
 

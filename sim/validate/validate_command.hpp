@@ -13,6 +13,13 @@ namespace windtunnel {
 
 enum class OutputFormat { text, json };
 
+/// How much of the result the text has.
+enum class ValidateDetail {
+  table,    ///< a line for each set
+  summary,  ///< the same, and what the columns mean
+  rows,     ///< every point of every set, and all that is scored
+};
+
 /// What the command line of `validate` says.
 struct ValidateRequest {
   std::vector<std::string> sets;  ///< paths or names; empty: all of the library's validation/
@@ -23,6 +30,7 @@ struct ValidateRequest {
   std::string svg;     ///< file that takes the scatter plot; empty: none
   std::string report;  ///< file that takes the page; empty: none
   OutputFormat format = OutputFormat::text;
+  ValidateDetail detail = ValidateDetail::summary;
   ProgressStyle progress =
       ProgressStyle::hidden;  ///< a counter on `messages` after a second; for terminals only
 };

@@ -10,6 +10,7 @@
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 #include "validate/metrics.hpp"
+#include "validate/text_table.hpp"
 
 namespace windtunnel {
 namespace {
@@ -32,32 +33,8 @@ std::string correlation_text(double correlation) {
   return {buffer.data(), end};
 }
 
-using Row = std::vector<std::string>;
-
-/// Rows with the first and the last column left-aligned and the others right-aligned, two blanks in
-/// between.
-std::string table(const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths;
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line = "  ";
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string blanks(widths[i] - row[i].size(), ' ');
-      const bool left = i == 0 || i + 1 == widths.size();
-      line += (i == 0 ? "" : "  ") + (left ? row[i] + blanks : blanks + row[i]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
-}
-
 std::string rows_text(const std::vector<ScoredRow>& comparisons) {
-  std::vector<Row> rows{{"point", "measured", "predicted", "error", ""}};
+  std::vector<TextRow> rows{{"point", "measured", "predicted", "error", ""}};
   bool outliers = false;
   for (const ScoredRow& row : comparisons) {
     const bool outlier = std::abs(row.error()) > outlier_error;
@@ -65,7 +42,7 @@ std::string rows_text(const std::vector<ScoredRow>& comparisons) {
     rows.push_back({row.id, to_text(row.measured), to_text(row.predicted),
                     percent(row.error(), Sign::shown), outlier ? "*" : ""});
   }
-  return "\n" + table(rows) +
+  return "\n" + text_table(rows) +
          (outliers ? "  * off by more than " + percent(outlier_error, Sign::hidden) + "\n" : "");
 }
 
@@ -78,7 +55,7 @@ const char* naive_model(MeasurementKind kind) {
 std::string score_text(const ValidatedSet& set) {
   const std::vector<ScoredRow>& comparisons = set.comparisons;
   const Score all = score(comparisons);
-  std::vector<Row> rows;
+  std::vector<TextRow> rows;
   rows.push_back({"mean absolute error", percent(all.mape, Sign::hidden),
                   "median " + percent(all.median_ape, Sign::hidden) + ", 90th percentile " +
                       percent(all.p90_ape, Sign::hidden) + ", worst " +
@@ -96,13 +73,13 @@ std::string score_text(const ValidatedSet& set) {
                                 static_cast<double>(set.intervals.points),
                             Sign::hidden),
                     "of the measured times; the goal is 90 %"});
-  return "\n" + table(rows);
+  return "\n" + text_table(rows);
 }
 
 std::string groups_text(const std::vector<ScoredRow>& comparisons) {
   const auto groups = by_group(comparisons);
   if (groups.size() < 2 && groups.front().name.empty()) return {};
-  std::vector<Row> rows{
+  std::vector<TextRow> rows{
       {"group", "points", "mean", "bias", "order (Kendall)", "(Spearman)", "regret", ""}};
   for (const auto& [name, members] : groups) {
     const Score of_group = score(members);
@@ -112,7 +89,7 @@ std::string groups_text(const std::vector<ScoredRow>& comparisons) {
                     rho ? correlation_text(*rho) : "-",
                     members.size() > 1 ? percent(top1_regret(members), Sign::hidden) : "-", ""});
   }
-  return "\n" + table(rows) +
+  return "\n" + text_table(rows) +
          "  regret: what choosing the plan predicted fastest costs over the best measured one\n";
 }
 
@@ -120,14 +97,14 @@ std::string groups_text(const std::vector<ScoredRow>& comparisons) {
 std::string collective_groups_text(const std::vector<ScoredRow>& comparisons) {
   const auto groups = by_group(comparisons);
   if (groups.size() < 2) return {};
-  std::vector<Row> rows{{"group", "points", "mean", "worst", "bias", ""}};
+  std::vector<TextRow> rows{{"group", "points", "mean", "worst", "bias", ""}};
   for (const auto& [name, members] : groups) {
     const Score of_group = score(members);
     rows.push_back({name, std::to_string(members.size()), percent(of_group.mape, Sign::hidden),
                     percent(of_group.worst_ape, Sign::hidden), percent(of_group.bias, Sign::shown),
                     ""});
   }
-  return "\n" + table(rows);
+  return "\n" + text_table(rows);
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -138,7 +115,7 @@ std::string listed(const std::vector<std::string>& names) {
 
 /// One line for each kind of reading, one for each timer.
 std::string other_scores_text(const ValidatedSet& set) {
-  std::vector<Row> rows;
+  std::vector<TextRow> rows;
   const auto add = [&rows](const std::string& name, const std::vector<double>& errors) {
     if (errors.empty()) return;
     const Score all = score_errors(errors);
@@ -151,7 +128,7 @@ std::string other_scores_text(const ValidatedSet& set) {
        {MemoryKind::allocated, MemoryKind::reserved, MemoryKind::nvidia_smi})
     add(std::string("memory, ") + name_of(kind), memory_errors(set.memory, kind));
   for (const auto& [name, errors] : timer_errors(set.timers)) add("timer " + name, errors);
-  return rows.empty() ? "" : "\n" + table(rows);
+  return rows.empty() ? "" : "\n" + text_table(rows);
 }
 
 std::string capacity_text(const CapacityVerdicts& verdicts) {

@@ -17,6 +17,14 @@ source "$here/checks.sh"
 # A --set that cannot be read is bad usage for measured points as well.
 WINDTUNNEL_DATA=$here/../.. exits 2 validate megatron-2020 --set /nodse=3; says "did you mean"; silent stdout
 
+# Scores of measured sets: a line each on one screen, with --details every row.
+sets=(megatron-sc21-table1 korthikanti-table5 megatron-2020-tensor-scaling)
+WINDTUNNEL_DATA=$here/../.. exits 0 validate "${sets[@]}"; prints "errors in %"; prints "--details"; silent stderr
+is "a screen is enough" test "$(wc -l <stdout)" -le 24
+for name in "${sets[@]}"; do is "$name has one line" test "$(grep -c "^  $name " stdout)" -eq 1; done
+WINDTUNNEL_DATA=$here/../.. exits 0 validate "${sets[@]}" --quiet; is "quiet is the table alone" test "$(wc -l <stdout)" -eq 4
+WINDTUNNEL_DATA=$here/../.. exits 0 validate "${sets[@]}" --details; prints "  1.7B-32gpu"; prints "not blind: fitted on this set were"
+
 # Results go to stdout, the rest to stderr.
 exits 0 run $good; prints "per iteration"; silent stderr
 exits 0 run $good --json; parses; says "warning: "

@@ -140,6 +140,8 @@ class Grammar {
     CLI::App* validate =
         add_command("validate", "Predict published measurements and score the predictions", "SET",
                     "Paths or names of measurement sets; none: all of validation/");
+    validate->add_flag("--details", line_.details,
+                       "Print every point, and memory, timers and the order of plans");
     validate
         ->add_option("--fail-above", line_.fail_above,
                      "Exit with 1 when a set's metric is above; may be repeated")

@@ -33,6 +33,7 @@ struct CommandLine {
   bool trace_all = false;   ///< of run
   std::string report;       ///< --report: the page; of run, compare, explain, sweep and validate
   std::vector<std::string> fail_above;  ///< of validate
+  bool details = false;                 ///< of validate
 
   // Of compare.
   std::string toggle;  ///< JSON pointer of what one of two runs goes without; empty: none

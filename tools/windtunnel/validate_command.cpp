@@ -16,6 +16,9 @@ ExitCode validate_command(const CommandLine& line) {
   request.svg = line.svg;
   request.report = line.report;
   request.format = line.format == ResultFormat::json ? OutputFormat::json : OutputFormat::text;
+  request.detail = line.details                         ? ValidateDetail::rows
+                   : line.verbosity == Verbosity::quiet ? ValidateDetail::table
+                                                        : ValidateDetail::summary;
   request.progress = progress_style(line);
   std::ostringstream result;
   const int code = run_validate(request, Library::find(), result, std::cerr);
