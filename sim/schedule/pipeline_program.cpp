@@ -58,12 +58,16 @@ class StageWriter {
       for (const Step& step : groups[g].steps) compute(step);
       for (const Step& step : groups[g].steps) encode_here(step);
       std::vector<Op> messages = sends(groups[g]);
-      std::vector<Op> next = g + 1 < groups.size() ? receives(groups[g + 1]) : std::vector<Op>{};
-      if (!share_exchange(messages, next)) {
-        exchange(messages);
-        messages.clear();
+      if (g + 1 < groups.size()) {
+        const std::vector<Op> next = receives(groups[g + 1]);
+        const bool shared = shape_.chunks > 1 ? !turns_around(groups[g], groups[g + 1])
+                                              : same_neighbour(messages, next);
+        if (!shared) {
+          exchange(messages);
+          messages.clear();
+        }
+        messages.insert(messages.end(), next.begin(), next.end());
       }
-      messages.insert(messages.end(), next.begin(), next.end());
       exchange(messages);
     }
   }
@@ -247,9 +251,15 @@ class StageWriter {
   static bool with_next(const Op& op) {
     return (op.kind == OpKind::send) == (op.phase == Phase::activation);
   }
-  bool share_exchange(const std::vector<Op>& sent, const std::vector<Op>& received) const {
-    if (shape_.chunks > 1 || sent.empty() || received.empty()) return true;
-    return with_next(sent.front()) == with_next(received.front());
+  static bool same_neighbour(const std::vector<Op>& sent, const std::vector<Op>& received) {
+    return sent.empty() || received.empty() ||
+           with_next(sent.front()) == with_next(received.front());
+  }
+  /// Between the last forward and the first backward of an order without pairs, Megatron-LM's interleaved loop finishes the send,
+  /// then calls recv_backward.
+  static bool turns_around(const PassGroup& group, const PassGroup& next) {
+    return group.steps.back().phase == Phase::forward &&
+           next.steps.front().phase == Phase::backward;
   }
 
   void exchange(const std::vector<Op>& messages) {
@@ -390,15 +400,22 @@ class StageWriter {
   StageProgram program_;
 };
 
-/// With several chunks a forward and the backward behind it share their exchange, as long as forwards are left.
+/// Whether `order` alternates between the directions, instead of running all forwards before the first backward.
+bool has_steady_phase(const std::vector<Step>& order) {
+  return !std::is_partitioned(order.begin(), order.end(),
+                              [](const Step& step) { return step.phase == Phase::forward; });
+}
+
+/// With one chunk each pass is a group of its own. With several, a forward and the backward right behind it are one group. Source:
+/// forward_backward_pipelining_with_interleaving in megatron/schedules.py, the same loop in Megatron-LM v2.5 (August 2021) and at
+/// commit 2514892 (October 2022): every steady iteration, the last included, runs both passes and then calls
+/// send_forward_backward_recv_forward_backward once. Where all_warmup_microbatches is set there is no steady iteration.
 std::vector<PassGroup> groups_of(const std::vector<Step>& order, int chunks) {
-  const auto last_forward = std::find_if(
-      order.rbegin(), order.rend(), [](const Step& step) { return step.phase == Phase::forward; });
-  const auto last = static_cast<std::size_t>(order.rend() - last_forward) - 1;
+  const bool pairs = chunks > 1 && has_steady_phase(order);
   std::vector<PassGroup> groups;
   for (std::size_t i = 0; i < order.size(); ++i) {
     groups.push_back({{order[i]}});
-    const bool pair = chunks > 1 && i < last && order[i].phase == Phase::forward &&
+    const bool pair = pairs && i + 1 < order.size() && order[i].phase == Phase::forward &&
                       order[i + 1].phase == Phase::backward;
     if (pair) groups.back().steps.push_back(order[++i]);
   }

@@ -140,9 +140,10 @@ std::vector<bool> epilogue_passes(const std::vector<Step>& order, const OrderSha
 /// stage), optimizer and overhead. The activation of microbatch i for chunk c arrives in slot c m + i, its gradient in
 /// slot (v + c) m + i.
 ///  - eager: receive, compute, send; the message leaves by itself.
-///  - blocking_pairs: every message is posted inside an exchange that both ends enter. What a pass sends and what the next
-///    one receives share an exchange when they go to the same neighbour (Megatron-LM's send_forward_recv_backward),
-///    with several chunks always (its send_forward_backward_recv_forward_backward after each pair).
+///  - blocking_pairs: every message is posted inside an exchange that both ends enter, as in megatron/schedules.py of Megatron-LM
+///    v2.5. With one chunk, what a pass sends and what the next one receives share an exchange when they go to the same neighbour
+///    (send_forward_recv_backward, send_backward_recv_forward). With several chunks they always share one, and each steady pair of
+///    passes has a single exchange behind it (send_forward_backward_recv_forward_backward).
 /// A compressed message is encoded behind the pass that makes it and decoded before the one that needs it. A codec in two parts
 /// sends the second as a message of its own, in the slot 2 v m further on.
 StageProgram make_pipeline_program(const PipelineShape& shape, const std::vector<Step>& order,

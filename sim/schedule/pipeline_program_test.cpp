@@ -9,12 +9,13 @@ namespace windtunnel {
 namespace {
 
 /// "F0 F1 B0 …" of the compute stream; exchanges in brackets, messages as >f0 (send activation) <b1
-/// (receive gradient).
+/// (receive gradient). Behind a dot the model chunk, if not the first.
 std::string text_of(const StageProgram& program) {
   std::string text;
   std::uint32_t open = 0;
   for (const Op& op : program.streams[0]) {
-    const std::string number = std::to_string(op.microbatch);
+    const std::string number =
+        std::to_string(op.microbatch) + (op.chunk > 0 ? "." + std::to_string(op.chunk) : "");
     if (op.kind == OpKind::exchange) {
       text += "[";
       open = op.slot;
@@ -71,6 +72,30 @@ TEST_CASE("blocking pairs join a send of one direction with a receive of the oth
   CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 1)) ==
         "[<f0] F0 [>f0] [<f1] F1 [>f1 <b0] B0 [>b0 <f2] F2 [>f2 <b1] B1 [>b1] [<b2] B2 [>b2] "
         "optimizer overhead ");
+}
+
+TEST_CASE("interleaved, every pair of passes shares one exchange, the last one included") {
+  // forward_backward_pipelining_with_interleaving of Megatron-LM 2.5 (megatron/schedules.py), written out by hand for p = 2, m = 4,
+  // v = 2: four forwards of warm-up on stage 0, two on stage 1.
+  const PipelineShape shape = shape_of(PipelineSend::blocking_pairs, 2, 4, 2);
+  CHECK(text_of(program_of(Schedule::interleaved_1f1b, shape, 0)) ==
+        "F0 [>f0] F1 [>f1 <f0.1] F0.1 [>f0.1 <f1.1] F1.1 [>f1.1 <b0.1] "
+        "F2 B0.1 [>f2 >b0.1 <b1.1] F3 B1.1 [>f3 >b1.1 <f2.1 <b0] F2.1 B0 [>f2.1 <f3.1 <b1] "
+        "F3.1 B1 [>f3.1 <b2.1] "
+        "B2.1 [>b2.1 <b3.1] B3.1 [>b3.1 <b2] B2 [<b3] B3 optimizer overhead ");
+  CHECK(text_of(program_of(Schedule::interleaved_1f1b, shape, 1)) ==
+        "[<f0] F0 [>f0 <f1] F1 [>f1 <f0.1] "
+        "F0.1 B0.1 [>b0.1 <f1.1] F1.1 B1.1 [>b1.1 <f2 <b0] F2 B0 [>f2 >b0 <f3 <b1] "
+        "F3 B1 [>f3 >b1 <f2.1] F2.1 B2.1 [>b2.1 <f3.1] F3.1 B3.1 [>b3.1 <b2] "
+        "B2 [>b2 <b3] B3 [>b3] optimizer overhead ");
+}
+
+TEST_CASE("interleaved with one group, the first gradient is received after the last send") {
+  // The same function with all_warmup_microbatches: send_forward_recv_forward, then recv_backward.
+  const PipelineShape shape = shape_of(PipelineSend::blocking_pairs, 2, 2, 2);
+  CHECK(text_of(program_of(Schedule::interleaved_1f1b, shape, 0)) ==
+        "F0 [>f0] F1 [>f1 <f0.1] F0.1 [>f0.1 <f1.1] F1.1 [>f1.1] [<b0.1] "
+        "B0.1 [>b0.1 <b1.1] B1.1 [>b1.1 <b0] B0 [<b1] B1 optimizer overhead ");
 }
 
 TEST_CASE("GPipe runs all forwards, then all backwards in reverse") {

@@ -146,7 +146,7 @@ Scenario two_stages(const std::string& schedule, int micro_batches) {
           "platform": "selene-a100", "nodes": 2, "software": "megatron-lm-2022",
           "training": {"global_batch": )" +
       std::to_string(micro_batches) + R"(, "micro_batch": 1},
-          "parallel": {"tensor": 8, "pipeline": 2, "schedule": ")" +
+          "parallel": {"tensor": 8, "pipeline": 2, "pipeline_send": "eager", "schedule": ")" +
       schedule + "\"}}");
 }
 
