@@ -41,7 +41,9 @@ install_missing() {
   done
   [[ ${#missing[@]} -gt 0 ]] || return 0
 
-  local install="apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ${missing[*]}"
+  local as_root=""
+  if [[ $EUID -ne 0 ]]; then as_root="sudo "; fi
+  local install="${as_root}apt-get update && ${as_root}env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ${missing[*]}"
   if [[ $EUID -ne 0 ]]; then
     environment_error "${#missing[@]} packages are missing (about $size MB) and only root can install them. Run:" "$install"
   fi
