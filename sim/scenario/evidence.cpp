@@ -57,6 +57,25 @@ std::string amount_text(double amount) {
   return significant_text(amount / billion, digits_shown) + " B";
 }
 
+/// Sizes and choices of the job outside the regime's.
+std::vector<std::string> job_beyond(const EvidenceRegime& regime, const ScenarioTraits& traits) {
+  std::vector<std::string> reasons;
+  for (const auto& [name, amount] : traits.amounts) {
+    const auto range = regime.ranges.find(name);
+    if (range == regime.ranges.end()) continue;
+    const auto [lowest, highest] = range->second;
+    if (amount < lowest || amount > highest)
+      reasons.push_back(name + " " + amount_text(amount) + ", measured " + amount_text(lowest) +
+                        (lowest == highest ? "" : " to " + amount_text(highest)));
+  }
+  for (const auto& [name, choice] : traits.choices) {
+    const auto known = regime.choices.find(name);
+    if (known != regime.choices.end() && !known->second.contains(choice))
+      reasons.push_back(name + " " + choice + ", measured " + listed(known->second));
+  }
+  return reasons;
+}
+
 }  // namespace
 
 ScenarioTraits traits_of(const Scenario& scenario) {
@@ -87,24 +106,18 @@ void EvidenceRegime::include(const ScenarioTraits& traits) {
   for (const auto& [name, choice] : traits.choices) choices[name].insert(choice);
 }
 
-std::vector<std::string> EvidenceRegime::beyond(const ScenarioTraits& traits) const {
-  std::vector<std::string> reasons;
+Beyond EvidenceRegime::beyond(const ScenarioTraits& traits) const {
+  Beyond beyond;
+  if (software != traits.software)
+    beyond.of(EvidenceAxis::stack).push_back("no measured runs of software " + traits.software);
+  if (device_family != traits.device_family)
+    beyond.of(EvidenceAxis::gpu)
+        .push_back(traits.device_family + " GPUs, measured " + device_family);
   if (!platforms.contains(traits.platform))
-    reasons.push_back("platform " + traits.platform + ", measured " + listed(platforms));
-  for (const auto& [name, amount] : traits.amounts) {
-    const auto range = ranges.find(name);
-    if (range == ranges.end()) continue;
-    const auto [lowest, highest] = range->second;
-    if (amount < lowest || amount > highest)
-      reasons.push_back(name + " " + amount_text(amount) + ", measured " + amount_text(lowest) +
-                        (lowest == highest ? "" : " to " + amount_text(highest)));
-  }
-  for (const auto& [name, choice] : traits.choices) {
-    const auto known = choices.find(name);
-    if (known != choices.end() && !known->second.contains(choice))
-      reasons.push_back(name + " " + choice + ", measured " + listed(known->second));
-  }
-  return reasons;
+    beyond.of(EvidenceAxis::cluster)
+        .push_back("platform " + traits.platform + ", measured " + listed(platforms));
+  beyond.of(EvidenceAxis::job) = job_beyond(*this, traits);
+  return beyond;
 }
 
 }  // namespace windtunnel

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -10,6 +12,21 @@
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
+
+/// What a prediction rests on. Each may have been measured or not, whatever the others are.
+enum class EvidenceAxis { stack, gpu, cluster, job };
+inline constexpr std::size_t num_evidence_axes = 4;
+
+/// What of a scenario lies outside what was measured, by axis: "gpus 128, measured 8 to 64".
+struct Beyond {
+  std::array<std::vector<std::string>, num_evidence_axes> reasons;
+  std::vector<std::string>& of(EvidenceAxis axis) {
+    return reasons[static_cast<std::size_t>(axis)];
+  }
+  const std::vector<std::string>& of(EvidenceAxis axis) const {
+    return reasons[static_cast<std::size_t>(axis)];
+  }
+};
 
 /// What of a scenario decides whether measured runs say something about it.
 struct ScenarioTraits {
@@ -32,9 +49,8 @@ struct EvidenceRegime {
 
   /// Widens ranges, choices and platforms so that they hold `traits`.
   void include(const ScenarioTraits& traits);
-  /// What of `traits` lies outside what was measured: "128 GPUs, measured 8 to 64"; empty if
-  /// nothing does.
-  std::vector<std::string> beyond(const ScenarioTraits& traits) const;
+  /// What of `traits` lies outside what was measured.
+  Beyond beyond(const ScenarioTraits& traits) const;
 };
 
 /// Reads the regimes of a file in the format windtunnel/residuals-v1; InputError with every

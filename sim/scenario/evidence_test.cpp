@@ -45,15 +45,19 @@ TEST_CASE("the traits of a scenario are its stack, its GPUs, its amounts and its
 TEST_CASE("a regime says what of a scenario lies beyond it") {
   const EvidenceRegime regime = small_regime();
   ScenarioTraits traits{"s", "a100", "p", {{"gpus", 32}}, {{"recompute", "full"}}};
-  CHECK(regime.beyond(traits).empty());
+  for (const auto& reasons : regime.beyond(traits).reasons) CHECK(reasons.empty());
   traits.amounts["gpus"] = 128;
   traits.choices["recompute"] = "none";
   traits.platform = "q";
-  const auto reasons = regime.beyond(traits);
-  REQUIRE(reasons.size() == 3);
-  CHECK(reasons[0] == "platform q, measured p");
-  CHECK(reasons[1] == "gpus 128, measured 8 to 64");
-  CHECK(reasons[2] == "recompute none, measured full");
+  traits.device_family = "h100";
+  traits.software = "t";
+  const Beyond beyond = regime.beyond(traits);
+  using Reasons = std::vector<std::string>;
+  CHECK(beyond.of(EvidenceAxis::stack) == Reasons{"no measured runs of software t"});
+  CHECK(beyond.of(EvidenceAxis::gpu) == Reasons{"h100 GPUs, measured a100"});
+  CHECK(beyond.of(EvidenceAxis::cluster) == Reasons{"platform q, measured p"});
+  CHECK(beyond.of(EvidenceAxis::job) ==
+        Reasons{"gpus 128, measured 8 to 64", "recompute none, measured full"});
 }
 
 TEST_CASE("what is written can be read again") {

@@ -36,33 +36,62 @@ std::string joined(const std::vector<std::string>& reasons) {
   return text + (reasons.size() > most_reasons ? "; …" : "");
 }
 
-/// Of the regimes of the scenario's stack, those on its GPU family, or all where there are none.
-std::vector<const EvidenceRegime*> nearest_regimes(const std::vector<EvidenceRegime>& regimes,
-                                                   const ScenarioTraits& traits) {
-  std::vector<const EvidenceRegime*> of_stack, of_family;
-  for (const EvidenceRegime& regime : regimes) {
-    if (regime.software != traits.software) continue;
-    of_stack.push_back(&regime);
-    if (regime.device_family == traits.device_family) of_family.push_back(&regime);
+/// A regime, and what of the scenario it does not hold.
+struct Neighbour {
+  const EvidenceRegime* regime = nullptr;
+  Beyond beyond;
+};
+
+/// The regimes nearest to a scenario, and the axes of it that none of them holds.
+struct Neighbourhood {
+  std::vector<Neighbour> nearest;
+  std::vector<EvidenceAxis> beyond;  ///< in the order of the enumeration
+
+  bool holds(EvidenceAxis axis) const {
+    return std::find(beyond.begin(), beyond.end(), axis) == beyond.end();
   }
-  return of_family.empty() ? of_stack : of_family;
+  /// Keeps the regimes that leave least of the axis out.
+  void keep_nearest(EvidenceAxis axis) {
+    std::size_t fewest = nearest.front().beyond.of(axis).size();
+    for (const Neighbour& each : nearest) fewest = std::min(fewest, each.beyond.of(axis).size());
+    std::erase_if(nearest,
+                  [&](const Neighbour& each) { return each.beyond.of(axis).size() > fewest; });
+    if (fewest > 0) beyond.push_back(axis);
+  }
+};
+
+/// `regimes` is not empty.
+Neighbourhood neighbourhood_of(const std::vector<EvidenceRegime>& regimes,
+                               const ScenarioTraits& traits) {
+  Neighbourhood near;
+  for (const EvidenceRegime& regime : regimes)
+    near.nearest.push_back({&regime, regime.beyond(traits)});
+  near.keep_nearest(EvidenceAxis::stack);
+  near.keep_nearest(EvidenceAxis::gpu);
+  near.keep_nearest(EvidenceAxis::cluster);
+  // What jobs other stacks ran says nothing about this one.
+  if (near.holds(EvidenceAxis::stack)) near.keep_nearest(EvidenceAxis::job);
+  return near;
 }
 
-Interval extrapolated(const std::vector<const EvidenceRegime*>& regimes,
-                      const ScenarioTraits& traits, Seconds predicted) {
+std::pair<double, double> bounds_of(const Neighbourhood& near) {
   std::pair<double, double> widest{0, 0};
-  for (const EvidenceRegime* regime : regimes) {
-    const auto [low, high] = conformal_bounds(regime->residuals);
+  if (!near.holds(EvidenceAxis::stack))  // what the widening for the stack makes 15 % of
+    widest = {std::log(1 - unprofiled_share) / widening, std::log(1 + unprofiled_share) / widening};
+  for (const Neighbour& each : near.nearest) {
+    const auto [low, high] = conformal_bounds(each.regime->residuals);
     widest = {std::min(widest.first, low), std::max(widest.second, high)};
   }
-  Interval interval = interval_of(predicted, {widest.first * widening, widest.second * widening});
-  interval.basis = IntervalBasis::extrapolated;
-  std::vector<std::string> reasons = regimes.front()->beyond(traits);
-  if (regimes.front()->device_family != traits.device_family)
-    reasons.insert(reasons.begin(),
-                   traits.device_family + " GPUs, measured " + regimes.front()->device_family);
-  interval.reason = joined(reasons);
-  return interval;
+  const double factor = std::pow(widening, static_cast<double>(near.beyond.size()));
+  return {widest.first * factor, widest.second * factor};
+}
+
+/// What none of the nearest regimes holds, axis by axis.
+std::string reason_of(const Neighbourhood& near) {
+  std::string text;
+  for (const EvidenceAxis axis : near.beyond)
+    text += (text.empty() ? "" : "; ") + joined(near.nearest.front().beyond.of(axis));
+  return text;
 }
 
 }  // namespace
@@ -85,18 +114,14 @@ std::pair<double, double> conformal_bounds(const std::vector<double>& sorted_res
 
 Interval interval_from(const std::vector<EvidenceRegime>& regimes, const ScenarioTraits& traits,
                        Seconds predicted) {
-  const std::vector<const EvidenceRegime*> nearest = nearest_regimes(regimes, traits);
-  if (nearest.empty())
-    return {predicted * (1 - unprofiled_share), predicted * (1 + unprofiled_share),
-            IntervalBasis::unprofiled, "no measured runs of software " + traits.software};
-  for (const EvidenceRegime* regime : nearest) {
-    if (regime->device_family != traits.device_family || !regime->beyond(traits).empty()) continue;
-    Interval interval = interval_of(predicted, conformal_bounds(regime->residuals));
-    interval.basis = IntervalBasis::measured;
-    interval.reason = runs_text(*regime);
-    return interval;
-  }
-  return extrapolated(nearest, traits, predicted);
+  WT_EXPECT(!regimes.empty());
+  const Neighbourhood near = neighbourhood_of(regimes, traits);
+  Interval interval = interval_of(predicted, bounds_of(near));
+  interval.basis = near.beyond.empty()               ? IntervalBasis::measured
+                   : near.holds(EvidenceAxis::stack) ? IntervalBasis::extrapolated
+                                                     : IntervalBasis::unprofiled;
+  interval.reason = near.beyond.empty() ? runs_text(*near.nearest.front().regime) : reason_of(near);
+  return interval;
 }
 
 std::optional<Interval> iteration_time_interval(const Scenario& scenario, Seconds predicted,
@@ -104,7 +129,9 @@ std::optional<Interval> iteration_time_interval(const Scenario& scenario, Second
   const std::filesystem::path file = library.root / "validation" / residuals_file;
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(file, ignored)) return std::nullopt;
-  return interval_from(read_evidence(file), traits_of(scenario), predicted);
+  const std::vector<EvidenceRegime> regimes = read_evidence(file);
+  if (regimes.empty()) return std::nullopt;
+  return interval_from(regimes, traits_of(scenario), predicted);
 }
 
 void add_interval(const Scenario& scenario, const Library& library, Report& report) {
@@ -116,8 +143,8 @@ void add_interval(const Scenario& scenario, const Library& library, Report& repo
                                 measured ? Evidence::measured : Evidence::assumed});
   if (interval->basis == IntervalBasis::extrapolated)
     report.warnings.push_back("the prediction interval is extrapolated: " + interval->reason);
-  if (interval->basis == IntervalBasis::unprofiled && scenario.software.profiled)
-    report.warnings.push_back("the prediction interval is a guess of ±15 %: " + interval->reason);
+  if (interval->basis == IntervalBasis::unprofiled)
+    report.warnings.push_back("the prediction interval is a guess: " + interval->reason);
 }
 
 }  // namespace windtunnel

@@ -13,7 +13,7 @@ namespace windtunnel {
 
 /// What stands behind an interval.
 enum class IntervalBasis {
-  measured,      ///< inside what was measured with this stack on this family of GPUs
+  measured,      ///< this stack, these GPUs, this cluster and such a job were measured together
   extrapolated,  ///< this stack was measured, but not like this: wider
   unprofiled,    ///< nobody measured this stack: a guess
 };
@@ -33,12 +33,11 @@ struct Interval {
 /// the extremes, times 1.5. Rows of one set are not independent, so the coverage is a goal, and `validate` counts what is reached.
 std::pair<double, double> conformal_bounds(const std::vector<double>& sorted_residuals);
 
-/// The interval that `regimes` give a predicted time.
-///  - the scenario lies inside a regime of its stack and GPU family: that regime's bounds
-///  - its stack was measured, but elsewhere: the widest bounds of the nearest regimes (same GPU
-///    family if there is one), times 1.5 in ln(measured / predicted); assumed, nothing measures it
-///  - its stack was never measured: 15 % either way (an unprofiled stack adds 0-25 % of systematic
-///    slowness; docs/model.md), and no promise of 90 %
+/// The interval that `regimes`, at least one, give a predicted time: the widest bounds of the nearest of them, times 1.5 in
+/// ln(measured / predicted) for each of stack, GPU, cluster and job that none of them holds (assumed, nothing measures it).
+/// Nearest are those that hold the stack, of these those that hold the GPU, and so on. A stack that nobody measured hides
+/// 0-25 % of systematic slowness (docs/model.md): the interval is then that of the same GPUs and cluster under other
+/// stacks, at least 15 % either way (times 1.5 as above), whatever the job, and no promise of 90 %.
 Interval interval_from(const std::vector<EvidenceRegime>& regimes, const ScenarioTraits& traits,
                        Seconds predicted);
 

@@ -98,7 +98,7 @@ TEST_CASE("inside what was measured the interval is that of the residuals") {
 TEST_CASE("beyond what was measured it is wider by half and says what is new") {
   const Interval interval = interval_from({even_regime()}, traits(128), Seconds{10});
   CHECK(interval.basis == IntervalBasis::extrapolated);
-  CHECK(high_log(interval) == doctest::Approx(0.24));  // 1.5 * 0.18
+  CHECK(high_log(interval) == doctest::Approx(0.24));  // 1.5 * 0.16
   CHECK(interval.reason == "gpus 128, measured 8 to 64");
 }
 
@@ -113,10 +113,46 @@ TEST_CASE("a stack measured on other GPUs is an extrapolation") {
 TEST_CASE("a stack that nobody measured gets 15 percent either way") {
   ScenarioTraits other = traits(16);
   other.software = "new";
-  const Interval interval = interval_from({even_regime()}, other, Seconds{10});
+  EvidenceRegime narrow = even_regime();
+  narrow.residuals = {-0.01, 0.01};
+  const Interval interval = interval_from({narrow}, other, Seconds{10});
   CHECK(interval.basis == IntervalBasis::unprofiled);
   CHECK(interval.low / Seconds{1} == doctest::Approx(8.5));
   CHECK(interval.high / Seconds{1} == doctest::Approx(11.5));
+}
+
+TEST_CASE("a stack that nobody measured is no surer than those measured on its GPUs") {
+  ScenarioTraits other = traits(16);
+  other.software = "new";
+  const Interval interval = interval_from({even_regime()}, other, Seconds{10});
+  CHECK(low_log(interval) == doctest::Approx(-0.285));  // 1.5 * -0.19
+  CHECK(high_log(interval) == doctest::Approx(0.24));   // 1.5 * 0.16
+}
+
+TEST_CASE("each of stack, GPU and cluster that nobody measured widens by half and is named") {
+  ScenarioTraits other = traits(16);
+  const auto high = [&other] {
+    return high_log(interval_from({even_regime()}, other, Seconds{10}));
+  };
+  other.software = "mine";
+  CHECK(high() == doctest::Approx(1.5 * 0.16));
+  other.device_family = "h100";
+  CHECK(high() == doctest::Approx(1.5 * 1.5 * 0.16));
+  other.platform = "ours";
+  const Interval interval = interval_from({even_regime()}, other, Seconds{10});
+  CHECK(high_log(interval) == doctest::Approx(1.5 * 1.5 * 1.5 * 0.16));
+  CHECK(interval.reason ==
+        "no measured runs of software mine; h100 GPUs, measured a100; platform ours, measured p");
+}
+
+TEST_CASE("GPUs and a cluster measured with another stack are no news") {
+  ScenarioTraits other = traits(16);
+  other.software = "mine";
+  EvidenceRegime elsewhere = even_regime();
+  elsewhere.software = "t";
+  elsewhere.device_family = "v100";
+  const Interval interval = interval_from({elsewhere, even_regime()}, other, Seconds{10});
+  CHECK(interval.reason == "no measured runs of software mine");
 }
 
 TEST_CASE("a library without residuals gives no interval, one with them writes it to the report") {
@@ -135,10 +171,41 @@ TEST_CASE("a library without residuals gives no interval, one with them writes i
                         evidence_json({even_regime()}));
   add_interval(scenario, library, report);
   REQUIRE(report.iteration_time_interval);
-  CHECK(report.iteration_time_interval->second / Seconds{1} == doctest::Approx(11.5));
+  CHECK(report.iteration_time_interval->second > Seconds{11.5});
   REQUIRE(report.assumptions.size() == 1);
   CHECK(report.assumptions[0].evidence == Evidence::assumed);
   REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].find("platform selene-a100, measured p") != std::string::npos);
+}
+
+/// What the shipped residuals say of a shipped scenario after some changes.
+Report report_with(const std::vector<std::pair<std::string, std::string>>& overrides) {
+  const Library shipped{source_dir()};
+  const Scenario scenario =
+      read_scenario(shipped.root / "scenarios" / "gpt3-175b-512xa100.json", shipped, {overrides});
+  Report report;
+  report.iteration_time = Seconds{10};
+  add_interval(scenario, shipped, report);
+  return report;
+}
+
+TEST_CASE("a profile of one's own does not hide that its GPUs were never measured") {
+  const std::string device = "/platform/node_types/0/device";
+  std::vector<std::pair<std::string, std::string>> overrides{
+      {device + "/name", "h100-sxm"},
+      {device + "/peak/fp16", "989 TFLOPS"},
+      {device + "/memory/bandwidth", "3350 GB/s"}};
+  const Report with_known_stack = report_with(overrides);
+  overrides.insert(overrides.end(),
+                   {{"/software/name", "ours"}, {"/software/launch/layer_forward", "9 ms"}});
+  const Report report = report_with(overrides);
+  REQUIRE(report.warnings.size() == 1);
+  CAPTURE(report.warnings[0]);
+  CHECK(report.warnings[0].find("no measured runs of software ours") != std::string::npos);
+  CHECK(report.warnings[0].find("h100 GPUs, measured a100") != std::string::npos);
+  const auto [low, high] = *report.iteration_time_interval;
+  CHECK(low < with_known_stack.iteration_time_interval->first);
+  CHECK(high > with_known_stack.iteration_time_interval->second);
 }
 
 }  // namespace

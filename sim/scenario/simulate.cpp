@@ -274,7 +274,7 @@ void fill_warnings(const Scenario& scenario, Report& report) {
   if (!scenario.software.profiled) {
     report.warnings.push_back(
         "software " + scenario.software.name +
-        " is not profiled: expect ±15 % until 3-4 of your own measurements calibrate it");
+        " is not profiled: expect ±15 % or more until 3-4 of your own measurements calibrate it");
   }
 }
 
