@@ -157,8 +157,11 @@ double compression_ratio(const Compressor& c, Bytes element) {
 EncodedMessage encode_message(const Compressor& c, const Device& device, const CodecMessage& m) {
   WT_EXPECT(!missing_speed(c, device) && m.size > Bytes{0});
   if (c.codec == CodecKind::powersgd) return powersgd_message(c, device, m.matrix);
-  return {wire_size(c, m.size, m.element), Bytes{0}, encode_time(c, device, m.size, m.element),
-          decode_time(c, device, m.size, m.element)};
+  const double chunks = c.chunks;
+  const Bytes piece = m.size / chunks;
+  return {wire_size(c, piece, m.element) * chunks, Bytes{0},
+          encode_time(c, device, piece, m.element) * chunks,
+          decode_time(c, device, piece, m.element) * chunks};
 }
 
 EncodedCollective encode_ring(const Compressor& c, const Device& device, RingKind kind,
@@ -202,13 +205,13 @@ EncodedCollective encode_powersgd(const Compressor& c, const Device& device,
   return encoded;
 }
 
-EncodedMessage in_chunks(const EncodedMessage& message, int chunks, Seconds transfer) {
+EncodedMessage in_chunks(const EncodedMessage& message, int chunks, Seconds wire) {
   WT_EXPECT(chunks > 0);
   const Seconds codec = message.encode + message.decode;
   if (chunks == 1 || codec == Seconds{0}) return message;
-  const Seconds longest = std::max({message.encode, transfer, message.decode});
-  const Seconds whole = longest + (codec + transfer - longest) / static_cast<double>(chunks);
-  const double exposed = std::max(whole - transfer, Seconds{0}) / codec;
+  const Seconds longest = std::max({message.encode, wire, message.decode});
+  const Seconds whole = longest + (codec + wire - longest) / static_cast<double>(chunks);
+  const double exposed = (whole - wire) / codec;
   EncodedMessage overlapped = message;
   overlapped.encode = message.encode * exposed;
   overlapped.decode = message.decode * exposed;

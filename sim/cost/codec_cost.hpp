@@ -53,7 +53,8 @@ inline bool is_compressed(const Compressor& compressor, Bytes size) {
   return size >= compressor.threshold;
 }
 
-/// A message from one rank to one other; encoded once (seeds: MVAPICH, Optimus-CC). S bytes in ceil(S / buffer) pieces:
+/// A message from one rank to one other; encoded once (seeds: MVAPICH, Optimus-CC). S bytes in ceil(S / buffer) pieces, or, in
+/// Q chunks, Q times what S / Q bytes take:
 ///   zfp, mpc:  t = pieces * launch + S / C      C: throughput of the device file, for zfp linear in 1/C between its rates
 ///   fixed:     t = S / rate
 ///   int8:      encode reads S twice and writes S/ratio, decode the other way round, at the memory rate; 4 bytes of scale
@@ -81,10 +82,12 @@ EncodedCollective encode_ring(const Compressor& compressor, const Device& device
 EncodedCollective encode_powersgd(const Compressor& compressor, const Device& device,
                                   const std::vector<CodecMatrix>& matrices, Bytes rest);
 
-/// Codec work that a receiver or sender waits for when a message of transfer time `transfer` goes in Q chunks, whose encoding,
-/// transfer and decoding overlap: the longest of the three, and 1/Q of the others; less the transfer itself. Shared between
-/// both ends in proportion.
-EncodedMessage in_chunks(const EncodedMessage& message, int chunks, Seconds transfer);
+/// What is left to wait for of a message's codec work when it goes in Q equal pieces, one behind the other through three machines:
+/// the encoder (E in all), the wire (x = bytes / bandwidth) and the decoder (D).
+///   whole = max(E, x, D) + (E + x + D - max(E, x, D)) / Q;   left of E + D: whole - x, shared between both ends in proportion
+/// A flow shop of equal jobs in series: the first piece passes all three, the others follow as fast as the slowest allows. The latency
+/// of the way is not in x: pieces are on the way at the same time, so the last one pays it once, after its bytes.
+EncodedMessage in_chunks(const EncodedMessage& message, int chunks, Seconds wire);
 
 /// The keys of the device's `codecs` that the codec's cost is made from: "zfp/1/encode".
 std::vector<std::string> codec_keys(const Compressor& compressor, const CodecSpeeds& speeds);

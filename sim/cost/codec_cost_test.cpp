@@ -100,6 +100,15 @@ TEST_CASE("a message beyond the buffer is encoded in pieces, each with a launch 
   CHECK(encode_message(c, device(), {100_MB, 4_B, {}}).encode / 1_ms == doctest::Approx(5));
 }
 
+TEST_CASE("a message in chunks is encoded as so many messages, each with its launches") {
+  Compressor c = zfp(8);
+  c.chunks = 4;
+  CHECK(encode_message(c, device(), {100_MB, 4_B, {}}).encode / 1_ms == doctest::Approx(5));
+  c.buffer = 10_MB;
+  // 25 MB a chunk, in 3 pieces: 12 launches and 1 ms.
+  CHECK(encode_message(c, device(), {100_MB, 4_B, {}}).encode / 1_ms == doctest::Approx(13));
+}
+
 TEST_CASE("int8 and topk send what they say") {
   Compressor c;
   c.codec = CodecKind::int8;
@@ -175,9 +184,9 @@ TEST_CASE("gradients are orthogonalised once a matrix, between P and Q") {
 
 TEST_CASE("in Q chunks the longest of three is exposed, and 1/Q of the others") {
   const EncodedMessage whole{1_B, 0_B, 2_ms, 4_ms};
-  const auto exposed = [&](int chunks, Seconds transfer) {
-    const EncodedMessage message = in_chunks(whole, chunks, transfer);
-    return (message.encode + transfer + message.decode) / 1_ms;
+  const auto exposed = [&](int chunks, Seconds wire) {
+    const EncodedMessage message = in_chunks(whole, chunks, wire);
+    return (message.encode + wire + message.decode) / 1_ms;
   };
   CHECK(exposed(1, 10_ms) == doctest::Approx(16));
   CHECK(exposed(2, 10_ms) == doctest::Approx(10 + 3));

@@ -99,13 +99,13 @@ std::vector<Bytes> CodecPlan::message_sizes(const Device& device) const {
           gradient.first, activation.second, gradient.second};
 }
 
-/// What a message costs at one of its ends, its chunks overlapped with their transfer to or from there.
+/// What a message costs at one of its ends, its chunks overlapped with their time on the wire to or from there.
 EncodedMessage CodecPlan::over(const std::optional<Compressor>& compressor, const CodecStage& stage,
-                               const Boundary& boundary) const {
+                               BytesPerSecond way) const {
   const EncodedMessage whole = message(compressor, *stage.device);
-  if (!compressor || boundary.bandwidth == BytesPerSecond{0}) return whole;
+  if (!compressor || way == BytesPerSecond{0}) return whole;
   const Bytes size = whole.size() * static_cast<double>(stage.ranks);
-  return in_chunks(whole, compressor->chunks, boundary.latency + size / boundary.bandwidth);
+  return in_chunks(whole, compressor->chunks, size / way);
 }
 
 int CodecPlan::buckets(StageId stage) const { return std::max(1, plan_.chunk_layers(stage)); }
@@ -180,8 +180,9 @@ std::vector<Work> CodecPlan::rows(const CodecStage& stage) const {
   const auto& forward = compression_.pipeline_forward;
   const auto& backward = compression_.pipeline_backward;
   for (const Seconds time :
-       {over(forward, stage, stage.next).encode, over(forward, stage, stage.previous).decode,
-        over(backward, stage, stage.previous).encode, over(backward, stage, stage.next).decode})
+       {over(forward, stage, stage.to_next).encode, over(forward, stage, stage.to_previous).decode,
+        over(backward, stage, stage.to_previous).encode,
+        over(backward, stage, stage.to_next).decode})
     rows.push_back(codec_work(time));
   add_reduction_rows(stage, rows);
   return rows;

@@ -10,20 +10,14 @@
 
 namespace windtunnel {
 
-/// A device's way to a neighbouring stage, with nothing else on it. No bandwidth: there is no such neighbour.
-struct Boundary {
-  BytesPerSecond bandwidth{};
-  Seconds latency{};
-  auto operator<=>(const Boundary&) const = default;
-};
-
 /// One stage on one kind of node, as its codecs see it.
 struct CodecStage {
   StageId stage;
   const Device* device = nullptr;
   const StageCost* cost = nullptr;
-  int ranks = 1;            ///< of one simulated device
-  Boundary next, previous;  ///< what chunks of a message overlap with
+  int ranks = 1;  ///< of one simulated device
+  /// Bandwidth of the ways to the neighbouring stages, with nothing else on them; 0 where there is no such neighbour.
+  BytesPerSecond to_next{}, to_previous{};
 };
 
 /// Compression made concrete for one plan: what is encoded, what it weighs, what encoding it costs. The referred objects must
@@ -60,7 +54,7 @@ class CodecPlan {
   CodecParts message_parts(const std::optional<Compressor>& compressor) const;
   CodecParts gradient_parts(StageId stage, const StageCost& cost) const;
   EncodedMessage over(const std::optional<Compressor>& compressor, const CodecStage& stage,
-                      const Boundary& boundary) const;
+                      BytesPerSecond way) const;
   Bytes chunk_gradients(StageId stage, const StageCost& cost, int chunk) const;
   EncodedCollective reduction(const CodecStage& stage, Bytes payload,
                               const std::vector<CodecMatrix>& matrices) const;

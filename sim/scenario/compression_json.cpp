@@ -100,6 +100,11 @@ CompressedStages read_stages(ObjectReader& reader) {
 /// What only messages between stages have.
 void read_message_keys(ObjectReader& reader, Compressor& compressor) {
   compressor.chunks = reader.optional_int("chunks", 1, 1, most_chunks);
+  if (compressor.codec == CodecKind::powersgd && compressor.chunks > 1)
+    reader.problem("chunks",
+                   "chunks is " + std::to_string(compressor.chunks) +
+                       ", and powersgd needs a whole message before it can send any of it",
+                   "leave chunks out, or take another codec");
   compressor.stream = reader.optional_enum<CodecStream>(
       "stream", CodecStream::compute,
       {{"compute", CodecStream::compute}, {"codec", CodecStream::codec}});

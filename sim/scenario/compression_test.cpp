@@ -312,16 +312,34 @@ TEST_CASE(
   CHECK(std::abs(mzhybrid - 4.4) < 4);
 }
 
-TEST_CASE("chunks hide the shorter ends of a message") {
-  const auto time = [](const char* chunks) {
-    return report_of("optimus-cc-2.5b",
-                     {{"/compression/pipeline_forward",
-                       std::string(R"({"codec": "fixed", "ratio": 2, "encode_rate": "5 GB/s", )") +
-                           R"("decode_rate": "5 GB/s", "chunks": )" + chunks + "}"}})
-        .iteration_time;
+TEST_CASE("chunks hide the shorter ends of a message, and never the latency of its way") {
+  // Two stages, one microbatch, one message forward. E = D to encode and decode, x on the wire, L = 10 ms of latency:
+  //   passes + L + max(E, x) + (2 E + x - max(E, x)) / Q
+  const auto time = [](const std::string& codec) {
+    Overrides overrides = {{"/nodes", "2"},
+                           {"/parallel/pipeline", "2"},
+                           {"/parallel/data", "1"},
+                           {"/training/global_batch", "8"},
+                           {"/training/micro_batch", "8"},
+                           {"/platform/fabric/latency", "10 ms"}};
+    if (!codec.empty())
+      overrides.emplace_back("/compression/pipeline_forward",
+                             R"({"codec": "fixed", "ratio": 2)" + codec + "}");
+    return report_of("optimus-cc-2.5b", overrides).iteration_time;
   };
-  CHECK(time("4") < time("1"));
-  CHECK(time("16") < time("4"));
+  const Seconds half = time(" ");
+  const Seconds x = time("") - half;  // the other half of the bytes
+  for (const std::string rate : {"1 GB/s", "200 GB/s"}) {
+    const std::string coded =
+        R"(, "encode_rate": ")" + rate + R"(", "decode_rate": ")" + rate + R"(", "chunks": )";
+    const Seconds e = (time(coded + "1") - half) / 2;
+    const Seconds longest = std::max(e, x);
+    CHECK((longest == x) == (rate == "200 GB/s"));
+    for (const int chunks : {4, 1024}) {
+      const Seconds expected = half - x + longest + (e * 2 + x - longest) / (1.0 * chunks);
+      CHECK(time(coded + std::to_string(chunks)) / expected == doctest::Approx(1).epsilon(1e-9));
+    }
+  }
 }
 
 TEST_CASE("every codec constant in use is an assumption of the report, and no other") {

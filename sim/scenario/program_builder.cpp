@@ -89,7 +89,7 @@ class ProgramBuilder {
 
   /// Stages that hold the same layers and role on the same kind of node, on the same GPUs, and compress the same, cost the same.
   using CostKey = std::tuple<int, bool, bool, const NodeType*, int, std::vector<int>, int,
-                             std::vector<int>, bool, Boundary, Boundary>;
+                             std::vector<int>, bool, BytesPerSecond, BytesPerSecond>;
 
   const StageCost& stage_cost_of(const PlanDevice& d) {
     const NodeType& node = node_type(d.node);
@@ -106,8 +106,8 @@ class ProgramBuilder {
                           ? gathered_over.gpus_in_node
                           : std::vector<int>{static_cast<int>(gathered_over.gpus_in_node.size())},
                       compresses_gradients(plan_.compression, static_cast<int>(d.stage.index())),
-                      boundary(d, 1),
-                      boundary(d, -1)};
+                      way_to_neighbour(d, 1),
+                      way_to_neighbour(d, -1)};
     const auto [found, is_new] = cost_by_key_.try_emplace(key);
     if (is_new) {
       found->second.cost = stage_cost({in_.model, in_.plan, in_.software, &node,
@@ -124,12 +124,12 @@ class ProgramBuilder {
   }
 
   CodecStage codec_stage(const PlanDevice& d, const StageCost& cost) {
-    return {d.stage,        &node_type(d.node).device, &cost, d.num_gpus(), boundary(d, 1),
-            boundary(d, -1)};
+    return {d.stage,      &node_type(d.node).device, &cost,
+            d.num_gpus(), way_to_neighbour(d, 1),    way_to_neighbour(d, -1)};
   }
 
-  /// The way to the stage `step` further on, where messages overlap with their own transfer; else none is looked for.
-  Boundary boundary(const PlanDevice& d, int step) {
+  /// Bandwidth of the way to the stage `step` further on, where messages go in chunks; else none is looked for.
+  BytesPerSecond way_to_neighbour(const PlanDevice& d, int step) {
     const auto in_chunks = [](const std::optional<Compressor>& c) { return c && c->chunks > 1; };
     const Compression& compression = plan_.compression;
     const int p = plan_.parallel.pipeline, v = plan_.parallel.virtual_pipeline;
@@ -138,12 +138,10 @@ class ProgramBuilder {
         !(in_chunks(compression.pipeline_forward) || in_chunks(compression.pipeline_backward)))
       return {};
     const PlanDevice& to = device(plan_.device(d.replica, StageId{(neighbour + p) % p}, d.part));
-    const NodeType& node = node_type(d.node);
     if (to.node == d.node)
-      return {node.interconnect.point_to_point * static_cast<double>(d.num_gpus()),
-              node.interconnect.point_to_point_latency};
+      return node_type(d.node).interconnect.point_to_point * static_cast<double>(d.num_gpus());
     const Route route = built_.network.route({d.node, d.gpus}, {to.node, to.gpus});
-    return {std::min(slowest_link(route.up), slowest_link(route.down)), route.latency};
+    return std::min(slowest_link(route.up), slowest_link(route.down));
   }
 
   BytesPerSecond slowest_link(PathId path) const {
