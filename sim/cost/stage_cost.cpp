@@ -210,13 +210,25 @@ Seconds receipt_gather(const StageCostInputs& in, const Pieces& p) {
   return gathers ? p.receipt : Seconds{0};
 }
 
-/// What `layers` passes of length `pass` wait for gathers of length `gather` each.
-Seconds exposed_gathers(const StageCostInputs& in, Seconds pass, Seconds gather, int layers) {
-  if (gather == Seconds{0}) return {};
-  const double exposed = in.software->exposed_gather_factor;
-  if (in.plan->parallel.zero_prefetch == 0) return gather * (std::max(1.0, exposed) * layers);
-  const Seconds slowed = pass + exposed * std::min(gather, pass);
-  return (std::max(slowed, gather) - pass) * layers;
+/// What a pass waits for collectives of length `beside` that run at the same time.
+Seconds slowdown_beside(const SoftwareProfile& software, Seconds pass, Seconds beside) {
+  const Seconds slowed = pass + software.exposed_gather_factor * std::min(beside, pass);
+  return std::max(slowed, beside) - pass;
+}
+
+/// What the passes of `layers` layers, each of length `pass`, wait for their gathers and scatters. A layer is gathered before its pass
+/// and scattered after it. With prefetch that happens beside the passes of its neighbours, but for the first gather and the last scatter:
+///   g  [pass, g]  [pass, g + s] ...  [pass, s]  s     a bracket is as long as the longer of the two, or as the slowed pass
+Seconds exposed_collectives(const StageCostInputs& in, Seconds pass, Seconds gather,
+                            Seconds scatter, int layers) {
+  if (layers == 0) return {};
+  const SoftwareProfile& software = *in.software;
+  if (in.plan->parallel.zero_prefetch == 0)
+    return (gather + scatter) * (std::max(1.0, software.exposed_gather_factor) * layers);
+  if (layers == 1) return gather + scatter;
+  return gather + slowdown_beside(software, pass, gather) +
+         slowdown_beside(software, pass, gather + scatter) * (layers - 2) +
+         slowdown_beside(software, pass, scatter) + scatter;
 }
 
 PassCost forward_pass(const StageCostInputs& in, const Pieces& p, const ChunkRole& role) {
@@ -226,7 +238,7 @@ PassCost forward_pass(const StageCostInputs& in, const Pieces& p, const ChunkRol
   pass.tensor_comm = p.all_reduce * (2 * role.layers + role.first) +
                      (role.first ? Seconds{0} : receipt_gather(in, p));
   pass.data_comm =
-      exposed_gathers(in, p.layer_forward, p.gather, role.layers) + p.gather + p.edges_gather;
+      exposed_collectives(in, p.layer_forward, p.gather, {}, role.layers) + p.edges_gather;
   pass.codec = p.all_reduce_codec * (2 * role.layers + role.first) + p.gather_codec * role.layers +
                p.edges_gather_codec;
   pass.launch = launch_times(in).forward * role.layers + edge_launch(in, role);
@@ -272,8 +284,7 @@ PassCost backward_pass(const StageCostInputs& in, const Pieces& p, const ChunkRo
   pass.tensor_comm = exposed_all_reduce(in, p, hiding) * (2 * layers) +
                      p.all_reduce * (2 * again + role.last) +
                      (role.last ? Seconds{0} : receipt_gather(in, p));
-  pass.data_comm =
-      exposed_gathers(in, layer, p.gather + p.scatter, layers) + p.gather + p.edges_scatter;
+  pass.data_comm = exposed_collectives(in, layer, p.gather, p.scatter, layers) + p.edges_scatter;
   pass.codec = p.all_reduce_codec * (2 * layers + 2 * again + role.last) +
                (p.gather_codec + p.scatter_codec) * layers + p.edges_scatter_codec;
   pass.launch =

@@ -139,34 +139,68 @@ TEST_CASE("gradients are the rank's parameters in the gradient type") {
   CHECK(world.cost(0).embedding_gradients == Bytes{2.0 * 1024 * 1024});
 }
 
-/// One stage, two replicas in a node, fully sharded.
-World sharded_world() {
+/// One stage, two replicas in a node, fully sharded. A gather of S moves S/2 a rank.
+World sharded_world(int layers, BytesPerSecond bandwidth) {
   World world;
-  world.model.layers = 1;
+  world.model.layers = layers;
   world.plan.parallel.pipeline = 1;
   world.plan.parallel.data = 2;
   world.plan.parallel.zero_stage = 3;
-  world.plan.stage_layers = {1};
+  world.plan.stage_layers = {layers};
   world.data = {{0, 1}, 2, 1};
+  world.node.interconnect.saturated_bandwidth = bandwidth;
   return world;
 }
 
+/// A layer's 12 h^2 parameters of 2 bytes, gathered or scattered: 125.8 us at 100 GB/s, beside 300.6 us of its forward pass.
+double layer_gather(BytesPerSecond bandwidth) {
+  return (Bytes{12.0 * 1024 * 1024 * 2} / 2.0 / bandwidth) / 1_s;
+}
+double edges_gather(const World& world, BytesPerSecond bandwidth) {
+  const double parameters =
+      embedding_parameters(world.model, 1) + head_parameters(world.model, 1, 1);
+  return (Bytes{parameters * 2} / 2.0 / bandwidth) / 1_s;
+}
+
 TEST_CASE("fully sharded passes gather each layer, embedding and head over the replicas") {
-  World world = sharded_world();
+  World world = sharded_world(4, 100_GBps);
   world.software.exposed_gather_factor = 0.5;
-  // A gather of S moves S/2 a rank at 100 GB/s. The layer: 12 h^2 parameters of 2 bytes, 125.8 us beside 300.6 us of computing;
-  // half of it is exposed, and the first gather has nothing before it: 1.5 gathers, and that of embedding and head.
-  const double gather = 12.0 * 1024 * 1024 * 2 / 2 / 100e9;
-  const double edges =
-      (embedding_parameters(world.model, 1) + head_parameters(world.model, 1, 1)) * 2 / 2 / 100e9;
+  const double gather = layer_gather(100_GBps), edges = edges_gather(world, 100_GBps);
   const ChunkCost cost = world.cost(0).chunks[0];
-  CHECK(cost.forward.data_comm.value() == doctest::Approx(1.5 * gather + edges).epsilon(1e-9));
-  // Backward a gather and a scatter a layer, half of both exposed; the scatter of embedding and head ends the pass.
-  CHECK(cost.backward.data_comm.value() == doctest::Approx(2 * gather + edges).epsilon(1e-9));
+  // The first of four gathers has nothing before it; each of the others slows a pass by half its length.
+  CHECK(cost.forward.data_comm.value() ==
+        doctest::Approx((1 + 0.5 * 3) * gather + edges).epsilon(1e-9));
+  // Backward four scatters too, the last of which has nothing behind it but that of embedding and head.
+  CHECK(cost.backward.data_comm.value() ==
+        doctest::Approx((1 + 0.5 * 3 + 0.5 * 3 + 1) * gather + edges).epsilon(1e-9));
+}
+
+TEST_CASE("where gathers dominate, L layers wait for L gathers") {
+  for (const int layers : {1, 2, 4}) {
+    for (const double factor : {0.0, 1.65}) {
+      for (const int prefetch : {1, 2}) {
+        // 12.58 ms a gather, beside 0.3006 ms forward and twice that backward.
+        World world = sharded_world(layers, 1_GBps);
+        world.software.exposed_gather_factor = factor;
+        world.plan.parallel.zero_prefetch = prefetch;
+        const double gather = layer_gather(1_GBps), edges = edges_gather(world, 1_GBps);
+        const double pass = layer_flops / 1e14, head = head_flops / 1e14;
+        const ChunkCost cost = world.cost(0).chunks[0];
+        // Only the last pass has no gather beside it. Backward a gather and a scatter a layer follow one another without a gap, where
+        // there is more than one layer.
+        CHECK(cost.forward.duration.value() ==
+              doctest::Approx(layers * gather + pass + head + edges).epsilon(1e-9));
+        CHECK(cost.backward.duration.value() ==
+              doctest::Approx(2 * layers * gather + (layers == 1 ? 2 * pass : 0) + 2 * head + edges)
+                  .epsilon(1e-9));
+      }
+    }
+  }
 }
 
 TEST_CASE("without prefetch every gather is exposed, and more than one ahead gains nothing") {
-  World world = sharded_world();
+  World world = sharded_world(4, 100_GBps);
+  const double gather = layer_gather(100_GBps), edges = edges_gather(world, 100_GBps);
   for (const double factor : {0.0, 0.5, 1.0, 1.65}) {
     world.software.exposed_gather_factor = factor;
     world.plan.parallel.zero_prefetch = 0;
@@ -175,10 +209,10 @@ TEST_CASE("without prefetch every gather is exposed, and more than one ahead gai
     const Seconds one = world.cost(0).chunks[0].forward.data_comm;
     world.plan.parallel.zero_prefetch = 2;
     CHECK(world.cost(0).chunks[0].forward.data_comm == one);
-    // One layer: max(1, factor) gathers against factor gathers, each of 125.8 us.
-    const double gather = 12.0 * 1024 * 1024 * 2 / 2 / 100e9;
-    CHECK((none - one).value() ==
-          doctest::Approx(std::max(0.0, 1 - factor) * gather).epsilon(1e-9));
+    CHECK(none.value() ==
+          doctest::Approx(4 * std::max(1.0, factor) * gather + edges).epsilon(1e-9));
+    CHECK(one.value() == doctest::Approx((1 + 3 * factor) * gather + edges).epsilon(1e-9));
+    CHECK(one <= none);
   }
 }
 

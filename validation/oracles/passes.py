@@ -137,8 +137,11 @@ class Page:
         across = (self.d - 1) / self.d * self.t * size / NICs + amount(self.fabric["latency"]) + amount(self.fabric["collective_latency"])
         return max(self.in_node(size / 2, min(self.d, gpus // self.t)), across if self.d * self.t > gpus else 0)
 
-    def waits(self, f, g):
-        return max(f + self.software["exposed_gather_factor"] * min(g, f), g) - f if g else 0.0
+    def waits(self, l, f, g, s):
+        """What l passes of length f wait for their gathers and scatters."""
+        def beside(collectives):
+            return max(f + self.software["exposed_gather_factor"] * min(collectives, f), collectives) - f
+        return g + beside(g) + (l - 2) * beside(g + s) + beside(s) + s if l > 1 else l * (g + s)
 
     # Sections 2 and 6: embedding and head
     def vocab(self):
@@ -191,7 +194,7 @@ class Page:
 
     def forward(self, l, first, last):
         f, g = self.layer_forward(), self.gather(self.matrix_weights())
-        gpu = (l * (f + 2 * self.all_reduce() + self.waits(f, g)) + g + first * (self.embedding() + self.all_reduce()) +
+        gpu = (l * (f + 2 * self.all_reduce()) + self.waits(l, f, g, 0) + first * (self.embedding() + self.all_reduce()) +
                last * self.head(False) + (not first) * self.receipt() + first * last * self.gather(self.edges()))
         return self.floored(gpu, l * self.launches()[0] + self.edge_launches(first, last))
 
@@ -199,7 +202,7 @@ class Page:
         """Of a backward pass: what the GPU takes, and what launching it takes."""
         f, g = self.layer_backward(), self.gather(self.matrix_weights())
         again = l if self.training["recompute"] == "full" else 0
-        gpu = (l * (f + 2 * self.exposed(hides) + self.waits(f, 2 * g)) + g + 2 * again * self.all_reduce() + first * self.embedding() +
+        gpu = (l * (f + 2 * self.exposed(hides)) + self.waits(l, f, g, g) + 2 * again * self.all_reduce() + first * self.embedding() +
                last * (self.head(True) + self.all_reduce()) + (not last) * self.receipt() + first * last * self.gather(self.edges()))
         return gpu, l * self.launches()[1] + again * self.launches()[0] + self.edge_launches(first, last)
 
