@@ -403,9 +403,11 @@ StageCost stage_cost(const StageCostInputs& in) {
   cost.gathered_edges = encoded_gather(in, edges_gathered(in)).payload;
   cost.scattered_edges = encoded_scatter(in, edges_gathered(in)).payload;
   cost.parameters = element_size(in.plan->training.precision) * parameters;
-  cost.embedding_gradients = gradient_element(in.software->embedding_gradient_type.value_or(
-                                 in.plan->training.gradient_type)) *
-                             word_embedding_parameters(*in.model, parallel.tensor);
+  const double words = word_embedding_parameters(*in.model, parallel.tensor);
+  const GradientType reduced = in.plan->training.gradient_type;
+  cost.embedding_gradients =
+      gradient_element(in.software->embedding_gradient_type.value_or(reduced)) * words;
+  cost.embedding_share = gradient_element(reduced) * words;
   return cost;
 }
 

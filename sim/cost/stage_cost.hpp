@@ -50,8 +50,10 @@ struct StageCost {
   /// ZeRO 3, as sent: one layer's parameters as each pass gathers them, and its gradients as scattered.
   Bytes gathered_layer{}, scattered_layer{};
   Bytes gathered_edges{}, scattered_edges{};  ///< embedding and head, once a microbatch (ZeRO 3)
-  Bytes embedding_gradients{};  ///< one rank's word embedding gradient (edge stages, tied)
-  Bytes tensor_payload{};       ///< of one tensor all-reduce, as sent
+  Bytes
+      embedding_gradients{};  ///< one rank's word embedding gradient, as synchronised (edge stages, tied)
+  Bytes embedding_share{};  ///< the word embedding's share of `gradients`, where the stage holds it
+  Bytes tensor_payload{};   ///< of one tensor all-reduce, as sent
 };
 
 /// The data-parallel group of a rank, as its gathers see it (ZeRO 3).

@@ -112,7 +112,7 @@ int CodecPlan::buckets(StageId stage) const { return std::max(1, plan_.chunk_lay
 
 Bytes CodecPlan::chunk_gradients(StageId stage, const StageCost& cost, int chunk) const {
   const Bytes gradients = cost.chunks[static_cast<std::size_t>(chunk)].gradients;
-  return holds_fused_embedding(model_, plan_, stage, chunk) ? gradients - cost.embedding_gradients
+  return holds_fused_embedding(model_, plan_, stage, chunk) ? gradients - cost.embedding_share
                                                             : gradients;
 }
 
@@ -138,7 +138,7 @@ EncodedCollective CodecPlan::reduced_gradients(const CodecStage& stage) const {
   std::vector<CodecMatrix> matrices;
   for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
     if (holds_fused_embedding(model_, plan_, stage.stage, chunk))
-      payload -= stage.cost->embedding_gradients;
+      payload -= stage.cost->embedding_share;
     const auto of_chunk = gradient_matrices(model_, plan_, stage.stage, chunk);
     matrices.insert(matrices.end(), of_chunk.begin(), of_chunk.end());
   }

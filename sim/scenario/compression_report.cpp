@@ -219,7 +219,7 @@ void warn_of_reduction(const Scenario& scenario, const BuiltPrograms& built, con
   Bytes gradients = cost.gradients;
   for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk)
     if (holds_fused_embedding(scenario.model, scenario.plan, stage, chunk))
-      gradients -= cost.embedding_gradients;
+      gradients -= cost.embedding_share;
   const Bytes whole =
       ring_all_reduce_volume(gradients, parallel.data) *
       (scenario.plan.devices[device.index()].num_gpus() * (parallel.zero_stage > 0 ? 0.5 : 1.0));

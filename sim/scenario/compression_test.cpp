@@ -146,6 +146,23 @@ TEST_CASE("fusing the embedding synchronisation saves (3D-2)/(2D-1) of it") {
   }
 }
 
+TEST_CASE("a fused embedding leaves the gradients with the width they are reduced in") {
+  // fp16 gradients of a model that is mostly vocabulary, whose embedding is synchronised in fp32: twice the bytes that it had among them.
+  const Overrides world{{"/parallel/pipeline", "2"},
+                        {"/parallel/data", "2"},
+                        {"/nodes", "4"},
+                        {"/model/layers", "2"},
+                        {"/model/vocab", "1000000"},
+                        {"/training/gradient_dtype", "fp16"},
+                        {"/compression/embedding_sync", R"({"fused": true})"}};
+  Overrides wide = world;
+  wide.emplace_back("/software/embedding_gradient_type", "fp32");
+  const Report half = report_of("optimus-cc-2.5b", world),
+               full = report_of("optimus-cc-2.5b", wide);
+  CHECK(traffic(full, Traffic::data_gradients) == traffic(half, Traffic::data_gradients));
+  CHECK(traffic(full, Traffic::embedding_sync) == traffic(half, Traffic::embedding_sync) * 2.0);
+}
+
 Seconds with_stages(const std::string& stages, Overrides overrides = {}) {
   overrides.emplace_back("/compression/data_gradients",
                          R"({"codec": "fixed", "ratio": 1000000, "stages": )" + stages + "}");
