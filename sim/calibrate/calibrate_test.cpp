@@ -19,7 +19,7 @@ std::vector<CalibrationPoint> synthetic_points() {
     point.scenario = JsonValue(JsonValue::Object{});
     point.scenario.set("work", JsonValue(0.01 * (i + 1)));
     point.measured = Seconds{0.01 * (i + 1) / 0.8 + 0.050};
-    point.traits = {"s", "a100", "p", {{"gpus", i + 1}}, {}};
+    point.traits = {"s", "a100", "p", {{"gpus", i + 1}}, {}, {}};
     point.given = {{0.5, ""}, {20, " ms"}};
     points.push_back(point);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "report/number_text.hpp"
 
@@ -17,7 +18,13 @@ constexpr std::array choice_pointers{"/training/precision",
                                      "/parallel/schedule",
                                      "/parallel/sequence_parallel",
                                      "/parallel/zero_stage",
-                                     "/parallel/overlap_gradient_reduce"};
+                                     "/parallel/overlap_gradient_reduce",
+                                     "/parallel/rank_order",
+                                     "/parallel/placement",
+                                     "/training/optimizer"};
+constexpr std::array choices_among_stages{"/parallel/pipeline_send"};
+constexpr std::array choices_among_replicas{"/training/gradient_dtype", "/parallel/gradient_ring"};
+constexpr std::array choices_of_zero_3{"/parallel/zero_prefetch"};
 
 std::string last_part(const std::string& pointer) { return pointer.substr(pointer.rfind('/') + 1); }
 
@@ -31,13 +38,8 @@ bool is_compressed(JsonValue& resolved) {
 }
 
 std::string plain_text(const JsonValue& value) {
+  if (value.is_array()) return "a list";  // a placement
   return value.is_string() ? value.string() : canonical_text(value);
-}
-
-std::string listed(const std::set<std::string>& names) {
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  return list;
 }
 
 /// "a100" of "a100-sxm-80gb"; of a mixed job every family, as "t4+v100".
@@ -76,6 +78,23 @@ std::vector<std::string> job_beyond(const EvidenceRegime& regime, const Scenario
   return reasons;
 }
 
+std::map<std::string, std::string> choices_of(const Scenario& scenario) {
+  const Parallel& parallel = scenario.plan.parallel;
+  JsonValue resolved = scenario.resolved;
+  std::map<std::string, std::string> choices;
+  const auto add = [&](std::span<const char* const> pointers) {
+    for (const char* pointer : pointers)
+      if (const JsonValue* value = find_at(resolved, pointer))
+        choices[last_part(pointer)] = plain_text(*value);
+  };
+  add(choice_pointers);
+  if (parallel.pipeline > 1) add(choices_among_stages);
+  if (parallel.data > 1) add(choices_among_replicas);
+  if (parallel.zero_stage == 3) add(choices_of_zero_3);
+  choices["compression"] = is_compressed(resolved) ? "some" : "none";
+  return choices;
+}
+
 }  // namespace
 
 ScenarioTraits traits_of(const Scenario& scenario) {
@@ -86,14 +105,12 @@ ScenarioTraits traits_of(const Scenario& scenario) {
   traits.platform = scenario.platform.name;
   traits.amounts = {{"gpus", plan.num_ranks()},
                     {"parameters", total_parameters(scenario.model)},
+                    {"sequence", scenario.model.sequence},
                     {"tensor", plan.parallel.tensor},
                     {"pipeline", plan.parallel.pipeline},
                     {"micro_batch", plan.training.micro_batch}};
-  JsonValue resolved = scenario.resolved;
-  for (const char* pointer : choice_pointers)
-    if (const JsonValue* value = find_at(resolved, pointer))
-      traits.choices[last_part(pointer)] = plain_text(*value);
-  traits.choices["compression"] = is_compressed(resolved) ? "some" : "none";
+  traits.choices = choices_of(scenario);
+  traits.values = {stack_values(scenario), gpu_values(scenario), cluster_values(scenario)};
   return traits;
 }
 
@@ -104,18 +121,18 @@ void EvidenceRegime::include(const ScenarioTraits& traits) {
     range->second = {std::min(range->second.first, amount), std::max(range->second.second, amount)};
   }
   for (const auto& [name, choice] : traits.choices) choices[name].insert(choice);
+  for (std::size_t axis = 0; axis < num_valued_axes; ++axis)
+    values[axis].include(traits.values[axis]);
 }
 
 Beyond EvidenceRegime::beyond(const ScenarioTraits& traits) const {
   Beyond beyond;
-  if (software != traits.software)
-    beyond.of(EvidenceAxis::stack).push_back("no measured runs of software " + traits.software);
-  if (device_family != traits.device_family)
-    beyond.of(EvidenceAxis::gpu)
-        .push_back(traits.device_family + " GPUs, measured " + device_family);
-  if (!platforms.contains(traits.platform))
-    beyond.of(EvidenceAxis::cluster)
-        .push_back("platform " + traits.platform + ", measured " + listed(platforms));
+  for (std::size_t axis = 0; axis < num_valued_axes; ++axis) {
+    ValueDifferences differences = values[axis].differences(traits.values[axis]);
+    beyond.reasons[axis] = std::move(differences.used);
+    if (axis == static_cast<std::size_t>(EvidenceAxis::stack))
+      beyond.unused_of_stack = differences.unused;
+  }
   beyond.of(EvidenceAxis::job) = job_beyond(*this, traits);
   return beyond;
 }

@@ -1,16 +1,20 @@
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "core/file_io.hpp"
 #include "core/object_reader.hpp"
+#include "report/number_text.hpp"
 #include "scenario/evidence.hpp"
 
 namespace windtunnel {
 namespace {
 
-constexpr const char* schema_name = "windtunnel/residuals-v1";
+constexpr const char* schema_name = "windtunnel/residuals-v2";
 constexpr double decimals = 1e5;  ///< residuals are written to 0.001 %
+constexpr std::array<const char*, num_valued_axes> axis_names{"stack", "gpu", "cluster"};
 
 JsonValue strings_value(const std::set<std::string>& strings) {
   JsonValue::Array array;
@@ -22,6 +26,22 @@ JsonValue numbers_value(const std::vector<double>& numbers) {
   JsonValue::Array array;
   for (const double number : numbers) array.emplace_back(number);
   return JsonValue(std::move(array));
+}
+
+/// To twelve digits: what remains of a unit's factor is not written.
+double rounded(double number) {
+  constexpr int digits = 12;
+  const std::string text = significant_text(number, digits);
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+JsonValue values_value(const MeasuredValues& values) {
+  JsonValue value{JsonValue::Object{}};
+  for (const auto& [key, range] : values.numbers)
+    value.set(key, numbers_value({rounded(range.first), rounded(range.second)}));
+  for (const auto& [key, words] : values.habits) value.set(key, strings_value(words));
+  return value;
 }
 
 JsonValue regime_value(const EvidenceRegime& regime) {
@@ -38,6 +58,10 @@ JsonValue regime_value(const EvidenceRegime& regime) {
   JsonValue choices{JsonValue::Object{}};
   for (const auto& [name, known] : regime.choices) choices.set(name, strings_value(known));
   value.set("choices", std::move(choices));
+  JsonValue values{JsonValue::Object{}};
+  for (std::size_t axis = 0; axis < num_valued_axes; ++axis)
+    values.set(axis_names[axis], values_value(regime.values[axis]));
+  value.set("values", std::move(values));
   std::vector<double> rounded;
   for (const double residual : regime.residuals)
     rounded.push_back(std::round(residual * decimals) / decimals);
@@ -81,6 +105,28 @@ std::vector<std::string> keys_of(ObjectReader& reader) {
   return keys;
 }
 
+std::pair<double, double> range_of(ObjectReader& reader, const std::string& key) {
+  const std::vector<double> ends = elements_of<double>(reader, key);
+  if (ends.size() == 2) return {ends[0], ends[1]};
+  reader.problem(key, "a range has two ends");
+  return {};
+}
+
+/// Ranges of numbers, and lists of words.
+MeasuredValues read_values(ObjectReader reader) {
+  MeasuredValues values;
+  for (const std::string& key : keys_of(reader)) {
+    const JsonValue* list = reader.take(key);
+    const bool is_habit = list != nullptr && list->is_array() && !list->array().empty() &&
+                          list->array().front().is_string();
+    if (is_habit)
+      values.habits[key] = strings_of(reader, key);
+    else
+      values.numbers[key] = range_of(reader, key);
+  }
+  return values;
+}
+
 EvidenceRegime read_regime(ObjectReader reader) {
   EvidenceRegime regime;
   regime.software = reader.required_string("software");
@@ -89,13 +135,13 @@ EvidenceRegime read_regime(ObjectReader reader) {
   regime.sets = strings_of(reader, "sets");
   regime.method = reader.required_string("method");
   ObjectReader ranges = reader.child("ranges");
-  for (const std::string& key : keys_of(ranges)) {
-    const std::vector<double> ends = elements_of<double>(ranges, key);
-    if (ends.size() == 2) regime.ranges[key] = {ends[0], ends[1]};
-    if (ends.size() != 2) ranges.problem(key, "a range has two ends");
-  }
+  for (const std::string& key : keys_of(ranges)) regime.ranges[key] = range_of(ranges, key);
   ObjectReader choices = reader.child("choices");
   for (const std::string& key : keys_of(choices)) regime.choices[key] = strings_of(choices, key);
+  ObjectReader values = reader.child("values");
+  for (std::size_t axis = 0; axis < num_valued_axes; ++axis)
+    regime.values[axis] = read_values(values.child(axis_names[axis]));
+  values.reject_unknown_keys();
   regime.residuals = elements_of<double>(reader, "residuals");
   if (regime.residuals.empty())
     reader.problem("residuals", "a regime without residuals says nothing");
@@ -115,7 +161,7 @@ std::vector<EvidenceRegime> read_evidence(const std::filesystem::path& file) {
     ObjectReader reader(value, {}, problems);
     if (reader.required_string("schema") != schema_name)
       reader.problem("schema", "this file holds no residuals that this version reads",
-                     std::string("write \"") + schema_name + "\"");
+                     "write it again with windtunnel calibrate --residuals");
     JsonValue* list = reader.require("regimes");
     if (list != nullptr && !list->is_array())
       reader.problem("regimes", "is " + list->kind_name() + ", not an array");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <system_error>
 
 #include "core/contracts.hpp"
@@ -50,15 +51,35 @@ struct Neighbourhood {
   bool holds(EvidenceAxis axis) const {
     return std::find(beyond.begin(), beyond.end(), axis) == beyond.end();
   }
-  /// Keeps the regimes that leave least of the axis out.
-  void keep_nearest(EvidenceAxis axis) {
-    std::size_t fewest = nearest.front().beyond.of(axis).size();
-    for (const Neighbour& each : nearest) fewest = std::min(fewest, each.beyond.of(axis).size());
-    std::erase_if(nearest,
-                  [&](const Neighbour& each) { return each.beyond.of(axis).size() > fewest; });
-    if (fewest > 0) beyond.push_back(axis);
+  /// Keeps the regimes that are as wanted, if there is one.
+  template <class Wanted>
+  bool keep(const Wanted& wanted) {
+    if (std::none_of(nearest.begin(), nearest.end(), wanted)) return false;
+    std::erase_if(nearest, [&](const Neighbour& each) { return !wanted(each); });
+    return true;
+  }
+  /// Keeps the regimes that hold the axis, if there is one.
+  bool keep_those_that_hold(EvidenceAxis axis) {
+    const bool one_does =
+        keep([axis](const Neighbour& each) { return each.beyond.of(axis).empty(); });
+    if (!one_does) beyond.push_back(axis);
+    return one_does;
   }
 };
+
+std::size_t num_reasons(const Beyond& beyond) {
+  std::size_t number = 0;
+  for (const auto& reasons : beyond.reasons) number += reasons.size();
+  return number;
+}
+
+/// Stacks may be alike in all that this job uses: then the rest decides, and the name last.
+void keep_likest_stack(Neighbourhood& near, const std::string& name) {
+  std::size_t fewest = near.nearest.front().beyond.unused_of_stack;
+  for (const Neighbour& each : near.nearest) fewest = std::min(fewest, each.beyond.unused_of_stack);
+  near.keep([&](const Neighbour& each) { return each.beyond.unused_of_stack == fewest; });
+  near.keep([&](const Neighbour& each) { return each.regime->software == name; });
+}
 
 /// `regimes` is not empty.
 Neighbourhood neighbourhood_of(const std::vector<EvidenceRegime>& regimes,
@@ -66,11 +87,17 @@ Neighbourhood neighbourhood_of(const std::vector<EvidenceRegime>& regimes,
   Neighbourhood near;
   for (const EvidenceRegime& regime : regimes)
     near.nearest.push_back({&regime, regime.beyond(traits)});
-  near.keep_nearest(EvidenceAxis::stack);
-  near.keep_nearest(EvidenceAxis::gpu);
-  near.keep_nearest(EvidenceAxis::cluster);
+  if (near.keep_those_that_hold(EvidenceAxis::stack)) keep_likest_stack(near, traits.software);
+  if (!near.keep_those_that_hold(EvidenceAxis::gpu))
+    near.keep(
+        [&](const Neighbour& each) { return each.regime->device_family == traits.device_family; });
+  near.keep_those_that_hold(EvidenceAxis::cluster);
   // What jobs other stacks ran says nothing about this one.
-  if (near.holds(EvidenceAxis::stack)) near.keep_nearest(EvidenceAxis::job);
+  if (near.holds(EvidenceAxis::stack)) near.keep_those_that_hold(EvidenceAxis::job);
+  std::stable_sort(near.nearest.begin(), near.nearest.end(),
+                   [](const Neighbour& a, const Neighbour& b) {
+                     return num_reasons(a.beyond) < num_reasons(b.beyond);
+                   });
   return near;
 }
 
@@ -86,11 +113,38 @@ std::pair<double, double> bounds_of(const Neighbourhood& near) {
   return {widest.first * factor, widest.second * factor};
 }
 
+/// What was measured in place of the scenario's own part, by its names; nothing for the job, which has none.
+std::string headline(const Neighbourhood& near, EvidenceAxis axis, const ScenarioTraits& traits) {
+  std::set<std::string> families, platforms;
+  for (const Neighbour& each : near.nearest) {
+    families.insert(each.regime->device_family);
+    platforms.insert(each.regime->platforms.begin(), each.regime->platforms.end());
+  }
+  switch (axis) {
+    case EvidenceAxis::stack:
+      return "no measured runs of software " + traits.software;
+    case EvidenceAxis::gpu:
+      return families.contains(traits.device_family)
+                 ? traits.device_family + " GPUs unlike those measured"
+                 : traits.device_family + " GPUs, measured " + listed(families);
+    case EvidenceAxis::cluster:
+      return platforms.contains(traits.platform)
+                 ? "platform " + traits.platform + " unlike it was measured"
+                 : "platform " + traits.platform + ", measured " + listed(platforms);
+    case EvidenceAxis::job:
+      return "";
+  }
+  WT_UNREACHABLE();
+}
+
 /// What none of the nearest regimes holds, axis by axis.
-std::string reason_of(const Neighbourhood& near) {
+std::string reason_of(const Neighbourhood& near, const ScenarioTraits& traits) {
   std::string text;
-  for (const EvidenceAxis axis : near.beyond)
-    text += (text.empty() ? "" : "; ") + joined(near.nearest.front().beyond.of(axis));
+  for (const EvidenceAxis axis : near.beyond) {
+    const std::string head = headline(near, axis, traits);
+    const std::string reasons = joined(near.nearest.front().beyond.of(axis));
+    text += (text.empty() ? "" : "; ") + (head.empty() ? reasons : head + " (" + reasons + ")");
+  }
   return text;
 }
 
@@ -120,7 +174,8 @@ Interval interval_from(const std::vector<EvidenceRegime>& regimes, const Scenari
   interval.basis = near.beyond.empty()               ? IntervalBasis::measured
                    : near.holds(EvidenceAxis::stack) ? IntervalBasis::extrapolated
                                                      : IntervalBasis::unprofiled;
-  interval.reason = near.beyond.empty() ? runs_text(*near.nearest.front().regime) : reason_of(near);
+  interval.reason =
+      near.beyond.empty() ? runs_text(*near.nearest.front().regime) : reason_of(near, traits);
   return interval;
 }
 
