@@ -28,6 +28,7 @@ CASES = [
     ("gpt-175b-interleaved", []),
     ("gpt-39b-512xa100", ["/model=llama2-70b", "/software=composer-fsdp-2023", "/training/attention=flash", "/training/precision=bf16",
                           "/parallel={\"zero_stage\": 3}", "/training/micro_batch=1", "/training/global_batch=512"]),
+    ("gpt-39b-512xa100", ["/parallel={\"zero_stage\": 3, \"tensor\": 8}", "/training/gradient_dtype=fp32"]),
 ]
 program = sys.argv[1]
 

@@ -65,58 +65,57 @@ Seconds weight_gradient_time(const KernelWork& backward, const KernelContext& co
 
 bool gathers_parameters(const StageCostInputs& in) { return in.plan->parallel.zero_stage == 3; }
 
-Bytes layer_gathered(const StageCostInputs& in) {
-  if (!gathers_parameters(in)) return {};
-  return element_size(in.plan->training.precision) *
-         layer_matrix_parameters(*in.model, in.plan->parallel.tensor);
+Bytes gradient_element(GradientType type) { return Bytes{type == GradientType::fp32 ? 4.0 : 2.0}; }
+
+double layer_sharded(const StageCostInputs& in) {
+  return gathers_parameters(in) ? layer_matrix_parameters(*in.model, in.plan->parallel.tensor) : 0;
 }
 
 /// ZeRO 3 shards whole models, so the only stage has both embedding and head.
-Bytes edges_gathered(const StageCostInputs& in) {
-  if (!gathers_parameters(in)) return {};
+double edges_sharded(const StageCostInputs& in) {
+  if (!gathers_parameters(in)) return 0;
   const int t = in.plan->parallel.tensor;
-  return element_size(in.plan->training.precision) *
-         (embedding_parameters(*in.model, t) +
-          head_parameters(*in.model, t, in.plan->parallel.pipeline));
+  return embedding_parameters(*in.model, t) +
+         head_parameters(*in.model, t, in.plan->parallel.pipeline);
 }
 
-/// A ring of `payload` through the stage's compressor for its traffic, if there is one.
+/// A ring of `payload` in values of `element` bytes through the stage's compressor for its traffic, if there is one.
 EncodedCollective encoded(const StageCostInputs& in, const std::optional<Compressor>& compressor,
-                          RingKind kind, Bytes payload, int members) {
+                          RingKind kind, Bytes payload, Bytes element, int members) {
   if (!compressor) return {payload, {}, {}, {}, {}};
-  return encode_ring(*compressor, in.node->device, kind, payload,
-                     element_size(in.plan->training.precision), members);
+  return encode_ring(*compressor, in.node->device, kind, payload, element, members);
 }
 
 EncodedCollective encoded_activation(const StageCostInputs& in) {
   return encoded(in, in.plan->compression.tensor_activations, RingKind::all_reduce,
                  activation_size(*in.model, layer_shape(*in.plan, *in.software)),
-                 in.plan->parallel.tensor);
+                 element_size(in.plan->training.precision), in.plan->parallel.tensor);
 }
-EncodedCollective encoded_gather(const StageCostInputs& in, Bytes parameters) {
-  return encoded(in, in.plan->compression.zero_gather, RingKind::all_gather, parameters,
-                 in.plan->parallel.data);
+EncodedCollective encoded_gather(const StageCostInputs& in, double parameters) {
+  const Bytes element = element_size(in.plan->training.precision);
+  return encoded(in, in.plan->compression.zero_gather, RingKind::all_gather, element * parameters,
+                 element, in.plan->parallel.data);
 }
-EncodedCollective encoded_scatter(const StageCostInputs& in, Bytes gradients) {
+EncodedCollective encoded_scatter(const StageCostInputs& in, double parameters) {
   const Compression& compression = in.plan->compression;
+  const Bytes element = gradient_element(in.plan->training.gradient_type);
   const bool chosen = gathers_parameters(in) &&
                       compresses_gradients(compression, static_cast<int>(in.stage.index()));
   return encoded(in, chosen ? compression.data_gradients : std::nullopt, RingKind::reduce_scatter,
-                 gradients, in.plan->parallel.data);
+                 element * parameters, element, in.plan->parallel.data);
 }
 
-/// Parameters gathered over the data-parallel group: half an all-reduce in the node, or the node's share of the ring through its
-/// NICs, whichever is longer.
-Seconds gather_time(const StageCostInputs& in, Bytes parameters) {
-  if (in.data.members == 1 || parameters == Bytes{0}) return {};
+/// Parameters gathered over the data-parallel group, or gradients scattered: half an all-reduce in the node, or the node's share of
+/// the ring through its NICs, whichever is longer.
+Seconds gather_time(const StageCostInputs& in, Bytes payload) {
+  if (in.data.members == 1 || payload == Bytes{0}) return {};
   const int t = in.plan->parallel.tensor;
-  const Seconds inside =
-      in_node_all_gather(in.node->interconnect, in.data.gpus_in_node, parameters);
+  const Seconds inside = in_node_all_gather(in.node->interconnect, in.data.gpus_in_node, payload);
   if (in.data.nodes == 1) return inside;
   const double share = static_cast<double>(in.data.members - 1) / in.data.members;
-  const Seconds across = parameters * (share * t) /
-                             (in.node->effective_nic_rate() * static_cast<double>(in.node->nics)) +
-                         in.fabric->latency + in.fabric->collective_latency;
+  const Seconds across =
+      payload * (share * t) / (in.node->effective_nic_rate() * static_cast<double>(in.node->nics)) +
+      in.fabric->latency + in.fabric->collective_latency;
   return std::max(inside, across);
 }
 
@@ -137,10 +136,10 @@ void add_layer_pieces(const StageCostInputs& in, const KernelContext& context, P
 }
 
 void add_sharded_pieces(const StageCostInputs& in, Pieces& p) {
-  const EncodedCollective gather = encoded_gather(in, layer_gathered(in)),
-                          scatter = encoded_scatter(in, layer_gathered(in)),
-                          edges_gather = encoded_gather(in, edges_gathered(in)),
-                          edges_scatter = encoded_scatter(in, edges_gathered(in));
+  const EncodedCollective gather = encoded_gather(in, layer_sharded(in)),
+                          scatter = encoded_scatter(in, layer_sharded(in)),
+                          edges_gather = encoded_gather(in, edges_sharded(in)),
+                          edges_scatter = encoded_scatter(in, edges_sharded(in));
   p.gather = gather_time(in, gather.payload);
   p.scatter = gather_time(in, scatter.payload);
   p.edges_gather = gather_time(in, edges_gather.payload);
@@ -316,8 +315,6 @@ double chunk_parameters(const StageCostInputs& in, const ChunkRole& role) {
          (role.last ? head_parameters(*in.model, t, in.plan->parallel.pipeline) : 0);
 }
 
-Bytes gradient_element(GradientType type) { return Bytes{type == GradientType::fp32 ? 4.0 : 2.0}; }
-
 void add_collective_counts(const StageCostInputs& in, const Pieces& p, const ChunkRole& role,
                            ChunkCost& cost) {
   if (in.plan->parallel.tensor == 1) return;
@@ -398,10 +395,10 @@ StageCost stage_cost(const StageCostInputs& in) {
   cost.optimizer =
       memory_time(Bytes{in.software->optimizer_bytes * parameters / owners}, in.node->device);
   cost.message = stage_message_size(*in.model, *in.plan, *in.software);
-  cost.gathered_layer = encoded_gather(in, layer_gathered(in)).payload;
-  cost.scattered_layer = encoded_scatter(in, layer_gathered(in)).payload;
-  cost.gathered_edges = encoded_gather(in, edges_gathered(in)).payload;
-  cost.scattered_edges = encoded_scatter(in, edges_gathered(in)).payload;
+  cost.gathered_layer = encoded_gather(in, layer_sharded(in)).payload;
+  cost.scattered_layer = encoded_scatter(in, layer_sharded(in)).payload;
+  cost.gathered_edges = encoded_gather(in, edges_sharded(in)).payload;
+  cost.scattered_edges = encoded_scatter(in, edges_sharded(in)).payload;
   cost.parameters = element_size(in.plan->training.precision) * parameters;
   const double words = word_embedding_parameters(*in.model, parallel.tensor);
   const GradientType reduced = in.plan->training.gradient_type;

@@ -87,7 +87,9 @@ Bytes stage_message_size(const Transformer& model, const Plan& plan,
 ///    exposed = max(0, AR - G/4), G = the layer's eight backward weight products (docs/model.md, model E).
 ///  - Sequence parallelism: each all-reduce is a reduce-scatter and an all-gather of the same total; backward, the gather is
 ///    exposed and the scatter hides: exposed = AR/2 + max(0, AR/2 - G/4) (Korthikanti et al. 2022, 4.2.2).
-///  - ZeRO 3: each layer gathers its parameters forward and backward and scatters its gradients. A pass of length f that gathers
+///  - ZeRO 3: on every microbatch each layer gathers its parameters forward and backward and scatters its gradients (in the
+///    gradients' type): DeepSpeed 0.16.5, partition_grads in runtime/zero/stage3.py, adds each microbatch's to the shard; PyTorch
+///    2.1, _post_backward_hook in distributed/fsdp/_runtime_utils.py, does so outside of no_sync(). A pass of length f that gathers
 ///    for g while an earlier one computes takes max(f + iota min(g, f), g); without prefetch f + max(1, iota) g. One gather a pass
 ///    has nothing before it (iota: fit to llm-foundry-fsdp). Layers are equal, so gathering more than one ahead gains no time.
 ///    Embedding and head are gathered before the first layer, stay until the backward pass ends, and are scattered then (the root

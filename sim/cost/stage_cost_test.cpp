@@ -146,6 +146,7 @@ World sharded_world(int layers, BytesPerSecond bandwidth) {
   world.plan.parallel.pipeline = 1;
   world.plan.parallel.data = 2;
   world.plan.parallel.zero_stage = 3;
+  world.plan.training.gradient_type = GradientType::fp16;
   world.plan.stage_layers = {layers};
   world.data = {{0, 1}, 2, 1};
   world.node.interconnect.saturated_bandwidth = bandwidth;
@@ -196,6 +197,21 @@ TEST_CASE("where gathers dominate, L layers wait for L gathers") {
       }
     }
   }
+}
+
+TEST_CASE("fully sharded gradients are scattered in the gradients' type") {
+  // Four scatters of fp32 gradients are each longer by the 125.8 us of fp16 ones: half of it shows for three of them, all of it for
+  // the last and for embedding and head.
+  World world = sharded_world(4, 100_GBps);
+  world.software.exposed_gather_factor = 0.5;
+  const StageCost half = world.cost(0);
+  world.plan.training.gradient_type = GradientType::fp32;
+  const StageCost single = world.cost(0);
+  CHECK((single.chunks[0].backward.data_comm - half.chunks[0].backward.data_comm).value() ==
+        doctest::Approx((0.5 * 3 + 1) * layer_gather(100_GBps) + edges_gather(world, 100_GBps))
+            .epsilon(1e-9));
+  CHECK(single.scattered_layer == half.scattered_layer * 2);
+  CHECK(single.gathered_layer == half.gathered_layer);
 }
 
 TEST_CASE("without prefetch every gather is exposed, and more than one ahead gains nothing") {

@@ -73,8 +73,10 @@ std::string data_text(const Report& report) {
     return report.traffic[static_cast<std::size_t>(traffic)];
   };
   const Bytes gathers = of(Traffic::zero_gather);
+  const bool each_microbatch = report.plan.parallel.zero_stage >= 2;
   std::string text = "Gradients are reduced among " +
-                     counted(report.plan.parallel.data, "replica") + ", " +
+                     counted(report.plan.parallel.data, "replica") +
+                     (each_microbatch ? " on every microbatch, " : ", ") +
                      to_text(of(Traffic::data_gradients)) + " in all";
   if (gathers > Bytes{0}) text += ", and sharded parameters gathered, " + to_text(gathers);
   text += report.plan.parallel.overlap_gradient_reduce

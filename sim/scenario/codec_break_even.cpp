@@ -61,10 +61,10 @@ Seconds transfer_alone(const Network& network, const Collective& collective) {
 }
 
 /// Bytes that a rank of the device sends in its collective, over the time that takes alone.
-BytesPerSecond collective_bandwidth(const Bare& bare, DeviceId device, CollectiveSlot slot,
+BytesPerSecond collective_bandwidth(const Bare& bare, DeviceId device, std::uint32_t slot,
                                     Bytes volume) {
   const ProgramSet& set = bare.built.programs;
-  const CollectiveId id = set.devices[device.index()].collectives[slot_of(slot)];
+  const CollectiveId id = set.devices[device.index()].collectives[slot];
   if (id == no_collective) return {};
   const Seconds time = transfer_alone(bare.built.network, set.collectives[id.index()]);
   return time > 0_s ? volume / time : BytesPerSecond{};
@@ -152,12 +152,19 @@ class Classes {
     if (parallel.data == 1 || parallel.zero_stage == 3) return;
     const DeviceId id = first_device(first_stage());
     const CodecStage stage = codec_stage(id);
-    const EncodedCollective encoded = codecs_.reduced_gradients(stage);
+    const bool by_chunk = reduces_by_chunk(plan_);
+    const EncodedCollective encoded =
+        by_chunk ? codecs_.reduced_bucket(stage, 0) : codecs_.reduced_gradients(stage);
     const double share = half_share(parallel.data) * (parallel.zero_stage == 0 ? 2 : 1);
-    const Bytes payload = stage.cost->gradients;
+    const Bytes payload = by_chunk ? stage.cost->chunks.front().gradients /
+                                         static_cast<double>(codecs_.buckets(stage.stage))
+                                   : stage.cost->gradients;
     found_.push_back(break_even(
         Traffic::data_gradients, (payload - encoded_payload(encoded)) * share, codec_work(encoded),
-        collective_bandwidth(bare_, id, CollectiveSlot::gradient_reduce, payload * share)));
+        collective_bandwidth(bare_, id,
+                             by_chunk ? slot_of(ChunkCollective::bucket, 0)
+                                      : slot_of(CollectiveSlot::gradient_reduce),
+                             payload * share)));
   }
 
   void add_activations() {
@@ -193,9 +200,9 @@ class Classes {
                     element_size(plan_.training.precision), parallel.data);
     const double share = half_share(parallel.data);
     const BytesPerSecond now =
-        by_layer
-            ? BytesPerSecond{}
-            : collective_bandwidth(bare_, id, CollectiveSlot::parameter_gather, payload * share);
+        by_layer ? BytesPerSecond{}
+                 : collective_bandwidth(bare_, id, slot_of(CollectiveSlot::parameter_gather),
+                                        payload * share);
     found_.push_back(break_even(Traffic::zero_gather, (payload - encoded.payload) * share,
                                 codec_work(encoded), now));
   }

@@ -57,7 +57,7 @@ CodecParts CodecPlan::gradient_parts(StageId stage, const StageCost& cost) const
   Bytes largest{};
   for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk) {
     const Bytes gradients = chunk_gradients(stage, cost, chunk);
-    largest = parallel.overlap_gradient_reduce
+    largest = reduces_by_chunk(plan_)
                   ? std::max(largest, gradients / static_cast<double>(buckets(stage)))
                   : largest + gradients;
   }
@@ -108,7 +108,9 @@ EncodedMessage CodecPlan::over(const std::optional<Compressor>& compressor, cons
   return in_chunks(whole, compressor->chunks, size / way);
 }
 
-int CodecPlan::buckets(StageId stage) const { return std::max(1, plan_.chunk_layers(stage)); }
+int CodecPlan::buckets(StageId stage) const {
+  return plan_.parallel.overlap_gradient_reduce ? std::max(1, plan_.chunk_layers(stage)) : 1;
+}
 
 Bytes CodecPlan::chunk_gradients(StageId stage, const StageCost& cost, int chunk) const {
   const Bytes gradients = cost.chunks[static_cast<std::size_t>(chunk)].gradients;

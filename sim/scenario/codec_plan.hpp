@@ -40,7 +40,7 @@ class CodecPlan {
   }
   /// The gradients that one rank of the stage reduces after its last pass: all, but for a fused embedding.
   EncodedCollective reduced_gradients(const CodecStage& stage) const;
-  /// One bucket of a chunk's, where the reduction overlaps the backward pass: one a layer, at least one.
+  /// One bucket of a chunk's, where it is reduced by itself: one a layer (at least one) beside the backward pass, else all of it.
   EncodedCollective reduced_bucket(const CodecStage& stage, int chunk) const;
   int buckets(StageId stage) const;
   /// The parameters gathered after a sharded step.

@@ -74,6 +74,12 @@ struct Balance {
   bool loses() const { return codec > saved; }
 };
 
+/// Collectives that a device enters one after the other, and the rows of its work table that encode and decode for them.
+struct Reductions {
+  std::vector<std::uint32_t> slots;
+  std::vector<std::uint16_t> rows;
+};
+
 class Balances {
  public:
   Balances(const Scenario& scenario, const BuiltPrograms& built)
@@ -96,18 +102,17 @@ class Balances {
     return balance;
   }
 
-  /// A collective of `stage`'s first device that would move `whole` bytes a rank and moves `encoded`.
-  Balance collective(StageId stage, CollectiveSlot slot, CollectiveSlot second, double expansion,
-                     const std::vector<CodecRow>& rows) const {
+  /// Collectives of `stage`'s first device that would move `expansion` times what they move.
+  Balance collectives(StageId stage, const Reductions& reductions, double expansion) const {
     const DeviceId device = scenario_.plan.device(0, stage, 0);
     const auto& entered = set_.devices[device.index()].collectives;
     Seconds transfer{};
-    for (const std::uint32_t place : std::set{slot_of(slot), slot_of(second)})
-      if (entered[place] != no_collective)
-        transfer += transfer_time(built_.network, set_.collectives[entered[place].index()]);
+    for (const std::uint32_t slot : reductions.slots)
+      if (entered[slot] != no_collective)
+        transfer += transfer_time(built_.network, set_.collectives[entered[slot].index()]);
     Balance balance;
     balance.saved = transfer * (expansion - 1);
-    for (const CodecRow row : rows) balance.codec += duration(device, row);
+    for (const std::uint16_t row : reductions.rows) balance.codec += duration(device, row);
     return balance;
   }
 
@@ -138,7 +143,10 @@ class Balances {
  private:
   Bytes size(MessageRow row) const { return set_.message_bytes[static_cast<std::size_t>(row)]; }
   Seconds duration(DeviceId device, CodecRow row) const {
-    return set_.work[set_.devices[device.index()].work_base + row_of(row, chunks_)].duration;
+    return duration(device, row_of(row, chunks_));
+  }
+  Seconds duration(DeviceId device, std::uint16_t row) const {
+    return set_.work[set_.devices[device.index()].work_base + row].duration;
   }
 
   const Scenario& scenario_;
@@ -198,7 +206,28 @@ void warn_of_message(const Scenario& scenario, const BuiltPrograms& built, const
                report);
 }
 
-/// Where gradients are reduced after the backward passes.
+/// What reduces the gradients of a stage once: after the backward passes, or on each microbatch.
+Reductions reductions_of(const Plan& plan) {
+  const int chunks = plan.parallel.virtual_pipeline;
+  Reductions all;
+  if (!reduces_by_chunk(plan)) {
+    all.slots = {slot_of(CollectiveSlot::gradient_reduce),
+                 slot_of(CollectiveSlot::gradient_reduce_second)};
+    for (const CodecRow row :
+         {CodecRow::encode_reduced, CodecRow::encode_reduced_second, CodecRow::decode_reduced})
+      all.rows.push_back(row_of(row, chunks));
+    return all;
+  }
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    for (const ChunkCollective slot : {ChunkCollective::bucket, ChunkCollective::bucket_second})
+      all.slots.push_back(slot_of(slot, chunk));
+    for (const BucketRow row : {BucketRow::encode, BucketRow::encode_second, BucketRow::decode})
+      all.rows.push_back(row_of(row, chunk, chunks));
+  }
+  return all;
+}
+
+/// Where nothing hides the reduction of the gradients.
 void warn_of_reduction(const Scenario& scenario, const BuiltPrograms& built, const Entry& entry,
                        Report& report) {
   const Parallel& parallel = scenario.plan.parallel;
@@ -209,10 +238,10 @@ void warn_of_reduction(const Scenario& scenario, const BuiltPrograms& built, con
   const DeviceId device = scenario.plan.device(0, stage, 0);
   const auto& entered = built.programs.devices[device.index()].collectives;
   Bytes sent{};
-  for (const CollectiveSlot slot :
-       {CollectiveSlot::gradient_reduce, CollectiveSlot::gradient_reduce_second})
-    if (entered[slot_of(slot)] != no_collective) {
-      const Collective& collective = built.programs.collectives[entered[slot_of(slot)].index()];
+  const Reductions reductions = reductions_of(scenario.plan);
+  for (const std::uint32_t slot : reductions.slots)
+    if (entered[slot] != no_collective) {
+      const Collective& collective = built.programs.collectives[entered[slot].index()];
       sent += collective.traffic_bytes / static_cast<double>(collective.members.size());
     }
   const StageCost& cost = built.cost_of_device[device.index()];
@@ -224,12 +253,7 @@ void warn_of_reduction(const Scenario& scenario, const BuiltPrograms& built, con
       ring_all_reduce_volume(gradients, parallel.data) *
       (scenario.plan.devices[device.index()].num_gpus() * (parallel.zero_stage > 0 ? 0.5 : 1.0));
   warn_of_loss(entry, "a reduction",
-               Balances(scenario, built)
-                   .collective(stage, CollectiveSlot::gradient_reduce,
-                               CollectiveSlot::gradient_reduce_second, whole / sent,
-                               {CodecRow::encode_reduced, CodecRow::encode_reduced_second,
-                                CodecRow::decode_reduced}),
-               report);
+               Balances(scenario, built).collectives(stage, reductions, whole / sent), report);
 }
 
 void warn_of_entry(const Scenario& scenario, const BuiltPrograms& built, const Entry& entry,

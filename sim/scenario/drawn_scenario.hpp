@@ -51,9 +51,9 @@ inline std::string drawn_scenario(const Draws& draws = {}) {
          std::to_string(tensor) + R"(, "pipeline": )" + std::to_string(pipeline) + R"(, "data": )" +
          std::to_string(data) + R"(, "schedule": )" + quoted(schedule) +
          R"(, "virtual_pipeline": )" + std::to_string(chunks) + R"(, "stage_layers": [)" + stages +
-         R"(], "pipeline_send": )" + choice("eager", "blocking_pairs") +
-         R"(, "overlap_gradient_reduce": )" + truth() + R"(, "rank_order": )" +
-         choice("tensor-data-pipeline", "tensor-pipeline-data") + "}}";
+         R"(], "pipeline_send": )" + choice("eager", "blocking_pairs") + R"(, "zero_stage": )" +
+         std::to_string(*rc::gen::inRange(0, 3)) + R"(, "overlap_gradient_reduce": )" + truth() +
+         R"(, "rank_order": )" + choice("tensor-data-pipeline", "tensor-pipeline-data") + "}}";
 }
 
 }  // namespace windtunnel::testing

@@ -2,6 +2,7 @@
 
 #include "core/contracts.hpp"
 #include "engine/player.hpp"
+#include "schedule/pipeline_program.hpp"
 #include "timeline/steady_state.hpp"
 
 namespace windtunnel {
@@ -20,6 +21,11 @@ SteadyShape steady_shape(const Plan& plan) {
 
 int longest_period(const SteadyShape& shape) { return shape.lag; }
 
+/// Whether gradients cross nodes in the middle of the iteration, where they may meet messages and one another.
+bool reduces_across_nodes(const Plan& plan) {
+  return gradient_reduction(plan) == GradientReduction::per_microbatch && plan.num_nodes > 1;
+}
+
 bool may_fold(const Plan& plan) {
   const Schedule schedule = plan.parallel.schedule;
   const auto encodes_beside = [](const std::optional<Compressor>& compressor) {
@@ -28,6 +34,7 @@ bool may_fold(const Plan& plan) {
   if (encodes_beside(plan.compression.pipeline_forward) ||
       encodes_beside(plan.compression.pipeline_backward))
     return false;
+  if (reduces_across_nodes(plan)) return false;
   return plan.parts == 1 && schedule != Schedule::gpipe && schedule != Schedule::custom;
 }
 

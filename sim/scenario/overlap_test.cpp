@@ -73,5 +73,48 @@ TEST_CASE(
         doctest::Approx(whole.breakdown.of(Line::optimizer).value() / 2).epsilon(1e-9));
 }
 
+Bytes reduced(const Report& report) {
+  return report.traffic[static_cast<std::size_t>(Traffic::data_gradients)];
+}
+
+/// Of the sharded report: a reduce-scatter of fp32 gradients (4 bytes a parameter) beside an all-gather of fp16 parameters (2 bytes).
+Seconds scatter_time(const Report& zero_1) {
+  return zero_1.breakdown.of(Line::data_comm) * (2.0 / 3);
+}
+
+TEST_CASE("gradients that are kept as shards are scattered on every microbatch") {
+  // 8 samples on 2 replicas in microbatches of 2 make m = 2. ZeRO 1 scatters whole gradients once, in R; ZeRO 2 keeps shards of them
+  // and scatters in each of the m passes that make gradients: m times the bytes, and (m - 1) R = R more time, nothing hiding it.
+  for (const char* schedule : {"1f1b", "gpipe", "zero_bubble_h1"}) {
+    CAPTURE(schedule);
+    const Report once = report_of("false", "10 Gbps", schedule, 1),
+                 each = report_of("false", "10 Gbps", schedule, 2);
+    CHECK(reduced(each) / reduced(once) == doctest::Approx(2));
+    CHECK((each.iteration_time - once.iteration_time).value() ==
+          doctest::Approx(scatter_time(once).value()).epsilon(1e-9));
+    CHECK((each.breakdown.of(Line::data_comm) - once.breakdown.of(Line::data_comm)).value() ==
+          doctest::Approx(scatter_time(once).value()).epsilon(1e-9));
+  }
+}
+
+TEST_CASE(
+    "beside each backward pass only the last bucket of its scatter shows where links are fast") {
+  // 24 buckets of R/24. Each of the m = 2 backward passes hides 23 of them and waits for the last: R/12 in all instead of 2 R.
+  const Report off = report_of("false", "200 Gbps", "1f1b", 2),
+               on = report_of("true", "200 Gbps", "1f1b", 2);
+  const Seconds scatter = scatter_time(report_of("false", "200 Gbps", "1f1b", 1));
+  CHECK((off.iteration_time - on.iteration_time).value() ==
+        doctest::Approx((scatter * (2 * 23.0 / 24)).value()).epsilon(1e-6));
+}
+
+TEST_CASE("each pass waits for its own scatter before the next one begins") {
+  // Slow links: a backward pass B hides all but its first piece, B/24, behind its scatter of length R > B, and the next forward pass
+  // begins when that ends. So m = 2 passes save 2 * 23/24 B.
+  const Report off = report_of("false", "1 Gbps", "1f1b", 2),
+               on = report_of("true", "1 Gbps", "1f1b", 2);
+  CHECK((off.iteration_time - on.iteration_time).value() ==
+        doctest::Approx((off.backward_time * (2 * 23.0 / 24)).value()).epsilon(1e-9));
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -51,7 +51,7 @@ class ProgramBuilder {
     shape.stages = plan_.parallel.pipeline;
     shape.microbatches = plan_.microbatches;
     shape.chunks = plan_.parallel.virtual_pipeline;
-    shape.gradient_reduce = reduces_gradients() && !overlaps_gradients();
+    shape.gradient_reduction = gradient_reduction(plan_);
     shape.parameter_gather = plan_.parallel.data > 1 &&
                              (plan_.parallel.zero_stage == 1 || plan_.parallel.zero_stage == 2);
     shape.embedding_sync = ties_embeddings();
@@ -63,13 +63,7 @@ class ProgramBuilder {
     return shape;
   }
 
-  /// ZeRO 3 scatters its gradients inside each backward pass.
-  bool reduces_gradients() const {
-    return plan_.parallel.data > 1 && plan_.parallel.zero_stage < 3;
-  }
-  bool overlaps_gradients() const {
-    return reduces_gradients() && plan_.parallel.overlap_gradient_reduce;
-  }
+  bool reduces_gradients() const { return gradient_reduction(plan_) != GradientReduction::none; }
 
   /// ZeRO 3: every pass gathers its layers' parameters over the replicas.
   bool gathers_layers() const { return plan_.parallel.data > 1 && plan_.parallel.zero_stage == 3; }
@@ -80,7 +74,7 @@ class ProgramBuilder {
       PipelineShape shape = pipeline_shape();
       shape.compressed =
           codecs_.traffic_of(stage, stage_cost_of(device(plan_.device(0, stage, 0))));
-      if (overlaps_gradients())
+      if (reduces_gradients() && plan_.parallel.overlap_gradient_reduce)
         shape.gradient_buckets.assign(static_cast<std::size_t>(shape.chunks),
                                       codecs_.buckets(stage));
       set().programs.push_back(make_pipeline_program(shape, schedule_order(plan_, stage), stage));
@@ -228,7 +222,7 @@ class ProgramBuilder {
     const CodecStage codec = codec_stage(device(members.front()), cost(members.front()));
     const bool sharded = plan_.parallel.zero_stage > 0;
     const bool two_parts = codecs_.reduces_in_two_parts(codec);
-    if (overlaps_gradients()) {
+    if (reduces_by_chunk(plan_)) {
       for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
         add_reduction(members, codecs_.reduced_bucket(codec, chunk), two_parts,
                       slot_of(ChunkCollective::bucket, chunk),

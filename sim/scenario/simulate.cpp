@@ -61,7 +61,7 @@ std::array<MessageCount, num_traffic_classes> count_messages(const ProgramSet& s
 }
 
 /// ZeRO 3, whose collectives are part of the passes: on each microbatch every layer's parameters are gathered forward and
-/// backward, embedding and head once, and all gradients are scattered in the same type; a rank sends (n-1)/n each time.
+/// backward, embedding and head once, and all gradients are scattered; a rank sends (n-1)/n each time.
 void add_sharded_traffic(const Plan& plan, const PlanDevice& device, const StageCost& cost,
                          std::array<Bytes, num_traffic_classes>& traffic) {
   if (plan.parallel.zero_stage < 3) return;

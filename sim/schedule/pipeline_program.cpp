@@ -73,12 +73,12 @@ class StageWriter {
   }
 
   void write_tail() {
-    if (!shape_.gradient_buckets.empty()) {
-      const std::uint32_t reduced = new_event();
-      event(Stream::data, OpKind::record, reduced, Traffic::data_gradients);
-      event(Stream::compute, OpKind::wait, reduced, Traffic::data_gradients);
+    if (shape_.gradient_reduction == GradientReduction::per_iteration) {
+      if (overlaps_reduction())
+        wait_for_buckets();
+      else
+        reduce_gradients();
     }
-    if (shape_.gradient_reduce) reduce_gradients();
     if (shape_.embedding_sync && (stage_ == 0 || stage_ == shape_.stages - 1))
       device_collective(CollectiveSlot::embedding_sync, Phase::embedding_sync,
                         Traffic::embedding_sync);
@@ -271,30 +271,55 @@ class StageWriter {
     for (const Op& op : messages) add(Stream::compute, op);
   }
 
-  bool ends_chunk(const Step& step) const {
-    return !shape_.gradient_buckets.empty() && step == last_pass_[step.chunk];
+  bool overlaps_reduction() const { return !shape_.gradient_buckets.empty(); }
+
+  /// Whether the gradients of the step's chunk are reduced in this pass.
+  bool reduces(const Step& step) const {
+    switch (shape_.gradient_reduction) {
+      case GradientReduction::none:
+        return false;
+      case GradientReduction::per_iteration:
+        return overlaps_reduction() && step == last_pass_[step.chunk];
+      case GradientReduction::per_microbatch:
+        return step.phase == (splits_backward_ ? Phase::weight_gradient : Phase::backward);
+    }
+    return false;
   }
 
-  /// The chunk's last pass in pieces, each followed by its bucket's reduction on the data stream.
-  void last_pass_in_pieces(const Step& step) {
+  void compute(const Step& step) {
+    if (!reduces(step)) return pass(step);
+    if (overlaps_reduction()) return pass_in_pieces(step);
+    pass(step);
+    reduce_bucket(Stream::compute, step);
+  }
+
+  /// The pass in pieces, each followed by its bucket's reduction on the data stream.
+  void pass_in_pieces(const Step& step) {
     const int pieces = shape_.gradient_buckets[step.chunk];
     for (int piece = 0; piece < pieces; ++piece) {
       work(step.phase, row_of(ChunkRow::last_piece, step.chunk), step);
       const std::uint32_t ready = new_event();
       event(Stream::compute, OpKind::record, ready, Traffic::data_gradients);
       event(Stream::data, OpKind::wait, ready, Traffic::data_gradients);
-      reduce_bucket(step);
+      reduce_bucket(Stream::data, step);
     }
     if (crosses_nodes() && step.phase == Phase::backward) exposed_collectives(step);
+    if (shape_.gradient_reduction == GradientReduction::per_microbatch) wait_for_buckets();
   }
 
-  void reduce_bucket(const Step& step) {
+  void wait_for_buckets() {
+    const std::uint32_t reduced = new_event();
+    event(Stream::data, OpKind::record, reduced, Traffic::data_gradients);
+    event(Stream::compute, OpKind::wait, reduced, Traffic::data_gradients);
+  }
+
+  void reduce_bucket(Stream stream, const Step& step) {
     const auto reduce = [&](ChunkCollective slot) {
-      collective(Stream::data, slot_of(slot, step.chunk), Phase::gradient_reduce,
-                 Traffic::data_gradients, step);
+      collective(stream, slot_of(slot, step.chunk), Phase::gradient_reduce, Traffic::data_gradients,
+                 step);
     };
     const auto run = [&](Phase phase, BucketRow row) {
-      codec_op(Stream::data, phase, row_of(row, step.chunk, shape_.chunks), Traffic::data_gradients,
+      codec_op(stream, phase, row_of(row, step.chunk, shape_.chunks), Traffic::data_gradients,
                step);
     };
     const CodecParts parts = shape_.compressed.reduced_gradients;
@@ -308,8 +333,7 @@ class StageWriter {
     run(Phase::decode, BucketRow::decode);
   }
 
-  void compute(const Step& step) {
-    if (ends_chunk(step)) return last_pass_in_pieces(step);
+  void pass(const Step& step) {
     if (step.phase == Phase::forward) {
       work(Phase::forward, row_of(ChunkRow::forward, step.chunk), step);
       if (crosses_nodes()) tensor_collective(Stream::compute, ChunkCollective::forward, step);
@@ -423,6 +447,24 @@ std::vector<PassGroup> groups_of(const std::vector<Step>& order, int chunks) {
 }
 
 }  // namespace
+
+GradientReduction gradient_reduction(const Plan& plan) {
+  if (plan.parallel.data == 1 || plan.parallel.zero_stage == 3) return GradientReduction::none;
+  return plan.parallel.zero_stage == 2 ? GradientReduction::per_microbatch
+                                       : GradientReduction::per_iteration;
+}
+
+bool reduces_by_chunk(const Plan& plan) {
+  switch (gradient_reduction(plan)) {
+    case GradientReduction::none:
+      return false;
+    case GradientReduction::per_iteration:
+      return plan.parallel.overlap_gradient_reduce;
+    case GradientReduction::per_microbatch:
+      return true;
+  }
+  return false;
+}
 
 std::vector<bool> epilogue_passes(const std::vector<Step>& order, const OrderShape& shape) {
   const auto m = static_cast<std::size_t>(shape.microbatches);

@@ -13,7 +13,7 @@ enum class ChunkRow : std::uint16_t {
   backward_overlapped,  ///< the last part of it, during which cross-node tensor collectives run
   input_gradient,  ///< where the schedule splits the backward pass: recomputation and input gradients
   weight_gradient,  ///< and the weight gradients
-  last_piece,       ///< one of gradient_buckets equal pieces of the chunk's last pass
+  last_piece,       ///< one of gradient_buckets equal pieces of a pass that reduces its gradients
 };
 inline constexpr int num_chunk_rows = 6;
 /// Rows behind those of the chunks.
@@ -66,7 +66,7 @@ enum class ChunkCollective : std::uint32_t {
   forward,        ///< all of a chunk's forward all-reduces of one microbatch, across nodes
   exposed,        ///< backward ones that nothing hides (recomputation, head, embedding)
   backward,       ///< backward ones that weight gradients may hide
-  bucket,         ///< one bucket of the chunk's gradients
+  bucket,         ///< one bucket of the chunk's gradients; all of them where nothing overlaps
   bucket_second,  ///< of a codec in two parts
 };
 inline constexpr std::uint32_t num_chunk_collectives = 5;
@@ -116,6 +116,23 @@ struct CompressedTraffic {
   CodecParts gathered_parameters = CodecParts::none;
 };
 
+/// When the gradients of a stage are reduced over its replicas.
+enum class GradientReduction {
+  none,           ///< there is one replica; or inside the backward passes (ZeRO 3)
+  per_iteration,  ///< whole gradients are kept, and reduced when the last pass has added its own
+  /// Gradients are kept as shards (ZeRO 2), so every pass that makes them ends with their reduction. DeepSpeed 0.16.5:
+  /// DeepSpeedEngine.allreduce_gradients (runtime/engine.py) waits for is_gradient_accumulation_boundary() below stage 2 only;
+  /// independent_gradient_partition_epilogue (runtime/zero/stage_1_and_2.py) ends every backward pass, and with overlap_comm the
+  /// device waits there for the reductions. Megatron-LM's FSDP with `optim_grads` also reduces on every microbatch
+  /// (_make_param_hook, core/distributed/custom_fsdp/fully_sharded_data_parallel.py at 133d26c), but lets the last bucket run into
+  /// the next pass.
+  per_microbatch,
+};
+GradientReduction gradient_reduction(const Plan& plan);
+
+/// Whether a plan reduces the gradients of one chunk at a time: beside the backward pass, or on every microbatch.
+bool reduces_by_chunk(const Plan& plan);
+
 /// What a pipeline program is made for.
 struct PipelineShape {
   PipelineSend send = PipelineSend::eager;
@@ -123,10 +140,10 @@ struct PipelineShape {
   int microbatches = 1;
   int chunks = 1;  ///< model chunks a device holds; chunk c of stage s is the model's part c p + s
   TensorCollectives tensor = TensorCollectives::inside_compute;
-  bool gradient_reduce = false;   ///< one collective after the last pass
+  GradientReduction gradient_reduction = GradientReduction::none;
   bool parameter_gather = false;  ///< one after the optimizer (ZeRO 1 and 2)
-  /// Gradients overlap the backward pass: by chunk, into how many buckets; empty: they do not. The last pass of a chunk is cut into
-  /// as many pieces, and each bucket is reduced on the data stream when its piece is done.
+  /// Gradients overlap the backward pass: by chunk, into how many buckets; empty: they do not. A pass that reduces its chunk's
+  /// gradients is cut into as many pieces, and each bucket is reduced on the data stream when its piece is done.
   std::vector<int> gradient_buckets;
   bool embedding_sync = false;  ///< tied embeddings on different stages
   CompressedTraffic compressed;

@@ -106,7 +106,8 @@ TEST_CASE("GPipe runs all forwards, then all backwards in reverse") {
 
 TEST_CASE("the tail reduces gradients, then synchronises embeddings on the edge stages only") {
   PipelineShape shape = shape_of(PipelineSend::eager, 3, 1);
-  shape.gradient_reduce = shape.embedding_sync = true;
+  shape.gradient_reduction = GradientReduction::per_iteration;
+  shape.embedding_sync = true;
   CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 2)) ==
         "<f0 F0 B0 >b0 gradient all-reduce embedding all-reduce optimizer overhead ");
   CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 1)) ==

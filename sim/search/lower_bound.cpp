@@ -68,6 +68,7 @@ class Bound {
         set_(built.programs),
         network_(built.network),
         splits_(splits_backward(plan)),
+        reduction_(gradient_reduction(plan)),
         end_(set_.devices.size()) {
     CollectiveTimes times(network_);
     for (const Collective& collective : set_.collectives)
@@ -96,9 +97,15 @@ class Bound {
 
   /// Passes, messages and collectives of a device, and a fill and a drain.
   double events_on_the_way() const {
-    constexpr double events_a_pass = 4, events_of_the_end = 8;
+    constexpr double events_of_the_end = 8, events_a_bucket = 2;
+    double events_a_pass = 4;
+    if (reduction_ == GradientReduction::per_microbatch)
+      events_a_pass += events_a_bucket * most_layers();
     return events_a_pass * (2.0 * plan_.microbatches * chunks() + 2.0 * plan_.parallel.pipeline) +
            events_of_the_end;
+  }
+  int most_layers() const {
+    return std::max(1, *std::max_element(plan_.stage_layers.begin(), plan_.stage_layers.end()));
   }
 
   Seconds row(DeviceId device, std::uint16_t row) const {
@@ -117,11 +124,34 @@ class Bound {
     const Seconds exposed = collective(device, slot_of(ChunkCollective::exposed, chunk));
     const Seconds hidden = collective(device, slot_of(ChunkCollective::backward, chunk));
     if (splits_) return row(device, row_of(ChunkRow::input_gradient, chunk)) + exposed + hidden;
-    return row(device, row_of(ChunkRow::backward, chunk)) + exposed +
-           std::max(row(device, row_of(ChunkRow::backward_overlapped, chunk)), hidden);
+    return with_reduction(
+        device, chunk,
+        row(device, row_of(ChunkRow::backward, chunk)) + exposed +
+            std::max(row(device, row_of(ChunkRow::backward_overlapped, chunk)), hidden));
   }
   Seconds weight_gradient(DeviceId device, int chunk) const {
-    return splits_ ? row(device, row_of(ChunkRow::weight_gradient, chunk)) : Seconds{0};
+    if (!splits_) return Seconds{0};
+    return with_reduction(device, chunk, row(device, row_of(ChunkRow::weight_gradient, chunk)));
+  }
+
+  double buckets(DeviceId device) const {
+    return std::max(1, plan_.chunk_layers(plan_.devices[device.index()].stage));
+  }
+
+  /// The longest of a pass that reduces its gradients beside it: the pass, all its pieces and the last bucket, the first piece
+  /// and all buckets.
+  Seconds in_pieces(DeviceId device, int chunk, Seconds pass) const {
+    const Seconds bucket = collective(device, slot_of(ChunkCollective::bucket, chunk));
+    const Seconds piece = row(device, row_of(ChunkRow::last_piece, chunk));
+    const double k = buckets(device);
+    return std::max({pass, piece * k + bucket, piece + bucket * k});
+  }
+
+  /// A pass that makes gradients, with their reduction where every microbatch has its own.
+  Seconds with_reduction(DeviceId device, int chunk, Seconds pass) const {
+    if (reduction_ != GradientReduction::per_microbatch) return pass;
+    if (plan_.parallel.overlap_gradient_reduce) return in_pieces(device, chunk, pass);
+    return pass + collective(device, slot_of(ChunkCollective::bucket, chunk));
   }
 
   Seconds message(DeviceId from, DeviceId to, MessageRow size) const {
@@ -223,7 +253,9 @@ class Bound {
   /// Gradients that are reduced beside the backward passes: those of chunk 0, whose last pass is the device's last. Its k
   /// buckets go one after the other, the first when a k-th of the pass is done, the last behind all of it.
   void reduce_buckets(Seconds rest) {
-    if (!plan_.parallel.overlap_gradient_reduce || is_custom()) return;
+    if (reduction_ != GradientReduction::per_iteration || !plan_.parallel.overlap_gradient_reduce ||
+        is_custom())
+      return;
     const std::uint32_t slot = slot_of(ChunkCollective::bucket, 0);
     Uses uses;
     std::map<CollectiveId, Seconds> ends;
@@ -231,14 +263,14 @@ class Bound {
       const CollectiveId id = set_.devices[d].collectives[slot];
       if (id == no_collective) continue;
       const Seconds bucket = collective_times_[id.index()];
-      const double buckets = std::max(1, plan_.chunk_layers(plan_.devices[d].stage));
+      const double k = buckets(DeviceId{d});
       const Seconds piece = row(DeviceId{d}, row_of(ChunkRow::last_piece, 0));
       const Seconds begin =
           end_[d] - (splits_ ? weight_gradient(DeviceId{d}, 0) : backward(DeviceId{d}, 0));
       Seconds& end = ends[id];
-      end = std::max({end, begin + piece + bucket * buckets, begin + piece * buckets + bucket});
+      end = std::max({end, begin + piece + bucket * k, begin + piece * k + bucket});
       Use& use = uses[id];
-      use = {std::max(use.begin, begin + piece), buckets};
+      use = {std::max(use.begin, begin + piece), k};
     }
     for (std::size_t d = 0; d < set_.devices.size(); ++d) {
       const CollectiveId id = set_.devices[d].collectives[slot];
@@ -264,6 +296,7 @@ class Bound {
   const ProgramSet& set_;
   const Network& network_;
   bool splits_;
+  GradientReduction reduction_;
   std::vector<Seconds> collective_times_;
   std::vector<Seconds> end_;  ///< by device: it has come so far at the earliest
   Seconds floor_{};           ///< of the iteration, by links that collectives share

@@ -21,8 +21,8 @@ PlacementObjective::PlacementObjective(const Scenario& scenario) : tables_(scena
   pipeline_ = parallel.pipeline;
   data_ = parallel.data;
   parts_ = scenario.plan.parts;
-  const bool reduces = data_ > 1 && parallel.zero_stage < 3;
-  has_buckets_ = reduces && parallel.overlap_gradient_reduce;
+  const bool reduces = gradient_reduction(scenario.plan) != GradientReduction::none;
+  has_buckets_ = reduces_by_chunk(scenario.plan);
   has_rings_ = reduces && !has_buckets_;
   has_gather_ = reduces && parallel.zero_stage > 0;
   ties_embeddings_ = scenario.model.tied_embeddings && pipeline_ > 1;
@@ -289,7 +289,7 @@ void PlacementObjective::set_rings(int stage) {
   }
 }
 
-/// Gradients that are reduced behind the backward pass, bucket after bucket.
+/// Gradients that are reduced chunk by chunk, bucket after bucket.
 void PlacementObjective::set_buckets(int stage) {
   for (int chunk = 0; chunk < tables_.plan().parallel.virtual_pipeline; ++chunk) {
     const std::uint32_t number = windtunnel::slot_of(ChunkCollective::bucket, chunk);

@@ -57,6 +57,9 @@ void emit(const Scenario& base, const RankRequest& request, const RankResult& re
   write_file_atomically(file, host_map(plan));
   messages << "wrote " << file << "\n";
   if (request.emit == LaunchFormat::deepspeed) {
+    if (plan.parallel.zero_stage == 2 && plan.parallel.pipeline > 1)
+      messages << "note: DeepSpeed's pipeline engine refuses zero_stage 2: with pipelines it "
+                  "shards the optimizer alone, zero_stage 1\n";
     out << deepspeed_config(plan);  // JSON already
   } else if (request.format == RankFormat::json) {
     out << launch_json(base, best, plan);

@@ -129,13 +129,16 @@ class Page:
         return self.all_reduce() / 2 if gathers else 0
 
     # Section 6, with one layer gathered ahead
-    def gather(self, weights):
+    def gather(self, weights, element=2):
         if self.parallel["zero_stage"] < 3 or self.d == 1:
             return 0.0
-        gpus, size = self.node["gpus"], 2 * weights
+        gpus, size = self.node["gpus"], element * weights
         NICs = amount(self.node["nic_rate"]) * self.node["nic_efficiency"] * self.node["nics"]
         across = (self.d - 1) / self.d * self.t * size / NICs + amount(self.fabric["latency"]) + amount(self.fabric["collective_latency"])
         return max(self.in_node(size / 2, min(self.d, gpus // self.t)), across if self.d * self.t > gpus else 0)
+
+    def scatter(self, weights):
+        return self.gather(weights, 4 if self.training["gradient_dtype"] == "fp32" else 2)
 
     def waits(self, l, f, g, s):
         """What l passes of length f wait for their gathers and scatters."""
@@ -200,10 +203,10 @@ class Page:
 
     def backward_parts(self, l, first, last, hides):
         """Of a backward pass: what the GPU takes, and what launching it takes."""
-        f, g = self.layer_backward(), self.gather(self.matrix_weights())
+        f, g, scatter = self.layer_backward(), self.gather(self.matrix_weights()), self.scatter(self.matrix_weights())
         again = l if self.training["recompute"] == "full" else 0
-        gpu = (l * (f + 2 * self.exposed(hides)) + self.waits(l, f, g, g) + 2 * again * self.all_reduce() + first * self.embedding() +
-               last * (self.head(True) + self.all_reduce()) + (not last) * self.receipt() + first * last * self.gather(self.edges()))
+        gpu = (l * (f + 2 * self.exposed(hides)) + self.waits(l, f, g, scatter) + 2 * again * self.all_reduce() + first * self.embedding() +
+               last * (self.head(True) + self.all_reduce()) + (not last) * self.receipt() + first * last * self.scatter(self.edges()))
         return gpu, l * self.launches()[1] + again * self.launches()[0] + self.edge_launches(first, last)
 
     def backward(self, l, first, last):
