@@ -5,6 +5,7 @@
 #include "codec/codec_bench.hpp"
 #include "codec/synthetic.hpp"
 #include "codec/tensor_codec.hpp"
+#include "core/problem.hpp"
 
 namespace windtunnel {
 namespace {
@@ -73,6 +74,35 @@ TEST_CASE("PowerSGD takes no higher rank than the matrix has, and zeros as they 
   CHECK(error_through({"powersgd", 64}, random_matrix(3, 5)) < 1e-5);
   const Tensor zeros = matrix(4, 4, std::vector<float>(16, 0));
   CHECK(through({"powersgd", 2}, zeros).values == zeros.values);
+}
+
+TEST_CASE("PowerSGD takes numbers of any size for what they are") {
+  // M scaled by a power of two has the same P, and a Q scaled as M is: the same error to the last bit, at 1e18 and 1e-22, whose
+  // squares are no float32 numbers, as at 1.
+  const Tensor tensor = low_rank(40, 30, 3);
+  for (const int rank : {2, 3}) {
+    const double error = error_through({"powersgd", static_cast<double>(rank)}, tensor, 3);
+    for (const int exponent : {-75, 60, 75, 115}) {
+      CAPTURE(exponent);
+      Tensor scaled = tensor;
+      for (float& value : scaled.values) value = std::ldexp(value, exponent);
+      CHECK(error_through({"powersgd", static_cast<double>(rank)}, scaled, 3) == error);
+    }
+  }
+}
+
+TEST_CASE("numbers that leave the range of float32 in a codec are refused") {
+  // P' M adds up 64 numbers of 3e38: 8 * 3e38 is more than 3.4e38.
+  const Tensor tensor = matrix(64, 64, std::vector<float>(64 * 64, 3e38F));
+  CHECK_THROWS_AS(error_through({"powersgd", 1}, tensor), InputError);
+  CHECK(error_through({"int8", 0}, tensor) < 1e-6);
+}
+
+TEST_CASE("int8 takes numbers whose inverse is no float32 number") {
+  // 127 / 1e-38 is infinite in float32. 5e-39 is 63.5 steps, and arrives as 64 of them: half a step off, and at most 9e-6 of that
+  // for the step itself, 7.9e-41 in multiples of 1.4e-45.
+  const Tensor tensor = matrix(1, 3, {1e-38F, -1e-38F, 5e-39F});
+  CHECK(error_of(tensor, through({"int8", 0}, tensor).values).largest <= 0.5 / 127 + 9e-6);
 }
 
 TEST_CASE("zfp takes its rate in bits a value, and errs less with more of them") {

@@ -65,6 +65,7 @@ FeedbackResult send_with(ErrorFeedback feedback, TensorCodec& codec, int count,
     }
     codec.encode(carried);
     const std::vector<float>& arrived = codec.decode();
+    expect_finite(carried, arrived);
     for (std::size_t i = 0; i < residual.size(); ++i) {
       sums.arrived[i] += arrived[i];
       if (feedback == ErrorFeedback::off) continue;

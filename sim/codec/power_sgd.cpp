@@ -1,6 +1,7 @@
 #include "codec/power_sgd.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "codec/synthetic.hpp"
 #include "core/contracts.hpp"
@@ -10,11 +11,22 @@ namespace {
 
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
+/// Brings the largest magnitude of a column into [1/2, 1), by a power of two, which rounds nothing: the squares of numbers beyond
+/// 1e19, or below 1e-19, are not float32 numbers.
+template <class Column>
+void scale_to_one(Column column) {
+  int exponent = 0;
+  std::frexp(column.cwiseAbs().maxCoeff(), &exponent);
+  column =
+      column.unaryExpr([exponent](float value) { return std::ldexp(value, -exponent); }).eval();
+}
+
 /// Gram-Schmidt, column by column, twice over the earlier ones so that rounding leaves nothing of them (Giraud et al., Numer.
 /// Math. 101, 2005). A column that lies in the span of the earlier ones becomes zero.
 void orthogonalise(Eigen::MatrixXf& matrix) {
   constexpr float vanished = 1e-6F;  ///< of the column's norm, some ten units of float32 rounding
   for (Eigen::Index j = 0; j < matrix.cols(); ++j) {
+    scale_to_one(matrix.col(j));
     const float norm = matrix.col(j).norm();
     for (int pass = 0; pass < 2 && j > 0; ++pass) {
       const Eigen::VectorXf shares = matrix.leftCols(j).transpose() * matrix.col(j);

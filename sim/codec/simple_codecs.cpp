@@ -7,11 +7,11 @@
 namespace windtunnel {
 
 void Int8Codec::encode(const Tensor& tensor) {
-  constexpr float levels = 127;
+  constexpr double levels = 127;
   float largest = 0;
   for (const float value : tensor.values) largest = std::max(largest, std::abs(value));
-  step_ = largest / levels;
-  const float scale = largest > 0 ? levels / largest : 0;
+  step_ = static_cast<float>(largest / levels);
+  const double scale = largest > 0 ? levels / largest : 0;  // of tiny numbers no float32 number
   levels_.resize(tensor.size());
   for (std::size_t i = 0; i < levels_.size(); ++i)
     levels_[i] = static_cast<std::int8_t>(

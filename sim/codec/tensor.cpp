@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "core/contracts.hpp"
+#include "core/problem.hpp"
+#include "report/number_text.hpp"
 
 namespace windtunnel {
 
@@ -13,8 +15,20 @@ const char* name_of(ElementType type) {
 
 Bytes size_of(ElementType type) { return type == ElementType::float16 ? 2_B : 4_B; }
 
+void expect_finite(const Tensor& tensor, const std::vector<float>& arrived) {
+  if (std::all_of(arrived.begin(), arrived.end(), [](float value) { return std::isfinite(value); }))
+    return;
+  throw InputError(
+      {{{},
+        {},
+        tensor.source + ": numbers up to " + significant_text(scale_of(tensor).largest, 3) +
+            " leave the range of float32 on their way through a codec",
+        "scale the tensor down"}});
+}
+
 TensorError error_of(const Tensor& tensor, const std::vector<float>& values) {
   WT_EXPECT(values.size() == tensor.size());
+  expect_finite(tensor, values);
   double squares = 0, difference_squares = 0, largest = 0, largest_difference = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double value = tensor.values[i];

@@ -24,12 +24,14 @@ struct Tensor {
   Bytes bytes() const { return size_of(element) * static_cast<double>(size()); }
 };
 
-/// How far `values` are from the tensor's.
+/// How far `values` are from the tensor's. InputError where one of them has left the range of float32.
 struct TensorError {
   double relative =
       0;  ///< Frobenius norm of the difference over that of the tensor; 0 where there is no difference
   double largest = 0;  ///< largest difference over the tensor's largest magnitude
 };
+/// InputError where one of the numbers that arrived for the tensor has left the range of float32.
+void expect_finite(const Tensor& tensor, const std::vector<float>& arrived);
 TensorError error_of(const Tensor& tensor, const std::vector<float>& values);
 
 /// Square root of the mean square, and the largest magnitude.
