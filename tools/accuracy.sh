@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the score card of docs/accuracy.md, the rows of README.md that name a set, and the picture docs/img/accuracy.svg anew:
+# Writes the score card of docs/accuracy.md, the rows of README.md that name a set and its range of errors, and the picture docs/img/accuracy.svg anew:
 #   tools/accuracy.sh [PROGRAM]      (default: build/release/windtunnel)
 # It runs `windtunnel validate --json` on all sets and replaces what stands between the lines
 # "<!-- score card:begin -->" and "<!-- score card:end -->".
@@ -35,6 +35,8 @@ BEGIN {
 /^  "points": / { exit }
 /^      "set": / { set = plain($0); names[++count] = set; section = ""; next }
 /^      "[^"]+": [\[{]$/ { section = key($0); next }
+/^        "/ && section == "fitted_on_this_set" { ++fitted[set]; next }
+/^      "fitted_on_this_set": \[".*\]/ { fitted[set] = 1 + gsub(/", "/, ""); section = ""; next }
 /^      "/ { section = ""; value[set, key($0)] = number($0); next }
 /^        "[^"]+": [{]$/ { if (section == "groups") { group = key($0); only_group[set] = ++num_groups[set] == 1 ? group : "" } next }
 /^        "/ && section == "top1_regret" { regrets[set] = regrets[set] (regrets[set] == "" ? "" : "; ") key($0) " " percent(number($0)) }
@@ -43,16 +45,16 @@ BEGIN {
 END {
   print "Iteration times, errors in %:"
   print ""
-  print "| set | scored | mean | median | 90th percentile | worst | bias | without 5 % largest | bar to clear | inside 90 % interval | others |"
-  print "|---|---|---|---|---|---|---|---|---|---|---|"
+  print "| set | scored | mean | median | 90th percentile | worst | bias | without 5 % largest | bar to clear | inside 90 % interval | numbers fitted on it | others |"
+  print "|---|---|---|---|---|---|---|---|---|---|---|---|"
   for (i = 1; i <= count; ++i) {
     s = names[i]
     if (value[s, "out_of_memory", "ran"] == "") continue
     covered = value[s, "interval_coverage"]
-    printf "| %s | %d of %d | **%s** | %s | %s | %s | %s | %s | %s | %s | %s |\n", s, value[s, "scored"], value[s, "points"],
+    printf "| %s | %d of %d | **%s** | %s | %s | %s | %s | %s | %s | %s | %d | %s |\n", s, value[s, "scored"], value[s, "points"],
       percent(value[s, "mape"]), percent(value[s, "median_ape"]), percent(value[s, "p90_ape"]), percent(value[s, "worst_ape"]),
       signed(value[s, "bias"]), percent(value[s, "without_largest", "mape"]), percent(value[s, "naive_mape"]),
-      covered == "" ? "" : sprintf("%.0f %%", 100 * covered), rival[s]
+      covered == "" ? "" : sprintf("%.0f %%", 100 * covered), fitted[s], rival[s]
   }
   print ""
   print "Order of plans that train one model on the same GPUs; regret is what the plan predicted fastest costs over the fastest, in %:"
@@ -118,17 +120,29 @@ END { exit found && !inside ? 0 : 2 }' docs/accuracy.md >"$scratch/accuracy.md" 
   echo "error: docs/accuracy.md has not both markers of the score card" >&2
   exit 2
 }
-# The rows of README.md whose first cell ends in "<!-- SET -->": rows, mean, median and the bar to clear.
+# The rows of README.md whose first cell ends in "<!-- SET -->": rows, mean, median, the bar to clear, and how many numbers were fitted on them.
+# The line with "<!-- range -->" gets the least and the greatest of their means, and those of the two sets that are not in the table.
 awk -F ' *[|] *' -v card="$scratch/card.md" '
 BEGIN {
   while ((getline line < card) > 0 && line !~ /^Order of plans/)
-    if (split(line, cell, / *[|] */) > 10) { sub(/ of .*/, "", cell[3]); gsub(/[*]/, "", cell[4]); scores[cell[2]] = cell[3] " | " cell[4] " % | " cell[5] " % | " cell[10] " %" }
+    if (split(line, cell, / *[|] */) > 10) { sub(/ of .*/, "", cell[3]); gsub(/[*]/, "", cell[4]); mean[cell[2]] = cell[4]; scores[cell[2]] = cell[3] " | " cell[4] " % | " cell[5] " % | " cell[10] " % | " (cell[12] == 0 ? "none" : cell[12] (cell[12] == 1 ? " number" : " numbers")) }
+}
+FNR == NR {
+  if (match($0, /<!-- [a-z0-9-]+ --> [|]/) && (set = substr($0, RSTART + 5, RLENGTH - 11)) in mean) {
+    if (least == "" || mean[set] + 0 < least + 0) least = mean[set]
+    if (mean[set] + 0 > greatest + 0) greatest = mean[set]
+  }
+  next
+}
+/<!-- range -->/ {
+  sub(/[0-9.]+ % to [0-9.]+ %/, least " % to " greatest " %")
+  sub(/[0-9.]+ % and [0-9.]+ % on/, mean["amp-t4-v100-mixed"] " % and " mean["bigscience-v100-tables"] " % on")
 }
 match($0, /<!-- [a-z0-9-]+ --> [|]/) {
   set = substr($0, RSTART + 5, RLENGTH - 11)
   if (set in scores) { print "| " $2 " | " scores[set] " |"; next }
 }
-{ print }' README.md >"$scratch/README.md"
+{ print }' README.md README.md >"$scratch/README.md"
 cmp -s "$scratch/README.md" README.md || { cat "$scratch/README.md" >README.md; echo "README.md updated: look at the difference before you commit it"; }
 
 mkdir -p docs/img
