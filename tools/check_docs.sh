@@ -2,7 +2,8 @@
 # Runs every command in the ```console blocks of README.md and docs/*.md and compares what it prints.
 #   tools/check_docs.sh PROGRAM [FILE...]
 # A line "$ COMMAND" (continued by a last backslash) is run by bash in a copy of the repository without build outputs,
-# where `windtunnel` is PROGRAM. It must exit 0; to show a failure, write: windtunnel ...; echo "exit code $?".
+# where `windtunnel` is PROGRAM. The commands of a page run in one shell, as a reader pastes them: a changed folder or variable stays changed
+# until the end of the page. Each must exit 0; to show a failure, write: windtunnel ...; echo "exit code $?".
 # The lines below it, where there are any, must be what it prints on stdout and stderr. In them "…" stands for any
 # text, and a line of its own "…" for any number of lines.
 set -euo pipefail
@@ -56,48 +57,76 @@ matches() {
 }
 
 runs=0 failures=0
-fail() {
-  echo "$place: $1: $command"
-  sed 's/^/    /' "$scratch/actual" | head -40
-  failures=$((failures + 1))
-}
 
-run_command() {
-  local code=0
-  [[ -n $command ]] || return 0
-  runs=$((runs + 1))
-  (cd "$scratch/copy" && bash -c "$command") >"$scratch/actual" 2>&1 </dev/null || code=$?
-  if [[ $code -ne 0 ]]; then
-    fail "exit code $code"
-  elif [[ -s $scratch/expected ]] && ! matches "$scratch/expected" "$scratch/actual"; then
-    fail "prints something else"
-    diff -u --label documented --label printed "$scratch/expected" "$scratch/actual" | sed 's/^/    /' | head -40 || true
-  fi
-  command=""
-}
-
-for file in "$@"; do
-  inside="" number=0 command=""
+# read_page FILE: its commands and what they should print, as page/1.command, page/1.expected, page/1.place, page/2.command, ...
+read_page() {
+  local inside="" number=0 line command="$scratch/page/0.command"
+  rm -rf "$scratch/page"
+  mkdir "$scratch/page"
+  num_commands=0
   while IFS= read -r line || [[ -n $line ]]; do
     number=$((number + 1))
     if [[ -z $inside ]]; then
       if [[ $line == '```console' ]]; then inside=yes; fi
     elif [[ $line == '```' ]]; then
-      run_command
       inside=""
     elif [[ $inside == continued ]]; then
-      command+=$'\n'$line
+      printf '%s\n' "$line" >>"$command"
       if [[ $line != *\\ ]]; then inside=yes; fi
     elif [[ $line == '$ '* ]]; then
-      run_command
-      command=${line#'$ '} place=$file:$number
-      : >"$scratch/expected"
+      num_commands=$((num_commands + 1))
+      command=$scratch/page/$num_commands.command
+      printf '%s\n' "${line#'$ '}" >"$command"
+      echo "$1:$number" >"$scratch/page/$num_commands.place"
+      : >"$scratch/page/$num_commands.expected"
       if [[ $line == *\\ ]]; then inside=continued; fi
     else
-      printf '%s\n' "$line" >>"$scratch/expected"
+      printf '%s\n' "$line" >>"$scratch/page/$num_commands.expected"
     fi
-  done <"$file"
-  if [[ -n $inside ]]; then echo "$file: a console block has no end"; failures=$((failures + 1)); fi
+  done <"$1"
+  if [[ -n $inside ]]; then echo "$1: a console block has no end"; failures=$((failures + 1)); fi
+}
+
+# Runs the commands of the page in one shell, each with what it prints in N.actual and its exit code in N.code.
+# shellcheck disable=SC2016  # the inner shell expands them
+run_page() {
+  (cd "$scratch/copy" && bash -c '
+    _check_docs=("$1" "$2" 0)
+    while [[ $((++_check_docs[2])) -le ${_check_docs[1]} ]]; do
+      { eval "$(<"${_check_docs[0]}/${_check_docs[2]}.command")"; } >"${_check_docs[0]}/${_check_docs[2]}.actual" 2>&1 </dev/null
+      echo $? >"${_check_docs[0]}/${_check_docs[2]}.code"
+    done' bash "$scratch/page" "$num_commands") || true
+}
+
+fail() {  # fail NUMBER WHAT
+  echo "$(cat "$scratch/page/$1.place"): $2: $(cat "$scratch/page/$1.command")"
+  sed 's/^/    /' "$scratch/page/$1.actual" | head -40
+  failures=$((failures + 1))
+}
+
+check_page() {
+  local n of_command code
+  for ((n = 1; n <= num_commands; ++n)); do
+    runs=$((runs + 1))
+    of_command=$scratch/page/$n
+    if [[ ! -f $of_command.code ]]; then
+      fail "$n" "ends the reader's shell"
+      return
+    fi
+    code=$(cat "$of_command.code")
+    if [[ $code -ne 0 ]]; then
+      fail "$n" "exit code $code"
+    elif [[ -s $of_command.expected ]] && ! matches "$of_command.expected" "$of_command.actual"; then
+      fail "$n" "prints something else"
+      diff -u --label documented --label printed "$of_command.expected" "$of_command.actual" | sed 's/^/    /' | head -40 || true
+    fi
+  done
+}
+
+for file in "$@"; do
+  read_page "$file"
+  run_page
+  check_page
 done
 
 if [[ $failures -gt 0 ]]; then

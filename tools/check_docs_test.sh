@@ -31,6 +31,18 @@ expect bad <<<$'$ windtunnel took 0.12 s\ntook … ms'
 expect bad <<<$'$ printf "a\\nb\\n"\na\n…\nc'
 expect bad <<<$'$ false'
 expect bad <<<$'$ true\n```\n```console\n$ false'
+# What a command changes stays changed for those below it, also in the next block.
+expect good <<<$'$ cd docs\n```\n```console\n$ ls accuracy.md\naccuracy.md'
+expect bad <<<$'$ cd docs; ls accuracy.md\naccuracy.md\n$ ls README.md'
+expect good <<<$'$ name=value\n$ echo "$name"\nvalue'
+expect bad <<<$'$ echo "$name"\nvalue'
+expect bad <<<$'$ exit 0\n$ true'
+expect bad <<<$'$ if true'
+
+# The next page is read in a shell of its own.
+printf '```console\n$ cd docs\n```\n' >"$scratch/first.md"
+printf '```console\n$ ls README.md\n```\n' >"$scratch/second.md"
+"$check" /bin/echo "$scratch/first.md" "$scratch/second.md" >"$scratch/said" || { cat "$scratch/said"; failures=$((failures + 1)); }
 
 if [[ $failures -gt 0 ]]; then echo "$failures failures"; exit 1; fi
 echo "check_docs.sh tells right from wrong"
