@@ -42,9 +42,10 @@ option(WINDTUNNEL_PRECOMPILED_HEADERS "Parse the standard library once for all f
 if(WINDTUNNEL_PRECOMPILED_HEADERS)
   # GCC 12 forgets that precompiled headers are the system's, and warns of string appends in them (GCC bug 105329).
   target_compile_options(windtunnel_build_options INTERFACE
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds> $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds> $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>)
 endif()
-set(standard_headers <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <iterator> <map> <memory> <optional> <set>
+set(standard_headers <algorithm> <array> <cmath> <cstdint> <functional> <iterator> <map> <memory> <optional> <set>
     <sstream> <string> <string_view> <tuple> <unordered_map> <utility> <variant> <vector>)
 
 # Precompiles `standard_headers` and what else is named, or uses what another target has precompiled.
