@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Pages in a browser: each kind is written, opened, checks itself, and has its picture taken.
-#   tools/windtunnel/page_test.sh PROGRAM FOLDER [small]
-# Pages and pictures stay in FOLDER. "small" leaves out the run of 3072 GPUs, for slow builds. 77: skipped, no browser.
+#   tools/windtunnel/page_test.sh PROGRAM FOLDER
+# Pages and pictures stay in FOLDER. 77: skipped, no browser.
 set -uo pipefail
-program=$(realpath -- "${1:?usage: page_test.sh PROGRAM FOLDER [small]}")
-mkdir -p "${2:?usage: page_test.sh PROGRAM FOLDER [small]}"
+program=$(realpath -- "${1:?usage: page_test.sh PROGRAM FOLDER}")
+mkdir -p "${2:?usage: page_test.sh PROGRAM FOLDER}"
 folder=$(realpath -- "$2")
 root=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=tools/browser.sh
@@ -152,26 +152,24 @@ rm -f wrong_*.html
 # Without a script the headline is there.
 is "the headline needs no script" grep -q '<span class="big"><span data-at="/iteration_time_s">[0-9.]* m\?s</span>' uneven.html
 
-if [[ ${3:-} != small ]]; then
-  # One trillion parameters on 3072 GPUs (Narayanan et al. 2021, Table 1).
-  "$program" run "$root/scenarios/gpt3-175b-512xa100.json" --quiet --report large.html --set /model=gpt-1t --set /nodes=384 \
-    --set /training/global_batch=3072 --set /parallel/pipeline=64 --set /parallel/data=6 >/dev/null
-  is "the page of 3072 GPUs is smaller than 5 MB" test "$(stat -c %s large.html)" -lt 5000000
-  is "it says which GPUs it shows" grep -q '512 of 3,072 GPUs' large.html
-  passes large.html
-  "$program" explain "$root/scenarios/gpt3-175b-512xa100.json" --quiet --report large_why.html --set /model=gpt-1t --set /nodes=384 \
-    --set /training/global_batch=3072 --set /parallel/pipeline=64 --set /parallel/data=6 >/dev/null
-  is "its explanation is smaller than 5 MB" test "$(stat -c %s large_why.html)" -lt 5000000
-  passes large_why.html
-  # 5000 points: one is simulated, the rows of the others are made up.
-  axes='/sweep={"matrix": {"/training/global_batch": ['$(seq -s, 8 8 10000)'], "/training/micro_batch": [1, 2, 4, 8]}}'
-  sweep_page many --set "$axes" --shard 0/5000
-  seq 1 4999 | awk '{ printf "{\"point\": %d, \"id\": \"%032d\", \"/training/global_batch\": %d, \"/training/micro_batch\": %d, \"ok\": true, \"gpus\": 512, \"iteration_time_s\": %.12f, \"iteration_time_interval_s\": [%.12f, %.12f], \"samples_per_s\": %.12f, \"tokens_per_s\": %.12f, \"model_tflops_per_gpu\": %.12f, \"mfu\": %.12f, \"memory_max_bytes\": %.0f, \"fits\": %s}\n",
-    $1, $1, 8 * (1 + int($1 / 4)), 2 ^ ($1 % 4), 1 + $1 / 300, 0.9 + $1 / 300, 1.1 + $1 / 300, 9000 * $1 / (300 + $1), 9e6 * $1 / (300 + $1), $1 / 30, $1 / 9000, 2e10 + $1 * 1e7, $1 < 4500 ? "true" : "false" }' >sweep-many/parts/made-up.jsonl
-  sweep_page many --set "$axes" --status
-  is "the page of 5000 points is smaller than 5 MB" test "$(stat -c %s many.html)" -lt 5000000
-  passes many.html
-fi
+# One trillion parameters on 3072 GPUs (Narayanan et al. 2021, Table 1).
+"$program" run "$root/scenarios/gpt3-175b-512xa100.json" --quiet --report large.html --set /model=gpt-1t --set /nodes=384 \
+  --set /training/global_batch=3072 --set /parallel/pipeline=64 --set /parallel/data=6 >/dev/null
+is "the page of 3072 GPUs is smaller than 5 MB" test "$(stat -c %s large.html)" -lt 5000000
+is "it says which GPUs it shows" grep -q '512 of 3,072 GPUs' large.html
+passes large.html
+"$program" explain "$root/scenarios/gpt3-175b-512xa100.json" --quiet --report large_why.html --set /model=gpt-1t --set /nodes=384 \
+  --set /training/global_batch=3072 --set /parallel/pipeline=64 --set /parallel/data=6 >/dev/null
+is "its explanation is smaller than 5 MB" test "$(stat -c %s large_why.html)" -lt 5000000
+passes large_why.html
+# 5000 points: one is simulated, the rows of the others are made up.
+axes='/sweep={"matrix": {"/training/global_batch": ['$(seq -s, 8 8 10000)'], "/training/micro_batch": [1, 2, 4, 8]}}'
+sweep_page many --set "$axes" --shard 0/5000
+seq 1 4999 | awk '{ printf "{\"point\": %d, \"id\": \"%032d\", \"/training/global_batch\": %d, \"/training/micro_batch\": %d, \"ok\": true, \"gpus\": 512, \"iteration_time_s\": %.12f, \"iteration_time_interval_s\": [%.12f, %.12f], \"samples_per_s\": %.12f, \"tokens_per_s\": %.12f, \"model_tflops_per_gpu\": %.12f, \"mfu\": %.12f, \"memory_max_bytes\": %.0f, \"fits\": %s}\n",
+  $1, $1, 8 * (1 + int($1 / 4)), 2 ^ ($1 % 4), 1 + $1 / 300, 0.9 + $1 / 300, 1.1 + $1 / 300, 9000 * $1 / (300 + $1), 9e6 * $1 / (300 + $1), $1 / 30, $1 / 9000, 2e10 + $1 * 1e7, $1 < 4500 ? "true" : "false" }' >sweep-many/parts/made-up.jsonl
+sweep_page many --set "$axes" --status
+is "the page of 5000 points is smaller than 5 MB" test "$(stat -c %s many.html)" -lt 5000000
+passes many.html
 
 echo "$checks checks, $failures failed"
 [[ $failures -eq 0 ]]
