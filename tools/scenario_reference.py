@@ -4,7 +4,8 @@
   tools/scenario_reference.py           writes the page
   tools/scenario_reference.py --check   exit code 1 when the page is not what the schema says, or a key is not described
 
-Beside what JSON Schema has, a key of the schema may say "x-unit" and, where its default is no fixed value, "x-default".
+Beside what JSON Schema has, a key of the schema may say "x-unit" and, where its default is no fixed value, "x-default". Kinds of amounts, and keys
+with a range of their own, say "x-minimum" and "x-maximum". The ranges of the kinds also stand in docs/platforms.md, between two comments.
 """
 import json
 import pathlib
@@ -13,6 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "docs/scenario.schema.json"
 PAGE = ROOT / "docs/scenario-reference.md"
+PLATFORMS = ROOT / "docs/platforms.md"
 
 # Amounts: what a key is, and what it is counted in.
 AMOUNTS = {"bytes": ("size", "bytes"), "seconds": ("time", "seconds"), "data_rate": ("data rate", "bytes/s, bit/s"),
@@ -73,12 +75,15 @@ class Reference:
                 found += self.completions(node["properties"][key])
         return found
 
+    def amount(self, kind, node):
+        """"time, 0 s to 10 s": the range of the key, or else of the kind."""
+        least, most = ({**self.schema["definitions"][kind], **node}[end] for end in ("x-minimum", "x-maximum"))
+        return f"{AMOUNTS[kind][0]}, {least} to {most}"
+
     def kind(self, node):
         """Type and allowed values in words."""
-        if "$ref" in node and (amount := AMOUNTS.get(node["$ref"].rsplit("/", 1)[1])):
-            return amount[0]
-        if (amount := AMOUNTS.get(node.get("$of", "").rsplit("/", 1)[-1])) is not None:
-            return amount[0]
+        if (kind := node.get("$ref", node.get("$of", "")).rsplit("/", 1)[-1]) in AMOUNTS:
+            return self.amount(kind, node)
         if "$ref" in node:
             node = self.resolved(node)
             if "anyOf" in node and any("additionalProperties" in choice for choice in node["anyOf"]):
@@ -89,8 +94,9 @@ class Reference:
             return ", ".join(f"`{value}`" for value in node["enum"] if value is not None)
         if "anyOf" in node:
             words = []
+            ends = {key: node[key] for key in ("x-minimum", "x-maximum") if key in node}
             for choice in node["anyOf"]:
-                word = self.kind(choice)
+                word = self.kind({**choice, **ends})
                 if word and word not in words:
                     words.append(word)
             return " or ".join(words)
@@ -192,6 +198,15 @@ def limits(node):
     return f", {low} to {text(most).removesuffix('.0')}" if most is not None else f", {low} or more"
 
 
+def with_ranges(page, schema):
+    """docs/platforms.md with the ranges of the kinds of amounts."""
+    begin, end = "<!-- ranges: written by tools/scenario_reference.py -->\n", "<!-- end of ranges -->"
+    rows = [f"| {words} | {schema['definitions'][kind]['x-minimum']} | {schema['definitions'][kind]['x-maximum']} |\n"
+            for kind, (words, _) in AMOUNTS.items()]
+    head, rest = page.split(begin)
+    return head + begin + "| amount | least | most |\n|---|---|---|\n" + "".join(rows) + end + rest.split(end)[1]
+
+
 def read_reference():
     schema = json.loads(SCHEMA.read_text())
     reference = Reference(schema)
@@ -203,15 +218,17 @@ def main():
     reference = read_reference()
     if reference.undescribed:
         sys.exit("no description, default or example in docs/scenario.schema.json: " + ", ".join(reference.undescribed))
-    page = "\n".join(reference.lines) + "\n"
+    pages = {PAGE: "\n".join(reference.lines) + "\n", PLATFORMS: with_ranges(PLATFORMS.read_text(), reference.schema)}
     if sys.argv[1:] == ["--check"]:
-        if page != PAGE.read_text():
-            sys.exit("docs/scenario-reference.md is not what docs/scenario.schema.json says (run tools/scenario_reference.py)")
-        print("docs/scenario-reference.md is what the schema says")
+        for path, text in pages.items():
+            if text != path.read_text():
+                sys.exit(f"docs/{path.name} is not what docs/scenario.schema.json says (run tools/scenario_reference.py)")
+        print("docs/scenario-reference.md and docs/platforms.md are what the schema says")
     elif sys.argv[1:]:
         sys.exit(__doc__)
     else:
-        PAGE.write_text(page)
+        for path, text in pages.items():
+            path.write_text(text)
 
 
 if __name__ == "__main__":

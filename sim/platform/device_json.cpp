@@ -11,7 +11,7 @@
 namespace windtunnel {
 namespace {
 
-constexpr double least_ratio = 1e-6;  ///< a ratio above 0
+constexpr double least_ratio = 1e-3;  ///< of an efficiency
 
 const std::vector<std::pair<std::string_view, Precision>> precision_keys = {
     {"fp16", Precision::fp16},
@@ -34,7 +34,8 @@ void read_memory(ObjectReader reader, Device& device) {
   device.memory_capacity = required_quantity<Bytes>(reader, "capacity");
   device.usable_memory = required_quantity<Bytes>(reader, "usable");
   device.context = required_quantity<Bytes>(reader, "context");
-  device.memory_bandwidth = required_quantity<BytesPerSecond>(reader, "bandwidth");
+  device.memory_bandwidth =
+      required_quantity<BytesPerSecond>(reader, "bandwidth", {"1 GB/s", "100 TB/s"});
   device.memory_efficiency = reader.required_number("bandwidth_efficiency", least_ratio, 1);
   if (reader.problems().size() == problems_before && device.usable_memory > device.memory_capacity)
     reader.problem("usable", "usable memory " + to_text(device.usable_memory) +
@@ -80,12 +81,6 @@ void read_zfp(ObjectReader& reader, CodecSpeeds& codecs) {
       reader.problem("zfp", "the rates of zfp must rise");
     codecs.zfp.push_back(speed);
   }
-}
-
-template <class Amount>
-std::optional<Amount> given_quantity(ObjectReader& reader, std::string_view key) {
-  if (reader.take(key) == nullptr) return std::nullopt;
-  return required_quantity<Amount>(reader, key);
 }
 
 CodecSpeeds read_codecs(ObjectReader reader) {

@@ -1,5 +1,6 @@
 #include "platform/interconnect_json.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -10,14 +11,21 @@ namespace {
 
 using Lanes = std::vector<std::vector<int>>;
 
-/// One row of the lane matrix; anything but non-negative integers leaves an empty row.
-std::vector<int> read_row(const JsonValue& row) {
+/// One row of the lane matrix; what is no whole number leaves an empty row.
+std::vector<int> read_row(const JsonValue& row, const std::string& pointer, Problems& problems) {
+  constexpr std::int64_t most_lanes = 1000;
   std::vector<int> lanes;
   if (!row.is_array()) return lanes;
-  for (const JsonValue& cell : row.array()) {
+  for (std::size_t i = 0; i < row.array().size(); ++i) {
+    const JsonValue& cell = row.array()[i];
     const std::int64_t* count = std::get_if<std::int64_t>(&cell.content);
-    if (count == nullptr || *count < 0 || *count > 1000) return {};
-    lanes.push_back(static_cast<int>(*count));
+    if (count == nullptr) return {};
+    if (*count < 0 || *count > most_lanes)
+      problems.add({cell.origin, pointer_join(pointer, std::to_string(i)),
+                    "a link count of " + text_for_message(cell) + " is too " +
+                        (*count < 0 ? "small" : "large"),
+                    "write a whole number from 0 to " + std::to_string(most_lanes)});
+    lanes.push_back(static_cast<int>(std::clamp<std::int64_t>(*count, 0, most_lanes)));
   }
   return lanes;
 }
@@ -33,8 +41,11 @@ void read_lanes(ObjectReader& reader, int gpus, Interconnect& interconnect) {
   const JsonValue* value = reader.require("lanes");
   if (value == nullptr) return;
   Lanes lanes;
+  const std::string pointer = pointer_join(reader.pointer(), "lanes");
   if (value->is_array())
-    for (const JsonValue& row : value->array()) lanes.push_back(read_row(row));
+    for (std::size_t i = 0; i < value->array().size(); ++i)
+      lanes.push_back(
+          read_row(value->array()[i], pointer_join(pointer, std::to_string(i)), reader.problems()));
   const auto size = static_cast<std::size_t>(gpus);
   bool square = lanes.size() == size;
   for (const std::vector<int>& row : lanes) square = square && row.size() == size;
@@ -71,9 +82,9 @@ Interconnect read_interconnect(ObjectReader reader, int gpus, const std::string&
   interconnect.group_loss = reader.optional_number("group_loss", 0, 0, 1e3);
   interconnect.floor_base = required_quantity<Seconds>(reader, "floor_base");
   interconnect.floor_per_gpu = required_quantity<Seconds>(reader, "floor_per_gpu");
-  interconnect.half_size = required_quantity<Bytes>(reader, "half_size");
-  interconnect.half_size_exponent = reader.optional_number("half_size_exponent", 0, -10, 10);
-  interconnect.sharpness = reader.optional_number("sharpness", 1, 1e-2, 1e2);
+  interconnect.half_size = required_quantity<Bytes>(reader, "half_size", {"1 B", "1 TB"});
+  interconnect.half_size_exponent = reader.optional_number("half_size_exponent", 0, -2, 2);
+  interconnect.sharpness = reader.optional_number("sharpness", 1, 0.1, 10);
   read_small_messages(reader, interconnect);
   interconnect.point_to_point = required_quantity<BytesPerSecond>(reader, "point_to_point");
   interconnect.point_to_point_latency =

@@ -1,5 +1,6 @@
 #include "platform/platform_json.hpp"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,10 +14,9 @@
 namespace windtunnel {
 namespace {
 
-constexpr double least_ratio = 1e-6;   ///< a ratio above 0
+constexpr double least_ratio = 1e-3;   ///< of an efficiency or factor
 constexpr double most_factor = 1e3;    ///< no factor of a cluster is larger
 constexpr int most_nodes = 1'000'000;  ///< nor any cluster
-constexpr int most_gpus = 1024;        ///< nor any node
 
 Device read_device_of(ObjectReader& reader, const DeviceLoader& load_device) {
   JsonValue* value = reader.require("device");
@@ -40,8 +40,8 @@ NodeType read_node_type(JsonValue& value, const std::string& pointer, const std:
   NodeType node;
   if (reader.take("count") != nullptr) node.count = reader.required_int("count", 1, most_nodes);
   node.device = read_device_of(reader, load_device);
-  node.gpus = reader.required_int("gpus", 1, most_gpus);
-  node.nics = reader.required_int("nics", 1, most_gpus);
+  node.gpus = reader.required_int("gpus", 1, most_node_parts);
+  node.nics = reader.required_int("nics", 1, most_node_parts);
   node.nic_rate = required_quantity<BytesPerSecond>(reader, "nic_rate");
   node.nic_efficiency = reader.optional_number("nic_efficiency", 1, least_ratio, 1);
   read_factors(reader, node);
@@ -81,21 +81,38 @@ void read_fabric(ObjectReader reader, Platform& platform) {
   reader.reject_unknown_keys();
 }
 
-/// One row of the matrix: numbers in `unit`, positive but for the diagonal. Empty when something
-/// else stands there.
+std::optional<double> number_in(const JsonValue& cell) {
+  if (const auto* integer = std::get_if<std::int64_t>(&cell.content))
+    return static_cast<double>(*integer);
+  if (const auto* number = std::get_if<double>(&cell.content)) return *number;
+  return std::nullopt;
+}
+
+/// What is wrong with a cell's size; nothing stands on the diagonal that could be too small.
+void check_matrix_cell(const JsonValue& cell, BytesPerSecond rate, bool is_diagonal,
+                       const std::string& pointer, Problems& problems) {
+  const RangeSide side = side_of(rate);
+  const bool is_nothing = is_diagonal && side == RangeSide::below && rate >= BytesPerSecond{0};
+  if (side == RangeSide::inside || is_nothing) return;
+  problems.add({cell.origin, pointer,
+                "a rate of " + text_for_message(cell) + " in the matrix is too " +
+                    (side == RangeSide::below ? "small" : "large"),
+                range_suggestion<BytesPerSecond>()});
+}
+
+/// One row of the matrix: numbers in `unit`. Empty when something else stands there.
 std::vector<BytesPerSecond> read_matrix_row(const JsonValue& row, std::size_t diagonal,
-                                            BytesPerSecond unit) {
+                                            BytesPerSecond unit, const std::string& pointer,
+                                            Problems& problems) {
   std::vector<BytesPerSecond> rates;
   if (!row.is_array()) return rates;
   for (std::size_t i = 0; i < row.array().size(); ++i) {
     const JsonValue& cell = row.array()[i];
-    double rate = 0;
-    if (const auto* integer = std::get_if<std::int64_t>(&cell.content))
-      rate = static_cast<double>(*integer);
-    else if (const auto* number = std::get_if<double>(&cell.content))
-      rate = *number;
-    if (i != diagonal && !(rate > 0)) return {};
-    rates.push_back(rate * unit);
+    const std::optional<double> number = number_in(cell);
+    if (!number && i != diagonal) return {};
+    rates.push_back(number.value_or(0) * unit);
+    check_matrix_cell(cell, rates.back(), i == diagonal, pointer_join(pointer, std::to_string(i)),
+                      problems);
   }
   return rates;
 }
@@ -107,23 +124,26 @@ BytesPerSecond read_matrix_unit(ObjectReader& reader) {
   const auto rate = parse_quantity<BytesPerSecond>("1 " + unit, problem, suggestion);
   if (!rate)
     reader.problem("unit", "\"" + unit + "\" is no unit of bandwidth", "\"GB/s\" or \"Gbps\"");
-  return rate.value_or(BytesPerSecond{1});
+  return rate.value_or(1_GBps);  // within the range, as cells are likely to be
 }
 
 BandwidthMatrix read_matrix(ObjectReader reader, int nodes, Sources& sources) {
   BandwidthMatrix matrix;
-  matrix.rails = reader.optional_int("rails", 1, 1, most_gpus);
+  matrix.rails = reader.optional_int("rails", 1, 1, most_node_parts);
   const BytesPerSecond unit = read_matrix_unit(reader);
   if (const JsonValue* rows = reader.require("rows"); rows != nullptr && rows->is_array())
     for (std::size_t i = 0; i < rows->array().size(); ++i)
-      matrix.rate.push_back(read_matrix_row(rows->array()[i], i, unit));
+      matrix.rate.push_back(
+          read_matrix_row(rows->array()[i], i, unit,
+                          pointer_join(pointer_join(reader.pointer(), "rows"), std::to_string(i)),
+                          reader.problems()));
   const auto size = static_cast<std::size_t>(nodes);
   bool square = matrix.rate.size() == size;
   for (const auto& row : matrix.rate) square = square && row.size() == size;
   if (!square) {
     const std::string n = std::to_string(nodes);
     reader.problem("rows", "the platform has " + n + " nodes, so the matrix must be " + n +
-                               " rows of " + n + " numbers above 0 (the diagonal is ignored)");
+                               " rows of " + n + " numbers (the diagonal is ignored)");
     matrix.rate.clear();
   }
   sources.merge(read_sources(reader, "bandwidth_matrix/"));

@@ -9,6 +9,9 @@
 
 namespace windtunnel {
 
+/// No node has more GPUs, network cards or rails.
+inline constexpr int most_node_parts = 1024;
+
 /// Finds a device by the name a platform file gives, adding a problem at `origin` and `pointer`
 /// where there is none.
 using DeviceLoader = std::function<std::optional<Device>(

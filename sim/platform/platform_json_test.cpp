@@ -134,10 +134,13 @@ TEST_CASE("a bandwidth matrix has a row and a column for every node") {
   CHECK(problems.empty());
   CHECK(platform.matrix->rate[1][0] == 4.5_GBps);
   const Messages expected{
-      "the platform has 2 nodes, so the matrix must be 2 rows of 2 numbers above 0 (the diagonal "
+      "the platform has 2 nodes, so the matrix must be 2 rows of 2 numbers (the diagonal "
       "is ignored) at /platform/bandwidth_matrix/rows"};
   CHECK(problems_of(with(text, "ROWS", "[[0, 3]]")) == expected);
-  CHECK(problems_of(with(text, "ROWS", "[[0, 0], [4.5, 0]]")) == expected);
+  CHECK(problems_of(with(text, "ROWS", "[[0, 0], [1e6, 0]]")) ==
+        Messages{"a rate of 0 in the matrix is too small at /platform/bandwidth_matrix/rows/0/1",
+                 "a rate of 1e+06 in the matrix is too large at "
+                 "/platform/bandwidth_matrix/rows/1/0"});
   CHECK(problems_of(with(with(text, "ROWS", "[[0, 3], [4.5, 0]]"), "'GB/s', 'r", "'GB', 'r")) ==
         Messages{"\"GB\" is no unit of bandwidth at /platform/bandwidth_matrix/unit"});
 }

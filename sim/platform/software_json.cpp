@@ -10,7 +10,7 @@
 namespace windtunnel {
 namespace {
 
-constexpr double least_ratio = 1e-6;     ///< a ratio above 0
+constexpr double least_ratio = 1e-3;     ///< of an efficiency or factor
 constexpr double most_factor = 1e3;      ///< no factor of a stack is larger
 constexpr double most_state_bytes = 64;  ///< nor any state, in bytes a parameter
 
@@ -65,7 +65,8 @@ void read_compute(ObjectReader& reader, SoftwareProfile& profile) {
   profile.optimizer_bytes = reader.optional_number("optimizer_bytes", 30, 0, most_factor);
   profile.cross_entropy_bytes = reader.optional_number("cross_entropy_bytes", 30, 0, most_factor);
   profile.fused_kernels = reader.optional_bool("fused_kernels", true);
-  profile.iteration_overhead = optional_quantity<Seconds>(reader, "iteration_overhead", "2 ms");
+  profile.iteration_overhead =
+      optional_quantity<Seconds>(reader, "iteration_overhead", "2 ms", {"0 s", "1 h"});
   profile.flash_forward_efficiency = optional_ratio(reader, "flash_forward_efficiency");
   profile.flash_backward_efficiency = optional_ratio(reader, "flash_backward_efficiency");
 }

@@ -9,6 +9,7 @@
 #include "core/contracts.hpp"
 #include "report/number_text.hpp"
 #include "scenario/forked.hpp"
+#include "units/amount_range.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -17,14 +18,14 @@ namespace {
 constexpr double equal_within = 1e-9;  ///< of the time: what rounding can do to it
 constexpr int digits = 17;             ///< that every double survives
 
-/// "200 Gbps" times `factor`, as text in bytes per second.
+/// "200 Gbps" times `factor`, as text in bytes per second, as far as a file may say it.
 void scale_rate(JsonValue& object, const char* key, double factor) {
   JsonValue* const value = object.find(key);
   if (value == nullptr || !value->is_string()) return;
   std::string problem, suggestion;
   const auto rate = parse_quantity<BytesPerSecond>(value->string(), problem, suggestion);
   WT_EXPECT(rate.has_value());
-  value->content = significant_text(*rate * factor / BytesPerSecond{1}, digits) + " B/s";
+  value->content = significant_text(clamped(*rate * factor) / BytesPerSecond{1}, digits) + " B/s";
 }
 
 void scale_number(JsonValue& value, double factor) {

@@ -24,12 +24,6 @@ constexpr double least_density = 1e-9;
 constexpr const char* library_threshold = "1 MB";
 constexpr const char* library_buffer = "32 MB";
 
-template <class Amount>
-std::optional<Amount> given_quantity(ObjectReader& reader, std::string_view key) {
-  if (reader.take(key) == nullptr) return std::nullopt;
-  return required_quantity<Amount>(reader, key);
-}
-
 /// Absent: what the library does that brings the codec, and nothing for the others.
 Bytes read_limit(ObjectReader& reader, std::string_view key, const char* of_library,
                  CodecKind codec) {

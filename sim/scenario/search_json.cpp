@@ -13,6 +13,7 @@ namespace windtunnel {
 namespace {
 
 constexpr int most = 1 << 20;
+constexpr AmountRange most_margin{"0 B", "1 PB"};
 
 /// The list at `key`, or null where there is none; no list, and an empty one, are problems.
 const JsonValue::Array* list_at(ObjectReader& reader, const char* key, const std::string& of) {
@@ -94,15 +95,23 @@ MemoryMargin read_margin(ObjectReader& reader) {
   const JsonValue* value = reader.take(key);
   MemoryMargin margin;
   if (value == nullptr) return margin;
-  std::string problem = "it is " + value->kind_name(), suggestion;
-  if (value->is_string()) {
-    if (const auto share = parse_share(value->string())) return {*share, Bytes{}};
-    if (const auto amount = parse_quantity<Bytes>(value->string(), problem, suggestion))
-      return {0, *amount};
+  const std::string wanted = "write \"5 %\" or \"2 GiB\"";
+  if (!value->is_string()) {
+    reader.problem(
+        key,
+        "memory_margin is " + text_for_message(*value) + ", which is neither a share nor a size",
+        wanted);
+    return margin;
   }
-  reader.problem(
-      key, "memory_margin is " + text_for_message(*value) + ", which is neither a share nor a size",
-      "write \"5 %\" or \"2 GiB\"");
+  if (const auto share = parse_share(value->string())) return {*share, Bytes{}};
+  std::string problem, suggestion;
+  const auto amount = parse_quantity<Bytes>(value->string(), problem, suggestion);
+  if (amount && side_of(*amount, most_margin) == RangeSide::inside) return {0, *amount};
+  if (amount)
+    reader.problem(key, "memory_margin is " + text_for_message(*value) + ", which is too large",
+                   range_suggestion<Bytes>(most_margin));
+  else
+    reader.problem(key, "memory_margin is neither a share nor a size: " + problem, wanted);
   return margin;
 }
 

@@ -7,8 +7,10 @@
 #include <optional>
 #include <set>
 
+#include "platform/platform_json.hpp"
 #include "scenario/library_files.hpp"
 #include "scenario/program_builder.hpp"
+#include "units/amount_range.hpp"
 
 namespace windtunnel {
 namespace {
@@ -17,6 +19,9 @@ constexpr double faster = 1.1,
                  slower = 0.9;  // ten percent: enough to see, little enough to be near
 /// Of a deeper pipeline only the first, the slowest and the last stage are asked about one by one.
 constexpr int most_stages_each = 16;
+
+/// A file may say twice the rate.
+bool can_double(BytesPerSecond rate) { return side_of(rate * 2) == RangeSide::inside; }
 
 std::string exact(double number) { return canonical_text(JsonValue(number)); }
 std::string exact(BytesPerSecond rate) { return exact(rate / BytesPerSecond{1}) + " B/s"; }
@@ -137,16 +142,17 @@ class Asker {
     add(WhatIfKind::gpu, "GPUs 10 % faster" + of,
         {{at + "/compute_efficiency", exact(type.compute_efficiency * faster)}});
     if (type.gpus > 1 && plan_.num_ranks() > 1) {
-      add(WhatIfKind::link, "twice the bandwidth inside nodes" + of,
-          {{at + "/interconnect/saturated_bandwidth", exact(inside.saturated_bandwidth * 2)},
-           {at + "/interconnect/point_to_point", exact(inside.point_to_point * 2)}});
+      if (can_double(inside.saturated_bandwidth) && can_double(inside.point_to_point))
+        add(WhatIfKind::link, "twice the bandwidth inside nodes" + of,
+            {{at + "/interconnect/saturated_bandwidth", exact(inside.saturated_bandwidth * 2)},
+             {at + "/interconnect/point_to_point", exact(inside.point_to_point * 2)}});
       add(WhatIfKind::link, "half the latency inside nodes" + of,
           {{at + "/interconnect/floor_base", exact(inside.floor_base / 2)},
            {at + "/interconnect/floor_per_gpu", exact(inside.floor_per_gpu / 2)},
            {at + "/interconnect/point_to_point_latency",
             exact(inside.point_to_point_latency / 2)}});
     }
-    if (crosses_nodes())
+    if (crosses_nodes() && can_double(type.nic_rate))
       add(WhatIfKind::nic, "twice the NIC rate" + of,
           {{at + "/nic_rate", exact(type.nic_rate * 2)}});
   }
@@ -171,8 +177,9 @@ class Asker {
     if (!crosses_nodes()) return;
     const Platform& platform = scenario_.platform;
     if (platform.matrix) {
-      add(WhatIfKind::link, "twice the rate between every pair of nodes",
-          {{"/platform/bandwidth_matrix/rails", std::to_string(2 * platform.matrix->rails)}});
+      if (2 * platform.matrix->rails <= most_node_parts)
+        add(WhatIfKind::link, "twice the rate between every pair of nodes",
+            {{"/platform/bandwidth_matrix/rails", std::to_string(2 * platform.matrix->rails)}});
       add(WhatIfKind::link, "every pair of nodes at NIC rate",
           {{"/platform/bandwidth_matrix", "null"}});
     }
@@ -180,7 +187,7 @@ class Asker {
     Overrides doubled;
     for (std::size_t i = 0; i < platform.link_overrides.size(); ++i)
       doubled.emplace_back("/platform/link_overrides/" + std::to_string(i) + "/bandwidth",
-                           exact(platform.link_overrides[i].bandwidth * 2));
+                           exact(clamped(platform.link_overrides[i].bandwidth * 2)));
     add(WhatIfKind::link, "twice the rate of links with rates of their own", doubled);
     add(WhatIfKind::link, "no links with rates of their own",
         {{"/platform/link_overrides", "null"}});

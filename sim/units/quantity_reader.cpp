@@ -211,10 +211,10 @@ std::optional<Amount> refused(Complaint complaint, std::string& problem, std::st
   return std::nullopt;
 }
 
-/// The amount at `member`; nothing, and a problem at `key`, when there is none.
+/// The amount at `member`; nothing, and a problem at `key`, when there is none within the range.
 template <class Amount>
 std::optional<Amount> amount_from(ObjectReader& reader, std::string_view key,
-                                  const JsonValue& member) {
+                                  const JsonValue& member, AmountRange range) {
   const std::string text = member.is_string() ? member.string() : text_for_message(member);
   std::string problem;
   std::string suggestion;
@@ -229,8 +229,12 @@ std::optional<Amount> amount_from(ObjectReader& reader, std::string_view key,
     reader.problem(key, problem, suggestion);
     return std::nullopt;
   }
-  if (std::is_same_v<Amount, Seconds> || *amount > Amount{0}) return amount;
-  reader.problem(key, in_quotes(text) + " is not more than zero", example(unit_table<Amount>()));
+  const RangeSide side = side_of(*amount, range);
+  if (side == RangeSide::inside) return amount;
+  reader.problem(key,
+                 std::string(key) + " is " + text_for_message(member) + ", which is too " +
+                     (side == RangeSide::below ? "small" : "large"),
+                 range_suggestion<Amount>(range));
   return std::nullopt;
 }
 
@@ -254,16 +258,17 @@ std::optional<Amount> parse_quantity(std::string_view text, std::string& problem
 }
 
 template <class Amount>
-Amount required_quantity(ObjectReader& reader, std::string_view key) {
+Amount required_quantity(ObjectReader& reader, std::string_view key, AmountRange range) {
   const JsonValue* member = reader.require(
       key, unit_table<Amount>().kind + " such as \"" + unit_table<Amount>().example + "\"");
   constexpr Amount stand_in{1};
   return member == nullptr ? stand_in
-                           : amount_from<Amount>(reader, key, *member).value_or(stand_in);
+                           : amount_from<Amount>(reader, key, *member, range).value_or(stand_in);
 }
 
 template <class Amount>
-Amount optional_quantity(ObjectReader& reader, std::string_view key, std::string_view fallback) {
+Amount optional_quantity(ObjectReader& reader, std::string_view key, std::string_view fallback,
+                         AmountRange range) {
   std::string problem;
   std::string suggestion;
   const std::optional<Amount> default_amount =
@@ -271,8 +276,9 @@ Amount optional_quantity(ObjectReader& reader, std::string_view key, std::string
   WT_EXPECT(default_amount.has_value());
   const JsonValue* member = reader.take(key);
   if (member == nullptr) reader.set_default(key, std::string(fallback));
-  return member == nullptr ? *default_amount
-                           : amount_from<Amount>(reader, key, *member).value_or(*default_amount);
+  return member == nullptr
+             ? *default_amount
+             : amount_from<Amount>(reader, key, *member, range).value_or(*default_amount);
 }
 
 template std::optional<Bytes> parse_quantity(std::string_view, std::string&, std::string&);
@@ -280,14 +286,16 @@ template std::optional<Seconds> parse_quantity(std::string_view, std::string&, s
 template std::optional<BytesPerSecond> parse_quantity(std::string_view, std::string&, std::string&);
 template std::optional<FlopsPerSecond> parse_quantity(std::string_view, std::string&, std::string&);
 
-template Bytes required_quantity(ObjectReader&, std::string_view);
-template Seconds required_quantity(ObjectReader&, std::string_view);
-template BytesPerSecond required_quantity(ObjectReader&, std::string_view);
-template FlopsPerSecond required_quantity(ObjectReader&, std::string_view);
+template Bytes required_quantity(ObjectReader&, std::string_view, AmountRange);
+template Seconds required_quantity(ObjectReader&, std::string_view, AmountRange);
+template BytesPerSecond required_quantity(ObjectReader&, std::string_view, AmountRange);
+template FlopsPerSecond required_quantity(ObjectReader&, std::string_view, AmountRange);
 
-template Bytes optional_quantity(ObjectReader&, std::string_view, std::string_view);
-template Seconds optional_quantity(ObjectReader&, std::string_view, std::string_view);
-template BytesPerSecond optional_quantity(ObjectReader&, std::string_view, std::string_view);
-template FlopsPerSecond optional_quantity(ObjectReader&, std::string_view, std::string_view);
+template Bytes optional_quantity(ObjectReader&, std::string_view, std::string_view, AmountRange);
+template Seconds optional_quantity(ObjectReader&, std::string_view, std::string_view, AmountRange);
+template BytesPerSecond optional_quantity(ObjectReader&, std::string_view, std::string_view,
+                                          AmountRange);
+template FlopsPerSecond optional_quantity(ObjectReader&, std::string_view, std::string_view,
+                                          AmountRange);
 
 }  // namespace windtunnel

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/object_reader.hpp"
+#include "units/amount_range.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
@@ -24,14 +25,22 @@ extern template std::optional<BytesPerSecond> parse_quantity(std::string_view, s
 extern template std::optional<FlopsPerSecond> parse_quantity(std::string_view, std::string&,
                                                              std::string&);
 
-/// Member `key` as an amount > 0 (>= 0 for Seconds); a bare number is a problem that shows both
+/// Member `key` as an amount within `range`; a bare number is a problem that shows both
 /// readings. A problem makes the stand-in 1 (or `fallback`).
 template <class Amount>
-Amount required_quantity(ObjectReader& reader, std::string_view key);
+Amount required_quantity(ObjectReader& reader, std::string_view key,
+                         AmountRange range = usual_range<Amount>());
 /// As required_quantity; absent: `fallback`, a text with unit, is read instead and shown as
 /// defaulted.
 template <class Amount>
-Amount optional_quantity(ObjectReader& reader, std::string_view key, std::string_view fallback);
+Amount optional_quantity(ObjectReader& reader, std::string_view key, std::string_view fallback,
+                         AmountRange range = usual_range<Amount>());
+/// As required_quantity, but nothing when the key is absent.
+template <class Amount>
+std::optional<Amount> given_quantity(ObjectReader& reader, std::string_view key) {
+  if (reader.take(key) == nullptr) return std::nullopt;
+  return required_quantity<Amount>(reader, key);
+}
 
 /// A short text for people: "16.31 s", "20.4 ms", "61.2 GiB", "25.0 GB/s", "138 TFLOP/s".
 std::string to_text(Seconds amount);

@@ -198,10 +198,28 @@ TEST_CASE("members that are no amounts are problems and all are found") {
     all += problem.message + " at " + problem.pointer + " (" + problem.suggestion + ")\n";
   CHECK(all ==
         "a is true, which is not a data rate at /a (write for example \"400 Gbps\")\n"
-        "'0 GB' is not more than zero at /b (write for example \"80 GB\")\n"
+        "b is \"0 GB\", which is too small at /b (write a size from 1 B to 1 PB)\n"
         "'-5' is negative at /d (write for example \"1.5 us\")\n"
         "e is an array, which is not a time at /e (write for example \"1.5 us\")\n"
         "missing key \"f\" at  (add \"f\": a rate of operations such as \"312 TFLOPS\")\n");
+}
+
+TEST_CASE("an amount beyond its range is refused with the range") {
+  const auto message = [](const char* text) {
+    JsonValue value = json(std::string(R"({"nic_rate": ")") + text + "\"}");
+    Problems problems;
+    ObjectReader reader(value, "", problems);
+    required_quantity<BytesPerSecond>(reader, "nic_rate");
+    return problems.empty()
+               ? ""
+               : problems.all().front().message + "; " + problems.all().front().suggestion;
+  };
+  CHECK(message("1 Mbps") == "");
+  CHECK(message("100 TB/s") == "");
+  CHECK(message("70 bps") ==
+        "nic_rate is \"70 bps\", which is too small; write a data rate from 1 Mbps to 100 TB/s");
+  CHECK(message("1e40 GB/s") ==
+        "nic_rate is \"1e40 GB/s\", which is too large; write a data rate from 1 Mbps to 100 TB/s");
 }
 
 TEST_CASE("a default that is no amount is a broken contract") {
