@@ -111,7 +111,7 @@ std::string merged_residuals(const std::filesystem::path& file,
   };
   std::error_code ignored;
   if (std::filesystem::is_regular_file(file, ignored))
-    for (EvidenceRegime& old : read_evidence(file))
+    for (EvidenceRegime& old : read_evidence(file, ReadFor::rewriting))
       if (std::none_of(regimes.begin(), regimes.end(),
                        [&](const EvidenceRegime& fresh) { return key(fresh) == key(old); }))
         regimes.push_back(std::move(old));

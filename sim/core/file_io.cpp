@@ -101,7 +101,8 @@ void write_and_rename(const fs::path& path, std::string_view bytes) {
 
 }  // namespace
 
-std::shared_ptr<const SourceText> read_source(const fs::path& path) {
+std::shared_ptr<const SourceText> read_source(const fs::path& path, ReadFor purpose) {
+  if (purpose == ReadFor::use) expect_no_output(path);
   OpenFile file(path, O_RDONLY);
   if (!file.is_open()) refuse("read", path, last_error());
   auto source = std::make_shared<SourceText>();
@@ -120,6 +121,7 @@ std::shared_ptr<const SourceText> read_source(const fs::path& path) {
 }
 
 void write_file_atomically(const fs::path& path, std::string_view bytes) {
+  expect_not_read(path);
   std::error_code error;
   if (!path.parent_path().empty()) fs::create_directories(path.parent_path(), error);
   if (error) refuse("make the folder", path.parent_path(), error);

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/contracts.hpp"
+#include "core/output_guard.hpp"
 #include "core/problem.hpp"
 
 namespace windtunnel {
@@ -26,6 +27,7 @@ struct TextInput::Unpacker {
 };
 
 TextInput::TextInput(const std::filesystem::path& file) : name_(file.string()) {
+  expect_no_output(file);
   std::error_code ignored;
   errno = 0;
   if (std::filesystem::is_directory(file, ignored)) errno = EISDIR;

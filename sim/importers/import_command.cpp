@@ -1,9 +1,7 @@
 #include "importers/import_command.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <ostream>
-#include <system_error>
 #include <utility>
 
 #include "core/file_io.hpp"
@@ -35,16 +33,6 @@ std::vector<std::pair<std::string, std::string>> options_given(const ImportOptio
   return given;
 }
 
-/// A log is not easily measured again.
-void expect_not_an_input(const ImportRequest& request) {
-  for (const auto& input : request.inputs) {
-    std::error_code ignored;
-    if (std::filesystem::equivalent(input, request.output, ignored))
-      throw option_error("-o", request.output.string(), "the output is the file to be imported",
-                         "write to another file");
-  }
-}
-
 void check(const ImportRequest& request, const Importer& importer) {
   const std::string name = std::string("import ") + importer.name;
   for (const auto& [option, text] : options_given(request.options)) {
@@ -69,7 +57,6 @@ void check(const ImportRequest& request, const Importer& importer) {
                            " needs --base: the platform that says what such a file cannot know, "
                            "as the type of GPU and what is not measured in it",
                        "a name that `windtunnel list platforms` prints, or a path");
-  expect_not_an_input(request);
 }
 
 std::string json_of(const ImportRequest& request, const Imported& imported) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/output_guard.hpp"
 #include "scenario/measured_values.hpp"
 #include "scenario/scenario.hpp"
 
@@ -64,7 +65,8 @@ struct EvidenceRegime {
 
 /// Reads the regimes of a file in the format windtunnel/residuals-v2; InputError with every
 /// problem, EnvironmentError when it cannot be read.
-std::vector<EvidenceRegime> read_evidence(const std::filesystem::path& file);
+std::vector<EvidenceRegime> read_evidence(const std::filesystem::path& file,
+                                          ReadFor purpose = ReadFor::use);
 /// The file's text:
 ///   {"schema": "windtunnel/residuals-v2", "regimes": [{"software": "megatron-deepspeed-2021",
 ///    "device_family": "a100", "platforms": […], "sets": […], "method": "…",

@@ -152,9 +152,9 @@ EvidenceRegime read_regime(ObjectReader reader) {
 
 }  // namespace
 
-std::vector<EvidenceRegime> read_evidence(const std::filesystem::path& file) {
+std::vector<EvidenceRegime> read_evidence(const std::filesystem::path& file, ReadFor purpose) {
   Problems problems;
-  JsonValue value = parse_json(read_source(file), problems);
+  JsonValue value = parse_json(read_source(file, purpose), problems);
   problems.throw_if_any();
   std::vector<EvidenceRegime> regimes;
   {

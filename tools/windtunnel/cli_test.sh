@@ -93,7 +93,7 @@ exits 0 run $good --trace all.json --trace-all --quiet; is "a small trace has al
 for option in trace rank-traces report out; do exits 2 run $good --$option ""; says "--$option"; silent stdout; done
 cp $good report.json
 exits 0 run report.json --quiet
-exits 2 run report.json --out .; says "a file that the scenario was read from"; rm report.json
+exits 2 run report.json --out .; says "is the same file as the input"; rm report.json
 if command -v python3 >/dev/null; then
   is "the trace keeps the rules of analysers" "$here/trace_rules.py" ranks/rank-0000.json.gz own.report.json --rank 0 --last
   is "without a pipeline, communication is the report's" \
@@ -128,7 +128,7 @@ printf 'Send,a,b\na,0,1000\nb,-5,0\n' >bad.csv
 exits 2 import mpigraph bad.csv --base boxes -o x.json; says "bad.csv:3:3: error: a rate of -5"; silent stdout
 is "nothing is written" test ! -e x.json
 exits 3 import mpigraph none.csv --base boxes -o x.json; says "none.csv"
-exits 2 import hf-config config.json -o ./config.json; says "the output is the file to be imported"
+exits 2 import hf-config config.json -o ./config.json; says "the output ./config.json is the same file as the input config.json"
 exits 0 import hf-config config.json -o x.json
 exits 2 import hf-config config.json -o x.json --set /hidden=1; says "no --set"
 exits 3 import mpigraph net.csv --base boxes -o .
@@ -199,7 +199,7 @@ exits 1 compare $good $good --set /model/hidden=16384 --report large.html; print
 exits 2 compare $good recompute.json --report page.pdf; says "does not end in .html"
 exits 2 compare $good --report only.html; says "second FILE"; is "nothing is written" test ! -e only.html
 cp plain.json plain.html
-exits 2 compare plain.html recompute.json --report plain.html; says "a file that the scenario was read from"
+exits 2 compare plain.html recompute.json --report plain.html; says "is the same file as the input"
 is "the scenario is untouched" cmp plain.json plain.html
 echo '{"extends": "plain.json", "sweep": {"matrix": {"/training/micro_batch": [1, 2, 3]}}}' >swept.json
 exits 1 sweep swept.json --out points --report swept.html; prints "3 points"; says "wrote swept.html"
@@ -209,7 +209,7 @@ is "both pages show the same" cmp swept.html status.html
 exits 2 sweep swept.json --dry-run --report dry.html; says "has none"; is "nothing is written" test ! -e dry.html
 exits 2 sweep swept.json --out points --report page.txt; says "does not end in .html"
 cp swept.json swept-input.html
-exits 2 sweep swept-input.html --out points2 --report swept-input.html; says "a file that the scenario was read from"
+exits 2 sweep swept-input.html --out points2 --report swept-input.html; says "is the same file as the input"
 is "nothing was begun" test ! -e points2
 exits 3 compare $good none.json; says "none.json"; silent stdout
 sed -e '/"fits"/d' -e '/"mfu"/d' report.json >half.json

@@ -36,9 +36,6 @@ ExitCode compare_command(const CommandLine& line) {
   if (const auto done = compare_timelines_if_any(line)) return *done;
   const Library library = Library::find();
   const std::vector<CompareInput> inputs = inputs_of(line, library);
-  for (const CompareInput& input : inputs)
-    if (const auto* scenario = std::get_if<Scenario>(&input.content))
-      expect_not_an_input(scenario->resolved, line.report);
   const Comparison comparison =
       compare(inputs, library, line.break_even ? BreakEvens::simulated : BreakEvens::none,
               line.report.empty() ? RunDetail::report : RunDetail::page);

@@ -30,7 +30,6 @@ Explained explain_with_progress(const CommandLine& line, const Scenario& scenari
 
 ExitCode explain_command(const CommandLine& line) {
   const Scenario scenario = read_placed_scenario_argument(line);
-  if (!line.report.empty()) expect_not_an_input(scenario.resolved, line.report);
   Explained explained = explain_with_progress(line, scenario);
   Explanation& explanation = explained.explanation;
   explanation.command = run_command_line(line, scenario);

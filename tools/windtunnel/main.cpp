@@ -3,9 +3,11 @@
 #include <new>
 #include <string>
 
+#include "core/output_guard.hpp"
 #include "core/problem.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
+#include "windtunnel/outputs.hpp"
 #include "windtunnel/version_text.hpp"
 
 namespace windtunnel {
@@ -50,6 +52,7 @@ constexpr std::array commands{Command{"run", run_command},
 
 ExitCode carry_out(int argc, const char* const* argv) {
   const CommandLine line = parse_command_line(argc, argv);
+  announce_outputs(named_outputs(line));
   for (const Command& command : commands)
     if (line.command == command.name) return command.carry_out(line);
   throw UsageError("unknown command \"" + line.command + "\"");

@@ -1,6 +1,8 @@
 #include "windtunnel/outputs.hpp"
 
-#include <set>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include "core/file_io.hpp"
 #include "report/run_page.hpp"
@@ -10,36 +12,42 @@
 namespace windtunnel {
 namespace {
 
-/// The files a scenario was read from.
-void collect_sources(const JsonValue& value, std::set<std::string>& files) {
-  if (value.origin.kind == OriginKind::file && value.origin.source)
-    files.insert(value.origin.source->name);
-  if (value.is_object())
-    for (const JsonValue::Member& member : value.object()) collect_sources(member.value, files);
-  if (value.is_array())
-    for (const JsonValue& element : value.array()) collect_sources(element, files);
+namespace fs = std::filesystem;
+
+/// The traces in a folder that --rank-traces may write again.
+std::vector<fs::path> rank_traces_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().filename().string().starts_with("rank-")) files.push_back(entry->path());
+  return files;
+}
+
+std::vector<std::string> names_in_out(const std::string& command) {
+  if (command == "sweep") return {"results.jsonl", "results.csv", "sweep.svg"};
+  return {"report.json", "report.html", "trace.json.gz"};
 }
 
 }  // namespace
+
+std::vector<fs::path> named_outputs(const CommandLine& line) {
+  std::vector<fs::path> outputs;
+  for (const std::string& name :
+       {line.trace, line.report, line.svg, line.host_map, line.output, line.residuals})
+    if (!name.empty()) outputs.emplace_back(name);
+  if (!line.out.empty())
+    for (const std::string& name : names_in_out(line.command))
+      outputs.push_back(fs::path(line.out) / name);
+  if (!line.rank_traces.empty())
+    for (fs::path& file : rank_traces_in(line.rank_traces)) outputs.push_back(std::move(file));
+  return outputs;
+}
 
 void write_output(const CommandLine& line, const std::filesystem::path& path,
                   const std::string& text) {
   write_file_atomically(path, path.extension() == ".gz" ? gzip(text) : text);
   if (line.verbosity == Verbosity::normal) print_message("wrote " + path.string());
-}
-
-void expect_not_an_input(const JsonValue& scenario, const std::filesystem::path& output) {
-  std::set<std::string> inputs;
-  collect_sources(scenario, inputs);
-  for (const std::string& input : inputs) {
-    std::error_code ignored;
-    if (!std::filesystem::equivalent(input, output, ignored)) continue;
-    throw InputError(
-        {{{},
-          "",
-          "the output " + output.string() + " is a file that the scenario was read from",
-          "write to another file"}});
-  }
 }
 
 std::string page_of(const Scenario& scenario, const Simulation& simulation,

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "report/explanation.hpp"
 #include "scenario/scenario.hpp"
@@ -13,8 +14,8 @@ namespace windtunnel {
 void write_output(const CommandLine& line, const std::filesystem::path& path,
                   const std::string& text);
 
-/// Refuses to write over a file that the scenario, resolved or merged, was read from.
-void expect_not_an_input(const JsonValue& scenario, const std::filesystem::path& output);
+/// Every file that the command line asks to write.
+std::vector<std::filesystem::path> named_outputs(const CommandLine& line);
 
 /// The page of a simulated iteration that was explained.
 std::string page_of(const Scenario& scenario, const Simulation& simulation,

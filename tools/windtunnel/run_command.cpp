@@ -85,20 +85,10 @@ void write_outputs(const CommandLine& line, const Scenario& scenario,
   if (!line.out.empty()) write_output(line, folder / "trace.json.gz", trace);
 }
 
-void expect_no_inputs_among_outputs(const CommandLine& line, const Scenario& scenario) {
-  std::vector<std::filesystem::path> outputs{line.trace, line.report};
-  if (!line.out.empty())
-    for (const char* name : {"report.json", "report.html", "trace.json.gz"})
-      outputs.push_back(std::filesystem::path(line.out) / name);
-  for (const std::filesystem::path& output : outputs)
-    expect_not_an_input(scenario.resolved, output);
-}
-
 }  // namespace
 
 ExitCode run_command(const CommandLine& line) {
   Scenario scenario = read_scenario_argument(line, PlacementSearch::allowed);
-  expect_no_inputs_among_outputs(line, scenario);
   scenario = place_if_asked(std::move(scenario));
   const Library library = Library::find();
   SimulateOptions options;

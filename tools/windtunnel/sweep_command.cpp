@@ -49,9 +49,6 @@ ExitCode sweep_command(const CommandLine& line) {
     const char* value = std::getenv(name.c_str());
     return std::string(value == nullptr ? "" : value);
   };
-  if (!line.report.empty())
-    expect_not_an_input(merged_scenario(request.file, library, {line.overrides, line.seed}),
-                        line.report);
   std::ostringstream result;
   const int code = run_sweep(request, library, result, std::cerr);
   print_result(result.str());

@@ -1,0 +1,70 @@
+#include "core/output_guard.hpp"
+
+#include <sys/stat.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/problem.hpp"
+
+namespace windtunnel {
+namespace {
+
+namespace fs = std::filesystem;
+
+using FileId = std::pair<dev_t, ino_t>;
+
+/// Of a regular file. Terminals and pipes may well be read and written by one process.
+std::optional<FileId> id_of(const fs::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return FileId{status.st_dev, status.st_ino};
+}
+
+struct GuardedOutput {
+  fs::path path;
+  FileId id;
+  fs::path input;  ///< the name it was read by; empty: it was not
+};
+
+std::vector<GuardedOutput>& guarded_outputs() {
+  static std::vector<GuardedOutput> outputs;
+  return outputs;
+}
+
+void refuse_if_read(const GuardedOutput& output) {
+  if (output.input.empty()) return;
+  throw InputError({{{},
+                     "",
+                     "the output " + output.path.string() + " is the same file as the input " +
+                         output.input.string(),
+                     "write to another file"}});
+}
+
+}  // namespace
+
+void announce_outputs(const std::vector<fs::path>& outputs) {
+  guarded_outputs().clear();
+  for (const fs::path& path : outputs)
+    if (const auto id = id_of(path)) guarded_outputs().push_back({path, *id, {}});
+}
+
+void expect_no_output(const fs::path& input) {
+  if (guarded_outputs().empty()) return;
+  const auto id = id_of(input);
+  for (GuardedOutput& output : guarded_outputs()) {
+    if (id != output.id) continue;
+    output.input = input;
+    refuse_if_read(output);
+  }
+}
+
+void expect_not_read(const fs::path& path) {
+  for (const GuardedOutput& output : guarded_outputs())
+    if (output.path == path) refuse_if_read(output);
+  // What it was is replaced now, and another file may be given its number.
+  std::erase_if(guarded_outputs(), [&](const GuardedOutput& output) { return output.path == path; });
+}
+
+}  // namespace windtunnel
