@@ -13,9 +13,6 @@
 
 namespace windtunnel {
 
-/// Values laid over a scenario, as --set takes them.
-using Overrides = std::vector<std::pair<std::string, std::string>>;
-
 /// A measured iteration that can be predicted.
 struct CalibrationPoint {
   std::string set, id;

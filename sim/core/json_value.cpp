@@ -185,4 +185,12 @@ bool set_at(JsonValue& root, std::string_view pointer, JsonValue value) {
   return true;
 }
 
+bool erase_at(JsonValue& root, std::string_view pointer) {
+  const std::size_t last = pointer.rfind('/');
+  if (last == std::string_view::npos) return false;
+  JsonValue* const parent = find_at(root, pointer.substr(0, last));
+  const auto key = split_pointer(pointer.substr(last));
+  return parent != nullptr && key && parent->erase(key->first);
+}
+
 }  // namespace windtunnel

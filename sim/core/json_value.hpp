@@ -95,5 +95,7 @@ const JsonValue* find_at(const JsonValue& root, std::string_view pointer);
 /// Sets the value at `pointer`, making the objects on the way; false when a non-object or a bad
 /// array index is in the way.
 bool set_at(JsonValue& root, std::string_view pointer, JsonValue value);
+/// Takes away the member of an object at `pointer`. False: there is none.
+bool erase_at(JsonValue& root, std::string_view pointer);
 
 }  // namespace windtunnel

@@ -116,6 +116,14 @@ TEST_CASE("setting where something is in the way changes nothing") {
   CHECK(canonical_text(value) == text);
 }
 
+TEST_CASE("a member is taken away where its pointer leads, and nothing else") {
+  JsonValue value = parsed(R"({"a": {"/b": 1, "c": [1]}})");
+  CHECK(erase_at(value, "/a/~1b"));
+  for (const char* pointer : {"/a/~1b", "/a/c/0", "/x/y", "", "a"})
+    CHECK_FALSE_MESSAGE(erase_at(value, pointer), pointer);
+  CHECK(canonical_text(value) == R"({"a":{"c":[1]}})");
+}
+
 TEST_CASE("the canonical text sorts keys and drops white space and comments") {
   CHECK(canonical_text(parsed("{\"b\" : [ 1 , true, null ], // c\n \"a\" : \"x\" }")) ==
         R"({"a":"x","b":[1,true,null]})");

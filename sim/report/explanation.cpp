@@ -72,13 +72,6 @@ std::string shell_line(const std::vector<std::string>& words) {
   return line;
 }
 
-std::string command_of(const Explanation& explanation, const WhatIf& change) {
-  std::string command = explanation.command;
-  for (const auto& [pointer, value] : change.overrides)
-    command += " " + shell_line({"--set", pointer + "=" + value});
-  return command;
-}
-
 std::string change_text(double change) {
   constexpr double least_shown = 0.0005;  // half of the last decimal
   return std::abs(change) < least_shown ? "no change" : signed_percent_text(change);

@@ -41,6 +41,8 @@ struct WhatIfResult {
   Breakdown breakdown;
   bool fits = true;     ///< in memory
   std::string failure;  ///< why it could not be simulated; empty: it was
+  /// What simulates it, as typed in a shell: "windtunnel run a.json --set /nodes=4".
+  std::string command = {};
 };
 
 /// Why an iteration takes as long as it does, and what would change it.
@@ -51,8 +53,7 @@ struct Explanation {
   std::vector<PathSegment> segments;
   std::vector<Slack> stages, devices, links;
   std::vector<WhatIfResult> what_ifs;  ///< the largest gain first; those that failed last
-  /// What simulates the scenario, as typed in a shell: "windtunnel run a.json --set /nodes=4". A what-if's options go behind it.
-  std::string command;
+  std::string command;                 ///< what simulates the scenario, as typed in a shell
 };
 
 /// The path and the slacks of what was played, without what-ifs.
@@ -61,8 +62,6 @@ Explanation explain_path(Report report, const Plan& plan, const ProgramSet& prog
 
 /// `words` as one line that a POSIX shell splits into them again.
 std::string shell_line(const std::vector<std::string>& words);
-/// The command that simulates a what-if.
-std::string command_of(const Explanation& explanation, const WhatIf& change);
 
 /// "-6.1 %", "+0.3 %"; what rounds to nothing is "no change".
 std::string change_text(double change);

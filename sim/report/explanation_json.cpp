@@ -77,7 +77,7 @@ JsonValue what_if_value(const Explanation& explanation, const WhatIfResult& resu
   JsonValue set = object();
   for (const auto& [pointer, text] : result.change.overrides) set.set(pointer, JsonValue(text));
   value.set("set", set);
-  value.set("command", JsonValue(command_of(explanation, result.change)));
+  value.set("command", JsonValue(result.command));
   if (!result.failure.empty()) {
     value.set("failure", JsonValue(result.failure));
     return value;

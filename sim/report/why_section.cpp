@@ -189,8 +189,8 @@ class WhySection {
   }
 
   std::string command(const WhatIfResult& result) const {
-    return "<details><summary>repeat</summary><pre tabindex=\"0\">" +
-           escaped(command_of(e_, result.change)) + "</pre></details>";
+    return "<details><summary>repeat</summary><pre tabindex=\"0\">" + escaped(result.command) +
+           "</pre></details>";
   }
 
   std::vector<std::string> what_if_row(std::size_t i, double scale) const {

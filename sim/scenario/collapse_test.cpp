@@ -18,8 +18,6 @@
 namespace windtunnel {
 namespace {
 
-using Overrides = std::vector<std::pair<std::string, std::string>>;
-
 Scenario read(const std::string& text, const Overrides& overrides = {}) {
   const Library library{source_dir()};
   Problems problems;

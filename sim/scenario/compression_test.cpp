@@ -12,8 +12,6 @@
 namespace windtunnel {
 namespace {
 
-using Overrides = std::vector<std::pair<std::string, std::string>>;
-
 const Library& library() {
   static const Library found{source_dir()};
   return found;

@@ -33,8 +33,7 @@ JsonValue explained(const Scenario& scenario) {
   ForkedWork work;
   work.count = 1;
   work.work = [&](std::size_t) {
-    Explanation explanation = explain(scenario, library(), 2).explanation;
-    explanation.command = "windtunnel run 'it is.json'";
+    const Explanation explanation = explain(scenario, library(), 2).explanation;
     return canonical_text(explanation_value(explanation));
   };
   const ChildOutcome outcome = run_forked(work).front();
@@ -295,19 +294,6 @@ TEST_CASE("nodes that are told apart without being changed change nothing") {
     return std::get<IsolatedResult>(simulate_isolated(each)).figures.iteration_time.value();
   };
   CHECK(time_of(read(small_text, options)) == doctest::Approx(time_of(scenario)).epsilon(1e-9));
-}
-
-TEST_CASE("the explanation says how to repeat each what-if in a shell") {
-  const JsonValue explanation = explained(read(small_text));
-  CHECK(explanation.find("command")->string() == "windtunnel run 'it is.json'");
-  const auto& list = explanation.find("what_ifs")->array();
-  const auto found = std::find_if(list.begin(), list.end(), [](const JsonValue& each) {
-    return each.find("what")->string() == "no launch floor (CUDA graphs)";
-  });
-  REQUIRE(found != list.end());
-  CHECK(found->find("command")->string() ==
-        "windtunnel run 'it is.json' --set '/software/launch/layer_forward=0 us' --set "
-        "'/software/launch/layer_backward=0 us' --set '/software/launch/collective=0 us'");
 }
 
 TEST_CASE("a straggler slows its own stage, and no other node of the same device") {

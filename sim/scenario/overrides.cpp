@@ -1,5 +1,6 @@
 #include "scenario/overrides.hpp"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
@@ -40,17 +41,12 @@ void expand_path(JsonValue& scenario, ScenarioFiles& files, const std::string& p
   if (leads_through(pointer, part)) files.expand(*value, kind, part);
 }
 
-JsonValue parse_value(const std::shared_ptr<const SourceText>& source, Problems& problems) {
-  Problems syntax;
-  JsonValue value = parse_json(source, syntax, OriginKind::command_line);
-  const std::string& text = source->text;
-  const bool meant_as_json =
-      text.starts_with('{') || text.starts_with('[') || text.starts_with('"');
-  if (syntax.empty()) return value;
-  if (meant_as_json)
-    for (const Problem& problem : syntax.all()) problems.add(problem);
-  return JsonValue(text,
-                   Origin{OriginKind::command_line, source, 1, 1, static_cast<int>(text.size())});
+std::shared_ptr<const SourceText> source_of(const std::string& pointer, const std::string& text) {
+  return std::make_shared<const SourceText>(SourceText{"--set " + pointer + "=" + text, text});
+}
+
+Origin origin_of(const std::shared_ptr<const SourceText>& source) {
+  return {OriginKind::command_line, source, 1, 1, static_cast<int>(source->text.size())};
 }
 
 /// "there is nothing at /training/x/y: /training/x is an integer".
@@ -69,6 +65,61 @@ std::string why_unreachable(JsonValue& scenario, const std::string& pointer) {
 
 }  // namespace
 
+JsonValue value_of_override(const std::string& pointer, const std::string& text,
+                            Problems& problems) {
+  const auto source = source_of(pointer, text);
+  Problems syntax;
+  JsonValue value = parse_json(source, syntax, OriginKind::command_line);
+  const bool meant_as_json =
+      text.starts_with('{') || text.starts_with('[') || text.starts_with('"');
+  if (syntax.empty()) {
+    if (!value.origin.source) value.origin = origin_of(source);
+    return value;
+  }
+  if (meant_as_json)
+    for (const Problem& problem : syntax.all()) problems.add(problem);
+  return JsonValue(text, origin_of(source));
+}
+
+bool lies_inside(const std::string& inner, const std::string& outer) {
+  return inner.starts_with(outer + "/");
+}
+
+void expect_independent(const Overrides& overrides) {
+  Problems problems;
+  for (const auto& [inner, text] : overrides)
+    for (const auto& [outer, whole] : overrides)
+      if (lies_inside(inner, outer))
+        problems.add({origin_of(source_of(inner, text)), inner,
+                      "--set " + outer + " replaces the whole that " + inner + " is part of",
+                      "write the value of " + inner + " inside that of " + outer +
+                          ", or one of them into a file"});
+  problems.throw_if_any();
+}
+
+Overrides laid_over(const Overrides& earlier, const Overrides& later, const JsonValue& resolved) {
+  Overrides all;
+  for (const auto& [pointer, text] : earlier) {
+    const bool is_replaced = std::any_of(later.begin(), later.end(), [&](const auto& change) {
+      return change.first == pointer || lies_inside(pointer, change.first);
+    });
+    if (!is_replaced) all.emplace_back(pointer, text);
+  }
+  JsonValue changed = resolved;
+  Problems ignored;  // whoever asks for the changes has read them
+  for (const auto& [pointer, text] : later) {
+    const auto around = std::find_if(
+        all.begin(), all.end(),
+        [&, &inner = pointer](const auto& kept) { return lies_inside(inner, kept.first); });
+    set_at(changed, pointer, value_of_override(pointer, text, ignored));
+    if (around == all.end())
+      all.emplace_back(pointer, text);
+    else
+      around->second = canonical_text(*find_at(changed, around->first));
+  }
+  return all;
+}
+
 void expand_names(JsonValue& scenario, ScenarioFiles& files, const std::string& pointer) {
   for (const NamedPart& named : named_parts) {
     const std::string part = std::string("/") + named.key;
@@ -85,29 +136,22 @@ void apply_value(JsonValue& scenario, const std::string& pointer, JsonValue valu
                  ScenarioFiles& files, Problems& problems) {
   const Origin origin = value.origin;
   expand_names(scenario, files, pointer);
-  JsonValue* const parent = find_at(scenario, pointer.substr(0, pointer.rfind('/')));
-  const std::string key = pointer.substr(pointer.rfind('/') + 1);
-  if (value.is_null() && parent != nullptr && parent->is_object() && parent->erase(key)) return;
+  if (value.is_null() && erase_at(scenario, pointer)) return;
   if (!set_at(scenario, pointer, std::move(value)))
     problems.add({origin, pointer, why_unreachable(scenario, pointer), {}});
 }
 
 void apply_override(JsonValue& scenario, const std::string& pointer, const std::string& text,
                     ScenarioFiles& files, Problems& problems) {
-  const auto source =
-      std::make_shared<const SourceText>(SourceText{"--set " + pointer + "=" + text, text});
-  const Origin origin{OriginKind::command_line, source, 1, 1, static_cast<int>(text.size())};
   if (!pointer.starts_with('/') || pointer.ends_with('/') || pointer == "/extends") {
     const std::string nearest = closest_known_pointer(pointer);
-    problems.add({origin,
+    problems.add({origin_of(source_of(pointer, text)),
                   {},
                   "\"" + pointer + "\" is no JSON pointer to a value of a scenario",
                   nearest.empty() ? "such as /parallel/tensor" : "did you mean " + nearest + "?"});
     return;
   }
-  JsonValue value = parse_value(source, problems);
-  if (!value.origin.source) value.origin = origin;
-  apply_value(scenario, pointer, std::move(value), files, problems);
+  apply_value(scenario, pointer, value_of_override(pointer, text, problems), files, problems);
 }
 
 }  // namespace windtunnel

@@ -60,9 +60,12 @@ enum class PlacementSearch {
   allowed,  ///< Scenario::placement_request says so, and the caller searches
 };
 
+/// Values of `--set`, pointer and text, in the order in which they apply.
+using Overrides = std::vector<std::pair<std::string, std::string>>;
+
 /// Changes on top of the file.
 struct ReadOptions {
-  std::vector<std::pair<std::string, std::string>> overrides;  ///< --set pointer=value, in order
+  Overrides overrides;
   std::uint64_t seed = 0;
   PlacementSearch placement_search = PlacementSearch::refused;
   /// JSON pointers and what stands there, in order, on top of the overrides: one point of a sweep.

@@ -12,8 +12,6 @@
 namespace windtunnel {
 namespace {
 
-using Overrides = std::vector<std::pair<std::string, std::string>>;
-
 Scenario read(const std::string& good_file, const Overrides& overrides = {}) {
   return read_scenario(corpus() / "good" / (good_file + ".json"), test_library(), {overrides, 0});
 }

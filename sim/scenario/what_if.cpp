@@ -116,7 +116,6 @@ class Asker {
   }
 
  private:
-  using Overrides = std::vector<std::pair<std::string, std::string>>;
   void add(WhatIfKind kind, std::string what, Overrides overrides) {
     list_.push_back({kind, std::move(what), std::move(overrides)});
   }

@@ -140,4 +140,14 @@ PointValues SweepPoints::values(std::size_t point) const {
   return values;
 }
 
+bool SweepPoints::all_set(const std::string& pointer) const {
+  const auto is_it = [&](const auto& value) { return value.first == pointer; };
+  const bool is_axis = std::any_of(axes_.begin(), axes_.end(),
+                                   [&](const Axis& axis) { return axis.pointer == pointer; });
+  return (is_axis || kept_.empty()) &&
+         std::all_of(included_.begin(), included_.end(), [&](const PointValues& values) {
+           return std::any_of(values.begin(), values.end(), is_it);
+         });
+}
+
 }  // namespace windtunnel

@@ -10,7 +10,7 @@
 
 namespace windtunnel {
 
-/// What one point of a sweep sets: JSON pointers and values, in the order in which they apply.
+/// What one point of a sweep sets: JSON pointers and values, in the order of the file.
 using PointValues = std::vector<std::pair<std::string, JsonValue>>;
 
 /// The points of a sweep, counted from 0 and always in the same order, so that every process numbers them alike: the combinations
@@ -25,6 +25,9 @@ class SweepPoints {
   PointValues values(std::size_t point) const;
   /// Every pointer that some point sets: the matrix's, then those that only `include` has.
   const std::vector<std::string>& columns() const { return columns_; }
+
+  /// Whether no point is without a value of its own at `pointer`.
+  bool all_set(const std::string& pointer) const;
 
   std::size_t num_combinations() const { return num_combinations_; }  ///< of the matrix
   std::size_t num_excluded() const { return num_combinations_ - kept_.size(); }

@@ -50,6 +50,14 @@ TEST_CASE("no point is there twice: not by equal values, nor by include") {
   CHECK(listed(points) == "8 16 32");
 }
 
+TEST_CASE("a pointer is set everywhere when it is in the matrix and in every included point") {
+  const SweepPoints points(json(R"({
+    "matrix": {"/nodes": [8], "/parallel/tensor": [4]}, "include": [{"/nodes": 16}]})"));
+  CHECK(points.all_set("/nodes"));
+  CHECK_FALSE(points.all_set("/parallel/tensor"));
+  CHECK_FALSE(points.all_set("/parallel"));
+}
+
 TEST_CASE("an excluded point can be included again") {
   const SweepPoints points(json(
       R"({"matrix": {"/nodes": [8, 16]}, "exclude": [{"/nodes": 8}], "include": [{"/nodes": 8}]})"));

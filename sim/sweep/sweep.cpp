@@ -16,6 +16,23 @@ namespace {
 /// The scenarios that a schema published for them calls by no name: nothing of these acts on the result.
 constexpr const char* labels[] = {"$schema", "search"};
 
+/// The order in which values apply so that none replaces another: the platform, then its network cards.
+PointValues outer_first(PointValues values) {
+  const auto depth = [](const std::string& pointer) {
+    return std::count(pointer.begin(), pointer.end(), '/');
+  };
+  std::stable_sort(values.begin(), values.end(),
+                   [&](const auto& a, const auto& b) { return depth(a.first) < depth(b.first); });
+  return values;
+}
+
+/// The swept pointer whose values replace what --set puts at `pointer`; empty when there is none.
+std::string replaced_by(const std::string& pointer, const SweepPoints& points) {
+  for (const std::string& column : points.columns())
+    if (lies_inside(pointer, column)) return column;
+  return points.all_set(pointer) ? pointer : "";
+}
+
 }  // namespace
 
 Sweep::Sweep(const std::filesystem::path& file, const Library& library, const ReadOptions& options)
@@ -24,7 +41,23 @@ Sweep::Sweep(const std::filesystem::path& file, const Library& library, const Re
       seed_(options.seed),
       base_(merged_scenario(file, library, options)),
       name_(base_.find("name")->string()),
-      points_(take_sweep(file)) {}
+      points_(take_sweep(file)) {
+  expect_effect(options.overrides);
+}
+
+void Sweep::expect_effect(const Overrides& overrides) const {
+  Problems problems;
+  for (const auto& [pointer, text] : overrides) {
+    const std::string column = replaced_by(pointer, points_);
+    if (column.empty()) continue;
+    const JsonValue value = value_of_override(pointer, text, problems);
+    problems.add({value.origin, pointer,
+                  "the sweep replaces " + column + ", and with it --set " + pointer,
+                  "write --set '" + pointer_join("/sweep/matrix", pointer) + "=[" +
+                      canonical_text(value) + "]'"});
+  }
+  problems.throw_if_any();
+}
 
 JsonValue Sweep::take_sweep(const std::filesystem::path& file) {
   JsonValue* const found = base_.find("sweep");
@@ -68,7 +101,7 @@ std::string Sweep::hash_of_inputs(const JsonValue& block) const {
 Scenario Sweep::scenario(std::size_t point) const {
   ReadOptions options;
   options.seed = seed_;
-  options.values = points_.values(point);
+  options.values = outer_first(points_.values(point));
   return read_scenario(base_, folder_, library_, options);
 }
 

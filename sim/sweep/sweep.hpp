@@ -33,6 +33,8 @@ class Sweep {
  private:
   JsonValue take_sweep(const std::filesystem::path& file);
   std::string hash_of_inputs(const JsonValue& block) const;
+  /// Throws InputError for each --set that the swept values replace.
+  void expect_effect(const Overrides& overrides) const;
 
   Library library_;
   std::filesystem::path folder_;

@@ -80,9 +80,12 @@ int verdict(const PartRows& rows, const Shard& shard) {
   return exit_done;
 }
 
-void print(const SweepRequest& request, const Sweep& sweep, const PartRows& rows,
-           std::ostream& out) {
+void print(const SweepRequest& request, const Sweep& sweep, const PartRows& rows, std::ostream& out,
+           std::ostream& messages) {
   const bool is_json = request.format == SweepFormat::json;
+  const std::string same = is_json ? same_text(sweep, rows) : "";
+  if (!same.empty() && request.progress != ProgressStyle::hidden)
+    messages << "warning: " << same << std::endl;
   out << (is_json ? sweep_json(sweep, rows, request.directory)
                   : sweep_text(sweep, rows, request.directory));
 }
@@ -121,7 +124,7 @@ class SweepRun {
   int status() {
     expect_manifest(request_.directory, sweep_, request_.version);
     const PartRows rows = merge_results(request_.directory, sweep_);
-    print(request_, sweep_, rows, out_);
+    print(request_, sweep_, rows, out_, messages_);
     write_page(rows);
     return exit_done;
   }
@@ -156,7 +159,7 @@ class SweepRun {
            std::to_string(task.points.size()) + " to do");
     if (!task.points.empty() && play(std::move(task)) == PoolEnd::interrupted) return interrupted();
     const PartRows rows = merge_results(request_.directory, sweep_);
-    print(request_, sweep_, rows, out_);
+    print(request_, sweep_, rows, out_, messages_);
     write_page(rows);
     return verdict(rows, shard);
   }

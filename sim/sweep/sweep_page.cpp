@@ -184,6 +184,8 @@ class SweepPage {
     if (num_failed_ > 0)
       html += warning("bad", whole(num_failed_) + " of " + whole(total) +
                                  " points could not be simulated; the reasons stand below");
+    if (const std::string same = same_text(sweep_, rows_); !same.empty())
+      html += warning("doubtful", same);
     html += "</div>\n<div class=\"cards\">\n" +
             card("points", number("/points", whole(total)), "of the sweep") +
             card("simulated", number("/ok", whole(ok)), "") +

@@ -8,7 +8,9 @@
 #include "sweep/manifest.hpp"
 #include "sweep/results.hpp"
 #include "sweep/row.hpp"
+#include "sweep/same_scenarios.hpp"
 #include "sweep/sweep_fixtures.hpp"
+#include "sweep/sweep_text.hpp"
 
 namespace windtunnel {
 namespace {
@@ -105,6 +107,60 @@ TEST_CASE("swept amounts need no source, and null takes a key away") {
       R"({"matrix": {"/platform/node_types/0/nic_rate": ["50 Gbps"], "/parallel/tensor": [null, 4]}})");
   CHECK(sweep.scenario(1).plan.parallel.tensor == 4);
   CHECK(sweep.scenario(1).nodes[0].nic_rate == 50_Gbps);
+}
+
+TEST_CASE("a value inside a swept one is set on top of it, whichever is written first") {
+  const SweepFixture fixture;
+  const Sweep sweep = fixture.sweep(
+      R"({"matrix": {"/platform/node_types/0/nics": [1, 8], "/platform": ["boxes", "pair"]},
+          "include": [{"/platform/node_types/0/nics": 4, "/platform": "pair"}]})");
+  const auto says = [&](std::size_t point, const char* platform, int nics) {
+    const Scenario scenario = sweep.scenario(point);
+    return scenario.platform.name == platform && scenario.platform.node_types[0].nics == nics;
+  };
+  CHECK(says(0, "boxes", 1));
+  CHECK(says(1, "pair", 1));
+  CHECK(says(2, "boxes", 8));
+  CHECK(says(3, "pair", 8));
+  CHECK(says(4, "pair", 4));
+}
+
+TEST_CASE("a --set that swept values replace is refused with what to write") {
+  const SweepFixture fixture;
+  const std::string platforms = R"({"matrix": {"/platform": ["boxes", "pair"], "/nodes": [1]}})";
+  const auto refusal = [&](const char* pointer, const char* value) {
+    return problem_of([&] { fixture.sweep(platforms, {{pointer, value}}); });
+  };
+  CHECK(holds(refusal("/platform/node_types/0/nics", "8"),
+              "the sweep replaces /platform, and with it --set /platform/node_types/0/nics"));
+  CHECK(holds(refusal("/platform", "pair"), R"(write --set '/sweep/matrix/~1platform=["pair"]')"));
+  CHECK(refusal("/training/recompute", "full") == "no problem");
+  // The included point has the nodes of the file.
+  CHECK(problem_of([&] {
+          fixture.sweep(R"({"matrix": {"/nodes": [1]}, "include": [{"/training/micro_batch": 2}]})",
+                        {{"/nodes", "2"}});
+        }) == "no problem");
+}
+
+TEST_CASE("points whose values make the same scenario are named") {
+  const SweepFixture fixture;
+  const Sweep sweep = fixture.sweep(
+      R"({"matrix": {"/name": ["a", "b", "c"], "/training/micro_batch": [1, 2]},
+          "exclude": [{"/name": "c", "/training/micro_batch": 2}]})");
+  const RowMaker maker(sweep, {});
+  PartRows rows;
+  for (std::size_t point = 0; point < sweep.points().size(); ++point)
+    rows.by_point[point] = {true, maker.row(point)};
+  CHECK(same_scenarios(rows) == SameScenarios{{0, 2, 4}, {1, 3}});
+  CHECK(same_text(sweep, rows) ==
+        "5 points are 2 different scenarios\n"
+        "  points 0, 2 and 4 differ in /name (\"a\", \"b\" and \"c\"), which changes nothing\n"
+        "  points 1 and 3 differ in /name (\"a\" and \"b\"), which changes nothing");
+  rows.by_point.erase(4);
+  CHECK(holds(sweep_text(sweep, rows, "out"), "\nwarning: 4 points are 2 different scenarios\n"));
+  CHECK(holds(points_text(sweep), "3 the same as another\n"));
+  CHECK(holds(points_text(sweep), "4  /name=c  /training/micro_batch=1  = point 0\n"));
+  CHECK(same_text(fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})"), {}).empty());
 }
 
 TEST_CASE("a swept file is relative to the scenario, and is part of the sweep's hash") {

@@ -1,6 +1,7 @@
 #include "sweep/sweep_text.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "core/json_number.hpp"
 #include "report/number_text.hpp"
 #include "sweep/row.hpp"
+#include "sweep/same_scenarios.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -115,6 +117,10 @@ JsonValue count(std::size_t number) { return JsonValue(static_cast<std::int64_t>
 
 }  // namespace
 
+std::string same_text(const Sweep& sweep, const PartRows& rows) {
+  return same_scenarios_text(same_scenarios(rows), sweep.points(), rows.by_point.size());
+}
+
 std::string sweep_text(const Sweep& sweep, const PartRows& rows,
                        const std::filesystem::path& directory) {
   const Tally tally = tally_of(rows);
@@ -132,6 +138,8 @@ std::string sweep_text(const Sweep& sweep, const PartRows& rows,
   const std::size_t left = total - rows.by_point.size();
   if (left > 0) text += ", " + std::to_string(left) + " left to do";
   text += "\n";
+  if (const std::string same = same_text(sweep, rows); !same.empty())
+    text += "warning: " + same + "\n";
   if (!tally.best.empty()) text += "\nMost tokens a second\n" + best_text(sweep, tally);
   return text + "\nAll of it: " + (directory / "results.csv").string() + "\n";
 }
@@ -140,6 +148,12 @@ std::string sweep_json(const Sweep& sweep, const PartRows& rows,
                        const std::filesystem::path& directory) {
   const Tally tally = tally_of(rows);
   const std::size_t total = sweep.points().size();
+  JsonValue::Array same;
+  for (const std::vector<std::size_t>& points : same_scenarios(rows)) {
+    JsonValue::Array numbers;
+    for (const std::size_t point : points) numbers.push_back(count(point));
+    same.emplace_back(std::move(numbers));
+  }
   JsonValue document{JsonValue::Object{}};
   document.set("schema", JsonValue(std::string("windtunnel/sweep-v1")));
   document.set("name", JsonValue(sweep.name()));
@@ -149,6 +163,7 @@ std::string sweep_json(const Sweep& sweep, const PartRows& rows,
   document.set("failed", count(tally.failed));
   document.set("does_not_fit", count(tally.too_large));
   document.set("left", count(total - rows.by_point.size()));
+  document.set("same_scenarios", JsonValue(std::move(same)));
   document.set("results", JsonValue((directory / "results.jsonl").string()));
   document.set("best", JsonValue(JsonValue::Array(tally.best)));
   return pretty_text(document) + "\n";
@@ -156,42 +171,64 @@ std::string sweep_json(const Sweep& sweep, const PartRows& rows,
 
 namespace {
 
-/// Why a point cannot be done; empty when it can.
-std::string obstacle(const Sweep& sweep, std::size_t point, std::string& id) {
-  id = id_of_unreadable(sweep, point);
-  try {
-    id = sweep.scenario(point).hash;
-    return {};
-  } catch (const InputError& error) {
-    return error.problems().front().message;
+/// A point as it would be simulated.
+struct PlannedPoint {
+  std::string id;
+  std::string obstacle;                ///< why it cannot be simulated; empty: it can
+  std::optional<std::size_t> same_as;  ///< the first point with the same scenario
+};
+
+std::vector<PlannedPoint> planned_points(const Sweep& sweep) {
+  std::vector<PlannedPoint> planned;
+  std::map<std::string, std::size_t> first_of;
+  for (std::size_t point = 0; point < sweep.points().size(); ++point) {
+    PlannedPoint& each = planned.emplace_back();
+    try {
+      each.id = sweep.scenario(point).hash;
+      const auto [first, is_new] = first_of.try_emplace(each.id, point);
+      if (!is_new) each.same_as = first->second;
+    } catch (const InputError& error) {
+      each.id = id_of_unreadable(sweep, point);
+      each.obstacle = error.problems().front().message;
+    }
   }
+  return planned;
+}
+
+template <class Condition>
+std::string number_of_those(const std::vector<PlannedPoint>& planned, Condition condition) {
+  return std::to_string(std::count_if(planned.begin(), planned.end(), condition));
 }
 
 }  // namespace
 
 std::string points_text(const Sweep& sweep) {
   const SweepPoints& points = sweep.points();
+  const std::vector<PlannedPoint> planned = planned_points(sweep);
   std::string lines;
-  std::size_t num_bad = 0;
   for (std::size_t point = 0; point < points.size(); ++point) {
+    const PlannedPoint& each = planned[point];
     lines += std::to_string(point);
     for (const auto& [pointer, value] : points.values(point))
       lines += "  " + pointer + "=" + plain(value);
-    std::string id;
-    const std::string why = obstacle(sweep, point, id);
-    if (!why.empty()) lines += "  ✗ " + why;
-    if (!why.empty()) ++num_bad;
+    if (!each.obstacle.empty()) lines += "  ✗ " + each.obstacle;
+    if (each.same_as) lines += "  = point " + std::to_string(*each.same_as);
     lines += "\n";
   }
+  const std::string repeated =
+      number_of_those(planned, [](const PlannedPoint& each) { return each.same_as.has_value(); });
   return sweep.name() + ": " + std::to_string(points.size()) +
          " points: " + std::to_string(points.num_combinations()) + " combinations, " +
          std::to_string(points.num_excluded()) + " excluded, " +
-         std::to_string(points.num_included()) + " included; " + std::to_string(num_bad) +
-         " cannot be simulated\n" + lines;
+         std::to_string(points.num_included()) + " included; " +
+         number_of_those(planned, [](const auto& each) { return !each.obstacle.empty(); }) +
+         " cannot be simulated" +
+         (repeated == "0" ? "" : ", " + repeated + " the same as another") + "\n" + lines;
 }
 
 std::string points_json(const Sweep& sweep) {
   const SweepPoints& points = sweep.points();
+  const std::vector<PlannedPoint> planned = planned_points(sweep);
   JsonValue document{JsonValue::Object{}};
   document.set("schema", JsonValue(std::string("windtunnel/sweep-points-v1")));
   document.set("name", JsonValue(sweep.name()));
@@ -200,13 +237,13 @@ std::string points_json(const Sweep& sweep) {
   document.set("included", count(points.num_included()));
   JsonValue::Array list;
   for (std::size_t point = 0; point < points.size(); ++point) {
+    const PlannedPoint& each = planned[point];
     JsonValue entry{JsonValue::Object{}};
-    std::string id;
-    const std::string why = obstacle(sweep, point, id);
     entry.set("point", count(point));
-    entry.set("id", JsonValue(id));
+    entry.set("id", JsonValue(each.id));
     for (const auto& [pointer, value] : points.values(point)) entry.set(pointer, value);
-    if (!why.empty()) entry.set("error", JsonValue(why));
+    if (!each.obstacle.empty()) entry.set("error", JsonValue(each.obstacle));
+    if (each.same_as) entry.set("same_as", count(*each.same_as));
     list.push_back(std::move(entry));
   }
   document.set("points", JsonValue(std::move(list)));

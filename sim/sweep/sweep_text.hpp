@@ -17,6 +17,9 @@ std::string sweep_text(const Sweep& sweep, const PartRows& rows,
 std::string sweep_json(const Sweep& sweep, const PartRows& rows,
                        const std::filesystem::path& directory);
 
+/// Which points are the same scenario though their values differ; empty when none are.
+std::string same_text(const Sweep& sweep, const PartRows& rows);
+
 /// The points that would be done, a line each, with what is wrong with those that cannot.
 std::string points_text(const Sweep& sweep);
 std::string points_json(const Sweep& sweep);

@@ -248,6 +248,13 @@ exits 2 calibrate vtrain --fit emaxx; says 'did you mean "emax"?'; silent stdout
 exits 2 calibrate vtrain --fit emax --device a100-sxm-80gb; says "-o OUT is missing"; silent stdout
 exits 2 run; says "run needs a FILE"
 exits 2 run $good $good; says "run takes one FILE"
+# One --set that undoes another is refused, whichever comes first; of the same pointer the last one counts.
+nics=/platform/node_types/0/nics
+for sets in "--set $nics=8 --set /platform=boxes" "--set /platform=boxes --set $nics=8"; do
+  # shellcheck disable=SC2086
+  exits 2 run $good $sets; says "--set $nics=8: error: --set /platform replaces the whole that $nics is part of"; silent stdout
+done
+exits 0 check $good --set /training/micro_batch=4 --set /training/micro_batch=2; prints " 16 microbatches"
 exits 2 run $good --set; says "--set needs a value"
 exits 2 run $good --set /nodes; says 'which has no "="'
 exits 2 run $good --set tensor=4; says "did you mean /parallel/tensor?"

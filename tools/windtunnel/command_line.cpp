@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/problem.hpp"
+#include "scenario/overrides.hpp"
 
 namespace windtunnel {
 namespace {
@@ -431,6 +432,7 @@ class Grammar {
                          ", which has no \"=\" (write --set /parallel/tensor=8)");
       line_.overrides.emplace_back(set.substr(0, equals), set.substr(equals + 1));
     }
+    expect_independent(line_.overrides);
     if (line_.command == "calibrate")
       check_calibrate();
     else if (line_.command == "schedule")

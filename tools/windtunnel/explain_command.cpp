@@ -33,6 +33,8 @@ ExitCode explain_command(const CommandLine& line) {
   Explained explained = explain_with_progress(line, scenario);
   Explanation& explanation = explained.explanation;
   explanation.command = run_command_line(line, scenario);
+  for (WhatIfResult& result : explanation.what_ifs)
+    result.command = run_command_line(line, scenario, result.change.overrides);
   if (!line.report.empty())
     write_output(line, line.report, page_of(scenario, explained.simulation, explanation));
   if (line.format == ResultFormat::json)

@@ -49,6 +49,8 @@ repeats "$root/scenarios/gpt-2.5b-uneven-links.json" --set /training/global_batc
 # Changes of one's own, in words that a shell would split.
 cp "$root/scenarios/optimus-cc-2.5b.json" 'my own.json'
 repeats 'my own.json' --set '/platform/node_types/0/nic_rate=50 Gbps' --set /name="it's mine"
+# Changes inside a value of one's own are written into it.
+repeats 'my own.json' --set /platform=a100-80gb-4hdr --set /training/micro_batch=1
 if [[ ${2:-} != small ]]; then
   repeats hybrid-neox20b-lassen-zhybrid
   # A placement that was searched is part of the command: nothing is searched again.

@@ -6,6 +6,7 @@
 
 #include "core/file_io.hpp"
 #include "report/run_page.hpp"
+#include "scenario/overrides.hpp"
 #include "scenario/resolved_text.hpp"
 #include "windtunnel/console.hpp"
 
@@ -60,15 +61,16 @@ std::string page_of(const Scenario& scenario, const Simulation& simulation,
   return run_page(page);
 }
 
-std::string run_command_line(const CommandLine& line, const Scenario& scenario) {
-  std::vector<std::string> words{"windtunnel", "run", line.arguments.front()};
-  const auto set = [&words](const std::string& pointer, const std::string& value) {
-    words.insert(words.end(), {"--set", pointer + "=" + value});
-  };
-  for (const auto& [pointer, value] : line.overrides) set(pointer, value);
+std::string run_command_line(const CommandLine& line, const Scenario& scenario,
+                             const Overrides& changes) {
+  Overrides later;
   if (!scenario.placement_note.empty())
-    set("/parallel/placement",
-        canonical_text(*scenario.resolved.find("parallel")->find("placement")));
+    later.emplace_back("/parallel/placement",
+                       canonical_text(*find_at(scenario.resolved, "/parallel/placement")));
+  later = laid_over(later, changes, scenario.resolved);
+  std::vector<std::string> words{"windtunnel", "run", line.arguments.front()};
+  for (const auto& [pointer, value] : laid_over(line.overrides, later, scenario.resolved))
+    words.insert(words.end(), {"--set", pointer + "=" + value});
   if (line.seed != 0) words.insert(words.end(), {"--seed", std::to_string(line.seed)});
   return shell_line(words);
 }

@@ -167,6 +167,19 @@ exits 0 sweep sweep.json --dry-run; prints "$points points: 72 combinations, 6 e
 is "it lists all" test "$(grep -c '^[0-9]* .*/nodes=' stdout)" -eq $points
 exits 0 sweep sweep.json --dry-run --json; is "stdout is JSON" json_is_whole stdout
 
+# A pointer inside a swept value comes on top of it, whichever is written first; points that are one scenario are named.
+cat >nics.json <<'END'
+{"version": 1, "name": "nics", "model": "tiny", "platform": "boxes", "nodes": 2,
+ "training": {"global_batch": 64, "micro_batch": 1}, "parallel": {"tensor": 2, "pipeline": 4},
+ "sweep": {"matrix": {"/platform/node_types/0/nics": [1, 8], "/platform": ["boxes", "pair"], "/name": ["a", "b"]}}}
+END
+exits 0 sweep nics.json --out nics; prints "warning: 8 points are 4 different scenarios"
+prints "points 0 and 1 differ in /name"
+is "all four have a time of their own" test "$(grep -o '"iteration_time_s": [0-9.e-]*' nics/results.jsonl | sort -u | wc -l)" -eq 4
+exits 0 sweep nics.json --out nics --json; parses; says "warning: 8 points are 4"
+exits 0 sweep nics.json --dry-run; prints "4 the same as another"; prints "= point 0"
+exits 2 sweep nics.json --out none --set /platform/node_types/0/nics=2; says "the sweep replaces /platform, and with it --set"
+
 # Wrong usage and wrong files: 2, at once.
 exits 2 sweep sweep.json; says "--out DIR"
 exits 2 sweep sweep.json --out none --jobs 0; says "not in range"
