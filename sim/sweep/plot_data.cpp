@@ -1,8 +1,9 @@
 #include "sweep/plot_data.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
-#include <set>
 
 #include "core/json_number.hpp"
 #include "sweep/plot_axis.hpp"
@@ -27,9 +28,14 @@ bool varies(const std::vector<JsonValue>& rows, const std::string& column) {
   });
 }
 
+/// Beyond, the distance between two numbers need not be one.
+constexpr double largest_drawn = 1e100;
+
 bool is_number_everywhere(const std::vector<JsonValue>& rows, const std::string& column) {
-  return std::all_of(rows.begin(), rows.end(),
-                     [&](const JsonValue& row) { return number_of(row.find(column)).has_value(); });
+  return std::all_of(rows.begin(), rows.end(), [&](const JsonValue& row) {
+    const std::optional<double> number = number_of(row.find(column));
+    return number && std::abs(*number) <= largest_drawn;
+  });
 }
 
 std::vector<JsonValue> simulated(const PartRows& rows) {
@@ -41,53 +47,111 @@ std::vector<JsonValue> simulated(const PartRows& rows) {
   return found;
 }
 
+/// What makes a job larger, in the order in which a line runs along one of them.
+constexpr std::array size_pointers{"/nodes", "/parallel/data", "/parallel/pipeline",
+                                   "/parallel/tensor"};
+/// What may grow with the GPUs and leave the work of each the same, beside the sizes themselves.
+constexpr const char* batch_pointer = "/training/global_batch";
+
+bool is_size(const std::string& column) {
+  return std::find(size_pointers.begin(), size_pointers.end(), column) != size_pointers.end();
+}
+
 /// Where the rows stand on the axis.
 struct Axis {
   std::string column;
+  /// What may differ along a line: the column that makes x, and what grows with the GPUs.
+  std::vector<std::string> along = {};
   bool is_number = true;
-  std::vector<std::string> categories;
+  std::vector<std::string> categories = {};
 
   double position(const JsonValue& row) const {
     if (is_number) return number_of(row.find(column)).value_or(0);
     const auto found = std::find(categories.begin(), categories.end(), text_of(row, column));
     return static_cast<double>(found - categories.begin());
   }
+  bool is_along(const std::string& name) const {
+    return std::find(along.begin(), along.end(), name) != along.end();
+  }
 };
 
-Axis choose_axis(const std::vector<JsonValue>& rows, const std::vector<std::string>& columns) {
-  if (varies(rows, "gpus")) return {"gpus", true, {}};
+/// Equal for rows with the same values of the columns that `counts` accepts.
+template <class Counts>
+std::string key_of(const JsonValue& row, const std::vector<std::string>& columns, Counts counts) {
+  std::string key;
   for (const std::string& column : columns)
-    if (varies(rows, column) && is_number_everywhere(rows, column)) return {column, true, {}};
-  Axis axis{columns.front(), false, {}};
-  for (const std::string& column : columns) {
-    if (!varies(rows, column)) continue;
-    axis.column = column;
-    break;
+    if (counts(column)) key += text_of(row, column) + '\n';
+  return key;
+}
+
+/// Whether the column is the same number per GPU in all rows that are equal but for their size.
+bool grows_with_gpus(const std::vector<JsonValue>& rows, const std::vector<std::string>& columns,
+                     const std::string& column) {
+  std::map<std::string, std::pair<double, double>> first;  // value, GPUs
+  return std::all_of(rows.begin(), rows.end(), [&](const JsonValue& row) {
+    const std::optional<double> value = number_of(row.find(column));
+    if (!value) return false;
+    const std::string key = key_of(row, columns, [](const std::string& each) {
+      return !is_size(each) && each != batch_pointer;
+    });
+    const double gpus = figure(row, "gpus");
+    const auto& [known, known_gpus] = first.try_emplace(key, *value, gpus).first->second;
+    return *value * known_gpus == known * gpus;
+  });
+}
+
+/// Whether some row has another that differs in size and in nothing else.
+bool scales(const std::vector<JsonValue>& rows, const std::vector<std::string>& columns,
+            const Axis& axis) {
+  std::map<std::string, double> gpus;
+  return std::any_of(rows.begin(), rows.end(), [&](const JsonValue& row) {
+    const auto key = key_of(row, columns, [&](const auto& each) { return !axis.is_along(each); });
+    const double count = figure(row, "gpus");
+    return gpus.try_emplace(key, count).first->second != count;
+  });
+}
+
+/// The axis of GPUs, where some size of the job can be told to make them more.
+std::optional<Axis> gpu_axis(const std::vector<JsonValue>& rows,
+                             const std::vector<std::string>& columns) {
+  std::vector<std::string> growing;
+  for (const std::string& column : columns)
+    if ((is_size(column) || column == batch_pointer) && varies(rows, column) &&
+        grows_with_gpus(rows, columns, column))
+      growing.push_back(column);
+  for (const std::string size : size_pointers) {
+    if (std::find(columns.begin(), columns.end(), size) == columns.end()) continue;
+    Axis axis{"gpus", growing};
+    if (!axis.is_along(size)) axis.along.push_back(size);
+    if (scales(rows, columns, axis)) return axis;
   }
+  return std::nullopt;
+}
+
+Axis choose_axis(const std::vector<JsonValue>& rows, const std::vector<std::string>& columns) {
+  if (const std::optional<Axis> axis = gpu_axis(rows, columns)) return *axis;
+  for (const std::string& column : columns)
+    if (varies(rows, column) && is_number_everywhere(rows, column)) return {column, {column}};
+  const auto varying = std::find_if(columns.begin(), columns.end(), [&](const std::string& column) {
+    return varies(rows, column);
+  });
+  const std::string& column = varying == columns.end() ? columns.front() : *varying;
+  Axis axis{column, {column}, false};
   for (const JsonValue& row : rows) {
-    const std::string text = text_of(row, axis.column);
+    const std::string text = text_of(row, column);
     if (std::find(axis.categories.begin(), axis.categories.end(), text) == axis.categories.end())
       axis.categories.push_back(text);
   }
   return axis;
 }
 
-/// The columns whose values differ between rows at the same place of the axis.
-std::vector<std::string> telling_columns(const std::vector<JsonValue>& rows,
-                                         const std::vector<std::string>& columns,
-                                         const Axis& axis) {
-  std::vector<std::string> telling;
-  for (const std::string& column : columns) {
-    if (column == axis.column) continue;
-    std::map<double, std::string> seen;
-    for (const JsonValue& row : rows) {
-      const auto [place, is_new] = seen.try_emplace(axis.position(row), text_of(row, column));
-      if (is_new || place->second == text_of(row, column)) continue;
-      telling.push_back(column);
-      break;
-    }
-  }
-  return telling;
+/// "micro_batch 4, recompute full": what tells the row from those of other lines.
+std::string series_name(const JsonValue& row, const std::vector<std::string>& telling) {
+  std::string name;
+  for (const std::string& column : telling)
+    name += (name.empty() ? "" : ", ") + column.substr(column.rfind('/') + 1) + " " +
+            text_of(row, column);
+  return name;
 }
 
 PlotPoint point_of(const JsonValue& row, const Axis& axis) {
@@ -103,41 +167,48 @@ PlotPoint point_of(const JsonValue& row, const Axis& axis) {
   return point;
 }
 
-std::vector<PlotSeries> series_of(const std::vector<JsonValue>& rows, const Axis& axis,
-                                  const std::vector<std::string>& telling) {
+std::vector<PlotSeries> series_of(const std::vector<JsonValue>& rows,
+                                  const std::vector<std::string>& columns, const Axis& axis) {
+  std::vector<std::string> telling;
+  for (const std::string& column : columns)
+    if (!axis.is_along(column) && varies(rows, column)) telling.push_back(column);
   std::vector<PlotSeries> all;
+  std::map<std::string, std::size_t> place_of;
   for (const JsonValue& row : rows) {
-    std::string name;
-    for (const std::string& column : telling)
-      name += (name.empty() ? "" : ", ") + column.substr(column.rfind('/') + 1) + " " +
-              text_of(row, column);
-    auto place = std::find_if(all.begin(), all.end(),
-                              [&](const PlotSeries& series) { return series.name == name; });
-    if (place == all.end()) place = all.insert(all.end(), PlotSeries{name, {}});
-    place->points.push_back(point_of(row, axis));
+    std::string name = series_name(row, telling);
+    const auto [place, is_new] = place_of.try_emplace(name, all.size());
+    if (is_new) all.push_back({std::move(name), {}});
+    all[place->second].points.push_back(point_of(row, axis));
   }
+  for (PlotSeries& series : all)
+    std::stable_sort(series.points.begin(), series.points.end(),
+                     [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
   return all;
 }
 
-/// At each x the point that fits with the most tokens a second; one that does not fit where none does.
-PlotSeries fastest(const std::vector<PlotSeries>& all) {
-  std::map<double, PlotPoint> best;
-  for (const PlotSeries& series : all)
-    for (const PlotPoint& point : series.points) {
-      const auto [place, is_new] = best.try_emplace(point.x, point);
-      PlotPoint& known = place->second;
-      const bool is_better =
-          point.fits != known.fits ? point.fits : point.tokens_per_s > known.tokens_per_s;
-      if (!is_new && is_better) known = point;
-    }
-  PlotSeries series{"fastest of " + std::to_string(all.size()) + " that fits", {}};
-  for (const auto& [x, point] : best) series.points.push_back(point);
-  return series;
+bool is_better(const PlotPoint& a, const PlotPoint& b) {
+  return a.fits != b.fits ? a.fits : a.tokens_per_s > b.tokens_per_s;
+}
+
+const PlotPoint& best_point(const PlotSeries& series) {
+  return *std::min_element(series.points.begin(), series.points.end(), is_better);
+}
+
+/// Leaves the series with the best points, those with a line first; the points of the rest become dots.
+void leave_best_series(PlotData& data) {
+  std::stable_sort(data.series.begin(), data.series.end(), [](const auto& a, const auto& b) {
+    const bool a_has_line = a.points.size() > 1, b_has_line = b.points.size() > 1;
+    return a_has_line != b_has_line ? a_has_line : is_better(best_point(a), best_point(b));
+  });
+  for (std::size_t i = most_series; i < data.series.size(); ++i)
+    data.others.insert(data.others.end(), data.series[i].points.begin(),
+                       data.series[i].points.end());
+  data.series.resize(most_series);
 }
 
 void add_efficiencies(PlotSeries& series) {
-  if (series.points.size() < 2) return;
-  const PlotPoint& smallest = series.points.front();
+  const PlotPoint smallest = series.points.front();
+  if (series.points.back().x == smallest.x) return;
   const double one = smallest.tokens_per_s / smallest.x;
   for (PlotPoint& point : series.points) point.efficiency = point.tokens_per_s / point.x / one;
 }
@@ -148,7 +219,35 @@ std::string PlotData::x_text(double x) const {
   return categories.empty() ? mark_text(x) : categories[static_cast<std::size_t>(x)];
 }
 
-PlotSeries fastest_points(const PlotData& data) { return fastest(data.series); }
+std::vector<PlotPoint> fastest_points(const PlotData& data) {
+  std::map<double, PlotPoint> best;
+  const auto take = [&](const PlotPoint& point) {
+    const auto [place, is_new] = best.try_emplace(point.x, point);
+    if (!is_new && is_better(point, place->second)) place->second = point;
+  };
+  for (const PlotSeries& series : data.series)
+    std::for_each(series.points.begin(), series.points.end(), take);
+  std::for_each(data.others.begin(), data.others.end(), take);
+  std::vector<PlotPoint> points;
+  for (const auto& [x, point] : best) points.push_back(point);
+  return points;
+}
+
+std::optional<Scaling> scaling_of(const PlotData& data) {
+  std::optional<Scaling> found;
+  if (!data.x_counts_gpus) return found;
+  for (const PlotSeries& series : data.series) {
+    Scaling scaling{&series};
+    for (const PlotPoint& point : series.points) {
+      if (!point.fits) continue;
+      if (scaling.smallest == nullptr) scaling.smallest = &point;
+      scaling.largest = &point;
+    }
+    if (scaling.smallest == nullptr || scaling.smallest->x == scaling.largest->x) continue;
+    if (!found || is_better(best_point(series), best_point(*found->series))) found = scaling;
+  }
+  return found;
+}
 
 std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::string>& columns) {
   const std::vector<JsonValue> drawn = simulated(rows);
@@ -158,21 +257,11 @@ std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::s
   data.x_counts_gpus = axis.column == "gpus";
   data.x_name = data.x_counts_gpus ? "GPUs" : axis.column;
   data.categories = axis.categories;
-  data.series = series_of(drawn, axis, telling_columns(drawn, columns, axis));
-  if (data.series.size() > most_series) {
-    for (const PlotSeries& series : data.series)
-      data.others.insert(data.others.end(), series.points.begin(), series.points.end());
-    data.series = {fastest(data.series)};
-    std::set<std::size_t> drawn_points;
-    for (const PlotPoint& point : data.series[0].points) drawn_points.insert(point.point);
-    std::erase_if(data.others,
-                  [&](const PlotPoint& point) { return drawn_points.count(point.point) > 0; });
-  }
-  for (PlotSeries& series : data.series) {
-    std::stable_sort(series.points.begin(), series.points.end(),
-                     [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
-    if (data.x_counts_gpus) add_efficiencies(series);
-  }
+  data.batch_grows = axis.is_along(batch_pointer);
+  data.series = series_of(drawn, columns, axis);
+  if (data.x_counts_gpus)
+    for (PlotSeries& series : data.series) add_efficiencies(series);
+  if (data.series.size() > most_series) leave_best_series(data);
   return data;
 }
 

@@ -21,9 +21,9 @@ struct PlotPoint {
   std::optional<double> efficiency;
 };
 
-/// Points with the same values of everything that is swept beside x, in the order of x.
+/// Points with the same values of everything that is swept beside the axis, in the order of x. Only these are joined by a line.
 struct PlotSeries {
-  std::string name;  ///< "micro_batch 4, recompute full"; empty for the only one
+  std::string name;  ///< "micro_batch 4, recompute full"; empty where nothing else differs
   std::vector<PlotPoint> points;
 };
 
@@ -31,24 +31,33 @@ struct PlotSeries {
 struct PlotData {
   std::string x_name;  ///< "GPUs", or a JSON pointer
   bool x_counts_gpus = false;
+  bool batch_grows = false;  ///< with the GPUs along every line: weak scaling
   std::vector<std::string>
       categories;  ///< names of x = 0, 1, 2, … where x is no number; else empty
   std::vector<PlotSeries> series;
-  std::vector<PlotPoint>
-      others;  ///< the points that no series has, where there are too many series
+  /// The points of further series, where there are too many.
+  std::vector<PlotPoint> others;
 
   /// "512", "full": where a point stands on the axis.
   std::string x_text(double x) const;
 };
 
-/// More would not be told apart; of further ones only the fastest at each x are drawn, as one.
+/// More would not be told apart. Of more, those with the fastest points are drawn.
 inline constexpr std::size_t most_series = 8;
 
-/// At each x the point that fits with the most tokens a second; one that does not fit where none does.
-PlotSeries fastest_points(const PlotData& data);
+/// At each x the point that fits with the most tokens a second; one that does not fit where none does. In the order of x.
+std::vector<PlotPoint> fastest_points(const PlotData& data);
 
-/// Chooses the axis: GPUs where they vary, else the first swept pointer whose values are numbers and vary, else the first that varies. Other
-/// swept values that differ at the same x tell the series apart. Nothing when fewer than two points can be drawn.
+/// How throughput grows along a line, between points that fit in memory.
+struct Scaling {
+  const PlotSeries* series = nullptr;
+  const PlotPoint *smallest = nullptr, *largest = nullptr;  ///< clusters
+};
+/// Of the line with the most tokens a second; nothing where x counts no GPUs, or no line has two sizes that fit.
+std::optional<Scaling> scaling_of(const PlotData& data);
+
+/// Chooses the axis: GPUs where a swept size of the job changes them while all else stays the same, else the first swept pointer whose values
+/// are numbers and vary, else the first that varies. Nothing when fewer than two points can be drawn.
 std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::string>& columns);
 
 }  // namespace windtunnel

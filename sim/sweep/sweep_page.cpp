@@ -110,7 +110,7 @@ class SweepPage {
     constexpr std::size_t most = 10;
     std::vector<std::size_t> points;
     if (data_) {
-      const std::vector<PlotPoint> fastest = fastest_points(*data_).points;
+      const std::vector<PlotPoint> fastest = fastest_points(*data_);
       const std::size_t count = std::min(most, fastest.size());
       for (std::size_t i = 0; i < count; ++i)
         points.push_back(fastest[count == 1 ? 0 : i * (fastest.size() - 1) / (count - 1)].point);
@@ -161,17 +161,19 @@ class SweepPage {
     return "<p class=\"verdict " + kind + "\">" + escaped(text) + "</p>\n";
   }
 
-  /// How throughput grows from the smallest cluster to the largest.
+  /// How throughput grows from the smallest cluster to the largest while nothing else changes.
   std::string scaling_text() const {
-    if (!data_ || !data_->x_counts_gpus) return "";
-    const std::vector<PlotPoint> fastest = fastest_points(*data_).points;
-    const PlotPoint &first = fastest.front(), &last = fastest.back();
-    if (!(last.x > first.x) || !(first.tokens_per_s > 0)) return "";
+    const std::optional<Scaling> scaling = data_ ? scaling_of(*data_) : std::nullopt;
+    if (!scaling) return "";
+    const PlotPoint &first = *scaling->smallest, &last = *scaling->largest;
     const double growth = last.tokens_per_s / first.tokens_per_s, ideal = last.x / first.x;
-    return "<p class=\"job\">From " + grouped_text(first.x) + " to " + grouped_text(last.x) +
-           " GPUs, " + significant_text(ideal, 3) + " times as many, the fastest plans train " +
+    const std::string& name = scaling->series->name;
+    return "<p class=\"job\">" + (name.empty() ? "" : "With " + escaped(name) + ", from ") +
+           (name.empty() ? "From " : "") + grouped_text(first.x) + " to " + grouped_text(last.x) +
+           " GPUs, " + significant_text(ideal, 3) + " times as many, training is " +
            significant_text(growth, 3) + " times as fast: a scaling efficiency of " +
-           escaped(percent_text(growth / ideal)) + ".</p>\n";
+           escaped(percent_text(growth / ideal)) +
+           (data_->batch_grows ? ", with a batch that grows alike" : "") + ".</p>\n";
   }
 
   std::string headline() const {
@@ -184,6 +186,8 @@ class SweepPage {
     if (num_failed_ > 0)
       html += warning("bad", whole(num_failed_) + " of " + whole(total) +
                                  " points could not be simulated; the reasons stand below");
+    if (const std::string same = same_text(sweep_, rows_); !same.empty())
+      html += warning("doubtful", same);
     if (const std::string same = same_text(sweep_, rows_); !same.empty())
       html += warning("doubtful", same);
     html += "</div>\n<div class=\"cards\">\n" +
@@ -230,10 +234,14 @@ class SweepPage {
     std::string text;
     if (!data_->others.empty())
       text += "There are more than " + std::to_string(most_series) +
-              " lines' worth of other values: at each place the fastest point that fits is drawn, "
-              "the others are dots. ";
-    if (data_->x_counts_gpus)
-      text += "The dotted line is what the smallest cluster's throughput per GPU would give. ";
+              " lines' worth of other values: the " + std::to_string(most_series) +
+              " with the fastest points are drawn, the others' points are dots. ";
+    if (data_->categories.empty())
+      text += "A line joins points that differ in " +
+              std::string(data_->x_counts_gpus ? "the size of the job" : "what the axis shows") +
+              " alone. ";
+    if (scaling_of(*data_))
+      text += "The dotted line is what the throughput per GPU of its smallest cluster would give. ";
     return text.empty() ? "" : "<p class=\"quiet\">" + escaped(text) + "</p>\n";
   }
 

@@ -36,6 +36,7 @@ TEST_CASE("a sweep's page names the best point and explains where its time goes"
   CHECK(has(page, R"(data-of="sweep-points" data-at="/0/tokens_per_s")"));
   CHECK(has(page, "Why does the best point take this long?"));
   CHECK(has(page, R"(data-of="explained" data-at="/0/iteration_time_s")"));
+  CHECK(has(page, "With micro_batch "));
   CHECK(has(page, "a scaling efficiency of"));
   CHECK(has(page, "<code>/training/micro_batch</code></td><td><code>1, 2</code>"));
   CHECK(has(page, "4 combinations, 0 excluded, 0 included: 4 points."));
@@ -45,6 +46,15 @@ TEST_CASE("a sweep's page names the best point and explains where its time goes"
        at = page.find("<svg class=\"curves\" viewBox=\"0 0", at + 1))
     ++pictures;
   CHECK(pictures == 4);
+}
+
+TEST_CASE("a page claims no scaling between clusters of different GPUs") {
+  const testing::SweepFixture fixture;
+  const Sweep sweep = fixture.sweep(R"({"matrix": {"/platform": ["boxes", "pair"]}})");
+  const std::string page = page_of(sweep, rows_of(sweep));
+  CHECK(has(page, "tokens/s at best"));
+  CHECK_FALSE(has(page, "caling efficiency"));
+  CHECK_FALSE(has(page, "class=\"ideal"));
 }
 
 TEST_CASE("the rows stand in the page as results.jsonl has them, the best first") {

@@ -50,7 +50,7 @@ struct Panel {
   PlotAxis axis;
   std::string unit;  ///< behind the marks
   double y = 0, height = 0;
-  bool has_ideal = false;  ///< the throughput of the smallest cluster, scaled up
+  bool has_ideal = false;  ///< beside each line the throughput of its smallest cluster, scaled up
 
   double at(double value) const { return y + height * (1 - axis.position(value)); }
 };
@@ -126,7 +126,8 @@ class SweepPlot {
   Panel throughput(const Curve& tokens) const {
     const bool logs = data_.x_counts_gpus && x_axis_.is_logarithmic();
     std::vector<double> rates = values_of(tokens);
-    if (smallest() != nullptr) rates.push_back(ideal_at(x_axis_.most()));
+    for (const PlotSeries& series : data_.series)
+      if (has_ideal(series)) rates.push_back(ideal_at(series, series.points.back().x));
     return {"Throughput, tokens/s",
             {tokens},
             logs ? PlotAxis::logarithmic(rates) : PlotAxis::linear_from_zero(rates),
@@ -223,41 +224,36 @@ class SweepPlot {
       last = x_at(*mark);
       text += x_mark(*mark, panel.y + panel.height + 18);
     }
-    if (panel.has_ideal) text += ideal(panel);
     for (const Curve& curve : panel.curves) text += cloud(panel, curve);
-    for (std::size_t i = 0; i < data_.series.size(); ++i)
-      for (const Curve& curve : panel.curves)
-        text += draw(panel, curve, data_.series[i], "s" + std::to_string(i));
+    for (std::size_t i = 0; i < data_.series.size(); ++i) {
+      const std::string colour = "s" + std::to_string(i);
+      if (panel.has_ideal && has_ideal(data_.series[i]))
+        text += ideal(panel, data_.series[i], colour);
+      for (const Curve& curve : panel.curves) text += draw(panel, curve, data_.series[i], colour);
+    }
     return text + "<rect class=\"frame\" x=\"" + svg_number(frame_.left) + "\" y=\"" +
            svg_number(panel.y) + "\" width=\"" + svg_number(frame_.width) + "\" height=\"" +
            svg_number(panel.height) + "\"/>\n";
   }
 
-  /// The point that the ideal starts from: the fastest on the smallest cluster. None where x does not count GPUs.
-  const PlotPoint* smallest() const {
-    const PlotPoint* found = nullptr;
-    if (!data_.x_counts_gpus) return found;
-    for (const PlotSeries& series : data_.series) {
-      const PlotPoint& first = series.points.front();
-      if (found == nullptr || first.x < found->x ||
-          (first.x == found->x && first.tokens_per_s > found->tokens_per_s))
-        found = &first;
-    }
-    return found;
+  /// Whether the series shows how throughput grows with the cluster.
+  static bool has_ideal(const PlotSeries& series) {
+    return series.points.front().efficiency.has_value();
   }
-  double ideal_at(double gpus) const { return smallest()->tokens_per_s / smallest()->x * gpus; }
+  static double ideal_at(const PlotSeries& series, double gpus) {
+    return series.points.front().tokens_per_s / series.points.front().x * gpus;
+  }
 
-  /// What the same tokens a second and GPU as on the smallest cluster would give.
-  std::string ideal(const Panel& panel) const {
-    if (smallest() == nullptr) return {};
-    const double first = smallest()->x, last = x_axis_.most();
+  /// What the same tokens a second and GPU as on the series' smallest cluster would give.
+  std::string ideal(const Panel& panel, const PlotSeries& series, const std::string& colour) const {
+    const double first = series.points.front().x, last = series.points.back().x;
     constexpr int steps = 64;
     std::string path;
     for (int i = 0; i <= steps; ++i) {
       const double x = first + (last - first) * i / steps;
-      path += svg_number(x_at(x)) + "," + svg_number(panel.at(ideal_at(x))) + " ";
+      path += svg_number(x_at(x)) + "," + svg_number(panel.at(ideal_at(series, x))) + " ";
     }
-    return "<polyline class=\"ideal\" points=\"" + path + "\"/>\n";
+    return "<polyline class=\"ideal " + colour + "\" points=\"" + path + "\"/>\n";
   }
 
   /// The points that no series has, as dots.
@@ -285,16 +281,19 @@ class SweepPlot {
 
   std::string draw(const Panel& panel, const Curve& curve, const PlotSeries& series,
                    const std::string& colour) const {
+    const bool is_line = data_.categories.empty() && series.points.size() > 1;
     std::string path, marks;
     for (const PlotPoint& point : series.points) {
       const std::optional<double> value = curve.value(point);
       if (!value) continue;
       path += svg_number(x_at(point.x)) + "," + svg_number(panel.at(*value)) + " ";
-      if (series.points.size() <= most_marks || !point.fits)
+      if (!is_line || series.points.size() <= most_marks || !point.fits)
         marks += mark(panel, point, *value, colour);
     }
-    return "<polyline class=\"" + std::string(curve.line) + " " + colour + "\" points=\"" + path +
-           "\"/>\n" + marks;
+    return (is_line ? "<polyline class=\"" + std::string(curve.line) + " " + colour +
+                          "\" points=\"" + path + "\"/>\n"
+                    : "") +
+           marks;
   }
 
   std::string head(double height) const {
@@ -335,7 +334,9 @@ std::vector<CurveKey> curve_keys(const PlotData& data) {
   for (std::size_t i = 0; i < data.series.size(); ++i) {
     const PlotSeries& series = data.series[i];
     const std::string colour = "s" + std::to_string(i);
-    keys.push_back({"<path class=\"line " + colour + "\" d=\"M0 0H30\"/>" + dot + colour + "\"/>",
+    const bool is_line = data.categories.empty() && series.points.size() > 1;
+    keys.push_back({(is_line ? "<path class=\"line " + colour + "\" d=\"M0 0H30\"/>" : "") + dot +
+                        colour + "\"/>",
                     series.name.empty() ? "simulated" : series.name});
     all_fit = all_fit && std::all_of(series.points.begin(), series.points.end(),
                                      [](const PlotPoint& point) { return point.fits; });
@@ -347,8 +348,10 @@ std::vector<CurveKey> curve_keys(const PlotData& data) {
   if (!data.others.empty()) keys.push_back({cloud("cloud"), "other points"});
   if (std::any_of(data.others.begin(), data.others.end(), is_large))
     keys.push_back({cloud("cloud too-large"), "others that do not fit in memory"});
-  if (data.x_counts_gpus)
-    keys.push_back({"<path class=\"ideal\" d=\"M0 0H30\"/>", "same tokens/s a GPU"});
+  const bool any_scales = std::any_of(
+      data.series.begin(), data.series.end(),
+      [](const PlotSeries& series) { return series.points.front().efficiency.has_value(); });
+  if (any_scales) keys.push_back({"<path class=\"ideal\" d=\"M0 0H30\"/>", "same tokens/s a GPU"});
   if (!all_fit) keys.push_back({dot + "none\"/>", "does not fit in memory"});
   return keys;
 }

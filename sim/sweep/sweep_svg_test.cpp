@@ -39,9 +39,7 @@ TEST_CASE(
   CHECK(data->series[0].name.empty());
 }
 
-TEST_CASE(
-    "values that differ at the same size tell series apart, and values that follow the size do "
-    "not") {
+TEST_CASE("values that differ tell series apart, and a batch that grows with the size does not") {
   const auto data = plot_data(
       rows_of(
           {{8, 1, R"("/nodes": 1, "/training/global_batch": 8, "/training/micro_batch": 1)"},
@@ -53,6 +51,53 @@ TEST_CASE(
   REQUIRE(data->series.size() == 2);
   CHECK(data->series[0].name == "micro_batch 1");
   CHECK(data->series[0].points[1].tokens_per_s == 4);
+  CHECK(data->batch_grows);
+}
+
+TEST_CASE("two GPU types are no line and have no scaling efficiency") {
+  const std::vector<std::string> columns{"/platform", "/training/micro_batch"};
+  const auto data =
+      plot_data(rows_of({{16, 100, R"("/platform": "t4", "/training/micro_batch": 1)"},
+                         {32, 76, R"("/platform": "v100", "/training/micro_batch": 1)"}}),
+                columns);
+  REQUIRE(data);
+  CHECK_FALSE(data->x_counts_gpus);
+  CHECK(data->categories == std::vector<std::string>{"t4", "v100"});
+  CHECK_FALSE(scaling_of(*data).has_value());
+  CHECK_FALSE(data->series[0].points[0].efficiency.has_value());
+}
+
+TEST_CASE("each GPU type scales by itself") {
+  const auto data = plot_data(rows_of({{16, 100, R"("/platform": "t4", "/nodes": 1)"},
+                                       {32, 150, R"("/platform": "t4", "/nodes": 2)"},
+                                       {8, 400, R"("/platform": "v100", "/nodes": 1)"},
+                                       {16, 720, R"("/platform": "v100", "/nodes": 2)"}}),
+                              {"/platform", "/nodes"});
+  REQUIRE(data);
+  REQUIRE(data->series.size() == 2);
+  CHECK(data->series[0].name == "platform t4");
+  // 150 / 32 over 100 / 16, and 720 / 16 over 400 / 8
+  CHECK(data->series[0].points[1].efficiency == doctest::Approx(0.75).epsilon(1e-12));
+  CHECK(data->series[1].points[1].efficiency == doctest::Approx(0.9).epsilon(1e-12));
+  const auto scaling = scaling_of(*data);
+  REQUIRE(scaling);
+  CHECK(scaling->series->name == "platform v100");
+  CHECK(scaling->largest->tokens_per_s == 720);
+}
+
+TEST_CASE("a plan that changes with the size is another line, unless it follows the size") {
+  const auto other = plot_data(rows_of({{8, 100, R"("/nodes": 1, "/parallel/zero_stage": 0)"},
+                                        {16, 200, R"("/nodes": 2, "/parallel/zero_stage": 1)"}}),
+                               {"/nodes", "/parallel/zero_stage"});
+  REQUIRE(other);
+  CHECK(other->series.size() == 2);
+  CHECK_FALSE(scaling_of(*other).has_value());
+  const auto same = plot_data(rows_of({{8, 100, R"("/nodes": 1, "/parallel/data": 2)"},
+                                       {16, 200, R"("/nodes": 2, "/parallel/data": 4)"}}),
+                              {"/nodes", "/parallel/data"});
+  REQUIRE(same);
+  CHECK(same->series.size() == 1);
+  CHECK(scaling_of(*same).has_value());
 }
 
 TEST_CASE("where the size is the same the axis is the first swept number, or names in a row") {
@@ -68,21 +113,44 @@ TEST_CASE("where the size is the same the axis is the first swept number, or nam
   CHECK(names->categories == std::vector<std::string>{"none", "full"});
 }
 
-TEST_CASE("of too many series the fastest that fits is drawn") {
+TEST_CASE("of too many series those with the fastest points are drawn, each with equal values") {
   std::vector<Drawn> all;
   for (int i = 0; i < 12; ++i)
     for (const int gpus : {8, 16})
-      all.push_back({gpus, i == 7 ? 99.0 : i, "\"/b\": " + std::to_string(i)});
-  const auto data = plot_data(rows_of(all), {"/b"});
+      all.push_back({gpus, i == 7 && gpus == 16 ? 99.0 : i,
+                     "\"/nodes\": " + std::to_string(gpus / 8) + ", \"/b\": " + std::to_string(i)});
+  const auto data = plot_data(rows_of(all), {"/nodes", "/b"});
   REQUIRE(data);
-  REQUIRE(data->series.size() == 1);
+  REQUIRE(data->series.size() == most_series);
+  CHECK(data->series[0].name == "b 7");
+  CHECK(data->series[0].points[0].tokens_per_s == 7);
   CHECK(data->series[0].points[1].tokens_per_s == 99);
+  CHECK(data->others.size() == 8);  // both points of 12 - 8 series
+  // The fastest at each size are of two series, and no line.
+  CHECK(fastest_points(*data)[0].tokens_per_s == 11);
+  CHECK(fastest_points(*data)[1].tokens_per_s == 99);
+}
+
+TEST_CASE("a picture draws lines and ideals within a series only") {
+  const std::string svg = sweep_svg("x", {"/platform", "/nodes"},
+                                    rows_of({{16, 100, R"("/platform": "t4", "/nodes": 1)"},
+                                             {32, 150, R"("/platform": "t4", "/nodes": 2)"},
+                                             {8, 400, R"("/platform": "v100", "/nodes": 1)"},
+                                             {16, 720, R"("/platform": "v100", "/nodes": 2)"}}));
+  CHECK(svg.find("<polyline class=\"ideal s0\"") != std::string::npos);
+  CHECK(svg.find("<polyline class=\"ideal s1\"") != std::string::npos);
+  const std::string types =
+      sweep_svg("x", {"/platform"},
+                rows_of({{16, 100, R"("/platform": "t4")"}, {32, 76, R"("/platform": "v100")"}}));
+  CHECK(types.find("<polyline") == std::string::npos);
+  CHECK(types.find("<circle class=\"s0") != std::string::npos);
+  CHECK(types.find("Scaling efficiency") == std::string::npos);
 }
 
 TEST_CASE("a picture needs two points, and names are written as text") {
   CHECK(sweep_svg("x", {"/a"}, rows_of({{8, 1, "\"/a\": 1"}})).empty());
-  const std::string svg =
-      sweep_svg("a < b & c", {"/a"}, rows_of({{8, 1, "\"/a\": 1"}, {16, 2, "\"/a\": 2"}}));
+  const std::string svg = sweep_svg("a < b & c", {"/nodes"},
+                                    rows_of({{8, 1, "\"/nodes\": 1"}, {16, 2, "\"/nodes\": 2"}}));
   CHECK(svg.find("a &lt; b &amp; c") != std::string::npos);
   CHECK(svg.find("Scaling efficiency") != std::string::npos);
   CHECK(svg.find("nan") == std::string::npos);
