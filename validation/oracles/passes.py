@@ -26,6 +26,8 @@ class Page:
         self.h, self.a, self.s, self.L = (self.model[key] for key in ("hidden", "heads", "sequence", "layers"))
         self.t, self.p, self.d, self.v = (self.parallel[key] for key in ("tensor", "pipeline", "data", "virtual_pipeline"))
         self.b = self.training["micro_batch"]
+        # Replicas on the node that has most of them, and nodes, where ranks fill them in order.
+        self.fullest, self.nodes = min(self.d, max(1, self.node["gpus"] // self.t)), -(-self.d * self.t // self.node["gpus"])
         self.T, self.z = self.b * self.s, self.b * self.a / self.t
         self.e = 4 if self.training["precision"] in ("fp32", "tf32") else 2
         self.head_size = self.h // self.a
@@ -128,22 +130,26 @@ class Page:
         gathers = self.software["gather_scattered_messages"] and self.software["scatter_pipeline_messages"] and not self.sequence_parallel
         return self.all_reduce() / 2 if gathers else 0
 
-    # Section 6, with one layer gathered ahead
-    def gather(self, weights, element=2):
+    # Section 6
+    def gather(self, weights, element=None):
         if self.parallel["zero_stage"] < 3 or self.d == 1:
             return 0.0
-        gpus, size = self.node["gpus"], element * weights
+        size = (element or self.e) * weights
         NICs = amount(self.node["nic_rate"]) * self.node["nic_efficiency"] * self.node["nics"]
         across = (self.d - 1) / self.d * self.t * size / NICs + amount(self.fabric["latency"]) + amount(self.fabric["collective_latency"])
-        return max(self.in_node(size / 2, min(self.d, gpus // self.t)), across if self.d * self.t > gpus else 0)
+        return max(self.in_node(size / 2, self.fullest), across if self.nodes > 1 else 0)
 
     def scatter(self, weights):
         return self.gather(weights, 4 if self.training["gradient_dtype"] == "fp32" else 2)
 
     def waits(self, l, f, g, s):
         """What l passes of length f wait for their gathers and scatters."""
+        iota = self.software["exposed_gather_factor"]
+        if not self.parallel.get("zero_prefetch", 1):
+            return l * max(1, iota) * (g + s)
+
         def beside(collectives):
-            return max(f + self.software["exposed_gather_factor"] * min(collectives, f), collectives) - f
+            return max(f + iota * min(collectives, f), collectives) - f
         return g + beside(g) + (l - 2) * beside(g + s) + beside(s) + s if l > 1 else l * (g + s)
 
     # Sections 2 and 6: embedding and head
@@ -170,8 +176,7 @@ class Page:
 
     def edges(self):
         """Weights of embedding and head that are gathered with ZeRO 3, where one stage has both."""
-        words, own = self.word_embedding(), not self.model["tied_embeddings"]
-        return words * (2 if own else 1) + self.positions() + (2 if self.biases() else 1) * self.h
+        return self.embedding_parameters() + self.head_parameters()
 
     def biases(self):
         return self.model["family"] != "llama"
