@@ -76,7 +76,8 @@ struct StageCostInputs {
 };
 
 /// One activation or gradient message between stages, as one rank sends it: all of it, or its share where the stack scatters
-/// messages over the tensor group.
+/// messages over the tensor group (_communicate in megatron/p2p_communication.py, Megatron-LM v2.5, splits the tensor with
+/// scatter_gather_tensors_in_pipeline, and gathers it on receipt with gather_split_1d_tensor).
 Bytes stage_message_size(const Transformer& model, const Plan& plan,
                          const SoftwareProfile& software);
 
@@ -84,9 +85,15 @@ Bytes stage_message_size(const Transformer& model, const Plan& plan,
 /// before the launch floor is applied.
 ///  - Layer: products, memory-bound kernels, two tensor all-reduces forward; twice the products, gradient accumulation, and two
 ///    all-reduces backward, of which each hides behind one weight gradient where the stack overlaps them:
-///    exposed = max(0, AR - G/4), G = the layer's eight backward weight products (docs/model.md, model E).
+///    exposed = max(0, AR - G/4), G = the layer's eight backward weight products (docs/model.md, model E). The all-reduces:
+///    RowParallelLinear.forward and VocabParallelEmbedding.forward in megatron/mpu/layers.py, _CopyToModelParallelRegion.backward in
+///    megatron/mpu/mappings.py, Megatron-LM v2.5; recomputed layers repeat theirs (_checkpointed_forward in
+///    megatron/model/transformer.py, v2.5). The overlap: ColumnParallelLinearWithAsyncAllreduce.backward in megatron/mpu/layers.py at
+///    16c9044 (September 2021).
 ///  - Sequence parallelism: each all-reduce is a reduce-scatter and an all-gather of the same total; backward, the gather is
-///    exposed and the scatter hides: exposed = AR/2 + max(0, AR/2 - G/4) (Korthikanti et al. 2022, 4.2.2).
+///    exposed and the scatter hides: exposed = AR/2 + max(0, AR/2 - G/4) (Korthikanti et al. 2022, 4.2.2;
+///    LinearWithGradAccumulationAndAsyncCommunication.backward in megatron/mpu/layers.py at 2514892, October 2022, where the gather
+///    runs beside the input gradient: that this hides nothing is own).
 ///  - ZeRO 3: on every microbatch each layer gathers its parameters forward and backward and scatters its gradients (in the
 ///    gradients' type): DeepSpeed 0.16.5, partition_grads in runtime/zero/stage3.py, adds each microbatch's to the shard; PyTorch
 ///    2.1, _post_backward_hook in distributed/fsdp/_runtime_utils.py, does so outside of no_sync(). A pass of length f that gathers

@@ -36,7 +36,8 @@ struct Training {
 };
 
 /// Which index of a rank counts fastest, which slowest: ranks are numbered through the nodes' GPUs in order, so what counts fastest
-/// is kept inside a node. Megatron-LM's order is tensor, data, pipeline (its use-tp-pp-dp-mapping: tensor, pipeline, data).
+/// is kept inside a node. Megatron-LM's order is tensor, data, pipeline (initialize_model_parallel in
+/// megatron/mpu/initialize.py, v2.5; its later use-tp-pp-dp-mapping: tensor, pipeline, data).
 enum class RankOrder {
   tensor_data_pipeline,
   tensor_pipeline_data,

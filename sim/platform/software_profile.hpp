@@ -12,7 +12,10 @@ namespace windtunnel {
 /// How a stage's sends relate to its computing.
 enum class PipelineSend {
   eager,  ///< a message leaves when it is ready; only the receiver waits
-  blocking_pairs,  ///< Megatron's batched exchange: both ends enter, the op ends when all its messages have arrived
+  /// Both ends enter an exchange, which ends when all its messages have arrived: _communicate in megatron/p2p_communication.py,
+  /// Megatron-LM v2.5, which waits for batch_isend_irecv. DeepSpeed's sends wait as well, but one after the other (send in
+  /// deepspeed/runtime/pipe/p2p.py, DeepSpeed 0.3.16, a broadcast in a group of two); that difference is not modelled.
+  blocking_pairs,
 };
 
 enum class GradientType { fp16, bf16, fp32 };

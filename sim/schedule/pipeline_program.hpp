@@ -143,7 +143,8 @@ struct PipelineShape {
   GradientReduction gradient_reduction = GradientReduction::none;
   bool parameter_gather = false;  ///< one after the optimizer (ZeRO 1 and 2)
   /// Gradients overlap the backward pass: by chunk, into how many buckets; empty: they do not. A pass that reduces its chunk's
-  /// gradients is cut into as many pieces, and each bucket is reduced on the data stream when its piece is done.
+  /// gradients is cut into as many pieces, and each bucket is reduced on the data stream when its piece is done, as by
+  /// Bucket.register_grad_ready in megatron/core/distributed/grad_buffer.py, Megatron-LM core_v0.4.0; one bucket a layer is own.
   std::vector<int> gradient_buckets;
   bool embedding_sync = false;  ///< tied embeddings on different stages
   CompressedTraffic compressed;
@@ -155,7 +156,10 @@ std::vector<bool> epilogue_passes(const std::vector<Step>& order, const OrderSha
 
 /// The program of `stage`: its passes in `order`, then gradient reduction, embedding synchronisation (first and last
 /// stage), optimizer and overhead. The activation of microbatch i for chunk c arrives in slot c m + i, its gradient in
-/// slot (v + c) m + i.
+/// slot (v + c) m + i. The tail is that of train_step in megatron/training.py, Megatron-LM v2.5: allreduce_gradients, then the word
+/// embeddings over the embedding group, then optimizer.step; parameters are gathered behind it as by
+/// DistributedOptimizer.gather_model_params (megatron/optimizer/distrib_optimizer.py at 2514892, October 2022). Limit: that optimizer
+/// and DeepSpeed 0.3.16 (TrainSchedule.steps in runtime/pipe/schedule.py) synchronise the embeddings before the other gradients.
 ///  - eager: receive, compute, send; the message leaves by itself.
 ///  - blocking_pairs: every message is posted inside an exchange that both ends enter, as in megatron/schedules.py of Megatron-LM
 ///    v2.5. With one chunk, what a pass sends and what the next one receives share an exchange when they go to the same neighbour

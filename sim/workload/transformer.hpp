@@ -61,7 +61,8 @@ struct Transformer {
   double mlp_input_width() const { return (gated_mlp ? 2.0 : 1.0) * ffn_hidden; }
 };
 
-/// Vocabulary padded to a multiple of vocab_divisor * tensor_ways (Megatron-LM's rule).
+/// Vocabulary padded to a multiple of vocab_divisor * tensor_ways (_vocab_size_with_padding in
+/// megatron/tokenizer/tokenizer.py, Megatron-LM v2.5).
 int padded_vocab(const Transformer& model, int tensor_ways);
 
 /// One layer's parameters on one rank of `tensor_ways`: matrices and column biases sharded, row
