@@ -26,6 +26,13 @@ std::string grouped_text(double number) {
   return text;
 }
 
+std::string parameter_text(double parameters) {
+  constexpr double trillion = 1e12, billion = 1e9, million = 1e6;
+  if (parameters >= trillion) return fixed_text(parameters / trillion, 2) + " T";
+  if (parameters >= billion) return fixed_text(parameters / billion, 1) + " B";
+  return fixed_text(parameters / million, 0) + " M";
+}
+
 std::string percent_text(double share) { return fixed_text(share * 100, 1) + " %"; }
 
 std::string signed_percent_text(double share) {

@@ -11,6 +11,8 @@ std::string fixed_text(double number, int decimals);
 std::string significant_text(double number, int digits);
 /// Rounded to whole units, with thousands apart: 192872.3 -> "192,872".
 std::string grouped_text(double number);
+/// A number of parameters as models are called: "39.1 B", "760 M".
+std::string parameter_text(double parameters);
 /// A share of one as percent: 0.4417 -> "44.2 %".
 std::string percent_text(double share);
 /// A difference as percent, with its sign: 0.0534 -> "+5.3 %". What rounds to nothing is "+0.0 %".

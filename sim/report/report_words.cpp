@@ -6,17 +6,6 @@
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel::detail {
-namespace {
-
-/// "39.1 B", "760 M": as models are called.
-std::string parameter_text(double parameters) {
-  constexpr double trillion = 1e12, billion = 1e9, million = 1e6;
-  if (parameters >= trillion) return fixed_text(parameters / trillion, 2) + " T";
-  if (parameters >= billion) return fixed_text(parameters / billion, 1) + " B";
-  return fixed_text(parameters / million, 0) + " M";
-}
-
-}  // namespace
 
 std::string counted(int number, const char* thing, const char* plural) {
   return grouped_text(number) + " " + thing + (number == 1 ? "" : plural);

@@ -1,39 +1,110 @@
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/file_io.hpp"
 #include "core/json_value.hpp"
+#include "report/number_text.hpp"
 #include "scenario/compression_json.hpp"
 #include "scenario/library_files.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
+#include "workload/model_json.hpp"
 
 namespace windtunnel {
 namespace {
 
-/// One line of the list.
+/// One line of the list: a name, what one chooses by, and a description.
 struct Entry {
-  std::string name, description;
+  std::string name, key_figure, description;
+  JsonValue figures = JsonValue(JsonValue::Object{});  ///< members of the JSON document
 };
 
-/// "48 layers, hidden 8192" of a model, else what the file says of itself.
-std::string describe(const JsonValue& file) {
-  if (const JsonValue* text = file.find("description"); text != nullptr && text->is_string())
-    return text->string();
-  const JsonValue* layers = file.find("layers");
-  const JsonValue* hidden = file.find("hidden");
-  if (layers == nullptr || hidden == nullptr) return {};
-  return text_for_message(*layers) + " layers, hidden " + text_for_message(*hidden);
+std::string text_at(const JsonValue& object, const char* key) {
+  const JsonValue* value = object.find(key);
+  if (value == nullptr) return {};
+  return value->is_string() ? value->string() : canonical_text(*value);
+}
+
+/// "174.6 B parameters", "96 layers, hidden 12288"
+Entry model_entry(JsonValue file) {
+  Entry entry;
+  Problems problems;
+  const Transformer model = read_transformer(file, {}, problems);
+  if (!problems.empty()) return entry;
+  const double parameters = total_parameters(model);
+  entry.key_figure = parameter_text(parameters) + " parameters";
+  entry.description =
+      std::to_string(model.layers) + " layers, hidden " + std::to_string(model.hidden);
+  entry.figures.set("parameters", JsonValue(parameters));
+  return entry;
+}
+
+/// "8 x a100-sxm-80gb, 4 x 200 Gbps", or "3 nodes of 4 x t4-16gb, 1 x 50 Gbps" where their number is given.
+std::string node_text(const JsonValue& figures) {
+  const std::string node = text_at(figures, "gpus") + " x " + text_at(figures, "device") + ", " +
+                           text_at(figures, "nics") + " x " + text_at(figures, "nic_rate");
+  const std::string count = text_at(figures, "count");
+  return count.empty() ? node : count + (count == "1" ? " node of " : " nodes of ") + node;
+}
+
+JsonValue node_figures(const JsonValue& type) {
+  JsonValue figures(JsonValue::Object{});
+  for (const char* key : {"count", "gpus", "device", "nics", "nic_rate"})
+    if (const JsonValue* value = type.find(key); value != nullptr)
+      figures.set(key, value->is_object() ? JsonValue(text_at(*value, "name")) : *value);
+  return figures;
+}
+
+Entry platform_entry(const JsonValue& file) {
+  Entry entry;
+  entry.description = text_at(file, "description");
+  JsonValue::Array nodes;
+  if (const JsonValue* types = file.find("node_types"); types != nullptr && types->is_array())
+    for (const JsonValue& type : types->array()) {
+      nodes.push_back(node_figures(type));
+      entry.key_figure += (entry.key_figure.empty() ? "" : "; ") + node_text(nodes.back());
+    }
+  entry.figures.set("node_types", JsonValue(std::move(nodes)));
+  return entry;
+}
+
+/// The first sentence of the comment that a scenario file begins with.
+std::string opening_comment(std::string_view text) {
+  std::string comment;
+  while (text.starts_with("//")) {
+    const std::size_t line_end = std::min(text.find('\n'), text.size());
+    comment += text.substr(2, line_end - 2);
+    text.remove_prefix(std::min(line_end + 1, text.size()));
+  }
+  const auto is_capital = [](char letter) { return letter >= 'A' && letter <= 'Z'; };
+  for (std::size_t at = 0; at + 2 < comment.size(); ++at) {
+    const bool ends = comment[at] == '.' || comment[at] == '?';
+    if (ends && comment[at + 1] == ' ' && is_capital(comment[at + 2])) comment.resize(at + 1);
+  }
+  comment.erase(0, comment.find_first_not_of(' '));
+  return comment;
+}
+
+Entry entry_of(const LibraryKind& kind, const std::shared_ptr<const SourceText>& source) {
+  Problems ignored;
+  JsonValue file = parse_json(source, ignored);
+  const std::string_view name = kind.name;
+  if (name == model_files.name) return model_entry(std::move(file));
+  if (name == platform_files.name) return platform_entry(file);
+  Entry entry;
+  entry.description =
+      name == scenario_files.name ? opening_comment(source->text) : text_at(file, "description");
+  return entry;
 }
 
 std::vector<Entry> entries_of(const LibraryKind& kind) {
   const Library library = Library::find();
   std::vector<Entry> entries;
   for (const std::string& name : library.names(kind.name)) {
-    Problems ignored;
-    entries.push_back(
-        {name, describe(parse_json(read_source(library_file(library, kind, name)), ignored))});
+    entries.push_back(entry_of(kind, read_source(library_file(library, kind, name))));
+    entries.back().name = name;
   }
   if (entries.empty())
     throw EnvironmentError("there are no " + std::string(kind.name) + " in " +
@@ -44,7 +115,11 @@ std::vector<Entry> entries_of(const LibraryKind& kind) {
 /// Codecs are no files: the compression block of a scenario names them.
 std::vector<Entry> codec_entries() {
   std::vector<Entry> entries;
-  for (const auto& [name, description] : codec_list()) entries.push_back({name, description});
+  for (const auto& [name, description] : codec_list()) {
+    entries.emplace_back();
+    entries.back().name = name;
+    entries.back().description = description;
+  }
   return entries;
 }
 
@@ -63,15 +138,24 @@ std::vector<Entry> list_of(const std::string& word) {
                    ")");
 }
 
+/// Three columns; the second of mixed platforms may be wider than all others and does not move them.
 std::string text_of(const std::vector<Entry>& entries) {
-  std::size_t width = 0;
-  for (const Entry& entry : entries) width = std::max(width, entry.name.size());
+  constexpr std::size_t widest_figure = 45;
+  std::size_t names = 0, figures = 0;
+  for (const Entry& entry : entries) {
+    names = std::max(names, entry.name.size());
+    figures = std::max(figures, std::min(entry.key_figure.size(), widest_figure));
+  }
+  const auto cell = [](const std::string& text, std::size_t width) {
+    return text + std::string(std::max(width, text.size()) - text.size() + 2, ' ');
+  };
   std::string text;
   for (const Entry& entry : entries) {
-    text += entry.name;
-    if (!entry.description.empty())
-      text += std::string(width - entry.name.size() + 2, ' ') + entry.description;
-    text += "\n";
+    std::string line = cell(entry.name, names);
+    if (figures > 0) line += cell(entry.key_figure, figures);
+    line += entry.description;
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
   }
   return text;
 }
@@ -82,6 +166,7 @@ std::string json_of(const std::string& kind, const std::vector<Entry>& entries) 
     JsonValue item(JsonValue::Object{});
     item.set("name", JsonValue(entry.name));
     if (!entry.description.empty()) item.set("description", JsonValue(entry.description));
+    merge_json(item, entry.figures);
     list.push_back(std::move(item));
   }
   JsonValue result(JsonValue::Object{});
