@@ -27,7 +27,9 @@ check_program() {
 }
 # The options in the help of a command ("" for those of every command), with their dashes, long and short.
 options_of() {
-  "$program" ${1:+"$1"} --help | sed -nE 's/^  (-[a-zA-Z],)?(-[a-zA-Z0-9-]+).*/\1 \2/p' | tr ', ' '\n\n' | grep '^-'
+  local section="Options:"
+  [[ -n $1 ]] || section="Options of every command:"
+  "$program" ${1:+"$1"} --help | sed -n "/^$section/,/^\$/p" | sed -nE 's/^  (-[a-zA-Z],)?(-[a-zA-Z0-9-]+).*/\1 \2/p' | tr ', ' '\n\n' | grep '^-'
 }
 # What the three completions offer behind WORDS, of which the last is being typed. Where a shell is not installed its script is searched for the word.
 bash_offers() {
@@ -48,10 +50,38 @@ zsh_offers() {  # COMMAND: its part of the script
 offered() {  # offered WHERE WORD, with what is offered on stdin
   grep -qx -- "$2" || fail "$1 does not complete $2"
 }
+# Values: pointers of the scenario on the line, or of any; names of what is built in.
+check_values() {
+  local pointer=/platform/node_types/0/nic_rate
+  offered "bash, of --set," "$pointer=" <<<"$(bash_offers windtunnel run gpt-39b-512xa100 --set /platform)"
+  offered "bash, of --set=," /parallel/tensor= <<<"$(bash_offers windtunnel run --set = /par)"
+  offered "bash, of compare --toggle," /compression <<<"$(bash_offers windtunnel compare none.json --toggle /comp)"
+  offered "bash, of import --base," selene-a100 <<<"$(bash_offers windtunnel import topo x --base sel)"
+  offered "bash, of run," gpt-39b-512xa100 <<<"$(bash_offers windtunnel run gpt)"
+  offered "bash, of --color," always <<<"$(bash_offers windtunnel run x --color "")"
+  offered "bash, of help," sweep <<<"$(bash_offers windtunnel help sw)"
+  if command -v fish >/dev/null; then
+    offered "fish, of --set," "$pointer=" <<<"$(fish_offers windtunnel run gpt-39b-512xa100 --set /platform)"
+    offered "fish, of --set," /parallel/tensor= <<<"$(fish_offers windtunnel run --set /par)"
+    offered "fish, of import --base," selene-a100 <<<"$(fish_offers windtunnel import topo x --base sel)"
+    offered "fish, of run," gpt-39b-512xa100 <<<"$(fish_offers windtunnel run gpt)"
+  fi
+  if command -v zsh >/dev/null; then
+    offered "zsh, of --set," "$pointer" <<<"$(zsh_values _windtunnel_pointers run gpt-39b-512xa100 --set /platform)"
+    offered "zsh, of --set," /parallel/tensor <<<"$(zsh_values _windtunnel_pointers run --set /par)"
+    offered "zsh, of import --base," selene-a100 <<<"$(zsh_values '_windtunnel_names platforms' import topo x --base sel)"
+  fi
+}
+# What a helper of the zsh script offers where WORD... stand on the line.
+zsh_values() {
+  zsh -fc 'compadd() { shift; print -l -- ${(P)1} }; _files() {}; _arguments() {}; _describe() {}
+    helper=$1; CURRENT=2 words=(windtunnel); source $2; words=(${@[3,-1]}); ${=helper}' \
+    - "$1" "$share/zsh/vendor-completions/_windtunnel" "${@:2}"
+}
 # Every command and every option that --help lists is completed by each shell, and stands in the manual page.
 check_completions() {
-  local program=$1/bin/windtunnel share=$1/share command option commands
-  commands=$("$program" --help | sed -n '/^Commands:/,$p' | awk 'NR > 1 { print $1 }')
+  local program=$1/bin/windtunnel share=$1/share command option commands PATH=$1/bin:$PATH
+  commands=$("$program" --help | sed -n '/^Commands:/,/^$/p' | awk 'NR > 1 && NF { print $1 }')
   bash_offers windtunnel "" >"$scratch/bash"
   fish_offers windtunnel "" >"$scratch/fish"
   for command in $commands; do
@@ -77,6 +107,7 @@ check_completions() {
   fi
   [[ ${options_seen:-0} -gt 100 ]] || fail "the help lists hardly any options (${options_seen:-0})"
   offered "bash, of import," topo <<<"$(bash_offers windtunnel import "")"
+  check_values
   offered "bash, of rank --emit," megatron <<<"$(bash_offers windtunnel rank x --emit "")"
   for command in zsh fish; do
     if command -v "$command" >/dev/null; then
@@ -98,7 +129,9 @@ cmake --install "$build" --prefix "$scratch/prefix" >"$scratch/log" || { cat "$s
 check_program "$scratch/prefix"
 check_completions "$scratch/prefix"
 if command -v help2man >/dev/null; then
-  grep -q 'EXIT STATUS' "$scratch/prefix/share/man/man1/windtunnel.1" || fail "the manual page"
+  for section in 'EXIT STATUS' EXAMPLES; do
+    [[ $(grep -c "^\.SH .*$section" "$scratch/prefix/share/man/man1/windtunnel.1") -eq 1 ]] || fail "the manual page has not one section $section"
+  done
 else
   echo "manual page: left out, help2man is not installed"
 fi

@@ -120,6 +120,26 @@ std::shared_ptr<const SourceText> read_source(const fs::path& path, ReadFor purp
   return source;
 }
 
+bool is_stdin(const fs::path& path) { return path == "-"; }
+
+std::shared_ptr<const SourceText> read_source_or_stdin(const fs::path& path) {
+  if (!is_stdin(path)) return read_source(path);
+  static const std::shared_ptr<const SourceText> source = [] {
+    auto text = std::make_shared<SourceText>(*read_source("/dev/stdin"));
+    text->name = "<stdin>";
+    return text;
+  }();
+  return source;
+}
+
+std::string file_name_of(const fs::path& path) {
+  return is_stdin(path) ? "<stdin>" : path.filename().string();
+}
+
+std::string name_of_source(const fs::path& path) {
+  return is_stdin(path) ? "stdin" : path.stem().string();
+}
+
 void write_file_atomically(const fs::path& path, std::string_view bytes) {
   expect_not_read(path);
   std::error_code error;

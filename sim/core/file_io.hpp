@@ -16,6 +16,17 @@ namespace windtunnel {
 std::shared_ptr<const SourceText> read_source(const std::filesystem::path& path,
                                               ReadFor purpose = ReadFor::use);
 
+/// True for "-", which stands for standard input where a command takes a file.
+bool is_stdin(const std::filesystem::path& path);
+
+/// read_source(), or all of standard input where `path` is "-": named "<stdin>", read once and kept, since it cannot be read again.
+std::shared_ptr<const SourceText> read_source_or_stdin(const std::filesystem::path& path);
+
+/// The file's name without its folder, or "<stdin>".
+std::string file_name_of(const std::filesystem::path& path);
+/// What a scenario or schedule without a name of its own is called: the file's name without its ending, or "stdin".
+std::string name_of_source(const std::filesystem::path& path);
+
 /// Writes `bytes` to `path` so that no reader, now or after a crash, sees half of them: a temporary
 /// file in the same folder is written, flushed to disk and renamed. Missing folders are made. A
 /// link is followed; what is no regular file (/dev/stdout, a pipe) is written to directly.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/contracts.hpp"
+#include "core/file_io.hpp"
 #include "core/output_guard.hpp"
 #include "core/problem.hpp"
 
@@ -26,12 +27,13 @@ struct TextInput::Unpacker {
   bool inside = false;      ///< of a gzip member; a file may hold several
 };
 
-TextInput::TextInput(const std::filesystem::path& file) : name_(file.string()) {
-  expect_no_output(file);
+TextInput::TextInput(const std::filesystem::path& file)
+    : name_(is_stdin(file) ? file_name_of(file) : file.string()) {
+  if (!is_stdin(file)) expect_no_output(file);
   std::error_code ignored;
   errno = 0;
   if (std::filesystem::is_directory(file, ignored)) errno = EISDIR;
-  if (errno == 0) file_.open(file, std::ios::binary);
+  if (errno == 0) file_.open(is_stdin(file) ? "/dev/stdin" : file, std::ios::binary);
   if (errno != 0 || !file_)
     throw EnvironmentError("cannot read " + name_ + ": " + std::strerror(errno));
   // Kept, since a pipe cannot be read twice.

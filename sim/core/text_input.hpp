@@ -16,7 +16,7 @@ namespace windtunnel {
 /// its content is gzip's (whatever its name), or a text in memory. It knows where it stands.
 class TextInput final : public std::streambuf {
  public:
-  /// EnvironmentError when the file cannot be read, then or later; InputError where packed bytes
+  /// "-" is standard input. EnvironmentError when the file cannot be read, then or later; InputError where packed bytes
   /// are damaged or cut off.
   explicit TextInput(const std::filesystem::path& file);
   TextInput(std::string name, std::string_view text);

@@ -245,7 +245,7 @@ JsonValue model_json(const Transformer& model, const std::string& source) {
 
 Imported import_hf_config(const ImportRequest& request, const Library&) {
   Problems problems;
-  JsonValue config = parse_json(read_source(request.inputs.front()), problems);
+  JsonValue config = parse_json(read_source_or_stdin(request.inputs.front()), problems);
   problems.throw_if_any();
   ConfigReader reader(config, problems);
   if (!reader.choose_architecture()) problems.throw_if_any();
@@ -253,7 +253,7 @@ Imported import_hf_config(const ImportRequest& request, const Library&) {
   problems.throw_if_any();
   model.name = request.output.stem().string();
 
-  const std::string file = request.inputs.front().filename().string();
+  const std::string file = file_name_of(request.inputs.front());
   Imported imported;
   imported.document = model_json(model, std::string("HuggingFace configuration ") + file +
                                             ", model_type " + reader.model_type());

@@ -45,7 +45,7 @@ class MpigraphImport {
       : request_(&request),
         library_(&library),
         options_(&request.options),
-        file_(request.inputs.front().filename().string()),
+        file_(file_name_of(request.inputs.front())),
         base_(request.options.base, library) {}
 
   Imported run() {
@@ -88,7 +88,7 @@ class MpigraphImport {
   }
 
   void read_table() {
-    const LogText log(read_source(request_->inputs.front()), problems_);
+    const LogText log(read_source_or_stdin(request_->inputs.front()), problems_);
     problems_.throw_if_any();
     if (looks_like_csv(log))
       read_csv(log);

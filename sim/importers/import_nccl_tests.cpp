@@ -53,9 +53,9 @@ class NcclImport {
   void note(std::string text) { imported_.notes.push_back(std::move(text)); }
 
   void read(const std::filesystem::path& input) {
-    const std::string file = input.filename().string();
+    const std::string file = file_name_of(input);
     const std::size_t problems_before = problems_.size();
-    auto source = read_source(input);
+    auto source = read_source_or_stdin(input);
     const std::size_t first = source->text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
     NcclRun run;
     if (first != std::string::npos && source->text[first] == '{') {

@@ -114,12 +114,12 @@ class TopoImport {
   TopoImport(const ImportRequest& request, const Library& library)
       : request_(&request),
         library_(&library),
-        file_(request.inputs.front().filename().string()),
+        file_(file_name_of(request.inputs.front())),
         base_(request.options.base, library) {}
 
   Imported run() {
     Problems problems;
-    const LogText log(read_source(request_->inputs.front()), problems);
+    const LogText log(read_source_or_stdin(request_->inputs.front()), problems);
     problems.throw_if_any();
     table_ = read_topo(log, problems);
     problems.throw_if_any();

@@ -217,7 +217,7 @@ InputError problem_with(const std::string& option, std::string message, std::str
 CompareInput read_compare_input(const std::filesystem::path& file, const Library& library,
                                 const ReadOptions& options) {
   Problems ignored;  // what is wrong with a scenario its own reader says
-  JsonValue document = parse_json(read_source(file), ignored);
+  JsonValue document = parse_json(read_source_or_stdin(file), ignored);
   if (is_report(document)) return {file.string(), std::move(document)};
   return {file.string(), read_scenario(file, library, options)};
 }

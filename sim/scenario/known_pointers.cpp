@@ -58,6 +58,8 @@ std::string last_key(const std::string& pointer) { return pointer.substr(pointer
 
 }  // namespace
 
+const std::vector<std::string>& known_pointers() { return leaves; }
+
 bool is_known_pointer(const std::string& pointer) {
   if (pointer == "/training" || pointer == "/parallel") return true;
   return std::find(leaves.begin(), leaves.end(), pointer) != leaves.end() ||

@@ -343,16 +343,16 @@ void require_object(const JsonValue& value, Problems& problems) {
 JsonValue merged_scenario(const fs::path& file, const Library& library,
                           const ReadOptions& options) {
   ScenarioReader reader(library, file.parent_path(), options);
-  JsonValue value = parse_json(read_source(file), reader.problems());
+  JsonValue value = parse_json(read_source_or_stdin(file), reader.problems());
   require_object(value, reader.problems());
-  return reader.merge(std::move(value), file.stem().string());
+  return reader.merge(std::move(value), name_of_source(file));
 }
 
 Scenario read_scenario(const fs::path& file, const Library& library, const ReadOptions& options) {
   ScenarioReader reader(library, file.parent_path(), options);
-  JsonValue value = parse_json(read_source(file), reader.problems());
+  JsonValue value = parse_json(read_source_or_stdin(file), reader.problems());
   require_object(value, reader.problems());
-  return reader.read(std::move(value), file.stem().string(), VersionKey::required);
+  return reader.read(std::move(value), name_of_source(file), VersionKey::required);
 }
 
 Scenario read_scenario(JsonValue value, const fs::path& folder, const Library& library,

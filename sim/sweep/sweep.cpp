@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/file_io.hpp"
 #include "core/hash.hpp"
 #include "core/object_reader.hpp"
 #include "scenario/overrides.hpp"
@@ -64,7 +65,7 @@ JsonValue Sweep::take_sweep(const std::filesystem::path& file) {
   if (found == nullptr || found->is_null())
     throw InputError({{base_.origin,
                        {},
-                       file.filename().string() + " has no sweep: which values to try",
+                       file_name_of(file) + " has no sweep: which values to try",
                        R"(add "sweep": {"matrix": {"/nodes": [8, 16, 32]}})"}});
   Problems problems;
   check_sweep(ObjectReader(*found, "/sweep", problems));

@@ -50,6 +50,7 @@ if(HELP2MAN)
   add_custom_command(OUTPUT "${generated}/windtunnel.1"
     COMMAND "${PROJECT_SOURCE_DIR}/tools/manual_commands.sh" $<TARGET_FILE:windtunnel> > "${generated}/manual.h2m"
     COMMAND "${HELP2MAN}" --no-info --section=1 --output=${generated}/windtunnel.1
+            "--help-option=--help | sed '/^Examples:/,$d'"
             "--name=how long a training run of a large language model takes on a GPU cluster"
             "--include=${generated}/manual.h2m" $<TARGET_FILE:windtunnel>
     DEPENDS windtunnel tools/manual.h2m tools/manual_commands.sh VERBATIM)

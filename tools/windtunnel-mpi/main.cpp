@@ -227,8 +227,35 @@ void pass_on(const Words& arguments) {
   }
 }
 
-int usage() {
-  complain("usage: mpirun -n RANKS windtunnel-mpi sweep SCENARIO --out DIR [OPTIONS]");
+constexpr const char* usage = "mpirun -n RANKS windtunnel-mpi sweep SCENARIO --out DIR [OPTIONS]";
+
+constexpr const char* help = R"(
+Spreads a sweep over the ranks of an MPI job. The options are those of `windtunnel sweep`, whose program is looked for beside this one,
+or where the environment variable WINDTUNNEL says.
+
+Options:
+  -h,--help                   Print this help; also without mpirun
+
+Examples:
+  mpirun -n 65 windtunnel-mpi sweep sweep.json --out points
+      one rank hands out the points, 64 simulate; the same line again goes on where it stopped
+  srun -n 65 windtunnel-mpi sweep sweep.json --out points --report points.html
+      the same in a Slurm job, with a page of the results
+
+Exit codes:
+  0   done
+  1   done; some points failed
+  2   bad usage or bad input
+  3   a file cannot be read or written, or windtunnel cannot be started
+)";
+
+bool asks_for_help(const Words& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [](const std::string& word) { return word == "-h" || word == "--help"; });
+}
+
+int refuse_usage() {
+  complain(std::string("usage: ") + usage + " (windtunnel-mpi --help says more)");
   return exit_bad_input;
 }
 
@@ -237,7 +264,7 @@ int spread(const Words& arguments) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (arguments.empty() || arguments.front() != "sweep")
-    return rank == 0 ? usage() : exit_bad_input;
+    return rank == 0 ? refuse_usage() : exit_bad_input;
   long points = rank == 0 ? num_points(arguments) : 0;
   MPI_Bcast(&points, 1, MPI_LONG, 0, MPI_COMM_WORLD);
   if (points < 0) return static_cast<int>(-points);
@@ -253,9 +280,14 @@ int spread(const Words& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const Words words(argv + 1, argv + argc);
+  if (asks_for_help(words)) {  // before MPI starts, which it may not do on a login node
+    std::printf("Usage: %s\n%s", usage, help);
+    return std::fflush(stdout) == 0 ? exit_done : exit_environment;
+  }
   MPI_Init(&argc, &argv);
   signal(SIGPIPE, SIG_IGN);
-  const int code = spread(Words(argv + 1, argv + argc));
+  const int code = spread(words);
   MPI_Finalize();
   return code;
 }

@@ -40,10 +40,64 @@ exits 0 show --resolved $good --json; parses
 cp stdout resolved.json
 exits 0 check resolved.json
 for kind in models platforms devices software codecs; do exits 0 list $kind; exits 0 list $kind --json; parses; done
+export WINDTUNNEL_DATA=$here/../..
+exits 0 list models; is "a parameter count in each line" bash -c '! grep -vE "[0-9.]+ [MBT] parameters" stdout'; is "GPT-3's" grep -qE '^gpt3-175b +174.6 B parameters' stdout
+exits 0 list models --json; prints '"parameters": 174'
+exits 0 list platforms; is "GPUs and NICs in each line" bash -c '! grep -vE "[0-9]+ x [a-z0-9-]+, [0-9]+ x [0-9]+ Gbps" stdout'; is "Selene's" grep -qE '^selene-a100 +8 x a100-sxm-80gb, 8 x 200 Gbps +Selene' stdout
+exits 0 list scenarios; is "a description in each line" bash -c '! grep -vE "^[^ ]+ +[^ ]+ [^ ]+" stdout'
+export WINDTUNNEL_DATA=$here/../../sim/scenario/corpus/library
 exits 0 --version; is "one line of version" grep -qE '^windtunnel [0-9.]+ \(.+, SimGrid 3\.[0-9.]+\)$' stdout
+exits 0 -V; is "-V prints the version" grep -qE '^windtunnel [0-9.]+ ' stdout
 exits 0 --help; prints "Usage: windtunnel COMMAND"; silent stderr
-exits 0 run --help; prints "--trace"
-exits 0 -h
+cp stdout help.txt
+for words in "" -h help "help --quiet"; do
+  # shellcheck disable=SC2086  # the words are to be split
+  exits 0 $words; is "windtunnel $words prints the help" cmp stdout help.txt; silent stderr
+done
+commands=$(sed -n '/^Commands:/,/^$/p' help.txt | awk 'NR > 1 && NF { print $1 }')
+is "the help lists commands" test "$(wc -w <<<"$commands")" -ge 15
+for command in $commands; do
+  exits 0 "$command" --help; prints "Usage: windtunnel $command"; silent stderr
+  for section in "Options of every command:" "Examples:" "Exit codes:"; do is "$command: $section" grep -qx "$section" stdout; done
+  prints "--set /POINTER=VALUE"; prints "  0   done"; cp stdout of_command.txt
+  exits 0 help "$command"; is "help $command is $command --help" cmp stdout of_command.txt
+done
+exits 0 run --help; prints "--trace"; prints "  1   done; the plan does not fit"
+exits 2 help rnu; says 'unknown command "rnu" (did you mean "run"?)'; silent stdout
+exits 2 help run check; says "help takes one COMMAND"
+exits 2 --json; says "a command is missing"; silent stdout
+
+# Colours: as --color says, and by itself on terminals only.
+escapes() { grep -q $'\033' stdout; }
+exits 0 run $good --color always; is "--color always colours" escapes
+exits 0 --color=always explain $good; is "--color always colours" escapes
+for choice in auto never; do exits 0 run $good --color $choice; is "--color $choice into a file: none" bash -c '! grep -q $'"'"'\033'"'"' stdout'; done
+exits 2 run $good --color yes; says "--color"; silent stdout
+
+# "-" is standard input.
+exits 0 run $good; cp stdout of_file.txt
+read_stdin() { "$program" "$@" <$good >stdout 2>stderr; }
+is "run -" read_stdin run -; is "its numbers are those of the file" cmp <(tail -n +2 stdout) <(tail -n +2 of_file.txt)
+is "it is called stdin" grep -qx stdin stdout
+for command in check explain "show --resolved" "show --pointers" rank; do
+  # shellcheck disable=SC2086
+  is "$command -" read_stdin $command -; is "$command - prints a result" test -s stdout
+done
+is "compare a file with stdin" read_stdin compare $good -; prints "speed-up"
+is "compare stdin without a part of it" read_stdin compare - --toggle /training/recompute --set /training/recompute=full
+sed 's/"tensor": 2/"tensr": 2/' $good >misspelt.json
+"$program" check - <misspelt.json >stdout 2>stderr; is "check - exits with 2" test $? -eq 2; says "<stdin>:6:"; silent stdout
+"$program" schedule check - --json <<<'{"version": 1, "stages": 1, "microbatches": 2, "orders": [["F0", "B0", "F1", "B1"]]}' >stdout 2>stderr
+is "schedule check -" test $? -eq 0; prints '"name": "stdin"'; parses
+"$program" sweep - --dry-run <<<'{"version": 1, "model": "tiny", "platform": "boxes", "training": {"global_batch": 8, "micro_batch": 1}, "sweep": {"matrix": {"/training/micro_batch": [1, 2]}}}' >stdout 2>stderr
+is "sweep -" test $? -eq 0; prints "micro_batch"
+exits 2 sweep - --out none --worker; says "name a file"
+
+# What --set can change, as --set takes it.
+exits 0 show --pointers $good; prints "/parallel/tensor=2"; prints "/model=tiny"; prints "/compression/data_gradients=null"; silent stderr
+is "each line is a pointer and a value" bash -c '! grep -vE "^/[^=]+=." stdout'
+exits 0 show --pointers $good --json; parses
+exits 2 show --pointers --resolved $good; says "one thing"
 
 # Schedules: named or from a file, checked and drawn.
 exits 0 schedule check 1f1b --stages 4 --microbatches 8; prints "1f1b: legal"; prints "37.50 %"; silent stderr
@@ -235,7 +289,6 @@ exits 0 --set /name=first check $good --set /training/micro_batch=2 --quiet; pri
 exits 0 run --seed 7 $good --json; prints '"seed": 7'
 
 # Wrong usage: 2, nothing on stdout, a suggestion.
-exits 2; says "a command is missing"; silent stdout
 exits 2 rnu $good; says 'unknown command "rnu" (did you mean "run"?)'; silent stdout
 exits 2 frobnicate; says "there are run, check"
 exits 2 run $good --jsn; says 'unknown option "--jsn" (did you mean "--json"?)'

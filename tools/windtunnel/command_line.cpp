@@ -8,7 +8,9 @@
 #include <sstream>
 
 #include "core/problem.hpp"
+#include "scenario/known_pointers.hpp"
 #include "scenario/overrides.hpp"
+#include "windtunnel/help_text.hpp"
 
 namespace windtunnel {
 namespace {
@@ -16,9 +18,11 @@ namespace {
 constexpr int most_plans = 1'000'000, most_jobs = 1024;
 constexpr const char* commands_there_are =
     "run, check, show, list, compare, rank, schedule, sweep, validate, calibrate, explain, import, "
-    "codec and completion";
+    "codec, completion and help";
 
 constexpr const char* list_kinds = "models|platforms|devices|software|scenarios|codecs";
+
+constexpr const char* common_options = "Options of every command";
 
 /// A number in these bounds, which the help does not repeat: their problem is told with them.
 CLI::Validator between(auto least, auto most) { return CLI::Range(least, most).description(""); }
@@ -33,15 +37,26 @@ CLI::Validator output_name() {
           ""};
 }
 
-/// CLI11's help, with a usage line as people write the command.
+/// CLI11's help, with a usage line as people write the command, and what every command has in common below each of them.
 class UsageFormatter final : public CLI::Formatter {
  public:
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string text = Formatter::make_help(app, std::move(name), mode);
+    while (text.ends_with('\n')) text.pop_back();
+    text += '\n';
+    if (const CLI::App* program = app->get_parent(); program != nullptr)
+      text += make_group(common_options, false, program->get_options());
+    const std::string command = app->get_parent() == nullptr ? "" : app->get_name();
+    return text + help_ending(command);
+  }
+
   std::string make_usage(const CLI::App* app, std::string) const override {
     if (app->get_parent() == nullptr) return "Usage: windtunnel COMMAND [OPTIONS]\n";
     std::string usage = "Usage: windtunnel " + app->get_name();
     for (const CLI::Option* option : app->get_options())
       if (option->get_positional()) usage += " " + option->get_name(true);
-    return usage + (app->get_name() == "show" ? " --resolved" : "") + " [OPTIONS]\n";
+    return usage + (app->get_name() == "show" ? " --resolved|--pointers" : "") + " [OPTIONS]\n";
   }
 };
 
@@ -73,9 +88,11 @@ class Grammar {
     if (!chosen.empty()) line_.command = chosen.front()->get_name();
     refuse_unknown_words(chosen.empty() ? nullptr : chosen.front());
     if (version_) line_.command = "version";
-    if (help_) {
-      line_.help = chosen.empty() ? app_.help() : chosen.front()->help("windtunnel");
+    if (help_ || argc < 2) {
+      line_.help = chosen.empty() ? program_help() : chosen.front()->help("windtunnel");
       line_.command = "help";
+    } else if (line_.command == "help") {
+      line_.help = help_of_arguments();
     }
     if (line_.command.empty())
       throw UsageError(std::string("a command is missing: ") + commands_there_are);
@@ -86,7 +103,7 @@ class Grammar {
 
  private:
   void add_options() {
-    const char* const group = "Options of every command";
+    const char* const group = common_options;
     app_.add_option("--set", sets_, "Change a value of the scenario; may be repeated")
         ->type_name("/POINTER=VALUE")
         ->allow_extra_args(false)
@@ -96,7 +113,13 @@ class Grammar {
         ->type_name("N")
         ->group(group);
     app_.add_flag("-q,--quiet", quiet_, "Print results and errors only")->group(group);
-    app_.add_flag("--version", version_, "Print the version")->group(group);
+    app_.add_option(
+            "--color", colour_,
+            "Colours in what is printed (default auto: on a terminal, unless NO_COLOR is set)")
+        ->type_name("auto|always|never")
+        ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
+        ->group(group);
+    app_.add_flag("-V,--version", version_, "Print the version")->group(group);
     app_.add_flag("-h,--help", help_, "Print help, of a command where one is named")->group(group);
   }
 
@@ -106,13 +129,13 @@ class Grammar {
     command->group("Commands");
     command->set_help_flag();
     command->allow_extras();
-    command->footer("windtunnel --help lists the options of every command.");
     command->add_option(argument, line_.arguments, about)->type_name("");
     return command;
   }
 
   void add_commands() {
-    const char* const file = "A path, or a name that `windtunnel list scenarios` prints";
+    const char* const file =
+        "A path, a name that `windtunnel list scenarios` prints, or - for standard input";
     CLI::App* run =
         add_command("run", "Simulate one training iteration of a scenario", "FILE", file);
     run->add_option("--trace", line_.trace, "Write a Chrome trace (.json or .json.gz)")
@@ -130,8 +153,11 @@ class Grammar {
         ->type_name("DIR")
         ->check(output_name());
     add_command("check", "Read and check a scenario, no more", "FILE", file);
-    add_command("show", "Print the whole scenario with the origin of each value", "FILE", file)
-        ->add_flag("--resolved", resolved_, "Merged, with names and defaults filled in");
+    CLI::App* show =
+        add_command("show", "Print the whole scenario with the origin of each value", "FILE", file);
+    show->add_flag("--resolved", resolved_, "Merged, with names and defaults filled in");
+    show->add_flag("--pointers", line_.pointers,
+                   "One line for each value that --set can change, as --set takes it");
     add_command("list", "Print what is built in", "KIND",
                 "models, platforms, devices, software, scenarios or codecs");
     add_rank(file);
@@ -159,6 +185,24 @@ class Grammar {
     add_codec();
     add_command("completion", "Print a script that completes commands in a shell", "SHELL",
                 "bash, zsh or fish");
+    add_command("help", "Print help, of a command where one is named", "COMMAND",
+                "One of the commands");
+  }
+
+  /// Not app_.help(): that is the help of the command which was typed.
+  std::string program_help() const {
+    return app_.get_formatter()->make_help(&app_, "", CLI::AppFormatMode::Normal);
+  }
+
+  /// Of `windtunnel help` and `windtunnel help COMMAND`.
+  std::string help_of_arguments() const {
+    if (line_.arguments.empty()) return program_help();
+    if (line_.arguments.size() > 1)
+      throw UsageError("help takes one COMMAND, these are " +
+                       std::to_string(line_.arguments.size()));
+    for (const CLI::App* command : app_.get_subcommands({}))
+      if (command->get_name() == line_.arguments.front()) return command->help("windtunnel");
+    refuse_command(line_.arguments.front());
   }
 
   static std::vector<CompletionOption> describe(const CLI::App& app) {
@@ -170,9 +214,18 @@ class Grammar {
       const std::string type = option->get_type_name();
       options.push_back({"--" + option->get_lnames().front(),
                          brief.empty() ? "" : "-" + brief.front(), option->get_description(),
-                         option->get_items_expected_max() > 0, words_between_bars(type)});
+                         option->get_items_expected_max() > 0, words_between_bars(type),
+                         completion_of(type)});
     }
     return options;
+  }
+
+  /// What can stand for a value that the help calls `type`.
+  static Completion completion_of(const std::string& type) {
+    if (type == "/POINTER=VALUE") return Completion::settings;
+    if (type == "/POINTER") return Completion::pointers;
+    if (type == "PLATFORM") return Completion::platforms;
+    return Completion::files;
   }
 
   /// Of "amp|varuna" both; nothing of a text without a bar.
@@ -185,10 +238,11 @@ class Grammar {
   }
 
   /// What the first argument of a command can be, where that is one of a few words.
-  static std::vector<std::string> argument_choices(const std::string& command) {
+  std::vector<std::string> argument_choices(const std::string& command) const {
     if (command == "list") return words_between_bars(list_kinds);
     if (command == "schedule") return {"check", "draw"};
     if (command == "completion") return {"bash", "zsh", "fish"};
+    if (command == "help") return command_names();
     std::vector<std::string> kinds;
     if (command == "import")
       for (const Importer& importer : importers()) kinds.emplace_back(importer.name);
@@ -196,11 +250,23 @@ class Grammar {
   }
 
   CompletionGrammar describe() const {
-    CompletionGrammar grammar{describe(app_), {}};
+    CompletionGrammar grammar{describe(app_), {}, known_pointers()};
     for (const CLI::App* command : app_.get_subcommands({}))
-      grammar.commands.push_back({command->get_name(), command->get_description(),
-                                  describe(*command), argument_choices(command->get_name())});
+      grammar.commands.push_back(
+          {command->get_name(), command->get_description(), describe(*command),
+           argument_choices(command->get_name()),
+           takes_scenario(*command) ? Completion::scenarios : Completion::files});
     return grammar;
+  }
+
+  static bool takes_scenario(const CLI::App& command) {
+    return command.get_option_no_throw("FILE") != nullptr;
+  }
+
+  std::vector<std::string> command_names() const {
+    std::vector<std::string> names;
+    for (const CLI::App* each : app_.get_subcommands({})) names.push_back(each->get_name());
+    return names;
   }
 
   void add_rank(const char* file) {
@@ -408,9 +474,7 @@ class Grammar {
   }
 
   [[noreturn]] void refuse_command(const std::string& word) const {
-    std::vector<std::string> names;
-    for (const CLI::App* each : app_.get_subcommands({})) names.push_back(each->get_name());
-    const std::string nearest = closest_match(word, names);
+    const std::string nearest = closest_match(word, command_names());
     throw UsageError("unknown command " + in_quotes(word) + " (" +
                      (nearest.empty() ? std::string("there are ") + commands_there_are
                                       : "did you mean " + in_quotes(nearest) + "?") +
@@ -420,6 +484,9 @@ class Grammar {
   void check() {
     line_.format = json_ ? ResultFormat::json : ResultFormat::text;
     line_.verbosity = quiet_ ? Verbosity::quiet : Verbosity::normal;
+    line_.colour = colour_ == "always"  ? ColourChoice::always
+                   : colour_ == "never" ? ColourChoice::never
+                                        : ColourChoice::automatic;
     const auto [end, error] =
         std::from_chars(seed_.data(), seed_.data() + seed_.size(), line_.seed);
     if (error != std::errc{} || end != seed_.data() + seed_.size())
@@ -449,8 +516,9 @@ class Grammar {
       throw UsageError("--host-map belongs to --emit");
     if (!line_.emit.empty() && !line_.why.empty())
       throw UsageError("--why explains a plan and --emit prints the best one: use one of them");
-    if (line_.command == "show" && !resolved_)
-      throw UsageError("show needs to be told what (write show --resolved FILE)");
+    if (line_.command == "show" && resolved_ == line_.pointers)
+      throw UsageError(resolved_ ? "show prints one thing: --resolved or --pointers"
+                                 : "show needs to be told what (write show --resolved FILE)");
     if (line_.command == "sweep") check_sweep();
     if (line_.trace_all && line_.trace.empty() && line_.out.empty())
       throw UsageError("--trace-all belongs to --trace or --out");
@@ -464,6 +532,10 @@ class Grammar {
   }
 
   void check_sweep() const {
+    if (line_.worker && line_.arguments.front() == "-")
+      throw UsageError(
+          "windtunnel-mpi starts many processes, of which one could read standard input: name a "
+          "file");
     if (line_.out.empty() && !line_.dry_run)
       throw UsageError("sweep needs --out DIR, the folder of its results (or --dry-run)");
     if (line_.dry_run + line_.status + line_.worker > 1)
@@ -539,12 +611,13 @@ class Grammar {
                                                              : "FILE";
     if (line_.arguments.size() == 1) return;
     if (line_.arguments.empty())
-      throw UsageError(line_.command + " needs a " + what + " (" +
-                       (what == "FILE" ? "a path, or a name that `windtunnel list scenarios` prints"
-                        : what == "KIND"
-                            ? "models, platforms, devices, software, scenarios or codecs"
+      throw UsageError(
+          line_.command + " needs a " + what + " (" +
+          (what == "FILE"
+               ? "a path, a name that `windtunnel list scenarios` prints, or - for standard input"
+           : what == "KIND" ? "models, platforms, devices, software, scenarios or codecs"
                             : "bash, zsh or fish") +
-                       ")");
+          ")");
     throw UsageError(line_.command + " takes one " + what + ", these are " +
                      std::to_string(line_.arguments.size()) + ": " + in_quotes(line_.arguments[0]) +
                      ", " + in_quotes(line_.arguments[1]) +
@@ -554,7 +627,7 @@ class Grammar {
   CLI::App app_{"Predicts how long LLM training takes on a cluster, and says why.", "windtunnel"};
   CommandLine line_;
   std::vector<std::string> sets_;
-  std::string seed_ = "0";
+  std::string seed_ = "0", colour_ = "auto";
   bool json_ = false, quiet_ = false, version_ = false, help_ = false, resolved_ = false;
 };
 

@@ -16,6 +16,7 @@ namespace windtunnel {
 
 enum class ResultFormat { text, json };
 enum class Verbosity { normal, quiet };
+enum class ColourChoice { automatic, always, never };
 
 /// What the user typed, checked as far as one can without reading a file.
 struct CommandLine {
@@ -26,7 +27,10 @@ struct CommandLine {
   std::vector<std::pair<std::string, std::string>> overrides;  ///< --set pointer=value
   ResultFormat format = ResultFormat::text;
   Verbosity verbosity = Verbosity::normal;
+  ColourChoice colour = ColourChoice::automatic;
   std::uint64_t seed = 0;
+
+  bool pointers = false;  ///< of show: what --set can change, instead of the scenario
 
   std::string trace, out;   ///< of run; out also of sweep
   std::string rank_traces;  ///< of run

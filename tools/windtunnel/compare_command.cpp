@@ -41,7 +41,7 @@ ExitCode compare_command(const CommandLine& line) {
               line.report.empty() ? RunDetail::report : RunDetail::page);
   if (!line.report.empty()) write_output(line, line.report, compare_page(comparison));
   if (line.format == ResultFormat::text) {
-    print_result(comparison_text(comparison, colour_of_results()));
+    print_result(comparison_text(comparison, colour_of_results(line)));
   } else {
     if (line.verbosity == Verbosity::normal) {
       for (const FailedRun& run : comparison.failed)

@@ -60,7 +60,7 @@ std::optional<ExitCode> compare_timelines_if_any(const CommandLine& line) {
   problems.throw_if_any();
   const TimelineComparison comparison = compare_timelines(inputs, library);
   if (line.format == ResultFormat::text) {
-    print_result(timeline_comparison_text(comparison, colour_of_results()));
+    print_result(timeline_comparison_text(comparison, colour_of_results(line)));
   } else {
     if (line.verbosity == Verbosity::normal)
       for (const std::string& note : comparison.notes) print_message("note: " + note);

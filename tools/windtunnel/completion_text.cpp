@@ -36,11 +36,67 @@ std::string quoted(const std::string& text) {
   return "'" + plain + "'";
 }
 
-std::string bash_text(const CompletionGrammar& grammar) {
-  std::string text = R"bash(# bash completion for windtunnel
+/// `text` with the pointers in place of @POINTERS@.
+std::string with_pointers(std::string text, const CompletionGrammar& grammar) {
+  const std::string mark = "@POINTERS@";
+  return text.replace(text.find(mark), mark.size(), joined(grammar.pointers));
+}
+
+/// How the helpers of the bash script complete a value.
+std::string bash_action(const CompletionOption& option) {
+  if (!option.choices.empty())
+    return "COMPREPLY=($(compgen -W \"" + joined(option.choices) + "\" -- \"$current\"))";
+  switch (option.completion) {
+    case Completion::files:
+      return "COMPREPLY=($(compgen -f -- \"$current\"))";
+    case Completion::scenarios:
+      return "_windtunnel_names scenarios";
+    case Completion::platforms:
+      return "_windtunnel_names platforms";
+    case Completion::pointers:
+      return "_windtunnel_pointers ''";
+    case Completion::settings:
+      return "_windtunnel_pointers =";
+  }
+  return {};
+}
+
+/// "    rank--emit | rank-o) … ; return ;;" for the options that take a value. `command` is a pattern.
+std::string bash_values(const std::string& command, const std::vector<CompletionOption>& options) {
+  std::string text;
+  for (const CompletionOption& option : options) {
+    if (!option.takes_value) continue;
+    text += "    " + command + option.name;
+    if (!option.short_name.empty()) text += " | " + command + option.short_name;
+    text += ") " + bash_action(option) + "; return ;;\n";
+  }
+  return text;
+}
+
+constexpr const char* bash_helpers = R"bash(# bash completion for windtunnel
+# Each sets COMPREPLY to what begins with $current, a variable of the caller.
+_windtunnel_names() {  # KIND: built-in names of that kind, and files
+  COMPREPLY=($(compgen -f -- "$current") $(compgen -W "$(windtunnel list "$1" 2>/dev/null | cut -d' ' -f1)" -- "$current"))
+}
+_windtunnel_pointers() {  # ENDING: pointers of the first scenario on the line, each with the ending
+  local word pointers=
+  for word in "${COMP_WORDS[@]:2}"; do
+    [[ -f $word || $word == [A-Za-z0-9]* ]] || continue
+    pointers=$(windtunnel show --pointers "$word" 2>/dev/null | cut -d= -f1) && [[ -n $pointers ]] && break
+  done
+  [[ -n $pointers ]] || pointers="@POINTERS@"
+  COMPREPLY=($(compgen -S "$1" -W "$pointers" -- "$current"))
+  [[ -z $1 ]] || compopt +o filenames -o nospace 2>/dev/null
+}
 _windtunnel() {
-  local current=${COMP_WORDS[COMP_CWORD]} word command= choices= options=")bash" +
-                     names_of(grammar.options) + R"bash("
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} word command= choices= action= options=")bash";
+
+std::string bash_text(const CompletionGrammar& grammar) {
+  std::string text = with_pointers(bash_helpers, grammar) + names_of(grammar.options) + R"bash("
+  # "--option=value" comes as three words.
+  if [[ $current == = ]]; then current=
+  elif [[ $previous == = && $COMP_CWORD -gt 1 ]]; then previous=${COMP_WORDS[COMP_CWORD-2]}
+  fi
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case " )bash" + names_of(grammar.commands) +
                      R"bash( " in *" $word "*) command=$word; break ;; esac
@@ -49,25 +105,24 @@ _windtunnel() {
 )bash";
   for (const CompletionCommand& command : grammar.commands)
     text += "    " + command.name + ") options+=\" " + names_of(command.options) + "\" choices=\"" +
-            joined(command.choices) + "\" ;;\n";
-  text += R"bash(  esac
-  case $command${COMP_WORDS[COMP_CWORD-1]} in
-)bash";
+            joined(command.choices) +
+            "\" action=" + (command.completion == Completion::scenarios ? "scenarios" : "files") +
+            " ;;\n";
+  text += "  esac\n  case $command$previous in\n" + bash_values("*", grammar.options);
   for (const CompletionCommand& command : grammar.commands)
-    for (const CompletionOption& option : command.options)
-      if (!option.choices.empty())
-        text += "    " + command.name + option.name + ") COMPREPLY=($(compgen -W \"" +
-                joined(option.choices) + "\" -- \"$current\")); return ;;\n";
+    text += bash_values(command.name, command.options);
   text += R"bash(  esac
-  if [[ -n $choices && ${COMP_WORDS[COMP_CWORD-1]} == "$command" && $current != -* ]]; then
+  if [[ -n $choices && $previous == "$command" && $current != -* ]]; then
     COMPREPLY=($(compgen -W "$choices" -- "$current"))
   elif [[ $current == -* ]]; then
     COMPREPLY=($(compgen -W "$options" -- "$current"))
   elif [[ -z $command ]]; then
     COMPREPLY=($(compgen -W ")bash" +
           names_of(grammar.commands) + R"bash(" -- "$current"))
+  elif [[ $action == scenarios ]]; then
+    _windtunnel_names scenarios
   else
-    COMPREPLY=($(compgen -f -- "$current") $(compgen -W "$(windtunnel list scenarios 2>/dev/null | cut -d' ' -f1)" -- "$current"))
+    COMPREPLY=($(compgen -f -- "$current"))
   fi
 }
 complete -o filenames -F _windtunnel windtunnel
@@ -75,11 +130,27 @@ complete -o filenames -F _windtunnel windtunnel
   return text;
 }
 
+std::string zsh_action(Completion completion) {
+  switch (completion) {
+    case Completion::files:
+      return "_files";
+    case Completion::scenarios:
+      return "{_windtunnel_names scenarios}";
+    case Completion::platforms:
+      return "{_windtunnel_names platforms}";
+    case Completion::pointers:
+      return "{_windtunnel_pointers}";
+    case Completion::settings:
+      return "{_windtunnel_pointers -q -S =}";
+  }
+  return {};
+}
+
 std::string zsh_arguments(const std::vector<CompletionOption>& options) {
   std::string text;
   for (const CompletionOption& option : options) {
     const std::string value =
-        option.choices.empty() ? "_files" : "(" + joined(option.choices) + ")";
+        option.choices.empty() ? zsh_action(option.completion) : "(" + joined(option.choices) + ")";
     const std::string about =
         "'['" + quoted(option.about) + "']" + (option.takes_value ? ":value:" + value + "'" : "'");
     text += " \\\n        " + quoted(option.name) + (option.takes_value ? "=" : "") + about;
@@ -89,8 +160,31 @@ std::string zsh_arguments(const std::vector<CompletionOption>& options) {
   return text;
 }
 
+constexpr const char* zsh_helpers = R"zsh(#compdef windtunnel
+_windtunnel_names() {  # KIND: built-in names of that kind, and files
+  local -a names
+  names=(${${(f)"$(windtunnel list $1 2>/dev/null)"}%% *})
+  compadd -a names
+  _files
+}
+_windtunnel_pointers() {  # OPTION...: pointers of the first scenario on the line, with these options of compadd
+  local word
+  local -a pointers
+  for word in ${words[2,-1]}; do
+    [[ -f $word || $word == [A-Za-z0-9]* ]] || continue
+    pointers=(${${(f)"$(windtunnel show --pointers $word 2>/dev/null)"}%%=*})
+    (( $#pointers )) && break
+  done
+  (( $#pointers )) || pointers=(@POINTERS@)
+  compadd "$@" -a pointers
+}
+_windtunnel() {
+  local -a commands
+  commands=(
+)zsh";
+
 std::string zsh_text(const CompletionGrammar& grammar) {
-  std::string text = "#compdef windtunnel\n_windtunnel() {\n  local -a commands\n  commands=(\n";
+  std::string text = with_pointers(zsh_helpers, grammar);
   for (const CompletionCommand& command : grammar.commands)
     text += "    " + quoted(command.name) + "':'" + quoted(command.about) + "\n";
   text += R"(  )
@@ -108,20 +202,54 @@ std::string zsh_text(const CompletionGrammar& grammar) {
         "    " + command.name + ")\n      _arguments" + zsh_arguments(grammar.options) +
         zsh_arguments(command.options) +
         (command.choices.empty() ? "" : " \\\n        '1:kind:(" + joined(command.choices) + ")'") +
-        " \\\n        '*:file:_files' ;;\n";
+        " \\\n        '*:file:" + zsh_action(command.completion) + "' ;;\n";
   return text + "  esac\n}\n_windtunnel \"$@\"\n";
 }
 
-std::string fish_option(const CompletionOption& option, const std::string& condition) {
-  return "complete -c windtunnel" + condition + " -l " + option.name.substr(2) +
-         (option.short_name.empty() ? "" : " -s " + option.short_name.substr(1)) +
-         (option.takes_value ? " -r" : "") +
-         (option.choices.empty() ? "" : " -f -a '" + joined(option.choices) + "'") + " -d " +
-         quoted(option.about) + "\n";
+/// What fish offers beside files; empty: nothing.
+std::string fish_action(Completion completion) {
+  switch (completion) {
+    case Completion::files:
+      return {};
+    case Completion::scenarios:
+      return " -a '(__windtunnel_names scenarios)'";
+    case Completion::platforms:
+      return " -a '(__windtunnel_names platforms)'";
+    case Completion::pointers:
+      return " -f -a '(__windtunnel_pointers)'";
+    case Completion::settings:
+      return " -f -a '(__windtunnel_pointers =)'";
+  }
+  return {};
 }
 
+std::string fish_option(const CompletionOption& option, const std::string& condition) {
+  const std::string values = option.choices.empty() ? fish_action(option.completion)
+                                                    : " -f -a '" + joined(option.choices) + "'";
+  return "complete -c windtunnel" + condition + " -l " + option.name.substr(2) +
+         (option.short_name.empty() ? "" : " -s " + option.short_name.substr(1)) +
+         (option.takes_value ? " -r" + values : "") + " -d " + quoted(option.about) + "\n";
+}
+
+constexpr const char* fish_helpers = R"fish(# fish completion for windtunnel
+function __windtunnel_names # KIND: built-in names of that kind
+    windtunnel list $argv[1] 2>/dev/null | string replace -r ' .*' ''
+end
+function __windtunnel_pointers # ENDING: pointers of the first scenario on the line, each with the ending
+    for word in (commandline -opc)[3..]
+        test -f $word; or string match -qr '^[A-Za-z0-9]' -- $word; or continue
+        set -l pointers (windtunnel show --pointers $word 2>/dev/null | string replace -r '=.*' '')
+        if set -q pointers[1]
+            string replace -r '$' "$argv[1]" -- $pointers
+            return
+        end
+    end
+    string replace -r '$' "$argv[1]" -- @POINTERS@
+end
+)fish";
+
 std::string fish_text(const CompletionGrammar& grammar) {
-  std::string text = "# fish completion for windtunnel\n";
+  std::string text = with_pointers(fish_helpers, grammar);
   for (const CompletionCommand& command : grammar.commands)
     text += "complete -c windtunnel -n __fish_use_subcommand -a " + command.name + " -d " +
             quoted(command.about) + "\n";
@@ -131,6 +259,8 @@ std::string fish_text(const CompletionGrammar& grammar) {
     for (const CompletionOption& option : command.options) text += fish_option(option, chosen);
     if (!command.choices.empty())
       text += "complete -c windtunnel" + chosen + " -f -a '" + joined(command.choices) + "'\n";
+    else if (command.completion != Completion::files)
+      text += "complete -c windtunnel" + chosen + fish_action(command.completion) + "\n";
   }
   return text;
 }

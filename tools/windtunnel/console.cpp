@@ -48,7 +48,9 @@ void print_result(std::string_view text) {
 
 void print_message(std::string_view text) { write_all(STDERR_FILENO, std::string(text) + "\n"); }
 
-Colour colour_of_results() {
+Colour colour_of_results(const CommandLine& line) {
+  if (line.colour == ColourChoice::always) return Colour::always;
+  if (line.colour == ColourChoice::never) return Colour::never;
   const bool wanted = ::isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR").empty() &&
                       environment("TERM") != "dumb";
   return wanted ? Colour::always : Colour::never;

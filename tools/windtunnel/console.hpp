@@ -18,8 +18,8 @@ void print_result(std::string_view text);
 /// A line on stderr. Failure is ignored: there is nobody left to tell.
 void print_message(std::string_view text);
 
-/// Colours when stdout is a terminal, unless NO_COLOR is set or TERM is dumb.
-Colour colour_of_results();
+/// As --color says; by itself, colours when stdout is a terminal, unless NO_COLOR is set or TERM is dumb.
+Colour colour_of_results(const CommandLine& line);
 
 /// Progress on stderr: in place for somebody at a terminal, hidden elsewhere and with --quiet.
 ProgressStyle progress_style(const CommandLine& line);

@@ -40,7 +40,7 @@ ExitCode explain_command(const CommandLine& line) {
   if (line.format == ResultFormat::json)
     print_result(pretty_text(explanation_value(explanation)) + "\n");
   else
-    print_result(explanation_text(explanation, colour_of_results()));
+    print_result(explanation_text(explanation, colour_of_results(line)));
   return explanation.report.memory.fits ? exit_done : exit_negative;
 }
 

@@ -21,7 +21,7 @@ ExitCode rank_command(const CommandLine& line) {
   if (!line.emit.empty())
     request.emit = line.emit == "megatron" ? LaunchFormat::megatron : LaunchFormat::deepspeed;
   request.format = line.format == ResultFormat::json ? RankFormat::json : RankFormat::text;
-  request.colour = colour_of_results();
+  request.colour = colour_of_results(line);
   request.progress = progress_style(line);
   std::ostringstream result, quiet;
   std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;

@@ -100,7 +100,7 @@ ExitCode run_command(const CommandLine& line) {
   if (line.verbosity == Verbosity::normal && scenario.resolved.find("sweep") != nullptr)
     print_message("note: run simulates the file's own point, not its sweep");
   if (line.format == ResultFormat::text) {
-    print_result(with_line_end(summary_text(report, colour_of_results())));
+    print_result(with_line_end(summary_text(report, colour_of_results(line))));
   } else {
     if (line.verbosity == Verbosity::normal) {
       if (!report.placement_note.empty())

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "core/file_io.hpp"
 #include "scenario/library_files.hpp"
 #include "search/placement_search.hpp"
 
@@ -11,6 +12,7 @@ namespace fs = std::filesystem;
 
 fs::path scenario_file_for(const std::string& argument, const Library& library) {
   std::error_code ignored;
+  if (is_stdin(argument)) return argument;
   if (looks_like_path(argument) || fs::exists(argument, ignored)) return argument;
   const std::vector<std::string> names = library.names(scenario_files.name);
   if (std::find(names.begin(), names.end(), argument) == names.end())

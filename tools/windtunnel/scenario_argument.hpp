@@ -8,7 +8,7 @@
 
 namespace windtunnel {
 
-/// The file that a command's FILE means: a path, or a name from scenarios/. Throws UsageError when it is neither.
+/// The file that a command's FILE means: a path, a name from scenarios/, or "-". Throws UsageError when it is none of them.
 std::filesystem::path scenario_file_for(const std::string& argument, const Library& library);
 
 /// The scenario that the command's FILE means, a path or a name from scenarios/, with the changes of --set.

@@ -71,10 +71,10 @@ ScheduleOrders orders_of_file(const CommandLine& line) {
     throw UsageError("a schedule file says its stages, microbatches and chunks itself");
   const std::filesystem::path path = line.arguments[1];
   Problems problems;
-  JsonValue value = parse_json(read_source(path), problems);
+  JsonValue value = parse_json(read_source_or_stdin(path), problems);
   problems.throw_if_any();
   if (value.is_object() && value.find("name") == nullptr)
-    value.set("name", JsonValue(path.stem().string()));
+    value.set("name", JsonValue(name_of_source(path)));
   ScheduleOrders orders = read_schedule_orders(value, {}, problems);
   problems.throw_if_any();
   return orders;
@@ -167,8 +167,9 @@ void draw(const CommandLine& line, const ScheduleOrders& orders) {
 }  // namespace
 
 ExitCode schedule_command(const CommandLine& line) {
+  const std::string& what = line.arguments[1];
   const ScheduleOrders orders =
-      looks_like_path(line.arguments[1]) ? orders_of_file(line) : named_orders(line);
+      is_stdin(what) || looks_like_path(what) ? orders_of_file(line) : named_orders(line);
   if (line.arguments[0] == "draw")
     draw(line, orders);
   else

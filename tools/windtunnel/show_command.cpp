@@ -1,12 +1,29 @@
 #include "core/json_value.hpp"
 #include "scenario/resolved_text.hpp"
+#include "scenario/settable_values.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/scenario_argument.hpp"
 
 namespace windtunnel {
+namespace {
+
+ExitCode show_pointers(const CommandLine& line) {
+  const Scenario scenario = read_scenario_argument(line, PlacementSearch::allowed);
+  std::string text;
+  JsonValue document(JsonValue::Object{});
+  for (const auto& [pointer, value] : settable_values(scenario, Library::find())) {
+    text += pointer + "=" + value + "\n";
+    document.set(pointer, JsonValue(value));
+  }
+  print_result(line.format == ResultFormat::json ? pretty_text(document) + "\n" : text);
+  return exit_done;
+}
+
+}  // namespace
 
 ExitCode show_command(const CommandLine& line) {
+  if (line.pointers) return show_pointers(line);
   const Scenario scenario = read_placed_scenario_argument(line);
   print_result(line.format == ResultFormat::json ? pretty_text(scenario.resolved) + "\n"
                                                  : resolved_text(scenario.resolved));

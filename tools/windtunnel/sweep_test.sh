@@ -109,6 +109,12 @@ says "by SLURM_ARRAY_TASK_ID"; same slurm/results.jsonl whole/results.jsonl
 exits 2 sweep sweep.json --out none --shard 4/3; says "no part of a sweep"
 
 # MPI ranks.
+if [[ -n $mpi_program ]]; then
+  for option in --help -h; do
+    "$mpi_program" $option >stdout 2>stderr; is "windtunnel-mpi $option exits with 0" test $? -eq 0
+    prints "mpirun -n RANKS windtunnel-mpi sweep SCENARIO --out DIR"; prints "Examples:"; prints "Exit codes:"; silent stderr
+  done
+fi
 if [[ -n $mpi_program ]] && command -v mpirun >/dev/null; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   WINDTUNNEL=$program timeout 120 mpirun --oversubscribe -n 3 "$mpi_program" sweep sweep.json --out mpi --report mpi.html >stdout 2>stderr

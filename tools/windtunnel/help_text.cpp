@@ -1,0 +1,136 @@
+#include "windtunnel/help_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace windtunnel {
+namespace {
+
+struct Example {
+  const char* line;
+  const char* purpose;
+};
+
+/// What is said of one command. Where `negative` is not empty, the command has exit code 1, and that is what it means.
+struct Topic {
+  std::string_view command;
+  std::string_view negative;
+  std::vector<Example> examples;
+};
+
+constexpr const char* does_not_fit = "done; the plan does not fit in the memory of its GPUs";
+
+const std::vector<Topic>& topics() {
+  static const std::vector<Topic> all{
+      {"",
+       "done, with a negative verdict: does not fit, above a limit, some points failed",
+       {{"windtunnel run gpt3-175b-512xa100", "one iteration of a scenario that comes with it"},
+        {"windtunnel run mine.json --set /nodes=32", "one of your own, on another number of nodes"},
+        {"windtunnel explain mine.json", "why it takes that long, and what would change it"},
+        {"windtunnel help rank", "what a command takes, with examples"}}},
+      {"run",
+       does_not_fit,
+       {{"windtunnel run gpt-39b-512xa100 --set /training/micro_batch=2", "change a value"},
+        {"windtunnel run mine.json --out results", "also write the page, the report and the trace"},
+        {"windtunnel show --resolved mine.json | windtunnel run - --json",
+         "a scenario from standard input, the report as JSON"}}},
+      {"check",
+       "",
+       {{"windtunnel check mine.json", "every problem at once, each with its line"},
+        {"windtunnel check mine.json --set /parallel/tensor=4 --set /parallel/data=16",
+         "whether the plan still multiplies out"}}},
+      {"show",
+       "",
+       {{"windtunnel show --resolved mine.json", "every value and where it comes from"},
+        {"windtunnel show --pointers mine.json", "what --set can change, with its value now"}}},
+      {"list",
+       "",
+       {{"windtunnel list models", "names with parameter counts"},
+        {"windtunnel list platforms --json", "the same for a program"}}},
+      {"rank",
+       "done; no plan can be recommended, or the plan of --why is not legal or does not fit",
+       {{"windtunnel rank rank-gpt-39b-512xa100 --top 3", "the three fastest plans that fit"},
+        {"windtunnel rank rank-gpt-39b-512xa100 --why tensor=8,pipeline=8", "why not this one"},
+        {"windtunnel rank mine.json --emit megatron --host-map mine.hosts",
+         "launch arguments of the best"}}},
+      {"compare",
+       "done; one of the runs does not fit in memory",
+       {{"windtunnel compare gpt-8.3b-128xa100 gpt-8.3b-64xv100", "two clusters"},
+        {"windtunnel compare optimus-cc-8.3b-cb --toggle compression --break-even",
+         "whether a compression pays, and on which network"}}},
+      {"schedule",
+       "",
+       {{"windtunnel schedule check 1f1b --stages 4 --microbatches 8", "bubble, passes in flight"},
+        {"windtunnel schedule draw interleaved_1f1b --stages 4 --microbatches 8 --virtual 2",
+         "its picture in text; --svg OUT writes one"}}},
+      {"sweep",
+       "done; some points failed",
+       {{"windtunnel sweep sweep-gpt-39b-cluster-size --dry-run", "which points it has"},
+        {"windtunnel sweep sweep-gpt-39b-cluster-size --out points --report points.html",
+         "all of them on all cores; the same line again goes on where it stopped"},
+        {"windtunnel sweep sweep-gpt-39b-cluster-size --out points --status", "how far it is"}}},
+      {"validate",
+       "done; above a limit of --fail-above, points that failed, or nothing to score",
+       {{"windtunnel validate", "every published set, a line each"},
+        {"windtunnel validate megatron-sc21-table1 --details", "every row of one"},
+        {"windtunnel validate iterations.json --fail-above mape=0.10", "your own, as a test"}}},
+      {"calibrate",
+       "done, but nothing to calibrate on",
+       {{"windtunnel calibrate iterations.json --fit nic_efficiency", "fit one constant"},
+        {"windtunnel calibrate iterations.json --fit /platform/node_types/0/compute_efficiency "
+         "--platform cluster.json -o fitted.json",
+         "write a copy of your platform with the fitted number"}}},
+      {"explain",
+       does_not_fit,
+       {{"windtunnel explain gpt-39b-512xa100 --report why.html", "the same as a page"}}},
+      {"import",
+       "",
+       {{"windtunnel import mpigraph mpigraph.log --base a100-80gb-4hdr --rails 4 -o cluster.json",
+         "the bandwidth of every link"},
+        {"windtunnel import hf-config config.json -o my-model.json", "a model of HuggingFace's"},
+        {"windtunnel import kineto trace.json.gz", "where the time of a real step went"}}},
+      {"codec",
+       "",
+       {{"windtunnel codec gradient.npy --codec powersgd --rank 4", "of a tensor of yours"},
+        {"windtunnel codec --synthetic gradient --rows 256 --columns 256", "without a file"}}},
+      {"completion",
+       "",
+       {{"source <(windtunnel completion bash)", "for this shell"},
+        {"windtunnel completion fish >windtunnel.fish", "to be put in fish's completions folder"}}},
+      {"help", "", {{"windtunnel help sweep", "the same as windtunnel sweep --help"}}},
+  };
+  return all;
+}
+
+std::string examples_text(const std::vector<Example>& examples) {
+  std::string text = "\nExamples:\n";
+  for (const Example& example : examples)
+    text += std::string("  ") + example.line + "\n      " + example.purpose + "\n";
+  return text;
+}
+
+std::string codes_text(const Topic& topic) {
+  std::string text = "\nExit codes:\n  0   done\n";
+  if (!topic.negative.empty()) text += "  1   " + std::string(topic.negative) + "\n";
+  text +=
+      "  2   bad usage or bad input\n"
+      "  3   a file cannot be read or written, or something is missing on this machine\n"
+      "  4   a bug of windtunnel\n";
+  if (topic.command.empty() || topic.command == "sweep")
+    text += "  75  interrupted; the same command goes on where it stopped\n";
+  return text;
+}
+
+}  // namespace
+
+std::string help_ending(const std::string& command) {
+  const auto topic = std::find_if(topics().begin(), topics().end(),
+                                  [&](const Topic& each) { return each.command == command; });
+  if (topic == topics().end()) return {};
+  return examples_text(topic->examples) + codes_text(*topic);
+}
+
+}  // namespace windtunnel
