@@ -96,4 +96,8 @@ struct Platform {
   int available_nodes() const;
 };
 
+/// Why the first `nodes` nodes are not all alike, or not all equally well connected: "nodes differ in their NICs". Empty where they
+/// are.
+std::string unevenness(const Platform& platform, int nodes);
+
 }  // namespace windtunnel

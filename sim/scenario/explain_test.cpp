@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
+#include <string>
 
 #include "core/testing.hpp"
 #include "scenario/forked.hpp"
@@ -210,6 +212,13 @@ std::set<WhatIfKind> check_what_ifs(const std::string& text) {
   return kinds;
 }
 
+/// What explain asks of a scenario.
+std::set<std::string> questions_of(const Scenario& scenario) {
+  std::set<std::string> asked;
+  for (const WhatIf& change : what_ifs(scenario, library())) asked.insert(change.what);
+  return asked;
+}
+
 std::string scenario_text(const std::string& platform, const std::string& rest) {
   return R"({"model": {"family": "gpt", "layers": 8, "hidden": 1024, "heads": 16, "sequence": 512, "vocab": 5000},
     "platform": )" +
@@ -234,15 +243,57 @@ TEST_CASE(
     "training": {"global_batch": 16, "micro_batch": 1},
     "parallel": {"tensor": 1, "pipeline": 4, "data": 4, "schedule": "gpipe"})");
   CHECK(check_what_ifs(text).count(WhatIfKind::straggler) == 1);
-  const std::vector<WhatIf> list = what_ifs(read(text), library());
-  CHECK(std::any_of(list.begin(), list.end(), [](const WhatIf& change) {
-    return change.what.starts_with("no slower nodes");
-  }));
+  const std::set<std::string> asked = questions_of(read(text));
+  CHECK(asked.count("every node as t4-16gb") == 1);
+  CHECK(asked.count("every node as v100-sxm2-16gb") == 1);
 }
+
 TEST_CASE("each what-if of measured and uneven links is what a run of the changed file gives") {
   check_what_ifs(scenario_text(R"("pipette-a100-hdr")", R"("nodes": 16,
     "training": {"global_batch": 32, "micro_batch": 1},
     "parallel": {"tensor": 8, "pipeline": 4, "data": 4, "pipeline_send": "blocking_pairs"})"));
+}
+
+TEST_CASE("a slow node is asked about by its number, whatever makes it slow") {
+  // Node 0 has the GPUs of the others and a fortieth of their NIC rate: what helps is all nodes as nodes 1 to 3.
+  const std::string text = scenario_text(R"("a100-80gb-1hdr")", R"(
+    "training": {"global_batch": 16, "micro_batch": 1}, "parallel": {"tensor": 8, "data": 4})");
+  const Scenario even = read(text);
+  const std::string type =
+      canonical_text(even.resolved.find("platform")->find("node_types")->array().front());
+  ReadOptions options;
+  options.overrides = {{"/platform/node_types", "[" + type + "," + type + "]"},
+                       {"/platform/node_types/0/count", "1"},
+                       {"/platform/node_types/0/nic_rate", "5 Gbps"}};
+  const Scenario scenario = read(text, options);
+  SimulateOptions heap;
+  heap.engine = EngineKind::heap;
+  const Seconds now = simulate(scenario, heap).report.iteration_time;
+  std::map<std::string, Seconds> times;
+  for (const WhatIfResult& result :
+       simulate_what_ifs(scenario, library(), what_ifs(scenario, library()), default_at_once()))
+    times[result.change.what] = result.iteration_time;
+  CHECK(times["every node as nodes 1 to 3"].value() ==
+        doctest::Approx(simulate(even, heap).report.iteration_time.value()).epsilon(1e-9));
+  CHECK(times["every node as node 0"].value() == doctest::Approx(now.value()).epsilon(1e-9));
+  CHECK(times["twice the NIC rate (node 0)"] < now);
+}
+
+TEST_CASE("nothing is said of links or single nodes where gathers are not played on them") {
+  const auto asked = [](int zero_stage) {
+    return questions_of(read(scenario_text(R"("a100-80gb-4hdr")", R"(
+      "training": {"global_batch": 32, "micro_batch": 1},
+      "parallel": {"data": 32, "zero_stage": )" + std::to_string(zero_stage) +
+                                                                      "}")));
+  };
+  const std::set<std::string> gathering = asked(3), other = asked(2);
+  for (const char* what : {"twice the NIC rate", "half the latency between nodes",
+                           "no latency between nodes", "node 0 10 % slower"}) {
+    CAPTURE(what);
+    CHECK(other.count(what) == 1);
+    CHECK(gathering.count(what) == 0);
+  }
+  CHECK(gathering.count("GPUs 10 % faster") == 1);
 }
 
 TEST_CASE("every class of links is asked about") {

@@ -191,6 +191,65 @@ TEST_CASE("--set of a wrong value says which option it was") {
             .starts_with("--set /model/layers={\"a\": }"));
 }
 
+/// Four nodes that train fully sharded, on a network that is changed.
+std::string refusal_of_gathers(const Overrides& changes,
+                               const std::string& platform = "\"selene-a100\"", int gpus = 32) {
+  const std::string text = R"({"model": "gpt-1.7b", "platform": )" + platform + R"(,
+    "training": {"global_batch": 64, "micro_batch": 1},
+    "parallel": {"data": )" +
+                           std::to_string(gpus) + R"(, "zero_stage": 3}})";
+  Problems problems;
+  const Library library{source_dir()};
+  ReadOptions options;
+  options.overrides = changes;
+  try {
+    read_scenario(
+        parse_json(std::make_shared<const SourceText>(SourceText{"sharded.json", text}), problems),
+        library.root, library, options);
+  } catch (const UnsupportedError& error) {
+    CHECK(error.problems().size() == 1);
+    CHECK(error.problems().front().pointer == "/parallel/zero_stage");
+    return error.problems().front().message;
+  }
+  return "accepted";
+}
+
+TEST_CASE("fully sharded training is refused where nodes or links are not alike") {
+  const auto says = [](const std::string& message, const std::string& reason) {
+    return message == "zero_stage 3 is not simulated on this platform: " + reason +
+                          ", and its gathers and scatters are not played on links yet";
+  };
+  CHECK(refusal_of_gathers({}) == "accepted");
+  const std::string slow_link =
+      R"([{"from": 0, "to": 2, "bandwidth": "1 GB/s", "source": "assumed: a test"}])";
+  CHECK(says(refusal_of_gathers({{"/platform/link_overrides", slow_link}}),
+             "some of its links have rates of their own"));
+  // Two nodes under a leaf switch: four of them cross its uplinks, two do not.
+  const Overrides tapered{{"/platform/fabric/nodes_per_leaf", "2"},
+                          {"/platform/fabric/oversubscription", "2"}};
+  CHECK(says(refusal_of_gathers(tapered), "its leaf switches are oversubscribed"));
+  CHECK(refusal_of_gathers(tapered, "\"selene-a100\"", 16) == "accepted");
+  CHECK(says(refusal_of_gathers({}, "\"pipette-a100-hdr\""),
+             "the rates between its nodes are measured pair by pair"));
+  CHECK(refusal_of_gathers({}, "\"pipette-a100-hdr\"", 8) == "accepted");  // one node
+}
+
+TEST_CASE("fully sharded training is refused where nodes differ") {
+  const auto refusal = [](const std::string& key, const std::string& value) {
+    const std::string file = read_source(source_dir() / "platforms/selene-a100.json")->text;
+    Problems problems;
+    const JsonValue platform =
+        parse_json(std::make_shared<const SourceText>(SourceText{"p.json", file}), problems);
+    const std::string type = canonical_text(platform.find("node_types")->array().front());
+    return refusal_of_gathers({{"/platform/node_types", "[" + type + "," + type + "]"},
+                               {"/platform/node_types/0/count", "1"},
+                               {"/platform/node_types/0/" + key, value}});
+  };
+  CHECK(refusal("nic_rate", "100 Gbps").find("differ in their NICs") != std::string::npos);
+  CHECK(refusal("nics", "4").find("differ in their NICs") != std::string::npos);
+  CHECK(refusal("compute_efficiency", "0.5").find("of several types") != std::string::npos);
+}
+
 TEST_CASE(
     "a correct wish that is not simulated is an UnsupportedError, other problems come first") {
   CHECK_THROWS_AS(read("plain", {{"/parallel/placement", "search"}}), const UnsupportedError&);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "core/problem.hpp"
 #include "scenario/scenario.hpp"
 
@@ -11,6 +13,11 @@ class UnsupportedError : public InputError {
  public:
   using InputError::InputError;
 };
+
+/// ZeRO 3's gathers and scatters are times of a network where every node is alike (sim/cost/stage_cost.hpp), not flows on links:
+/// refused on another one.
+std::optional<PlanRejection> unsupported_gathers(const Parallel& parallel, const Platform& platform,
+                                                 int nodes);
 
 /// Everything `scenario` asks for that this version does not simulate; `tree` is its resolved form, still with the nulls.
 /// Nothing a user writes is silently ignored: what is not simulated is refused here, and only here.

@@ -123,6 +123,10 @@ class Asker {
   const std::vector<NodeType>& types() const { return scenario_.platform.node_types; }
   std::size_t num_nodes() const { return scenario_.nodes.size(); }
   bool crosses_nodes() const { return num_nodes() > 1; }
+  /// ZeRO 3's gathers are times, not flows: nothing can be said of links, or of some nodes but not others.
+  bool plays_links() const {
+    return crosses_nodes() && (plan_.parallel.zero_stage < 3 || plan_.parallel.data == 1);
+  }
   std::size_t type_of(std::size_t node) const {
     return static_cast<std::size_t>(&scenario_.platform.type_of(NodeId{node}) - types().data());
   }
@@ -133,10 +137,24 @@ class Asker {
     return used;
   }
 
+  /// A type in use: its device, or where several types have that device, its nodes.
+  std::string label_of(std::size_t index) const {
+    const std::set<std::size_t> used = types_in_use();
+    const std::string& device = types()[index].device.name;
+    const auto has_device = [&](std::size_t type) { return types()[type].device.name == device; };
+    if (std::count_if(used.begin(), used.end(), has_device) == 1) return device;
+    std::size_t first = 0;
+    while (type_of(first) != index) ++first;
+    std::size_t last = first;
+    while (last + 1 < num_nodes() && type_of(last + 1) == index) ++last;
+    return first == last ? "node " + std::to_string(first)
+                         : "nodes " + std::to_string(first) + " to " + std::to_string(last);
+  }
+
   void ask_of_nodes(std::size_t index) {
     const NodeType& type = types()[index];
     const std::string at = "/platform/node_types/" + std::to_string(index);
-    const std::string of = types_in_use().size() > 1 ? " (" + type.device.name + ")" : "";
+    const std::string of = types_in_use().size() > 1 ? " (" + label_of(index) + ")" : "";
     const Interconnect& inside = type.interconnect;
     add(WhatIfKind::gpu, "GPUs 10 % faster" + of,
         {{at + "/compute_efficiency", exact(type.compute_efficiency * faster)}});
@@ -151,13 +169,13 @@ class Asker {
            {at + "/interconnect/point_to_point_latency",
             exact(inside.point_to_point_latency / 2)}});
     }
-    if (crosses_nodes() && can_double(type.nic_rate))
+    if (plays_links() && can_double(type.nic_rate))
       add(WhatIfKind::nic, "twice the NIC rate" + of,
           {{at + "/nic_rate", exact(type.nic_rate * 2)}});
   }
 
   void ask_of_fabric() {
-    if (!crosses_nodes()) return;
+    if (!plays_links()) return;
     const Fabric& fabric = scenario_.platform.fabric;
     add(WhatIfKind::link, "half the latency between nodes",
         {{"/platform/fabric/latency", exact(fabric.latency / 2)},
@@ -173,7 +191,7 @@ class Asker {
 
   /// Measured pairs of nodes, and links with a rate of their own.
   void ask_of_pairs() {
-    if (!crosses_nodes()) return;
+    if (!plays_links()) return;
     const Platform& platform = scenario_.platform;
     if (platform.matrix) {
       if (2 * platform.matrix->rails <= most_node_parts)
@@ -222,9 +240,9 @@ class Asker {
       add(kind, std::move(what), {{"/platform/node_types", *types}});
   }
 
-  /// A node 10 % slower than its type: the first, and one of the slowest stage. And none slower than the best.
+  /// A node 10 % slower than its type: the first, and one of the slowest stage. And all nodes of one type.
   void ask_of_stragglers() {
-    if (!crosses_nodes()) return;
+    if (!plays_links()) return;
     std::set<std::size_t> stragglers{0};
     for (const auto& [node, stages] : stages_of_node_)
       if (stages.count(slowest_) > 0) {
@@ -234,25 +252,19 @@ class Asker {
     for (const std::size_t straggler : stragglers)
       add_speeds(WhatIfKind::straggler, "node " + std::to_string(straggler) + " 10 % slower",
                  [=](std::size_t node) { return node == straggler ? slower : 1; });
-    ask_without_stragglers();
+    for (const std::size_t type : types_in_use()) ask_for_one_type(type);
   }
 
-  void ask_without_stragglers() {
+  void ask_for_one_type(std::size_t index) {
     const std::set<std::size_t> used = types_in_use();
-    const auto speed = [&](std::size_t type) {
-      return types()[type].device.peak.at(plan_.training.precision) *
-             types()[type].compute_efficiency;
-    };
-    const std::size_t best = *std::max_element(used.begin(), used.end(),
-                                               [&](auto a, auto b) { return speed(a) < speed(b); });
     const bool alike = std::all_of(used.begin(), used.end(), [&](std::size_t type) {
-      return types()[type].gpus == types()[best].gpus;
+      return types()[type].gpus == types()[index].gpus;
     });
-    if (used.size() < 2 || !alike) return;
-    JsonValue one = types_.array()[best];
+    if (used.size() < 2 || !alike || !types_.is_array()) return;
+    JsonValue one = types_.array()[index];
     one.set("count", JsonValue(static_cast<std::int64_t>(std::max<int>(
                          scenario_.platform.available_nodes(), static_cast<int>(num_nodes())))));
-    add(WhatIfKind::straggler, "no slower nodes: each as the fastest type",
+    add(WhatIfKind::straggler, "every node as " + label_of(index),
         {{"/platform/node_types", canonical_text(JsonValue(JsonValue::Array{one}))}});
   }
 

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "scenario/unsupported.hpp"
+
 namespace windtunnel {
 namespace {
 
@@ -134,6 +136,9 @@ std::variant<Plan, std::vector<PlanRejection>> lay_out(const Scenario& base,
                                                        const PlanChoice& choice) {
   auto rejections = reject_products(base, space, choice);
   if (!rejections.empty()) return rejections;
+  if (const auto gathers =
+          unsupported_gathers(choice.parallel, base.platform, static_cast<int>(base.nodes.size())))
+    return std::vector<PlanRejection>{*gathers};
   return make_plan(base.model, choice.training, choice.parallel, space.cluster, base.software);
 }
 
