@@ -105,7 +105,7 @@ std::optional<LinkId> Network::own_link(NodeId from, NodeId to) {
 
 LinkId Network::leaf_link(int leaf, Direction direction) {
   const char* end = direction == Direction::up ? " up" : " down";
-  return link("leaf" + std::to_string(leaf) + end, leaf_bandwidth(*platform_, leaf));
+  return link("leaf" + std::to_string(leaf) + end, leaf_bandwidth(*platform_, num_nodes_, leaf));
 }
 
 std::optional<BytesPerSecond> own_bandwidth(const Platform& platform, NodeId from, NodeId to) {
@@ -122,14 +122,12 @@ BytesPerSecond node_bandwidth(const Platform& platform, NodeId node) {
   return type.effective_nic_rate() * type.nics;
 }
 
-BytesPerSecond leaf_bandwidth(const Platform& platform, int leaf) {
+BytesPerSecond leaf_bandwidth(const Platform& platform, int num_nodes, int leaf) {
   const Fabric& fabric = platform.fabric;
-  const int available = platform.available_nodes();
   const int first = leaf * fabric.nodes_per_leaf;
-  const int end = first + fabric.nodes_per_leaf;
+  const int end = std::min(first + fabric.nodes_per_leaf, num_nodes);
   BytesPerSecond nics{};
-  for (int node = first; node < (available == 0 ? end : std::min(end, available)); ++node)
-    nics += node_bandwidth(platform, NodeId(node));
+  for (int node = first; node < end; ++node) nics += node_bandwidth(platform, NodeId(node));
   return nics / fabric.oversubscription;
 }
 

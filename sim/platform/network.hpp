@@ -35,7 +35,9 @@ struct Route {
 /// - "leaf0 up": only between leaves, and only where the leaf layer is oversubscribed.
 class Network {
  public:
-  explicit Network(const Platform& platform) : platform_(&platform) {}
+  /// Of a job on the first `nodes_in_use` nodes of the platform.
+  Network(const Platform& platform, int nodes_in_use)
+      : platform_(&platform), num_nodes_(platform.num_nodes(nodes_in_use)) {}
 
   /// Some GPUs of a node; what one simulated device, or one member of a collective, has.
   struct Endpoint {
@@ -67,6 +69,7 @@ class Network {
   LinkId leaf_link(int leaf, Direction direction);
 
   const Platform* platform_ = nullptr;
+  int num_nodes_ = 0;
   std::vector<Link> links_;
   std::vector<std::vector<LinkId>> paths_;
   std::map<std::string, LinkId> link_by_name_;
@@ -78,9 +81,9 @@ class Network {
 std::optional<BytesPerSecond> own_bandwidth(const Platform& platform, NodeId from, NodeId to);
 /// All NICs of node `node` together, one way.
 BytesPerSecond node_bandwidth(const Platform& platform, NodeId node);
-/// What the uplinks of leaf switch `leaf` carry, one way: its nodes' NICs over the
-/// oversubscription.
-BytesPerSecond leaf_bandwidth(const Platform& platform, int leaf);
+/// What the uplinks of leaf switch `leaf` carry, one way: the NICs of its nodes over the oversubscription. Of `num_nodes` nodes in
+/// all the last leaf may have fewer than the others.
+BytesPerSecond leaf_bandwidth(const Platform& platform, int num_nodes, int leaf);
 /// Whether traffic between leaf switches can be slower than the NICs.
 bool has_tapered_leaves(const Fabric& fabric);
 

@@ -52,7 +52,7 @@ std::string route_text(Network& network, const Network::Endpoint& from,
 
 TEST_CASE("eight GPUs on one NIC share one link") {
   const Platform platform = platform_with(1);
-  Network network(platform);
+  Network network(platform, 4);
   const Route first = network.route(gpus(0, 0, 1), gpus(1, 0, 1));
   const Route last = network.route(gpus(0, 7, 1), gpus(1, 7, 1));
   CHECK(first.up == last.up);
@@ -65,7 +65,7 @@ TEST_CASE("eight GPUs on one NIC share one link") {
 
 TEST_CASE("GPU g of n uses NIC floor(g nics / n), and the node's NICs together are a link") {
   const Platform platform = platform_with(4);
-  Network network(platform);
+  Network network(platform, 4);
   // GPUs 2 and 3 use NIC 1; GPUs 2 to 5 use NICs 1 and 2; all eight use all four, which is the
   // node's link.
   CHECK(route_text(network, gpus(0, 2, 1), gpus(1, 2, 4)) ==
@@ -77,14 +77,14 @@ TEST_CASE("GPU g of n uses NIC floor(g nics / n), and the node's NICs together a
 
 TEST_CASE("a GPU with two NICs of its own uses both") {
   const Platform platform = platform_with(16);
-  Network network(platform);
+  Network network(platform, 4);
   CHECK(route_text(network, gpus(0, 7, 1), gpus(1, 0, 8)) ==
         "node0 nic14-15 up 10; node0 up 80 | node1 down 80");
 }
 
 TEST_CASE("the two directions of a link are two links") {
   const Platform platform = platform_with(1);
-  Network network(platform);
+  Network network(platform, 4);
   const Route there = network.route(gpus(0, 0, 8), gpus(1, 0, 8));
   const Route back = network.route(gpus(1, 0, 8), gpus(0, 0, 8));
   CHECK(path_text(network, there.up) == "node0 up 5");
@@ -95,7 +95,7 @@ TEST_CASE("the two directions of a link are two links") {
 TEST_CASE("a measured pair has its own link, rails times the rate, one way") {
   Platform platform = platform_with(4);
   platform.matrix = BandwidthMatrix{{{0_GBps, 3_GBps}, {4_GBps, 0_GBps}}, 4};
-  Network network(platform);
+  Network network(platform, 4);
   CHECK(route_text(network, gpus(0, 0, 8), gpus(1, 0, 8)) ==
         "node0 up 20; node0->node1 12 | node1 down 20");
   CHECK(route_text(network, gpus(1, 0, 8), gpus(0, 0, 8)) ==
@@ -106,7 +106,7 @@ TEST_CASE("an override beats the matrix and counts no rails") {
   Platform platform = platform_with(4);
   platform.matrix = BandwidthMatrix{{{0_GBps, 3_GBps}, {4_GBps, 0_GBps}}, 4};
   platform.link_overrides = {{NodeId(0), NodeId(1), 2_GBps}};
-  Network network(platform);
+  Network network(platform, 4);
   CHECK(route_text(network, gpus(0, 0, 8), gpus(1, 0, 8)) ==
         "node0 up 20; node0->node1 2 | node1 down 20");
   CHECK(route_text(network, gpus(1, 0, 8), gpus(0, 0, 8)) ==
@@ -117,29 +117,46 @@ TEST_CASE("only traffic between leaves crosses the oversubscribed uplinks") {
   Platform platform = platform_with(4);
   platform.fabric.nodes_per_leaf = 2;
   platform.fabric.oversubscription = 4;
-  Network network(platform);
+  Network network(platform, 4);
   // 2 nodes * 4 NICs * 5 GB/s / 4 = 10 GB/s.
   CHECK(route_text(network, gpus(0, 0, 8), gpus(1, 0, 8)) == "node0 up 20 | node1 down 20");
   CHECK(route_text(network, gpus(0, 0, 8), gpus(3, 0, 8)) ==
         "node0 up 20; leaf0 up 10 | leaf1 down 10; node3 down 20");
 }
 
+TEST_CASE(
+    "where the count is open there are as many nodes as the job takes: its last leaf may be half "
+    "empty") {
+  Platform platform = platform_with(4);
+  platform.fabric.nodes_per_leaf = 2;
+  platform.fabric.oversubscription = 4;
+  const auto between_leaves = [&](int nodes_in_use) {
+    Network network(platform, nodes_in_use);
+    return route_text(network, gpus(0, 0, 8), gpus(2, 0, 8));
+  };
+  CHECK(between_leaves(4) == "node0 up 20; leaf0 up 10 | leaf1 down 10; node2 down 20");
+  CHECK(between_leaves(3) == "node0 up 20; leaf0 up 10 | leaf1 down 5; node2 down 20");
+  // Of a cluster of four the fourth node is there, and idle.
+  platform.node_types.front().count = 4;
+  CHECK(between_leaves(3) == "node0 up 20; leaf0 up 10 | leaf1 down 10; node2 down 20");
+}
+
 TEST_CASE("a non-blocking fabric has no links of its own") {
   Platform platform = platform_with(4);
   platform.fabric.nodes_per_leaf = 2;
-  Network network(platform);
+  Network network(platform, 4);
   CHECK(route_text(network, gpus(0, 0, 8), gpus(3, 0, 8)) == "node0 up 20 | node3 down 20");
 }
 
 TEST_CASE("a route inside a node is a mistake of ours") {
   const Platform platform = platform_with(4);
-  Network network(platform);
+  Network network(platform, 4);
   CHECK_THROWS_AS(network.route(gpus(0, 0, 4), gpus(0, 4, 4)), ContractViolation);
 }
 
 TEST_CASE("GPUs apart from each other use NICs apart from each other") {
   const Platform platform = platform_with(4);  // two GPUs a NIC
-  Network network(platform);
+  Network network(platform, 4);
   CHECK(route_text(network, {NodeId(0), {0, 4}}, {NodeId(1), {2, 3}}) ==
         "node0 nic0,2 up 10; node0 up 20 | node1 down 20; node1 nic1 down 5");
 }

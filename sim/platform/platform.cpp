@@ -1,5 +1,6 @@
 #include "platform/platform.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/contracts.hpp"
@@ -43,6 +44,12 @@ std::string unevenness(const Platform& platform, int nodes) {
     several_types = several_types || &type != &first;
   }
   return several_types ? "its nodes are of several types" : "";
+}
+
+int Platform::num_nodes(int asked_for) const {
+  int counted = 0;
+  for (const NodeType& type : node_types) counted += type.count;
+  return available_nodes() == 0 ? std::max(counted, asked_for) : counted;
 }
 
 }  // namespace windtunnel

@@ -94,6 +94,8 @@ struct Platform {
   const NodeType& type_of(NodeId node) const;
   /// Nodes the platform has, or 0 when it has as many as asked for.
   int available_nodes() const;
+  /// Nodes there are when a job asks for `asked_for`: where the last count is open, no more than it takes.
+  int num_nodes(int asked_for) const;
 };
 
 /// Why the first `nodes` nodes are not all alike, or not all equally well connected: "nodes differ in their NICs". Empty where they

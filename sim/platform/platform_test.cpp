@@ -24,6 +24,7 @@ TEST_CASE("nodes take the types in file order") {
   CHECK(platform.type_of(NodeId(2)).gpus == 4);
   CHECK(platform.type_of(NodeId(3)).gpus == 8);
   CHECK(platform.available_nodes() == 4);
+  CHECK(platform.num_nodes(2) == 4);
   CHECK_THROWS_AS(platform.type_of(NodeId(4)), ContractViolation);
 }
 
@@ -33,4 +34,6 @@ TEST_CASE("an open count is as many nodes as asked for") {
   CHECK(platform.type_of(NodeId(1)).gpus == 4);
   CHECK(platform.type_of(NodeId(1000)).gpus == 8);
   CHECK(platform.available_nodes() == 0);
+  CHECK(platform.num_nodes(5) == 5);
+  CHECK(platform.num_nodes(1) == 2);
 }

@@ -118,12 +118,14 @@ void Topology::add_tapered_leaves(const Platform& platform) {
     int from_nodes, to_nodes;
   };
   const int core = add_vertex();
+  const NodeId last = *std::max_element(nodes_.begin(), nodes_.end());
+  const int num_nodes = platform.num_nodes(static_cast<int>(last.index()) + 1);
   std::map<int, LeafSwitch> leaves;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const int leaf = static_cast<int>(nodes_[i].index()) / platform.fabric.nodes_per_leaf;
     if (!leaves.contains(leaf)) {
       const LeafSwitch added{add_vertex(), add_vertex()};
-      const BytesPerSecond uplinks = leaf_bandwidth(platform, leaf);
+      const BytesPerSecond uplinks = leaf_bandwidth(platform, num_nodes, leaf);
       arcs_.push_back({added.from_nodes, added.to_nodes, unlimited_bandwidth});
       arcs_.push_back({added.from_nodes, core, uplinks});
       arcs_.push_back({core, added.to_nodes, uplinks});

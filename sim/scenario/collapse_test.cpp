@@ -171,6 +171,20 @@ TEST_CASE("replicas behind a tapered leaf switch are simulated each") {
   CHECK(check(scenario_of(R"("tensor": 8, "pipeline": 4, "data": 4)", tapered)) == 0);
 }
 
+TEST_CASE("an open count of nodes is that of the job, and its last leaf has their uplinks") {
+  // Six nodes, four a leaf: leaf 1 has two nodes, and so half of leaf 0's uplinks, unless the cluster has more.
+  const auto time = [](const Overrides& count) {
+    Overrides tapered{{"/platform/fabric/nodes_per_leaf", "4"},
+                      {"/platform/fabric/oversubscription", "16"}};
+    tapered.insert(tapered.end(), count.begin(), count.end());
+    return report_of(scenario_of(R"("tensor": 8, "pipeline": 1, "data": 6)", tapered),
+                     EngineKind::heap, Replicas::each)
+        .iteration_time;
+  };
+  CHECK(time({}) == time({{"/platform/node_types/0/count", "6"}}));
+  CHECK(time({}) > time({{"/platform/node_types/0/count", "8"}}));
+}
+
 TEST_CASE("one slow link makes all replicas of a ring differ") {
   const Overrides slow{
       {"/platform/link_overrides",

@@ -29,7 +29,7 @@ struct World {
     parallel.data = 4;
     parallel.gradient_ring = ring;
     plan = std::get<Plan>(make_plan(model, training, parallel, {{2, 2}, true}, software));
-    network = Network(platform);
+    network = Network(platform, 2);
   }
   static std::vector<NodeType> make_nodes() {
     NodeType node;

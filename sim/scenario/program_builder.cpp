@@ -23,7 +23,7 @@ class ProgramBuilder {
       : in_(in),
         plan_(*in.plan),
         codecs_(*in.model, *in.plan, *in.software),
-        built_{{}, Network(*in.platform), {}, {}, {}},
+        built_{{}, Network(*in.platform, in.plan->num_nodes), {}, {}, {}},
         collectives_(in_, built_.network) {}
 
   BuiltPrograms build() {

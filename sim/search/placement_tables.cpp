@@ -31,7 +31,9 @@ int played_microbatches(const Plan& plan) {
 }  // namespace
 
 PlacementTables::PlacementTables(const Scenario& scenario)
-    : scenario_(&scenario), played_plan_(scenario.plan), network_(scenario.platform) {
+    : scenario_(&scenario),
+      played_plan_(scenario.plan),
+      network_(scenario.platform, scenario.plan.num_nodes) {
   const int p = plan().parallel.pipeline;
   played_plan_.microbatches = played_microbatches(plan());
   left_rounds_ = static_cast<double>(plan().microbatches - played_plan_.microbatches) / p;
