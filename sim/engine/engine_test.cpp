@@ -176,6 +176,19 @@ TEST_CASE("flows of more bytes than SimGrid can count are shared all the same") 
   check_ends(ends_of(EngineKind::simgrid, world.network, flows), {80, 80});
 }
 
+TEST_CASE("flows that take years end as surely as those that take seconds") {
+  // SimGrid's clock is a double, its precision 1 ns: behind 2^23 s (97 days) neighbouring clocks are further apart than that. Four
+  // flows share 40 B/s until T, and something else happens at T/2.9. Both the step from there to T and the clock behind it are
+  // rounded, and in seven of these forty the clock comes out behind T.
+  const OneLink world = one_link(BytesPerSecond{40});
+  for (int i = 1; i <= 40; ++i) {
+    const double end = 1.6e9 * (1 + i / 77.0);
+    std::vector<TimedFlow> flows(4, {0_s, world.link, world.nothing, Bytes{10 * end}});
+    flows.push_back({1_s * (end / 2.9), world.nothing, world.nothing, 0_GB});
+    check_ends(ends_of(EngineKind::simgrid, world.network, flows), {end, end, end, end, end / 2.9});
+  }
+}
+
 TEST_CASE("a second SimGrid engine in a process is a contract violation") {
   const OneLink world = one_link(1_GBps);
   const auto answers = in_child_process([&]() -> std::vector<double> {

@@ -50,6 +50,9 @@ constexpr Seconds simultaneous{1e-12};
 /// A timer is due when the clock is this close, relatively: the clock advances by rounded
 /// differences.
 constexpr double clock_rounding = 1e-15;
+/// SimGrid's precision of time, in seconds, until this time; behind it the precision grows with the clock.
+constexpr double finest_precision = 1e-9, finest_until = finest_precision / clock_rounding;
+constexpr const char* precision_option = "surf/precision";
 
 /// Every SimGrid option we rely on, and why.
 std::vector<std::string> simgrid_arguments() {
@@ -70,9 +73,9 @@ std::vector<std::string> simgrid_arguments() {
       "--cfg=network/TCP-gamma:1e30",
       // Only what changed is solved again: ten times faster than Full, with the same results.
       "--cfg=network/optim:Lazy",
-      // Events closer than a nanosecond are one. The default; smaller could stall the loop at a
+      // Events closer than a nanosecond are one (finest_precision). The default; smaller could stall the loop at a
       // late clock.
-      "--cfg=surf/precision:1e-9",
+      "--cfg=" + std::string(precision_option) + ":1e-9",
       // SimGrid is silent unless something is wrong (the lines above would be echoed to stderr).
       "--log=root.thresh:warning",
   };
@@ -105,6 +108,23 @@ class Due {
   std::uint64_t bits_ = 0;
 };
 
+/// Keeps SimGrid's precision of time above the rounding of its clock. SimGrid plays what is due only while the clock is within the
+/// precision of it, and the clock advances by rounded differences: where a double's neighbour is further away than the precision, an
+/// event may be passed over, and its flow would never end.
+class ClockPrecision {
+ public:
+  /// The clock may go so far before `reach` is called.
+  double good_until() const { return good_until_; }
+  void reach(double clock) {
+    if (clock < good_until_) return;
+    good_until_ = 2 * clock;
+    s4u::Engine::set_config(precision_option, good_until_ * clock_rounding);
+  }
+
+ private:
+  double good_until_ = finest_until;
+};
+
 /// Our timers inside SimGrid's loop.
 class TimerModel final : public simgrid::kernel::resource::Model {
  public:
@@ -129,10 +149,16 @@ class TimerModel final : public simgrid::kernel::resource::Model {
   double next_occurring_event(double now) override {
     constexpr double nothing = -1;
     if (const auto since = owner_->waiting_since()) return std::max(0.0, since->value() - now);
-    return queue_.empty() ? nothing : std::max(0.0, queue_.next_time().value() - now);
+    double next = queue_.empty() ? nothing : std::max(0.0, queue_.next_time().value() - now);
+    if (!owner_->may_run_ahead()) {
+      const double step = std::max(0.0, precision_.good_until() - now);
+      next = next == nothing ? step : std::min(next, step);
+    }
+    return next;
   }
   void update_actions_state(double now, double /*delta*/) override {
     Seconds due_until{now + now * clock_rounding};
+    precision_.reach(now);
     if (owner_->waiting_since() && *owner_->waiting_since() <= due_until)
       owner_->start_waiting_comms();
     while (!queue_.empty()) {
@@ -146,6 +172,7 @@ class TimerModel final : public simgrid::kernel::resource::Model {
   }
 
  private:
+  ClockPrecision precision_;
   LookaheadQueue<Due> queue_;
   Owner* owner_ = nullptr;
 };

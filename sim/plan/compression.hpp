@@ -65,6 +65,10 @@ struct Compression {
   bool fused_embedding_sync = false;
 };
 
+/// Whether anything is compressed by work of its own, outside the passes.
+inline bool has_codec_work(const Compression& c) {
+  return c.pipeline_forward || c.pipeline_backward || c.data_gradients || c.zero_gather;
+}
 /// Whether the gradients of `stage` are compressed. Automatic stages that have not been chosen are all of them.
 bool compresses_gradients(const Compression& compression, int stage);
 

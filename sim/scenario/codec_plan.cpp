@@ -19,10 +19,6 @@ std::vector<std::vector<bool>> epilogue_messages(const Plan& plan) {
   return messages;
 }
 
-bool compresses_anything(const Compression& c) {
-  return c.pipeline_forward || c.pipeline_backward || c.data_gradients || c.zero_gather;
-}
-
 Bytes gradient_element(GradientType type) { return type == GradientType::fp32 ? 4_B : 2_B; }
 
 EncodedCollective piece_of(EncodedCollective whole, int pieces) {
@@ -178,7 +174,7 @@ void CodecPlan::add_reduction_rows(const CodecStage& stage, std::vector<Work>& r
 
 std::vector<Work> CodecPlan::rows(const CodecStage& stage) const {
   std::vector<Work> rows;
-  if (!compresses_anything(compression_)) return rows;
+  if (!has_codec_work(compression_)) return rows;
   const auto& forward = compression_.pipeline_forward;
   const auto& backward = compression_.pipeline_backward;
   for (const Seconds time :

@@ -57,6 +57,7 @@ class ScenarioReader {
     if (const Problems refused = unsupported_requests(scenario_, tree_, *options_);
         !refused.empty())
       throw UnsupportedError(refused.all());
+    if (balances_) balance_stages();
     make_self_contained(tree_);
     scenario_.hash = resolved_hash(hashed_tree());
     scenario_.resolved = std::move(tree_);
@@ -204,8 +205,8 @@ class ScenarioReader {
     parallel.placement = read_placement(reader, ranks, cluster);
     scenario_.placement_request =
         asks_for_search(reader) ? PlacementRequest::search : PlacementRequest::as_planned;
-    const bool balances = asks_for_balance(reader);
-    if (balances) parallel.stage_layers = layers_before_balance(reader, parallel.pipeline);
+    balances_ = asks_for_balance(reader);
+    if (balances_) parallel.stage_layers = layers_before_balance(reader, parallel.pipeline);
     if (!is_trusted()) return;
     auto made = make_plan(scenario_.model, training, parallel, cluster, scenario_.software);
     if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&made)) {
@@ -222,7 +223,6 @@ class ScenarioReader {
     for (int node = 0; node < *used; ++node)
       scenario_.nodes.push_back(scenario_.platform.type_of(NodeId{node}));
     check_precision(training.precision);
-    if (balances && is_trusted()) balance_stages(reader);
   }
 
   /// Any split that adds up, so that the plan can be laid out.
@@ -239,15 +239,15 @@ class ScenarioReader {
     return all_on_the_first;
   }
 
-  /// Puts the layers in place of "balanced", in the plan and in the resolved scenario.
-  void balance_stages(ObjectReader& reader) {
+  /// Puts the layers in place of "balanced", in the plan and in the resolved scenario, of which the rest is known to be sound.
+  void balance_stages() {
     Plan& plan = scenario_.plan;
     plan.stage_layers =
         balanced_stage_layers({&scenario_.model, &scenario_.platform, &scenario_.software, &plan});
     plan.parallel.stage_layers = plan.stage_layers;
     JsonValue::Array layers;
     for (const int count : plan.stage_layers) layers.emplace_back(std::int64_t{count});
-    reader.take("stage_layers")->content = std::move(layers);
+    find_at(tree_, "/parallel/stage_layers")->content = std::move(layers);
   }
 
   /// A schedule that the user wrote must also finish when both ends of a message wait for each other.
@@ -327,6 +327,7 @@ class ScenarioReader {
   const ReadOptions* options_;
   JsonValue tree_;
   Scenario scenario_;
+  bool balances_ = false;  ///< "stage_layers" are to be found
 };
 
 void require_object(const JsonValue& value, Problems& problems) {

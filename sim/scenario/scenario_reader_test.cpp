@@ -265,6 +265,8 @@ TEST_CASE(
 
 TEST_CASE("flash attention needs a software profile that knows its efficiency") {
   CHECK_THROWS_AS(read("flash_unsupported"), const UnsupportedError&);
+  CHECK_THROWS_AS(read("flash_unsupported", {{"/parallel/stage_layers", "balanced"}}),
+                  const UnsupportedError&);
   CHECK(read("flash").plan.training.attention == Attention::flash);
 }
 

@@ -54,6 +54,19 @@ constexpr std::uint16_t row_of(BucketRow row, int chunk, int chunks) {
                                     chunk * num_bucket_rows + static_cast<int>(row));
 }
 
+/// Length of the work table of a device with `chunks` chunks.
+constexpr std::uint32_t num_work_rows(int chunks, bool compresses) {
+  const int codec_rows = compresses ? num_codec_rows + chunks * num_bucket_rows : 0;
+  return static_cast<std::uint32_t>(chunks * num_chunk_rows + num_device_rows + codec_rows);
+}
+/// Whether `row` is of what a device does once, after its passes: optimizer, overhead, and the codec of its collectives.
+constexpr bool is_after_passes(std::uint16_t row, int chunks) {
+  return (row >= row_of(DeviceRow::optimizer, chunks) &&
+          row < row_of(CodecRow::encode_activation, chunks)) ||
+         (row >= row_of(CodecRow::encode_reduced, chunks) &&
+          row < row_of(BucketRow::encode, 0, chunks));
+}
+
 /// Positions in each device's list of collectives: the device's, then those of each of its chunks.
 enum class CollectiveSlot : std::uint32_t {
   gradient_reduce,

@@ -43,10 +43,9 @@ std::optional<Step> step_from(std::string_view token) {
 class ScheduleFileReader {
  public:
   ScheduleFileReader(JsonValue& value, const std::string& pointer, Problems& problems)
-      : reader_(value, pointer, problems), problems_(problems) {}
+      : problems_before_(problems.size()), reader_(value, pointer, problems), problems_(problems) {}
 
   ScheduleOrders read() {
-    const std::size_t problems_before = problems_.size();
     read_label();
     OrderShape& shape = orders_.shape;
     shape.stages = reader_.required_int("stages", 1, most_stages);
@@ -54,13 +53,15 @@ class ScheduleFileReader {
     shape.chunks = reader_.optional_int("chunks", 1, 1, most_chunks);
     JsonValue* const lists = reader_.require("orders", "a list of passes for each stage");
     reader_.reject_unknown_keys();
-    if (problems_.size() == problems_before) check_size();
-    if (lists != nullptr && problems_.size() == problems_before) read_orders(*lists);
-    if (problems_.size() == problems_before) report_faults(*lists);
+    if (is_sound()) check_size();
+    if (is_sound()) read_orders(*lists);
+    if (is_sound()) report_faults(*lists);
     return std::move(orders_);
   }
 
  private:
+  bool is_sound() const { return problems_.size() == problems_before_; }
+
   void read_label() {
     orders_.name = reader_.optional_string("name", "schedule");
     reader_.required_int("version", file_version, file_version);
@@ -126,6 +127,8 @@ class ScheduleFileReader {
     }
   }
 
+  const std::size_t
+      problems_before_;  ///< before the reader, which finds out whether it is an object
   ObjectReader reader_;
   Problems& problems_;
   ScheduleOrders orders_;

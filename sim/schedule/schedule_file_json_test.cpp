@@ -57,6 +57,13 @@ TEST_CASE("a file that is no schedule is refused where it is wrong") {
       "1:58 /chunks: several chunks need more than one stage\n");
 }
 
+TEST_CASE("a file that holds no object is refused, whatever it holds") {
+  CHECK(complaint("8") == "1:1 : this is 8, which is not an object\n");
+  CHECK(complaint("[]") == "1:1 : this is an array, which is not an object\n");
+  CHECK(complaint("null") == "1:1 : this is null, which is not an object\n");
+  CHECK(complaint("\"1f1b\"") == "1:1 : this is \"1f1b\", which is not an object\n");
+}
+
 TEST_CASE("an illegal schedule is refused at the pass that makes it so") {
   CHECK(complaint(file(R"(["F0","F1","B0"], ["F0","B0","F1","B1","F0"])")) ==
         "3:1 /orders/0: stage 0 has no B1\n3:40 /orders/1/4: stage 1 has F0 twice\n");

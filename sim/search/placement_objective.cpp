@@ -14,6 +14,16 @@ namespace {
 
 constexpr BytesPerSecond no_limit{std::numeric_limits<double>::infinity()};
 
+/// Where the collectives of tensor groups across nodes stand.
+std::vector<std::uint32_t> tensor_slots(int chunks) {
+  std::vector<std::uint32_t> slots;
+  for (int chunk = 0; chunk < chunks; ++chunk)
+    for (const ChunkCollective which :
+         {ChunkCollective::forward, ChunkCollective::exposed, ChunkCollective::backward})
+      slots.push_back(slot_of(which, chunk));
+  return slots;
+}
+
 }  // namespace
 
 PlacementObjective::PlacementObjective(const Scenario& scenario) : tables_(scenario) {
@@ -31,8 +41,8 @@ PlacementObjective::PlacementObjective(const Scenario& scenario) : tables_(scena
       replicas, std::vector<Seconds>(tables_.layout().size(static_cast<std::size_t>(pipeline_))));
   ends_.assign(replicas, std::vector<Seconds>(static_cast<std::size_t>(pipeline_)));
   dirty_.assign(replicas, 0);
-  rings_.resize(static_cast<std::size_t>(pipeline_));
-  gathers_.resize(static_cast<std::size_t>(pipeline_));
+  for (std::vector<RingCost>& of_stage : rings_)
+    of_stage.resize(static_cast<std::size_t>(pipeline_));
   std::vector<int> slots(static_cast<std::size_t>(num_units()));
   std::iota(slots.begin(), slots.end(), 0);
   slot_of_ = slots;
@@ -52,7 +62,6 @@ void PlacementObjective::move(const std::vector<std::pair<int, int>>& changes) {
   undo_.ends.clear();
   undo_.durations.clear();
   undo_.rings.clear();
-  undo_.gathers.clear();
   undo_.embedding = embedding_;
   undo_.value = value_;
   std::vector<char> stages(static_cast<std::size_t>(pipeline_), 0);
@@ -66,10 +75,11 @@ void PlacementObjective::move(const std::vector<std::pair<int, int>>& changes) {
 
 void PlacementObjective::undo() {
   for (const auto& [unit, slot] : undo_.slots) slot_of_[static_cast<std::size_t>(unit)] = slot;
-  for (const Undo::Duration& old : undo_.durations) durations_[old.replica][old.index] = old.time;
+  // Backwards: a duration that changed twice is the first one again.
+  for (auto old = undo_.durations.rbegin(); old != undo_.durations.rend(); ++old)
+    durations_[old->replica][old->index] = old->time;
   for (auto& [replica, ends] : undo_.ends) ends_[replica] = std::move(ends);
-  for (auto& [stage, ring] : undo_.rings) rings_[stage] = std::move(ring);
-  for (auto& [stage, ring] : undo_.gathers) gathers_[stage] = std::move(ring);
+  for (auto& [which, stage, cost] : undo_.rings) rings(which)[stage] = std::move(cost);
   embedding_ = undo_.embedding;
   value_ = undo_.value;
   undo_ = Undo{};
@@ -91,7 +101,9 @@ void PlacementObjective::refresh(const std::vector<char>& stages,
           stages[static_cast<std::size_t>(target(stage, channel))] != 0)
         set_messages(stage, static_cast<std::uint32_t>(channel));
     if (stages[static_cast<std::size_t>(stage)] == 0) continue;
-    if (has_rings_ || has_gather_) set_rings(stage);
+    if (has_rings_) set_ring(stage, AfterPasses::gradients);
+    if (has_rings_) set_ring(stage, AfterPasses::second_gradients);
+    if (has_gather_) set_ring(stage, AfterPasses::parameters);
     if (has_buckets_) set_buckets(stage);
   }
   if (ties_embeddings_ && (stages.front() != 0 || stages.back() != 0)) set_embedding();
@@ -177,12 +189,10 @@ void PlacementObjective::set_messages(int stage, std::uint32_t channel) {
 
 /// Of a tensor group across nodes: a ring through its parts, each on its own node.
 void PlacementObjective::set_tensor_collectives(int replica, int stage) {
-  for (std::uint32_t number = num_device_collectives; number < tables_.layout().collectives;
-       ++number) {
+  for (const std::uint32_t number : tensor_slots(tables_.layout().chunks)) {
     const Collective* like = tables_.collective(unit(replica, stage, 0), number);
-    if (like == nullptr || like->members.size() != static_cast<std::size_t>(parts_) ||
-        like->flows.size() != static_cast<std::size_t>(parts_))
-      continue;
+    WT_EXPECT(like != nullptr);
+    if (like->flows.size() != static_cast<std::size_t>(parts_)) continue;  // nothing to move
     Seconds time = like->fixed;
     for (int part = 0; part < parts_; ++part) {
       const auto& route = tables_.route(slot_of(unit(replica, stage, part)),
@@ -260,56 +270,76 @@ void PlacementObjective::merge_links(RingCost& ring) const {
   ring.busy.resize(kept);
 }
 
-PlacementObjective::RingCost PlacementObjective::ring_of_stage(int stage,
-                                                               std::uint32_t number) const {
-  const Parallel& parallel = tables_.plan().parallel;
-  const RingKind kind{parallel.zero_stage > 0 ? RingWork::scatter_or_gather : RingWork::all_reduce,
-                      parallel.gradient_ring};
+/// What the rings of a stage's gradients do: a codec in two parts all-reduces both, sharded or not.
+RingWork PlacementObjective::ring_work(int stage) const {
+  const int first = unit(0, stage, 0);
+  const std::uint32_t second = has_buckets_
+                                   ? windtunnel::slot_of(ChunkCollective::bucket_second, 0)
+                                   : windtunnel::slot_of(CollectiveSlot::gradient_reduce_second);
+  const bool scatters =
+      tables_.plan().parallel.zero_stage > 0 && tables_.collective(first, second) == nullptr;
+  return scatters ? RingWork::scatter_or_gather : RingWork::all_reduce;
+}
+
+PlacementObjective::RingCost PlacementObjective::ring_of_stage(int stage, std::uint32_t number,
+                                                               RingWork work) const {
+  const RingKind kind{work, tables_.plan().parallel.gradient_ring};
   RingCost ring;
   for (int part = 0; part < parts_; ++part) {
     std::vector<int> members;
     for (int replica = 0; replica < data_; ++replica) members.push_back(unit(replica, stage, part));
     const Collective* like = tables_.collective(members.front(), number);
-    WT_EXPECT(like != nullptr);
-    add_ring(ring, members, *like, kind);
+    if (like != nullptr) add_ring(ring, members, *like, kind);
   }
   merge_links(ring);
   return ring;
 }
 
-void PlacementObjective::set_rings(int stage) {
+void PlacementObjective::set_ring(int stage, AfterPasses which) {
   const auto s = static_cast<std::size_t>(stage);
-  if (has_rings_) {
-    undo_.rings.emplace_back(s, std::move(rings_[s]));
-    rings_[s] = ring_of_stage(stage, windtunnel::slot_of(CollectiveSlot::gradient_reduce));
-  }
-  if (has_gather_) {
-    undo_.gathers.emplace_back(s, std::move(gathers_[s]));
-    gathers_[s] = ring_of_stage(stage, windtunnel::slot_of(CollectiveSlot::parameter_gather));
-  }
+  undo_.rings.push_back({which, s, std::move(rings(which)[s])});
+  RingCost& ring = rings(which)[s];
+  if (which == AfterPasses::parameters)
+    ring = ring_of_stage(stage, windtunnel::slot_of(CollectiveSlot::parameter_gather),
+                         RingWork::scatter_or_gather);
+  else
+    ring = ring_of_stage(stage,
+                         windtunnel::slot_of(which == AfterPasses::gradients
+                                                 ? CollectiveSlot::gradient_reduce
+                                                 : CollectiveSlot::gradient_reduce_second),
+                         ring_work(stage));
 }
 
 /// Gradients that are reduced chunk by chunk, bucket after bucket.
 void PlacementObjective::set_buckets(int stage) {
-  for (int chunk = 0; chunk < tables_.plan().parallel.virtual_pipeline; ++chunk) {
-    const std::uint32_t number = windtunnel::slot_of(ChunkCollective::bucket, chunk);
-    const Seconds time = alone(ring_of_stage(stage, number));
+  set_buckets(stage, ChunkCollective::bucket);
+  set_buckets(stage, ChunkCollective::bucket_second);
+}
+
+void PlacementObjective::set_buckets(int stage, ChunkCollective which) {
+  for (int chunk = 0; chunk < tables_.layout().chunks; ++chunk) {
+    const std::uint32_t number = windtunnel::slot_of(which, chunk);
+    const Seconds time = alone(ring_of_stage(stage, number, ring_work(stage)));
     for (int replica = 0; replica < data_; ++replica)
       set_duration(replica, tables_.layout().collective(static_cast<std::size_t>(stage), number),
                    time);
   }
 }
 
-/// All pipelines synchronise their first with their last stage at the same time.
+/// All pipelines synchronise their first with their last stage at the same time: each for itself, or fused into one ring.
 void PlacementObjective::set_embedding() {
   RingCost all;
-  for (int replica = 0; replica < data_; ++replica) {
-    for (int part = 0; part < parts_; ++part) {
-      const std::vector<int> members{unit(replica, 0, part), unit(replica, pipeline_ - 1, part)};
+  for (int part = 0; part < parts_; ++part) {
+    std::vector<int> members;
+    for (int replica = 0; replica < data_; ++replica) {
+      members.push_back(unit(replica, 0, part));
+      members.push_back(unit(replica, pipeline_ - 1, part));
       const Collective* like =
           tables_.collective(members.front(), windtunnel::slot_of(CollectiveSlot::embedding_sync));
       WT_EXPECT(like != nullptr);
+      if (members.size() < like->members.size()) continue;
       add_ring(all, members, *like, {RingWork::all_reduce, GradientRing::flat});
+      members.clear();
     }
   }
   merge_links(all);
@@ -323,7 +353,8 @@ Seconds PlacementObjective::alone(const RingCost& ring) const {
 }
 
 /// When each stage's ring is done, entered at `ends`.
-void PlacementObjective::serve(const std::vector<RingCost>& rings, std::vector<Seconds>& ends) {
+void PlacementObjective::serve(AfterPasses which, std::vector<Seconds>& ends) {
+  const std::vector<RingCost>& rings = this->rings(which);
   if (link_time_.size() < tables_.num_links()) link_time_.resize(tables_.num_links());
   std::vector<std::size_t> order(ends.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -348,22 +379,38 @@ Seconds PlacementObjective::total() {
   std::vector<Seconds> ends(stages);
   for (const std::vector<Seconds>& of_replica : ends_)
     for (std::size_t s = 0; s < stages; ++s) ends[s] = std::max(ends[s], of_replica[s]);
-  if (has_rings_) serve(rings_, ends);
+  const int chunks = tables_.layout().chunks;
+  const bool codecs = has_codec_work(tables_.plan().compression);
+  const auto codec = [&](CodecRow row) {
+    if (codecs) add_slowest(row_of(row, chunks), ends);
+  };
+  if (has_rings_) {
+    codec(CodecRow::encode_reduced);
+    serve(AfterPasses::gradients, ends);
+    codec(CodecRow::encode_reduced_second);
+    serve(AfterPasses::second_gradients, ends);
+    codec(CodecRow::decode_reduced);
+  }
   if (ties_embeddings_)
     ends.front() = ends.back() = std::max(ends.front(), ends.back()) + embedding_;
-  const int chunks = tables_.plan().parallel.virtual_pipeline;
-  const auto add_slowest = [&](DeviceRow row) {
-    for (std::size_t s = 0; s < stages; ++s) {
-      Seconds slowest{};
-      for (const std::vector<Seconds>& durations : durations_)
-        slowest = std::max(slowest, durations[tables_.layout().work(s, row_of(row, chunks))]);
-      ends[s] += slowest;
-    }
-  };
-  add_slowest(DeviceRow::optimizer);
-  if (has_gather_) serve(gathers_, ends);
-  add_slowest(DeviceRow::overhead);
+  add_slowest(row_of(DeviceRow::optimizer, chunks), ends);
+  if (has_gather_) {
+    codec(CodecRow::encode_gathered);
+    serve(AfterPasses::parameters, ends);
+    codec(CodecRow::decode_gathered);
+  }
+  add_slowest(row_of(DeviceRow::overhead, chunks), ends);
   return *std::max_element(ends.begin(), ends.end()) * (1.0 + num_misfits());
+}
+
+/// What every replica of a stage does once; the ring behind it waits for the slowest.
+void PlacementObjective::add_slowest(std::uint16_t row, std::vector<Seconds>& ends) const {
+  for (std::size_t s = 0; s < ends.size(); ++s) {
+    Seconds slowest{};
+    for (const std::vector<Seconds>& durations : durations_)
+      slowest = std::max(slowest, durations[tables_.layout().work(s, row)]);
+    ends[s] += slowest;
+  }
 }
 
 /// Units on GPUs whose memory their stage does not fit in, and tensor groups with two of their parts on one node.
@@ -397,7 +444,6 @@ std::vector<PlacementTerm> PlacementObjective::terms() const {
 std::vector<std::uint32_t> PlacementObjective::durations_of(const PlacementTerm& term) const {
   const auto stage = static_cast<std::size_t>(term.stage);
   const DurationLayout& layout = tables_.layout();
-  const int chunks = tables_.plan().parallel.virtual_pipeline;
   std::vector<std::uint32_t> indices;
   if (term.kind == PlacementTerm::Kind::passes) {
     for (std::uint32_t row = 0; row < layout.rows; ++row)
@@ -409,9 +455,9 @@ std::vector<std::uint32_t> PlacementObjective::durations_of(const PlacementTerm&
     for (std::uint32_t row = 0; row < layout.messages; ++row)
       indices.push_back(layout.message(stage, static_cast<std::uint32_t>(term.channel), row));
   } else if (term.kind == PlacementTerm::Kind::ring && has_buckets_) {
-    for (int chunk = 0; chunk < chunks; ++chunk)
-      indices.push_back(
-          layout.collective(stage, windtunnel::slot_of(ChunkCollective::bucket, chunk)));
+    for (int chunk = 0; chunk < layout.chunks; ++chunk)
+      for (const ChunkCollective which : {ChunkCollective::bucket, ChunkCollective::bucket_second})
+        indices.push_back(layout.collective(stage, windtunnel::slot_of(which, chunk)));
   }
   return indices;
 }
@@ -422,8 +468,8 @@ Seconds PlacementObjective::value_with(const PlacementTerm& term,
   const auto stage = static_cast<std::size_t>(term.stage);
   if (term.kind == PlacementTerm::Kind::embedding) mixed.embedding_ = other.embedding_;
   if (term.kind == PlacementTerm::Kind::ring) {
-    mixed.rings_[stage] = other.rings_[stage];
-    mixed.gathers_[stage] = other.gathers_[stage];
+    for (std::size_t which = 0; which < num_after_passes; ++which)
+      mixed.rings_[which][stage] = other.rings_[which][stage];
   }
   const std::vector<std::uint32_t> indices = durations_of(term);
   for (std::size_t replica = 0; replica < durations_.size(); ++replica) {
@@ -436,8 +482,11 @@ Seconds PlacementObjective::value_with(const PlacementTerm& term,
 
 Seconds PlacementObjective::time_of(const PlacementTerm& term) const {
   if (term.kind == PlacementTerm::Kind::embedding) return embedding_;
-  if (term.kind == PlacementTerm::Kind::ring && has_rings_)
-    return alone(rings_[static_cast<std::size_t>(term.stage)]);
+  if (term.kind == PlacementTerm::Kind::ring && has_rings_) {
+    const auto stage = static_cast<std::size_t>(term.stage);
+    return alone(rings(AfterPasses::gradients)[stage]) +
+           alone(rings(AfterPasses::second_gradients)[stage]);
+  }
   Seconds slowest{};
   for (const std::vector<Seconds>& durations : durations_) {
     Seconds time{};

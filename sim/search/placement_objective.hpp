@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "scenario/collective_builder.hpp"
+#include "schedule/pipeline_program.hpp"
 #include "search/placement_tables.hpp"
 
 namespace windtunnel {
@@ -25,8 +27,8 @@ struct PlacementTerm {
 /// An estimate of the iteration time as a function of who is where, and how it changes with a move.
 ///
 ///   T = max over stages s of  end_s + optimizer + parameter gather + overhead
-///   end_s:  the gradient ring of stage s, entered when its last replica's passes end; first and last stage then
-///           synchronise their embeddings
+///   end_s:  the gradient rings of stage s (PowerSGD has two), entered when its last replica's passes end; first and last
+///           stage then synchronise their embeddings. What encoding and decoding take stands around the rings.
 ///
 /// - Passes: the longest path through each pipeline's programs (PipelinePath), with what each stage takes on the GPUs it is
 ///   on and what each message takes over the links between; the slowest of all pipelines counts.
@@ -86,6 +88,9 @@ class PlacementObjective {
     Seconds fixed{}, latency{};
     std::vector<std::pair<LinkId, Seconds>> busy;
   };
+  /// The rings of all replicas that a stage enters after its passes, in this order.
+  enum class AfterPasses { gradients, second_gradients, parameters };
+  static constexpr std::size_t num_after_passes = 3;
   struct Undo {
     std::vector<std::pair<int, int>> slots;
     std::vector<std::pair<std::size_t, std::vector<Seconds>>> ends;  ///< by replica
@@ -94,7 +99,12 @@ class PlacementObjective {
       Seconds time;
     };
     std::vector<Duration> durations;
-    std::vector<std::pair<std::size_t, RingCost>> rings, gathers;
+    struct Ring {
+      AfterPasses which;
+      std::size_t stage;
+      RingCost cost;
+    };
+    std::vector<Ring> rings;
     Seconds embedding{}, value{};
   };
 
@@ -107,8 +117,9 @@ class PlacementObjective {
   void set_works(int replica, int stage);
   void set_messages(int stage, std::uint32_t channel);
   void set_tensor_collectives(int replica, int stage);
-  void set_rings(int stage);
+  void set_ring(int stage, AfterPasses which);
   void set_buckets(int stage);
+  void set_buckets(int stage, ChunkCollective which);
   void set_embedding();
   void refresh(const std::vector<char>& stages, const std::vector<std::pair<int, int>>& units);
   void add_ring(RingCost& ring, const std::vector<int>& members, const Collective& like,
@@ -116,9 +127,17 @@ class PlacementObjective {
   Seconds in_node_part(const std::vector<int>& members, const RingLayout& layout, Bytes payload,
                        RingWork work) const;
   void merge_links(RingCost& ring) const;
-  RingCost ring_of_stage(int stage, std::uint32_t number) const;
+  std::vector<RingCost>& rings(AfterPasses which) {
+    return rings_[static_cast<std::size_t>(which)];
+  }
+  const std::vector<RingCost>& rings(AfterPasses which) const {
+    return rings_[static_cast<std::size_t>(which)];
+  }
+  RingWork ring_work(int stage) const;
+  RingCost ring_of_stage(int stage, std::uint32_t number, RingWork work) const;
   Seconds alone(const RingCost& ring) const;
-  void serve(const std::vector<RingCost>& rings, std::vector<Seconds>& ends);
+  void serve(AfterPasses which, std::vector<Seconds>& ends);
+  void add_slowest(std::uint16_t row, std::vector<Seconds>& ends) const;
   Seconds total();
   int num_misfits() const;
   std::vector<std::pair<int, int>> flows_of(const PlacementTerm& term) const;
@@ -128,10 +147,10 @@ class PlacementObjective {
   int pipeline_ = 1, data_ = 1, parts_ = 1;
   bool has_rings_ = false, has_buckets_ = false, has_gather_ = false, ties_embeddings_ = false;
   std::vector<int> slot_of_;
-  std::vector<std::vector<Seconds>> durations_;  ///< by replica
-  std::vector<std::vector<Seconds>> ends_;       ///< by replica, by stage
-  std::vector<char> dirty_;                      ///< by replica
-  std::vector<RingCost> rings_, gathers_;        ///< by stage: gradient reduction, parameter gather
+  std::vector<std::vector<Seconds>> durations_;                ///< by replica
+  std::vector<std::vector<Seconds>> ends_;                     ///< by replica, by stage
+  std::vector<char> dirty_;                                    ///< by replica
+  std::array<std::vector<RingCost>, num_after_passes> rings_;  ///< by AfterPasses, by stage
   Seconds embedding_{}, value_{};
   Undo undo_;
   mutable std::vector<Seconds> link_time_;  ///< scratch, zero between uses

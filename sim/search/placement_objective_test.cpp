@@ -19,6 +19,7 @@ using placement_cases::with_slow_nodes;
 
 /// Small plans that between them use everything that the objective knows.
 std::vector<std::pair<std::string, Scenario>> all_sorts() {
+  const char* const powersgd = R"({"codec": "powersgd", "rank": 16})";
   const auto small = [](std::vector<std::pair<std::string, std::string>> more) {
     std::vector<std::pair<std::string, std::string>> base{{"/nodes", "4"},
                                                           {"/model/layers", "8"},
@@ -47,6 +48,21 @@ std::vector<std::pair<std::string, Scenario>> all_sorts() {
       {"tensor groups over half nodes",
        small({{"/parallel/rank_order", "data-tensor-pipeline"}, {"/parallel/tensor", "8"}})},
       {"one pipeline", small({{"/parallel/pipeline", "4"}})},
+      {"overlapped reduction, two replicas of groups on two nodes",
+       small({{"/nodes", "8"},
+              {"/parallel/tensor", "16"},
+              {"/model/heads", "32"},
+              {"/parallel/overlap_gradient_reduce", "true"}})},
+      {"compressed messages", small({{"/compression/pipeline_forward/codec", "int8"},
+                                     {"/compression/pipeline_backward", powersgd}})},
+      {"compressed rings", small({{"/compression/data_gradients/codec", "int8"},
+                                  {"/parallel/zero_stage", "1"},
+                                  {"/compression/zero_gather/codec", "int8"}})},
+      {"PowerSGD's two rings, behind each other",
+       small({{"/compression/data_gradients", powersgd}})},
+      {"PowerSGD's two rings, overlapped", small({{"/compression/data_gradients", powersgd},
+                                                  {"/parallel/overlap_gradient_reduce", "true"}})},
+      {"fused embeddings", small({{"/compression/embedding_sync/fused", "true"}})},
       {"V100 and T4", read_text(R"({
           "model": {"layers": 24, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 52256},
           "platform": "aws-t4-v100-mixed", "nodes": 4, "training": {"global_batch": 32, "micro_batch": 1},
@@ -113,6 +129,30 @@ TEST_CASE("where no two messages meet the estimate is the simulated time") {
   for (const char* send : {"eager", "blocking_pairs"}) {
     const Scenario scenario = pipette(
         4, {{"/nodes", "4"}, {"/training/global_batch", "48"}, {"/parallel/pipeline_send", send}});
+    CHECK(PlacementObjective(scenario).value() / 1_s ==
+          doctest::Approx(simulated(scenario)).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("where no two messages meet the estimate of compressed traffic is the simulated time") {
+  const char* const powersgd = R"({"codec": "powersgd", "rank": 16})";
+  for (const char* send : {"eager", "blocking_pairs"}) {
+    const Scenario scenario = pipette(4, {{"/nodes", "4"},
+                                          {"/training/global_batch", "48"},
+                                          {"/parallel/pipeline_send", send},
+                                          {"/compression/pipeline_forward/codec", "int8"},
+                                          {"/compression/pipeline_backward", powersgd}});
+    CHECK(PlacementObjective(scenario).value() / 1_s ==
+          doctest::Approx(simulated(scenario)).epsilon(1e-9));
+  }
+  // Replicas on two nodes of one stage: nothing meets their rings.
+  for (const char* codec : {R"({"codec": "int8"})", powersgd}) {
+    const Scenario scenario = pipette(1, {{"/nodes", "2"},
+                                          {"/training/global_batch", "16"},
+                                          {"/model/layers", "8"},
+                                          {"/parallel/zero_stage", "1"},
+                                          {"/compression/zero_gather/codec", "int8"},
+                                          {"/compression/data_gradients", codec}});
     CHECK(PlacementObjective(scenario).value() / 1_s ==
           doctest::Approx(simulated(scenario)).epsilon(1e-9));
   }

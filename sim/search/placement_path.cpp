@@ -78,9 +78,9 @@ class PathWriter {
   }
 
   /// Where the passes end and what all replicas do together begins.
-  static bool is_tail(const Op& op, std::uint32_t rows) {
+  static bool is_tail(const Op& op, int chunks) {
     if (op.kind == OpKind::collective) return op.slot < num_device_collectives;
-    return op.kind == OpKind::compute && op.work >= rows - num_device_rows;
+    return op.kind == OpKind::compute && is_after_passes(op.work, chunks);
   }
 
   /// Does the next op of a stream, if it can happen.
@@ -90,7 +90,7 @@ class PathWriter {
     const std::vector<Op>& ops = programs_[s].streams[index];
     if (stream.next == ops.size()) return false;
     const Op& op = ops[stream.next];
-    if (is_tail(op, layout_.rows)) {
+    if (is_tail(op, layout_.chunks)) {
       if (path_.stage_end_[s] == none) path_.stage_end_[s] = step_of(stream);
       stream.next = ops.size();
       return true;

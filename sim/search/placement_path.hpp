@@ -10,6 +10,7 @@ namespace windtunnel {
 /// Where the durations of one pipeline stand in a list: zero first, then stage by stage its work rows, the messages of each
 /// outgoing channel, and its collectives.
 struct DurationLayout {
+  int chunks = 1;                 ///< model chunks of a device
   std::uint32_t rows = 0;         ///< of a device's work table
   std::uint32_t messages = 0;     ///< rows of the message size table
   std::uint32_t collectives = 0;  ///< slots of a device

@@ -11,6 +11,10 @@
 namespace windtunnel {
 namespace {
 
+bool compresses(const CompressedTraffic& traffic) {
+  return traffic.activations != CodecParts::none || traffic.gradients != CodecParts::none;
+}
+
 /// A pipeline whose stages and messages all take their own time.
 struct Pipeline {
   PipelineShape shape;
@@ -25,7 +29,8 @@ struct Pipeline {
       programs.push_back(
           make_pipeline_program(shape, schedule_order(schedule, asked, StageId{s}), StageId{s}));
     }
-    layout.rows = static_cast<std::uint32_t>(shape.chunks * num_chunk_rows + num_device_rows);
+    layout.chunks = shape.chunks;
+    layout.rows = num_work_rows(shape.chunks, compresses(shape.compressed));
     layout.messages = num_message_rows;
     layout.collectives = num_collective_slots(shape.chunks);
     durations.resize(layout.size(programs.size()));
@@ -33,6 +38,9 @@ struct Pipeline {
 
   void set_work(std::size_t stage, int chunk, ChunkRow row, Seconds time) {
     durations[layout.work(stage, row_of(row, chunk))] = time;
+  }
+  void set_codec(std::size_t stage, CodecRow row, Seconds time) {
+    durations[layout.work(stage, row_of(row, shape.chunks))] = time;
   }
   void set_message(std::size_t stage, std::size_t channel, Seconds time) {
     for (std::uint32_t row = 0; row < layout.messages; ++row)
@@ -134,7 +142,19 @@ TEST_CASE("a stage other than the first is done as much earlier as its gradients
     CHECK((ends[0] - ends[s]) / 1_s == doctest::Approx(2.1 * static_cast<double>(s)));
 }
 
-TEST_CASE("any pipeline of unequal stages and hops ends when the engine says") {
+/// Messages in one or two parts, encoded between the passes or beside them.
+CompressedTraffic drawn_traffic(std::mt19937& random) {
+  constexpr CodecParts parts[] = {CodecParts::none, CodecParts::one, CodecParts::two};
+  constexpr CodecStream streams[] = {CodecStream::compute, CodecStream::codec};
+  CompressedTraffic traffic;
+  traffic.activations = parts[random() % 3];
+  traffic.gradients = parts[random() % 3];
+  traffic.activation_encoder = streams[random() % 2];
+  traffic.gradient_encoder = streams[random() % 2];
+  return traffic;
+}
+
+TEST_CASE("any pipeline of unequal stages, hops and codecs ends when the engine says") {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> time(0.1, 1.0);
   for (const Schedule schedule : {Schedule::gpipe, Schedule::one_f_one_b,
@@ -144,11 +164,17 @@ TEST_CASE("any pipeline of unequal stages and hops ends when the engine says") {
         const int p = 2 + static_cast<int>(random() % 4);
         const int m = p * (1 + static_cast<int>(random() % 3));
         const int v = schedule == Schedule::interleaved_1f1b ? 2 : 1;
-        Pipeline pipeline(schedule, shape_of(p, m, send, v));
+        PipelineShape shape = shape_of(p, m, send, v);
+        if (trial % 2 == 1) shape.compressed = drawn_traffic(random);
+        Pipeline pipeline(schedule, shape);
         for (std::size_t s = 0; s < pipeline.programs.size(); ++s) {
           for (int chunk = 0; chunk < v; ++chunk)
             for (int row = 0; row < num_chunk_rows; ++row)
               pipeline.set_work(s, chunk, static_cast<ChunkRow>(row), 1_s * time(random));
+          if (compresses(shape.compressed))
+            for (const CodecRow row : {CodecRow::encode_activation, CodecRow::decode_activation,
+                                       CodecRow::encode_gradient, CodecRow::decode_gradient})
+              pipeline.set_codec(s, row, 1_s * time(random));
           for (std::size_t c = 0; c < pipeline.programs[s].targets.size(); ++c)
             pipeline.set_message(s, c, 1_s * time(random));
         }

@@ -39,10 +39,10 @@ PlacementTables::PlacementTables(const Scenario& scenario)
   left_rounds_ = static_cast<double>(plan().microbatches - played_plan_.microbatches) / p;
   built_ = build(scenario, played_plan_);
   for (const PlanDevice& device : plan().devices) slots_.push_back({device.node, device.gpus});
-  layout_.rows = static_cast<std::uint32_t>(plan().parallel.virtual_pipeline * num_chunk_rows +
-                                            num_device_rows);
+  layout_.chunks = plan().parallel.virtual_pipeline;
+  layout_.rows = num_work_rows(layout_.chunks, has_codec_work(plan().compression));
   layout_.messages = static_cast<std::uint32_t>(programs().message_bytes.size());
-  layout_.collectives = num_collective_slots(plan().parallel.virtual_pipeline);
+  layout_.collectives = num_collective_slots(layout_.chunks);
   path_.emplace(programs().programs, layout_);
   if (left_rounds_ > 0) {
     Plan shorter = played_plan_;
