@@ -39,7 +39,7 @@ Seconds ring_flows(const CollectiveRun& run, const Platform& platform, Bytes vol
     Route route;
     Bytes bytes;
   };
-  Network network(platform);
+  Network network(platform, run.nodes);
   std::vector<Flow> flows;
   for (int node = 0; node < run.nodes; ++node)
     for (int gpu = 0; gpu < run.gpus; ++gpu)
