@@ -139,7 +139,7 @@ TEST_CASE("a bandwidth matrix has a row and a column for every node") {
   CHECK(problems_of(with(text, "ROWS", "[[0, 3]]")) == expected);
   CHECK(problems_of(with(text, "ROWS", "[[0, 0], [1e6, 0]]")) ==
         Messages{"a rate of 0 in the matrix is too small at /platform/bandwidth_matrix/rows/0/1",
-                 "a rate of 1e+06 in the matrix is too large at "
+                 "a rate of 1000000.0 in the matrix is too large at "
                  "/platform/bandwidth_matrix/rows/1/0"});
   CHECK(problems_of(with(with(text, "ROWS", "[[0, 3], [4.5, 0]]"), "'GB/s', 'r", "'GB', 'r")) ==
         Messages{"\"GB\" is no unit of bandwidth at /platform/bandwidth_matrix/unit"});

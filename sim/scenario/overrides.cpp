@@ -63,6 +63,12 @@ std::string why_unreachable(JsonValue& scenario, const std::string& pointer) {
   return "nothing can be set there";
 }
 
+/// Whether null there leaves things as they are where nothing is, instead of being a misspelling for the reader to find.
+bool names_a_key(const std::string& pointer) {
+  const std::vector<std::string>& known = known_pointers();
+  return std::find(known.begin(), known.end(), pointer) != known.end();
+}
+
 }  // namespace
 
 JsonValue value_of_override(const std::string& pointer, const std::string& text,
@@ -136,7 +142,7 @@ void apply_value(JsonValue& scenario, const std::string& pointer, JsonValue valu
                  ScenarioFiles& files, Problems& problems) {
   const Origin origin = value.origin;
   expand_names(scenario, files, pointer);
-  if (value.is_null() && erase_at(scenario, pointer)) return;
+  if (value.is_null() && (erase_at(scenario, pointer) || names_a_key(pointer))) return;
   if (!set_at(scenario, pointer, std::move(value)))
     problems.add({origin, pointer, why_unreachable(scenario, pointer), {}});
 }

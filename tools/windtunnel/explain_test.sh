@@ -64,7 +64,7 @@ is "the page explains" grep -q '<section id="why">' why.html
 exits 2 explain gpt-8.3b-64xv100 --report why.pdf; silent stdout
 exits 2 explain 'my own.json' --report 'my own.json'; silent stdout
 cp 'my own.json' my.html
-exits 2 explain ./my.html --report my.html; says "is a file that the scenario was read from"
+exits 2 explain ./my.html --report my.html; says "is the same file as the input"
 
 echo "$checks checks, $failures failed"
 [[ $failures -eq 0 ]]

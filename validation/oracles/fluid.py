@@ -39,7 +39,7 @@ def draw(random):
     software = d.software()
     if d.chance(0.3):
         software["embedding_gradient_type"] = random.choice(["fp16", "fp32"])
-    scenario = {"version": 1, "name": "fluid", "model": d.model(sum(layers) * chunks, tensor), "platform": drawn_platform(d, nodes, gpus),
+    scenario = {"version": 1, "name": "fluid", "model": d.model(sum(layers) * chunks, tensor), "platform": drawn_platform(d, nodes, gpus, even=parallel["zero_stage"] == 3),
                 "nodes": nodes, "software": software, "training": d.training(replicas, microbatches), "parallel": parallel, "compression": {}}
     if d.chance(0.3) and stages > 1:
         scenario["compression"]["embedding_sync"] = {"fused": True}
@@ -55,20 +55,21 @@ def drawn_shape(random):
             return tensor, stages, replicas, gpus
 
 
-def drawn_platform(d, nodes, gpus):
+def drawn_platform(d, nodes, gpus, even=False):
+    """Nodes and links of any kind; all `even` for ZeRO 3, whose gathers are not played on links, so that it is refused on others."""
     random = d.random
-    kinds = random.randint(1, min(3, nodes))
+    kinds = 1 if even else random.randint(1, min(3, nodes))
     borders = sorted(random.sample(range(1, nodes), kinds - 1))
     counts = [b - a for a, b in zip([0] + borders, borders + [nodes])]
     types = [d.node_type(f"gpu{i}-drawn", gpus, random.randint(1, gpus), d.text(5, 100, "Gbps"), count) for i, count in enumerate(counts)]
     fabric = {"latency": random.choice(["0 us", d.text(1, 100, "us")]), "collective_latency": random.choice(["0 us", d.text(1, 50, "us")])}
-    if d.chance(0.5):
+    if not even and d.chance(0.5):
         fabric |= {"nodes_per_leaf": random.randint(1, 3), "oversubscription": random.choice([1.5, 2, 4])}
     platform = {"name": "drawn", "node_types": types, "fabric": fabric | SOURCE}
-    if nodes > 1 and d.chance(0.4):
+    if not even and nodes > 1 and d.chance(0.4):
         rows = [[0 if i == j else float(f"{d.between(0.3, 10):.6g}") for j in range(nodes)] for i in range(nodes)]
         platform["bandwidth_matrix"] = {"unit": "GB/s", "rails": random.choice([1, 2]), "rows": rows} | SOURCE
-    if nodes > 1 and d.chance(0.4):
+    if not even and nodes > 1 and d.chance(0.4):
         pairs = random.sample([(i, j) for i in range(nodes) for j in range(nodes) if i != j], random.randint(1, 2))
         platform["link_overrides"] = [{"from": i, "to": j, "bandwidth": d.text(0.3, 10, "GB/s")} | SOURCE for i, j in pairs]
     return platform
