@@ -64,7 +64,8 @@ void expect_not_read(const fs::path& path) {
   for (const GuardedOutput& output : guarded_outputs())
     if (output.path == path) refuse_if_read(output);
   // What it was is replaced now, and another file may be given its number.
-  std::erase_if(guarded_outputs(), [&](const GuardedOutput& output) { return output.path == path; });
+  std::erase_if(guarded_outputs(),
+                [&](const GuardedOutput& output) { return output.path == path; });
 }
 
 }  // namespace windtunnel
