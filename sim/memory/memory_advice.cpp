@@ -96,6 +96,18 @@ void add_tensor(const Transformer& model, const Plan& plan, std::vector<Change>&
   changes.push_back(change);
 }
 
+/// Whether the schedule and the sharding allow the changed plan: a schedule that the user wrote is for so many stages and
+/// microbatches, interleaving plays rounds of as many microbatches as there are stages, and ZeRO 3 shards whole models.
+bool can_be_played(const Plan& before, const Plan& after) {
+  const Parallel& parallel = after.parallel;
+  const bool same_shape =
+      parallel.pipeline == before.parallel.pipeline && after.microbatches == before.microbatches;
+  if (parallel.schedule == Schedule::custom) return same_shape;
+  if (parallel.schedule == Schedule::interleaved_1f1b && parallel.virtual_pipeline > 1)
+    return after.microbatches % parallel.pipeline == 0;
+  return parallel.zero_stage < 3 || parallel.pipeline == 1;
+}
+
 /// The changes worth trying, those that cost the least time first.
 std::vector<Change> changes_of(const MemoryInputs& inputs) {
   std::vector<Change> changes;
@@ -104,6 +116,8 @@ std::vector<Change> changes_of(const MemoryInputs& inputs) {
   add_pipeline(*inputs.model, *inputs.plan, changes);
   add_zero(*inputs.plan, changes);
   add_tensor(*inputs.model, *inputs.plan, changes);
+  std::erase_if(changes,
+                [&](const Change& change) { return !can_be_played(*inputs.plan, change.plan); });
   return changes;
 }
 

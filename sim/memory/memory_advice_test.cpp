@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <memory>
 #include <string>
 
 #include "memory/memory_fixtures.hpp"
+#include "schedule/order.hpp"
 
 using namespace windtunnel;
 using namespace windtunnel::fixtures;
@@ -86,6 +88,21 @@ TEST_CASE("a fully recomputed plan gets a smaller microbatch, more stages or sha
     world.device.usable_memory = 20_GiB;
     CHECK(contains(world.account().advice, "fits with zero_stage 1 (16.8 GiB)"));
   }
+}
+
+TEST_CASE("a schedule that the user wrote keeps its stages and microbatches") {
+  // All but the change of the schedule's shape: no pipeline 4, no smaller microbatch, and no tensor 8 with half the replicas.
+  World world = large_world();
+  world.plan.parallel.schedule = Schedule::custom;
+  world.plan.parallel.orders =
+      std::make_shared<const ScheduleOrders>(schedule_orders(Schedule::one_f_one_b, {2, 8, 1}));
+  const std::string as_shipped = large_world().account().advice;
+  CHECK(world.account().advice == as_shipped);  // recomputation fits
+  world.device.usable_memory = 10_GiB;
+  CHECK(contains(world.account().advice, "no single change fits"));
+  CHECK_FALSE(contains(world.account().advice, "pipeline"));
+  CHECK_FALSE(contains(world.account().advice, "micro_batch"));
+  CHECK_FALSE(contains(world.account().advice, "tensor"));
 }
 
 TEST_CASE("when no single change fits the nearest is named") {
