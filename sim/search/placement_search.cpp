@@ -26,6 +26,7 @@ Scenario placed(const Scenario& scenario, const std::vector<int>& placement) {
       make_plan(scenario.model, scenario.plan.training, parallel, cluster, scenario.software);
   WT_ENSURE(std::holds_alternative<Plan>(made));
   result.plan = std::get<Plan>(std::move(made));
+  result.plan.compression = scenario.plan.compression;
   return result;
 }
 

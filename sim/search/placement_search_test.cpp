@@ -171,6 +171,21 @@ TEST_CASE("a placement that was found is part of the scenario and of its report"
   CHECK(simulated.report_json.find(result.why.substr(0, 20)) != std::string::npos);
 }
 
+TEST_CASE("what is placed elsewhere compresses what it compressed before") {
+  const Scenario scenario = pipette(4, {{"/nodes", "4"},
+                                        {"/training/global_batch", "48"},
+                                        {"/compression/pipeline_forward/codec", "int8"}});
+  PlacementOptions options;
+  options.moves = 50;
+  const PlacementResult result = search_placement(scenario, options);
+  // Nothing meets in one pipeline, so estimate and simulation are the same, with the codec in both.
+  CHECK(result.simulated_before / 1_s ==
+        doctest::Approx(result.estimate_before / 1_s).epsilon(1e-9));
+  PlacementResult found = result;
+  found.verdict = PlacementResult::Verdict::found;
+  CHECK(with_placement(scenario, found).plan.compression.pipeline_forward.has_value());
+}
+
 TEST_CASE("the hash of a scenario that asks for a search is of the wish and the seed") {
   const std::string plain = pipette(4).hash;
   ReadOptions options;
