@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cerrno>
 #include <limits>
+#include <optional>
+#include <random>
 #include <utility>
 
 #include "core/contracts.hpp"
@@ -63,20 +65,46 @@ class OpenFile {
   int descriptor_ = -1;
 };
 
-/// Removes the file at the end of its scope unless it was renamed away.
-struct RemovedOnExit {
-  fs::path path;
-  ~RemovedOnExit() {
-    std::error_code ignored;
-    if (!path.empty()) fs::remove(path, ignored);
-  }
-};
-
+/// A name that nobody has, most likely: not this process before, nor one of the same number that was killed in another container.
 fs::path temporary_name_beside(const fs::path& path) {
   static std::atomic<unsigned> counter = 0;  // for the threads of this process
-  return path.parent_path() /
-         (".windtunnel-" + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp");
+  std::random_device random;
+  return path.parent_path() / (".windtunnel-" + std::to_string(::getpid()) + "-" +
+                               std::to_string(counter++) + "-" + std::to_string(random()) + ".tmp");
 }
+
+/// A new file that is gone again at the end of its scope unless it was renamed away.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const fs::path& beside) {
+    constexpr int most_attempts = 100;
+    for (int attempt = 0; attempt < most_attempts; ++attempt) {
+      path_ = temporary_name_beside(beside);
+      file_.emplace(path_, O_WRONLY | O_CREAT | O_EXCL);
+      if (file_->is_open()) return;
+      if (errno != EEXIST) refuse("write", beside, last_error());
+    }
+    refuse("make", path_, std::make_error_code(std::errc::file_exists));
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove(path_, ignored);
+  }
+
+  OpenFile& file() { return *file_; }
+  std::error_code rename_to(const fs::path& path) {
+    std::error_code error;
+    fs::rename(path_, path, error);
+    if (!error) path_.clear();
+    return error;
+  }
+
+ private:
+  fs::path path_;
+  std::optional<OpenFile> file_;
+};
 
 void write_directly(const fs::path& path, std::string_view bytes) {
   OpenFile file(path, O_WRONLY);
@@ -84,19 +112,11 @@ void write_directly(const fs::path& path, std::string_view bytes) {
 }
 
 void write_and_rename(const fs::path& path, std::string_view bytes) {
-  RemovedOnExit temporary{temporary_name_beside(path)};
-  OpenFile file(temporary.path, O_WRONLY | O_CREAT | O_EXCL);
-  if (!file.is_open()) {
-    const std::error_code reason = last_error();
-    temporary.path.clear();
-    refuse("write", path, reason);
-  }
+  TemporaryFile temporary(path);
+  OpenFile& file = temporary.file();
   if (!file.write(bytes) || !file.flush_to_disk() || !file.close())
     refuse("write", path, last_error());
-  std::error_code error;
-  fs::rename(temporary.path, path, error);
-  if (error) refuse("write", path, error);
-  temporary.path.clear();
+  if (const std::error_code error = temporary.rename_to(path)) refuse("write", path, error);
 }
 
 }  // namespace

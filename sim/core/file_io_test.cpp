@@ -98,6 +98,19 @@ TEST_CASE("a name that is too long fails and leaves nothing") {
   CHECK(folder.entries() == 0);
 }
 
+TEST_CASE("files that killed processes left behind are in nobody's way") {
+  const TemporaryFolder folder;
+  const fs::path first = folder.path() / "first";
+  write_file_atomically(first, "x");
+  // As a process of the same number leaves them, more than may be tried.
+  const std::string stem = ".windtunnel-" + std::to_string(::getpid()) + "-";
+  for (int i = 0; i < 1000; ++i)
+    std::ofstream(folder.path() / (stem + std::to_string(i) + ".tmp")) << "half";
+  for (int i = 0; i < 10; ++i) write_file_atomically(first, std::to_string(i));
+  CHECK(read_source(first)->text == "9");
+  CHECK(folder.entries() == 1001);
+}
+
 TEST_CASE("a link is followed and stays a link") {
   const TemporaryFolder folder;
   write_file_atomically(folder.path() / "real", "old");
