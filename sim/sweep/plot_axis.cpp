@@ -26,31 +26,43 @@ double round_up(double value) {
   return 10 * power;
 }
 
+/// 1, 2 and 5 times the powers of ten between two logarithms.
+std::vector<double> logarithmic_marks(double low, double high) {
+  constexpr double rounding = 1e-9;
+  std::vector<double> marks;
+  for (int exponent = static_cast<int>(std::floor(low)); exponent <= high; ++exponent)
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      const double mark = factor * std::pow(10.0, exponent);
+      if (std::log10(mark) >= low - rounding && std::log10(mark) <= high + rounding)
+        marks.push_back(mark);
+    }
+  return marks;
+}
+
 }  // namespace
 
 PlotAxis PlotAxis::linear_from_zero(const std::vector<double>& values) {
   PlotAxis axis;
   const double most = values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+  WT_EXPECT(std::isfinite(most));
   const double step = most > 0 ? round_up(most / marks_wanted) : 1;
-  const double top = step * std::max(1.0, std::ceil(most / step - 1e-9));  // 1e-9: for rounding
-  for (double mark = 0; mark < top + step / 2; mark += step) axis.marks_.push_back(mark);
-  axis.high_ = top;
+  const double steps = std::max(1.0, std::ceil(most / step - 1e-9));  // 1e-9: for rounding
+  for (int i = 0; i <= steps; ++i) axis.marks_.push_back(i * step);
+  axis.high_ = steps * step;
   return axis;
 }
 
 PlotAxis PlotAxis::logarithmic(const std::vector<double>& values) {
-  WT_EXPECT(!values.empty() && *std::min_element(values.begin(), values.end()) > 0);
+  WT_EXPECT(!values.empty());
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  WT_EXPECT(*least > 0 && std::isfinite(*most));
   PlotAxis axis;
   axis.is_logarithmic_ = true;
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  const double room = std::max(margin * std::log10(*most / *least), std::log10(1.1));
-  axis.low_ = std::log10(*least) - room;
-  axis.high_ = std::log10(*most) + room;
-  for (double power = std::pow(10.0, std::floor(axis.low_)); std::log10(power) < axis.high_;
-       power *= 10)
-    for (const double factor : {1.0, 2.0, 5.0})
-      if (axis.position(factor * power) >= 0 && axis.position(factor * power) <= 1)
-        axis.marks_.push_back(factor * power);
+  const double low = std::log10(*least), high = std::log10(*most);
+  const double room = std::max(margin * (high - low), std::log10(1.1));
+  axis.low_ = low - room;
+  axis.high_ = high + room;
+  axis.marks_ = logarithmic_marks(axis.low_, axis.high_);
   return axis;
 }
 
@@ -74,14 +86,13 @@ PlotAxis PlotAxis::over(const std::vector<double>& values) {
 void PlotAxis::use_round_marks() {
   marks_.clear();
   if (is_logarithmic_) {
-    for (double power = std::pow(10.0, std::floor(std::log10(least_))); power <= most_; power *= 10)
-      for (const double factor : {1.0, 2.0, 5.0})
-        if (factor * power >= least_ && factor * power <= most_) marks_.push_back(factor * power);
+    marks_ = logarithmic_marks(std::log10(least_), std::log10(most_));
     return;
   }
   const double step = round_up((most_ - least_) / marks_wanted);
-  for (double mark = std::ceil(least_ / step) * step; mark <= most_; mark += step)
-    marks_.push_back(mark);
+  const double first = std::ceil(least_ / step) * step;
+  for (int i = 0; first + i * step <= most_ && i <= 2 * marks_wanted; ++i)
+    marks_.push_back(first + i * step);
 }
 
 PlotAxis PlotAxis::of_categories(std::size_t count) {

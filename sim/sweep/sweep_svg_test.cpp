@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "sweep/plot_axis.hpp"
 #include "sweep/plot_data.hpp"
 
@@ -167,6 +170,28 @@ TEST_CASE("axes end at round numbers") {
   CHECK(sizes.position(64) == doctest::Approx(0.5).epsilon(1e-12));
   CHECK(mark_text(1500000) == "1.5 M");
   CHECK(mark_text(2048) == "2,048");
+}
+
+TEST_CASE("axes over the largest and smallest numbers have few marks, all of them finite") {
+  const double largest = 1e308, smallest = 1e-308;
+  const PlotAxis wide = PlotAxis::logarithmic({smallest, largest});
+  CHECK(wide.position(largest) < 1);
+  for (const PlotAxis& axis :
+       {PlotAxis::logarithmic({1, largest}), wide, PlotAxis::over({8, largest}),
+        PlotAxis::linear_from_zero({largest}), PlotAxis::linear_from_zero({smallest})}) {
+    CHECK(axis.marks().size() > 0);
+    CHECK(axis.marks().size() < 2000);
+    CHECK(std::all_of(axis.marks().begin(), axis.marks().end(),
+                      [](double mark) { return std::isfinite(mark); }));
+  }
+}
+
+TEST_CASE("round marks between numbers that hardly differ are few") {
+  std::vector<double> values;
+  for (int i = 0; i < 30; ++i) values.push_back(1e17 + 16.0 * i);
+  const PlotAxis axis = PlotAxis::over(values);
+  CHECK(axis.marks().size() > 1);
+  CHECK(axis.marks().size() < 12);
 }
 
 }  // namespace
