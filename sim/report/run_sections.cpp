@@ -26,7 +26,8 @@ std::string joined(const std::vector<std::string>& items) {
 std::string interval(const Report& report) {
   if (!report.iteration_time_interval)
     return "<p class=\"interval\">No interval: nothing comparable has been measured.</p>\n";
-  const auto [low, high] = *report.iteration_time_interval;
+  const Seconds low = report.iteration_time_interval->first;
+  const Seconds high = report.iteration_time_interval->second;
   constexpr double margin = 0.15, width = 1000;
   const Seconds pad = (high - low) * margin;
   const auto place = [&](Seconds time) {

@@ -105,11 +105,11 @@ void expect_independent(const Overrides& overrides) {
 
 Overrides laid_over(const Overrides& earlier, const Overrides& later, const JsonValue& resolved) {
   Overrides all;
-  for (const auto& [pointer, text] : earlier) {
+  for (const auto& kept : earlier) {
     const bool is_replaced = std::any_of(later.begin(), later.end(), [&](const auto& change) {
-      return change.first == pointer || lies_inside(pointer, change.first);
+      return change.first == kept.first || lies_inside(kept.first, change.first);
     });
-    if (!is_replaced) all.emplace_back(pointer, text);
+    if (!is_replaced) all.push_back(kept);
   }
   JsonValue changed = resolved;
   Problems ignored;  // whoever asks for the changes has read them
