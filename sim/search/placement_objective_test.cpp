@@ -77,7 +77,9 @@ PlacementMoves moves_of(const PlacementObjective& objective, std::uint64_t seed)
 }
 
 TEST_CASE("after any moves the estimate is that of the same placement worked out from scratch") {
-  for (const auto& [name, scenario] : all_sorts()) {
+  for (const auto& sort : all_sorts()) {
+    const std::string& name = sort.first;
+    const auto& scenario = sort.second;
     CAPTURE(name);
     PlacementObjective objective(scenario);
     PlacementObjective fresh(scenario);
