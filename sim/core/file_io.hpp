@@ -27,13 +27,7 @@ std::string file_name_of(const std::filesystem::path& path);
 /// What a scenario or schedule without a name of its own is called: the file's name without its ending, or "stdin".
 std::string name_of_source(const std::filesystem::path& path);
 
-/// Writes `bytes` to `path` so that no reader, now or after a crash, sees half of them: a temporary
-/// file in the same folder is written, flushed to disk and renamed. Missing folders are made. A
-/// link is followed; what is no regular file (/dev/stdout, a pipe) is written to directly.
-/// EnvironmentError on failure, the temporary file removed.
+/// Writes one file as StagedFiles does, whole or not at all.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
-
-/// `bytes` in gzip format (RFC 1952), the same for the same input: no name, no time.
-std::string gzip(std::string_view bytes);
 
 }  // namespace windtunnel

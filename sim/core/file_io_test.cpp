@@ -9,6 +9,7 @@
 #include <iterator>
 #include <random>
 
+#include "core/gzip.hpp"
 #include "core/hash.hpp"
 #include "core/testing.hpp"
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/file_io.hpp"
+#include "core/gzip.hpp"
 #include "core/problem.hpp"
 #include "core/testing.hpp"
 

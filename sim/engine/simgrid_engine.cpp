@@ -1,5 +1,6 @@
 #include "engine/simgrid_engine.hpp"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -285,7 +286,12 @@ s4u::Engine* make_s4u_engine() {
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   static int argc = static_cast<int>(arguments.size());
-  return new s4u::Engine(&argc, argv.data());
+  // SimGrid takes Ctrl-C for itself, and ends with exit code 1, which is a verdict here.
+  struct sigaction before {};
+  sigaction(SIGINT, nullptr, &before);
+  auto* const engine = new s4u::Engine(&argc, argv.data());
+  sigaction(SIGINT, &before, nullptr);
+  return engine;
 }
 
 double simgrid_bandwidth(BytesPerSecond bandwidth) { return bandwidth.value() * units_per_byte; }

@@ -394,14 +394,15 @@ std::vector<DeviceId> devices_that_viewers_load(const Timeline& timeline,
 
 std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
                          const Report& report) {
-  return chrome_trace(timeline, programs, plan, report, all_devices(programs));
+  std::ostringstream out;
+  write_chrome_trace(timeline, programs, plan, report, all_devices(programs), out);
+  return std::move(out).str();
 }
 
-std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
-                         const Report& report, const std::vector<DeviceId>& devices) {
-  std::ostringstream out;
+void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
+                        const Report& report, const std::vector<DeviceId>& devices,
+                        std::ostream& out) {
   TraceWriter(timeline, programs, plan, report, out).write(devices);
-  return std::move(out).str();
 }
 
 void write_device_traces(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,

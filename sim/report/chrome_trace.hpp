@@ -32,9 +32,10 @@ std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, c
                          const Report& report);
 
 /// The same of some devices, in their order; at least one. An arrow whose other end is in none of them
-/// is left out.
-std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
-                         const Report& report, const std::vector<DeviceId>& devices);
+/// is left out. Written as it is made: a trace may be larger than memory.
+void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
+                        const Report& report, const std::vector<DeviceId>& devices,
+                        std::ostream& out);
 
 std::vector<DeviceId> all_devices(const ProgramSet& programs);
 /// All devices where their trace has up to a million events, which viewers load; else as many whole

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sstream>
+#include <utility>
+
 #include "report/testing.hpp"
 #include "report/trace_check.hpp"
 #include "report/trace_names.hpp"
@@ -103,8 +106,10 @@ TEST_CASE("a trace of some devices keeps the arrows between them, and its rank i
   const ProgramSet programs = testing::two_stage_programs();
   const Timeline timeline = testing::play_alone(programs).timeline;
   const auto trace_of = [&](const std::vector<DeviceId>& devices) {
-    return chrome_trace(timeline, programs, testing::two_stage_plan(), testing::small_report(),
-                        devices);
+    std::ostringstream out;
+    write_chrome_trace(timeline, programs, testing::two_stage_plan(), testing::small_report(),
+                       devices, out);
+    return std::move(out).str();
   };
   CHECK(trace_of({DeviceId{0}, DeviceId{1}}) == small_trace());
   CHECK(check_trace(trace_of({DeviceId{1}, DeviceId{0}})).arrows == 4);

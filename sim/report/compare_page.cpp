@@ -4,6 +4,7 @@
 #include "report/compare_sections.hpp"
 #include "report/html_page.hpp"
 #include "report/number_text.hpp"
+#include "report/report_json.hpp"
 
 namespace windtunnel {
 namespace {
@@ -43,7 +44,8 @@ std::string compare_page(const Comparison& comparison) {
               html::compared_timelines(figures) + html::compared_stages(figures) +
               html::compared_network(figures) + html::break_even_section(comparison) +
               html::compared_inputs(figures) + html::compared_scenarios(figures);
-  page.data = {{"report", comparison_json(comparison)}, {"why", why_json(comparison)}};
+  page.data = {{"report", without_wall_time(comparison_json(comparison))},
+               {"why", why_json(comparison)}};
   for (std::size_t i = 0; i < comparison.runs.size(); ++i)
     if (comparison.runs[i].details)
       page.data.push_back({"timeline-" + std::to_string(i), comparison.runs[i].details->timeline});

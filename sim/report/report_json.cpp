@@ -265,12 +265,24 @@ JsonValue report_value(const Report& report) {
 
 std::string to_json(const Report& report) { return pretty_text(report_value(report)) + "\n"; }
 
+namespace {
+
+void erase_wall_times(JsonValue& value) {
+  if (value.is_array())
+    for (JsonValue& element : value.array()) erase_wall_times(element);
+  if (!value.is_object()) return;
+  if (JsonValue* engine = value.find("engine")) engine->erase("wall_s");
+  for (JsonValue::Member& member : value.object()) erase_wall_times(member.value);
+}
+
+}  // namespace
+
 std::string without_wall_time(std::string_view json) {
   Problems problems;
   JsonValue report = parse_json(
       std::make_shared<const SourceText>(SourceText{"report.json", std::string(json)}), problems);
   problems.throw_if_any();
-  if (JsonValue* engine = report.find("engine")) engine->erase("wall_s");
+  erase_wall_times(report);
   return pretty_text(report) + "\n";
 }
 

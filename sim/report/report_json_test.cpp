@@ -81,6 +81,9 @@ TEST_CASE("without the wall time, two runs give the same text") {
   CHECK(without_wall_time(once) == without_wall_time(again));
   CHECK(without_wall_time(once).find("wall_s") == std::string::npos);
   CHECK(without_wall_time(once).find(R"("activities": 20)") != std::string::npos);
+  const std::string several =
+      R"({"runs": [)" + once + ", " + again + R"(], "report": )" + once + "}";
+  CHECK(without_wall_time(several).find("wall_s") == std::string::npos);
   CHECK_THROWS_AS(without_wall_time("{"), InputError);
 }
 

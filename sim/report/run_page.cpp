@@ -28,10 +28,11 @@ std::string run_page(const RunPage& page) {
               html::timeline_section(shown.text) + html::stage_section(report) +
               html::network_section(report) + html::input_section(report) +
               html::scenario_section(page.scenario);
-  html.data = {{"report", to_json(report)},
-               {"explanation", explains ? pretty_text(explanation_value(explanation)) + "\n"
-                                        : canonical_text(path_value(explanation))},
-               {"timeline-data", timeline_json(page.played, shown, explanation.path)}};
+  html.data = {
+      {"report", without_wall_time(to_json(report))},
+      {"explanation", explains ? without_wall_time(pretty_text(explanation_value(explanation)))
+                               : canonical_text(path_value(explanation))},
+      {"timeline-data", timeline_json(page.played, shown, explanation.path)}};
   html.footer = html::provenance(report);
   return html_document(html);
 }

@@ -394,8 +394,7 @@ std::string provenance(const Report& report) {
   return "windtunnel " + escaped(report.version) + " · scenario " + escaped(report.scenario_hash) +
          " · seed " + std::to_string(report.seed) + " · " +
          grouped_text(static_cast<double>(report.activities)) + " activities, " +
-         grouped_text(static_cast<double>(report.flows)) + " flows, simulated in " +
-         escaped(to_text(report.wall));
+         grouped_text(static_cast<double>(report.flows)) + " flows";
 }
 
 }  // namespace windtunnel::html

@@ -10,6 +10,7 @@
 
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
+#include "core/gzip.hpp"
 #include "core/json_value.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"

@@ -8,6 +8,7 @@
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"
+#include "windtunnel/signals.hpp"
 #include "windtunnel/version_text.hpp"
 
 namespace windtunnel {
@@ -87,5 +88,6 @@ ExitCode guarded_main(int argc, const char* const* argv) {
 
 int main(int argc, char** argv) {
   windtunnel::guard_standard_streams();
+  windtunnel::clean_up_on_signals();
   return windtunnel::guarded_main(argc, argv);
 }

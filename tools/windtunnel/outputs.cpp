@@ -47,7 +47,7 @@ std::vector<fs::path> named_outputs(const CommandLine& line) {
 
 void write_output(const CommandLine& line, const std::filesystem::path& path,
                   const std::string& text) {
-  write_file_atomically(path, path.extension() == ".gz" ? gzip(text) : text);
+  write_file_atomically(path, text);
   if (line.verbosity == Verbosity::normal) print_message("wrote " + path.string());
 }
 

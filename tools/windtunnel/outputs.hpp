@@ -10,7 +10,7 @@
 
 namespace windtunnel {
 
-/// Writes a file, compressed where its name ends in .gz, and says so.
+/// Writes a file and says so.
 void write_output(const CommandLine& line, const std::filesystem::path& path,
                   const std::string& text);
 

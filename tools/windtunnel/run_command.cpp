@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
-#include "core/file_io.hpp"
+#include "core/staged_files.hpp"
 #include "report/chrome_trace.hpp"
 #include "report/explanation.hpp"
 #include "report/report_json.hpp"
@@ -27,24 +29,48 @@ bool writes_files(const CommandLine& line) {
          !line.out.empty();
 }
 
-/// "rank-0008.json.gz", a file for each simulated device.
-void write_rank_traces(const CommandLine& line, const Scenario& scenario,
-                       const Simulation& simulation) {
+/// The files of one run: all of them appear, or none.
+class RunFiles {
+ public:
+  explicit RunFiles(const CommandLine& line) : line_(&line) {}
+
+  void add(const std::filesystem::path& path, const std::string& text) {
+    files_.add(path, text);
+    added_.push_back(path.string());
+  }
+  void add(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write) {
+    files_.add_streamed(path, write);
+    added_.push_back(path.string());
+  }
+  void commit() {
+    files_.commit();
+    if (line_->verbosity == Verbosity::quiet) return;
+    for (const std::string& path : added_) print_message("wrote " + path);
+  }
+  /// "rank-0008.json.gz", a file for each simulated device.
+  void add_rank_traces(const Scenario& scenario, const Simulation& simulation);
+
+ private:
+  const CommandLine* line_;
+  StagedFiles files_;
+  std::vector<std::string> added_;  ///< as they are told
+};
+
+void RunFiles::add_rank_traces(const Scenario& scenario, const Simulation& simulation) {
   constexpr std::size_t fewest_digits = 4;
   const std::size_t digits =
       std::max(fewest_digits, std::to_string(scenario.plan.num_ranks() - 1).size());
   const std::vector<DeviceId> devices = all_devices(simulation.programs);
-  write_device_traces(
-      simulation.timeline, simulation.programs, scenario.plan, simulation.report, devices,
-      [&](DeviceId device, const std::string& text) {
-        std::string rank =
-            std::to_string(scenario.plan.devices[device.index()].ranks.front().index());
-        rank.insert(0, digits - std::min(digits, rank.size()), '0');
-        write_file_atomically(
-            std::filesystem::path(line.rank_traces) / ("rank-" + rank + ".json.gz"), gzip(text));
-      });
-  if (line.verbosity == Verbosity::normal)
-    print_message("wrote " + std::to_string(devices.size()) + " traces into " + line.rank_traces);
+  write_device_traces(simulation.timeline, simulation.programs, scenario.plan, simulation.report,
+                      devices, [&](DeviceId device, const std::string& text) {
+                        std::string rank = std::to_string(
+                            scenario.plan.devices[device.index()].ranks.front().index());
+                        rank.insert(0, digits - std::min(digits, rank.size()), '0');
+                        files_.add_streamed(std::filesystem::path(line_->rank_traces) /
+                                                ("rank-" + rank + ".json.gz"),
+                                            [&text](std::ostream& out) { out << text; });
+                      });
+  added_.push_back(std::to_string(devices.size()) + " traces into " + line_->rank_traces);
 }
 
 /// Those that --trace shows: all, unless viewers could not load them and nothing else was asked for.
@@ -63,26 +89,36 @@ std::vector<DeviceId> traced_devices(const CommandLine& line, const Scenario& sc
   return devices;
 }
 
+std::string explained_page(const CommandLine& line, const Scenario& scenario,
+                           const Simulation& simulation) {
+  Explanation explanation =
+      explain_path(simulation.report, scenario.plan, simulation.programs, simulation.timeline);
+  explanation.command = run_command_line(line, scenario);
+  return page_of(scenario, simulation, explanation);
+}
+
 void write_outputs(const CommandLine& line, const Scenario& scenario,
                    const Simulation& simulation) {
   const std::filesystem::path folder = line.out;
+  RunFiles files(line);
   if (!line.out.empty())
-    write_output(line, folder / "report.json", with_line_end(to_json(simulation.report)));
+    files.add(folder / "report.json", with_line_end(to_json(simulation.report)));
   if (!line.report.empty() || !line.out.empty()) {
-    Explanation explanation =
-        explain_path(simulation.report, scenario.plan, simulation.programs, simulation.timeline);
-    explanation.command = run_command_line(line, scenario);
-    const std::string page = page_of(scenario, simulation, explanation);
-    if (!line.report.empty()) write_output(line, line.report, page);
-    if (!line.out.empty()) write_output(line, folder / "report.html", page);
+    const std::string page = explained_page(line, scenario, simulation);
+    if (!line.report.empty()) files.add(line.report, page);
+    if (!line.out.empty()) files.add(folder / "report.html", page);
   }
-  if (!line.rank_traces.empty()) write_rank_traces(line, scenario, simulation);
-  if (line.trace.empty() && line.out.empty()) return;
-  const std::string trace =
-      chrome_trace(simulation.timeline, simulation.programs, scenario.plan, simulation.report,
-                   traced_devices(line, scenario, simulation));
-  if (!line.trace.empty()) write_output(line, line.trace, trace);
-  if (!line.out.empty()) write_output(line, folder / "trace.json.gz", trace);
+  if (!line.rank_traces.empty()) files.add_rank_traces(scenario, simulation);
+  const bool writes_trace = !line.trace.empty() || !line.out.empty();
+  const std::vector<DeviceId> devices =
+      writes_trace ? traced_devices(line, scenario, simulation) : std::vector<DeviceId>{};
+  const auto trace = [&](std::ostream& out) {
+    write_chrome_trace(simulation.timeline, simulation.programs, scenario.plan, simulation.report,
+                       devices, out);
+  };
+  if (!line.trace.empty()) files.add(line.trace, trace);
+  if (!line.out.empty()) files.add(folder / "trace.json.gz", trace);
+  files.commit();
 }
 
 }  // namespace

@@ -1,0 +1,47 @@
+#include "core/open_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "core/problem.hpp"
+
+namespace windtunnel::detail {
+
+OpenFile::OpenFile(const std::filesystem::path& path, int flags) {
+  constexpr mode_t all_may_read_and_write = 0666;  // less the umask
+  do descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC, all_may_read_and_write);
+  while (descriptor_ < 0 && errno == EINTR);
+}
+
+ssize_t OpenFile::read(char* buffer, std::size_t size) {
+  ssize_t got = 0;
+  do got = ::read(descriptor_, buffer, size);
+  while (got < 0 && errno == EINTR);
+  return got;
+}
+
+bool OpenFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+bool OpenFile::flush_to_disk() { return ::fsync(descriptor_) == 0; }
+
+bool OpenFile::close() { return descriptor_ < 0 || ::close(std::exchange(descriptor_, -1)) == 0; }
+
+std::error_code last_error() { return {errno, std::generic_category()}; }
+
+void refuse(const char* deed, const std::filesystem::path& path, const std::error_code& reason) {
+  throw EnvironmentError(std::string("cannot ") + deed + " " + path.string() + ": " +
+                         reason.message());
+}
+
+}  // namespace windtunnel::detail

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+namespace windtunnel::detail {
+
+/// An open file descriptor, closed at the end of its scope.
+class OpenFile {
+ public:
+  /// `flags` of open(2); check is_open().
+  OpenFile(const std::filesystem::path& path, int flags);
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() { close(); }
+
+  bool is_open() const { return descriptor_ >= 0; }
+  /// Bytes read, 0 at the end, -1 on failure.
+  ssize_t read(char* buffer, std::size_t size);
+  bool write(std::string_view bytes);
+  bool flush_to_disk();
+  bool close();
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// errno.
+std::error_code last_error();
+
+/// Throws EnvironmentError: "cannot write a.json: No space left on device".
+[[noreturn]] void refuse(const char* deed, const std::filesystem::path& path,
+                         const std::error_code& reason);
+
+}  // namespace windtunnel::detail

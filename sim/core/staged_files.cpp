@@ -1,0 +1,180 @@
+#include "core/staged_files.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <optional>
+#include <ostream>
+#include <random>
+#include <streambuf>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "core/gzip.hpp"
+#include "core/open_file.hpp"
+#include "core/output_guard.hpp"
+
+namespace windtunnel {
+namespace {
+
+namespace fs = std::filesystem;
+using detail::last_error;
+using detail::OpenFile;
+using detail::refuse;
+
+/// A temporary file, known to the handler of signals for as long as it is there. Entries are never freed: a handler may be looking.
+struct TemporaryName {
+  std::string text;
+  std::atomic<pid_t> owner = 0;  ///< the process that wrote the file; 0: it is gone
+  TemporaryName* next = nullptr;
+};
+std::atomic<TemporaryName*> temporary_names = nullptr;
+
+void remember(const fs::path& temporary) {
+  auto* name = new TemporaryName{temporary.string(), ::getpid(), temporary_names.load()};
+  while (!temporary_names.compare_exchange_weak(name->next, name)) continue;
+}
+
+void forget(const fs::path& temporary) {
+  for (TemporaryName* name = temporary_names; name != nullptr; name = name->next)
+    if (name->owner == ::getpid() && name->text == temporary) name->owner = 0;
+}
+
+/// A name that nobody has, most likely: not this process before, nor one of the same number that was killed in another container.
+fs::path temporary_name_beside(const fs::path& path) {
+  static std::atomic<unsigned> counter = 0;  // for the threads of this process
+  std::random_device random;
+  return path.parent_path() / (".windtunnel-" + std::to_string(::getpid()) + "-" +
+                               std::to_string(counter++) + "-" + std::to_string(random()) + ".tmp");
+}
+
+/// Opens a new file beside `path`, known to remove_staged_files(); its name.
+fs::path open_temporary(std::optional<OpenFile>& file, const fs::path& path) {
+  constexpr int most_attempts = 100;
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    const fs::path temporary = temporary_name_beside(path);
+    remember(temporary);
+    file.emplace(temporary, O_WRONLY | O_CREAT | O_EXCL);
+    if (file->is_open()) return temporary;
+    const std::error_code error = last_error();
+    forget(temporary);
+    if (error != std::errc::file_exists) refuse("write", path, error);
+  }
+  refuse("make a temporary file beside", path, std::make_error_code(std::errc::file_exists));
+}
+
+/// Writes to an open file, packed or as it is.
+class FileStream final : public std::streambuf {
+ public:
+  FileStream(OpenFile& file, bool packed) : file_(file) {
+    if (packed) packer_.emplace([this](std::string_view bytes) { write(bytes); });
+    setp(buffer_.data(), buffer_.data() + buffer_.size());
+  }
+  /// All of it; false when some of it could not be written, and errno says why.
+  bool finish() {
+    sync();
+    if (packer_) packer_->finish();
+    errno = error_;
+    return error_ == 0;
+  }
+
+ protected:
+  int sync() override {
+    const std::string_view text(pbase(), static_cast<std::size_t>(pptr() - pbase()));
+    if (packer_)
+      packer_->pack(text);
+    else
+      write(text);
+    setp(buffer_.data(), buffer_.data() + buffer_.size());
+    return error_ == 0 ? 0 : -1;
+  }
+  int_type overflow(int_type letter) override {
+    if (sync() != 0) return traits_type::eof();
+    if (!traits_type::eq_int_type(letter, traits_type::eof()))
+      sputc(traits_type::to_char_type(letter));
+    return traits_type::not_eof(letter);
+  }
+
+ private:
+  void write(std::string_view bytes) {
+    if (error_ == 0 && !file_.write(bytes)) error_ = errno;
+  }
+
+  OpenFile& file_;
+  std::optional<GzipPacker> packer_;
+  std::array<char, 1 << 16> buffer_{};
+  int error_ = 0;
+};
+
+/// Whether all was written.
+bool write_all(OpenFile& file, const std::function<void(std::ostream&)>& write, bool packed) {
+  FileStream stream(file, packed);
+  std::ostream out(&stream);
+  write(out);
+  return stream.finish();
+}
+
+}  // namespace
+
+StagedFiles::~StagedFiles() {
+  for (const Staged& file : staged_) {
+    std::error_code ignored;
+    fs::remove(file.temporary, ignored);
+    forget(file.temporary);
+  }
+}
+
+void StagedFiles::add(const fs::path& path, std::string_view text) {
+  stage(
+      path, [text](std::ostream& out) { out << text; }, false);
+}
+
+void StagedFiles::add_streamed(const fs::path& path,
+                               const std::function<void(std::ostream&)>& write) {
+  stage(path, write, path.extension() == ".gz");
+}
+
+void StagedFiles::stage(const fs::path& path, const std::function<void(std::ostream&)>& write,
+                        bool packed) {
+  expect_not_read(path);
+  std::error_code error;
+  if (!path.parent_path().empty()) fs::create_directories(path.parent_path(), error);
+  if (error) refuse("make the folder", path.parent_path(), error);
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status))
+    refuse("write", path, std::make_error_code(std::errc::is_a_directory));
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    OpenFile file(path, O_WRONLY);
+    if (!file.is_open() || !write_all(file, write, packed) || !file.close())
+      refuse("write", path, last_error());
+    return;
+  }
+  const bool is_link = fs::exists(status) && fs::is_symlink(fs::symlink_status(path, error));
+  const fs::path target = is_link ? fs::canonical(path) : path;
+  std::optional<OpenFile> file;
+  staged_.push_back({open_temporary(file, target), target});
+  if (!write_all(*file, write, packed) || !file->flush_to_disk() || !file->close())
+    refuse("write", path, last_error());
+}
+
+void StagedFiles::commit() {
+  while (!staged_.empty()) {
+    const Staged& file = staged_.front();
+    std::error_code error;
+    fs::rename(file.temporary, file.path, error);
+    if (error) refuse("write", file.path, error);
+    forget(file.temporary);
+    staged_.erase(staged_.begin());
+  }
+}
+
+void remove_staged_files() noexcept {
+  for (const TemporaryName* name = temporary_names; name != nullptr; name = name->next)
+    if (name->owner == ::getpid()) ::unlink(name->text.c_str());
+}
+
+}  // namespace windtunnel

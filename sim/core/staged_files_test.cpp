@@ -1,0 +1,74 @@
+#include "core/staged_files.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <ostream>
+
+#include "core/gzip.hpp"
+#include "core/testing.hpp"
+
+namespace windtunnel {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST_CASE("files that are staged together appear together") {
+  const TemporaryFolder folder;
+  const fs::path a = folder.write("a.json", "old"), b = folder.path() / "deep" / "b.json.gz";
+  StagedFiles files;
+  files.add(a, "new");
+  files.add_streamed(b, [](std::ostream& out) {
+    for (int i = 0; i < 100'000; ++i) out << "0123456789";
+  });
+  CHECK(read_source(a)->text == "old");
+  CHECK_FALSE(fs::exists(b));
+  files.commit();
+  CHECK(read_source(a)->text == "new");
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += "0123456789";
+  CHECK(read_source(b)->text == gzip(text));
+  CHECK(folder.entries() == 2);
+}
+
+TEST_CASE("what was not committed leaves nothing behind") {
+  const TemporaryFolder folder;
+  const fs::path a = folder.write("a.json", "old");
+  {
+    StagedFiles files;
+    files.add(a, "new");
+    CHECK_THROWS_AS(files.add(folder.path(), "x"), EnvironmentError);
+  }
+  CHECK(read_source(a)->text == "old");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a signal removes what its process staged, and a child's nothing of its parent's") {
+  const TemporaryFolder folder;
+  StagedFiles ours;
+  ours.add(folder.path() / "ours", "x");
+  const pid_t child = fork();
+  if (child == 0) {
+    StagedFiles files;
+    files.add(folder.path() / "theirs", "x");
+    remove_staged_files();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(folder.entries() == 1);
+  ours.commit();
+  CHECK(fs::exists(folder.path() / "ours"));
+}
+
+TEST_CASE("a full disk is told, and leaves nothing") {
+  if (!fs::is_character_file("/dev/full")) return;
+  StagedFiles files;
+  CHECK_THROWS_WITH_AS(files.add("/dev/full", std::string(100'000, 'x')),
+                       doctest::Contains("No space left"), EnvironmentError);
+}
+
+}  // namespace
+}  // namespace windtunnel
