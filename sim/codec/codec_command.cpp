@@ -11,6 +11,7 @@
 #include "core/file_io.hpp"
 #include "core/option_error.hpp"
 #include "core/problem.hpp"
+#include "core/work_note.hpp"
 
 namespace windtunnel {
 namespace {
@@ -34,6 +35,12 @@ SyntheticKind synthetic_kind(const std::string& name) {
 
 Tensor synthetic_of(const CodecRequest& request, std::uint64_t seed) {
   const auto or_default = [](std::size_t side) { return side == 0 ? default_side : side; };
+  if (or_default(request.rows) > most_tensor_values / or_default(request.columns))
+    throw option_error("--rows", std::to_string(request.rows),
+                       "a tensor of " + std::to_string(or_default(request.rows)) + " x " +
+                           std::to_string(or_default(request.columns)) +
+                           " has more than 2^27 numbers",
+                       "ask for a smaller one");
   return synthetic_tensor(synthetic_kind(request.synthetic), or_default(request.rows),
                           or_default(request.columns), seed);
 }
@@ -122,6 +129,7 @@ const std::vector<std::string>& measured_codecs() {
 }
 
 void run_codec(const CodecRequest& request, std::ostream& out, std::ostream& messages) {
+  const Doing measuring("measuring codecs");
   const std::vector<CodecChoice> choices = choices_of(request, messages);
   CodecReport report;
   report.seed = request.seed;

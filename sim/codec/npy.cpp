@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
 constexpr std::size_t most_axes = 32;  ///< NumPy's own limit
-constexpr std::size_t most_values = std::size_t{1} << 31;
+/// Bytes of a file with as many numbers as a tensor may have, of eight bytes each, and its header.
+constexpr std::size_t largest_npy = most_tensor_values * 8 + (std::size_t{1} << 20);
 
 /// What the header says.
 struct Header {
@@ -32,7 +33,8 @@ struct Header {
 
 class NpyFile {
  public:
-  explicit NpyFile(const std::filesystem::path& file) : source_(read_source(file)) {}
+  explicit NpyFile(const std::filesystem::path& file)
+      : source_(read_source(file, {.largest = largest_npy})) {}
 
   Tensor read() {
     header_ = read_header();
@@ -159,7 +161,7 @@ class NpyFile {
     std::size_t count = 1;
     for (const std::size_t axis : header_.shape) {
       if (axis == 0) refuse("the array is empty");
-      if (count > most_values / axis) refuse("the array has more than 2^31 numbers");
+      if (count > most_tensor_values / axis) refuse("the array has more than 2^27 numbers");
       count *= axis;
     }
     if (header_.shape.empty()) refuse("the array is a single number", "save a matrix or a list");

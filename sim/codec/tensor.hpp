@@ -8,6 +8,9 @@
 
 namespace windtunnel {
 
+/// Most numbers of one: 512 MiB as float32, and some three times that while it is encoded and decoded.
+inline constexpr std::size_t most_tensor_values = std::size_t{1} << 27;
+
 /// In what a tensor's numbers are sent when they are not compressed.
 enum class ElementType { float16, float32 };
 const char* name_of(ElementType type);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <system_error>
 
@@ -17,24 +18,34 @@ using detail::last_error;
 using detail::OpenFile;
 using detail::refuse;
 
-constexpr std::size_t largest_stream = std::size_t{256} << 20;  // bytes
+/// 0 of what has no size, such as a pipe.
+std::uintmax_t size_if_known(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return 0;
+  const std::uintmax_t size = fs::file_size(path, error);
+  return error ? 0 : size;
+}
+
+void expect_not_larger(const fs::path& path, std::uintmax_t size, std::size_t largest) {
+  if (size > largest)
+    throw EnvironmentError("cannot read " + path.string() + ": it is larger than " +
+                           std::to_string(largest >> 20U) + " MiB, the most that is read of it");
+}
 
 }  // namespace
 
-std::shared_ptr<const SourceText> read_source(const fs::path& path, ReadFor purpose) {
-  if (purpose == ReadFor::use) expect_no_output(path);
+std::shared_ptr<const SourceText> read_source(const fs::path& path, const Reading& reading) {
+  if (reading.purpose == ReadFor::use) expect_no_output(path);
   OpenFile file(path, O_RDONLY);
   if (!file.is_open()) refuse("read", path, last_error());
   auto source = std::make_shared<SourceText>();
   source->name = path.string();
+  expect_not_larger(path, size_if_known(path), reading.largest);
   std::array<char, 1 << 16> buffer;
   ssize_t got = 0;
-  std::error_code ignored;
-  const bool has_an_end = fs::is_regular_file(path, ignored);
   while ((got = file.read(buffer.data(), buffer.size())) > 0) {
     source->text.append(buffer.data(), static_cast<std::size_t>(got));
-    if (!has_an_end && source->text.size() > largest_stream)
-      refuse("read", path, std::make_error_code(std::errc::file_too_large));
+    expect_not_larger(path, source->text.size(), reading.largest);
   }
   if (got < 0) refuse("read", path, last_error());
   return source;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -10,11 +11,19 @@
 
 namespace windtunnel {
 
-/// The whole of a file, named as the path was written; EnvironmentError with the reason when it
-/// cannot be read, InputError when it is an announced output. What is no regular file (/dev/stdin, a pipe) is read to its end, but to 256 MiB at
-/// most: /dev/zero has no end.
+/// Most bytes of a file, and of what has no end (/dev/stdin, a pipe), that are read as a whole.
+inline constexpr std::size_t largest_file = std::size_t{256} << 20;
+
+/// How a file is read.
+struct Reading {
+  ReadFor purpose = ReadFor::use;
+  std::size_t largest = largest_file;
+};
+
+/// The whole of a file, named as the path was written; EnvironmentError with the reason when it cannot be read or is larger
+/// than it may be, InputError when it is an announced output.
 std::shared_ptr<const SourceText> read_source(const std::filesystem::path& path,
-                                              ReadFor purpose = ReadFor::use);
+                                              const Reading& reading = {});
 
 /// True for "-", which stands for standard input where a command takes a file.
 bool is_stdin(const std::filesystem::path& path);

@@ -72,9 +72,20 @@ TEST_CASE("a folder cannot be read as a file") {
 }
 
 TEST_CASE("a device without an end is not read for ever") {
-  CHECK_THROWS_WITH_AS(read_source("/dev/zero"), "cannot read /dev/zero: File too large",
-                       EnvironmentError);
+  CHECK_THROWS_WITH_AS(
+      read_source("/dev/zero"),
+      "cannot read /dev/zero: it is larger than 256 MiB, the most that is read of it",
+      EnvironmentError);
   CHECK(read_source("/dev/null")->text.empty());
+}
+
+TEST_CASE("a file with a hole larger than what is read is refused before it is read") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.write("sparse.json", "{}");
+  fs::resize_file(file, std::uintmax_t{6} << 30);
+  CHECK_THROWS_WITH_AS(read_source(file), doctest::Contains("larger than 256 MiB"),
+                       EnvironmentError);
+  CHECK_THROWS_AS(read_source(file, {.largest = 1 << 20}), EnvironmentError);
 }
 
 TEST_CASE("a folder is not overwritten and nothing is left beside it") {

@@ -8,6 +8,7 @@
 #include "core/json_syntax.hpp"
 #include "core/json_value.hpp"
 #include "core/utf8.hpp"
+#include "core/work_note.hpp"
 
 namespace windtunnel {
 namespace {
@@ -51,8 +52,8 @@ class PositionFinder {
   std::shared_ptr<const SourceText> source_;
   OriginKind kind_;
   std::size_t offset_ = 0;
-  int line_ = 1;
-  int column_ = 1;
+  std::int64_t line_ = 1;
+  std::int64_t column_ = 1;
 };
 
 /// Receives nlohmann's events and builds the value. nlohmann says nothing of positions, but its
@@ -103,6 +104,8 @@ class ValueBuilder {
   bool open(JsonValue::Content content);
   bool close();
   void place(JsonValue value);
+  /// False, with a problem at `token`: there are more values than are read.
+  bool expect_room(Token token);
   /// JSON pointer of the value that is being read in the `depth`th open array or object.
   std::string pointer(std::size_t depth) const;
   void report(Token token, std::string pointer, std::string message, std::string suggestion);
@@ -112,6 +115,7 @@ class ValueBuilder {
   Problems& problems_;
   std::vector<Frame> open_;
   JsonValue root_;
+  std::size_t num_values_ = 0;
   std::size_t text_begin_ = 0;
   std::size_t accepted_end_ = 0;  ///< of the last key, value or bracket
 };
@@ -140,7 +144,15 @@ std::size_t ValueBuilder::next_begin() const {
   return begin;
 }
 
+bool ValueBuilder::expect_room(Token token) {
+  count_done(++num_values_);
+  if (num_values_ <= max_json_values) return true;
+  report(token, {}, "more than " + std::to_string(max_json_values) + " values in one file", {});
+  return false;
+}
+
 bool ValueBuilder::scalar(JsonValue::Content content, Token token) {
+  if (!expect_room(token)) return false;
   accepted_end_ = token.end;
   place(JsonValue(std::move(content), positions_.origin_of(token)));
   return true;
@@ -181,6 +193,11 @@ bool ValueBuilder::key(std::string& key) {
   frame.key_origin = positions_.origin_of(token);
   frame.key = std::move(key);
   frame.duplicate_key = !frame.keys.insert(frame.key).second;
+  if (frame.keys.size() > max_json_keys) {
+    report(token, pointer(open_.size() - 1),
+           "more than " + std::to_string(max_json_keys) + " keys in one object", {});
+    return false;
+  }
   if (!frame.duplicate_key) return true;
   const JsonValue::Object& members = frame.value.object();
   const auto first = std::find_if(members.begin(), members.end(),
@@ -194,6 +211,7 @@ bool ValueBuilder::key(std::string& key) {
 
 bool ValueBuilder::open(JsonValue::Content content) {
   const Token token = word();
+  if (!expect_room(token)) return false;
   accepted_end_ = token.end;
   if (open_.size() == max_json_depth) {
     report(token, {}, "nested deeper than " + std::to_string(max_json_depth) + " levels", {});
@@ -271,6 +289,7 @@ void ValueBuilder::report(Token token, std::string pointer, std::string message,
 
 JsonValue parse_json(std::shared_ptr<const SourceText> source, Problems& problems,
                      OriginKind kind) {
+  const Doing reading("reading JSON", "values");
   const std::string& text = source->text;  // which the builder keeps alive
   ValueBuilder builder(std::move(source), kind, problems);
   if (!builder.check_encoding()) return {};

@@ -1,9 +1,13 @@
 #include "core/json_stream.hpp"
 
-#include <charconv>
-#include <istream>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/problem.hpp"
 
@@ -72,6 +76,76 @@ class Events final : public nlohmann::json_sax<json> {
   JsonListener& listener_;
 };
 
+InputError problem_at(TextInput& input, std::string message, std::string suggestion = {}) {
+  const TextInput::Position at = input.position();
+  Problem problem;
+  problem.origin.kind = OriginKind::file;
+  problem.origin.source = std::make_shared<const SourceText>(SourceText{input.name(), {}});
+  problem.origin.line = at.line;
+  problem.origin.column = at.column;
+  problem.message = std::move(message);
+  problem.suggestion = std::move(suggestion);
+  return InputError(std::vector<Problem>(1, std::move(problem)));
+}
+
+/// The text of a TextInput for the parser, a character at a time. The parser remembers all that it reads from one token to the next:
+/// of blanks between tokens it is given the first, and tokens have a largest length. Nothing is taken before it is asked for, so
+/// that the input's position is the parser's.
+class Letters {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = char;
+
+  Letters() = default;
+  explicit Letters(TextInput& input) : input_(&input) {}
+
+  char operator*() const { return Traits::to_char_type(input_->sgetc()); }
+  Letters& operator++() {
+    follow(Traits::to_char_type(input_->sbumpc()));
+    return *this;
+  }
+  /// Only with the end.
+  bool operator==(const Letters&) const {
+    while (is_blank_ && is_blank(input_->sgetc())) input_->sbumpc();
+    return Traits::eq_int_type(input_->sgetc(), Traits::eof());
+  }
+  bool operator!=(const Letters& end) const { return !(*this == end); }
+
+ private:
+  using Traits = std::streambuf::traits_type;
+  static constexpr std::size_t max_token = std::size_t{16} << 20;
+
+  static bool is_blank(Traits::int_type letter) {
+    return letter == ' ' || letter == '\n' || letter == '\t' || letter == '\r';
+  }
+
+  /// Blanks count in strings, and end words.
+  void follow(char letter) {
+    is_blank_ = !in_string_ && is_blank(Traits::to_int_type(letter));
+    const bool is_mark = std::string_view("{}[],:").find(letter) != std::string_view::npos;
+    length_ = in_string_ || !(is_blank_ || is_mark) ? length_ + 1 : 0;
+    if (length_ > max_token)
+      throw problem_at(*input_, "a text of more than 16 MiB before byte " +
+                                    std::to_string(input_->position().byte));
+    if (!in_string_)
+      in_string_ = letter == '"';
+    else if (is_escaped_)
+      is_escaped_ = false;
+    else if (letter == '\\')
+      is_escaped_ = true;
+    else
+      in_string_ = letter != '"';
+  }
+
+  TextInput* input_ = nullptr;
+  bool in_string_ = false, is_escaped_ = false;
+  bool is_blank_ = false;   ///< the last letter
+  std::size_t length_ = 0;  ///< of the string or word so far
+};
+
 /// The parser's reason without its own position: "unexpected end of input; expected ']'".
 std::string reason_in(const std::string& error) {
   const std::size_t dash = error.find("- ");
@@ -82,22 +156,16 @@ std::string reason_in(const std::string& error) {
 
 void stream_json(TextInput& input, JsonListener& listener) {
   Events events(listener);
-  std::istream stream(&input);
-  if (json::sax_parse(stream, &events)) return;
-  if (stream.bad()) throw EnvironmentError("cannot read " + input.name());
-  const TextInput::Position at = input.position();
-  Problem problem;
-  problem.origin.kind = OriginKind::file;
-  problem.origin.source = std::make_shared<const SourceText>(SourceText{input.name(), {}});
-  problem.origin.line = at.line;
-  problem.origin.column = at.column;
+  if (json::sax_parse(Letters(input), Letters(), &events)) return;
+  const std::uint64_t byte = input.position().byte;
   const bool ended = input.sgetc() == std::streambuf::traits_type::eof() &&
                      events.error.find("; expected end of input") == std::string::npos;
-  problem.message =
-      ended ? "the text ends after " + std::to_string(at.byte) + " bytes, in the middle of its JSON"
-            : "no JSON at byte " + std::to_string(at.byte) + ": " + reason_in(events.error);
-  if (ended) problem.suggestion = "it was cut off, or the program that wrote it was stopped";
-  throw InputError(std::vector<Problem>(1, std::move(problem)));
+  if (ended)
+    throw problem_at(
+        input, "the text ends after " + std::to_string(byte) + " bytes, in the middle of its JSON",
+        "it was cut off, or the program that wrote it was stopped");
+  throw problem_at(input,
+                   "no JSON at byte " + std::to_string(byte) + ": " + reason_in(events.error));
 }
 
 }  // namespace windtunnel

@@ -65,6 +65,23 @@ TEST_CASE("a text that is no JSON is refused with its line and byte") {
   CHECK(problem_of("[1]") == "");
 }
 
+TEST_CASE(
+    "blanks between tokens are passed over, whatever their number, and those in texts are kept") {
+  const std::string blanks(100'000, ' ');
+  TextInput input("t.json",
+                  "{" + blanks + "\"a  \\\"  b\"" + blanks + ":\n\n[1," + blanks + "2]}" + blanks);
+  CHECK(notes_of(input) == "{a  \"  b:[1 2 ]}");
+  CHECK(problem_of("[1," + blanks + "nope]").find("no JSON at byte 100005") != std::string::npos);
+}
+
+TEST_CASE("a text of more than 16 MiB is refused before it is read to its end") {
+  const std::string long_text(std::size_t{20} << 20, 'x');
+  CHECK(problem_of("[\"" + long_text + "\"]").find("a text of more than 16 MiB") !=
+        std::string::npos);
+  CHECK(problem_of("[" + std::string(std::size_t{20} << 20, '1') + "]")
+            .find("a text of more than 16 MiB") != std::string::npos);
+}
+
 TEST_CASE("a packed file is unpacked on the way, by its content and not its name") {
   const TemporaryFolder folder;
   const auto file = folder.path() / "packed.json";

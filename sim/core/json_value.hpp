@@ -63,6 +63,10 @@ struct JsonValue::Member {
 /// Deepest nesting of arrays and objects that is read, so that no input exhausts the stack.
 inline constexpr std::size_t max_json_depth = 200;
 
+/// Most values in one JSON text, some 100 bytes of memory each, and most keys of one object: more are a file that is none of ours.
+inline constexpr std::size_t max_json_values = 4'000'000;
+inline constexpr std::size_t max_json_keys = 10'000;
+
 /// Parses JSON with // and /* */ comments. Duplicate keys, NaN, integers beyond 64 bits and
 /// trailing commas are problems with positions; the value is null when the text cannot be parsed at
 /// all. Of duplicate keys the first is kept. Columns count characters, not bytes. `kind` is given

@@ -32,7 +32,7 @@ TEST_CASE("what was asked for as input is not written, even where the refusal wa
   announce_outputs({file});
   CHECK_THROWS_AS(read_source(file), InputError);
   CHECK_THROWS_AS(write_file_atomically(file, "[]"), InputError);
-  CHECK(read_source(file, ReadFor::rewriting)->text == "{}");
+  CHECK(read_source(file, {ReadFor::rewriting})->text == "{}");
 }
 
 TEST_CASE("other files, new files, devices and files to be written anew are no matter") {
@@ -41,7 +41,7 @@ TEST_CASE("other files, new files, devices and files to be written anew are no m
   announce_outputs({old, folder.path() / "new.json", "/dev/null"});
   CHECK(read_source(other)->text == "[]");
   CHECK(read_source("/dev/null")->text.empty());
-  CHECK(read_source(old, ReadFor::rewriting)->text == "{}");
+  CHECK(read_source(old, {ReadFor::rewriting})->text == "{}");
   write_file_atomically(old, "1");
   write_file_atomically(folder.path() / "new.json", "2");
   CHECK(read_source(folder.path() / "new.json")->text == "2");

@@ -42,7 +42,7 @@ std::string caret_lines(const Origin& origin) {
   const std::string_view line = origin.source->line(origin.line);
   const int width = utf8_count(line);
   if (origin.column > width + 1) return {};
-  const int caret = origin.column - 1;
+  const int caret = static_cast<int>(origin.column) - 1;
   const int from = width <= max_shown_width ? 0 : std::max(0, caret - max_shown_width / 3);
   const int shown_width = std::min(width - from, max_shown_width);
   const int tail = std::clamp(origin.length - 1, 0, std::max(0, from + shown_width - caret - 1));
@@ -66,12 +66,12 @@ std::string place_text(const Origin& origin) {
   return place + ": ";
 }
 
-std::string text_of_all(const std::vector<Problem>& problems) {
+std::string text_of_all(const std::vector<Problem>& problems, std::size_t more) {
   std::string text;
   const std::size_t shown = std::min(problems.size(), Problems::max_reported);
   for (std::size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : "\n") + to_text(problems[i]);
-  if (shown < problems.size())
-    text += "\n... and " + std::to_string(problems.size() - shown) + " more";
+  more += problems.size() - shown;
+  if (more > 0) text += "\n... and " + std::to_string(more) + " more";
   return text;
 }
 
@@ -103,11 +103,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string_view SourceText::line(int line) const {
+std::string_view SourceText::line(std::int64_t line) const {
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
   std::string_view rest = text;
   if (rest.starts_with(byte_order_mark)) rest.remove_prefix(byte_order_mark.size());
-  for (int number = 1; number < line; ++number) {
+  for (std::int64_t number = 1; number < line; ++number) {
     const std::size_t end = rest.find('\n');
     if (end == std::string_view::npos) return {};
     rest.remove_prefix(end + 1);
@@ -128,15 +128,21 @@ std::string to_text(const Problem& problem) {
   return text;
 }
 
-InputError::InputError(std::vector<Problem> problems)
-    : std::runtime_error(text_of_all(problems)), problems_(std::move(problems)) {
+InputError::InputError(std::vector<Problem> problems, std::size_t more)
+    : std::runtime_error(text_of_all(problems, more)), problems_(std::move(problems)) {
   WT_EXPECT(!problems_.empty());
 }
 
-void Problems::add(Problem problem) { problems_.push_back(std::move(problem)); }
+void Problems::add(Problem problem) {
+  if (problems_.size() == max_kept) {
+    ++more_;
+    return;
+  }
+  problems_.push_back(std::move(problem));
+}
 
 void Problems::throw_if_any() const {
-  if (!problems_.empty()) throw InputError(problems_);
+  if (!problems_.empty()) throw InputError(problems_, more_);
 }
 
 std::string closest_match(std::string_view word, const std::vector<std::string>& candidates) {

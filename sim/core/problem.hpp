@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -15,7 +16,7 @@ struct SourceText {
       name;  ///< as the user wrote the path, or "--set /pointer=value", or "built-in default"
   std::string text;
   /// Line `line` (from 1) without its line end; empty beyond the end.
-  std::string_view line(int line) const;
+  std::string_view line(std::int64_t line) const;
 };
 
 /// Where a value came from.
@@ -30,8 +31,8 @@ enum class OriginKind {
 struct Origin {
   OriginKind kind = OriginKind::defaulted;
   std::shared_ptr<const SourceText> source;
-  int line = 0;
-  int column = 0;
+  std::int64_t line = 0;
+  std::int64_t column = 0;
   int length = 0;  ///< of the token, for the caret line
 };
 
@@ -53,7 +54,8 @@ std::string to_text(const Problem& problem);
 /// Bad input: every problem found, at least one. what() is the text of all of them. Exit code 2.
 class InputError : public std::runtime_error {
  public:
-  explicit InputError(std::vector<Problem> problems);
+  /// `more`: how many problems there were beside these.
+  explicit InputError(std::vector<Problem> problems, std::size_t more = 0);
   const std::vector<Problem>& problems() const { return problems_; }
 
  private:
@@ -66,20 +68,29 @@ class EnvironmentError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What was asked for takes more memory than there is; said before it is taken.
+class NotEnoughMemory : public EnvironmentError {
+ public:
+  using EnvironmentError::EnvironmentError;
+};
+
 /// Collects problems while a file is read, so that all of them are reported at once (the first 20).
 class Problems {
  public:
   static constexpr std::size_t max_reported = 20;
+  /// Further ones are counted only: a file of millions of mistakes is no reason to run out of memory.
+  static constexpr std::size_t max_kept = 1000;
 
   void add(Problem problem);
   bool empty() const { return problems_.empty(); }
-  std::size_t size() const { return problems_.size(); }
+  std::size_t size() const { return problems_.size() + more_; }
   const std::vector<Problem>& all() const { return problems_; }
   /// Throws InputError with everything collected; does nothing when there is nothing.
   void throw_if_any() const;
 
  private:
   std::vector<Problem> problems_;
+  std::size_t more_ = 0;
 };
 
 /// The candidate closest to `word` by Damerau-Levenshtein distance, if near enough to be a slip of

@@ -58,6 +58,21 @@ TEST_CASE("a shown line has neither its line end nor control characters") {
         "     | ^");
 }
 
+TEST_CASE("millions of problems are counted, not kept") {
+  Problems problems;
+  for (int i = 0; i < 5000; ++i) problems.add({{}, "", "it is wrong", ""});
+  CHECK(problems.size() == 5000);
+  CHECK(problems.all().size() == 1000);
+  CHECK_THROWS_WITH_AS(problems.throw_if_any(), doctest::Contains("... and 4980 more"), InputError);
+}
+
+TEST_CASE("a column beyond 2^31 is printed as it is") {
+  Problem problem;
+  problem.origin = {OriginKind::file, source_of({}), 1, 3'000'000'000, 1};
+  problem.message = "it is wrong";
+  CHECK(to_text(problem) == "scenario.json:1:3000000000: error: it is wrong");
+}
+
 TEST_CASE("of a very long line only the part around the caret is shown") {
   const std::string line = std::string(1000, 'x') + "HERE" + std::string(1000, 'y');
   // The caret stands 40 characters (a third of 120) into the part that is shown.

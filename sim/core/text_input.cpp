@@ -10,6 +10,7 @@
 #include "core/file_io.hpp"
 #include "core/output_guard.hpp"
 #include "core/problem.hpp"
+#include "core/work_note.hpp"
 
 namespace windtunnel {
 
@@ -65,7 +66,7 @@ void TextInput::advance() {
   while (counted_ < gptr()) {
     const void* found = std::memchr(counted_, '\n', static_cast<std::size_t>(gptr() - counted_));
     const char* const end = found == nullptr ? gptr() : static_cast<const char*>(found) + 1;
-    at_.column = found == nullptr ? at_.column + static_cast<int>(end - counted_) : 1;
+    at_.column = found == nullptr ? at_.column + (end - counted_) : 1;
     at_.line += found == nullptr ? 0 : 1;
     counted_ = end;
   }
@@ -76,6 +77,9 @@ TextInput::int_type TextInput::underflow() {
   if (gptr() < egptr()) return traits_type::to_int_type(*gptr());
   advance();
   before_ += static_cast<std::uint64_t>(gptr() - eback());
+  count_done(before_);
+  if (before_ > most_bytes)
+    refuse("the text is longer than the 8 GiB that are read of one", "record fewer steps");
   const std::size_t size = fill();
   setg(text_.data(), text_.data(), text_.data() + size);
   counted_ = text_.data();

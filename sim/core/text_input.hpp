@@ -26,8 +26,8 @@ class TextInput final : public std::streambuf {
 
   struct Position {
     std::uint64_t byte = 0;  ///< of the unpacked text, from 0
-    int line = 1;
-    int column = 1;  ///< in bytes
+    std::int64_t line = 1;
+    std::int64_t column = 1;  ///< in bytes
   };
   /// Of the next byte that is not read yet.
   Position position();
@@ -39,7 +39,8 @@ class TextInput final : public std::streambuf {
   int_type underflow() override;
 
  private:
-  static constexpr std::size_t chunk = std::size_t{1} << 16;  ///< bytes
+  static constexpr std::uint64_t most_bytes = std::uint64_t{8} << 30;  ///< unpacked
+  static constexpr std::size_t chunk = std::size_t{1} << 16;           ///< bytes
   struct Unpacker;
   std::size_t fill();
   std::size_t read_file(std::array<char, chunk>& bytes);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/work_note.hpp"
 #include "engine/deadlock.hpp"
 #include "engine/program_check.hpp"
 #include "engine/program_player.hpp"
@@ -159,7 +160,7 @@ bool ProgramPlayer::begin_compute(std::uint32_t index, StreamState& stream) {
 }
 
 void ProgramPlayer::end_compute(std::uint32_t index, StreamState& stream) {
-  ++played_.activities;
+  count_done(++played_.activities);
   if (listener_ != nullptr) {
     const Work& work = set_.work[stream.tables.work + stream.next->work];
     listener_->on_compute(device_of(index), kind_of(index), *stream.next, work, stream.begin, now_);

@@ -1,4 +1,5 @@
 #include "core/contracts.hpp"
+#include "core/work_note.hpp"
 #include "engine/program_player.hpp"
 
 namespace windtunnel::detail {
@@ -53,7 +54,7 @@ void ProgramPlayer::end_collective_part(CollectiveId id) {
 
 void ProgramPlayer::end_collective(CollectiveId id) {
   CollectiveState& state = state_.collectives[id.index()];
-  ++played_.activities;
+  count_done(++played_.activities);
   if (listener_ != nullptr) {
     listener_->on_collective(id, *state_.streams[state.waiters.first].next, state.begin, now_);
   }

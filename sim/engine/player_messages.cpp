@@ -1,4 +1,5 @@
 #include "core/contracts.hpp"
+#include "core/work_note.hpp"
 #include "engine/program_player.hpp"
 
 namespace windtunnel::detail {
@@ -116,7 +117,7 @@ void ProgramPlayer::end_transfer(ChannelId id) {
   free_messages_.push_back(number);
   channel.first = message.next;
   if (channel.first != none) begin_transfer(id);
-  ++played_.activities;
+  count_done(++played_.activities);
   if (listener_ != nullptr) {
     listener_->on_message(id, *message.send, bytes_of(message), message.posted, message.begin,
                           now_);

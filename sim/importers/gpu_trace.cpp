@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/work_note.hpp"
 #include "importers/trace_event_reader.hpp"
 
 namespace windtunnel {
@@ -20,11 +21,13 @@ using detail::TraceEventText;
 /// Numbers for names, so that an event holds four bytes of each.
 class NameTable {
  public:
-  std::uint32_t number_of(const std::string& name) {
+  std::uint32_t number_of(const std::string& name) { return find_or_add(name).first; }
+  /// The number, and whether the name is new.
+  std::pair<std::uint32_t, bool> find_or_add(const std::string& name) {
     const auto [found, is_new] =
         numbers_.try_emplace(name, static_cast<std::uint32_t>(names_.size()));
     if (is_new) names_.push_back(name);
-    return found->second;
+    return {found->second, is_new};
   }
   std::vector<std::string> names() && { return std::move(names_); }
   const std::string& operator[](std::uint32_t number) const { return names_[number]; }
@@ -85,10 +88,40 @@ ComputePhase phase_named(const std::string& kernel) {
   return ComputePhase::unknown;
 }
 
+/// Counts what is kept of a trace, and what its times add up to.
+class TraceBounds {
+ public:
+  explicit TraceBounds(TraceEventReader& reader) : reader_(reader) {}
+
+  /// One thing more, with a text of its own or none: what a hostile file repeats without end.
+  void keep(std::size_t text = 0) {
+    constexpr std::size_t things_of_text = 64;  // bytes, about what a thing takes as well
+    kept_ += 1 + text / things_of_text;
+    if (kept_ > most_kept)
+      reader_.stop("/traceEvents", "more than 10 million pieces of work, launches and names",
+                   "record fewer steps");
+  }
+  /// Any sum of times that were counted here is below 2^63 ns.
+  void count_time(std::int64_t length) {
+    sum_ += length;
+    if (sum_ > longest_sum)
+      reader_.stop("/traceEvents", "the durations of all GPU work add up to more than 146 years",
+                   "they are microseconds");
+  }
+
+ private:
+  static constexpr std::size_t most_kept = 10'000'000;  ///< some 200 bytes of memory each
+  static constexpr std::int64_t longest_sum = std::int64_t{1}
+                                              << 62;  ///< ns; no single time is longer
+  TraceEventReader& reader_;
+  std::size_t kept_ = 0;
+  std::int64_t sum_ = 0;
+};
+
 /// Takes the events of a trace one by one.
 class GpuTraceBuilder {
  public:
-  explicit GpuTraceBuilder(TraceEventReader& reader) : reader_(reader) {}
+  explicit GpuTraceBuilder(TraceEventReader& reader) : reader_(reader), bounds_(reader) {}
 
   void take(const TraceEventText& event) {
     if (const auto work = work_of(event)) return take_work(event, *work);
@@ -128,12 +161,14 @@ class GpuTraceBuilder {
     const bool named = reader_.has(text, EventField::name);
     const bool on_stream = reader_.has(text, EventField::tid);
     if (!begin || !length || !device || !named || !on_stream) return;
+    bounds_.keep();
+    bounds_.count_time(*length);
     GpuEvent event;
     event.work =
         work == GpuWork::compute && is_communication(text.name) ? GpuWork::communication : work;
     event.kind = kind_of(event.work, text.name);
     event.group = event.work == GpuWork::communication ? group_of(text) : names_.number_of({});
-    event.stream = names_.number_of(text.tid);
+    event.stream = number_of_name(text.tid);
     event.device = *device;
     event.begin = *begin;
     event.end = *begin + *length;
@@ -147,6 +182,7 @@ class GpuTraceBuilder {
     if (work == GpuWork::copy) return names_.number_of(direction_in(name));
     if (work != GpuWork::compute) return names_.number_of({});
     const auto [found, is_new] = kinds_.try_emplace(name, 0);
+    if (is_new) bounds_.keep(name.size());
     if (is_new)
       found->second = names_.number_of(
           phase_named(name) != ComputePhase::unknown ? name : compute_kind_of(name));
@@ -155,41 +191,56 @@ class GpuTraceBuilder {
 
   /// What the kernel says of its group: the description, or the name by which the head describes it.
   std::uint32_t group_of(const TraceEventText& event) {
-    const std::uint32_t number = names_.number_of(
+    const std::uint32_t number = number_of_name(
         event.group_description.empty() ? event.group_name : event.group_description);
     if (event.group_description.empty() && !event.group_name.empty())
       to_describe_.emplace(number, event.group_name);
     return number;
   }
 
+  std::uint32_t number_of_name(const std::string& name) {
+    const auto [number, is_new] = names_.find_or_add(name);
+    if (is_new) bounds_.keep(name.size());
+    return number;
+  }
+
   void take_process(const TraceEventText& event) {
     std::int64_t pid = 0;
     const char* const end = event.pid.data() + event.pid.size();
-    if (std::from_chars(event.pid.data(), end, pid).ptr == end && !event.args_name.empty())
+    if (std::from_chars(event.pid.data(), end, pid).ptr == end && !event.args_name.empty()) {
+      bounds_.keep(event.args_name.size());
       trace_.processes[pid] = event.args_name;
+    }
   }
 
   void take_launch(const TraceEventText& event) {
     const auto at = reader_.optional_time(event, EventField::ts);
-    if (event.correlation != 0 && at) launches_[event.correlation] = {thread_of(event), *at};
+    if (event.correlation == 0 || !at) return;
+    bounds_.keep();
+    launches_[event.correlation] = {thread_of(event), *at};
   }
 
   void take_step(const TraceEventText& event) {
     const auto begin = reader_.time(event, EventField::ts),
                length = reader_.time(event, EventField::dur);
-    if (begin && length && *length > 0)
-      trace_.steps.push_back({event.name, *begin, *begin + *length});
+    if (!begin || !length || *length <= 0) return;
+    bounds_.keep(event.name.size());
+    trace_.steps.push_back({event.name, *begin, *begin + *length});
   }
 
   void take_time(const TraceEventText& event,
                  std::unordered_map<std::uint32_t, ThreadTimes>& times) {
     const auto begin = reader_.optional_time(event, EventField::ts);
     const auto length = reader_.optional_time(event, EventField::dur);
-    if (begin && length) times[thread_of(event)].add(*begin, *begin + *length);
+    if (!begin || !length) return;
+    bounds_.keep();
+    times[thread_of(event)].add(*begin, *begin + *length);
   }
 
   std::uint32_t thread_of(const TraceEventText& event) {
-    return threads_.number_of(event.pid + "/" + event.tid);
+    const auto [number, is_new] = threads_.find_or_add(event.pid + "/" + event.tid);
+    if (is_new) bounds_.keep(event.pid.size() + event.tid.size());
+    return number;
   }
 
   void find_phases() {
@@ -245,6 +296,7 @@ class GpuTraceBuilder {
   }
 
   TraceEventReader& reader_;
+  TraceBounds bounds_;
   GpuTrace trace_;
   NameTable names_, threads_;
   std::unordered_map<std::string, std::uint32_t> kinds_;  ///< of kernels by name
@@ -291,6 +343,7 @@ const char* name_of(ComputePhase phase) {
 }
 
 GpuTrace read_gpu_trace(TextInput& input) {
+  const Doing reading("reading a trace", "bytes");
   TraceEventReader reader(input);
   GpuTraceBuilder builder(reader);
   reader.read([&](const TraceEventText& event) { builder.take(event); });

@@ -95,6 +95,16 @@ class ColumnCounter {
   int count_ = 0;
 };
 
+/// Why the log is more than is kept of one: its bytes and lines take some ten and a hundred bytes of memory each, its words fifty.
+std::string why_too_large(std::string_view text) {
+  constexpr std::size_t most_bytes = std::size_t{64} << 20;
+  constexpr std::ptrdiff_t most_lines = 1'000'000;
+  if (text.size() > most_bytes) return "the log is larger than 64 MiB";
+  if (std::count(text.begin(), text.end(), '\n') > most_lines)
+    return "the log has more than a million lines";
+  return {};
+}
+
 constexpr std::string_view blank_characters = " \t\v\f";
 
 }  // namespace
@@ -110,6 +120,11 @@ LogText::LogText(std::shared_ptr<const SourceText> source, Problems& problems)
     return;
   }
   if (rest.starts_with(byte_order_mark)) rest.remove_prefix(byte_order_mark.size());
+  if (const std::string large = why_too_large(rest); !large.empty()) {
+    problems.add(
+        {Origin{OriginKind::file, source_, 0, 0, 0}, {}, large, "cut out the part that counts"});
+    return;
+  }
   for (int number = 1; !rest.empty(); ++number) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view written = rest.substr(0, end);

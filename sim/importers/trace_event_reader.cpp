@@ -139,6 +139,12 @@ void TraceEventReader::problem(const std::string& pointer, std::string message,
   if (problems_.size() >= Problems::max_reported) throw Stop{};
 }
 
+void TraceEventReader::stop(const std::string& pointer, std::string message,
+                            std::string suggestion) {
+  problem(pointer, std::move(message), std::move(suggestion));
+  throw Stop{};
+}
+
 bool TraceEventReader::has(const TraceEventText& event, EventField field) {
   if (!text_of(event, field).empty()) return true;
   const auto wrong = event.wrong_kind.find(field);
@@ -180,31 +186,25 @@ void TraceEventReader::push() {
     event_.number = num_events_++;
   }
   if (keys_.size() >= max_json_depth) {
-    problem({}, "nested deeper than " + std::to_string(max_json_depth) + " levels");
-    throw Stop{};
+    stop({}, "nested deeper than " + std::to_string(max_json_depth) + " levels");
   }
   keys_.emplace_back();
 }
 
 void TraceEventReader::on_object_begin() {
   if (keys_.size() == 1 && keys_.front() == "traceEvents") {
-    problem("/traceEvents", "traceEvents is an object, not a list");
-    throw Stop{};
+    stop("/traceEvents", "traceEvents is an object, not a list");
   }
   push();
 }
 
 void TraceEventReader::on_array_begin() {
   if (keys_.empty()) {
-    problem({}, "this is a list, not an object with \"traceEvents\"",
-            "traces of PyTorch's profiler are objects");
-    throw Stop{};
+    stop({}, "this is a list, not an object with \"traceEvents\"",
+         "traces of PyTorch's profiler are objects");
   }
   if (keys_.size() == 1 && keys_.front() == "traceEvents") {
-    if (std::exchange(has_events_, true)) {
-      problem("/traceEvents", "a second list of events");
-      throw Stop{};
-    }
+    if (std::exchange(has_events_, true)) stop("/traceEvents", "a second list of events");
   }
   push();
 }
@@ -270,6 +270,9 @@ void TraceEventReader::take_argument(const std::string& value, const char* kind)
 }
 
 void TraceEventReader::take_head_value(const std::string& value, const char* kind) {
+  constexpr std::size_t most_head = std::size_t{64} << 20, least_value = 64;  // bytes
+  if ((head_bytes_ += least_value + value.size()) > most_head)
+    stop({}, "what stands beside the events is larger than 64 MiB");
   const std::string& part = keys_.front();
   const std::string& key = keys_.back();
   const bool is_number = is_number_kind(kind);

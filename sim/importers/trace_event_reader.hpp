@@ -53,6 +53,9 @@ class TraceEventReader final : public JsonListener {
   std::optional<std::int64_t> whole(const TraceEventText& event, EventField field);
   bool has(const TraceEventText& event, EventField field);
   void problem(const std::string& pointer, std::string message, std::string suggestion = {});
+  /// A problem that makes reading on senseless; throws what read() catches.
+  [[noreturn]] void stop(const std::string& pointer, std::string message,
+                         std::string suggestion = {});
 
   void on_object_begin() override;
   void on_object_end() override;
@@ -80,7 +83,7 @@ class TraceEventReader final : public JsonListener {
   std::vector<std::string> keys_;               ///< of the open objects; lists have an empty one
   std::string group_name_, group_description_;  ///< of the group of pg_config that is open
   std::int64_t gpu_ = -1;
-  std::size_t num_events_ = 0;
+  std::size_t num_events_ = 0, head_bytes_ = 0;
   bool has_events_ = false;
 };
 

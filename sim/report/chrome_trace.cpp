@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/work_note.hpp"
 #include "report/memory_counter.hpp"
 #include "report/trace_event.hpp"
 #include "report/trace_names.hpp"
@@ -92,6 +93,7 @@ class TraceWriter {
 
   void write_event(const ObjectText& event) {
     out_ << (std::exchange(any_written_, true) ? ",\n" : "\n") << event.str();
+    count_done(++num_written_);
   }
 
   void write_device(std::size_t device) {
@@ -341,7 +343,8 @@ class TraceWriter {
   std::size_t lanes_per_device_ = usual_lanes;
   std::int64_t pid_ = 0, tid_ = 0;
   int gpu_ = 0;
-  bool any_written_ = false;
+  bool any_written_ = false;  ///< in this file
+  std::uint64_t num_written_ = 0;
   std::vector<bool> kept_;
 };
 
@@ -402,6 +405,7 @@ std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, c
 void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
                         const Report& report, const std::vector<DeviceId>& devices,
                         std::ostream& out) {
+  const Doing writing("writing the trace", "events");
   TraceWriter(timeline, programs, plan, report, out).write(devices);
 }
 

@@ -15,7 +15,7 @@ struct ProgressPace {
 };
 constexpr ProgressPace usual_pace(ProgressStyle style) {
   using std::chrono::milliseconds;
-  return style == ProgressStyle::lines ? ProgressPace{milliseconds(30'000), milliseconds(30'000)}
+  return style == ProgressStyle::lines ? ProgressPace{milliseconds(8'000), milliseconds(8'000)}
                                        : ProgressPace{milliseconds(1'000), milliseconds(50)};
 }
 

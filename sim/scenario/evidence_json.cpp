@@ -154,7 +154,7 @@ EvidenceRegime read_regime(ObjectReader reader) {
 
 std::vector<EvidenceRegime> read_evidence(const std::filesystem::path& file, ReadFor purpose) {
   Problems problems;
-  JsonValue value = parse_json(read_source(file, purpose), problems);
+  JsonValue value = parse_json(read_source(file, {purpose}), problems);
   problems.throw_if_any();
   std::vector<EvidenceRegime> regimes;
   {

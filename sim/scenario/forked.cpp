@@ -53,6 +53,8 @@ std::string answer_of(const ForkedWork& work, std::size_t index) {
     return failure(FailureKind::unsupported, error.what());
   } catch (const InputError& error) {
     return failure(FailureKind::bad_input, error.what());
+  } catch (const NotEnoughMemory& error) {
+    return failure(FailureKind::out_of_memory, error.what());
   } catch (const EnvironmentError& error) {
     return failure(FailureKind::environment, error.what());
   } catch (const std::bad_alloc&) {

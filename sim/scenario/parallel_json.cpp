@@ -68,7 +68,7 @@ Origin origin_in(const JsonValue& string, std::size_t column) {
   Origin origin = string.origin;
   const int quotes = origin.kind == OriginKind::file ? 2 : 0;
   if (origin.length != static_cast<int>(string.string().size()) + quotes) return origin;
-  origin.column += static_cast<int>(column) + quotes / 2;
+  origin.column += static_cast<std::int64_t>(column) + quotes / 2;
   origin.length = 1;
   return origin;
 }

@@ -1,12 +1,16 @@
 #include "scenario/program_builder.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
 
 #include "core/contracts.hpp"
+#include "core/memory_left.hpp"
+#include "core/work_note.hpp"
 #include "cost/codec_shapes.hpp"
 #include "scenario/codec_plan.hpp"
 #include "scenario/collective_builder.hpp"
@@ -27,6 +31,8 @@ class ProgramBuilder {
         collectives_(in_, built_.network) {}
 
   BuiltPrograms build() {
+    const Doing building("building the programs");
+    expect_memory();
     add_stage_programs();
     for (std::size_t i = 0; i < plan_.devices.size(); ++i) add_device(DeviceId{i});
     add_message_sizes();
@@ -37,6 +43,17 @@ class ProgramBuilder {
   }
 
  private:
+  /// The programs themselves, and the state in which they are played.
+  void expect_memory() const {
+    constexpr double bytes_of_pass = 170;
+    const double passes = static_cast<double>(plan_.microbatches) * plan_.parallel.pipeline *
+                          plan_.parallel.virtual_pipeline;
+    expect_memory_for(
+        bytes_of_pass * passes,
+        "a pipeline of " + std::to_string(static_cast<std::int64_t>(passes)) + " passes",
+        "use a smaller global_batch, or a larger micro_batch or data");
+  }
+
   ProgramSet& set() { return built_.programs; }
   const PlanDevice& device(DeviceId id) const { return plan_.devices[id.index()]; }
   const NodeType& node_type(NodeId node) const { return (*in_.nodes)[node.index()]; }
@@ -326,6 +343,7 @@ BuiltPrograms build_programs(const BuildInputs& inputs) {
 }
 
 Played play(const BuiltPrograms& built, EngineKind kind, PlayListener* listener) {
+  const Doing simulating("simulating", "activities");
   const std::unique_ptr<Engine> engine = make_engine(kind, built.network_to_play());
   if (!built.collapsed) return play(built.programs, *engine, listener);
   try {

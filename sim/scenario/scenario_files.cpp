@@ -11,9 +11,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t max_extends_depth = 16;
+constexpr std::size_t max_bytes = std::size_t{64} << 20;  ///< of all files that one scenario names
 constexpr std::size_t max_files =
     256;  ///< two files that each extend two files, and so on, end here
-constexpr std::uintmax_t max_file_size = 256 << 20;
 
 /// Why `path` cannot be read as an input file; empty when it can, as far as one sees. Pipes and devices could block
 /// or never end.
@@ -22,9 +22,7 @@ std::string why_unreadable(const fs::path& path) {
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return "there is no such file";
   if (!fs::is_regular_file(status)) return "it is no regular file";
-  const std::uintmax_t size = fs::file_size(path, error);
-  if (error) return error.message();
-  return size > max_file_size ? "it is larger than 256 MiB" : "";
+  return "";
 }
 
 std::string chain_text(const std::vector<fs::path>& chain, const fs::path& last) {
@@ -133,6 +131,10 @@ JsonValue ScenarioFiles::read(const fs::path& path, const JsonValue& reference,
     if (why.empty()) source = read_source(path);
   } catch (const EnvironmentError& error) {
     why = error.what();
+  }
+  if (source && (num_bytes_ += source->text.size()) > max_bytes) {
+    why = "the files of the scenario are larger than 64 MiB together";
+    source.reset();
   }
   if (!source) {
     problem(reference.origin, pointer, "cannot read " + text_for_message(reference) + ": " + why);

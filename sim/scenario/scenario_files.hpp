@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -44,6 +45,7 @@ class ScenarioFiles {
   Problems* problems_;
   std::map<const SourceText*, std::filesystem::path> folder_of_;
   std::vector<std::shared_ptr<const SourceText>> sources_;  ///< keeps the keys of folder_of_ alive
+  std::size_t num_bytes_ = 0;                               ///< of them
   std::set<std::string> failed_;                            ///< pointers already complained about
 };
 

@@ -1,8 +1,12 @@
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "core/contracts.hpp"
+#include "core/memory_left.hpp"
 #include "cost/collective_cost.hpp"
 #include "engine/player.hpp"
 #include "memory/in_flight.hpp"
@@ -15,6 +19,7 @@
 #include "scenario/program_builder.hpp"
 #include "scenario/scenario.hpp"
 #include "scenario/stage_choice.hpp"
+#include "scenario/unsupported.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
@@ -370,6 +375,31 @@ Report make_report(const Outcome& o) {
   return report;
 }
 
+std::size_t num_ops(const ProgramSet& programs) {
+  std::size_t count = 0;
+  for (const ProgramDevice& device : programs.devices)
+    for (const std::vector<Op>& stream : programs.programs[device.program].streams)
+      count += stream.size();
+  return count;
+}
+
+/// Whoever wants the timeline keeps the times of each op, its place on the critical path and its slice of a page or a trace.
+void expect_room_for_timeline(const ProgramSet& programs) {
+  constexpr std::size_t most_ops = 40'000'000;
+  constexpr double bytes_of_op = 250;
+  const std::size_t ops = num_ops(programs);
+  const std::string what = "a timeline of " + std::to_string(ops) + " steps on " +
+                           std::to_string(programs.devices.size()) + " devices";
+  const char* const advice = "run it without files, or with fewer microbatches or stages";
+  if (ops > most_ops)
+    throw UnsupportedError(
+        {{{},
+          {},
+          what + " is not written to files; the limit is " + std::to_string(most_ops),
+          advice}});
+  expect_memory_for(bytes_of_op * static_cast<double>(ops), what, advice);
+}
+
 /// The scenario's plan, with the stages whose gradients are compressed chosen where that was left to the program.
 Plan plan_to_play(const Scenario& scenario) {
   Plan plan = scenario.plan;
@@ -389,6 +419,7 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
                                        : find_fold(build_inputs(scenario, chosen, replicas));
   const Plan& plan = fold ? fold->plan : chosen;
   BuiltPrograms built = build_programs(build_inputs(scenario, plan, replicas));
+  if (options.keep_timeline) expect_room_for_timeline(built.programs);
   BreakdownListener breakdowns(built.programs_to_play().devices.size());
   TimelineListener timeline;
   ListenerPair both(breakdowns, timeline);

@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr double seconds_between_flushes = 1;
+constexpr std::size_t largest_part = std::size_t{4} << 30;  ///< bytes
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -115,7 +116,7 @@ void PartWriter::flush_to_disk() {
 PartRows read_parts(const fs::path& directory, std::size_t num_points) {
   PartRows rows;
   for (const fs::path& file : part_files(directory)) {
-    const std::string text = read_source(file)->text;
+    const std::string text = read_source(file, {.largest = largest_part})->text;
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t end = text.find('\n', begin);
       const std::string line = text.substr(begin, end - begin);

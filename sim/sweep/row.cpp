@@ -126,6 +126,8 @@ Candidate RowMaker::read(std::size_t point) const {
     fail(FailureKind::unsupported, reason(error));
   } catch (const InputError& error) {
     fail(FailureKind::bad_input, reason(error));
+  } catch (const NotEnoughMemory& error) {
+    fail(FailureKind::out_of_memory, error.what());
   } catch (const EnvironmentError& error) {
     fail(FailureKind::environment, error.what());
   } catch (const std::bad_alloc&) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 
 #include "core/problem.hpp"
@@ -69,6 +70,19 @@ JsonValue platform_scenario(const JsonValue& scenario) {
   return whole;
 }
 
+/// InputError when the collective is larger than what is simulated: each GPU sends a flow of its own over the network, which takes
+/// some 5 kB.
+void require_size(const CollectiveRun& run) {
+  constexpr std::int64_t most_gpus = 131'072;
+  const std::int64_t gpus = std::int64_t{run.gpus} * run.nodes;
+  if (gpus <= most_gpus) return;
+  Problem problem;
+  problem.message = "a collective on " + std::to_string(run.nodes) + " nodes of " +
+                    std::to_string(run.gpus) + " GPUs is more than the " +
+                    std::to_string(most_gpus) + " GPUs that one is simulated on";
+  throw InputError(std::vector<Problem>(1, problem));
+}
+
 /// InputError when the platform has not the GPUs that the collective ran on.
 void require_gpus(const CollectiveRun& run, const Platform& platform) {
   const int available = platform.available_nodes();
@@ -104,6 +118,7 @@ PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& sc
                                    const std::filesystem::path& folder, const Library& library,
                                    const ReadOptions& reading) {
   const Scenario read = read_scenario(platform_scenario(scenario), folder, library, reading);
+  require_size(run);
   require_gpus(run, read.platform);
   PointPrediction prediction;
   prediction.time = collective_time(run, read.platform);

@@ -6,10 +6,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <iostream>
+#include <streambuf>
 #include <string>
 #include <system_error>
 
 #include "core/problem.hpp"
+#include "windtunnel/signals.hpp"
 
 namespace windtunnel {
 namespace {
@@ -25,6 +28,21 @@ int write_all(int descriptor, std::string_view text) {
   return 0;
 }
 
+/// What std::cerr writes to. Failure is ignored: there is nobody left to tell.
+class MessageStream final : public std::streambuf {
+ protected:
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    write_all(STDERR_FILENO, {text, static_cast<std::size_t>(size)});
+    note_message();
+    return size;
+  }
+  int_type overflow(int_type letter) override {
+    const char text = traits_type::to_char_type(letter);
+    if (!traits_type::eq_int_type(letter, traits_type::eof())) xsputn(&text, 1);
+    return traits_type::not_eof(letter);
+  }
+};
+
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -38,6 +56,8 @@ void guard_standard_streams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(descriptor, F_GETFD) == -1)
       ::open("/dev/null", descriptor == STDOUT_FILENO ? O_RDONLY : O_WRONLY);
+  static MessageStream messages;
+  std::cerr.rdbuf(&messages);
 }
 
 void print_result(std::string_view text) {
@@ -46,7 +66,10 @@ void print_result(std::string_view text) {
                            std::generic_category().message(reason));
 }
 
-void print_message(std::string_view text) { write_all(STDERR_FILENO, std::string(text) + "\n"); }
+void print_message(std::string_view text) {
+  write_all(STDERR_FILENO, std::string(text) + "\n");
+  note_message();
+}
 
 Colour colour_of_results(const CommandLine& line) {
   if (line.colour == ColourChoice::always) return Colour::always;
@@ -57,8 +80,8 @@ Colour colour_of_results(const CommandLine& line) {
 }
 
 ProgressStyle progress_style(const CommandLine& line) {
-  const bool shown = line.verbosity == Verbosity::normal && ::isatty(STDERR_FILENO) == 1;
-  return shown ? ProgressStyle::in_place : ProgressStyle::hidden;
+  if (line.verbosity == Verbosity::quiet) return ProgressStyle::hidden;
+  return ::isatty(STDERR_FILENO) == 1 ? ProgressStyle::in_place : ProgressStyle::lines;
 }
 
 }  // namespace windtunnel

@@ -8,8 +8,8 @@
 
 namespace windtunnel {
 
-/// Opens /dev/null in place of closed standard streams, so that no output file becomes one of them, and turns the signal
-/// of a closed pipe into a failed write.
+/// Opens /dev/null in place of closed standard streams, so that no output file becomes one of them, turns the signal of a
+/// closed pipe into a failed write, and notes when something is said on std::cerr.
 void guard_standard_streams();
 
 /// The only way to stdout: all of `text`, or EnvironmentError.
@@ -21,7 +21,7 @@ void print_message(std::string_view text);
 /// As --color says; by itself, colours when stdout is a terminal, unless NO_COLOR is set or TERM is dumb.
 Colour colour_of_results(const CommandLine& line);
 
-/// Progress on stderr: in place for somebody at a terminal, hidden elsewhere and with --quiet.
+/// Progress on stderr: in place for somebody at a terminal, in lines now and then elsewhere, hidden with --quiet.
 ProgressStyle progress_style(const CommandLine& line);
 
 }  // namespace windtunnel

@@ -54,6 +54,7 @@ constexpr std::array commands{Command{"run", run_command},
 ExitCode carry_out(int argc, const char* const* argv) {
   const CommandLine line = parse_command_line(argc, argv);
   announce_outputs(named_outputs(line));
+  if (line.verbosity == Verbosity::normal) report_long_work();
   for (const Command& command : commands)
     if (line.command == command.name) return command.carry_out(line);
   throw UsageError("unknown command \"" + line.command + "\"");

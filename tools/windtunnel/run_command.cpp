@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/staged_files.hpp"
+#include "core/work_note.hpp"
 #include "report/chrome_trace.hpp"
 #include "report/explanation.hpp"
 #include "report/report_json.hpp"
@@ -91,6 +92,7 @@ std::vector<DeviceId> traced_devices(const CommandLine& line, const Scenario& sc
 
 std::string explained_page(const CommandLine& line, const Scenario& scenario,
                            const Simulation& simulation) {
+  const Doing writing("writing the page");
   Explanation explanation =
       explain_path(simulation.report, scenario.plan, simulation.programs, simulation.timeline);
   explanation.command = run_command_line(line, scenario);

@@ -8,6 +8,8 @@
 
 #include "core/file_io.hpp"
 #include "core/json_value.hpp"
+#include "core/memory_left.hpp"
+#include "core/work_note.hpp"
 #include "scenario/library_files.hpp"
 #include "schedule/exchange_check.hpp"
 #include "schedule/order.hpp"
@@ -23,6 +25,7 @@ namespace {
 constexpr std::array named_schedules{Schedule::gpipe, Schedule::one_f_one_b,
                                      Schedule::interleaved_1f1b, Schedule::zero_bubble_h1};
 constexpr std::int64_t most_passes = 10'000'000;
+constexpr double bytes_of_pass = 1000;  // while waits are searched for a ring
 
 std::string text(int number) { return std::to_string(number); }
 std::string counted(int count, const char* one, const char* many) {
@@ -53,8 +56,12 @@ void check_shape(Schedule schedule, const OrderShape& shape) {
     throw UsageError(
         "interleaved_1f1b needs microbatches in multiples of stages: " + text(shape.microbatches) +
         " microbatches on " + text(shape.stages) + " stages");
-  if (std::int64_t{shape.stages} * shape.microbatches * shape.chunks > most_passes)
+  const std::int64_t passes = std::int64_t{shape.stages} * shape.microbatches * shape.chunks;
+  if (passes > most_passes)
     throw UsageError("more than " + std::to_string(most_passes) + " forward passes");
+  expect_memory_for(bytes_of_pass * static_cast<double>(passes),
+                    "a schedule of " + std::to_string(passes) + " forward passes",
+                    "check fewer stages or microbatches");
 }
 
 ScheduleOrders named_orders(const CommandLine& line) {
@@ -168,6 +175,7 @@ void draw(const CommandLine& line, const ScheduleOrders& orders) {
 
 ExitCode schedule_command(const CommandLine& line) {
   const std::string& what = line.arguments[1];
+  const Doing checking("checking the schedule");
   const ScheduleOrders orders =
       is_stdin(what) || looks_like_path(what) ? orders_of_file(line) : named_orders(line);
   if (line.arguments[0] == "draw")

@@ -1,7 +1,5 @@
 #include "sweep/sweep_command.hpp"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <iostream>
 #include <sstream>
@@ -19,11 +17,6 @@ SweepMode mode_of(const CommandLine& line) {
   if (line.worker) return SweepMode::worker;
   if (line.status) return SweepMode::status;
   return line.dry_run ? SweepMode::dry_run : SweepMode::run;
-}
-
-ProgressStyle progress_of(const CommandLine& line) {
-  if (line.verbosity == Verbosity::quiet) return ProgressStyle::hidden;
-  return ::isatty(STDERR_FILENO) == 1 ? ProgressStyle::in_place : ProgressStyle::lines;
 }
 
 }  // namespace
@@ -44,7 +37,7 @@ ExitCode sweep_command(const CommandLine& line) {
   request.retry_failed = line.retry_failed;
   request.version = version_text();
   request.format = line.format == ResultFormat::json ? SweepFormat::json : SweepFormat::text;
-  request.progress = progress_of(line);
+  request.progress = progress_style(line);
   request.variable = [](const std::string& name) {
     const char* value = std::getenv(name.c_str());
     return std::string(value == nullptr ? "" : value);

@@ -1,0 +1,89 @@
+#include "core/memory_left.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <optional>
+
+#include "core/problem.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
+constexpr double worth_asking = 64e6;  ///< bytes; what any machine has
+
+/// The number that a file of the kernel begins with; nothing where it says "max", or is not there.
+std::optional<std::uint64_t> number_in(const std::string& file) {
+  std::ifstream stream(file);
+  std::uint64_t number = 0;
+  return stream >> number ? std::optional(number) : std::nullopt;
+}
+
+std::uint64_t free_of_machine() {
+  constexpr std::uint64_t bytes_of_kb = 1024;
+  std::ifstream stream("/proc/meminfo");
+  std::string key, unit;
+  for (std::uint64_t amount = 0; stream >> key >> amount; std::getline(stream, unit))
+    if (key == "MemAvailable:") return amount * bytes_of_kb;
+  return no_limit;
+}
+
+/// The path of this process's control group (version 2): the line "0::/path".
+std::string control_group() {
+  std::ifstream stream("/proc/self/cgroup");
+  for (std::string line; std::getline(stream, line);)
+    if (line.starts_with("0::")) return "/sys/fs/cgroup" + line.substr(3);
+  return {};
+}
+
+std::uint64_t free_of_control_group() {
+  const std::string group = control_group();
+  const auto most = number_in(group + "/memory.max"), taken = number_in(group + "/memory.current");
+  if (group.empty() || !most || !taken) return no_limit;
+  return *most - std::min(*most, *taken);
+}
+
+/// What is left of a limit of this process. `field` is the place in /proc/self/statm of what counts against it.
+std::uint64_t left_of(const rlimit& limit, std::size_t field) {
+  if (limit.rlim_cur == RLIM_INFINITY) return no_limit;
+  std::ifstream stream("/proc/self/statm");
+  std::array<std::uint64_t, 7> pages{};
+  for (std::uint64_t& each : pages) stream >> each;
+  const std::uint64_t taken = pages[field] * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return limit.rlim_cur - std::min<std::uint64_t>(limit.rlim_cur, taken);
+}
+
+std::string size_text(double bytes) {
+  constexpr double megabyte = 1e6, gigabyte = 1e9;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), bytes >= gigabyte ? "%.1f GB" : "%.0f MB",
+                bytes / (bytes >= gigabyte ? gigabyte : megabyte));
+  return text.data();
+}
+
+}  // namespace
+
+std::uint64_t memory_left() {
+  constexpr std::size_t total_pages = 0, data_pages = 5;
+  rlimit all{}, data{};
+  ::getrlimit(RLIMIT_AS, &all);
+  ::getrlimit(RLIMIT_DATA, &data);
+  return std::min({free_of_machine(), free_of_control_group(), left_of(all, total_pages),
+                   left_of(data, data_pages)});
+}
+
+void expect_memory_for(double bytes, const std::string& what, const std::string& advice) {
+  if (bytes < worth_asking) return;
+  const auto left = static_cast<double>(memory_left());
+  if (bytes <= left) return;
+  throw NotEnoughMemory(what + " would take about " + size_text(bytes) + " of memory, and " +
+                        size_text(left) + " are left: " + advice);
+}
+
+}  // namespace windtunnel

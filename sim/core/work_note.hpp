@@ -1,0 +1,44 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace windtunnel {
+
+/// What this process is doing, for the line that it prints when it has been silent for long. Lock-free, since the handler of a timer
+/// reads it; state of the process, like the terminal that the line goes to.
+struct WorkNote {
+  std::atomic<const char*> doing = nullptr;  ///< "simulating"; null: nothing that takes long
+  std::atomic<const char*> unit = nullptr;   ///< of `done`: "activities"; null: not counted
+  std::atomic<std::uint64_t> done = 0;
+};
+inline WorkNote work_note;
+
+/// Says what is being done until the end of its scope. Both texts live for ever.
+class Doing {
+ public:
+  explicit Doing(const char* what, const char* unit = nullptr)
+      : what_(work_note.doing), unit_(work_note.unit), done_(work_note.done) {
+    note(what, unit, 0);
+  }
+  ~Doing() { note(what_, unit_, done_); }
+  Doing(const Doing&) = delete;
+  Doing& operator=(const Doing&) = delete;
+
+ private:
+  static void note(const char* what, const char* unit, std::uint64_t done) {
+    work_note.doing = what;
+    work_note.unit = unit;
+    work_note.done = done;
+  }
+  const char* what_;
+  const char* unit_;
+  std::uint64_t done_;
+};
+
+/// How much of it is done. Costs no more than a store.
+inline void count_done(std::uint64_t done) {
+  work_note.done.store(done, std::memory_order_relaxed);
+}
+
+}  // namespace windtunnel
