@@ -18,6 +18,16 @@ using detail::last_error;
 using detail::OpenFile;
 using detail::refuse;
 
+/// Whether `path` is a link out of its folder: who named it did not name what it leads to. Links of the system are trusted.
+bool leads_elsewhere(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_symlink(fs::symlink_status(path, error)) || path.string().starts_with("/dev/") ||
+      path.string().starts_with("/proc/"))
+    return false;
+  const fs::path folder = path.parent_path().empty() ? fs::path(".") : path.parent_path();
+  return fs::canonical(path, error).parent_path() != fs::canonical(folder, error);
+}
+
 /// 0 of what has no size, such as a pipe.
 std::uintmax_t size_if_known(const fs::path& path) {
   std::error_code error;
@@ -40,6 +50,7 @@ std::shared_ptr<const SourceText> read_source(const fs::path& path, const Readin
   if (!file.is_open()) refuse("read", path, last_error());
   auto source = std::make_shared<SourceText>();
   source->name = path.string();
+  if (leads_elsewhere(path)) source->quoting = Quoting::withheld;
   expect_not_larger(path, size_if_known(path), reading.largest);
   std::array<char, 1 << 16> buffer;
   ssize_t got = 0;

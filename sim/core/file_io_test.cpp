@@ -166,5 +166,17 @@ TEST_CASE("bytes above 127 are hashed as positive numbers") {
   CHECK(fnv1a_128_hex("\xFF") != fnv1a_128_hex("\x7F"));
 }
 
+TEST_CASE("what a link out of its folder leads to is read, but not quoted") {
+  const TemporaryFolder folder;
+  const fs::path there = folder.write("there/a.json", "{}"),
+                 here = folder.write("here/b.json", "{}");
+  fs::create_symlink(there, folder.path() / "here" / "out.json");
+  fs::create_symlink("b.json", folder.path() / "here" / "beside.json");
+  CHECK(read_source(there)->quoting == Quoting::allowed);
+  CHECK(read_source(folder.path() / "here" / "beside.json")->quoting == Quoting::allowed);
+  CHECK(read_source(folder.path() / "here" / "out.json")->quoting == Quoting::withheld);
+  CHECK(read_source("/dev/stdin")->quoting == Quoting::allowed);
+}
+
 }  // namespace
 }  // namespace windtunnel

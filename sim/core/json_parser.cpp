@@ -62,7 +62,10 @@ class PositionFinder {
 class ValueBuilder {
  public:
   ValueBuilder(std::shared_ptr<const SourceText> source, OriginKind kind, Problems& problems)
-      : text_(source->text), positions_(std::move(source), kind), problems_(problems) {
+      : text_(source->text),
+        quoting_(source->quoting),
+        positions_(std::move(source), kind),
+        problems_(problems) {
     if (text_.starts_with(byte_order_mark)) text_begin_ = accepted_end_ = byte_order_mark.size();
   }
 
@@ -109,8 +112,13 @@ class ValueBuilder {
   /// JSON pointer of the value that is being read in the `depth`th open array or object.
   std::string pointer(std::size_t depth) const;
   void report(Token token, std::string pointer, std::string message, std::string suggestion);
+  /// A number as it is written, unless the file is not to be quoted.
+  std::string shown(Token token) const {
+    return quoting_ == Quoting::allowed ? detail::shown(text_, token) : "the number";
+  }
 
   std::string_view text_;
+  Quoting quoting_;
   PositionFinder positions_;
   Problems& problems_;
   std::vector<Frame> open_;
@@ -180,8 +188,7 @@ bool ValueBuilder::number_float(double value, const std::string& written) {
 }
 
 bool ValueBuilder::integer_out_of_range(double stand_in, Token token) {
-  report(token, pointer(open_.size()),
-         detail::shown(text_, token) + " is beyond the 64-bit integers",
+  report(token, pointer(open_.size()), shown(token) + " is beyond the 64-bit integers",
          "the largest is 9223372036854775807");
   return scalar(stand_in, token);
 }
@@ -249,7 +256,7 @@ bool ValueBuilder::parse_error(std::size_t consumed, const std::string& /*last_t
   constexpr int number_overflow = 406;  // nlohmann's json.exception.out_of_range.406
   if (error.id == number_overflow) {
     const Token token = word();
-    report(token, pointer(open_.size()), detail::shown(text_, token) + " is too large for a number",
+    report(token, pointer(open_.size()), shown(token) + " is too large for a number",
            "the largest is about 1.8e308");
     return false;
   }
@@ -264,6 +271,11 @@ bool ValueBuilder::parse_error(std::size_t consumed, const std::string& /*last_t
   if (!open_.empty()) open = {open_.back().begin, text_[open_.back().begin]};
   const detail::SyntaxError explained =
       detail::explain_syntax_error({text_, text_begin_, accepted_end_, consumed, reason, open});
+  if (quoting_ == Quoting::withheld) {
+    report(explained.place, {}, "from here on, the file is not JSON",
+           "windtunnel check says more of a file that it is given itself");
+    return false;
+  }
   report(explained.place, open_.empty() ? "" : pointer(open_.size() - 1), explained.message,
          explained.suggestion);
   return false;
@@ -281,6 +293,7 @@ std::string ValueBuilder::pointer(std::size_t depth) const {
 
 void ValueBuilder::report(Token token, std::string pointer, std::string message,
                           std::string suggestion) {
+  if (quoting_ == Quoting::withheld) pointer.clear();  // it is made of keys
   problems_.add(
       {positions_.origin_of(token), std::move(pointer), std::move(message), std::move(suggestion)});
 }

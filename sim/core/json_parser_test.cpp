@@ -267,5 +267,22 @@ TEST_CASE("every beginning of a good text is either read or a problem") {
   parsed(text);
 }
 
+TEST_CASE("no word of a file that is not to be quoted gets into a problem") {
+  for (const char* text :
+       {"root:x:0:0", "{\"hunter\": 2, \"hunter\": 3}", "{\"hunter\": 1e999}",
+        "{\"hunter\": 98765432109876543210}", "{\"a\": 'hunter'}", "[1, hunter]"}) {
+    CAPTURE(text);
+    auto source = std::make_shared<SourceText>(SourceText{"base.json", text});
+    source->quoting = Quoting::withheld;
+    Problems problems;
+    parse_json(source, problems);
+    REQUIRE(problems.size() == 1);
+    const std::string told = to_text(problems.all().front());
+    for (const char* word : {"root", "hunter", "98765", "999"})
+      CHECK(told.find(word) == std::string::npos);
+    CHECK(told.starts_with("base.json:1:"));
+  }
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -172,16 +172,30 @@ bool ObjectReader::optional_bool(std::string_view key, bool fallback) {
 }
 
 std::string ObjectReader::required_string(std::string_view key) {
+  return one_line(key, required_text(key));
+}
+
+std::string ObjectReader::optional_string(std::string_view key, std::string_view fallback) {
+  return one_line(key, optional_text(key, fallback));
+}
+
+std::string ObjectReader::required_text(std::string_view key) {
   const JsonValue* member = take(key);
   if (member == nullptr) report_missing(key, "a string");
   return member == nullptr ? "" : string_from(key, *member, {}).value_or("");
 }
 
-std::string ObjectReader::optional_string(std::string_view key, std::string_view fallback) {
+std::string ObjectReader::optional_text(std::string_view key, std::string_view fallback) {
   if (const JsonValue* member = take(key))
     return string_from(key, *member, {}).value_or(std::string(fallback));
   set_default(key, std::string(fallback));
   return std::string(fallback);
+}
+
+std::string ObjectReader::one_line(std::string_view key, std::string text) {
+  if (text.find_first_of("\n\r") != std::string::npos)
+    problem(key, std::string(key) + " has a line break in it", "write it on one line");
+  return text;
 }
 
 std::vector<int> ObjectReader::optional_int_list(std::string_view key, std::int64_t min,

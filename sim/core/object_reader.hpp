@@ -36,8 +36,12 @@ class ObjectReader {
   double required_number(std::string_view key, double min, double max);
   double optional_number(std::string_view key, double fallback, double min, double max);
   bool optional_bool(std::string_view key, bool fallback);
+  /// A line of text: a name, which must not look like several lines where it is printed.
   std::string required_string(std::string_view key);
   std::string optional_string(std::string_view key, std::string_view fallback);
+  /// Prose of any number of lines.
+  std::string required_text(std::string_view key);
+  std::string optional_text(std::string_view key, std::string_view fallback);
   /// Absent: empty, and nothing is written back.
   std::vector<int> optional_int_list(std::string_view key, std::int64_t min, std::int64_t max);
 
@@ -99,6 +103,8 @@ class ObjectReader {
   std::size_t choose(std::string_view key, const std::vector<std::string>& names,
                      std::optional<std::size_t> fallback);
 
+  /// `text` of member `key`; a problem where it has a line break.
+  std::string one_line(std::string_view key, std::string text);
   /// A key was wanted and is not there; `wanted` says what to write.
   void report_missing(std::string_view key, const std::string& wanted);
   /// A reader for `member`, which stands at `key` of this object.

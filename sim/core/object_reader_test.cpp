@@ -34,6 +34,16 @@ struct Read {
   ObjectReader reader{value, "/plan", problems};
 };
 
+TEST_CASE("a name is one line, prose may have several") {
+  Read read(R"({"name": "a\nb", "id": "c\rd", "note": "e\nf"})");
+  CHECK(read.reader.optional_string("name", "") == "a\nb");
+  read.reader.required_string("id");
+  CHECK(read.reader.required_text("note") == "e\nf");
+  CHECK(read.complaints() ==
+        "name has a line break in it at /plan/name (write it on one line)\n"
+        "id has a line break in it at /plan/id (write it on one line)");
+}
+
 /// The complaint about {"tensor": `text`} when an integer from 1 to 8 is wanted.
 std::string about_int(const std::string& text) {
   Read read("{\"tensor\": " + text + "}");

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "core/contracts.hpp"
+#include "core/terminal_safe.hpp"
 #include "core/utf8.hpp"
 
 namespace windtunnel {
@@ -13,15 +14,14 @@ namespace {
 /// megabytes.
 constexpr int max_shown_width = 120;
 
-/// The characters of `line` from `from` (counted from 0), at most `count`, fit for a terminal: tabs
-/// stay, other control characters and bytes that are not UTF-8 become '?'.
+/// The characters of `line` from `from` (counted from 0), at most `count`; what acts on a terminal becomes '?', so that the
+/// caret below stays in its place.
 std::string displayable(std::string_view line, int from, int count) {
   std::string shown;
   int index = 0;
   for (std::size_t at = 0; at < line.size() && index < from + count; ++index) {
     const std::size_t length = utf8_length_at(line, at);
-    const bool printable =
-        length > 1 || (length == 1 && (line[at] == '\t' || line[at] >= ' ') && line[at] != '\x7f');
+    const bool printable = !acts_on_terminal(line, at);
     if (index >= from) shown += printable ? line.substr(at, length) : std::string_view("?");
     at += length == 0 ? 1 : length;
   }
@@ -38,6 +38,8 @@ std::string blank_like(std::string_view shown) {
 }
 
 std::string caret_lines(const Origin& origin) {
+  if (origin.source->quoting == Quoting::withheld)
+    return "\n     | (not shown: the command line does not name this file itself)";
   if (origin.source->text.empty() && origin.line > 1) return {};  // read without being kept
   const std::string_view line = origin.source->line(origin.line);
   const int width = utf8_count(line);
@@ -64,6 +66,27 @@ std::string place_text(const Origin& origin) {
   if (origin.kind == OriginKind::file && origin.line > 0)
     place += ":" + std::to_string(origin.line) + ":" + std::to_string(origin.column);
   return place + ": ";
+}
+
+/// `message` with "…" in place of each text in double quotes, and '…' in place of all from the first single quote that opens
+/// one to the last.
+std::string without_quotations(std::string_view message) {
+  std::string safe;
+  for (std::size_t at = 0; at < message.size(); ++at) {
+    const char mark = message[at];
+    const bool opens = mark == '"' || (mark == '\'' && (at == 0 || message[at - 1] == ' '));
+    safe += mark;
+    if (!opens) continue;
+    std::size_t end = at + 1;
+    if (mark == '\'')
+      end = std::max(end, message.rfind(mark));
+    else
+      while (end < message.size() && message[end] != mark) end += message[end] == '\\' ? 2U : 1U;
+    safe += "…";
+    safe += mark;
+    at = end;
+  }
+  return safe;
 }
 
 std::string text_of_all(const std::vector<Problem>& problems, std::size_t more) {
@@ -138,6 +161,8 @@ void Problems::add(Problem problem) {
     ++more_;
     return;
   }
+  if (problem.origin.source && problem.origin.source->quoting == Quoting::withheld)
+    problem.message = without_quotations(problem.message);
   problems_.push_back(std::move(problem));
 }
 

@@ -10,11 +10,16 @@
 
 namespace windtunnel {
 
+/// Whether a message may show what a file holds. A file that only another file names may be anything that the user can read,
+/// such as a password, and messages end up in logs.
+enum class Quoting { allowed, withheld };
+
 /// The text of one input file, kept so that a message can show the line it speaks of.
 struct SourceText {
   std::string
       name;  ///< as the user wrote the path, or "--set /pointer=value", or "built-in default"
   std::string text;
+  Quoting quoting = Quoting::allowed;
   /// Line `line` (from 1) without its line end; empty beyond the end.
   std::string_view line(std::int64_t line) const;
 };
@@ -48,7 +53,8 @@ struct Problem {
   std::string suggestion;  ///< what to write instead; may be empty
 };
 
-/// The problem as the lines above; without the caret lines where the position is unknown.
+/// The problem as the lines above; without the caret lines where the position is unknown, and with a remark in their place
+/// where the file is not to be quoted.
 std::string to_text(const Problem& problem);
 
 /// Bad input: every problem found, at least one. what() is the text of all of them. Exit code 2.
@@ -81,6 +87,7 @@ class Problems {
   /// Further ones are counted only: a file of millions of mistakes is no reason to run out of memory.
   static constexpr std::size_t max_kept = 1000;
 
+  /// Texts in quotes are taken out of a message about a file that is not to be quoted.
   void add(Problem problem);
   bool empty() const { return problems_.empty(); }
   std::size_t size() const { return problems_.size() + more_; }

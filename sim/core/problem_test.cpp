@@ -58,6 +58,18 @@ TEST_CASE("a shown line has neither its line end nor control characters") {
         "     | ^");
 }
 
+TEST_CASE("of a file that nobody named, a problem shows the place and nothing of the content") {
+  auto source = std::make_shared<SourceText>(SourceText{"base.json", "root:$6$salt:0:0\n"});
+  source->quoting = Quoting::withheld;
+  Problem problem = problem_at(source, 1, 1, 4);
+  problem.message = "device is \"s\\\"ecret\", and '12 sec'ret' has no unit (it is no device's)";
+  Problems problems;
+  problems.add(problem);
+  CHECK(to_text(problems.all().front()) ==
+        "base.json:1:1: error: device is \"…\", and '…'s)\n"
+        "     | (not shown: the command line does not name this file itself)");
+}
+
 TEST_CASE("millions of problems are counted, not kept") {
   Problems problems;
   for (int i = 0; i < 5000; ++i) problems.add({{}, "", "it is wrong", ""});

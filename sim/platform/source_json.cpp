@@ -121,7 +121,7 @@ void set_source(JsonValue& object, const std::string& key, const std::string& so
 
 std::string read_preamble(ObjectReader& reader) {
   reader.take("$schema");
-  return reader.has("description") ? reader.required_string("description") : std::string{};
+  return reader.has("description") ? reader.required_text("description") : std::string{};
 }
 
 }  // namespace windtunnel

@@ -5,36 +5,12 @@
 #include <cmath>
 #include <cstddef>
 
+#include "core/markup_text.hpp"
 #include "report/number_text.hpp"
 
 namespace windtunnel::html {
 
-std::string escaped(std::string_view text) {
-  std::string safe;
-  safe.reserve(text.size());
-  for (const char letter : text) {
-    switch (letter) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      case '\'':
-        safe += "&#39;";
-        break;
-      default:
-        safe += letter;
-    }
-  }
-  return safe;
-}
+std::string escaped(std::string_view text) { return markup_text(text); }
 
 std::string element(std::string_view name, std::string_view attributes, std::string_view html) {
   std::string text = "<";

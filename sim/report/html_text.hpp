@@ -10,7 +10,7 @@
 /// Pieces of HTML. Whatever is called `html` is inserted as it is, whatever is called `text` is escaped.
 namespace windtunnel::html {
 
-/// `text` with the characters that mean something in HTML replaced, quotes included.
+/// markup_text() under the name it has on every line of a page.
 std::string escaped(std::string_view text);
 
 /// <name attributes>html</name>

@@ -2,15 +2,19 @@
 
 #include <ostream>
 
+#include "core/terminal_safe.hpp"
+
 namespace windtunnel {
 namespace {
 
-constexpr const char* erase_to_end = "\x1b[K";  // ECMA-48, EL
+const std::string line_start = std::string(1, own_escape) + "[G";
+const std::string erase_to_end = std::string(1, own_escape) + "[K";
 
 }  // namespace
 
 ProgressLine::~ProgressLine() {
-  if (shown_ && style_ == ProgressStyle::in_place) *messages_ << "\r" << erase_to_end << std::flush;
+  if (shown_ && style_ == ProgressStyle::in_place)
+    *messages_ << line_start << erase_to_end << std::flush;
 }
 
 void ProgressLine::show(const std::string& text) {
@@ -18,7 +22,7 @@ void ProgressLine::show(const std::string& text) {
   const Clock::time_point now = Clock::now();
   if (now - start_ < pace_.patience || (shown_ && now - last_ < pace_.pause)) return;
   if (style_ == ProgressStyle::in_place)
-    *messages_ << "\r" << text << erase_to_end << std::flush;
+    *messages_ << line_start << text << erase_to_end << std::flush;
   else
     *messages_ << text << std::endl;
   last_ = now;

@@ -4,6 +4,8 @@
 
 #include <sstream>
 
+#include "core/terminal_safe.hpp"
+
 namespace windtunnel {
 namespace {
 
@@ -16,7 +18,7 @@ TEST_CASE("a progress line is written over itself, and gone at the end") {
     line.show("9 of 10");
     line.show("10 of 10");
   }
-  CHECK(terminal.str() == "\r9 of 10\x1b[K\r10 of 10\x1b[K\r\x1b[K");
+  CHECK(for_terminal(terminal.str()) == "\x1b[G9 of 10\x1b[K\x1b[G10 of 10\x1b[K\x1b[G\x1b[K");
 }
 
 TEST_CASE("short work shows no progress") {

@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "core/terminal_safe.hpp"
 #include "core/utf8.hpp"
 #include "report/testing.hpp"
 
@@ -109,7 +110,7 @@ TEST_CASE("an empty report has a summary") { CHECK(has(summary_text(Report{}), "
 
 TEST_CASE("colours come only when asked for, and change no letter") {
   const Report report = testing::small_report();
-  std::string coloured = summary_text(report, Colour::always);
+  std::string coloured = for_terminal(summary_text(report, Colour::always));
   CHECK(has(coloured, "\x1b[1m32.0 us per iteration\x1b[0m"));
   for (std::size_t at = 0; (at = coloured.find('\x1b', at)) != std::string::npos;)
     coloured.erase(at, coloured.find('m', at) - at + 1);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "core/terminal_safe.hpp"
 #include "core/utf8.hpp"
 #include "report/number_text.hpp"
 
@@ -53,7 +54,8 @@ std::vector<std::string> wrapped(std::string_view text, int width) {
 
 std::string Painter::operator()(Tone tone, std::string_view text) const {
   if (colour_ == Colour::never || text.empty()) return std::string(text);
-  return std::string("\x1b[") + code_of(tone) + "m" + std::string(text) + "\x1b[0m";
+  return own_escape + ("[" + std::string(code_of(tone)) + "m") + std::string(text) + own_escape +
+         "[0m";
 }
 
 std::string paragraph(std::string_view text) {

@@ -16,7 +16,7 @@ inline constexpr std::string_view indent = "  ";
 /// Roles that text can have; the terminal shows each in its own way.
 enum class Tone { headline, heading, quiet, bar, good, doubtful, bad };
 
-/// Wraps text in the terminal's codes, or leaves it as it is.
+/// Wraps text in codes that for_terminal turns into the terminal's, or leaves it as it is.
 class Painter {
  public:
   explicit Painter(Colour colour) : colour_(colour) {}

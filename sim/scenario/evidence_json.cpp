@@ -133,7 +133,7 @@ EvidenceRegime read_regime(ObjectReader reader) {
   regime.device_family = reader.required_string("device_family");
   regime.platforms = strings_of(reader, "platforms");
   regime.sets = strings_of(reader, "sets");
-  regime.method = reader.required_string("method");
+  regime.method = reader.required_text("method");
   ObjectReader ranges = reader.child("ranges");
   for (const std::string& key : keys_of(ranges)) regime.ranges[key] = range_of(ranges, key);
   ObjectReader choices = reader.child("choices");

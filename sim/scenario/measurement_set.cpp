@@ -141,10 +141,10 @@ MeasurementSet read_measurement_set(JsonValue value, const fs::path& folder) {
         "kind",
         {{"iteration", MeasurementKind::iteration}, {"collective", MeasurementKind::collective}});
     ObjectReader source = reader.child("source");
-    set.citation = source.required_string("citation");
-    set.licence = source.required_string("licence");
+    set.citation = source.required_text("citation");
+    set.licence = source.required_text("licence");
     source.reject_unknown_keys();
-    set.note = reader.optional_string("note", "");
+    set.note = reader.optional_text("note", "");
     set.base = object_member(reader, "base");
     read_points(reader, set);
     reader.reject_unknown_keys();

@@ -31,6 +31,19 @@ std::string chain_text(const std::vector<fs::path>& chain, const fs::path& last)
   return text + last.filename().string();
 }
 
+/// Whether `path` leads to a file below `folder`, where nobody keeps secrets.
+bool lies_in(const fs::path& folder, const fs::path& path) {
+  std::error_code error;
+  const fs::path relative =
+      fs::canonical(path, error).lexically_relative(fs::canonical(folder, error));
+  return !error && !relative.empty() && *relative.begin() != "..";
+}
+
+std::shared_ptr<const SourceText> unquotable(SourceText source) {
+  source.quoting = Quoting::withheld;
+  return std::make_shared<const SourceText>(std::move(source));
+}
+
 }  // namespace
 
 void overlay_json(JsonValue& base, const JsonValue& overlay) {
@@ -140,6 +153,8 @@ JsonValue ScenarioFiles::read(const fs::path& path, const JsonValue& reference,
     problem(reference.origin, pointer, "cannot read " + text_for_message(reference) + ": " + why);
     return {};
   }
+  if (reference.origin.kind == OriginKind::file && !lies_in(library_->root, path))
+    source = unquotable(*source);
   sources_.push_back(source);
   folder_of_[source.get()] = path.parent_path();
   const std::size_t problems_before = problems_->size();

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/markup_text.hpp"
 #include "schedule/schedule_check.hpp"
 #include "schedule/schedule_drawing.hpp"
 
@@ -65,19 +66,9 @@ class Picture {
   }
 
  private:
-  /// The name of a file's schedule is the user's text.
   void title() {
-    std::string name;
-    for (const char c : orders_.name) {
-      if (c == '&')
-        name += "&amp;";
-      else if (c == '<')
-        name += "&lt;";
-      else
-        name += c;
-    }
-    svg_ += "<title>" + name + ": " + text(orders_.shape.stages) + " stages, " +
-            text(orders_.shape.microbatches) + " microbatches</title>\n";
+    svg_ += "<title>" + markup_text(orders_.name) + ": " + text(orders_.shape.stages) +
+            " stages, " + text(orders_.shape.microbatches) + " microbatches</title>\n";
   }
 
   void box(int x, int y, int width, const char* fill) {

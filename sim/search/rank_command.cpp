@@ -48,14 +48,22 @@ std::string joined(const std::vector<std::string>& arguments) {
   return text + "\n";
 }
 
-/// The best plan as its training program wants it, and the file that says which GPU plays which rank.
+/// Which GPU plays which rank, in the file that was named for it.
+void write_host_map(const std::string& file, const Plan& plan, std::ostream& messages) {
+  if (file.empty()) {
+    messages << "note: --host-map FILE writes which GPU plays which rank\n";
+    return;
+  }
+  write_file_atomically(file, host_map(plan));
+  messages << "wrote " << file << "\n";
+}
+
+/// The best plan as its training program wants it.
 void emit(const Scenario& base, const RankRequest& request, const RankResult& result,
           std::ostream& out, std::ostream& messages) {
   const RankedPlan& best = result.plans.front();
   const Plan plan = std::get<Plan>(lay_out(base, result.space, best.choice));
-  const std::string file = request.host_map.empty() ? base.name + ".hosts" : request.host_map;
-  write_file_atomically(file, host_map(plan));
-  messages << "wrote " << file << "\n";
+  write_host_map(request.host_map, plan, messages);
   if (request.emit == LaunchFormat::deepspeed) {
     if (plan.parallel.zero_stage == 2 && plan.parallel.pipeline > 1)
       messages << "note: DeepSpeed's pipeline engine refuses zero_stage 2: with pipelines it "

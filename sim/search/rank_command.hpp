@@ -22,15 +22,14 @@ struct RankRequest {
   std::string
       method;  ///< amp, varuna, pipette or megatron: what that would pick; empty: our own search
   LaunchFormat emit = LaunchFormat::none;
-  std::string
-      host_map;  ///< file for the GPU of each rank with `emit`; empty: the scenario's name with .hosts
+  std::string host_map;  ///< file for the GPU of each rank with `emit`; empty: none
   RankFormat format = RankFormat::text;
   Colour colour = Colour::never;
   ProgressStyle progress = ProgressStyle::hidden;
 };
 
 /// `windtunnel rank`: searches the plans around `base` and writes the best to `out`, progress to `messages`: the table, or what
-/// the best plan is launched with (and its host map to a file), or why one plan is where it is. Returns the exit code: 0, or 1
+/// the best plan is launched with (and its host map to a file, where one is named), or why one plan is where it is. Returns the exit code: 0, or 1
 /// when no plan can be recommended or the plan in question is rejected. Throws InputError on a plan that cannot be read,
 /// EnvironmentError on a file that cannot be written.
 int run_rank(const Scenario& base, const RankRequest& request, std::ostream& out,

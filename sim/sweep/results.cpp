@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
+#include <string_view>
 #include <system_error>
 
 #include "core/file_io.hpp"
@@ -26,10 +28,26 @@ constexpr std::array figures{"gpus",
                              "failure",
                              "error"};
 
-/// Text as it is, the rest as JSON.
+bool is_number(const std::string& text) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc{} && stop == end;
+}
+
+/// A table's program takes what begins so for a formula, which may read files and open addresses. An apostrophe before it makes
+/// it text (OWASP, "CSV Injection").
+std::string no_formula(const std::string& text) {
+  constexpr std::string_view marks = "=+-@\t\r";
+  if (text.empty() || marks.find(text.front()) == std::string_view::npos || is_number(text))
+    return text;
+  return "'" + text;
+}
+
+/// Text as it is, unless it could be a formula; the rest as JSON.
 std::string field_of(const JsonValue* value) {
   if (value == nullptr || value->is_null()) return {};
-  return value->is_string() ? value->string() : canonical_text(*value);
+  return value->is_string() ? no_formula(value->string()) : canonical_text(*value);
 }
 
 /// Both ends of the interval have columns of their own.

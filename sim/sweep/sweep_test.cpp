@@ -235,5 +235,15 @@ TEST_CASE(
         "1,bb,,,false,,,,,,,,,,,bad_input,\"no, \"\"no\"\"\"\n");
 }
 
+TEST_CASE("no text in the table is a formula, and numbers stay numbers") {
+  PartRows rows;
+  rows.by_point[0] = {false, R"({"point": 0, "id": "aa", "/a": "=1+1", "/b": "@x", "/c": "+1.5",
+                                 "/d": "-cmd|' /C calc'!A0", "/e": -5, "/f": "\t=1", "ok": false,
+                                 "failure": "bad_input", "error": "-"})"};
+  const std::string table = results_csv(rows, {"/a", "/b", "/c", "/d", "/e", "/f"});
+  CHECK(table.find("0,aa,'=1+1,'@x,'+1.5,'-cmd|' /C calc'!A0,-5,'\t=1,false") != std::string::npos);
+  CHECK(table.ends_with(",bad_input,'-\n"));
+}
+
 }  // namespace
 }  // namespace windtunnel

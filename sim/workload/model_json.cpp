@@ -19,7 +19,7 @@ constexpr std::int64_t most_vocab = 1 << 28;     ///< words
 /// Takes the keys that describe the file and not the model.
 void read_label(ObjectReader& reader, Transformer& model) {
   reader.take("$schema");
-  if (reader.has("source")) reader.required_string("source");
+  if (reader.has("source")) reader.required_text("source");
   if (reader.has("name")) model.name = reader.required_string("name");
 }
 

@@ -288,12 +288,10 @@ class Grammar {
                      "Show what another method would pick, and what that costs by simulation")
         ->type_name("amp|varuna|pipette|megatron")
         ->check(CLI::IsMember({"amp", "varuna", "pipette", "megatron"}).description(""));
-    rank->add_option("--emit", line_.emit,
-                     "Print what launches the best plan, and write which GPU plays which rank")
+    rank->add_option("--emit", line_.emit, "Print what launches the best plan")
         ->type_name("megatron|deepspeed")
         ->check(CLI::IsMember({"megatron", "deepspeed"}).description(""));
-    rank->add_option("--host-map", line_.host_map,
-                     "File that takes the GPU of each rank (default: NAME.hosts)")
+    rank->add_option("--host-map", line_.host_map, "With --emit: write which GPU plays which rank")
         ->type_name("OUT");
   }
 

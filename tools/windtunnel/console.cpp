@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "core/problem.hpp"
+#include "core/terminal_safe.hpp"
 #include "windtunnel/signals.hpp"
 
 namespace windtunnel {
@@ -32,7 +33,7 @@ int write_all(int descriptor, std::string_view text) {
 class MessageStream final : public std::streambuf {
  protected:
   std::streamsize xsputn(const char* text, std::streamsize size) override {
-    write_all(STDERR_FILENO, {text, static_cast<std::size_t>(size)});
+    write_all(STDERR_FILENO, for_terminal({text, static_cast<std::size_t>(size)}));
     note_message();
     return size;
   }
@@ -61,13 +62,13 @@ void guard_standard_streams() {
 }
 
 void print_result(std::string_view text) {
-  if (const int reason = write_all(STDOUT_FILENO, text); reason != 0)
+  if (const int reason = write_all(STDOUT_FILENO, for_terminal(text)); reason != 0)
     throw EnvironmentError("cannot write the result to stdout: " +
                            std::generic_category().message(reason));
 }
 
 void print_message(std::string_view text) {
-  write_all(STDERR_FILENO, std::string(text) + "\n");
+  write_all(STDERR_FILENO, for_terminal(std::string(text) + "\n"));
   note_message();
 }
 

@@ -9,10 +9,11 @@
 namespace windtunnel {
 
 /// Opens /dev/null in place of closed standard streams, so that no output file becomes one of them, turns the signal of a
-/// closed pipe into a failed write, and notes when something is said on std::cerr.
+/// closed pipe into a failed write, and makes std::cerr safe for terminals.
 void guard_standard_streams();
 
-/// The only way to stdout: all of `text`, or EnvironmentError.
+/// The only way to stdout: all of `text`, safe for terminals, or EnvironmentError. A JSON document keeps its meaning: what is
+/// spelt out is spelt as in JSON strings.
 void print_result(std::string_view text);
 
 /// A line on stderr. Failure is ignored: there is nobody left to tell.

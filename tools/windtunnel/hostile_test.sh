@@ -78,5 +78,87 @@ cp plain.json old.html
 exits 0 run plain.json --report old.html; is "the page is written" grep -q '^<!DOCTYPE html>' old.html
 exits 0 run plain.json --report old.html
 
+# A name is text, whatever is in it: no file is named by it, no terminal obeys it, no picture or page breaks on it.
+# plain WHAT FILE...: no ESC, BEL, other control characters, C1, marks of direction, nor bytes that are not UTF-8
+plain() {
+  local what=$1
+  shift
+  is "$what is plain text" bash -c '! LC_ALL=C.UTF-8 grep -nP "[\x00-\x08\x0b-\x1f\x7f-\x{9f}\x{200e}\x{200f}\x{2028}-\x{202e}\x{2066}-\x{2069}]" "$@" &&
+    iconv -f UTF-8 -t UTF-8 "$@" >/dev/null' - "$@"
+}
+markup() {
+  ! command -v python3 >/dev/null || is "$1 is well-formed" python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$1"
+}
+readonly evil='\u001b]0;owned\u0007\u001b[8m\u009b31m\u202e\u2066<b>&'
+named() {  # named FILE NAME: the plain scenario under another name, as JSON writes it
+  sed "s|\"version\": 1,|\"version\": 1, \"name\": \"${2//\\/\\\\}\",|" plain.json >"$1"
+}
+named evil.json "$evil"
+sed -i 's|"parallel"|"sweep": {"matrix": {"/name": ["=1+1", "\\u001b[31m"], "/training/micro_batch": [1, 2]}}, "parallel"|' evil.json
+grep -q 'sweep' evil.json || echo "FAILED: no sweep in evil.json"
+for command in "run" "run --json" "check" "check --json" "show --resolved" "show --resolved --json" "explain" "explain --json" \
+  "rank" "rank --json" "rank --emit megatron" "compare plain.json" "compare plain.json --json" "sweep --dry-run" "sweep --out evil"; do
+  exits 0 $command evil.json
+  plain "stdout of $command" stdout
+  plain "stderr of $command" stderr
+done
+exits 0 run evil.json --json --quiet; prints '"name": "\u001b]0;owned\u0007\u001b[8m\u009b31m\u202e\u2066<b>&"'
+exits 0 run evil.json --out evil/run --report evil/page.html; plain "the page" evil/page.html
+exits 0 sweep evil.json --out evil --report evil/sweep.html; plain "the page" evil/sweep.html
+markup evil/sweep.svg
+is "a text cell is no formula" grep -q ",'=1+1," evil/results.csv
+sed "s|\"version\": 1,|\"version\": 1, \"name\": \"${evil//\\/\\\\}\",|" schedule.json >evil-schedule.json
+exits 0 schedule draw evil-schedule.json --svg evil/schedule.svg; plain "stdout" stdout; markup evil/schedule.svg
+sed "s|\"name\": \"set\"|\"name\": \"${evil//\\/\\\\}\"|; s|\"id\": \"a\"|\"id\": \"${evil//\\/\\\\}\"|" set.json >evil-set.json
+exits 0 validate ./evil-set.json --svg evil/set.svg --report evil/set.html; plain "stdout" stdout; plain "stderr" stderr
+markup evil/set.svg; plain "the page" evil/set.html
+for file in $'no\e[31mfile' $'no\xff\xc2\x9b.json'; do
+  exits 2 run "$file"x; plain "stderr" stderr
+  exits 3 run "$file.json"; plain "stderr" stderr
+  cp plain.json "$file.json"; exits 0 run "$file.json" --set /name=x --report "$file.html"; plain "stderr" stderr
+done
+echo '{"\u001b[31m": 1, "version": 1, "model": "\u009b31m\u202e"}' >keys.json
+exits 2 run keys.json; plain "stderr" stderr; says '\u001b[31m'
+named lines.json 'one\ntwo'
+exits 2 run lines.json; says "name has a line break in it"
+
+# Nothing is written where the user did not say.
+mkdir -p inner/folder
+named inner/folder/up.json '../../escaped'
+named inner/folder/root.json "$scratch/absolute"
+named inner/folder/code.json '\u001b[31m/x'
+before=$(find . | sort)
+for name in up root code; do
+  for format in megatron deepspeed; do
+    (cd inner/folder && "$program" rank $name.json --emit $format >../../stdout 2>../../stderr) || complain "rank $name.json --emit $format"
+    plain "stderr" stderr
+  done
+done
+is "no file is written" test "$(find . | sort)" = "$before"
+is "no path is taken from a name" test ! -e "$scratch/absolute.hosts"
+
+# A message shows nothing of a file that only another file names.
+echo 'hunter2:$6$secret:19000:0' >secret
+echo '{"hunter2": {"hunter2": "hunter2"}, "layers": "hunter2", "heads": "hunter2"}' >secret.json
+ln -s secret secret-link.json
+mkdir away && ln -s ../secret.json away/link.json && cp secret.json away/hard.json
+for file in secret ./secret secret-link.json secret.json away/link.json "$scratch/secret" /etc/shadow; do
+  for key in extends model platform software memory_correction schedule; do
+    case $key in
+      schedule) echo "{\"extends\": \"plain.json\", \"parallel\": {\"schedule\": \"./$file\"}}" >stranger.json ;;
+      extends) echo "{\"extends\": [\"plain.json\", \"$file\"]}" >stranger.json ;;
+      *) echo "{\"extends\": \"plain.json\", \"$key\": \"${file/#secret/./secret}\"}" >stranger.json ;;
+    esac
+    exits 2 check stranger.json
+    is "nothing of $file is told by $key" bash -c '! grep -qE "hunter2|[$]6[$]|root:" stderr stdout'
+  done
+done
+exits 2 check away/link.json; is "nothing is told through a link" bash -c '! grep -q "hunter2" stderr'
+echo '{"extends": "plain.json", "training": {"micro_bath": 1}}' >mistyped.json
+exits 2 check mistyped.json; says '"micro_bath"'; says '^~~~~~~~~~~'
+echo '{"extends": "mistyped.json"}' >stranger.json
+exits 2 check stranger.json; says "mistyped.json:1:38: error: unknown key"; says 'did you mean "micro_batch"?'; says "not shown"
+exits 2 check plain.json --set /model=./secret.json; says '"hunter2"'
+
 echo "$checks checks, $failures failed"
 [[ $failures -eq 0 ]]

@@ -1,0 +1,48 @@
+#include "core/terminal_safe.hpp"
+
+#include <doctest/doctest.h>
+
+#include "core/markup_text.hpp"
+
+namespace windtunnel {
+namespace {
+
+TEST_CASE("what acts on a terminal is spelt out") {
+  CHECK(for_terminal("a\x1b[31mb") == "a\\u001b[31mb");
+  CHECK(for_terminal("\x1b]0;title\a") == "\\u001b]0;title\\u0007");
+  CHECK(for_terminal("over\rwritten\b\x7f") == "over\\u000dwritten\\u0008\\u007f");
+  CHECK(for_terminal("\xC2\x9B"
+                     "31m") == "\\u009b31m");  // CSI of C1
+  CHECK(for_terminal("\x9B"
+                     "31m") == "\\x9b31m");  // the same as one byte
+  CHECK(for_terminal("a\xE2\x80\xAE"
+                     "b") == "a\\u202eb");  // right-to-left override
+  CHECK(for_terminal("a\xE2\x81\xA6"
+                     "b") == "a\\u2066b");  // left-to-right isolate
+  CHECK(for_terminal("a\xE2\x80\xA8"
+                     "b") == "a\\u2028b");  // line separator
+  CHECK(for_terminal("\xFF\xFE") == "\\xff\\xfe");
+}
+
+TEST_CASE("what is shown stays as it is") {
+  const std::string text = "line\n\ttab µs · 模型 ✓ é \xF0\x9F\x9A\x80 \\u001b";
+  CHECK(for_terminal(text) == text);
+}
+
+TEST_CASE(
+    "only our own sequences reach a terminal, and only behind the mark that no text can hold") {
+  const std::string mark(1, own_escape);
+  CHECK(for_terminal(mark + "[1;31mbad" + mark + "[0m") == "\x1b[1;31mbad\x1b[0m");
+  CHECK(for_terminal(mark + "[8mhidden") == "\\xff[8mhidden");
+  CHECK(for_terminal("\x1b[1;31mbad") == "\\u001b[1;31mbad");
+}
+
+TEST_CASE("markup has entities, and nothing that XML does not allow") {
+  CHECK(markup_text("<a href='x'>&\"") == "&lt;a href=&#39;x&#39;&gt;&amp;&quot;");
+  CHECK(markup_text("\x01-\x1b-\b") == "\xEF\xBF\xBD-\xEF\xBF\xBD-\xEF\xBF\xBD");
+  CHECK(markup_text("\xFF\xEF\xBF\xBF") == "\xEF\xBF\xBD\xEF\xBF\xBD");
+  CHECK(markup_text("a\tb\nµ模") == "a\tb\nµ模");
+}
+
+}  // namespace
+}  // namespace windtunnel
