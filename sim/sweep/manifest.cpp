@@ -9,7 +9,9 @@ namespace windtunnel {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* schema = "windtunnel/sweep-manifest-v1";
+constexpr const char* schema = "windtunnel/sweep-manifest-v2";
+/// Its rows carry no checksums.
+constexpr const char* first_schema = "windtunnel/sweep-manifest-v1";
 
 fs::path path_in(const fs::path& directory) { return directory / "manifest.json"; }
 
@@ -40,11 +42,16 @@ std::string text_of(const JsonValue& manifest, const char* key) {
 void compare(const fs::path& directory, const Sweep& sweep, const std::string& version) {
   Problems problems;
   const JsonValue found = parse_json(read_source(path_in(directory)), problems);
+  if (text_of(found, "schema") == first_schema)
+    refuse(directory,
+           "an older windtunnel, whose rows carry no checksums: nobody can know whether they were "
+           "changed");
   if (!problems.empty() || !found.is_object() || text_of(found, "schema") != schema)
     refuse(directory, "something else: its manifest.json is none of a sweep");
   if (text_of(found, "sweep_hash") != sweep.hash())
     refuse(directory, "another sweep (\"" + text_of(found, "name") +
-                          "\", or this one before the scenario or a file it names was changed)");
+                          "\", or this one before the scenario, a file it names or "
+                          "validation/residuals.json was changed)");
   if (text_of(found, "version") != version)
     refuse(directory, "another version, " + text_of(found, "version") + "; this is " + version);
 }

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/file_io.hpp"
@@ -37,27 +39,77 @@ std::string host_name() {
 
 fs::path folder_of(const fs::path& directory) { return directory / "parts"; }
 
-std::vector<fs::path> part_files(const fs::path& directory) {
-  std::vector<fs::path> files;
+struct PartFile {
+  fs::path path;
+  std::uintmax_t size = 0;
+};
+
+std::vector<PartFile> part_files(const fs::path& directory) {
+  std::vector<PartFile> files;
   std::error_code error;
   for (fs::directory_iterator entry(folder_of(directory), error), end; !error && entry != end;
        entry.increment(error))
-    if (entry->path().extension() == ".jsonl") files.push_back(entry->path());
+    if (std::error_code ignored; entry->path().extension() == ".jsonl")
+      files.push_back({entry->path(), entry->file_size(ignored)});
   if (error && error != std::errc::no_such_file_or_directory)
     throw EnvironmentError("cannot read the folder " + folder_of(directory).string() + ": " +
                            error.message());
-  std::sort(files.begin(), files.end());
+  std::sort(files.begin(), files.end(),
+            [](const PartFile& a, const PartFile& b) { return a.path < b.path; });
   return files;
 }
 
-void take(PartRows& rows, const Row& row, std::string_view line) {
-  PartRows::Entry& entry = rows.by_point[row.point];
-  const bool is_better =
-      entry.row.empty() || (row.ok && !entry.ok) || (row.ok == entry.ok && line < entry.row);
-  if (!is_better) return;
-  entry.ok = row.ok;
-  entry.row = line;
-}
+/// Collects the rows of a sweep from the lines of its part files.
+class PartReader {
+ public:
+  explicit PartReader(const Sweep& sweep) : sweep_(sweep) {}
+
+  void read(const PartFile& file) {
+    rows_.num_bytes += file.size;
+    const std::string text = read_source(file.path, {.largest = largest_part})->text.substr(0, file.size);
+    std::size_t begin = 0;
+    for (int number = 1; begin < text.size(); ++number) {
+      const std::size_t end = text.find('\n', begin);
+      if (end == std::string::npos) {
+        ++rows_.num_torn;
+        return;
+      }
+      take(text.substr(begin, end - begin), file.path.string() + ":" + std::to_string(number));
+      begin = end + 1;
+    }
+  }
+
+  PartRows rows() && {
+    rows_.num_failed =
+        static_cast<std::size_t>(std::count_if(rows_.by_point.begin(), rows_.by_point.end(),
+                                               [](const auto& entry) { return !entry.second.ok; }));
+    return std::move(rows_);
+  }
+
+ private:
+  void take(std::string line, const std::string& place) {
+    const std::variant<Row, std::string> read = read_row(line, sweep_);
+    if (const auto* why = std::get_if<std::string>(&read)) {
+      rows_.refused.push_back({place, *why});
+      return;
+    }
+    const Row& row = std::get<Row>(read);
+    PartRows::Entry& entry = rows_.by_point[row.point];
+    std::string& known_place = place_of_[row.point];
+    const bool is_better =
+        known_place.empty() || (row.ok && !entry.ok) || (row.ok == entry.ok && line < entry.row);
+    if (row.ok && entry.ok && line != entry.row)
+      rows_.refused.push_back({is_better ? known_place : place,
+                               "it says something else than " + (is_better ? place : known_place)});
+    if (!is_better) return;
+    entry = {row.ok, std::move(line)};
+    known_place = place;
+  }
+
+  const Sweep& sweep_;
+  PartRows rows_;
+  std::map<std::size_t, std::string> place_of_;
+};
 
 }  // namespace
 
@@ -113,34 +165,15 @@ void PartWriter::flush_to_disk() {
   last_flush_ = seconds_now();
 }
 
-PartRows read_parts(const fs::path& directory, std::size_t num_points) {
-  PartRows rows;
-  for (const fs::path& file : part_files(directory)) {
-    const std::string text = read_source(file, {.largest = largest_part})->text;
-    for (std::size_t begin = 0; begin < text.size();) {
-      const std::size_t end = text.find('\n', begin);
-      const std::string line = text.substr(begin, end - begin);
-      begin = end == std::string::npos ? text.size() : end + 1;
-      const auto row = end == std::string::npos ? std::nullopt : parse_row(line);
-      if (row && row->point < num_points)
-        take(rows, *row, line);
-      else
-        ++rows.num_torn;
-    }
-  }
-  rows.num_failed =
-      static_cast<std::size_t>(std::count_if(rows.by_point.begin(), rows.by_point.end(),
-                                             [](const auto& entry) { return !entry.second.ok; }));
-  return rows;
+PartRows read_parts(const fs::path& directory, const Sweep& sweep) {
+  PartReader reader(sweep);
+  for (const PartFile& file : part_files(directory)) reader.read(file);
+  return std::move(reader).rows();
 }
 
 std::uintmax_t size_of_parts(const fs::path& directory) {
   std::uintmax_t size = 0;
-  for (const fs::path& file : part_files(directory)) {
-    std::error_code ignored;
-    const std::uintmax_t bytes = fs::file_size(file, ignored);
-    if (!ignored) size += bytes;
-  }
+  for (const PartFile& file : part_files(directory)) size += file.size;
   return size;
 }
 

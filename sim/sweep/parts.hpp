@@ -4,6 +4,9 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
+
+#include "sweep/sweep.hpp"
 
 namespace windtunnel {
 
@@ -32,6 +35,12 @@ class PartWriter {
   double last_flush_ = 0;
 };
 
+/// A whole line that does not count.
+struct RefusedRow {
+  std::string place;  ///< "out/parts/host-12-0.jsonl:3"
+  std::string why;    ///< "its checksum does not match, …"
+};
+
 /// The rows found in DIR/parts, one a point: of several, one that is ok, else the one that sorts first.
 struct PartRows {
   struct Entry {
@@ -40,11 +49,13 @@ struct PartRows {
   };
   std::map<std::size_t, Entry> by_point;
   std::size_t num_failed = 0;
-  std::size_t num_torn = 0;  ///< lines that are no rows, such as the last one of a killed process
+  std::size_t num_torn = 0;  ///< last lines that a killed process did not finish
+  std::vector<RefusedRow> refused;
+  std::uintmax_t num_bytes = 0;  ///< of the part files, as far as they were read
 };
 
-/// Reads all part files; none is no error. Rows of points from `num_points` on are torn too. EnvironmentError when one cannot be read.
-PartRows read_parts(const std::filesystem::path& directory, std::size_t num_points);
+/// Reads all part files as far as they go at the moment; none is no error. EnvironmentError when one cannot be read.
+PartRows read_parts(const std::filesystem::path& directory, const Sweep& sweep);
 
 /// Bytes in all part files: whether somebody has added a row since.
 std::uintmax_t size_of_parts(const std::filesystem::path& directory);

@@ -15,8 +15,8 @@ std::string csv_line(const std::vector<std::string>& fields);
 /// The rows as a table: point, id, a column a swept pointer, ok, then the figures, failure and error. Absent values are empty.
 std::string results_csv(const PartRows& rows, const std::vector<std::string>& columns);
 
-/// Writes DIR/results.jsonl, results.csv and sweep.svg from what DIR/parts holds, each whole or not at all; and once more where
-/// somebody added rows in the meantime. Returns the rows. The picture is left out, and an old one removed, when there is nothing to draw.
+/// Writes DIR/results.jsonl, results.csv and sweep.svg from what DIR/parts holds, each whole or not at all; and once or twice more where
+/// somebody added rows in the meantime, but never for as long as they come. Returns the rows. The picture is left out, and an old one removed, when there is nothing to draw.
 PartRows merge_results(const std::filesystem::path& directory, const Sweep& sweep);
 
 }  // namespace windtunnel

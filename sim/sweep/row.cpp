@@ -4,11 +4,13 @@
 #include <filesystem>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "core/contracts.hpp"
 #include "core/hash.hpp"
+#include "core/json_number.hpp"
 #include "scenario/interval.hpp"
 #include "scenario/measurement_set.hpp"
 #include "scenario/unsupported.hpp"
@@ -89,25 +91,76 @@ std::string figures_text(const Report& report, const std::optional<Interval>& in
   return line.text();
 }
 
-std::vector<EvidenceRegime> evidence_of(const Library& library) {
-  const std::filesystem::path file = library.root / "validation" / residuals_file;
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored)) return {};
-  return read_evidence(file);
+constexpr std::string_view checksum_key = ", \"checksum\": \"";
+constexpr std::size_t hash_digits = 32;
+constexpr std::string_view row_end = "\"}";
+
+bool is_hash(const std::string& text) {
+  return text.size() == hash_digits &&
+         text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+std::string text_at(const JsonValue& object, const char* key) {
+  const JsonValue* value = object.find(key);
+  return value != nullptr && value->is_string() ? value->string() : std::string{};
+}
+
+/// What is wrong with the figures of a point that was simulated; empty: nothing.
+std::string fault_of_figures(const JsonValue& row) {
+  for (const char* key : {"samples_per_s", "tokens_per_s", "model_tflops_per_gpu", "mfu",
+                          "memory_max_bytes", "iteration_time_s"})
+    if (number_of(row.find(key)).value_or(-1) < 0)
+      return std::string("its ") + key + " is no figure of a simulation";
+  if (number_of(row.find("iteration_time_s")) == 0.0) return "its iteration takes no time";
+  const JsonValue* gpus = row.find("gpus");
+  if (gpus == nullptr || !gpus->is_integer() || std::get<std::int64_t>(gpus->content) < 1)
+    return "its gpus are no number of GPUs";
+  const JsonValue* fits = row.find("fits");
+  return fits == nullptr || !fits->is_bool() ? "it does not say whether the point fits" : "";
+}
+
+std::string fault_of_failure(const JsonValue& row) {
+  return text_at(row, "failure").empty() ? "it does not say why its point failed" : "";
+}
+
+std::string fault_of_checksum(const std::string& line, const std::string& sweep_hash) {
+  const std::size_t tail = checksum_key.size() + hash_digits + row_end.size();
+  if (line.size() <= tail ||
+      line.compare(line.size() - tail, checksum_key.size(), checksum_key) != 0)
+    return "it has no checksum, so nobody can know whether it was changed";
+  return line == with_checksum(line.substr(0, line.size() - tail) + "}", sweep_hash)
+             ? ""
+             : "its checksum does not match: it was changed after it was written, or is of another "
+               "sweep";
+}
+
+std::string fault_of_values(const JsonValue& row, const PointValues& values) {
+  for (const auto& [pointer, value] : values) {
+    const JsonValue* found = row.find(pointer);
+    if (found == nullptr || canonical_text(*found) != canonical_text(value))
+      return "its " + pointer + " is not what the sweep sets there";
+  }
+  return is_hash(text_at(row, "id")) ? "" : "its id is none of a scenario";
+}
+
+std::vector<EvidenceRegime> evidence_of(const Sweep& sweep) {
+  const std::optional<std::filesystem::path> file = sweep.evidence_file();
+  return file ? read_evidence(*file) : std::vector<EvidenceRegime>{};
 }
 
 }  // namespace
 
 RowMaker::RowMaker(const Sweep& sweep, const PointLimits& limits)
-    : sweep_(&sweep), limits_(limits), evidence_(evidence_of(sweep.library())) {}
+    : sweep_(&sweep), limits_(limits), evidence_(evidence_of(sweep)) {}
 
-std::string RowMaker::head(std::size_t point, const std::string& id) const {
+std::string RowMaker::whole_row(std::size_t point, const std::string& id,
+                                const std::string& outcome) const {
   LineText line;
   line.add("point", static_cast<std::int64_t>(point));
   line.add("id", id);
   for (const auto& [pointer, value] : sweep_->points().values(point))
     line.add_text(pointer, canonical_text(value));
-  return "{" + line.text() + ", ";
+  return with_checksum("{" + line.text() + ", " + outcome + "}", sweep_->hash());
 }
 
 Candidate RowMaker::read(std::size_t point) const {
@@ -116,7 +169,7 @@ Candidate RowMaker::read(std::size_t point) const {
   candidate.id = id_of_unreadable(*sweep_, point);
   const auto fail = [&](FailureKind kind, std::string text) {
     candidate.scenario.reset();
-    candidate.row = head(point, candidate.id) + failure_text({kind, std::move(text)}) + "}";
+    candidate.row = whole_row(point, candidate.id, failure_text({kind, std::move(text)}));
   };
   try {
     candidate.scenario = sweep_->scenario(point);
@@ -140,6 +193,7 @@ Candidate RowMaker::read(std::size_t point) const {
 
 std::string RowMaker::figures(const Scenario& scenario, const BuiltScenario& built) const {
   const Report report = simulate_key_figures(scenario, built);
+  WT_ENSURE(report.iteration_time > 0_s);
   std::optional<Interval> interval;
   if (!evidence_.empty())
     interval = interval_from(evidence_, traits_of(scenario), report.iteration_time);
@@ -158,12 +212,12 @@ std::string RowMaker::row(Candidate candidate) const {
   };
   const ChildOutcome outcome = run_forked(work).front();
   const auto* failure = std::get_if<ChildFailure>(&outcome);
-  return head(candidate.point, candidate.id) +
-         (failure != nullptr ? failure_text(*failure) : std::get<std::string>(outcome)) + "}";
+  return whole_row(candidate.point, candidate.id,
+                   failure != nullptr ? failure_text(*failure) : std::get<std::string>(outcome));
 }
 
 std::string RowMaker::failed_row(std::size_t point, const ChildFailure& failure) const {
-  return head(point, id_of_unreadable(*sweep_, point)) + failure_text(failure) + "}";
+  return whole_row(point, id_of_unreadable(*sweep_, point), failure_text(failure));
 }
 
 std::string id_of_unreadable(const Sweep& sweep, std::size_t point) {
@@ -185,6 +239,24 @@ std::optional<Row> parse_row(const std::string& line) {
   row.point = static_cast<std::size_t>(std::get<std::int64_t>(point->content));
   row.ok = std::get<bool>(ok->content);
   return row;
+}
+
+std::string with_checksum(const std::string& row, const std::string& sweep_hash) {
+  WT_EXPECT(row.ends_with('}'));
+  return row.substr(0, row.size() - 1) + std::string(checksum_key) +
+         fnv1a_128_hex(sweep_hash + row) + std::string(row_end);
+}
+
+std::variant<Row, std::string> read_row(const std::string& line, const Sweep& sweep) {
+  std::optional<Row> row = parse_row(line);
+  if (!row) return "it is no row";
+  if (row->point >= sweep.points().size()) return "the sweep has no such point";
+  std::string fault = fault_of_checksum(line, sweep.hash());
+  if (fault.empty()) fault = fault_of_values(row->content, sweep.points().values(row->point));
+  if (fault.empty())
+    fault = row->ok ? fault_of_figures(row->content) : fault_of_failure(row->content);
+  if (!fault.empty()) return fault;
+  return std::move(*row);
 }
 
 }  // namespace windtunnel

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/json_value.hpp"
@@ -31,9 +32,9 @@ struct Candidate {
 };
 
 /// One line of results, a JSON object without a line end. The same for the same point, whoever computes it:
-///   {"point": 3, "id": "…", "/nodes": 8, "ok": true, "gpus": 64, "iteration_time_s": 16.31, …, "fits": true}
-///   {"point": 4, "id": "…", "/nodes": 16, "ok": false, "failure": "bad_input", "error": "…"}
-/// What goes wrong becomes part of the row.
+///   {"point": 3, "id": "…", "/nodes": 8, "ok": true, "gpus": 64, "iteration_time_s": 16.31, …, "fits": true, "checksum": "…"}
+///   {"point": 4, "id": "…", "/nodes": 16, "ok": false, "failure": "bad_input", "error": "…", "checksum": "…"}
+/// What goes wrong becomes part of the row. The checksum is of the row before it and of the sweep.
 class RowMaker {
  public:
   RowMaker(const Sweep& sweep, const PointLimits& limits);
@@ -46,7 +47,8 @@ class RowMaker {
   std::string failed_row(std::size_t point, const ChildFailure& failure) const;
 
  private:
-  std::string head(std::size_t point, const std::string& id) const;
+  /// The row of a point of which the simulation, or what stopped it, says `outcome`.
+  std::string whole_row(std::size_t point, const std::string& id, const std::string& outcome) const;
   std::string figures(const Scenario& scenario, const BuiltScenario& built) const;
 
   const Sweep* sweep_;
@@ -63,7 +65,12 @@ struct Row {
   bool ok = false;
   JsonValue content;
 };
-/// Reads a row; nothing when the text is none, such as a line that a killed process did not finish.
+/// Reads a row; nothing when the text is none.
 std::optional<Row> parse_row(const std::string& line);
+
+/// `row`, an object, with its checksum as a row of the sweep.
+std::string with_checksum(const std::string& row, const std::string& sweep_hash);
+/// Reads a row that RowMaker made for the sweep; for any other line, why it is none: "its checksum does not match, …".
+std::variant<Row, std::string> read_row(const std::string& line, const Sweep& sweep);
 
 }  // namespace windtunnel

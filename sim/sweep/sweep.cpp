@@ -1,12 +1,14 @@
 #include "sweep/sweep.hpp"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "core/file_io.hpp"
 #include "core/hash.hpp"
 #include "core/object_reader.hpp"
+#include "scenario/measurement_set.hpp"
 #include "scenario/overrides.hpp"
 #include "scenario/scenario_files.hpp"
 #include "scenario/sweep_json.hpp"
@@ -33,6 +35,69 @@ std::string replaced_by(const std::string& pointer, const SweepPoints& points) {
     if (lies_inside(pointer, column)) return column;
   return points.all_set(pointer) ? pointer : "";
 }
+
+using SweptValue = std::pair<std::string, JsonValue>;
+
+/// Every value that some point sets.
+std::vector<SweptValue> swept_values(const JsonValue& block) {
+  std::vector<SweptValue> values;
+  for (const JsonValue::Member& axis : block.find("matrix")->object())
+    for (const JsonValue& value : axis.value.array()) values.emplace_back(axis.key, value);
+  if (const JsonValue* include = block.find("include"); include != nullptr && include->is_array())
+    for (const JsonValue& point : include->array())
+      for (const JsonValue::Member& member : point.object())
+        values.emplace_back(member.key, member.value);
+  return values;
+}
+
+/// What the files hold that swept values name.
+class SweptContent {
+ public:
+  struct Place {
+    const Library& library;
+    const std::filesystem::path& folder;
+  };
+  SweptContent(const JsonValue& base, std::vector<SweptValue> values, Place place)
+      : base_(base), values_(std::move(values)), place_(place) {}
+
+  std::string text() const {
+    std::string text;
+    for (const auto& [pointer, value] : values_) {
+      if (!value.is_string() && !value.is_object() && !value.is_array()) continue;
+      for (JsonValue& tree : trees_around(pointer)) {
+        apply(tree, pointer, value);
+        const JsonValue* content = find_at(tree, pointer);
+        if (content != nullptr) text += canonical_text(*content);
+      }
+    }
+    return text;
+  }
+
+ private:
+  /// The scenarios that a value at `pointer` may be set in: the base, and with each swept value around it.
+  std::vector<JsonValue> trees_around(const std::string& pointer) const {
+    std::vector<JsonValue> trees{base_};
+    for (const auto& [outer, value] : values_) {
+      if (!lies_inside(pointer, outer)) continue;
+      for (JsonValue& tree : trees_around(outer)) {
+        apply(tree, outer, value);
+        trees.push_back(std::move(tree));
+      }
+    }
+    return trees;
+  }
+
+  void apply(JsonValue& tree, const std::string& pointer, const JsonValue& value) const {
+    Problems ignored;  // each point will say it
+    ScenarioFiles files(place_.library, place_.folder, ignored);
+    apply_value(tree, pointer, value, files, ignored);
+    expand_names(tree, files);
+  }
+
+  const JsonValue& base_;
+  std::vector<SweptValue> values_;
+  Place place_;
+};
 
 }  // namespace
 
@@ -78,25 +143,18 @@ JsonValue Sweep::take_sweep(const std::filesystem::path& file) {
   return block;
 }
 
+std::optional<std::filesystem::path> Sweep::evidence_file() const {
+  const std::filesystem::path file = library_.root / "validation" / residuals_file;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return std::nullopt;
+  return file;
+}
+
 std::string Sweep::hash_of_inputs(const JsonValue& block) const {
   std::string text = canonical_text(base_) + canonical_text(block) + std::to_string(seed_);
-  const auto add_files_behind = [&](const std::string& pointer, const JsonValue& value) {
-    if (!value.is_string()) return;
-    Problems ignored;  // each point will say it
-    ScenarioFiles files(library_, folder_, ignored);
-    JsonValue tree = base_;
-    apply_value(tree, pointer, value, files, ignored);
-    expand_names(tree, files);
-    const JsonValue* content = find_at(tree, pointer);
-    if (content != nullptr && content->is_object()) text += canonical_text(*content);
-  };
-  for (const JsonValue::Member& axis : block.find("matrix")->object())
-    for (const JsonValue& value : axis.value.array()) add_files_behind(axis.key, value);
-  if (const JsonValue* include = block.find("include"); include != nullptr && include->is_array())
-    for (const JsonValue& point : include->array())
-      for (const JsonValue::Member& member : point.object())
-        add_files_behind(member.key, member.value);
-  return fnv1a_128_hex(text);
+  if (const auto file = evidence_file()) text += read_source(*file)->text;
+  const SweptContent content(base_, swept_values(block), {library_, folder_});
+  return fnv1a_128_hex(text + content.text());
 }
 
 Scenario Sweep::scenario(std::size_t point) const {

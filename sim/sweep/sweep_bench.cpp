@@ -58,7 +58,7 @@ void forked(benchmark::State& state) {
       task.points.push_back(point);
     run_pool(sweep, task);
     tell(state, cpu_seconds() - start, sweep.points().size());
-    const PartRows rows = read_parts(folder.path(), sweep.points().size());
+    const PartRows rows = read_parts(folder.path(), sweep);
     if (rows.by_point.size() != sweep.points().size() || rows.num_failed > 0)
       state.SkipWithError("points failed");
   }

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <ostream>
@@ -121,20 +122,32 @@ class SweepRun {
     if (request_.progress != ProgressStyle::hidden) messages_ << text << std::endl;
   }
 
+  bool is_complete(const PartRows& rows) const {
+    return rows.by_point.size() == sweep_.points().size();
+  }
+
+  void warn_of_refused(const PartRows& rows) {
+    const std::size_t listed = std::min(Problems::max_reported, rows.refused.size());
+    for (std::size_t i = 0; i < listed; ++i)
+      note("warning: " + rows.refused[i].place + ": the row is left out: " + rows.refused[i].why);
+    if (listed < rows.refused.size())
+      note("warning: " + std::to_string(rows.refused.size() - listed) + " more rows are left out");
+  }
+
   int status() {
     expect_manifest(request_.directory, sweep_, request_.version);
     const PartRows rows = merge_results(request_.directory, sweep_);
+    warn_of_refused(rows);
     print(request_, sweep_, rows, out_, messages_);
     write_page(rows);
-    return exit_done;
+    return rows.refused.empty() || is_complete(rows) ? exit_done : exit_negative;
   }
 
   int work() {
     sweep_.expect_a_readable_point();
     open_manifest(request_.directory, sweep_, request_.version);
     std::set<std::size_t> known;
-    for (const auto& [point, entry] :
-         read_parts(request_.directory, sweep_.points().size()).by_point)
+    for (const auto& [point, entry] : read_parts(request_.directory, sweep_).by_point)
       if (entry.ok || !request_.retry_failed) known.insert(point);
     return serve_points(sweep_, {request_.directory, limits_,
                                  [&](std::size_t point) { return known.count(point) == 1; },
@@ -148,10 +161,11 @@ class SweepRun {
     if (!shard.origin.empty())
       note("part " + std::to_string(shard.index) + " of " + std::to_string(shard.count) + ", by " +
            shard.origin);
-    const PartRows before = read_parts(request_.directory, sweep_.points().size());
+    const PartRows before = read_parts(request_.directory, sweep_);
     if (before.num_torn > 0)
       note(std::to_string(before.num_torn) +
            " unfinished lines of an earlier run are ignored; their points are done again");
+    warn_of_refused(before);
     PoolTask task;
     task.points = points_to_do(sweep_, shard, before, request_.retry_failed);
     if (!before.by_point.empty())
@@ -194,7 +208,7 @@ class SweepRun {
   }
 
   int interrupted() {
-    const PartRows rows = read_parts(request_.directory, sweep_.points().size());
+    const PartRows rows = read_parts(request_.directory, sweep_);
     messages_ << "interrupted: " << rows.by_point.size() << " of " << sweep_.points().size()
               << " points are done. The same command goes on from here." << std::endl;
     return exit_resumable;

@@ -176,6 +176,41 @@ TEST_CASE("a swept file is relative to the scenario, and is part of the sweep's 
   CHECK(fixture.sweep(block).hash() != sweep.hash());
 }
 
+TEST_CASE("a file named inside a swept object or file is part of the sweep's hash") {
+  const SweepFixture fixture;
+  const std::string card = read_source(fixture.library.root / "platforms/devices/card.json")->text;
+  const std::string boxes = read_source(fixture.library.root / "platforms/boxes.json")->text;
+  const auto object = [&](const std::string& file) {
+    std::string text = boxes;
+    return text.replace(text.find("\"card\""), 6, "\"" + file + "\"");
+  };
+  for (const std::string& block : {R"({"matrix": {"/platform": [)" + object("./mine.json") + "]}}",
+                                   std::string(R"({"matrix": {"/platform": ["boxes", "pair"],
+                        "/platform/node_types/0/device": ["card", "./mine.json"]}})")}) {
+    fixture.folder.write("mine.json", card);
+    const std::string before = fixture.sweep(block).hash();
+    CHECK(fixture.sweep(block).hash() == before);
+    fixture.folder.write("mine.json",
+                         "{\"multiprocessors\": 11" + card.substr(card.find(",\n  \"kernel")));
+    CHECK(fixture.sweep(block).hash() != before);
+  }
+}
+
+TEST_CASE("the residuals that give the intervals are part of the sweep's hash") {
+  const SweepFixture fixture;
+  const TemporaryFolder data;
+  std::filesystem::copy(fixture.library.root, data.path() / "library",
+                        std::filesystem::copy_options::recursive);
+  const auto file = fixture.file(R"({"matrix": {"/nodes": [1, 2]}})");
+  const auto hash = [&] { return Sweep(file, Library{data.path() / "library"}, {{}, 0}).hash(); };
+  const std::string without = hash();
+  data.write("library/validation/residuals.json", "{}");
+  const std::string with = hash();
+  data.write("library/validation/residuals.json", "{ }");
+  CHECK(with != without);
+  CHECK(hash() != with);
+}
+
 TEST_CASE("a problem that every point has is the file's, one that some have is theirs") {
   const SweepFixture fixture;
   CHECK(

@@ -166,8 +166,9 @@ passes large_why.html
 axes='/sweep={"matrix": {"/training/global_batch": ['$(seq -s, 8 8 10000)'], "/training/micro_batch": [1, 2, 4, 8]}}'
 sweep_page many --set "$axes" --shard 0/5000
 seq 1 4999 | awk '{ printf "{\"point\": %d, \"id\": \"%032d\", \"/training/global_batch\": %d, \"/training/micro_batch\": %d, \"ok\": true, \"gpus\": 512, \"iteration_time_s\": %.12f, \"iteration_time_interval_s\": [%.12f, %.12f], \"samples_per_s\": %.12f, \"tokens_per_s\": %.12f, \"model_tflops_per_gpu\": %.12f, \"mfu\": %.12f, \"memory_max_bytes\": %.0f, \"fits\": %s}\n",
-  $1, $1, 8 * (1 + int($1 / 4)), 2 ^ ($1 % 4), 1 + $1 / 300, 0.9 + $1 / 300, 1.1 + $1 / 300, 9000 * $1 / (300 + $1), 9e6 * $1 / (300 + $1), $1 / 30, $1 / 9000, 2e10 + $1 * 1e7, $1 < 4500 ? "true" : "false" }' >sweep-many/parts/made-up.jsonl
+  $1, $1, 8 * (1 + int($1 / 4)), 2 ^ ($1 % 4), 1 + $1 / 300, 0.9 + $1 / 300, 1.1 + $1 / 300, 9000 * $1 / (300 + $1), 9e6 * $1 / (300 + $1), $1 / 30, $1 / 9000, 2e10 + $1 * 1e7, $1 < 4500 ? "true" : "false" }' | "$root/tools/windtunnel/seal_rows.py" sweep-many >sweep-many/parts/made-up.jsonl
 sweep_page many --set "$axes" --status
+is "all made-up rows count" test "$(wc -l <sweep-many/results.jsonl)" -eq 5000
 is "the page of 5000 points is smaller than 5 MB" test "$(stat -c %s many.html)" -lt 5000000
 passes many.html
 

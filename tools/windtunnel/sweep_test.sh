@@ -168,6 +168,80 @@ same whole/results.jsonl jobs2/results.jsonl
 exits 3 sweep sweep.json --out nowhere --status; says "holds no sweep yet"
 is "looking makes no folder" test ! -e nowhere
 
+# What a killed process of the same number left behind is in nobody's way: in a container every process has the number of one that was killed.
+if unshare --pid --fork true 2>/dev/null; then
+  mkdir -p contained
+  for i in 0 1 2 3 4 5; do for pid in 1 2 3 4; do echo half >"contained/.windtunnel-$pid-$i.tmp"; done; done
+  for i in 1 2; do
+    unshare --pid --fork "$program" sweep sweep.json --out contained --jobs 1 >stdout 2>stderr
+    is "a resume in a container exits with 1" test $? -eq 1
+  done
+  same contained/results.jsonl whole/results.jsonl
+else
+  echo "left out: process numbers that come again (no right to a namespace of them)"
+fi
+
+# Rows are no worker's own: named with file and line, left out, and their points done again.
+spoil() {  # spoil NAME SED: a whole folder of results whose rows are changed
+  cp -r whole "$1"
+  sed -i "$2" "$1"/parts/*.jsonl
+}
+recovers() {  # recovers NAME LINE WHY: told by --status, mended by the next run
+  local place
+  place="$(echo "$1"/parts/*.jsonl):$2: the row is left out: $3"
+  exits 1 sweep sweep.json --out "$1" --status; says "warning: $place"; prints "1 left to do"
+  exits 1 sweep sweep.json --out "$1"; says "warning: $place"; says "$((points - 1)) points are done already, 1 to do"
+  same "$1"/results.jsonl whole/results.jsonl
+}
+spoil time '1s/"iteration_time_s": /&9/'; recovers time 1 "its checksum does not match"
+spoil zero '2s/"id": "[0-9a-f]*"/"id": "0"/; 2s/"iteration_time_s": /&-5/'; recovers zero 2 "its checksum does not match"
+spoil bare '3s/, "checksum": "[0-9a-f]*"//'; recovers bare 3 "it has no checksum"
+spoil gpus '4s/"gpus": [0-9]*/"gpus": 1e308/'; recovers gpus 4 "its checksum does not match"
+cp -r whole added
+echo '{"point": 0, "id": "0", "ok": true, "gpus": 8, "iteration_time_s": -5}' >added/parts/a.jsonl
+exits 1 sweep sweep.json --out added; says "warning: added/parts/a.jsonl:1: the row is left out: it has no checksum"
+same added/results.jsonl whole/results.jsonl
+sed 's/manifest-v2/manifest-v1/' whole/manifest.json >added/manifest.json
+exits 2 sweep sweep.json --out added; says "an older windtunnel, whose rows carry no checksums"
+
+# An input that changed in between: the folder is another sweep's.
+cp -r "$WINDTUNNEL_DATA" data
+cp data/models/tiny.json mine.json
+cp data/platforms/devices/card.json mycard.json
+cat >inputs.json <<'END'
+{"version": 1, "name": "inputs", "model": "tiny", "platform": "boxes", "nodes": 2,
+ "training": {"global_batch": 64, "micro_batch": 1}, "parallel": {"tensor": 2, "pipeline": 4},
+ "sweep": {"matrix": {"/model": ["tiny", "./mine.json"], "/platform": ["boxes", "pair"],
+                      "/platform/node_types/0/device": ["card", "./mycard.json"]}}}
+END
+export WINDTUNNEL_DATA=$scratch/data
+exits 0 sweep inputs.json --out inputs
+exits 0 sweep inputs.json --out inputs; says "points are done already, 0 to do"
+refused() { exits 2 sweep inputs.json --out inputs; says "holds results of another sweep"; }
+mkdir data/validation
+cp "$here/../../validation/residuals.json" data/validation; refused
+rm -r data/validation
+sed -i 's/"layers": [0-9]*/"layers": 16/' mine.json; refused
+cp data/models/tiny.json mine.json
+for file in mycard.json data/platforms/devices/card.json; do
+  sed -i 's/"bandwidth_efficiency": 0.8/"bandwidth_efficiency": 0.7/' $file; refused
+  sed -i 's/"bandwidth_efficiency": 0.7/"bandwidth_efficiency": 0.8/' $file
+done
+export WINDTUNNEL_DATA=$here/../../sim/scenario/corpus/library
+exits 0 sweep inputs.json --out inputs; says "points are done already, 0 to do"
+
+# --status ends while rows arrive.
+mkdir live
+cp -r whole/manifest.json whole/parts live
+(while :; do cat whole/parts/*.jsonl >>live/parts/more.jsonl; sleep 0.01; done) &
+writer=$!
+until_true test -s live/parts/more.jsonl
+timeout 20 "$program" sweep sweep.json --out live --status >stdout 2>stderr
+is "looking ends while rows arrive" test $? -eq 0
+is "rows still arrive" kill $writer
+wait $writer 2>/dev/null
+same live/results.jsonl whole/results.jsonl
+
 # Without doing anything.
 exits 0 sweep sweep.json --dry-run; prints "$points points: 72 combinations, 6 excluded, 2 included; $bad cannot be simulated"
 is "it lists all" test "$(grep -c '^[0-9]* .*/nodes=' stdout)" -eq $points
