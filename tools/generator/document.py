@@ -1,0 +1,212 @@
+"""Writes a scenario with the drawn features, and draws what features leave open: the options of codecs, the numbers of files."""
+import copy
+
+from features import TRAFFIC
+from orders import written_schedule
+
+DRAWN = "assumed: drawn"
+# Keys that others hang on: their shape stays as it is shipped.
+SHAPE = ("kind", "lanes", "count", "gpus", "rows", "unit", "from", "to", "layers", "heads", "kv_heads", "hidden", "rate", "device", "peak",
+         "name", "description", "source", "$schema", "usable", "capacity", "context", "oversubscription", "nodes_per_leaf", "switch_size",
+         "small_bandwidth", "family")
+
+
+class DocumentDraw:
+    def __init__(self, schema, library, rng):
+        self.schema, self.library, self.rng = schema, library, rng
+
+    def draw(self, features):
+        """The scenario, and the file that it extends (none: an empty one)."""
+        f, rng = features, self.rng
+        document = {"version": 1, "software": f["software"], **self.files(f), "training": self.training(f),
+                    "parallel": self.parallel(f)}
+        if f["/nodes"]:
+            document["nodes"] = f["nodes in use"]
+        if compression := self.compression(f):
+            document["compression"] = compression
+        if rng.random() < 0.5:
+            document["search"] = self.search(f)
+        if rng.random() < 0.5:
+            document["sweep"] = self.sweep(f)
+        if rng.random() < 0.1:
+            document["name"] = "drawn"
+        return self.in_two_files(document) if f["extends"] else (document, {})
+
+    def in_two_files(self, document):
+        """Some blocks in the file that is extended, with values there that this one replaces."""
+        base = {"version": 1}
+        for key in [key for key in document if key not in ("version", "sweep") and self.rng.random() < 0.5]:
+            base[key] = document.pop(key)
+        if "training" in base and self.rng.random() < 0.5:
+            document["training"] = {"micro_batch": base["training"]["micro_batch"]}
+            base["training"] = {**base["training"], "micro_batch": 10 ** 6}
+        return {**document, "extends": "base.json"}, base
+
+    def training(self, f):
+        block = {key[len("/training/"):]: f[key] for key in f if key.startswith("/training/") and f[key] is not None}
+        return {"global_batch": f["microbatches"] * f["data"] * f["/training/micro_batch"], **block}
+
+    def layers(self, f):
+        """Layers of each stage."""
+        stages = [f["layers of a stage"] * f["chunks"]] * f["pipeline"]
+        if f["/parallel/stage_layers"] in ("uneven", "layout"):
+            for _ in range(f["pipeline"]):
+                giver, taker = self.rng.randrange(len(stages)), self.rng.randrange(len(stages))
+                if stages[giver] > 0:
+                    stages[giver], stages[taker] = stages[giver] - f["chunks"], stages[taker] + f["chunks"]
+        return stages
+
+    def parallel(self, f):
+        block = {way: f[way] for way in ("tensor", "pipeline") if f[way] > 1 or self.rng.random() < 0.5}
+        derived = not self.part_of_a_node(f) if f["/nodes"] else f["data"] == 1  # what the nodes leave; without nodes 1
+        if not derived or self.rng.random() < 0.7:
+            block["data"] = f["data"]
+        for key in f:
+            if key.startswith("/parallel/") and f[key] is not None:
+                block[key[len("/parallel/"):]] = f[key]
+        stages = self.stages
+        block |= {"stage_layers": stages} if block.get("stage_layers") == "uneven" else {}
+        if block.get("stage_layers") == "layout":
+            parts = ["t" * (count // f["chunks"]) for count in stages] * f["chunks"]
+            block["stage_layers"] = "|".join(["E" + parts[0], *parts[1:]]) + "L"
+        if block.get("placement") == "permuted":
+            block["placement"] = self.placement(f)
+        if block.get("schedule") == "written":
+            block["schedule"] = written_schedule(self.rng, f["pipeline"], f["microbatches"], f["chunks"])
+        return block
+
+    def part_of_a_node(self, f):
+        return f["tensor"] * f["pipeline"] * f["data"] < self.library.nodes(f["platform"])[0]["gpus"]
+
+    def placement(self, f):
+        """Whole nodes in another order, or the GPUs of a part of one."""
+        gpus = self.library.nodes(f["platform"])[0]["gpus"]
+        ranks, nodes = f["tensor"] * f["pipeline"] * f["data"], list(range(f["nodes in use"]))
+        self.rng.shuffle(nodes)
+        order = list(range(gpus))
+        self.rng.shuffle(order)
+        return [f"{node}:{gpu}" for node in nodes for gpu in order][:ranks]
+
+    def compression(self, f):
+        block = {traffic: self.codec(f, traffic) for traffic in TRAFFIC if f["/compression/" + traffic]}
+        if f["/compression/embedding_sync"] is not None:
+            block["embedding_sync"] = {"fused": f["/compression/embedding_sync"]}
+        return block
+
+    def codec(self, f, traffic):
+        name, rng = f["/compression/" + traffic], self.rng
+        options = {"rank": [1, 16, 4096], "rate": [4, 8, 13.5, 32], "ratio": [1, 1.3, 40], "density": [0.001, 0.1, 1],
+                   "error_feedback": [False, True], "encode_rate": ["1 MB/s", "100 GB/s"], "decode_rate": ["1 MB/s", "100 GB/s"],
+                   "threshold": ["1 B", "1 MB", "1 TB"], "buffer": ["64 KiB", "64 MiB"], "chunks": [1, 2, 7, 64],
+                   "messages": self.schema.words(f"/compression/{traffic}/messages") if "messages" in self.keys(traffic) else [],
+                   "stream": self.schema.words("/compression/pipeline_forward/stream"),
+                   "stages": ["auto", f["pipeline"], [f["pipeline"] - 1]]}
+        needed = {"powersgd": "rank", "zfp": "rate", "mpc": "ratio", "topk": "density", "fixed": "ratio"}.get(name)
+        block = {"codec": name}
+        for key in self.schema.codecs()[name]:
+            if key in self.keys(traffic) and (key == needed or rng.random() < 0.25):
+                block[key] = rng.choice(options[key])
+        return block
+
+    def keys(self, traffic):
+        return self.schema.properties(self.schema.keys["/compression/" + traffic])
+
+    def search(self, f):
+        lists = {way: sorted({1, f[way]}) for way in ("tensor", "pipeline", "data")}
+        lists |= {"micro_batch": [1, 2], "virtual_pipeline": [1, 2], "zero_stage": [0, 1, 2, 3], "sequence_parallel": [False, True],
+                  "schedule": self.schema.words("/parallel/schedule"), "recompute": self.schema.words("/training/recompute")}
+        block = {key: values for key, values in lists.items() if self.rng.random() < 0.3}
+        if self.rng.random() < 0.3:
+            block["memory_margin"] = self.rng.choice(("0 %", "12.5 %", "2 GiB"))
+        if self.rng.random() < 0.3:
+            block["placement"] = self.rng.choice(self.schema.words("/search/placement"))
+        return block
+
+    def sweep(self, f):
+        axes = {"/training/micro_batch": [1, 2], "/parallel/schedule": self.schema.words("/parallel/schedule"),
+                "/parallel/zero_stage": [0, 1], "/parallel/tensor": [1, 2], "/platform": [f["platform"], "selene-a100"]}
+        matrix = {key: values for key, values in axes.items() if self.rng.random() < 0.4} or {"/training/micro_batch": [1]}
+        block = {"matrix": matrix}
+        if self.rng.random() < 0.3:
+            block["exclude"] = [{key: values[0] for key, values in matrix.items()}]
+        if self.rng.random() < 0.3:
+            block["include"] = [{"/training/micro_batch": 1, "/parallel/tensor": 1}]
+        return block
+
+    def files(self, f):
+        """Model, platform and software: names where they are as shipped, else what stands in the files, changed."""
+        self.stages = self.layers(f)
+        changed = f["changed files"]
+        model = {**copy.deepcopy(self.library.files["model"][f["model"]]), "layers": sum(self.stages)}
+        platform = software = None
+        if changed in ("model", "all"):
+            self.change(model, self.schema.keys["/model"])
+            model["family"] = self.rng.choice(self.schema.words("/model/family"))
+            model["ffn_hidden"] = 16 * self.rng.choice((64, 1000))
+            model["kv_heads"] = self.rng.choice([n for n in (f["tensor"], 2 * f["tensor"], model["heads"]) if model["heads"] % n == 0])
+        if changed in ("platform", "device", "all") or f["network"] != "as shipped":
+            platform = self.platform(f, changed)
+        if changed in ("software", "all"):
+            software = copy.deepcopy(self.library.files["software"][f["software"]])
+            self.change(software, self.schema.keys["/software"])
+            self.give_sources(software)
+            software |= {"flash_forward_efficiency": 0.5, "flash_backward_efficiency": 0.3}
+        return {"model": model, "platform": platform or f["platform"], "software": software or f["software"]}
+
+    def platform(self, f, changed):
+        platform = copy.deepcopy(self.library.files["platform"][f["platform"]])
+        types = platform["node_types"]
+        if changed in ("device", "all"):
+            for node in types:
+                node["device"] = self.device(node["device"])
+        self.network(platform, f)
+        if changed in ("platform", "all"):
+            self.change(platform, self.schema.keys["/platform"])
+            for node in types:
+                if "switch_size" in node["interconnect"] and self.rng.random() < 0.3:
+                    del node["interconnect"]["switch_size"], node["interconnect"]["small_bandwidth"]
+        self.give_sources(platform)
+        return platform
+
+    def device(self, name):
+        device = copy.deepcopy(self.library.files["device"][name])
+        self.change(device, self.schema.keys["/platform/node_types/N/device"])
+        device["memory"] |= self.rng.choice(({}, {"usable": "2 GiB"}, {"capacity": "200 GiB", "usable": "199 GiB"}, {"context": "4 GiB"}))
+        return device
+
+    def network(self, platform, f):
+        types, rng, nodes = platform["node_types"], self.rng, f["nodes in use"]
+        if f["network"] == "leaves":
+            platform["fabric"] |= {"nodes_per_leaf": rng.choice((1, 2, 3)), "oversubscription": rng.choice((1, 1.5, 4))}
+        elif f["network"] == "matrix":
+            types[-1].setdefault("count", nodes)
+            count = sum(node["count"] for node in types)
+            platform["bandwidth_matrix"] = {"unit": "GB/s", "rails": rng.choice((1, 2, 4)), "rows": [
+                [round(rng.uniform(1, 25), 2) for _ in range(count)] for _ in range(count)]}
+        elif f["network"] == "links":
+            platform["link_overrides"] = [{"from": a, "to": (a + 1) % nodes, "bandwidth": rng.choice(("200 MB/s", "40 GB/s"))}
+                                          for a in rng.sample(range(nodes), rng.randint(1, nodes))]
+        elif f["network"] == "two node types" and len(types) == 1:
+            types.insert(0, {**copy.deepcopy(types[0]), "count": 1, "compute_efficiency": rng.choice((0.5, 1.5))})
+            if "count" in types[1]:
+                types[1]["count"] -= 1
+
+    def change(self, value, node):
+        """Some of the keys that the schema knows, in place, objects and lists in it included."""
+        for key, each in self.schema.properties(node).items():
+            inner = self.schema.properties(each)
+            for below in value[key] if isinstance(value.get(key), list) else [value.get(key)]:
+                if inner and isinstance(below, dict):
+                    self.change(below, each)
+            if inner or key in SHAPE or self.rng.random() > 0.15:
+                continue
+            if (drawn := self.schema.changed(each, value.get(key), self.rng)) is not None:
+                value[key] = drawn
+
+    @staticmethod
+    def give_sources(value):
+        """A source for every number, whatever keys there are now."""
+        for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            DocumentDraw.give_sources(each)
+        if isinstance(value, dict):
+            value["source"] = DRAWN

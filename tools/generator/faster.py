@@ -1,0 +1,51 @@
+"""The same scenario on hardware of which one thing is faster."""
+import copy
+import json
+
+from schema_values import changed_amount
+
+FACTOR = 2
+KINDS = ("network", "links in a node", "compute", "memory")
+
+
+def spelled_out(document, library):
+    """The scenario with the platform and its devices in place of their names."""
+    document = copy.deepcopy(document)
+    if isinstance(document["platform"], str):
+        document["platform"] = copy.deepcopy(library.files["platform"][document["platform"]])
+    for node in document["platform"]["node_types"]:
+        if isinstance(node["device"], str):
+            node["device"] = copy.deepcopy(library.files["device"][node["device"]])
+    return document
+
+
+def faster(document, kind, library):
+    document = spelled_out(document, library)
+    platform = document["platform"]
+
+    def raise_amounts(value, *keys):
+        for key in keys:
+            if isinstance(value.get(key), str):
+                value[key] = changed_amount(value[key], FACTOR)
+
+    for node in platform["node_types"]:
+        if kind == "network":
+            raise_amounts(node, "nic_rate")
+        elif kind == "links in a node":
+            raise_amounts(node["interconnect"], "saturated_bandwidth", "small_bandwidth", "point_to_point")
+        elif kind == "compute":
+            raise_amounts(node["device"]["peak"], *(key for key in node["device"]["peak"] if key != "source"))
+        else:
+            raise_amounts(node["device"]["memory"], "bandwidth")
+    if kind == "network":
+        for link in platform.get("link_overrides") or []:
+            raise_amounts(link, "bandwidth")
+        if matrix := platform.get("bandwidth_matrix"):
+            matrix["rows"] = [[FACTOR * rate for rate in row] for row in matrix["rows"]]
+    return document
+
+
+def chooses(document):
+    """Whether the program chooses something by a rule of thumb, which may choose worse where something is faster."""
+    text = json.dumps(document.get("parallel", {})) + json.dumps(document.get("compression", {}))
+    return any(word in text for word in ('"balanced"', '"search"', '"auto"'))

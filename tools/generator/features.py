@@ -1,0 +1,154 @@
+"""Draws what a scenario is made of, one value for each feature, and makes the values agree: the drawn plan fills the nodes, its groups are
+cut evenly, its schedule can be played. What the schema lists, it lists for us: a new schedule or codec is drawn from the day it has a name."""
+import functools
+import json
+import math
+
+WAYS = {"tensor": (1, 2, 4, 8, 16), "pipeline": (1, 2, 3, 4, 6, 8), "data": (1, 2, 3, 4, 8)}
+MOST_GPUS = 48
+MOST_GPUS_TO_SEARCH = 16
+# Features that are keys of the schema, with their values there; None: the key is left out.
+CHOICES = ("/training/precision", "/training/gradient_dtype", "/training/optimizer", "/training/recompute", "/training/attention",
+           "/parallel/schedule", "/parallel/pipeline_send", "/parallel/sequence_parallel", "/parallel/overlap_gradient_reduce",
+           "/parallel/gradient_ring", "/parallel/rank_order")
+TRAFFIC = ("pipeline_forward", "pipeline_backward", "data_gradients", "tensor_activations", "zero_gather")
+
+
+class Library:
+    """The shipped files by name."""
+
+    def __init__(self, root):
+        self.files = {kind: {file.stem: json.loads(file.read_text()) for file in sorted((root / folder).glob("*.json"))}
+                      for kind, folder in (("model", "models"), ("platform", "platforms"), ("software", "platforms/software"),
+                                           ("device", "platforms/devices"))}
+
+    def names(self, kind):
+        return list(self.files[kind])
+
+    def nodes(self, platform):
+        """The node types of the first nodes, one each, and whether there are more."""
+        types = []
+        for node_type in self.files["platform"][platform]["node_types"]:
+            types += [node_type] * node_type.get("count", 16)
+        return types
+
+    def precisions(self, node_type):
+        return set(self.files["device"][node_type["device"]]["peak"]) - {"source"}
+
+    def has_flash(self, software):
+        return "flash_forward_efficiency" in self.files["software"][software]
+
+
+class FeatureDraw:
+    def __init__(self, schema, library, rng):
+        self.library, self.rng = library, rng
+        self.values = {pointer: [None, *schema.words(pointer)] for pointer in CHOICES}
+        self.values["/parallel/schedule"] += ["written"]
+        codecs = list(schema.codecs())
+        both_ends = [name for name in codecs if name not in ("powersgd", "topk")]
+        for traffic in TRAFFIC:
+            gradients = traffic in ("pipeline_backward", "data_gradients")
+            self.values["/compression/" + traffic] = [None] * 3 + (codecs if gradients else both_ends)
+        self.values |= {
+            **{kind: library.names(kind) for kind in ("platform", "software", "model")},
+            **{way: sizes for way, sizes in WAYS.items()},
+            "/parallel/zero_stage": [None, 0, 1, 2, 3], "/parallel/zero_prefetch": [None, 0, 1, 3],
+            "/parallel/virtual_pipeline": [None, 1, 2, 3], "microbatches": [1, 2, 3, 4, 6, 8, 12, 16],
+            "/training/micro_batch": [1, 2, 3, 4], "layers of a stage": [1, 2, 3],
+            "/parallel/stage_layers": [None, "uneven", "balanced", "layout"],
+            "/parallel/placement": [None, None, None, "megatron", "permuted", "permuted", "permuted", "search"],  # a search takes seconds
+            "/compression/embedding_sync": [None, False, True],
+            "network": ["as shipped", "leaves", "matrix", "links", "two node types"],
+            "changed files": [None, "platform", "device", "software", "model", "all"],
+            "/nodes": [None, "given"], "extends": [False, True],
+        }
+
+    def draw(self):
+        drawn = {name: self.rng.choice(values) for name, values in self.values.items()}
+        self.fit_split(drawn)
+        self.fit_schedule(drawn)
+        self.fit_training(drawn)
+        self.fit_compression(drawn)
+        return drawn
+
+    @functools.cache
+    def splits(self, platform, most_tensor, order):
+        """Ways that fill the platform's nodes, or a part of one, with the nodes they take."""
+        gpus = [node["gpus"] for node in self.library.nodes(platform)]
+        found = []
+        filled = {sum(gpus[:n]): n for n in range(1, len(gpus) + 1)}
+        for tensor in WAYS["tensor"]:
+            for pipeline in WAYS["pipeline"] if most_tensor % tensor == 0 else ():
+                for data in WAYS["data"]:
+                    ranks = tensor * pipeline * data
+                    nodes = 1 if ranks < gpus[0] else filled.get(ranks)
+                    if nodes and ranks <= MOST_GPUS and self.is_even(tensor, pipeline, data, order, gpus):
+                        found.append((tensor, pipeline, data, nodes))
+        return found
+
+    @staticmethod
+    def is_even(tensor, pipeline, data, order, gpus):
+        """Whether every tensor group has as many ranks on each node that it is on, and is on as many nodes."""
+        sizes = {"tensor": tensor, "pipeline": pipeline, "data": data}
+        node_of = [node for node, count in enumerate(gpus) for _ in range(count)]
+        strides, stride = {}, 1
+        for way in (order or "tensor-data-pipeline").split("-"):
+            strides[way] = stride
+            stride *= sizes[way]
+        shape = None
+        for first in (stage * strides["pipeline"] + replica * strides["data"] for stage in range(pipeline) for replica in range(data)):
+            nodes = [node_of[first + i * strides["tensor"]] for i in range(tensor)]
+            counts = [nodes.count(node) for node in set(nodes)]
+            shape = shape or counts
+            if counts != shape or min(counts) != max(counts):
+                return False
+        return True
+
+    def fit_split(self, drawn):
+        """The split that shares most with the drawn one."""
+        if drawn["/parallel/zero_stage"] == 3:
+            drawn["pipeline"] = 1
+        heads = self.library.files["model"][drawn["model"]]["heads"]
+        most_tensor = math.gcd(heads, max(WAYS["tensor"]))
+        splits = [split for split in self.splits(drawn["platform"], most_tensor, drawn["/parallel/rank_order"])
+                  if drawn["/parallel/zero_stage"] != 3 or split[1] == 1]
+        self.rng.shuffle(splits)
+        wanted = (drawn["tensor"], drawn["pipeline"], drawn["data"])
+        best = max(splits, key=lambda split: sum(a == b for a, b in zip(split, wanted)))
+        drawn["tensor"], drawn["pipeline"], drawn["data"], drawn["nodes in use"] = best
+        if drawn["/parallel/zero_stage"] != 3:
+            drawn["/parallel/zero_prefetch"] = None
+        if drawn["nodes in use"] == 1 and drawn["network"] in ("leaves", "links", "two node types"):
+            drawn["network"] = "as shipped"  # nothing would be on it
+        if "bandwidth_matrix" in self.library.files["platform"][drawn["platform"]] and drawn["network"] == "matrix":
+            drawn["network"] = "as shipped"  # which is one
+
+    def fit_schedule(self, drawn):
+        schedule, chunks = drawn["/parallel/schedule"], drawn["/parallel/virtual_pipeline"] or 1
+        if schedule not in ("interleaved_1f1b", "written") or drawn["pipeline"] == 1:
+            chunks = 1
+            drawn["/parallel/virtual_pipeline"] = self.rng.choice((None, 1))
+        if chunks > 1 and schedule == "interleaved_1f1b":
+            drawn["microbatches"] = drawn["pipeline"] * self.rng.choice((1, 2, 3))
+        if schedule == "written" and drawn["pipeline"] * drawn["microbatches"] * chunks > 64:
+            drawn["microbatches"] = 4
+        drawn["chunks"] = chunks
+        if schedule == "written" and chunks > 1:
+            drawn["/parallel/pipeline_send"] = "eager"  # all forward passes first deadlocks where both ends wait
+
+    def fit_training(self, drawn):
+        types = self.library.nodes(drawn["platform"])[:drawn["nodes in use"]]
+        known = set.intersection(*(self.library.precisions(node) for node in types))
+        if (drawn["/training/precision"] or "fp16") not in known:
+            drawn["/training/precision"] = self.rng.choice(sorted(known))
+        if drawn["/training/attention"] == "flash" and not self.library.has_flash(drawn["software"]):
+            drawn["changed files"] = "software"  # which is given its efficiencies
+        if len({node["gpus"] for node in types}) > 1 and drawn["/parallel/placement"] in ("permuted", "search"):
+            drawn["/parallel/placement"] = None
+        if drawn["tensor"] * drawn["pipeline"] * drawn["data"] > MOST_GPUS_TO_SEARCH and drawn["/parallel/placement"] == "search":
+            drawn["/parallel/placement"] = "permuted"
+
+    @staticmethod
+    def fit_compression(drawn):
+        if drawn["/compression/data_gradients"] == "powersgd" and (drawn["/parallel/zero_stage"] or 0) >= 2:
+            drawn["/compression/data_gradients"] = "topk"
