@@ -25,6 +25,13 @@ check_program() {
   grep -q '^#compdef windtunnel' "$1/share/zsh/vendor-completions/_windtunnel" || fail "the completion of zsh"
   grep -q 'complete -c windtunnel' "$1/share/fish/vendor_completions.d/windtunnel.fish" || fail "the completion of fish"
 }
+# Files that the pages use are where their commands look for them, below the installed data.
+check_samples() {
+  local file
+  for file in $(grep -hoE '\b(sim/importers/samples|models|platforms|scenarios)/[A-Za-z0-9_./-]*[A-Za-z0-9]' README.md docs/*.md | sort -u); do
+    [[ ! -e $file || -e $1/$file ]] || fail "the pages use $file, which is not installed"
+  done
+}
 # The options in the help of a command ("" for those of every command), with their dashes, long and short.
 options_of() {
   local section="Options:"
@@ -125,7 +132,9 @@ check_manual() {
   done
 }
 
-cmake --install "$build" --prefix "$scratch/prefix" >"$scratch/log" || { cat "$scratch/log"; fail "cmake --install"; }
+# As ./run.sh leaves a build, which makes the program alone.
+rm -f "$build"/generated/windtunnel.bash "$build"/generated/_windtunnel
+cmake --install "$build" --prefix "$scratch/prefix" >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "cmake --install"; }
 check_program "$scratch/prefix"
 check_completions "$scratch/prefix"
 if command -v help2man >/dev/null; then
@@ -140,11 +149,15 @@ cmake -S tools/example -B "$scratch/example" -G Ninja -DCMAKE_BUILD_TYPE=Debug -
   >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "find_package(windtunnel)"; }
 cmake --build "$scratch/example" >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "the example does not build"; }
 "$scratch/example/tensor_sizes" "$scratch/prefix/share/windtunnel" scenarios/gpt-8.3b-128xa100.json >"$scratch/sizes"
-# The example that docs/install.md shows, line by line, gives the report of the program.
-sed -n '/^```cpp$/,/^```$/{/^```/d;s/^ *//;/^$/d;p}' docs/install.md >"$scratch/shown"
-sed 's/^ *//' tools/example/one_iteration.cpp >"$scratch/written"
-if grep -vxFf "$scratch/written" "$scratch/shown"; then fail "docs/install.md shows lines that tools/example/one_iteration.cpp does not have"; fi
-"$scratch/example/one_iteration" "$scratch/prefix/share/windtunnel" scenarios/gpt-8.3b-128xa100.json 2>"$scratch/time" | grep -v wall_s >"$scratch/report"
+# The program that docs/install.md shows, built exactly as it stands there, gives the report of ours.
+shown() { sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/{/^\`\`\`/d;p}" docs/install.md; }
+mkdir "$scratch/mine"
+shown cmake >"$scratch/mine/CMakeLists.txt"
+shown cpp >"$scratch/mine/one_iteration.cpp"
+cmp tools/example/one_iteration.cpp "$scratch/mine/one_iteration.cpp" || fail "docs/install.md does not show tools/example/one_iteration.cpp"
+{ cmake -S "$scratch/mine" -B "$scratch/mine/build" -G Ninja -DCMAKE_PREFIX_PATH="$scratch/prefix" && cmake --build "$scratch/mine/build"; } \
+  >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "what docs/install.md shows does not build"; }
+"$scratch/mine/build/one_iteration" "$scratch/prefix/share/windtunnel" scenarios/gpt-8.3b-128xa100.json 2>"$scratch/time" | grep -v wall_s >"$scratch/report"
 "$scratch/prefix/bin/windtunnel" run scenarios/gpt-8.3b-128xa100.json --json | grep -v wall_s | cmp - "$scratch/report" || fail "the example's report is not the program's"
 grep -q '^tensor 8, data 4: ' "$scratch/sizes" || { cat "$scratch/sizes"; fail "the example's answer"; }
 
@@ -153,6 +166,8 @@ if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null; then
   dpkg-deb -x "$scratch"/packages/windtunnel_*.deb "$scratch/debian"
   dpkg-deb -x "$scratch"/packages/libwindtunnel-dev_*.deb "$scratch/debian"
   check_program "$scratch/debian/usr"
+  check_samples "$scratch/debian/usr/share/windtunnel"
+  [[ ! -x $build/windtunnel-mpi || -x $scratch/debian/usr/bin/windtunnel-mpi ]] || fail "the package has no windtunnel-mpi"
   dpkg-deb -f "$scratch"/packages/windtunnel_*.deb Depends | grep -q libsimgrid || fail "the package does not depend on SimGrid"
   [[ -f $scratch/debian/usr/include/windtunnel/windtunnel.hpp ]] || fail "the headers"
   ! grep -rlE '#include <(doctest|rapidcheck)' "$scratch/debian/usr/include" || fail "headers of tests among them"

@@ -2,6 +2,14 @@
 # CMake files with which other programs call the simulator (docs/install.md).
 include(CMakePackageConfigHelpers)
 
+# What is installed is built first: `./run.sh` builds the program alone. This rule comes before all others, so that nothing is
+# installed where something does not build.
+install(CODE "
+  execute_process(COMMAND \"${CMAKE_COMMAND}\" --build \"${PROJECT_BINARY_DIR}\" --target windtunnel_installed RESULT_VARIABLE failed)
+  if(failed)
+    message(FATAL_ERROR \"Nothing is installed: what is to be installed does not build\")
+  endif()" ALL_COMPONENTS)
+
 set(windtunnel_public_libraries options core units workload platform plan cost schedule memory engine timeline report
     scenario_reading scenario)
 list(TRANSFORM windtunnel_public_libraries PREPEND windtunnel_)
@@ -19,12 +27,17 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/windtunnel-config-versio
 install(FILES "${PROJECT_BINARY_DIR}/windtunnel-config.cmake" "${PROJECT_BINARY_DIR}/windtunnel-config-version.cmake"
               tools/cmake/FindSimGrid.cmake
         DESTINATION lib/cmake/windtunnel COMPONENT development)
+install(DIRECTORY tools/example DESTINATION share/windtunnel/tools COMPONENT development)
 install(FILES sim/scenario/windtunnel.hpp DESTINATION include/windtunnel COMPONENT development)
 install(DIRECTORY sim/ DESTINATION include/windtunnel COMPONENT development
         FILES_MATCHING PATTERN "*.hpp" PATTERN "testing.hpp" EXCLUDE PATTERN "*_fixtures.hpp" EXCLUDE
         PATTERN "test_*.hpp" EXCLUDE PATTERN "drawn_scenario.hpp" EXCLUDE PATTERN corpus EXCLUDE)
 
 install(TARGETS windtunnel COMPONENT program)
+if(TARGET windtunnel_mpi)
+  install(TARGETS windtunnel_mpi COMPONENT program)
+endif()
+install(DIRECTORY sim/importers/samples DESTINATION share/windtunnel/sim/importers COMPONENT program)
 foreach(folder models platforms scenarios validation)
   install(DIRECTORY ${folder} DESTINATION share/windtunnel COMPONENT program)
 endforeach()
@@ -60,6 +73,11 @@ else()
   message(STATUS "No manual page: help2man is not installed")
 endif()
 add_custom_target(windtunnel_generated ALL DEPENDS ${generated_files})
+add_custom_target(windtunnel_installed)
+add_dependencies(windtunnel_installed windtunnel windtunnel_generated)
+if(TARGET windtunnel_mpi)
+  add_dependencies(windtunnel_installed windtunnel_mpi)
+endif()
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "Windtunnel developers <windtunnel@localhost>")
