@@ -25,13 +25,19 @@ std::optional<std::uint64_t> number_in(const std::string& file) {
   return stream >> number ? std::optional(number) : std::nullopt;
 }
 
-std::uint64_t free_of_machine() {
-  constexpr std::uint64_t bytes_of_kb = 1024;
-  std::ifstream stream("/proc/meminfo");
+/// The number behind a name at the begin of a line.
+std::optional<std::uint64_t> number_of(const std::string& name, const std::string& file) {
+  std::ifstream stream(file);
   std::string key, unit;
   for (std::uint64_t amount = 0; stream >> key >> amount; std::getline(stream, unit))
-    if (key == "MemAvailable:") return amount * bytes_of_kb;
-  return no_limit;
+    if (key == name) return amount;
+  return std::nullopt;
+}
+
+std::uint64_t free_of_machine() {
+  constexpr std::uint64_t bytes_of_kb = 1024;
+  const auto available = number_of("MemAvailable:", "/proc/meminfo");
+  return available ? *available * bytes_of_kb : no_limit;
 }
 
 /// The path of this process's control group (version 2): the line "0::/path".
@@ -46,7 +52,10 @@ std::uint64_t free_of_control_group() {
   const std::string group = control_group();
   const auto most = number_in(group + "/memory.max"), taken = number_in(group + "/memory.current");
   if (group.empty() || !most || !taken) return no_limit;
-  return *most - std::min(*most, *taken);
+  // Files that the kernel keeps count as taken, but make room when it is needed.
+  const std::uint64_t cached = number_of("inactive_file", group + "/memory.stat").value_or(0);
+  const std::uint64_t held = *taken - std::min(*taken, cached);
+  return *most - std::min(*most, held);
 }
 
 /// What is left of a limit of this process. `field` is the place in /proc/self/statm of what counts against it.

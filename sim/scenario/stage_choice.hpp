@@ -4,9 +4,12 @@
 
 namespace windtunnel {
 
-/// The plan's compression with `"stages": "auto"` made concrete: the shortest prefix of stages whose compressed gradients give the
-/// least iteration time on an otherwise idle network (heap engine). Every stage ends its backward passes before the one in front of
-/// it, so the first stages' reductions are the exposed ones; where the codec costs more than it saves, no stage is chosen.
+/// The plan's compression with `"stages": "auto"` made concrete: the fewest stages whose compressed gradients give the least
+/// iteration time on an otherwise idle network (heap engine). No stage is chosen where the codec costs more than it saves.
+///
+/// Tried are no stage, every stage, and those that end too late uncompressed; from the best of them on, stages are added and dropped
+/// one by one until that gains nothing. A test compares the choice with every set of stages. Validity: where messages and
+/// reductions share links, the iteration may take a little longer than with another choice; list stages to compare.
 Compression with_stages_chosen(const BuildInputs& inputs);
 
 }  // namespace windtunnel

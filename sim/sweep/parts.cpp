@@ -66,7 +66,8 @@ class PartReader {
 
   void read(const PartFile& file) {
     rows_.num_bytes += file.size;
-    const std::string text = read_source(file.path, {.largest = largest_part})->text.substr(0, file.size);
+    const std::string text =
+        read_source(file.path, {.largest = largest_part})->text.substr(0, file.size);
     std::size_t begin = 0;
     for (int number = 1; begin < text.size(); ++number) {
       const std::size_t end = text.find('\n', begin);
