@@ -63,13 +63,15 @@ std::string json_of(const ImportRequest& request, const Imported& imported) {
   JsonValue result(JsonValue::Object{});
   result.set("schema", JsonValue(std::string("windtunnel/import-v1")));
   result.set("kind", JsonValue(request.kind));
-  JsonValue::Array inputs, notes;
+  JsonValue::Array inputs, notes, warnings;
   for (const auto& input : request.inputs) inputs.emplace_back(input.string());
   result.set("inputs", JsonValue(std::move(inputs)));
   if (!request.output.empty()) result.set("output", JsonValue(request.output.string()));
   result.set("found", imported.found);
   for (const std::string& note : imported.notes) notes.emplace_back(note);
   result.set("notes", JsonValue(std::move(notes)));
+  for (const std::string& warning : imported.warnings) warnings.emplace_back(warning);
+  result.set("warnings", JsonValue(std::move(warnings)));
   return pretty_text(result) + "\n";
 }
 
@@ -83,6 +85,8 @@ void run_import(const ImportRequest& request, ImportFormat format, const Library
   if (!imported.document.is_null())
     write_file_atomically(request.output, pretty_text(imported.document) + "\n");
   for (const std::string& note : imported.notes) messages << "import: " << note << "\n";
+  for (const std::string& warning : imported.warnings)
+    messages << "import: warning: " << warning << "\n";
   if (!imported.document.is_null()) messages << "import: wrote " << request.output.string() << "\n";
   out << (format == ImportFormat::json ? json_of(request, imported) : imported.text);
 }

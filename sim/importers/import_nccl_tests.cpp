@@ -8,6 +8,7 @@
 #include "core/option_error.hpp"
 #include "importers/base_platform.hpp"
 #include "importers/collective_fit.hpp"
+#include "importers/gpu_comparison.hpp"
 #include "importers/importer.hpp"
 #include "importers/nccl_run.hpp"
 #include "platform/source_json.hpp"
@@ -113,12 +114,7 @@ class NcclImport {
   void fit_inside_node() {
     JsonValue& type = base_.only_node_type();
     const NodeType& node = base_.only_node();
-    for (const NcclRun& run : runs_)
-      if (run.ranks > node.gpus)
-        throw option_error("--base", request_->options.base,
-                           "the run is of " + std::to_string(run.ranks) + " GPUs of one node, " +
-                               base_.name() + " has " + std::to_string(node.gpus) + " a node",
-                           "another base");
+    check_gpus_inside(node);
     const InterconnectFit fit = fit_interconnect(node.interconnect, runs_);
     JsonValue& interconnect = *type.find("interconnect");
     write_constants(interconnect, node.interconnect, fit);
@@ -132,11 +128,39 @@ class NcclImport {
     describe_inside(fit);
   }
 
+  /// What is fitted are rates and latencies of the GPU's own links, so that another model's have no place in the base.
+  void check_gpus_inside(const NodeType& node) {
+    const GpuComparison comparison = compare();
+    for (const Problem& problem : comparison.contradictions) problems_.add(problem);
+    for (const NcclRun& run : runs_)
+      if (run.ranks > node.gpus)
+        problems_.add(option_error("--base", request_->options.base,
+                                   "the run is of " + std::to_string(run.ranks) +
+                                       " GPUs of one node, " + base_.name() + " has " +
+                                       std::to_string(node.gpus) + " a node",
+                                   "another base")
+                          .problems()
+                          .front());
+    problems_.throw_if_any();
+  }
+
+  /// The GPUs of all logs beside that of the base; what could not be compared is a warning.
+  GpuComparison compare() {
+    std::vector<NamedGpu> named;
+    for (const NcclRun& run : runs_) named.insert(named.end(), run.gpus.begin(), run.gpus.end());
+    GpuComparison comparison = compare_gpus(named, base_, *library_);
+    imported_.warnings = comparison.unknown;
+    return comparison;
+  }
+
   void note_gpu() {
     for (const NcclRun& run : runs_)
-      if (!run.gpu.empty())
-        return note("the runs name their GPU " + run.gpu + "; the device stays that of " +
-                    base_.name() + ", " + base_.only_node().device.name);
+      if (!run.gpus.empty())
+        return note("the runs name their GPU " + run.gpus.front().name +
+                    "; the device stays that of " + base_.name() + ", " +
+                    base_.only_node().device.name);
+    note("the runs do not name their GPU: taken as that of " + base_.name() + ", " +
+         base_.only_node().device.name);
   }
 
   std::string source_text(const InterconnectFit& fit) const {
@@ -269,6 +293,20 @@ class NcclImport {
 
   // Between nodes.
 
+  /// What is taken is the rate of the network cards, which another GPU may well have beside it; but no other number of the
+  /// result is then of the GPUs that ran.
+  void warn_of_other_gpus() {
+    const std::string& device = base_.only_node().device.name;
+    const GpuComparison comparison = compare();
+    for (const Problem& problem : comparison.contradictions)
+      imported_.warnings.push_back(
+          file_and_line(problem.origin) + ": " + problem.message +
+          ". Only nic_efficiency is taken from the log: compute, memory and the links inside a "
+          "node stay those of " +
+          device + ". If your nodes have the GPUs of the log, the result is not their platform: " +
+          problem.suggestion);
+  }
+
   /// Network cards that so many GPUs of a node use: GPU g has card floor(g * nics / gpus).
   static int cards_of(const NodeType& node, int gpus) {
     std::set<int> cards;
@@ -288,6 +326,7 @@ class NcclImport {
                          "the run is of " + std::to_string(gpus) + " GPUs a node, " + base_.name() +
                              " has " + std::to_string(node.gpus),
                          "another base");
+    warn_of_other_gpus();
     const BusBandwidthFit fit = fit_bus_bandwidth(run);
     const bool is_saturated = fit.num_times >= least_sizes &&
                               fit.saturated <= fit.largest_measured * trusted_extrapolation;
@@ -299,7 +338,7 @@ class NcclImport {
         (is_saturated ? "fitted: " : "measured: ") + std::string("nccl-tests ") +
         name_of(run.collective) + " on " + std::to_string(run.nodes) + " nodes of " +
         std::to_string(gpus) + " GPUs, " + files_ + " (bus bandwidth " + to_text(rate) +
-        (is_saturated ? " at infinite size" : ", the largest measured") + ")";
+        (is_saturated ? " at infinite size" : ", the largest measured") + gpus_text(run) + ")";
     set_number(type, "nic_efficiency",
                JsonValue(std::stod(significant_text(efficiency, written_digits))), source);
     what_ = "the rate of network cards fitted to times";
@@ -314,6 +353,13 @@ class NcclImport {
           to_text(fit.saturated));
     note_limits(run, rate);
     describe_between(run, fit, rate, efficiency, cards);
+  }
+
+  /// "; run on NVIDIA A100-SXM4-40GB", so that the source still says it when the warning is forgotten.
+  static std::string gpus_text(const NcclRun& run) {
+    std::string text;
+    for (const NamedGpu& gpu : run.gpus) text += (text.empty() ? "; run on " : ", ") + gpu.name;
+    return text;
   }
 
   void check_efficiency(double efficiency, BytesPerSecond rate, int cards,

@@ -265,13 +265,105 @@ TEST_CASE("bad logs of nccl-tests are refused with the line, and nothing is writ
   refused(wrong, "12:", "12 wrong values");
 }
 
+TEST_CASE("a run inside a node of another GPU than the base's is refused, with its line") {
+  const std::string log = log_of(modelled(shipped(), 8), 8);
+  auto run = nccl();
+  run.with("run.log", replaced(log, "NVIDIA A100", "NVIDIA V100-SXM3-32GB"));
+  const std::string problem = run.problem();
+  CAPTURE(problem);
+  // Line 1 names the program, line 2 the threads, line 3 is of rank 0.
+  CHECK(
+      contains(problem,
+               "run.log:3:58: error: the log is of NVIDIA V100-SXM3-32GB GPUs, but a100-80gb-4hdr "
+               "has another model, a100-sxm-80gb"));
+  CHECK(contains(problem, "name a --base with V100 GPUs: dgx1-v100, dgx2-v100, jean-zay-v100"));
+  CHECK_FALSE(contains(problem, "run.log:4"));  // the other ranks say the same
+
+  auto newer = nccl();
+  newer.with("run.log", replaced(log, "NVIDIA A100", "NVIDIA H100 80GB HBM3"));
+  CHECK(
+      contains(newer.problem(), "no built-in platform has H100 GPUs: write a device file for it"));
+
+  // One rank of eight has another GPU.
+  auto mixed = nccl();
+  mixed.with("run.log", replaced(log, "device  0 [0000:07:00] NVIDIA A100\n#       size",
+                                 "device  0 [0000:07:00] NVIDIA H100 80GB HBM3\n#       size"));
+  CHECK(contains(mixed.problem(), "run.log:10:58: error: the log is of NVIDIA H100 80GB HBM3"));
+}
+
+TEST_CASE("an A100 of other memory and form is still an A100") {
+  auto run = nccl();
+  run.with("run.log",
+           replaced(log_of(modelled(shipped(), 8), 8), "NVIDIA A100", "NVIDIA A100-PG509-200"));
+  run.run();
+  CHECK_FALSE(contains(run.messages, "warning: "));
+  CHECK(contains(run.messages, "the runs name their GPU NVIDIA A100-PG509-200"));
+}
+
+TEST_CASE(
+    "a GPU whose model is not known is imported with a warning, one that is not named with a "
+    "note") {
+  const std::string log = log_of(modelled(shipped(), 8), 8);
+  auto run = nccl();
+  run.with("run.log", replaced(log, "NVIDIA A100", "NVIDIA Graphics Device"));
+  run.run();
+  CHECK(contains(run.messages, "import: warning: the GPUs were not compared: "));
+  CHECK(contains(run.messages, "run.log:3 names NVIDIA Graphics Device"));
+  auto unnamed = nccl();
+  unnamed.with("run.log", replaced(log, " [0000:07:00] NVIDIA A100", ""));
+  unnamed.run();
+  CHECK_FALSE(contains(unnamed.messages, "warning: "));
+  CHECK(contains(unnamed.messages, "the runs do not name their GPU"));
+
+  TemporaryFolder folder;
+  const std::string renamed =
+      replaced(text_of(source_dir() / "platforms/devices/a100-sxm-80gb.json"),
+               "\"name\": \"a100-sxm-80gb\"", "\"name\": \"ours\"");
+  auto ours =
+      nccl(folder
+               .write("base.json", replaced(text_of(source_dir() / "platforms/a100-80gb-4hdr.json"),
+                                            "\"a100-sxm-80gb\"", renamed))
+               .string());
+  ours.with("run.log", log);
+  ours.run();
+  CHECK(contains(ours.messages, "has ours, and the second is no model that is known here"));
+}
+
+TEST_CASE("over several nodes another GPU is a warning, since only the network cards are taken") {
+  auto run = nccl("a100-40gb-roce");
+  run.with("two.log", replaced(text_of(sample("all-reduce-2-nodes.log")), "NVIDIA A100-SXM4-40GB",
+                               "NVIDIA H100 80GB HBM3"));
+  const Platform platform = run.platform();
+  CHECK(platform.node_types[0].nic_efficiency == doctest::Approx(0.948).epsilon(1e-3));
+  CHECK(contains(run.messages, "import: warning: "));
+  CHECK(contains(run.messages, "two.log:4: the log is of NVIDIA H100 80GB HBM3 GPUs"));
+  CHECK(contains(run.messages, "the result is not their platform"));
+  CHECK(contains(platform.sources.at("node_types/0/nic_efficiency").text,
+                 "; run on NVIDIA H100 80GB HBM3)"));
+}
+
+TEST_CASE("the JSON of -J names its GPUs as well") {
+  const std::string json =
+      R"({"args": ["all_reduce_perf"],
+"config": {"nthreads": 1, "ngpus": 1, "devices": [
+{"rank": 0, "hostname": "a", "device_info": "NVIDIA A100"},
+{"rank": 1, "hostname": "b", "device_info": "NVIDIA H100 80GB HBM3"}]},
+"results": [{"size": 1073741824, "out_of_place": {"time": 50000, "alg_bw": 21.475, "bus_bw": 21.475, "nwrong": 0}}]})";
+  auto run = nccl();
+  run.with("run.json", json);
+  run.run();
+  CHECK(contains(run.messages, "run.json:4: the log is of NVIDIA H100 80GB HBM3 GPUs"));
+}
+
 TEST_CASE("runs that do not go together, or not with the base, are refused") {
   auto mixed = nccl("a100-40gb-roce");
   mixed.with(sample("all-reduce-8xa100.log")).with(sample("all-reduce-2-nodes.log"));
   CHECK(contains(mixed.problem(), "a run over several nodes, and 1 others"));
   auto small = nccl("lassen-v100");
   small.with(sample("all-reduce-8xa100.log"));
-  CHECK(contains(small.problem(), "the run is of 8 GPUs of one node, lassen-v100 has 4 a node"));
+  const std::string both = small.problem();  // another GPU, and too many of them
+  CHECK(contains(both, "the run is of 8 GPUs of one node, lassen-v100 has 4 a node"));
+  CHECK(contains(both, "the log is of NVIDIA A100-SXM4-40GB GPUs, but lassen-v100 has another"));
   auto several = nccl("aws-t4-v100-mixed");
   several.with(sample("all-reduce-8xa100.log"));
   CHECK(contains(several.problem(), "has 2 kinds of node"));

@@ -4,6 +4,7 @@
 #include "core/file_io.hpp"
 #include "core/option_error.hpp"
 #include "importers/base_platform.hpp"
+#include "importers/gpu_model.hpp"
 #include "importers/importer.hpp"
 #include "importers/topo_table.hpp"
 #include "platform/topology.hpp"
@@ -54,7 +55,6 @@ const char* name_of(PathKind kind) {
 struct GpuLinks {
   Kind kind = Kind::pcie;
   std::vector<std::vector<int>> lanes;
-  int most_lanes = 0;         ///< between two GPUs
   int bonded_pairs = 0;       ///< pairs with NVLinks
   bool is_ambiguous = false;  ///< two GPUs only: switch and bridge look the same
 };
@@ -72,7 +72,6 @@ GpuLinks links_of(const TopoTable& table) {
       const int lanes = i == j ? 0 : table.between_gpus[i][j].lanes;
       links.lanes[i][j] = lanes;
       sum += lanes;
-      links.most_lanes = std::max(links.most_lanes, lanes);
       if (i < j && lanes > 0) ++links.bonded_pairs;
     }
     most_of_a_gpu = std::max(most_of_a_gpu, sum);
@@ -125,6 +124,8 @@ class TopoImport {
     problems.throw_if_any();
     links_ = links_of(table_);
     near_ = near_cards(table_);
+    base_.only_node_type();
+    check_bonds();
     check_kind();
     write_document();
     say_what_is_not_known();
@@ -137,10 +138,26 @@ class TopoImport {
  private:
   void note(std::string text) { imported_.notes.push_back(std::move(text)); }
 
+  /// The table names no GPU, but a bond of more NVLinks than the base's GPU has is another GPU's.
+  void check_bonds() {
+    const std::string& device = base_.only_node().device.name;
+    const GpuModel* model = gpu_model_in(device);
+    if (model == nullptr || model->nvlinks == 0) return;
+    const std::string text = "a bond of " + std::to_string(table_.most_lanes) + " NVLinks, but " +
+                             base_.name() + " has " + device + " GPUs of " +
+                             std::to_string(model->nvlinks) + " NVLinks each";
+    if (table_.most_lanes > model->nvlinks)
+      throw InputError(std::vector<Problem>{
+          {table_.widest_bond, {}, text, "name a --base with the GPUs of this node"}});
+    const bool all_are_seen = links_.kind == Kind::nvswitch && !links_.is_ambiguous;
+    if (all_are_seen && table_.most_lanes < model->nvlinks)
+      imported_.warnings.push_back(file_and_line(table_.widest_bond) + ": " + text +
+                                   ": are these other GPUs, or are links down?");
+  }
+
   /// Constants of a switch mean nothing for a mesh, and the other way round.
   void check_kind() {
     const Kind base_kind = base_.only_node().interconnect.kind;
-    if (base_.platform().node_types.size() > 1) base_.only_node_type();
     if (links_.is_ambiguous && base_kind != Kind::pcie) links_.kind = base_kind;
     if (links_.kind == base_kind) return;
     throw option_error("--base", request_->options.base,
@@ -152,7 +169,7 @@ class TopoImport {
   std::string kind_text() const {
     switch (links_.kind) {
       case Kind::nvswitch:
-        return "an NVLink switch (NV" + std::to_string(links_.most_lanes) + " to " +
+        return "an NVLink switch (NV" + std::to_string(table_.most_lanes) + " to " +
                std::to_string(table_.gpus - 1) + " peers)";
       case Kind::mesh:
         return "a mesh of NVLinks";
@@ -264,7 +281,7 @@ class TopoImport {
     JsonValue& found = imported_.found;
     found.set("gpus", JsonValue(std::int64_t{table_.gpus}));
     found.set("interconnect", JsonValue(std::string(name_of(links_.kind))));
-    found.set("most_nvlinks_of_a_pair", JsonValue(std::int64_t{links_.most_lanes}));
+    found.set("most_nvlinks_of_a_pair", JsonValue(std::int64_t{table_.most_lanes}));
     JsonValue::Array cards, gpus;
     for (std::size_t i = 0; i < table_.nics.size(); ++i) {
       JsonValue card(JsonValue::Object{});

@@ -78,6 +78,27 @@ TEST_CASE(
   CHECK(contains(wrong.problem(), "shows a mesh of NVLinks, but selene-a100 is of kind nvswitch"));
 }
 
+TEST_CASE("a bond of more NVLinks than the base's GPU has is refused, one of fewer is a warning") {
+  const std::string table = text_of(sample("topo-a100.txt"));
+  auto hopper = topo("selene-a100");
+  hopper.with("topo.txt", replaced(table, "NV12", "NV18"));
+  const std::string problem = hopper.problem();
+  CAPTURE(problem);
+  CHECK(
+      contains(problem,
+               "topo.txt:2:10: error: a bond of 18 NVLinks, but selene-a100 has a100-sxm-80gb GPUs "
+               "of 12 NVLinks each (name a --base with the GPUs of this node)"));
+  auto fewer = topo("selene-a100");
+  fewer.with("topo.txt", replaced(table, "NV12", "NV8"));
+  fewer.run();
+  CHECK(contains(fewer.messages, "import: warning: "));
+  CHECK(contains(fewer.messages, "topo.txt:2: a bond of 8 NVLinks"));
+  auto same = topo("selene-a100");
+  same.with("topo.txt", table);
+  same.run();
+  CHECK_FALSE(contains(same.messages, "warning: "));
+}
+
 TEST_CASE("GPUs without NVLink are on PCIe") {
   auto run = topo("aws-16xt4");
   run.with("topo.txt", two_on_pcie);

@@ -34,6 +34,7 @@ struct Imported {
   JsonValue found{JsonValue::Object{}};  ///< member "found" of --json
   std::string text;                      ///< the same for people
   std::vector<std::string> notes;        ///< what was inferred, left out or could not be known
+  std::vector<std::string> warnings;     ///< why the result may not be what was wanted
 };
 
 /// One kind of file that can be imported.

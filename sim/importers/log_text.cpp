@@ -152,6 +152,10 @@ Origin LogText::end() const {
   return {OriginKind::file, source_, 1, 1, 1};
 }
 
+std::string file_and_line(const Origin& place) {
+  return place.source->name + ":" + std::to_string(place.line);
+}
+
 std::vector<LogWord> split_words(const LogLine& line, std::string_view separators) {
   const bool blanks = separators.find(' ') != std::string_view::npos;
   std::vector<LogWord> words;

@@ -49,6 +49,9 @@ class LogText {
 /// there is no blank among `separators`.
 std::vector<LogWord> split_words(const LogLine& line, std::string_view separators);
 
+/// "topo.txt:12", for a message about a place that is no error.
+std::string file_and_line(const Origin& place);
+
 /// A finite decimal number that is the whole word.
 std::optional<double> number_in(std::string_view word);
 /// A whole number >= 0 that is the whole word.

@@ -78,7 +78,8 @@ void read_ranks(ObjectReader& root, NcclRun& run) {
     for (std::size_t i = 0; i < devices->array().size(); ++i) {
       ObjectReader device(devices->array()[i], "/devices/" + std::to_string(i), root.problems());
       ++processes[device.required_string("hostname")];
-      run.gpu = device.optional_string("device_info", "");
+      const std::string gpu = device.optional_string("device_info", "");
+      if (!gpu.empty()) add_gpu(gpu, device.value().find("device_info")->origin, run);
     }
   // With MPI, each process reports its first device.
   int num_processes = 0;

@@ -158,11 +158,19 @@ class NcclTextReader {
       if (words[i].text == "Group") preamble_.groups.insert(words[i + 1].text);
       if (words[i].text == "on") ++preamble_.ranks_of_host[words[i + 1].text];
       if (!words[i].text.ends_with(']')) continue;
-      run_.gpu.clear();
-      for (std::size_t j = i + 1; j < words.size(); ++j)
-        run_.gpu += (j == i + 1 ? "" : " ") + words[j].text;
+      if (i + 1 < words.size()) read_gpu(line, i + 1);
       break;
     }
+  }
+
+  /// The name is the rest of the line.
+  void read_gpu(const LogLine& line, std::size_t from) {
+    const LogWord& first = line.words[from];
+    std::string name = first.text;
+    for (std::size_t j = from + 1; j < line.words.size(); ++j) name += " " + line.words[j].text;
+    LogWord whole = first;
+    whole.length = line.words.back().column + line.words.back().length - first.column;
+    add_gpu(name, log_->at(line, whole), run_);
   }
 
   void read_columns(const LogLine& line) {
@@ -277,6 +285,12 @@ const char* name_of(NcclCollective collective) {
 
 NcclRun read_nccl_text(const LogText& log, Problems& problems) {
   return NcclTextReader(log, problems).read();
+}
+
+void add_gpu(const std::string& name, const Origin& place, NcclRun& run) {
+  const bool is_known = std::any_of(run.gpus.begin(), run.gpus.end(),
+                                    [&](const NamedGpu& gpu) { return gpu.name == name; });
+  if (!name.empty() && !is_known) run.gpus.push_back({name, place});
 }
 
 void add_lines(const std::vector<NcclLine>& lines, const std::string& name, const Origin& place,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/json_value.hpp"
+#include "importers/gpu_comparison.hpp"
 #include "importers/log_text.hpp"
 #include "units/quantity.hpp"
 
@@ -25,8 +26,8 @@ struct NcclRun {
   NcclCollective collective = NcclCollective::all_reduce;
   int ranks = 0;
   int nodes = 1;
-  bool hosts_known = false;  ///< false: the file does not list its ranks, one node is assumed
-  std::string gpu;           ///< "A100-SXM4-40GB"; empty where the file does not say
+  bool hosts_known = false;    ///< false: the file does not list its ranks, one node is assumed
+  std::vector<NamedGpu> gpus;  ///< each kind once; none where the file does not say
   std::vector<CollectiveTime> times;  ///< out of place; in place where that was not run
   int num_empty = 0;                  ///< lines of 0 bytes, which are left out
   int num_in_place = 0;               ///< lines that have no out-of-place time
@@ -41,6 +42,9 @@ NcclRun read_nccl_text(const LogText& log, Problems& problems);
 
 /// Reads what nccl-tests -J writes.
 NcclRun read_nccl_json(JsonValue& document, Problems& problems);
+
+/// Adds what one rank says of its GPU, where it says something that no other did.
+void add_gpu(const std::string& name, const Origin& place, NcclRun& run);
 
 /// A line before it is checked against the rest of the run.
 struct NcclLine {

@@ -133,6 +133,10 @@ class TopoReader {
                 "X, NV and a number, PIX, PXB, PHB, NODE or SYS");
         continue;
       }
+      if (i < gpus && cell->lanes > table_.most_lanes) {
+        table_.most_lanes = cell->lanes;
+        table_.widest_bond = log_->at(line, word);
+      }
       if ((cell->kind == PathKind::self) != (i == row))
         problem(line, word, i == row ? "a GPU is X to itself" : "only a GPU itself is X");
       if (i < gpus)

@@ -33,6 +33,8 @@ struct TopoTable {
   std::vector<std::vector<PathKind>> to_nics;       ///< [GPU][network card]
   std::vector<std::string> numa;  ///< NUMA affinity of each GPU; empty where it is not said
   Origin header;
+  int most_lanes = 0;  ///< NVLinks of the widest bond
+  Origin widest_bond;  ///< where it is first named
 };
 
 /// Reads the table among whatever else was printed. Tabs or blanks separate cells; a legend of

@@ -391,7 +391,8 @@ class Grammar {
     };
     add("-o,--output", line_.output, "Where the platform or model goes", "OUT");
     add("--base", line_.import.base,
-        "Platform that says what the file cannot know: a name or a path", "PLATFORM");
+        "Platform of the same GPU that says what the file cannot know: a name or a path",
+        "PLATFORM");
     add("--clean", line_.import.clean,
         "phase: put medians in place of what mpiGraph's ring steps lowered", "WHAT");
     add("--table", line_.import.table, "Which table of mpiGraph: send (default) or recv", "TABLE");
