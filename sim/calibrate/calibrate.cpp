@@ -148,12 +148,17 @@ double largest_share(const std::vector<double>& values) {
   return sum > 0 ? largest / sum : 0;
 }
 
+/// A constant without effect keeps its start. One that lost its effect on the way to a bound, or was moved there before the fit
+/// because the file's value lies outside, is at the bound all the same.
+bool keeps_given_value(const FittedConstant& fitted) {
+  return std::abs(fitted.value - fitted.given.number) <= at_bound_share * fitted.given.number;
+}
+
 Identification identify(const FittedConstant& fitted) {
-  if (fitted.sensitivity < least_sensitivity) return Identification::no_effect;
-  const FitBounds& bounds = fitted.range.bounds;
-  if (fitted.value < bounds.lower * (1 + at_bound_share) ||
-      fitted.value > bounds.upper * (1 - at_bound_share))
+  const bool has_effect = fitted.sensitivity >= least_sensitivity;
+  if (fitted.side() != BoundSide::inside && (has_effect || !keeps_given_value(fitted)))
     return Identification::at_bound;
+  if (!has_effect) return Identification::no_effect;
   if (std::abs(fitted.correlation) > strong_correlation) return Identification::traded;
   if (fitted.largest_share > one_row_share) return Identification::one_row;
   const double half_width = (fitted.highest - fitted.lowest) / 2 / fitted.value;
@@ -181,6 +186,11 @@ FittedConstant describe(const std::vector<FitConstant>& constants, std::size_t j
 }
 
 }  // namespace
+
+BoundSide FittedConstant::side() const {
+  if (value < range.bounds.lower * (1 + at_bound_share)) return BoundSide::lower;
+  return value > range.bounds.upper * (1 - at_bound_share) ? BoundSide::upper : BoundSide::inside;
+}
 
 Calibration calibrate(const std::vector<CalibrationPoint>& points, const CalibrationPlan& plan,
                       PointPredictor& predictor) {

@@ -15,10 +15,13 @@ enum class Identification {
   good,
   weak,       ///< refits without some rows give values more than 10 % away to either side
   traded,     ///< another constant makes up for it (correlation above 0.9)
-  at_bound,   ///< the fit wants to leave the bounds: the value is the bound's, not the rows'
+  at_bound,   ///< the fit moved to a bound: the value is the bound's, not the rows'
   one_row,    ///< most of what is known of it comes from a single row
   no_effect,  ///< the rows do not depend on it: the start value stands
 };
+
+/// Where in its bounds a value lies.
+enum class BoundSide { inside, lower, upper };
 
 /// One constant after the fit.
 struct FittedConstant {
@@ -32,6 +35,8 @@ struct FittedConstant {
   double correlation = 0;          ///< the largest in size with another constant's error
   std::string partner;             ///< that constant
   Identification identification = Identification::good;
+
+  BoundSide side() const;
 };
 
 /// Rows that were left out, the constants of a refit without them, and their predictions by it.

@@ -84,6 +84,33 @@ void warn_of_different_starts(const CalibrationPoints& points,
   }
 }
 
+std::string output_names(const CalibrateRequest& request) {
+  std::string names = request.file ? request.file->out.string() : "";
+  if (!request.residuals.empty())
+    names += (names.empty() ? "" : " and ") + request.residuals.string();
+  return names;
+}
+
+/// Says of each constant at a bound what that means. True when there is one: then no file may take its value.
+bool refuse_bounds(const CalibrateRequest& request, const Calibration& calibration,
+                   std::ostream& messages) {
+  bool any = false;
+  for (const FittedConstant& fitted : calibration.constants) {
+    if (fitted.identification != Identification::at_bound) continue;
+    messages << "calibrate: error: " << bound_text(fitted) << "\n";
+    any = true;
+  }
+  if (!any) return false;
+  messages
+      << "calibrate: the measurements and this model do not agree. Were they taken on the GPU, "
+         "the cluster and the stack that the set's scenarios name? Is another constant at "
+         "fault? Where a number may well lie beyond its range, give a wider one, as in --fit "
+         "NAME=LOWER..UPPER\n";
+  if (const std::string names = output_names(request); !names.empty())
+    messages << "calibrate: not written: " << names << "\n";
+  return true;
+}
+
 /// Writes what was asked for and says so.
 void write_files(const CalibrateRequest& request, const Library& library,
                  const std::vector<CalibrationPoint>& points, const Calibration& calibration,
@@ -139,6 +166,7 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
   out << (request.format == CalibrationFormat::json ? calibration_json : calibration_text)(
              calibration, points, predictor.num_predictions())
       << std::flush;
+  if (refuse_bounds(request, calibration, messages)) return 1;
   write_files(request, library, points.points, calibration, messages);
   return 0;
 }

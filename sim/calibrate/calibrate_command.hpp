@@ -28,7 +28,7 @@ struct CalibrateRequest {
 
 /// `windtunnel calibrate`: fits named constants to measurement sets, writes tables or one JSON
 /// document to `out`, and the files that are asked for. Returns the exit code: 0, or 1 when nothing
-/// could be predicted. Throws InputError and EnvironmentError.
+/// could be predicted or a constant ended at a bound of its range; then no file is written. Throws InputError and EnvironmentError.
 int run_calibrate(const CalibrateRequest& request, const Library& library, std::ostream& out,
                   std::ostream& messages);
 

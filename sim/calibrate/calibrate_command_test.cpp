@@ -6,6 +6,7 @@
 #include <memory>
 #include <sstream>
 
+#include "calibrate/calibration_text.hpp"
 #include "core/file_io.hpp"
 #include "core/testing.hpp"
 #include "platform/device_json.hpp"
@@ -106,6 +107,48 @@ TEST_CASE(
   REQUIRE(regimes.size() == 1);
   CHECK(regimes[0].software == "megatron-deepspeed-2021");
   CHECK(regimes[0].residuals.size() == 6);
+}
+
+TEST_CASE("a constant at its bound is an error with the bound in it, and nothing is written") {
+  const TemporaryFolder folder;
+  CalibrateRequest request;
+  request.sets = {write_synthetic_set(folder.path()).string()};
+  // The set was made at emax 0.7 and with slower cards than the files have: the fit wants 0.7 or less.
+  request.fit = {"emax=0.75..1"};
+  request.file = FittedFile{FittedPart::device, "a100-sxm-80gb", folder.path() / "mine.json"};
+  request.residuals = folder.path() / "residuals.json";
+  write_file_atomically(folder.path() / "mine.json", "old");
+  std::ostringstream out, messages;
+  CHECK(run_calibrate(request, library(), out, messages) == 1);
+  const auto holds = [](const std::ostringstream& stream, const char* text) {
+    return stream.str().find(text) != std::string::npos;
+  };
+  CHECK(holds(out, "at its bound: not identified by these rows"));
+  CHECK(holds(messages,
+              "calibrate: error: emax ends at the lower bound of its range, 0.75 (range 0.75 to 1, "
+              "from 0.83): the value is the bound's"));
+  CHECK(holds(messages, "do not agree"));
+  CHECK(holds(messages, "calibrate: not written: "));
+  CHECK_FALSE(holds(messages, "wrote"));
+  CHECK(read_source(folder.path() / "mine.json")->text == "old");
+  CHECK_FALSE(fs::exists(folder.path() / "residuals.json"));
+
+  std::ostringstream json, ignored;
+  request.format = CalibrationFormat::json;
+  CHECK(run_calibrate(request, library(), json, ignored) == 1);
+  CHECK(json.str().find("\"at_bound\": true") != std::string::npos);
+}
+
+TEST_CASE("the bound of a quantity is told with its unit") {
+  FittedConstant floor;
+  floor.constant = parse_fit_constant("layer_forward");
+  floor.given = {0.32, " ms"};
+  floor.range = range_of(floor.constant, 0.32);
+  floor.value = 10;
+  CHECK(
+      bound_text(floor).starts_with("layer_forward ends at the upper bound of its range, 10 ms "
+                                    "(range 0.01 ms to 10 ms, from 0.32 "
+                                    "ms)"));
 }
 
 TEST_CASE("what a calibration cannot do is refused before anything is simulated") {

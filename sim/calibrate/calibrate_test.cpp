@@ -77,6 +77,8 @@ TEST_CASE("a held-out size is not seen by its refit") {
 TEST_CASE("a constant that stops at its bound, and one without effect, are called that") {
   const Calibration bound = calibrate_fake(synthetic_points(), plan_of({"/a=0.5..0.6", "/b"}));
   CHECK(bound.constants[0].identification == Identification::at_bound);
+  CHECK(bound.constants[0].side() == BoundSide::upper);
+  CHECK(bound.constants[1].side() == BoundSide::inside);
   auto points = synthetic_points();
   for (CalibrationPoint& point : points) point.given.push_back({3, ""});
   CalibrationPlan plan = plan_of({"/a", "/b", "/c"});
@@ -87,6 +89,24 @@ TEST_CASE("a constant that stops at its bound, and one without effect, are calle
   const Calibration calibration = calibrate(points, plan, predictor);
   CHECK(calibration.constants[2].identification == Identification::no_effect);
   CHECK(calibration.constants[0].value == doctest::Approx(0.8).epsilon(0.01));
+}
+
+TEST_CASE("a constant without effect is at a bound only where it was moved there") {
+  const auto no_effect = [](const CalibrationPoint& point, const Overrides&) {
+    return fake_predict(point, {});
+  };
+  const auto fitted = [&](const std::string& constant) {
+    const auto points = synthetic_points();
+    const CalibrationPlan plan = plan_of({constant});
+    PointPredictor predictor(points, plan.constants, no_effect);
+    return calibrate(points, plan, predictor).constants[0];
+  };
+  // The files have 0.5.
+  CHECK(fitted("/a=0.5..2").identification == Identification::no_effect);
+  const FittedConstant moved = fitted("/a=0.9..2");
+  CHECK(moved.value == doctest::Approx(0.9));
+  CHECK(moved.identification == Identification::at_bound);
+  CHECK(moved.side() == BoundSide::lower);
 }
 
 TEST_CASE("a constant that a single row decides is called that") {

@@ -48,6 +48,7 @@ JsonValue constant_value(const FittedConstant& fitted) {
     value.set("correlation", JsonValue(fitted.correlation));
   }
   value.set("identification", JsonValue(identification_text(fitted)));
+  value.set("at_bound", JsonValue(fitted.identification == Identification::at_bound));
   return value;
 }
 

@@ -161,6 +161,17 @@ std::string identification_text(const FittedConstant& fitted) {
   return {};
 }
 
+std::string bound_text(const FittedConstant& fitted) {
+  const auto amount = [&](double number) { return value_text(number) + fitted.given.unit; };
+  const FitBounds& bounds = fitted.range.bounds;
+  const bool is_upper = fitted.side() == BoundSide::upper;
+  return fitted.constant.name + " ends at the " + (is_upper ? "upper" : "lower") +
+         " bound of its range, " + amount(is_upper ? bounds.upper : bounds.lower) + " (range " +
+         amount(bounds.lower) + " to " + amount(bounds.upper) + ", from " + text_of(fitted.given) +
+         "): the value is the bound's, not that of the measured rows, which no value in the range "
+         "fits best";
+}
+
 std::string calibration_text(const Calibration& calibration, const CalibrationPoints& points,
                              std::size_t num_predictions) {
   std::string text = std::to_string(points.points.size()) + " points of";

@@ -34,6 +34,9 @@ std::string calibration_json(const Calibration& calibration, const CalibrationPo
 /// "well identified", or what is wrong with the constant.
 std::string identification_text(const FittedConstant& fitted);
 
+/// What a constant at its bound is, and what that means: "emax ends at the upper bound of its range, 1 (range 0.3 to 1, …".
+std::string bound_text(const FittedConstant& fitted);
+
 /// The names of the sets, in the order of the points.
 std::vector<std::string> set_names(const CalibrationPoints& points);
 

@@ -284,6 +284,18 @@ exits 2 codec two.npy --rate 64; says "not in range"
 exits 2 codec two.npy --set /nodes=1; says "no --set"
 exits 3 codec none.npy; says "none.npy"; silent stdout
 
+# A constant that stops at its bound is a verdict: said even with --quiet, and no file takes its value.
+cat >slow-set.json <<'END'
+{"schema": "windtunnel/measurements-v1", "name": "slow", "kind": "iteration", "source": {"citation": "none", "licence": "none"},
+ "base": {"version": 1, "model": "tiny", "platform": "boxes", "training": {"global_batch": 64, "micro_batch": 1},
+          "parallel": {"tensor": 2, "pipeline": 2, "data": 2}},
+ "points": [{"id": "a", "scenario": {}, "measured": {"iteration_time_s": 1000}},
+            {"id": "b", "scenario": {"training": {"global_batch": 32}}, "measured": {"iteration_time_s": 500}}]}
+END
+exits 1 calibrate ./slow-set.json --fit emax --device card -o slow-card.json --residuals slow.json --quiet
+says "calibrate: error: emax ends at the lower bound of its range, 0.3 (range 0.3 to 1"; says "not written: slow-card.json and slow.json"
+is "no file takes it" test ! -e slow-card.json -a ! -e slow.json
+
 # Global options stand anywhere; --set may be repeated.
 exits 0 --set /name=first check $good --set /training/micro_batch=2 --quiet; prints "first: correct"; prints " 16 microbatches"
 exits 0 run --seed 7 $good --json; prints '"seed": 7'

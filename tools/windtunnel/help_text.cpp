@@ -78,7 +78,8 @@ const std::vector<Topic>& topics() {
         {"windtunnel validate megatron-sc21-table1 --details", "every row of one"},
         {"windtunnel validate iterations.json --fail-above mape=0.10", "your own, as a test"}}},
       {"calibrate",
-       "done, but nothing to calibrate on",
+       "done, but nothing to calibrate on, or a constant ended at a bound of its range; nothing is "
+       "written then",
        {{"windtunnel calibrate iterations.json --fit nic_efficiency", "fit one constant"},
         {"windtunnel calibrate iterations.json --fit /platform/node_types/0/compute_efficiency "
          "--platform cluster.json -o fitted.json",
