@@ -68,8 +68,9 @@ TEST_CASE("a text that is no JSON is refused with its line and byte") {
 TEST_CASE(
     "blanks between tokens are passed over, whatever their number, and those in texts are kept") {
   const std::string blanks(100'000, ' ');
-  TextInput input("t.json",
-                  "{" + blanks + "\"a  \\\"  b\"" + blanks + ":\n\n[1," + blanks + "2]}" + blanks);
+  const std::string text =
+      "{" + blanks + "\"a  \\\"  b\"" + blanks + ":\n\n[1," + blanks + "2]}" + blanks;
+  TextInput input("t.json", text);
   CHECK(notes_of(input) == "{a  \"  b:[1 2 ]}");
   CHECK(problem_of("[1," + blanks + "nope]").find("no JSON at byte 100005") != std::string::npos);
 }

@@ -5,6 +5,7 @@
 
 #include "core/contracts.hpp"
 #include "core/json_value.hpp"
+#include "core/terminal_safe.hpp"
 #include "core/utf8.hpp"
 
 namespace windtunnel {
@@ -61,7 +62,7 @@ std::string escaped_control(char c) {
   return std::string("\\u00") + digits[code >> 4U] + digits[code & 15U];
 }
 
-/// `text` in double quotes; bytes that are not UTF-8 become U+FFFD, for JSON cannot say them.
+/// `text` in double quotes; bytes that are not UTF-8 become U+FFFD, for JSON cannot say them. What would act on a terminal is escaped.
 std::string quoted(std::string_view text) {
   std::string result = "\"";
   for (std::size_t at = 0; at < text.size();) {
@@ -73,6 +74,8 @@ std::string quoted(std::string_view text) {
       result += escaped_control(c);
     else if (c == '"' || c == '\\')
       (result += '\\') += c;
+    else if (static_cast<unsigned char>(c) >= 0x7F && acts_on_terminal(text, at))
+      result += for_terminal(text.substr(at, length));  // which spells it as JSON does
     else
       result += text.substr(at, length);
     at += length == 0 ? 1 : length;

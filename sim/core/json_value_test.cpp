@@ -181,6 +181,8 @@ TEST_CASE("NaN is never written") {
 
 TEST_CASE("bytes that are not UTF-8 are written as the replacement character") {
   CHECK(canonical_text(JsonValue(std::string("a\xFF"))) == "\"a\xEF\xBF\xBD\"");
+  CHECK(canonical_text(JsonValue(std::string("\x7F\xC2\x9B\xE2\x80\xAE"))) ==
+        R"("\u007f\u009b\u202e")");
 }
 
 TEST_CASE("a value in a message is short") {

@@ -2,17 +2,14 @@
 
 #include <algorithm>
 
+#include "core/terminal_safe.hpp"
 #include "core/utf8.hpp"
 
 namespace windtunnel {
 namespace {
 
-/// Production [2] of XML 1.0, Char, of a valid UTF-8 character.
+/// Production [2] of XML 1.0, Char, of a valid UTF-8 character that is no control character.
 bool is_xml(std::string_view character) {
-  const char first = character.front();
-  if (character.size() == 1)
-    return static_cast<unsigned char>(first) >= 0x20 || first == '\t' || first == '\n' ||
-           first == '\r';
   return character != "\xEF\xBF\xBE" && character != "\xEF\xBF\xBF";  // U+FFFE, U+FFFF
 }
 
@@ -44,6 +41,8 @@ std::string markup_text(std::string_view text) {
     const std::string_view character = text.substr(at, length);
     if (length == 0 || !is_xml(character))
       safe += replacement;
+    else if (character != "\r" && acts_on_terminal(character, 0))
+      safe += for_terminal(character);
     else if (const std::string_view entity = entity_of(character.front()); !entity.empty())
       safe += entity;
     else

@@ -39,7 +39,8 @@ TEST_CASE(
 
 TEST_CASE("markup has entities, and nothing that XML does not allow") {
   CHECK(markup_text("<a href='x'>&\"") == "&lt;a href=&#39;x&#39;&gt;&amp;&quot;");
-  CHECK(markup_text("\x01-\x1b-\b") == "\xEF\xBF\xBD-\xEF\xBF\xBD-\xEF\xBF\xBD");
+  CHECK(markup_text("\x01-\x1b-\b\r\n") == "\\u0001-\\u001b-\\u0008\r\n");
+  CHECK(markup_text("a\xE2\x80\xAE<") == "a\\u202e&lt;");  // right-to-left override
   CHECK(markup_text("\xFF\xEF\xBF\xBF") == "\xEF\xBF\xBD\xEF\xBF\xBD");
   CHECK(markup_text("a\tb\nµ模") == "a\tb\nµ模");
 }

@@ -44,9 +44,10 @@ TEST_CASE("a run's page says how long, how sure, whether it fits and why, withou
   CHECK(has(page, "// &lt;here&gt;"));
 }
 
-TEST_CASE("the JSON report stands in the page byte for byte") {
+TEST_CASE("the JSON report stands in the page but for the time it took to make it") {
   const World world;
-  CHECK(has(world.page(), "id=\"report\">" + to_json(world.report) + "</script>"));
+  CHECK(
+      has(world.page(), "id=\"report\">" + without_wall_time(to_json(world.report)) + "</script>"));
 }
 
 TEST_CASE("every assumption is in the page with its source") {

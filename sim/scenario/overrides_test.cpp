@@ -77,7 +77,8 @@ std::string extended(const std::string& base, const std::string& overlay) {
   folder.write("base.json", base);
   const auto file = folder.write("mine.json", "{\"extends\": \"base.json\", " + overlay.substr(1));
   Problems problems;
-  ScenarioFiles files(Library{folder.path()}, folder.path(), problems);
+  const Library library{folder.path()};
+  ScenarioFiles files(library, folder.path(), problems);
   const JsonValue tree = files.merge_extended(parse_json(read_source(file), problems));
   CHECK(problems.empty());
   return canonical_text(tree);
@@ -146,7 +147,8 @@ TEST_CASE("the last of several extended files wins, and the file itself over the
   const auto file =
       folder.write("mine.json", R"({"extends": ["one.json", "two.json"], "a": {"z": 3}})");
   Problems problems;
-  ScenarioFiles files(Library{folder.path()}, folder.path(), problems);
+  const Library library{folder.path()};
+  ScenarioFiles files(library, folder.path(), problems);
   CHECK(canonical_text(files.merge_extended(parse_json(read_source(file), problems))) ==
         R"({"a":{"x":1,"y":2,"z":3}})");
 }

@@ -23,6 +23,7 @@ class ScenarioFiles {
  public:
   ScenarioFiles(const Library& library, std::filesystem::path folder, Problems& problems)
       : library_(&library), folder_(std::move(folder)), problems_(&problems) {}
+  ScenarioFiles(Library&&, std::filesystem::path, Problems&) = delete;
 
   /// `value` laid over everything it extends, last extended wins; the member `extends` is gone.
   JsonValue merge_extended(JsonValue value);

@@ -383,13 +383,19 @@ std::size_t num_ops(const ProgramSet& programs) {
   return count;
 }
 
+/// No program of the plan has fewer: a forward and a backward pass, and between stages one exchange for both.
+std::size_t fewest_ops(const Plan& plan) {
+  const auto passes = static_cast<std::size_t>(plan.microbatches) *
+                      static_cast<std::size_t>(plan.parallel.virtual_pipeline);
+  const std::size_t ops_of_pair = plan.parallel.pipeline > 1 ? 3 : 2;
+  return passes * ops_of_pair * plan.devices.size();
+}
+
 /// Whoever wants the timeline keeps the times of each op, its place on the critical path and its slice of a page or a trace.
-void expect_room_for_timeline(const ProgramSet& programs) {
+void expect_room_for_timeline(std::size_t ops, const std::string& of_devices) {
   constexpr std::size_t most_ops = 40'000'000;
   constexpr double bytes_of_op = 250;
-  const std::size_t ops = num_ops(programs);
-  const std::string what = "a timeline of " + std::to_string(ops) + " steps on " +
-                           std::to_string(programs.devices.size()) + " devices";
+  const std::string what = "a timeline of " + std::to_string(ops) + " steps on " + of_devices;
   const char* const advice = "run it without files, or with fewer microbatches or stages";
   if (ops > most_ops)
     throw UnsupportedError(
@@ -418,8 +424,11 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
                                        ? std::nullopt
                                        : find_fold(build_inputs(scenario, chosen, replicas));
   const Plan& plan = fold ? fold->plan : chosen;
+  const std::string of_devices = std::to_string(plan.devices.size()) + " devices";
+  // First by what the plan says, since a program that is too large takes its time to build.
+  if (options.keep_timeline) expect_room_for_timeline(fewest_ops(plan), of_devices);
   BuiltPrograms built = build_programs(build_inputs(scenario, plan, replicas));
-  if (options.keep_timeline) expect_room_for_timeline(built.programs);
+  if (options.keep_timeline) expect_room_for_timeline(num_ops(built.programs), of_devices);
   BreakdownListener breakdowns(built.programs_to_play().devices.size());
   TimelineListener timeline;
   ListenerPair both(breakdowns, timeline);

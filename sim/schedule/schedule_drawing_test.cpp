@@ -40,7 +40,7 @@ TEST_CASE("the pictures in the documentation are those that are drawn now") {
 TEST_CASE("the name in a picture is text, whatever it holds") {
   ScheduleOrders orders = schedule_orders(Schedule::gpipe, {1, 1, 1});
   orders.name = "<a & b>";
-  CHECK(schedule_svg(orders).find("<title>&lt;a &amp; b>: 1 stages") != std::string::npos);
+  CHECK(schedule_svg(orders).find("<title>&lt;a &amp; b&gt;: 1 stages") != std::string::npos);
 }
 
 }  // namespace

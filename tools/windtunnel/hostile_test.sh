@@ -90,8 +90,9 @@ markup() {
   ! command -v python3 >/dev/null || is "$1 is well-formed" python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$1"
 }
 readonly evil='\u001b]0;owned\u0007\u001b[8m\u009b31m\u202e\u2066<b>&'
+in_sed() { sed 's/[\\&|]/\\&/g' <<<"$1"; }  # as the right side of s||| wants it
 named() {  # named FILE NAME: the plain scenario under another name, as JSON writes it
-  sed "s|\"version\": 1,|\"version\": 1, \"name\": \"${2//\\/\\\\}\",|" plain.json >"$1"
+  sed "s|\"version\": 1,|\"version\": 1, \"name\": \"$(in_sed "$2")\",|" plain.json >"$1"
 }
 named evil.json "$evil"
 sed -i 's|"parallel"|"sweep": {"matrix": {"/name": ["=1+1", "\\u001b[31m"], "/training/micro_batch": [1, 2]}}, "parallel"|' evil.json
@@ -107,9 +108,9 @@ exits 0 run evil.json --out evil/run --report evil/page.html; plain "the page" e
 exits 0 sweep evil.json --out evil --report evil/sweep.html; plain "the page" evil/sweep.html
 markup evil/sweep.svg
 is "a text cell is no formula" grep -q ",'=1+1," evil/results.csv
-sed "s|\"version\": 1,|\"version\": 1, \"name\": \"${evil//\\/\\\\}\",|" schedule.json >evil-schedule.json
+sed "s|\"version\": 1,|\"version\": 1, \"name\": \"$(in_sed "$evil")\",|" schedule.json >evil-schedule.json
 exits 0 schedule draw evil-schedule.json --svg evil/schedule.svg; plain "stdout" stdout; markup evil/schedule.svg
-sed "s|\"name\": \"set\"|\"name\": \"${evil//\\/\\\\}\"|; s|\"id\": \"a\"|\"id\": \"${evil//\\/\\\\}\"|" set.json >evil-set.json
+sed "s|\"name\": \"set\"|\"name\": \"$(in_sed "$evil")\"|; s|\"id\": \"a\"|\"id\": \"$(in_sed "$evil")\"|" set.json >evil-set.json
 exits 0 validate ./evil-set.json --svg evil/set.svg --report evil/set.html; plain "stdout" stdout; plain "stderr" stderr
 markup evil/set.svg; plain "the page" evil/set.html
 for file in $'no\e[31mfile' $'no\xff\xc2\x9b.json'; do
@@ -157,7 +158,7 @@ exits 2 check away/link.json; is "nothing is told through a link" bash -c '! gre
 echo '{"extends": "plain.json", "training": {"micro_bath": 1}}' >mistyped.json
 exits 2 check mistyped.json; says '"micro_bath"'; says '^~~~~~~~~~~'
 echo '{"extends": "mistyped.json"}' >stranger.json
-exits 2 check stranger.json; says "mistyped.json:1:38: error: unknown key"; says 'did you mean "micro_batch"?'; says "not shown"
+exits 2 check stranger.json; says "mistyped.json:1:40: error: unknown key"; says 'did you mean "micro_batch"?'; says "not shown"
 exits 2 check plain.json --set /model=./secret.json; says '"hunter2"'
 
 echo "$checks checks, $failures failed"

@@ -17,9 +17,9 @@ source "$here/checks.sh"
 # Work that nobody waits for: 500 stages of 30,000 microbatches are played for minutes.
 python3 - <<'END'
 import json
-base = {"version": 1, "model": {"family": "gpt", "layers": 500, "hidden": 64, "heads": 1, "sequence": 64, "vocab": 64}, "platform": "boxes",
-        "training": {"global_batch": 30000, "micro_batch": 1}, "parallel": {"tensor": 1, "pipeline": 500, "data": 1, "schedule": "gpipe"}}
-json.dump(base | {"search": {"tensor": [1], "pipeline": [500], "micro_batch": [1], "schedule": ["gpipe"]},
+base = {"version": 1, "model": {"family": "gpt", "layers": 504, "hidden": 64, "heads": 1, "sequence": 64, "vocab": 64}, "platform": "boxes",
+        "training": {"global_batch": 30000, "micro_batch": 1}, "parallel": {"tensor": 1, "pipeline": 504, "data": 1, "schedule": "gpipe"}}
+json.dump(base | {"search": {"tensor": [1], "pipeline": [504], "micro_batch": [1], "schedule": ["gpipe"]},
                   "sweep": {"matrix": {"/training/global_batch": [30000, 29999]}}}, open("long.json", "w"))
 points = [{"id": name, "group": name, "scenario": {"training": {"global_batch": batch}}, "measured": {"iteration_time_s": 1.0}}
           for name, batch in (("a", 30000), ("b", 29999))]
