@@ -111,7 +111,12 @@ class ValueBuilder {
   bool expect_room(Token token);
   /// JSON pointer of the value that is being read in the `depth`th open array or object.
   std::string pointer(std::size_t depth) const;
-  void report(Token token, std::string pointer, std::string message, std::string suggestion);
+  void report(Token token, const std::string& pointer, std::string message,
+              std::string suggestion) {
+    report(token, pointer, std::move(message), std::move(suggestion), pointer);
+  }
+  void report(Token token, std::string pointer, std::string message, std::string suggestion,
+              std::string spoiled);
   /// A number as it is written, unless the file is not to be quoted.
   std::string shown(Token token) const {
     return quoting_ == Quoting::allowed ? detail::shown(text_, token) : "the number";
@@ -212,7 +217,8 @@ bool ValueBuilder::key(std::string& key) {
   const std::string name = text_for_message(JsonValue(frame.key));
   report(token, pointer(open_.size() - 1), "duplicate key " + name,
          "first at " + std::to_string(first->key_origin.line) + ":" +
-             std::to_string(first->key_origin.column));
+             std::to_string(first->key_origin.column),
+         pointer(open_.size()));
   return true;
 }
 
@@ -292,10 +298,11 @@ std::string ValueBuilder::pointer(std::size_t depth) const {
 }
 
 void ValueBuilder::report(Token token, std::string pointer, std::string message,
-                          std::string suggestion) {
+                          std::string suggestion, std::string spoiled) {
   if (quoting_ == Quoting::withheld) pointer.clear();  // it is made of keys
   problems_.add(
-      {positions_.origin_of(token), std::move(pointer), std::move(message), std::move(suggestion)});
+      {positions_.origin_of(token), std::move(pointer), std::move(message), std::move(suggestion)},
+      {std::move(spoiled)});
 }
 
 }  // namespace

@@ -111,8 +111,9 @@ ObjectReader::ObjectReader(JsonValue& value, std::string pointer, Problems& prob
       silent_(silent) {
   if (!value.is_object()) {
     const std::string name = pointer_.empty() ? "this" : pointer_.substr(pointer_.rfind('/') + 1);
-    report(place_, pointer_, name + " is " + text_for_message(value) + ", which is not an object",
-           "write { ... }");
+    report_value(place_, pointer_,
+                 name + " is " + text_for_message(value) + ", which is not an object",
+                 "write { ... }");
     silent_ = true;
     value.content = JsonValue::Object{};
   }
@@ -272,27 +273,49 @@ void ObjectReader::set_default(std::string_view key, JsonValue::Content content)
 }
 
 void ObjectReader::problem(std::string_view key, std::string message, std::string suggestion) {
+  const JsonValue* member = has(key) ? value_->find(key) : nullptr;
+  std::string pointer = key.empty() ? pointer_ : pointer_join(pointer_, key);
+  if (member != nullptr)
+    report_value(place_of(*member), pointer, std::move(message), std::move(suggestion));
+  else if (key.empty() || !problems_->is_spoiled(pointer))
+    report(place_, pointer_, std::move(message), std::move(suggestion), {std::move(pointer)});
+}
+
+bool ObjectReader::are_sound(std::initializer_list<std::string_view> keys) const {
+  return std::all_of(keys.begin(), keys.end(), [this](std::string_view key) {
+    return problems_->is_sound(pointer_join(pointer_, key));
+  });
+}
+
+bool ObjectReader::is_absent(std::string_view key) const {
   const JsonValue* member = value_->find(key);
-  report(member == nullptr ? place_ : place_of(*member),
-         member == nullptr ? pointer_ : pointer_join(pointer_, key), std::move(message),
-         std::move(suggestion));
+  return member == nullptr || member->is_null() ||
+         (member->origin.kind == OriginKind::defaulted && !member->origin.source);
 }
 
 void ObjectReader::reject_unknown_keys() {
   for (const JsonValue::Member& member : value_->object()) {
     if (std::find(known_.begin(), known_.end(), member.key) != known_.end()) continue;
     const std::string nearest = closest_match(member.key, known_);
+    const std::string meant = pointer_join(pointer_, nearest);
+    const bool is_misspelling = !nearest.empty() && is_absent(nearest);
+    if (!silent_) problems_->withdraw(pointer_join(pointer_, member.key));
+    if (!silent_ && is_misspelling) problems_->withdraw(meant);
     report(member.key_origin, pointer_, "unknown key " + in_quotes(member.key),
            !nearest.empty()  ? "did you mean " + in_quotes(nearest) + "?"
            : !known_.empty() ? "keys allowed: " + comma_list(known_)
-                             : "no keys are allowed here");
+                             : "no keys are allowed here",
+           is_misspelling ? std::vector{meant} : std::vector<std::string>{});
   }
 }
 
 void ObjectReader::report_missing(std::string_view key, const std::string& wanted) {
   const std::string name = in_quotes(key);
+  const std::string pointer = pointer_join(pointer_, key);
+  // It may stand in a part of the file that could not be read, or be misspelt, which has been said.
+  if (problems_->is_spoiled(pointer) || problems_->is_spoiled({})) return;
   report(place_, pointer_, "missing key " + name,
-         wanted.empty() ? "" : "add " + name + ": " + wanted);
+         wanted.empty() ? "" : "add " + name + ": " + wanted, {pointer});
 }
 
 const Origin& ObjectReader::place_of(const JsonValue& value) const {
@@ -300,9 +323,16 @@ const Origin& ObjectReader::place_of(const JsonValue& value) const {
 }
 
 void ObjectReader::report(const Origin& origin, std::string pointer, std::string message,
-                          std::string suggestion) {
+                          std::string suggestion, std::vector<std::string> spoils) {
   if (!silent_)
-    problems_->add({origin, std::move(pointer), std::move(message), std::move(suggestion)});
+    problems_->add({origin, std::move(pointer), std::move(message), std::move(suggestion)},
+                   std::move(spoils));
+}
+
+void ObjectReader::report_value(const Origin& origin, const std::string& pointer,
+                                std::string message, std::string suggestion) {
+  if (!problems_->is_spoiled(pointer, origin))
+    report(origin, pointer, std::move(message), std::move(suggestion), {pointer});
 }
 
 std::optional<int> ObjectReader::int_from(const JsonValue& value, const std::string& pointer,
@@ -312,15 +342,15 @@ std::optional<int> ObjectReader::int_from(const JsonValue& value, const std::str
   const std::string subject = std::string(name) + " is " + text_for_message(value);
   const auto* integer = std::get_if<std::int64_t>(&value.content);
   if (integer == nullptr) {
-    report(place_of(value), pointer, subject + whole_number_complaint(value),
-           whole_number_suggestion(value, min, max));
+    report_value(place_of(value), pointer, subject + whole_number_complaint(value),
+                 whole_number_suggestion(value, min, max));
     return std::nullopt;
   }
   if (*integer >= min && *integer <= max) return static_cast<int>(*integer);
-  report(place_of(value), pointer,
-         subject + ", which is too " + (*integer < min ? "small" : "large"),
-         "write " + range_text("a whole number", static_cast<double>(min), static_cast<double>(max),
-                               no_limit));
+  report_value(place_of(value), pointer,
+               subject + ", which is too " + (*integer < min ? "small" : "large"),
+               "write " + range_text("a whole number", static_cast<double>(min),
+                                     static_cast<double>(max), no_limit));
   return std::nullopt;
 }
 

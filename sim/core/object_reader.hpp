@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,7 +15,8 @@ namespace windtunnel {
 
 /// Reads one JSON object strictly: wrong types, values out of range, missing and unknown keys each
 /// become a Problem at the place where they stand; reading goes on with a stand-in so that every
-/// problem is found at once. A missing optional key is written back into the object with Origin
+/// problem is found at once. A check of several values asks are_sound() first: a stand-in is
+/// nobody's mistake. A missing optional key is written back into the object with Origin
 /// `defaulted`, which is what `show --resolved` prints. A key whose value is null counts as
 /// missing. Members stay where they are in memory while they are read.
 ///
@@ -72,11 +74,14 @@ class ObjectReader {
   /// Writes a default for `key` so that the resolved file shows it; a key that is there stays as it
   /// is.
   void set_default(std::string_view key, JsonValue::Content content);
+  /// Whether the members, which have been read, are what was meant, as far as is known by now.
+  bool are_sound(std::initializer_list<std::string_view> keys) const;
   /// Reports a problem at member `key` (or at the object itself when the key is absent); nothing
-  /// when the object was none in the first place.
+  /// when the object was none in the first place, or when something is wrong with the member already.
   void problem(std::string_view key, std::string message, std::string suggestion = {});
 
-  /// Every key that was never asked for is a problem, with the nearest known key as suggestion.
+  /// Every key that was never asked for is a problem, with the nearest known key as suggestion. Where
+  /// that one is absent, it is what was meant: nothing else is said of its absence, before or after.
   /// "$schema" is allowed only where the reader takes it.
   void reject_unknown_keys();
 
@@ -111,7 +116,12 @@ class ObjectReader {
   ObjectReader reader_of(JsonValue& member, std::string_view key);
   const Origin& place_of(const JsonValue& value) const;
   void report(const Origin& origin, std::string pointer, std::string message,
-              std::string suggestion);
+              std::string suggestion, std::vector<std::string> spoils);
+  /// A problem of the value at `pointer`, unless it has one.
+  void report_value(const Origin& origin, const std::string& pointer, std::string message,
+                    std::string suggestion);
+  /// Whether the member is not in the file: absent, null, or defaulted.
+  bool is_absent(std::string_view key) const;
   std::optional<int> int_from(const JsonValue& value, const std::string& pointer,
                               std::string_view name, std::int64_t min, std::int64_t max);
   std::optional<double> number_from(std::string_view key, const JsonValue& value, double min,

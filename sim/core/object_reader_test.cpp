@@ -224,6 +224,43 @@ TEST_CASE("an unknown key shows the nearest key or all of them") {
   CHECK(read.place() == "1:2+7");
 }
 
+TEST_CASE("a required key that is misspelt is not also missing") {
+  Read read(R"({"microbatch": 8, "global_batch": 64})");
+  read.reader.required_int("global_batch", 1, 99);
+  read.reader.required_int("micro_batch", 1, 99);
+  read.reader.reject_unknown_keys();
+  CHECK(read.complaints() == "unknown key \"microbatch\" at /plan (did you mean \"micro_batch\"?)");
+  CHECK_FALSE(read.reader.are_sound({"micro_batch"}));
+  CHECK(read.reader.are_sound({"global_batch"}));
+}
+
+TEST_CASE("a key is missing when what resembles it means another key, or none") {
+  Read read(R"({"micro_batchs": 8, "micro_batch": 4, "colour": 1})");
+  read.reader.required_int("micro_batch", 1, 99);
+  read.reader.required_int("global_batch", 1, 99);
+  read.reader.reject_unknown_keys();
+  CHECK(
+      read.complaints() ==
+      "missing key \"global_batch\" at /plan (add \"global_batch\": a whole number from 1 to 99)\n"
+      "unknown key \"micro_batchs\" at /plan (did you mean \"micro_batch\"?)\n"
+      "unknown key \"colour\" at /plan (keys allowed: micro_batch, global_batch)");
+  CHECK(read.reader.are_sound({"micro_batch", "colour"}));
+}
+
+TEST_CASE("a misspelt block is not also an empty one") {
+  Read read(R"({"trainig": {"batch": 8}})");
+  read.reader.child("training").required_int("batch", 1, 9);
+  read.reader.reject_unknown_keys();
+  CHECK(read.complaints() == "unknown key \"trainig\" at /plan (did you mean \"training\"?)");
+}
+
+TEST_CASE("of a value that is wrong nothing else is said") {
+  Read read(R"({"a": 2.5})");
+  read.reader.required_int("a", 1, 9);
+  read.reader.problem("a", "a does not divide b");
+  CHECK(read.complaints() == "a is 2.5, which is not a whole number at /plan/a (write 2 or 3)");
+}
+
 TEST_CASE("the schema key is unknown unless the reader takes it") {
   Read strict(R"({"$schema": "x"})");
   strict.reader.reject_unknown_keys();

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <tuple>
+#include <utility>
 
 #include "core/contracts.hpp"
 #include "core/terminal_safe.hpp"
@@ -98,6 +101,14 @@ std::string text_of_all(const std::vector<Problem>& problems, std::size_t more) 
   return text;
 }
 
+bool is_same_source(const Origin& a, const Origin& b) {
+  return a.source && b.source && a.source->name == b.source->name;
+}
+
+bool is_same_place(const Origin& a, const Origin& b) {
+  return is_same_source(a, b) && a.line == b.line && a.column == b.column;
+}
+
 std::string lower_case(std::string_view word) {
   std::string lower(word);
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -156,18 +167,104 @@ InputError::InputError(std::vector<Problem> problems, std::size_t more)
   WT_EXPECT(!problems_.empty());
 }
 
+bool is_at_or_in(std::string_view inner, std::string_view outer) {
+  return inner.starts_with(outer) && (inner.size() == outer.size() || inner[outer.size()] == '/');
+}
+
 void Problems::add(Problem problem) {
+  std::string pointer = problem.pointer;
+  add(std::move(problem), {std::move(pointer)});
+}
+
+void Problems::add(Problem problem, std::vector<std::string> spoils) {
   if (problems_.size() == max_kept) {
     ++more_;
     return;
   }
   if (problem.origin.source && problem.origin.source->quoting == Quoting::withheld)
     problem.message = without_quotations(problem.message);
+  // A file that is named twice is read twice, and is wrong once.
+  if (problem.origin.line > 0 &&
+      std::any_of(problems_.begin(), problems_.end(), [&](const auto& p) {
+        return is_same_place(p.origin, problem.origin) && p.message == problem.message;
+      }))
+    return;
   problems_.push_back(std::move(problem));
+  spoils_.push_back(std::move(spoils));
+}
+
+void Problems::append(const Problems& of_text, const std::string& pointer) {
+  for (std::size_t i = 0; i < of_text.problems_.size(); ++i) {
+    std::vector<std::string> spoils = of_text.spoils_[i];
+    for (std::string& each : spoils) each.insert(0, pointer);
+    add(of_text.problems_[i], std::move(spoils));
+  }
+  more_ += of_text.more_;
+}
+
+void Problems::withdraw(std::string_view pointer) {
+  const auto concerns = [&](std::size_t i) {
+    return is_at_or_in(problems_[i].pointer, pointer) ||
+           std::any_of(spoils_[i].begin(), spoils_[i].end(),
+                       [&](const std::string& each) { return is_at_or_in(each, pointer); });
+  };
+  for (std::size_t i = problems_.size(); i-- > 0;) {
+    if (!concerns(i)) continue;
+    problems_.erase(problems_.begin() + static_cast<std::ptrdiff_t>(i));
+    spoils_.erase(spoils_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+bool Problems::is_sound(std::string_view pointer) const {
+  const auto touches = [&](const std::string& each) {
+    return is_at_or_in(each, pointer) || is_at_or_in(pointer, each);
+  };
+  return more_ == 0 && std::none_of(spoils_.begin(), spoils_.end(), [&](const auto& spoiled) {
+           return std::any_of(spoiled.begin(), spoiled.end(), touches);
+         });
+}
+
+bool Problems::is_spoiled(std::string_view pointer) const {
+  return std::any_of(spoils_.begin(), spoils_.end(), [&](const auto& spoiled) {
+    return std::find(spoiled.begin(), spoiled.end(), pointer) != spoiled.end();
+  });
+}
+
+bool Problems::is_spoiled(std::string_view pointer, const Origin& of_value) const {
+  for (std::size_t i = 0; i < problems_.size(); ++i)
+    if (is_same_source(problems_[i].origin, of_value) &&
+        std::find(spoils_[i].begin(), spoils_[i].end(), pointer) != spoils_[i].end())
+      return true;
+  return false;
+}
+
+void Problems::begin_source(const SourceText& source) {
+  if (std::find(sources_.begin(), sources_.end(), source.name) == sources_.end())
+    sources_.push_back(source.name);
+}
+
+std::vector<Problem> Problems::in_order() const {
+  std::vector<std::string> sources = sources_;
+  const auto place = [&sources](const Problem& problem) {
+    const Origin& origin = problem.origin;
+    constexpr int of_file = 0, of_option = 1, nowhere = 2;
+    if (!origin.source) return std::tuple(nowhere, std::ptrdiff_t{0}, origin.line, origin.column);
+    auto source = std::find(sources.begin(), sources.end(), origin.source->name);
+    if (source == sources.end()) source = sources.insert(sources.end(), origin.source->name);
+    return std::tuple(origin.kind == OriginKind::file ? of_file : of_option,
+                      source - sources.begin(), origin.line, origin.column);
+  };
+  std::vector<std::pair<decltype(place(Problem{})), const Problem*>> sorted;
+  for (const Problem& problem : problems_) sorted.emplace_back(place(problem), &problem);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Problem> ordered;
+  for (const auto& [key, problem] : sorted) ordered.push_back(*problem);
+  return ordered;
 }
 
 void Problems::throw_if_any() const {
-  if (!problems_.empty()) throw InputError(problems_, more_);
+  if (!problems_.empty()) throw InputError(in_order(), more_);
 }
 
 std::string closest_match(std::string_view word, const std::vector<std::string>& candidates) {

@@ -80,25 +80,53 @@ class NotEnoughMemory : public EnvironmentError {
   using EnvironmentError::EnvironmentError;
 };
 
-/// Collects problems while a file is read, so that all of them are reported at once (the first 20).
+/// Collects problems while files are read, so that all of them are reported at once (the first 20), in order of place.
+///
+/// A mistake is reported once, and not what follows from it: each problem names the values that cannot be relied on
+/// because of it (it spoils them), and a check that needs one of those is not made.
 class Problems {
  public:
   static constexpr std::size_t max_reported = 20;
   /// Further ones are counted only: a file of millions of mistakes is no reason to run out of memory.
   static constexpr std::size_t max_kept = 1000;
 
-  /// Texts in quotes are taken out of a message about a file that is not to be quoted.
+  /// A problem that spoils the value at its pointer. Texts in quotes are taken out of a message about a file that is not
+  /// to be quoted.
   void add(Problem problem);
+  /// A problem that spoils the values at these pointers; none: every value is still what was meant.
+  void add(Problem problem, std::vector<std::string> spoils);
+  /// The problems of a text whose values stand at `pointer`.
+  void append(const Problems& of_text, const std::string& pointer);
+  /// Takes back what was said of the value at `pointer`, and of what is in it: it follows from another mistake.
+  void withdraw(std::string_view pointer);
+
+  /// Whether the value at `pointer` is what was meant: nothing spoils it, a part of it, or what it is part of.
+  bool is_sound(std::string_view pointer) const;
+  /// Whether a problem spoils the very value at `pointer`.
+  bool is_spoiled(std::string_view pointer) const;
+  /// Whether a problem of the same file or option spoils the very value at `pointer`.
+  bool is_spoiled(std::string_view pointer, const Origin& of_value) const;
+
   bool empty() const { return problems_.empty(); }
   std::size_t size() const { return problems_.size() + more_; }
+  /// In the order in which they were found.
   const std::vector<Problem>& all() const { return problems_; }
-  /// Throws InputError with everything collected; does nothing when there is nothing.
+  /// `source` is read now: its problems come after those of the sources read before.
+  void begin_source(const SourceText& source);
+  /// By place: files in the order in which they are read, each by line and column; then options; then what has no place.
+  std::vector<Problem> in_order() const;
+  /// Throws InputError with everything collected, in order; does nothing when there is nothing.
   void throw_if_any() const;
 
  private:
   std::vector<Problem> problems_;
+  std::vector<std::vector<std::string>> spoils_;  ///< pointers, of each problem
+  std::vector<std::string> sources_;              ///< names, in the order of reading
   std::size_t more_ = 0;
 };
+
+/// True for "/a/b" and "/a", and for "/a" and "/a": what is at `inner` is, or is part of, what is at `outer`.
+bool is_at_or_in(std::string_view inner, std::string_view outer);
 
 /// The candidate closest to `word` by Damerau-Levenshtein distance, if near enough to be a slip of
 /// the fingers (distance <= max(2, length / 3)); otherwise empty.

@@ -148,6 +148,89 @@ TEST_CASE("after 20 problems the rest is counted") {
   }
 }
 
+/// "file:line" of each problem, in order.
+std::string places(const Problems& problems) {
+  std::string all;
+  for (const Problem& problem : problems.in_order())
+    all += (all.empty() ? "" : " ") +
+           (problem.origin.source
+                ? problem.origin.source->name + ":" + std::to_string(problem.origin.line)
+                : "nowhere") +
+           problem.message.substr(std::string("it is wrong").size());
+  return all;
+}
+
+TEST_CASE("problems are told by place: files as they are read, then options, then the rest") {
+  const auto first = source_of("{}", "first.json"), second = source_of("{}", "second.json");
+  Problems problems;
+  problems.begin_source(*first);
+  problems.begin_source(*second);
+  problems.add({{}, "", "it is wrong", ""});
+  Problem option = problem_at(source_of("8", "--set /a=8"), 1, 1, 1);
+  option.origin.kind = OriginKind::command_line;
+  problems.add(option);
+  problems.add(problem_at(second, 1, 1, 1));
+  problems.add(problem_at(first, 3, 1, 1));
+  problems.add(problem_at(first, 2, 9, 1));
+  Problem same_place = problem_at(first, 2, 9, 1);
+  same_place.message += " again";
+  problems.add(same_place);
+  problems.add(problem_at(first, 2, 4, 1));
+  CHECK(places(problems) ==
+        "first.json:2 first.json:2 first.json:2 again first.json:3 second.json:1 --set /a=8:1 "
+        "nowhere");
+}
+
+TEST_CASE("the same problem of the same place is one") {
+  Problems problems;
+  for (int i = 0; i < 2; ++i) problems.add(problem_at(source_of("{}"), 1, 1, 1));
+  CHECK(problems.size() == 1);
+  problems.add({{}, "/a", "it is wrong", ""});
+  problems.add({{}, "/a", "it is wrong", ""});
+  CHECK(problems.size() == 3);
+}
+
+TEST_CASE("a value is sound unless it, a part of it, or what it is part of is spoiled") {
+  Problems problems;
+  problems.add({{}, "/a/b", "it is wrong", ""});
+  for (const char* pointer : {"", "/a", "/a/b", "/a/b/c"})
+    CHECK_FALSE_MESSAGE(problems.is_sound(pointer), pointer);
+  for (const char* pointer : {"/a/bc", "/a/c", "/b"})
+    CHECK_MESSAGE(problems.is_sound(pointer), pointer);
+  CHECK(problems.is_spoiled("/a/b"));
+  CHECK_FALSE(problems.is_spoiled("/a"));
+}
+
+TEST_CASE("a problem may spoil other values than the one it stands at, or none") {
+  Problems problems;
+  problems.add({{}, "/a", "it is wrong", ""}, {});
+  CHECK(problems.is_sound("/a"));
+  problems.add({{}, "/a", "it is wrong", ""}, {std::string("/b"), std::string("/c")});
+  CHECK(problems.is_sound("/a"));
+  CHECK_FALSE(problems.is_sound("/b"));
+  CHECK_FALSE(problems.is_sound("/c"));
+}
+
+TEST_CASE("what follows from another mistake is withdrawn") {
+  Problems problems;
+  problems.add({{}, "/a", "about /a/b", ""}, {std::string("/a/b")});
+  problems.add({{}, "/a/b/c", "about /a/b/c", ""}, {});
+  problems.add({{}, "/a/bc", "about /a/bc", ""});
+  problems.withdraw("/a/b");
+  REQUIRE(problems.size() == 1);
+  CHECK(problems.all().front().message == "about /a/bc");
+  CHECK(problems.is_sound("/a/b"));
+}
+
+TEST_CASE("problems of a text spoil what stands where its values go") {
+  Problems of_text, problems;
+  of_text.add({{}, "/layers", "it is wrong", ""});
+  problems.append(of_text, "/model");
+  CHECK_FALSE(problems.is_sound("/model/layers"));
+  CHECK(problems.is_sound("/layers"));
+  CHECK(problems.all().front().pointer == "/layers");
+}
+
 TEST_CASE("a slip of the fingers finds the word that was meant") {
   const std::vector<std::string> keys{"layers", "hidden", "heads", "sequence"};
   CHECK(closest_match("hiden", keys) == "hidden");    // one letter missing

@@ -85,7 +85,10 @@ void read_network(ObjectReader& reader, MemoryCorrection& correction) {
   } else if (hidden != nullptr) {
     reader.problem("hidden", "hidden is no list");
   }
-  correction.output = numbers_at(reader, "output", correction.hidden.size() + 1);
+  if (reader.are_sound({"hidden"}) || !reader.has("output"))
+    correction.output = numbers_at(reader, "output", correction.hidden.size() + 1);
+  else
+    reader.take("output");  // one number a hidden unit, and one more
   correction.most = reader.required_number("most", 0, 1);
 }
 

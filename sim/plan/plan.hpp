@@ -128,6 +128,7 @@ struct PlanRejection {
   std::string key;  ///< JSON pointer of the key to blame
   std::string message;
   std::string suggestion;
+  std::vector<std::string> spoils = {};  ///< pointers of what may be meant otherwise; empty: `key`
 };
 
 /// What the cluster offers to the plan.
@@ -137,7 +138,7 @@ struct ClusterShape {
 };
 
 /// Lays the plan out: the GPU of each rank, layers per stage, devices. Rejects products that do not match the cluster, layers that do not divide,
-/// batches that do not multiply out.
+/// batches that do not multiply out; one rejection for one mistake (plan/plan_check.hpp).
 std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& model,
                                                          const Training& training,
                                                          const Parallel& parallel,

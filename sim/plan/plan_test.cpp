@@ -140,6 +140,15 @@ TEST_CASE("layers that do not divide need stage_layers") {
         "must be 8)");
 }
 
+TEST_CASE("one number that does not fit is rejected once, where it is the only one to blame") {
+  // 3 divides neither the heads, nor the MLP's columns, nor the GPUs of the cluster.
+  CHECK(rejection_of(plan_of(3, 1, 1, {8, 8})).starts_with("/parallel/tensor: tensor 3 does not"));
+  // Seven replicas fit neither the cluster nor the batch.
+  CHECK(rejection_of(plan_of(1, 2, 7, {8, 8})).starts_with("/parallel: tensor * pipeline * data"));
+  CHECK(rejection_of(plan_of(1, 5, 1, {8, 8})).starts_with("/parallel/pipeline: 8 layers"));
+  CHECK(rejection_of(plan_of(1, 2, 1, {2}, {4, 3, 2})).starts_with("/parallel/stage_layers: "));
+}
+
 TEST_CASE("embedding and head may count as a layer each") {
   // 70 layers on 12 stages: 72 slots, 6 a stage, the edges give one each to embedding and head
   const std::vector<int> layers = default_stage_layers(70, 12, true);

@@ -23,25 +23,24 @@ void read_peak(ObjectReader reader, Device& device) {
   for (const auto& [key, precision] : precision_keys)
     if (reader.take(key) != nullptr)
       device.peak[precision] = required_quantity<FlopsPerSecond>(reader, key);
-  if (device.peak.empty())
-    reader.problem("", "no peak rate: at least one of fp16, bf16, tf32, fp32 is needed");
   device.sources.merge(read_sources(reader, "peak/"));
   reader.reject_unknown_keys();
+  if (device.peak.empty() && reader.are_sound({"fp16", "bf16", "tf32", "fp32"}))
+    reader.problem("", "no peak rate: at least one of fp16, bf16, tf32, fp32 is needed");
 }
 
 void read_memory(ObjectReader reader, Device& device) {
-  const std::size_t problems_before = reader.problems().size();
   device.memory_capacity = required_quantity<Bytes>(reader, "capacity");
   device.usable_memory = required_quantity<Bytes>(reader, "usable");
   device.context = required_quantity<Bytes>(reader, "context");
   device.memory_bandwidth =
       required_quantity<BytesPerSecond>(reader, "bandwidth", {"1 GB/s", "100 TB/s"});
   device.memory_efficiency = reader.required_number("bandwidth_efficiency", least_ratio, 1);
-  if (reader.problems().size() == problems_before && device.usable_memory > device.memory_capacity)
-    reader.problem("usable", "usable memory " + to_text(device.usable_memory) +
-                                 " is more than the capacity " + to_text(device.memory_capacity));
   device.sources.merge(read_sources(reader, "memory/"));
   reader.reject_unknown_keys();
+  if (device.usable_memory > device.memory_capacity && reader.are_sound({"usable", "capacity"}))
+    reader.problem("usable", "usable memory " + to_text(device.usable_memory) +
+                                 " is more than the capacity " + to_text(device.memory_capacity));
 }
 
 void read_gemm(ObjectReader reader, Device& device) {
@@ -72,13 +71,11 @@ void read_zfp(ObjectReader& reader, CodecSpeeds& codecs) {
     return reader.problem("zfp", "expected a list of at least one {rate, encode, decode, source}");
   for (std::size_t i = 0; i < list->array().size(); ++i) {
     const std::string place = "zfp/" + std::to_string(i);
-    const std::size_t problems_before = reader.problems().size();
     const ZfpSpeed speed = read_zfp_speed(
         ObjectReader(list->array()[i], reader.pointer() + "/" + place, reader.problems()),
         place + "/", codecs);
     const bool rises = codecs.zfp.empty() || speed.rate > codecs.zfp.back().rate;
-    if (reader.problems().size() == problems_before && !rises)
-      reader.problem("zfp", "the rates of zfp must rise");
+    if (!rises && reader.are_sound({"zfp"})) reader.problem("zfp", "the rates of zfp must rise");
     codecs.zfp.push_back(speed);
   }
 }
@@ -90,12 +87,13 @@ CodecSpeeds read_codecs(ObjectReader reader) {
   codecs.selection = given_quantity<BytesPerSecond>(reader, "selection");
   codecs.mpc_encode = given_quantity<BytesPerSecond>(reader, "mpc_encode");
   codecs.mpc_decode = given_quantity<BytesPerSecond>(reader, "mpc_decode");
-  if (codecs.mpc_encode.has_value() != codecs.mpc_decode.has_value())
-    reader.problem(codecs.mpc_encode ? "mpc_encode" : "mpc_decode",
-                   "mpc_encode and mpc_decode come together");
   read_zfp(reader, codecs);
   codecs.sources.merge(read_sources(reader));
   reader.reject_unknown_keys();
+  if (codecs.mpc_encode.has_value() != codecs.mpc_decode.has_value() &&
+      reader.are_sound({"mpc_encode", "mpc_decode"}))
+    reader.problem(codecs.mpc_encode ? "mpc_encode" : "mpc_decode",
+                   "mpc_encode and mpc_decode come together");
   return codecs;
 }
 

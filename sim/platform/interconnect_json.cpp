@@ -37,7 +37,7 @@ bool is_symmetric(const Lanes& lanes) {
   return true;
 }
 
-void read_lanes(ObjectReader& reader, int gpus, Interconnect& interconnect) {
+void read_lanes(ObjectReader& reader, std::optional<int> gpus, Interconnect& interconnect) {
   const JsonValue* value = reader.require("lanes");
   if (value == nullptr) return;
   Lanes lanes;
@@ -46,11 +46,12 @@ void read_lanes(ObjectReader& reader, int gpus, Interconnect& interconnect) {
     for (std::size_t i = 0; i < value->array().size(); ++i)
       lanes.push_back(
           read_row(value->array()[i], pointer_join(pointer, std::to_string(i)), reader.problems()));
-  const auto size = static_cast<std::size_t>(gpus);
+  if (!gpus) return;  // how many rows there must be, too
+  const auto size = static_cast<std::size_t>(*gpus);
   bool square = lanes.size() == size;
   for (const std::vector<int>& row : lanes) square = square && row.size() == size;
   if (!square || !is_symmetric(lanes)) {
-    const std::string n = std::to_string(gpus);
+    const std::string n = std::to_string(*gpus);
     reader.problem("lanes", "lanes must be " + n + " rows of " + n +
                                 " link counts, symmetric, with a zero diagonal");
     lanes.assign(size, std::vector<int>(size, 0));
@@ -71,8 +72,8 @@ void read_small_messages(ObjectReader& reader, Interconnect& interconnect) {
 
 }  // namespace
 
-Interconnect read_interconnect(ObjectReader reader, int gpus, const std::string& prefix,
-                               Sources& sources) {
+Interconnect read_interconnect(ObjectReader reader, std::optional<int> gpus,
+                               const std::string& prefix, Sources& sources) {
   using Kind = Interconnect::Kind;
   Interconnect interconnect;
   interconnect.kind = reader.required_enum<Kind>(
@@ -90,6 +91,7 @@ Interconnect read_interconnect(ObjectReader reader, int gpus, const std::string&
   interconnect.point_to_point_latency =
       required_quantity<Seconds>(reader, "point_to_point_latency");
   if (interconnect.kind == Kind::mesh) read_lanes(reader, gpus, interconnect);
+  if (!reader.are_sound({"kind"})) reader.take("lanes");  // a misspelt mesh has them
   sources.merge(read_sources(reader, prefix));
   reader.reject_unknown_keys();
   return interconnect;

@@ -8,7 +8,7 @@ namespace windtunnel {
 
 /// Reads member "interconnect" of a node type with `gpus` GPUs; its sources go to `sources` under
 /// `prefix`.
-Interconnect read_interconnect(ObjectReader reader, int gpus, const std::string& prefix,
-                               Sources& sources);
+Interconnect read_interconnect(ObjectReader reader, std::optional<int> gpus,
+                               const std::string& prefix, Sources& sources);
 
 }  // namespace windtunnel

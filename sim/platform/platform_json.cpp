@@ -46,7 +46,9 @@ NodeType read_node_type(JsonValue& value, const std::string& pointer, const std:
   node.nic_efficiency = reader.optional_number("nic_efficiency", 1, least_ratio, 1);
   read_factors(reader, node);
   platform.sources.merge(read_sources(reader, prefix));
-  node.interconnect = read_interconnect(reader.child("interconnect"), node.gpus,
+  const bool knows_gpus = reader.are_sound({"gpus"});
+  node.interconnect = read_interconnect(reader.child("interconnect"),
+                                        knows_gpus ? std::optional(node.gpus) : std::nullopt,
                                         prefix + "interconnect/", platform.sources);
   reader.reject_unknown_keys();
   return node;
@@ -75,10 +77,11 @@ void read_fabric(ObjectReader reader, Platform& platform) {
   platform.fabric.collective_latency = required_quantity<Seconds>(reader, "collective_latency");
   platform.fabric.nodes_per_leaf = reader.optional_int("nodes_per_leaf", 0, 0, most_nodes);
   platform.fabric.oversubscription = reader.optional_number("oversubscription", 1, 1, most_factor);
-  if (platform.fabric.oversubscription > 1 && platform.fabric.nodes_per_leaf == 0)
-    reader.problem("oversubscription", "an oversubscribed fabric needs \"nodes_per_leaf\"");
   platform.sources.merge(read_sources(reader, "fabric/"));
   reader.reject_unknown_keys();
+  if (platform.fabric.oversubscription > 1 && platform.fabric.nodes_per_leaf == 0 &&
+      reader.are_sound({"oversubscription", "nodes_per_leaf"}))
+    reader.problem("oversubscription", "an oversubscribed fabric needs \"nodes_per_leaf\"");
 }
 
 std::optional<double> number_in(const JsonValue& cell) {
@@ -127,43 +130,53 @@ BytesPerSecond read_matrix_unit(ObjectReader& reader) {
   return rate.value_or(1_GBps);  // within the range, as cells are likely to be
 }
 
-BandwidthMatrix read_matrix(ObjectReader reader, int nodes, Sources& sources) {
+BandwidthMatrix read_matrix(ObjectReader reader, std::optional<int> nodes, Sources& sources) {
   BandwidthMatrix matrix;
   matrix.rails = reader.optional_int("rails", 1, 1, most_node_parts);
   const BytesPerSecond unit = read_matrix_unit(reader);
+  Problems of_unknown_unit;
+  Problems& problems = reader.are_sound({"unit"}) ? reader.problems() : of_unknown_unit;
   if (const JsonValue* rows = reader.require("rows"); rows != nullptr && rows->is_array())
     for (std::size_t i = 0; i < rows->array().size(); ++i)
-      matrix.rate.push_back(
-          read_matrix_row(rows->array()[i], i, unit,
-                          pointer_join(pointer_join(reader.pointer(), "rows"), std::to_string(i)),
-                          reader.problems()));
-  const auto size = static_cast<std::size_t>(nodes);
-  bool square = matrix.rate.size() == size;
-  for (const auto& row : matrix.rate) square = square && row.size() == size;
-  if (!square) {
-    const std::string n = std::to_string(nodes);
-    reader.problem("rows", "the platform has " + n + " nodes, so the matrix must be " + n +
-                               " rows of " + n + " numbers (the diagonal is ignored)");
-    matrix.rate.clear();
-  }
+      matrix.rate.push_back(read_matrix_row(
+          rows->array()[i], i, unit,
+          pointer_join(pointer_join(reader.pointer(), "rows"), std::to_string(i)), problems));
   sources.merge(read_sources(reader, "bandwidth_matrix/"));
   reader.reject_unknown_keys();
+  const auto size = static_cast<std::size_t>(nodes.value_or(0));
+  bool square = matrix.rate.size() == size;
+  for (const auto& row : matrix.rate) square = square && row.size() == size;
+  if (square) return matrix;
+  if (nodes && reader.are_sound({"rows"})) {
+    const std::string n = std::to_string(size);
+    reader.problem("rows", "the platform has " + n + " nodes, so the matrix must be " + n +
+                               " rows of " + n + " numbers (the diagonal is ignored)");
+  }
+  matrix.rate.clear();
   return matrix;
 }
 
 LinkOverride read_override(ObjectReader reader, int nodes, const std::string& prefix,
                            Sources& sources) {
   const int last = (nodes == 0 ? most_nodes : nodes) - 1;
-  const std::size_t problems_before = reader.problems().size();
   LinkOverride link;
   link.from = NodeId(reader.required_int("from", 0, last));
   link.to = NodeId(reader.required_int("to", 0, last));
   link.bandwidth = required_quantity<BytesPerSecond>(reader, "bandwidth");
-  if (reader.problems().size() == problems_before && link.from == link.to)
-    reader.problem("to", "a link joins two different nodes");
   sources.merge(read_sources(reader, prefix));
   reader.reject_unknown_keys();
+  if (link.from == link.to && reader.are_sound({"from", "to"}))
+    reader.problem("to", "a link joins two different nodes");
   return link;
+}
+
+/// Whether the number of nodes is what was meant.
+bool knows_counts(ObjectReader& reader, const Platform& platform) {
+  const std::string list = pointer_join(reader.pointer(), "node_types");
+  bool all = !reader.problems().is_spoiled(list);
+  for (std::size_t i = 0; i < platform.node_types.size(); ++i)
+    all = all && reader.problems().is_sound(list + "/" + std::to_string(i) + "/count");
+  return all;
 }
 
 void read_link_overrides(ObjectReader& reader, Platform& platform) {
@@ -178,17 +191,21 @@ void read_link_overrides(ObjectReader& reader, Platform& platform) {
     const std::string index = std::to_string(i);
     platform.link_overrides.push_back(read_override(
         ObjectReader(list->array()[i], pointer_join(pointer, index), reader.problems()),
-        platform.available_nodes(), "link_overrides/" + index + "/", platform.sources));
+        knows_counts(reader, platform) ? platform.available_nodes() : 0,
+        "link_overrides/" + index + "/", platform.sources));
   }
 }
 
 void read_own_links(ObjectReader& reader, Platform& platform) {
   if (auto matrix = reader.optional_child("bandwidth_matrix")) {
-    if (platform.available_nodes() == 0)
+    const bool is_counted = knows_counts(reader, platform);
+    if (is_counted && platform.available_nodes() == 0)
       reader.problem("bandwidth_matrix",
                      "a measured matrix needs the count of every node type, one is open");
     else
-      platform.matrix = read_matrix(*matrix, platform.available_nodes(), platform.sources);
+      platform.matrix = read_matrix(
+          *matrix, is_counted ? std::optional(platform.available_nodes()) : std::nullopt,
+          platform.sources);
   }
   read_link_overrides(reader, platform);
 }

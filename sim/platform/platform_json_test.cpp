@@ -171,9 +171,27 @@ TEST_CASE("only the last node type may be open, and an oversubscribed fabric nam
 TEST_CASE("an unknown key is refused with the nearest one") {
   Problems problems;
   read(with(platform_text, "'nics'", "'nisc'"), problems);
-  REQUIRE(problems.size() == 2);  // and nics is missing
-  CHECK(problems.all()[1].message == "unknown key \"nisc\"");
-  CHECK(problems.all()[1].suggestion == "did you mean \"nics\"?");
+  REQUIRE(problems.size() == 1);  // nics is not also missing
+  CHECK(problems.all()[0].message == "unknown key \"nisc\"");
+  CHECK(problems.all()[0].suggestion == "did you mean \"nics\"?");
+}
+
+TEST_CASE("a misspelt block is one mistake, and so is a misspelt number with its source") {
+  CHECK(problems_of(with(platform_text, "'fabric'", "'fabrik'")) ==
+        Messages{"unknown key \"fabrik\" at /platform"});
+  const std::string sourced =
+      with(with(platform_text, "'nic_efficiency': 0.5, 'source': 'assumed: test'",
+                "'nic_efficiency': 0.5, 'source': {'*': 'assumed: test', 'nics': 'assumed: test'}"),
+           "'nics': 2", "'nisc': 2");
+  CHECK(problems_of(sourced) == Messages{"unknown key \"nisc\" at /platform/node_types/0"});
+}
+
+TEST_CASE("lanes of a mesh whose name is wrong, or whose GPUs are, are not judged") {
+  const std::string mesh =
+      with(platform_text, "'kind': 'nvswitch'", "'kind': 'mesh', 'lanes': [[0, 1], [1, 0]]");
+  CHECK(problems_of(mesh).size() == 1);  // four GPUs
+  CHECK(problems_of(with(mesh, "'mesh'", "'mehs'")).size() == 1);
+  CHECK(problems_of(with(mesh, "'gpus': 4", "'gpus': 4.5")).size() == 1);
 }
 
 TEST_CASE("a device's usable memory is not more than it has") {

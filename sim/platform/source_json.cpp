@@ -68,7 +68,8 @@ Sources read_entries(ObjectReader& reader) {
       reader.problems().add({member.key_origin,
                              pointer_join(pointer, member.key),
                              "source of " + member.key + ", but there is no such key here",
-                             {}});
+                             {}},
+                            {pointer_join(reader.pointer(), member.key)});
   }
   return entries;
 }
@@ -102,8 +103,11 @@ Sources read_sources(ObjectReader& reader, const std::string& prefix) {
     if (const std::optional<Source> source = source_of(member, entries)) {
       sources.emplace(prefix + member.key, *source);
     } else {
-      reader.problem(member.key, member.key + " has no source, and every number needs one",
-                     "add \"source\": {\"" + member.key + "\": \"assumed: why\"}");
+      const std::vector<std::string> nothing;  // the number itself is none the worse
+      reader.problems().add({value.origin, pointer_join(reader.pointer(), member.key),
+                             member.key + " has no source, and every number needs one",
+                             "add \"source\": {\"" + member.key + "\": \"assumed: why\"}"},
+                            nothing);
     }
   }
   return sources;

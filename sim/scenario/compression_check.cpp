@@ -1,15 +1,15 @@
 #include "scenario/compression_check.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "cost/codec_cost.hpp"
 
 namespace windtunnel {
 namespace {
 
-using Say = std::function<void(const std::string&, const std::string&, const std::string&)>;
-
-std::string codec_place(const std::string& name) { return "/compression/" + name + "/codec"; }
+std::string class_place(const std::string& name) { return "/compression/" + name; }
+std::string codec_place(const std::string& name) { return class_place(name) + "/codec"; }
 
 /// Whether the codec keeps only a part of the values, and relies on sums for the rest.
 bool keeps_part(const Compressor& c) {
@@ -17,59 +17,63 @@ bool keeps_part(const Compressor& c) {
 }
 
 void check_sums(const std::string& name, const std::optional<Compressor>& c,
-                const std::string& what, const Say& problem) {
-  if (!c || !keeps_part(*c)) return;
-  problem(codec_place(name),
-          std::string(name_of(c->codec)) + " cannot compress " + name + ": " + what,
-          "use zfp, mpc, int8 or fixed");
+                const std::string& what, PlanFindings& findings) {
+  if (!c || !keeps_part(*c) || !findings.is_sound(codec_place(name))) return;
+  findings.reject({codec_place(name),
+                   std::string(name_of(c->codec)) + " cannot compress " + name + ": " + what,
+                   "use zfp, mpc, int8 or fixed"});
 }
 
-void check_speeds(const Scenario& scenario, const std::string& name,
-                  const std::optional<Compressor>& c, const Say& problem) {
-  if (!c) return;
-  for (const NodeType& node : scenario.nodes)
+void check_speeds(const CompressionInputs& inputs, const std::string& name,
+                  const std::optional<Compressor>& c, PlanFindings& findings) {
+  if (!c || !findings.is_sound(class_place(name))) return;
+  for (const NodeType& node : inputs.types)
     if (const auto missing = missing_speed(*c, node.device))
-      return problem(codec_place(name), *missing, "add it to the device with its source");
+      return findings.reject({codec_place(name), *missing, "add it to the device with its source"});
 }
 
-void check_stages(const Scenario& scenario, const Say& problem) {
-  const CompressedStages& stages = scenario.plan.compression.gradient_stages;
-  const int pipeline = scenario.plan.parallel.pipeline;
+void check_stages(const CompressionInputs& inputs, PlanFindings& findings) {
+  const std::string place = class_place("data_gradients") + "/stages";
+  if (!findings.are_sound({place, "/parallel/pipeline"})) return;
+  const CompressedStages& stages = inputs.compression.gradient_stages;
+  const int pipeline = inputs.parallel.pipeline;
   const auto beyond = std::find_if(stages.listed.begin(), stages.listed.end(),
                                    [pipeline](int stage) { return stage >= pipeline; });
   if (beyond == stages.listed.end()) return;
-  problem(
-      "/compression/data_gradients/stages",
-      "there is no stage " + std::to_string(*beyond) + ": pipeline is " + std::to_string(pipeline),
-      "stages count from 0");
+  findings.reject(
+      {place,
+       "there is no stage " + std::to_string(*beyond) + ": pipeline is " + std::to_string(pipeline),
+       "stages count from 0"});
 }
 
-void check_sharding(const Scenario& scenario, const Say& problem) {
-  const auto& c = scenario.plan.compression.data_gradients;
-  const int zero = scenario.plan.parallel.zero_stage;
+void check_sharding(const CompressionInputs& inputs, PlanFindings& findings) {
+  const auto& c = inputs.compression.data_gradients;
+  const int zero = inputs.parallel.zero_stage;
+  const std::string place = codec_place("data_gradients");
   if (!c || c->codec != CodecKind::powersgd || zero < 2) return;
-  problem(codec_place("data_gradients"),
-          "powersgd all-reduces its factors and needs whole gradients on every replica, but "
-          "zero_stage " +
-              std::to_string(zero) + " shards them",
-          "use zero_stage 0 or 1, or another codec");
+  if (!findings.are_sound({place, "/parallel/zero_stage"})) return;
+  findings.reject({place,
+                   "powersgd all-reduces its factors and needs whole gradients on every replica, "
+                   "but zero_stage " +
+                       std::to_string(zero) + " shards them",
+                   "use zero_stage 0 or 1, or another codec"});
 }
 
 }  // namespace
 
-void check_compression(const Scenario& scenario, const Say& problem) {
-  const Compression& c = scenario.plan.compression;
-  check_sums("pipeline_forward", c.pipeline_forward, "an activation is used once, whole", problem);
+void check_compression(const CompressionInputs& inputs, PlanFindings& findings) {
+  const Compression& c = inputs.compression;
+  check_sums("pipeline_forward", c.pipeline_forward, "an activation is used once, whole", findings);
   check_sums("tensor_activations", c.tensor_activations, "an activation is used once, whole",
-             problem);
-  check_sums("zero_gather", c.zero_gather, "parameters are used whole", problem);
-  check_sharding(scenario, problem);
-  check_stages(scenario, problem);
-  check_speeds(scenario, "pipeline_forward", c.pipeline_forward, problem);
-  check_speeds(scenario, "pipeline_backward", c.pipeline_backward, problem);
-  check_speeds(scenario, "data_gradients", c.data_gradients, problem);
-  check_speeds(scenario, "tensor_activations", c.tensor_activations, problem);
-  check_speeds(scenario, "zero_gather", c.zero_gather, problem);
+             findings);
+  check_sums("zero_gather", c.zero_gather, "parameters are used whole", findings);
+  check_sharding(inputs, findings);
+  check_stages(inputs, findings);
+  check_speeds(inputs, "pipeline_forward", c.pipeline_forward, findings);
+  check_speeds(inputs, "pipeline_backward", c.pipeline_backward, findings);
+  check_speeds(inputs, "data_gradients", c.data_gradients, findings);
+  check_speeds(inputs, "tensor_activations", c.tensor_activations, findings);
+  check_speeds(inputs, "zero_gather", c.zero_gather, findings);
 }
 
 }  // namespace windtunnel

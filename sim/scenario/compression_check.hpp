@@ -1,19 +1,24 @@
 #pragma once
 
-#include <functional>
-#include <string>
+#include <vector>
 
-#include "scenario/scenario.hpp"
+#include "plan/plan_check.hpp"
+#include "platform/platform.hpp"
 
 namespace windtunnel {
 
-/// Calls `problem(pointer, message, suggestion)` for everything that the compression block asks for and cannot be:
+/// What a compression block is checked against.
+struct CompressionInputs {
+  const Compression& compression;
+  const Parallel& parallel;
+  std::vector<NodeType> types;  ///< of the nodes in use
+};
+
+/// Rejects everything that the compression block asks for and cannot be:
 ///  - powersgd and topk need sums that leave an error to feed back: gradients, and messages of gradients between stages;
 ///  - powersgd all-reduces its factors, so that every replica needs whole gradients: no ZeRO 2 or 3;
 ///  - stages that the pipeline does not have;
 ///  - a codec for which a device in use has no speed.
-void check_compression(
-    const Scenario& scenario,
-    const std::function<void(const std::string&, const std::string&, const std::string&)>& problem);
+void check_compression(const CompressionInputs& inputs, PlanFindings& findings);
 
 }  // namespace windtunnel

@@ -34,9 +34,15 @@ Bytes read_limit(ObjectReader& reader, std::string_view key, const char* of_libr
 
 /// False, with a problem, when it is not known which codec is meant: then neither are its keys.
 bool names_codec(ObjectReader& reader) {
-  const std::size_t problems_before = reader.problems().size();
   reader.required_enum<CodecKind>("codec", codecs);
-  return reader.problems().size() == problems_before;
+  if (reader.are_sound({"codec"})) return true;
+  if (reader.has("codec")) return false;
+  for (const char* key :
+       {"rank", "error_feedback", "rate", "ratio", "density", "encode_rate", "decode_rate",
+        "threshold", "buffer", "messages", "chunks", "stream", "stages"})
+    reader.take(key);
+  reader.reject_unknown_keys();  // one of which may be a misspelt "codec"
+  return false;
 }
 
 Compressor read_compressor(ObjectReader& reader) {

@@ -74,6 +74,7 @@ bool names_a_key(const std::string& pointer) {
 JsonValue value_of_override(const std::string& pointer, const std::string& text,
                             Problems& problems) {
   const auto source = source_of(pointer, text);
+  problems.begin_source(*source);
   Problems syntax;
   JsonValue value = parse_json(source, syntax, OriginKind::command_line);
   const bool meant_as_json =
@@ -82,8 +83,7 @@ JsonValue value_of_override(const std::string& pointer, const std::string& text,
     if (!value.origin.source) value.origin = origin_of(source);
     return value;
   }
-  if (meant_as_json)
-    for (const Problem& problem : syntax.all()) problems.add(problem);
+  if (meant_as_json) problems.append(syntax, pointer);
   return JsonValue(text, origin_of(source));
 }
 
@@ -154,7 +154,8 @@ void apply_override(JsonValue& scenario, const std::string& pointer, const std::
     problems.add({origin_of(source_of(pointer, text)),
                   {},
                   "\"" + pointer + "\" is no JSON pointer to a value of a scenario",
-                  nearest.empty() ? "such as /parallel/tensor" : "did you mean " + nearest + "?"});
+                  nearest.empty() ? "such as /parallel/tensor" : "did you mean " + nearest + "?"},
+                 nearest.empty() ? std::vector<std::string>{} : std::vector{nearest});
     return;
   }
   apply_value(scenario, pointer, value_of_override(pointer, text, problems), files, problems);

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <set>
 #include <string>
 #include <string_view>
@@ -50,19 +49,6 @@ void read_schedule(ObjectReader& reader, Parallel& parallel) {
   }
 }
 
-int derived_data(ObjectReader& reader, const Parallel& parallel,
-                 const std::optional<GivenGpus>& gpus) {
-  if (!gpus) return 1;
-  const std::int64_t ways = std::int64_t{parallel.tensor} * parallel.pipeline;
-  if (gpus->count % ways == 0) return static_cast<int>(gpus->count / ways);
-  reader.problem("",
-                 "data is not given, and " + gpus->text +
-                     " are no multiple of tensor * pipeline = " + std::to_string(parallel.tensor) +
-                     " * " + std::to_string(parallel.pipeline) + " = " + std::to_string(ways),
-                 "write \"data\", or another number of nodes");
-  return 1;
-}
-
 /// Where `column` of a string stands, if the string was written without escapes.
 Origin origin_in(const JsonValue& string, std::size_t column) {
   Origin origin = string.origin;
@@ -73,38 +59,10 @@ Origin origin_in(const JsonValue& string, std::size_t column) {
   return origin;
 }
 
-/// Layers by stage of a layout with a part for each chunk of each stage.
-std::vector<int> layers_of_parts(ObjectReader& reader, const std::vector<int>& parts,
-                                 const Parallel& parallel) {
-  const auto p = static_cast<std::size_t>(parallel.pipeline);
-  const auto v = static_cast<std::size_t>(parallel.virtual_pipeline);
-  const auto text = [](std::size_t number) { return std::to_string(number); };
-  if (parts.size() != p * v) {
-    reader.problem("stage_layers", "the layout has " + text(parts.size()) +
-                                       " stages, but pipeline * virtual_pipeline = " + text(p) +
-                                       " * " + text(v) + " = " + text(p * v));
-    return {};
-  }
-  std::vector<int> layers(parts.begin(), parts.begin() + parallel.pipeline);
-  for (std::size_t part = p; part < parts.size(); ++part) {
-    if (parts[part] != layers[part % p]) {
-      reader.problem("stage_layers",
-                     "the chunks of stage " + text(part % p) + " have " +
-                         std::to_string(layers[part % p]) + " and " + std::to_string(parts[part]) +
-                         " layers; chunks of unequal length on one stage are not modelled");
-      return {};
-    }
-  }
-  for (int& count : layers) count *= parallel.virtual_pipeline;
-  return layers;
-}
-
 /// Megatron-LM's pipeline layout in place of a list.
-std::vector<int> read_layout(ObjectReader& reader, const JsonValue& value,
-                             const Parallel& parallel) {
-  const auto layout = read_pipeline_layout(value.string());
-  if (const auto* parts = std::get_if<std::vector<int>>(&layout))
-    return layers_of_parts(reader, *parts, parallel);
+std::vector<int> read_layout(ObjectReader& reader, const JsonValue& value) {
+  auto layout = read_pipeline_layout(value.string());
+  if (auto* parts = std::get_if<std::vector<int>>(&layout)) return std::move(*parts);
   const auto& fault = std::get<LayoutFault>(layout);
   reader.problems().add(
       {origin_in(value, fault.column), pointer_join(reader.pointer(), "stage_layers"),
@@ -113,19 +71,22 @@ std::vector<int> read_layout(ObjectReader& reader, const JsonValue& value,
   return {};
 }
 
-std::vector<int> read_stage_layers(ObjectReader& reader, const Parallel& parallel) {
-  if (asks_for_balance(reader)) return {};
-  if (const JsonValue* text = reader.take("stage_layers"); text != nullptr && text->is_string())
-    return read_layout(reader, *text, parallel);
+void read_stage_layers(ObjectReader& reader, ParallelBlock& block) {
+  const JsonValue* const value = reader.take("stage_layers");
+  block.gives_layers = value != nullptr;
+  if (value == nullptr || asks_for_balance(reader)) return;
+  if (value->is_string()) {
+    block.layout = read_layout(reader, *value);
+    return;
+  }
   std::vector<int> layers = reader.optional_int_list("stage_layers", 0, most_layers);
-  const JsonValue* value = reader.take("stage_layers");
-  if (value != nullptr && value->is_array() && value->array().empty())
+  if (value->is_array() && value->array().empty())
     reader.problem("stage_layers", "stage_layers is an empty list", "one number a stage");
   if (layers.size() > most_layers) {
     reader.problem("stage_layers", "stage_layers has more than 100000 entries");
     layers.clear();
   }
-  return layers;
+  block.parallel.stage_layers = std::move(layers);
 }
 
 /// "3:7" as node and GPU.
@@ -144,17 +105,37 @@ std::optional<std::pair<int, int>> parse_place(std::string_view text) {
   return std::pair{*node, *gpu};
 }
 
-std::string why_no_gpu(const JsonValue& entry, const std::optional<std::pair<int, int>>& place,
+std::optional<std::pair<int, int>> place_in(const JsonValue& entry) {
+  return entry.is_string() ? parse_place(entry.string()) : std::nullopt;
+}
+
+/// A word, or a list of "node:gpu".
+void read_placement(ObjectReader& reader) {
+  const JsonValue* value = reader.take("placement");
+  if (value == nullptr || !value->is_array()) {
+    reader.optional_enum<bool>("placement", false, {{"megatron", false}, {"search", true}});
+    return;
+  }
+  const std::string pointer = pointer_join(reader.pointer(), "placement");
+  const JsonValue::Array& entries = value->array();
+  for (std::size_t rank = 0; rank < entries.size(); ++rank)
+    if (!place_in(entries[rank]))
+      reader.problems().add({entries[rank].origin,
+                             pointer_join(pointer, std::to_string(rank)),
+                             text_for_message(entries[rank]) + " is no \"node:gpu\"",
+                             {}});
+}
+
+std::string why_no_gpu(const JsonValue& entry, const std::pair<int, int>& place,
                        const ClusterShape& cluster) {
   const std::string subject = text_for_message(entry);
-  if (!place) return subject + " is no \"node:gpu\"";
   const int nodes = static_cast<int>(cluster.gpus_by_node.size());
-  if (place->first >= nodes)
-    return subject + " names node " + std::to_string(place->first) + ", but the nodes are 0 to " +
+  if (place.first >= nodes)
+    return subject + " names node " + std::to_string(place.first) + ", but the nodes are 0 to " +
            std::to_string(nodes - 1);
-  const int gpus = cluster.gpus_by_node[static_cast<std::size_t>(place->first)];
-  if (place->second >= gpus)
-    return subject + " names GPU " + std::to_string(place->second) +
+  const int gpus = cluster.gpus_by_node[static_cast<std::size_t>(place.first)];
+  if (place.second >= gpus)
+    return subject + " names GPU " + std::to_string(place.second) +
            ", but the node has GPUs 0 to " + std::to_string(gpus - 1);
   return {};
 }
@@ -171,17 +152,16 @@ void expect_equal_nodes(ObjectReader& reader, const ClusterShape& cluster) {
 
 }  // namespace
 
-Parallel read_parallel(ObjectReader& reader, const SoftwareProfile& software,
-                       const std::optional<GivenGpus>& gpus) {
-  Parallel parallel;
+ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& software) {
+  ParallelBlock block;
+  Parallel& parallel = block.parallel;
   parallel.tensor = reader.optional_int("tensor", 1, 1, most_ranks);
   parallel.pipeline = reader.optional_int("pipeline", 1, 1, most_ranks);
-  if (reader.has("data")) {
+  block.gives_data = reader.has("data");
+  if (block.gives_data)
     parallel.data = reader.required_int("data", 1, most_ranks);
-  } else {
-    parallel.data = derived_data(reader, parallel, gpus);
-    reader.set_default("data", std::int64_t{parallel.data});
-  }
+  else
+    reader.set_default("data", nullptr);  // keeps its place until it is derived
   read_schedule(reader, parallel);
   parallel.virtual_pipeline = reader.optional_int("virtual_pipeline", 1, 1, most_chunks);
   parallel.pipeline_send = reader.optional_enum<PipelineSend>(
@@ -194,15 +174,48 @@ Parallel read_parallel(ObjectReader& reader, const SoftwareProfile& software,
       "gradient_ring", GradientRing::flat,
       {{"flat", GradientRing::flat}, {"hierarchical", GradientRing::hierarchical}});
   parallel.zero_prefetch = reader.optional_int("zero_prefetch", 1, 0, most_layers);
-  if (parallel.zero_stage < 3 && reader.has("zero_prefetch") && parallel.zero_prefetch != 1)
+  parallel.rank_order = reader.optional_enum<RankOrder>(
+      "rank_order", RankOrder::tensor_data_pipeline, rank_order_names());
+  read_stage_layers(reader, block);
+  read_placement(reader);
+  reader.reject_unknown_keys();
+  if (parallel.zero_stage < 3 && parallel.zero_prefetch != 1 &&
+      reader.are_sound({"zero_prefetch", "zero_stage"}))
     reader.problem("zero_prefetch",
                    "zero_prefetch is for zero_stage 3, but zero_stage is " +
                        std::to_string(parallel.zero_stage),
                    "leave it out");
-  parallel.rank_order = reader.optional_enum<RankOrder>(
-      "rank_order", RankOrder::tensor_data_pipeline, rank_order_names());
-  parallel.stage_layers = read_stage_layers(reader, parallel);
-  return parallel;
+  return block;
+}
+
+std::string why_no_data(const Parallel& parallel, const GivenGpus& gpus) {
+  const std::int64_t ways = std::int64_t{parallel.tensor} * parallel.pipeline;
+  if (gpus.count % ways == 0) return {};
+  return "data is not given, and " + gpus.text +
+         " are no multiple of tensor * pipeline = " + std::to_string(parallel.tensor) + " * " +
+         std::to_string(parallel.pipeline) + " = " + std::to_string(ways);
+}
+
+void split_by_layout(ObjectReader& reader, ParallelBlock& block) {
+  const Parallel& parallel = block.parallel;
+  const auto p = static_cast<std::size_t>(parallel.pipeline);
+  const auto v = static_cast<std::size_t>(parallel.virtual_pipeline);
+  const auto text = [](std::size_t number) { return std::to_string(number); };
+  const std::vector<int>& parts = block.layout;
+  if (parts.size() != p * v)
+    return reader.problem("stage_layers", "the layout has " + text(parts.size()) +
+                                              " stages, but pipeline * virtual_pipeline = " +
+                                              text(p) + " * " + text(v) + " = " + text(p * v));
+  std::vector<int> layers(parts.begin(), parts.begin() + parallel.pipeline);
+  for (std::size_t part = p; part < parts.size(); ++part)
+    if (parts[part] != layers[part % p])
+      return reader.problem("stage_layers",
+                            "the chunks of stage " + text(part % p) + " have " +
+                                std::to_string(layers[part % p]) + " and " +
+                                std::to_string(parts[part]) +
+                                " layers; chunks of unequal length on one stage are not modelled");
+  for (int& count : layers) count *= parallel.virtual_pipeline;
+  block.parallel.stage_layers = std::move(layers);
 }
 
 bool asks_for_balance(ObjectReader& reader) {
@@ -216,34 +229,16 @@ std::string product_text(const Parallel& parallel) {
          std::to_string(std::int64_t{parallel.tensor} * parallel.pipeline * parallel.data);
 }
 
-bool check_magnitudes(ObjectReader& reader, const Training& training, const Parallel& parallel) {
-  constexpr std::int64_t most = 1'000'000'000;
-  const std::int64_t model_ranks = std::int64_t{parallel.tensor} * parallel.pipeline;
-  const std::int64_t layers =
-      std::accumulate(parallel.stage_layers.begin(), parallel.stage_layers.end(), std::int64_t{0});
-  if (model_ranks > most_ranks || model_ranks * parallel.data > most_ranks)
-    reader.problem("", product_text(parallel) + ", more GPUs than the " +
-                           std::to_string(most_ranks) + " that can be simulated");
-  else if (std::int64_t{parallel.data} * training.micro_batch > most)
-    reader.problem("data", "data * micro_batch = " + std::to_string(parallel.data) + " * " +
-                               std::to_string(training.micro_batch) +
-                               " is more than a billion samples");
-  else if (layers > most)
-    reader.problem("stage_layers", "stage_layers adds up to " + std::to_string(layers) + " layers");
-  else
-    return true;
-  return false;
-}
-
-std::vector<int> read_placement(ObjectReader& reader, int num_ranks, const ClusterShape& cluster) {
+std::vector<int> place_ranks(ObjectReader& reader, int num_ranks, const ClusterShape& cluster) {
   const JsonValue* value = reader.take("placement");
-  if (value == nullptr || !value->is_array()) {
-    if (reader.optional_enum<bool>("placement", false, {{"megatron", false}, {"search", true}}))
-      expect_equal_nodes(reader, cluster);
+  const bool is_list = value != nullptr && value->is_array();
+  const bool is_search = value != nullptr && value->is_string() && value->string() == "search";
+  if (is_list || is_search) expect_equal_nodes(reader, cluster);
+  if (!is_list || reader.problems().is_spoiled(pointer_join(reader.pointer(), "placement")))
     return {};
-  }
   const JsonValue::Array& entries = value->array();
   if (static_cast<int>(entries.size()) != num_ranks) {
+    if (!reader.are_sound({"placement"})) return {};
     reader.problem("placement", "placement names " + std::to_string(entries.size()) +
                                     " GPUs, but tensor * pipeline * data is " +
                                     std::to_string(num_ranks));
@@ -254,8 +249,9 @@ std::vector<int> read_placement(ObjectReader& reader, int num_ranks, const Clust
   const std::string pointer = pointer_join(reader.pointer(), "placement");
   for (std::size_t rank = 0; rank < entries.size(); ++rank) {
     const JsonValue& entry = entries[rank];
-    const auto place = entry.is_string() ? parse_place(entry.string()) : std::nullopt;
-    std::string why = why_no_gpu(entry, place, cluster);
+    const auto place = place_in(entry);
+    if (!place) continue;  // which has been said
+    std::string why = why_no_gpu(entry, *place, cluster);
     if (why.empty() && !used.insert(*place).second)
       why = text_for_message(entry) + " is used twice";
     if (why.empty())
@@ -263,7 +259,6 @@ std::vector<int> read_placement(ObjectReader& reader, int num_ranks, const Clust
     else
       reader.problems().add({entry.origin, pointer_join(pointer, std::to_string(rank)), why, {}});
   }
-  expect_equal_nodes(reader, cluster);
   return placement;
 }
 

@@ -18,12 +18,24 @@ struct GivenGpus {
   std::string text;  ///< "64 nodes * 8 = 512 GPUs"
 };
 
-/// Reads the `parallel` block but for `placement`. Defaults: tensor 1, pipeline 1, schedule 1f1b, virtual_pipeline 1,
-/// pipeline_send the software profile's, everything else off. Where `data` is absent it is num_gpus / (tensor * pipeline),
-/// or 1 when the number of GPUs is not given either. `stage_layers` is a list, Megatron-LM's layout (read_pipeline_layout), or
-/// "balanced", which only the whole scenario can answer.
-Parallel read_parallel(ObjectReader& reader, const SoftwareProfile& software,
-                       const std::optional<GivenGpus>& gpus);
+/// What the `parallel` block says by itself; the rest takes the model and the cluster.
+struct ParallelBlock {
+  Parallel parallel;          ///< without `stage_layers` that are no list, and without places
+  bool gives_data = false;    ///< else `data` is what the nodes leave, or 1
+  bool gives_layers = false;  ///< in some way
+  std::vector<int> layout;    ///< layers of the parts of Megatron-LM's layout; empty: none
+};
+
+/// Reads the `parallel` block. Defaults: tensor 1, pipeline 1, schedule 1f1b, virtual_pipeline 1, pipeline_send the software
+/// profile's, everything else off. `stage_layers` is a list, Megatron-LM's layout (read_pipeline_layout), or "balanced",
+/// which only the whole scenario can answer. `placement` is "megatron" (default), "search", or a list of "node:gpu".
+ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& software);
+
+/// Why `data`, which is not given, cannot be num_gpus / (tensor * pipeline); empty: it can.
+std::string why_no_data(const Parallel& parallel, const GivenGpus& gpus);
+
+/// Sets the layers of the stages that the layout gives, which has a part for each chunk of each stage.
+void split_by_layout(ObjectReader& reader, ParallelBlock& block);
 
 /// Whether `stage_layers` is "balanced".
 bool asks_for_balance(ObjectReader& reader);
@@ -31,11 +43,8 @@ bool asks_for_balance(ObjectReader& reader);
 /// "tensor * pipeline * data = 8 * 8 * 8 = 512".
 std::string product_text(const Parallel& parallel);
 
-/// False, with a problem, where products would leave the range of what can be counted.
-bool check_magnitudes(ObjectReader& reader, const Training& training, const Parallel& parallel);
-
-/// Reads `placement`: "megatron" (default), "search", or "node:gpu" by rank, for the cluster and ranks that are known by
-/// then. Checks that every entry is a GPU of the cluster and none is used twice.
-std::vector<int> read_placement(ObjectReader& reader, int num_ranks, const ClusterShape& cluster);
+/// The ranks of `placement`, where it is a list, for the cluster and ranks that are known by then. Checks that every entry is
+/// a GPU of the cluster and none is used twice.
+std::vector<int> place_ranks(ObjectReader& reader, int num_ranks, const ClusterShape& cluster);
 
 }  // namespace windtunnel

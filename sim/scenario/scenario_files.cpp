@@ -39,6 +39,13 @@ bool lies_in(const fs::path& folder, const fs::path& path) {
   return !error && !relative.empty() && *relative.begin() != "..";
 }
 
+constexpr const char* extends_pointer = "/extends";
+
+/// Where the values go of the file that is named at `pointer`: what is extended may hold any of the scenario.
+std::string place_of_content(const std::string& pointer) {
+  return pointer == extends_pointer ? std::string() : pointer;
+}
+
 std::shared_ptr<const SourceText> unquotable(SourceText source) {
   source.quoting = Quoting::withheld;
   return std::make_shared<const SourceText>(std::move(source));
@@ -82,7 +89,7 @@ JsonValue ScenarioFiles::merge_extended(JsonValue value, std::vector<fs::path>& 
 
 bool ScenarioFiles::lay_over(JsonValue& base, const JsonValue& entry,
                              std::vector<fs::path>& chain) {
-  const char* const pointer = "/extends";
+  const char* const pointer = extends_pointer;
   if (!entry.is_string()) {
     problem(entry.origin, pointer, "extends is " + text_for_message(entry) + ", which is no path",
             "write a path, or a list of paths");
@@ -157,11 +164,15 @@ JsonValue ScenarioFiles::read(const fs::path& path, const JsonValue& reference,
     source = unquotable(*source);
   sources_.push_back(source);
   folder_of_[source.get()] = path.parent_path();
-  const std::size_t problems_before = problems_->size();
-  JsonValue value = parse_json(source, *problems_);
-  if (!value.is_object() && problems_->size() == problems_before)
-    problem(value.origin, {}, "the file holds " + value.kind_name() + ", where an object is needed",
-            "write { ... }");
+  problems_->begin_source(*source);
+  Problems of_text;
+  JsonValue value = parse_json(source, of_text);
+  if (!value.is_object() && of_text.empty())
+    of_text.add({value.origin,
+                 {},
+                 "the file holds " + value.kind_name() + ", where an object is needed",
+                 "write { ... }"});
+  problems_->append(of_text, place_of_content(pointer));
   return value;
 }
 
@@ -174,7 +185,8 @@ fs::path ScenarioFiles::resolve(const JsonValue& reference) const {
 
 void ScenarioFiles::problem(const Origin& origin, const std::string& pointer, std::string message,
                             std::string suggestion) {
-  problems_->add({origin, pointer, std::move(message), std::move(suggestion)});
+  problems_->add({origin, pointer, std::move(message), std::move(suggestion)},
+                 {place_of_content(pointer)});
 }
 
 }  // namespace windtunnel

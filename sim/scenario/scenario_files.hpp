@@ -38,6 +38,7 @@ class ScenarioFiles {
   JsonValue read(const std::filesystem::path& path, const JsonValue& reference,
                  const std::string& pointer);
   std::filesystem::path resolve(const JsonValue& reference) const;
+  /// A problem of the file that is named at `pointer`.
   void problem(const Origin& origin, const std::string& pointer, std::string message,
                std::string suggestion = {});
 

@@ -15,7 +15,15 @@ void check_pointer(const JsonValue::Member& member, const std::string& at, Probl
   problems.add(
       {member.key_origin, at,
        text_for_message(JsonValue(member.key)) + " points to nothing in a scenario",
-       nearest.empty() ? "such as \"/parallel/tensor\"" : "did you mean \"" + nearest + "\"?"});
+       nearest.empty() ? "such as \"/parallel/tensor\"" : "did you mean \"" + nearest + "\"?"},
+      {pointer_join(at, nearest.empty() ? member.key : nearest)});
+}
+
+/// Whether the matrix has no such pointer, as far as it could be read; a misspelt one is what was meant.
+bool is_missing_in(const JsonValue* matrix, const std::string& key, const std::string& at,
+                   const Problems& problems) {
+  if (matrix == nullptr || !matrix->is_object() || problems.is_spoiled(at)) return false;
+  return matrix->find(key) == nullptr && !problems.is_spoiled(pointer_join(at, key));
 }
 
 void check_matrix(ObjectReader& reader) {
@@ -51,6 +59,7 @@ void check_points(ObjectReader& reader, const char* key) {
     return;
   }
   const JsonValue* matrix = reader.value().find("matrix");
+  const std::string of_matrix = pointer_join(reader.pointer(), "matrix");
   for (std::size_t i = 0; i < points->array().size(); ++i) {
     const JsonValue& point = points->array()[i];
     const std::string here = pointer_join(at, std::to_string(i));
@@ -64,7 +73,7 @@ void check_points(ObjectReader& reader, const char* key) {
     for (const JsonValue::Member& member : point.object()) {
       if (std::string(key) == "include")
         check_pointer(member, here, reader.problems());
-      else if (matrix == nullptr || matrix->find(member.key) == nullptr)
+      else if (is_missing_in(matrix, member.key, of_matrix, reader.problems()))
         reader.problems().add({member.key_origin,
                                here,
                                text_for_message(JsonValue(member.key)) + " is not in the matrix",

@@ -43,7 +43,7 @@ std::optional<Step> step_from(std::string_view token) {
 class ScheduleFileReader {
  public:
   ScheduleFileReader(JsonValue& value, const std::string& pointer, Problems& problems)
-      : problems_before_(problems.size()), reader_(value, pointer, problems), problems_(problems) {}
+      : reader_(value, pointer, problems), problems_(problems) {}
 
   ScheduleOrders read() {
     read_label();
@@ -60,7 +60,10 @@ class ScheduleFileReader {
   }
 
  private:
-  bool is_sound() const { return problems_.size() == problems_before_; }
+  /// What the passes are read by, and they themselves.
+  bool is_sound() const {
+    return reader_.are_sound({"stages", "microbatches", "chunks", "orders"});
+  }
 
   void read_label() {
     orders_.name = reader_.optional_string("name", "schedule");
@@ -127,8 +130,6 @@ class ScheduleFileReader {
     }
   }
 
-  const std::size_t
-      problems_before_;  ///< before the reader, which finds out whether it is an object
   ObjectReader reader_;
   Problems& problems_;
   ScheduleOrders orders_;

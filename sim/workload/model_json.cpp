@@ -35,7 +35,6 @@ void check_divides(ObjectReader& reader, std::string_view key, int size, std::st
 }  // namespace
 
 Transformer read_transformer(JsonValue& value, const std::string& pointer, Problems& problems) {
-  const std::size_t problems_before = problems.size();
   ObjectReader reader(value, pointer, problems);
   Transformer model;
   read_label(reader, model);
@@ -52,11 +51,11 @@ Transformer read_transformer(JsonValue& value, const std::string& pointer, Probl
   model.tied_embeddings = reader.optional_bool("tied_embeddings", true);
   model.rotary = reader.optional_bool("rotary", false);
   model.vocab_divisor = reader.optional_int("vocab_divisor", 128, 1, most_vocab);
-  if (problems.size() == problems_before) {
-    check_divides(reader, "kv_heads", model.heads, "heads", model.kv_heads);
-    check_divides(reader, "heads", model.hidden, "hidden", model.heads);
-  }
   reader.reject_unknown_keys();
+  if (reader.are_sound({"heads", "hidden"}))
+    check_divides(reader, "heads", model.hidden, "hidden", model.heads);
+  if (reader.are_sound({"kv_heads", "heads"}))
+    check_divides(reader, "kv_heads", model.heads, "heads", model.kv_heads);
   return model;
 }
 

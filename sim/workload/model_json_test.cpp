@@ -73,9 +73,19 @@ TEST_CASE("sizes that do not divide are refused with the numbers") {
         Messages{"heads 12 is no multiple of kv_heads 5 at /model/kv_heads"});
 }
 
-TEST_CASE("a missing and an unknown key are both reported, and nothing follows from them") {
+TEST_CASE("a misspelt key is one problem, and nothing follows from it") {
   CHECK(problems_of("{'layers':2,'hiden':96,'heads':12,'sequence':8,'vocab':9}") ==
-        Messages{"missing key \"hidden\" at /model", "unknown key \"hiden\" at /model"});
+        Messages{"unknown key \"hiden\" at /model"});
+  CHECK(problems_of("{'layers':2,'width':96,'heads':12,'sequence':8,'vocab':9}") ==
+        Messages{"missing key \"hidden\" at /model", "unknown key \"width\" at /model"});
+}
+
+TEST_CASE(
+    "what is wrong beside sizes that do not divide is told with them, and one size is blamed "
+    "once") {
+  CHECK(problems_of("{'layers':2.5,'hidden':100,'heads':12,'kv_heads':5,'sequence':8,'vocab':9}") ==
+        Messages{"layers is 2.5, which is not a whole number at /model/layers",
+                 "hidden 100 is no multiple of heads 12 at /model/heads"});
 }
 
 TEST_CASE("wrong types are refused") {

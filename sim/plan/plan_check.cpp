@@ -1,0 +1,253 @@
+#include "plan/plan_check.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+
+#include "core/problem.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr const char* tensor = "/parallel/tensor";
+constexpr const char* pipeline = "/parallel/pipeline";
+constexpr const char* data = "/parallel/data";
+constexpr const char* stage_layers = "/parallel/stage_layers";
+constexpr const char* chunks = "/parallel/virtual_pipeline";
+constexpr const char* schedule = "/parallel/schedule";
+constexpr const char* zero_stage = "/parallel/zero_stage";
+constexpr const char* global_batch = "/training/global_batch";
+constexpr const char* micro_batch = "/training/micro_batch";
+constexpr const char* layers = "/model/layers";
+constexpr const char* layers_at_the_ends = "/software/embedding_and_head_as_layers";
+
+std::string text(std::int64_t number) { return std::to_string(number); }
+
+std::int64_t product_of(const Parallel& parallel) {
+  return std::int64_t{parallel.tensor} * parallel.pipeline * parallel.data;
+}
+
+/// Samples that all replicas take in at once.
+std::int64_t samples_per_round(const PlanInputs& plan) {
+  return std::int64_t{plan.parallel.data} * plan.training.micro_batch;
+}
+
+std::int64_t microbatches_of(const PlanInputs& plan) {
+  return plan.training.global_batch / samples_per_round(plan);
+}
+
+std::string divisors_near(int amount, int stages) {
+  int below = stages, above = stages;
+  while (below > 1 && amount % below != 0) --below;
+  while (above < amount && amount % above != 0) ++above;
+  return text(below) + (above <= amount && amount % above == 0 ? " or " + text(above) : "");
+}
+
+void check_batch(const PlanInputs& plan, PlanFindings& findings) {
+  if (!findings.are_sound({global_batch, micro_batch, data})) return;
+  const std::int64_t batch = plan.training.global_batch, per_round = samples_per_round(plan);
+  if (batch % per_round == 0) return;
+  const std::int64_t below = batch / per_round * per_round;
+  findings.reject(
+      {global_batch,
+       "global_batch " + text(batch) +
+           " is no multiple of data * micro_batch = " + text(plan.parallel.data) + " * " +
+           text(plan.training.micro_batch) + " = " + text(per_round),
+       "nearest: " + (below > 0 ? text(below) + " or " : "") + text(below + per_round)});
+}
+
+void check_stage_layers(const PlanInputs& plan, PlanFindings& findings) {
+  const std::vector<int>& stages = plan.parallel.stage_layers;
+  if (stages.empty()) return;
+  if (findings.are_sound({stage_layers, pipeline}) &&
+      static_cast<int>(stages.size()) != plan.parallel.pipeline)
+    findings.reject({stage_layers,
+                     "stage_layers names " + text(static_cast<std::int64_t>(stages.size())) +
+                         " stages, but pipeline is " + text(plan.parallel.pipeline),
+                     "one number a stage"});
+  const std::int64_t sum = std::accumulate(stages.begin(), stages.end(), std::int64_t{0});
+  if (findings.are_sound({stage_layers, layers}) && sum != plan.model.layers)
+    findings.reject({stage_layers,
+                     "stage_layers adds up to " + text(sum) + " layers, but the model has " +
+                         text(plan.model.layers),
+                     "the sum must be " + text(plan.model.layers)});
+}
+
+/// A schedule that the user wrote is for so many stages, microbatches and chunks, and no others.
+void check_orders(const PlanInputs& plan, PlanFindings& findings) {
+  if (!plan.parallel.orders || !findings.is_sound(schedule)) return;
+  const OrderShape& written = plan.parallel.orders->shape;
+  std::vector<PlanRejection> found;
+  const auto must_agree = [&](std::int64_t in_file, std::int64_t in_plan, const std::string& what,
+                              const std::string& key) {
+    if (in_file != in_plan)
+      found.push_back({schedule,
+                       "the schedule file is for " + text(in_file) + " " + what + ", but " + key +
+                           " is " + text(in_plan),
+                       {}});
+  };
+  if (findings.is_sound(pipeline))
+    must_agree(written.stages, plan.parallel.pipeline, "stages", "pipeline");
+  if (findings.are_sound({global_batch, data, micro_batch}))
+    must_agree(written.microbatches, microbatches_of(plan), "microbatches",
+               "global_batch / (data * micro_batch)");
+  if (findings.is_sound(chunks))
+    must_agree(written.chunks, plan.parallel.virtual_pipeline, "chunks", "virtual_pipeline");
+  for (PlanRejection& each : found) findings.reject(std::move(each));
+}
+
+/// A plan nobody would run, and nobody could play: each pass of each stage is an op of its program.
+void check_size(const PlanInputs& plan, PlanFindings& findings) {
+  if (!findings.are_sound({global_batch, micro_batch, data, pipeline, chunks})) return;
+  constexpr double most_passes = 20e6;  // forward passes of one pipeline; about 1 GB of program
+  const double microbatches = static_cast<double>(plan.training.global_batch) /
+                              static_cast<double>(samples_per_round(plan));
+  const double passes = microbatches * plan.parallel.pipeline * plan.parallel.virtual_pipeline;
+  if (passes <= most_passes) return;
+  findings.reject(
+      {global_batch,
+       text(static_cast<std::int64_t>(microbatches)) + " microbatches through " +
+           text(plan.parallel.pipeline) +
+           " stages are more than the 20 million passes of a pipeline that can be played",
+       "use a smaller global_batch, or a larger micro_batch or data"});
+}
+
+/// What interleaving asks of a plan.
+void check_interleaving(const PlanInputs& plan, PlanFindings& findings) {
+  const int v = plan.parallel.virtual_pipeline, p = plan.parallel.pipeline;
+  if (v == 1 || !findings.are_sound({chunks, schedule})) return;
+  if (plan.parallel.schedule != Schedule::interleaved_1f1b) {
+    if (plan.parallel.schedule != Schedule::custom)
+      findings.reject({chunks,
+                       "virtual_pipeline " + text(v) +
+                           " needs the interleaved schedule, but schedule is " +
+                           name_of(plan.parallel.schedule),
+                       "write \"schedule\": \"interleaved_1f1b\", or virtual_pipeline 1"});
+    return;
+  }
+  if (!findings.is_sound(pipeline)) return;
+  if (p == 1)
+    return findings.reject({chunks, "interleaving " + text(v) + " chunks needs more than one stage",
+                            "use virtual_pipeline 1"});
+  if (!findings.are_sound({global_batch, micro_batch, data})) return;
+  const std::int64_t microbatches = microbatches_of(plan);
+  if (microbatches % p != 0)
+    findings.reject({global_batch,
+                     "the interleaved schedule needs microbatches in multiples of pipeline: " +
+                         text(microbatches) + " microbatches on " + text(p) + " stages",
+                     "use a global_batch in multiples of data * micro_batch * pipeline = " +
+                         text(samples_per_round(plan) * p)});
+}
+
+void check_chunks(const PlanInputs& plan, PlanFindings& findings) {
+  if (!findings.are_sound({chunks, pipeline, stage_layers, layers, layers_at_the_ends})) return;
+  const std::vector<int> stages =
+      !plan.parallel.stage_layers.empty()
+          ? plan.parallel.stage_layers
+          : default_stage_layers(plan.model.layers, plan.parallel.pipeline,
+                                 plan.software.embedding_and_head_as_layers);
+  const int v = plan.parallel.virtual_pipeline;
+  const auto uneven =
+      std::find_if(stages.begin(), stages.end(), [v](int in_stage) { return in_stage % v != 0; });
+  if (uneven == stages.end()) return;
+  findings.reject({chunks,
+                   text(*uneven) + " layers of a stage do not divide into " + text(v) + " chunks",
+                   "use a divisor of " + text(*uneven)});
+}
+
+void check_shards(const PlanInputs& plan, PlanFindings& findings) {
+  if (plan.parallel.zero_stage != 3 || plan.parallel.pipeline == 1) return;
+  if (!findings.are_sound({zero_stage, pipeline})) return;
+  findings.reject({zero_stage,
+                   "zero_stage 3 shards whole models: pipeline must be 1, but is " +
+                       text(plan.parallel.pipeline),
+                   "use zero_stage 1 with pipelines"});
+}
+
+}  // namespace
+
+bool PlanFindings::are_sound(std::initializer_list<std::string_view> pointers) const {
+  return std::all_of(pointers.begin(), pointers.end(),
+                     [this](std::string_view pointer) { return is_sound(pointer); });
+}
+
+bool RejectionList::is_sound(std::string_view pointer) const {
+  return std::none_of(rejections_.begin(), rejections_.end(), [&](const PlanRejection& each) {
+    return each.spoils.empty()
+               ? each.key == pointer
+               : std::find(each.spoils.begin(), each.spoils.end(), pointer) != each.spoils.end();
+  });
+}
+
+void RejectionList::reject(PlanRejection rejection) { rejections_.push_back(std::move(rejection)); }
+
+const std::vector<std::string>& product_pointers() {
+  static const std::vector<std::string> pointers{tensor, pipeline, data, "/nodes"};
+  return pointers;
+}
+
+void check_tensor(const PlanInputs& plan, PlanFindings& findings) {
+  const int t = plan.parallel.tensor;
+  const auto must_divide = [&](int amount, const char* what,
+                               std::initializer_list<std::string_view> amounts) {
+    if (amount % t == 0 || !findings.is_sound(tensor) || !findings.are_sound(amounts)) return;
+    findings.reject(
+        {tensor, "tensor " + text(t) + " does not divide the model's " + text(amount) + " " + what,
+         "use a divisor of " + text(amount)});
+  };
+  const Transformer& model = plan.model;
+  must_divide(model.heads, "heads", {"/model/heads"});
+  if (model.kv_heads != model.heads && t % model.kv_heads != 0)
+    must_divide(model.kv_heads, "key/value heads", {"/model/kv_heads", "/model/heads"});
+  must_divide(model.ffn_hidden, "MLP columns (ffn_hidden)", {"/model/ffn_hidden", "/model/hidden"});
+}
+
+void check_even_stages(const PlanInputs& plan, PlanFindings& findings) {
+  if (!findings.are_sound({pipeline, layers, stage_layers, layers_at_the_ends})) return;
+  const int stages = plan.parallel.pipeline;
+  if (!default_stage_layers(plan.model.layers, stages, plan.software.embedding_and_head_as_layers)
+           .empty())
+    return;
+  findings.reject(
+      {pipeline, text(plan.model.layers) + " layers do not divide by pipeline " + text(stages),
+       "use pipeline " + divisors_near(plan.model.layers, stages) + ", or say stage_layers"});
+}
+
+/// CONTRACT: with `nodes` given, a product above nodes * GPUs is an error; a plan smaller than one
+/// node uses that node's first GPUs; otherwise the two must be equal.
+void check_product(const PlanInputs& plan, const ClusterShape& cluster, PlanFindings& findings) {
+  if (!findings.are_sound({tensor, pipeline, data, "/nodes"})) return;
+  const Parallel& parallel = plan.parallel;
+  const std::int64_t ranks = product_of(parallel);
+  const int gpus = std::accumulate(cluster.gpus_by_node.begin(), cluster.gpus_by_node.end(), 0);
+  const bool part_of_one_node = cluster.gpus_by_node.size() == 1 && ranks < gpus;
+  if (ranks == gpus || part_of_one_node) return;
+  std::string suggestion;
+  const std::int64_t model_ranks = std::int64_t{parallel.tensor} * parallel.pipeline;
+  if (gpus % model_ranks == 0) {
+    suggestion = "data " + text(gpus / model_ranks) + " would use them all";
+  } else if (ranks > gpus) {
+    suggestion = "use more nodes or smaller tensor, pipeline or data";
+  } else {
+    suggestion = "the product must equal the GPUs of the nodes, or be less than one node";
+  }
+  findings.reject({"/parallel",
+                   "tensor * pipeline * data = " + text(parallel.tensor) + " * " +
+                       text(parallel.pipeline) + " * " + text(parallel.data) + " = " + text(ranks) +
+                       ", but " + text(static_cast<std::int64_t>(cluster.gpus_by_node.size())) +
+                       " nodes have " + text(gpus) + " GPUs",
+                   suggestion, product_pointers()});
+}
+
+void check_work(const PlanInputs& plan, PlanFindings& findings) {
+  check_stage_layers(plan, findings);
+  check_batch(plan, findings);
+  check_size(plan, findings);
+  check_interleaving(plan, findings);
+  check_orders(plan, findings);
+  check_chunks(plan, findings);
+  check_shards(plan, findings);
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.hpp"
+
+namespace windtunnel {
+
+/// Whom the checks of a plan tell what is wrong, and ask what can be relied on. One mistake is told once: what has been
+/// rejected is relied on no more, so the checks go from what blames one value to what blames several.
+class PlanFindings {
+ public:
+  virtual ~PlanFindings() = default;
+  /// Whether the value at this JSON pointer of the scenario is what was meant.
+  virtual bool is_sound(std::string_view pointer) const = 0;
+  virtual void reject(PlanRejection rejection) = 0;
+
+  bool are_sound(std::initializer_list<std::string_view> pointers) const;
+};
+
+/// Everything is what was meant until it is rejected.
+class RejectionList final : public PlanFindings {
+ public:
+  bool is_sound(std::string_view pointer) const override;
+  void reject(PlanRejection rejection) override;
+  const std::vector<PlanRejection>& all() const { return rejections_; }
+
+ private:
+  std::vector<PlanRejection> rejections_;
+};
+
+/// What a plan is made of.
+struct PlanInputs {
+  const Transformer& model;
+  const Training& training;
+  const Parallel& parallel;
+  const SoftwareProfile& software;
+};
+
+/// The checks of make_plan(), in this order:
+/// `tensor` divides what it cuts,
+void check_tensor(const PlanInputs& plan, PlanFindings& findings);
+/// `pipeline` divides the layers, where the scenario does not say stage_layers,
+void check_even_stages(const PlanInputs& plan, PlanFindings& findings);
+/// the ranks are the GPUs of the cluster,
+void check_product(const PlanInputs& plan, const ClusterShape& cluster, PlanFindings& findings);
+/// stages, chunks, schedule, batch and shards fit each other,
+void check_work(const PlanInputs& plan, PlanFindings& findings);
+/// and no tensor group is cut unevenly by the borders of nodes. This one lays the plan out, so its values must be sound.
+void check_borders(const Parallel& parallel, const ClusterShape& cluster, PlanFindings& findings);
+
+/// The pointers whose product is the number of ranks, and what it must equal.
+const std::vector<std::string>& product_pointers();
+
+}  // namespace windtunnel

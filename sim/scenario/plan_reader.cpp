@@ -1,0 +1,292 @@
+#include "scenario/plan_reader.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "core/contracts.hpp"
+#include "scenario/cluster_shape.hpp"
+#include "scenario/compression_check.hpp"
+#include "scenario/training_json.hpp"
+#include "schedule/exchange_check.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr const char* tensor = "/parallel/tensor";
+constexpr const char* pipeline = "/parallel/pipeline";
+constexpr const char* data = "/parallel/data";
+constexpr const char* stage_layers = "/parallel/stage_layers";
+constexpr const char* nodes_in_use = "/nodes";
+constexpr const char* micro_batch = "/training/micro_batch";
+constexpr const char* layers_of_model = "/model/layers";
+
+std::string node_type_pointer(std::size_t type) {
+  return "/platform/node_types/" + std::to_string(type);
+}
+
+/// Where the value at `pointer` was written, or the nearest thing around it that was.
+Origin origin_near(const JsonValue& tree, std::string pointer) {
+  for (;; pointer.erase(pointer.rfind('/'))) {
+    const JsonValue* value = find_at(tree, pointer);
+    if (value != nullptr && value->origin.source) return value->origin;
+    if (pointer.empty()) return tree.origin;
+  }
+}
+
+Training read_training_of(ObjectReader& root, const SoftwareProfile& software) {
+  if (root.require("training", "an object with global_batch and micro_batch") == nullptr) return {};
+  return read_training(root.child("training"), software);
+}
+
+}  // namespace
+
+bool PlanReader::Findings::is_sound(std::string_view pointer) const {
+  return (knows_data_ || pointer != data) && problems_->is_sound(pointer);
+}
+
+void PlanReader::Findings::reject(PlanRejection rejection) {
+  std::vector<std::string> spoils = std::move(rejection.spoils);
+  if (spoils.empty()) spoils = {rejection.key};
+  problems_->add({origin_near(*tree_, rejection.key), rejection.key, std::move(rejection.message),
+                  std::move(rejection.suggestion)},
+                 std::move(spoils));
+}
+
+PlanReader::PlanReader(ObjectReader& root, Scenario& scenario)
+    : root_(&root),
+      scenario_(&scenario),
+      findings_(root.problems(), root.value()),
+      nodes_(root.take("nodes") == nullptr
+                 ? std::nullopt
+                 : std::optional(root.required_int("nodes", 1, most_nodes_in_use))),
+      training_(read_training_of(root, scenario.software)),
+      reader_(root.child("parallel")),
+      block_(read_parallel(reader_, scenario.software)),
+      asks_for_balance_(asks_for_balance(reader_)) {}
+
+void PlanReader::check() {
+  check_tensor(inputs(), findings_);
+  if (!block_.gives_layers) check_even_stages(inputs(), findings_);
+  check_ranks();
+  check_available();
+  settle_data();
+  const std::optional<ClusterShape> cluster = find_cluster();
+  if (cluster) check_product(inputs(), *cluster, findings_);
+  settle_layers();
+  check_samples();
+  check_work(inputs(), findings_);
+  if (cluster) settle_places(*cluster);
+  check_exchanges();
+  if (cluster) lay_out(*cluster);
+  check_precision();
+  check_codecs();
+}
+
+/// Whether it is known how many GPUs each node has.
+bool PlanReader::knows_gpus() const {
+  const std::size_t types = scenario_->platform.node_types.size();
+  bool all = types > 0;
+  for (std::size_t type = 0; type < types; ++type)
+    all = all && findings_.is_sound(node_type_pointer(type) + "/count") &&
+          findings_.is_sound(node_type_pointer(type) + "/gpus");
+  return all;
+}
+
+bool PlanReader::knows_product() const {
+  return findings_.are_sound({tensor, pipeline, data, nodes_in_use});
+}
+
+/// Products must not leave the range of what can be counted.
+void PlanReader::check_ranks() {
+  if (!findings_.are_sound({tensor, pipeline, data})) return;
+  const Parallel& parallel = block_.parallel;
+  const std::int64_t model_ranks = std::int64_t{parallel.tensor} * parallel.pipeline;
+  if (model_ranks > most_ranks || model_ranks * parallel.data > most_ranks)
+    findings_.reject({"/parallel",
+                      product_text(parallel) + ", more GPUs than the " +
+                          std::to_string(most_ranks) + " that can be simulated",
+                      {},
+                      product_pointers()});
+}
+
+/// The platform must have the nodes that are asked for.
+void PlanReader::check_available() {
+  if (!nodes_ || !knows_gpus() || !findings_.is_sound(nodes_in_use)) return;
+  const int available = scenario_->platform.available_nodes();
+  if (available == 0 || *nodes_ <= available) return;
+  findings_.reject({nodes_in_use,
+                    "nodes is " + std::to_string(*nodes_) + ", but platform \"" +
+                        scenario_->platform.name + "\" has " + std::to_string(available),
+                    {}});
+}
+
+/// Where `data` is not given, it is what the nodes leave.
+void PlanReader::settle_data() {
+  if (block_.gives_data) return;
+  if (!knows_product() || (nodes_ && !knows_gpus())) return findings_.forget_data();
+  Parallel& parallel = block_.parallel;
+  if (nodes_) {
+    const ClusterShape given = first_nodes(scenario_->platform, *nodes_);
+    const GivenGpus gpus{total_gpus(given), gpus_text(given)};
+    const std::string why_not = why_no_data(parallel, gpus);
+    if (!why_not.empty())
+      return findings_.reject(
+          {"/parallel", why_not, "write \"data\", or another number of nodes", product_pointers()});
+    parallel.data = gpus.count / (parallel.tensor * parallel.pipeline);
+  }
+  reader_.set_default("data", std::int64_t{parallel.data});
+}
+
+/// The nodes in use: those that are asked for, or as many as the ranks need.
+std::optional<ClusterShape> PlanReader::find_cluster() {
+  if (!knows_gpus() || !findings_.is_sound(nodes_in_use)) return std::nullopt;
+  const Platform& platform = scenario_->platform;
+  used_ = nodes_;
+  if (!used_) {
+    if (!knows_product()) return std::nullopt;
+    const Parallel& parallel = block_.parallel;
+    used_ =
+        nodes_needed(platform, std::int64_t{parallel.tensor} * parallel.pipeline * parallel.data);
+    if (!used_) {
+      findings_.reject({"/parallel",
+                        product_text(parallel) + ", but platform \"" + platform.name +
+                            "\" has only " + gpus_text(first_nodes(platform, most_nodes_in_use)),
+                        {},
+                        product_pointers()});
+      return std::nullopt;
+    }
+  }
+  root_->set_default("nodes", std::int64_t{*used_});
+  ClusterShape cluster = first_nodes(platform, *used_);
+  cluster.nodes_given = nodes_.has_value();
+  return cluster;
+}
+
+/// Layers by stage, where they are given in another way than by a list.
+void PlanReader::settle_layers() {
+  constexpr std::int64_t most_in_all = 1'000'000'000;
+  std::vector<int>& layers = block_.parallel.stage_layers;
+  if (asks_for_balance_ && findings_.are_sound({pipeline, layers_of_model}))
+    layers = layers_before_balance();
+  if (!block_.layout.empty() &&
+      findings_.are_sound({pipeline, "/parallel/virtual_pipeline", stage_layers}))
+    split_by_layout(reader_, block_);
+  const std::int64_t sum = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+  if (sum > most_in_all)
+    findings_.reject(
+        {stage_layers, "stage_layers adds up to " + std::to_string(sum) + " layers", {}});
+}
+
+/// Any split that adds up, so that the plan can be laid out.
+std::vector<int> PlanReader::layers_before_balance() {
+  constexpr double most_steps = 1e9;  // of the search; a second
+  const int stages = block_.parallel.pipeline, layers = scenario_->model.layers;
+  if (static_cast<double>(layers) * layers * stages > most_steps)
+    reader_.problem("stage_layers",
+                    std::to_string(layers) + " layers on " + std::to_string(stages) +
+                        " stages are too many to balance",
+                    "write the list, or leave stage_layers out");
+  std::vector<int> all_on_the_first(static_cast<std::size_t>(stages), 0);
+  all_on_the_first.front() = layers;
+  return all_on_the_first;
+}
+
+void PlanReader::check_samples() {
+  constexpr std::int64_t most = 1'000'000'000;
+  if (!findings_.are_sound({data, micro_batch})) return;
+  if (std::int64_t{block_.parallel.data} * training_.micro_batch > most)
+    findings_.reject({data,
+                      "data * micro_batch = " + std::to_string(block_.parallel.data) + " * " +
+                          std::to_string(training_.micro_batch) + " is more than a billion samples",
+                      {}});
+}
+
+void PlanReader::settle_places(const ClusterShape& cluster) {
+  Parallel& parallel = block_.parallel;
+  if (!knows_product()) return;
+  parallel.placement =
+      place_ranks(reader_, parallel.tensor * parallel.pipeline * parallel.data, cluster);
+  const JsonValue* placement = reader_.take("placement");
+  const bool asks_for_search = placement->is_string() && placement->string() == "search";
+  scenario_->placement_request =
+      asks_for_search ? PlacementRequest::search : PlacementRequest::as_planned;
+}
+
+/// A schedule that the user wrote must also finish when both ends of a message wait for each other.
+void PlanReader::check_exchanges() {
+  const Parallel& parallel = block_.parallel;
+  if (!parallel.orders || parallel.pipeline_send != PipelineSend::blocking_pairs) return;
+  const bool is_default = reader_.take("pipeline_send")->origin.kind == OriginKind::defaulted;
+  if (!findings_.are_sound({"/parallel/schedule",
+                            is_default ? "/software/pipeline_send" : "/parallel/pipeline_send"}))
+    return;
+  if (const auto deadlock = exchange_deadlock(*parallel.orders))
+    findings_.reject(
+        {"/parallel/schedule",
+         "the schedule never finishes with pipeline_send \"blocking_pairs\": " + *deadlock,
+         R"(write "pipeline_send": "eager")"});
+}
+
+/// The plan, where nothing is wrong; else what only laying it out can tell.
+void PlanReader::lay_out(const ClusterShape& cluster) {
+  const Parallel& parallel = block_.parallel;
+  if (!root_->problems().empty()) {
+    if (knows_product() && findings_.are_sound({"/parallel/placement", "/parallel/rank_order"}))
+      check_borders(parallel, cluster, findings_);
+    return;
+  }
+  auto made = make_plan(scenario_->model, training_, parallel, cluster, scenario_->software);
+  if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&made)) {
+    for (PlanRejection& rejection : *rejections) findings_.reject(std::move(rejection));
+    return;
+  }
+  Plan& plan = std::get<Plan>(made);
+  plan.compression = std::move(scenario_->plan.compression);
+  scenario_->plan = std::move(plan);
+  JsonValue::Array layers;
+  for (const int count : scenario_->plan.stage_layers) layers.emplace_back(std::int64_t{count});
+  reader_.set_default("stage_layers", std::move(layers));
+  for (int node = 0; node < *used_; ++node)
+    scenario_->nodes.push_back(scenario_->platform.type_of(NodeId{node}));
+}
+
+/// The types of the nodes in use, as far as they and this part of their devices are known.
+std::vector<NodeType> PlanReader::types_in_use(std::string_view part_of_device) const {
+  const std::vector<NodeType>& types = scenario_->platform.node_types;
+  std::vector<NodeType> known;
+  int before = 0;  // nodes of the types before this one
+  for (std::size_t type = 0; type < types.size(); ++type) {
+    const bool is_used = types.size() == 1 || (used_ && before < *used_);
+    const std::string pointer = node_type_pointer(type) + "/device/" + std::string(part_of_device);
+    if (is_used && findings_.is_sound(pointer)) known.push_back(types[type]);
+    before += types[type].count;
+  }
+  return known;
+}
+
+/// Every GPU in use must have a rate for the precision.
+void PlanReader::check_precision() {
+  if (!findings_.is_sound("/training/precision")) return;
+  const Precision precision = training_.precision;
+  for (const NodeType& node : types_in_use("peak")) {
+    if (node.device.peak.count(precision) == 1) continue;
+    std::string known;
+    for (const auto& [other, rate] : node.device.peak)
+      known += (known.empty() ? "" : ", ") + std::string(name_of(other));
+    return findings_.reject(
+        {"/training/precision",
+         std::string("device ") + node.device.name + " has no " + name_of(precision) + " rate",
+         "it has " + known});
+  }
+}
+
+void PlanReader::check_codecs() {
+  check_compression({scenario_->plan.compression, block_.parallel, types_in_use("codecs")},
+                    findings_);
+}
+
+}  // namespace windtunnel
