@@ -123,7 +123,7 @@ void check_interleaving(const PlanInputs& plan, PlanFindings& findings) {
                        "virtual_pipeline " + text(v) +
                            " needs the interleaved schedule, but schedule is " +
                            name_of(plan.parallel.schedule),
-                       "write \"schedule\": \"interleaved_1f1b\", or virtual_pipeline 1"});
+                       R"(write "schedule": "interleaved_1f1b", or virtual_pipeline 1)"});
     return;
   }
   if (!findings.is_sound(pipeline)) return;
