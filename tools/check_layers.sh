@@ -9,7 +9,7 @@ root=${1:-$(dirname -- "${BASH_SOURCE[0]}")/..}
 cd -- "$root"
 
 # Lowest first; those on the last line stand side by side and do not see each other.
-chain="core units workload platform plan cost schedule memory engine timeline report scenario"
+chain="core units workload platform plan operations cost schedule memory engine timeline report scenario"
 beside="search sweep validate calibrate importers codec"
 
 for folder in sim/*/; do

@@ -183,12 +183,16 @@ void Problems::add(Problem problem, std::vector<std::string> spoils) {
   }
   if (problem.origin.source && problem.origin.source->quoting == Quoting::withheld)
     problem.message = without_quotations(problem.message);
-  // A file that is named twice is read twice, and is wrong once.
-  if (problem.origin.line > 0 &&
-      std::any_of(problems_.begin(), problems_.end(), [&](const auto& p) {
-        return is_same_place(p.origin, problem.origin) && p.message == problem.message;
-      }))
+  // A file that is named twice is read twice, and is wrong once. What cannot be quoted looks alike as well.
+  const auto known = std::find_if(problems_.begin(), problems_.end(), [&](const Problem& p) {
+    return problem.origin.line > 0 && is_same_place(p.origin, problem.origin) &&
+           p.message == problem.message;
+  });
+  if (known != problems_.end()) {
+    std::vector<std::string>& spoilt = spoils_[static_cast<std::size_t>(known - problems_.begin())];
+    spoilt.insert(spoilt.end(), spoils.begin(), spoils.end());
     return;
+  }
   problems_.push_back(std::move(problem));
   spoils_.push_back(std::move(spoils));
 }

@@ -258,5 +258,18 @@ TEST_CASE("of two equally near words the one in the right case wins") {
   CHECK(closest_match("GBsp", {"GBps", "Gbps"}) == "GBps");
 }
 
+TEST_CASE("problems that look alike because nothing may be quoted spoil all their values") {
+  Origin origin;
+  origin.source =
+      std::make_shared<const SourceText>(SourceText{"secret.json", "{}", Quoting::withheld});
+  origin.line = origin.column = 1;
+  Problems problems;
+  for (const char* key : {"heads", "layers"})
+    problems.add({origin, std::string("/") + key, std::string("missing key \"") + key + "\"", {}});
+  CHECK(problems.size() == 1);
+  CHECK(!problems.is_sound("/heads"));
+  CHECK(!problems.is_sound("/layers"));
+}
+
 }  // namespace
 }  // namespace windtunnel

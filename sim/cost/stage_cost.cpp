@@ -209,25 +209,29 @@ Seconds receipt_gather(const StageCostInputs& in, const Pieces& p) {
   return gathers ? p.receipt : Seconds{0};
 }
 
-/// What a pass waits for collectives of length `beside` that run at the same time.
-Seconds slowdown_beside(const SoftwareProfile& software, Seconds pass, Seconds beside) {
-  const Seconds slowed = pass + software.exposed_gather_factor * std::min(beside, pass);
-  return std::max(slowed, beside) - pass;
+/// What the operations of a sharded pass take, all but `edges`.
+ShardedTimes sharded_times(const StageCostInputs& in, const Pieces& p, Seconds layer) {
+  ShardedTimes times;
+  if (!gathers_parameters(in)) return times;
+  times.gather_edges = p.edges_gather;
+  times.gather_layer = p.gather;
+  times.layer = layer;
+  times.scatter_layer = p.scatter;
+  times.scatter_edges = p.edges_scatter;
+  times.interference = in.software->exposed_gather_factor;
+  times.prefetches = in.plan->parallel.zero_prefetch > 0;
+  return times;
 }
 
-/// What the passes of `layers` layers, each of length `pass`, wait for their gathers and scatters. A layer is gathered before its pass
-/// and scattered after it. With prefetch that happens beside the passes of its neighbours, but for the first gather and the last scatter:
-///   g  [pass, g]  [pass, g + s] ...  [pass, s]  s     a bracket is as long as the longer of the two, or as the slowed pass
-Seconds exposed_collectives(const StageCostInputs& in, Seconds pass, Seconds gather,
-                            Seconds scatter, int layers) {
-  if (layers == 0) return {};
-  const SoftwareProfile& software = *in.software;
-  if (in.plan->parallel.zero_prefetch == 0)
-    return (gather + scatter) * (std::max(1.0, software.exposed_gather_factor) * layers);
-  if (layers == 1) return gather + scatter;
-  return gather + slowdown_beside(software, pass, gather) +
-         slowdown_beside(software, pass, gather + scatter) * (layers - 2) +
-         slowdown_beside(software, pass, scatter) + scatter;
+/// What the kernels of a pass wait for gathers and scatters, and are slowed by them.
+Seconds exposed_collectives(const StageCostInputs& in, ShardedDirection direction, int layers,
+                            const ShardedTimes& times) {
+  if (!gathers_parameters(in)) return {};
+  const auto operations = sharded_pass(direction, layers, in.plan->parallel.zero_prefetch);
+  const Seconds alone = time_alone(operations, [&times](const ShardedOperation& operation) {
+    return duration_of(operation, times);
+  });
+  return alone - times.layer * layers;
 }
 
 PassCost forward_pass(const StageCostInputs& in, const Pieces& p, const ChunkRole& role) {
@@ -236,8 +240,8 @@ PassCost forward_pass(const StageCostInputs& in, const Pieces& p, const ChunkRol
       p.layer_forward * role.layers + p.head_forward * role.last + p.embedding * role.first;
   pass.tensor_comm = p.all_reduce * (2 * role.layers + role.first) +
                      (role.first ? Seconds{0} : receipt_gather(in, p));
-  pass.data_comm =
-      exposed_collectives(in, p.layer_forward, p.gather, {}, role.layers) + p.edges_gather;
+  pass.data_comm = exposed_collectives(in, ShardedDirection::forward, role.layers,
+                                       sharded_times(in, p, p.layer_forward));
   pass.codec = p.all_reduce_codec * (2 * role.layers + role.first) + p.gather_codec * role.layers +
                p.edges_gather_codec;
   pass.launch = launch_times(in).forward * role.layers + edge_launch(in, role);
@@ -274,16 +278,21 @@ Seconds exposed_all_reduce(const StageCostInputs& in, const Pieces& p, Seconds h
   return gathered + std::max(Seconds{0}, p.all_reduce - gathered - hiding);
 }
 
+Seconds layer_backward(const StageCostInputs& in, const Pieces& p) {
+  return p.layer_backward + recomputation(*in.plan, p);
+}
+
 PassCost backward_pass(const StageCostInputs& in, const Pieces& p, const ChunkRole& role,
                        Seconds hiding) {
   const int layers = role.layers, again = recomputes_layers(in) ? layers : 0;
-  const Seconds layer = p.layer_backward + recomputation(*in.plan, p);
+  const Seconds layer = layer_backward(in, p);
   PassCost pass;
   pass.compute = layer * layers + p.head_backward * role.last + p.embedding * role.first;
   pass.tensor_comm = exposed_all_reduce(in, p, hiding) * (2 * layers) +
                      p.all_reduce * (2 * again + role.last) +
                      (role.last ? Seconds{0} : receipt_gather(in, p));
-  pass.data_comm = exposed_collectives(in, layer, p.gather, p.scatter, layers) + p.edges_scatter;
+  pass.data_comm =
+      exposed_collectives(in, ShardedDirection::backward, layers, sharded_times(in, p, layer));
   pass.codec = p.all_reduce_codec * (2 * layers + 2 * again + role.last) +
                (p.gather_codec + p.scatter_codec) * layers + p.edges_scatter_codec;
   pass.launch =
@@ -336,6 +345,12 @@ void set_duration(PassCost& pass, Seconds flows, double sharpness) {
   pass.duration = std::max(work, with_launch_floor(work + flows, pass.launch, sharpness) - flows);
 }
 
+/// With what is left of the pass, the launch floor included.
+ShardedTimes sharded_operations(const PassCost& pass, int layers, ShardedTimes times) {
+  times.edges = pass.duration - pass.data_comm - times.layer * layers;
+  return times;
+}
+
 ChunkCost chunk_cost(const StageCostInputs& in, const Pieces& p, const ChunkRole& role,
                      Bytes payload) {
   const double q = in.software->launch.sharpness;
@@ -355,6 +370,10 @@ ChunkCost chunk_cost(const StageCostInputs& in, const Pieces& p, const ChunkRole
   set_duration(cost.input_gradient, backward_flows, q);
   set_duration(cost.weight_gradient, Seconds{0}, q);
   cost.gradients = gradient_element(in.plan->training.gradient_type) * chunk_parameters(in, role);
+  cost.sharded_forward =
+      sharded_operations(cost.forward, role.layers, sharded_times(in, p, p.layer_forward));
+  cost.sharded_backward =
+      sharded_operations(cost.backward, role.layers, sharded_times(in, p, layer_backward(in, p)));
   return cost;
 }
 

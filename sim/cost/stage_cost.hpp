@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "cost/kernel_cost.hpp"
+#include "operations/sharded_pass.hpp"
 #include "plan/plan.hpp"
 #include "platform/platform.hpp"
 
@@ -37,6 +38,7 @@ struct ChunkCost {
   PassCost input_gradient, weight_gradient;  ///< the backward pass where the schedule splits it
   CrossNodeCollectives forward_cross, backward_cross;
   int forward_all_reduces = 0, backward_all_reduces = 0;  ///< per microbatch, with recomputation
+  ShardedTimes sharded_forward, sharded_backward;         ///< the same passes, taken apart (ZeRO 3)
   Bytes gradients{};                                      ///< one rank's, as reduced
 };
 
@@ -94,13 +96,10 @@ Bytes stage_message_size(const Transformer& model, const Plan& plan,
 ///    exposed and the scatter hides: exposed = AR/2 + max(0, AR/2 - G/4) (Korthikanti et al. 2022, 4.2.2;
 ///    LinearWithGradAccumulationAndAsyncCommunication.backward in megatron/mpu/layers.py at 2514892, October 2022, where the gather
 ///    runs beside the input gradient: that this hides nothing is own).
-///  - ZeRO 3: on every microbatch each layer gathers its parameters forward and backward and scatters its gradients (in the
-///    gradients' type): DeepSpeed 0.16.5, partition_grads in runtime/zero/stage3.py, adds each microbatch's to the shard; PyTorch
-///    2.1, _post_backward_hook in distributed/fsdp/_runtime_utils.py, does so outside of no_sync(). A pass of length f that gathers
-///    for g while an earlier one computes takes max(f + iota min(g, f), g); without prefetch f + max(1, iota) g. One gather a pass
-///    has nothing before it (iota: fit to llm-foundry-fsdp). Layers are equal, so gathering more than one ahead gains no time.
-///    Embedding and head are gathered before the first layer, stay until the backward pass ends, and are scattered then (the root
-///    unit of PyTorch FSDP, Zhao et al., VLDB 2023, section 4.2); nothing hides either.
+///  - ZeRO 3: the operations of sharded_pass() with nobody else on the network. Gradients are scattered in their own type: DeepSpeed
+///    0.16.5, partition_grads in runtime/zero/stage3.py, adds each microbatch's to the shard; PyTorch 2.1, _post_backward_hook in
+///    distributed/fsdp/_runtime_utils.py, does so outside of no_sync(). Embedding and head stay until the backward pass ends (the
+///    root unit of PyTorch FSDP, Zhao et al., VLDB 2023, section 4.2).
 ///  - First part of the model: embedding. Last part: head and cross-entropy.
 ///  - Compressed tensor collectives and ZeRO 3 gathers and scatters move fewer bytes; their codec work (encode_ring) is all exposed,
 ///    since it runs on the same multiprocessors as the kernels it would hide behind.

@@ -198,16 +198,18 @@ std::uint32_t ProgramPlayer::event_index(const StreamState& stream) {
   return stream.tables.events + stream.next->slot;
 }
 
-/// The event takes over what the recording stream waited for last: whoever waits for the event
-/// waited for that.
+/// The event takes over what the recording stream waited for last: whoever waits for the event waited for that. Gathers and
+/// scatters of a sharded pass queue on their stream, so that the wait for one is a wait for those before it too.
 void ProgramPlayer::record(const StreamState& stream) {
   const std::uint32_t number = event_index(stream);
+  Cause cause = stream.cause;
+  if (stream.next->traffic == Traffic::zero_gather) cause.sent = Seconds{0};
   EventState& event = state_.events[number];
   event.happened = true;
-  if (listener_ != nullptr) event_cause_[number] = stream.cause;
+  if (listener_ != nullptr) event_cause_[number] = cause;
   for (std::uint32_t waiter = event.waiters.first; waiter != none;) {
     StreamState& waiting = state_.streams[waiter];
-    waiting.cause = stream.cause;
+    waiting.cause = cause;
     --waiting.pending;
     ready_.push_back(waiter);
     waiter = waiting.next_waiter;

@@ -224,7 +224,7 @@ TEST_CASE("a timeline shows every replica") {
 }
 
 TEST_CASE("a deadlock names the devices of every replica") {
-  BuiltPrograms built{{}, Network{}, {}, {}, {}};
+  BuiltPrograms built{{}, Network{}, {}, {}, false, {}};
   StageProgram& program = built.programs.programs.emplace_back();
   Op receive;
   receive.kind = OpKind::receive;

@@ -62,6 +62,15 @@ Collective CollectiveBuilder::gradient_ring(const std::vector<DeviceId>& members
              : flat(members, payload, work);
 }
 
+Collective CollectiveBuilder::sharded_ring(const std::vector<DeviceId>& members,
+                                           Bytes payload) const {
+  Collective collective = flat(members, payload, RingWork::scatter_or_gather);
+  if (payload == Bytes{0}) return {collective.members, {}, {}, {}, {}};
+  if (!collective.flows.empty())
+    collective.latency = in_->platform->fabric.latency + in_->platform->fabric.collective_latency;
+  return collective;
+}
+
 Collective CollectiveBuilder::tensor_ring(const std::vector<DeviceId>& members, Bytes payload,
                                           int count) const {
   const int ranks = in_->plan->parallel.tensor;

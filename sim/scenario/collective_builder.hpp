@@ -41,6 +41,10 @@ class CollectiveBuilder {
   Collective gradient_ring(const std::vector<DeviceId>& members, Bytes payload,
                            RingWork work) const;
 
+  /// A layer's parameters gathered, or its gradients scattered, on their way through a pass: flat() in one latency of a message and
+  /// one of a collective, as gather_time() in cost/stage_cost.cpp has them, since steps of consecutive layers overlap.
+  Collective sharded_ring(const std::vector<DeviceId>& members, Bytes payload) const;
+
   /// `count` all-reduces of `payload` bytes in a tensor group across nodes, as one: every node edge carries all channels' bytes.
   Collective tensor_ring(const std::vector<DeviceId>& members, Bytes payload, int count) const;
 

@@ -26,7 +26,8 @@ bool reduces_across_nodes(const Plan& plan) {
   return gradient_reduction(plan) == GradientReduction::per_microbatch && plan.num_nodes > 1;
 }
 
-bool may_fold(const Plan& plan) {
+bool may_fold(const BuildInputs& inputs) {
+  const Plan& plan = *inputs.plan;
   const Schedule schedule = plan.parallel.schedule;
   const auto encodes_beside = [](const std::optional<Compressor>& compressor) {
     return compressor && compressor->stream == CodecStream::codec;
@@ -34,7 +35,7 @@ bool may_fold(const Plan& plan) {
   if (encodes_beside(plan.compression.pipeline_forward) ||
       encodes_beside(plan.compression.pipeline_backward))
     return false;
-  if (reduces_across_nodes(plan)) return false;
+  if (reduces_across_nodes(plan) || plays_sharded_operations(inputs)) return false;
   return plan.parts == 1 && schedule != Schedule::gpipe && schedule != Schedule::custom;
 }
 
@@ -109,7 +110,7 @@ std::optional<Fold> find_fold(const BuildInputs& inputs) {
   constexpr int most_tries = 3;
   constexpr int least_gain = 3;  // finding a fold plays about so many times the microbatches
   const Plan& plan = *inputs.plan;
-  if (!may_fold(plan)) return std::nullopt;
+  if (!may_fold(inputs)) return std::nullopt;
   int microbatches = fewest_microbatches(steady_shape(plan));
   for (int tries = 0; tries < most_tries; ++tries, microbatches *= 2) {
     if (plan.microbatches < least_gain * microbatches) return std::nullopt;

@@ -27,7 +27,7 @@ class ProgramBuilder {
       : in_(in),
         plan_(*in.plan),
         codecs_(*in.model, *in.plan, *in.software),
-        built_{{}, Network(*in.platform, in.plan->num_nodes), {}, {}, {}},
+        built_{{}, Network(*in.platform, in.plan->num_nodes), {}, {}, false, {}},
         collectives_(in_, built_.network) {}
 
   BuiltPrograms build() {
@@ -36,6 +36,7 @@ class ProgramBuilder {
     add_stage_programs();
     for (std::size_t i = 0; i < plan_.devices.size(); ++i) add_device(DeviceId{i});
     add_message_sizes();
+    add_sharded_collectives();
     add_gradient_reductions();
     add_embedding_syncs();
     add_tensor_collectives();
@@ -72,6 +73,8 @@ class ProgramBuilder {
     shape.parameter_gather = plan_.parallel.data > 1 &&
                              (plan_.parallel.zero_stage == 1 || plan_.parallel.zero_stage == 2);
     shape.embedding_sync = ties_embeddings();
+    if (plays_sharded_operations(in_))
+      shape.sharded = ShardedPasses{plan_.stage_layers.front(), plan_.parallel.zero_prefetch};
     if (plan_.parts > 1) {
       shape.tensor = in_.software->overlap_backward_tensor_collectives
                          ? TensorCollectives::overlapped
@@ -129,9 +132,18 @@ class ProgramBuilder {
         set().work.push_back(row);
       for (const Work& row : codecs_.rows(codec_stage(d, found->second.cost)))
         set().work.push_back(row);
+      if (plays_sharded_operations(in_))
+        add_sharded_rows(found->second.work_base, found->second.cost);
     }
     last_work_base_ = found->second.work_base;
     return found->second.cost;
+  }
+
+  void add_sharded_rows(std::uint32_t work_base, const StageCost& cost) {
+    const std::size_t first = work_base + row_of(ShardedRow::forward_edges, 1);
+    WT_EXPECT(set().work.size() <= first);
+    set().work.resize(first);
+    for (const Work& row : sharded_work_table(cost.chunks.front())) set().work.push_back(row);
   }
 
   CodecStage codec_stage(const PlanDevice& d, const StageCost& cost) {
@@ -185,7 +197,7 @@ class ProgramBuilder {
     entry.work_base = last_work_base_;
     for (const StageId target : set().programs[d.stage.index()].targets)
       entry.channels.push_back(add_channel(id, plan_.device(d.replica, target, d.part)));
-    entry.collectives.assign(num_collective_slots(plan_.parallel.virtual_pipeline), no_collective);
+    entry.collectives.assign(set().programs[entry.program].num_collectives, no_collective);
     set().devices.push_back(std::move(entry));
   }
 
@@ -220,6 +232,21 @@ class ProgramBuilder {
     for (const DeviceId member : collective.members)
       set().devices[member.index()].collectives[slot] = id;
     set().collectives.push_back(std::move(collective));
+  }
+
+  void add_sharded_collectives() {
+    if (!plays_sharded_operations(in_)) return;
+    std::vector<DeviceId> members;
+    for (int replica = 0; replica < plan_.parallel.data; ++replica)
+      members.push_back(plan_.device(replica, StageId{0}, 0));
+    const StageCost& c = cost(members.front());
+    const auto add = [&](ShardedCollective which, Bytes payload) {
+      add_collective(collectives_.sharded_ring(members, payload), slot_of(which, 1));
+    };
+    add(ShardedCollective::gather_edges, c.gathered_edges);
+    add(ShardedCollective::gather_layer, c.gathered_layer);
+    add(ShardedCollective::scatter_layer, c.scattered_layer);
+    add(ShardedCollective::scatter_edges, c.scattered_edges);
   }
 
   void add_gradient_reductions() {
@@ -330,6 +357,12 @@ class ProgramBuilder {
 
 }  // namespace
 
+bool plays_sharded_operations(const BuildInputs& inputs) {
+  const Plan& plan = *inputs.plan;
+  if (plan.parallel.zero_stage != 3 || plan.parallel.data == 1 || plan.parts > 1) return false;
+  return inputs.detail == Detail::layer || !unevenness(*inputs.platform, plan.num_nodes).empty();
+}
+
 BuiltPrograms build_programs(const BuildInputs& inputs) {
   Plan plan = *inputs.plan;
   plan.compression = with_stages_chosen(inputs);
@@ -337,6 +370,7 @@ BuiltPrograms build_programs(const BuildInputs& inputs) {
   chosen.plan = &plan;
   BuiltPrograms built = ProgramBuilder(chosen).build();
   built.compression = plan.compression;
+  built.plays_sharded_operations = plays_sharded_operations(chosen);
   if (inputs.replicas == Replicas::collapsed_when_exact)
     built.collapsed = collapse(built.programs, built.network);
   return built;

@@ -5,6 +5,7 @@
 
 #include "cost/stage_cost.hpp"
 #include "engine/collapse.hpp"
+#include "operations/detail.hpp"
 #include "plan/plan.hpp"
 #include "platform/network.hpp"
 #include "platform/platform.hpp"
@@ -19,6 +20,8 @@ struct BuiltPrograms {
   std::vector<StageCost>
       cost_of_device;       ///< by device; equal stages on equal nodes share the numbers
   Compression compression;  ///< the plan's, with its automatic stages chosen
+  bool plays_sharded_operations =
+      false;  ///< gathers and scatters of passes are collectives of their own
   std::optional<CollapsedPrograms> collapsed;  ///< what to play instead, where asked for and exact
 
   const ProgramSet& programs_to_play() const { return collapsed ? collapsed->programs : programs; }
@@ -38,7 +41,12 @@ struct BuildInputs {
   const SoftwareProfile* software = nullptr;
   const Plan* plan = nullptr;
   Replicas replicas = Replicas::each;
+  Detail detail = Detail::pass;
 };
+
+/// Whether gathers and scatters of sharded passes (ZeRO 3) are played over links: where they are not the same on all nodes, so that
+/// a number in the pass would hide it; and where the detail is asked for.
+bool plays_sharded_operations(const BuildInputs& inputs);
 
 /// Turns the plan into one program a stage, work tables, message channels over the network, and
 /// collectives:
@@ -47,6 +55,7 @@ struct BuildInputs {
 ///    replicas of each node (NCCL's channels leave a node through all its NICs); in-node edges are
 ///    a number.
 ///  - embedding synchronisation: first with last stage of each replica, two ranks a tensor shard.
+///  - gathers and scatters of sharded passes, where plays_sharded_operations(): a ring through the replicas for each layer.
 ///  - tensor collectives of groups across nodes: flows between neighbouring nodes of the group.
 BuiltPrograms build_programs(const BuildInputs& inputs);
 

@@ -12,6 +12,7 @@
 #include "engine/collapse.hpp"
 #include "engine/engine.hpp"
 #include "memory/memory_correction.hpp"
+#include "operations/detail.hpp"
 #include "plan/plan.hpp"
 #include "platform/platform.hpp"
 #include "platform/software_profile.hpp"
@@ -93,6 +94,7 @@ struct SimulateOptions {
   Folding folding = Folding::when_exact;               ///< never folded when the timeline is kept
   Replicas replicas = Replicas::collapsed_when_exact;  ///< each when the timeline is kept
   bool keep_timeline = false;
+  Detail detail = Detail::pass;
   /// Whose evidence gives the prediction interval; null: the report has none.
   const Library* evidence = nullptr;
 };

@@ -214,40 +214,35 @@ std::string refusal_of_gathers(const Overrides& changes,
   return "accepted";
 }
 
-TEST_CASE("fully sharded training is refused where nodes or links are not alike") {
-  const auto says = [](const std::string& message, const std::string& reason) {
-    return message == "zero_stage 3 is not simulated on this platform: " + reason +
-                          ", and its gathers and scatters are not played on links yet";
-  };
-  CHECK(refusal_of_gathers({}) == "accepted");
-  const std::string slow_link =
-      R"([{"from": 0, "to": 2, "bandwidth": "1 GB/s", "source": "assumed: a test"}])";
-  CHECK(says(refusal_of_gathers({{"/platform/link_overrides", slow_link}}),
-             "some of its links have rates of their own"));
-  // Two nodes under a leaf switch: four of them cross its uplinks, two do not.
+TEST_CASE(
+    "fully sharded training is simulated on any network, in tensor groups across nodes on even "
+    "ones") {
+  const Overrides slow_link{
+      {"/platform/link_overrides",
+       R"([{"from": 0, "to": 2, "bandwidth": "1 GB/s", "source": "assumed: a test"}])"}};
   const Overrides tapered{{"/platform/fabric/nodes_per_leaf", "2"},
                           {"/platform/fabric/oversubscription", "2"}};
-  CHECK(says(refusal_of_gathers(tapered), "its leaf switches are oversubscribed"));
-  CHECK(refusal_of_gathers(tapered, "\"selene-a100\"", 16) == "accepted");
-  CHECK(says(refusal_of_gathers({}, "\"pipette-a100-hdr\""),
-             "the rates between its nodes are measured pair by pair"));
-  CHECK(refusal_of_gathers({}, "\"pipette-a100-hdr\"", 8) == "accepted");  // one node
-}
+  for (const Overrides& network : {Overrides{}, slow_link, tapered})
+    CHECK(refusal_of_gathers(network) == "accepted");
+  CHECK(refusal_of_gathers({}, "\"pipette-a100-hdr\"") == "accepted");
 
-TEST_CASE("fully sharded training is refused where nodes differ") {
-  const auto refusal = [](const std::string& key, const std::string& value) {
-    const std::string file = read_source(source_dir() / "platforms/selene-a100.json")->text;
-    Problems problems;
-    const JsonValue platform =
-        parse_json(std::make_shared<const SourceText>(SourceText{"p.json", file}), problems);
-    const std::string type = canonical_text(platform.find("node_types")->array().front());
-    return refusal_of_gathers({{"/platform/node_types", "[" + type + "," + type + "]"},
-                               {"/platform/node_types/0/count", "1"},
-                               {"/platform/node_types/0/" + key, value}});
+  const auto across_nodes = [](Overrides network, const std::string& platform = "\"selene-a100\"") {
+    network.insert(network.end(), {{"/model/heads", "32"},
+                                   {"/model/hidden", "2048"},
+                                   {"/parallel/tensor", "16"},
+                                   {"/parallel/data", "2"}});
+    return refusal_of_gathers(network, platform);
   };
-  CHECK(refusal("nic_rate", "100 Gbps").find("differ in their NICs") != std::string::npos);
-  CHECK(refusal("nics", "4").find("differ in their NICs") != std::string::npos);
-  CHECK(refusal("compute_efficiency", "0.5").find("of several types") != std::string::npos);
+  const auto says = [](const std::string& message, const std::string& reason) {
+    return message ==
+           "zero_stage 3 is not simulated with tensor groups across nodes on this platform: " +
+               reason + ", and gathers are not played beside such groups yet";
+  };
+  CHECK(across_nodes({}) == "accepted");
+  CHECK(says(across_nodes(slow_link), "some of its links have rates of their own"));
+  CHECK(says(across_nodes(tapered), "its leaf switches are oversubscribed"));
+  CHECK(says(across_nodes({}, "\"pipette-a100-hdr\""),
+             "the rates between its nodes are measured pair by pair"));
 }
 
 TEST_CASE(

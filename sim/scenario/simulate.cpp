@@ -107,7 +107,8 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
     const double repeats =
         static_cast<double>(all_reduces) * plan.microbatches * plan.devices[i].num_gpus();
     at(Traffic::tensor_activations) += ring_all_reduce_volume(cost.tensor_payload, t) * repeats;
-    add_sharded_traffic(plan, plan.devices[i], cost, traffic);
+    if (!o.built->plays_sharded_operations)
+      add_sharded_traffic(plan, plan.devices[i], cost, traffic);
   }
   return traffic;
 }
@@ -276,6 +277,12 @@ void fill_warnings(const Scenario& scenario, Report& report) {
         "head size " + std::to_string(scenario.model.head_size()) +
         " is no multiple of 8: attention products run several times slower on tensor cores");
   }
+  const Parallel& parallel = scenario.plan.parallel;
+  if (parallel.zero_stage == 3 && parallel.data > 1 && scenario.software.exposed_gather_factor == 0)
+    report.warnings.push_back(
+        "software " + scenario.software.name +
+        " does not say what gathers cost the kernels beside them (exposed_gather_factor): nothing "
+        "is taken; composer-fsdp-2023 has 1.65");
   if (!scenario.software.profiled) {
     report.warnings.push_back(
         "software " + scenario.software.name +
@@ -284,9 +291,9 @@ void fill_warnings(const Scenario& scenario, Report& report) {
 }
 
 BuildInputs build_inputs(const Scenario& scenario, const Plan& plan,
-                         Replicas replicas = Replicas::each) {
-  return {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &plan,
-          replicas};
+                         Replicas replicas = Replicas::each, Detail detail = Detail::pass) {
+  return {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software,
+          &plan,           replicas,           detail};
 }
 
 std::vector<TrafficBytes> unfolded_links(const Outcome& played, const Outcome& longer) {
@@ -420,14 +427,15 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   const Clock::time_point start = Clock::now();
   const Plan chosen = plan_to_play(scenario);
   const Replicas replicas = options.keep_timeline ? Replicas::each : options.replicas;
-  const std::optional<Fold> fold = options.keep_timeline || options.folding == Folding::never
-                                       ? std::nullopt
-                                       : find_fold(build_inputs(scenario, chosen, replicas));
+  const std::optional<Fold> fold =
+      options.keep_timeline || options.folding == Folding::never
+          ? std::nullopt
+          : find_fold(build_inputs(scenario, chosen, replicas, options.detail));
   const Plan& plan = fold ? fold->plan : chosen;
   const std::string of_devices = std::to_string(plan.devices.size()) + " devices";
   // First by what the plan says, since a program that is too large takes its time to build.
   if (options.keep_timeline) expect_room_for_timeline(fewest_ops(plan), of_devices);
-  BuiltPrograms built = build_programs(build_inputs(scenario, plan, replicas));
+  BuiltPrograms built = build_programs(build_inputs(scenario, plan, replicas, options.detail));
   if (options.keep_timeline) expect_room_for_timeline(num_ops(built.programs), of_devices);
   BreakdownListener breakdowns(built.programs_to_play().devices.size());
   TimelineListener timeline;

@@ -14,10 +14,9 @@ class UnsupportedError : public InputError {
   using InputError::InputError;
 };
 
-/// ZeRO 3's gathers and scatters are times of a network where every node is alike (sim/cost/stage_cost.hpp), not flows on links:
-/// refused on another one.
-std::optional<PlanRejection> unsupported_gathers(const Parallel& parallel, const Platform& platform,
-                                                 int nodes);
+/// ZeRO 3 with tensor groups across nodes, on a network whose nodes or links differ: refused, since there gathers are played on
+/// links (plays_sharded_operations), but not yet beside the collectives of such groups.
+std::optional<PlanRejection> unsupported_gathers(const Plan& plan, const Platform& platform);
 
 /// Everything `scenario` asks for that this version does not simulate; `tree` is its resolved form, still with the nulls.
 /// Nothing a user writes is silently ignored: what is not simulated is refused here, and only here.

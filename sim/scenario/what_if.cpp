@@ -123,10 +123,6 @@ class Asker {
   const std::vector<NodeType>& types() const { return scenario_.platform.node_types; }
   std::size_t num_nodes() const { return scenario_.nodes.size(); }
   bool crosses_nodes() const { return num_nodes() > 1; }
-  /// ZeRO 3's gathers are times, not flows: nothing can be said of links, or of some nodes but not others.
-  bool plays_links() const {
-    return crosses_nodes() && (plan_.parallel.zero_stage < 3 || plan_.parallel.data == 1);
-  }
   std::size_t type_of(std::size_t node) const {
     return static_cast<std::size_t>(&scenario_.platform.type_of(NodeId{node}) - types().data());
   }
@@ -169,13 +165,13 @@ class Asker {
            {at + "/interconnect/point_to_point_latency",
             exact(inside.point_to_point_latency / 2)}});
     }
-    if (plays_links() && can_double(type.nic_rate))
+    if (crosses_nodes() && can_double(type.nic_rate))
       add(WhatIfKind::nic, "twice the NIC rate" + of,
           {{at + "/nic_rate", exact(type.nic_rate * 2)}});
   }
 
   void ask_of_fabric() {
-    if (!plays_links()) return;
+    if (!crosses_nodes()) return;
     const Fabric& fabric = scenario_.platform.fabric;
     add(WhatIfKind::link, "half the latency between nodes",
         {{"/platform/fabric/latency", exact(fabric.latency / 2)},
@@ -191,7 +187,7 @@ class Asker {
 
   /// Measured pairs of nodes, and links with a rate of their own.
   void ask_of_pairs() {
-    if (!plays_links()) return;
+    if (!crosses_nodes()) return;
     const Platform& platform = scenario_.platform;
     if (platform.matrix) {
       if (2 * platform.matrix->rails <= most_node_parts)
@@ -242,7 +238,7 @@ class Asker {
 
   /// A node 10 % slower than its type: the first, and one of the slowest stage. And all nodes of one type.
   void ask_of_stragglers() {
-    if (!plays_links()) return;
+    if (!crosses_nodes()) return;
     std::set<std::size_t> stragglers{0};
     for (const auto& [node, stages] : stages_of_node_)
       if (stages.count(slowest_) > 0) {

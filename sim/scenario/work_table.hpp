@@ -13,6 +13,9 @@ namespace windtunnel {
 std::vector<Work> work_table(const StageCost& cost, const Plan& plan,
                              const SoftwareProfile& software, int buckets);
 
+/// The operations of a sharded pass, in the order of ShardedRow.
+std::vector<Work> sharded_work_table(const ChunkCost& cost);
+
 /// A row with one part.
 Work work_of(Seconds duration, Part part);
 

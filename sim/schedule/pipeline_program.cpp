@@ -30,7 +30,8 @@ class StageWriter {
     const bool two_parts = shape.compressed.activations == CodecParts::two ||
                            shape.compressed.gradients == CodecParts::two;
     program_.num_slots = (two_parts ? 2 : 1) * second_slots_;
-    program_.num_collectives = num_collective_slots(shape.chunks);
+    program_.num_collectives =
+        num_collective_slots(shape.chunks) + (shape.sharded ? num_sharded_collectives : 0);
     find_last_passes(order);
   }
 
@@ -334,7 +335,9 @@ class StageWriter {
   }
 
   void pass(const Step& step) {
-    if (step.phase == Phase::forward) {
+    if (shape_.sharded) {
+      sharded_operations(step);
+    } else if (step.phase == Phase::forward) {
       work(Phase::forward, row_of(ChunkRow::forward, step.chunk), step);
       if (crosses_nodes()) tensor_collective(Stream::compute, ChunkCollective::forward, step);
     } else if (step.phase == Phase::weight_gradient) {
@@ -347,6 +350,39 @@ class StageWriter {
       if (shape_.tensor == TensorCollectives::exposed) exposed_collectives(step);
       if (shape_.tensor == TensorCollectives::overlapped) overlapped_collectives(step);
     }
+  }
+
+  /// One pass operation by operation. An event tells the other stream of an end that it waits for.
+  void sharded_operations(const Step& step) {
+    const ShardedDirection direction =
+        step.phase == Phase::forward ? ShardedDirection::forward : ShardedDirection::backward;
+    const auto operations =
+        sharded_pass(direction, shape_.sharded->layers, shape_.sharded->prefetch);
+    std::vector<bool> is_awaited(operations.size());
+    for (const ShardedOperation& operation : operations)
+      if (operation.after >= 0) is_awaited[static_cast<std::size_t>(operation.after)] = true;
+    std::vector<std::uint32_t> end_of(operations.size());
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      const ShardedOperation& operation = operations[i];
+      const Stream stream = operation.on_data_stream ? Stream::data : Stream::compute;
+      if (operation.after >= 0)
+        event(stream, OpKind::wait, end_of[static_cast<std::size_t>(operation.after)],
+              Traffic::zero_gather);
+      if (is_collective(operation.work))
+        sharded_operation(stream, operation.work, step);
+      else
+        work(step.phase, row_of(sharded_row(direction, operation), shape_.chunks), step);
+      if (!is_awaited[i]) continue;
+      end_of[i] = new_event();
+      event(stream, OpKind::record, end_of[i], Traffic::zero_gather);
+    }
+  }
+
+  void sharded_operation(Stream stream, ShardedWork work, const Step& step) {
+    const bool gathers = work == ShardedWork::gather_edges || work == ShardedWork::gather_layer;
+    collective(stream, slot_of(sharded_collective(work), shape_.chunks),
+               gathers ? Phase::parameter_gather : Phase::gradient_reduce,
+               gathers ? Traffic::zero_gather : Traffic::data_gradients, step);
   }
 
   bool crosses_nodes() const { return shape_.tensor != TensorCollectives::inside_compute; }
@@ -402,6 +438,7 @@ class StageWriter {
   /// What an event stands for.
   static Phase phase_of(Traffic traffic) {
     if (traffic == Traffic::tensor_activations) return Phase::tensor_reduce;
+    if (traffic == Traffic::zero_gather) return Phase::parameter_gather;
     return traffic == Traffic::data_gradients ? Phase::gradient_reduce : Phase::encode;
   }
   std::uint32_t new_event() { return program_.num_events++; }
@@ -448,6 +485,38 @@ std::vector<PassGroup> groups_of(const std::vector<Step>& order, int chunks) {
 
 }  // namespace
 
+ShardedRow sharded_row(ShardedDirection direction, const ShardedOperation& operation) {
+  const bool is_forward = direction == ShardedDirection::forward;
+  if (operation.work == ShardedWork::edges)
+    return is_forward ? ShardedRow::forward_edges : ShardedRow::backward_edges;
+  WT_EXPECT(operation.work == ShardedWork::layer);
+  if (is_forward)
+    return operation.gathers > 0 ? ShardedRow::forward_layer_beside_gather
+                                 : ShardedRow::forward_layer;
+  if (operation.scatters > 0)
+    return operation.gathers > 0 ? ShardedRow::backward_layer_beside_both
+                                 : ShardedRow::backward_layer_beside_scatter;
+  return operation.gathers > 0 ? ShardedRow::backward_layer_beside_gather
+                               : ShardedRow::backward_layer;
+}
+
+ShardedCollective sharded_collective(ShardedWork work) {
+  switch (work) {
+    case ShardedWork::gather_edges:
+      return ShardedCollective::gather_edges;
+    case ShardedWork::gather_layer:
+      return ShardedCollective::gather_layer;
+    case ShardedWork::scatter_layer:
+      return ShardedCollective::scatter_layer;
+    case ShardedWork::scatter_edges:
+      return ShardedCollective::scatter_edges;
+    case ShardedWork::edges:
+    case ShardedWork::layer:
+      break;
+  }
+  WT_UNREACHABLE();
+}
+
 GradientReduction gradient_reduction(const Plan& plan) {
   if (plan.parallel.data == 1 || plan.parallel.zero_stage == 3) return GradientReduction::none;
   return plan.parallel.zero_stage == 2 ? GradientReduction::per_microbatch
@@ -479,6 +548,8 @@ StageProgram make_pipeline_program(const PipelineShape& shape, const std::vector
   WT_EXPECT(shape.microbatches > 0 && shape.chunks > 0 && !order.empty());
   WT_EXPECT(static_cast<int>(stage.index()) < shape.stages);
   WT_EXPECT(shape.chunks == 1 || shape.stages > 1);
+  WT_EXPECT(!shape.sharded || (shape.chunks == 1 && shape.stages == 1 &&
+                               shape.tensor == TensorCollectives::inside_compute));
   StageWriter writer(shape, order, stage);
   if (shape.send == PipelineSend::eager)
     writer.write_eager(order);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+
+#include "operations/sharded_pass.hpp"
 #include "plan/plan.hpp"
 #include "schedule/order.hpp"
 #include "schedule/program.hpp"
@@ -54,10 +57,28 @@ constexpr std::uint16_t row_of(BucketRow row, int chunk, int chunks) {
                                     chunk * num_bucket_rows + static_cast<int>(row));
 }
 
-/// Length of the work table of a device with `chunks` chunks.
+/// And last, the operations of a sharded pass: the rest of it, and a layer with the collectives that run beside it.
+enum class ShardedRow : std::uint16_t {
+  forward_edges,
+  forward_layer,
+  forward_layer_beside_gather,
+  backward_edges,
+  backward_layer,
+  backward_layer_beside_gather,
+  backward_layer_beside_scatter,
+  backward_layer_beside_both,
+};
+inline constexpr int num_sharded_rows = 8;
+ShardedRow sharded_row(ShardedDirection direction, const ShardedOperation& operation);
+
+/// Length of the work table of a device with `chunks` chunks, but for sharded rows.
 constexpr std::uint32_t num_work_rows(int chunks, bool compresses) {
   const int codec_rows = compresses ? num_codec_rows + chunks * num_bucket_rows : 0;
   return static_cast<std::uint32_t>(chunks * num_chunk_rows + num_device_rows + codec_rows);
+}
+/// Sharded rows are behind the codec's, whether anything is compressed or not.
+constexpr std::uint16_t row_of(ShardedRow row, int chunks) {
+  return static_cast<std::uint16_t>(num_work_rows(chunks, true) + static_cast<std::uint32_t>(row));
 }
 /// Whether `row` is of what a device does once, after its passes: optimizer, overhead, and the codec of its collectives.
 constexpr bool is_after_passes(std::uint16_t row, int chunks) {
@@ -88,9 +109,22 @@ constexpr std::uint32_t slot_of(ChunkCollective slot, int chunk) {
   return num_device_collectives + num_chunk_collectives * static_cast<std::uint32_t>(chunk) +
          static_cast<std::uint32_t>(slot);
 }
-/// Length of the list of a device with `chunks` chunks.
+/// Length of the list of a device with `chunks` chunks, but for sharded collectives.
 constexpr std::uint32_t num_collective_slots(int chunks) {
   return slot_of(ChunkCollective::forward, chunks);
+}
+/// Behind those, the collectives of a sharded pass.
+enum class ShardedCollective : std::uint32_t {
+  gather_edges,
+  gather_layer,
+  scatter_layer,
+  scatter_edges
+};
+inline constexpr std::uint32_t num_sharded_collectives = 4;
+/// Of an operation that is a collective.
+ShardedCollective sharded_collective(ShardedWork work);
+constexpr std::uint32_t slot_of(ShardedCollective slot, int chunks) {
+  return num_collective_slots(chunks) + static_cast<std::uint32_t>(slot);
 }
 
 /// Rows of the message size table.
@@ -146,6 +180,12 @@ GradientReduction gradient_reduction(const Plan& plan);
 /// Whether a plan reduces the gradients of one chunk at a time: beside the backward pass, or on every microbatch.
 bool reduces_by_chunk(const Plan& plan);
 
+/// Passes whose gathers and scatters are collectives of their own (ZeRO 3).
+struct ShardedPasses {
+  int layers = 0;
+  int prefetch = 1;  ///< layers gathered ahead of the one that computes
+};
+
 /// What a pipeline program is made for.
 struct PipelineShape {
   PipelineSend send = PipelineSend::eager;
@@ -161,6 +201,8 @@ struct PipelineShape {
   std::vector<int> gradient_buckets;
   bool embedding_sync = false;  ///< tied embeddings on different stages
   CompressedTraffic compressed;
+  /// Each pass is played as its list of operations; none: as one op. One stage of one chunk.
+  std::optional<ShardedPasses> sharded;
 };
 
 /// The backward passes in `order` behind its last forward pass, by [chunk * microbatches + microbatch]: those whose

@@ -68,6 +68,7 @@ class Bound {
         set_(built.programs),
         network_(built.network),
         splits_(splits_backward(plan)),
+        plays_sharded_(built.plays_sharded_operations),
         reduction_(gradient_reduction(plan)),
         end_(set_.devices.size()) {
     CollectiveTimes times(network_);
@@ -97,10 +98,11 @@ class Bound {
 
   /// Passes, messages and collectives of a device, and a fill and a drain.
   double events_on_the_way() const {
-    constexpr double events_of_the_end = 8, events_a_bucket = 2;
+    constexpr double events_of_the_end = 8, events_a_bucket = 2, events_a_layer = 3;
     double events_a_pass = 4;
     if (reduction_ == GradientReduction::per_microbatch)
       events_a_pass += events_a_bucket * most_layers();
+    if (plays_sharded_) events_a_pass += events_a_layer * most_layers();
     return events_a_pass * (2.0 * plan_.microbatches * chunks() + 2.0 * plan_.parallel.pipeline) +
            events_of_the_end;
   }
@@ -115,12 +117,24 @@ class Bound {
     const CollectiveId id = set_.devices[device.index()].collectives[slot];
     return id == no_collective ? Seconds{0} : collective_times_[id.index()];
   }
+  /// A sharded pass alone on the network, with each collective at its least.
+  Seconds sharded(DeviceId device, ShardedDirection direction) const {
+    const auto operations =
+        sharded_pass(direction, plan_.stage_layers.front(), plan_.parallel.zero_prefetch);
+    return time_alone(operations, [&](const ShardedOperation& operation) {
+      return is_collective(operation.work)
+                 ? collective(device, slot_of(sharded_collective(operation.work), 1))
+                 : row(device, row_of(sharded_row(direction, operation), 1));
+    });
+  }
   Seconds forward(DeviceId device, int chunk) const {
+    if (plays_sharded_) return sharded(device, ShardedDirection::forward);
     return row(device, row_of(ChunkRow::forward, chunk)) +
            collective(device, slot_of(ChunkCollective::forward, chunk));
   }
   /// A backward pass, or its input gradients where it is split.
   Seconds backward(DeviceId device, int chunk) const {
+    if (plays_sharded_) return sharded(device, ShardedDirection::backward);
     const Seconds exposed = collective(device, slot_of(ChunkCollective::exposed, chunk));
     const Seconds hidden = collective(device, slot_of(ChunkCollective::backward, chunk));
     if (splits_) return row(device, row_of(ChunkRow::input_gradient, chunk)) + exposed + hidden;
@@ -296,6 +310,7 @@ class Bound {
   const ProgramSet& set_;
   const Network& network_;
   bool splits_;
+  bool plays_sharded_;
   GradientReduction reduction_;
   std::vector<Seconds> collective_times_;
   std::vector<Seconds> end_;  ///< by device: it has come so far at the earliest

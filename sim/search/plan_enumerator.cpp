@@ -136,10 +136,11 @@ std::variant<Plan, std::vector<PlanRejection>> lay_out(const Scenario& base,
                                                        const PlanChoice& choice) {
   auto rejections = reject_products(base, space, choice);
   if (!rejections.empty()) return rejections;
-  if (const auto gathers =
-          unsupported_gathers(choice.parallel, base.platform, static_cast<int>(base.nodes.size())))
-    return std::vector<PlanRejection>{*gathers};
-  return make_plan(base.model, choice.training, choice.parallel, space.cluster, base.software);
+  auto made = make_plan(base.model, choice.training, choice.parallel, space.cluster, base.software);
+  if (const Plan* plan = std::get_if<Plan>(&made))
+    if (const auto gathers = unsupported_gathers(*plan, base.platform))
+      return std::vector<PlanRejection>{*gathers};
+  return made;
 }
 
 std::string text_of(const PlanChoice& choice, const Scenario& base) {

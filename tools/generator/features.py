@@ -35,13 +35,6 @@ class Library:
     def precisions(self, node_type):
         return set(self.files["device"][node_type["device"]]["peak"]) - {"source"}
 
-    def is_uneven(self, platform, nodes, network):
-        """Whether the nodes or links in use are not all equal, where no sharded collective is played yet (stage 3 of ZeRO)."""
-        file = self.files["platform"][platform]
-        fabric = file.get("fabric", {})
-        return nodes > 1 and (network != "as shipped" or "bandwidth_matrix" in file or "links" in file or fabric.get("oversubscription", 1) > 1
-                              or len({json.dumps(node, sort_keys=True) for node in self.nodes(platform)[:nodes]}) > 1)
-
     def has_flash(self, software):
         return "flash_forward_efficiency" in self.files["software"][software]
 
@@ -127,8 +120,8 @@ class FeatureDraw:
             drawn["network"] = "as shipped"  # nothing would be on it
         if "bandwidth_matrix" in self.library.files["platform"][drawn["platform"]] and drawn["network"] == "matrix":
             drawn["network"] = "as shipped"  # which is one
-        if drawn["/parallel/zero_stage"] == 3 and self.library.is_uneven(drawn["platform"], drawn["nodes in use"], drawn["network"]):
-            drawn["/parallel/zero_stage"] = 2
+        if drawn["tensor"] > min(node["gpus"] for node in self.library.nodes(drawn["platform"])) and drawn["/parallel/zero_stage"] == 3:
+            drawn["/parallel/zero_stage"] = 2  # gathers are not played beside tensor groups across nodes
         if drawn["/parallel/zero_stage"] != 3:
             drawn["/parallel/zero_prefetch"] = None
 

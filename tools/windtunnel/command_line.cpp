@@ -148,6 +148,12 @@ class Grammar {
         ->type_name("DIR")
         ->check(output_name());
     add_report(run);
+    run->add_option(
+           "--detail", detail_,
+           "layer: every layer of a sharded pass (zero_stage 3) as an event, with its gathers "
+           "and scatters, even where the network makes no difference")
+        ->type_name("pass|layer")
+        ->check(CLI::IsMember({"pass", "layer"}).description(""));
     run->add_option("--out", line_.out,
                     "Write report.json, report.html and trace.json.gz into a folder")
         ->type_name("DIR")
@@ -483,6 +489,7 @@ class Grammar {
   void check() {
     line_.format = json_ ? ResultFormat::json : ResultFormat::text;
     line_.verbosity = quiet_ ? Verbosity::quiet : Verbosity::normal;
+    line_.by_layer = detail_ == "layer";
     line_.colour = colour_ == "always"  ? ColourChoice::always
                    : colour_ == "never" ? ColourChoice::never
                                         : ColourChoice::automatic;
@@ -626,7 +633,7 @@ class Grammar {
   CLI::App app_{"Predicts how long LLM training takes on a cluster, and says why.", "windtunnel"};
   CommandLine line_;
   std::vector<std::string> sets_;
-  std::string seed_ = "0", colour_ = "auto";
+  std::string seed_ = "0", colour_ = "auto", detail_ = "pass";
   bool json_ = false, quiet_ = false, version_ = false, help_ = false, resolved_ = false;
 };
 

@@ -35,6 +35,7 @@ struct CommandLine {
   std::string trace, out;   ///< of run; out also of sweep
   std::string rank_traces;  ///< of run
   bool trace_all = false;   ///< of run
+  bool by_layer = false;    ///< --detail layer, of run
   std::string report;       ///< --report: the page; of run, compare, explain, sweep and validate
   std::vector<std::string> fail_above;  ///< of validate
   bool details = false;                 ///< of validate
