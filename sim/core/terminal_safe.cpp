@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <random>
 #include <utility>
 
 #include "core/utf8.hpp"
@@ -55,15 +56,27 @@ std::string hexadecimal(char32_t code, unsigned count) {
   return text;
 }
 
-/// The sequence of our own that begins behind the escape at `at`; empty: there is none.
+/// What stands in place of ESC. It begins with a byte that UTF-8 has not.
+const std::string& own_mark() {
+  static const std::string mark = [] {
+    std::random_device random;
+    constexpr unsigned digits = 8;
+    return "\xFF" + hexadecimal(random(), digits) + hexadecimal(random(), digits);
+  }();
+  return mark;
+}
+
+/// The sequence of our own whose mark stands at `at`; empty: there is none.
 std::string_view own_sequence_at(std::string_view text, std::size_t at) {
-  if (text[at] != own_escape) return {};
+  if (text[at] != own_mark().front() || !text.substr(at).starts_with(own_mark())) return {};
   for (const std::string_view sequence : own_sequences)
-    if (text.substr(at + 1).starts_with(sequence)) return sequence;
+    if (text.substr(at + own_mark().size()).starts_with(sequence)) return sequence;
   return {};
 }
 
 }  // namespace
+
+std::string own_sequence(std::string_view code) { return own_mark() + std::string(code); }
 
 bool acts_on_terminal(std::string_view text, std::size_t at) {
   const std::size_t length = utf8_length_at(text, at);
@@ -84,7 +97,7 @@ std::string for_terminal(std::string_view text) {
       safe += "\\u" + hexadecimal(code, 4);
     else
       safe += text.substr(at, length);
-    at += std::max<std::size_t>(1, length) + own.size();
+    at += own.empty() ? std::max<std::size_t>(1, length) : own_mark().size() + own.size();
   }
   return safe;
 }

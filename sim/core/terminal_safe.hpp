@@ -7,9 +7,10 @@
 /// What may be printed. Names and texts come from files that strangers wrote, and a terminal obeys more than it shows.
 namespace windtunnel {
 
-/// Stands for ESC in the control sequences that this program sends itself (colours, a line written over itself). The byte
-/// occurs in no UTF-8 text, so no text from elsewhere can hold such a sequence.
-inline constexpr char own_escape = '\xFF';
+/// A control sequence that this program sends itself (colours, a line written over itself), on its way to for_terminal(): "[1m" stands
+/// behind a mark in place of ESC. The mark holds a number drawn when the program starts, so that no text from elsewhere, be it the
+/// name of a file, can hold such a sequence.
+std::string own_sequence(std::string_view code);
 
 /// Whether the character at `text[at]` does something to a terminal or to the order of a line instead of being shown: control
 /// characters (C0 without line end and tab, DEL, C1), marks of direction and of line ends, and bytes that are not UTF-8.

@@ -29,12 +29,12 @@ TEST_CASE("what is shown stays as it is") {
   CHECK(for_terminal(text) == text);
 }
 
-TEST_CASE(
-    "only our own sequences reach a terminal, and only behind the mark that no text can hold") {
-  const std::string mark(1, own_escape);
-  CHECK(for_terminal(mark + "[1;31mbad" + mark + "[0m") == "\x1b[1;31mbad\x1b[0m");
-  CHECK(for_terminal(mark + "[8mhidden") == "\\xff[8mhidden");
+TEST_CASE("only our own sequences reach a terminal, and no text can forge their mark") {
+  CHECK(for_terminal(own_sequence("[1;31m") + "bad" + own_sequence("[0m")) ==
+        "\x1b[1;31mbad\x1b[0m");
+  CHECK(for_terminal(own_sequence("[8m") + "hidden").find('\x1b') == std::string::npos);
   CHECK(for_terminal("\x1b[1;31mbad") == "\\u001b[1;31mbad");
+  CHECK(for_terminal("\xFF[1;31mbad\xFF[K") == "\\xff[1;31mbad\\xff[K");
 }
 
 TEST_CASE("markup has entities, and nothing that XML does not allow") {

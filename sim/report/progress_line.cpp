@@ -7,8 +7,8 @@
 namespace windtunnel {
 namespace {
 
-const std::string line_start = std::string(1, own_escape) + "[G";
-const std::string erase_to_end = std::string(1, own_escape) + "[K";
+const std::string line_start = own_sequence("[G");
+const std::string erase_to_end = own_sequence("[K");
 
 }  // namespace
 

@@ -54,8 +54,8 @@ std::vector<std::string> wrapped(std::string_view text, int width) {
 
 std::string Painter::operator()(Tone tone, std::string_view text) const {
   if (colour_ == Colour::never || text.empty()) return std::string(text);
-  return own_escape + ("[" + std::string(code_of(tone)) + "m") + std::string(text) + own_escape +
-         "[0m";
+  return own_sequence("[" + std::string(code_of(tone)) + "m") + std::string(text) +
+         own_sequence("[0m");
 }
 
 std::string paragraph(std::string_view text) {
