@@ -13,20 +13,23 @@
 #include "core/problem.hpp"
 
 namespace windtunnel {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
 constexpr double worth_asking = 64e6;  ///< bytes; what any machine has
 
 /// The number that a file of the kernel begins with; nothing where it says "max", or is not there.
-std::optional<std::uint64_t> number_in(const std::string& file) {
+std::optional<std::uint64_t> number_in(const fs::path& file) {
   std::ifstream stream(file);
   std::uint64_t number = 0;
   return stream >> number ? std::optional(number) : std::nullopt;
 }
 
 /// The number behind a name at the begin of a line.
-std::optional<std::uint64_t> number_of(const std::string& name, const std::string& file) {
+std::optional<std::uint64_t> number_of(const std::string& name, const fs::path& file) {
   std::ifstream stream(file);
   std::string key, unit;
   for (std::uint64_t amount = 0; stream >> key >> amount; std::getline(stream, unit))
@@ -40,23 +43,59 @@ std::uint64_t free_of_machine() {
   return available ? *available * bytes_of_kb : no_limit;
 }
 
-/// The path of this process's control group (version 2): the line "0::/path".
-std::string control_group() {
-  std::ifstream stream("/proc/self/cgroup");
-  for (std::string line; std::getline(stream, line);)
-    if (line.starts_with("0::")) return "/sys/fs/cgroup" + line.substr(3);
-  return {};
+/// The path of this process's control group in the hierarchy whose line in /proc/self/cgroup has these controllers; version 2 has none.
+std::optional<std::string> control_group(const fs::path& root, const std::string& controllers) {
+  std::ifstream stream(root / "proc/self/cgroup");
+  for (std::string line; std::getline(stream, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second != std::string::npos && line.substr(first + 1, second - first - 1) == controllers)
+      return line.substr(second + 1);
+  }
+  return std::nullopt;
 }
 
-std::uint64_t free_of_control_group() {
-  const std::string group = control_group();
-  const auto most = number_in(group + "/memory.max"), taken = number_in(group + "/memory.current");
-  if (group.empty() || !most || !taken) return no_limit;
+/// The names that a version of control groups gives to the same things.
+struct GroupFiles {
+  const char* mount;
+  const char* controllers;
+  const char *most, *taken, *cached;
+};
+constexpr std::array<GroupFiles, 3> group_versions{{
+    {"sys/fs/cgroup", "", "memory.max", "memory.current", "inactive_file"},
+    {"sys/fs/cgroup/unified", "", "memory.max", "memory.current", "inactive_file"},
+    {"sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+     "total_inactive_file"},
+}};
+
+std::uint64_t free_of(const fs::path& folder, const GroupFiles& files) {
+  const auto most = number_in(folder / files.most), taken = number_in(folder / files.taken);
+  if (!most || !taken) return no_limit;
   // Files that the kernel keeps count as taken, but make room when it is needed.
-  const std::uint64_t cached = number_of("inactive_file", group + "/memory.stat").value_or(0);
+  const std::uint64_t cached = number_of(files.cached, folder / "memory.stat").value_or(0);
   const std::uint64_t held = *taken - std::min(*taken, cached);
   return *most - std::min(*most, held);
 }
+
+}  // namespace
+
+std::uint64_t free_of_control_groups(const fs::path& root) {
+  std::uint64_t least = no_limit;
+  for (const GroupFiles& files : group_versions) {
+    const auto group = control_group(root, files.controllers);
+    if (!group) continue;
+    // A limit may stand at any group around this process; inside a container its own is the root that is mounted.
+    const fs::path mount = root / files.mount;
+    least = std::min(least, free_of(mount, files));
+    fs::path folder = mount;
+    for (const fs::path& name : fs::path(*group).relative_path()) {
+      folder /= name;
+      least = std::min(least, free_of(folder, files));
+    }
+  }
+  return least;
+}
+
+namespace {
 
 /// What is left of a limit of this process. `field` is the place in /proc/self/statm of what counts against it.
 std::uint64_t left_of(const rlimit& limit, std::size_t field) {
@@ -83,7 +122,7 @@ std::uint64_t memory_left() {
   rlimit all{}, data{};
   ::getrlimit(RLIMIT_AS, &all);
   ::getrlimit(RLIMIT_DATA, &data);
-  return std::min({free_of_machine(), free_of_control_group(), left_of(all, total_pages),
+  return std::min({free_of_machine(), free_of_control_groups("/"), left_of(all, total_pages),
                    left_of(data, data_pages)});
 }
 
