@@ -50,7 +50,7 @@ std::shared_ptr<const SourceText> read_source(const fs::path& path, const Readin
   if (!file.is_open()) refuse("read", path, last_error());
   auto source = std::make_shared<SourceText>();
   source->name = path.string();
-  if (leads_elsewhere(path)) source->quoting = Quoting::withheld;
+  if (leads_elsewhere(path)) source->quoting = Quoting::link_elsewhere;
   expect_not_larger(path, size_if_known(path), reading.largest);
   std::array<char, 1 << 16> buffer;
   ssize_t got = 0;

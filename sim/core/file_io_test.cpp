@@ -174,7 +174,7 @@ TEST_CASE("what a link out of its folder leads to is read, but not quoted") {
   fs::create_symlink("b.json", folder.path() / "here" / "beside.json");
   CHECK(read_source(there)->quoting == Quoting::allowed);
   CHECK(read_source(folder.path() / "here" / "beside.json")->quoting == Quoting::allowed);
-  CHECK(read_source(folder.path() / "here" / "out.json")->quoting == Quoting::withheld);
+  CHECK(read_source(folder.path() / "here" / "out.json")->quoting == Quoting::link_elsewhere);
   CHECK(read_source("/dev/stdin")->quoting == Quoting::allowed);
 }
 

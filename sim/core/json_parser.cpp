@@ -277,9 +277,11 @@ bool ValueBuilder::parse_error(std::size_t consumed, const std::string& /*last_t
   if (!open_.empty()) open = {open_.back().begin, text_[open_.back().begin]};
   const detail::SyntaxError explained =
       detail::explain_syntax_error({text_, text_begin_, accepted_end_, consumed, reason, open});
-  if (quoting_ == Quoting::withheld) {
+  if (quoting_ != Quoting::allowed) {
     report(explained.place, {}, "from here on, the file is not JSON",
-           "windtunnel check says more of a file that it is given itself");
+           quoting_ == Quoting::link_elsewhere
+               ? "windtunnel check says more of the file that the link leads to"
+               : "windtunnel check says more of a file that it is given itself");
     return false;
   }
   report(explained.place, open_.empty() ? "" : pointer(open_.size() - 1), explained.message,
@@ -299,7 +301,7 @@ std::string ValueBuilder::pointer(std::size_t depth) const {
 
 void ValueBuilder::report(Token token, std::string pointer, std::string message,
                           std::string suggestion, std::string spoiled) {
-  if (quoting_ == Quoting::withheld) pointer.clear();  // it is made of keys
+  if (quoting_ != Quoting::allowed) pointer.clear();  // it is made of keys
   problems_.add(
       {positions_.origin_of(token), std::move(pointer), std::move(message), std::move(suggestion)},
       {std::move(spoiled)});

@@ -273,7 +273,7 @@ TEST_CASE("no word of a file that is not to be quoted gets into a problem") {
         "{\"hunter\": 98765432109876543210}", "{\"a\": 'hunter'}", "[1, hunter]"}) {
     CAPTURE(text);
     auto source = std::make_shared<SourceText>(SourceText{"base.json", text});
-    source->quoting = Quoting::withheld;
+    source->quoting = Quoting::named_by_a_file;
     Problems problems;
     parse_json(source, problems);
     REQUIRE(problems.size() == 1);

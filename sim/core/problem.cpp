@@ -41,8 +41,14 @@ std::string blank_like(std::string_view shown) {
 }
 
 std::string caret_lines(const Origin& origin) {
-  if (origin.source->quoting == Quoting::withheld)
-    return "\n     | (not shown: the command line does not name this file itself)";
+  switch (origin.source->quoting) {
+    case Quoting::allowed:
+      break;
+    case Quoting::named_by_a_file:
+      return "\n     | (not shown: the command line does not name this file itself)";
+    case Quoting::link_elsewhere:
+      return "\n     | (not shown: this is a link to another folder; name the file it leads to)";
+  }
   if (origin.source->text.empty() && origin.line > 1) return {};  // read without being kept
   const std::string_view line = origin.source->line(origin.line);
   const int width = utf8_count(line);
@@ -181,7 +187,7 @@ void Problems::add(Problem problem, std::vector<std::string> spoils) {
     ++more_;
     return;
   }
-  if (problem.origin.source && problem.origin.source->quoting == Quoting::withheld)
+  if (problem.origin.source && problem.origin.source->quoting != Quoting::allowed)
     problem.message = without_quotations(problem.message);
   // A file that is named twice is read twice, and is wrong once. What cannot be quoted looks alike as well.
   const auto known = std::find_if(problems_.begin(), problems_.end(), [&](const Problem& p) {

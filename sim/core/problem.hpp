@@ -12,7 +12,11 @@ namespace windtunnel {
 
 /// Whether a message may show what a file holds. A file that only another file names may be anything that the user can read,
 /// such as a password, and messages end up in logs.
-enum class Quoting { allowed, withheld };
+enum class Quoting {
+  allowed,
+  named_by_a_file,  ///< withheld: the command line names it not
+  link_elsewhere,   ///< withheld: the command line names a link, which leads out of its folder
+};
 
 /// The text of one input file, kept so that a message can show the line it speaks of.
 struct SourceText {

@@ -60,7 +60,7 @@ TEST_CASE("a shown line has neither its line end nor control characters") {
 
 TEST_CASE("of a file that nobody named, a problem shows the place and nothing of the content") {
   auto source = std::make_shared<SourceText>(SourceText{"base.json", "root:$6$salt:0:0\n"});
-  source->quoting = Quoting::withheld;
+  source->quoting = Quoting::named_by_a_file;
   Problem problem = problem_at(source, 1, 1, 4);
   problem.message = "device is \"s\\\"ecret\", and '12 sec'ret' has no unit (it is no device's)";
   Problems problems;
@@ -261,7 +261,7 @@ TEST_CASE("of two equally near words the one in the right case wins") {
 TEST_CASE("problems that look alike because nothing may be quoted spoil all their values") {
   Origin origin;
   origin.source =
-      std::make_shared<const SourceText>(SourceText{"secret.json", "{}", Quoting::withheld});
+      std::make_shared<const SourceText>(SourceText{"secret.json", "{}", Quoting::named_by_a_file});
   origin.line = origin.column = 1;
   Problems problems;
   for (const char* key : {"heads", "layers"})

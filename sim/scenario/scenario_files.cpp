@@ -47,7 +47,7 @@ std::string place_of_content(const std::string& pointer) {
 }
 
 std::shared_ptr<const SourceText> unquotable(SourceText source) {
-  source.quoting = Quoting::withheld;
+  source.quoting = Quoting::named_by_a_file;
   return std::make_shared<const SourceText>(std::move(source));
 }
 
