@@ -1,4 +1,4 @@
-"""Oracle of contention: replicas whose messages, gradient rings and embedding synchronisation meet on shared links, against `run`.
+"""Oracle of contention: replicas whose messages, gradient rings, embedding synchronisation, gathers and scatters meet on links, against `run`.
 
 Drawn are nodes of several kinds, several network cards, measured links that differ, tapered leaves, placements, rings of both shapes, sharding and
 overlap. Compared: the iteration time.
@@ -27,19 +27,22 @@ def draw(random):
     layers = [random.randint(1, 3) for _ in range(stages)]
     parallel = {"tensor": tensor, "pipeline": stages, "data": replicas, "schedule": schedule, "virtual_pipeline": chunks,
                 "pipeline_send": random.choice(["eager", "blocking_pairs"]), "sequence_parallel": tensor > 1 and random.choice([True, False]),
-                "zero_stage": random.choice([0, 0, 1, 2] + [3] * (stages == 1)), "stage_layers": [each * chunks for each in layers],
+                "zero_stage": random.choice([0, 0, 1, 2] + [3, 3, 3, 3] * (stages == 1)), "stage_layers": [each * chunks for each in layers],
                 "overlap_gradient_reduce": random.choice([True, False]), "gradient_ring": random.choice(["flat", "hierarchical"]),
                 "rank_order": random.choice(["tensor-data-pipeline", "tensor-pipeline-data"])}
     if parallel["zero_stage"] == 3:
-        parallel |= {"zero_prefetch": random.choice([0, 1, 2]), "overlap_gradient_reduce": False}
+        layers = [random.randint(1, 6)]
+        parallel |= {"zero_prefetch": random.choice([0, 1, 2, 3]), "overlap_gradient_reduce": False, "stage_layers": layers}
     if d.chance(0.5):
         units = [(node, unit) for node in range(nodes) for unit in range(gpus // tensor)]
         random.shuffle(units)
         parallel["placement"] = [f"{node}:{unit * tensor + i}" for node, unit in units for i in range(tensor)]
+    # ZeRO 3 where all is alike is a number; split backward passes are not played layer by layer.
+    even = parallel["zero_stage"] == 3 and (schedule == "zero_bubble_h1" or d.chance(0.2))
     software = d.software()
     if d.chance(0.3):
         software["embedding_gradient_type"] = random.choice(["fp16", "fp32"])
-    scenario = {"version": 1, "name": "fluid", "model": d.model(sum(layers) * chunks, tensor), "platform": drawn_platform(d, nodes, gpus, even=parallel["zero_stage"] == 3),
+    scenario = {"version": 1, "name": "fluid", "model": d.model(sum(layers) * chunks, tensor), "platform": drawn_platform(d, nodes, gpus, even),
                 "nodes": nodes, "software": software, "training": d.training(replicas, microbatches), "parallel": parallel, "compression": {}}
     if d.chance(0.3) and stages > 1:
         scenario["compression"]["embedding_sync"] = {"fused": True}
@@ -49,14 +52,14 @@ def draw(random):
 def drawn_shape(random):
     """Tensor ways, stages, replicas and GPUs per node: more than one node in most cases, and never more than a few devices."""
     while True:
-        tensor, stages, replicas, gpus = random.choice([1, 1, 2, 4]), random.randint(1, 4), random.randint(1, 6), random.choice([1, 2, 3, 4, 8])
+        tensor, stages, replicas, gpus = random.choice([1, 1, 2, 4]), random.choice([1, 1, 1, 2, 3, 4]), random.randint(1, 6), random.choice([1, 2, 3, 4, 8])
         ranks = tensor * stages * replicas
         if gpus % tensor == 0 and ranks % gpus == 0 and stages * replicas > 1 and (ranks > gpus or random.random() < 0.1):
             return tensor, stages, replicas, gpus
 
 
 def drawn_platform(d, nodes, gpus, even=False):
-    """Nodes and links of any kind; all `even` for ZeRO 3, whose gathers are not played on links, so that it is refused on others."""
+    """Nodes and links of any kind, or all alike."""
     random = d.random
     kinds = 1 if even else random.randint(1, min(3, nodes))
     borders = sorted(random.sample(range(1, nodes), kinds - 1))
@@ -119,11 +122,58 @@ class Reduction:
             yield wait((step, "reduced"))
 
 
+class ShardedWorker(Worker):
+    """Passes of ZeRO 3, layer by layer (docs/model.md, section 6): a stream of kernels, and beside it one of collectives, which follow one another."""
+
+    def __init__(self, job, page, *arguments):
+        super().__init__(*arguments)
+        self.page, self.layers, self.prefetch = page, job.layers(0), job.parallel["zero_prefetch"]
+
+    def run(self, kind, microbatch, chunk):
+        step = kind, microbatch, chunk
+        layer, gather, scatter, rest = self.page.sharded(kind, self.layers)
+        if kind == "F":
+            yield ring(("gather", step, "edges"))
+        yield compute(rest)
+        if self.prefetch:
+            yield fork(self.collectives(step))
+        for i in range(self.layers):
+            if self.prefetch:
+                beside = gather * (i + 1 < self.layers) + scatter * (i > 0)
+                yield wait((step, "gathered", i))
+            else:
+                beside = gather + scatter
+                yield ring(("gather", step, i))
+            yield compute(self.page.slowed(layer, beside))
+            yield happened((step, "computed", i))
+            if kind == "B" and not self.prefetch:
+                yield ring(("scatter", step, i))
+        if kind == "B":
+            if self.prefetch:
+                yield wait((step, "scattered"))
+            yield ring(("scatter", step, "edges"))
+
+    def collectives(self, step):
+        """When a layer begins, what the one before it left is scattered, and then the one `prefetch` layers ahead is gathered."""
+        def gather(i):
+            if i < self.layers:
+                yield ring(("gather", step, i))
+                yield happened((step, "gathered", i))
+        for i in range(self.prefetch + 1):
+            yield from gather(i)
+        for i in range(1, self.layers + 1):
+            yield wait((step, "computed", i - 1))
+            if step[0] == "B":
+                yield ring(("scatter", step, i - 1))
+            yield from gather(i + self.prefetch)
+        yield happened((step, "scattered"))
+
+
 class Job:
     """All replicas of a scenario, and their collectives."""
 
-    def __init__(self, scenario):
-        self.scenario, self.parallel = scenario, scenario["parallel"]
+    def __init__(self, scenario, by_layer=False):
+        self.scenario, self.parallel, self.by_layer = scenario, scenario["parallel"], by_layer
         self.cluster, self.clock = Cluster(scenario), Clock()
         self.flows = Fluid(self.clock, self.cluster.capacity)
         self.pages = [Page(scenario, i) for i in range(len(scenario["platform"]["node_types"]))]
@@ -149,6 +199,13 @@ class Job:
         """Replicas on the node that has most of them, and nodes: for the gathers of ZeRO 3, where there is one stage."""
         nodes = [self.places[r, 0].node for r in self.replicas]
         return max(map(nodes.count, nodes)), len(set(nodes))
+
+    def plays_layers(self):
+        """ZeRO 3 where nodes or links differ, or where it is asked for. Where all are alike, passes take what the formula says."""
+        platform, nodes = self.scenario["platform"], len(self.cluster.types)
+        tapered = 0 < platform["fabric"].get("nodes_per_leaf", 0) < nodes and platform["fabric"].get("oversubscription", 1) > 1
+        uneven = len(platform["node_types"]) > 1 or "bandwidth_matrix" in platform or platform.get("link_overrides") or tapered
+        return self.parallel["zero_stage"] == 3 and len(self.replicas) > 1 and bool(uneven or self.by_layer)
 
     # Amounts
     def layers(self, stage):
@@ -181,11 +238,21 @@ class Job:
                     self.add_ring(("gradients", stage, step), members, self.gradients(stage, step[2]), not sharded)
                 self.add_ring(("gradients", stage), members, sum(self.gradients(stage, c) for c in self.chunks), not sharded)
                 self.add_ring(("parameters", stage), members, self.pages[0].e * self.stage_parameters(stage), False)
+                if self.plays_layers():
+                    self.add_sharded_rings(members)
         if self.tied:
             edges = [[(r, 0), (r, self.stages[-1])] for r in self.replicas]
             payload = self.embedding_width * self.pages[0].word_embedding()
             for replica, members in enumerate([sum(edges, [])] if self.fused else edges):
                 self.add_ring(("embedding", replica), members, payload, True, "flat")
+
+    def add_sharded_rings(self, members):
+        page = self.pages[0]
+        for step in self.schedule.orders[0]:
+            for part in ["edges", *range(self.layers(0))]:
+                weights = page.edges() if part == "edges" else page.matrix_weights()
+                for what, element in (("gather", page.e), ("scatter", self.gradient_width)):
+                    self.add_ring((what, step, part), members, element * weights, False, "sharded")
 
     def add_ring(self, name, members, payload, both_halves, shape=None):
         self.rings.members[name] = len(members)
@@ -209,7 +276,10 @@ class Job:
             # Gather and scatter inside the nodes, one after the other with the ring through the nodes.
             first, before, volume = 0.0, 2 * share * self.in_node(by_node, payload / 2) + share * 2 * (nodes - 1) * latency, 2 * (nodes - 1) / nodes * payload
         else:
-            first, before, volume = inside, share * 2 * (n - 1) * nodes / n * latency, 2 * (n - 1) / n * payload
+            hops = share * 2 * (n - 1) * nodes / n * latency
+            if shape == "sharded":  # steps of consecutive layers overlap
+                hops = amount(self.cluster.fabric["latency"]) + latency
+            first, before, volume = inside, hops, 2 * (n - 1) / n * payload
         self.play_edges(clock, list(by_node.values()), share * volume * self.parallel["tensor"], first, before, done)
 
     def play_edges(self, clock, groups, volume, inside, before, done):
@@ -263,7 +333,8 @@ class Job:
             machines.append(Machine(self.wires(replica), self.clock, self.rings))
             for stage in self.stages:
                 times = pass_times(self.page(replica, stage), self.schedule, stage, self.layers(stage))
-                worker = Worker(self.schedule, stage, times, machines[-1], Reduction(self, stage))
+                arguments = self.schedule, stage, times, machines[-1], Reduction(self, stage)
+                worker = ShardedWorker(self, self.page(replica, stage), *arguments) if self.plays_layers() else Worker(*arguments)
                 machines[-1].play(stage, self.device(worker, replica, stage, ends))
         self.clock.run()
         assert not any(machine.unfinished for machine in machines)
@@ -271,6 +342,9 @@ class Job:
 
 
 def check(program, scenario, random):
-    found = Comparison()
-    found.relative("iteration_time_s", program.run(scenario)["iteration_time_s"], Job(scenario).play())
+    found, job = Comparison(), Job(scenario)
+    found.relative("iteration_time_s", program.run(scenario)["iteration_time_s"], job.play())
+    if scenario["parallel"]["zero_stage"] == 3 and not job.plays_layers() and not job.schedule.split:
+        by_layer = program.run(scenario, "--detail", "layer")["iteration_time_s"]
+        found.relative("iteration_time_s layer by layer", by_layer, Job(scenario, by_layer=True).play())
     return found

@@ -144,13 +144,43 @@ class Page:
 
     def waits(self, l, f, g, s):
         """What l passes of length f wait for their gathers and scatters."""
-        iota = self.software["exposed_gather_factor"]
-        if not self.parallel.get("zero_prefetch", 1):
+        iota, prefetch = self.software["exposed_gather_factor"], self.parallel.get("zero_prefetch", 1)
+        if not prefetch:
             return l * max(1, iota) * (g + s)
+        if prefetch > 1:
+            return self.two_streams(l, f, g, s, prefetch) - l * f
 
         def beside(collectives):
             return max(f + iota * min(collectives, f), collectives) - f
         return g + beside(g) + (l - 2) * beside(g + s) + beside(s) + s if l > 1 else l * (g + s)
+
+    def two_streams(self, l, f, g, s, prefetch):
+        """When l layers and their collectives have ended: a layer waits for its gather; when it ends, it leaves its scatter to the collectives' stream,
+        and behind that the gather of the layer that is `prefetch` ahead of the next."""
+        gathered, collectives, layers = [g * (i + 1) for i in range(min(prefetch + 1, l))], g * min(prefetch + 1, l), 0.0
+        for i in range(l):
+            layers = max(layers, gathered[i]) + self.slowed(f, g * (i + 1 < l) + s * (i > 0))
+            collectives = max(collectives, layers) + s
+            if len(gathered) < l:
+                collectives += g
+                gathered.append(collectives)
+        return max(layers, collectives)
+
+    def sharded(self, kind, l):
+        """A forward or backward pass of `l` layers taken apart: its layer, one layer's gather and scatter with nobody else on the network, and the
+        rest of it, the share of the launch floor included, so that all together are the whole pass where nobody else is."""
+        weights, forward = self.matrix_weights(), kind == "F"
+        f, g, s = (self.layer_forward(), self.gather(weights), 0.0) if forward else (self.layer_backward(), self.gather(weights), self.scatter(weights))
+        whole = self.forward(l, True, True) if forward else self.backward(l, True, True)
+        edges = self.gather(self.edges()) if forward else self.scatter(self.edges())
+        return f, g, s, whole - l * f - self.waits(l, f, g, s) - edges
+
+    def slowed(self, f, collectives):
+        """A layer of length f with collectives beside it; without prefetch, between them."""
+        iota = self.software["exposed_gather_factor"]
+        if not self.parallel.get("zero_prefetch", 1):
+            return f + (max(1, iota) - 1) * collectives
+        return f + iota * min(collectives, f)
 
     # Sections 2 and 6: embedding and head
     def vocab(self):

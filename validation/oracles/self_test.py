@@ -3,10 +3,12 @@
 
   validation/oracles/self_test.py PROGRAM
 """
+import collections
 import pathlib
 import random
 import sys
 import tempfile
+import types
 import unittest
 
 sys.dont_write_bytecode = True
@@ -15,7 +17,7 @@ import closed_forms  # noqa: E402
 import fluid  # noqa: E402
 import pipeline  # noqa: E402
 import search  # noqa: E402
-from machine import Clock, Machine, communicate, compute, happened, wait  # noqa: E402
+from machine import Clock, Machine, Rings, communicate, compute, happened, wait  # noqa: E402
 from network import Fluid, fair_rates  # noqa: E402
 from passes import Page  # noqa: E402
 from program import Program  # noqa: E402
@@ -118,6 +120,24 @@ class KnownResults(unittest.TestCase):
             machine.play(0, collectives())
             self.assertTrue(machine.run())
             self.assertAlmostEqual(layers * f + page.waits(layers, f, g, s), machine.clock.now, places=12)
+
+    def test_layers_gathered_two_ahead_leave_the_stream_to_scatters_sooner(self):
+        # By hand: three layers of 1 s, gathers and scatters of 0.9 s. Backward, one ahead: 0.9 + 1 + 1.8 + 1 + 0.9 s; two ahead: gathers end at 2.7 s, the
+        # scatters of layers that end at 1.9, 2.9 and 3.9 s follow. Not ahead, with iota 2: 3 (1 + 2 * 1.8) s. The rest of the pass: 0.5 s and 2 s.
+        for prefetch, iota, forward, backward in ((0, 2, 2.5 + 3 * 2.8, 2.5 + 3 * 4.6), (1, 0, 2.5 + 3.9, 2.5 + 5.6), (2, 0, 2.5 + 3.9, 2.5 + 5.4)):
+            page = Page.__new__(Page)
+            page.software, page.parallel = {"exposed_gather_factor": iota}, {"zero_prefetch": prefetch}
+            self.assertAlmostEqual(3 + page.waits(3, 1.0, 0.9, 0.9), backward - 2.5, places=12)
+            page.sharded = lambda kind, layers: (1.0, 0.9, 0.9 * (kind == "B"), 0.5)
+            job = types.SimpleNamespace(layers=lambda stage: 3, parallel=page.parallel)
+            schedule = types.SimpleNamespace(chunks=1)
+            for kind, expected in (("F", forward), ("B", backward)):
+                clock = Clock()
+                rings = Rings(clock, collections.defaultdict(lambda: 1), lambda clock, name, done: clock.after(2.0 if name[2] == "edges" else 0.9, done))
+                machine = Machine(Wires(0.0), clock, rings)
+                machine.play(0, fluid.ShardedWorker(job, page, schedule, 0, {}, machine).run(kind, 0, 0))
+                self.assertTrue(machine.run())
+                self.assertAlmostEqual(clock.now, expected, places=12)
 
 
 class Liar(Program):
