@@ -357,10 +357,23 @@ class ProgramBuilder {
 
 }  // namespace
 
+namespace {
+
+/// Whether a node's NICs serve each of its devices alike; otherwise the device with the fewest decides, and not the node's rate.
+bool shares_nics_evenly(const NodeType& node, const Plan& plan) {
+  const int devices = std::max(1, node.gpus / plan.parallel.tensor);
+  return node.nics == 0 || devices % node.nics == 0 || node.nics % devices == 0;
+}
+
+}  // namespace
+
 bool plays_sharded_operations(const BuildInputs& inputs) {
   const Plan& plan = *inputs.plan;
-  if (plan.parallel.zero_stage != 3 || plan.parallel.data == 1 || plan.parts > 1) return false;
-  return inputs.detail == Detail::layer || !unevenness(*inputs.platform, plan.num_nodes).empty();
+  if (plan.parallel.zero_stage != 3 || plan.parallel.data == 1 || plan.parts > 1 ||
+      splits_backward(plan))
+    return false;
+  return inputs.detail == Detail::layer || !unevenness(*inputs.platform, plan.num_nodes).empty() ||
+         (plan.num_nodes > 1 && !shares_nics_evenly(inputs.nodes->front(), plan));
 }
 
 BuiltPrograms build_programs(const BuildInputs& inputs) {

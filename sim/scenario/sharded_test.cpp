@@ -150,6 +150,36 @@ TEST_CASE("by hand: two nodes of two GPUs, three layers, and a slow cable betwee
   CHECK(cables == 1);
 }
 
+TEST_CASE("backward passes that are split are refused where gathers would be played") {
+  const Overrides split{{"/parallel/schedule", "zero_bubble_h1"}};
+  Overrides on_leaves = split;
+  on_leaves.insert(on_leaves.end(), {{"/platform/fabric/nodes_per_leaf", "1"},
+                                     {"/platform/fabric/oversubscription", "2"}});
+  CHECK_THROWS_WITH_AS(read(on_selene, "", on_leaves),
+                       doctest::Contains("schedules that split backward passes"), InputError);
+  const Scenario scenario = read(on_selene, "", split);
+  CHECK(play(scenario, Detail::layer).report.iteration_time ==
+        play(scenario, Detail::pass).report.iteration_time);
+}
+
+TEST_CASE("NICs that do not divide among a node's groups are played as such") {
+  // Three groups of two GPUs on two NICs: one NIC serves two of them.
+  const auto time = [](const char* nics, Detail detail) {
+    const Scenario scenario = read(on_selene, "",
+                                   {{"/platform/node_types/0/gpus", "6"},
+                                    {"/platform/node_types/0/nics", nics},
+                                    {"/platform/node_types/0/nic_rate", "1 Gbps"},
+                                    {"/parallel/tensor", "2"},
+                                    {"/parallel/data", "6"},
+                                    {"/training/global_batch", "6"}});
+    return play(scenario, detail).report.iteration_time;
+  };
+  for (const char* nics : {"2", "3", "6"}) {  // the heap shares none
+    CAPTURE(nics);
+    CHECK(time(nics, Detail::pass) / time(nics, Detail::layer) == doctest::Approx(1).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("a stack that does not say what gathers cost the kernels beside them is warned about") {
   const auto warnings = [](const char* software) {
     const Report report = play(read(on_selene, "", {{"/software", software}}), Detail::pass).report;

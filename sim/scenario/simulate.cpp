@@ -448,6 +448,7 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
       make_report({&scenario, &plan, &built, &played, &breakdowns, fold ? &*fold : nullptr});
   if (options.evidence != nullptr) add_interval(scenario, *options.evidence, simulation.report);
   simulation.report.wall = Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
+  simulation.by_layer = built.plays_sharded_operations;
   simulation.programs = std::move(built.programs);
   simulation.network = std::move(built.network);
   simulation.timeline = std::move(timeline.timeline());
