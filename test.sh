@@ -48,6 +48,9 @@ format_check() {
   return 1
 }
 
+if [[ ! -d build/sanitize ]]; then
+  echo "test.sh builds everything twice: about 40 minutes on two cores this first time, 15 from then on; build/ grows to 1.5 GB" >&2
+fi
 install_missing "${packages_to_test[@]}"
 step "release tests" build_and_test release
 step "sanitizer tests" build_and_test sanitize
