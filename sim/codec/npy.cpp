@@ -34,7 +34,7 @@ struct Header {
 class NpyFile {
  public:
   explicit NpyFile(const std::filesystem::path& file)
-      : source_(read_source(file, {.largest = largest_npy})) {}
+      : source_(read_source(file, {.largest = largest_npy, .remark = " (2^27 numbers)"})) {}
 
   Tensor read() {
     header_ = read_header();

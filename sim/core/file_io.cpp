@@ -9,6 +9,7 @@
 
 #include "core/open_file.hpp"
 #include "core/staged_files.hpp"
+#include "core/work_note.hpp"
 
 namespace windtunnel {
 namespace {
@@ -36,27 +37,33 @@ std::uintmax_t size_if_known(const fs::path& path) {
   return error ? 0 : size;
 }
 
-void expect_not_larger(const fs::path& path, std::uintmax_t size, std::size_t largest) {
-  if (size > largest)
-    throw EnvironmentError("cannot read " + path.string() + ": it is larger than " +
-                           std::to_string(largest >> 20U) + " MiB, the most that is read of it");
+void expect_not_larger(const fs::path& path, std::uintmax_t size, const Reading& reading) {
+  if (size > reading.largest)
+    throw TooLarge({{{},
+                     "",
+                     "cannot read " + path.string() + ": it is larger than " +
+                         std::to_string(reading.largest >> 20U) +
+                         " MiB, the most that is read of it" + reading.remark,
+                     ""}});
 }
 
 }  // namespace
 
 std::shared_ptr<const SourceText> read_source(const fs::path& path, const Reading& reading) {
+  const Doing waiting("reading a file", "bytes");
   if (reading.purpose == ReadFor::use) expect_no_output(path);
   OpenFile file(path, O_RDONLY);
   if (!file.is_open()) refuse("read", path, last_error());
   auto source = std::make_shared<SourceText>();
   source->name = path.string();
   if (leads_elsewhere(path)) source->quoting = Quoting::link_elsewhere;
-  expect_not_larger(path, size_if_known(path), reading.largest);
+  expect_not_larger(path, size_if_known(path), reading);
   std::array<char, 1 << 16> buffer;
   ssize_t got = 0;
   while ((got = file.read(buffer.data(), buffer.size())) > 0) {
     source->text.append(buffer.data(), static_cast<std::size_t>(got));
-    expect_not_larger(path, source->text.size(), reading.largest);
+    expect_not_larger(path, source->text.size(), reading);
+    count_done(source->text.size());
   }
   if (got < 0) refuse("read", path, last_error());
   return source;

@@ -18,10 +18,17 @@ inline constexpr std::size_t largest_file = std::size_t{256} << 20;
 struct Reading {
   ReadFor purpose = ReadFor::use;
   std::size_t largest = largest_file;
+  const char* remark = "";  ///< to `largest`, for the message, such as " (2^27 numbers)"
 };
 
-/// The whole of a file, named as the path was written; EnvironmentError with the reason when it cannot be read or is larger
-/// than it may be, InputError when it is an announced output.
+/// A file with more in it than is read.
+class TooLarge final : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+/// The whole of a file, named as the path was written; EnvironmentError with the reason when it cannot be read,
+/// TooLarge when it is larger than it may be, InputError when it is an announced output.
 std::shared_ptr<const SourceText> read_source(const std::filesystem::path& path,
                                               const Reading& reading = {});
 

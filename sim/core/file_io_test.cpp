@@ -74,8 +74,8 @@ TEST_CASE("a folder cannot be read as a file") {
 TEST_CASE("a device without an end is not read for ever") {
   CHECK_THROWS_WITH_AS(
       read_source("/dev/zero"),
-      "cannot read /dev/zero: it is larger than 256 MiB, the most that is read of it",
-      EnvironmentError);
+      "error: cannot read /dev/zero: it is larger than 256 MiB, the most that is read of it",
+      InputError);
   CHECK(read_source("/dev/null")->text.empty());
 }
 
@@ -83,9 +83,10 @@ TEST_CASE("a file with a hole larger than what is read is refused before it is r
   const TemporaryFolder folder;
   const fs::path file = folder.write("sparse.json", "{}");
   fs::resize_file(file, std::uintmax_t{6} << 30);
-  CHECK_THROWS_WITH_AS(read_source(file), doctest::Contains("larger than 256 MiB"),
-                       EnvironmentError);
-  CHECK_THROWS_AS(read_source(file, {.largest = 1 << 20}), EnvironmentError);
+  CHECK_THROWS_WITH_AS(read_source(file), doctest::Contains("larger than 256 MiB"), InputError);
+  CHECK_THROWS_WITH_AS(read_source(file, {.largest = 1 << 20, .remark = " (two numbers)"}),
+                       doctest::Contains("1 MiB, the most that is read of it (two numbers)"),
+                       InputError);
 }
 
 TEST_CASE("a folder is not overwritten and nothing is left beside it") {
@@ -130,6 +131,24 @@ TEST_CASE("a link is followed and stays a link") {
   write_file_atomically(folder.path() / "link", "new");
   CHECK(fs::is_symlink(folder.path() / "link"));
   CHECK(read_source(folder.path() / "real")->text == "new");
+}
+
+TEST_CASE("a link to what is not there yet is followed and stays a link") {
+  const TemporaryFolder folder;
+  fs::create_symlink("deep/real", folder.path() / "link");
+  fs::create_symlink("link", folder.path() / "first");
+  write_file_atomically(folder.path() / "first", "new");
+  CHECK(fs::is_symlink(folder.path() / "first"));
+  CHECK(fs::is_symlink(folder.path() / "link"));
+  CHECK(read_source(folder.path() / "deep" / "real")->text == "new");
+}
+
+TEST_CASE("links in a ring lead nowhere") {
+  const TemporaryFolder folder;
+  fs::create_symlink("b", folder.path() / "a");
+  fs::create_symlink("a", folder.path() / "b");
+  CHECK_THROWS_WITH_AS(write_file_atomically(folder.path() / "a", "x"),
+                       doctest::Contains("Too many levels of symbolic links"), EnvironmentError);
 }
 
 TEST_CASE("a device is written to and not replaced") {

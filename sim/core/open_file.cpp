@@ -37,6 +37,24 @@ bool OpenFile::flush_to_disk() { return ::fsync(descriptor_) == 0; }
 
 bool OpenFile::close() { return descriptor_ < 0 || ::close(std::exchange(descriptor_, -1)) == 0; }
 
+std::filesystem::path file_behind(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  constexpr int most_links = 40;  // as Linux follows
+  fs::path file = path;
+  std::error_code error;
+  for (int links = 0; fs::is_symlink(fs::symlink_status(file, error)); ++links) {
+    if (links == most_links)
+      refuse("write", path, std::make_error_code(std::errc::too_many_symbolic_link_levels));
+    const fs::path next = fs::read_symlink(file, error);
+    if (error) refuse("write", path, error);
+    file = file.parent_path() / next;
+  }
+  const fs::path folder = file.parent_path().empty() ? fs::path(".") : file.parent_path();
+  const fs::path whole = fs::weakly_canonical(fs::absolute(folder), error);
+  if (error) refuse("write", path, error);
+  return whole / file.filename();
+}
+
 std::error_code last_error() { return {errno, std::generic_category()}; }
 
 void refuse(const char* deed, const std::filesystem::path& path, const std::error_code& reason) {

@@ -32,6 +32,10 @@ class OpenFile {
 /// errno.
 std::error_code last_error();
 
+/// The file that writing to `path` makes or changes: links are followed, also to what is not there yet. Throws EnvironmentError where they
+/// lead nowhere.
+std::filesystem::path file_behind(const std::filesystem::path& path);
+
 /// Throws EnvironmentError: "cannot write a.json: No space left on device".
 [[noreturn]] void refuse(const char* deed, const std::filesystem::path& path,
                          const std::error_code& reason);

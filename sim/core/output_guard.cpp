@@ -2,11 +2,12 @@
 
 #include <sys/stat.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "core/problem.hpp"
+#include "core/open_file.hpp"
 
 namespace windtunnel {
 namespace {
@@ -42,9 +43,32 @@ void refuse_if_read(const GuardedOutput& output) {
                      "write to another file"}});
 }
 
+/// Devices, pipes and folders apart: they are not replaced.
+bool is_or_becomes_file(const fs::path& path) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  return fs::is_regular_file(status) || !fs::exists(status);
+}
+
+void expect_different(const std::vector<fs::path>& outputs) {
+  std::map<fs::path, fs::path> name_of;
+  for (const fs::path& path : outputs) {
+    if (!is_or_becomes_file(path)) continue;
+    const auto [other, is_new] = name_of.try_emplace(detail::file_behind(path), path);
+    if (!is_new) throw same_outputs(other->second, path);
+  }
+}
+
 }  // namespace
 
+InputError same_outputs(const fs::path& first, const fs::path& second) {
+  const std::string names =
+      first == second ? first.string() : first.string() + " and " + second.string();
+  return InputError({{{}, "", "two outputs are the same file: " + names, "name two files"}});
+}
+
 void announce_outputs(const std::vector<fs::path>& outputs) {
+  expect_different(outputs);
   guarded_outputs().clear();
   for (const fs::path& path : outputs)
     if (const auto id = id_of(path)) guarded_outputs().push_back({path, *id, {}});

@@ -3,12 +3,17 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/problem.hpp"
+
 namespace windtunnel {
 
 /// Names the files that this process was asked to write, all of them, before it reads any. From then on each of them is guarded:
 /// expect_no_output refuses to read it under whatever name (a link, another spelling), and expect_not_read to write what was
-/// read all the same. State of the process, like the files themselves: no reader and no command can then forget the question.
+/// read all the same. InputError when two of them are the same file. State of the process, like the files themselves: no reader and no command can then forget the question.
 void announce_outputs(const std::vector<std::filesystem::path>& outputs);
+
+/// Of two outputs that are one file, as they were named.
+InputError same_outputs(const std::filesystem::path& first, const std::filesystem::path& second);
 
 /// Why a file is read: to use what it says, or to write it anew with some of it kept.
 enum class ReadFor { use, rewriting };

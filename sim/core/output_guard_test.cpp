@@ -47,5 +47,19 @@ TEST_CASE("other files, new files, devices and files to be written anew are no m
   CHECK(read_source(folder.path() / "new.json")->text == "2");
 }
 
+TEST_CASE("two outputs that are one file are refused, devices are not") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.write("a.json", "{}"), link = folder.path() / "link.json";
+  fs::create_symlink("new.json", link);
+  CHECK_THROWS_WITH_AS(announce_outputs({file, file}),
+                       doctest::Contains(("the same file: " + file.string() + " (").c_str()),
+                       InputError);
+  const fs::path made = folder.path() / "." / "new.json";
+  const std::string both = link.string() + " and " + made.string();
+  CHECK_THROWS_WITH_AS(announce_outputs({link, file, made}), doctest::Contains(both.c_str()),
+                       InputError);
+  announce_outputs({file, link, "/dev/null", "/dev/null"});
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -22,6 +22,7 @@ namespace windtunnel {
 namespace {
 
 namespace fs = std::filesystem;
+using detail::file_behind;
 using detail::last_error;
 using detail::OpenFile;
 using detail::refuse;
@@ -52,11 +53,12 @@ fs::path temporary_name_beside(const fs::path& path) {
                                std::to_string(counter++) + "-" + std::to_string(random()) + ".tmp");
 }
 
-/// Opens a new file beside `path`, known to remove_staged_files(); its name.
-fs::path open_temporary(std::optional<OpenFile>& file, const fs::path& path) {
+/// Opens a new file beside `target`, known to remove_staged_files(); its name. Messages speak of `path`.
+fs::path open_temporary(std::optional<OpenFile>& file, const fs::path& path,
+                        const fs::path& target) {
   constexpr int most_attempts = 100;
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
-    const fs::path temporary = temporary_name_beside(path);
+    const fs::path temporary = temporary_name_beside(target);
     remember(temporary);
     file.emplace(temporary, O_WRONLY | O_CREAT | O_EXCL);
     if (file->is_open()) return temporary;
@@ -142,8 +144,6 @@ void StagedFiles::stage(const fs::path& path, const std::function<void(std::ostr
                         bool packed) {
   expect_not_read(path);
   std::error_code error;
-  if (!path.parent_path().empty()) fs::create_directories(path.parent_path(), error);
-  if (error) refuse("make the folder", path.parent_path(), error);
   const fs::file_status status = fs::status(path, error);
   if (fs::is_directory(status))
     refuse("write", path, std::make_error_code(std::errc::is_a_directory));
@@ -153,10 +153,13 @@ void StagedFiles::stage(const fs::path& path, const std::function<void(std::ostr
       refuse("write", path, last_error());
     return;
   }
-  const bool is_link = fs::exists(status) && fs::is_symlink(fs::symlink_status(path, error));
-  const fs::path target = is_link ? fs::canonical(path) : path;
+  const fs::path target = file_behind(path);
+  for (const Staged& other : staged_)
+    if (other.path == target) throw same_outputs(other.name, path);
+  fs::create_directories(target.parent_path(), error);
+  if (error) refuse("make the folder", path.parent_path(), error);
   std::optional<OpenFile> file;
-  staged_.push_back({open_temporary(file, target), target});
+  staged_.push_back({open_temporary(file, path, target), target, path});
   if (!write_all(*file, write, packed) || !file->flush_to_disk() || !file->close())
     refuse("write", path, last_error());
 }
@@ -166,7 +169,7 @@ void StagedFiles::commit() {
     const Staged& file = staged_.front();
     std::error_code error;
     fs::rename(file.temporary, file.path, error);
-    if (error) refuse("write", file.path, error);
+    if (error) refuse("write", file.name, error);
     forget(file.temporary);
     staged_.erase(staged_.begin());
   }

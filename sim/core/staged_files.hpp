@@ -10,7 +10,7 @@ namespace windtunnel {
 
 /// Files that appear together, each of them whole: a reader, now or after a crash, sees none of them or all, but for the instant
 /// in which they get their names. Each is written beside its place under a temporary name, flushed to disk, and renamed with
-/// the others. Missing folders are made. A link is followed; what is no regular file (/dev/stdout, a pipe) is written to
+/// the others. Missing folders are made. A link is followed, also one to what is not there yet; what is no regular file (/dev/stdout, a pipe) is written to
 /// directly. What was not committed is removed, by an exception as by a signal (remove_staged_files).
 class StagedFiles {
  public:
@@ -19,7 +19,7 @@ class StagedFiles {
   StagedFiles(const StagedFiles&) = delete;
   StagedFiles& operator=(const StagedFiles&) = delete;
 
-  /// EnvironmentError when it cannot be written, InputError when it was read as an input.
+  /// EnvironmentError when it cannot be written, InputError when it was read as an input or is the same file as one before it.
   void add(const std::filesystem::path& path, std::string_view text);
   /// The same of a text that is never held whole. A name that ends in .gz is packed.
   void add_streamed(const std::filesystem::path& path,
@@ -29,6 +29,7 @@ class StagedFiles {
  private:
   struct Staged {
     std::filesystem::path temporary, path;
+    std::filesystem::path name;  ///< of `path`, as it was given: a link, another spelling
   };
   void stage(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write,
              bool packed);

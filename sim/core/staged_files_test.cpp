@@ -33,6 +33,33 @@ TEST_CASE("files that are staged together appear together") {
   CHECK(folder.entries() == 2);
 }
 
+TEST_CASE("a file is not staged twice, whatever it is called") {
+  const TemporaryFolder folder;
+  const fs::path a = folder.write("a.json", "old"), link = folder.path() / "link.json";
+  fs::create_symlink("a.json", link);
+  for (const fs::path& name : {a, link, folder.path() / "deep" / ".." / "a.json"}) {
+    CAPTURE(name);
+    StagedFiles files;
+    files.add(a, "first");
+    CHECK_THROWS_WITH_AS(files.add(name, "second"),
+                         doctest::Contains("two outputs are the same file"), InputError);
+  }
+  CHECK(read_source(a)->text == "old");
+  {
+    StagedFiles files;
+    const fs::path in_new_folder = fs::relative(folder.path()) / "new" / "b.json";
+    files.add(in_new_folder, "first");
+    CHECK_THROWS_AS(files.add("." / in_new_folder, "second"), InputError);
+  }
+  StagedFiles files;
+  for (int i = 0; i < 2; ++i) files.add("/dev/null", "x");
+  for (const char* text : {"1", "2"}) {
+    files.add(a, text);
+    files.commit();
+  }
+  CHECK(read_source(a)->text == "2");
+}
+
 TEST_CASE("what was not committed leaves nothing behind") {
   const TemporaryFolder folder;
   const fs::path a = folder.write("a.json", "old");

@@ -364,6 +364,12 @@ echo file >occupied
 exits 3 run $good --out occupied; says "occupied"; is "the file is untouched" test "$(cat occupied)" = file
 exits 3 run $good --trace none/../occupied/t.json
 exits 3 compare $good recompute.json --report occupied/page.html; says "occupied"; is "the file is untouched" test "$(cat occupied)" = file
+exits 2 run $good --out twice --report twice/report.html; says "two outputs are the same file: twice/report.html"
+exits 2 run $good --out lost --trace ./lost/report.json; says "two outputs are the same file: ./lost/report.json and lost/report.json"
+exits 2 run $good --rank-traces twice --trace ./twice/rank-0000.json.gz; says "two outputs are the same file"
+is "nothing is written" test ! -e twice/rank-0000.json.gz -a ! -e lost
+ln -s linked.json link.json
+exits 0 run $good --trace link.json; is "a link to what is not there is followed" test -L link.json -a -s linked.json
 exits 3 sweep swept.json --out points --report occupied/page.html; says "occupied"
 is "the results of the sweep stay" test -s points/results.csv
 mkdir unwritable

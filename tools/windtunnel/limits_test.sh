@@ -39,14 +39,15 @@ for command in run check "show --resolved" explain rank "compare sparse.json" "s
   "import hf-config -o x.json" "import topo --base boxes -o x.json" "import nccl-tests --base boxes -o x.json" \
   "import mpigraph --base boxes -o x.json"; do
   # shellcheck disable=SC2086  # words
-  refuses 3 "larger than 256 MiB" $command sparse.json
+  refuses 2 "larger than 256 MiB" $command sparse.json
 done
-refuses 3 "larger than 256 MiB" validate ./sparse.json
-refuses 3 "larger than 256 MiB" calibrate ./sparse.json --fit emax
+refuses 2 "larger than 256 MiB" validate ./sparse.json
+refuses 2 "larger than 256 MiB" calibrate ./sparse.json --fit emax
+[[ $size = small ]] || { "$program" run - >stdout 2>stderr </dev/zero; is "endless standard input exits with 2" test $? -eq 2; says "larger than 256 MiB"; }
 documented "256 MiB"
 refuses 2 "no JSON at byte" import kineto sparse.json
 truncate -s 6G sparse.npy
-refuses 3 "larger than 1025 MiB" codec sparse.npy
+refuses 2 "larger than 1025 MiB, the most that is read of it (2^27 numbers)" codec sparse.npy
 documented "2^27 numbers"
 refuses 2 "more than 2^27 numbers" codec --synthetic gradient --rows 65536 --columns 65536
 echo '{"extends": "sparse.json"}' >names-sparse.json
@@ -131,6 +132,11 @@ mkfifo slow.json
 exits 2 import kineto slow.json
 wait
 is "a line each ten seconds" test "$(grep -c '^windtunnel: still reading a trace after .* s (0 bytes)' stderr)" -eq 2
+mkfifo waiting.json
+(sleep 11; echo '{}' >waiting.json) &
+exits 2 run waiting.json
+wait
+says "windtunnel: still reading a file after "
 
 echo "$checks checks, $failures failed"
 [[ $failures -eq 0 ]]
