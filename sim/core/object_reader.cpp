@@ -30,10 +30,11 @@ std::string number_text(double number) { return canonical_text(JsonValue(number)
 
 constexpr double no_limit = std::numeric_limits<double>::max();
 
-/// "a whole number from 1 to 8", "a number of 0 or more"; `limit` and beyond is no limit worth
+/// "a whole number from 1 to 8", "a number of 0 or more", "1" where nothing else will do; `limit` and beyond is no limit worth
 /// telling.
 std::string range_text(std::string_view kind, double min, double max, double limit) {
   std::string text(kind);
+  if (min == max) return number_text(min);
   if (max < limit && min > -limit)
     return text + " from " + number_text(min) + " to " + number_text(max);
   if (min > -limit) return text + " of " + number_text(min) + " or more";

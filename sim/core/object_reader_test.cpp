@@ -177,6 +177,17 @@ TEST_CASE("each bad element of a list is a problem at its own place") {
   CHECK(read.place() == "1:11+3");
 }
 
+TEST_CASE("where one number alone will do it is what to write") {
+  Read read("{\"a\": 2, \"b\": \"x\"}");
+  read.reader.required_int("a", 1, 1);
+  read.reader.required_int("b", 1, 1);
+  read.reader.required_int("c", 1, 1);
+  CHECK(read.complaints() ==
+        "a is 2, which is too large at /plan/a (write 1)\n"
+        "b is \"x\", which is not a whole number at /plan/b (write 1)\n"
+        "missing key \"c\" at /plan (add \"c\": 1)");
+}
+
 TEST_CASE("a missing key says what to add and null counts as missing") {
   Read read("\n {\"n\": null}");
   read.reader.required_int("n", 1, 8);

@@ -155,6 +155,7 @@ std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& mode
   const PlanInputs inputs{model, training, parallel, software};
   check_tensor(inputs, rejections);
   if (parallel.stage_layers.empty()) check_even_stages(inputs, rejections);
+  check_pairs(inputs, rejections);
   check_product(inputs, cluster, rejections);
   check_work(inputs, rejections);
   if (!rejections.all().empty()) return rejections.all();

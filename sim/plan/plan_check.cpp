@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/count_text.hpp"
 #include "core/problem.hpp"
 
 namespace windtunnel {
@@ -45,8 +46,17 @@ std::string divisors_near(int amount, int stages) {
 }
 
 void check_batch(const PlanInputs& plan, PlanFindings& findings) {
-  if (!findings.are_sound({global_batch, micro_batch, data})) return;
-  const std::int64_t batch = plan.training.global_batch, per_round = samples_per_round(plan);
+  if (!findings.are_sound({global_batch, micro_batch})) return;
+  const std::int64_t batch = plan.training.global_batch;
+  if (!findings.is_sound(data)) {
+    if (batch % plan.training.micro_batch != 0)
+      findings.reject({global_batch,
+                       "global_batch " + text(batch) + " is no multiple of micro_batch " +
+                           text(plan.training.micro_batch),
+                       {}});
+    return;
+  }
+  const std::int64_t per_round = samples_per_round(plan);
   if (batch % per_round == 0) return;
   const std::int64_t below = batch / per_round * per_round;
   findings.reject(
@@ -63,14 +73,14 @@ void check_stage_layers(const PlanInputs& plan, PlanFindings& findings) {
   if (findings.are_sound({stage_layers, pipeline}) &&
       static_cast<int>(stages.size()) != plan.parallel.pipeline)
     findings.reject({stage_layers,
-                     "stage_layers names " + text(static_cast<std::int64_t>(stages.size())) +
-                         " stages, but pipeline is " + text(plan.parallel.pipeline),
+                     "stage_layers names " + count_text(stages.size(), "stage") +
+                         ", but pipeline is " + text(plan.parallel.pipeline),
                      "one number a stage"});
   const std::int64_t sum = std::accumulate(stages.begin(), stages.end(), std::int64_t{0});
   if (findings.are_sound({stage_layers, layers}) && sum != plan.model.layers)
     findings.reject({stage_layers,
-                     "stage_layers adds up to " + text(sum) + " layers, but the model has " +
-                         text(plan.model.layers),
+                     "stage_layers adds up to " + count_text(sum, "layer") +
+                         ", but the model has " + text(plan.model.layers),
                      "the sum must be " + text(plan.model.layers)});
 }
 
@@ -83,17 +93,17 @@ void check_orders(const PlanInputs& plan, PlanFindings& findings) {
                               const std::string& key) {
     if (in_file != in_plan)
       found.push_back({schedule,
-                       "the schedule file is for " + text(in_file) + " " + what + ", but " + key +
+                       "the schedule file is for " + count_text(in_file, what) + ", but " + key +
                            " is " + text(in_plan),
                        {}});
   };
   if (findings.is_sound(pipeline))
-    must_agree(written.stages, plan.parallel.pipeline, "stages", "pipeline");
+    must_agree(written.stages, plan.parallel.pipeline, "stage", "pipeline");
   if (findings.are_sound({global_batch, data, micro_batch}))
-    must_agree(written.microbatches, microbatches_of(plan), "microbatches",
+    must_agree(written.microbatches, microbatches_of(plan), "microbatch",
                "global_batch / (data * micro_batch)");
   if (findings.is_sound(chunks))
-    must_agree(written.chunks, plan.parallel.virtual_pipeline, "chunks", "virtual_pipeline");
+    must_agree(written.chunks, plan.parallel.virtual_pipeline, "chunk", "virtual_pipeline");
   for (PlanRejection& each : found) findings.reject(std::move(each));
 }
 
@@ -105,37 +115,39 @@ void check_size(const PlanInputs& plan, PlanFindings& findings) {
                               static_cast<double>(samples_per_round(plan));
   const double passes = microbatches * plan.parallel.pipeline * plan.parallel.virtual_pipeline;
   if (passes <= most_passes) return;
-  findings.reject(
-      {global_batch,
-       text(static_cast<std::int64_t>(microbatches)) + " microbatches through " +
-           text(plan.parallel.pipeline) +
-           " stages are more than the 20 million passes of a pipeline that can be played",
-       "use a smaller global_batch, or a larger micro_batch or data"});
+  findings.reject({global_batch,
+                   text(static_cast<std::int64_t>(microbatches)) + " microbatches through " +
+                       count_text(plan.parallel.pipeline, "stage") +
+                       " are more than the 20 million passes of a pipeline that can be played",
+                   "use a smaller global_batch, or a larger micro_batch or data"});
 }
 
-/// What interleaving asks of a plan.
+/// What interleaving asks of schedule and pipeline alone.
 void check_interleaving(const PlanInputs& plan, PlanFindings& findings) {
-  const int v = plan.parallel.virtual_pipeline, p = plan.parallel.pipeline;
+  const int v = plan.parallel.virtual_pipeline;
   if (v == 1 || !findings.are_sound({chunks, schedule})) return;
-  if (plan.parallel.schedule != Schedule::interleaved_1f1b) {
-    if (plan.parallel.schedule != Schedule::custom)
-      findings.reject({chunks,
-                       "virtual_pipeline " + text(v) +
-                           " needs the interleaved schedule, but schedule is " +
-                           name_of(plan.parallel.schedule),
-                       R"(write "schedule": "interleaved_1f1b", or virtual_pipeline 1)"});
+  const Schedule chosen = plan.parallel.schedule;
+  if (chosen != Schedule::interleaved_1f1b && chosen != Schedule::custom)
+    findings.reject({chunks,
+                     "virtual_pipeline " + text(v) +
+                         " needs the interleaved schedule, but schedule is " + name_of(chosen),
+                     R"(write "schedule": "interleaved_1f1b", or virtual_pipeline 1)"});
+  if (chosen == Schedule::interleaved_1f1b && findings.is_sound(pipeline) &&
+      plan.parallel.pipeline == 1)
+    findings.reject({chunks, "interleaving " + text(v) + " chunks needs more than one stage",
+                     "use virtual_pipeline 1"});
+}
+
+void check_interleaved_batch(const PlanInputs& plan, PlanFindings& findings) {
+  const int p = plan.parallel.pipeline;
+  if (plan.parallel.virtual_pipeline == 1 || plan.parallel.schedule != Schedule::interleaved_1f1b ||
+      !findings.are_sound({chunks, schedule, pipeline, global_batch, micro_batch, data}))
     return;
-  }
-  if (!findings.is_sound(pipeline)) return;
-  if (p == 1)
-    return findings.reject({chunks, "interleaving " + text(v) + " chunks needs more than one stage",
-                            "use virtual_pipeline 1"});
-  if (!findings.are_sound({global_batch, micro_batch, data})) return;
   const std::int64_t microbatches = microbatches_of(plan);
   if (microbatches % p != 0)
     findings.reject({global_batch,
                      "the interleaved schedule needs microbatches in multiples of pipeline: " +
-                         text(microbatches) + " microbatches on " + text(p) + " stages",
+                         count_text(microbatches, "microbatch") + " on " + text(p) + " stages",
                      "use a global_batch in multiples of data * micro_batch * pipeline = " +
                          text(samples_per_round(plan) * p)});
 }
@@ -152,7 +164,8 @@ void check_chunks(const PlanInputs& plan, PlanFindings& findings) {
       std::find_if(stages.begin(), stages.end(), [v](int in_stage) { return in_stage % v != 0; });
   if (uneven == stages.end()) return;
   findings.reject({chunks,
-                   text(*uneven) + " layers of a stage do not divide into " + text(v) + " chunks",
+                   count_text(*uneven, "layer") + " of a stage " + (*uneven == 1 ? "does" : "do") +
+                       " not divide into " + text(v) + " chunks",
                    "use a divisor of " + text(*uneven)});
 }
 
@@ -189,18 +202,19 @@ const std::vector<std::string>& product_pointers() {
 
 void check_tensor(const PlanInputs& plan, PlanFindings& findings) {
   const int t = plan.parallel.tensor;
-  const auto must_divide = [&](int amount, const char* what,
+  const auto must_divide = [&](int amount, const std::string& counted,
                                std::initializer_list<std::string_view> amounts) {
     if (amount % t == 0 || !findings.is_sound(tensor) || !findings.are_sound(amounts)) return;
-    findings.reject(
-        {tensor, "tensor " + text(t) + " does not divide the model's " + text(amount) + " " + what,
-         "use a divisor of " + text(amount)});
+    findings.reject({tensor, "tensor " + text(t) + " does not divide the model's " + counted,
+                     "use a divisor of " + text(amount)});
   };
   const Transformer& model = plan.model;
-  must_divide(model.heads, "heads", {"/model/heads"});
+  must_divide(model.heads, count_text(model.heads, "head"), {"/model/heads"});
   if (model.kv_heads != model.heads && t % model.kv_heads != 0)
-    must_divide(model.kv_heads, "key/value heads", {"/model/kv_heads", "/model/heads"});
-  must_divide(model.ffn_hidden, "MLP columns (ffn_hidden)", {"/model/ffn_hidden", "/model/hidden"});
+    must_divide(model.kv_heads, count_text(model.kv_heads, "key/value head"),
+                {"/model/kv_heads", "/model/heads"});
+  must_divide(model.ffn_hidden, count_text(model.ffn_hidden, "MLP column") + " (ffn_hidden)",
+              {"/model/ffn_hidden", "/model/hidden"});
 }
 
 void check_even_stages(const PlanInputs& plan, PlanFindings& findings) {
@@ -210,8 +224,15 @@ void check_even_stages(const PlanInputs& plan, PlanFindings& findings) {
            .empty())
     return;
   findings.reject(
-      {pipeline, text(plan.model.layers) + " layers do not divide by pipeline " + text(stages),
+      {pipeline,
+       count_text(plan.model.layers, "layer") + (plan.model.layers == 1 ? " does" : " do") +
+           " not divide by pipeline " + text(stages),
        "use pipeline " + divisors_near(plan.model.layers, stages) + ", or say stage_layers"});
+}
+
+void check_pairs(const PlanInputs& plan, PlanFindings& findings) {
+  check_interleaving(plan, findings);
+  check_shards(plan, findings);
 }
 
 /// CONTRACT: with `nodes` given, a product above nodes * GPUs is an error; a plan smaller than one
@@ -235,8 +256,9 @@ void check_product(const PlanInputs& plan, const ClusterShape& cluster, PlanFind
   findings.reject({"/parallel",
                    "tensor * pipeline * data = " + text(parallel.tensor) + " * " +
                        text(parallel.pipeline) + " * " + text(parallel.data) + " = " + text(ranks) +
-                       ", but " + text(static_cast<std::int64_t>(cluster.gpus_by_node.size())) +
-                       " nodes have " + text(gpus) + " GPUs",
+                       ", but " + count_text(cluster.gpus_by_node.size(), "node") +
+                       (cluster.gpus_by_node.size() == 1 ? " has " : " have ") +
+                       count_text(gpus, "GPU"),
                    suggestion, product_pointers()});
 }
 
@@ -244,10 +266,9 @@ void check_work(const PlanInputs& plan, PlanFindings& findings) {
   check_stage_layers(plan, findings);
   check_batch(plan, findings);
   check_size(plan, findings);
-  check_interleaving(plan, findings);
+  check_interleaved_batch(plan, findings);
   check_orders(plan, findings);
   check_chunks(plan, findings);
-  check_shards(plan, findings);
 }
 
 }  // namespace windtunnel

@@ -45,9 +45,12 @@ struct PlanInputs {
 void check_tensor(const PlanInputs& plan, PlanFindings& findings);
 /// `pipeline` divides the layers, where the scenario does not say stage_layers,
 void check_even_stages(const PlanInputs& plan, PlanFindings& findings);
+/// values of two keys go together (schedule and chunks, chunks and stages, shards and stages), which is judged before all of the next,
+/// as neither its mistakes nor theirs follow from the other's,
+void check_pairs(const PlanInputs& plan, PlanFindings& findings);
 /// the ranks are the GPUs of the cluster,
 void check_product(const PlanInputs& plan, const ClusterShape& cluster, PlanFindings& findings);
-/// stages, chunks, schedule, batch and shards fit each other,
+/// stages, chunks, schedule and batch fit each other,
 void check_work(const PlanInputs& plan, PlanFindings& findings);
 /// and no tensor group is cut unevenly by the borders of nodes. This one lays the plan out, so its values must be sound.
 void check_borders(const Parallel& parallel, const ClusterShape& cluster, PlanFindings& findings);

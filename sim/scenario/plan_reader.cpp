@@ -71,6 +71,7 @@ PlanReader::PlanReader(ObjectReader& root, Scenario& scenario)
 void PlanReader::check() {
   check_tensor(inputs(), findings_);
   if (!block_.gives_layers) check_even_stages(inputs(), findings_);
+  check_pairs(inputs(), findings_);
   check_ranks();
   check_available();
   settle_data();

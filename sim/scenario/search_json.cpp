@@ -21,9 +21,10 @@ const JsonValue::Array* list_at(ObjectReader& reader, const char* key, const std
   if (list == nullptr) return nullptr;
   if (list->is_array() && !list->array().empty()) return &list->array();
   reader.problem(key,
-                 std::string(key) + " is " + text_for_message(*list) +
-                     ", where a list of at least one " + of + " is needed",
-                 "write [ ... ]");
+                 list->is_array() ? std::string(key) + " is an empty list"
+                                  : std::string(key) + " is " + text_for_message(*list) +
+                                        ", which is not a list",
+                 "write [ ... ] with " + of);
   return nullptr;
 }
 
@@ -39,7 +40,7 @@ template <class Enum>
 std::vector<Enum> read_words(ObjectReader& reader, const char* key,
                              const std::vector<std::pair<std::string, Enum>>& names) {
   std::vector<Enum> chosen;
-  const JsonValue::Array* list = list_at(reader, key, "name");
+  const JsonValue::Array* list = list_at(reader, key, "names");
   if (list == nullptr) return chosen;
   std::string known;
   for (const auto& [name, value] : names) known += (known.empty() ? "" : ", ") + name;

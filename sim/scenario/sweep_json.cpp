@@ -19,6 +19,12 @@ void check_pointer(const JsonValue::Member& member, const std::string& at, Probl
       {pointer_join(at, nearest.empty() ? member.key : nearest)});
 }
 
+/// What is wrong with `value`, which is no object with something in it.
+std::string object_complaint(const std::string& name, const JsonValue& value) {
+  if (value.is_object()) return name + " is empty";
+  return name + " is " + text_for_message(value) + ", which is not an object";
+}
+
 /// Whether the matrix has no such pointer, as far as it could be read; a misspelt one is what was meant.
 bool is_missing_in(const JsonValue* matrix, const std::string& key, const std::string& at,
                    const Problems& problems) {
@@ -31,19 +37,18 @@ void check_matrix(ObjectReader& reader) {
   if (matrix == nullptr) return;
   const std::string at = pointer_join(reader.pointer(), "matrix");
   if (!matrix->is_object() || matrix->object().empty()) {
-    reader.problem("matrix",
-                   "matrix is " + text_for_message(*matrix) +
-                       ", where an object with at least one pointer is needed",
-                   "write {\"/nodes\": [8, 16]}");
+    reader.problem("matrix", object_complaint("matrix", *matrix), "write {\"/nodes\": [8, 16]}");
     return;
   }
   for (const JsonValue::Member& member : matrix->object()) {
     check_pointer(member, at, reader.problems());
     if (!member.value.is_array() || member.value.array().empty())
-      reader.problems().add({member.value.origin, pointer_join(at, member.key),
-                             "the values are " + text_for_message(member.value) +
-                                 ", where a list of at least one is needed",
-                             "write [ ... ]"});
+      reader.problems().add(
+          {member.value.origin, pointer_join(at, member.key),
+           member.value.is_array()
+               ? std::string("the list is empty")
+               : "the values are " + text_for_message(member.value) + ", which is not a list",
+           "write [ ... ]"});
   }
 }
 
@@ -64,10 +69,8 @@ void check_points(ObjectReader& reader, const char* key) {
     const JsonValue& point = points->array()[i];
     const std::string here = pointer_join(at, std::to_string(i));
     if (!point.is_object() || point.object().empty()) {
-      reader.problems().add({point.origin, here,
-                             "a point is " + text_for_message(point) +
-                                 ", where an object with at least one pointer is needed",
-                             "write {\"/nodes\": 8}"});
+      reader.problems().add(
+          {point.origin, here, object_complaint("the point", point), "write {\"/nodes\": 8}"});
       continue;
     }
     for (const JsonValue::Member& member : point.object()) {

@@ -23,7 +23,12 @@ constexpr double large_number = 1e6;
 struct Complaint {
   std::string problem;
   std::string suggestion;
+  bool is_beyond_numbers = false;
 };
+
+Complaint beyond_numbers(std::string problem, std::string suggestion) {
+  return {std::move(problem), std::move(suggestion), true};
+}
 
 /// "400 Gbps" taken apart.
 struct Written {
@@ -193,7 +198,7 @@ std::optional<Complaint> split(std::string_view text, const UnitTable& table, Wr
   const std::string_view rest = trimmed(written.all.substr(written.number.size()));
   written.unit = with_plain_micro(rest);
   if (error == std::errc::result_out_of_range)
-    return Complaint{in_quotes(text) + " is beyond the range of numbers", example(table)};
+    return beyond_numbers(in_quotes(text) + " is beyond the range of numbers", example(table));
   if (!std::isfinite(written.value))
     return Complaint{in_quotes(text) + " is not a finite number", example(table)};
   if (rest.starts_with(','))
@@ -205,7 +210,9 @@ std::optional<Complaint> split(std::string_view text, const UnitTable& table, Wr
 }
 
 template <class Amount>
-std::optional<Amount> refused(Complaint complaint, std::string& problem, std::string& suggestion) {
+std::optional<Amount> refused(Complaint complaint, std::string& problem, std::string& suggestion,
+                              std::optional<AmountRange> range = {}) {
+  if (complaint.is_beyond_numbers && range) complaint.suggestion = range_suggestion<Amount>(*range);
   problem = std::move(complaint.problem);
   suggestion = std::move(complaint.suggestion);
   return std::nullopt;
@@ -224,7 +231,7 @@ std::optional<Amount> amount_from(ObjectReader& reader, std::string_view key,
                    example(unit_table<Amount>()));
     return std::nullopt;
   }
-  const std::optional<Amount> amount = parse_quantity<Amount>(text, problem, suggestion);
+  const std::optional<Amount> amount = parse_quantity<Amount>(text, problem, suggestion, range);
   if (!amount) {
     reader.problem(key, problem, suggestion);
     return std::nullopt;
@@ -242,18 +249,19 @@ std::optional<Amount> amount_from(ObjectReader& reader, std::string_view key,
 
 template <class Amount>
 std::optional<Amount> parse_quantity(std::string_view text, std::string& problem,
-                                     std::string& suggestion) {
+                                     std::string& suggestion, std::optional<AmountRange> range) {
   const UnitTable& table = unit_table<Amount>();
   Written written;
   if (auto complaint = split(text, table, written))
-    return refused<Amount>(*complaint, problem, suggestion);
+    return refused<Amount>(*complaint, problem, suggestion, range);
   if (written.unit.empty()) return refused<Amount>(no_unit<Amount>(written), problem, suggestion);
   const std::optional<double> factor = factor_of(table, written.unit);
   if (!factor) return refused<Amount>(bad_unit<Amount>(written), problem, suggestion);
   const double amount = written.value * *factor;
   if (!std::isfinite(amount))
-    return refused<Amount>({in_quotes(text) + " is beyond the range of numbers", example(table)},
-                           problem, suggestion);
+    return refused<Amount>(
+        beyond_numbers(in_quotes(text) + " is beyond the range of numbers", example(table)),
+        problem, suggestion, range);
   return Amount{amount};
 }
 
@@ -281,10 +289,14 @@ Amount optional_quantity(ObjectReader& reader, std::string_view key, std::string
              : amount_from<Amount>(reader, key, *member, range).value_or(*default_amount);
 }
 
-template std::optional<Bytes> parse_quantity(std::string_view, std::string&, std::string&);
-template std::optional<Seconds> parse_quantity(std::string_view, std::string&, std::string&);
-template std::optional<BytesPerSecond> parse_quantity(std::string_view, std::string&, std::string&);
-template std::optional<FlopsPerSecond> parse_quantity(std::string_view, std::string&, std::string&);
+template std::optional<Bytes> parse_quantity(std::string_view, std::string&, std::string&,
+                                             std::optional<AmountRange>);
+template std::optional<Seconds> parse_quantity(std::string_view, std::string&, std::string&,
+                                               std::optional<AmountRange>);
+template std::optional<BytesPerSecond> parse_quantity(std::string_view, std::string&, std::string&,
+                                                      std::optional<AmountRange>);
+template std::optional<FlopsPerSecond> parse_quantity(std::string_view, std::string&, std::string&,
+                                                      std::optional<AmountRange>);
 
 template Bytes required_quantity(ObjectReader&, std::string_view, AmountRange);
 template Seconds required_quantity(ObjectReader&, std::string_view, AmountRange);

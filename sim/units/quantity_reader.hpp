@@ -14,16 +14,22 @@ namespace windtunnel {
 /// GB" (10^9), "80 GiB" (2^30), "312 TFLOPS", "312 TFLOP/s". The space is optional; b and B are
 /// told apart; "200 gbps" is refused with both readings. Letters in the wrong case are accepted
 /// only where one reading is left ("312 tflops"). Negative and infinite amounts are refused. On
-/// failure the result is empty, `problem` says why and `suggestion` what to write.
+/// failure the result is empty, `problem` says why and `suggestion` what to write: `range`, where the
+/// amount is beyond the numbers of this machine.
 template <class Amount>
 std::optional<Amount> parse_quantity(std::string_view text, std::string& problem,
-                                     std::string& suggestion);
-extern template std::optional<Bytes> parse_quantity(std::string_view, std::string&, std::string&);
-extern template std::optional<Seconds> parse_quantity(std::string_view, std::string&, std::string&);
+                                     std::string& suggestion,
+                                     std::optional<AmountRange> range = {});
+extern template std::optional<Bytes> parse_quantity(std::string_view, std::string&, std::string&,
+                                                    std::optional<AmountRange>);
+extern template std::optional<Seconds> parse_quantity(std::string_view, std::string&, std::string&,
+                                                      std::optional<AmountRange>);
 extern template std::optional<BytesPerSecond> parse_quantity(std::string_view, std::string&,
-                                                             std::string&);
+                                                             std::string&,
+                                                             std::optional<AmountRange>);
 extern template std::optional<FlopsPerSecond> parse_quantity(std::string_view, std::string&,
-                                                             std::string&);
+                                                             std::string&,
+                                                             std::optional<AmountRange>);
 
 /// Member `key` as an amount within `range`; a bare number is a problem that shows both
 /// readings. A problem makes the stand-in 1 (or `fallback`).

@@ -218,6 +218,10 @@ TEST_CASE("an amount beyond its range is refused with the range") {
   CHECK(message("100 TB/s") == "");
   CHECK(message("70 bps") ==
         "nic_rate is \"70 bps\", which is too small; write a data rate from 1 Mbps to 100 TB/s");
+  CHECK(message("1e300 TB/s") ==
+        "'1e300 TB/s' is beyond the range of numbers; write a data rate from 1 Mbps to 100 TB/s");
+  CHECK(message("1e999 TB/s") ==
+        "'1e999 TB/s' is beyond the range of numbers; write a data rate from 1 Mbps to 100 TB/s");
   CHECK(message("1e40 GB/s") ==
         "nic_rate is \"1e40 GB/s\", which is too large; write a data rate from 1 Mbps to 100 TB/s");
 }

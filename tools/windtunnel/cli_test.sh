@@ -65,7 +65,11 @@ done
 exits 0 run --help; prints "--trace"; prints "  1   done; the plan does not fit"
 exits 2 help rnu; says 'unknown command "rnu" (did you mean "run"?)'; silent stdout
 exits 2 help run check; says "help takes one COMMAND"
-exits 2 --json; says "a command is missing"; silent stdout
+for words in --json -q "--color never"; do
+  # shellcheck disable=SC2086  # words
+  exits 0 $words; is "windtunnel $words prints the help" cmp stdout help.txt; silent stderr
+done
+exits 2 --json --unknown; says 'unknown option "--unknown"'; silent stdout
 
 # Colours: as --color says, and by itself on terminals only.
 escapes() { grep -q $'\033' stdout; }

@@ -88,14 +88,12 @@ class Grammar {
     if (!chosen.empty()) line_.command = chosen.front()->get_name();
     refuse_unknown_words(chosen.empty() ? nullptr : chosen.front());
     if (version_) line_.command = "version";
-    if (help_ || argc < 2) {
+    if (help_ || line_.command.empty()) {
       line_.help = chosen.empty() ? program_help() : chosen.front()->help("windtunnel");
       line_.command = "help";
     } else if (line_.command == "help") {
       line_.help = help_of_arguments();
     }
-    if (line_.command.empty())
-      throw UsageError(std::string("a command is missing: ") + commands_there_are);
     if (line_.command == "completion") line_.grammar = describe();
     if (line_.command != "help" && line_.command != "version") check();
     return std::move(line_);
@@ -351,9 +349,10 @@ class Grammar {
         ->check(between(1, 1 << 16));
     add("--shard", line_.shard,
         "Do part i of n only (default: as Slurm, Open MPI or PMI number this process)", "i/n");
-    add("--time-limit", line_.time_limit, "Longest time for one point, such as \"90 s\"", "TIME");
-    add("--memory-limit", line_.memory_limit, "Most memory for one point, such as \"4 GB\"",
-        "SIZE");
+    add("--time-limit", line_.time_limit,
+        "Longest time for one point, such as \"90 s\"", "TIME");
+    add("--memory-limit", line_.memory_limit,
+        "Most memory for one point, such as \"4 GB\"", "SIZE");
     sweep->add_flag("--retry-failed", line_.retry_failed, "Do failed points again");
     sweep->add_flag("--dry-run", line_.dry_run, "List the points and stop");
     sweep->add_flag("--status", line_.status, "Merge and count what is done so far, and stop");
