@@ -36,10 +36,9 @@ using Clock = std::chrono::steady_clock;
 
 char mark_of(FailureKind kind) { return static_cast<char>('a' + static_cast<int>(kind)); }
 
-std::string out_of_memory_text(const ForkedWork& work) {
-  if (!work.most_memory) return "the simulation ran out of memory";
-  return "the simulation needs more than the " + to_text(*work.most_memory) +
-         " of memory it may take";
+std::string out_of_memory_text(std::optional<Bytes> most) {
+  if (!most) return "the simulation ran out of memory";
+  return "the simulation needs more than the " + to_text(*most) + " of memory it may take";
 }
 
 /// The result of `work`, or the exception it ended with, as bytes for the parent.
@@ -58,7 +57,7 @@ std::string answer_of(const ForkedWork& work, std::size_t index) {
   } catch (const EnvironmentError& error) {
     return failure(FailureKind::environment, error.what());
   } catch (const std::bad_alloc&) {
-    return failure(FailureKind::out_of_memory, out_of_memory_text(work).c_str());
+    return failure(FailureKind::out_of_memory, out_of_memory_text(work.most_memory).c_str());
   } catch (const std::exception& error) {
     return failure(FailureKind::our_bug, error.what());
   } catch (...) {
@@ -91,10 +90,19 @@ void limit_memory(Bytes most) {
   setrlimit(RLIMIT_DATA, &limit);
 }
 
+/// Where libraries cannot have memory they abort, each with a report of its own.
+void silence_stderr() {
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
+}
+
 /// What the child does with its life. It leaves by _exit: buffers and objects belong to the parent.
 [[noreturn]] void live_as_child(const ForkedWork& work, std::size_t index, int descriptor) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (work.most_memory) limit_memory(*work.most_memory);
+  if (work.most_memory) {
+    silence_stderr();
+    limit_memory(*work.most_memory);
+  }
   _exit(write_all(descriptor, answer_of(work, index)) ? 0 : 1);
 }
 
@@ -188,6 +196,8 @@ class Child {
   }
 
   ChildOutcome outcome_of(int status) {
+    if (most_memory_ && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT)
+      return ChildFailure{FailureKind::out_of_memory, out_of_memory_text(most_memory_)};
     if (WIFSIGNALED(status))
       return ChildFailure{FailureKind::our_bug,
                           "the simulation was ended by signal " + std::to_string(WTERMSIG(status)) +

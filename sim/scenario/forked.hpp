@@ -17,7 +17,7 @@ enum class FailureKind {
   unsupported,    ///< UnsupportedError: correct, but not simulated by this version
   environment,    ///< EnvironmentError
   our_bug,        ///< any other exception, an abort or a signal
-  out_of_memory,  ///< std::bad_alloc: the machine's memory or ForkedWork::most_memory is used up
+  out_of_memory,  ///< std::bad_alloc: the machine's memory or ForkedWork::most_memory is used up; with the latter also an abort
   out_of_time,    ///< ForkedWork::most_time was over
 };
 
@@ -40,7 +40,8 @@ struct ForkedWork {
   std::function<std::string(std::size_t)> work;
   /// Called in the parent after each child, with the number of those done; may be empty.
   std::function<void(std::size_t)> on_done = {};
-  /// What one child may take; nothing: as much as it wants. Memory counts what the child allocates on top of what it shares with the parent.
+  /// What one child may take; nothing: as much as it wants. Memory counts what the child allocates on top of what it shares
+  /// with the parent; its stderr is then silent, as libraries that lack memory report at length and abort.
   std::optional<Seconds> most_time = {};
   std::optional<Bytes> most_memory = {};
 };

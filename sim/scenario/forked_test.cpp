@@ -1,11 +1,15 @@
 #include "scenario/forked.hpp"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <stdexcept>
 #include <thread>
@@ -99,6 +103,39 @@ TEST_CASE("std::bad_alloc in a child is told as lack of memory") {
   work.count = 1;
   work.work = [](std::size_t) -> std::string { throw std::bad_alloc(); };
   CHECK(std::get<ChildFailure>(run_forked(work)[0]).kind == FailureKind::out_of_memory);
+}
+
+/// What `work` leaves on stderr.
+std::string stderr_of(const std::function<void()>& work) {
+  const int before = dup(STDERR_FILENO);
+  std::array<int, 2> ends{};
+  REQUIRE(pipe(ends.data()) == 0);
+  dup2(ends[1], STDERR_FILENO);
+  close(ends[1]);
+  work();
+  dup2(before, STDERR_FILENO);
+  close(before);
+  std::array<char, 100> text{};
+  const ssize_t size = read(ends[0], text.data(), text.size());
+  close(ends[0]);
+  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(0, size))};
+}
+
+TEST_CASE("an abort is lack of memory where that is limited, without a word of its own") {
+  ForkedWork work;
+  work.count = 1;
+  work.work = [](std::size_t) -> std::string {
+    if (write(STDERR_FILENO, "backtrace", 9) == 9) std::raise(SIGABRT);
+    return {};
+  };
+  ChildFailure failure;
+  const auto run = [&] { failure = std::get<ChildFailure>(run_forked(work)[0]); };
+  CHECK(stderr_of(run) == "backtrace");
+  CHECK(failure.kind == FailureKind::our_bug);
+  work.most_memory = 64_MB;
+  CHECK(stderr_of(run).empty());
+  CHECK(failure.kind == FailureKind::out_of_memory);
+  CHECK(failure.text == "the simulation needs more than the 61.0 MiB of memory it may take");
 }
 
 }  // namespace

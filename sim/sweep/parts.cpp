@@ -44,19 +44,30 @@ struct PartFile {
   std::uintmax_t size = 0;
 };
 
-std::vector<PartFile> part_files(const fs::path& directory) {
+/// What parts/ holds, in the order of the names.
+struct Parts {
   std::vector<PartFile> files;
-  std::error_code error;
+  std::vector<fs::path> no_files;  ///< pipes, folders and the like that are called as files are
+};
+
+Parts parts_in(const fs::path& directory) {
+  Parts parts;
+  std::error_code error, ignored;
   for (fs::directory_iterator entry(folder_of(directory), error), end; !error && entry != end;
-       entry.increment(error))
-    if (std::error_code ignored; entry->path().extension() == ".jsonl")
-      files.push_back({entry->path(), entry->file_size(ignored)});
+       entry.increment(error)) {
+    if (entry->path().extension() != ".jsonl") continue;
+    if (entry->is_regular_file(ignored))
+      parts.files.push_back({entry->path(), entry->file_size(ignored)});
+    else
+      parts.no_files.push_back(entry->path());
+  }
   if (error && error != std::errc::no_such_file_or_directory)
     throw EnvironmentError("cannot read the folder " + folder_of(directory).string() + ": " +
                            error.message());
-  std::sort(files.begin(), files.end(),
+  std::sort(parts.files.begin(), parts.files.end(),
             [](const PartFile& a, const PartFile& b) { return a.path < b.path; });
-  return files;
+  std::sort(parts.no_files.begin(), parts.no_files.end());
+  return parts;
 }
 
 /// Collects the rows of a sweep from the lines of its part files.
@@ -168,13 +179,16 @@ void PartWriter::flush_to_disk() {
 
 PartRows read_parts(const fs::path& directory, const Sweep& sweep) {
   PartReader reader(sweep);
-  for (const PartFile& file : part_files(directory)) reader.read(file);
-  return std::move(reader).rows();
+  Parts parts = parts_in(directory);
+  for (const PartFile& file : parts.files) reader.read(file);
+  PartRows rows = std::move(reader).rows();
+  rows.no_files = std::move(parts.no_files);
+  return rows;
 }
 
 std::uintmax_t size_of_parts(const fs::path& directory) {
   std::uintmax_t size = 0;
-  for (const PartFile& file : part_files(directory)) size += file.size;
+  for (const PartFile& file : parts_in(directory).files) size += file.size;
   return size;
 }
 

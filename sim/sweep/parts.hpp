@@ -51,6 +51,8 @@ struct PartRows {
   std::size_t num_failed = 0;
   std::size_t num_torn = 0;  ///< last lines that a killed process did not finish
   std::vector<RefusedRow> refused;
+  std::vector<std::filesystem::path>
+      no_files;  ///< in parts/, called as part files are, but pipes, folders and the like
   std::uintmax_t num_bytes = 0;  ///< of the part files, as far as they were read
 };
 

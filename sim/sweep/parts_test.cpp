@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,6 +85,19 @@ TEST_CASE("torn last lines are counted, whole lines that are no rows are named")
   CHECK(rows.refused[0].why == "it is no row");
   CHECK(rows.refused[1].place == (make.folder.path() / "parts/b.jsonl").string() + ":3");
   CHECK(rows.refused[1].why == "the sweep has no such point");
+}
+
+TEST_CASE("what is called as a part file is and is none is named and not read") {
+  const Rows make;
+  PartWriter(make.folder.path()).append(make.ok(1));
+  const std::filesystem::path parts = make.folder.path() / "parts";
+  const std::filesystem::path folder = parts / "a.jsonl", fifo = parts / "b.jsonl";
+  std::filesystem::create_directory(folder);
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  const PartRows rows = make.read();
+  CHECK(rows.by_point.size() == 1);
+  CHECK(rows.no_files == std::vector{folder, fifo});
+  CHECK(size_of_parts(make.folder.path()) == rows.num_bytes);
 }
 
 TEST_CASE("a row that was changed, or is of another sweep, is refused") {

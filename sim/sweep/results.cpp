@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "core/file_io.hpp"
+#include "core/terminal_safe.hpp"
 #include "sweep/row.hpp"
 #include "sweep/sweep_svg.hpp"
 
@@ -44,10 +45,11 @@ std::string no_formula(const std::string& text) {
   return "'" + text;
 }
 
-/// Text as it is, unless it could be a formula; the rest as JSON.
+/// Text as a terminal may show it, unless it could be a formula; the rest as JSON.
 std::string field_of(const JsonValue* value) {
   if (value == nullptr || value->is_null()) return {};
-  return value->is_string() ? no_formula(value->string()) : canonical_text(*value);
+  return value->is_string() ? no_formula(for_terminal(value->string()))
+                            : for_terminal(canonical_text(*value));
 }
 
 /// Both ends of the interval have columns of their own.
@@ -92,7 +94,8 @@ std::string results_csv(const PartRows& rows, const std::vector<std::string>& co
   fields.emplace_back("ok");
   fields.insert(fields.end(), figures.begin(), figures.end());
   const std::vector<std::string> header = fields;
-  std::string text = csv_line(header);
+  for (std::string& field : fields) field = for_terminal(field);
+  std::string text = csv_line(fields);
   for (const auto& [point, entry] : rows.by_point) {
     const std::optional<Row> row = parse_row(entry.row);
     if (!row) continue;

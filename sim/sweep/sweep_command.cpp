@@ -10,8 +10,10 @@
 #include <set>
 
 #include "core/contracts.hpp"
+#include "core/count_text.hpp"
 #include "core/file_io.hpp"
 #include "core/option_error.hpp"
+#include "core/work_note.hpp"
 #include "report/number_text.hpp"
 #include "report/progress_line.hpp"
 #include "sweep/manifest.hpp"
@@ -33,7 +35,7 @@ constexpr int exit_done = 0, exit_negative = 1, exit_resumable = 75;
 std::string progress_text(std::size_t done, std::size_t failed, std::size_t total,
                           Seconds elapsed) {
   std::string text = grouped_text(static_cast<double>(done)) + " of " +
-                     grouped_text(static_cast<double>(total)) + " points";
+                     grouped_text(static_cast<double>(total)) + (total == 1 ? " point" : " points");
   if (failed > 0) text += " (" + grouped_text(static_cast<double>(failed)) + " failed)";
   if (done == 0) return text;
   const double rate = static_cast<double>(done) / elapsed.value();
@@ -41,15 +43,20 @@ std::string progress_text(std::size_t done, std::size_t failed, std::size_t tota
   return text + ", " + significant_text(rate, 3) + " a second, " + to_text(Seconds{left}) + " left";
 }
 
+/// What the help of the options says. Less memory than a simulation begins with, or more time than can be waited for, is a slip.
+constexpr AmountRange time_limits{"1 us", "240 h"}, memory_limits{"64 MB", "1 PB"};
+
 template <class Amount>
-std::optional<Amount> limit_of(const char* option, const std::string& text) {
+std::optional<Amount> limit_of(const char* option, const std::string& text, AmountRange range) {
   if (text.empty()) return std::nullopt;
   std::string problem, suggestion;
-  const std::optional<Amount> amount = parse_quantity<Amount>(text, problem, suggestion);
+  const std::optional<Amount> amount = parse_quantity<Amount>(text, problem, suggestion, range);
   if (!amount) throw option_error(option, text, problem, suggestion);
-  if (*amount <= Amount{0})
-    throw option_error(option, text, "nothing can be done in " + text,
-                       "leave the option out for no limit");
+  const RangeSide side = side_of(*amount, range);
+  if (side != RangeSide::inside)
+    throw option_error(option, text,
+                       text + " is too " + (side == RangeSide::below ? "small" : "large"),
+                       range_suggestion<Amount>(range) + ", or leave the option out for no limit");
   return amount;
 }
 
@@ -97,16 +104,15 @@ class SweepRun {
            std::ostream& messages)
       : request_(request),
         sweep_(request.file, library, {request.overrides, request.seed}),
-        limits_{limit_of<Seconds>("--time-limit", request.time_limit),
-                limit_of<Bytes>("--memory-limit", request.memory_limit)},
+        limits_{limit_of<Seconds>("--time-limit", request.time_limit, time_limits),
+                limit_of<Bytes>("--memory-limit", request.memory_limit, memory_limits)},
         out_(out),
         messages_(messages) {}
 
   int run() {
     switch (request_.mode) {
       case SweepMode::dry_run:
-        out_ << (request_.format == SweepFormat::json ? points_json(sweep_) : points_text(sweep_));
-        return exit_done;
+        return list_points();
       case SweepMode::status:
         return status();
       case SweepMode::worker:
@@ -126,18 +132,27 @@ class SweepRun {
     return rows.by_point.size() == sweep_.points().size();
   }
 
-  void warn_of_refused(const PartRows& rows) {
+  void warn_of_left_out(const PartRows& rows) {
+    for (const std::filesystem::path& each : rows.no_files)
+      note("warning: " + each.string() + " is left out: it is no regular file");
     const std::size_t listed = std::min(Problems::max_reported, rows.refused.size());
     for (std::size_t i = 0; i < listed; ++i)
       note("warning: " + rows.refused[i].place + ": the row is left out: " + rows.refused[i].why);
     if (listed < rows.refused.size())
-      note("warning: " + std::to_string(rows.refused.size() - listed) + " more rows are left out");
+      note("warning: " + count_text(rows.refused.size() - listed, "more row") + " " +
+           is_or_are(rows.refused.size() - listed) + " left out");
+  }
+
+  int list_points() {
+    const Doing listing("listing the points", "points");
+    out_ << (request_.format == SweepFormat::json ? points_json(sweep_) : points_text(sweep_));
+    return exit_done;
   }
 
   int status() {
     expect_manifest(request_.directory, sweep_, request_.version);
     const PartRows rows = merge_results(request_.directory, sweep_);
-    warn_of_refused(rows);
+    warn_of_left_out(rows);
     print(request_, sweep_, rows, out_, messages_);
     write_page(rows);
     return rows.refused.empty() || is_complete(rows) ? exit_done : exit_negative;
@@ -163,14 +178,15 @@ class SweepRun {
            shard.origin);
     const PartRows before = read_parts(request_.directory, sweep_);
     if (before.num_torn > 0)
-      note(std::to_string(before.num_torn) +
-           " unfinished lines of an earlier run are ignored; their points are done again");
-    warn_of_refused(before);
+      note(count_text(before.num_torn, "unfinished line") + " of an earlier run " +
+           is_or_are(before.num_torn) + " ignored; " +
+           (before.num_torn == 1 ? "its point is" : "their points are") + " done again");
+    warn_of_left_out(before);
     PoolTask task;
     task.points = points_to_do(sweep_, shard, before, request_.retry_failed);
     if (!before.by_point.empty())
-      note(std::to_string(before.by_point.size()) + " points are done already, " +
-           std::to_string(task.points.size()) + " to do");
+      note(count_text(before.by_point.size(), "point") + " " + is_or_are(before.by_point.size()) +
+           " done already, " + std::to_string(task.points.size()) + " to do");
     if (!task.points.empty() && play(std::move(task)) == PoolEnd::interrupted) return interrupted();
     const PartRows rows = merge_results(request_.directory, sweep_);
     print(request_, sweep_, rows, out_, messages_);
@@ -209,8 +225,10 @@ class SweepRun {
 
   int interrupted() {
     const PartRows rows = read_parts(request_.directory, sweep_);
-    messages_ << "interrupted: " << rows.by_point.size() << " of " << sweep_.points().size()
-              << " points are done. The same command goes on from here." << std::endl;
+    messages_ << "interrupted: " << rows.by_point.size() << " of "
+              << count_text(sweep_.points().size(), "point") << " "
+              << is_or_are(sweep_.points().size()) << " done. The same command goes on from here."
+              << std::endl;
     return exit_resumable;
   }
 

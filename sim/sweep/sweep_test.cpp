@@ -280,5 +280,16 @@ TEST_CASE("no text in the table is a formula, and numbers stay numbers") {
   CHECK(table.ends_with(",bad_input,'-\n"));
 }
 
+TEST_CASE("what would act on a terminal is spelt out in the table, and is then no formula either") {
+  PartRows rows;
+  rows.by_point[0] = {
+      false, R"({"point": 0, "id": "aa", "/a": "\u001b[31mred", "/b": "a\u009bb", "/c": "\u202ex",
+                                 "/d": ["\u202e"], "/e": "\r=1", "ok": false, "failure": "crash"})"};
+  const std::string table = results_csv(rows, {"/a", "/b", "/c", "/d", "/e", "/\u202e"});
+  CHECK(table.starts_with("point,id,/a,/b,/c,/d,/e,/\\u202e,ok"));
+  CHECK(table.find("0,aa,\\u001b[31mred,a\\u009bb,\\u202ex,\"[\"\"\\u202e\"\"]\",\\u000d=1,") !=
+        std::string::npos);
+}
+
 }  // namespace
 }  // namespace windtunnel

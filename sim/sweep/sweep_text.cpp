@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/count_text.hpp"
 #include "core/json_number.hpp"
+#include "core/work_note.hpp"
 #include "report/number_text.hpp"
 #include "sweep/row.hpp"
 #include "sweep/same_scenarios.hpp"
@@ -125,7 +127,7 @@ std::string sweep_text(const Sweep& sweep, const PartRows& rows,
                        const std::filesystem::path& directory) {
   const Tally tally = tally_of(rows);
   const std::size_t total = sweep.points().size();
-  std::string text = sweep.name() + ": " + std::to_string(total) + " points, " +
+  std::string text = sweep.name() + ": " + count_text(total, "point") + ", " +
                      std::to_string(tally.ok) + " simulated";
   if (tally.too_large > 0)
     text += " (" + std::to_string(tally.too_large) + " of them do not fit in memory)";
@@ -182,6 +184,7 @@ std::vector<PlannedPoint> planned_points(const Sweep& sweep) {
   std::vector<PlannedPoint> planned;
   std::map<std::string, std::size_t> first_of;
   for (std::size_t point = 0; point < sweep.points().size(); ++point) {
+    count_done(point);
     PlannedPoint& each = planned.emplace_back();
     try {
       each.id = sweep.scenario(point).hash;
@@ -217,8 +220,8 @@ std::string points_text(const Sweep& sweep) {
   }
   const std::string repeated =
       number_of_those(planned, [](const PlannedPoint& each) { return each.same_as.has_value(); });
-  return sweep.name() + ": " + std::to_string(points.size()) +
-         " points: " + std::to_string(points.num_combinations()) + " combinations, " +
+  return sweep.name() + ": " + count_text(points.size(), "point") + ": " +
+         count_text(points.num_combinations(), "combination") + ", " +
          std::to_string(points.num_excluded()) + " excluded, " +
          std::to_string(points.num_included()) + " included; " +
          number_of_those(planned, [](const auto& each) { return !each.obstacle.empty(); }) +

@@ -350,9 +350,9 @@ class Grammar {
     add("--shard", line_.shard,
         "Do part i of n only (default: as Slurm, Open MPI or PMI number this process)", "i/n");
     add("--time-limit", line_.time_limit,
-        "Longest time for one point, such as \"90 s\"", "TIME");
+        "Longest time for one point, such as \"90 s\": 1 us to 240 h", "TIME");
     add("--memory-limit", line_.memory_limit,
-        "Most memory for one point, such as \"4 GB\"", "SIZE");
+        "Most memory for one point, such as \"4 GB\": 64 MB to 1 PB", "SIZE");
     sweep->add_flag("--retry-failed", line_.retry_failed, "Do failed points again");
     sweep->add_flag("--dry-run", line_.dry_run, "List the points and stop");
     sweep->add_flag("--status", line_.status, "Merge and count what is done so far, and stop");

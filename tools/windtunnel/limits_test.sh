@@ -137,6 +137,15 @@ mkfifo waiting.json
 exits 2 run waiting.json
 wait
 says "windtunnel: still reading a file after "
+python3 - <<'END'
+import json
+value = json.load(open("more.json"))
+value["parallel"] = {}
+value["sweep"] = {"matrix": {"/training/global_batch": list(range(1, 3001)), "/model/layers": list(range(1, 3001))}}
+json.dump(value, open("points.json", "w"))
+END
+timeout 12 "$program" sweep points.json --dry-run >stdout 2>stderr </dev/null
+says "windtunnel: still listing the points after "
 
 echo "$checks checks, $failures failed"
 [[ $failures -eq 0 ]]

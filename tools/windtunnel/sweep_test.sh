@@ -74,7 +74,7 @@ before=$(rows killed)
 part=$(find killed/parts -name '*.jsonl' | head -1)
 printf '{"point": 5, "id": "12' >>"$part"
 exits 0 sweep sweep.json --out killed --status; prints "$((points - before)) left to do"
-exits 1 sweep sweep.json --out killed --jobs 2; says "unfinished lines"; says "$before points are done already"
+exits 1 sweep sweep.json --out killed --jobs 2; says "unfinished line"; says "$before points are done already"
 same killed/results.jsonl whole/results.jsonl; same killed/results.csv whole/results.csv
 is "nothing was done twice" test "$(rows killed)" -eq $points
 
@@ -136,12 +136,18 @@ exits 1 sweep sweep.json --out slow --retry-failed --shard 0/30; prints "2 simul
 if grep -q __asan_init "$program"; then
   echo "left out: the memory limit of a point (the address sanitizer's shadow does not fit under one)"
 else
-  exits 1 sweep sweep.json --out tight --memory-limit "100 kB" --shard 0/30 --set /training/global_batch=65536
+  exits 1 sweep sweep.json --out tight --memory-limit "64 MB" --shard 0/30 --set /training/global_batch=4194304 --set /parallel/schedule=gpipe
   is "all of it is a row" test "$(wc -l <tight/results.jsonl)" -eq 3
   is "lack of memory is told" grep -qF '"failure": "out_of_memory"' tight/results.jsonl
 fi
 exits 2 sweep sweep.json --out none --time-limit 5; says "no unit"
-exits 2 sweep sweep.json --out none --memory-limit "0 GB"; says "--memory-limit"
+for limit in "0 GB" "1 B" "63 MB" "1e400 B"; do
+  exits 2 sweep sweep.json --out none --memory-limit "$limit"; says "--memory-limit"; says "from 64 MB to 1 PB"
+done
+for limit in "0 s" "1 ns" "241 h" "1e300 s" "1e400 s"; do
+  exits 2 sweep sweep.json --out none --time-limit "$limit"; says "--time-limit"; says "from 1 us to 240 h"
+done
+exits 0 sweep --help; prints "1 us to 240 h"; prints "64 MB to 1 PB"
 
 # The disk is full: 3, nothing lost. Then there is room again.
 (
@@ -201,6 +207,12 @@ cp -r whole added
 echo '{"point": 0, "id": "0", "ok": true, "gpus": 8, "iteration_time_s": -5}' >added/parts/a.jsonl
 exits 1 sweep sweep.json --out added; says "warning: added/parts/a.jsonl:1: the row is left out: it has no checksum"
 same added/results.jsonl whole/results.jsonl
+cp -r whole odd
+mkfifo odd/parts/pipe.jsonl; mkdir odd/parts/folder.jsonl
+timeout 60 "$program" sweep sweep.json --out odd --status >stdout 2>stderr
+is "pipes and folders among the parts are in nobody's way" test $? -eq 0
+for name in pipe folder; do says "warning: odd/parts/$name.jsonl is left out: it is no regular file"; done
+same odd/results.jsonl whole/results.jsonl
 sed 's/manifest-v2/manifest-v1/' whole/manifest.json >added/manifest.json
 exits 2 sweep sweep.json --out added; says "an older windtunnel, whose rows carry no checksums"
 
@@ -246,6 +258,11 @@ same live/results.jsonl whole/results.jsonl
 exits 0 sweep sweep.json --dry-run; prints "$points points: 72 combinations, 6 excluded, 2 included; $bad cannot be simulated"
 is "it lists all" test "$(grep -c '^[0-9]* .*/nodes=' stdout)" -eq $points
 exits 0 sweep sweep.json --dry-run --json; is "stdout is JSON" json_is_whole stdout
+
+sed 's/"matrix":.*/"matrix": {"\/nodes": [1]}}}/; /"\/platform\/node_types/d; /"\/training\/recompute/d; /"exclude"/d; /"include"/d' sweep.json >one.json
+exits 0 sweep one.json --dry-run; prints "many: 1 point: 1 combination,"
+exits 0 sweep one.json --out one; prints "many: 1 point, 1 simulated"
+exits 0 sweep one.json --out one; says "1 point is done already"
 
 # A pointer inside a swept value comes on top of it, whichever is written first; points that are one scenario are named.
 cat >nics.json <<'END'
