@@ -135,8 +135,9 @@ TEST_CASE("the bound is never above the simulated time, and near it on average")
       sum += bound / times[k];
     }
   }
-  // 0.95 to 0.97 over thousands; what is missing is contention, which these small clusters are drawn to have.
-  CHECK(sum / (batches * batch) > 0.95);
+  // 0.942 to 0.962 from seed to seed, 0.950 over six with a standard deviation of 0.008: which scenarios are legal decides which
+  // are drawn. What is missing is contention, which these small clusters are drawn to have.
+  CHECK(sum / (batches * batch) > 0.925);
 }
 
 /// Two stages of eight GPUs, a node each; no latency, no overhead, nothing hidden.
