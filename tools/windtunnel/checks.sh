@@ -1,5 +1,15 @@
 # shellcheck shell=bash
 # Sourced by the tests of the program: runs "$program" and counts what is not as it should be, in the current folder.
+
+# in_scratch PROGRAM: from here on in an empty folder that goes with the script, with the names of the corpus
+in_scratch() {
+  program=$(realpath -- "${1:?usage: ${0##*/} PROGRAM}")
+  export WINDTUNNEL_DATA=$here/../../sim/scenario/corpus/library NO_COLOR=1
+  scratch=$(mktemp -d)
+  trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
+  cd "$scratch" || exit 3
+}
+
 checks=0 failures=0
 
 complain() {

@@ -2,17 +2,12 @@
 # What the program promises at its edges: exit codes, which stream carries what, outputs that are whole or absent.
 #   tools/windtunnel/cli_test.sh PROGRAM
 set -uo pipefail
-program=$(realpath -- "${1:?usage: cli_test.sh PROGRAM}")
 here=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-export WINDTUNNEL_DATA=$here/../../sim/scenario/corpus/library NO_COLOR=1
-scratch=$(mktemp -d)
-trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
-cd "$scratch"
-cp "$here/../../sim/scenario/corpus/good/plain.json" plain.json
-good=plain.json
-
 # shellcheck source=tools/windtunnel/checks.sh
 source "$here/checks.sh"
+in_scratch "$@"
+cp "$here/../../sim/scenario/corpus/good/plain.json" plain.json
+good=plain.json
 
 # A --set that cannot be read is bad usage for measured points as well.
 WINDTUNNEL_DATA=$here/../.. exits 2 validate megatron-2020 --set /nodse=3; says "did you mean"; silent stdout

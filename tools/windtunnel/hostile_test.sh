@@ -3,16 +3,11 @@
 # stranger wrote reaches no terminal, page, picture or table as anything but text.
 #   tools/windtunnel/hostile_test.sh PROGRAM
 set -uo pipefail
-program=$(realpath -- "${1:?usage: hostile_test.sh PROGRAM}")
 here=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-export WINDTUNNEL_DATA=$here/../../sim/scenario/corpus/library NO_COLOR=1
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 3
-cp "$here/../../sim/scenario/corpus/good/plain.json" plain.json
-
 # shellcheck source=tools/windtunnel/checks.sh
 source "$here/checks.sh"
+in_scratch "$@"
+cp "$here/../../sim/scenario/corpus/good/plain.json" plain.json
 
 # keeps INPUT OUTPUT ARGUMENT...: the command refuses because both are one file, names both, and leaves it as it was
 keeps() {

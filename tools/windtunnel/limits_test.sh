@@ -2,18 +2,13 @@
 # What the program takes, and how it says no: the limits of docs/limits.md, in four gigabytes of memory, and never silent for ten seconds.
 #   tools/windtunnel/limits_test.sh PROGRAM [small]     small: without what a sanitizer's own memory leaves no room for
 set -uo pipefail
-program=$(realpath -- "${1:?usage: limits_test.sh PROGRAM [small]}")
 size=${2:-}
 here=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-export WINDTUNNEL_DATA=$here/../../sim/scenario/corpus/library NO_COLOR=1
-if ! command -v python3 >/dev/null; then echo "no python3: left out"; exit 0; fi
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 3
-[[ $size = small ]] || ulimit -v 4000000
-
 # shellcheck source=tools/windtunnel/checks.sh
 source "$here/checks.sh"
+if ! command -v python3 >/dev/null; then echo "no python3: left out"; exit 0; fi
+in_scratch "$@"
+[[ $size = small ]] || ulimit -v 4000000
 # refuses CODE TEXT ARGUMENT...: with that exit code and text on stderr, at once: in ten seconds of the processor
 refuses() {
   local code=$1 text=$2

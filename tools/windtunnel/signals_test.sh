@@ -3,16 +3,11 @@
 # was writing is whole or absent, and nothing half-written is left.
 #   tools/windtunnel/signals_test.sh PROGRAM
 set -uo pipefail
-program=$(realpath -- "${1:?usage: signals_test.sh PROGRAM}")
 here=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-export WINDTUNNEL_DATA=$here/../../sim/scenario/corpus/library NO_COLOR=1
-if ! command -v python3 >/dev/null; then echo "no python3: left out"; exit 0; fi
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 3
-
 # shellcheck source=tools/windtunnel/checks.sh
 source "$here/checks.sh"
+if ! command -v python3 >/dev/null; then echo "no python3: left out"; exit 0; fi
+in_scratch "$@"
 
 # Work that nobody waits for: 500 stages of 30,000 microbatches are played for minutes.
 python3 - <<'END'
