@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/count_text.hpp"
 #include "core/file_io.hpp"
 #include "core/json_value.hpp"
 #include "core/memory_left.hpp"
@@ -28,9 +29,6 @@ constexpr std::int64_t most_passes = 10'000'000;
 constexpr double bytes_of_pass = 1000;  // while waits are searched for a ring
 
 std::string text(int number) { return std::to_string(number); }
-std::string counted(int count, const char* one, const char* many) {
-  return text(count) + " " + (count == 1 ? one : many);
-}
 
 Schedule schedule_named(const std::string& name) {
   std::vector<std::string> names;
@@ -122,9 +120,9 @@ std::string check_text(const ScheduleOrders& orders) {
   const OrderShape& shape = orders.shape;
   std::array<char, 32> percent{};
   std::snprintf(percent.data(), percent.size(), "%.2f %%", 100 * timing.bubble());
-  std::string result = orders.name + ": legal. " + counted(shape.stages, "stage", "stages") + ", " +
-                       counted(shape.microbatches, "microbatch", "microbatches") + ", " +
-                       counted(shape.chunks, "chunk", "chunks") + " a device\n";
+  std::string result = orders.name + ": legal. " + count_text(shape.stages, "stage") + ", " +
+                       count_text(shape.microbatches, "microbatch") + ", " +
+                       count_text(shape.chunks, "chunk") + " a device\n";
   result += std::string("bubble          ") + percent.data() +
             " of the time computing, without communication (" +
             (timing.splits ? "F = B = W" : "B = 2 F") + ")\n";
