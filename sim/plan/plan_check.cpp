@@ -9,19 +9,10 @@
 #include "core/problem.hpp"
 
 namespace windtunnel {
-namespace {
 
-constexpr const char* tensor = "/parallel/tensor";
-constexpr const char* pipeline = "/parallel/pipeline";
-constexpr const char* data = "/parallel/data";
-constexpr const char* stage_layers = "/parallel/stage_layers";
-constexpr const char* chunks = "/parallel/virtual_pipeline";
-constexpr const char* schedule = "/parallel/schedule";
-constexpr const char* zero_stage = "/parallel/zero_stage";
-constexpr const char* global_batch = "/training/global_batch";
-constexpr const char* micro_batch = "/training/micro_batch";
-constexpr const char* layers = "/model/layers";
-constexpr const char* layers_at_the_ends = "/software/embedding_and_head_as_layers";
+using namespace plan_keys;
+
+namespace {
 
 std::string text(std::int64_t number) { return std::to_string(number); }
 

@@ -9,6 +9,22 @@
 
 namespace windtunnel {
 
+/// JSON pointers of what a plan is made from, as its problems name them.
+namespace plan_keys {
+inline constexpr const char* nodes = "/nodes";
+inline constexpr const char* tensor = "/parallel/tensor";
+inline constexpr const char* pipeline = "/parallel/pipeline";
+inline constexpr const char* data = "/parallel/data";
+inline constexpr const char* stage_layers = "/parallel/stage_layers";
+inline constexpr const char* chunks = "/parallel/virtual_pipeline";
+inline constexpr const char* schedule = "/parallel/schedule";
+inline constexpr const char* zero_stage = "/parallel/zero_stage";
+inline constexpr const char* global_batch = "/training/global_batch";
+inline constexpr const char* micro_batch = "/training/micro_batch";
+inline constexpr const char* layers = "/model/layers";
+inline constexpr const char* layers_at_the_ends = "/software/embedding_and_head_as_layers";
+}  // namespace plan_keys
+
 /// Whom the checks of a plan tell what is wrong, and ask what can be relied on. One mistake is told once: what has been
 /// rejected is relied on no more, so the checks go from what blames one value to what blames several.
 class PlanFindings {

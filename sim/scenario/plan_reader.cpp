@@ -14,15 +14,10 @@
 #include "schedule/exchange_check.hpp"
 
 namespace windtunnel {
-namespace {
 
-constexpr const char* tensor = "/parallel/tensor";
-constexpr const char* pipeline = "/parallel/pipeline";
-constexpr const char* data = "/parallel/data";
-constexpr const char* stage_layers = "/parallel/stage_layers";
-constexpr const char* nodes_in_use = "/nodes";
-constexpr const char* micro_batch = "/training/micro_batch";
-constexpr const char* layers_of_model = "/model/layers";
+using namespace plan_keys;
+
+namespace {
 
 std::string node_type_pointer(std::size_t type) {
   return "/platform/node_types/" + std::to_string(type);
@@ -98,7 +93,7 @@ bool PlanReader::knows_gpus() const {
 }
 
 bool PlanReader::knows_product() const {
-  return findings_.are_sound({tensor, pipeline, data, nodes_in_use});
+  return findings_.are_sound({tensor, pipeline, data, plan_keys::nodes});
 }
 
 /// Products must not leave the range of what can be counted.
@@ -116,10 +111,10 @@ void PlanReader::check_ranks() {
 
 /// The platform must have the nodes that are asked for.
 void PlanReader::check_available() {
-  if (!nodes_ || !knows_gpus() || !findings_.is_sound(nodes_in_use)) return;
+  if (!nodes_ || !knows_gpus() || !findings_.is_sound(plan_keys::nodes)) return;
   const int available = scenario_->platform.available_nodes();
   if (available == 0 || *nodes_ <= available) return;
-  findings_.reject({nodes_in_use,
+  findings_.reject({plan_keys::nodes,
                     "nodes is " + std::to_string(*nodes_) + ", but platform \"" +
                         scenario_->platform.name + "\" has " + std::to_string(available),
                     {}});
@@ -144,7 +139,7 @@ void PlanReader::settle_data() {
 
 /// The nodes in use: those that are asked for, or as many as the ranks need.
 std::optional<ClusterShape> PlanReader::find_cluster() {
-  if (!knows_gpus() || !findings_.is_sound(nodes_in_use)) return std::nullopt;
+  if (!knows_gpus() || !findings_.is_sound(plan_keys::nodes)) return std::nullopt;
   const Platform& platform = scenario_->platform;
   used_ = nodes_;
   if (!used_) {
@@ -171,7 +166,7 @@ std::optional<ClusterShape> PlanReader::find_cluster() {
 void PlanReader::settle_layers() {
   constexpr std::int64_t most_in_all = 1'000'000'000;
   std::vector<int>& layers = block_.parallel.stage_layers;
-  if (asks_for_balance_ && findings_.are_sound({pipeline, layers_of_model}))
+  if (asks_for_balance_ && findings_.are_sound({pipeline, plan_keys::layers}))
     layers = layers_before_balance();
   if (!block_.layout.empty() &&
       findings_.are_sound({pipeline, "/parallel/virtual_pipeline", stage_layers}))
