@@ -8,17 +8,18 @@
 
 namespace windtunnel {
 
-/// What an operation of a sharded pass does (ZeRO 3, fully sharded data parallelism).
+/// What an operation of a sharded pass does (ZeRO 3, fully sharded data parallelism). The collectives first.
 enum class ShardedWork : std::uint8_t {
-  gather_edges,   ///< collective: the parameters of embedding and head
+  gather_edges,   ///< the parameters of embedding and head
+  gather_layer,   ///< the parameters of one layer
+  scatter_layer,  ///< the gradients of one layer
+  scatter_edges,  ///< the gradients of embedding and head
   edges,          ///< kernels: all of the pass but its layers
-  gather_layer,   ///< collective: the parameters of one layer
   layer,          ///< kernels: one layer
-  scatter_layer,  ///< collective: the gradients of one layer
-  scatter_edges,  ///< collective: the gradients of embedding and head
 };
+inline constexpr std::uint32_t num_sharded_collectives = 4;
 constexpr bool is_collective(ShardedWork work) {
-  return work != ShardedWork::edges && work != ShardedWork::layer;
+  return static_cast<std::uint32_t>(work) < num_sharded_collectives;
 }
 
 /// One step of a sharded pass. Operations of a stream follow one another in the order of the list.

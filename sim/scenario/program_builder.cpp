@@ -240,13 +240,13 @@ class ProgramBuilder {
     for (int replica = 0; replica < plan_.parallel.data; ++replica)
       members.push_back(plan_.device(replica, StageId{0}, 0));
     const StageCost& c = cost(members.front());
-    const auto add = [&](ShardedCollective which, Bytes payload) {
+    const auto add = [&](ShardedWork which, Bytes payload) {
       add_collective(collectives_.sharded_ring(members, payload), slot_of(which, 1));
     };
-    add(ShardedCollective::gather_edges, c.gathered_edges);
-    add(ShardedCollective::gather_layer, c.gathered_layer);
-    add(ShardedCollective::scatter_layer, c.scattered_layer);
-    add(ShardedCollective::scatter_edges, c.scattered_edges);
+    add(ShardedWork::gather_edges, c.gathered_edges);
+    add(ShardedWork::gather_layer, c.gathered_layer);
+    add(ShardedWork::scatter_layer, c.scattered_layer);
+    add(ShardedWork::scatter_edges, c.scattered_edges);
   }
 
   void add_gradient_reductions() {

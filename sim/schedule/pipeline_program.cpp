@@ -380,7 +380,7 @@ class StageWriter {
 
   void sharded_operation(Stream stream, ShardedWork work, const Step& step) {
     const bool gathers = work == ShardedWork::gather_edges || work == ShardedWork::gather_layer;
-    collective(stream, slot_of(sharded_collective(work), shape_.chunks),
+    collective(stream, slot_of(work, shape_.chunks),
                gathers ? Phase::parameter_gather : Phase::gradient_reduce,
                gathers ? Traffic::zero_gather : Traffic::data_gradients, step);
   }
@@ -498,23 +498,6 @@ ShardedRow sharded_row(ShardedDirection direction, const ShardedOperation& opera
                                  : ShardedRow::backward_layer_beside_scatter;
   return operation.gathers > 0 ? ShardedRow::backward_layer_beside_gather
                                : ShardedRow::backward_layer;
-}
-
-ShardedCollective sharded_collective(ShardedWork work) {
-  switch (work) {
-    case ShardedWork::gather_edges:
-      return ShardedCollective::gather_edges;
-    case ShardedWork::gather_layer:
-      return ShardedCollective::gather_layer;
-    case ShardedWork::scatter_layer:
-      return ShardedCollective::scatter_layer;
-    case ShardedWork::scatter_edges:
-      return ShardedCollective::scatter_edges;
-    case ShardedWork::edges:
-    case ShardedWork::layer:
-      break;
-  }
-  WT_UNREACHABLE();
 }
 
 GradientReduction gradient_reduction(const Plan& plan) {

@@ -68,7 +68,6 @@ enum class ShardedRow : std::uint16_t {
   backward_layer_beside_scatter,
   backward_layer_beside_both,
 };
-inline constexpr int num_sharded_rows = 8;
 ShardedRow sharded_row(ShardedDirection direction, const ShardedOperation& operation);
 
 /// Length of the work table of a device with `chunks` chunks, but for sharded rows.
@@ -114,17 +113,8 @@ constexpr std::uint32_t num_collective_slots(int chunks) {
   return slot_of(ChunkCollective::forward, chunks);
 }
 /// Behind those, the collectives of a sharded pass.
-enum class ShardedCollective : std::uint32_t {
-  gather_edges,
-  gather_layer,
-  scatter_layer,
-  scatter_edges
-};
-inline constexpr std::uint32_t num_sharded_collectives = 4;
-/// Of an operation that is a collective.
-ShardedCollective sharded_collective(ShardedWork work);
-constexpr std::uint32_t slot_of(ShardedCollective slot, int chunks) {
-  return num_collective_slots(chunks) + static_cast<std::uint32_t>(slot);
+constexpr std::uint32_t slot_of(ShardedWork collective, int chunks) {
+  return num_collective_slots(chunks) + static_cast<std::uint32_t>(collective);
 }
 
 /// Rows of the message size table.

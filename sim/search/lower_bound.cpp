@@ -123,7 +123,7 @@ class Bound {
         sharded_pass(direction, plan_.stage_layers.front(), plan_.parallel.zero_prefetch);
     return time_alone(operations, [&](const ShardedOperation& operation) {
       return is_collective(operation.work)
-                 ? collective(device, slot_of(sharded_collective(operation.work), 1))
+                 ? collective(device, slot_of(operation.work, 1))
                  : row(device, row_of(sharded_row(direction, operation), 1));
     });
   }
