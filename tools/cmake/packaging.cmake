@@ -65,7 +65,9 @@ if(HELP2MAN)
     COMMAND "${HELP2MAN}" --no-info --section=1 --output=${generated}/windtunnel.1
             "--help-option=--help | sed '/^Examples:/,$d'"
             "--name=how long a training run of a large language model takes on a GPU cluster"
-            "--include=${generated}/manual.h2m" $<TARGET_FILE:windtunnel>
+            "--include=${generated}/manual.h2m" ./$<TARGET_FILE_NAME:windtunnel>
+    # help2man hands the program's path to a shell as it is, so it must have no space.
+    WORKING_DIRECTORY $<TARGET_FILE_DIR:windtunnel>
     DEPENDS windtunnel tools/manual.h2m tools/manual_commands.sh VERBATIM)
   list(APPEND generated_files "${generated}/windtunnel.1")
   install(FILES "${generated}/windtunnel.1" DESTINATION share/man/man1 COMPONENT program)
