@@ -2,27 +2,24 @@
 
 #include <doctest/doctest.h>
 
+#include "cost/codec_table.hpp"
+
 namespace windtunnel {
 namespace {
 
-Compressor powersgd(int rank) {
+Compressor compressor(const char* codec, std::map<std::string, double> settings) {
   Compressor c;
-  c.codec = CodecKind::powersgd;
-  c.rank = rank;
+  c.codec = &codec_named(codec);
+  c.settings = std::move(settings);
   return c;
 }
-Compressor zfp(double rate) {
-  Compressor c;
-  c.codec = CodecKind::zfp;
-  c.rate = rate;
-  return c;
-}
+Compressor powersgd(int rank) { return compressor("powersgd", {{"rank", rank}}); }
+Compressor zfp(double rate) { return compressor("zfp", {{"rate", rate}}); }
 Compressor fixed(double ratio, double encode_GBps, double decode_GBps) {
-  Compressor c;
-  c.ratio = ratio;
-  c.encode_rate = encode_GBps * 1_GBps;
-  c.decode_rate = decode_GBps * 1_GBps;
-  return c;
+  const double rate = 1e9;  // bytes per second
+  return compressor(
+      "fixed",
+      {{"ratio", ratio}, {"encode_rate", encode_GBps * rate}, {"decode_rate", decode_GBps * rate}});
 }
 
 /// Round numbers: 1 TB/s of memory, products without overhead, a millisecond to launch a codec.
@@ -80,8 +77,8 @@ TEST_CASE("powersgd pays for each column twice, and for its products") {
 
 TEST_CASE("zfp's ratio is the element's bits over its rate") {
   for (const double rate : {4.0, 8.0, 16.0, 24.0}) {
-    CHECK(compression_ratio(zfp(rate), 4_B) == 32 / rate);
-    CHECK(compression_ratio(zfp(rate), 2_B) == 16 / rate);
+    CHECK(codec_named("zfp").ratio(zfp(rate), 4_B) == 32 / rate);
+    CHECK(codec_named("zfp").ratio(zfp(rate), 2_B) == 16 / rate);
   }
 }
 
@@ -110,11 +107,9 @@ TEST_CASE("a message in chunks is encoded as so many messages, each with its lau
 }
 
 TEST_CASE("int8 and topk send what they say") {
-  Compressor c;
-  c.codec = CodecKind::int8;
-  CHECK(encode_message(c, device(), {Bytes{4000}, 4_B, {}}).size() == Bytes{1004});
-  c.codec = CodecKind::topk;
-  c.density = 0.01;
+  CHECK(encode_message(compressor("int8", {}), device(), {Bytes{4000}, 4_B, {}}).size() ==
+        Bytes{1004});
+  const Compressor c = compressor("topk", {{"density", 0.01}});
   // 1000 values: 10 are sent, with 4 bytes of index each.
   CHECK(encode_message(c, device(), {Bytes{4000}, 4_B, {}}).size() / 80_B == doctest::Approx(1));
   CHECK(encode_message(c, device(), {Bytes{2000}, 2_B, {}}).size() / 60_B == doctest::Approx(1));
@@ -143,9 +138,7 @@ TEST_CASE("a ring whose blocks are below the threshold is left alone") {
 
 TEST_CASE("topk's all-reduce gathers everybody's values") {
   // 8 members, 1/20 of the bytes: each sends 7 x 5 MB; an all-reduce of S sends 2 x 7/8 S: S = 20 MB.
-  Compressor c;
-  c.codec = CodecKind::topk;
-  c.density = 0.025;  // 4 / (0.025 x 8) = 20
+  const Compressor c = compressor("topk", {{"density", 0.025}});  // 4 / (0.025 x 8) = 20
   CHECK(encode_ring(c, device(), RingKind::all_reduce, 100_MB, 4_B, 8).payload / 20_MB ==
         doctest::Approx(1));
 }

@@ -11,15 +11,11 @@ namespace {
 constexpr Bytes single{4};  // of an fp32 value
 constexpr double ends = 2;  // one block on its way out, one on its way in
 
-double factor_elements(const CodecMatrix& m, int rank) {
-  return (m.rows + m.columns) * std::min<double>(rank, std::min(m.rows, m.columns)) * m.count;
-}
-
 /// One encoded message or block of `size` uncompressed bytes.
 Bytes encoded_buffer(const Compressor& c, Bytes size, Bytes element) {
-  if (c.codec == CodecKind::fixed || !is_compressed(c, size)) return {};
+  if (!is_compressed(c, size)) return {};
   const Bytes at_once = c.buffer > Bytes{0} ? std::min(size, c.buffer) : size;
-  return at_once / compression_ratio(c, element);
+  return c.codec->kept(c, {at_once, element, {}});
 }
 
 CodecBytes message_bytes(const Compressor& c, const CodecMessage& message, bool sends,
@@ -27,8 +23,8 @@ CodecBytes message_bytes(const Compressor& c, const CodecMessage& message, bool 
   CodecBytes bytes;
   if (!is_compressed(c, message.size)) return bytes;
   const double used = (sends ? 1 : 0) + (receives ? 1 : 0);
-  if (c.codec == CodecKind::powersgd)
-    bytes.factors = single * (factor_elements(message.matrix, c.rank) * used);
+  if (c.codec->sends_factors())
+    bytes.factors = c.codec->kept(c, message) * used;
   else
     bytes.buffers = encoded_buffer(c, message.size, message.element) * used;
   if (c.error_feedback && sends) bytes.residuals = single * (message.size / message.element);
@@ -43,10 +39,11 @@ CodecBytes gradient_bytes(const Compressor& c, const Transformer& model, const P
   for (int chunk = 0; chunk < plan.parallel.virtual_pipeline; ++chunk) {
     for (const CodecMatrix& matrix : gradient_matrices(model, plan, stage, chunk)) {
       elements += matrix.elements();
-      if (c.codec == CodecKind::powersgd) bytes.factors += single * factor_elements(matrix, c.rank);
+      if (c.codec->sends_factors())
+        bytes.factors += c.codec->kept(c, {element * matrix.elements(), element, matrix});
     }
   }
-  if (c.codec != CodecKind::powersgd)
+  if (!c.codec->sends_factors())
     bytes.buffers = encoded_buffer(c, element * elements / plan.parallel.data, element) * ends;
   if (c.error_feedback) bytes.residuals = single * elements;
   return bytes;

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "cost/codec_table.hpp"
 #include "memory/memory_fixtures.hpp"
 
 namespace windtunnel {
@@ -17,8 +18,8 @@ fixtures::World optimus() {
 
 Compressor powersgd(int rank) {
   Compressor c;
-  c.codec = CodecKind::powersgd;
-  c.rank = rank;
+  c.codec = &codec_named("powersgd");
+  c.settings["rank"] = rank;
   c.error_feedback = true;
   return c;
 }
@@ -63,8 +64,8 @@ TEST_CASE("what compression keeps is part of a stage's buffers, and of what it a
 TEST_CASE("a library's buffer bounds what is kept encoded, and fixed keeps nothing") {
   fixtures::World world = optimus();
   Compressor zfp;
-  zfp.codec = CodecKind::zfp;
-  zfp.rate = 8;
+  zfp.codec = &codec_named("zfp");
+  zfp.settings["rate"] = 8;
   world.plan.compression.data_gradients = zfp;
   const auto buffers = [&] {
     return codec_bytes(world.model, world.plan, world.software, StageId{1}).buffers;
@@ -73,7 +74,7 @@ TEST_CASE("a library's buffer bounds what is kept encoded, and fixed keeps nothi
   CHECK(buffers() == Bytes{2 * 1019215872.0 / 4 / 4});
   world.plan.compression.data_gradients->buffer = 32_MB;
   CHECK(buffers() == 16_MB);
-  world.plan.compression.data_gradients->codec = CodecKind::fixed;
+  world.plan.compression.data_gradients->codec = &codec_named("fixed");
   CHECK(buffers() == 0_B);
 }
 

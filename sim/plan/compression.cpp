@@ -2,24 +2,14 @@
 
 #include <algorithm>
 
+#include "core/contracts.hpp"
+
 namespace windtunnel {
 
-const char* name_of(CodecKind codec) {
-  switch (codec) {
-    case CodecKind::powersgd:
-      return "powersgd";
-    case CodecKind::zfp:
-      return "zfp";
-    case CodecKind::mpc:
-      return "mpc";
-    case CodecKind::topk:
-      return "topk";
-    case CodecKind::int8:
-      return "int8";
-    case CodecKind::fixed:
-      return "fixed";
-  }
-  return "?";
+double Compressor::setting(const std::string& key) const {
+  const auto found = settings.find(key);
+  WT_EXPECT(found != settings.end());
+  return found->second;
 }
 
 bool compresses_gradients(const Compression& compression, int stage) {

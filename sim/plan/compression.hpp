@@ -1,22 +1,14 @@
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "plan/codec.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
-
-/// How numbers are made smaller on their way. docs/compression.md has the formulas.
-enum class CodecKind {
-  powersgd,  ///< low rank: one power iteration, sent as two factors P and Q (Vogels et al. 2019, arXiv:1905.13727)
-  zfp,       ///< fixed bits a value (Lindstrom 2014, doi 10.1109/TVCG.2014.2346458)
-  mpc,       ///< lossless; its ratio is an input (Yang et al. 2015, doi 10.1109/CLUSTER.2015.59)
-  topk,      ///< the largest values and where they stand
-  int8,      ///< one byte a value and one scale
-  fixed,     ///< a ratio at given rates, for what-ifs
-};
-const char* name_of(CodecKind codec);
 
 /// Where encoding runs. Decoding always runs in front of the pass that needs it.
 enum class CodecStream {
@@ -26,17 +18,16 @@ enum class CodecStream {
 
 /// How one class of traffic is compressed: an entry of a scenario's `compression` block.
 struct Compressor {
-  CodecKind codec = CodecKind::fixed;
-  int rank = 0;                 ///< powersgd
-  double rate = 0;              ///< zfp, bits a value
-  double ratio = 1;             ///< mpc and fixed: uncompressed / compressed bytes
-  double density = 1;           ///< topk, share of the values sent
-  bool error_feedback = false;  ///< what was lost is added to the next message (powersgd, topk)
-  std::optional<BytesPerSecond> encode_rate, decode_rate;  ///< fixed; none: at no cost
+  const Codec* codec = nullptr;
+  std::map<std::string, double> settings;  ///< by the codec's own key; rates in bytes per second
+  bool error_feedback = false;             ///< what was lost is added to the next message
   Bytes threshold{};  ///< smaller messages (of a ring: one hop's share) go as they are
   Bytes buffer{};     ///< larger ones are encoded in pieces of this size; 0: whole
   int chunks = 1;     ///< pieces in which encoding, transfer and decoding overlap (stage messages)
   CodecStream stream = CodecStream::compute;  ///< stage messages
+
+  /// The value of a key that must be given.
+  double setting(const std::string& key) const;
 };
 
 /// Which backward messages are compressed.

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <utility>
 
+#include "cost/codec_table.hpp"
 #include "report/testing.hpp"
 #include "report/trace_check.hpp"
 #include "report/trace_names.hpp"
@@ -147,7 +148,7 @@ TEST_CASE("sharded gradients are reduced and scattered, in PowerSGD's factors al
   plan.parallel.zero_stage = 1;
   CHECK(name() == "ncclDevKernel_ReduceScatter(data gradients)");
   plan.compression.data_gradients = Compressor{};
-  plan.compression.data_gradients->codec = CodecKind::powersgd;
+  plan.compression.data_gradients->codec = &codec_named("powersgd");
   CHECK(name() == "ncclDevKernel_AllReduce(data gradients)");
   plan.parallel.zero_stage = 3;
   CHECK(name() == "ncclDevKernel_ReduceScatter(data gradients)");

@@ -46,12 +46,12 @@ std::string process_name(const Plan& plan, const PlanDevice& device) {
 
 namespace {
 
-/// Sharded training reduces each gradient to its owner. PowerSGD's two factors go to everybody.
+/// Sharded training reduces each gradient to its owner. Factors of gradients go to everybody.
 bool scatters_gradients(const Plan& plan, StageId stage) {
   constexpr int shards_parameters = 3;  // ZeRO stage that compresses no gradients
   if (plan.parallel.zero_stage == 0) return false;
   const auto& compressor = plan.compression.data_gradients;
-  const bool in_factors = compressor && compressor->codec == CodecKind::powersgd &&
+  const bool in_factors = compressor && compressor->codec->sends_factors() &&
                           compresses_gradients(plan.compression, static_cast<int>(stage.index()));
   return !in_factors || plan.parallel.zero_stage == shards_parameters;
 }

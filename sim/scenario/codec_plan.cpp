@@ -41,7 +41,7 @@ bool CodecPlan::is_encoded(const std::optional<Compressor>& compressor) const {
 
 CodecParts CodecPlan::message_parts(const std::optional<Compressor>& compressor) const {
   if (!is_encoded(compressor)) return CodecParts::none;
-  return compressor->codec == CodecKind::powersgd ? CodecParts::two : CodecParts::one;
+  return compressor->codec->sends_factors() ? CodecParts::two : CodecParts::one;
 }
 
 /// ZeRO 3 scatters inside the passes (stage_cost).
@@ -59,7 +59,7 @@ CodecParts CodecPlan::gradient_parts(StageId stage, const StageCost& cost) const
   }
   if (!is_compressed(*compression_.data_gradients, largest / parallel.data))
     return CodecParts::none;
-  if (compression_.data_gradients->codec != CodecKind::powersgd) return CodecParts::one;
+  if (!compression_.data_gradients->codec->sends_factors()) return CodecParts::one;
   // A stage without layers has no matrices.
   for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk)
     if (!gradient_matrices(model_, plan_, stage, chunk).empty()) return CodecParts::two;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cost/codec_cost.hpp"
+#include "cost/codec_table.hpp"
 
 namespace windtunnel {
 namespace {
@@ -11,17 +12,23 @@ namespace {
 std::string class_place(const std::string& name) { return "/compression/" + name; }
 std::string codec_place(const std::string& name) { return class_place(name) + "/codec"; }
 
-/// Whether the codec keeps only a part of the values, and relies on sums for the rest.
-bool keeps_part(const Compressor& c) {
-  return c.codec == CodecKind::powersgd || c.codec == CodecKind::topk;
+/// "use zfp, mpc, int8 or fixed": the codecs that need no sums.
+std::string other_codecs() {
+  std::vector<std::string> names;
+  for (const Codec* codec : codecs())
+    if (!codec->needs_sums()) names.emplace_back(codec->name());
+  std::string text = "use " + names.front();
+  for (std::size_t i = 1; i < names.size(); ++i)
+    text += (i + 1 < names.size() ? ", " : " or ") + names[i];
+  return text;
 }
 
 void check_sums(const std::string& name, const std::optional<Compressor>& c,
                 const std::string& what, PlanFindings& findings) {
-  if (!c || !keeps_part(*c) || !findings.is_sound(codec_place(name))) return;
+  if (!c || !c->codec->needs_sums() || !findings.is_sound(codec_place(name))) return;
   findings.reject({codec_place(name),
-                   std::string(name_of(c->codec)) + " cannot compress " + name + ": " + what,
-                   "use zfp, mpc, int8 or fixed"});
+                   std::string(c->codec->name()) + " cannot compress " + name + ": " + what,
+                   other_codecs()});
 }
 
 void check_speeds(const CompressionInputs& inputs, const std::string& name,
@@ -50,11 +57,12 @@ void check_sharding(const CompressionInputs& inputs, PlanFindings& findings) {
   const auto& c = inputs.compression.data_gradients;
   const int zero = inputs.parallel.zero_stage;
   const std::string place = codec_place("data_gradients");
-  if (!c || c->codec != CodecKind::powersgd || zero < 2) return;
+  if (!c || !c->codec->sends_factors() || zero < 2) return;
   if (!findings.are_sound({place, "/parallel/zero_stage"})) return;
   findings.reject({place,
-                   "powersgd all-reduces its factors and needs whole gradients on every replica, "
-                   "but zero_stage " +
+                   std::string(c->codec->name()) +
+                       " all-reduces its factors and needs whole gradients on every replica, "
+                       "but zero_stage " +
                        std::to_string(zero) + " shards them",
                    "use zero_stage 0 or 1, or another codec"});
 }

@@ -15,8 +15,9 @@ struct CompressionInputs {
 };
 
 /// Rejects everything that the compression block asks for and cannot be:
-///  - powersgd and topk need sums that leave an error to feed back: gradients, and messages of gradients between stages;
-///  - powersgd all-reduces its factors, so that every replica needs whole gradients: no ZeRO 2 or 3;
+///  - codecs that send some of the values need sums that leave an error to feed back: gradients, and messages of gradients
+///    between stages;
+///  - factors are all-reduced, so that every replica needs whole gradients: no ZeRO 2 or 3;
 ///  - stages that the pipeline does not have;
 ///  - a codec for which a device in use has no speed.
 void check_compression(const CompressionInputs& inputs, PlanFindings& findings);

@@ -4,75 +4,73 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "core/contracts.hpp"
+#include "cost/codec_table.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
 
-const std::vector<std::pair<std::string, CodecKind>> codecs = {
-    {"powersgd", CodecKind::powersgd}, {"zfp", CodecKind::zfp},   {"mpc", CodecKind::mpc},
-    {"topk", CodecKind::topk},         {"int8", CodecKind::int8}, {"fixed", CodecKind::fixed}};
-
-constexpr int most_rank = 65536;
 constexpr int most_stages = 100'000;
 constexpr int most_chunks = 1024;
-constexpr double most_bits_per_value = 32;  ///< zfp's rate for fp32; more would expand
-constexpr double least_ratio = 1e-3, most_ratio = 1e6;
-constexpr double least_density = 1e-9;
 /// MVAPICH-Plus compresses messages from 1 MB on, through a buffer of 32 MB (its documentation of zfp, 2024-11-13).
 constexpr const char* library_threshold = "1 MB";
 constexpr const char* library_buffer = "32 MB";
 
 /// Absent: what the library does that brings the codec, and nothing for the others.
 Bytes read_limit(ObjectReader& reader, std::string_view key, const char* of_library,
-                 CodecKind codec) {
-  if (codec == CodecKind::zfp || codec == CodecKind::mpc)
+                 const Codec& codec) {
+  if (codec.traits().origin == CodecOrigin::library)
     return optional_quantity<Bytes>(reader, key, of_library);
   return given_quantity<Bytes>(reader, key).value_or(Bytes{0});
 }
 
+const Codec* read_codec(ObjectReader& reader) {
+  std::vector<std::pair<std::string, const Codec*>> names;
+  for (const Codec* codec : codecs()) names.emplace_back(codec->name(), codec);
+  return reader.required_enum<const Codec*>("codec", names);
+}
+
 /// False, with a problem, when it is not known which codec is meant: then neither are its keys.
 bool names_codec(ObjectReader& reader) {
-  reader.required_enum<CodecKind>("codec", codecs);
+  read_codec(reader);
   if (reader.are_sound({"codec"})) return true;
   if (reader.has("codec")) return false;
+  for (const Codec* codec : codecs())
+    for (const CodecKey& key : codec->traits().keys) reader.take(key.name);
   for (const char* key :
-       {"rank", "error_feedback", "rate", "ratio", "density", "encode_rate", "decode_rate",
-        "threshold", "buffer", "messages", "chunks", "stream", "stages"})
+       {"error_feedback", "threshold", "buffer", "messages", "chunks", "stream", "stages"})
     reader.take(key);
   reader.reject_unknown_keys();  // one of which may be a misspelt "codec"
   return false;
 }
 
+/// Nothing for a rate that is left out.
+std::optional<double> read_setting(ObjectReader& reader, const CodecKey& key) {
+  switch (key.type) {
+    case CodecKey::Type::whole_number:
+      return reader.required_int(key.name, static_cast<std::int64_t>(key.least),
+                                 static_cast<std::int64_t>(key.most));
+    case CodecKey::Type::number:
+      return reader.required_number(key.name, key.least, key.most);
+    case CodecKey::Type::data_rate:
+      if (const auto rate = given_quantity<BytesPerSecond>(reader, key.name)) return rate->value();
+      return std::nullopt;
+  }
+  WT_UNREACHABLE();
+}
+
 Compressor read_compressor(ObjectReader& reader) {
   Compressor c;
-  c.codec = reader.required_enum<CodecKind>("codec", codecs);
-  switch (c.codec) {
-    case CodecKind::powersgd:
-      c.rank = reader.required_int("rank", 1, most_rank);
-      c.error_feedback = reader.optional_bool("error_feedback", true);
-      break;
-    case CodecKind::zfp:
-      c.rate = reader.required_number("rate", 1, most_bits_per_value);
-      break;
-    case CodecKind::mpc:
-      c.ratio = reader.required_number("ratio", least_ratio, most_ratio);
-      break;
-    case CodecKind::topk:
-      c.density = reader.required_number("density", least_density, 1);
-      c.error_feedback = reader.optional_bool("error_feedback", true);
-      break;
-    case CodecKind::int8:
-      break;
-    case CodecKind::fixed:
-      c.ratio = reader.required_number("ratio", least_ratio, most_ratio);
-      c.encode_rate = given_quantity<BytesPerSecond>(reader, "encode_rate");
-      c.decode_rate = given_quantity<BytesPerSecond>(reader, "decode_rate");
-      break;
-  }
-  c.threshold = read_limit(reader, "threshold", library_threshold, c.codec);
-  c.buffer = read_limit(reader, "buffer", library_buffer, c.codec);
+  c.codec = read_codec(reader);
+  for (const CodecKey& key : c.codec->traits().keys)
+    if (const std::optional<double> value = read_setting(reader, key))
+      c.settings[key.name] = *value;
+  if (c.codec->needs_sums()) c.error_feedback = reader.optional_bool("error_feedback", true);
+  c.threshold = read_limit(reader, "threshold", library_threshold, *c.codec);
+  c.buffer = read_limit(reader, "buffer", library_buffer, *c.codec);
   return c;
 }
 
@@ -100,10 +98,11 @@ CompressedStages read_stages(ObjectReader& reader) {
 /// What only messages between stages have.
 void read_message_keys(ObjectReader& reader, Compressor& compressor) {
   compressor.chunks = reader.optional_int("chunks", 1, 1, most_chunks);
-  if (compressor.codec == CodecKind::powersgd && compressor.chunks > 1)
+  if (compressor.codec->sends_factors() && compressor.chunks > 1)
     reader.problem("chunks",
-                   "chunks is " + std::to_string(compressor.chunks) +
-                       ", and powersgd needs a whole message before it can send any of it",
+                   "chunks is " + std::to_string(compressor.chunks) + ", and " +
+                       compressor.codec->name() +
+                       " needs a whole message before it can send any of it",
                    "leave chunks out, or take another codec");
   compressor.stream = reader.optional_enum<CodecStream>(
       "stream", CodecStream::compute,
@@ -130,17 +129,6 @@ std::optional<Compressor> read_class(ObjectReader& block, const char* name,
 }
 
 }  // namespace
-
-const std::vector<std::pair<std::string, std::string>>& codec_list() {
-  static const std::vector<std::pair<std::string, std::string>> list{
-      {"powersgd", "low rank, sent as two factors; rank, error_feedback"},
-      {"zfp", "fixed bits a value; rate"},
-      {"mpc", "lossless; its ratio is an input"},
-      {"topk", "the largest values and their places; density, error_feedback"},
-      {"int8", "one byte a value and one scale"},
-      {"fixed", "a ratio at given rates, for what-ifs; ratio, encode_rate, decode_rate"}};
-  return list;
-}
 
 Compression read_compression(ObjectReader reader) {
   Compression compression;

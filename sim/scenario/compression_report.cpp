@@ -175,12 +175,12 @@ bool changes_traffic(const Scenario& scenario, const Entry& entry, Report& repor
     warn(entry.name, "does nothing: this plan has no such traffic", report);
     return false;
   }
-  if (c.codec == CodecKind::fixed || c.codec == CodecKind::powersgd) return true;
-  const double ratio = compression_ratio(c, element_of(scenario, entry));
-  if (ratio > 1) return true;
+  if (c.codec->traits().origin == CodecOrigin::none) return true;
+  const std::optional<double> ratio = c.codec->ratio(c, element_of(scenario, entry));
+  if (!ratio || *ratio > 1) return true;
   warn(entry.name,
-       std::string("saves nothing: ") + name_of(c.codec) + " makes " +
-           element_text(scenario, entry) + " values " + fixed_text(ratio, 2) +
+       std::string("saves nothing: ") + c.codec->name() + " makes " +
+           element_text(scenario, entry) + " values " + fixed_text(*ratio, 2) +
            " times smaller, and encoding them still takes its time",
        report);
   return false;
@@ -304,16 +304,19 @@ void add_codec_assumptions(const Scenario& scenario, Report& report) {
     if (!device.codecs || !named.insert(device.name).second) continue;
     std::set<std::string> keys;
     for (const Entry& entry : entries)
-      for (const std::string& key : codec_keys(**entry.compressor, *device.codecs))
+      for (const std::string& key :
+           (*entry.compressor)->codec->device_keys(**entry.compressor, *device.codecs))
         keys.insert(key);
     add_device_codec(scenario, i, keys, report);
   }
   for (const Entry& entry : entries) {
     const Compressor& c = **entry.compressor;
-    if (c.codec != CodecKind::mpc && c.codec != CodecKind::fixed) continue;
-    report.assumptions.push_back(
-        {std::string("compression of ") + entry.name + ": ratio of " + name_of(c.codec),
-         fixed_text(c.ratio, 2), "given by the scenario", Evidence::assumed});
+    for (const CodecKey& key : c.codec->traits().keys)
+      if (key.standing == CodecKey::Standing::assumption)
+        report.assumptions.push_back({std::string("compression of ") + entry.name + ": " +
+                                          key.name + " of " + c.codec->name(),
+                                      fixed_text(c.setting(key.name), 2), "given by the scenario",
+                                      Evidence::assumed});
   }
 }
 

@@ -1,6 +1,9 @@
-#include <array>
+#include <algorithm>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "cost/codec_table.hpp"
 #include "scenario/compression_json.hpp"
 #include "scenario/what_if.hpp"
 #include "workload/transformer.hpp"
@@ -8,42 +11,34 @@
 namespace windtunnel {
 namespace {
 
-/// A way of compressing a class that is worth a question.
-struct Candidate {
-  const char* codec;
-  std::string what;     ///< "powersgd of rank 16"
-  std::string setting;  ///< the entry of the compression block
-};
+TrialTraffic trial_traffic(std::string_view name, const Scenario& scenario) {
+  const Training& training = scenario.plan.training;
+  TrialTraffic traffic{TrialTraffic::Kind::messages, element_size(training.precision)};
+  if (name != "data_gradients") return traffic;
+  traffic.kind = TrialTraffic::Kind::replica_gradients;
+  if (training.gradient_type == GradientType::fp32)
+    traffic.element = std::max(traffic.element, 4_B);
+  return traffic;
+}
 
-/// Optimus-CC's ranks (arXiv:2301.09830): 16 for messages between stages, 128 for gradients of replicas.
-constexpr int message_rank = 16, gradient_rank = 128;
-/// One value in a hundred: what `windtunnel codec` measures by default.
-constexpr const char* topk_density = "0.01";
-/// Lossless: what the shipped scenarios of hybrid compression assume of activations and gradients.
-constexpr const char* mpc_ratio = "1.2";
-
-std::vector<Candidate> candidates(std::string_view name, const Scenario& scenario) {
-  const bool sums = name == "data_gradients" || name == "pipeline_backward";
+/// The codecs that can compress the class, those that lean on sums first.
+std::vector<const Codec*> candidates(std::string_view name, const Plan& plan) {
   const bool gradients = name == "data_gradients";
-  const bool sharded = gradients && scenario.plan.parallel.zero_stage >= 2;
-  const bool wide = (gradients && scenario.plan.training.gradient_type == GradientType::fp32) ||
-                    element_size(scenario.plan.training.precision) > 2_B;
-  const std::string rate = wide ? "16" : "8",
-                    rank = std::to_string(gradients ? gradient_rank : message_rank);
-  std::vector<Candidate> list;
-  if (sums && !sharded)
-    list.push_back(
-        {"powersgd", "powersgd of rank " + rank, R"({"codec":"powersgd","rank":)" + rank + "}"});
-  if (sums)
-    list.push_back({"topk", "the largest hundredth of the values (topk)",
-                    std::string(R"({"codec":"topk","density":)") + topk_density + "}"});
-  list.push_back(
-      {"zfp", "zfp at " + rate + " bits a value", R"({"codec":"zfp","rate":)" + rate + "}"});
-  list.push_back({"mpc", std::string("mpc, if it makes them ") + mpc_ratio + " times smaller",
-                  std::string(R"({"codec":"mpc","ratio":)") + mpc_ratio + "}"});
-  list.push_back({"int8", "int8", R"({"codec":"int8"})"});
-  list.push_back({"fixed", "half the bytes at no cost", R"({"codec":"fixed","ratio":2})"});
+  const bool sums = gradients || name == "pipeline_backward";
+  const bool sharded = gradients && plan.parallel.zero_stage >= 2;
+  std::vector<const Codec*> list = codecs();
+  std::erase_if(list, [&](const Codec* codec) {
+    return (codec->needs_sums() && !sums) || (codec->sends_factors() && sharded);
+  });
+  std::stable_partition(list.begin(), list.end(),
+                        [](const Codec* codec) { return codec->needs_sums(); });
   return list;
+}
+
+/// The entry of the compression block.
+std::string setting_text(const Codec& codec, const CodecTrial& trial) {
+  return std::string(R"({"codec":")") + codec.name() + '"' + (trial.keys.empty() ? "" : ",") +
+         trial.keys + "}";
 }
 
 /// Whether the plan has traffic of the class.
@@ -82,10 +77,14 @@ std::vector<WhatIf> codec_what_ifs(const Scenario& scenario) {
     }
     if (!is_in_use(name, parallel)) continue;
     const JsonValue* codec = compressed ? entry->find("codec") : nullptr;
-    for (const Candidate& candidate : candidates(name, scenario))
-      if (codec == nullptr || codec->string() != candidate.codec)
-        list.push_back(
-            {WhatIfKind::codec, spoken + ": " + candidate.what, {{pointer, candidate.setting}}});
+    const TrialTraffic traffic = trial_traffic(name, scenario);
+    for (const Codec* candidate : candidates(name, scenario.plan)) {
+      if (codec != nullptr && codec->string() == candidate->name()) continue;
+      const CodecTrial trial = candidate->trial(traffic);
+      list.push_back({WhatIfKind::codec,
+                      spoken + ": " + trial.what,
+                      {{pointer, setting_text(*candidate, trial)}}});
+    }
   }
   return list;
 }

@@ -89,6 +89,16 @@ function(windtunnel_layer name)
                         PRIVATE ${ARG_EXTERNAL})
 endfunction()
 
+# The files of a table: each line WT_ANYTHING(name) of things.def stands for things/name.cpp. A line is all that CMake needs to know of
+# a new entry.
+function(windtunnel_table_sources variable table)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${table}")
+  get_filename_component(folder "${table}" NAME_WE)
+  file(STRINGS "${table}" sources REGEX "^WT_[A-Z]+\\(")
+  list(TRANSFORM sources REPLACE "^WT_[A-Z]+\\((.*)\\)$" "${folder}/\\1.cpp")
+  set(${variable} ${sources} PARENT_SCOPE)
+endfunction()
+
 function(windtunnel_layer_test name)
   if(NOT doctest_FOUND)
     return()

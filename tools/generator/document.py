@@ -101,10 +101,10 @@ class DocumentDraw:
                    "messages": self.schema.words(f"/compression/{traffic}/messages") if "messages" in self.keys(traffic) else [],
                    "stream": self.schema.words("/compression/pipeline_forward/stream"),
                    "stages": ["auto", f["pipeline"], [f["pipeline"] - 1]]}
-        needed = {"powersgd": "rank", "zfp": "rate", "mpc": "ratio", "topk": "density", "fixed": "ratio"}.get(name)
+        needed = self.schema.codec_choice(name)["required"]
         block = {"codec": name}
         for key in self.schema.codecs()[name]:
-            if key in self.keys(traffic) and (key == needed or rng.random() < 0.25):
+            if key in self.keys(traffic) and (key in needed or rng.random() < 0.25):
                 block[key] = rng.choice(options[key])
         return block
 

@@ -45,7 +45,9 @@ class FeatureDraw:
         self.values = {pointer: [None, *schema.words(pointer)] for pointer in CHOICES}
         self.values["/parallel/schedule"] += ["written"]
         codecs = list(schema.codecs())
-        both_ends = [name for name in codecs if name not in ("powersgd", "topk")]
+        both_ends = [name for name in codecs if not schema.needs_sums(name)]
+        self.factors = {name for name in codecs if schema.sends_factors(name)}
+        self.of_sharded_gradients = next(name for name in codecs if schema.needs_sums(name) and name not in self.factors)
         for traffic in TRAFFIC:
             gradients = traffic in ("pipeline_backward", "data_gradients")
             self.values["/compression/" + traffic] = [None] * 3 + (codecs if gradients else both_ends)
@@ -150,7 +152,6 @@ class FeatureDraw:
         if drawn["tensor"] * drawn["pipeline"] * drawn["data"] > MOST_GPUS_TO_SEARCH and drawn["/parallel/placement"] == "search":
             drawn["/parallel/placement"] = "permuted"
 
-    @staticmethod
-    def fit_compression(drawn):
-        if drawn["/compression/data_gradients"] == "powersgd" and (drawn["/parallel/zero_stage"] or 0) >= 2:
-            drawn["/compression/data_gradients"] = "topk"
+    def fit_compression(self, drawn):
+        if drawn["/compression/data_gradients"] in self.factors and (drawn["/parallel/zero_stage"] or 0) >= 2:
+            drawn["/compression/data_gradients"] = self.of_sharded_gradients

@@ -65,6 +65,17 @@ class Schema:
         return {choice["properties"]["codec"]["const"]: [key for key in choice["propertyNames"]["enum"] if key != "codec"]
                 for choice in self.document["definitions"]["codec"]["anyOf"]}
 
+    def codec_choice(self, name):
+        return next(choice for choice in self.document["definitions"]["codec"]["anyOf"] if choice["properties"]["codec"]["const"] == name)
+
+    def needs_sums(self, codec):
+        """Whether the codec compresses gradients only: what it leaves out it feeds back."""
+        return "error_feedback" in self.codecs()[codec]
+
+    def sends_factors(self, codec):
+        """Whether the codec makes two messages of one, which cannot go in chunks."""
+        return "chunks" in self.codec_choice(codec)["properties"]
+
     def changed(self, node, value, rng):
         """Another value of the same kind as `value`, or as the schema's example where there is none; nothing for what it
         cannot change: texts, lists and objects."""

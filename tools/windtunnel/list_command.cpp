@@ -5,8 +5,8 @@
 
 #include "core/file_io.hpp"
 #include "core/json_value.hpp"
+#include "cost/codec_table.hpp"
 #include "report/number_text.hpp"
-#include "scenario/compression_json.hpp"
 #include "scenario/library_files.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
@@ -115,10 +115,10 @@ std::vector<Entry> entries_of(const LibraryKind& kind) {
 /// Codecs are no files: the compression block of a scenario names them.
 std::vector<Entry> codec_entries() {
   std::vector<Entry> entries;
-  for (const auto& [name, description] : codec_list()) {
+  for (const Codec* codec : codecs()) {
     entries.emplace_back();
-    entries.back().name = name;
-    entries.back().description = description;
+    entries.back().name = codec->name();
+    entries.back().description = codec->traits().about;
   }
   return entries;
 }

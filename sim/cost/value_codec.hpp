@@ -1,0 +1,50 @@
+#pragma once
+
+#include "plan/codec.hpp"
+#include "plan/compression.hpp"
+
+namespace windtunnel {
+
+/// A ratio that the scenario gives.
+inline constexpr CodecKey given_ratio{"ratio", CodecKey::Type::number, 1e-3, 1e6,
+                                      CodecKey::Standing::assumption};
+
+/// A codec of form `values`: it has a ratio, and encodes whatever piece it is given. Derived classes say what a piece costs; messages,
+/// rings and memory follow.
+class ValueCodec : public Codec {
+ public:
+  using Codec::Codec;
+
+  /// In `chunks` Q pieces, Q times what S / Q bytes take.
+  EncodedMessage encode_message(const Compressor& compressor, const Device& device,
+                                const CodecMessage& message) const final;
+  /// Compressed numbers cannot be added: each hop of a reduce-scatter decodes, adds and encodes again; an all-gather encodes once and
+  /// forwards:
+  ///   all-reduce: encode n blocks of S/n, decode n-1 blocks one by one and n-1 together
+  ///   reduce-scatter: n-1 and n-1;   all-gather: 1, and n-1 together
+  EncodedCollective encode_ring(const Compressor& compressor, const Device& device, RingKind kind,
+                                Bytes payload, Bytes element, int members) const override;
+  /// The encoded message; nothing where there is no such codec.
+  Bytes kept(const Compressor& compressor, const CodecMessage& message) const final;
+
+  /// Most need no speed beside those that every device has.
+  std::vector<std::string> device_keys(const Compressor& compressor,
+                                       const CodecSpeeds& speeds) const override;
+  std::optional<std::string> missing_key(const CodecSpeeds& speeds) const override;
+
+ protected:
+  virtual Seconds encode_time(const Compressor& compressor, const Device& device, Bytes size,
+                              Bytes element) const = 0;
+  virtual Seconds decode_time(const Compressor& compressor, const Device& device, Bytes size,
+                              Bytes element) const = 0;
+  /// What a message has on the wire beside its values.
+  virtual Bytes header() const { return {}; }
+
+  /// Of pieces of `compressor`'s buffer.
+  static Seconds launch_time(const Compressor& compressor, const Device& device, Bytes size);
+  /// Launches, and `size` bytes at `throughput`.
+  static Seconds streaming_time(const Compressor& compressor, const Device& device, Bytes size,
+                                BytesPerSecond throughput);
+};
+
+}  // namespace windtunnel
