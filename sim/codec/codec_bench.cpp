@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "codec/measured_codec.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -59,7 +60,7 @@ std::string table(const CodecReport& report) {
       "\n" + row({"codec", "ratio", "error", "first", "largest", "encode", "decode"});
   for (const CodecMeasurement& codec : report.codecs)
     text += row({codec.choice.label(), fixed_text(codec.ratio, 2), error_text(codec.error.relative),
-                 codec.choice.codec == "powersgd" ? error_text(codec.cold.relative) : "",
+                 starts_warm(codec.choice) ? error_text(codec.cold.relative) : "",
                  error_text(codec.error.largest), to_text(codec.speed.encode),
                  to_text(codec.speed.decode)});
   return text;
@@ -79,6 +80,10 @@ std::string feedback(const CodecReport& report) {
 
 }  // namespace
 
+bool starts_warm(const CodecChoice& choice) {
+  return measured_codec(choice.codec).start == MeasuredCodec::Start::warm;
+}
+
 CodecMeasurement measure_codec(const CodecChoice& choice, const Tensor& tensor,
                                std::uint64_t seed) {
   const std::unique_ptr<TensorCodec> codec = make_codec(choice, seed);
@@ -88,7 +93,7 @@ CodecMeasurement measure_codec(const CodecChoice& choice, const Tensor& tensor,
   measurement.compressed = codec->size();
   measurement.ratio = tensor.bytes() / codec->size();
   measurement.cold = measurement.error = error_of(tensor, codec->decode());
-  if (choice.codec == "powersgd") {
+  if (starts_warm(choice)) {
     for (int i = 1; i < settling_messages; ++i) codec->encode(tensor);
     measurement.error = error_of(tensor, codec->decode());
   }

@@ -21,14 +21,17 @@ struct CodecMeasurement {
   CodecChoice choice;
   Bytes compressed{};
   double ratio = 0;   ///< bytes of the message, in its own type, over bytes sent
-  TensorError error;  ///< powersgd: once its start has settled on the tensor
-  TensorError cold;   ///< of the first message; as `error` for all but powersgd
+  TensorError error;  ///< with a warm start: once that has settled on the tensor
+  TensorError cold;   ///< of the first message; as `error` without a warm start
   CodecSpeed speed;
 };
 
-/// Messages of the same tensor that powersgd gets before its error is taken: in training it starts from the factors of a message
+/// Messages of the same tensor that a codec with a warm start gets before its error is taken: in training it starts from a message
 /// much like this one, so what it does to a run's own sequence lies between its first error and this.
 inline constexpr int settling_messages = 10;
+
+/// Whether each message of the codec starts from what the one before it left (PowerSGD's factors).
+bool starts_warm(const CodecChoice& choice);
 
 /// Encodes and decodes the tensor and compares. The measurement is exact and repeats, but for the speed: the fastest of at least
 /// three runs and at least 20 ms.

@@ -1,10 +1,12 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <map>
 #include <utility>
 
 #include "codec/codec_bench.hpp"
+#include "codec/measured_codec.hpp"
 #include "core/json_value.hpp"
+#include "cost/codec_table.hpp"
 #include "report/number_text.hpp"
 
 namespace windtunnel {
@@ -37,17 +39,18 @@ JsonValue array_of(const List& list, ToValue to_value) {
   return JsonValue(std::move(array));
 }
 
-/// {"codec": "zfp", "rate": 8}, and for mpc the ratio that was measured: an entry of a scenario's `compression` block.
+/// {"codec": "zfp", "rate": 8}, and the ratio that was measured where a scenario has to assume one: an entry of a scenario's `compression` block.
 JsonValue choice_value(const CodecChoice& choice) {
   JsonValue object = object_of({{"codec", text(choice.codec)}});
-  const std::string setting = setting_of(choice.codec);
-  if (!setting.empty()) object.set(setting, number(choice.setting));
+  if (const CodecKey* key = setting_of(choice.codec)) object.set(key->name, number(choice.setting));
   return object;
 }
 
 JsonValue scenario_value(const CodecMeasurement& codec) {
   JsonValue object = choice_value(codec.choice);
-  if (codec.choice.codec == "mpc") object.set("ratio", JsonValue(codec.ratio));
+  for (const CodecKey& key : codec_named(codec.choice.codec).traits().keys)
+    if (key.standing == CodecKey::Standing::assumption)
+      object.set(key.name, JsonValue(codec.ratio));
   return object;
 }
 
@@ -57,8 +60,7 @@ JsonValue codec_value(const CodecMeasurement& codec) {
   object.set("ratio", JsonValue(codec.ratio));
   object.set("relative_error", JsonValue(codec.error.relative));
   object.set("largest_error", JsonValue(codec.error.largest));
-  if (codec.choice.codec == "powersgd")
-    object.set("first_relative_error", JsonValue(codec.cold.relative));
+  if (starts_warm(codec.choice)) object.set("first_relative_error", JsonValue(codec.cold.relative));
   object.set("scenario", scenario_value(codec));
   return object;
 }
@@ -84,27 +86,20 @@ JsonValue speed_value(const CodecMeasurement& codec) {
   return object;
 }
 
-/// The throughputs as the `codecs` of a device file has them: zfp by rising rate, calls at no cost beside the rates.
+/// The throughputs as the `codecs` of a device file has them: calls at no cost beside the rates.
 JsonValue device_fragment(const CodecReport& report) {
   const std::string source = "measured: windtunnel codec, one CPU core, " + report.tensor.source;
   JsonValue codecs = object_of({{"launch", text("0 us")}});
-  std::map<double, JsonValue> zfp;
-  for (const CodecMeasurement& codec : report.codecs) {
-    const JsonValue encode = text(rate_text(codec.speed.encode));
-    const JsonValue decode = text(rate_text(codec.speed.decode));
-    if (codec.choice.codec == "zfp")
-      zfp[codec.choice.setting] = object_of({{"rate", number(codec.choice.setting)},
-                                             {"encode", encode},
-                                             {"decode", decode},
-                                             {"source", text(source)}});
-    if (codec.choice.codec == "topk") codecs.set("selection", encode);
-    if (codec.choice.codec != "mpc") continue;
-    codecs.set("mpc_encode", encode);
-    codecs.set("mpc_decode", decode);
-  }
   codecs.set("source", object_of({{"*", text(source)}}));
-  if (!zfp.empty())
-    codecs.set("zfp", array_of(zfp, [](const auto& entry) { return entry.second; }));
+  std::vector<CodecMeasurement> measured = report.codecs;
+  std::stable_sort(measured.begin(), measured.end(), [](const auto& a, const auto& b) {
+    return a.choice.setting < b.choice.setting;
+  });
+  for (const CodecMeasurement& codec : measured)
+    if (const auto add_rates = measured_codec(codec.choice.codec).add_rates)
+      add_rates({number(codec.choice.setting), rate_text(codec.speed.encode),
+                 rate_text(codec.speed.decode), source},
+                codecs);
   return object_of({{"codecs", std::move(codecs)}});
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codec/codec_bench.hpp"
+#include "codec/measured_codec.hpp"
 #include "codec/npy.hpp"
 #include "codec/synthetic.hpp"
 #include "core/file_io.hpp"
@@ -45,40 +46,38 @@ Tensor synthetic_of(const CodecRequest& request, std::uint64_t seed) {
                           or_default(request.columns), seed);
 }
 
+std::vector<std::string> measured_names() {
+  std::vector<std::string> names;
+  for (const MeasuredCodec& codec : measured_codecs()) names.emplace_back(codec.name);
+  return names;
+}
+
 std::vector<std::string> names_of(const CodecRequest& request, std::ostream& messages) {
   std::vector<std::string> names;
   const bool all =
       request.codecs.empty() || std::count(request.codecs.begin(), request.codecs.end(), "all") > 0;
-  for (const std::string& name : all ? measured_codecs() : request.codecs) {
-    if (std::count(measured_codecs().begin(), measured_codecs().end(), name) == 0)
+  const std::vector<std::string> known = measured_names();
+  for (const std::string& name : all ? known : request.codecs) {
+    if (std::count(known.begin(), known.end(), name) == 0)
       throw option_error("--codec", name, "there is no codec \"" + name + "\" to measure",
-                         suggestion_for(name, measured_codecs()));
-    if (all && name == "zfp" && !has_zfp())
-      messages << "note: this build has no zfp (libzfp-dev), which is left out\n";
+                         suggestion_for(name, known));
+    const char* missing = measured_codec(name).missing_package;
+    if (all && missing != nullptr)
+      messages << "note: this build has no " << name << " (" << missing << "), which is left out\n";
     else if (std::count(names.begin(), names.end(), name) == 0)
       names.push_back(name);
   }
   return names;
 }
 
-template <class Number>
-void add_choices(const std::string& codec, const std::vector<Number>& given,
-                 const std::vector<Number>& otherwise, std::vector<CodecChoice>& choices) {
-  for (const Number setting : given.empty() ? otherwise : given)
-    choices.push_back({codec, static_cast<double>(setting)});
-}
-
 std::vector<CodecChoice> choices_of(const CodecRequest& request, std::ostream& messages) {
   std::vector<CodecChoice> choices;
   for (const std::string& name : names_of(request, messages)) {
-    if (name == "powersgd")
-      add_choices(name, request.ranks, {4, 16}, choices);
-    else if (name == "zfp")
-      add_choices(name, request.rates, {8, 16, 24}, choices);
-    else if (name == "topk")
-      add_choices(name, request.densities, {0.01}, choices);
-    else
-      choices.push_back({name, 0});
+    const CodecKey* key = setting_of(name);
+    const auto given = key == nullptr ? request.settings.end() : request.settings.find(key->name);
+    const bool by_default = given == request.settings.end() || given->second.empty();
+    for (const double setting : by_default ? measured_codec(name).settings : given->second)
+      choices.push_back({name, setting});
   }
   return choices;
 }
@@ -122,11 +121,6 @@ std::vector<FeedbackMeasurement> feedback_of(const std::vector<CodecChoice>& cho
 }
 
 }  // namespace
-
-const std::vector<std::string>& measured_codecs() {
-  static const std::vector<std::string> names{"powersgd", "zfp", "mpc", "topk", "int8"};
-  return names;
-}
 
 void run_codec(const CodecRequest& request, std::ostream& out, std::ostream& messages) {
   const Doing measuring("measuring codecs");

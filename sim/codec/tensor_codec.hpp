@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codec/tensor.hpp"
+#include "plan/codec.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
@@ -27,20 +28,17 @@ class TensorCodec {
 
 /// A codec and its setting, as an entry of a scenario's `compression` block names them.
 struct CodecChoice {
-  std::string codec;   ///< "powersgd", "zfp", "mpc", "topk", "int8"
+  std::string codec;   ///< a name of measured_codecs()
   double setting = 0;  ///< rank, rate or density; 0 for the codecs that have none
 
   /// "powersgd rank 16", "mpc".
   std::string label() const;
 };
 
-/// The name of the codec's setting, empty where there is none: "rank" of powersgd, "rate" of zfp, "density" of topk.
-std::string setting_of(const std::string& codec);
+/// The key of the codec's setting, nothing where there is none: `rank` of powersgd, `rate` of zfp, `density` of topk.
+const CodecKey* setting_of(const std::string& codec);
 
-/// Whether this build has zfp (libzfp-dev was there when it was configured).
-bool has_zfp();
-
-/// EnvironmentError for zfp in a build without it.
+/// EnvironmentError for a codec that this build cannot run.
 std::unique_ptr<TensorCodec> make_codec(const CodecChoice& choice, std::uint64_t seed);
 
 }  // namespace windtunnel

@@ -7,6 +7,7 @@
 #include <memory>
 #include <sstream>
 
+#include "codec/measured_codec.hpp"
 #include "core/problem.hpp"
 #include "scenario/known_pointers.hpp"
 #include "scenario/overrides.hpp"
@@ -431,19 +432,21 @@ class Grammar {
     };
     side("--rows", request.rows, "Of a synthetic tensor (default 1024)");
     side("--columns", request.columns, "Likewise");
-    const auto list = [codec](const char* name, auto& values, const char* about, const char* type) {
+    const auto list = [codec](const std::string& name, auto& values, const std::string& about,
+                              const char* type) {
       return codec->add_option(name, values, about)->type_name(type)->allow_extra_args(false);
     };
-    list("--codec", request.codecs,
-         "powersgd, zfp, mpc, topk, int8 or all (default); may be repeated", "NAME");
-    list("--rank", request.ranks, "Ranks of powersgd (default 4 and 16); may be repeated", "R")
-        ->check(between(1, 1 << 16));
-    list("--rate", request.rates, "Bits a value of zfp (default 8, 16, 24); may be repeated",
-         "BITS")
-        ->check(between(1.0, 32.0));
-    list("--density", request.densities,
-         "Share of the values that topk sends (default 0.01); may be repeated", "SHARE")
-        ->check(between(1e-9, 1.0));
+    std::string names;
+    for (const MeasuredCodec& each : measured_codecs())
+      names += (names.empty() ? "" : ", ") + std::string(each.name);
+    list("--codec", request.codecs, names + " or all (default); may be repeated", "NAME");
+    for (const MeasuredCodec& each : measured_codecs())
+      if (const CodecKey* key = setting_of(each.name))
+        list(std::string("--") + key->name, request.settings[key->name], each.option_text,
+             each.option_type)
+            ->check(key->type == CodecKey::Type::whole_number
+                        ? between(static_cast<int>(key->least), static_cast<int>(key->most))
+                        : between(key->least, key->most));
     codec
         ->add_option("--error-feedback", request.feedback_messages,
                      "Also add up N messages, without and with error feedback")

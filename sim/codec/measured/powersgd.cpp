@@ -1,8 +1,8 @@
-#include "codec/power_sgd.hpp"
-
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 
+#include "codec/measured_codec.hpp"
 #include "codec/synthetic.hpp"
 #include "core/contracts.hpp"
 
@@ -40,7 +40,26 @@ void orthogonalise(Eigen::MatrixXf& matrix) {
   }
 }
 
-}  // namespace
+/// PowerSGD (Vogels, Karimireddy & Jaggi, NeurIPS 2019, arXiv:1905.13727, algorithm 1), without its all-reduces: one step of
+/// subspace iteration on the n x k message M,
+///   orthogonalise Q;  P = M Q;  orthogonalise P;  Q = M' P;  send P and Q;  the receiver takes P Q' for M.
+/// P is n x r, Q is k x r, r <= min(n, k), both float32 whatever the message is in: 4 r (n + k) bytes. Q is kept for the next
+/// message (warm start), so on messages that resemble each other the error falls towards that of the best approximation of rank r.
+class PowerSgd final : public TensorCodec {
+ public:
+  PowerSgd(int rank, std::uint64_t seed) : rank_(rank), seed_(seed) {}
+
+  void encode(const Tensor& tensor) override;
+  Bytes size() const override;
+  const std::vector<float>& decode() override;
+
+ private:
+  using Matrix = Eigen::MatrixXf;
+  Eigen::Index rank_;
+  std::uint64_t seed_;
+  Matrix p_, q_;
+  std::vector<float> decoded_;
+};
 
 void PowerSgd::encode(const Tensor& tensor) {
   const auto rows = static_cast<Eigen::Index>(tensor.rows);
@@ -67,6 +86,21 @@ const std::vector<float>& PowerSgd::decode() {
   decoded_.resize(static_cast<std::size_t>(p_.rows() * q_.rows()));
   Eigen::Map<RowMajor>(decoded_.data(), p_.rows(), q_.rows()).noalias() = p_ * q_.transpose();
   return decoded_;
+}
+
+std::unique_ptr<TensorCodec> make(double rank, std::uint64_t seed) {
+  return std::make_unique<PowerSgd>(static_cast<int>(rank), seed);
+}
+
+}  // namespace
+
+MeasuredCodec measured_powersgd() {
+  return {.name = "powersgd",
+          .settings = {4, 16},
+          .option_text = "Ranks of powersgd (default 4 and 16); may be repeated",
+          .option_type = "R",
+          .start = MeasuredCodec::Start::warm,
+          .make = make};
 }
 
 }  // namespace windtunnel

@@ -1,13 +1,16 @@
-#include "codec/zfp_codec.hpp"
-
+#include "codec/measured_codec.hpp"
+#ifdef WINDTUNNEL_WITH_ZFP
 #include <zfp.h>
 
-#include <memory>
-
 #include "core/contracts.hpp"
+#endif
 
 namespace windtunnel {
 namespace {
+
+#ifdef WINDTUNNEL_WITH_ZFP
+
+constexpr const char* missing_package = nullptr;
 
 struct StreamCloser {
   void operator()(zfp_stream* stream) const { zfp_stream_close(stream); }
@@ -36,7 +39,23 @@ struct Session {
   Bits bits;
 };
 
-}  // namespace
+/// zfp with a fixed number of bits a value (Lindstrom, IEEE TVCG 20(12), 2014, doi 10.1109/TVCG.2014.2346458), on the message
+/// as a flat list of float32 numbers, as a communication library sees it: blocks of 4 numbers of 4 * rate bits. Rates are
+/// multiples of 1/4 bit, from 2.25 (9 bits of exponent a block); others become the next.
+class ZfpCodec final : public TensorCodec {
+ public:
+  explicit ZfpCodec(double rate) : rate_(rate) {}
+
+  void encode(const Tensor& tensor) override;
+  Bytes size() const override { return Bytes{static_cast<double>(size_)}; }
+  const std::vector<float>& decode() override;
+
+ private:
+  double rate_;
+  std::size_t count_ = 0, size_ = 0;
+  std::vector<std::uint64_t> buffer_;
+  std::vector<float> decoded_;
+};
 
 void ZfpCodec::encode(const Tensor& tensor) {
   count_ = tensor.size();
@@ -56,6 +75,39 @@ const std::vector<float>& ZfpCodec::decode() {
   const std::size_t read = zfp_decompress(session.stream.get(), session.field.get());
   WT_ENSURE(read > 0);
   return decoded_;
+}
+
+std::unique_ptr<TensorCodec> make(double rate, std::uint64_t /*seed*/) {
+  return std::make_unique<ZfpCodec>(rate);
+}
+
+#else
+
+constexpr const char* missing_package = "libzfp-dev";
+constexpr std::unique_ptr<TensorCodec> (*make)(double, std::uint64_t) = nullptr;
+
+#endif
+
+void add_rates(const MeasuredRates& rates, JsonValue& codecs) {
+  if (codecs.find("zfp") == nullptr) codecs.set("zfp", JsonValue(JsonValue::Array{}));
+  JsonValue entry(JsonValue::Object{});
+  entry.set("rate", rates.setting);
+  entry.set("encode", JsonValue(rates.encode));
+  entry.set("decode", JsonValue(rates.decode));
+  entry.set("source", JsonValue(rates.source));
+  codecs.find("zfp")->array().push_back(std::move(entry));
+}
+
+}  // namespace
+
+MeasuredCodec measured_zfp() {
+  return {.name = "zfp",
+          .settings = {8, 16, 24},
+          .option_text = "Bits a value of zfp (default 8, 16, 24); may be repeated",
+          .option_type = "BITS",
+          .missing_package = missing_package,
+          .make = make,
+          .add_rates = add_rates};
 }
 
 }  // namespace windtunnel

@@ -1,29 +1,28 @@
-#include "codec/simple_codecs.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "codec/measured_codec.hpp"
+
 namespace windtunnel {
+namespace {
 
-void Int8Codec::encode(const Tensor& tensor) {
-  constexpr double levels = 127;
-  float largest = 0;
-  for (const float value : tensor.values) largest = std::max(largest, std::abs(value));
-  step_ = static_cast<float>(largest / levels);
-  const double scale = largest > 0 ? levels / largest : 0;  // of tiny numbers no float32 number
-  levels_.resize(tensor.size());
-  for (std::size_t i = 0; i < levels_.size(); ++i)
-    levels_[i] = static_cast<std::int8_t>(
-        std::clamp(std::nearbyint(tensor.values[i] * scale), -levels, levels));
-}
+/// The ceil(density * N) numbers of the largest magnitude, of equal ones the first, in the message's own type, each with its place
+/// in 4 bytes. The rest is taken for zero.
+class TopkCodec final : public TensorCodec {
+ public:
+  explicit TopkCodec(double density) : density_(density) {}
+  void encode(const Tensor& tensor) override;
+  Bytes size() const override;
+  const std::vector<float>& decode() override;
 
-const std::vector<float>& Int8Codec::decode() {
-  decoded_.resize(levels_.size());
-  for (std::size_t i = 0; i < levels_.size(); ++i)
-    decoded_[i] = step_ * static_cast<float>(levels_[i]);
-  return decoded_;
-}
+ private:
+  double density_;
+  ElementType element_ = ElementType::float32;
+  std::size_t count_ = 0;
+  std::vector<std::uint32_t> order_, places_;
+  std::vector<float> kept_, decoded_;
+};
 
 void TopkCodec::encode(const Tensor& tensor) {
   element_ = tensor.element;
@@ -50,6 +49,25 @@ const std::vector<float>& TopkCodec::decode() {
   decoded_.assign(count_, 0);
   for (std::size_t i = 0; i < kept_.size(); ++i) decoded_[places_[i]] = kept_[i];
   return decoded_;
+}
+
+std::unique_ptr<TensorCodec> make(double density, std::uint64_t /*seed*/) {
+  return std::make_unique<TopkCodec>(density);
+}
+
+void add_rates(const MeasuredRates& rates, JsonValue& codecs) {
+  codecs.set("selection", JsonValue(rates.encode));
+}
+
+}  // namespace
+
+MeasuredCodec measured_topk() {
+  return {.name = "topk",
+          .settings = {0.01},
+          .option_text = "Share of the values that topk sends (default 0.01); may be repeated",
+          .option_type = "SHARE",
+          .make = make,
+          .add_rates = add_rates};
 }
 
 }  // namespace windtunnel
