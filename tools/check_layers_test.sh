@@ -11,7 +11,7 @@ fresh_tree() {
   mkdir -p "$tree"/{tools,sim/{core,plan,engine,platform,sweep,search}}
   echo '#include "core/id.hpp"' >"$tree/sim/plan/plan.hpp"
   echo '#include <simgrid/s4u.hpp>' >"$tree/sim/engine/simgrid_engine.cpp"
-  echo '#include <boost/graph/adjacency_list.hpp>' >"$tree/sim/platform/topology.cpp"
+  echo '#include <boost/graph/adjacency_list.hpp>' >"$tree/sim/platform/mesh_rings.cpp"
   echo '#include <nlohmann/json.hpp>' >"$tree/sim/sweep/sweep_json.cpp"
   echo '#include <nlohmann/json.hpp>' >"$tree/sim/plan/schema_test.cpp"
   printf 'windtunnel_layer(plan SOURCES plan.cpp DEPENDS core\n  platform)\n' >"$tree/sim/plan/CMakeLists.txt"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/contracts.hpp"
-#include "platform/topology.hpp"
+#include "platform/mesh_rings.hpp"
 
 namespace windtunnel {
 namespace {

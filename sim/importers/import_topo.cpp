@@ -7,7 +7,7 @@
 #include "importers/gpu_model.hpp"
 #include "importers/importer.hpp"
 #include "importers/topo_table.hpp"
-#include "platform/topology.hpp"
+#include "platform/mesh_rings.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

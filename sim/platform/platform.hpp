@@ -17,7 +17,7 @@ namespace windtunnel {
 struct Interconnect {
   enum class Kind {
     nvswitch,  ///< Binf(n) = saturated_bandwidth / (1 + group_loss/n)
-    mesh,      ///< Binf(n) = num_rings(group) * saturated_bandwidth (topology.hpp)
+    mesh,      ///< Binf(n) = num_rings(group) * saturated_bandwidth (mesh_rings.hpp)
     pcie,      ///< as nvswitch, through the host
   };
   Kind kind = Kind::nvswitch;
