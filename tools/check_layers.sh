@@ -8,13 +8,14 @@ set -euo pipefail
 root=${1:-$(dirname -- "${BASH_SOURCE[0]}")/..}
 cd -- "$root"
 
-# Lowest first; those on the last line stand side by side and do not see each other.
+# Lowest first; those of `beside` stand side by side and do not see each other, those of `above` see all.
 chain="core units workload platform plan operations cost schedule memory engine timeline report scenario"
 beside="search sweep validate calibrate importers codec"
+above="studies"
 
 for folder in sim/*/; do
   folder=$(basename "$folder")
-  case " $chain $beside " in
+  case " $chain $beside $above " in
     *" $folder "*) ;;
     *) echo "sim/$folder: no layer of this name (tools/check_layers.sh lists them)"; unknown=1 ;;
   esac
@@ -27,6 +28,7 @@ define='
     count = split(chain, names, " ")
     for (i = 1; i <= count; ++i) height[names[i]] = i
     for (i = split(beside, names, " "); i > 0; --i) height[names[i]] = count + 1
+    for (i = split(above, names, " "); i > 0; --i) height[names[i]] = count + 2
   }
   function sees(own, other) { return own == other || height[other] < height[own] }
   function breach(what) { printf "%s:%d: %s\n", FILENAME, FNR, what }
@@ -80,9 +82,9 @@ check_depends=$define'
 '
 breaches=$(
   find sim tools \( -name '*.hpp' -o -name '*.cpp' \) -print0 | sort -z |
-    xargs -0 -r awk -v chain="$chain" -v beside="$beside" "$check_includes"
+    xargs -0 -r awk -v chain="$chain" -v beside="$beside" -v above="$above" "$check_includes"
   find sim -mindepth 2 -name CMakeLists.txt -print0 | sort -z |
-    xargs -0 -r awk -v chain="$chain" -v beside="$beside" "$check_depends"
+    xargs -0 -r awk -v chain="$chain" -v beside="$beside" -v above="$above" "$check_depends"
 )
 if [[ -n $breaches ]]; then echo "$breaches"; fi
 if [[ -n $breaches || -n ${unknown:-} ]]; then exit 1; fi

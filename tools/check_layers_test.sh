@@ -8,7 +8,7 @@ failures=0
 
 fresh_tree() {
   rm -rf "$tree"
-  mkdir -p "$tree"/{tools,sim/{core,plan,engine,platform,sweep,search}}
+  mkdir -p "$tree"/{tools,sim/{core,plan,engine,platform,sweep,search,studies}}
   echo '#include "core/id.hpp"' >"$tree/sim/plan/plan.hpp"
   echo '#include <simgrid/s4u.hpp>' >"$tree/sim/engine/simgrid_engine.cpp"
   echo '#include <boost/graph/adjacency_list.hpp>' >"$tree/sim/platform/mesh_rings.cpp"
@@ -16,6 +16,7 @@ fresh_tree() {
   echo '#include <nlohmann/json.hpp>' >"$tree/sim/plan/schema_test.cpp"
   printf 'windtunnel_layer(plan SOURCES plan.cpp DEPENDS core\n  platform)\n' >"$tree/sim/plan/CMakeLists.txt"
   echo '#include "plan/plan.hpp"' >"$tree/tools/main.cpp"
+  echo '#include "search/rank.hpp"' >"$tree/sim/studies/method.cpp"
 }
 
 # expect MESSAGE FILE LINE: with LINE in FILE the check must fail and say MESSAGE.
@@ -37,6 +38,7 @@ fresh_tree
 expect "plan must not see engine" sim/plan/plan.cpp '#include "engine/engine.hpp"'
 expect "plan must not see engine" sim/plan/plan_test.cpp '#  include "engine/engine.hpp"'
 expect "sweep must not see search" sim/sweep/sweep.cpp '#include "search/rank.hpp"'
+expect "search must not see studies" sim/search/rank.cpp '#include "studies/method.hpp"'
 expect 'write includes as "layer/file.hpp"' sim/plan/plan.cpp '#include "plan.hpp"'
 expect "SimGrid is for" sim/engine/engine.cpp '#include <simgrid/s4u.hpp>'
 expect "SimGrid is for" tools/main.cpp '#include <simgrid/s4u.hpp>'

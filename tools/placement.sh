@@ -8,7 +8,7 @@ set -euo pipefail
 cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 build=${1:-build/release}
 page=docs/placement.md
-program=$build/sim/search/windtunnel_placement_study
+program=$build/sim/studies/windtunnel_placement_study
 if [[ ! -x $program ]]; then
   echo "error: there is no $program. Build it: cmake --preset release && cmake --build --preset release --target windtunnel_placement_study" >&2
   exit 3

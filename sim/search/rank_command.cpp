@@ -9,7 +9,6 @@
 #include "report/progress_line.hpp"
 #include "scenario/forked.hpp"
 #include "search/launch_arguments.hpp"
-#include "search/method_choice.hpp"
 #include "search/plan_explanation.hpp"
 #include "search/plan_text.hpp"
 #include "search/rank.hpp"
@@ -29,17 +28,6 @@ std::string progress_text(const RankProgress& progress) {
   return left_aligned(bar_text(share, width), width) + " " + std::to_string(progress.simulated) +
          " simulated, " + std::to_string(progress.left) + " to rule out" +
          (progress.best ? ", best " + to_text(*progress.best) : "");
-}
-
-RankOptions options_of(const RankRequest& request, ProgressLine& line) {
-  RankOptions options;
-  options.top = request.top;
-  options.budget = request.budget;
-  options.at_once = request.jobs == 0 ? default_at_once() : request.jobs;
-  options.on_progress = [&line](const RankProgress& progress) {
-    line.show(progress_text(progress));
-  };
-  return options;
 }
 
 std::string joined(const std::vector<std::string>& arguments) {
@@ -86,29 +74,27 @@ int explain(const Scenario& base, const RankRequest& request, const PlanChoice& 
   return explanation.is_rejected() ? 1 : 0;
 }
 
-int choose_by_method(const Scenario& base, const RankRequest& request, std::ostream& out,
-                     std::ostream& messages) {
-  ProgressLine line(messages, request.progress);
-  const Baseline method = find_baseline(request.method).value();
-  const MethodChoice choice = choose_by(method, base, options_of(request, line));
-  if (request.format == RankFormat::json)
-    out << pretty_text(method_value(base, choice)) << "\n";
-  else
-    out << method_text(base, choice, request.colour);
-  return choice.picks.empty() || !choice.picks.front().fits ? 1 : 0;
-}
-
 }  // namespace
+
+RankOptions rank_options(const RankRequest& request, ProgressLine& line) {
+  RankOptions options;
+  options.top = request.top;
+  options.budget = request.budget;
+  options.at_once = request.jobs == 0 ? default_at_once() : request.jobs;
+  options.on_progress = [&line](const RankProgress& progress) {
+    line.show(progress_text(progress));
+  };
+  return options;
+}
 
 int run_rank(const Scenario& base, const RankRequest& request, std::ostream& out,
              std::ostream& messages) {
-  if (!request.method.empty()) return choose_by_method(base, request, out, messages);
   std::optional<PlanChoice> question;
   if (!request.why.empty()) question = read_plan_text(request.why, base, search_space(base));
   RankResult result;
   {
     ProgressLine line(messages, request.progress);
-    result = rank_plans(base, options_of(request, line));
+    result = rank_plans(base, rank_options(request, line));
     if (base.search.placement == PlacementChoice::search) place_ranked_plans(base, result);
   }
   if (question) return explain(base, request, *question, result, out);

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "studies/method_command.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/scenario_argument.hpp"
@@ -25,7 +26,8 @@ ExitCode rank_command(const CommandLine& line) {
   request.progress = progress_style(line);
   std::ostringstream result, quiet;
   std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
-  const int code = run_rank(base, request, result, messages);
+  const auto run = line.method.empty() ? run_rank : run_method;
+  const int code = run(base, request, result, messages);
   print_result(result.str());
   return static_cast<ExitCode>(code);
 }

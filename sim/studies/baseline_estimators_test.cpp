@@ -1,4 +1,4 @@
-#include "search/baseline_estimators.hpp"
+#include "studies/baseline_estimators.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "search/baseline_preference.hpp"
+#include "studies/baseline_preference.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "search/method_choice.hpp"
+#include "studies/method_choice.hpp"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "scenario/scenario.hpp"
-#include "search/baseline_estimators.hpp"
+#include "studies/baseline_estimators.hpp"
 
 namespace windtunnel {
 

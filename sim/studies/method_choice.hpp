@@ -6,8 +6,8 @@
 
 #include "core/json_value.hpp"
 #include "report/summary_text.hpp"
-#include "search/baseline_preference.hpp"
 #include "search/rank.hpp"
+#include "studies/baseline_preference.hpp"
 
 namespace windtunnel {
 
