@@ -46,7 +46,5 @@ enum class EngineKind {
 
 /// Only one simgrid engine may exist in a process, ever: SimGrid's clock is never reset. A second is a ContractViolation.
 std::unique_ptr<Engine> make_engine(EngineKind kind, const Network& network);
-/// True once a simgrid engine has been made in this process.
-bool simgrid_engine_used();
 
 }  // namespace windtunnel

@@ -545,6 +545,4 @@ void prepare_simgrid_engine(const Network& network) {
   detail::prepared_by = getpid();
 }
 
-bool simgrid_engine_used() { return detail::engine_was_made; }
-
 }  // namespace windtunnel

@@ -38,6 +38,22 @@ int leaf_of(const Fabric& fabric, NodeId node) {
   return static_cast<int>(node.index()) / fabric.nodes_per_leaf;
 }
 
+/// What the uplinks of leaf switch `leaf` carry, one way: the NICs of its nodes over the oversubscription. Of `num_nodes` nodes in
+/// all the last leaf may have fewer than the others.
+BytesPerSecond leaf_bandwidth(const Platform& platform, int num_nodes, int leaf) {
+  const Fabric& fabric = platform.fabric;
+  const int first = leaf * fabric.nodes_per_leaf;
+  const int end = std::min(first + fabric.nodes_per_leaf, num_nodes);
+  BytesPerSecond nics{};
+  for (int node = first; node < end; ++node) nics += node_bandwidth(platform, NodeId(node));
+  return nics / fabric.oversubscription;
+}
+
+/// Whether traffic between leaf switches can be slower than the NICs.
+bool has_tapered_leaves(const Fabric& fabric) {
+  return fabric.nodes_per_leaf > 0 && fabric.oversubscription > 1;
+}
+
 }  // namespace
 
 Route Network::route(const Endpoint& from, const Endpoint& to) {
@@ -120,19 +136,6 @@ std::optional<BytesPerSecond> own_bandwidth(const Platform& platform, NodeId fro
 BytesPerSecond node_bandwidth(const Platform& platform, NodeId node) {
   const NodeType& type = platform.type_of(node);
   return type.effective_nic_rate() * type.nics;
-}
-
-BytesPerSecond leaf_bandwidth(const Platform& platform, int num_nodes, int leaf) {
-  const Fabric& fabric = platform.fabric;
-  const int first = leaf * fabric.nodes_per_leaf;
-  const int end = std::min(first + fabric.nodes_per_leaf, num_nodes);
-  BytesPerSecond nics{};
-  for (int node = first; node < end; ++node) nics += node_bandwidth(platform, NodeId(node));
-  return nics / fabric.oversubscription;
-}
-
-bool has_tapered_leaves(const Fabric& fabric) {
-  return fabric.nodes_per_leaf > 0 && fabric.oversubscription > 1;
 }
 
 }  // namespace windtunnel

@@ -81,10 +81,5 @@ class Network {
 std::optional<BytesPerSecond> own_bandwidth(const Platform& platform, NodeId from, NodeId to);
 /// All NICs of node `node` together, one way.
 BytesPerSecond node_bandwidth(const Platform& platform, NodeId node);
-/// What the uplinks of leaf switch `leaf` carry, one way: the NICs of its nodes over the oversubscription. Of `num_nodes` nodes in
-/// all the last leaf may have fewer than the others.
-BytesPerSecond leaf_bandwidth(const Platform& platform, int num_nodes, int leaf);
-/// Whether traffic between leaf switches can be slower than the NICs.
-bool has_tapered_leaves(const Fabric& fabric);
 
 }  // namespace windtunnel

@@ -395,13 +395,6 @@ std::vector<DeviceId> devices_that_viewers_load(const Timeline& timeline,
   return devices;
 }
 
-std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
-                         const Report& report) {
-  std::ostringstream out;
-  write_chrome_trace(timeline, programs, plan, report, all_devices(programs), out);
-  return std::move(out).str();
-}
-
 void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
                         const Report& report, const std::vector<DeviceId>& devices,
                         std::ostream& out) {

@@ -28,11 +28,9 @@ namespace windtunnel {
 ///
 /// pid is the device's number plus one, tid is 100 pid + lane: unique in the file, as Perfetto
 /// wants it. What each category means: docs/trace.md.
-std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
-                         const Report& report);
-
-/// The same of some devices, in their order; at least one. An arrow whose other end is in none of them
-/// is left out. Written as it is made: a trace may be larger than memory.
+///
+/// Of `devices`, in their order; at least one. An arrow whose other end is in none of them is left
+/// out. Written as it is made: a trace may be larger than memory.
 void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
                         const Report& report, const std::vector<DeviceId>& devices,
                         std::ostream& out);

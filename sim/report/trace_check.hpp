@@ -2,10 +2,15 @@
 
 #include <cstdint>
 #include <map>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "report/chrome_trace.hpp"
+
+/// For tests of traces.
 namespace windtunnel {
 
 /// What a trace holds, and what viewers would silently drop, move or misattribute in it.
@@ -32,5 +37,13 @@ struct TraceFindings {
 /// - a counter has one finite series;
 /// - there is a distributedInfo.rank (Holistic Trace Analysis refuses the file otherwise).
 TraceFindings check_trace(std::string_view json);
+
+/// The trace of all devices.
+inline std::string chrome_trace(const Timeline& timeline, const ProgramSet& programs,
+                                const Plan& plan, const Report& report) {
+  std::ostringstream out;
+  write_chrome_trace(timeline, programs, plan, report, all_devices(programs), out);
+  return std::move(out).str();
+}
 
 }  // namespace windtunnel

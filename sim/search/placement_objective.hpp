@@ -75,7 +75,6 @@ class PlacementObjective {
   int target(int stage, int channel) const;
   /// The node of a slot.
   int node_of(int slot) const { return static_cast<int>(tables_.slot(slot).node.index()); }
-  int num_stages() const { return pipeline_; }
   int microbatches() const { return tables_.plan().microbatches; }
 
  private:

@@ -44,7 +44,6 @@ class PipelinePath {
   /// By stage: when it would enter its gradient reduction, or what follows where there is none. `durations` as in the
   /// layout.
   std::vector<Seconds> ends(const std::vector<Seconds>& durations) const;
-  std::size_t num_steps() const { return steps_.size(); }
 
  private:
   friend class PathWriter;
