@@ -5,7 +5,7 @@
   tools/scenario_reference.py --check   exit code 1 when the page is not what the schema says, or a key is not described
 
 Beside what JSON Schema has, a key of the schema may say "x-unit" and, where its default is no fixed value, "x-default". Kinds of amounts, and keys
-with a range of their own, say "x-minimum" and "x-maximum". The ranges of the kinds also stand in docs/platforms.md, between two comments.
+with a range of their own, say "x-minimum" and "x-maximum". A definition whose words are listed on another page says "x-kind" in place of them. The ranges of the kinds also stand in docs/platforms.md, between two comments.
 """
 import json
 import pathlib
@@ -86,6 +86,8 @@ class Reference:
             return self.amount(kind, node)
         if "$ref" in node:
             node = self.resolved(node)
+            if "x-kind" in node:
+                return node["x-kind"]
             if "anyOf" in node and any("additionalProperties" in choice for choice in node["anyOf"]):
                 return "text, or texts by key"
         if "const" in node:

@@ -22,7 +22,8 @@ Work work(Seconds duration) {
 }
 
 /// A pipeline of equal stages whose messages take no time.
-ProgramSet free_pipeline(Schedule schedule, const PipelineShape& shape, const PassTimes& times) {
+ProgramSet free_pipeline(const SchedulePtr& schedule, const PipelineShape& shape,
+                         const PassTimes& times) {
   ProgramSet set;
   for (int chunk = 0; chunk < shape.chunks; ++chunk) {
     const Seconds backward = times.input_gradient + times.weight_gradient;
@@ -37,7 +38,8 @@ ProgramSet free_pipeline(Schedule schedule, const PipelineShape& shape, const Pa
 }
 
 /// Time beyond the busy time of one stage, as a fraction of it.
-double bubble(Schedule schedule, int p, int m, int v, PipelineSend send, const PassTimes& times) {
+double bubble(const SchedulePtr& schedule, int p, int m, int v, PipelineSend send,
+              const PassTimes& times) {
   PipelineShape shape;
   shape.stages = p;
   shape.microbatches = m;
@@ -57,7 +59,7 @@ TEST_CASE("GPipe and 1F1B idle (p-1)/m of their work") {
     for (const int p : {1, 2, 3, 4, 8}) {
       for (const int rounds : {1, 2, 5}) {
         const int m = p * rounds;
-        for (const Schedule schedule : {Schedule::gpipe, Schedule::one_f_one_b}) {
+        for (const SchedulePtr& schedule : {schedule_named("gpipe"), schedule_named("1f1b")}) {
           CHECK(bubble(schedule, p, m, 1, send, {1_s, 1_s, 1.5_s}) ==
                 doctest::Approx((p - 1.0) / m).epsilon(1e-9));
         }
@@ -74,7 +76,7 @@ TEST_CASE("interleaving v chunks divides the bubble by v, however messages are s
         for (const int v : {1, 2, 3, 4}) {
           const int m = p * rounds;
           for (const PassTimes& t : {PassTimes{1_s, 1_s, 1_s}, PassTimes{1_s, 0.5_s, 0.25_s}})
-            CHECK(bubble(Schedule::interleaved_1f1b, p, m, v, send, t) ==
+            CHECK(bubble(schedule_named("interleaved_1f1b"), p, m, v, send, t) ==
                   doctest::Approx((p - 1.0) / (v * m)).epsilon(1e-9));
         }
       }
@@ -87,7 +89,7 @@ TEST_CASE("the last pair of passes shares its exchange, as in Megatron-LM's inte
   // each stage would lag the next by a pair in the drain as well: 66 ms.
   const PassTimes times{1_ms, 1_ms, 1_ms};
   const double idle =
-      bubble(Schedule::interleaved_1f1b, 4, 8, 2, PipelineSend::blocking_pairs, times);
+      bubble(schedule_named("interleaved_1f1b"), 4, 8, 2, PipelineSend::blocking_pairs, times);
   CHECK(48_ms * (1 + idle) / 57_ms == doctest::Approx(1).epsilon(1e-9));
 }
 
@@ -99,7 +101,7 @@ TEST_CASE("zero-bubble H1 idles (p-1)(F + B - W)") {
         const int m = p * rounds;
         const Seconds idle = (t.forward + t.input_gradient - t.weight_gradient) * (p - 1.0);
         const Seconds busy = (t.forward + t.input_gradient + t.weight_gradient) * (1.0 * m);
-        CHECK(bubble(Schedule::zero_bubble_h1, p, m, 1, PipelineSend::eager, t) ==
+        CHECK(bubble(schedule_named("zero_bubble_h1"), p, m, 1, PipelineSend::eager, t) ==
               doctest::Approx(idle / busy).epsilon(1e-9));
       }
     }

@@ -28,7 +28,7 @@ ProgramSet pipeline_of(const Case& given) {
   set.work[row_of(ChunkRow::forward, 0)] = testing::work(1_s);
   set.work[row_of(ChunkRow::backward, 0)] = testing::work(1_s * given.backward);
   set.message_bytes.assign(num_message_rows, 80_MB);
-  testing::add_stages(set, shape, Schedule::one_f_one_b,
+  testing::add_stages(set, shape, schedule_named("1f1b"),
                       BytesPerSecond{1});  // until own links replace it
   return set;
 }

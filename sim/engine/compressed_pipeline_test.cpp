@@ -27,7 +27,7 @@ PipelineShape shape_of(PipelineSend send, int stages, int microbatches, Compress
   const OrderShape order{stages, microbatches, 1};
   for (int s = 0; s < stages; ++s)
     shape.compressed.gradient_messages.push_back(
-        epilogue_passes(schedule_order(Schedule::one_f_one_b, order, StageId{s}), order));
+        epilogue_passes(schedule_named("1f1b")->order(order, StageId{s}), order));
   return shape;
 }
 
@@ -40,7 +40,7 @@ Seconds iteration(const PipelineShape& shape, Seconds hop, Seconds codec = Secon
   set.work.insert(set.work.end(), num_codec_rows + num_bucket_rows, work(codec));
   const Bytes whole = 1_B * (hop / 1_s);
   set.message_bytes = {whole, whole, 0_B, 0_B, 0_B, 0_B};
-  testing::add_stages(set, shape, Schedule::one_f_one_b, BytesPerSecond{1});
+  testing::add_stages(set, shape, schedule_named("1f1b"), BytesPerSecond{1});
   const auto engine = make_engine(EngineKind::heap, Network{});
   return play(set, *engine).end;
 }

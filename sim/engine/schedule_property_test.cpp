@@ -11,7 +11,7 @@
 
 #include "engine/player.hpp"
 #include "engine/testing.hpp"
-#include "schedule/order.hpp"
+#include "plan/schedule.hpp"
 #include "schedule/pipeline_program.hpp"
 #include "schedule/schedule_check.hpp"
 

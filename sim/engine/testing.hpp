@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <exception>
 #include <functional>
 #include <iostream>
@@ -229,7 +230,7 @@ inline void set_compute(ProgramSet& set, Seconds forward, Seconds backward) {
 }
 
 /// One device a stage of a pipeline that plays the orders `order_of` gives its stages, with a channel inside a node to each of its targets.
-template <class OrderOf>
+template <std::invocable<StageId> OrderOf>
 void add_stages(ProgramSet& set, const windtunnel::PipelineShape& shape, OrderOf&& order_of,
                 BytesPerSecond bandwidth, Seconds latency = {}) {
   for (int s = 0; s < shape.stages; ++s) {
@@ -251,11 +252,11 @@ void add_stages(ProgramSet& set, const windtunnel::PipelineShape& shape, OrderOf
 }
 
 /// The same with the orders of a built-in schedule.
-inline void add_stages(ProgramSet& set, const windtunnel::PipelineShape& shape, Schedule schedule,
-                       BytesPerSecond bandwidth) {
+inline void add_stages(ProgramSet& set, const windtunnel::PipelineShape& shape,
+                       const SchedulePtr& schedule, BytesPerSecond bandwidth) {
   const OrderShape order{shape.stages, shape.microbatches, shape.chunks};
   add_stages(
-      set, shape, [&](StageId stage) { return schedule_order(schedule, order, stage); }, bandwidth);
+      set, shape, [&](StageId stage) { return schedule->order(order, stage); }, bandwidth);
 }
 
 /// Each channel over a link of its own, between nodes.

@@ -53,24 +53,6 @@ std::vector<Change> changes_of(const std::vector<Op>& ops) {
   return changes;
 }
 
-int pairs_until_full(const Plan& plan, int stage) {
-  const int p = plan.parallel.pipeline, v = plan.parallel.virtual_pipeline;
-  switch (plan.parallel.schedule) {
-    case Schedule::gpipe:
-      return plan.microbatches * v;
-    case Schedule::zero_bubble_h1:
-      return p;  // weight gradients hold them as long on every stage as 1F1B does on the first
-    case Schedule::interleaved_1f1b:
-      if (v > 1 && plan.microbatches == p) return plan.microbatches * v;  // all forwards first
-      return 2 * (p - stage - 1) + (v - 1) * p + 1;
-    case Schedule::custom:
-      return peak_in_flight(plan.parallel.orders->of_stage[static_cast<std::size_t>(stage)]);
-    case Schedule::one_f_one_b:
-      break;
-  }
-  return p - stage;
-}
-
 }  // namespace
 
 InFlight count_in_flight(const StageProgram& program) {
@@ -107,8 +89,8 @@ InFlightOfStages in_flight_microbatches(const std::vector<StageProgram>& program
 
 InFlight estimate_in_flight(const Plan& plan, StageId stage) {
   const int pairs = plan.microbatches * plan.parallel.virtual_pipeline;
-  const int full = pairs_until_full(plan, static_cast<int>(stage.index()));
-  return {.all = std::min(pairs, full), .with_gradients = std::min(std::max(pairs - 1, 1), full)};
+  const int peak = peak_in_flight(schedule_order(plan, stage));
+  return {.all = peak, .with_gradients = std::min(std::max(pairs - 1, 1), peak)};
 }
 
 InFlightOfStages estimate_in_flight(const Plan& plan) {

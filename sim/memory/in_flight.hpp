@@ -26,11 +26,8 @@ struct InFlightOfStages {
 };
 InFlightOfStages in_flight_microbatches(const std::vector<StageProgram>& programs);
 
-/// Closed form, for a plan whose programs have not been made:
-///   n_all  = min(n, c),  n_grad = min(max(n-1, 1), c),  n = m v pairs
-///   c = p - i (1F1B; Narayanan et al. 2021, section 2.2.1), p (zero-bubble H1: until the weight gradient; Qi et al.
-///       2024), n (GPipe, and interleaved 1F1B with one group of microbatches),
-///       2 (p-i-1) + (v-1) p + 1 (interleaved 1F1B otherwise: Megatron-LM's warm-up and the microbatch after it)
+/// Counted in the schedule's order, for a plan whose programs have not been made: n_all is the order's
+/// peak, n_grad = min(max(m v - 1, 1), n_all) for m microbatches in v chunks.
 InFlight estimate_in_flight(const Plan& plan, StageId stage);
 /// The same for all stages, in stage order.
 InFlightOfStages estimate_in_flight(const Plan& plan);

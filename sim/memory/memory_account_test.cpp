@@ -63,7 +63,7 @@ TEST_CASE("lines add up to what is allocated, in the phase that sets it") {
     CHECK(stage.pool == Bytes{20 * stage.parameters} + 22_MiB);
   }
   SUBCASE("first backward: a pipeline full of activations before gradients exist") {
-    world.plan.parallel.schedule = Schedule::gpipe;
+    world.plan.parallel.schedule = schedule_named("gpipe");
     world.plan.training.recompute = Recompute::none;
     world.software = megatron_lm_2021();
     const StageMemory stage = first_stage(world);
@@ -107,7 +107,7 @@ TEST_CASE("a stage without layers holds embedding and microbatches only") {
 TEST_CASE("interleaved chunks cost their fraction of a microbatch, each with its own output") {
   // p 2, v 2, m 4: pairs on stage 0: 2 * 1 + 2 + 1 = 5, so 2.5 microbatches of 4*2 + 2*2 + 1 MiB.
   World world = small_world();
-  world.plan.parallel.schedule = Schedule::interleaved_1f1b;
+  world.plan.parallel.schedule = schedule_named("interleaved_1f1b");
   world.plan.parallel.virtual_pipeline = 2;
   const MemoryAccount account = world.account();
   CHECK(account.stages.front().microbatches_in_flight == 2.5);

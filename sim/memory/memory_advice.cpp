@@ -97,14 +97,15 @@ void add_tensor(const Transformer& model, const Plan& plan, std::vector<Change>&
 }
 
 /// Whether the schedule and the sharding allow the changed plan: a schedule that the user wrote is for so many stages and
-/// microbatches, interleaving plays rounds of as many microbatches as there are stages, and ZeRO 3 shards whole models.
+/// microbatches, a schedule of several chunks may ask for groups of microbatches, and ZeRO 3 shards whole models.
 bool can_be_played(const Plan& before, const Plan& after) {
   const Parallel& parallel = after.parallel;
   const bool same_shape =
       parallel.pipeline == before.parallel.pipeline && after.microbatches == before.microbatches;
-  if (parallel.schedule == Schedule::custom) return same_shape;
-  if (parallel.schedule == Schedule::interleaved_1f1b && parallel.virtual_pipeline > 1)
-    return after.microbatches % parallel.pipeline == 0;
+  if (parallel.schedule->written) return same_shape;
+  const int group =
+      parallel.schedule->microbatch_group(parallel.pipeline, parallel.virtual_pipeline);
+  if (group > 1) return after.microbatches % group == 0;
   return parallel.zero_stage < 3 || parallel.pipeline == 1;
 }
 
@@ -123,7 +124,7 @@ std::vector<Change> changes_of(const MemoryInputs& inputs) {
 
 /// The inputs as the change leaves them. New stages play on the devices of the stages they were cut
 /// from. There are no programs for another depth or number of microbatches: what is in flight is
-/// then approximated by the schedule's closed form, min(m, p - i) for 1F1B.
+/// then counted in the order of the schedule.
 MemoryInputs inputs_after(const MemoryInputs& inputs, const Plan& plan) {
   MemoryInputs after = inputs;
   after.plan = &plan;

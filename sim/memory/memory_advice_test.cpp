@@ -7,7 +7,7 @@
 #include <string>
 
 #include "memory/memory_fixtures.hpp"
-#include "schedule/order.hpp"
+#include "plan/schedule.hpp"
 
 using namespace windtunnel;
 using namespace windtunnel::fixtures;
@@ -93,9 +93,8 @@ TEST_CASE("a fully recomputed plan gets a smaller microbatch, more stages or sha
 TEST_CASE("a schedule that the user wrote keeps its stages and microbatches") {
   // All but the change of the schedule's shape: no pipeline 4, no smaller microbatch, and no tensor 8 with half the replicas.
   World world = large_world();
-  world.plan.parallel.schedule = Schedule::custom;
-  world.plan.parallel.orders =
-      std::make_shared<const ScheduleOrders>(schedule_orders(Schedule::one_f_one_b, {2, 8, 1}));
+  world.plan.parallel.schedule =
+      written_schedule(schedule_orders(*schedule_named("1f1b"), {2, 8, 1}));
   const std::string as_shipped = large_world().account().advice;
   CHECK(world.account().advice == as_shipped);  // recomputation fits
   world.device.usable_memory = 10_GiB;

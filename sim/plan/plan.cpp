@@ -98,20 +98,15 @@ void add_devices(Plan& plan, PlanFindings& findings) {
 
 }  // namespace
 
-const char* name_of(Schedule schedule) {
-  switch (schedule) {
-    case Schedule::gpipe:
-      return "gpipe";
-    case Schedule::one_f_one_b:
-      return "1f1b";
-    case Schedule::interleaved_1f1b:
-      return "interleaved_1f1b";
-    case Schedule::zero_bubble_h1:
-      return "zero_bubble_h1";
-    case Schedule::custom:
-      return "custom";
-  }
-  return "?";
+OrderShape order_shape(const Plan& plan) {
+  return {plan.parallel.pipeline, plan.microbatches, plan.parallel.virtual_pipeline};
+}
+
+std::vector<Step> schedule_order(const Plan& plan, StageId stage) {
+  const OrderShape shape = order_shape(plan);
+  WT_EXPECT(shape.microbatches > 0 && static_cast<int>(stage.index()) < shape.stages);
+  WT_EXPECT(plan.parallel.schedule->takes(shape.chunks));
+  return plan.parallel.schedule->order(shape, stage);
 }
 
 const char* name_of(RankOrder order) {

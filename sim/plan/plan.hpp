@@ -1,26 +1,16 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "core/id.hpp"
 #include "plan/compression.hpp"
-#include "plan/step.hpp"
+#include "plan/schedule.hpp"
 #include "platform/software_profile.hpp"
 #include "workload/transformer.hpp"
 
 namespace windtunnel {
-
-enum class Schedule {
-  gpipe,
-  one_f_one_b,
-  interleaved_1f1b,
-  zero_bubble_h1,
-  custom,  ///< the user's own: Parallel::orders
-};
-const char* name_of(Schedule schedule);
 
 enum class Optimizer { adam, sgd };
 
@@ -58,8 +48,7 @@ enum class GradientRing {
 /// How the work is divided: the `parallel` block of a scenario.
 struct Parallel {
   int tensor = 1, pipeline = 1, data = 1;
-  Schedule schedule = Schedule::one_f_one_b;
-  std::shared_ptr<const ScheduleOrders> orders;  ///< of Schedule::custom, legal; else none
+  SchedulePtr schedule = default_schedule();
   int virtual_pipeline = 1;
   PipelineSend pipeline_send = PipelineSend::eager;
   bool sequence_parallel = false;
@@ -121,6 +110,11 @@ struct Plan {
     return static_cast<int>(stage.index()) == parallel.pipeline - 1;
   }
 };
+
+/// What the plan asks of its schedule.
+OrderShape order_shape(const Plan& plan);
+/// The order in which `stage` runs its passes. O(1) a step.
+std::vector<Step> schedule_order(const Plan& plan, StageId stage);
 
 /// Why a plan cannot be made, with the numbers: which key of the scenario, what is wrong, what to
 /// write.

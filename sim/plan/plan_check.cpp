@@ -77,8 +77,8 @@ void check_stage_layers(const PlanInputs& plan, PlanFindings& findings) {
 
 /// A schedule that the user wrote is for so many stages, microbatches and chunks, and no others.
 void check_orders(const PlanInputs& plan, PlanFindings& findings) {
-  if (!plan.parallel.orders || !findings.is_sound(schedule)) return;
-  const OrderShape& written = plan.parallel.orders->shape;
+  if (!plan.parallel.schedule->written || !findings.is_sound(schedule)) return;
+  const OrderShape& written = plan.parallel.schedule->written->shape;
   std::vector<PlanRejection> found;
   const auto must_agree = [&](std::int64_t in_file, std::int64_t in_plan, const std::string& what,
                               const std::string& key) {
@@ -113,31 +113,33 @@ void check_size(const PlanInputs& plan, PlanFindings& findings) {
                    "use a smaller global_batch, or a larger micro_batch or data"});
 }
 
-/// What interleaving asks of schedule and pipeline alone.
-void check_interleaving(const PlanInputs& plan, PlanFindings& findings) {
+/// What several chunks per device ask of schedule and pipeline alone.
+void check_chunked_schedule(const PlanInputs& plan, PlanFindings& findings) {
   const int v = plan.parallel.virtual_pipeline;
   if (v == 1 || !findings.are_sound({chunks, schedule})) return;
-  const Schedule chosen = plan.parallel.schedule;
-  if (chosen != Schedule::interleaved_1f1b && chosen != Schedule::custom)
-    findings.reject({chunks,
-                     "virtual_pipeline " + text(v) +
-                         " needs the interleaved schedule, but schedule is " + name_of(chosen),
-                     R"(write "schedule": "interleaved_1f1b", or virtual_pipeline 1)"});
-  if (chosen == Schedule::interleaved_1f1b && findings.is_sound(pipeline) &&
-      plan.parallel.pipeline == 1)
+  const Schedule& chosen = *plan.parallel.schedule;
+  if (!chosen.takes(v))
+    findings.reject(
+        {chunks,
+         "virtual_pipeline " + text(v) + " needs schedule " + names_of_chunked_schedules() +
+             ", but schedule is " + chosen.name,
+         "write \"schedule\": \"" + default_schedule(v)->name + "\", or virtual_pipeline 1"});
+  else if (!chosen.written && findings.is_sound(pipeline) && plan.parallel.pipeline == 1)
     findings.reject({chunks, "interleaving " + text(v) + " chunks needs more than one stage",
                      "use virtual_pipeline 1"});
 }
 
-void check_interleaved_batch(const PlanInputs& plan, PlanFindings& findings) {
+void check_microbatch_groups(const PlanInputs& plan, PlanFindings& findings) {
   const int p = plan.parallel.pipeline;
-  if (plan.parallel.virtual_pipeline == 1 || plan.parallel.schedule != Schedule::interleaved_1f1b ||
+  const Schedule& chosen = *plan.parallel.schedule;
+  const int group = chosen.microbatch_group(p, plan.parallel.virtual_pipeline);
+  if (group == 1 ||
       !findings.are_sound({chunks, schedule, pipeline, global_batch, micro_batch, data}))
     return;
   const std::int64_t microbatches = microbatches_of(plan);
-  if (microbatches % p != 0)
+  if (microbatches % group != 0)
     findings.reject({global_batch,
-                     "the interleaved schedule needs microbatches in multiples of pipeline: " +
+                     chosen.name + " needs microbatches in multiples of pipeline: " +
                          count_text(microbatches, "microbatch") + " on " + text(p) + " stages",
                      "use a global_batch in multiples of data * micro_batch * pipeline = " +
                          text(samples_per_round(plan) * p)});
@@ -222,7 +224,7 @@ void check_even_stages(const PlanInputs& plan, PlanFindings& findings) {
 }
 
 void check_pairs(const PlanInputs& plan, PlanFindings& findings) {
-  check_interleaving(plan, findings);
+  check_chunked_schedule(plan, findings);
   check_shards(plan, findings);
 }
 
@@ -257,7 +259,7 @@ void check_work(const PlanInputs& plan, PlanFindings& findings) {
   check_stage_layers(plan, findings);
   check_batch(plan, findings);
   check_size(plan, findings);
-  check_interleaved_batch(plan, findings);
+  check_microbatch_groups(plan, findings);
   check_orders(plan, findings);
   check_chunks(plan, findings);
 }

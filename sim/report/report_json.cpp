@@ -203,7 +203,7 @@ JsonValue job_value(const Report& report) {
       .add("tensor", parallel.tensor)
       .add("pipeline", parallel.pipeline)
       .add("data", parallel.data)
-      .add("schedule", name_of(parallel.schedule))
+      .add("schedule", parallel.schedule->name)
       .add("global_batch", report.plan.training.global_batch)
       .add("micro_batch", report.plan.training.micro_batch)
       .add("microbatches", report.plan.microbatches);

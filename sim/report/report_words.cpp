@@ -32,7 +32,7 @@ std::string job_text(const Report& report) {
 std::vector<std::string> plan_items(const Report& report) {
   const Parallel& parallel = report.plan.parallel;
   const Training& training = report.plan.training;
-  std::string schedule = name_of(parallel.schedule);
+  std::string schedule = parallel.schedule->name;
   if (parallel.virtual_pipeline > 1)
     schedule += " with " + counted(parallel.virtual_pipeline, "chunk");
   std::vector<std::string> items{"tensor " + std::to_string(parallel.tensor) + " × pipeline " +

@@ -119,9 +119,7 @@ std::string text_of(Line line, const Report& report) {
 }  // namespace
 
 double ideal_bubble_share(const Plan& plan) {
-  const bool known = plan.parallel.schedule == Schedule::one_f_one_b ||
-                     plan.parallel.schedule == Schedule::interleaved_1f1b ||
-                     plan.parallel.schedule == Schedule::gpipe;
+  const bool known = plan.parallel.schedule->idles_only_at_the_ends;
   const double fill = plan.parallel.pipeline - 1;
   const double work = static_cast<double>(plan.parallel.virtual_pipeline) * plan.microbatches;
   return known && work > 0 ? fill / (work + fill) : 0;

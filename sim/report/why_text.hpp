@@ -20,7 +20,7 @@ std::vector<Reason> reasons_for_time(const Report& report);
 
 /// The bubble that a pipeline of equal stages has without communication, as a share of the whole:
 ///   (p - 1) / (v m + p - 1)       (Narayanan et al. 2021, section 2.2, eq. 2: bubble over ideal time (p - 1) / (v m))
-/// p stages, m microbatches, v chunks a device. Holds for 1F1B, interleaved 1F1B and GPipe; 0 for other schedules.
+/// p stages, m microbatches, v chunks a device. 0 for schedules of which this does not hold.
 double ideal_bubble_share(const Plan& plan);
 
 }  // namespace windtunnel

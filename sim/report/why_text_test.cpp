@@ -36,10 +36,10 @@ TEST_CASE("the bubble of equal stages is (p - 1) / (v m + p - 1)") {
   plan.parallel.pipeline = 4;
   plan.microbatches = 9;
   CHECK(ideal_bubble_share(plan) == doctest::Approx(0.25));  // 3 / 12
-  plan.parallel.schedule = Schedule::interleaved_1f1b;
+  plan.parallel.schedule = schedule_named("interleaved_1f1b");
   plan.parallel.virtual_pipeline = 3;
   CHECK(ideal_bubble_share(plan) == doctest::Approx(0.1));  // 3 / 30
-  plan.parallel.schedule = Schedule::zero_bubble_h1;
+  plan.parallel.schedule = schedule_named("zero_bubble_h1");
   CHECK(ideal_bubble_share(plan) == 0);
   CHECK(ideal_bubble_share(Plan{}) == 0);
 }

@@ -4,7 +4,6 @@
 
 #include "cost/codec_shapes.hpp"
 #include "scenario/work_table.hpp"
-#include "schedule/order.hpp"
 
 namespace windtunnel {
 namespace {

@@ -8,14 +8,13 @@
 namespace windtunnel {
 namespace {
 
-/// What a plan's order of passes reaches over. 1F1B's passes depend on the last p microbatches; interleaved, a group of p microbatches
-/// waits for chunks of the group before, and up to two groups are on their way.
+/// What a plan's order of passes, which has a steady state, reaches over.
 SteadyShape steady_shape(const Plan& plan) {
+  const ScheduleReach reach = plan.parallel.schedule->reach(order_shape(plan));
   SteadyShape shape;
   shape.chunks = plan.parallel.virtual_pipeline;
-  const bool interleaves = plan.parallel.schedule == Schedule::interleaved_1f1b && shape.chunks > 1;
-  shape.step = interleaves ? plan.parallel.pipeline : 1;
-  shape.lag = (interleaves ? 4 : 2) * plan.parallel.pipeline;
+  shape.step = reach.step;
+  shape.lag = reach.lag;
   return shape;
 }
 
@@ -28,7 +27,6 @@ bool reduces_across_nodes(const Plan& plan) {
 
 bool may_fold(const BuildInputs& inputs) {
   const Plan& plan = *inputs.plan;
-  const Schedule schedule = plan.parallel.schedule;
   const auto encodes_beside = [](const std::optional<Compressor>& compressor) {
     return compressor && compressor->stream == CodecStream::codec;
   };
@@ -36,7 +34,7 @@ bool may_fold(const BuildInputs& inputs) {
       encodes_beside(plan.compression.pipeline_backward))
     return false;
   if (reduces_across_nodes(plan) || plays_sharded_operations(inputs)) return false;
-  return plan.parts == 1 && schedule != Schedule::gpipe && schedule != Schedule::custom;
+  return plan.parts == 1 && plan.parallel.schedule->reach;
 }
 
 /// Passes before the steady state, a period twice, and the drain.

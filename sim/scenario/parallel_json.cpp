@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,12 +17,6 @@ namespace {
 
 constexpr int most_layers = 100'000;
 constexpr int most_chunks = 1'000;
-
-const std::vector<std::pair<std::string, Schedule>> schedule_names = {
-    {"gpipe", Schedule::gpipe},
-    {"1f1b", Schedule::one_f_one_b},
-    {"interleaved_1f1b", Schedule::interleaved_1f1b},
-    {"zero_bubble_h1", Schedule::zero_bubble_h1}};
 
 std::vector<std::pair<std::string, RankOrder>> rank_order_names() {
   std::vector<std::pair<std::string, RankOrder>> names;
@@ -40,12 +33,9 @@ void read_schedule(ObjectReader& reader, Parallel& parallel) {
   JsonValue* const value = reader.take("schedule");
   if (value != nullptr && value->is_object()) {
     const std::string pointer = pointer_join(reader.pointer(), "schedule");
-    parallel.schedule = Schedule::custom;
-    parallel.orders = std::make_shared<const ScheduleOrders>(
-        read_schedule_orders(*value, pointer, reader.problems()));
+    parallel.schedule = written_schedule(read_schedule_orders(*value, pointer, reader.problems()));
   } else if (value == nullptr || !value->is_string() || !looks_like_path(value->string())) {
-    parallel.schedule =
-        reader.optional_enum<Schedule>("schedule", Schedule::one_f_one_b, schedule_names);
+    parallel.schedule = reader.optional_enum("schedule", default_schedule(), schedules_by_name());
   }
 }
 

@@ -215,12 +215,12 @@ void PlanReader::settle_places(const ClusterShape& cluster) {
 /// A schedule that the user wrote must also finish when both ends of a message wait for each other.
 void PlanReader::check_exchanges() {
   const Parallel& parallel = block_.parallel;
-  if (!parallel.orders || parallel.pipeline_send != PipelineSend::blocking_pairs) return;
+  if (!parallel.schedule->written || parallel.pipeline_send != PipelineSend::blocking_pairs) return;
   const bool is_default = reader_.take("pipeline_send")->origin.kind == OriginKind::defaulted;
   if (!findings_.are_sound({"/parallel/schedule",
                             is_default ? "/software/pipeline_send" : "/parallel/pipeline_send"}))
     return;
-  if (const auto deadlock = exchange_deadlock(*parallel.orders))
+  if (const auto deadlock = exchange_deadlock(*parallel.schedule->written))
     findings_.reject(
         {"/parallel/schedule",
          "the schedule never finishes with pipeline_send \"blocking_pairs\": " + *deadlock,

@@ -370,7 +370,7 @@ bool shares_nics_evenly(const NodeType& node, const Plan& plan) {
 bool plays_sharded_operations(const BuildInputs& inputs) {
   const Plan& plan = *inputs.plan;
   if (plan.parallel.zero_stage != 3 || plan.parallel.data == 1 || plan.parts > 1 ||
-      splits_backward(plan))
+      plan.parallel.schedule->splits_backward)
     return false;
   return inputs.detail == Detail::layer || !unevenness(*inputs.platform, plan.num_nodes).empty() ||
          (plan.num_nodes > 1 && !shares_nics_evenly(inputs.nodes->front(), plan));

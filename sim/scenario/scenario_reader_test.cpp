@@ -39,7 +39,7 @@ TEST_CASE("a scenario is read with its documented defaults") {
   CHECK(scenario.plan.training.precision == Precision::fp16);
   CHECK(scenario.plan.training.gradient_type == GradientType::fp32);
   CHECK(scenario.plan.training.recompute == Recompute::none);
-  CHECK(scenario.plan.parallel.schedule == Schedule::one_f_one_b);
+  CHECK(scenario.plan.parallel.schedule == schedule_named("1f1b"));
   // The test library's megatron-lm-2021 sends in blocking pairs.
   CHECK(scenario.plan.parallel.pipeline_send == PipelineSend::blocking_pairs);
   CHECK(scenario.plan.microbatches == 32);  // 64 / (2 * 1)

@@ -126,11 +126,7 @@ SearchBlock read_search(ObjectReader reader) {
   block.micro_batch = read_ints(reader, "micro_batch", 1, most);
   block.virtual_pipeline = read_ints(reader, "virtual_pipeline", 1, most);
   block.zero_stage = read_ints(reader, "zero_stage", 0, 3);
-  block.schedule = read_words<Schedule>(reader, "schedule",
-                                        {{"gpipe", Schedule::gpipe},
-                                         {"1f1b", Schedule::one_f_one_b},
-                                         {"interleaved_1f1b", Schedule::interleaved_1f1b},
-                                         {"zero_bubble_h1", Schedule::zero_bubble_h1}});
+  block.schedule = read_words<SchedulePtr>(reader, "schedule", schedules_by_name());
   block.recompute = read_words<Recompute>(
       reader, "recompute",
       {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}});

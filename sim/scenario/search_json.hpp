@@ -28,7 +28,7 @@ enum class PlacementChoice {
 /// given.
 struct SearchBlock {
   std::vector<int> tensor, pipeline, data, micro_batch, virtual_pipeline, zero_stage;
-  std::vector<Schedule> schedule;
+  std::vector<SchedulePtr> schedule;
   std::vector<Recompute> recompute;
   std::vector<bool> sequence_parallel;
   MemoryMargin memory_margin;

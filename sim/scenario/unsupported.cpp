@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include "schedule/order.hpp"
-
 namespace windtunnel {
 namespace {
 
@@ -29,13 +27,13 @@ std::optional<PlanRejection> unsupported_gathers(const Plan& plan, const Platfor
   if (plan.parallel.zero_stage != 3 || plan.parallel.data == 1) return std::nullopt;
   const std::string reason = unevenness(platform, plan.num_nodes);
   if (reason.empty()) return std::nullopt;
-  if (splits_backward(plan))
+  if (plan.parallel.schedule->splits_backward)
     return PlanRejection{
         "/parallel/schedule",
         "schedules that split backward passes are not simulated with zero_stage 3 on this "
         "platform: " +
             reason + ", and gathers are not played in such passes yet",
-        "use 1f1b: one stage has no bubble to fill"};
+        "use " + default_schedule()->name + ": one stage has no bubble to fill"};
   if (plan.parts == 1) return std::nullopt;
   return PlanRejection{"/parallel/zero_stage",
                        "zero_stage 3 is not simulated with tensor groups across nodes on this "

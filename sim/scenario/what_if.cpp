@@ -325,7 +325,7 @@ class Asker {
       add(WhatIfKind::training, std::string(what) + " (" + std::to_string(samples) + ")",
           {{"/training/micro_batch", std::to_string(samples)}});
     };
-    const bool any_number = plan_.parallel.schedule != Schedule::custom;  // its file says how many
+    const bool any_number = !plan_.parallel.schedule->written;  // its file says how many
     if (any_number && plan_.microbatches % 2 == 0) sized("microbatches twice as large", 2 * size);
     if (any_number && size % 2 == 0) sized("microbatches half as large", size / 2);
     if (training.recompute != Recompute::none)
@@ -343,7 +343,7 @@ class Asker {
       add(WhatIfKind::schedule,
           eager ? "exchanges in blocking pairs" : "messages that leave by themselves",
           {{"/parallel/pipeline_send", eager ? "blocking_pairs" : "eager"}});
-      if (parallel.schedule != Schedule::custom) ask_of_order();
+      if (!parallel.schedule->written) ask_of_order();
     }
     if (parallel.data > 1 && !parallel.overlap_gradient_reduce && parallel.zero_stage < 3)
       add(WhatIfKind::schedule, "gradient reduction beside the backward pass",
@@ -352,17 +352,22 @@ class Asker {
 
   /// The other orders of passes. Two chunks a device need layers and microbatches that divide.
   void ask_of_order() {
-    for (const Schedule order : {Schedule::gpipe, Schedule::one_f_one_b, Schedule::zero_bubble_h1})
-      if (order != plan_.parallel.schedule)
-        add(WhatIfKind::schedule, std::string("schedule ") + name_of(order),
-            {{"/parallel/schedule", name_of(order)}, {"/parallel/virtual_pipeline", "1"}});
+    std::vector<SchedulePtr> others = named_schedules();
+    std::erase_if(others, [this](const SchedulePtr& each) {
+      return !each->is_what_if || each == plan_.parallel.schedule;
+    });
+    for (const SchedulePtr& each : others)
+      if (!each->takes(2))
+        add(WhatIfKind::schedule, "schedule " + each->name,
+            {{"/parallel/schedule", each->name}, {"/parallel/virtual_pipeline", "1"}});
     const bool even = std::all_of(
         plan_.stage_layers.begin(), plan_.stage_layers.end(),
         [this](int layers) { return layers % 2 == 0 && layers == plan_.stage_layers.front(); });
-    if (even && plan_.parallel.schedule != Schedule::interleaved_1f1b &&
-        plan_.microbatches % plan_.parallel.pipeline == 0)
-      add(WhatIfKind::schedule, "schedule interleaved_1f1b, two chunks a device",
-          {{"/parallel/schedule", "interleaved_1f1b"}, {"/parallel/virtual_pipeline", "2"}});
+    for (const SchedulePtr& each : others)
+      if (even && each->takes(2) &&
+          plan_.microbatches % each->microbatch_group(plan_.parallel.pipeline, 2) == 0)
+        add(WhatIfKind::schedule, "schedule " + each->name + ", two chunks a device",
+            {{"/parallel/schedule", each->name}, {"/parallel/virtual_pipeline", "2"}});
   }
 
   const Scenario& scenario_;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "schedule/order.hpp"
-
 namespace windtunnel {
 namespace {
 
@@ -79,7 +77,7 @@ Work work_of(Seconds duration, Part part) {
 
 std::vector<Work> work_table(const StageCost& cost, const Plan& plan,
                              const SoftwareProfile& software, int buckets) {
-  const bool splits = splits_backward(plan);
+  const bool splits = plan.parallel.schedule->splits_backward;
   std::vector<Work> rows;
   for (const ChunkCost& chunk : cost.chunks) {
     const auto [before, beside] = split_backward(chunk);

@@ -4,7 +4,6 @@
 
 #include "operations/sharded_pass.hpp"
 #include "plan/plan.hpp"
-#include "schedule/order.hpp"
 #include "schedule/program.hpp"
 
 namespace windtunnel {

@@ -53,23 +53,22 @@ PipelineShape shape_of(PipelineSend send, int stages, int microbatches, int chun
   return shape;
 }
 
-StageProgram program_of(Schedule schedule, const PipelineShape& shape, int stage) {
+StageProgram program_of(const SchedulePtr& schedule, const PipelineShape& shape, int stage) {
   const OrderShape order{shape.stages, shape.microbatches, shape.chunks};
-  return make_pipeline_program(shape, schedule_order(schedule, order, StageId{stage}),
-                               StageId{stage});
+  return make_pipeline_program(shape, schedule->order(order, StageId{stage}), StageId{stage});
 }
 
 TEST_CASE("1F1B of the first of two stages warms up with one forward") {
   const PipelineShape shape = shape_of(PipelineSend::eager, 2, 3);
-  CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 0)) ==
+  CHECK(text_of(program_of(schedule_named("1f1b"), shape, 0)) ==
         "F0 >f0 F1 >f1 <b0 B0 F2 >f2 <b1 B1 <b2 B2 optimizer overhead ");
-  CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 1)) ==
+  CHECK(text_of(program_of(schedule_named("1f1b"), shape, 1)) ==
         "<f0 F0 B0 >b0 <f1 F1 B1 >b1 <f2 F2 B2 >b2 optimizer overhead ");
 }
 
 TEST_CASE("blocking pairs join a send of one direction with a receive of the other") {
   const PipelineShape shape = shape_of(PipelineSend::blocking_pairs, 3, 3);
-  CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 1)) ==
+  CHECK(text_of(program_of(schedule_named("1f1b"), shape, 1)) ==
         "[<f0] F0 [>f0] [<f1] F1 [>f1 <b0] B0 [>b0 <f2] F2 [>f2 <b1] B1 [>b1] [<b2] B2 [>b2] "
         "optimizer overhead ");
 }
@@ -78,12 +77,12 @@ TEST_CASE("interleaved, every pair of passes shares one exchange, the last one i
   // forward_backward_pipelining_with_interleaving of Megatron-LM 2.5 (megatron/schedules.py), written out by hand for p = 2, m = 4,
   // v = 2: four forwards of warm-up on stage 0, two on stage 1.
   const PipelineShape shape = shape_of(PipelineSend::blocking_pairs, 2, 4, 2);
-  CHECK(text_of(program_of(Schedule::interleaved_1f1b, shape, 0)) ==
+  CHECK(text_of(program_of(schedule_named("interleaved_1f1b"), shape, 0)) ==
         "F0 [>f0] F1 [>f1 <f0.1] F0.1 [>f0.1 <f1.1] F1.1 [>f1.1 <b0.1] "
         "F2 B0.1 [>f2 >b0.1 <b1.1] F3 B1.1 [>f3 >b1.1 <f2.1 <b0] F2.1 B0 [>f2.1 <f3.1 <b1] "
         "F3.1 B1 [>f3.1 <b2.1] "
         "B2.1 [>b2.1 <b3.1] B3.1 [>b3.1 <b2] B2 [<b3] B3 optimizer overhead ");
-  CHECK(text_of(program_of(Schedule::interleaved_1f1b, shape, 1)) ==
+  CHECK(text_of(program_of(schedule_named("interleaved_1f1b"), shape, 1)) ==
         "[<f0] F0 [>f0 <f1] F1 [>f1 <f0.1] "
         "F0.1 B0.1 [>b0.1 <f1.1] F1.1 B1.1 [>b1.1 <f2 <b0] F2 B0 [>f2 >b0 <f3 <b1] "
         "F3 B1 [>f3 >b1 <f2.1] F2.1 B2.1 [>b2.1 <f3.1] F3.1 B3.1 [>b3.1 <b2] "
@@ -93,14 +92,14 @@ TEST_CASE("interleaved, every pair of passes shares one exchange, the last one i
 TEST_CASE("interleaved with one group, the first gradient is received after the last send") {
   // The same function with all_warmup_microbatches: send_forward_recv_forward, then recv_backward.
   const PipelineShape shape = shape_of(PipelineSend::blocking_pairs, 2, 2, 2);
-  CHECK(text_of(program_of(Schedule::interleaved_1f1b, shape, 0)) ==
+  CHECK(text_of(program_of(schedule_named("interleaved_1f1b"), shape, 0)) ==
         "F0 [>f0] F1 [>f1 <f0.1] F0.1 [>f0.1 <f1.1] F1.1 [>f1.1] [<b0.1] "
         "B0.1 [>b0.1 <b1.1] B1.1 [>b1.1 <b0] B0 [<b1] B1 optimizer overhead ");
 }
 
 TEST_CASE("GPipe runs all forwards, then all backwards in reverse") {
   const PipelineShape shape = shape_of(PipelineSend::eager, 2, 2);
-  CHECK(text_of(program_of(Schedule::gpipe, shape, 0)) ==
+  CHECK(text_of(program_of(schedule_named("gpipe"), shape, 0)) ==
         "F0 >f0 F1 >f1 <b1 B1 <b0 B0 optimizer overhead ");
 }
 
@@ -108,9 +107,9 @@ TEST_CASE("the tail reduces gradients, then synchronises embeddings on the edge 
   PipelineShape shape = shape_of(PipelineSend::eager, 3, 1);
   shape.gradient_reduction = GradientReduction::per_iteration;
   shape.embedding_sync = true;
-  CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 2)) ==
+  CHECK(text_of(program_of(schedule_named("1f1b"), shape, 2)) ==
         "<f0 F0 B0 >b0 gradient all-reduce embedding all-reduce optimizer overhead ");
-  CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 1)) ==
+  CHECK(text_of(program_of(schedule_named("1f1b"), shape, 1)) ==
         "<f0 F0 >f0 <b0 B0 >b0 gradient all-reduce optimizer overhead ");
 }
 
@@ -119,7 +118,7 @@ TEST_CASE(
     "op") {
   PipelineShape shape = shape_of(PipelineSend::eager, 1, 1);
   shape.tensor = TensorCollectives::overlapped;
-  const StageProgram program = program_of(Schedule::one_f_one_b, shape, 0);
+  const StageProgram program = program_of(schedule_named("1f1b"), shape, 0);
   const auto& tensor = program.streams[static_cast<std::size_t>(Stream::tensor)];
   REQUIRE(tensor.size() == 3);
   CHECK(tensor[0].kind == OpKind::wait);
@@ -135,21 +134,21 @@ PipelineShape epilogue_shape(PipelineSend send, int stages, int microbatches) {
   const OrderShape order{stages, microbatches, 1};
   for (int s = 0; s < stages; ++s)
     shape.compressed.gradient_messages.push_back(
-        epilogue_passes(schedule_order(Schedule::one_f_one_b, order, StageId{s}), order));
+        epilogue_passes(schedule_named("1f1b")->order(order, StageId{s}), order));
   return shape;
 }
 
 TEST_CASE("only what is sent behind the last forward is encoded, and in two parts") {
   const PipelineShape shape = epilogue_shape(PipelineSend::eager, 2, 3);
-  CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 1)) ==
+  CHECK(text_of(program_of(schedule_named("1f1b"), shape, 1)) ==
         "<f0 F0 B0 >b0 <f1 F1 B1 >b1 <f2 F2 B2 e2 >b2' >b2'' optimizer overhead ");
-  CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 0)) ==
+  CHECK(text_of(program_of(schedule_named("1f1b"), shape, 0)) ==
         "F0 >f0 F1 >f1 <b0 B0 F2 >f2 <b1 B1 <b2 <b2 d2 B2 optimizer overhead ");
 }
 
 TEST_CASE("in an exchange both parts of a message are posted together") {
   const PipelineShape shape = epilogue_shape(PipelineSend::blocking_pairs, 3, 3);
-  CHECK(text_of(program_of(Schedule::one_f_one_b, shape, 1)) ==
+  CHECK(text_of(program_of(schedule_named("1f1b"), shape, 1)) ==
         "[<f0] F0 [>f0] [<f1] F1 [>f1 <b0] B0 [>b0 <f2] F2 [>f2 <b1] B1 e1 [>b1' >b1''] "
         "[<b2 <b2] d2 B2 e2 [>b2' >b2''] optimizer overhead ");
 }
@@ -161,7 +160,7 @@ TEST_CASE("stage s of p compresses its last p - s backward messages") {
       const PipelineShape shape = epilogue_shape(send, p, 4 * p);
       int encoded = 0, whole = 0;
       for (int s = 0; s < p; ++s) {
-        const StageProgram program = program_of(Schedule::one_f_one_b, shape, s);
+        const StageProgram program = program_of(schedule_named("1f1b"), shape, s);
         for (const Op& op : program.streams[0]) {
           if (op.kind != OpKind::send || op.phase != Phase::gradient) continue;
           if (op.work == static_cast<int>(MessageRow::encoded_gradient)) ++encoded;
@@ -178,7 +177,7 @@ TEST_CASE("an encoder on its own stream waits for the pass, and sends from there
   PipelineShape shape = shape_of(PipelineSend::eager, 2, 2);
   shape.compressed.activations = CodecParts::one;
   shape.compressed.activation_encoder = CodecStream::codec;
-  const StageProgram program = program_of(Schedule::gpipe, shape, 0);
+  const StageProgram program = program_of(schedule_named("gpipe"), shape, 0);
   const auto& codec = program.streams[static_cast<std::size_t>(Stream::codec)];
   REQUIRE(codec.size() == 6);
   CHECK(codec[0].kind == OpKind::wait);
@@ -188,8 +187,8 @@ TEST_CASE("an encoder on its own stream waits for the pass, and sends from there
 }
 
 TEST_CASE("every message sent is received once, whatever the schedule") {
-  for (const Schedule schedule :
-       {Schedule::gpipe, Schedule::one_f_one_b, Schedule::zero_bubble_h1}) {
+  for (const SchedulePtr& schedule :
+       {schedule_named("gpipe"), schedule_named("1f1b"), schedule_named("zero_bubble_h1")}) {
     for (const PipelineSend send : {PipelineSend::eager, PipelineSend::blocking_pairs}) {
       for (const int p : {1, 2, 5}) {
         for (const int m : {1, 3, 8}) {

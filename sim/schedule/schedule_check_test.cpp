@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "schedule/order.hpp"
+#include "plan/schedule.hpp"
 
 namespace windtunnel {
 namespace {
@@ -68,31 +68,31 @@ TEST_CASE("a cycle is told in full, and neighbours in an order as one step") {
 
 TEST_CASE("the bubble without communication is what theory says") {
   // 1F1B and GPipe (p-1)/m; interleaved (p-1)/(v m); zero-bubble H1 with equal halves (p-1)/(3 m): idle (p-1)(F+B-W), busy 3 m.
-  const auto bubble = [](Schedule schedule, const OrderShape& shape) {
-    return time_schedule(schedule_orders(schedule, shape)).bubble();
+  const auto bubble = [](const SchedulePtr& schedule, const OrderShape& shape) {
+    return time_schedule(schedule_orders(*schedule, shape)).bubble();
   };
-  CHECK(bubble(Schedule::gpipe, {4, 8, 1}) == doctest::Approx(3.0 / 8));
-  CHECK(bubble(Schedule::one_f_one_b, {4, 8, 1}) == doctest::Approx(3.0 / 8));
-  CHECK(bubble(Schedule::interleaved_1f1b, {4, 8, 2}) == doctest::Approx(3.0 / 16));
-  CHECK(bubble(Schedule::zero_bubble_h1, {4, 8, 1}) == doctest::Approx(3.0 / 24));
+  CHECK(bubble(schedule_named("gpipe"), {4, 8, 1}) == doctest::Approx(3.0 / 8));
+  CHECK(bubble(schedule_named("1f1b"), {4, 8, 1}) == doctest::Approx(3.0 / 8));
+  CHECK(bubble(schedule_named("interleaved_1f1b"), {4, 8, 2}) == doctest::Approx(3.0 / 16));
+  CHECK(bubble(schedule_named("zero_bubble_h1"), {4, 8, 1}) == doctest::Approx(3.0 / 24));
 }
 
 TEST_CASE("in-flight microbatches of each stage are what theory says") {
   for (const int p : {1, 2, 4, 6}) {
     for (const int m : {p, 2 * p, 5 * p}) {
       for (int i = 0; i < p; ++i) {
-        const auto peak = [&](Schedule schedule, int v) {
-          return peak_in_flight(schedule_order(schedule, {p, m, v}, StageId{i}));
+        const auto peak = [&](const SchedulePtr& schedule, int v) {
+          return peak_in_flight(schedule->order({p, m, v}, StageId{i}));
         };
-        CHECK(peak(Schedule::gpipe, 1) == m);
-        CHECK(peak(Schedule::one_f_one_b, 1) == std::min(m, p - i));
+        CHECK(peak(schedule_named("gpipe"), 1) == m);
+        CHECK(peak(schedule_named("1f1b"), 1) == std::min(m, p - i));
         // i microbatches more wait for their weight gradients; no stage holds more than 1F1B's first (Qi et al. 2024, 2.1).
-        CHECK(peak(Schedule::zero_bubble_h1, 1) == std::min(m, p));
+        CHECK(peak(schedule_named("zero_bubble_h1"), 1) == std::min(m, p));
         for (const int v : {2, 3}) {
           if (p == 1) continue;
           // Megatron-LM's warm-up and the pass after it; with one group of microbatches it runs all forwards first.
           const int warm_up = 2 * (p - i - 1) + (v - 1) * p;
-          CHECK(peak(Schedule::interleaved_1f1b, v) ==
+          CHECK(peak(schedule_named("interleaved_1f1b"), v) ==
                 (m == p ? m * v : std::min(warm_up + 1, m * v)));
         }
       }

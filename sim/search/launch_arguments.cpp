@@ -22,6 +22,8 @@ void add_ways(const Plan& plan, std::vector<std::string>& arguments) {
   else if (parallel.virtual_pipeline > 1)
     arguments.push_back("--num-virtual-stages-per-pipeline-rank " +
                         text(parallel.virtual_pipeline));
+  if (const auto& of_schedule = parallel.schedule->megatron_arguments)
+    arguments.insert(arguments.end(), of_schedule->begin(), of_schedule->end());
   if (parallel.sequence_parallel) arguments.emplace_back("--sequence-parallel");
   if (parallel.rank_order == RankOrder::tensor_pipeline_data)
     arguments.emplace_back("--use-tp-pp-dp-mapping");
@@ -57,11 +59,9 @@ void add_sharding(const Parallel& parallel, std::vector<std::string>& arguments)
 std::vector<std::string> notes_of(const Plan& plan) {
   std::vector<std::string> notes{"data parallel ways follow from the number of processes: " +
                                  text(plan.num_ranks()) + " make " + text(plan.parallel.data)};
-  const Schedule schedule = plan.parallel.schedule;
-  if (schedule == Schedule::gpipe || schedule == Schedule::zero_bubble_h1 ||
-      schedule == Schedule::custom)
-    notes.push_back(std::string("Megatron-LM has no argument for the schedule ") +
-                    name_of(schedule));
+  const Schedule& schedule = *plan.parallel.schedule;
+  if (!schedule.megatron_arguments)
+    notes.push_back("Megatron-LM has no argument for the schedule " + schedule.name);
   const RankOrder order = plan.parallel.rank_order;
   if (order != RankOrder::tensor_data_pipeline && order != RankOrder::tensor_pipeline_data)
     notes.push_back(std::string("Megatron-LM has no argument for the rank order ") +

@@ -20,8 +20,9 @@ constexpr Seconds event_resolution{1e-9};
 /// The plan with as few microbatches as its schedule allows: devices, channels, collectives and durations do not depend on
 /// their number.
 Plan with_fewest_microbatches(Plan plan) {
-  if (plan.parallel.schedule == Schedule::custom) return plan;  // written for so many
-  plan.microbatches = plan.parallel.virtual_pipeline > 1 ? plan.parallel.pipeline : 1;
+  if (plan.parallel.schedule->written) return plan;  // written for so many
+  plan.microbatches = plan.parallel.schedule->microbatch_group(plan.parallel.pipeline,
+                                                               plan.parallel.virtual_pipeline);
   return plan;
 }
 
@@ -67,10 +68,11 @@ class Bound {
       : plan_(plan),
         set_(built.programs),
         network_(built.network),
-        splits_(splits_backward(plan)),
+        splits_(plan.parallel.schedule->splits_backward),
         plays_sharded_(built.plays_sharded_operations),
         reduction_(gradient_reduction(plan)),
         end_(set_.devices.size()) {
+    find_ends_of_stages();
     CollectiveTimes times(network_);
     for (const Collective& collective : set_.collectives)
       collective_times_.push_back(times.least(collective));
@@ -94,7 +96,23 @@ class Bound {
 
  private:
   int chunks() const { return plan_.parallel.virtual_pipeline; }
-  bool is_custom() const { return plan_.parallel.schedule == Schedule::custom; }
+
+  /// How the orders of the stages end. Not looked up where nothing else can be, and a schedule that the user wrote is taken for
+  /// one that ends anyhow.
+  void find_ends_of_stages() {
+    weight_gradients_at_the_end_.assign(static_cast<std::size_t>(plan_.parallel.pipeline), 0);
+    ends_in_first_chunk_ = !plan_.parallel.schedule->written;
+    if (!ends_in_first_chunk_ || (!splits_ && chunks() == 1)) return;
+    for (int s = 0; s < plan_.parallel.pipeline; ++s) {
+      const std::vector<Step> order = schedule_order(plan_, StageId{s});
+      const auto last_backward = std::find_if(order.rbegin(), order.rend(), [](const Step& step) {
+        return step.phase == Phase::backward;
+      });
+      weight_gradients_at_the_end_[static_cast<std::size_t>(s)] =
+          static_cast<int>(last_backward - order.rbegin());
+      ends_in_first_chunk_ = ends_in_first_chunk_ && last_backward->chunk == 0;
+    }
+  }
 
   /// Passes, messages and collectives of a device, and a fill and a drain.
   double events_on_the_way() const {
@@ -181,11 +199,8 @@ class Bound {
     WT_UNREACHABLE();
   }
 
-  /// Weight gradients of a stage that come after its last input gradient (schedule/order.cpp, zero-bubble H1: stage s puts
-  /// them off by s passes).
   double weight_gradients_at_the_end(int stage) const {
-    if (!splits_ || is_custom()) return 0;
-    return std::min(plan_.microbatches, stage + 1);
+    return weight_gradients_at_the_end_[static_cast<std::size_t>(stage)];
   }
 
   /// All passes of a stage, without the weight gradients at its end.
@@ -212,7 +227,7 @@ class Bound {
     for (int s = p - 1; s >= 0; --s) {
       const DeviceId id = device(s);
       Seconds backwards = fill[static_cast<std::size_t>(s)] + passes(id, s);
-      if (!is_custom()) backwards = std::max(backwards, drained + backward(id, 0));
+      if (ends_in_first_chunk_) backwards = std::max(backwards, drained + backward(id, 0));
       end_[id.index()] = backwards + weight_gradient(id, 0) * weight_gradients_at_the_end(s);
       if (s > 0) drained = backwards + message(id, device(s - 1), MessageRow::gradient);
     }
@@ -268,7 +283,7 @@ class Bound {
   /// buckets go one after the other, the first when a k-th of the pass is done, the last behind all of it.
   void reduce_buckets(Seconds rest) {
     if (reduction_ != GradientReduction::per_iteration || !plan_.parallel.overlap_gradient_reduce ||
-        is_custom())
+        !ends_in_first_chunk_)
       return;
     const std::uint32_t slot = slot_of(ChunkCollective::bucket, 0);
     Uses uses;
@@ -312,6 +327,8 @@ class Bound {
   bool splits_;
   bool plays_sharded_;
   GradientReduction reduction_;
+  std::vector<int> weight_gradients_at_the_end_;  ///< by stage: after its last backward pass
+  bool ends_in_first_chunk_ = true;  ///< the last backward pass of every stage is one of chunk 0
   std::vector<Seconds> collective_times_;
   std::vector<Seconds> end_;  ///< by device: it has come so far at the earliest
   Seconds floor_{};           ///< of the iteration, by links that collectives share

@@ -18,16 +18,16 @@ bool compresses(const CompressedTraffic& traffic) {
 /// A pipeline whose stages and messages all take their own time.
 struct Pipeline {
   PipelineShape shape;
-  Schedule schedule = Schedule::one_f_one_b;
+  SchedulePtr schedule = schedule_named("1f1b");
   DurationLayout layout;
   std::vector<StageProgram> programs;
   std::vector<Seconds> durations;
 
-  Pipeline(Schedule order, const PipelineShape& of) : shape(of), schedule(order) {
+  Pipeline(const SchedulePtr& order, const PipelineShape& of) : shape(of), schedule(order) {
     for (int s = 0; s < shape.stages; ++s) {
       const OrderShape asked{shape.stages, shape.microbatches, shape.chunks};
       programs.push_back(
-          make_pipeline_program(shape, schedule_order(schedule, asked, StageId{s}), StageId{s}));
+          make_pipeline_program(shape, schedule->order(asked, StageId{s}), StageId{s}));
     }
     layout.chunks = shape.chunks;
     layout.rows = num_work_rows(shape.chunks, compresses(shape.compressed));
@@ -90,7 +90,7 @@ PipelineShape shape_of(int stages, int microbatches, PipelineSend send, int chun
 
 /// 1F1B on equal stages: F = 1 s, every message `hop`.
 Seconds uniform_end(const PipelineShape& shape, Seconds backward, Seconds hop) {
-  Pipeline pipeline(Schedule::one_f_one_b, shape);
+  Pipeline pipeline(schedule_named("1f1b"), shape);
   for (std::size_t s = 0; s < pipeline.programs.size(); ++s) {
     pipeline.set_work(s, 0, ChunkRow::forward, 1_s);
     pipeline.set_work(s, 0, ChunkRow::backward, backward);
@@ -130,7 +130,7 @@ TEST_CASE("equal stages with blocking pairs take (m+p-1)(F+B) + c (2m+2p-5)") {
 
 TEST_CASE("a stage other than the first is done as much earlier as its gradients still travel") {
   // Eager sends: stage s is done s (B + c) before stage 0.
-  Pipeline pipeline(Schedule::one_f_one_b, shape_of(4, 8, PipelineSend::eager));
+  Pipeline pipeline(schedule_named("1f1b"), shape_of(4, 8, PipelineSend::eager));
   for (std::size_t s = 0; s < 4; ++s) {
     pipeline.set_work(s, 0, ChunkRow::forward, 1_s);
     pipeline.set_work(s, 0, ChunkRow::backward, 2_s);
@@ -157,13 +157,12 @@ CompressedTraffic drawn_traffic(std::mt19937& random) {
 TEST_CASE("any pipeline of unequal stages, hops and codecs ends when the engine says") {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> time(0.1, 1.0);
-  for (const Schedule schedule : {Schedule::gpipe, Schedule::one_f_one_b,
-                                  Schedule::interleaved_1f1b, Schedule::zero_bubble_h1}) {
+  for (const SchedulePtr& schedule : named_schedules()) {
     for (const PipelineSend send : {PipelineSend::eager, PipelineSend::blocking_pairs}) {
       for (int trial = 0; trial < 20; ++trial) {
         const int p = 2 + static_cast<int>(random() % 4);
         const int m = p * (1 + static_cast<int>(random() % 3));
-        const int v = schedule == Schedule::interleaved_1f1b ? 2 : 1;
+        const int v = schedule->takes(2) ? 2 : 1;
         PipelineShape shape = shape_of(p, m, send, v);
         if (trial % 2 == 1) shape.compressed = drawn_traffic(random);
         Pipeline pipeline(schedule, shape);
@@ -178,7 +177,7 @@ TEST_CASE("any pipeline of unequal stages, hops and codecs ends when the engine 
           for (std::size_t c = 0; c < pipeline.programs[s].targets.size(); ++c)
             pipeline.set_message(s, c, 1_s * time(random));
         }
-        CAPTURE(name_of(schedule));
+        CAPTURE(schedule->name);
         CAPTURE(p);
         CAPTURE(m);
         const std::vector<Seconds> ends = pipeline.ends();

@@ -23,8 +23,7 @@ constexpr int played_rounds = 3;
 int played_microbatches(const Plan& plan) {
   const int p = plan.parallel.pipeline, m = plan.microbatches;
   const bool is_short = m <= most_played_passes / p / plan.parallel.virtual_pipeline;
-  if (is_short || plan.parallel.schedule == Schedule::custom || m < (played_rounds + 1) * p)
-    return m;
+  if (is_short || plan.parallel.schedule->written || m < (played_rounds + 1) * p) return m;
   return played_rounds * p + m % p;
 }
 
@@ -110,7 +109,7 @@ std::vector<StageMemory> PlacementTables::memory_on(const Device& device) const 
   inputs.software = &scenario_->software;
   const int p = plan().parallel.pipeline;
   inputs.device_of_stage.assign(static_cast<std::size_t>(p), &device);
-  if (plan().parallel.schedule == Schedule::custom) {  // played in full
+  if (plan().parallel.schedule->written) {  // played in full
     InFlightOfStages counted = in_flight_microbatches(programs().programs);
     inputs.in_flight = std::move(counted.all);
     inputs.in_flight_with_gradients = std::move(counted.with_gradients);

@@ -45,27 +45,22 @@ class Enumeration {
   void add_schedules(PlanChoice choice) {
     for (const int chunks : space_.virtual_pipeline) {
       choice.parallel.virtual_pipeline = chunks;
-      for (const Schedule schedule : schedules(chunks)) {
-        set_schedule(choice.parallel, schedule);
+      for (const SchedulePtr& schedule : schedules(chunks)) {
+        choice.parallel.schedule = schedule;
         keep_stage_layers(choice.parallel);
         add_sharding(choice);
       }
     }
   }
 
-  /// Several chunks need the interleaved schedule: where no schedule is asked for, they get it.
-  std::vector<Schedule> schedules(int chunks) const {
+  /// Several chunks need a schedule for them: where none is asked for, they get the default one; one chunk is no schedule of several.
+  std::vector<SchedulePtr> schedules(int chunks) const {
     if (!space_.schedule.empty()) return space_.schedule;
-    const Schedule written = base_.plan.parallel.schedule;
+    const SchedulePtr& given = base_.plan.parallel.schedule;
     const bool is_searched = chunks != base_.plan.parallel.virtual_pipeline;
-    if (!is_searched || written == Schedule::custom) return {written};
-    if (chunks > 1) return {Schedule::interleaved_1f1b};
-    return {written == Schedule::interleaved_1f1b ? Schedule::one_f_one_b : written};
-  }
-
-  void set_schedule(Parallel& parallel, Schedule schedule) const {
-    parallel.schedule = schedule;
-    parallel.orders = schedule == Schedule::custom ? base_.plan.parallel.orders : nullptr;
+    if (!is_searched || given->written) return {given};
+    const bool is_for_several = given->takes(2);
+    return {is_for_several == (chunks > 1) ? given : default_schedule(chunks)};
   }
 
   /// The file's own stage_layers are for its own number of stages; others are laid out evenly.
@@ -155,8 +150,7 @@ std::string text_of(const PlanChoice& choice, const Scenario& base) {
   };
   add(block.virtual_pipeline.size() > 1 || parallel.virtual_pipeline != written.virtual_pipeline,
       "virtual_pipeline " + text(parallel.virtual_pipeline));
-  add(block.schedule.size() > 1 || parallel.schedule != written.schedule,
-      name_of(parallel.schedule));
+  add(block.schedule.size() > 1 || parallel.schedule != written.schedule, parallel.schedule->name);
   add(block.recompute.size() > 1 || choice.training.recompute != base.plan.training.recompute,
       std::string("recompute ") + name_of(choice.training.recompute));
   add(block.sequence_parallel.size() > 1 || parallel.sequence_parallel != written.sequence_parallel,

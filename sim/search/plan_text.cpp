@@ -48,11 +48,9 @@ class PlanTextReader {
     if (int* const number = number_at(key)) {
       *number = parse_number(key, value, key == "zero_stage" ? 0 : 1);
     } else if (key == "schedule") {
-      choice_.parallel.schedule =
-          one_of<Schedule>(key, value,
-                           {Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved_1f1b,
-                            Schedule::zero_bubble_h1});
-      choice_.parallel.orders = nullptr;
+      choice_.parallel.schedule = schedule_named(value);
+      if (choice_.parallel.schedule == nullptr)
+        refuse(key + " is \"" + value + "\"", "one of " + schedule_name_list());
       has_schedule_ = true;
     } else if (key == "recompute") {
       choice_.training.recompute =
@@ -115,8 +113,8 @@ class PlanTextReader {
     const std::int64_t ways = std::int64_t{parallel.tensor} * parallel.pipeline;
     if (parallel.data == 0 && space_.gpus % ways == 0)
       parallel.data = static_cast<int>(space_.gpus / ways);
-    if (!has_schedule_ && parallel.virtual_pipeline > 1 && parallel.schedule != Schedule::custom)
-      parallel.schedule = Schedule::interleaved_1f1b;
+    if (!has_schedule_ && !parallel.schedule->takes(parallel.virtual_pipeline))
+      parallel.schedule = default_schedule(parallel.virtual_pipeline);
     if (static_cast<int>(parallel.stage_layers.size()) != parallel.pipeline)
       parallel.stage_layers.clear();
   }

@@ -28,7 +28,7 @@ JsonValue parallel_json(const Parallel& parallel) {
   json.set("tensor", whole(parallel.tensor));
   json.set("pipeline", whole(parallel.pipeline));
   json.set("data", whole(parallel.data));
-  json.set("schedule", word(name_of(parallel.schedule)));
+  json.set("schedule", JsonValue(parallel.schedule->name));
   json.set("virtual_pipeline", whole(parallel.virtual_pipeline));
   json.set("sequence_parallel", JsonValue(parallel.sequence_parallel));
   json.set("zero_stage", whole(parallel.zero_stage));

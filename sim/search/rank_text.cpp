@@ -59,8 +59,8 @@ std::vector<Column> plan_columns(const SearchSpace& space) {
     columns.push_back({"chunks", Side::right,
                        [](const auto& p) { return number(p.choice.parallel.virtual_pipeline); }});
   if (space.schedule.size() > 1)
-    columns.push_back({"schedule", Side::left,
-                       [](const auto& p) { return name_of(p.choice.parallel.schedule); }});
+    columns.push_back(
+        {"schedule", Side::left, [](const auto& p) { return p.choice.parallel.schedule->name; }});
   if (space.recompute.size() > 1)
     columns.push_back({"recompute", Side::left,
                        [](const auto& p) { return name_of(p.choice.training.recompute); }});

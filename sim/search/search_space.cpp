@@ -13,7 +13,7 @@ template <class Value>
 std::vector<Value> given_or(std::vector<Value> given, const std::vector<Value>& otherwise) {
   if (given.empty()) return otherwise;
   std::vector<Value> once;
-  for (const Value value : given)
+  for (auto&& value : given)
     if (std::find(once.begin(), once.end(), value) == once.end()) once.push_back(value);
   return once;
 }

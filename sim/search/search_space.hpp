@@ -13,7 +13,7 @@ struct SearchSpace {
   std::vector<int> tensor, pipeline;
   std::vector<int> data;  ///< empty: whatever tensor and pipeline leave
   std::vector<int> micro_batch, virtual_pipeline, zero_stage;
-  std::vector<Schedule> schedule;  ///< empty: the file's; interleaved 1F1B for several chunks
+  std::vector<SchedulePtr> schedule;  ///< empty: the file's; the default one for several chunks
   std::vector<Recompute> recompute;
   std::vector<bool> sequence_parallel;
 };

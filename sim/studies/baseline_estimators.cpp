@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
-#include "schedule/order.hpp"
+#include "plan/schedule.hpp"
 
 namespace windtunnel {
 namespace {
@@ -94,7 +94,7 @@ class PipelineReplay {
     const auto m = static_cast<std::size_t>(in.microbatches);
     const int p = static_cast<int>(in.stages.size());
     for (std::size_t s = 0; s < stages_.size(); ++s) {
-      stages_[s].order = schedule_order(Schedule::one_f_one_b, {p, in.microbatches, 1}, StageId{s});
+      stages_[s].order = schedule_named("1f1b")->order({p, in.microbatches, 1}, StageId{s});
       stages_[s].activation.assign(m, s == 0 ? Seconds{0} : never);
       stages_[s].gradient.assign(m, s + 1 == stages_.size() ? Seconds{0} : never);
     }

@@ -222,6 +222,7 @@ is "nothing is written" test -z "$(ls ./*.hosts 2>/dev/null)"
 exits 0 rank $good --emit megatron --host-map my.hosts --json; parses; prints '"host_map"'; says "wrote my.hosts"
 is "the host map has a line a rank" test "$(wc -l <my.hosts)" -eq 9
 exits 0 rank $good --emit deepspeed --quiet; parses; prints '"gradient_accumulation_steps"'; silent stderr
+exits 0 rank $good --emit deepspeed --set '/search={"pipeline": [2], "schedule": ["gpipe"]}'; says "does not run the schedule gpipe"
 exits 3 rank $good --emit megatron --host-map my.hosts/none
 exits 2 rank $good --emit nemo; says "nemo"; silent stdout
 exits 2 rank $good --host-map x; says "--host-map belongs to --emit"

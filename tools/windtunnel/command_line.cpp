@@ -9,6 +9,7 @@
 
 #include "codec/measured_codec.hpp"
 #include "core/problem.hpp"
+#include "plan/schedule.hpp"
 #include "scenario/known_pointers.hpp"
 #include "scenario/overrides.hpp"
 #include "windtunnel/help_text.hpp"
@@ -123,7 +124,7 @@ class Grammar {
   }
 
   CLI::App* add_command(const char* name, const char* what, const char* argument,
-                        const char* about) {
+                        const std::string& about) {
     CLI::App* command = app_.add_subcommand(name, what);
     command->group("Commands");
     command->set_help_flag();
@@ -324,13 +325,14 @@ class Grammar {
   void add_schedule() {
     CLI::App* schedule = add_command(
         "schedule", "Say whether a pipeline schedule is legal, or draw it", "check|draw NAME|FILE",
-        "gpipe, 1f1b, interleaved_1f1b or zero_bubble_h1; or the path of a schedule file");
-    const auto add = [schedule](const char* name, int& value, const char* about) {
+        schedule_name_list() + "; or the path of a schedule file");
+    const auto add = [schedule](const char* name, int& value, const std::string& about) {
       schedule->add_option(name, value, about)->type_name("N")->check(between(1, 1 << 20));
     };
     add("--stages", line_.stages, "Pipeline stages of a named schedule");
     add("--microbatches", line_.microbatches, "Microbatches of a named schedule");
-    add("--virtual", line_.chunks, "Model chunks a device of interleaved_1f1b holds (default 1)");
+    add("--virtual", line_.chunks,
+        "Model chunks a device of " + names_of_chunked_schedules() + " holds (default 1)");
     schedule->add_option("--svg", line_.svg, "Write the drawing as a picture")->type_name("OUT");
   }
 

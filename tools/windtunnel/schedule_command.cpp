@@ -11,9 +11,9 @@
 #include "core/json_value.hpp"
 #include "core/memory_left.hpp"
 #include "core/work_note.hpp"
+#include "plan/schedule.hpp"
 #include "scenario/library_files.hpp"
 #include "schedule/exchange_check.hpp"
-#include "schedule/order.hpp"
 #include "schedule/schedule_check.hpp"
 #include "schedule/schedule_drawing.hpp"
 #include "schedule/schedule_file_json.hpp"
@@ -23,37 +23,32 @@
 namespace windtunnel {
 namespace {
 
-constexpr std::array named_schedules{Schedule::gpipe, Schedule::one_f_one_b,
-                                     Schedule::interleaved_1f1b, Schedule::zero_bubble_h1};
 constexpr std::int64_t most_passes = 10'000'000;
 constexpr double bytes_of_pass = 1000;  // while waits are searched for a ring
 
 std::string text(int number) { return std::to_string(number); }
 
-Schedule schedule_named(const std::string& name) {
+SchedulePtr known_schedule(const std::string& name) {
+  if (SchedulePtr schedule = schedule_named(name)) return schedule;
   std::vector<std::string> names;
-  for (const Schedule schedule : named_schedules) {
-    if (name == name_of(schedule)) return schedule;
-    names.emplace_back(name_of(schedule));
-  }
+  for (const SchedulePtr& schedule : named_schedules()) names.push_back(schedule->name);
   const std::string nearest = closest_match(name, names);
   throw UsageError("unknown schedule \"" + name + "\" (" +
-                   (nearest.empty()
-                        ? "there are gpipe, 1f1b, interleaved_1f1b, zero_bubble_h1, and paths"
-                        : "did you mean \"" + nearest + "\"?") +
+                   (nearest.empty() ? "there are " + schedule_name_list() + ", and paths"
+                                    : "did you mean \"" + nearest + "\"?") +
                    ")");
 }
 
-void check_shape(Schedule schedule, const OrderShape& shape) {
-  if (shape.chunks > 1 && schedule != Schedule::interleaved_1f1b)
-    throw UsageError(std::string("--virtual is for interleaved_1f1b, not for ") +
-                     name_of(schedule));
+void check_shape(const Schedule& schedule, const OrderShape& shape) {
+  if (!schedule.takes(shape.chunks))
+    throw UsageError("--virtual is for " + names_of_chunked_schedules() + ", not for " +
+                     schedule.name);
   if (shape.chunks > 1 && shape.stages == 1)
     throw UsageError("--virtual " + text(shape.chunks) + " needs more than one stage");
-  if (shape.chunks > 1 && shape.microbatches % shape.stages != 0)
-    throw UsageError(
-        "interleaved_1f1b needs microbatches in multiples of stages: " + text(shape.microbatches) +
-        " microbatches on " + text(shape.stages) + " stages");
+  if (shape.microbatches % schedule.microbatch_group(shape.stages, shape.chunks) != 0)
+    throw UsageError(schedule.name +
+                     " needs microbatches in multiples of stages: " + text(shape.microbatches) +
+                     " microbatches on " + text(shape.stages) + " stages");
   const std::int64_t passes = std::int64_t{shape.stages} * shape.microbatches * shape.chunks;
   if (passes > most_passes)
     throw UsageError("more than " + std::to_string(most_passes) + " forward passes");
@@ -63,12 +58,12 @@ void check_shape(Schedule schedule, const OrderShape& shape) {
 }
 
 ScheduleOrders named_orders(const CommandLine& line) {
-  const Schedule schedule = schedule_named(line.arguments[1]);
+  const SchedulePtr schedule = known_schedule(line.arguments[1]);
   if (line.stages == 0 || line.microbatches == 0)
     throw UsageError("a named schedule needs --stages and --microbatches");
   const OrderShape shape{line.stages, line.microbatches, line.chunks == 0 ? 1 : line.chunks};
-  check_shape(schedule, shape);
-  return schedule_orders(schedule, shape);
+  check_shape(*schedule, shape);
+  return schedule_orders(*schedule, shape);
 }
 
 ScheduleOrders orders_of_file(const CommandLine& line) {

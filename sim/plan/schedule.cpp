@@ -1,0 +1,87 @@
+#include "plan/schedule.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/contracts.hpp"
+
+namespace windtunnel {
+
+namespace schedules {
+#define WT_SCHEDULE(name) Schedule name();
+#include "plan/schedules.def"
+#undef WT_SCHEDULE
+}  // namespace schedules
+
+const std::vector<SchedulePtr>& named_schedules() {
+  static const std::vector<SchedulePtr> table{
+#define WT_SCHEDULE(name) std::make_shared<const Schedule>(schedules::name()),
+#include "plan/schedules.def"
+#undef WT_SCHEDULE
+  };
+  return table;
+}
+
+SchedulePtr schedule_named(std::string_view name) {
+  for (const SchedulePtr& schedule : named_schedules())
+    if (schedule->name == name) return schedule;
+  return nullptr;
+}
+
+SchedulePtr default_schedule(int chunks_per_device) {
+  const bool several = chunks_per_device > 1;
+  for (const SchedulePtr& schedule : named_schedules())
+    if (schedule->is_default && several == (schedule->chunks != ChunksPerDevice::one))
+      return schedule;
+  WT_UNREACHABLE();
+}
+
+std::vector<std::pair<std::string, SchedulePtr>> schedules_by_name() {
+  std::vector<std::pair<std::string, SchedulePtr>> names;
+  for (const SchedulePtr& schedule : named_schedules())
+    names.emplace_back(schedule->name, schedule);
+  return names;
+}
+
+std::string schedule_name_list() {
+  std::string names;
+  for (const SchedulePtr& schedule : named_schedules())
+    names += (names.empty() ? "" : ", ") + schedule->name;
+  return names;
+}
+
+std::string names_of_chunked_schedules() {
+  std::string names;
+  for (const SchedulePtr& schedule : named_schedules())
+    if (schedule->chunks != ChunksPerDevice::one)
+      names += (names.empty() ? "" : " or ") + schedule->name;
+  return names;
+}
+
+SchedulePtr written_schedule(ScheduleOrders orders) {
+  const auto written = std::make_shared<const ScheduleOrders>(std::move(orders));
+  Schedule schedule;
+  schedule.name = "custom";
+  schedule.order = [written](const OrderShape&, StageId stage) {
+    return written->of_stage[stage.index()];
+  };
+  schedule.chunks = ChunksPerDevice::any;
+  schedule.is_what_if = false;
+  schedule.written = written;
+  if (!written->of_stage.empty()) {  // a legal schedule splits all backward passes or none
+    const std::vector<Step>& order = written->of_stage.front();
+    schedule.splits_backward = std::any_of(order.begin(), order.end(), [](const Step& step) {
+      return step.phase == Phase::weight_gradient;
+    });
+  }
+  return std::make_shared<const Schedule>(std::move(schedule));
+}
+
+ScheduleOrders schedule_orders(const Schedule& schedule, const OrderShape& shape) {
+  ScheduleOrders orders{schedule.name, shape, {}};
+  for (int s = 0; s < shape.stages; ++s)
+    orders.of_stage.push_back(schedule.order(shape, StageId{s}));
+  return orders;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/id.hpp"
+#include "plan/step.hpp"
+
+namespace windtunnel {
+
+/// How many model chunks a device may hold.
+enum class ChunksPerDevice {
+  one,
+  any,
+  any_in_groups,  ///< with several chunks, microbatches go through them in groups, one microbatch per stage
+};
+
+/// How far passes reach back in the middle of an iteration, in microbatches (timeline/steady_state.hpp).
+struct ScheduleReach {
+  int step = 1;  ///< the order of passes repeats after this many
+  int lag = 1;   ///< a pass depends on none that is longer ago
+};
+
+/// The order in which stages run their passes, and all that the program asks of it. The named schedules are a table:
+/// schedules.def lists them, one file of schedules/ defines each (docs/extending.md).
+struct Schedule {
+  std::string name;  ///< as scenario files write it
+  /// The passes of one stage, in the order in which its device runs them.
+  std::function<std::vector<Step>(const OrderShape& shape, StageId stage)> order;
+  bool splits_backward = false;  ///< weight gradients are passes of their own
+  ChunksPerDevice chunks = ChunksPerDevice::one;
+  /// Plans that name no schedule get this one: of the schedules for one chunk one says so, of those for several another.
+  bool is_default = false;
+  /// Where the order has a steady state: how far its passes reach. A long run is then folded; without, it is played in full.
+  std::function<ScheduleReach(const OrderShape& shape)> reach = {};
+  /// Equal stages idle only while the pipeline fills and drains: (p - 1) / (v m + p - 1) of the time.
+  bool idles_only_at_the_ends = false;
+  /// What Megatron-LM is told beside the number of chunks; none where it has no such schedule.
+  std::optional<std::vector<std::string>> megatron_arguments = {};
+  bool is_deepspeeds = false;  ///< DeepSpeed's pipeline engine runs this order, and knows no other
+  bool is_what_if = true;  ///< `explain` asks what a plan of another schedule would gain with it
+  /// The passes of all stages, where the user wrote them; null for a named schedule. They are for this shape alone.
+  std::shared_ptr<const ScheduleOrders> written = {};
+
+  bool takes(int chunks_per_device) const {
+    return chunks_per_device == 1 || chunks != ChunksPerDevice::one;
+  }
+  /// The microbatches of a plan must be a multiple of this.
+  int microbatch_group(int stages, int chunks_per_device) const {
+    return chunks_per_device > 1 && chunks == ChunksPerDevice::any_in_groups ? stages : 1;
+  }
+};
+
+/// A named schedule, or one of the user's own; never null in a plan. Named ones are equal where they are the same.
+using SchedulePtr = std::shared_ptr<const Schedule>;
+
+/// The table.
+const std::vector<SchedulePtr>& named_schedules();
+/// Null when the table has no such name.
+SchedulePtr schedule_named(std::string_view name);
+/// The schedule of a plan that names none.
+SchedulePtr default_schedule(int chunks_per_device = 1);
+/// The table with the names under which files write them.
+std::vector<std::pair<std::string, SchedulePtr>> schedules_by_name();
+/// "gpipe, 1f1b, interleaved_1f1b": all names, for messages and help texts.
+std::string schedule_name_list();
+/// "interleaved_1f1b": the names of those that take several chunks per device, joined by " or ".
+std::string names_of_chunked_schedules();
+
+/// A schedule that the user wrote, called "custom". It must be legal.
+SchedulePtr written_schedule(ScheduleOrders orders);
+
+/// All stages of a schedule.
+ScheduleOrders schedule_orders(const Schedule& schedule, const OrderShape& shape);
+
+}  // namespace windtunnel
