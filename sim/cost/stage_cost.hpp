@@ -1,9 +1,10 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "cost/kernel_cost.hpp"
-#include "operations/sharded_pass.hpp"
+#include "passes/pass.hpp"
 #include "plan/plan.hpp"
 #include "platform/platform.hpp"
 
@@ -20,10 +21,11 @@ struct PassCost {
   Seconds floor_share() const { return duration - compute - tensor_comm - data_comm - codec; }
 };
 
-/// Tensor-parallel collectives of one pass that cross nodes and are played as flows.
+/// Tensor-parallel collectives of one pass that cross nodes and are played as flows. With sequence parallelism the halves of an
+/// all-reduce count as half of one.
 struct CrossNodeCollectives {
-  int exposed = 0;          ///< all-reduces of one activation each, nothing beside them
-  int overlappable = 0;     ///< all-reduces beside weight gradients
+  double exposed = 0;       ///< all-reduces of one activation each, nothing beside them
+  double overlappable = 0;  ///< all-reduces beside weight gradients
   Seconds hidden_behind{};  ///< how much of the pass may run beside the overlappable ones
 };
 
@@ -37,28 +39,25 @@ struct ChunkCost {
   PassCost forward, backward;
   PassCost input_gradient, weight_gradient;  ///< the backward pass where the schedule splits it
   CrossNodeCollectives forward_cross, backward_cross;
-  int forward_all_reduces = 0, backward_all_reduces = 0;  ///< per microbatch, with recomputation
-  ShardedTimes sharded_forward, sharded_backward;         ///< the same passes, taken apart (ZeRO 3)
-  Bytes gradients{};                                      ///< one rank's, as reduced
+  std::shared_ptr<const ChunkOperations> operations;  ///< the same passes, taken apart
+  Bytes gradients{};                                  ///< one rank's, as reduced
 };
 
 /// What one stage costs on one kind of node.
 struct StageCost {
   std::vector<ChunkCost> chunks;
   Seconds optimizer{};
-  Bytes message{};     ///< one activation or gradient message, sent by one rank
-  Bytes gradients{};   ///< one rank's gradients, as reduced
-  Bytes parameters{};  ///< one rank's parameters, as gathered after a sharded step
-  /// ZeRO 3, as sent: one layer's parameters as each pass gathers them, and its gradients as scattered.
-  Bytes gathered_layer{}, scattered_layer{};
-  Bytes gathered_edges{}, scattered_edges{};  ///< embedding and head, once a microbatch (ZeRO 3)
+  Bytes message{};         ///< one activation or gradient message, sent by one rank
+  Bytes gradients{};       ///< one rank's gradients, as reduced
+  Bytes parameters{};      ///< one rank's parameters, as gathered after a sharded step
+  Bytes gathered_layer{};  ///< ZeRO 3: one layer's parameters, as a pass gathers them
   Bytes
       embedding_gradients{};  ///< one rank's word embedding gradient, as synchronised (edge stages, tied)
   Bytes embedding_share{};  ///< the word embedding's share of `gradients`, where the stage holds it
   Bytes tensor_payload{};   ///< of one tensor all-reduce, as sent
 };
 
-/// The data-parallel group of a rank, as its gathers see it (ZeRO 3).
+/// A group of replicas, as the collectives of ZeRO 3 see it.
 struct DataGroup {
   std::vector<int> gpus_in_node;  ///< its members in the fullest node
   int members = 1;
@@ -74,7 +73,8 @@ struct StageCostInputs {
   const Fabric* fabric = nullptr;
   StageId stage;
   std::vector<int> tensor_gpus;  ///< the tensor group's GPUs in this node
-  DataGroup data;
+  DataGroup data;                ///< that the states are shared out in
+  DataGroup copies;  ///< the ranks that hold the same shard, where there are several groups
 };
 
 /// One activation or gradient message between stages, as one rank sends it: all of it, or its share where the stack scatters
@@ -83,26 +83,16 @@ struct StageCostInputs {
 Bytes stage_message_size(const Transformer& model, const Plan& plan,
                          const SoftwareProfile& software);
 
-/// Time of one microbatch through a stage's chunks, forward and backward (recomputation included), summed over the layers
-/// before the launch floor is applied.
-///  - Layer: products, memory-bound kernels, two tensor all-reduces forward; twice the products, gradient accumulation, and two
-///    all-reduces backward, of which each hides behind one weight gradient where the stack overlaps them:
-///    exposed = max(0, AR - G/4), G = the layer's eight backward weight products (docs/model.md, model E). The all-reduces:
-///    RowParallelLinear.forward and VocabParallelEmbedding.forward in megatron/mpu/layers.py, _CopyToModelParallelRegion.backward in
-///    megatron/mpu/mappings.py, Megatron-LM v2.5; recomputed layers repeat theirs (_checkpointed_forward in
-///    megatron/model/transformer.py, v2.5). The overlap: ColumnParallelLinearWithAsyncAllreduce.backward in megatron/mpu/layers.py at
-///    16c9044 (September 2021).
-///  - Sequence parallelism: each all-reduce is a reduce-scatter and an all-gather of the same total; backward, the gather is
-///    exposed and the scatter hides: exposed = AR/2 + max(0, AR/2 - G/4) (Korthikanti et al. 2022, 4.2.2;
-///    LinearWithGradAccumulationAndAsyncCommunication.backward in megatron/mpu/layers.py at 2514892, October 2022, where the gather
-///    runs beside the input gradient: that this hides nothing is own).
-///  - ZeRO 3: the operations of sharded_pass() with nobody else on the network. Gradients are scattered in their own type: DeepSpeed
-///    0.16.5, partition_grads in runtime/zero/stage3.py, adds each microbatch's to the shard; PyTorch 2.1, _post_backward_hook in
-///    distributed/fsdp/_runtime_utils.py, does so outside of no_sync(). Embedding and head stay until the backward pass ends (the
-///    root unit of PyTorch FSDP, Zhao et al., VLDB 2023, section 4.2).
-///  - First part of the model: embedding. Last part: head and cross-entropy.
-///  - Compressed tensor collectives and ZeRO 3 gathers and scatters move fewer bytes; their codec work (encode_ring) is all exposed,
-///    since it runs on the same multiprocessors as the kernels it would hide behind.
+/// How the layers of a plan are executed on one rank.
+LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software);
+
+/// Costs of the stage's chunks: the operations of the model (model_operations()), rewritten by all passes (operation_passes()), each
+/// collective with the time that it takes while nobody else is on the network, and the sums over them. A pass takes what its operations
+/// take alone, or longer where the CPU cannot launch them as fast.
+///  - Tensor collectives in the node take the platform's time for them, times the stack's and the node's slowdown; of groups across
+///    nodes the engine plays flows.
+///  - Gathers and scatters over the replicas: half an all-reduce in the node, or the node's share of the ring through its NICs,
+///    whichever is longer.
 StageCost stage_cost(const StageCostInputs& inputs);
 
 }  // namespace windtunnel

@@ -44,7 +44,7 @@ struct World {
   DataGroup data;
   StageCost cost(int stage, std::vector<int> gpus = {0}) const {
     return stage_cost(
-        {&model, &plan, &software, &node, &fabric, StageId{stage}, std::move(gpus), data});
+        {&model, &plan, &software, &node, &fabric, StageId{stage}, std::move(gpus), data, {}});
   }
 };
 
@@ -122,8 +122,18 @@ TEST_CASE("a tensor group across nodes leaves its collectives to the engine") {
   const StageCost cost = world.cost(0, {0});
   CHECK(cost.chunks[0].forward.tensor_comm == Seconds{0});
   CHECK(cost.chunks[0].forward_cross.exposed == 3);
-  CHECK(cost.chunks[0].backward_cross.exposed == 0);
-  CHECK(cost.chunks[0].backward_cross.overlappable == 2);
+  CHECK(cost.chunks[0].backward_cross.exposed == 2);
+  world.software.overlap_backward_tensor_collectives = true;
+  const ChunkCost overlapped = world.cost(0, {0}).chunks[0];
+  CHECK(overlapped.backward_cross.exposed == 0);
+  CHECK(overlapped.backward_cross.overlappable == 2);
+  // Half of the products, 48 T h^2 / 2 FLOPs, run beside the two.
+  CHECK(overlapped.backward_cross.hidden_behind.value() ==
+        doctest::Approx(48.0 * 1024 * 1024 * 1024 / 2 / 1e14 / 2).epsilon(1e-9));
+  // With sequence parallelism, the halves that gather are exposed.
+  world.plan.parallel.sequence_parallel = true;
+  CHECK(world.cost(0, {0}).chunks[0].backward_cross.exposed == 1);
+  CHECK(world.cost(0, {0}).chunks[0].backward_cross.overlappable == 1);
 }
 
 TEST_CASE("gradients are the rank's parameters in the gradient type") {
@@ -210,7 +220,10 @@ TEST_CASE("fully sharded gradients are scattered in the gradients' type") {
   CHECK((single.chunks[0].backward.data_comm - half.chunks[0].backward.data_comm).value() ==
         doctest::Approx((0.5 * 3 + 1) * layer_gather(100_GBps) + edges_gather(world, 100_GBps))
             .epsilon(1e-9));
-  CHECK(single.scattered_layer == half.scattered_layer * 2);
+  const auto scattered = [](const StageCost& cost) {
+    return cost.chunks[0].operations->at(Direction::backward).layer.back().payload;
+  };
+  CHECK(scattered(single) == scattered(half) * 2);
   CHECK(single.gathered_layer == half.gathered_layer);
 }
 

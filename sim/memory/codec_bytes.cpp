@@ -84,7 +84,7 @@ CodecBytes codec_bytes(const Transformer& model, const Plan& plan, const Softwar
   if (parallel.zero_stage > 0)
     bytes.buffers += ring_buffers(compression.zero_gather,
                                   element * layer_matrix_parameters(model, parallel.tensor),
-                                  element, parallel.data);
+                                  element, sharding_ways(parallel));
   return bytes;
 }
 

@@ -77,7 +77,7 @@ StageStates stage_states(const Plan& plan, const SoftwareProfile& software, doub
   const StateBytes bytes = state_bytes(plan.training, software);
   const int zero = plan.parallel.zero_stage;
   const Bytes whole{parameters};  // one byte a parameter
-  const Bytes shard = whole / static_cast<double>(plan.parallel.data);
+  const Bytes shard = whole / static_cast<double>(sharding_ways(plan.parallel));
   const Bytes optimizer_share = zero >= 1 ? shard : whole;
   const Bytes gradient_share = zero >= 2 ? shard : whole;
   const Bytes weight_share = zero >= 3 ? shard : whole;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "core/contracts.hpp"
 #include "plan/plan_check.hpp"
@@ -22,30 +23,14 @@ std::vector<GpuPlace> places_in_order(const ClusterShape& cluster, int num_ranks
   return places;
 }
 
-RankId rank_of(const Parallel& parallel, int stage, int replica, int tensor_index) {
-  const int t = parallel.tensor, p = parallel.pipeline, d = parallel.data;
-  switch (parallel.rank_order) {
-    case RankOrder::tensor_data_pipeline:
-      return RankId{(stage * d + replica) * t + tensor_index};
-    case RankOrder::tensor_pipeline_data:
-      return RankId{(replica * p + stage) * t + tensor_index};
-    case RankOrder::data_tensor_pipeline:
-      return RankId{(stage * t + tensor_index) * d + replica};
-    case RankOrder::data_pipeline_tensor:
-      return RankId{(tensor_index * p + stage) * d + replica};
-    case RankOrder::pipeline_tensor_data:
-      return RankId{(replica * t + tensor_index) * p + stage};
-    case RankOrder::pipeline_data_tensor:
-      return RankId{(tensor_index * d + replica) * p + stage};
-  }
-  WT_UNREACHABLE();
-}
-
 /// Splits a tensor group into its ranks of each node, nodes in the order of their first rank.
-std::vector<PlanDevice> devices_of_group(const Plan& plan, int replica, int stage) {
+std::vector<PlanDevice> devices_of_group(const Plan& plan, const Layout& layout, int replica,
+                                         int stage) {
   std::vector<PlanDevice> devices;
   for (int i = 0; i < plan.parallel.tensor; ++i) {
-    const RankId rank = rank_of(plan.parallel, stage, replica, i);
+    const std::array places{Axis{AxisName::tensor, i}, Axis{AxisName::data, replica},
+                            Axis{AxisName::pipeline, stage}};
+    const RankId rank = layout.rank(places);
     const GpuPlace place = plan.places[rank.index()];
     auto device = std::find_if(devices.begin(), devices.end(),
                                [&](const PlanDevice& known) { return known.node == place.node; });
@@ -75,9 +60,10 @@ std::vector<GpuPlace> places_of(const Parallel& parallel, const ClusterShape& cl
 
 /// Fills `devices`; a group that is cut unevenly by node borders is rejected.
 void add_devices(Plan& plan, PlanFindings& findings) {
+  const Layout layout = layout_of(plan.parallel);
   for (int replica = 0; replica < plan.parallel.data; ++replica) {
     for (int stage = 0; stage < plan.parallel.pipeline; ++stage) {
-      const std::vector<PlanDevice> group = devices_of_group(plan, replica, stage);
+      const std::vector<PlanDevice> group = devices_of_group(plan, layout, replica, stage);
       if (plan.devices.empty()) plan.parts = static_cast<int>(group.size());
       bool even = static_cast<int>(group.size()) == plan.parts;
       for (const PlanDevice& device : group)
@@ -109,22 +95,20 @@ std::vector<Step> schedule_order(const Plan& plan, StageId stage) {
   return plan.parallel.schedule->order(shape, stage);
 }
 
-const char* name_of(RankOrder order) {
-  switch (order) {
-    case RankOrder::tensor_data_pipeline:
-      return "tensor-data-pipeline";
-    case RankOrder::tensor_pipeline_data:
-      return "tensor-pipeline-data";
-    case RankOrder::data_tensor_pipeline:
-      return "data-tensor-pipeline";
-    case RankOrder::data_pipeline_tensor:
-      return "data-pipeline-tensor";
-    case RankOrder::pipeline_tensor_data:
-      return "pipeline-tensor-data";
-    case RankOrder::pipeline_data_tensor:
-      return "pipeline-data-tensor";
-  }
-  return "?";
+std::vector<RankOrder> rank_orders() {
+  using enum AxisName;
+  return {RankOrder{tensor, data, pipeline}, {tensor, pipeline, data}, {data, tensor, pipeline},
+          {data, pipeline, tensor},          {pipeline, tensor, data}, {pipeline, data, tensor}};
+}
+
+Layout layout_of(const Parallel& parallel) {
+  const auto size_of = [&parallel](AxisName axis) {
+    if (axis == AxisName::tensor) return parallel.tensor;
+    return axis == AxisName::data ? parallel.data : parallel.pipeline;
+  };
+  std::vector<Axis> axes;
+  for (const AxisName axis : parallel.rank_order) axes.push_back({axis, size_of(axis)});
+  return Layout(std::move(axes));
 }
 
 std::vector<int> default_stage_layers(int layers, int stages, bool embedding_and_head_as_layers) {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "core/id.hpp"
+#include "layout/layout.hpp"
 #include "plan/compression.hpp"
 #include "plan/schedule.hpp"
 #include "platform/software_profile.hpp"
@@ -28,16 +30,11 @@ struct Training {
 /// Which index of a rank counts fastest, which slowest: ranks are numbered through the nodes' GPUs in order, so what counts fastest
 /// is kept inside a node. Megatron-LM's order is tensor, data, pipeline (initialize_model_parallel in
 /// megatron/mpu/initialize.py, v2.5; its later use-tp-pp-dp-mapping: tensor, pipeline, data).
-enum class RankOrder {
-  tensor_data_pipeline,
-  tensor_pipeline_data,
-  data_tensor_pipeline,
-  data_pipeline_tensor,
-  pipeline_tensor_data,
-  pipeline_data_tensor,
-};
-/// "tensor-data-pipeline"
-const char* name_of(RankOrder order);
+using RankOrder = std::array<AxisName, 3>;
+/// Megatron-LM's.
+inline constexpr RankOrder default_rank_order{AxisName::tensor, AxisName::data, AxisName::pipeline};
+/// Every order of the three.
+std::vector<RankOrder> rank_orders();
 
 /// How gradients are reduced among replicas that share nodes.
 enum class GradientRing {
@@ -56,10 +53,21 @@ struct Parallel {
   bool overlap_gradient_reduce = false;
   GradientRing gradient_ring = GradientRing::flat;
   int zero_prefetch = 1;  ///< ZeRO 3: layers gathered ahead of the one that computes
-  RankOrder rank_order = RankOrder::tensor_data_pipeline;
+  /// ZeRO 3: replicas that share one copy of parameters, gradients and optimizer states out among them; neighbours on the data axis.
+  /// 0: all of them.
+  int zero_group = 0;
+  RankOrder rank_order = default_rank_order;
   std::vector<int> stage_layers;  ///< by stage; empty: evenly
   std::vector<int> placement;     ///< rank -> node * gpus_per_node + gpu; empty: in order
 };
+
+/// The ranks of a plan on their axes.
+Layout layout_of(const Parallel& parallel);
+
+/// Replicas among which states are sharded, where ZeRO shards any.
+inline int sharding_ways(const Parallel& parallel) {
+  return parallel.zero_group > 0 ? parallel.zero_group : parallel.data;
+}
 
 /// The GPU that plays a rank.
 struct GpuPlace {

@@ -171,6 +171,19 @@ void check_shards(const PlanInputs& plan, PlanFindings& findings) {
                    "use zero_stage 1 with pipelines"});
 }
 
+void check_sharding_group(const PlanInputs& plan, PlanFindings& findings) {
+  const int group = plan.parallel.zero_group;
+  if (group == 1 && findings.is_sound(zero_group))
+    return findings.reject(
+        {zero_group, "a zero_group of one replica shards nothing", "use zero_stage 0"});
+  if (group == 0 || !findings.are_sound({zero_group, data}) || plan.parallel.data % group == 0)
+    return;
+  findings.reject({zero_group,
+                   "zero_group " + text(group) + " does not divide the " +
+                       count_text(plan.parallel.data, "replica"),
+                   "use a divisor of data"});
+}
+
 }  // namespace
 
 bool PlanFindings::are_sound(std::initializer_list<std::string_view> pointers) const {
@@ -225,6 +238,7 @@ void check_even_stages(const PlanInputs& plan, PlanFindings& findings) {
 
 void check_pairs(const PlanInputs& plan, PlanFindings& findings) {
   check_chunked_schedule(plan, findings);
+  check_sharding_group(plan, findings);
   check_shards(plan, findings);
 }
 

@@ -19,6 +19,7 @@ inline constexpr const char* stage_layers = "/parallel/stage_layers";
 inline constexpr const char* chunks = "/parallel/virtual_pipeline";
 inline constexpr const char* schedule = "/parallel/schedule";
 inline constexpr const char* zero_stage = "/parallel/zero_stage";
+inline constexpr const char* zero_group = "/parallel/zero_group";
 inline constexpr const char* global_batch = "/training/global_batch";
 inline constexpr const char* micro_batch = "/training/micro_batch";
 inline constexpr const char* layers = "/model/layers";

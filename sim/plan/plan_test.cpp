@@ -65,14 +65,14 @@ Plan ordered(RankOrder order) {
 
 TEST_CASE("pipelines before data keeps a whole replica in one node") {
   // Ranks of (stage, replica): (0,0) 0-1, (1,0) 2-3, (0,1) 4-5, (1,1) 6-7; four a node.
-  const Plan plan = ordered(RankOrder::tensor_pipeline_data);
+  const Plan plan = ordered({AxisName::tensor, AxisName::pipeline, AxisName::data});
   for (const PlanDevice& device : plan.devices) CHECK(device.node == NodeId{device.replica});
   CHECK(plan.devices[plan.device(0, StageId{1}, 0).index()].gpus == std::vector{2, 3});
 }
 
 TEST_CASE("with data fastest a tensor group holds every second GPU") {
   // Ranks of stage 0: (tensor 0, replica 0) 0, (0, 1) 1, (1, 0) 2, (1, 1) 3.
-  const Plan plan = ordered(RankOrder::data_tensor_pipeline);
+  const Plan plan = ordered({AxisName::data, AxisName::tensor, AxisName::pipeline});
   CHECK(plan.parts == 1);
   const PlanDevice& device = plan.devices[plan.device(1, StageId{0}, 0).index()];
   CHECK(device.gpus == std::vector{1, 3});
@@ -81,15 +81,13 @@ TEST_CASE("with data fastest a tensor group holds every second GPU") {
 }
 
 TEST_CASE("with tensor slowest its groups go across nodes") {
-  const Plan plan = ordered(RankOrder::data_pipeline_tensor);
+  const Plan plan = ordered({AxisName::data, AxisName::pipeline, AxisName::tensor});
   CHECK(plan.parts == 2);
   for (const PlanDevice& device : plan.devices) CHECK(device.node == NodeId{device.part});
 }
 
 TEST_CASE("every rank order gives each rank to one device") {
-  for (const RankOrder order : {RankOrder::tensor_data_pipeline, RankOrder::tensor_pipeline_data,
-                                RankOrder::data_tensor_pipeline, RankOrder::data_pipeline_tensor,
-                                RankOrder::pipeline_tensor_data, RankOrder::pipeline_data_tensor}) {
+  for (const RankOrder& order : rank_orders()) {
     std::vector<bool> seen(8, false);
     for (const PlanDevice& device : ordered(order).devices)
       for (const RankId rank : device.ranks) {

@@ -23,7 +23,9 @@ using detail::DeviceLanes;
 using detail::group_of;
 using detail::is_of_microbatch;
 using detail::kernel_name;
+using detail::label_of;
 using detail::Lane;
+using detail::layer_of;
 using detail::MemorySample;
 using detail::Nanoseconds;
 using detail::ObjectText;
@@ -184,6 +186,8 @@ class TraceWriter {
     if (is_of_microbatch(op.phase))
       args.number("microbatch", std::int64_t{op.microbatch})
           .number("chunk", std::int64_t{op.chunk});
+    if (label_of(op) != Label::whole_pass) args.text("operation", row_of(label_of(op)).text);
+    if (layer_of(op) > 0) args.number("layer", std::int64_t{layer_of(op)});
     return args;
   }
   /// Kernels carry the GPU and the stream they ran on.
@@ -215,24 +219,30 @@ class TraceWriter {
         parts.microseconds(name_of(line_of(static_cast<Part>(i))),
                            detail::to_nanoseconds(work.parts[i]));
     std::string name = name_of(span.op.phase);
+    const Label label = label_of(span.op);
     if (span.stream != Stream::compute)
-      return write_complete(slice, name, "kernel",
+      return write_complete(slice, label == Label::whole_pass ? name : kernel_name(label), "kernel",
                             kernel_args_of(span.op).object("parts_us", parts));
     if (is_of_microbatch(span.op.phase)) name += " " + std::to_string(span.op.microbatch);
+    if (label != Label::whole_pass) name += std::string(": ") + row_of(label).text;
     write_complete(slice, name, "gpu_user_annotation", args_of(span.op).object("parts_us", parts));
   }
 
   void write_part(const Slice& slice) {
     const Op& op = timeline_.computes[slice.index].op;
-    const std::string name = part_name(op.phase, slice.part, plan_);
+    const Label label = label_of(op);
+    const bool whole = label == Label::whole_pass || row_of(label).part != slice.part;
+    const std::string name = whole ? part_name(op.phase, slice.part, plan_) : kernel_name(label);
     // No kernel runs while the GPU waits for launches.
     if (slice.part == Part::other) return write_complete(slice, name, "launch", args_of(op));
     ObjectText args = kernel_args_of(op);
     const std::size_t rank = device().ranks.front().index();
     if (slice.part == Part::tensor_comm)
-      add_group(args, "allreduce", group_of(Traffic::tensor_activations), rank)
-          .number("Group size", std::int64_t{plan_.parallel.tensor})
-          .text("note", "all of the op's tensor-parallel collectives, drawn as one");
+      add_group(args, whole ? "allreduce" : collective_word(name),
+                group_of(Traffic::tensor_activations), rank)
+          .number("Group size", std::int64_t{plan_.parallel.tensor});
+    if (slice.part == Part::tensor_comm && whole)
+      args.text("note", "all of the op's tensor-parallel collectives, drawn as one");
     if (slice.part == Part::data_comm)
       add_group(args, "allgather", group_of(Traffic::zero_gather), rank)
           .number("Group size", std::int64_t{plan_.parallel.data})
@@ -282,7 +292,9 @@ class TraceWriter {
   void write_collective(const Slice& slice) {
     const CollectiveSpan& span = timeline_.collectives[slice.index];
     const Collective& collective = programs_.collectives[span.collective.index()];
-    const std::string name = kernel_name(span.op.phase, plan_, stage());
+    const Label label = label_of(span.op);
+    const std::string name = label == Label::whole_pass ? kernel_name(span.op.phase, plan_, stage())
+                                                        : kernel_name(label);
     std::int64_t gpus = 0;
     for (const DeviceId member : collective.members)
       gpus += plan_.devices[member.index()].num_gpus();

@@ -43,7 +43,11 @@ std::vector<std::string> plan_items(const Report& report) {
                                      counted(training.micro_batch, "sample"),
                                  name_of(training.precision)};
   if (parallel.sequence_parallel) items.emplace_back("sequence parallel");
-  if (parallel.zero_stage > 0) items.push_back("ZeRO-" + std::to_string(parallel.zero_stage));
+  if (parallel.zero_stage > 0)
+    items.push_back("ZeRO-" + std::to_string(parallel.zero_stage) +
+                    (sharding_ways(parallel) < parallel.data
+                         ? " in groups of " + std::to_string(parallel.zero_group)
+                         : ""));
   if (training.attention == Attention::flash) items.emplace_back("flash attention");
   if (training.recompute == Recompute::full) items.emplace_back("full recompute");
   if (training.recompute == Recompute::selective) items.emplace_back("selective recompute");

@@ -189,7 +189,7 @@ class TimelineWriter {
  private:
   using Column = std::vector<std::int64_t>;
   /// An op as it is drawn: stream, phase, chunk, row of the work table.
-  using OpKey = std::tuple<Stream, Phase, std::uint16_t, std::size_t>;
+  using OpKey = std::tuple<Stream, Phase, Label, std::uint16_t, std::size_t>;
 
   bool is_shown(DeviceId device) const { return place_[device.index()] >= 0; }
 
@@ -216,8 +216,8 @@ class TimelineWriter {
       device.push_back(place_[span->device.index()]);
       begin.push_back(to_nanoseconds(span->begin));
       end.push_back(to_nanoseconds(span->end));
-      op.push_back(ops_.of(
-          {span->stream, span->op.phase, span->op.chunk, player.work_base + span->op.work}));
+      op.push_back(ops_.of({span->stream, span->op.phase, detail::label_of(span->op),
+                            span->op.chunk, player.work_base + span->op.work}));
       microbatch.push_back(
           detail::is_of_microbatch(span->op.phase) ? std::int64_t{span->op.microbatch} : -1);
     }
@@ -386,9 +386,11 @@ class TimelineWriter {
   /// [stream, phase, colour, chunk, nanoseconds of each part]
   JsonValue ops() const {
     JsonValue::Array list;
-    for (const auto& [stream, phase, chunk, work] : ops_.keys()) {
-      JsonValue::Array op{text(name_of(stream)), text(name_of(phase)), text(kind_of(phase)),
-                          number(chunk)};
+    for (const auto& [stream, phase, label, chunk, work] : ops_.keys()) {
+      const std::string name = label == Label::whole_pass
+                                   ? name_of(phase)
+                                   : name_of(phase) + std::string(": ") + row_of(label).text;
+      JsonValue::Array op{text(name_of(stream)), text(name), text(kind_of(phase)), number(chunk)};
       for (const Seconds part : played_.programs->work[work].parts)
         op.push_back(number(to_nanoseconds(part)));
       list.emplace_back(std::move(op));

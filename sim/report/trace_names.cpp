@@ -77,6 +77,34 @@ std::string kernel_name(Phase phase, const Plan& plan, StageId stage) {
   }
 }
 
+std::string kernel_name(Label label) {
+  const LabelRow& row = row_of(label);
+  const char* const of = row.part == Part::tensor_comm         ? "tensor activations"
+                         : row.traffic == Traffic::zero_gather ? "parameters"
+                                                               : "data gradients";
+  switch (row.kind) {
+    case OperationKind::all_reduce:
+      return std::string("ncclDevKernel_AllReduce(") + of + ")";
+    case OperationKind::all_gather:
+      return std::string("ncclDevKernel_AllGather(") + of + ")";
+    case OperationKind::reduce_scatter:
+      return std::string("ncclDevKernel_ReduceScatter(") + of + ")";
+    case OperationKind::kernel:
+      break;
+  }
+  return row.text;
+}
+
+Label label_of(const Op& op) {
+  const bool has_label = op.kind == OpKind::compute || op.kind == OpKind::collective;
+  return has_label ? static_cast<Label>(op.peer) : Label::whole_pass;
+}
+
+std::uint32_t layer_of(const Op& op) {
+  if (label_of(op) == Label::whole_pass) return 0;
+  return op.kind == OpKind::compute ? op.slot : op.work;
+}
+
 std::string part_name(Phase phase, Part part, const Plan& plan) {
   switch (part) {
     case Part::tensor_comm:

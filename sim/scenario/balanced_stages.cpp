@@ -72,6 +72,7 @@ class StageJudge {
                                        &in_.platform->fabric,
                                        device.stage,
                                        device.gpus,
+                                       {},
                                        {}});
     Seconds time{};
     for (const ChunkCost& chunk : cost.chunks) {

@@ -62,19 +62,20 @@ Collective CollectiveBuilder::gradient_ring(const std::vector<DeviceId>& members
              : flat(members, payload, work);
 }
 
-Collective CollectiveBuilder::sharded_ring(const std::vector<DeviceId>& members,
-                                           Bytes payload) const {
-  Collective collective = flat(members, payload, RingWork::scatter_or_gather);
+Collective CollectiveBuilder::sharded_ring(const std::vector<DeviceId>& members, Bytes payload,
+                                           RingWork work) const {
+  Collective collective = flat(members, payload, work);
   if (payload == Bytes{0}) return {collective.members, {}, {}, {}, {}};
   if (!collective.flows.empty())
-    collective.latency = in_->platform->fabric.latency + in_->platform->fabric.collective_latency;
+    collective.latency =
+        (in_->platform->fabric.latency + in_->platform->fabric.collective_latency) *
+        (2 * share_of(work));
   return collective;
 }
 
 Collective CollectiveBuilder::tensor_ring(const std::vector<DeviceId>& members, Bytes payload,
-                                          int count) const {
+                                          double repeats) const {
   const int ranks = in_->plan->parallel.tensor;
-  const double repeats = count;
   Collective collective;
   collective.members = members;
   const Bytes volume = ring_all_reduce_volume(payload * repeats, ranks);

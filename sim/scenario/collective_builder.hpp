@@ -42,11 +42,11 @@ class CollectiveBuilder {
                            RingWork work) const;
 
   /// A layer's parameters gathered, or its gradients scattered, on their way through a pass: flat() in one latency of a message and
-  /// one of a collective, as gather_time() in cost/stage_cost.cpp has them, since steps of consecutive layers overlap.
-  Collective sharded_ring(const std::vector<DeviceId>& members, Bytes payload) const;
+  /// one of a collective, as ring_time() in cost/stage_cost.cpp has them, twice for an all-reduce, since steps of consecutive layers overlap.
+  Collective sharded_ring(const std::vector<DeviceId>& members, Bytes payload, RingWork work) const;
 
   /// `count` all-reduces of `payload` bytes in a tensor group across nodes, as one: every node edge carries all channels' bytes.
-  Collective tensor_ring(const std::vector<DeviceId>& members, Bytes payload, int count) const;
+  Collective tensor_ring(const std::vector<DeviceId>& members, Bytes payload, double count) const;
 
  private:
   const PlanDevice& device(DeviceId id) const { return in_->plan->devices[id.index()]; }

@@ -129,6 +129,7 @@ class Balances {
                                           &scenario_.platform.fabric,
                                           device.stage,
                                           device.gpus,
+                                          {},
                                           {}});
     Balance balance;
     const std::vector<ChunkCost>& with = built_.cost_of_device.front().chunks;

@@ -24,7 +24,7 @@ constexpr std::array choice_pointers{"/training/precision",
                                      "/training/optimizer"};
 constexpr std::array choices_among_stages{"/parallel/pipeline_send"};
 constexpr std::array choices_among_replicas{"/training/gradient_dtype", "/parallel/gradient_ring"};
-constexpr std::array choices_of_zero_3{"/parallel/zero_prefetch"};
+constexpr std::array choices_of_zero_3{"/parallel/zero_prefetch", "/parallel/zero_group"};
 
 std::string last_part(const std::string& pointer) { return pointer.substr(pointer.rfind('/') + 1); }
 

@@ -33,7 +33,7 @@ bool may_fold(const BuildInputs& inputs) {
   if (encodes_beside(plan.compression.pipeline_forward) ||
       encodes_beside(plan.compression.pipeline_backward))
     return false;
-  if (reduces_across_nodes(plan) || plays_sharded_operations(inputs)) return false;
+  if (reduces_across_nodes(plan) || plays_operations(inputs)) return false;
   return plan.parts == 1 && plan.parallel.schedule->reach;
 }
 

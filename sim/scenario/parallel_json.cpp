@@ -20,10 +20,7 @@ constexpr int most_chunks = 1'000;
 
 std::vector<std::pair<std::string, RankOrder>> rank_order_names() {
   std::vector<std::pair<std::string, RankOrder>> names;
-  for (const RankOrder order : {RankOrder::tensor_data_pipeline, RankOrder::tensor_pipeline_data,
-                                RankOrder::data_tensor_pipeline, RankOrder::data_pipeline_tensor,
-                                RankOrder::pipeline_tensor_data, RankOrder::pipeline_data_tensor})
-    names.emplace_back(name_of(order), order);
+  for (const RankOrder& order : rank_orders()) names.emplace_back(text_of(order), order);
   return names;
 }
 
@@ -164,8 +161,9 @@ ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& softwar
       "gradient_ring", GradientRing::flat,
       {{"flat", GradientRing::flat}, {"hierarchical", GradientRing::hierarchical}});
   parallel.zero_prefetch = reader.optional_int("zero_prefetch", 1, 0, most_layers);
-  parallel.rank_order = reader.optional_enum<RankOrder>(
-      "rank_order", RankOrder::tensor_data_pipeline, rank_order_names());
+  parallel.zero_group = reader.optional_int("zero_group", 0, 0, most_ranks);
+  parallel.rank_order =
+      reader.optional_enum<RankOrder>("rank_order", default_rank_order, rank_order_names());
   read_stage_layers(reader, block);
   read_placement(reader);
   reader.reject_unknown_keys();
@@ -175,6 +173,12 @@ ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& softwar
                    "zero_prefetch is for zero_stage 3, but zero_stage is " +
                        std::to_string(parallel.zero_stage),
                    "leave it out");
+  if (parallel.zero_stage < 3 && parallel.zero_group != 0 &&
+      reader.are_sound({"zero_group", "zero_stage"}))
+    reader.problem(
+        "zero_group",
+        "zero_group is for zero_stage 3, but zero_stage is " + std::to_string(parallel.zero_stage),
+        "leave it out");
   return block;
 }
 

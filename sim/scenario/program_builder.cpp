@@ -10,6 +10,7 @@
 
 #include "core/contracts.hpp"
 #include "core/memory_left.hpp"
+#include "core/problem.hpp"
 #include "core/work_note.hpp"
 #include "cost/codec_shapes.hpp"
 #include "scenario/codec_plan.hpp"
@@ -36,7 +37,7 @@ class ProgramBuilder {
     add_stage_programs();
     for (std::size_t i = 0; i < plan_.devices.size(); ++i) add_device(DeviceId{i});
     add_message_sizes();
-    add_sharded_collectives();
+    add_operation_collectives();
     add_gradient_reductions();
     add_embedding_syncs();
     add_tensor_collectives();
@@ -45,14 +46,31 @@ class ProgramBuilder {
 
  private:
   /// The programs themselves, and the state in which they are played.
-  void expect_memory() const {
-    constexpr double bytes_of_pass = 170;
+  void expect_memory() {
+    constexpr double bytes_of_pass = 170, bytes_of_operation = 40;
+    double events = bytes_of_pass;
+    if (plays_operations(in_)) {
+      const StageCost& cost = stage_cost_of(plan_.devices.front());
+      expect_rows(cost);
+      const PassOperations& pass = cost.chunks.front().operations->at(Direction::backward);
+      events += bytes_of_operation * static_cast<double>(pass.size()) * pass.layers;
+    }
     const double passes = static_cast<double>(plan_.microbatches) * plan_.parallel.pipeline *
                           plan_.parallel.virtual_pipeline;
     expect_memory_for(
-        bytes_of_pass * passes,
+        events * passes,
         "a pipeline of " + std::to_string(static_cast<std::int64_t>(passes)) + " passes",
         "use a smaller global_batch, or a larger micro_batch or data");
+  }
+
+  void expect_rows(const StageCost& cost) const {
+    if (OperationPlaces(operations_of(cost), directions()).num_rows() <= OperationPlaces::most_rows)
+      return;
+    throw InputError({{{},
+                       "/parallel/virtual_pipeline",
+                       std::to_string(plan_.parallel.virtual_pipeline) +
+                           " chunks a device have more operations than can be played one by one",
+                       "use run without --detail layer"}});
   }
 
   ProgramSet& set() { return built_.programs; }
@@ -73,8 +91,6 @@ class ProgramBuilder {
     shape.parameter_gather = plan_.parallel.data > 1 &&
                              (plan_.parallel.zero_stage == 1 || plan_.parallel.zero_stage == 2);
     shape.embedding_sync = ties_embeddings();
-    if (plays_sharded_operations(in_))
-      shape.sharded = ShardedPasses{plan_.stage_layers.front(), plan_.parallel.zero_prefetch};
     if (plan_.parts > 1) {
       shape.tensor = in_.software->overlap_backward_tensor_collectives
                          ? TensorCollectives::overlapped
@@ -92,8 +108,9 @@ class ProgramBuilder {
     for (int s = 0; s < plan_.parallel.pipeline; ++s) {
       const StageId stage{s};
       PipelineShape shape = pipeline_shape();
-      shape.compressed =
-          codecs_.traffic_of(stage, stage_cost_of(device(plan_.device(0, stage, 0))));
+      const StageCost& cost = stage_cost_of(device(plan_.device(0, stage, 0)));
+      shape.compressed = codecs_.traffic_of(stage, cost);
+      if (plays_operations(in_)) shape.operations = operations_of(cost);
       if (reduces_gradients() && plan_.parallel.overlap_gradient_reduce)
         shape.gradient_buckets.assign(static_cast<std::size_t>(shape.chunks),
                                       codecs_.buckets(stage));
@@ -102,13 +119,25 @@ class ProgramBuilder {
   }
 
   /// Stages that hold the same layers and role on the same kind of node, on the same GPUs, and compress the same, cost the same.
-  using CostKey = std::tuple<int, bool, bool, const NodeType*, int, std::vector<int>, int,
-                             std::vector<int>, bool, BytesPerSecond, BytesPerSecond>;
+  using CostKey =
+      std::tuple<int, bool, bool, const NodeType*, int, std::vector<int>, int, std::vector<int>,
+                 int, std::vector<int>, bool, BytesPerSecond, BytesPerSecond>;
+
+  struct CostEntry {
+    StageCost cost;
+    std::uint32_t work_base = 0;
+  };
 
   const StageCost& stage_cost_of(const PlanDevice& d) {
     const NodeType& node = node_type(d.node);
     const bool position_matters = node.interconnect.kind == Interconnect::Kind::mesh;
-    const DataGroup gathered_over = gathers_layers() ? data_group(d) : DataGroup{};
+    const DataGroup gathered_over =
+        gathers_layers() ? data_group(d, GroupKind::sharding) : DataGroup{};
+    const DataGroup copies = gathers_layers() ? data_group(d, GroupKind::copies) : DataGroup{};
+    const auto gpus_that_matter = [position_matters](const DataGroup& group) {
+      return position_matters ? group.gpus_in_node
+                              : std::vector<int>{static_cast<int>(group.gpus_in_node.size())};
+    };
     const CostKey key{plan_.stage_layers[d.stage.index()],
                       plan_.is_first(d.stage),
                       plan_.is_last(d.stage),
@@ -116,34 +145,45 @@ class ProgramBuilder {
                       d.num_gpus(),
                       position_matters ? d.gpus : std::vector<int>{},
                       gathered_over.nodes,
-                      position_matters
-                          ? gathered_over.gpus_in_node
-                          : std::vector<int>{static_cast<int>(gathered_over.gpus_in_node.size())},
+                      gpus_that_matter(gathered_over),
+                      copies.nodes,
+                      gpus_that_matter(copies),
                       compresses_gradients(plan_.compression, static_cast<int>(d.stage.index())),
                       way_to_neighbour(d, 1),
                       way_to_neighbour(d, -1)};
     const auto [found, is_new] = cost_by_key_.try_emplace(key);
     if (is_new) {
-      found->second.cost = stage_cost({in_.model, in_.plan, in_.software, &node,
-                                       &in_.platform->fabric, d.stage, d.gpus, gathered_over});
+      found->second.cost =
+          stage_cost({in_.model, in_.plan, in_.software, &node, &in_.platform->fabric, d.stage,
+                      d.gpus, gathered_over, copies});
       found->second.work_base = static_cast<std::uint32_t>(set().work.size());
       for (const Work& row :
            work_table(found->second.cost, plan_, *in_.software, codecs_.buckets(d.stage)))
         set().work.push_back(row);
       for (const Work& row : codecs_.rows(codec_stage(d, found->second.cost)))
         set().work.push_back(row);
-      if (plays_sharded_operations(in_))
-        add_sharded_rows(found->second.work_base, found->second.cost);
+      if (plays_operations(in_)) add_operation_rows(found->second);
     }
     last_work_base_ = found->second.work_base;
     return found->second.cost;
   }
 
-  void add_sharded_rows(std::uint32_t work_base, const StageCost& cost) {
-    const std::size_t first = work_base + row_of(ShardedRow::forward_edges, 1);
-    WT_EXPECT(set().work.size() <= first);
-    set().work.resize(first);
-    for (const Work& row : sharded_work_table(cost.chunks.front())) set().work.push_back(row);
+  static std::vector<ChunkOperations> operations_of(const StageCost& cost) {
+    std::vector<ChunkOperations> chunks;
+    for (const ChunkCost& chunk : cost.chunks) chunks.push_back(*chunk.operations);
+    return chunks;
+  }
+
+  std::vector<Direction> directions() const {
+    return directions_of(plan_.parallel.schedule->splits_backward);
+  }
+
+  /// Those of operations stand in the table where OperationPlaces has them.
+  void add_operation_rows(const CostEntry& entry) {
+    const std::vector<Work> rows = operation_rows(operations_of(entry.cost), directions());
+    const std::size_t written = set().work.size() - entry.work_base;
+    set().work.insert(set().work.end(), rows.begin() + static_cast<std::ptrdiff_t>(written),
+                      rows.end());
   }
 
   CodecStage codec_stage(const PlanDevice& d, const StageCost& cost) {
@@ -174,12 +214,24 @@ class ProgramBuilder {
     return slowest;
   }
 
-  /// The replicas of this device's stage and part, as its first rank sees them.
-  DataGroup data_group(const PlanDevice& d) const {
+  /// The replicas that this one shares its states out with, or that hold copies of its shard.
+  std::vector<int> replicas_with(int replica, GroupKind kind) const {
+    const int ways = sharding_ways(plan_.parallel);
+    const bool shares = kind == GroupKind::sharding;
+    const int first = shares ? replica / ways * ways : replica % ways;
+    const int last = shares ? first + ways : plan_.parallel.data;
+    std::vector<int> replicas;
+    for (int other = first; other < last; other += shares ? 1 : ways) replicas.push_back(other);
+    return replicas;
+  }
+
+  /// Such a group of this device's stage and part, as its first rank sees it.
+  DataGroup data_group(const PlanDevice& d, GroupKind kind) const {
+    const std::vector<int> replicas = replicas_with(d.replica, kind);
     DataGroup group;
-    group.members = plan_.parallel.data;
+    group.members = static_cast<int>(replicas.size());
     std::map<NodeId, std::vector<int>> members_by_node;
-    for (int replica = 0; replica < group.members; ++replica) {
+    for (const int replica : replicas) {
       const PlanDevice& member = device(plan_.device(replica, d.stage, d.part));
       members_by_node[member.node].push_back(member.gpus.front());
     }
@@ -234,30 +286,76 @@ class ProgramBuilder {
     set().collectives.push_back(std::move(collective));
   }
 
-  void add_sharded_collectives() {
-    if (!plays_sharded_operations(in_)) return;
+  /// The same stage and part in all replicas.
+  std::vector<DeviceId> replicas_of(StageId stage, int part) const {
     std::vector<DeviceId> members;
     for (int replica = 0; replica < plan_.parallel.data; ++replica)
-      members.push_back(plan_.device(replica, StageId{0}, 0));
-    const StageCost& c = cost(members.front());
-    const auto add = [&](ShardedWork which, Bytes payload) {
-      add_collective(collectives_.sharded_ring(members, payload), slot_of(which, 1));
-    };
-    add(ShardedWork::gather_edges, c.gathered_edges);
-    add(ShardedWork::gather_layer, c.gathered_layer);
-    add(ShardedWork::scatter_layer, c.scattered_layer);
-    add(ShardedWork::scatter_edges, c.scattered_edges);
+      members.push_back(plan_.device(replica, stage, part));
+    return members;
+  }
+
+  /// The nodes' parts of a tensor group.
+  std::vector<DeviceId> parts_of(int replica, StageId stage) const {
+    std::vector<DeviceId> members;
+    for (int part = 0; part < plan_.parts; ++part)
+      members.push_back(plan_.device(replica, stage, part));
+    return members;
+  }
+
+  void add_operation_collectives() {
+    if (!plays_operations(in_)) return;
+    for (int s = 0; s < plan_.parallel.pipeline; ++s) {
+      for (int part = 0; part < plan_.parts; ++part)
+        for (const GroupKind kind : {GroupKind::sharding, GroupKind::copies})
+          for (int replica = 0; replica < plan_.parallel.data; ++replica)
+            if (replicas_with(replica, kind).front() == replica)
+              add_operation_collectives(group_of(replica, kind, StageId{s}, part), kind);
+      for (int replica = 0; plan_.parts > 1 && replica < plan_.parallel.data; ++replica)
+        add_operation_collectives(parts_of(replica, StageId{s}), GroupKind::tensor);
+    }
+  }
+
+  std::vector<DeviceId> group_of(int replica, GroupKind kind, StageId stage, int part) const {
+    std::vector<DeviceId> members;
+    for (const int other : replicas_with(replica, kind))
+      members.push_back(plan_.device(other, stage, part));
+    return members;
+  }
+
+  /// Those of all passes that run over a group of this kind, which is `members`.
+  void add_operation_collectives(const std::vector<DeviceId>& members, GroupKind kind) {
+    const std::vector<ChunkOperations> chunks = operations_of(cost(members.front()));
+    const OperationPlaces places(chunks, directions());
+    for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+      for (const Direction direction : directions()) {
+        const PassOperations& pass = chunks[chunk].at(direction);
+        for (std::size_t number = 0; number < pass.size(); ++number) {
+          const Label label = pass[number].label;
+          if (windtunnel::group_of(label) == kind && is_played_on_network(label, plan_.parts > 1))
+            add_collective(operation_collective(members, pass[number]),
+                           places.slot(static_cast<int>(chunk), direction, number));
+        }
+      }
+    }
+  }
+
+  Collective operation_collective(const std::vector<DeviceId>& members,
+                                  const Operation& operation) const {
+    if (!is_of_tensor_group(operation.label))
+      return collectives_.sharded_ring(members, operation.payload,
+                                       row_of(operation.label).kind == OperationKind::all_reduce
+                                           ? RingWork::all_reduce
+                                           : RingWork::scatter_or_gather);
+    constexpr double half = 0.5;
+    return collectives_.tensor_ring(members, operation.payload,
+                                    operation.label == Label::reduce_activation ? 1 : half);
   }
 
   void add_gradient_reductions() {
     if (!reduces_gradients()) return;
     for (int s = 0; s < plan_.parallel.pipeline; ++s) {
-      for (int part = 0; part < plan_.parts; ++part) {
-        std::vector<DeviceId> members;
-        for (int d = 0; d < plan_.parallel.data; ++d)
-          members.push_back(plan_.device(d, StageId{s}, part));
-        add_data_collectives(members);
-      }
+      for (int part = 0; part < plan_.parts; ++part)
+        add_data_collectives(replicas_of(StageId{s}, part));
     }
   }
 
@@ -321,9 +419,7 @@ class ProgramBuilder {
     if (plan_.parts == 1) return;
     for (int d = 0; d < plan_.parallel.data; ++d) {
       for (int s = 0; s < plan_.parallel.pipeline; ++s) {
-        std::vector<DeviceId> members;
-        for (int part = 0; part < plan_.parts; ++part)
-          members.push_back(plan_.device(d, StageId{s}, part));
+        const std::vector<DeviceId> members = parts_of(d, StageId{s});
         const StageCost& c = cost(members.front());
         for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
           const ChunkCost& k = c.chunks[static_cast<std::size_t>(chunk)];
@@ -340,11 +436,6 @@ class ProgramBuilder {
       }
     }
   }
-
-  struct CostEntry {
-    StageCost cost;
-    std::uint32_t work_base = 0;
-  };
 
   const BuildInputs in_;
   const Plan& plan_;
@@ -367,12 +458,11 @@ bool shares_nics_evenly(const NodeType& node, const Plan& plan) {
 
 }  // namespace
 
-bool plays_sharded_operations(const BuildInputs& inputs) {
+bool plays_operations(const BuildInputs& inputs) {
   const Plan& plan = *inputs.plan;
-  if (plan.parallel.zero_stage != 3 || plan.parallel.data == 1 || plan.parts > 1 ||
-      plan.parallel.schedule->splits_backward)
-    return false;
-  return inputs.detail == Detail::layer || !unevenness(*inputs.platform, plan.num_nodes).empty() ||
+  if (inputs.detail == Detail::layer) return true;
+  if (plan.parallel.zero_stage != 3 || plan.parallel.data == 1) return false;
+  return plan.parts > 1 || !unevenness(*inputs.platform, plan.num_nodes).empty() ||
          (plan.num_nodes > 1 && !shares_nics_evenly(inputs.nodes->front(), plan));
 }
 
@@ -383,7 +473,7 @@ BuiltPrograms build_programs(const BuildInputs& inputs) {
   chosen.plan = &plan;
   BuiltPrograms built = ProgramBuilder(chosen).build();
   built.compression = plan.compression;
-  built.plays_sharded_operations = plays_sharded_operations(chosen);
+  built.plays_operations = plays_operations(chosen);
   if (inputs.replicas == Replicas::collapsed_when_exact)
     built.collapsed = collapse(built.programs, built.network);
   return built;

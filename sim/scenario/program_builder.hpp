@@ -18,10 +18,9 @@ struct BuiltPrograms {
   ProgramSet programs;
   Network network;  ///< the links its messages and collectives share
   std::vector<StageCost>
-      cost_of_device;       ///< by device; equal stages on equal nodes share the numbers
-  Compression compression;  ///< the plan's, with its automatic stages chosen
-  bool plays_sharded_operations =
-      false;  ///< gathers and scatters of passes are collectives of their own
+      cost_of_device;             ///< by device; equal stages on equal nodes share the numbers
+  Compression compression;        ///< the plan's, with its automatic stages chosen
+  bool plays_operations = false;  ///< passes are played operation by operation
   std::optional<CollapsedPrograms> collapsed;  ///< what to play instead, where asked for and exact
 
   const ProgramSet& programs_to_play() const { return collapsed ? collapsed->programs : programs; }
@@ -44,9 +43,9 @@ struct BuildInputs {
   Detail detail = Detail::pass;
 };
 
-/// Whether gathers and scatters of sharded passes (ZeRO 3) are played over links: where they are not the same on all nodes, so that
-/// a number in the pass would hide it; and where the detail is asked for.
-bool plays_sharded_operations(const BuildInputs& inputs);
+/// Whether passes are played operation by operation: where the detail is asked for; and where gathers and scatters (ZeRO 3) are not the
+/// same on all nodes, or share links with all-reduces of tensor groups across nodes, so that a number in the pass would hide it.
+bool plays_operations(const BuildInputs& inputs);
 
 /// Turns the plan into one program a stage, work tables, message channels over the network, and
 /// collectives:
@@ -55,8 +54,8 @@ bool plays_sharded_operations(const BuildInputs& inputs);
 ///    replicas of each node (NCCL's channels leave a node through all its NICs); in-node edges are
 ///    a number.
 ///  - embedding synchronisation: first with last stage of each replica, two ranks a tensor shard.
-///  - gathers and scatters of sharded passes, where plays_sharded_operations(): a ring through the replicas for each layer.
-///  - tensor collectives of groups across nodes: flows between neighbouring nodes of the group.
+///  - tensor collectives of groups across nodes: flows between neighbouring nodes of the group; all of a pass as one, or
+///  - where plays_operations(), each on its own, and each gather and scatter of a layer (ZeRO 3) as a ring through the replicas.
 BuiltPrograms build_programs(const BuildInputs& inputs);
 
 /// Plays what was built, and says what came out for all devices. The listener hears of those that are played.

@@ -102,10 +102,9 @@ struct SimulateOptions {
 /// One simulated iteration.
 struct Simulation {
   Report report;
-  ProgramSet programs;    ///< what was played, for the trace
-  Network network;        ///< the links it shared; refers to the scenario's platform
-  Timeline timeline;      ///< empty unless asked for
-  bool by_layer = false;  ///< gathers and scatters of sharded passes were played one by one
+  ProgramSet programs;  ///< what was played, for the trace
+  Network network;      ///< the links it shared; refers to the scenario's platform
+  Timeline timeline;    ///< empty unless asked for
 };
 
 /// Plays one training iteration of the scenario, whose placement must be there. At most one call per process may use the simgrid engine: use

@@ -2,12 +2,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/testing.hpp"
 #include "cost/stage_cost.hpp"
+#include "report/trace_names.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
@@ -48,6 +51,7 @@ Overrides draw(std::mt19937& random) {
           {"/parallel/tensor", std::to_string(tensor)},
           {"/parallel/data", std::to_string(data)},
           {"/parallel/zero_prefetch", one_of({"0", "1", "2", "5"})},
+          {"/parallel/zero_group", data % 4 == 0 ? one_of({"0", "2", "4"}) : "0"},
           {"/parallel/gradient_ring", one_of({"flat", "hierarchical"})},
           {"/model/layers", one_of({"1", "2", "3", "8"})},
           {"/model/hidden", one_of({"1024", "4096"})},
@@ -100,13 +104,16 @@ const char* const one_slow_cable = R"({
 TEST_CASE("by hand: two nodes of two GPUs, three layers, and a slow cable between the nodes") {
   const Scenario scenario = read(one_slow_cable, "sim/scenario/corpus/library", {});
   const Simulation played = play(scenario, Detail::pass, true, EngineKind::simgrid);
-  std::vector<double> kernels;  // of the first GPU
+  // What the kernels of the first GPU take: by direction and layer, 0 for all that is of none.
+  std::map<std::pair<Phase, std::uint32_t>, double> kernels;
   for (const Span& span : played.timeline.computes)
     if (span.device == DeviceId{0} && span.stream == Stream::compute)
-      kernels.push_back((span.end - span.begin).value());
-  REQUIRE(kernels.size() == 10);  // two passes of three layers and the rest, optimizer, overhead
-  const double first = kernels[0], last_forward = kernels[3], backward = kernels[4];
-  for (const std::size_t layer : {1U, 2U, 3U, 5U, 6U, 7U}) CHECK(kernels[layer] < 0.01);
+      kernels[{span.op.phase, detail::layer_of(span.op)}] += (span.end - span.begin).value();
+  const double first = kernels.at({Phase::forward, 0}),
+               last_forward = kernels.at({Phase::forward, 3}),
+               backward = kernels.at({Phase::backward, 0});
+  for (const Phase phase : {Phase::forward, Phase::backward})
+    for (const std::uint32_t layer : {1U, 2U, 3U}) CHECK(kernels.at({phase, layer}) < 0.01);
 
   // A layer has 12 * 1024^2 parameters. A ring of four sends 3/4 of them over each of its edges, and the slow one decides:
   // 2 bytes gathered, 4 bytes scattered, 10 us + 5 us of latency.
@@ -137,7 +144,9 @@ TEST_CASE("by hand: two nodes of two GPUs, three layers, and a slow cable betwee
     CHECK(played.timeline.collectives[i].end.value() == doctest::Approx(ends[i]).epsilon(1e-9));
   }
   CHECK(played.report.iteration_time.value() ==
-        doctest::Approx(ends.back() + kernels[8] + kernels[9]).epsilon(1e-9));
+        doctest::Approx(ends.back() + kernels.at({Phase::optimizer, 0}) +
+                        kernels.at({Phase::overhead, 0}))
+            .epsilon(1e-9));
 
   // Six gathers and three scatters of a layer, one of each of the rest, over each of the two edges between the nodes.
   const double edge = 6 * 18'874'368.0 + 3 * 37'748'736.0 + 3'345'408.0 + 6'690'816.0;
@@ -150,16 +159,58 @@ TEST_CASE("by hand: two nodes of two GPUs, three layers, and a slow cable betwee
   CHECK(cables == 1);
 }
 
-TEST_CASE("backward passes that are split are refused where gathers would be played") {
+TEST_CASE(
+    "by hand: sharded in each node, gathers stay there and shards are reduced between the nodes") {
+  const Overrides in_nodes{{"/parallel/zero_group", "2"}};
+  const Scenario scenario = read(one_slow_cable, "sim/scenario/corpus/library", in_nodes);
+  const Report report = play(scenario, Detail::pass).report;
+  // Of a layer's 12 * 1024^2 gradients of 4 bytes, a rank keeps half after the scatter in its node, and all-reduces that with one rank
+  // of the other node: half of it each way. So do the 2178 * 1024 of embedding, head and the norm before it. Two ranks a node.
+  const double shard = (3 * 12 * 1024.0 * 1024 + 2178 * 1024.0) * 4 / 2;
+  for (const LinkUse& link : report.links) {
+    CAPTURE(link.name);
+    CHECK(total_of(link.carried).value() == doctest::Approx(2 * shard).epsilon(1e-12));
+  }
+  // Three layers gathered twice by each of four ranks, and the edges once: half of 2 bytes a parameter.
+  const double gathered = 4 * (2 * 3 * 12 * 1024.0 * 1024 + 2178 * 1024.0);
+  CHECK(report.traffic[static_cast<std::size_t>(Traffic::zero_gather)].value() ==
+        doctest::Approx(gathered).epsilon(1e-12));
+  CHECK(report.traffic[static_cast<std::size_t>(Traffic::data_gradients)].value() ==
+        doctest::Approx(4 * (shard + shard)).epsilon(1e-12));
+  // Half of the states instead of a quarter; and less waiting for the cable.
+  const Scenario flat = read(one_slow_cable, "sim/scenario/corpus/library", {});
+  const Report shared = play(flat, Detail::pass).report;
+  CHECK(report.memory.stages.front().weights.value() ==
+        doctest::Approx(2 * shared.memory.stages.front().weights.value()));
+  CHECK(report.iteration_time < shared.iteration_time);
+}
+
+TEST_CASE("backward passes that are split gather and scatter with their input gradients") {
   const Overrides split{{"/parallel/schedule", "zero_bubble_h1"}};
   Overrides on_leaves = split;
   on_leaves.insert(on_leaves.end(), {{"/platform/fabric/nodes_per_leaf", "1"},
-                                     {"/platform/fabric/oversubscription", "2"}});
-  CHECK_THROWS_WITH_AS(read(on_selene, "", on_leaves),
-                       doctest::Contains("schedules that split backward passes"), InputError);
+                                     {"/platform/fabric/oversubscription", "64"}});
   const Scenario scenario = read(on_selene, "", split);
-  CHECK(play(scenario, Detail::layer).report.iteration_time ==
-        play(scenario, Detail::pass).report.iteration_time);
+  const Seconds even = play(scenario, Detail::pass).report.iteration_time;
+  CHECK(play(scenario, Detail::layer).report.iteration_time / even ==
+        doctest::Approx(1).epsilon(1e-9));
+  CHECK(play(read(on_selene, "", on_leaves), Detail::pass, false, EngineKind::simgrid)
+            .report.iteration_time > 2 * even);
+}
+
+TEST_CASE(
+    "gathers beside tensor groups across nodes share the nodes' links with their all-reduces") {
+  const Overrides wide{{"/model/heads", "32"},
+                       {"/parallel/tensor", "16"},
+                       {"/parallel/data", "2"},
+                       {"/nodes", "4"},
+                       {"/training/global_batch", "4"}};
+  const Report report = play(read(on_selene, "", wide), Detail::pass).report;
+  int shared = 0;
+  for (const LinkUse& link : report.links)
+    shared += link.carried[static_cast<std::size_t>(Traffic::zero_gather)] > Bytes{0} &&
+              link.carried[static_cast<std::size_t>(Traffic::tensor_activations)] > Bytes{0};
+  CHECK(shared > 0);
 }
 
 TEST_CASE("NICs that do not divide among a node's groups are played as such") {

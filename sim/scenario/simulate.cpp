@@ -7,7 +7,6 @@
 
 #include "core/contracts.hpp"
 #include "core/memory_left.hpp"
-#include "cost/collective_cost.hpp"
 #include "engine/player.hpp"
 #include "memory/in_flight.hpp"
 #include "report/number_text.hpp"
@@ -65,19 +64,13 @@ std::array<MessageCount, num_traffic_classes> count_messages(const ProgramSet& s
   return counts;
 }
 
-/// ZeRO 3, whose collectives are part of the passes: on each microbatch every layer's parameters are gathered forward and
-/// backward, embedding and head once, and all gradients are scattered; a rank sends (n-1)/n each time.
-void add_sharded_traffic(const Plan& plan, const PlanDevice& device, const StageCost& cost,
-                         std::array<Bytes, num_traffic_classes>& traffic) {
-  if (plan.parallel.zero_stage < 3) return;
-  const int members = plan.parallel.data;
-  const double layers = plan.stage_layers[device.stage.index()];
-  const double sent =
-      static_cast<double>(plan.microbatches) * device.num_gpus() * (members - 1) / members;
-  traffic[static_cast<std::size_t>(Traffic::zero_gather)] +=
-      2 * (cost.gathered_layer * (layers * sent)) + cost.gathered_edges * sent;
-  traffic[static_cast<std::size_t>(Traffic::data_gradients)] +=
-      cost.scattered_layer * (layers * sent) + cost.scattered_edges * sent;
+/// What one rank of a device sends in collectives inside the passes of one microbatch.
+Bytes sent_in_passes(const StageCost& cost, Traffic traffic, const GroupSizes& sizes) {
+  Bytes sent{};
+  for (const ChunkCost& chunk : cost.chunks)
+    for (const Direction direction : {Direction::forward, Direction::backward})
+      sent += sent_bytes(chunk.operations->at(direction), traffic, sizes);
+  return sent;
 }
 
 /// Bytes all GPUs together send in one iteration, NVLink included.
@@ -98,17 +91,16 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
       }
     }
   }
+  const int ways = sharding_ways(plan.parallel);
+  const GroupSizes sizes{plan.parallel.tensor, ways, plan.parallel.data / ways};
   for (std::size_t i = 0; i < set.devices.size(); ++i) {
     const StageCost& cost = o.built->cost_of_device[i];
-    const int t = plan.parallel.tensor;
-    int all_reduces = 0;
-    for (const ChunkCost& chunk : cost.chunks)
-      all_reduces += chunk.forward_all_reduces + chunk.backward_all_reduces;
-    const double repeats =
-        static_cast<double>(all_reduces) * plan.microbatches * plan.devices[i].num_gpus();
-    at(Traffic::tensor_activations) += ring_all_reduce_volume(cost.tensor_payload, t) * repeats;
-    if (!o.built->plays_sharded_operations)
-      add_sharded_traffic(plan, plan.devices[i], cost, traffic);
+    const double repeats = static_cast<double>(plan.microbatches) * plan.devices[i].num_gpus();
+    at(Traffic::tensor_activations) +=
+        sent_in_passes(cost, Traffic::tensor_activations, sizes) * repeats;
+    if (o.built->plays_operations) continue;
+    for (const Traffic kind : {Traffic::zero_gather, Traffic::data_gradients})
+      at(kind) += sent_in_passes(cost, kind, sizes) * repeats;
   }
   return traffic;
 }
@@ -448,7 +440,6 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
       make_report({&scenario, &plan, &built, &played, &breakdowns, fold ? &*fold : nullptr});
   if (options.evidence != nullptr) add_interval(scenario, *options.evidence, simulation.report);
   simulation.report.wall = Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
-  simulation.by_layer = built.plays_sharded_operations;
   simulation.programs = std::move(built.programs);
   simulation.network = std::move(built.network);
   simulation.timeline = std::move(timeline.timeline());

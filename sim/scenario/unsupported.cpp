@@ -23,26 +23,6 @@ class Refusals {
 
 }  // namespace
 
-std::optional<PlanRejection> unsupported_gathers(const Plan& plan, const Platform& platform) {
-  if (plan.parallel.zero_stage != 3 || plan.parallel.data == 1) return std::nullopt;
-  const std::string reason = unevenness(platform, plan.num_nodes);
-  if (reason.empty()) return std::nullopt;
-  if (plan.parallel.schedule->splits_backward)
-    return PlanRejection{
-        "/parallel/schedule",
-        "schedules that split backward passes are not simulated with zero_stage 3 on this "
-        "platform: " +
-            reason + ", and gathers are not played in such passes yet",
-        "use " + default_schedule()->name + ": one stage has no bubble to fill"};
-  if (plan.parts == 1) return std::nullopt;
-  return PlanRejection{"/parallel/zero_stage",
-                       "zero_stage 3 is not simulated with tensor groups across nodes on this "
-                       "platform: " +
-                           reason + ", and gathers are not played beside such groups yet",
-                       "use a tensor that fits in a node, zero_stage 2 or less, or a platform of "
-                       "equal nodes and links"};
-}
-
 Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
                               const ReadOptions& options) {
   Refusals refusals(tree);
@@ -64,8 +44,6 @@ Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
     refusals.add("/training/attention", "software profile \"" + scenario.software.name +
                                             "\" has no flash-attention efficiency, so flash "
                                             "attention is not simulated with it");
-  if (const auto gathers = unsupported_gathers(scenario.plan, scenario.platform))
-    refusals.add(gathers->key, gathers->message, gathers->suggestion);
   return refusals.take();
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include "core/problem.hpp"
 #include "scenario/scenario.hpp"
 
@@ -13,10 +11,6 @@ class UnsupportedError : public InputError {
  public:
   using InputError::InputError;
 };
-
-/// ZeRO 3 with tensor groups across nodes or split backward passes, on a network whose nodes or links differ: refused, since there
-/// gathers are played on links (plays_sharded_operations), but not yet beside the collectives of such groups or in such passes.
-std::optional<PlanRejection> unsupported_gathers(const Plan& plan, const Platform& platform);
 
 /// Everything `scenario` asks for that this version does not simulate; `tree` is its resolved form, still with the nulls.
 /// Nothing a user writes is silently ignored: what is not simulated is refused here, and only here.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "schedule/pipeline_program.hpp"
+
 namespace windtunnel {
 namespace {
 
@@ -32,40 +34,32 @@ std::pair<Work, Work> split_backward(const ChunkCost& cost) {
   return {work_of(before), work_of(beside, Part::compute)};
 }
 
-/// A layer, slowed by the collectives beside it.
-Work layer_work(const ShardedTimes& times, int gathers, int scatters) {
-  ShardedOperation layer;
-  layer.work = ShardedWork::layer;
-  layer.gathers = static_cast<std::uint8_t>(gathers);
-  layer.scatters = static_cast<std::uint8_t>(scatters);
+/// An operation in this company; what it costs kernels is the collectives'.
+Work work_of(const PassOperations& pass, const PlacedOperation& placed) {
+  const Operation& operation = pass[placed.number];
+  const LabelRow& label = row_of(operation.label);
   Work work;
-  work.duration = duration_of(layer, times);
-  work.parts[static_cast<std::size_t>(Part::compute)] = times.layer;
-  work.parts[static_cast<std::size_t>(Part::data_comm)] = work.duration - times.layer;
+  work.duration = label.part == Part::compute ? duration_of(pass, placed) : operation.time;
+  work.parts[static_cast<std::size_t>(label.part)] = operation.time;
+  if (work.duration > operation.time)
+    work.parts[static_cast<std::size_t>(Part::data_comm)] = work.duration - operation.time;
   return work;
-}
-
-/// What a pass does beside its layers and their collectives.
-Work edges_work(const PassCost& pass, const ShardedTimes& times, int layers) {
-  PassCost rest = pass;
-  rest.compute -= times.layer * layers;
-  rest.data_comm = Seconds{0};
-  rest.duration = times.edges;
-  return work_of(rest);
 }
 
 }  // namespace
 
-std::vector<Work> sharded_work_table(const ChunkCost& cost) {
-  const ShardedTimes &forward = cost.sharded_forward, &backward = cost.sharded_backward;
-  return {edges_work(cost.forward, forward, cost.layers),
-          layer_work(forward, 0, 0),
-          layer_work(forward, 1, 0),
-          edges_work(cost.backward, backward, cost.layers),
-          layer_work(backward, 0, 0),
-          layer_work(backward, 1, 0),
-          layer_work(backward, 0, 1),
-          layer_work(backward, 1, 1)};
+std::vector<Work> operation_rows(const std::vector<ChunkOperations>& chunks,
+                                 const std::vector<Direction>& played) {
+  const OperationPlaces places(chunks, played);
+  std::vector<Work> rows(places.num_rows());
+  for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+    for (const Direction direction : played) {
+      const PassOperations& pass = chunks[chunk].at(direction);
+      for (const PlacedOperation& placed : place_operations(pass).operations)
+        rows[places.row(static_cast<int>(chunk), direction, placed)] = work_of(pass, placed);
+    }
+  }
+  return rows;
 }
 
 Work work_of(Seconds duration, Part part) {

@@ -13,8 +13,9 @@ namespace windtunnel {
 std::vector<Work> work_table(const StageCost& cost, const Plan& plan,
                              const SoftwareProfile& software, int buckets);
 
-/// The operations of a sharded pass, in the order of ShardedRow.
-std::vector<Work> sharded_work_table(const ChunkCost& cost);
+/// A table as long as OperationPlaces says, with the rows of all operations of a stage's passes in their places.
+std::vector<Work> operation_rows(const std::vector<ChunkOperations>& chunks,
+                                 const std::vector<Direction>& played);
 
 /// A row with one part.
 Work work_of(Seconds duration, Part part);

@@ -30,8 +30,12 @@ class StageWriter {
     const bool two_parts = shape.compressed.activations == CodecParts::two ||
                            shape.compressed.gradients == CodecParts::two;
     program_.num_slots = (two_parts ? 2 : 1) * second_slots_;
-    program_.num_collectives =
-        num_collective_slots(shape.chunks) + (shape.sharded ? num_sharded_collectives : 0);
+    program_.num_collectives = num_collective_slots(shape.chunks);
+    if (!shape.operations.empty()) {
+      places_.emplace(shape.operations, directions_of(splits_backward_));
+      program_.num_collectives += places_->num_slots();
+      placed_.resize(shape.operations.size());
+    }
     find_last_passes(order);
   }
 
@@ -335,8 +339,8 @@ class StageWriter {
   }
 
   void pass(const Step& step) {
-    if (shape_.sharded) {
-      sharded_operations(step);
+    if (places_) {
+      operations(step);
     } else if (step.phase == Phase::forward) {
       work(Phase::forward, row_of(ChunkRow::forward, step.chunk), step);
       if (crosses_nodes()) tensor_collective(Stream::compute, ChunkCollective::forward, step);
@@ -352,37 +356,95 @@ class StageWriter {
     }
   }
 
-  /// One pass operation by operation. An event tells the other stream of an end that it waits for.
-  void sharded_operations(const Step& step) {
-    const ShardedDirection direction =
-        step.phase == Phase::forward ? ShardedDirection::forward : ShardedDirection::backward;
-    const auto operations =
-        sharded_pass(direction, shape_.sharded->layers, shape_.sharded->prefetch);
-    std::vector<bool> is_awaited(operations.size());
-    for (const ShardedOperation& operation : operations)
-      if (operation.after >= 0) is_awaited[static_cast<std::size_t>(operation.after)] = true;
-    std::vector<std::uint32_t> end_of(operations.size());
-    for (std::size_t i = 0; i < operations.size(); ++i) {
-      const ShardedOperation& operation = operations[i];
-      const Stream stream = operation.on_data_stream ? Stream::data : Stream::compute;
-      if (operation.after >= 0)
-        event(stream, OpKind::wait, end_of[static_cast<std::size_t>(operation.after)],
-              Traffic::zero_gather);
-      if (is_collective(operation.work))
-        sharded_operation(stream, operation.work, step);
-      else
-        work(step.phase, row_of(sharded_row(direction, operation), shape_.chunks), step);
-      if (!is_awaited[i]) continue;
-      end_of[i] = new_event();
-      event(stream, OpKind::record, end_of[i], Traffic::zero_gather);
-    }
+  Direction direction_of(const Step& step) const {
+    if (step.phase == Phase::forward) return Direction::forward;
+    if (step.phase == Phase::weight_gradient) return Direction::weight_gradient;
+    return splits_backward_ ? Direction::input_gradient : Direction::backward;
   }
 
-  void sharded_operation(Stream stream, ShardedWork work, const Step& step) {
-    const bool gathers = work == ShardedWork::gather_edges || work == ShardedWork::gather_layer;
-    collective(stream, slot_of(work, shape_.chunks),
-               gathers ? Phase::parameter_gather : Phase::gradient_reduce,
-               gathers ? Traffic::zero_gather : Traffic::data_gradients, step);
+  const PlacedPass& placed(const Step& step, Direction direction) {
+    auto& placed = placed_[step.chunk][static_cast<std::size_t>(direction)];
+    if (!placed) placed = place_operations(shape_.operations[step.chunk].at(direction));
+    return *placed;
+  }
+
+  /// Who waits for the end of which operation hears of it by an event.
+  class Ends {
+   public:
+    explicit Ends(const PlacedPass& pass)
+        : awaited_(pass.operations.size()), event_of_(pass.operations.size()) {
+      for (const PlacedOperation& operation : pass.operations)
+        for (const int number : operation.after) await(number);
+      await(pass.awaited_at_end);
+    }
+    bool is_awaited(std::size_t number) const { return awaited_[number] != 0; }
+    std::uint32_t& event_of(std::size_t number) { return event_of_[number]; }
+
+   private:
+    void await(int number) {
+      if (number != PlacedOperation::nothing) awaited_[static_cast<std::size_t>(number)] = 1;
+    }
+    std::vector<std::uint32_t> awaited_, event_of_;
+  };
+
+  /// One pass operation by operation.
+  void operations(const Step& step) {
+    const Direction direction = direction_of(step);
+    const PlacedPass& pass = placed(step, direction);
+    Ends ends(pass);
+    const auto traffic_of = [&](std::size_t number) {
+      const PassOperations& operations = shape_.operations[step.chunk].at(direction);
+      return event_traffic(operations[pass.operations[number].number].label);
+    };
+    // A wait of kernels is for what they wait for; one of a collective's stream is counted nowhere.
+    const auto wait_for = [&](Stream stream, int awaited, std::size_t waiter) {
+      if (awaited == PlacedOperation::nothing) return;
+      const auto number = static_cast<std::size_t>(awaited);
+      event(stream, OpKind::wait, ends.event_of(number),
+            traffic_of(stream == Stream::compute ? number : waiter));
+    };
+    for (std::size_t i = 0; i < pass.operations.size(); ++i) {
+      const PlacedOperation& here = pass.operations[i];
+      for (const int awaited : here.after) wait_for(here.stream, awaited, i);
+      operation(step, direction, here);
+      if (!ends.is_awaited(i)) continue;
+      ends.event_of(i) = new_event();
+      event(here.stream, OpKind::record, ends.event_of(i), traffic_of(i));
+    }
+    wait_for(Stream::compute, pass.awaited_at_end, 0);
+  }
+
+  /// What an event at the end of an operation stands for: gathers and scatters of a pass queue on one stream.
+  static Traffic event_traffic(Label label) {
+    return row_of(label).part == Part::data_comm ? Traffic::zero_gather
+                                                 : Traffic::tensor_activations;
+  }
+
+  void operation(const Step& step, Direction direction, const PlacedOperation& placed) {
+    const Label label = shape_.operations[step.chunk].at(direction)[placed.number].label;
+    const LabelRow& row = row_of(label);
+    Op op;
+    op.chunk = step.chunk;
+    op.microbatch = step.microbatch;
+    op.peer = static_cast<std::uint8_t>(label);
+    op.traffic = row.traffic;
+    op.phase = placed.stream == Stream::compute ? step.phase : phase_of(label);
+    if (is_played_on_network(label, crosses_nodes())) {
+      op.kind = OpKind::collective;
+      op.phase = phase_of(label);
+      op.slot = places_->slot(step.chunk, direction, placed.number);
+      op.work = placed.layer;
+    } else {
+      op.work = places_->row(step.chunk, direction, placed);
+      op.slot = placed.layer;
+    }
+    add(placed.stream, op);
+  }
+
+  static Phase phase_of(Label label) {
+    if (is_of_tensor_group(label)) return Phase::tensor_reduce;
+    return row_of(label).traffic == Traffic::zero_gather ? Phase::parameter_gather
+                                                         : Phase::gradient_reduce;
   }
 
   bool crosses_nodes() const { return shape_.tensor != TensorCollectives::inside_compute; }
@@ -458,6 +520,8 @@ class StageWriter {
   bool splits_backward_;
   std::vector<Step> last_pass_;  ///< by chunk
   std::uint8_t next_ = 0, previous_ = 0;
+  std::optional<OperationPlaces> places_;  ///< where passes are played operation by operation
+  std::vector<std::array<std::optional<PlacedPass>, num_directions>> placed_;  ///< by chunk
   StageProgram program_;
 };
 
@@ -485,19 +549,52 @@ std::vector<PassGroup> groups_of(const std::vector<Step>& order, int chunks) {
 
 }  // namespace
 
-ShardedRow sharded_row(ShardedDirection direction, const ShardedOperation& operation) {
-  const bool is_forward = direction == ShardedDirection::forward;
-  if (operation.work == ShardedWork::edges)
-    return is_forward ? ShardedRow::forward_edges : ShardedRow::backward_edges;
-  WT_EXPECT(operation.work == ShardedWork::layer);
-  if (is_forward)
-    return operation.gathers > 0 ? ShardedRow::forward_layer_beside_gather
-                                 : ShardedRow::forward_layer;
-  if (operation.scatters > 0)
-    return operation.gathers > 0 ? ShardedRow::backward_layer_beside_both
-                                 : ShardedRow::backward_layer_beside_scatter;
-  return operation.gathers > 0 ? ShardedRow::backward_layer_beside_gather
-                               : ShardedRow::backward_layer;
+OperationPlaces::OperationPlaces(const std::vector<ChunkOperations>& chunks,
+                                 const std::vector<Direction>& played)
+    : chunks_(static_cast<int>(chunks.size())), first_(chunks.size()) {
+  constexpr std::uint32_t companies = 4;  // beside a gather, a scatter, both or neither
+  for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+    for (const Direction direction : played) {
+      const PassOperations& pass = chunks[chunk].at(direction);
+      first_[chunk][static_cast<std::size_t>(direction)] = size_;
+      size_ += static_cast<std::uint32_t>(pass.size());
+      for (const Operation& operation : pass.layer)
+        if (row_of(operation.label).part == Part::data_comm) companies_ = companies;
+    }
+  }
+}
+
+std::uint32_t OperationPlaces::first_row() const { return num_work_rows(chunks_, true); }
+std::uint32_t OperationPlaces::num_rows() const { return first_row() + size_ * companies_; }
+std::uint32_t OperationPlaces::num_slots() const { return size_; }
+
+std::uint32_t OperationPlaces::index(int chunk, Direction direction, std::size_t number) const {
+  return first_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(direction)] +
+         static_cast<std::uint32_t>(number);
+}
+
+std::uint16_t OperationPlaces::row(int chunk, Direction direction,
+                                   const PlacedOperation& operation) const {
+  const std::uint32_t company =
+      (operation.beside_gather ? 1U : 0U) + (operation.beside_scatter ? 2U : 0U);
+  WT_EXPECT(company < companies_ && num_rows() <= most_rows);
+  return static_cast<std::uint16_t>(
+      first_row() + index(chunk, direction, operation.number) * companies_ + company);
+}
+
+std::uint32_t OperationPlaces::slot(int chunk, Direction direction, std::size_t number) const {
+  return num_collective_slots(chunks_) + index(chunk, direction, number);
+}
+
+std::vector<Direction> directions_of(bool splits_backward) {
+  if (splits_backward)
+    return {Direction::forward, Direction::input_gradient, Direction::weight_gradient};
+  return {Direction::forward, Direction::backward};
+}
+
+bool is_played_on_network(Label label, bool tensor_crosses_nodes) {
+  if (!is_collective(row_of(label).kind) || label == Label::gather_message) return false;
+  return is_of_tensor_group(label) ? tensor_crosses_nodes : true;
 }
 
 GradientReduction gradient_reduction(const Plan& plan) {
@@ -531,8 +628,7 @@ StageProgram make_pipeline_program(const PipelineShape& shape, const std::vector
   WT_EXPECT(shape.microbatches > 0 && shape.chunks > 0 && !order.empty());
   WT_EXPECT(static_cast<int>(stage.index()) < shape.stages);
   WT_EXPECT(shape.chunks == 1 || shape.stages > 1);
-  WT_EXPECT(!shape.sharded || (shape.chunks == 1 && shape.stages == 1 &&
-                               shape.tensor == TensorCollectives::inside_compute));
+  WT_EXPECT(shape.operations.empty() || static_cast<int>(shape.operations.size()) == shape.chunks);
   StageWriter writer(shape, order, stage);
   if (shape.send == PipelineSend::eager)
     writer.write_eager(order);

@@ -1,8 +1,10 @@
 #pragma once
 
-#include <optional>
+#include <array>
+#include <cstdint>
+#include <vector>
 
-#include "operations/sharded_pass.hpp"
+#include "passes/pass.hpp"
 #include "plan/plan.hpp"
 #include "schedule/program.hpp"
 
@@ -56,27 +58,10 @@ constexpr std::uint16_t row_of(BucketRow row, int chunk, int chunks) {
                                     chunk * num_bucket_rows + static_cast<int>(row));
 }
 
-/// And last, the operations of a sharded pass: the rest of it, and a layer with the collectives that run beside it.
-enum class ShardedRow : std::uint16_t {
-  forward_edges,
-  forward_layer,
-  forward_layer_beside_gather,
-  backward_edges,
-  backward_layer,
-  backward_layer_beside_gather,
-  backward_layer_beside_scatter,
-  backward_layer_beside_both,
-};
-ShardedRow sharded_row(ShardedDirection direction, const ShardedOperation& operation);
-
-/// Length of the work table of a device with `chunks` chunks, but for sharded rows.
+/// Length of the work table of a device with `chunks` chunks, but for the rows of operations.
 constexpr std::uint32_t num_work_rows(int chunks, bool compresses) {
   const int codec_rows = compresses ? num_codec_rows + chunks * num_bucket_rows : 0;
   return static_cast<std::uint32_t>(chunks * num_chunk_rows + num_device_rows + codec_rows);
-}
-/// Sharded rows are behind the codec's, whether anything is compressed or not.
-constexpr std::uint16_t row_of(ShardedRow row, int chunks) {
-  return static_cast<std::uint16_t>(num_work_rows(chunks, true) + static_cast<std::uint32_t>(row));
 }
 /// Whether `row` is of what a device does once, after its passes: optimizer, overhead, and the codec of its collectives.
 constexpr bool is_after_passes(std::uint16_t row, int chunks) {
@@ -107,14 +92,39 @@ constexpr std::uint32_t slot_of(ChunkCollective slot, int chunk) {
   return num_device_collectives + num_chunk_collectives * static_cast<std::uint32_t>(chunk) +
          static_cast<std::uint32_t>(slot);
 }
-/// Length of the list of a device with `chunks` chunks, but for sharded collectives.
+/// Length of the list of a device with `chunks` chunks, but for the collectives of operations.
 constexpr std::uint32_t num_collective_slots(int chunks) {
   return slot_of(ChunkCollective::forward, chunks);
 }
-/// Behind those, the collectives of a sharded pass.
-constexpr std::uint32_t slot_of(ShardedWork collective, int chunks) {
-  return num_collective_slots(chunks) + static_cast<std::uint32_t>(collective);
-}
+/// Where the operations of a stage's passes have their rows and collectives, behind all others, when they are played one by one.
+class OperationPlaces {
+ public:
+  /// An op names its row in 16 bits.
+  static constexpr std::uint32_t most_rows = 65'535;
+
+  OperationPlaces(const std::vector<ChunkOperations>& chunks, const std::vector<Direction>& played);
+
+  /// Kernels have a row for each kind of company they may have (PlacedOperation).
+  std::uint16_t row(int chunk, Direction direction, const PlacedOperation& operation) const;
+  std::uint32_t slot(int chunk, Direction direction, std::size_t number) const;
+  std::uint32_t num_rows() const;  ///< of the whole table; programs can be made for up to most_rows
+  std::uint32_t num_slots() const;
+
+ private:
+  std::uint32_t first_row() const;
+  std::uint32_t index(int chunk, Direction direction, std::size_t number) const;
+
+  int chunks_;
+  std::uint32_t companies_ = 1;  ///< rows of an operation
+  std::uint32_t size_ = 0;
+  std::vector<std::array<std::uint32_t, num_directions>> first_;  ///< by chunk
+};
+
+/// Whether a collective is played over links when operations are: those of replicas, and those of tensor groups across nodes.
+bool is_played_on_network(Label label, bool tensor_crosses_nodes);
+
+/// The directions in which a schedule runs passes.
+std::vector<Direction> directions_of(bool splits_backward);
 
 /// Rows of the message size table.
 enum class MessageRow : std::uint16_t {
@@ -169,12 +179,6 @@ GradientReduction gradient_reduction(const Plan& plan);
 /// Whether a plan reduces the gradients of one chunk at a time: beside the backward pass, or on every microbatch.
 bool reduces_by_chunk(const Plan& plan);
 
-/// Passes whose gathers and scatters are collectives of their own (ZeRO 3).
-struct ShardedPasses {
-  int layers = 0;
-  int prefetch = 1;  ///< layers gathered ahead of the one that computes
-};
-
 /// What a pipeline program is made for.
 struct PipelineShape {
   PipelineSend send = PipelineSend::eager;
@@ -190,8 +194,9 @@ struct PipelineShape {
   std::vector<int> gradient_buckets;
   bool embedding_sync = false;  ///< tied embeddings on different stages
   CompressedTraffic compressed;
-  /// Each pass is played as its list of operations; none: as one op. One stage of one chunk.
-  std::optional<ShardedPasses> sharded;
+  /// By chunk: each pass is played as its list of operations; empty: as one op. A pass that is cut into pieces (gradient_buckets) stays
+  /// in pieces.
+  std::vector<ChunkOperations> operations;
 };
 
 /// The backward passes in `order` behind its last forward pass, by [chunk * microbatches + microbatch]: those whose

@@ -6,16 +6,11 @@
 #include <vector>
 
 #include "core/id.hpp"
+#include "operations/label.hpp"
 #include "plan/step.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
-
-/// What a device does at the same time, as a GPU has streams. Each stream plays its ops in order.
-enum class Stream : std::uint8_t { compute, tensor, pipeline, data, codec };
-inline constexpr int num_streams = 5;
-/// "compute", "comm:tensor", "comm:pipeline", "comm:data", "codec"
-const char* name_of(Stream stream);
 
 enum class OpKind : std::uint8_t {
   compute,     ///< occupies the stream for work[op.work]
@@ -28,29 +23,19 @@ enum class OpKind : std::uint8_t {
   wait,        ///< waits until event `slot` has happened
 };
 
-/// Kinds of traffic that are counted and compressed each on their own.
-enum class Traffic : std::uint8_t {
-  pipeline_forward,
-  pipeline_backward,
-  data_gradients,
-  embedding_sync,
-  tensor_activations,
-  zero_gather,
-};
-inline constexpr int num_traffic_classes = 6;
-const char* name_of(Traffic traffic);
-
 /// One step of a stream. Small and flat: programs of 10^7 ops fit in memory.
 struct Op {
   OpKind kind = OpKind::compute;
   Phase phase = Phase::forward;
   Traffic traffic = Traffic::pipeline_forward;
-  std::uint8_t peer = 0;    ///< send: which outgoing channel of the device (StageProgram::targets)
+  /// send: which outgoing channel of the device (StageProgram::targets); compute and collective: the operation's label
+  std::uint8_t peer = 0;
   std::uint16_t chunk = 0;  ///< model chunk of this device (interleaved schedules)
   std::uint16_t work =
       0;  ///< compute: row of the device's work table; send: row of the message size table
   std::uint32_t microbatch = 0;
-  std::uint32_t slot = 0;  ///< see OpKind
+  std::uint32_t slot =
+      0;  ///< see OpKind; compute: the layer of the operation, counted from 1 in its chunk; 0: of none
 };
 static_assert(sizeof(Op) == 16);
 
@@ -63,11 +48,6 @@ struct StageProgram {
   std::uint32_t num_events = 0;
   std::uint32_t num_collectives = 0;
 };
-
-/// Where the time of a computing span goes: its line in the breakdown. A span's parts add up to its
-/// duration.
-enum class Part : std::uint8_t { compute, tensor_comm, codec, optimizer, other, data_comm };
-inline constexpr int num_parts = 6;
 
 /// One row of a device's work table.
 struct Work {

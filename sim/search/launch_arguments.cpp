@@ -7,6 +7,9 @@
 namespace windtunnel {
 namespace {
 
+/// Megatron-LM's second order of ranks.
+constexpr RankOrder pipeline_before_data{AxisName::tensor, AxisName::pipeline, AxisName::data};
+
 std::string text(int number) { return std::to_string(number); }
 
 bool is_uneven(const std::vector<int>& layers) {
@@ -25,8 +28,7 @@ void add_ways(const Plan& plan, std::vector<std::string>& arguments) {
   if (const auto& of_schedule = parallel.schedule->megatron_arguments)
     arguments.insert(arguments.end(), of_schedule->begin(), of_schedule->end());
   if (parallel.sequence_parallel) arguments.emplace_back("--sequence-parallel");
-  if (parallel.rank_order == RankOrder::tensor_pipeline_data)
-    arguments.emplace_back("--use-tp-pp-dp-mapping");
+  if (parallel.rank_order == pipeline_before_data) arguments.emplace_back("--use-tp-pp-dp-mapping");
 }
 
 void add_training(const Training& training, std::vector<std::string>& arguments) {
@@ -63,9 +65,8 @@ std::vector<std::string> notes_of(const Plan& plan) {
   if (!schedule.megatron_arguments)
     notes.push_back("Megatron-LM has no argument for the schedule " + schedule.name);
   const RankOrder order = plan.parallel.rank_order;
-  if (order != RankOrder::tensor_data_pipeline && order != RankOrder::tensor_pipeline_data)
-    notes.push_back(std::string("Megatron-LM has no argument for the rank order ") +
-                    name_of(order));
+  if (order != default_rank_order && order != pipeline_before_data)
+    notes.push_back("Megatron-LM has no argument for the rank order " + text_of(order));
   if (plan.training.precision == Precision::tf32)
     notes.emplace_back("tf32 is a setting of PyTorch, not an argument");
   return notes;

@@ -66,10 +66,11 @@ class Bound {
  public:
   Bound(const Plan& plan, const BuiltPrograms& built)
       : plan_(plan),
+        built_(built),
         set_(built.programs),
         network_(built.network),
         splits_(plan.parallel.schedule->splits_backward),
-        plays_sharded_(built.plays_sharded_operations),
+        plays_operations_(built.plays_operations),
         reduction_(gradient_reduction(plan)),
         end_(set_.devices.size()) {
     find_ends_of_stages();
@@ -116,13 +117,17 @@ class Bound {
 
   /// Passes, messages and collectives of a device, and a fill and a drain.
   double events_on_the_way() const {
-    constexpr double events_of_the_end = 8, events_a_bucket = 2, events_a_layer = 3;
+    constexpr double events_of_the_end = 8, events_a_bucket = 2;
     double events_a_pass = 4;
     if (reduction_ == GradientReduction::per_microbatch)
       events_a_pass += events_a_bucket * most_layers();
-    if (plays_sharded_) events_a_pass += events_a_layer * most_layers();
+    if (plays_operations_) events_a_pass += operations_of_pass();
     return events_a_pass * (2.0 * plan_.microbatches * chunks() + 2.0 * plan_.parallel.pipeline) +
            events_of_the_end;
+  }
+  double operations_of_pass() const {
+    const ChunkCost& chunk = built_.cost_of_device.front().chunks.front();
+    return static_cast<double>(chunk.operations->at(Direction::backward).size()) * most_layers();
   }
   int most_layers() const {
     return std::max(1, *std::max_element(plan_.stage_layers.begin(), plan_.stage_layers.end()));
@@ -135,24 +140,28 @@ class Bound {
     const CollectiveId id = set_.devices[device.index()].collectives[slot];
     return id == no_collective ? Seconds{0} : collective_times_[id.index()];
   }
-  /// A sharded pass alone on the network, with each collective at its least.
-  Seconds sharded(DeviceId device, ShardedDirection direction) const {
-    const auto operations =
-        sharded_pass(direction, plan_.stage_layers.front(), plan_.parallel.zero_prefetch);
-    return time_alone(operations, [&](const ShardedOperation& operation) {
-      return is_collective(operation.work)
-                 ? collective(device, slot_of(operation.work, 1))
-                 : row(device, row_of(sharded_row(direction, operation), 1));
+  /// A pass that is played operation by operation, alone on the network, with each collective at its least.
+  Seconds operations(DeviceId device, int chunk, Direction direction) const {
+    std::vector<ChunkOperations> chunks;
+    for (const ChunkCost& cost : built_.cost_of_device[device.index()].chunks)
+      chunks.push_back(*cost.operations);
+    const OperationPlaces places(chunks, directions_of(splits_));
+    const PassOperations& pass = chunks[static_cast<std::size_t>(chunk)].at(direction);
+    return time_alone(place_operations(pass), [&](const PlacedOperation& placed) {
+      return is_played_on_network(pass[placed.number].label, plan_.parts > 1)
+                 ? collective(device, places.slot(chunk, direction, placed.number))
+                 : row(device, places.row(chunk, direction, placed));
     });
   }
   Seconds forward(DeviceId device, int chunk) const {
-    if (plays_sharded_) return sharded(device, ShardedDirection::forward);
+    if (plays_operations_) return operations(device, chunk, Direction::forward);
     return row(device, row_of(ChunkRow::forward, chunk)) +
            collective(device, slot_of(ChunkCollective::forward, chunk));
   }
   /// A backward pass, or its input gradients where it is split.
   Seconds backward(DeviceId device, int chunk) const {
-    if (plays_sharded_) return sharded(device, ShardedDirection::backward);
+    if (plays_operations_)
+      return operations(device, chunk, splits_ ? Direction::input_gradient : Direction::backward);
     const Seconds exposed = collective(device, slot_of(ChunkCollective::exposed, chunk));
     const Seconds hidden = collective(device, slot_of(ChunkCollective::backward, chunk));
     if (splits_) return row(device, row_of(ChunkRow::input_gradient, chunk)) + exposed + hidden;
@@ -163,6 +172,7 @@ class Bound {
   }
   Seconds weight_gradient(DeviceId device, int chunk) const {
     if (!splits_) return Seconds{0};
+    if (plays_operations_) return operations(device, chunk, Direction::weight_gradient);
     return with_reduction(device, chunk, row(device, row_of(ChunkRow::weight_gradient, chunk)));
   }
 
@@ -322,10 +332,11 @@ class Bound {
   }
 
   const Plan& plan_;
+  const BuiltPrograms& built_;
   const ProgramSet& set_;
   const Network& network_;
   bool splits_;
-  bool plays_sharded_;
+  bool plays_operations_;
   GradientReduction reduction_;
   std::vector<int> weight_gradients_at_the_end_;  ///< by stage: after its last backward pass
   bool ends_in_first_chunk_ = true;  ///< the last backward pass of every stage is one of chunk 0

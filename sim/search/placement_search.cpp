@@ -51,8 +51,8 @@ std::string change_text(Seconds before, Seconds after) {
 
 std::string name_of_own(const Parallel& parallel) {
   if (!parallel.placement.empty()) return "the placement given";
-  if (parallel.rank_order == RankOrder::tensor_data_pipeline) return "Megatron's order";
-  return std::string("the order ") + name_of(parallel.rank_order);
+  if (parallel.rank_order == default_rank_order) return "Megatron's order";
+  return "the order " + text_of(parallel.rank_order);
 }
 
 /// Why a placement with a better estimate is not taken after all; empty when it is.

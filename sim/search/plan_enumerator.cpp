@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "scenario/unsupported.hpp"
-
 namespace windtunnel {
 namespace {
 
@@ -79,6 +77,7 @@ class Enumeration {
           continue;
         for (const int zero_stage : space_.zero_stage) {
           choice.parallel.zero_stage = zero_stage;
+          choice.parallel.zero_group = zero_stage == 3 ? base_.plan.parallel.zero_group : 0;
           if (choice.parallel.data == 1 && zero_stage != space_.zero_stage.front()) continue;
           choices_.push_back(choice);
         }
@@ -131,11 +130,7 @@ std::variant<Plan, std::vector<PlanRejection>> lay_out(const Scenario& base,
                                                        const PlanChoice& choice) {
   auto rejections = reject_products(base, space, choice);
   if (!rejections.empty()) return rejections;
-  auto made = make_plan(base.model, choice.training, choice.parallel, space.cluster, base.software);
-  if (const Plan* plan = std::get_if<Plan>(&made))
-    if (const auto gathers = unsupported_gathers(*plan, base.platform))
-      return std::vector<PlanRejection>{*gathers};
-  return made;
+  return make_plan(base.model, choice.training, choice.parallel, space.cluster, base.software);
 }
 
 std::string text_of(const PlanChoice& choice, const Scenario& base) {

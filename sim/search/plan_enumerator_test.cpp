@@ -44,28 +44,6 @@ TEST_CASE("a listed data is taken as it is, and must fill the cluster") {
   CHECK(is_legal(scenario, plans[1]));
 }
 
-TEST_CASE("fully sharded plans are rejected on an uneven network where tensor groups cross nodes") {
-  const std::string text =
-      R"({"model": {"layers": 12, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 51200},
-          "platform": "selene-a100", "nodes": 4, "training": {"global_batch": 64, "micro_batch": 2},
-          "parallel": {"data": 32}, "search": {"tensor": [1, 16], "pipeline": [1], "micro_batch": [2], "zero_stage": [2, 3]}})";
-  const std::string slow =
-      R"([{"from": 0, "to": 1, "bandwidth": "1 GB/s", "source": "assumed: a test"}])";
-  const Scenario even = scenario_from(text),
-                 uneven = scenario_from(text, {{"/platform/link_overrides", slow}});
-  const std::vector<PlanChoice> plans = plans_of(even);
-  REQUIRE(plans.size() == 4);
-  for (const PlanChoice& plan : plans) {
-    CHECK(is_legal(even, plan));
-    const bool is_refused = plan.parallel.tensor == 16 && plan.parallel.zero_stage == 3;
-    CHECK(is_legal(uneven, plan) == !is_refused);
-    if (is_refused)
-      CHECK(why_not(uneven, plan)
-                .starts_with("zero_stage 3 is not simulated with tensor groups across nodes on "
-                             "this platform: "));
-  }
-}
-
 TEST_CASE("numbers that would overflow are rejected, not multiplied") {
   const Scenario scenario = on_two_nodes(
       R"({"tensor": [1048576], "pipeline": [1048576], "data": [1048576], "micro_batch": [1]})");

@@ -74,8 +74,15 @@ class InputReader {
     data.members = plan_.parallel.data;
     data.gpus_in_node = {0};
     data.nodes = data.members;
-    return stage_cost({&scenario_.model, &plan_, &scenario_.software, &on,
-                       &scenario_.platform.fabric, d.stage, d.gpus, data});
+    return stage_cost({&scenario_.model,
+                       &plan_,
+                       &scenario_.software,
+                       &on,
+                       &scenario_.platform.fabric,
+                       d.stage,
+                       d.gpus,
+                       data,
+                       {}});
   }
 
   /// Replicas of a stage are equal but for their kind of node, so one cost a kind is enough.

@@ -58,7 +58,7 @@ bool is_size(const std::string& column) {
 }
 
 /// Where the rows stand on the axis.
-struct Axis {
+struct ChosenAxis {
   std::string column;
   /// What may differ along a line: the column that makes x, and what grows with the GPUs.
   std::vector<std::string> along = {};
@@ -102,7 +102,7 @@ bool grows_with_gpus(const std::vector<JsonValue>& rows, const std::vector<std::
 
 /// Whether some row has another that differs in size and in nothing else.
 bool scales(const std::vector<JsonValue>& rows, const std::vector<std::string>& columns,
-            const Axis& axis) {
+            const ChosenAxis& axis) {
   std::map<std::string, double> gpus;
   return std::any_of(rows.begin(), rows.end(), [&](const JsonValue& row) {
     const auto key = key_of(row, columns, [&](const auto& each) { return !axis.is_along(each); });
@@ -112,8 +112,8 @@ bool scales(const std::vector<JsonValue>& rows, const std::vector<std::string>& 
 }
 
 /// The axis of GPUs, where some size of the job can be told to make them more.
-std::optional<Axis> gpu_axis(const std::vector<JsonValue>& rows,
-                             const std::vector<std::string>& columns) {
+std::optional<ChosenAxis> gpu_axis(const std::vector<JsonValue>& rows,
+                                   const std::vector<std::string>& columns) {
   std::vector<std::string> growing;
   for (const std::string& column : columns)
     if ((is_size(column) || column == batch_pointer) && varies(rows, column) &&
@@ -121,22 +121,23 @@ std::optional<Axis> gpu_axis(const std::vector<JsonValue>& rows,
       growing.push_back(column);
   for (const std::string size : size_pointers) {
     if (std::find(columns.begin(), columns.end(), size) == columns.end()) continue;
-    Axis axis{"gpus", growing};
+    ChosenAxis axis{"gpus", growing};
     if (!axis.is_along(size)) axis.along.push_back(size);
     if (scales(rows, columns, axis)) return axis;
   }
   return std::nullopt;
 }
 
-Axis choose_axis(const std::vector<JsonValue>& rows, const std::vector<std::string>& columns) {
-  if (const std::optional<Axis> axis = gpu_axis(rows, columns)) return *axis;
+ChosenAxis choose_axis(const std::vector<JsonValue>& rows,
+                       const std::vector<std::string>& columns) {
+  if (const std::optional<ChosenAxis> axis = gpu_axis(rows, columns)) return *axis;
   for (const std::string& column : columns)
     if (varies(rows, column) && is_number_everywhere(rows, column)) return {column, {column}};
   const auto varying = std::find_if(columns.begin(), columns.end(), [&](const std::string& column) {
     return varies(rows, column);
   });
   const std::string& column = varying == columns.end() ? columns.front() : *varying;
-  Axis axis{column, {column}, false};
+  ChosenAxis axis{column, {column}, false};
   for (const JsonValue& row : rows) {
     const std::string text = text_of(row, column);
     if (std::find(axis.categories.begin(), axis.categories.end(), text) == axis.categories.end())
@@ -154,7 +155,7 @@ std::string series_name(const JsonValue& row, const std::vector<std::string>& te
   return name;
 }
 
-PlotPoint point_of(const JsonValue& row, const Axis& axis) {
+PlotPoint point_of(const JsonValue& row, const ChosenAxis& axis) {
   PlotPoint point;
   point.point = static_cast<std::size_t>(figure(row, "point"));
   point.x = axis.position(row);
@@ -168,7 +169,7 @@ PlotPoint point_of(const JsonValue& row, const Axis& axis) {
 }
 
 std::vector<PlotSeries> series_of(const std::vector<JsonValue>& rows,
-                                  const std::vector<std::string>& columns, const Axis& axis) {
+                                  const std::vector<std::string>& columns, const ChosenAxis& axis) {
   std::vector<std::string> telling;
   for (const std::string& column : columns)
     if (!axis.is_along(column) && varies(rows, column)) telling.push_back(column);
@@ -252,7 +253,7 @@ std::optional<Scaling> scaling_of(const PlotData& data) {
 std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::string>& columns) {
   const std::vector<JsonValue> drawn = simulated(rows);
   if (drawn.size() < 2 || columns.empty()) return std::nullopt;
-  const Axis axis = choose_axis(drawn, columns);
+  const ChosenAxis axis = choose_axis(drawn, columns);
   PlotData data;
   data.x_counts_gpus = axis.column == "gpus";
   data.x_name = data.x_counts_gpus ? "GPUs" : axis.column;

@@ -17,13 +17,14 @@ double local_heads(const Transformer& model, const LayerShape& shape) {
 /// Bytes an element of an activation has in this precision, as the coefficients below count 2.
 double element_scale(const LayerShape& shape) { return element_size(shape.precision) / Bytes{2}; }
 
-/// The four weight products of a layer, forward: QKV, projection, MLP in, MLP out.
-std::vector<Gemm> layer_products(const Transformer& model, const LayerShape& shape) {
+/// The weight products of a layer's halves, forward: QKV and projection, MLP in and MLP out.
+std::vector<Gemm> attention_products(const Transformer& model, const LayerShape& shape) {
   const double t = shape.tensor, h = model.hidden, n = tokens(model, shape);
-  return {{n, model.qkv_width() / t, h},
-          {n, h, h / t},
-          {n, model.mlp_input_width() / t, h},
-          {n, h, model.ffn_hidden / t}};
+  return {{n, model.qkv_width() / t, h}, {n, h, h / t}};
+}
+std::vector<Gemm> feed_forward_products(const Transformer& model, const LayerShape& shape) {
+  const double t = shape.tensor, h = model.hidden, n = tokens(model, shape);
+  return {{n, model.mlp_input_width() / t, h}, {n, h, model.ffn_hidden / t}};
 }
 
 /// Each product's two backward products: the input gradient (M,K,N) and the weight gradient
@@ -61,6 +62,8 @@ Bytes token_traffic(const Transformer& model, const LayerShape& shape, double wh
 constexpr double unfused_scores_forward = 4, unfused_scores_backward = 8, unfused_ffn_forward = 4,
                  unfused_hidden_forward = 16;
 constexpr int unfused_kernels_forward = 5, unfused_kernels_backward = 1;
+constexpr int unfused_feed_forward_kernels =
+    2;  ///< of the forward ones: bias, and bias with residual
 
 /// Traffic on the s x s scores, `passes` bytes an element (9 forward, 11 backward at two bytes).
 Bytes score_traffic(const Transformer& model, const LayerShape& shape, double passes) {
@@ -168,33 +171,41 @@ double total_parameters(const Transformer& model) {
          head_parameters(unpadded, 1, 1);
 }
 
-KernelWork layer_forward(const Transformer& model, const LayerShape& shape) {
-  KernelWork work = attention_core_forward(model, shape);
-  work.linear = layer_products(model, shape);
-  work.memory_traffic += token_traffic(model, shape, 22, 4, 4);
-  work.memory_kernels = 9;
-  if (!shape.fused_kernels) {
-    work.memory_traffic +=
-        token_traffic(model, shape, unfused_hidden_forward, 0, unfused_ffn_forward);
-    work.memory_kernels += unfused_kernels_forward;
-  }
+LayerWork layer_forward(const Transformer& model, const LayerShape& shape) {
+  LayerWork work;
+  work.attention = attention_core_forward(model, shape);
+  work.attention.linear = attention_products(model, shape);
+  work.attention.memory_traffic += token_traffic(model, shape, 11, 4, 0);
+  work.attention.memory_kernels = 5;
+  work.feed_forward.linear = feed_forward_products(model, shape);
+  work.feed_forward.memory_traffic = token_traffic(model, shape, 11, 0, 4);
+  work.feed_forward.memory_kernels = 4;
+  if (shape.fused_kernels) return work;
+  constexpr double half = 0.5;
+  work.attention.memory_traffic += token_traffic(model, shape, half * unfused_hidden_forward, 0, 0);
+  work.attention.memory_kernels += unfused_kernels_forward - unfused_feed_forward_kernels;
+  work.feed_forward.memory_traffic +=
+      token_traffic(model, shape, half * unfused_hidden_forward, 0, unfused_ffn_forward);
+  work.feed_forward.memory_kernels += unfused_feed_forward_kernels;
   return work;
 }
 
-KernelWork layer_backward(const Transformer& model, const LayerShape& shape) {
-  KernelWork work;
-  work.linear = backward_products(layer_products(model, shape));
-  work.memory_traffic = token_traffic(model, shape, 46, 12, 12);
-  work.memory_kernels = 18;
+LayerWork layer_backward(const Transformer& model, const LayerShape& shape) {
+  LayerWork work;
+  work.attention.linear = backward_products(attention_products(model, shape));
+  work.attention.memory_traffic = token_traffic(model, shape, 23, 12, 0);
+  work.attention.memory_kernels = 10;
+  work.feed_forward.linear = backward_products(feed_forward_products(model, shape));
+  work.feed_forward.memory_traffic = token_traffic(model, shape, 23, 0, 12);
+  work.feed_forward.memory_kernels = 8;
   if (shape.attention == Attention::flash) {
-    work.flash = flash_forward_flops(model, shape) * flash_backward_ratio;
-  } else {
-    const KernelWork core = attention_core_forward(model, shape);
-    work.attention = backward_products(core.attention);
-    work.memory_traffic +=
-        score_traffic(model, shape, 11 + (shape.fused_kernels ? 0 : unfused_scores_backward));
-    if (!shape.fused_kernels) work.memory_kernels += unfused_kernels_backward;
+    work.attention.flash = flash_forward_flops(model, shape) * flash_backward_ratio;
+    return work;
   }
+  work.attention.attention = backward_products(attention_core_forward(model, shape).attention);
+  work.attention.memory_traffic +=
+      score_traffic(model, shape, 11 + (shape.fused_kernels ? 0 : unfused_scores_backward));
+  if (!shape.fused_kernels) work.attention.memory_kernels += unfused_kernels_backward;
   return work;
 }
 

@@ -117,10 +117,15 @@ struct LayerShape {
   bool fused_kernels = true;
 };
 
+/// The two halves of a layer, each with its norm, dropout and residual. How the traffic and kernels that docs/model.md (model E) has
+/// for the whole layer are divided between them is own; only their sum was fitted.
+struct LayerWork {
+  KernelWork attention, feed_forward;
+};
 /// Forward pass of one layer on one rank.
-KernelWork layer_forward(const Transformer& model, const LayerShape& shape);
+LayerWork layer_forward(const Transformer& model, const LayerShape& shape);
 /// Backward pass (input and weight gradients) of one layer on one rank, without recomputation.
-KernelWork layer_backward(const Transformer& model, const LayerShape& shape);
+LayerWork layer_backward(const Transformer& model, const LayerShape& shape);
 /// The attention core that selective recomputation runs again: the batched products, softmax and
 /// dropout.
 KernelWork attention_core_forward(const Transformer& model, const LayerShape& shape);

@@ -68,6 +68,16 @@ TEST_CASE(
             .epsilon(1e-12));
 }
 
+/// Both halves of a layer as one.
+KernelWork whole(const LayerWork& layer) {
+  KernelWork work = layer.attention;
+  const KernelWork& other = layer.feed_forward;
+  work.linear.insert(work.linear.end(), other.linear.begin(), other.linear.end());
+  work.memory_traffic += other.memory_traffic;
+  work.memory_kernels += other.memory_kernels;
+  return work;
+}
+
 TEST_CASE("the backward pass has twice the products of the forward pass") {
   const Transformer m = model("gpt", 2, 1024, 16, 1024, 50257);
   const LayerShape shape{.microbatch = 4, .tensor = 2};
@@ -76,7 +86,8 @@ TEST_CASE("the backward pass has twice the products of the forward pass") {
     for (const Gemm& gemm : gemms) sum += gemm.flops();
     return sum;
   };
-  const KernelWork forward = layer_forward(m, shape), backward = layer_backward(m, shape);
+  const KernelWork forward = whole(layer_forward(m, shape)),
+                   backward = whole(layer_backward(m, shape));
   CHECK(flops(backward.linear) == 2 * flops(forward.linear));
   CHECK(flops(backward.attention) == 2 * flops(forward.attention));
   // 2 * T * 12 h^2 / t for T = 4096 tokens
@@ -87,9 +98,9 @@ TEST_CASE("memory traffic of a plain layer is 9 z s^2 + 22 T h + 20 T h/t bytes"
   const Transformer m = model("gpt", 2, 1024, 16, 1024, 50257);
   const LayerShape shape{.microbatch = 4, .tensor = 2};
   const double T = 4096, z = 4 * 16 / 2.0, s = 1024, h = 1024;
-  CHECK(layer_forward(m, shape).memory_traffic.value() ==
+  CHECK(whole(layer_forward(m, shape)).memory_traffic.value() ==
         9 * z * s * s + 22 * T * h + 20 * T * h / 2);
-  CHECK(layer_backward(m, shape).memory_traffic.value() ==
+  CHECK(whole(layer_backward(m, shape)).memory_traffic.value() ==
         11 * z * s * s + 46 * T * h + 60 * T * h / 2);
 }
 
@@ -101,19 +112,21 @@ TEST_CASE("kernels that are not fused move the mask, the bias and the residual o
   const double T = 4096, z = 4 * 16 / 2.0, s = 1024, h = 1024;
   // Forward: the mask read and written, 4 bytes a score; bias before GeLU 4 bytes of 4 h / 2; bias
   // and residual around two dropouts, 2 x 8 bytes of h.
-  CHECK(layer_forward(m, unfused).memory_traffic.value() -
-            layer_forward(m, fused).memory_traffic.value() ==
+  CHECK(whole(layer_forward(m, unfused)).memory_traffic.value() -
+            whole(layer_forward(m, fused)).memory_traffic.value() ==
         4 * z * s * s + 4 * T * 4 * h / 2 + 16 * T * h);
-  CHECK(layer_forward(m, unfused).memory_kernels == layer_forward(m, fused).memory_kernels + 5);
+  CHECK(whole(layer_forward(m, unfused)).memory_kernels ==
+        whole(layer_forward(m, fused)).memory_kernels + 5);
   // Backward: the mask's gradient cloned and masked, 8 bytes a score.
-  CHECK(layer_backward(m, unfused).memory_traffic.value() -
-            layer_backward(m, fused).memory_traffic.value() ==
+  CHECK(whole(layer_backward(m, unfused)).memory_traffic.value() -
+            whole(layer_backward(m, fused)).memory_traffic.value() ==
         8 * z * s * s);
   // Flash attention has no scores in memory.
   unfused.attention = Attention::flash;
   LayerShape flash = fused;
   flash.attention = Attention::flash;
-  CHECK(layer_backward(m, unfused).memory_traffic == layer_backward(m, flash).memory_traffic);
+  CHECK(whole(layer_backward(m, unfused)).memory_traffic ==
+        whole(layer_backward(m, flash)).memory_traffic);
 }
 
 }  // namespace

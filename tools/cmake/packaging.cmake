@@ -10,7 +10,7 @@ install(CODE "
     message(FATAL_ERROR \"Nothing is installed: what is to be installed does not build\")
   endif()" ALL_COMPONENTS)
 
-set(windtunnel_public_libraries options core units workload platform plan operations cost schedule memory engine timeline report
+set(windtunnel_public_libraries options core units workload platform layout plan operations passes cost schedule memory engine timeline report
     scenario_reading scenario)
 list(TRANSFORM windtunnel_public_libraries PREPEND windtunnel_)
 foreach(library IN LISTS windtunnel_public_libraries)

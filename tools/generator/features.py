@@ -55,6 +55,7 @@ class FeatureDraw:
             **{kind: library.names(kind) for kind in ("platform", "software", "model")},
             **{way: sizes for way, sizes in WAYS.items()},
             "/parallel/zero_stage": [None, 0, 1, 2, 3], "/parallel/zero_prefetch": [None, 0, 1, 3],
+            "/parallel/zero_group": [None, 0, 2],
             "/parallel/virtual_pipeline": [None, 1, 2, 3], "microbatches": [1, 2, 3, 4, 6, 8, 12, 16],
             "/training/micro_batch": [1, 2, 3, 4], "layers of a stage": [1, 2, 3],
             "/parallel/stage_layers": [None, "uneven", "balanced", "layout"],
@@ -122,10 +123,10 @@ class FeatureDraw:
             drawn["network"] = "as shipped"  # nothing would be on it
         if "bandwidth_matrix" in self.library.files["platform"][drawn["platform"]] and drawn["network"] == "matrix":
             drawn["network"] = "as shipped"  # which is one
-        if drawn["tensor"] > min(node["gpus"] for node in self.library.nodes(drawn["platform"])) and drawn["/parallel/zero_stage"] == 3:
-            drawn["/parallel/zero_stage"] = 2  # gathers are not played beside tensor groups across nodes
         if drawn["/parallel/zero_stage"] != 3:
             drawn["/parallel/zero_prefetch"] = None
+        if drawn["/parallel/zero_stage"] != 3 or drawn["data"] % 2:
+            drawn["/parallel/zero_group"] = None
 
     def fit_schedule(self, drawn):
         schedule, chunks = drawn["/parallel/schedule"], drawn["/parallel/virtual_pipeline"] or 1

@@ -150,8 +150,8 @@ class Grammar {
     add_report(run);
     run->add_option(
            "--detail", detail_,
-           "layer: every layer of a sharded pass (zero_stage 3) as an event, with its gathers "
-           "and scatters, even where the network makes no difference")
+           "layer: every layer of every pass as events, kernels and collectives, for a trace that "
+           "shows them; times are those of pass, unless messages contend")
         ->type_name("pass|layer")
         ->check(CLI::IsMember({"pass", "layer"}).description(""));
     run->add_option("--out", line_.out,

@@ -136,11 +136,6 @@ ExitCode run_command(const CommandLine& line) {
   const Simulation simulation = simulate(scenario, options);
   const Report& report = simulation.report;
   write_outputs(line, scenario, simulation);
-  if (line.by_layer && !simulation.by_layer && line.verbosity == Verbosity::normal)
-    print_message(
-        "note: --detail layer changes nothing: it is for zero_stage 3 with several replicas, "
-        "tensor "
-        "groups inside nodes, and backward passes in one piece");
   if (line.verbosity == Verbosity::normal && scenario.resolved.find("sweep") != nullptr)
     print_message("note: run simulates the file's own point, not its sweep");
   if (line.format == ResultFormat::text) {

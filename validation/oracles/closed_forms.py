@@ -26,7 +26,7 @@ def draw(random):
     parallel = {"tensor": tensor, "pipeline": stages, "data": replicas, "schedule": schedule, "virtual_pipeline": chunks,
                 "pipeline_send": random.choice(["eager", "blocking_pairs"]), "sequence_parallel": tensor > 1 and random.choice([True, False]),
                 "zero_stage": zero, "stage_layers": [each * chunks for each in layers], "overlap_gradient_reduce": zero < 3 and random.choice([True, False])}
-    platform = drawn_platform(d, nodes, gpus, even=zero == 3 and schedule == "zero_bubble_h1")
+    platform = drawn_platform(d, nodes, gpus, even=False)
     scenario = {"version": 1, "name": "closed forms", "model": d.model(sum(layers) * chunks, tensor), "platform": platform,
                 "nodes": nodes, "software": d.software(), "training": d.training(replicas, microbatches), "parallel": parallel, "compression": {}}
     for way in ("pipeline_forward", "pipeline_backward"):

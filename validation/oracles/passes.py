@@ -142,25 +142,42 @@ class Page:
     def scatter(self, weights):
         return self.gather(weights, 4 if self.training["gradient_dtype"] == "fp32" else 2)
 
-    def waits(self, l, f, g, s):
-        """What l passes of length f wait for their gathers and scatters."""
-        iota, prefetch = self.software["exposed_gather_factor"], self.parallel.get("zero_prefetch", 1)
+    def span(self, f, collectives, kind):
+        """A layer on the stream of its kernels, which take f and are slowed by collectives beside them: with its all-reduces, which hide behind
+        weight gradients, themselves slowed."""
+        slow = self.slowed(f, collectives)
+        if kind == "F":
+            return slow + 2 * self.all_reduce()
+        again = 2 * self.all_reduce() if self.training["recompute"] == "full" else 0
+        return slow + again + 2 * self.exposed(self.hiding() * slow / f if kind == "B" else 0)
+
+    def tail(self, f, collectives, kind):
+        """What a layer still waits for its last all-reduce when its kernels have ended, and its gradients can be scattered."""
+        if kind != "B" or not self.hiding():
+            return 0
+        hidden = self.all_reduce() / (2 if self.sequence_parallel else 1)
+        return max(0, hidden - self.hiding() * self.slowed(f, collectives) / f)
+
+    def waits(self, l, f, g, s, kind):
+        """What l layers whose kernels take f wait for their gathers and scatters. Kinds: F, B, and I, the input gradients alone."""
+        prefetch, alone = self.parallel.get("zero_prefetch", 1), self.span(f, 0, kind)
         if not prefetch:
-            return l * max(1, iota) * (g + s)
-        if prefetch > 1:
-            return self.two_streams(l, f, g, s, prefetch) - l * f
+            return l * (self.span(f, g + s, kind) + g + s - alone)
+        if prefetch > 1 or self.tail(f, 0, kind):
+            return self.two_streams(l, f, g, s, prefetch, kind) - l * alone
 
         def beside(collectives):
-            return max(f + iota * min(collectives, f), collectives) - f
+            return max(self.span(f, collectives, kind), collectives) - alone
         return g + beside(g) + (l - 2) * beside(g + s) + beside(s) + s if l > 1 else l * (g + s)
 
-    def two_streams(self, l, f, g, s, prefetch):
+    def two_streams(self, l, f, g, s, prefetch, kind):
         """When l layers and their collectives have ended: a layer waits for its gather; when it ends, it leaves its scatter to the collectives' stream,
         and behind that the gather of the layer that is `prefetch` ahead of the next."""
         gathered, collectives, layers = [g * (i + 1) for i in range(min(prefetch + 1, l))], g * min(prefetch + 1, l), 0.0
         for i in range(l):
-            layers = max(layers, gathered[i]) + self.slowed(f, g * (i + 1 < l) + s * (i > 0))
-            collectives = max(collectives, layers) + s
+            beside = g * (i + 1 < l) + s * (i > 0)
+            layers = max(layers, gathered[i]) + self.span(f, beside, kind)
+            collectives = max(collectives, layers - self.tail(f, beside, kind)) + s
             if len(gathered) < l:
                 collectives += g
                 gathered.append(collectives)
@@ -169,11 +186,14 @@ class Page:
     def sharded(self, kind, l):
         """A forward or backward pass of `l` layers taken apart: its layer, one layer's gather and scatter with nobody else on the network, and the
         rest of it, the share of the launch floor included, so that all together are the whole pass where nobody else is."""
-        weights, forward = self.matrix_weights(), kind == "F"
-        f, g, s = (self.layer_forward(), self.gather(weights), 0.0) if forward else (self.layer_backward(), self.gather(weights), self.scatter(weights))
-        whole = self.forward(l, True, True) if forward else self.backward(l, True, True)
-        edges = self.gather(self.edges()) if forward else self.scatter(self.edges())
-        return f, g, s, whole - l * f - self.waits(l, f, g, s) - edges
+        g, s, edges = self.gather(self.matrix_weights()), self.scatter(self.matrix_weights()), self.scatter(self.edges())
+        if kind == "F":
+            f, s, edges, whole = self.layer_forward(), 0.0, self.gather(self.edges()), self.forward(l, True, True)
+        elif kind == "B":
+            f, whole = self.layer_backward(), self.backward(l, True, True)
+        else:
+            f, whole = self.layer_backward() - self.layer_weight_gradient(), self.input_gradient(l, True, True)
+        return f, g, s, whole - l * self.span(f, 0, kind) - self.waits(l, f, g, s, kind) - edges
 
     def slowed(self, f, collectives):
         """A layer of length f with collectives beside it; without prefetch, between them."""
@@ -232,20 +252,22 @@ class Page:
 
     def forward(self, l, first, last):
         f, g = self.layer_forward(), self.gather(self.matrix_weights())
-        gpu = (l * (f + 2 * self.all_reduce()) + self.waits(l, f, g, 0) + first * (self.embedding() + self.all_reduce()) +
+        gpu = (l * (f + 2 * self.all_reduce()) + self.waits(l, f, g, 0, "F") + first * (self.embedding() + self.all_reduce()) +
                last * self.head(False) + (not first) * self.receipt() + first * last * self.gather(self.edges()))
         return self.floored(gpu, l * self.launches()[0] + self.edge_launches(first, last))
 
-    def backward_parts(self, l, first, last, hides):
-        """Of a backward pass: what the GPU takes, and what launching it takes."""
+    def backward_parts(self, l, first, last, kind):
+        """Of a backward pass (B), or of its weight and input gradients with nothing beside all-reduces (I): what the GPU takes, and what launching
+        it takes."""
         f, g, scatter = self.layer_backward(), self.gather(self.matrix_weights()), self.scatter(self.matrix_weights())
+        hides, kernels = (self.hiding(), f) if kind == "B" else (0, f - self.layer_weight_gradient())
         again = l if self.training["recompute"] == "full" else 0
-        gpu = (l * (f + 2 * self.exposed(hides)) + self.waits(l, f, g, scatter) + 2 * again * self.all_reduce() + first * self.embedding() +
+        gpu = (l * (f + 2 * self.exposed(hides)) + self.waits(l, kernels, g, scatter, kind) + 2 * again * self.all_reduce() + first * self.embedding() +
                last * (self.head(True) + self.all_reduce()) + (not last) * self.receipt() + first * last * self.scatter(self.edges()))
         return gpu, l * self.launches()[1] + again * self.launches()[0] + self.edge_launches(first, last)
 
     def backward(self, l, first, last):
-        return self.floored(*self.backward_parts(l, first, last, self.hiding()))
+        return self.floored(*self.backward_parts(l, first, last, "B"))
 
     # Section 2, the backward pass in two halves
     def weight_gradient_parts(self, l, last):
@@ -255,7 +277,7 @@ class Page:
         return self.floored(*self.weight_gradient_parts(l, last))
 
     def input_gradient(self, l, first, last):
-        both, weights = self.backward_parts(l, first, last, 0), self.weight_gradient_parts(l, last)
+        both, weights = self.backward_parts(l, first, last, "I"), self.weight_gradient_parts(l, last)
         return self.floored(both[0] - weights[0], both[1] - weights[1])
 
     # The end of the iteration, section 5

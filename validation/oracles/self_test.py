@@ -90,6 +90,8 @@ class KnownResults(unittest.TestCase):
         # docs/model.md, section 6, with iota 0: the layers' passes, and beside them a stream of gathers and scatters, one layer ahead.
         source, page = random.Random(1), Page.__new__(Page)
         page.software, page.parallel = {"exposed_gather_factor": 0}, {"zero_prefetch": 1}
+        page.span = lambda f, collectives, kind: page.slowed(f, collectives)  # one way of tensor parallelism
+        page.tail = lambda f, collectives, kind: 0
         for _ in range(50):
             layers, f, g, s = source.randint(1, 5), source.random(), source.random(), source.choice([0, source.random()])
 
@@ -119,7 +121,7 @@ class KnownResults(unittest.TestCase):
             machine.play(0, passes())
             machine.play(0, collectives())
             self.assertTrue(machine.run())
-            self.assertAlmostEqual(layers * f + page.waits(layers, f, g, s), machine.clock.now, places=12)
+            self.assertAlmostEqual(layers * f + page.waits(layers, f, g, s, "B"), machine.clock.now, places=12)
 
     def test_layers_gathered_two_ahead_leave_the_stream_to_scatters_sooner(self):
         # By hand: three layers of 1 s, gathers and scatters of 0.9 s. Backward, one ahead: 0.9 + 1 + 1.8 + 1 + 0.9 s; two ahead: gathers end at 2.7 s, the
@@ -127,10 +129,12 @@ class KnownResults(unittest.TestCase):
         for prefetch, iota, forward, backward in ((0, 2, 2.5 + 3 * 2.8, 2.5 + 3 * 4.6), (1, 0, 2.5 + 3.9, 2.5 + 5.6), (2, 0, 2.5 + 3.9, 2.5 + 5.4)):
             page = Page.__new__(Page)
             page.software, page.parallel = {"exposed_gather_factor": iota}, {"zero_prefetch": prefetch}
-            self.assertAlmostEqual(3 + page.waits(3, 1.0, 0.9, 0.9), backward - 2.5, places=12)
+            page.span = lambda f, collectives, kind, page=page: page.slowed(f, collectives)  # one way of tensor parallelism
+            page.tail = lambda f, collectives, kind: 0
+            self.assertAlmostEqual(3 + page.waits(3, 1.0, 0.9, 0.9, "B"), backward - 2.5, places=12)
             page.sharded = lambda kind, layers: (1.0, 0.9, 0.9 * (kind == "B"), 0.5)
-            job = types.SimpleNamespace(layers=lambda stage: 3, parallel=page.parallel)
-            schedule = types.SimpleNamespace(chunks=1)
+            schedule = types.SimpleNamespace(chunks=1, split=False)
+            job = types.SimpleNamespace(layers=lambda stage: 3, parallel=page.parallel, schedule=schedule)
             for kind, expected in (("F", forward), ("B", backward)):
                 clock = Clock()
                 rings = Rings(clock, collections.defaultdict(lambda: 1), lambda clock, name, done: clock.after(2.0 if name[2] == "edges" else 0.9, done))

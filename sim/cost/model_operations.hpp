@@ -1,0 +1,18 @@
+#pragma once
+
+#include "cost/stage_cost.hpp"
+#include "passes/pass.hpp"
+
+namespace windtunnel {
+
+/// What one chunk of the model does on one rank, before anything is split: kernels with their times and launches.
+///  - Layer: attention and feed-forward network; backward twice the products, and gradient accumulation with the weight gradients.
+///  - First chunk of the model: embedding. Last chunk: head and cross-entropy.
+///  - Launches: those of a layer with its first kernel; embedding and head take shares of a layer's. Of a split backward pass each
+///    half has half of them.
+ChunkOperations model_operations(const StageCostInputs& inputs, const ChunkRole& chunk);
+
+/// The attention core, forward.
+Operation attention_core(const StageCostInputs& inputs);
+
+}  // namespace windtunnel

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/id.hpp"
+
+namespace windtunnel {
+
+/// A way of splitting the work over ranks. The expert axes fold the ranks of a stage anew: expert data x expert x expert tensor is as
+/// many ranks as data x context x tensor.
+enum class AxisName : std::uint8_t {
+  tensor,
+  context,
+  data,
+  pipeline,
+  expert,
+  expert_tensor,
+  expert_data,
+};
+/// "tensor", "expert_tensor", …
+const char* name_of(AxisName axis);
+
+struct Axis {
+  AxisName name = AxisName::tensor;
+  int size = 1;
+  bool operator==(const Axis&) const = default;
+};
+
+/// Who is where on each axis: ranks are numbers in mixed radix, the first axis counts fastest.
+class Layout {
+ public:
+  /// No axis stands twice, and each has at least one place.
+  explicit Layout(std::vector<Axis> axes);
+
+  int num_ranks() const { return num_ranks_; }
+  const std::vector<Axis>& axes() const { return axes_; }
+  /// 1 for an axis that the layout does not have.
+  int size(AxisName axis) const;
+  /// The place of a rank on an axis; 0 on one that the layout does not have.
+  int coordinate(RankId rank, AxisName axis) const;
+  /// The rank whose places on some axes are these, and 0 on all others.
+  RankId rank(std::span<const Axis> places) const;
+
+  /// The ranks that differ from `rank` on these axes only, itself included; the first of the layout's axes counts fastest.
+  std::vector<RankId> group(RankId rank, const std::vector<AxisName>& axes) const;
+  /// All such groups, by their lowest rank. Every rank is in one of them.
+  std::vector<std::vector<RankId>> groups(const std::vector<AxisName>& axes) const;
+
+ private:
+  /// How far apart neighbours on the axis are; 0 for one that the layout does not have.
+  int stride(AxisName axis) const;
+
+  std::vector<Axis> axes_;
+  int num_ranks_ = 1;
+};
+
+/// The order of axes, the fastest first: "tensor-data-pipeline".
+std::string text_of(std::span<const AxisName> order);
+
+}  // namespace windtunnel

@@ -1,0 +1,269 @@
+#include "operations/operation.hpp"
+
+#include <algorithm>
+
+#include "core/contracts.hpp"
+
+namespace windtunnel {
+namespace {
+
+bool is_kernel(const Operation& operation) { return row_of(operation.label).part == Part::compute; }
+
+/// Puts operations in their places, one after the other.
+class Placer {
+ public:
+  explicit Placer(const PassOperations& pass) : pass_(pass) {
+    const auto has = [&pass](Overlap overlap) {
+      return std::any_of(pass.layer.begin(), pass.layer.end(),
+                         [&](const Operation& o) { return o.overlap == overlap; });
+    };
+    prefetches_ = has(Overlap::prefetched);
+    gathers_ = std::any_of(pass.layer.begin(), pass.layer.end(),
+                           [](const Operation& o) { return o.label == Label::gather_layer; });
+    scatters_ = std::any_of(pass.layer.begin(), pass.layer.end(),
+                            [](const Operation& o) { return o.label == Label::scatter_layer; });
+    gathered_.assign(static_cast<std::size_t>(pass.layers) + 1, PlacedOperation::nothing);
+  }
+
+  PlacedPass place() {
+    for (std::size_t i = 0; i < pass_.before.size(); ++i) in_line(i, 0);
+    for (int layer = 1; layer <= std::min(pass_.layers, pass_.prefetch + 1); ++layer)
+      prefetch(layer);
+    for (int layer = 1; layer <= pass_.layers; ++layer) place_layer(layer);
+    WT_EXPECT(trailing_ == PlacedOperation::nothing || !pass_.after.empty());
+    awaited_.push_back(trailing_);
+    for (std::size_t i = 0; i < pass_.after.size(); ++i)
+      in_line(pass_.before.size() + pass_.layer.size() + i, 0);
+    placed_.awaited_at_end = beside_;
+    return std::move(placed_);
+  }
+
+ private:
+  const Operation& layer_operation(std::size_t i) const { return pass_.layer[i]; }
+
+  int add(const PlacedOperation& operation) {
+    placed_.operations.push_back(operation);
+    return static_cast<int>(placed_.operations.size()) - 1;
+  }
+
+  void place_layer(int layer) {
+    awaited_.push_back(gathered_[static_cast<std::size_t>(layer)]);
+    for (std::size_t i = 0; i < pass_.layer.size(); ++i) {
+      const Overlap overlap = layer_operation(i).overlap;
+      if (overlap == Overlap::none || overlap == Overlap::beside_next)
+        in_line(pass_.before.size() + i, layer);
+    }
+    for (std::size_t i = 0; i < pass_.layer.size(); ++i)
+      if (layer_operation(i).overlap == Overlap::trailing)
+        trailing_ = on_data_stream(pass_.before.size() + i, layer);
+    prefetch(layer + pass_.prefetch + 1);
+  }
+
+  void prefetch(int layer) {
+    if (!prefetches_ || layer > pass_.layers) return;
+    for (std::size_t i = 0; i < pass_.layer.size(); ++i)
+      if (layer_operation(i).overlap == Overlap::prefetched)
+        gathered_[static_cast<std::size_t>(layer)] = on_data_stream(pass_.before.size() + i, layer);
+  }
+
+  int on_data_stream(std::size_t number, int layer) {
+    PlacedOperation operation = at(number, layer);
+    operation.stream = Stream::data;
+    operation.after = {last_in_line_, PlacedOperation::nothing};
+    return add(operation);
+  }
+
+  /// On the stream of the kernels, or beside the next one of them.
+  void in_line(std::size_t number, int layer) {
+    PlacedOperation operation = at(number, layer);
+    if (pass_[number].overlap == Overlap::beside_next) {
+      operation.stream = Stream::tensor;
+      operation.after = {last_in_line_, PlacedOperation::nothing};
+      next_beside_ = add(operation);
+      return;
+    }
+    awaited_.push_back(beside_);
+    beside_ = next_beside_;
+    next_beside_ = PlacedOperation::nothing;
+    operation.after = awaited();
+    if (layer > 0 && is_kernel(pass_[number])) {
+      operation.beside_gather = gathers_ && (!prefetches_ || layer < pass_.layers);
+      operation.beside_scatter = scatters_ && (!prefetches_ || layer > 1);
+    }
+    last_in_line_ = add(operation);
+  }
+
+  static PlacedOperation at(std::size_t number, int layer) {
+    PlacedOperation operation;
+    operation.number = static_cast<std::uint16_t>(number);
+    operation.layer = static_cast<std::uint16_t>(layer);
+    return operation;
+  }
+
+  /// What the next operation in line waits for.
+  std::array<int, 2> awaited() {
+    std::erase(awaited_, PlacedOperation::nothing);
+    WT_EXPECT(awaited_.size() <= 2);
+    std::array<int, 2> after{PlacedOperation::nothing, PlacedOperation::nothing};
+    std::copy(awaited_.begin(), awaited_.end(), after.begin());
+    awaited_.clear();
+    return after;
+  }
+
+  const PassOperations& pass_;
+  bool prefetches_ = false, gathers_ = false, scatters_ = false;
+  std::vector<int> gathered_;  ///< by layer: its prefetched collective
+  std::vector<int> awaited_;   ///< by the next operation in line
+  int last_in_line_ = PlacedOperation::nothing;
+  int beside_ = PlacedOperation::nothing;  ///< the collective beside the last kernel
+  int next_beside_ = PlacedOperation::nothing;
+  int trailing_ = PlacedOperation::nothing;
+  PlacedPass placed_;
+};
+
+Seconds time_of(const std::vector<Operation>& operations, Label label) {
+  Seconds time{};
+  for (const Operation& operation : operations)
+    if (operation.label == label) time += operation.time;
+  return time;
+}
+
+bool prefetches(const PassOperations& pass) {
+  return std::any_of(pass.layer.begin(), pass.layer.end(),
+                     [](const Operation& o) { return o.overlap == Overlap::prefetched; });
+}
+
+/// Walks a pass, and keeps account of what the stream of the kernels does.
+class Walk {
+ public:
+  explicit Walk(const PlacedPass& pass) : pass_(pass) { ends_.reserve(pass.operations.size()); }
+
+  template <class Duration, class Waited, class Ran>
+  Seconds operator()(const Duration& duration, const Waited& waited, const Ran& ran) {
+    for (const PlacedOperation& operation : pass_.operations) {
+      Seconds& stream = free_[static_cast<std::size_t>(operation.stream)];
+      const bool counts = operation.stream == Stream::compute;
+      for (const int awaited : operation.after) wait(awaited, stream, counts, waited);
+      const Seconds time = duration(operation);
+      if (counts) ran(operation, time);
+      stream += time;
+      ends_.push_back(stream);
+    }
+    wait(pass_.awaited_at_end, free_.front(), true, waited);
+    return *std::max_element(free_.begin(), free_.end());
+  }
+
+ private:
+  template <class Waited>
+  void wait(int awaited, Seconds& stream, bool counts, const Waited& waited) {
+    if (awaited == PlacedOperation::nothing) return;
+    const Seconds end = ends_[static_cast<std::size_t>(awaited)];
+    if (end <= stream) return;
+    if (counts) waited(pass_.operations[static_cast<std::size_t>(awaited)], end - stream);
+    stream = end;
+  }
+
+  const PlacedPass& pass_;
+  std::vector<Seconds> ends_;
+  std::array<Seconds, num_streams> free_{};  ///< from when on each stream is
+};
+
+std::size_t index_of(Part part) { return static_cast<std::size_t>(part); }
+
+PassTimes walk_times(const PassOperations& pass) {
+  PassTimes times{};
+  const auto part_of = [&pass](const PlacedOperation& o) {
+    return index_of(row_of(pass[o.number].label).part);
+  };
+  const PlacedPass placed = place_operations(pass);
+  Walk{placed}([&pass](const PlacedOperation& o) { return duration_of(pass, o); },
+               [&](const PlacedOperation& o, Seconds time) { times[part_of(o)] += time; },
+               [&](const PlacedOperation& o, Seconds time) {
+                 const Seconds own = pass[o.number].time;
+                 times[part_of(o)] += own;
+                 times[index_of(Part::data_comm)] += time - own;
+               });
+  return times;
+}
+
+}  // namespace
+
+const Operation& PassOperations::operator[](std::size_t number) const {
+  if (number < before.size()) return before[number];
+  number -= before.size();
+  return number < layer.size() ? layer[number] : after[number - layer.size()];
+}
+
+Seconds PassOperations::layer_kernels() const {
+  Seconds time{};
+  for (const Operation& operation : layer)
+    if (is_kernel(operation)) time += operation.time;
+  return time;
+}
+
+PlacedPass place_operations(const PassOperations& pass) { return Placer(pass).place(); }
+
+Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation) {
+  const Seconds own = pass[operation.number].time;
+  if (!operation.beside_gather && !operation.beside_scatter) return own;
+  const Seconds layer = pass.layer_kernels();
+  if (layer == Seconds{0}) return own;
+  Seconds collectives{};
+  if (operation.beside_gather) collectives += time_of(pass.layer, Label::gather_layer);
+  if (operation.beside_scatter)
+    collectives +=
+        time_of(pass.layer, Label::scatter_layer) + time_of(pass.layer, Label::reduce_layer);
+  const Seconds slower = prefetches(pass) ? pass.interference * std::min(collectives, layer)
+                                          : collectives * (std::max(1.0, pass.interference) - 1);
+  return own * ((layer + slower) / layer);
+}
+
+Seconds time_alone(const PlacedPass& pass,
+                   const std::function<Seconds(const PlacedOperation&)>& duration) {
+  const auto ignore = [](const PlacedOperation&, Seconds) {};
+  return Walk{pass}(duration, ignore, ignore);
+}
+
+PassTimes times_alone(const PassOperations& pass) {
+  if (prefetches(pass)) return walk_times(pass);
+  // No layer meets the next one.
+  PassOperations edges = pass, one = pass;
+  edges.layers = 0;
+  one.before.clear();
+  one.after.clear();
+  one.layers = 1;
+  PassTimes times = walk_times(edges);
+  const PassTimes layer = walk_times(one);
+  for (std::size_t i = 0; i < times.size(); ++i)
+    times[i] += layer[i] * static_cast<double>(pass.layers);
+  return times;
+}
+
+int GroupSizes::of(GroupKind group) const {
+  switch (group) {
+    case GroupKind::tensor:
+      return tensor;
+    case GroupKind::sharding:
+      return sharding;
+    case GroupKind::copies:
+      return copies;
+  }
+  WT_UNREACHABLE();
+}
+
+Bytes sent_bytes(const PassOperations& pass, Traffic traffic, const GroupSizes& sizes) {
+  const auto sent = [&](const std::vector<Operation>& operations) {
+    Bytes sum{};
+    for (const Operation& operation : operations) {
+      const LabelRow& row = row_of(operation.label);
+      if (!is_collective(row.kind) || row.traffic != traffic) continue;
+      const int members = sizes.of(group_of(operation.label));
+      const double times = row.kind == OperationKind::all_reduce ? 2 : 1;
+      sum += operation.payload * (times * (members - 1) / members);
+    }
+    return sum;
+  };
+  return sent(pass.before) + sent(pass.layer) * static_cast<double>(pass.layers) + sent(pass.after);
+}
+
+}  // namespace windtunnel

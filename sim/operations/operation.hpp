@@ -1,0 +1,97 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "operations/label.hpp"
+#include "units/quantity.hpp"
+
+namespace windtunnel {
+
+/// How a collective of a pass overlaps its kernels.
+enum class Overlap : std::uint8_t {
+  none,  ///< in line with the kernels
+  beside_next,  ///< on the tensor stream, beside the kernel that follows it; what comes then waits for both
+  prefetched,  ///< on the data stream, some layers ahead of the first kernel of the layer, which waits for it
+  trailing,  ///< on the data stream, behind the last kernel of the layer; the end of the pass waits for it
+};
+
+/// One step of a pass: a run of kernels, or a collective.
+struct Operation {
+  Label label = Label::whole_pass;
+  Overlap overlap = Overlap::none;
+  Seconds
+      time{};  ///< alone; zero for a collective whose time only the engine can tell (across nodes)
+  Seconds products{};  ///< kernels: how much of `time` is products with weight matrices
+  Seconds launch{};    ///< CPU time to launch it
+  /// Collectives: what each rank of the group has in the end, or has to give away, as it is sent.
+  Bytes payload{};
+};
+
+/// What one pass of one microbatch through a model chunk does, in order. Layers are alike, so their operations stand here once.
+struct PassOperations {
+  std::vector<Operation> before, layer, after;
+  int layers = 0;
+  int prefetch =
+      0;  ///< layers that prefetched collectives are ahead of the one that computes, at least 1
+  /// Iota: what a second of prefetched and trailing collectives costs the kernels beside them.
+  double interference = 0;
+
+  std::size_t size() const { return before.size() + layer.size() + after.size(); }
+  /// By position in `before`, `layer`, `after` taken together.
+  const Operation& operator[](std::size_t number) const;
+  /// Kernels of one layer.
+  Seconds layer_kernels() const;
+};
+
+/// One operation in its place among all operations of a pass. Those of a stream follow one another.
+struct PlacedOperation {
+  static constexpr int nothing = -1;
+  std::uint16_t number = 0;         ///< in PassOperations
+  std::uint16_t layer = 0;          ///< counted from 1; 0: of none
+  Stream stream = Stream::compute;  ///< compute, tensor or data
+  std::array<int, 2> after{nothing,
+                           nothing};  ///< earlier ones, on other streams, whose ends it waits for
+  /// Of kernels: whether collectives run beside them, or around them where nothing is prefetched.
+  bool beside_gather = false, beside_scatter = false;
+};
+
+/// All operations of a pass, layer by layer.
+struct PlacedPass {
+  std::vector<PlacedOperation> operations;
+  int awaited_at_end = PlacedOperation::nothing;  ///< by the kernels that follow the pass
+};
+
+/// The operations of `pass` in the order in which the streams begin them.
+///
+/// Prefetch: layer l + prefetch is asked for when the kernels of layer l - 1 have ended; collectives of a stream follow one another, so
+/// what the layers before leave to scatter goes first. Source: _prefetch_handle in torch/distributed/fsdp/_runtime_utils.py, PyTorch
+/// 2.1.
+PlacedPass place_operations(const PassOperations& pass);
+
+/// How long it takes: `time`; for kernels of a layer beside collectives, slowed by these in proportion:
+///   layer + iota min(collectives, layer);  where nothing is prefetched  layer + (max(1, iota) - 1) collectives
+/// Memory traffic is what interferes, so `collectives` is their time with nobody else on the network (own form, fitted to
+/// llm-foundry-fsdp: docs/model.md, section 6).
+Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation);
+
+/// When the last operation ends, where each takes what `duration` says and nobody else is on the network.
+Seconds time_alone(const PlacedPass& pass,
+                   const std::function<Seconds(const PlacedOperation&)>& duration);
+
+/// What the stream of the kernels does while the pass is played alone, by line: Seconds by Part.
+using PassTimes = std::array<Seconds, num_parts>;
+PassTimes times_alone(const PassOperations& pass);
+
+/// How many ranks a group has.
+struct GroupSizes {
+  int tensor = 1, sharding = 1, copies = 1;
+  int of(GroupKind group) const;
+};
+/// Bytes that one rank sends in collectives of `traffic`: (n-1)/n of the payload in a group of n, twice for an all-reduce.
+Bytes sent_bytes(const PassOperations& pass, Traffic traffic, const GroupSizes& sizes);
+
+}  // namespace windtunnel

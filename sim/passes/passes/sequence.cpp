@@ -1,0 +1,41 @@
+#include "passes/pass.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Each all-reduce as a gather, which nothing hides, and a scatter.
+std::vector<Operation> with_halves(const std::vector<Operation>& operations) {
+  std::vector<Operation> result;
+  for (const Operation& operation : operations) {
+    if (operation.label != Label::reduce_activation) {
+      result.push_back(operation);
+      continue;
+    }
+    Operation gather = operation, scatter = operation;
+    gather.label = Label::gather_activation;
+    gather.overlap = Overlap::none;
+    scatter.label = Label::scatter_activation;
+    result.push_back(gather);
+    result.push_back(scatter);
+  }
+  return result;
+}
+
+/// Sequence parallelism: each all-reduce is a reduce-scatter and an all-gather of the same bytes. Backward the gather is exposed and
+/// the scatter hides (Korthikanti et al. 2022, 4.2.2; LinearWithGradAccumulationAndAsyncCommunication.backward in
+/// megatron/mpu/layers.py at 2514892, October 2022, where the gather runs beside the input gradient: that this hides nothing is own).
+void split_sequence(ChunkOperations& chunk, const PassContext& in) {
+  if (!in.plan->parallel.sequence_parallel) return;
+  for (PassOperations& pass : chunk.passes)
+    for (std::vector<Operation>* list : {&pass.before, &pass.layer, &pass.after})
+      *list = with_halves(*list);
+}
+
+}  // namespace
+
+const OperationPass& sequence_pass() {
+  static const OperationPass pass{"sequence", split_sequence};
+  return pass;
+}
+
+}  // namespace windtunnel

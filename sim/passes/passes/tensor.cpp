@@ -1,0 +1,97 @@
+#include "passes/pass.hpp"
+
+namespace windtunnel {
+namespace {
+
+Operation all_reduce(const PassContext& in, Overlap overlap = Overlap::none) {
+  Operation operation;
+  operation.label = Label::reduce_activation;
+  operation.overlap = overlap;
+  operation.payload = in.bytes.activation;
+  return operation;
+}
+
+/// Behind each kernel, its all-reduce.
+std::vector<Operation> with_all_reduces(const std::vector<Operation>& layer,
+                                        const PassContext& in) {
+  std::vector<Operation> result;
+  for (const Operation& kernel : layer) {
+    result.push_back(kernel);
+    result.push_back(all_reduce(in));
+  }
+  return result;
+}
+
+/// Behind each kernel of a layer its all-reduce, beside a weight gradient that is taken out of the kernels, out of each in proportion.
+std::vector<Operation> with_hidden_all_reduces(const std::vector<Operation>& layer,
+                                               const PassContext& in) {
+  constexpr double products_per_collective = 4;
+  Seconds all{}, products{};
+  for (const Operation& kernel : layer) {
+    all += kernel.time;
+    products += kernel.products;
+  }
+  Operation beside;
+  beside.label = Label::weight_gradients;
+  beside.time = products / products_per_collective;
+  const Seconds taken = beside.time * static_cast<double>(layer.size());
+  std::vector<Operation> result;
+  for (Operation kernel : layer) {
+    if (all > Seconds{0}) kernel.time *= (all - taken) / all;
+    result.push_back(kernel);
+    result.push_back(all_reduce(in, Overlap::beside_next));
+    result.push_back(beside);
+  }
+  return result;
+}
+
+/// A message that was scattered over the tensor group when it was sent.
+bool gathers_messages(const PassContext& in) {
+  const SoftwareProfile& software = *in.software;
+  return software.gather_scattered_messages && software.scatter_pipeline_messages &&
+         !in.plan->parallel.sequence_parallel;
+}
+
+void gather_message(PassOperations& pass) {
+  Operation gather;
+  gather.label = Label::gather_message;
+  pass.before.insert(pass.before.begin(), gather);
+}
+
+/// Tensor parallelism (Shoeybi et al. 2019, arXiv:1909.08053, section 3): every layer all-reduces one activation behind its attention
+/// and one behind its feed-forward network, forward; and backward one for the input of each. The embedding is all-reduced forward,
+/// the input of the head backward. RowParallelLinear.forward and VocabParallelEmbedding.forward in megatron/mpu/layers.py,
+/// _CopyToModelParallelRegion.backward in megatron/mpu/mappings.py, Megatron-LM v2.5.
+///  - Stacks that overlap (SoftwareProfile::overlap_backward_tensor_collectives) run a weight gradient beside each backward
+///    all-reduce, a quarter of the layer's backward weight products (docs/model.md, model E):
+///    ColumnParallelLinearWithAsyncAllreduce.backward in megatron/mpu/layers.py at 16c9044 (September 2021). A backward pass without
+///    weight gradients has nothing to hide them behind.
+///  - A stage message that was scattered over the tensor group is gathered again on receipt (_communicate in
+///    megatron/p2p_communication.py, v2.5), unless the next layer wants it scattered.
+void split_over_tensor_group(ChunkOperations& chunk, const PassContext& in) {
+  if (in.plan->parallel.tensor == 1) return;
+  PassOperations& forward = chunk.at(Direction::forward);
+  PassOperations& backward = chunk.at(Direction::backward);
+  PassOperations& input_gradient = chunk.at(Direction::input_gradient);
+  forward.layer = with_all_reduces(forward.layer, in);
+  backward.layer = in.software->overlap_backward_tensor_collectives
+                       ? with_hidden_all_reduces(backward.layer, in)
+                       : with_all_reduces(backward.layer, in);
+  input_gradient.layer = with_all_reduces(input_gradient.layer, in);
+  for (PassOperations* pass : {&forward, &backward, &input_gradient}) {
+    const bool begins_model = pass == &forward ? in.chunk.first : in.chunk.last;
+    if (begins_model)
+      pass->before.push_back(all_reduce(in));
+    else if (gathers_messages(in))
+      gather_message(*pass);
+  }
+}
+
+}  // namespace
+
+const OperationPass& tensor_pass() {
+  static const OperationPass pass{"tensor", split_over_tensor_group};
+  return pass;
+}
+
+}  // namespace windtunnel

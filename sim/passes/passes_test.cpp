@@ -1,0 +1,168 @@
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+
+#include "passes/pass.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Two layers on the only stage: attention 1 s and feed-forward 3 s forward, twice that backward, half of it products with weights.
+struct World {
+  Plan plan;
+  SoftwareProfile software;
+  PassContext context;
+  ChunkOperations chunk;
+
+  World() {
+    software.overlap_backward_tensor_collectives = false;
+    context.chunk = {2, true, true};
+    context.bytes = {Bytes{100}, Bytes{200}, Bytes{400}, Bytes{20}, Bytes{40}};
+    context.attention_core = kernel(Label::attention_core, 0.5);
+    context.encode = [](Label, Bytes payload) { return Encoded{payload, {}}; };
+    for (PassOperations& pass : chunk.passes) pass.layers = 2;
+    chunk.at(Direction::forward).layer = {kernel(Label::attention, 1),
+                                          kernel(Label::feed_forward, 3)};
+    chunk.at(Direction::backward).layer = {kernel(Label::feed_forward, 6),
+                                           kernel(Label::attention, 2)};
+    chunk.at(Direction::input_gradient).layer = {kernel(Label::feed_forward, 3),
+                                                 kernel(Label::attention, 1)};
+    chunk.at(Direction::weight_gradient).layer = {kernel(Label::weight_gradients, 4)};
+  }
+
+  static Operation kernel(Label label, double time) {
+    Operation operation;
+    operation.label = label;
+    operation.time = Seconds{time};
+    operation.products = operation.time / 2;
+    return operation;
+  }
+
+  /// The labels of a layer's operations, after all passes.
+  std::string layer(Direction direction) {
+    context.plan = &plan;
+    context.software = &software;
+    ChunkOperations rewritten = chunk;
+    for (const OperationPass& pass : operation_passes()) pass.rewrite(rewritten, context);
+    last = rewritten.at(direction);
+    std::string text;
+    for (const Operation& operation : last.layer) {
+      text += text.empty() ? "" : ", ";
+      text += row_of(operation.label).text;
+      if (operation.overlap != Overlap::none) text += " (beside)";
+    }
+    return text;
+  }
+  PassOperations last;
+};
+
+TEST_CASE("one way of everything leaves the model as it is") {
+  World world;
+  CHECK(world.layer(Direction::forward) == "attention, feed-forward");
+  CHECK(world.layer(Direction::backward) == "feed-forward, attention");
+  CHECK(world.last.before.empty());
+  CHECK(world.last.after.empty());
+}
+
+TEST_CASE("every pass has a name of its own") {
+  std::set<std::string> names;
+  for (const OperationPass& pass : operation_passes()) names.insert(pass.name);
+  CHECK(names.size() == operation_passes().size());
+}
+
+TEST_CASE("tensor ways add an all-reduce behind each half of a layer") {
+  World world;
+  world.plan.parallel.tensor = 2;
+  const char* const reduced = "all-reduce of an activation";
+  CHECK(world.layer(Direction::forward) ==
+        std::string("attention, ") + reduced + ", feed-forward, " + reduced);
+  CHECK(world.last.before.size() == 1);  // the embedding's
+  CHECK(world.last.layer[1].payload == Bytes{100});
+  CHECK(world.layer(Direction::backward) ==
+        std::string("feed-forward, ") + reduced + ", attention, " + reduced);
+  CHECK(world.layer(Direction::weight_gradient) == "weight gradients");
+}
+
+TEST_CASE(
+    "stacks that overlap take a quarter of the products out of the kernels, beside each "
+    "all-reduce") {
+  World world;
+  world.plan.parallel.tensor = 2;
+  world.software.overlap_backward_tensor_collectives = true;
+  CHECK(world.layer(Direction::backward) ==
+        "feed-forward, all-reduce of an activation (beside), weight gradients, attention, "
+        "all-reduce of an activation (beside), weight gradients");
+  // 4 of 8 s are products: 1 s beside each, and 6 s left of feed-forward's 6 and attention's 2.
+  CHECK(world.last.layer[0].time.value() == doctest::Approx(4.5));
+  CHECK(world.last.layer[2].time.value() == doctest::Approx(1));
+  CHECK(world.last.layer[3].time.value() == doctest::Approx(1.5));
+  CHECK(world.last.layer_kernels().value() == doctest::Approx(8));
+  // Input gradients alone have nothing to hide behind.
+  CHECK(world.layer(Direction::input_gradient) ==
+        "feed-forward, all-reduce of an activation, attention, all-reduce of an activation");
+}
+
+TEST_CASE("sequence parallelism halves all-reduces, and only the second half hides") {
+  World world;
+  world.plan.parallel.tensor = 2;
+  world.plan.parallel.sequence_parallel = true;
+  world.software.overlap_backward_tensor_collectives = true;
+  const std::string halves =
+      "all-gather of an activation, reduce-scatter of an activation (beside), weight gradients";
+  CHECK(world.layer(Direction::backward) == "feed-forward, " + halves + ", attention, " + halves);
+}
+
+TEST_CASE(
+    "recomputed layers repeat their kernels and collectives, selective ones the attention core") {
+  World world;
+  world.plan.parallel.tensor = 2;
+  world.plan.training.recompute = Recompute::full;
+  const char* const reduced = "all-reduce of an activation";
+  CHECK(world.layer(Direction::backward) ==
+        std::string("recomputed attention, ") + reduced + ", recomputed feed-forward, " + reduced +
+            ", feed-forward, " + reduced + ", attention, " + reduced);
+  world.plan.training.recompute = Recompute::selective;
+  world.plan.parallel.tensor = 1;
+  CHECK(world.layer(Direction::input_gradient) ==
+        "recomputed attention core, feed-forward, attention");
+  CHECK(world.layer(Direction::forward) == "attention, feed-forward");
+}
+
+TEST_CASE(
+    "ZeRO 3 gathers before and scatters behind a layer, and leaves recomputation to its one "
+    "gather") {
+  World world;
+  world.plan.parallel.data = 4;
+  world.plan.parallel.zero_stage = 3;
+  world.plan.training.recompute = Recompute::full;
+  CHECK(world.layer(Direction::backward) ==
+        "all-gather of a layer (beside), recomputed attention, recomputed feed-forward, "
+        "feed-forward, attention, reduce-scatter of a layer (beside)");
+  CHECK(world.last.layer.front().payload == Bytes{200});
+  CHECK(world.last.layer.back().payload == Bytes{400});
+  REQUIRE(world.last.after.size() == 1);
+  CHECK(world.last.after[0].payload == Bytes{40});
+  world.plan.parallel.zero_prefetch = 0;
+  CHECK(world.layer(Direction::forward) == "all-gather of a layer, attention, feed-forward");
+  CHECK(world.last.before.front().payload == Bytes{20});
+}
+
+TEST_CASE(
+    "a codec runs before each collective of the tensor group, and once for those of the replicas") {
+  World world;
+  world.plan.parallel.tensor = 2;
+  world.plan.parallel.data = 2;
+  world.plan.parallel.zero_stage = 3;
+  world.context.encode = [](Label, Bytes payload) { return Encoded{payload / 4, Seconds{0.25}}; };
+  CHECK(world.layer(Direction::forward) ==
+        "all-gather of a layer (beside), attention, codec of an activation, all-reduce of an "
+        "activation, feed-forward, codec of an activation, all-reduce of an activation");
+  CHECK(world.last.layer[3].payload == Bytes{25});
+  // Two layers and the edges.
+  CHECK(world.last.before.back().label == Label::sharding_codec);
+  CHECK(world.last.before.back().time.value() == doctest::Approx(0.75));
+}
+
+}  // namespace
+}  // namespace windtunnel
