@@ -165,13 +165,13 @@ std::optional<ClusterShape> PlanReader::find_cluster() {
 /// Layers by stage, where they are given in another way than by a list.
 void PlanReader::settle_layers() {
   constexpr std::int64_t most_in_all = 1'000'000'000;
-  std::vector<int>& layers = block_.parallel.stage_layers;
-  if (asks_for_balance_ && findings_.are_sound({pipeline, plan_keys::layers}))
-    layers = layers_before_balance();
+  std::vector<int>& by_stage = block_.parallel.stage_layers;
+  if (asks_for_balance_ && findings_.are_sound({pipeline, layers}))
+    by_stage = layers_before_balance();
   if (!block_.layout.empty() &&
       findings_.are_sound({pipeline, "/parallel/virtual_pipeline", stage_layers}))
     split_by_layout(reader_, block_);
-  const std::int64_t sum = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+  const std::int64_t sum = std::accumulate(by_stage.begin(), by_stage.end(), std::int64_t{0});
   if (sum > most_in_all)
     findings_.reject(
         {stage_layers, "stage_layers adds up to " + std::to_string(sum) + " layers", {}});
@@ -180,14 +180,14 @@ void PlanReader::settle_layers() {
 /// Any split that adds up, so that the plan can be laid out.
 std::vector<int> PlanReader::layers_before_balance() {
   constexpr double most_steps = 1e9;  // of the search; a second
-  const int stages = block_.parallel.pipeline, layers = scenario_->model.layers;
-  if (static_cast<double>(layers) * layers * stages > most_steps)
+  const int stages = block_.parallel.pipeline, count = scenario_->model.layers;
+  if (static_cast<double>(count) * count * stages > most_steps)
     reader_.problem("stage_layers",
-                    std::to_string(layers) + " layers on " + std::to_string(stages) +
+                    std::to_string(count) + " layers on " + std::to_string(stages) +
                         " stages are too many to balance",
                     "write the list, or leave stage_layers out");
   std::vector<int> all_on_the_first(static_cast<std::size_t>(stages), 0);
-  all_on_the_first.front() = layers;
+  all_on_the_first.front() = count;
   return all_on_the_first;
 }
 
@@ -243,9 +243,9 @@ void PlanReader::lay_out(const ClusterShape& cluster) {
   Plan& plan = std::get<Plan>(made);
   plan.compression = std::move(scenario_->plan.compression);
   scenario_->plan = std::move(plan);
-  JsonValue::Array layers;
-  for (const int count : scenario_->plan.stage_layers) layers.emplace_back(std::int64_t{count});
-  reader_.set_default("stage_layers", std::move(layers));
+  JsonValue::Array by_stage;
+  for (const int count : scenario_->plan.stage_layers) by_stage.emplace_back(std::int64_t{count});
+  reader_.set_default("stage_layers", std::move(by_stage));
   for (int node = 0; node < *used_; ++node)
     scenario_->nodes.push_back(scenario_->platform.type_of(NodeId{node}));
 }
