@@ -165,7 +165,7 @@ void ProgramPlayer::end_compute(std::uint32_t index, StreamState& stream) {
     const Work& work = set_.work[stream.tables.work + stream.next->work];
     listener_->on_compute(device_of(index), kind_of(index), *stream.next, work, stream.begin, now_);
   }
-  const bool is_operation = static_cast<Label>(stream.next->peer) != Label::whole_pass;
+  const bool is_operation = label_of(*stream.next) != Label::whole_pass;
   if (is_operation && kind_of(index) != Stream::compute)  // who waits for a collective waits for it
     stream.cause = {stream.begin, stream.next->phase, stream.next->traffic, true};
   ++stream.next;

@@ -216,8 +216,8 @@ class TimelineWriter {
       device.push_back(place_[span->device.index()]);
       begin.push_back(to_nanoseconds(span->begin));
       end.push_back(to_nanoseconds(span->end));
-      op.push_back(ops_.of({span->stream, span->op.phase, detail::label_of(span->op),
-                            span->op.chunk, player.work_base + span->op.work}));
+      op.push_back(ops_.of({span->stream, span->op.phase, label_of(span->op), span->op.chunk,
+                            player.work_base + span->op.work}));
       microbatch.push_back(
           detail::is_of_microbatch(span->op.phase) ? std::int64_t{span->op.microbatch} : -1);
     }

@@ -95,16 +95,6 @@ std::string kernel_name(Label label) {
   return row.text;
 }
 
-Label label_of(const Op& op) {
-  const bool has_label = op.kind == OpKind::compute || op.kind == OpKind::collective;
-  return has_label ? static_cast<Label>(op.peer) : Label::whole_pass;
-}
-
-std::uint32_t layer_of(const Op& op) {
-  if (label_of(op) == Label::whole_pass) return 0;
-  return op.kind == OpKind::compute ? op.slot : op.work;
-}
-
 std::string part_name(Phase phase, Part part, const Plan& plan) {
   switch (part) {
     case Part::tensor_comm:

@@ -16,10 +16,6 @@ std::string process_name(const Plan& plan, const PlanDevice& device);
 std::string kernel_name(Phase phase, const Plan& plan, StageId stage);
 /// The same for a collective that is an operation of a pass.
 std::string kernel_name(Label label);
-/// The operation of a pass that an op plays; whole_pass for all others.
-Label label_of(const Op& op);
-/// The layer of that operation, counted from 1 in its chunk; 0: of none.
-std::uint32_t layer_of(const Op& op);
 /// The name of one part of a compute op.
 std::string part_name(Phase phase, Part part, const Plan& plan);
 /// Whether an op belongs to one microbatch.

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "core/testing.hpp"
-#include "report/trace_names.hpp"
 #include "scenario/drawn_scenario.hpp"
 #include "scenario/scenario.hpp"
 
@@ -79,8 +78,8 @@ TEST_CASE("by layer, a timeline has every kernel and collective of every layer")
   std::map<Label, int> counts;
   std::map<Label, std::set<std::uint32_t>> layers;
   for (const Span& span : play(scenario, Detail::layer).timeline.computes) {
-    ++counts[detail::label_of(span.op)];
-    layers[detail::label_of(span.op)].insert(detail::layer_of(span.op));
+    ++counts[label_of(span.op)];
+    layers[label_of(span.op)].insert(layer_of(span.op));
   }
   // Three microbatches through six layers, three on each of two stages.
   CHECK(counts[Label::attention] == 2 * 18);  // forward and backward

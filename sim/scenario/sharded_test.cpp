@@ -10,7 +10,6 @@
 
 #include "core/testing.hpp"
 #include "cost/stage_cost.hpp"
-#include "report/trace_names.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
@@ -108,7 +107,7 @@ TEST_CASE("by hand: two nodes of two GPUs, three layers, and a slow cable betwee
   std::map<std::pair<Phase, std::uint32_t>, double> kernels;
   for (const Span& span : played.timeline.computes)
     if (span.device == DeviceId{0} && span.stream == Stream::compute)
-      kernels[{span.op.phase, detail::layer_of(span.op)}] += (span.end - span.begin).value();
+      kernels[{span.op.phase, layer_of(span.op)}] += (span.end - span.begin).value();
   const double first = kernels.at({Phase::forward, 0}),
                last_forward = kernels.at({Phase::forward, 3}),
                backward = kernels.at({Phase::backward, 0});

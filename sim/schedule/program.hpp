@@ -39,6 +39,17 @@ struct Op {
 };
 static_assert(sizeof(Op) == 16);
 
+/// The operation of a pass that an op plays; whole_pass for all others.
+constexpr Label label_of(const Op& op) {
+  const bool has_label = op.kind == OpKind::compute || op.kind == OpKind::collective;
+  return has_label ? static_cast<Label>(op.peer) : Label::whole_pass;
+}
+/// The layer of that operation, counted from 1 in its chunk; 0: of none.
+constexpr std::uint32_t layer_of(const Op& op) {
+  if (label_of(op) == Label::whole_pass) return 0;
+  return op.kind == OpKind::compute ? op.slot : op.work;
+}
+
 /// The ops of one pipeline stage, stream by stream. All replicas of the stage play the same
 /// program.
 struct StageProgram {
