@@ -26,13 +26,6 @@ Seconds weight_gradient_time(const KernelWork& backward, const KernelContext& co
   return time;
 }
 
-Operation kernel(Label label, Seconds time) {
-  Operation operation;
-  operation.label = label;
-  operation.time = time;
-  return operation;
-}
-
 /// Launch times of one layer, forward and backward without recomputation.
 struct LaunchTimes {
   Seconds forward{}, backward{};

@@ -133,7 +133,8 @@ ChunkOperations chunk_operations(const StageCostInputs& in, const ChunkRole& chu
   context.software = in.software;
   context.chunk = chunk;
   context.bytes = pass_bytes(in);
-  context.attention_core = attention_core(in);
+  if (in.plan->training.recompute == Recompute::selective)
+    context.attention_core = attention_core(in);
   context.encode = [&in](Label label, Bytes payload) { return encode(in, label, payload); };
   for (const OperationPass& pass : operation_passes()) pass.rewrite(operations, context);
   for (PassOperations& pass : operations.passes) set_collective_times(in, pass);
@@ -156,7 +157,8 @@ CrossNodeCollectives cross_node(const StageCostInputs& in, const PassOperations&
   if (in.plan->parts == 1) return cross;
   const auto all_reduces = [&pass](Overlap overlap) {
     return sum_over(pass, [overlap](const Operation& o) {
-      if (!is_of_tensor_group(o.label) || o.overlap != overlap || o.payload == Bytes{0}) return 0.0;
+      if (!is_of_tensor_group(o.label) || o.overlap != overlap || o.label == Label::gather_message)
+        return 0.0;
       return o.label == Label::reduce_activation ? 1.0 : 1.0 / 2;
     });
   };
@@ -182,10 +184,8 @@ PassCost fold(PassOperations& pass, Seconds flows, double sharpness) {
   cost.launch = sum_over(pass, [](const Operation& o) { return o.launch; });
   const Seconds work = cost.compute + cost.tensor_comm + cost.data_comm + cost.codec;
   cost.duration = std::max(work, with_launch_floor(work + flows, cost.launch, sharpness) - flows);
-  Operation floor;
-  floor.label = Label::launch_floor;
-  floor.time = std::max(Seconds{0}, cost.floor_share());  // the sum is rounded
-  pass.before.push_back(floor);
+  pass.before.push_back(
+      kernel(Label::launch_floor, std::max(Seconds{0}, cost.floor_share())));  // the sum is rounded
   return cost;
 }
 
@@ -198,7 +198,6 @@ double chunk_parameters(const StageCostInputs& in, const ChunkRole& role) {
 
 ChunkCost chunk_cost(const StageCostInputs& in, const ChunkRole& role, Bytes payload) {
   ChunkCost cost;
-  cost.layers = role.layers;
   const auto operations = std::make_shared<ChunkOperations>(chunk_operations(in, role));
   cost.operations = operations;
   cost.forward_cross = cross_node(in, operations->at(Direction::forward));
@@ -216,6 +215,12 @@ ChunkCost chunk_cost(const StageCostInputs& in, const ChunkRole& role, Bytes pay
 }
 
 }  // namespace
+
+StageOperations operations_of(const StageCost& cost) {
+  StageOperations operations;
+  for (const ChunkCost& chunk : cost.chunks) operations.push_back(chunk.operations);
+  return operations;
+}
 
 LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software) {
   return {.microbatch = plan.training.micro_batch,
@@ -249,10 +254,14 @@ StageCost stage_cost(const StageCostInputs& in) {
   const PassBytes bytes = pass_bytes(in);
   cost.tensor_payload = encoded_activation(in, bytes.activation).payload;
   double parameters = 0;
+  ChunkRole before;
   for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk) {
     const ChunkRole role{in.plan->chunk_layers(in.stage), in.plan->is_first(in.stage) && chunk == 0,
                          in.plan->is_last(in.stage) && chunk == parallel.virtual_pipeline - 1};
-    cost.chunks.push_back(chunk_cost(in, role, cost.tensor_payload));
+    const bool as_before = chunk > 0 && role == before;
+    cost.chunks.push_back(as_before ? cost.chunks.back()
+                                    : chunk_cost(in, role, cost.tensor_payload));
+    before = role;
     cost.gradients += cost.chunks.back().gradients;
     parameters += chunk_parameters(in, role);
   }

@@ -35,7 +35,6 @@ Seconds uncontended_time(const CrossNodeCollectives& collectives, Bytes payload,
 
 /// What one model chunk of a stage costs.
 struct ChunkCost {
-  int layers = 0;
   PassCost forward, backward;
   PassCost input_gradient, weight_gradient;  ///< the backward pass where the schedule splits it
   CrossNodeCollectives forward_cross, backward_cross;
@@ -56,6 +55,8 @@ struct StageCost {
   Bytes embedding_share{};  ///< the word embedding's share of `gradients`, where the stage holds it
   Bytes tensor_payload{};   ///< of one tensor all-reduce, as sent
 };
+
+StageOperations operations_of(const StageCost& cost);
 
 /// A group of replicas, as the collectives of ZeRO 3 see it.
 struct DataGroup {

@@ -9,21 +9,25 @@ namespace {
 
 bool is_kernel(const Operation& operation) { return row_of(operation.label).part == Part::compute; }
 
+bool prefetches(const PassOperations& pass) {
+  return std::any_of(pass.layer.begin(), pass.layer.end(),
+                     [](const Operation& o) { return o.overlap == Overlap::prefetched; });
+}
+
+bool layer_has(const PassOperations& pass, Label label) {
+  return std::any_of(pass.layer.begin(), pass.layer.end(),
+                     [label](const Operation& o) { return o.label == label; });
+}
+
 /// Puts operations in their places, one after the other.
 class Placer {
  public:
-  explicit Placer(const PassOperations& pass) : pass_(pass) {
-    const auto has = [&pass](Overlap overlap) {
-      return std::any_of(pass.layer.begin(), pass.layer.end(),
-                         [&](const Operation& o) { return o.overlap == overlap; });
-    };
-    prefetches_ = has(Overlap::prefetched);
-    gathers_ = std::any_of(pass.layer.begin(), pass.layer.end(),
-                           [](const Operation& o) { return o.label == Label::gather_layer; });
-    scatters_ = std::any_of(pass.layer.begin(), pass.layer.end(),
-                            [](const Operation& o) { return o.label == Label::scatter_layer; });
-    gathered_.assign(static_cast<std::size_t>(pass.layers) + 1, PlacedOperation::nothing);
-  }
+  explicit Placer(const PassOperations& pass)
+      : pass_(pass),
+        prefetches_(prefetches(pass)),
+        gathers_(layer_has(pass, Label::gather_layer)),
+        scatters_(layer_has(pass, Label::scatter_layer)),
+        gathered_(static_cast<std::size_t>(pass.layers) + 1, PlacedOperation::nothing) {}
 
   PlacedPass place() {
     for (std::size_t i = 0; i < pass_.before.size(); ++i) in_line(i, 0);
@@ -39,8 +43,6 @@ class Placer {
   }
 
  private:
-  const Operation& layer_operation(std::size_t i) const { return pass_.layer[i]; }
-
   int add(const PlacedOperation& operation) {
     placed_.operations.push_back(operation);
     return static_cast<int>(placed_.operations.size()) - 1;
@@ -49,12 +51,12 @@ class Placer {
   void place_layer(int layer) {
     awaited_.push_back(gathered_[static_cast<std::size_t>(layer)]);
     for (std::size_t i = 0; i < pass_.layer.size(); ++i) {
-      const Overlap overlap = layer_operation(i).overlap;
+      const Overlap overlap = pass_.layer[i].overlap;
       if (overlap == Overlap::none || overlap == Overlap::beside_next)
         in_line(pass_.before.size() + i, layer);
     }
     for (std::size_t i = 0; i < pass_.layer.size(); ++i)
-      if (layer_operation(i).overlap == Overlap::trailing)
+      if (pass_.layer[i].overlap == Overlap::trailing)
         trailing_ = on_data_stream(pass_.before.size() + i, layer);
     prefetch(layer + pass_.prefetch + 1);
   }
@@ -62,7 +64,7 @@ class Placer {
   void prefetch(int layer) {
     if (!prefetches_ || layer > pass_.layers) return;
     for (std::size_t i = 0; i < pass_.layer.size(); ++i)
-      if (layer_operation(i).overlap == Overlap::prefetched)
+      if (pass_.layer[i].overlap == Overlap::prefetched)
         gathered_[static_cast<std::size_t>(layer)] = on_data_stream(pass_.before.size() + i, layer);
   }
 
@@ -111,7 +113,7 @@ class Placer {
   }
 
   const PassOperations& pass_;
-  bool prefetches_ = false, gathers_ = false, scatters_ = false;
+  const bool prefetches_, gathers_, scatters_;
   std::vector<int> gathered_;  ///< by layer: its prefetched collective
   std::vector<int> awaited_;   ///< by the next operation in line
   int last_in_line_ = PlacedOperation::nothing;
@@ -126,11 +128,6 @@ Seconds time_of(const std::vector<Operation>& operations, Label label) {
   for (const Operation& operation : operations)
     if (operation.label == label) time += operation.time;
   return time;
-}
-
-bool prefetches(const PassOperations& pass) {
-  return std::any_of(pass.layer.begin(), pass.layer.end(),
-                     [](const Operation& o) { return o.overlap == Overlap::prefetched; });
 }
 
 /// Walks a pass, and keeps account of what the stream of the kernels does.
@@ -187,6 +184,21 @@ PassTimes walk_times(const PassOperations& pass) {
 }
 
 }  // namespace
+
+Operation kernel(Label label, Seconds time) {
+  Operation operation;
+  operation.label = label;
+  operation.time = time;
+  return operation;
+}
+
+Operation collective(Label label, Bytes payload, Overlap overlap) {
+  Operation operation;
+  operation.label = label;
+  operation.payload = payload;
+  operation.overlap = overlap;
+  return operation;
+}
 
 const Operation& PassOperations::operator[](std::size_t number) const {
   if (number < before.size()) return before[number];

@@ -31,6 +31,10 @@ struct Operation {
   Bytes payload{};
 };
 
+Operation kernel(Label label, Seconds time);
+/// Its time is set when the group's network is known.
+Operation collective(Label label, Bytes payload, Overlap overlap = Overlap::none);
+
 /// What one pass of one microbatch through a model chunk does, in order. Layers are alike, so their operations stand here once.
 struct PassOperations {
   std::vector<Operation> before, layer, after;

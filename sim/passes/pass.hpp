@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "operations/operation.hpp"
@@ -25,6 +26,7 @@ struct ChunkRole {
   int layers = 0;
   bool first = false;  ///< has the embedding
   bool last = false;   ///< has the head
+  bool operator==(const ChunkRole&) const = default;
 };
 
 /// Amounts that collectives of a pass carry, on one rank.
@@ -48,8 +50,9 @@ struct ChunkOperations {
     return passes[static_cast<std::size_t>(direction)];
   }
 };
-inline constexpr std::array all_directions{Direction::forward, Direction::backward,
-                                           Direction::input_gradient, Direction::weight_gradient};
+
+/// Those of a stage, by chunk; stages and chunks that are alike share them.
+using StageOperations = std::vector<std::shared_ptr<const ChunkOperations>>;
 
 /// What rewriting goes by.
 struct PassContext {
@@ -57,7 +60,7 @@ struct PassContext {
   const SoftwareProfile* software = nullptr;
   ChunkRole chunk;
   PassBytes bytes;
-  Operation attention_core;  ///< forward
+  Operation attention_core;  ///< forward; where it is recomputed
   /// Compresses a collective as the scenario asks; where it does not, the payload stays and there is no codec.
   std::function<Encoded(Label, Bytes payload)> encode;
 };

@@ -39,7 +39,7 @@ Work work_of(const PassOperations& pass, const PlacedOperation& placed) {
   const Operation& operation = pass[placed.number];
   const LabelRow& label = row_of(operation.label);
   Work work;
-  work.duration = label.part == Part::compute ? duration_of(pass, placed) : operation.time;
+  work.duration = duration_of(pass, placed);
   work.parts[static_cast<std::size_t>(label.part)] = operation.time;
   if (work.duration > operation.time)
     work.parts[static_cast<std::size_t>(Part::data_comm)] = work.duration - operation.time;
@@ -48,13 +48,13 @@ Work work_of(const PassOperations& pass, const PlacedOperation& placed) {
 
 }  // namespace
 
-std::vector<Work> operation_rows(const std::vector<ChunkOperations>& chunks,
+std::vector<Work> operation_rows(const StageOperations& chunks,
                                  const std::vector<Direction>& played) {
   const OperationPlaces places(chunks, played);
   std::vector<Work> rows(places.num_rows());
   for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
     for (const Direction direction : played) {
-      const PassOperations& pass = chunks[chunk].at(direction);
+      const PassOperations& pass = chunks[chunk]->at(direction);
       for (const PlacedOperation& placed : place_operations(pass).operations)
         rows[places.row(static_cast<int>(chunk), direction, placed)] = work_of(pass, placed);
     }

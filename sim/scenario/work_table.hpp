@@ -14,7 +14,7 @@ std::vector<Work> work_table(const StageCost& cost, const Plan& plan,
                              const SoftwareProfile& software, int buckets);
 
 /// A table as long as OperationPlaces says, with the rows of all operations of a stage's passes in their places.
-std::vector<Work> operation_rows(const std::vector<ChunkOperations>& chunks,
+std::vector<Work> operation_rows(const StageOperations& chunks,
                                  const std::vector<Direction>& played);
 
 /// A row with one part.

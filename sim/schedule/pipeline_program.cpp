@@ -1,6 +1,7 @@
 #include "schedule/pipeline_program.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "core/contracts.hpp"
@@ -364,7 +365,7 @@ class StageWriter {
 
   const PlacedPass& placed(const Step& step, Direction direction) {
     auto& placed = placed_[step.chunk][static_cast<std::size_t>(direction)];
-    if (!placed) placed = place_operations(shape_.operations[step.chunk].at(direction));
+    if (!placed) placed = place_operations(shape_.operations[step.chunk]->at(direction));
     return *placed;
   }
 
@@ -393,7 +394,7 @@ class StageWriter {
     const PlacedPass& pass = placed(step, direction);
     Ends ends(pass);
     const auto traffic_of = [&](std::size_t number) {
-      const PassOperations& operations = shape_.operations[step.chunk].at(direction);
+      const PassOperations& operations = shape_.operations[step.chunk]->at(direction);
       return event_traffic(operations[pass.operations[number].number].label);
     };
     // A wait of kernels is for what they wait for; one of a collective's stream is counted nowhere.
@@ -421,7 +422,7 @@ class StageWriter {
   }
 
   void operation(const Step& step, Direction direction, const PlacedOperation& placed) {
-    const Label label = shape_.operations[step.chunk].at(direction)[placed.number].label;
+    const Label label = shape_.operations[step.chunk]->at(direction)[placed.number].label;
     const LabelRow& row = row_of(label);
     Op op;
     op.chunk = step.chunk;
@@ -549,19 +550,21 @@ std::vector<PassGroup> groups_of(const std::vector<Step>& order, int chunks) {
 
 }  // namespace
 
-OperationPlaces::OperationPlaces(const std::vector<ChunkOperations>& chunks,
+OperationPlaces::OperationPlaces(const StageOperations& chunks,
                                  const std::vector<Direction>& played)
     : chunks_(static_cast<int>(chunks.size())), first_(chunks.size()) {
   constexpr std::uint32_t companies = 4;  // beside a gather, a scatter, both or neither
   for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
     for (const Direction direction : played) {
-      const PassOperations& pass = chunks[chunk].at(direction);
+      const PassOperations& pass = chunks[chunk]->at(direction);
       first_[chunk][static_cast<std::size_t>(direction)] = size_;
       size_ += static_cast<std::uint32_t>(pass.size());
       for (const Operation& operation : pass.layer)
         if (row_of(operation.label).part == Part::data_comm) companies_ = companies;
     }
   }
+  // An op names its row in 16 bits. A thousand chunks (scenario/parallel_json.cpp) have some 44 rows each at most.
+  WT_EXPECT(num_rows() <= std::numeric_limits<std::uint16_t>::max());
 }
 
 std::uint32_t OperationPlaces::first_row() const { return num_work_rows(chunks_, true); }
@@ -577,7 +580,7 @@ std::uint16_t OperationPlaces::row(int chunk, Direction direction,
                                    const PlacedOperation& operation) const {
   const std::uint32_t company =
       (operation.beside_gather ? 1U : 0U) + (operation.beside_scatter ? 2U : 0U);
-  WT_EXPECT(company < companies_ && num_rows() <= most_rows);
+  WT_EXPECT(company < companies_);
   return static_cast<std::uint16_t>(
       first_row() + index(chunk, direction, operation.number) * companies_ + company);
 }

@@ -99,15 +99,12 @@ constexpr std::uint32_t num_collective_slots(int chunks) {
 /// Where the operations of a stage's passes have their rows and collectives, behind all others, when they are played one by one.
 class OperationPlaces {
  public:
-  /// An op names its row in 16 bits.
-  static constexpr std::uint32_t most_rows = 65'535;
-
-  OperationPlaces(const std::vector<ChunkOperations>& chunks, const std::vector<Direction>& played);
+  OperationPlaces(const StageOperations& chunks, const std::vector<Direction>& played);
 
   /// Kernels have a row for each kind of company they may have (PlacedOperation).
   std::uint16_t row(int chunk, Direction direction, const PlacedOperation& operation) const;
   std::uint32_t slot(int chunk, Direction direction, std::size_t number) const;
-  std::uint32_t num_rows() const;  ///< of the whole table; programs can be made for up to most_rows
+  std::uint32_t num_rows() const;  ///< of the whole table
   std::uint32_t num_slots() const;
 
  private:
@@ -196,7 +193,7 @@ struct PipelineShape {
   CompressedTraffic compressed;
   /// By chunk: each pass is played as its list of operations; empty: as one op. A pass that is cut into pieces (gradient_buckets) stays
   /// in pieces.
-  std::vector<ChunkOperations> operations;
+  StageOperations operations;
 };
 
 /// The backward passes in `order` behind its last forward pass, by [chunk * microbatches + microbatch]: those whose

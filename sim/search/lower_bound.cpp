@@ -142,11 +142,9 @@ class Bound {
   }
   /// A pass that is played operation by operation, alone on the network, with each collective at its least.
   Seconds operations(DeviceId device, int chunk, Direction direction) const {
-    std::vector<ChunkOperations> chunks;
-    for (const ChunkCost& cost : built_.cost_of_device[device.index()].chunks)
-      chunks.push_back(*cost.operations);
+    const StageOperations chunks = operations_of(built_.cost_of_device[device.index()]);
     const OperationPlaces places(chunks, directions_of(splits_));
-    const PassOperations& pass = chunks[static_cast<std::size_t>(chunk)].at(direction);
+    const PassOperations& pass = chunks[static_cast<std::size_t>(chunk)]->at(direction);
     return time_alone(place_operations(pass), [&](const PlacedOperation& placed) {
       return is_played_on_network(pass[placed.number].label, plan_.parts > 1)
                  ? collective(device, places.slot(chunk, direction, placed.number))

@@ -5,13 +5,6 @@
 namespace windtunnel {
 namespace {
 
-Operation codec(Label label, Seconds time) {
-  Operation operation;
-  operation.label = label;
-  operation.time = time;
-  return operation;
-}
-
 class CollectiveCompressor {
  public:
   explicit CollectiveCompressor(const PassContext& in) : in_(in) {}
@@ -19,7 +12,7 @@ class CollectiveCompressor {
   void compress(PassOperations& pass) {
     Seconds sharding = compress(pass.before) + compress(pass.after);
     sharding += compress(pass.layer) * static_cast<double>(pass.layers);
-    if (sharding > Seconds{0}) pass.before.push_back(codec(Label::sharding_codec, sharding));
+    if (sharding > Seconds{0}) pass.before.push_back(kernel(Label::sharding_codec, sharding));
   }
 
  private:
@@ -34,7 +27,7 @@ class CollectiveCompressor {
         if (!is_of_tensor_group(operation.label))
           sharding += encoded.codec;
         else if (encoded.codec > Seconds{0})
-          result.push_back(codec(Label::activation_codec, encoded.codec));
+          result.push_back(kernel(Label::activation_codec, encoded.codec));
       }
       result.push_back(operation);
     }

@@ -5,14 +5,6 @@
 namespace windtunnel {
 namespace {
 
-Operation collective(Label label, Bytes payload, Overlap overlap = Overlap::none) {
-  Operation operation;
-  operation.label = label;
-  operation.payload = payload;
-  operation.overlap = overlap;
-  return operation;
-}
-
 void move_edges_forward(PassOperations& pass) {
   pass.before.insert(pass.before.end(), pass.after.begin(), pass.after.end());
   pass.after.clear();

@@ -4,19 +4,15 @@ namespace windtunnel {
 namespace {
 
 Operation all_reduce(const PassContext& in, Overlap overlap = Overlap::none) {
-  Operation operation;
-  operation.label = Label::reduce_activation;
-  operation.overlap = overlap;
-  operation.payload = in.bytes.activation;
-  return operation;
+  return collective(Label::reduce_activation, in.bytes.activation, overlap);
 }
 
 /// Behind each kernel, its all-reduce.
 std::vector<Operation> with_all_reduces(const std::vector<Operation>& layer,
                                         const PassContext& in) {
   std::vector<Operation> result;
-  for (const Operation& kernel : layer) {
-    result.push_back(kernel);
+  for (const Operation& operation : layer) {
+    result.push_back(operation);
     result.push_back(all_reduce(in));
   }
   return result;
@@ -27,18 +23,16 @@ std::vector<Operation> with_hidden_all_reduces(const std::vector<Operation>& lay
                                                const PassContext& in) {
   constexpr double products_per_collective = 4;
   Seconds all{}, products{};
-  for (const Operation& kernel : layer) {
-    all += kernel.time;
-    products += kernel.products;
+  for (const Operation& whole : layer) {
+    all += whole.time;
+    products += whole.products;
   }
-  Operation beside;
-  beside.label = Label::weight_gradients;
-  beside.time = products / products_per_collective;
+  const Operation beside = kernel(Label::weight_gradients, products / products_per_collective);
   const Seconds taken = beside.time * static_cast<double>(layer.size());
   std::vector<Operation> result;
-  for (Operation kernel : layer) {
-    if (all > Seconds{0}) kernel.time *= (all - taken) / all;
-    result.push_back(kernel);
+  for (Operation rest : layer) {
+    if (all > Seconds{0}) rest.time *= (all - taken) / all;
+    result.push_back(rest);
     result.push_back(all_reduce(in, Overlap::beside_next));
     result.push_back(beside);
   }
@@ -52,10 +46,9 @@ bool gathers_messages(const PassContext& in) {
          !in.plan->parallel.sequence_parallel;
 }
 
+/// Its bytes are counted in no traffic class.
 void gather_message(PassOperations& pass) {
-  Operation gather;
-  gather.label = Label::gather_message;
-  pass.before.insert(pass.before.begin(), gather);
+  pass.before.insert(pass.before.begin(), collective(Label::gather_message, Bytes{0}));
 }
 
 /// Tensor parallelism (Shoeybi et al. 2019, arXiv:1909.08053, section 3): every layer all-reduces one activation behind its attention
