@@ -48,7 +48,7 @@ fish_offers() {
     HOME=$scratch fish -c 'source $argv[1]; complete -C "$argv[2..]"' "$share/fish/vendor_completions.d/windtunnel.fish" "$@" | cut -f1
   else
     sed -nE "s/^complete .*-n '?(__fish_use_subcommand|__fish_seen_subcommand_from ${2:-})'? .*/&/p; /-n/! p" \
-      "$share/fish/vendor_completions.d/windtunnel.fish" | grep -oE -- ' -[als] [a-z-]+' | sed 's/^ -a //; s/^ -l /--/; s/^ -s /-/'
+      "$share/fish/vendor_completions.d/windtunnel.fish" | grep -oE -- ' -[als] [a-zA-Z-]+' | sed 's/^ -a //; s/^ -l /--/; s/^ -s /-/'
   fi
 }
 zsh_offers() {  # COMMAND: its part of the script
