@@ -84,10 +84,10 @@ class Reference:
         """Type and allowed values in words."""
         if (kind := node.get("$ref", node.get("$of", "")).rsplit("/", 1)[-1]) in AMOUNTS:
             return self.amount(kind, node)
+        if "x-kind" in self.resolved(node):
+            return self.resolved(node)["x-kind"]
         if "$ref" in node:
             node = self.resolved(node)
-            if "x-kind" in node:
-                return node["x-kind"]
             if "anyOf" in node and any("additionalProperties" in choice for choice in node["anyOf"]):
                 return "text, or texts by key"
         if "const" in node:

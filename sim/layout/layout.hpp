@@ -40,6 +40,8 @@ class Layout {
   const std::vector<Axis>& axes() const { return axes_; }
   /// 1 for an axis that the layout does not have.
   int size(AxisName axis) const;
+  /// How far apart neighbours on the axis are; 0 for one that the layout does not have.
+  int stride(AxisName axis) const;
   /// The place of a rank on an axis; 0 on one that the layout does not have.
   int coordinate(RankId rank, AxisName axis) const;
   /// The rank whose places on some axes are these, and 0 on all others.
@@ -51,9 +53,6 @@ class Layout {
   std::vector<std::vector<RankId>> groups(const std::vector<AxisName>& axes) const;
 
  private:
-  /// How far apart neighbours on the axis are; 0 for one that the layout does not have.
-  int stride(AxisName axis) const;
-
   std::vector<Axis> axes_;
   int num_ranks_ = 1;
 };

@@ -1,6 +1,7 @@
 #include "plan/plan.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -26,11 +27,12 @@ std::vector<GpuPlace> places_in_order(const ClusterShape& cluster, int num_ranks
 /// Splits a tensor group into its ranks of each node, nodes in the order of their first rank.
 std::vector<PlanDevice> devices_of_group(const Plan& plan, const Layout& layout, int replica,
                                          int stage) {
+  const std::array places{Axis{AxisName::data, replica}, Axis{AxisName::pipeline, stage}};
+  const int first = static_cast<int>(layout.rank(places).index());
+  const int apart = layout.stride(AxisName::tensor);
   std::vector<PlanDevice> devices;
   for (int i = 0; i < plan.parallel.tensor; ++i) {
-    const std::array places{Axis{AxisName::tensor, i}, Axis{AxisName::data, replica},
-                            Axis{AxisName::pipeline, stage}};
-    const RankId rank = layout.rank(places);
+    const RankId rank{first + i * apart};
     const GpuPlace place = plan.places[rank.index()];
     auto device = std::find_if(devices.begin(), devices.end(),
                                [&](const PlanDevice& known) { return known.node == place.node; });
@@ -63,7 +65,7 @@ void add_devices(Plan& plan, PlanFindings& findings) {
   const Layout layout = layout_of(plan.parallel);
   for (int replica = 0; replica < plan.parallel.data; ++replica) {
     for (int stage = 0; stage < plan.parallel.pipeline; ++stage) {
-      const std::vector<PlanDevice> group = devices_of_group(plan, layout, replica, stage);
+      std::vector<PlanDevice> group = devices_of_group(plan, layout, replica, stage);
       if (plan.devices.empty()) plan.parts = static_cast<int>(group.size());
       bool even = static_cast<int>(group.size()) == plan.parts;
       for (const PlanDevice& device : group)
@@ -77,7 +79,7 @@ void add_devices(Plan& plan, PlanFindings& findings) {
                          "use a tensor that divides the GPUs of a node, or is a multiple of them"});
         return;
       }
-      plan.devices.insert(plan.devices.end(), group.begin(), group.end());
+      std::move(group.begin(), group.end(), std::back_inserter(plan.devices));
     }
   }
 }

@@ -36,12 +36,6 @@ inline constexpr RankOrder default_rank_order{AxisName::tensor, AxisName::data, 
 /// Every order of the three.
 std::vector<RankOrder> rank_orders();
 
-/// How gradients are reduced among replicas that share nodes.
-enum class GradientRing {
-  flat,  ///< one ring through all replicas; its parts inside and between nodes run at the same time
-  hierarchical,  ///< scattered inside each node, reduced between nodes shard by shard, gathered inside: one after the other
-};
-
 /// How the work is divided: the `parallel` block of a scenario.
 struct Parallel {
   int tensor = 1, pipeline = 1, data = 1;
@@ -51,7 +45,7 @@ struct Parallel {
   bool sequence_parallel = false;
   int zero_stage = 0;
   bool overlap_gradient_reduce = false;
-  GradientRing gradient_ring = GradientRing::flat;
+  std::string gradient_ring = "flat";  ///< how replicas reduce gradients: a name of cost/collectives.def
   int zero_prefetch = 1;  ///< ZeRO 3: layers gathered ahead of the one that computes
   /// ZeRO 3: replicas that share one copy of parameters, gradients and optimizer states out among them; neighbours on the data axis.
   /// 0: all of them.

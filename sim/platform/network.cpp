@@ -34,26 +34,6 @@ std::string text_of(const std::set<int>& nics) {
   return text;
 }
 
-int leaf_of(const Fabric& fabric, NodeId node) {
-  return static_cast<int>(node.index()) / fabric.nodes_per_leaf;
-}
-
-/// What the uplinks of leaf switch `leaf` carry, one way: the NICs of its nodes over the oversubscription. Of `num_nodes` nodes in
-/// all the last leaf may have fewer than the others.
-BytesPerSecond leaf_bandwidth(const Platform& platform, int num_nodes, int leaf) {
-  const Fabric& fabric = platform.fabric;
-  const int first = leaf * fabric.nodes_per_leaf;
-  const int end = std::min(first + fabric.nodes_per_leaf, num_nodes);
-  BytesPerSecond nics{};
-  for (int node = first; node < end; ++node) nics += node_bandwidth(platform, NodeId(node));
-  return nics / fabric.oversubscription;
-}
-
-/// Whether traffic between leaf switches can be slower than the NICs.
-bool has_tapered_leaves(const Fabric& fabric) {
-  return fabric.nodes_per_leaf > 0 && fabric.oversubscription > 1;
-}
-
 }  // namespace
 
 Route Network::route(const Endpoint& from, const Endpoint& to) {
@@ -62,16 +42,14 @@ Route Network::route(const Endpoint& from, const Endpoint& to) {
   std::vector<LinkId> up = node_links(from, Direction::up);
   std::vector<LinkId> down = node_links(to, Direction::down);
   if (const std::optional<LinkId> own = own_link(from.node, to.node)) up.push_back(*own);
-  const Fabric& fabric = platform_->fabric;
-  if (has_tapered_leaves(fabric)) {
-    const int source_leaf = leaf_of(fabric, from.node);
-    const int target_leaf = leaf_of(fabric, to.node);
-    if (source_leaf != target_leaf) {
-      up.push_back(leaf_link(source_leaf, Direction::up));
-      down.push_back(leaf_link(target_leaf, Direction::down));
-    }
-  }
   std::reverse(down.begin(), down.end());
+  const Fabric& fabric = platform_->fabric;
+  const FabricPath path = fabric.kind->path(*platform_, num_nodes_, from.node, to.node);
+  for (const FabricLink& passed : path.up) up.push_back(link(passed.name, passed.bandwidth));
+  std::vector<LinkId> way_down;
+  for (const FabricLink& passed : path.down)
+    way_down.push_back(link(passed.name, passed.bandwidth));
+  down.insert(down.begin(), way_down.begin(), way_down.end());
   return {shared_path(std::move(up)), shared_path(std::move(down)), fabric.latency};
 }
 
@@ -117,11 +95,6 @@ std::optional<LinkId> Network::own_link(NodeId from, NodeId to) {
   const std::optional<BytesPerSecond> bandwidth = own_bandwidth(*platform_, from, to);
   if (!bandwidth) return std::nullopt;
   return link(node_name(from) + "->" + node_name(to), *bandwidth);
-}
-
-LinkId Network::leaf_link(int leaf, Direction direction) {
-  const char* end = direction == Direction::up ? " up" : " down";
-  return link("leaf" + std::to_string(leaf) + end, leaf_bandwidth(*platform_, num_nodes_, leaf));
 }
 
 std::optional<BytesPerSecond> own_bandwidth(const Platform& platform, NodeId from, NodeId to) {

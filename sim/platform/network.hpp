@@ -27,12 +27,12 @@ struct Route {
 
 /// The links that flows of this job can share, and the routes between GPU groups. Grows as routes
 /// are asked for, so only links in use exist. Source endpoint cap -> node up -> own link of the
-/// pair -> leaf up/down -> node down -> cap.
+/// pair -> links of the fabric -> node down -> cap.
 ///
 /// - "node3 nic0-1 up", "node3 nic0,2 up": the endpoint's NICs * effective rate; shared by endpoints on the same NICs.
 /// - "node3 up": all NICs of the node, and the cap of an endpoint that uses them all.
 /// - "node3->node7": where a matrix or an override gives the pair its own rate, one way.
-/// - "leaf0 up": only between leaves, and only where the leaf layer is oversubscribed.
+/// - "leaf0 up": what the kind of fabric says (fabrics/); between leaf switches, and only where they are oversubscribed.
 class Network {
  public:
   /// Of a job on the first `nodes_in_use` nodes of the platform.
@@ -66,7 +66,6 @@ class Network {
   std::vector<LinkId> node_links(const Endpoint& endpoint, Direction direction);
   /// The link that only this pair of nodes has, where the platform gives it one.
   std::optional<LinkId> own_link(NodeId from, NodeId to);
-  LinkId leaf_link(int leaf, Direction direction);
 
   const Platform* platform_ = nullptr;
   int num_nodes_ = 0;

@@ -115,8 +115,7 @@ TEST_CASE("an override beats the matrix and counts no rails") {
 
 TEST_CASE("only traffic between leaves crosses the oversubscribed uplinks") {
   Platform platform = platform_with(4);
-  platform.fabric.nodes_per_leaf = 2;
-  platform.fabric.oversubscription = 4;
+  platform.fabric.numbers = {{"nodes_per_leaf", 2}, {"oversubscription", 4}};
   Network network(platform, 4);
   // 2 nodes * 4 NICs * 5 GB/s / 4 = 10 GB/s.
   CHECK(route_text(network, gpus(0, 0, 8), gpus(1, 0, 8)) == "node0 up 20 | node1 down 20");
@@ -128,8 +127,7 @@ TEST_CASE(
     "where the count is open there are as many nodes as the job takes: its last leaf may be half "
     "empty") {
   Platform platform = platform_with(4);
-  platform.fabric.nodes_per_leaf = 2;
-  platform.fabric.oversubscription = 4;
+  platform.fabric.numbers = {{"nodes_per_leaf", 2}, {"oversubscription", 4}};
   const auto between_leaves = [&](int nodes_in_use) {
     Network network(platform, nodes_in_use);
     return route_text(network, gpus(0, 0, 8), gpus(2, 0, 8));
@@ -143,7 +141,7 @@ TEST_CASE(
 
 TEST_CASE("a non-blocking fabric has no links of its own") {
   Platform platform = platform_with(4);
-  platform.fabric.nodes_per_leaf = 2;
+  platform.fabric.numbers = {{"nodes_per_leaf", 2}};
   Network network(platform, 4);
   CHECK(route_text(network, gpus(0, 0, 8), gpus(3, 0, 8)) == "node0 up 20 | node3 down 20");
 }

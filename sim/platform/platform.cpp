@@ -29,12 +29,11 @@ int Platform::available_nodes() const {
 std::string unevenness(const Platform& platform, int nodes) {
   if (nodes < 2) return {};
   const auto in_use = [nodes](NodeId node) { return static_cast<int>(node.index()) < nodes; };
-  const Fabric& fabric = platform.fabric;
   if (platform.matrix) return "the rates between its nodes are measured pair by pair";
   for (const LinkOverride& link : platform.link_overrides)
     if (in_use(link.from) && in_use(link.to)) return "some of its links have rates of their own";
-  if (fabric.oversubscription > 1 && fabric.nodes_per_leaf > 0 && nodes > fabric.nodes_per_leaf)
-    return "its leaf switches are oversubscribed";
+  const Fabric& fabric = platform.fabric;
+  if (std::string why = fabric.kind->unevenness(fabric, nodes); !why.empty()) return why;
   const NodeType& first = platform.type_of(NodeId{0});
   bool several_types = false;
   for (int node = 1; node < nodes; ++node) {

@@ -8,6 +8,7 @@
 
 #include "core/id.hpp"
 #include "platform/device.hpp"
+#include "platform/fabric.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
@@ -58,14 +59,6 @@ struct NodeType {
   double launch_slowdown =
       1;  ///< factor on the software's launch floor: this node's host processors
   BytesPerSecond effective_nic_rate() const { return nic_rate * nic_efficiency; }
-};
-
-/// The network between nodes.
-struct Fabric {
-  Seconds latency{};             ///< per message between nodes, software included
-  Seconds collective_latency{};  ///< per ring step between nodes
-  int nodes_per_leaf = 0;        ///< 0 = non-blocking
-  double oversubscription = 1;   ///< leaf down capacity / up capacity
 };
 
 /// Measured node-to-node bandwidth, directional: rate[from][to] of one rail (one NIC). The diagonal is ignored.

@@ -72,16 +72,33 @@ void read_node_types(ObjectReader& reader, Platform& platform, const DeviceLoade
   }
 }
 
+const FabricKind* read_fabric_kind(ObjectReader& reader) {
+  std::vector<std::pair<std::string, const FabricKind*>> names;
+  for (const FabricKind& kind : fabric_kinds()) names.emplace_back(kind.name, &kind);
+  return reader.optional_enum<const FabricKind*>("kind", names.front().second, names);
+}
+
+double read_number(ObjectReader& reader, const FabricKey& key) {
+  if (!key.is_whole) return reader.optional_number(key.name, key.fallback, key.least, key.most);
+  const auto whole = [](double number) { return static_cast<int>(number); };
+  return reader.optional_int(key.name, whole(key.fallback), whole(key.least), whole(key.most));
+}
+
 void read_fabric(ObjectReader reader, Platform& platform) {
-  platform.fabric.latency = required_quantity<Seconds>(reader, "latency");
-  platform.fabric.collective_latency = required_quantity<Seconds>(reader, "collective_latency");
-  platform.fabric.nodes_per_leaf = reader.optional_int("nodes_per_leaf", 0, 0, most_nodes);
-  platform.fabric.oversubscription = reader.optional_number("oversubscription", 1, 1, most_factor);
+  Fabric& fabric = platform.fabric;
+  fabric.latency = required_quantity<Seconds>(reader, "latency");
+  fabric.collective_latency = required_quantity<Seconds>(reader, "collective_latency");
+  fabric.kind = read_fabric_kind(reader);
+  bool are_sound = true;
+  for (const FabricKey& key : fabric.kind->keys) {
+    fabric.numbers[key.name] = read_number(reader, key);
+    are_sound = are_sound && reader.are_sound({key.name});
+  }
   platform.sources.merge(read_sources(reader, "fabric/"));
   reader.reject_unknown_keys();
-  if (platform.fabric.oversubscription > 1 && platform.fabric.nodes_per_leaf == 0 &&
-      reader.are_sound({"oversubscription", "nodes_per_leaf"}))
-    reader.problem("oversubscription", "an oversubscribed fabric needs \"nodes_per_leaf\"");
+  if (!are_sound || !fabric.kind->problem) return;
+  if (const auto [key, problem] = fabric.kind->problem(fabric); !problem.empty())
+    reader.problem(key, problem);
 }
 
 std::optional<double> number_in(const JsonValue& cell) {

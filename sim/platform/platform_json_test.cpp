@@ -56,10 +56,34 @@ TEST_CASE("a platform is read with its device and its defaults") {
   CHECK(node.compute_efficiency == 1);
   CHECK(node.in_node_collective_slowdown == 1);
   CHECK(node.launch_slowdown == 1);
-  CHECK(platform.fabric.nodes_per_leaf == 0);
+  CHECK(platform.fabric.number("nodes_per_leaf") == 0);
   CHECK(platform.available_nodes() == 0);
   CHECK(platform.sources.at("node_types/0/nic_rate").text == "test");
   CHECK(platform.sources.at("node_types/0/interconnect/floor_base").evidence == Evidence::assumed);
+}
+
+TEST_CASE("the schema has the kinds of fabric of the table, and their keys") {
+  Problems problems;
+  const JsonValue schema =
+      testing::parse_file(source_dir() / "docs/scenario.schema.json", problems);
+  REQUIRE(problems.empty());
+  const JsonValue* const kinds = find_at(schema, "/definitions/fabric_kind/enum");
+  const JsonValue* const keys =
+      find_at(schema, "/definitions/platform/properties/fabric/properties");
+  REQUIRE(kinds != nullptr);
+  REQUIRE(keys != nullptr);
+  REQUIRE(kinds->array().size() == fabric_kinds().size());
+  for (std::size_t i = 0; i < fabric_kinds().size(); ++i) {
+    const FabricKind& kind = fabric_kinds()[i];
+    CHECK(kinds->array()[i].string() == kind.name);
+    for (const FabricKey& key : kind.keys) CHECK_MESSAGE(keys->find(key.name) != nullptr, key.name);
+  }
+}
+
+TEST_CASE("a fabric is of a kind of the table") {
+  CHECK(problems_of(
+            with(platform_text, "'latency': '20 us'", "'kind': 'torus', 'latency': '20 us'")) ==
+        Messages{"kind is \"torus\", which is none of leaf_switches at /platform/fabric/kind"});
 }
 
 TEST_CASE("a device may stand inline") {

@@ -5,6 +5,7 @@
 
 #include "report/compare_bars.hpp"
 #include "report/comparison_words.hpp"
+#include "report/figures.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
 #include "units/quantity_reader.hpp"
@@ -96,26 +97,17 @@ std::string difference_table(const ComparedFigures& figures) {
 
 std::string headline_table(const ComparedFigures& figures) {
   const auto time = [](double t) { return to_text(Seconds{t}); };
-  const auto share = [](double s) { return percent_text(s); };
   const auto bytes = [](double b) { return to_text(Bytes{b}); };
-  const auto teraflops = [](double t) { return fixed_text(t, 1); };
-  const auto rate = [](double r) {
-    constexpr double one_decimal_below = 1000;
-    return r < one_decimal_below ? fixed_text(r, 1) : grouped_text(r);
-  };
-  std::string html = figures.table(
-      "Headline numbers",
-      {{"iteration time", time_pointer, time, Change::relative},
-       {"90 % interval from", "/iteration_time_interval_s/0", time, {}},
-       {"to", "/iteration_time_interval_s/1", time, {}},
-       {"samples/s", "/samples_per_s", rate, Change::relative},
-       {"tokens/s", "/tokens_per_s", grouped_text, Change::relative},
-       {"model TFLOP/s per GPU", "/model_tflops_per_gpu", teraflops, Change::relative},
-       {"MFU", "/mfu", share, Change::difference},
-       {"HFU", "/hfu", share, Change::difference},
-       {"GPUs", "/job/gpus", grouped_text, Change::relative},
-       {"memory of the fullest GPU", "/memory/max_bytes", bytes, Change::relative},
-       {"its capacity", "/memory/capacity_bytes", bytes, {}}});
+  std::vector<FigureRow> rows{{"iteration time", time_pointer, time, Change::relative},
+                              {"90 % interval from", "/iteration_time_interval_s/0", time, {}},
+                              {"to", "/iteration_time_interval_s/1", time, {}}};
+  for (const Figure& figure : windtunnel::figures())
+    rows.push_back({figure.name, "/" + figure.key, figure.text,
+                    figure.is_share ? Change::difference : Change::relative});
+  rows.push_back({"GPUs", "/job/gpus", grouped_text, Change::relative});
+  rows.push_back({"memory of the fullest GPU", "/memory/max_bytes", bytes, Change::relative});
+  rows.push_back({"its capacity", "/memory/capacity_bytes", bytes, {}});
+  std::string html = figures.table("Headline numbers", rows);
   for (std::size_t i = 1; i < figures.size(); ++i)
     html += "<p class=\"quiet\">Speed-up of " + letter_of(i) + " over A: " +
             number("/speedup/" + std::to_string(i),

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "report/figures.hpp"
 
 namespace windtunnel {
 namespace {
@@ -229,8 +230,6 @@ JsonValue engine_value(const Report& report) {
   return object.add("wall_s", report.wall).take();
 }
 
-double teraflops(FlopsPerSecond rate) { return rate / 1_TFLOPS; }
-
 }  // namespace
 
 JsonValue report_value(const Report& report) {
@@ -243,13 +242,8 @@ JsonValue report_value(const Report& report) {
       .add("iteration_time_s", report.iteration_time);
   if (report.iteration_time_interval)
     object.add("iteration_time_interval_s", interval_value(*report.iteration_time_interval));
-  object.add("samples_per_s", report.samples_per_s)
-      .add("tokens_per_s", report.tokens_per_s)
-      .add("model_tflops_per_gpu", teraflops(report.model_flops_per_gpu))
-      .add("hardware_tflops_per_gpu", teraflops(report.hardware_flops_per_gpu))
-      .add("mfu", report.mfu)
-      .add("hfu", report.hfu)
-      .add("breakdown_s", breakdown_value(report.breakdown))
+  for (const Figure& figure : figures()) object.add(figure.key.c_str(), figure.value(report));
+  object.add("breakdown_s", breakdown_value(report.breakdown))
       .add("memory", memory_value(report.memory))
       .add("traffic_bytes", traffic_value(report))
       .add("messages", messages_value(report))

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "report/figures.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -12,14 +13,8 @@ std::string counted(int number, const char* thing, const char* plural) {
 }
 
 std::vector<std::string> speed_items(const Report& report) {
-  constexpr double one_decimal_below = 1000;
-  const double samples = report.samples_per_s;
-  std::vector<std::string> items{
-      (samples < one_decimal_below ? fixed_text(samples, 1) : grouped_text(samples)) + " samples/s",
-      grouped_text(report.tokens_per_s) + " tokens/s",
-      fixed_text(report.model_flops_per_gpu / 1_TFLOPS, 1) + " TFLOP/s per GPU",
-      "MFU " + percent_text(report.mfu)};
-  if (report.hfu != report.mfu) items.push_back("HFU " + percent_text(report.hfu));
+  std::vector<std::string> items;
+  for (const Figure* figure : shown_figures(report)) items.push_back(text_of(*figure, report));
   return items;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "report/figures.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
 #include "report/report_words.hpp"
@@ -307,6 +308,18 @@ std::string link_table(const Report& report) {
          html::table(table);
 }
 
+/// A figure, with those beside it.
+std::string figure_card(const Figure& figure, const Report& report) {
+  const auto shown = [&report](const Figure& each) {
+    return number("/" + each.key, each.text(each.value(report)));
+  };
+  std::string note = escaped(figure.note);
+  for (const Figure* other : shown_figures(report))
+    if (other->beside == figure.key)
+      note += (note.empty() ? "" : ", ") + escaped(other->name) + " " + shown(*other);
+  return card(figure.name, shown(figure), note);
+}
+
 }  // namespace
 
 std::string headline(const Report& report) {
@@ -322,18 +335,8 @@ std::string headline(const Report& report) {
                ? ""
                : "<br>" + escaped("placement searched: " + report.placement_note)) +
           "</p>\n</div>\n<div class=\"cards\">\n";
-  constexpr double one_decimal_below = 1000;
-  const double samples = report.samples_per_s;
-  html += card("samples/s",
-               number("/samples_per_s", samples < one_decimal_below ? fixed_text(samples, 1)
-                                                                    : grouped_text(samples)));
-  html += card("tokens/s", number("/tokens_per_s", grouped_text(report.tokens_per_s)));
-  html +=
-      card("TFLOP/s per GPU",
-           number("/model_tflops_per_gpu", fixed_text(report.model_flops_per_gpu / 1_TFLOPS, 1)),
-           "of the model's own work");
-  html += card("MFU", number("/mfu", percent_text(report.mfu)),
-               "HFU " + number("/hfu", percent_text(report.hfu)));
+  for (const Figure* figure : shown_figures(report))
+    if (figure->beside.empty()) html += figure_card(*figure, report);
   html += card("memory, fullest GPU", number("/memory/max_bytes", to_text(report.memory.max_total)),
                "of " + number("/memory/capacity_bytes", to_text(report.memory.capacity)));
   const std::vector<Reason> why = reasons_for_time(report);

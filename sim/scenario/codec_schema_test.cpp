@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -18,10 +19,13 @@ Json definitions() {
   return Json::parse(stream).at("definitions");
 }
 
-/// The codec's entry in the schema's list of what a compressed class may hold.
+/// The codec's entry in the schema's list of what a compressed class may hold. Codecs without keys share one.
 const Json& entry_of(const Codec& codec, const Json& all) {
-  for (const Json& entry : all.at("codec").at("anyOf"))
-    if (entry.at("properties").at("codec").at("const") == codec.name()) return entry;
+  for (const Json& entry : all.at("codec").at("anyOf")) {
+    const Json& name = entry.at("properties").at("codec");
+    const Json names = name.contains("enum") ? name.at("enum") : Json::array({name.at("const")});
+    if (std::find(names.begin(), names.end(), codec.name()) != names.end()) return entry;
+  }
   FAIL("the schema has no codec ", codec.name());
   return all;
 }
@@ -44,10 +48,8 @@ std::vector<std::string> known_keys(const Codec& codec) {
 
 TEST_CASE("the schema lists the codecs of the table, in their order") {
   const Json all = definitions();
-  Json names = Json::array();
+  Json names = Json::array({nullptr});
   for (const Codec* codec : codecs()) names.push_back(codec->name());
-  CHECK(all.at("codec").at("anyOf").size() == names.size());
-  names.push_back(nullptr);
   CHECK(all.at("codec_name").at("enum") == names);
 }
 

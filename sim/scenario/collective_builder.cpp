@@ -5,67 +5,48 @@
 #include "cost/collective_cost.hpp"
 
 namespace windtunnel {
-namespace {
-
-int count(const std::vector<DeviceId>& members) { return static_cast<int>(members.size()); }
-
-}  // namespace
-
-double share_of(RingWork work) { return work == RingWork::all_reduce ? 1.0 : 0.5; }
-
 Seconds in_node_ring(const Interconnect& wires, const std::vector<int>& gpus, Bytes payload,
                      RingWork work) {
   return work == RingWork::all_reduce ? in_node_all_reduce(wires, gpus, payload)
                                       : in_node_all_gather(wires, gpus, payload);
 }
 
+Collective CollectiveBuilder::made_of(const Steps& steps, const std::vector<DeviceId>& members,
+                                      Bytes payload, RingWork work) const {
+  const RingLayout layout = layout_of(members);
+  CollectiveTask task;
+  task.work = work;
+  task.payload = payload;
+  task.ranks_per_member = device(members.front()).num_gpus();
+  task.layout = &layout;
+  task.hop = in_->platform->fabric.collective_latency;
+  task.in_node = [&](Bytes bytes, RingWork part) {
+    return in_node_part(members, layout, bytes, part);
+  };
+  const CollectiveSteps made = steps(task);
+  Collective collective{members, made.fixed, made.latency, {}, made.traffic, payload};
+  for (const MemberFlow& flow : made.flows) {
+    const Route route = network_->route(endpoint(members[flow.from]), endpoint(members[flow.to]));
+    collective.flows.push_back({route.up, route.down, flow.bytes});
+  }
+  return collective;
+}
+
 Collective CollectiveBuilder::flat(const std::vector<DeviceId>& members, Bytes payload,
                                    RingWork work) const {
-  Collective collective;
-  collective.members = members;
-  const double ranks_a_device = device(members.front()).num_gpus();
-  const Bytes volume =
-      ring_all_reduce_volume(payload, count(members)) * (share_of(work) * ranks_a_device);
-  collective.traffic_bytes = volume * static_cast<double>(members.size());
-  const RingLayout layout = layout_of(members);
-  const int nodes = static_cast<int>(layout.by_node.size());
-  collective.fixed = in_node_part(members, layout, payload, work);
-  if (nodes == 1) return collective;
-  collective.latency = in_->platform->fabric.collective_latency *
-                       (share_of(work) * ring_all_reduce_crossings(count(members), nodes));
-  add_edges(collective, layout, volume);
-  return collective;
+  return made_of(flat_ring, members, payload, work);
 }
 
-Collective CollectiveBuilder::hierarchical(const std::vector<DeviceId>& members, Bytes payload,
-                                           RingWork work) const {
-  const RingLayout layout = layout_of(members);
-  Collective collective = flat(members, payload, work);
-  const int n = static_cast<int>(layout.by_node.size());
-  if (n == 1 || n == count(members)) return collective;
-  const double ranks_a_device = device(members.front()).num_gpus();
-  const double halves = 2 * share_of(work);
-  collective.fixed = Seconds{0};
-  collective.latency =
-      in_node_part(members, layout, payload, RingWork::scatter_or_gather) * halves +
-      in_->platform->fabric.collective_latency * (share_of(work) * ring_all_reduce_crossings(n, n));
-  collective.flows.clear();
-  add_edges(collective, layout,
-            ring_all_reduce_volume(payload, n) * (share_of(work) * ranks_a_device));
-  return collective;
-}
-
-Collective CollectiveBuilder::gradient_ring(const std::vector<DeviceId>& members, Bytes payload,
-                                            RingWork work) const {
-  return in_->plan->parallel.gradient_ring == GradientRing::hierarchical
-             ? hierarchical(members, payload, work)
-             : flat(members, payload, work);
+Collective CollectiveBuilder::gradients(const std::vector<DeviceId>& members, Bytes payload,
+                                        RingWork work) const {
+  return made_of(collective_algorithm(in_->plan->parallel.gradient_ring).steps, members, payload,
+                 work);
 }
 
 Collective CollectiveBuilder::sharded_ring(const std::vector<DeviceId>& members, Bytes payload,
                                            RingWork work) const {
   Collective collective = flat(members, payload, work);
-  if (payload == Bytes{0}) return {collective.members, {}, {}, {}, {}};
+  if (payload == Bytes{0}) return {collective.members, {}, {}, {}, {}, {}};
   if (!collective.flows.empty())
     collective.latency =
         (in_->platform->fabric.latency + in_->platform->fabric.collective_latency) *
@@ -109,15 +90,6 @@ Seconds CollectiveBuilder::in_node_part(const std::vector<DeviceId>& members,
     longest = std::max(longest, in_node_ring(wires, gpus, payload, work));
   }
   return longest;
-}
-
-void CollectiveBuilder::add_edges(Collective& collective, const RingLayout& layout,
-                                  Bytes volume) const {
-  for (const RingEdge& edge : layout.edges) {
-    const Route route = network_->route(endpoint(collective.members[edge.from]),
-                                        endpoint(collective.members[edge.to]));
-    collective.flows.push_back({route.up, route.down, volume * edge.share});
-  }
 }
 
 }  // namespace windtunnel

@@ -2,7 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
 #include <variant>
+
+#include "core/json_value.hpp"
+#include "core/testing.hpp"
+#include "platform/testing.hpp"
 
 namespace windtunnel {
 namespace {
@@ -17,7 +22,7 @@ struct World {
   Network network;
   std::vector<DeviceId> members{DeviceId{0}, DeviceId{1}, DeviceId{2}, DeviceId{3}};
 
-  explicit World(GradientRing ring) : nodes(make_nodes()) {
+  explicit World(const std::string& ring) : nodes(make_nodes()) {
     model.layers = 1;
     model.hidden = model.heads = model.kv_heads = model.ffn_hidden = model.sequence = 8;
     platform.node_types = {nodes.front()};
@@ -42,7 +47,7 @@ struct World {
   }
   Collective ring(RingWork work) {
     const BuildInputs inputs{&model, &platform, &nodes, &software, &plan};
-    return CollectiveBuilder(inputs, network).gradient_ring(members, 120_MB, work);
+    return CollectiveBuilder(inputs, network).gradients(members, 120_MB, work);
   }
 };
 
@@ -53,7 +58,7 @@ void check_flows(const Collective& collective, Bytes each) {
 }
 
 TEST_CASE("a flat ring goes through all replicas, inside and between nodes at the same time") {
-  const Collective ring = World(GradientRing::flat).ring(RingWork::all_reduce);
+  const Collective ring = World("flat").ring(RingWork::all_reduce);
   // Inside: 2 * 1/2 * 120 MB at 100 GB/s. An edge between nodes: 2 * 3/4 * 120 MB on two lanes. 3 of 6 hops cross.
   CHECK(ring.fixed.value() == doctest::Approx(1.2e-3).epsilon(1e-12));
   CHECK(ring.latency.value() == doctest::Approx(15e-6).epsilon(1e-12));
@@ -62,7 +67,7 @@ TEST_CASE("a flat ring goes through all replicas, inside and between nodes at th
 }
 
 TEST_CASE("a hierarchical ring scatters inside, reduces between nodes, gathers inside") {
-  const Collective ring = World(GradientRing::hierarchical).ring(RingWork::all_reduce);
+  const Collective ring = World("hierarchical").ring(RingWork::all_reduce);
   // Inside, twice: 1/2 * 120 MB at 100 GB/s; then 2 (2-1) hops. Between nodes: 2 * 1/2 * 120 MB on two lanes.
   CHECK(ring.fixed == Seconds{0});
   CHECK(ring.latency.value() == doctest::Approx(2 * 0.6e-3 + 10e-6).epsilon(1e-12));
@@ -71,11 +76,11 @@ TEST_CASE("a hierarchical ring scatters inside, reduces between nodes, gathers i
 }
 
 TEST_CASE("a scatter or a gather is half of it") {
-  const Collective flat = World(GradientRing::flat).ring(RingWork::scatter_or_gather);
+  const Collective flat = World("flat").ring(RingWork::scatter_or_gather);
   CHECK(flat.fixed.value() == doctest::Approx(0.6e-3).epsilon(1e-12));
   CHECK(flat.latency.value() == doctest::Approx(7.5e-6).epsilon(1e-12));
   check_flows(flat, 45_MB);
-  const Collective layered = World(GradientRing::hierarchical).ring(RingWork::scatter_or_gather);
+  const Collective layered = World("hierarchical").ring(RingWork::scatter_or_gather);
   CHECK(layered.latency.value() == doctest::Approx(0.6e-3 + 5e-6).epsilon(1e-12));
   check_flows(layered, 30_MB);
 }
@@ -83,7 +88,7 @@ TEST_CASE("a scatter or a gather is half of it") {
 TEST_CASE("with one replica a node, or one node, both rings are the same") {
   for (const std::vector<DeviceId>& members :
        {std::vector{DeviceId{0}, DeviceId{2}}, std::vector{DeviceId{0}, DeviceId{1}}}) {
-    World flat(GradientRing::flat), layered(GradientRing::hierarchical);
+    World flat("flat"), layered("hierarchical");
     flat.members = layered.members = members;
     const Collective a = flat.ring(RingWork::all_reduce), b = layered.ring(RingWork::all_reduce);
     CHECK(a.fixed == b.fixed);
@@ -91,6 +96,18 @@ TEST_CASE("with one replica a node, or one node, both rings are the same") {
     REQUIRE(a.flows.size() == b.flows.size());
     for (std::size_t i = 0; i < a.flows.size(); ++i) CHECK(a.flows[i].bytes == b.flows[i].bytes);
   }
+}
+
+TEST_CASE("the schema has the collectives of the table") {
+  Problems problems;
+  const JsonValue schema =
+      testing::parse_file(source_dir() / "docs/scenario.schema.json", problems);
+  REQUIRE(problems.empty());
+  const JsonValue* const names = find_at(schema, "/definitions/collective_name/enum");
+  REQUIRE(names != nullptr);
+  REQUIRE(names->array().size() == collective_algorithms().size());
+  for (std::size_t i = 0; i < names->array().size(); ++i)
+    CHECK(names->array()[i].string() == collective_algorithms()[i].name);
 }
 
 }  // namespace

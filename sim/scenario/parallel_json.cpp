@@ -8,6 +8,7 @@
 #include <string_view>
 #include <variant>
 
+#include "cost/collective_algorithm.hpp"
 #include "plan/pipeline_layout.hpp"
 #include "scenario/library_files.hpp"
 #include "schedule/schedule_file_json.hpp"
@@ -22,6 +23,13 @@ std::vector<std::pair<std::string, RankOrder>> rank_order_names() {
   std::vector<std::pair<std::string, RankOrder>> names;
   for (const RankOrder& order : rank_orders()) names.emplace_back(text_of(order), order);
   return names;
+}
+
+std::string read_gradient_ring(ObjectReader& reader) {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const CollectiveAlgorithm& algorithm : collective_algorithms())
+    names.emplace_back(algorithm.name, algorithm.name);
+  return reader.optional_enum("gradient_ring", names.front().first, names);
 }
 
 /// A named schedule, or one that the user wrote, whose file stands in place of its path. A path that is left could not be read,
@@ -157,9 +165,7 @@ ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& softwar
   parallel.sequence_parallel = reader.optional_bool("sequence_parallel", false);
   parallel.zero_stage = reader.optional_int("zero_stage", 0, 0, 3);
   parallel.overlap_gradient_reduce = reader.optional_bool("overlap_gradient_reduce", false);
-  parallel.gradient_ring = reader.optional_enum<GradientRing>(
-      "gradient_ring", GradientRing::flat,
-      {{"flat", GradientRing::flat}, {"hierarchical", GradientRing::hierarchical}});
+  parallel.gradient_ring = read_gradient_ring(reader);
   parallel.zero_prefetch = reader.optional_int("zero_prefetch", 1, 0, most_layers);
   parallel.zero_group = reader.optional_int("zero_group", 0, 0, most_ranks);
   parallel.rank_order =

@@ -361,8 +361,8 @@ class ProgramBuilder {
                     slot_of(CollectiveSlot::gradient_reduce_second));
     }
     if (sharded)
-      add_collective(collectives_.gradient_ring(members, codecs_.gathered_parameters(codec).payload,
-                                                RingWork::scatter_or_gather),
+      add_collective(collectives_.gradients(members, codecs_.gathered_parameters(codec).payload,
+                                            RingWork::scatter_or_gather),
                      slot_of(CollectiveSlot::parameter_gather));
   }
 
@@ -371,10 +371,9 @@ class ProgramBuilder {
                      bool two_parts, std::uint32_t slot, std::uint32_t second_slot) {
     const RingWork work = plan_.parallel.zero_stage > 0 && !two_parts ? RingWork::scatter_or_gather
                                                                       : RingWork::all_reduce;
-    add_collective(collectives_.gradient_ring(members, encoded.payload, work), slot);
+    add_collective(collectives_.gradients(members, encoded.payload, work), slot);
     if (two_parts)
-      add_collective(collectives_.gradient_ring(members, encoded.second_payload, work),
-                     second_slot);
+      add_collective(collectives_.gradients(members, encoded.second_payload, work), second_slot);
   }
 
   void add_embedding_syncs() {

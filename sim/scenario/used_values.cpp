@@ -28,26 +28,27 @@ constexpr double weak = 0.25;
 /// Collects values; one that several nodes have spans all of theirs.
 class ValueCollector {
  public:
-  void add(const char* key, const char* label, double tolerance, double number, bool is_used = true,
-           ValueUnit unit = ValueUnit::ratio) {
+  void add(const std::string& key, const std::string& label, double tolerance, double number,
+           bool is_used = true, ValueUnit unit = ValueUnit::ratio) {
     const auto [entry, is_new] = values_.numbers.try_emplace(
         key, UsedNumber{label, unit, tolerance, is_used, number, number});
     UsedNumber& value = entry->second;
     value.low = std::min(value.low, number);
     value.high = std::max(value.high, number);
   }
-  void add(const char* key, const char* label, int count, bool is_used = true) {
+  void add(const std::string& key, const std::string& label, int count, bool is_used = true) {
     add(key, label, counted, count, is_used, ValueUnit::count);
   }
-  void add(const char* key, const char* label, double tolerance, Seconds time,
+  void add(const std::string& key, const std::string& label, double tolerance, Seconds time,
            bool is_used = true) {
     add(key, label, tolerance, time / Seconds{1}, is_used, ValueUnit::time);
   }
-  void add(const char* key, const char* label, double tolerance, BytesPerSecond rate,
+  void add(const std::string& key, const std::string& label, double tolerance, BytesPerSecond rate,
            bool is_used = true) {
     add(key, label, tolerance, rate / BytesPerSecond{1}, is_used, ValueUnit::data_rate);
   }
-  void add(const char* key, const char* label, double tolerance, FlopsPerSecond rate) {
+  void add(const std::string& key, const std::string& label, double tolerance,
+           FlopsPerSecond rate) {
     add(key, label, tolerance, rate / FlopsPerSecond{1}, true, ValueUnit::flop_rate);
   }
   void add_habit(const char* key, const char* label, std::string word, bool is_used = true) {
@@ -246,10 +247,12 @@ UsedValues cluster_values(const Scenario& scenario) {
   values.add("fabric/latency", "latency between nodes", weak, fabric.latency, has_network);
   values.add("fabric/collective_latency", "latency of a ring step between nodes", weak,
              fabric.collective_latency, has_network);
-  values.add("fabric/oversubscription", "oversubscription of leaf switches", efficiency,
-             fabric.oversubscription, has_network);
-  values.add("fabric/nodes_per_leaf", "nodes per leaf switch", fabric.nodes_per_leaf,
-             has_network && fabric.oversubscription > 1);
+  if (fabric.kind != &fabric_kinds().front())  // that of all measured clusters
+    values.add_habit("fabric/kind", "fabric", fabric.kind->name, has_network);
+  for (const FabricKey& key : fabric.kind->keys)
+    values.add("fabric/" + key.name, key.label, key.is_whole ? counted : efficiency,
+               fabric.number(key.name), has_network && (!key.matters || key.matters(fabric)),
+               key.is_whole ? ValueUnit::count : ValueUnit::ratio);
   add_pairs(scenario, values);
   return values.take();
 }

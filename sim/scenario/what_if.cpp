@@ -178,11 +178,10 @@ class Asker {
          {"/platform/fabric/collective_latency", exact(fabric.collective_latency / 2)}});
     add(WhatIfKind::link, "no latency between nodes",
         {{"/platform/fabric/latency", "0 us"}, {"/platform/fabric/collective_latency", "0 us"}});
-    if (fabric.oversubscription <= 1) return;
-    add(WhatIfKind::link, "twice the uplinks of leaf switches",
-        {{"/platform/fabric/oversubscription", exact(std::max(1.0, fabric.oversubscription / 2))}});
-    add(WhatIfKind::link, "no oversubscription of leaf switches",
-        {{"/platform/fabric/oversubscription", "1"}});
+    if (!fabric.kind->what_ifs) return;
+    for (const FabricWhatIf& what_if : fabric.kind->what_ifs(fabric))
+      add(WhatIfKind::link, what_if.label,
+          {{"/platform/fabric/" + what_if.key, exact(what_if.value)}});
   }
 
   /// Measured pairs of nodes, and links with a rate of their own.

@@ -90,6 +90,7 @@ struct Collective {
   Seconds latency{};  ///< paid before the flows start
   std::vector<CollectiveFlow> flows;
   Bytes traffic_bytes{};  ///< sent by all members together
+  Bytes payload{};        ///< what one rank of a ring holds
 };
 
 /// Stands in a device's list where its program enters no collective.

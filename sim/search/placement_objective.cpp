@@ -6,7 +6,6 @@
 
 #include "core/contracts.hpp"
 #include "cost/collective_cost.hpp"
-#include "scenario/ring_edges.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
@@ -215,29 +214,23 @@ void PlacementObjective::add_ring(RingCost& ring, const std::vector<int>& member
   std::vector<NodeId> nodes;
   for (const int member : members) nodes.push_back(tables_.slot(slot_of(member)).node);
   const RingLayout layout = ring_layout(nodes);
-  const int n = static_cast<int>(members.size());
-  const int num_nodes = static_cast<int>(layout.by_node.size());
-  const double share = share_of(kind.work);
-  const double gpus = static_cast<double>(tables_.slot(0).gpus.size());
-  Bytes volume = like.traffic_bytes / static_cast<double>(n);
-  const Bytes payload = volume / (gpus * share * (ring_all_reduce_volume(1_B, n) / 1_B));
-  const Seconds hop = tables_.scenario().platform.fabric.collective_latency * share;
-  const bool in_turn = kind.style == GradientRing::hierarchical && num_nodes > 1 && num_nodes < n;
-  if (in_turn) {
-    volume = ring_all_reduce_volume(payload, num_nodes) * (share * gpus);
-    const Seconds inside =
-        in_node_part(members, layout, payload, RingWork::scatter_or_gather) * (2 * share);
-    ring.latency =
-        std::max(ring.latency, inside + hop * ring_all_reduce_crossings(num_nodes, num_nodes));
-  } else {
-    ring.fixed = std::max(ring.fixed, in_node_part(members, layout, payload, kind.work));
-    ring.latency = std::max(ring.latency, hop * ring_all_reduce_crossings(n, num_nodes));
-  }
-  for (const RingEdge& edge : layout.edges) {
-    const auto& route = tables_.route(slot_of(members[edge.from]), slot_of(members[edge.to]));
+  CollectiveTask task;
+  task.work = kind.work;
+  task.payload = like.payload;
+  task.ranks_per_member = static_cast<double>(tables_.slot(0).gpus.size());
+  task.layout = &layout;
+  task.hop = tables_.scenario().platform.fabric.collective_latency;
+  task.in_node = [&](Bytes payload, RingWork work) {
+    return in_node_part(members, layout, payload, work);
+  };
+  const CollectiveSteps steps = kind.steps(task);
+  ring.fixed = std::max(ring.fixed, steps.fixed);
+  ring.latency = std::max(ring.latency, steps.latency);
+  for (const MemberFlow& flow : steps.flows) {
+    const auto& route = tables_.route(slot_of(members[flow.from]), slot_of(members[flow.to]));
     for (std::uint32_t i = 0; i < route.num_links; ++i) {
       const LinkId link = tables_.links(route)[i];
-      ring.busy.emplace_back(link, volume * edge.share / tables_.link(link).bandwidth);
+      ring.busy.emplace_back(link, flow.bytes / tables_.link(link).bandwidth);
     }
   }
 }
@@ -283,7 +276,7 @@ RingWork PlacementObjective::ring_work(int stage) const {
 
 PlacementObjective::RingCost PlacementObjective::ring_of_stage(int stage, std::uint32_t number,
                                                                RingWork work) const {
-  const RingKind kind{work, tables_.plan().parallel.gradient_ring};
+  const RingKind kind{work, collective_algorithm(tables_.plan().parallel.gradient_ring).steps};
   RingCost ring;
   for (int part = 0; part < parts_; ++part) {
     std::vector<int> members;
@@ -338,7 +331,7 @@ void PlacementObjective::set_embedding() {
           tables_.collective(members.front(), windtunnel::slot_of(CollectiveSlot::embedding_sync));
       WT_EXPECT(like != nullptr);
       if (members.size() < like->members.size()) continue;
-      add_ring(all, members, *like, {RingWork::all_reduce, GradientRing::flat});
+      add_ring(all, members, *like, {RingWork::all_reduce, flat_ring});
       members.clear();
     }
   }

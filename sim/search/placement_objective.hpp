@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,7 +81,7 @@ class PlacementObjective {
  private:
   struct RingKind {
     RingWork work = RingWork::all_reduce;
-    GradientRing style = GradientRing::flat;
+    std::function<CollectiveSteps(const CollectiveTask&)> steps;
   };
   /// A ring, or several at once: what it keeps busy, and what does not depend on links.
   struct RingCost {

@@ -195,7 +195,7 @@ Seconds pipette_estimate(const BaselineInputs& in, const BaselineOptions& option
   const double rounds = options.rounds == Rounds::truncated ? whole : m / p;
   const Seconds pipeline = whole >= 1 ? round * rounds + pass * (p - 1) : round + pass * (m - 1);
   return pipeline + slowest_ring(in, [&](const BaselineStage& stage) {
-           return options.pipette_ring == GradientRing::flat
+           return options.pipette_ring == RingLevels::one
                       ? flat_ring(in, stage, options.ring_pace)
                       : two_level_ring(in, stage, options.ring_pace);
          });

@@ -49,6 +49,8 @@ enum class Rounds { exact, truncated };
 enum class RingPace { slowest_edge, last_edge };
 /// How often AMP pays a hop: once in its own code, forward and backward in Pipette's restatement of it.
 enum class AmpHops { once, both_ways };
+/// Pipette's gradient ring: through all replicas, or inside nodes first and then between them, as its formula has it.
+enum class RingLevels { one, two };
 /// Gradients of a stage: as our own account has them, or 16 h^2 a layer and an embedding on every stage as Pipette's code has.
 enum class GradientCount { account, released };
 
@@ -57,7 +59,7 @@ struct BaselineOptions {
   Rounds rounds = Rounds::truncated;
   RingPace ring_pace = RingPace::slowest_edge;
   AmpHops amp_hops = AmpHops::once;
-  GradientRing pipette_ring = GradientRing::hierarchical;
+  RingLevels pipette_ring = RingLevels::two;
   GradientCount pipette_gradients = GradientCount::released;
 };
 

@@ -84,7 +84,7 @@ TEST_CASE("Pipette's shipped job: a traversal takes 4.03 ms and the flat ring 14
   const BaselineInputs in = shipped_job();
   BaselineOptions options;
   options.amp_hops = AmpHops::both_ways;
-  options.pipette_ring = GradientRing::flat;
+  options.pipette_ring = RingLevels::one;
   BaselineInputs no_messages = in, no_gradients = in;
   no_messages.message = Bytes{0};
   for (BaselineStage& stage : no_gradients.stages) stage.gradients = Bytes{0};

@@ -178,6 +178,8 @@ class DocumentDraw:
         types, rng, nodes = platform["node_types"], self.rng, f["nodes in use"]
         if f["network"] == "leaves":
             platform["fabric"] |= {"nodes_per_leaf": rng.choice((1, 2, 3)), "oversubscription": rng.choice((1, 1.5, 4))}
+            if rng.random() < 0.5:
+                platform["fabric"]["kind"] = "leaf_switches"
         elif f["network"] == "matrix":
             types[-1].setdefault("count", nodes)
             count = sum(node["count"] for node in types)

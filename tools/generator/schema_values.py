@@ -60,13 +60,20 @@ class Schema:
             values += [value for value in choice.get("enum", []) if value is not None]
         return values
 
+    def codec_choices(self):
+        """What the schema says of each codec, by its name. Those without parameters share an entry."""
+        choices = {}
+        for choice in self.document["definitions"]["codec"]["anyOf"]:
+            name = choice["properties"]["codec"]
+            choices |= {each: choice for each in name.get("enum", [name.get("const")])}
+        return choices
+
     def codecs(self):
         """The keys of each codec, by its name."""
-        return {choice["properties"]["codec"]["const"]: [key for key in choice["propertyNames"]["enum"] if key != "codec"]
-                for choice in self.document["definitions"]["codec"]["anyOf"]}
+        return {name: [key for key in choice["propertyNames"]["enum"] if key != "codec"] for name, choice in self.codec_choices().items()}
 
     def codec_choice(self, name):
-        return next(choice for choice in self.document["definitions"]["codec"]["anyOf"] if choice["properties"]["codec"]["const"] == name)
+        return self.codec_choices()[name]
 
     def needs_sums(self, codec):
         """Whether the codec compresses gradients only: what it leaves out it feeds back."""

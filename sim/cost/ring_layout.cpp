@@ -1,9 +1,15 @@
-#include "scenario/ring_edges.hpp"
+#include "cost/ring_layout.hpp"
 
 #include <algorithm>
 #include <map>
 
 namespace windtunnel {
+
+int RingLayout::num_members() const {
+  std::size_t members = 0;
+  for (const std::vector<std::size_t>& on_node : by_node) members += on_node.size();
+  return static_cast<int>(members);
+}
 
 RingLayout ring_layout(const std::vector<NodeId>& node_of_member) {
   RingLayout layout;

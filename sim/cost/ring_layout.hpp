@@ -18,6 +18,9 @@ struct RingLayout {
   std::vector<std::vector<std::size_t>>
       by_node;  ///< members of each node, nodes in the order in which they first come
   std::vector<RingEdge> edges;  ///< between nodes; none when all members share one
+
+  int num_nodes() const { return static_cast<int>(by_node.size()); }
+  int num_members() const;
 };
 
 /// How a ring through members on these nodes runs: node after node, each edge spread over the members at its ends (NCCL's

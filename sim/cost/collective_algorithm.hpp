@@ -1,0 +1,61 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost/ring_layout.hpp"
+#include "units/quantity.hpp"
+
+namespace windtunnel {
+
+/// What a collective does: all of an all-reduce, or the half of it that is a reduce-scatter or an all-gather.
+enum class RingWork { all_reduce, scatter_or_gather };
+/// The part of an all-reduce's volume and steps that the work has.
+double share_of(RingWork work);
+
+/// A collective to be split into steps.
+struct CollectiveTask {
+  RingWork work = RingWork::all_reduce;
+  Bytes payload{};              ///< what one rank holds: the whole reduced or gathered tensor
+  double ranks_per_member = 1;  ///< as many collectives of one rank per member run side by side
+  const RingLayout* layout = nullptr;
+  Seconds hop{};  ///< latency of a step between nodes
+  /// Work on so many bytes among the members of each node; the slowest node's.
+  std::function<Seconds(Bytes payload, RingWork work)> in_node;
+};
+
+/// Bytes from one member to another, in different nodes.
+struct MemberFlow {
+  std::size_t from = 0, to = 0;
+  Bytes bytes{};
+};
+
+/// What is played: first the latency, then the flows, beside them the fixed part.
+struct CollectiveSteps {
+  Seconds fixed{}, latency{};
+  Bytes traffic{};  ///< sent by all members together
+  std::vector<MemberFlow> flows;
+};
+
+/// A way of reducing gradients among replicas. They are a table: collectives.def lists them, one file of collectives/ defines each
+/// (docs/extending.md).
+struct CollectiveAlgorithm {
+  std::string name;  ///< as scenario files write it
+  std::function<CollectiveSteps(const CollectiveTask&)> steps;
+};
+
+/// The table. The first is the default.
+const std::vector<CollectiveAlgorithm>& collective_algorithms();
+/// Of a name that the table has.
+const CollectiveAlgorithm& collective_algorithm(std::string_view name);
+
+/// One ring through one rank of each member, once for every rank of a member. Inside and between nodes at the same time:
+///   in a node   the payload among its members
+///   an edge     2 (N-1)/N * payload (all-reduce; half of it otherwise), over the nodes' NICs: NCCL's channels leave a node
+///               through all of them
+///   latency     ring_all_reduce_crossings(N, n) hops (half of them otherwise)
+CollectiveSteps flat_ring(const CollectiveTask& task);
+
+}  // namespace windtunnel

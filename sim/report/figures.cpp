@@ -1,0 +1,69 @@
+#include "report/figures.hpp"
+
+#include "report/number_text.hpp"
+
+namespace windtunnel {
+namespace {
+
+std::string rate_text(double rate) {
+  constexpr double one_decimal_below = 1000;
+  return rate < one_decimal_below ? fixed_text(rate, 1) : grouped_text(rate);
+}
+std::string tenths(double number) { return fixed_text(number, 1); }
+std::string whole(double number) { return grouped_text(number); }
+std::string share(double number) { return percent_text(number); }
+
+}  // namespace
+
+const std::vector<Figure>& figures() {
+  static const std::vector<Figure> table{
+      {.key = "samples_per_s",
+       .name = "samples/s",
+       .value = [](const Report& r) { return r.samples_per_s; },
+       .text = rate_text},
+      {.key = "tokens_per_s",
+       .name = "tokens/s",
+       .value = [](const Report& r) { return r.tokens_per_s; },
+       .text = whole},
+      {.key = "model_tflops_per_gpu",
+       .name = "TFLOP/s per GPU",
+       .note = "of the model's own work",
+       .value = [](const Report& r) { return r.model_flops_per_gpu / 1_TFLOPS; },
+       .text = tenths},
+      {.key = "hardware_tflops_per_gpu",
+       .name = "hardware TFLOP/s per GPU",
+       .note = "with what is recomputed",
+       .value = [](const Report& r) { return r.hardware_flops_per_gpu / 1_TFLOPS; },
+       .text = tenths,
+       .is_shown = [](const Report&) { return false; }},
+      {.key = "mfu",
+       .name = "MFU",
+       .value = [](const Report& r) { return r.mfu; },
+       .text = share,
+       .name_first = true,
+       .is_share = true},
+      {.key = "hfu",
+       .name = "HFU",
+       .beside = "mfu",
+       .value = [](const Report& r) { return r.hfu; },
+       .text = share,
+       .name_first = true,
+       .is_share = true,
+       .is_shown = [](const Report& r) { return r.hfu != r.mfu; }},
+  };
+  return table;
+}
+
+std::string text_of(const Figure& figure, const Report& report) {
+  const std::string number = figure.text(figure.value(report));
+  return figure.name_first ? figure.name + " " + number : number + " " + figure.name;
+}
+
+std::vector<const Figure*> shown_figures(const Report& report) {
+  std::vector<const Figure*> shown;
+  for (const Figure& figure : figures())
+    if (figure.is_shown == nullptr || figure.is_shown(report)) shown.push_back(&figure);
+  return shown;
+}
+
+}  // namespace windtunnel
