@@ -9,7 +9,7 @@ root=${1:-$(dirname -- "${BASH_SOURCE[0]}")/..}
 cd -- "$root"
 
 # Lowest first; those of `beside` stand side by side and do not see each other, those of `above` see all.
-chain="core units workload platform layout plan operations passes cost schedule memory engine timeline report scenario"
+chain="core units workload platform layout plan operations passes cost schedule memory scenario engine lower timeline report evidence simulate questions"
 beside="search sweep validate calibrate importers codec"
 above="studies"
 

@@ -6,7 +6,7 @@
 
 #include "calibrate/calibration_points.hpp"
 #include "calibrate/point_predictor.hpp"
-#include "scenario/score.hpp"
+#include "evidence/score.hpp"
 
 namespace windtunnel {
 

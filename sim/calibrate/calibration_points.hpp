@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "calibrate/fit_constant.hpp"
-#include "scenario/evidence.hpp"
-#include "scenario/measurement_set.hpp"
+#include "evidence/evidence.hpp"
+#include "evidence/measurement_set.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {

@@ -10,7 +10,7 @@
 
 #include "core/contracts.hpp"
 #include "memory/in_flight.hpp"
-#include "scenario/memory_inputs.hpp"
+#include "simulate/memory_inputs.hpp"
 
 namespace windtunnel {
 namespace {

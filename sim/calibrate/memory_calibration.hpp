@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "calibrate/calibration_points.hpp"
+#include "evidence/measurement_set.hpp"
 #include "memory/memory_correction.hpp"
-#include "scenario/measurement_set.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {

@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "core/contracts.hpp"
-#include "scenario/forked.hpp"
+#include "simulate/forked.hpp"
+#include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {

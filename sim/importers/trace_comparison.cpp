@@ -11,7 +11,8 @@
 #include "importers/gpu_totals_report.hpp"
 #include "importers/trace_event_reader.hpp"
 #include "report/chrome_trace.hpp"
-#include "scenario/forked.hpp"
+#include "simulate/forked.hpp"
+#include "simulate/simulate.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

@@ -3,7 +3,7 @@
 #include "core/testing.hpp"
 #include "importers/testing.hpp"
 #include "report/chrome_trace.hpp"
-#include "scenario/isolated.hpp"
+#include "simulate/isolated.hpp"
 
 using namespace windtunnel;
 using namespace windtunnel::testing;

@@ -81,7 +81,7 @@ struct BreakEven {
   BytesPerSecond bandwidth_now{};  ///< of a node, as the scenario has it
 };
 
-/// Where compressing one class of traffic stops paying, by formula (sim/scenario/codec_break_even.hpp).
+/// Where compressing one class of traffic stops paying, by formula (sim/questions/codec_break_even.hpp).
 struct CodecBreakEven {
   std::size_t run = 0;  ///< of the comparison
   Traffic traffic = Traffic::pipeline_forward;

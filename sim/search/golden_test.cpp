@@ -16,9 +16,9 @@
 #include "report/chrome_trace.hpp"
 #include "report/report_json.hpp"
 #include "report/trace_check.hpp"
-#include "scenario/forked.hpp"
-#include "scenario/scenario.hpp"
 #include "search/placement_search.hpp"
+#include "simulate/forked.hpp"
+#include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "scenario/program_builder.hpp"
+#include "lower/program_builder.hpp"
 
 namespace windtunnel {
 

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "core/problem.hpp"
-#include "scenario/forked.hpp"
 #include "search/testing.hpp"
+#include "simulate/forked.hpp"
+#include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {

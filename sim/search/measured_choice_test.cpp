@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "scenario/forked.hpp"
-#include "scenario/measurement_set.hpp"
-#include "scenario/score.hpp"
+#include "evidence/measurement_set.hpp"
+#include "evidence/score.hpp"
 #include "search/testing.hpp"
+#include "simulate/forked.hpp"
+#include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,6 +1,6 @@
 #include "search/memory_check.hpp"
 
-#include "scenario/memory_inputs.hpp"
+#include "simulate/memory_inputs.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

@@ -9,9 +9,9 @@
 
 #include "core/testing.hpp"
 #include "platform/platform.hpp"
-#include "scenario/isolated.hpp"
 #include "scenario/scenario.hpp"
 #include "search/placement_search.hpp"
+#include "simulate/isolated.hpp"
 
 /// What the tests and the study of placements share.
 namespace windtunnel::placement_cases {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "scenario/collective_builder.hpp"
+#include "lower/collective_builder.hpp"
 #include "schedule/pipeline_program.hpp"
 #include "search/placement_tables.hpp"
 

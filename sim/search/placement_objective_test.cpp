@@ -5,10 +5,10 @@
 #include <numeric>
 #include <random>
 
-#include "scenario/isolated.hpp"
 #include "search/placement_anneal.hpp"
 #include "search/placement_fixtures.hpp"
 #include "search/placement_why.hpp"
+#include "simulate/isolated.hpp"
 
 namespace windtunnel {
 namespace {

@@ -6,9 +6,9 @@
 #include "core/contracts.hpp"
 #include "report/number_text.hpp"
 #include "scenario/cluster_shape.hpp"
-#include "scenario/isolated.hpp"
 #include "search/placement_anneal.hpp"
 #include "search/placement_why.hpp"
+#include "simulate/isolated.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

@@ -7,9 +7,10 @@
 
 #include "core/contracts.hpp"
 #include "core/testing.hpp"
-#include "scenario/isolated.hpp"
 #include "search/placement_anneal.hpp"
 #include "search/placement_fixtures.hpp"
+#include "simulate/isolated.hpp"
+#include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {

@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lower/program_builder.hpp"
 #include "memory/memory_account.hpp"
-#include "scenario/program_builder.hpp"
 #include "scenario/scenario.hpp"
 #include "search/placement_path.hpp"
 

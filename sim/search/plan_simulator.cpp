@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "core/contracts.hpp"
+#include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "scenario/isolated.hpp"
 #include "search/plan_enumerator.hpp"
+#include "simulate/isolated.hpp"
 
 namespace windtunnel {
 

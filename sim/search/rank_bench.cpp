@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <string>
 
-#include "scenario/forked.hpp"
 #include "search/rank.hpp"
+#include "simulate/forked.hpp"
 
 namespace windtunnel {
 namespace {

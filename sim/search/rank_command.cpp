@@ -7,7 +7,6 @@
 #include "core/problem.hpp"
 #include "report/number_text.hpp"
 #include "report/progress_line.hpp"
-#include "scenario/forked.hpp"
 #include "search/launch_arguments.hpp"
 #include "search/plan_explanation.hpp"
 #include "search/plan_text.hpp"
@@ -15,6 +14,7 @@
 #include "search/rank_json.hpp"
 #include "search/rank_placement.hpp"
 #include "search/rank_text.hpp"
+#include "simulate/forked.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

@@ -10,7 +10,7 @@
 #include "memory/in_flight.hpp"
 #include "memory/memory_account.hpp"
 #include "platform/network.hpp"
-#include "scenario/memory_inputs.hpp"
+#include "simulate/memory_inputs.hpp"
 
 namespace windtunnel {
 namespace {

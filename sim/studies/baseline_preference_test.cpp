@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/testing.hpp"
+#include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {

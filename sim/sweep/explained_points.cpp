@@ -5,6 +5,7 @@
 
 #include "report/report_json.hpp"
 #include "report/why_text.hpp"
+#include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {

@@ -11,8 +11,8 @@
 #include "core/contracts.hpp"
 #include "core/hash.hpp"
 #include "core/json_number.hpp"
-#include "scenario/interval.hpp"
-#include "scenario/measurement_set.hpp"
+#include "evidence/interval.hpp"
+#include "evidence/measurement_set.hpp"
 #include "scenario/unsupported.hpp"
 
 namespace windtunnel {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/json_value.hpp"
-#include "scenario/built_scenario.hpp"
-#include "scenario/evidence.hpp"
-#include "scenario/forked.hpp"
+#include "evidence/evidence.hpp"
+#include "simulate/built_scenario.hpp"
+#include "simulate/forked.hpp"
 #include "sweep/sweep.hpp"
 
 namespace windtunnel {

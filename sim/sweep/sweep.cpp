@@ -8,7 +8,7 @@
 #include "core/file_io.hpp"
 #include "core/hash.hpp"
 #include "core/object_reader.hpp"
-#include "scenario/measurement_set.hpp"
+#include "evidence/measurement_set.hpp"
 #include "scenario/overrides.hpp"
 #include "scenario/scenario_files.hpp"
 #include "scenario/sweep_json.hpp"

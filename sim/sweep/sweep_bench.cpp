@@ -7,7 +7,7 @@
 
 #include "core/testing.hpp"
 #include "engine/player.hpp"
-#include "scenario/built_scenario.hpp"
+#include "simulate/built_scenario.hpp"
 #include "sweep/parts.hpp"
 #include "sweep/pool.hpp"
 

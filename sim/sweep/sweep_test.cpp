@@ -4,7 +4,8 @@
 
 #include <cmath>
 
-#include "scenario/isolated.hpp"
+#include "simulate/isolated.hpp"
+#include "simulate/simulate.hpp"
 #include "sweep/manifest.hpp"
 #include "sweep/results.hpp"
 #include "sweep/row.hpp"

@@ -4,9 +4,10 @@
 #include <set>
 
 #include "core/contracts.hpp"
+#include "evidence/score.hpp"
 #include "memory/in_flight.hpp"
-#include "scenario/memory_inputs.hpp"
-#include "scenario/score.hpp"
+#include "simulate/memory_inputs.hpp"
+#include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {

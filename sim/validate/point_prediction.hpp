@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "scenario/measurement_set.hpp"
+#include "evidence/measurement_set.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {

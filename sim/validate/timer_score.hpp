@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "scenario/measurement_set.hpp"
+#include "evidence/measurement_set.hpp"
 #include "validate/point_prediction.hpp"
 
 namespace windtunnel {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/contracts.hpp"
-#include "scenario/forked.hpp"
+#include "simulate/forked.hpp"
 
 namespace windtunnel {
 namespace {

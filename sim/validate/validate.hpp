@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "scenario/measurement_set.hpp"
-#include "scenario/score.hpp"
+#include "evidence/measurement_set.hpp"
+#include "evidence/score.hpp"
 #include "validate/memory_score.hpp"
 #include "validate/point_prediction.hpp"
 #include "validate/timer_score.hpp"

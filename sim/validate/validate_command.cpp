@@ -12,7 +12,7 @@
 #include "core/problem.hpp"
 #include "report/number_text.hpp"
 #include "report/progress_line.hpp"
-#include "scenario/forked.hpp"
+#include "simulate/forked.hpp"
 #include "validate/metrics.hpp"
 #include "validate/scatter_svg.hpp"
 #include "validate/validate_json.hpp"

@@ -10,8 +10,8 @@ install(CODE "
     message(FATAL_ERROR \"Nothing is installed: what is to be installed does not build\")
   endif()" ALL_COMPONENTS)
 
-set(windtunnel_public_libraries options core units workload platform layout plan operations passes cost schedule memory engine timeline report
-    scenario_reading scenario)
+set(windtunnel_public_libraries options core units workload platform layout plan operations passes cost schedule memory scenario engine lower timeline report evidence simulate)
+
 list(TRANSFORM windtunnel_public_libraries PREPEND windtunnel_)
 foreach(library IN LISTS windtunnel_public_libraries)
   string(REPLACE windtunnel_ "" exported_name ${library})
@@ -28,7 +28,7 @@ install(FILES "${PROJECT_BINARY_DIR}/windtunnel-config.cmake" "${PROJECT_BINARY_
               tools/cmake/FindSimGrid.cmake
         DESTINATION lib/cmake/windtunnel COMPONENT development)
 install(DIRECTORY tools/example DESTINATION share/windtunnel/tools COMPONENT development)
-install(FILES sim/scenario/windtunnel.hpp DESTINATION include/windtunnel COMPONENT development)
+install(FILES sim/simulate/windtunnel.hpp DESTINATION include/windtunnel COMPONENT development)
 install(DIRECTORY sim/ DESTINATION include/windtunnel COMPONENT development
         FILES_MATCHING PATTERN "*.hpp" PATTERN "testing.hpp" EXCLUDE PATTERN "*_fixtures.hpp" EXCLUDE
         PATTERN "test_*.hpp" EXCLUDE PATTERN "drawn_scenario.hpp" EXCLUDE PATTERN corpus EXCLUDE)

@@ -1,5 +1,5 @@
+#include "questions/compare.hpp"
 #include "report/compare_page.hpp"
-#include "scenario/compare.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/compare_timelines.hpp"
 #include "windtunnel/console.hpp"

@@ -6,7 +6,7 @@
 
 #include "core/option_error.hpp"
 #include "importers/trace_comparison.hpp"
-#include "scenario/compare.hpp"
+#include "questions/compare.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/scenario_argument.hpp"
 

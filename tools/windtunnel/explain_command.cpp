@@ -1,12 +1,12 @@
 #include <filesystem>
 #include <iostream>
 
+#include "questions/explain.hpp"
+#include "questions/what_if.hpp"
 #include "report/progress_line.hpp"
 #include "report/run_page.hpp"
-#include "scenario/explain.hpp"
-#include "scenario/forked.hpp"
 #include "scenario/resolved_text.hpp"
-#include "scenario/what_if.hpp"
+#include "simulate/forked.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"

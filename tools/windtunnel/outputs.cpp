@@ -8,6 +8,7 @@
 #include "report/run_page.hpp"
 #include "scenario/overrides.hpp"
 #include "scenario/resolved_text.hpp"
+#include "simulate/simulate.hpp"
 #include "windtunnel/console.hpp"
 
 namespace windtunnel {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "report/explanation.hpp"
-#include "scenario/scenario.hpp"
+#include "simulate/simulate.hpp"
 #include "windtunnel/command_line.hpp"
 
 namespace windtunnel {

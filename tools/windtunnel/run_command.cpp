@@ -12,6 +12,7 @@
 #include "report/report_json.hpp"
 #include "report/summary_text.hpp"
 #include "search/placement_search.hpp"
+#include "simulate/simulate.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"

@@ -1,0 +1,140 @@
+#include "evidence/evidence.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "report/number_text.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr int digits_shown = 4;
+
+/// Choices are read from the resolved scenario: what an author can write is what can be compared.
+constexpr std::array choice_pointers{"/training/precision",
+                                     "/training/recompute",
+                                     "/training/attention",
+                                     "/parallel/schedule",
+                                     "/parallel/sequence_parallel",
+                                     "/parallel/zero_stage",
+                                     "/parallel/overlap_gradient_reduce",
+                                     "/parallel/rank_order",
+                                     "/parallel/placement",
+                                     "/training/optimizer"};
+constexpr std::array choices_among_stages{"/parallel/pipeline_send"};
+constexpr std::array choices_among_replicas{"/training/gradient_dtype", "/parallel/gradient_ring"};
+constexpr std::array choices_of_zero_3{"/parallel/zero_prefetch", "/parallel/zero_group"};
+
+std::string last_part(const std::string& pointer) { return pointer.substr(pointer.rfind('/') + 1); }
+
+/// True when some traffic class has a codec.
+bool is_compressed(JsonValue& resolved) {
+  const JsonValue* compression = resolved.find("compression");
+  if (compression == nullptr || !compression->is_object()) return false;
+  for (const JsonValue::Member& member : compression->object())
+    if (!member.value.is_null()) return true;
+  return false;
+}
+
+std::string plain_text(const JsonValue& value) {
+  if (value.is_array()) return "a list";  // a placement
+  return value.is_string() ? value.string() : canonical_text(value);
+}
+
+/// "a100" of "a100-sxm-80gb"; of a mixed job every family, as "t4+v100".
+std::string device_family(const std::vector<NodeType>& nodes) {
+  std::set<std::string> families;
+  for (const NodeType& node : nodes)
+    families.insert(node.device.name.substr(0, node.device.name.find('-')));
+  std::string family;
+  for (const std::string& each : families) family += (family.empty() ? "" : "+") + each;
+  return family;
+}
+
+/// "12", "7.468 B"
+std::string amount_text(double amount) {
+  constexpr double billion = 1e9;
+  if (amount < billion) return significant_text(amount, digits_shown);
+  return significant_text(amount / billion, digits_shown) + " B";
+}
+
+/// Sizes and choices of the job outside the regime's.
+std::vector<std::string> job_beyond(const EvidenceRegime& regime, const ScenarioTraits& traits) {
+  std::vector<std::string> reasons;
+  for (const auto& [name, amount] : traits.amounts) {
+    const auto range = regime.ranges.find(name);
+    if (range == regime.ranges.end()) continue;
+    const auto [lowest, highest] = range->second;
+    if (amount < lowest || amount > highest)
+      reasons.push_back(name + " " + amount_text(amount) + ", measured " + amount_text(lowest) +
+                        (lowest == highest ? "" : " to " + amount_text(highest)));
+  }
+  for (const auto& [name, choice] : traits.choices) {
+    const auto known = regime.choices.find(name);
+    if (known != regime.choices.end() && !known->second.contains(choice))
+      reasons.push_back(name + " " + choice + ", measured " + listed(known->second));
+  }
+  return reasons;
+}
+
+std::map<std::string, std::string> choices_of(const Scenario& scenario) {
+  const Parallel& parallel = scenario.plan.parallel;
+  JsonValue resolved = scenario.resolved;
+  std::map<std::string, std::string> choices;
+  const auto add = [&](std::span<const char* const> pointers) {
+    for (const char* pointer : pointers)
+      if (const JsonValue* value = find_at(resolved, pointer))
+        choices[last_part(pointer)] = plain_text(*value);
+  };
+  add(choice_pointers);
+  if (parallel.pipeline > 1) add(choices_among_stages);
+  if (parallel.data > 1) add(choices_among_replicas);
+  if (parallel.zero_stage == 3) add(choices_of_zero_3);
+  choices["compression"] = is_compressed(resolved) ? "some" : "none";
+  return choices;
+}
+
+}  // namespace
+
+ScenarioTraits traits_of(const Scenario& scenario) {
+  const Plan& plan = scenario.plan;
+  ScenarioTraits traits;
+  traits.software = scenario.software.name;
+  traits.device_family = device_family(scenario.nodes);
+  traits.platform = scenario.platform.name;
+  traits.amounts = {{"gpus", plan.num_ranks()},
+                    {"parameters", total_parameters(scenario.model)},
+                    {"sequence", scenario.model.sequence},
+                    {"tensor", plan.parallel.tensor},
+                    {"pipeline", plan.parallel.pipeline},
+                    {"micro_batch", plan.training.micro_batch}};
+  traits.choices = choices_of(scenario);
+  traits.values = {stack_values(scenario), gpu_values(scenario), cluster_values(scenario)};
+  return traits;
+}
+
+void EvidenceRegime::include(const ScenarioTraits& traits) {
+  platforms.insert(traits.platform);
+  for (const auto& [name, amount] : traits.amounts) {
+    const auto [range, is_new] = ranges.try_emplace(name, amount, amount);
+    range->second = {std::min(range->second.first, amount), std::max(range->second.second, amount)};
+  }
+  for (const auto& [name, choice] : traits.choices) choices[name].insert(choice);
+  for (std::size_t axis = 0; axis < num_valued_axes; ++axis)
+    values[axis].include(traits.values[axis]);
+}
+
+Beyond EvidenceRegime::beyond(const ScenarioTraits& traits) const {
+  Beyond beyond;
+  for (std::size_t axis = 0; axis < num_valued_axes; ++axis) {
+    ValueDifferences differences = values[axis].differences(traits.values[axis]);
+    beyond.reasons[axis] = std::move(differences.used);
+    if (axis == static_cast<std::size_t>(EvidenceAxis::stack))
+      beyond.unused_of_stack = differences.unused;
+  }
+  beyond.of(EvidenceAxis::job) = job_beyond(*this, traits);
+  return beyond;
+}
+
+}  // namespace windtunnel

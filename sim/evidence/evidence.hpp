@@ -1,0 +1,79 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/output_guard.hpp"
+#include "evidence/measured_values.hpp"
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+
+/// What a prediction rests on. Each may have been measured or not, whatever the others are.
+enum class EvidenceAxis { stack, gpu, cluster, job };
+inline constexpr std::size_t num_evidence_axes = 4;
+/// The axes whose values are compared: all but the job, which is compared by its sizes and choices.
+inline constexpr std::size_t num_valued_axes = 3;
+
+/// What of a scenario lies outside what was measured, by axis: "gpus 128, measured 8 to 64".
+struct Beyond {
+  std::array<std::vector<std::string>, num_evidence_axes> reasons;
+  std::size_t unused_of_stack =
+      0;  ///< values of the stack that differ and that this job does not use
+  std::vector<std::string>& of(EvidenceAxis axis) {
+    return reasons[static_cast<std::size_t>(axis)];
+  }
+  const std::vector<std::string>& of(EvidenceAxis axis) const {
+    return reasons[static_cast<std::size_t>(axis)];
+  }
+};
+
+/// What of a scenario decides whether measured runs say something about it. Its names are for people: what is compared of
+/// stack, GPU and cluster are values.
+struct ScenarioTraits {
+  std::string software, device_family, platform;
+  std::map<std::string, double>
+      amounts;  ///< gpus, parameters, sequence, tensor, pipeline, micro_batch
+  std::map<std::string, std::string> choices;  ///< schedule, recompute, attention, precision, …
+  std::array<UsedValues, num_valued_axes> values;
+};
+ScenarioTraits traits_of(const Scenario& scenario);
+
+/// Runs of one software stack on one family of GPUs that were measured and predicted, and how far
+/// the predictions were off.
+struct EvidenceRegime {
+  std::string software;       ///< name of the profile
+  std::string device_family;  ///< what comes before the first '-' of a device's name: "a100"
+  std::set<std::string> platforms, sets;
+  std::string method;                                       ///< how the residuals were held out
+  std::map<std::string, std::pair<double, double>> ranges;  ///< smallest and largest of each amount
+  std::map<std::string, std::set<std::string>> choices;
+  std::array<MeasuredValues, num_valued_axes> values;  ///< by axis
+  std::vector<double> residuals;  ///< ln(measured / predicted) of runs that were held out; sorted
+
+  /// Widens ranges, choices, values and platforms so that they hold `traits`.
+  void include(const ScenarioTraits& traits);
+  /// What of `traits` lies outside what was measured.
+  Beyond beyond(const ScenarioTraits& traits) const;
+};
+
+/// Reads the regimes of a file in the format windtunnel/residuals-v2; InputError with every
+/// problem, EnvironmentError when it cannot be read.
+std::vector<EvidenceRegime> read_evidence(const std::filesystem::path& file,
+                                          ReadFor purpose = ReadFor::use);
+/// The file's text:
+///   {"schema": "windtunnel/residuals-v2", "regimes": [{"software": "megatron-deepspeed-2021",
+///    "device_family": "a100", "platforms": […], "sets": […], "method": "…",
+///    "ranges": {"gpus": [64, 512], …}, "choices": {"recompute": ["full"], …},
+///    "values": {"stack": {"launch/layer_forward": [0.00032, 0.00032], "fused_kernels": ["yes"], …}, "gpu": {…},
+///    "cluster": {…}},
+///    "residuals": [-0.021, …]}]}
+std::string evidence_json(const std::vector<EvidenceRegime>& regimes);
+
+}  // namespace windtunnel

@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "core/file_io.hpp"
+#include "core/object_reader.hpp"
+#include "evidence/evidence.hpp"
+#include "report/number_text.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr const char* schema_name = "windtunnel/residuals-v2";
+constexpr double decimals = 1e5;  ///< residuals are written to 0.001 %
+constexpr std::array<const char*, num_valued_axes> axis_names{"stack", "gpu", "cluster"};
+
+JsonValue strings_value(const std::set<std::string>& strings) {
+  JsonValue::Array array;
+  for (const std::string& text : strings) array.emplace_back(text);
+  return JsonValue(std::move(array));
+}
+
+JsonValue numbers_value(const std::vector<double>& numbers) {
+  JsonValue::Array array;
+  for (const double number : numbers) array.emplace_back(number);
+  return JsonValue(std::move(array));
+}
+
+/// To twelve digits: what remains of a unit's factor is not written.
+double rounded(double number) {
+  constexpr int digits = 12;
+  const std::string text = significant_text(number, digits);
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+JsonValue values_value(const MeasuredValues& values) {
+  JsonValue value{JsonValue::Object{}};
+  for (const auto& [key, range] : values.numbers)
+    value.set(key, numbers_value({rounded(range.first), rounded(range.second)}));
+  for (const auto& [key, words] : values.habits) value.set(key, strings_value(words));
+  return value;
+}
+
+JsonValue regime_value(const EvidenceRegime& regime) {
+  JsonValue value{JsonValue::Object{}};
+  value.set("software", JsonValue(regime.software));
+  value.set("device_family", JsonValue(regime.device_family));
+  value.set("platforms", strings_value(regime.platforms));
+  value.set("sets", strings_value(regime.sets));
+  value.set("method", JsonValue(regime.method));
+  JsonValue ranges{JsonValue::Object{}};
+  for (const auto& [name, range] : regime.ranges)
+    ranges.set(name, numbers_value({range.first, range.second}));
+  value.set("ranges", std::move(ranges));
+  JsonValue choices{JsonValue::Object{}};
+  for (const auto& [name, known] : regime.choices) choices.set(name, strings_value(known));
+  value.set("choices", std::move(choices));
+  JsonValue values{JsonValue::Object{}};
+  for (std::size_t axis = 0; axis < num_valued_axes; ++axis)
+    values.set(axis_names[axis], values_value(regime.values[axis]));
+  value.set("values", std::move(values));
+  std::vector<double> rounded;
+  for (const double residual : regime.residuals)
+    rounded.push_back(std::round(residual * decimals) / decimals);
+  value.set("residuals", numbers_value(rounded));
+  return value;
+}
+
+/// The elements of member `key` of the wanted type; one of another type is a problem.
+template <class Element>
+std::vector<Element> elements_of(ObjectReader& reader, std::string_view key) {
+  std::vector<Element> elements;
+  const JsonValue* value = reader.require(key);
+  if (value == nullptr || !value->is_array()) {
+    if (value != nullptr) reader.problem(key, "is " + value->kind_name() + ", not an array");
+    return elements;
+  }
+  for (const JsonValue& each : value->array()) {
+    if (const auto* element = std::get_if<Element>(&each.content)) {
+      elements.push_back(*element);
+      continue;
+    }
+    const auto* integer = std::get_if<std::int64_t>(&each.content);
+    if constexpr (std::is_same_v<Element, double>) {
+      if (integer != nullptr) elements.push_back(static_cast<double>(*integer));
+    }
+    if (!std::is_same_v<Element, double> || integer == nullptr)
+      reader.problem(key, "holds " + each.kind_name());
+  }
+  return elements;
+}
+
+std::set<std::string> strings_of(ObjectReader& reader, std::string_view key) {
+  const std::vector<std::string> elements = elements_of<std::string>(reader, key);
+  return {elements.begin(), elements.end()};
+}
+
+std::vector<std::string> keys_of(ObjectReader& reader) {
+  std::vector<std::string> keys;
+  if (!reader.value().is_object()) return keys;
+  for (const JsonValue::Member& member : reader.value().object()) keys.push_back(member.key);
+  return keys;
+}
+
+std::pair<double, double> range_of(ObjectReader& reader, const std::string& key) {
+  const std::vector<double> ends = elements_of<double>(reader, key);
+  if (ends.size() == 2) return {ends[0], ends[1]};
+  reader.problem(key, "a range has two ends");
+  return {};
+}
+
+/// Ranges of numbers, and lists of words.
+MeasuredValues read_values(ObjectReader reader) {
+  MeasuredValues values;
+  for (const std::string& key : keys_of(reader)) {
+    const JsonValue* list = reader.take(key);
+    const bool is_habit = list != nullptr && list->is_array() && !list->array().empty() &&
+                          list->array().front().is_string();
+    if (is_habit)
+      values.habits[key] = strings_of(reader, key);
+    else
+      values.numbers[key] = range_of(reader, key);
+  }
+  return values;
+}
+
+EvidenceRegime read_regime(ObjectReader reader) {
+  EvidenceRegime regime;
+  regime.software = reader.required_string("software");
+  regime.device_family = reader.required_string("device_family");
+  regime.platforms = strings_of(reader, "platforms");
+  regime.sets = strings_of(reader, "sets");
+  regime.method = reader.required_text("method");
+  ObjectReader ranges = reader.child("ranges");
+  for (const std::string& key : keys_of(ranges)) regime.ranges[key] = range_of(ranges, key);
+  ObjectReader choices = reader.child("choices");
+  for (const std::string& key : keys_of(choices)) regime.choices[key] = strings_of(choices, key);
+  ObjectReader values = reader.child("values");
+  for (std::size_t axis = 0; axis < num_valued_axes; ++axis)
+    regime.values[axis] = read_values(values.child(axis_names[axis]));
+  values.reject_unknown_keys();
+  regime.residuals = elements_of<double>(reader, "residuals");
+  if (regime.residuals.empty())
+    reader.problem("residuals", "a regime without residuals says nothing");
+  std::sort(regime.residuals.begin(), regime.residuals.end());
+  reader.reject_unknown_keys();
+  return regime;
+}
+
+}  // namespace
+
+std::vector<EvidenceRegime> read_evidence(const std::filesystem::path& file, ReadFor purpose) {
+  Problems problems;
+  JsonValue value = parse_json(read_source(file, {purpose}), problems);
+  problems.throw_if_any();
+  std::vector<EvidenceRegime> regimes;
+  {
+    ObjectReader reader(value, {}, problems);
+    if (reader.required_string("schema") != schema_name)
+      reader.problem("schema", "this file holds no residuals that this version reads",
+                     "write it again with windtunnel calibrate --residuals");
+    JsonValue* list = reader.require("regimes");
+    if (list != nullptr && !list->is_array())
+      reader.problem("regimes", "is " + list->kind_name() + ", not an array");
+    if (list != nullptr && list->is_array())
+      for (std::size_t i = 0; i < list->array().size(); ++i)
+        regimes.push_back(
+            read_regime(ObjectReader(list->array()[i], "/regimes/" + std::to_string(i), problems)));
+    reader.reject_unknown_keys();
+  }
+  problems.throw_if_any();
+  return regimes;
+}
+
+std::string evidence_json(const std::vector<EvidenceRegime>& regimes) {
+  JsonValue::Array list;
+  for (const EvidenceRegime& regime : regimes) list.push_back(regime_value(regime));
+  JsonValue document{JsonValue::Object{}};
+  document.set("schema", JsonValue(std::string(schema_name)));
+  document.set("regimes", JsonValue(std::move(list)));
+  return pretty_text(document) + "\n";
+}
+
+}  // namespace windtunnel

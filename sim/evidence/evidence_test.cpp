@@ -1,0 +1,114 @@
+#include "evidence/evidence.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "core/file_io.hpp"
+#include "core/testing.hpp"
+
+namespace windtunnel {
+namespace {
+
+namespace fs = std::filesystem;
+
+Library library() { return Library{source_dir()}; }
+
+ScenarioTraits shipped_traits() {
+  return traits_of(
+      read_scenario(library().root / "scenarios" / "gpt3-175b-512xa100.json", library()));
+}
+
+ScenarioTraits small_traits(double gpus) {
+  ScenarioTraits traits{"s", "a100", "p", {{"gpus", gpus}}, {{"recompute", "full"}}, {}};
+  traits.values[0].habits = {{"fused", {"fused kernels", true, "yes"}}};
+  traits.values[1].numbers = {
+      {"peak", {"peak rate", ValueUnit::flop_rate, 0.03, true, 312e12, 312e12}}};
+  traits.values[2].numbers = {
+      {"nic_rate", {"NIC rate", ValueUnit::data_rate, 0.1, true, 20e9, 25e9}}};
+  return traits;
+}
+
+EvidenceRegime small_regime() {
+  EvidenceRegime regime;
+  regime.software = "s";
+  regime.device_family = "a100";
+  regime.sets = {"set"};
+  regime.method = "blind";
+  regime.include(small_traits(8));
+  regime.include(small_traits(64));
+  regime.residuals = {-0.02, 0.0, 0.31};
+  return regime;
+}
+
+TEST_CASE("the traits of a scenario are its stack, its GPUs, its amounts and its choices") {
+  const ScenarioTraits traits = shipped_traits();
+  CHECK(traits.device_family == "a100");
+  CHECK(traits.amounts.at("gpus") == 512);
+  CHECK(traits.amounts.at("parameters") == doctest::Approx(175e9).epsilon(0.02));
+  CHECK(traits.choices.at("schedule") == "1f1b");
+  CHECK(traits.choices.at("compression") == "none");
+  CHECK(traits.values[1].numbers.at("peak").high == doctest::Approx(312e12));
+  CHECK(traits.values[2].numbers.at("nic_rate").low == doctest::Approx(0.85 * 25e9));
+}
+
+TEST_CASE("a regime says what of a scenario lies beyond it") {
+  const EvidenceRegime regime = small_regime();
+  ScenarioTraits traits = small_traits(32);
+  for (const auto& reasons : regime.beyond(traits).reasons) CHECK(reasons.empty());
+  traits.amounts["gpus"] = 128;
+  traits.choices["recompute"] = "none";
+  traits.values[0].habits["fused"].word = "no";
+  traits.values[1].numbers["peak"].high = 400e12;
+  traits.values[2].numbers["nic_rate"].low = 1e9;
+  traits.values[2].numbers["taper"] = {"taper", ValueUnit::ratio, 0, true, 2, 2};
+  traits.values[2].numbers["pairs"] = {"pairs", ValueUnit::ratio, 0, false, 2, 2};
+  const Beyond beyond = regime.beyond(traits);
+  using Reasons = std::vector<std::string>;
+  CHECK(beyond.of(EvidenceAxis::stack) == Reasons{"fused kernels no, measured yes"});
+  CHECK(beyond.of(EvidenceAxis::gpu) == Reasons{"peak rate 400 TFLOP/s, measured 312 TFLOP/s"});
+  CHECK(beyond.of(EvidenceAxis::cluster) ==
+        Reasons{"NIC rate 1.00 GB/s, measured 20.0 GB/s to 25.0 GB/s", "taper 2, never measured"});
+  CHECK(beyond.of(EvidenceAxis::job) ==
+        Reasons{"gpus 128, measured 8 to 64", "recompute none, measured full"});
+}
+
+TEST_CASE("a number as near to measured ones as such numbers vary is one of them") {
+  const EvidenceRegime regime = small_regime();
+  ScenarioTraits traits = small_traits(8);
+  traits.values[2].numbers["nic_rate"].low = 18.1e9;   // 10 % below 20 is 18
+  traits.values[2].numbers["nic_rate"].high = 27.4e9;  // 10 % above 25 is 27.5
+  CHECK(regime.beyond(traits).of(EvidenceAxis::cluster).empty());
+  traits.values[2].numbers["nic_rate"].high = 27.6e9;
+  CHECK(regime.beyond(traits).of(EvidenceAxis::cluster).size() == 1);
+}
+
+TEST_CASE("what is written can be read again") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.write("residuals.json", evidence_json({small_regime()}));
+  const auto regimes = read_evidence(file);
+  REQUIRE(regimes.size() == 1);
+  CHECK(regimes[0].ranges.at("gpus") == std::pair<double, double>{8, 64});
+  CHECK(regimes[0].choices.at("recompute") == std::set<std::string>{"full"});
+  CHECK(regimes[0].values[0].habits.at("fused") == std::set<std::string>{"yes"});
+  CHECK(regimes[0].values[2].numbers.at("nic_rate") == std::pair<double, double>{20e9, 25e9});
+  CHECK(regimes[0].residuals == std::vector<double>{-0.02, 0.0, 0.31});
+  CHECK(evidence_json(regimes) == evidence_json({small_regime()}));
+}
+
+TEST_CASE("a file of residuals that cannot be right is refused with its place") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.write(
+      "residuals.json", R"({"schema": "windtunnel/residuals-v2", "regimes": [{"software": "s",
+    "device_family": "a100", "platforms": [3], "sets": [], "method": "m", "ranges": {"gpus": [1]},
+    "choices": {}, "values": {"stack": {"launch": [1, 2, 3]}, "gpu": {}, "cluster": {}}, "residuals": []}]})");
+  CHECK_THROWS_WITH_AS(read_evidence(file), doctest::Contains("/regimes/0/residuals"), InputError);
+  CHECK_THROWS_WITH_AS(read_evidence(file), doctest::Contains("two ends at /regimes/0/ranges/gpus"),
+                       InputError);
+  CHECK_THROWS_WITH_AS(read_evidence(file),
+                       doctest::Contains("two ends at /regimes/0/values/stack/launch"), InputError);
+  CHECK_THROWS_AS(read_evidence("/no/such/file"), EnvironmentError);
+}
+
+}  // namespace
+}  // namespace windtunnel

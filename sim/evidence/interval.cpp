@@ -1,0 +1,205 @@
+#include "evidence/interval.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <system_error>
+
+#include "core/contracts.hpp"
+#include "evidence/measurement_set.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr double interval_share = 0.9;     ///< of new runs, inside
+constexpr double widening = 1.5;           ///< beyond what was measured; assumed
+constexpr double unprofiled_share = 0.15;  ///< of the predicted time, either way
+constexpr std::size_t most_reasons = 3;
+
+Interval interval_of(Seconds predicted, std::pair<double, double> bounds) {
+  Interval interval;
+  interval.low = predicted * std::exp(bounds.first);
+  interval.high = predicted * std::exp(bounds.second);
+  return interval;
+}
+
+std::string runs_text(const EvidenceRegime& regime) {
+  std::string text = std::to_string(regime.residuals.size()) + " held-out runs of";
+  for (const std::string& set : regime.sets)
+    text += (set == *regime.sets.begin() ? " " : ", ") + set;
+  return text;
+}
+
+std::string joined(const std::vector<std::string>& reasons) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(reasons.size(), most_reasons); ++i)
+    text += (i == 0 ? "" : "; ") + reasons[i];
+  return text + (reasons.size() > most_reasons ? "; …" : "");
+}
+
+/// A regime, and what of the scenario it does not hold.
+struct Neighbour {
+  const EvidenceRegime* regime = nullptr;
+  Beyond beyond;
+};
+
+/// The regimes nearest to a scenario, and the axes of it that none of them holds.
+struct Neighbourhood {
+  std::vector<Neighbour> nearest;
+  std::vector<EvidenceAxis> beyond;  ///< in the order of the enumeration
+
+  bool holds(EvidenceAxis axis) const {
+    return std::find(beyond.begin(), beyond.end(), axis) == beyond.end();
+  }
+  /// Keeps the regimes that are as wanted, if there is one.
+  template <class Wanted>
+  bool keep(const Wanted& wanted) {
+    if (std::none_of(nearest.begin(), nearest.end(), wanted)) return false;
+    std::erase_if(nearest, [&](const Neighbour& each) { return !wanted(each); });
+    return true;
+  }
+  /// Keeps the regimes that hold the axis, if there is one.
+  bool keep_those_that_hold(EvidenceAxis axis) {
+    const bool one_does =
+        keep([axis](const Neighbour& each) { return each.beyond.of(axis).empty(); });
+    if (!one_does) beyond.push_back(axis);
+    return one_does;
+  }
+};
+
+std::size_t num_reasons(const Beyond& beyond) {
+  std::size_t number = 0;
+  for (const auto& reasons : beyond.reasons) number += reasons.size();
+  return number;
+}
+
+/// Stacks may be alike in all that this job uses: then the rest decides, and the name last.
+void keep_likest_stack(Neighbourhood& near, const std::string& name) {
+  std::size_t fewest = near.nearest.front().beyond.unused_of_stack;
+  for (const Neighbour& each : near.nearest) fewest = std::min(fewest, each.beyond.unused_of_stack);
+  near.keep([&](const Neighbour& each) { return each.beyond.unused_of_stack == fewest; });
+  near.keep([&](const Neighbour& each) { return each.regime->software == name; });
+}
+
+/// `regimes` is not empty.
+Neighbourhood neighbourhood_of(const std::vector<EvidenceRegime>& regimes,
+                               const ScenarioTraits& traits) {
+  Neighbourhood near;
+  for (const EvidenceRegime& regime : regimes)
+    near.nearest.push_back({&regime, regime.beyond(traits)});
+  if (near.keep_those_that_hold(EvidenceAxis::stack)) keep_likest_stack(near, traits.software);
+  if (!near.keep_those_that_hold(EvidenceAxis::gpu))
+    near.keep(
+        [&](const Neighbour& each) { return each.regime->device_family == traits.device_family; });
+  near.keep_those_that_hold(EvidenceAxis::cluster);
+  // What jobs other stacks ran says nothing about this one.
+  if (near.holds(EvidenceAxis::stack)) near.keep_those_that_hold(EvidenceAxis::job);
+  std::stable_sort(near.nearest.begin(), near.nearest.end(),
+                   [](const Neighbour& a, const Neighbour& b) {
+                     return num_reasons(a.beyond) < num_reasons(b.beyond);
+                   });
+  return near;
+}
+
+std::pair<double, double> bounds_of(const Neighbourhood& near) {
+  std::pair<double, double> widest{0, 0};
+  if (!near.holds(EvidenceAxis::stack))  // what the widening for the stack makes 15 % of
+    widest = {std::log(1 - unprofiled_share) / widening, std::log(1 + unprofiled_share) / widening};
+  for (const Neighbour& each : near.nearest) {
+    const auto [low, high] = conformal_bounds(each.regime->residuals);
+    widest = {std::min(widest.first, low), std::max(widest.second, high)};
+  }
+  const double factor = std::pow(widening, static_cast<double>(near.beyond.size()));
+  return {widest.first * factor, widest.second * factor};
+}
+
+/// What was measured in place of the scenario's own part, by its names; nothing for the job, which has none.
+std::string headline(const Neighbourhood& near, EvidenceAxis axis, const ScenarioTraits& traits) {
+  std::set<std::string> families, platforms;
+  for (const Neighbour& each : near.nearest) {
+    families.insert(each.regime->device_family);
+    platforms.insert(each.regime->platforms.begin(), each.regime->platforms.end());
+  }
+  switch (axis) {
+    case EvidenceAxis::stack:
+      return "no measured runs of software " + traits.software;
+    case EvidenceAxis::gpu:
+      return families.contains(traits.device_family)
+                 ? traits.device_family + " GPUs unlike those measured"
+                 : traits.device_family + " GPUs, measured " + listed(families);
+    case EvidenceAxis::cluster:
+      return platforms.contains(traits.platform)
+                 ? "platform " + traits.platform + " unlike it was measured"
+                 : "platform " + traits.platform + ", measured " + listed(platforms);
+    case EvidenceAxis::job:
+      return "";
+  }
+  WT_UNREACHABLE();
+}
+
+/// What none of the nearest regimes holds, axis by axis.
+std::string reason_of(const Neighbourhood& near, const ScenarioTraits& traits) {
+  std::string text;
+  for (const EvidenceAxis axis : near.beyond) {
+    const std::string head = headline(near, axis, traits);
+    const std::string reasons = joined(near.nearest.front().beyond.of(axis));
+    text += (text.empty() ? "" : "; ") + (head.empty() ? reasons : head + " (" + reasons + ")");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::pair<double, double> conformal_bounds(const std::vector<double>& sorted_residuals) {
+  WT_EXPECT(!sorted_residuals.empty());
+  const std::size_t count = sorted_residuals.size();
+  // 1e-9: 0.9 * 20 is 18, whatever its last bit says.
+  const auto held =
+      static_cast<std::size_t>(std::ceil(interval_share * static_cast<double>(count + 1) - 1e-9));
+  double low = sorted_residuals.front() * widening, high = sorted_residuals.back() * widening;
+  for (std::size_t first = 0; held <= count && first + held <= count; ++first) {
+    const double from = sorted_residuals[first], to = sorted_residuals[first + held - 1];
+    if (first > 0 && to - from >= high - low) continue;
+    low = from;
+    high = to;
+  }
+  return {std::min(low, 0.0), std::max(high, 0.0)};
+}
+
+Interval interval_from(const std::vector<EvidenceRegime>& regimes, const ScenarioTraits& traits,
+                       Seconds predicted) {
+  WT_EXPECT(!regimes.empty());
+  const Neighbourhood near = neighbourhood_of(regimes, traits);
+  Interval interval = interval_of(predicted, bounds_of(near));
+  interval.basis = near.beyond.empty()               ? IntervalBasis::measured
+                   : near.holds(EvidenceAxis::stack) ? IntervalBasis::extrapolated
+                                                     : IntervalBasis::unprofiled;
+  interval.reason =
+      near.beyond.empty() ? runs_text(*near.nearest.front().regime) : reason_of(near, traits);
+  return interval;
+}
+
+std::optional<Interval> iteration_time_interval(const Scenario& scenario, Seconds predicted,
+                                                const Library& library) {
+  const std::filesystem::path file = library.root / "validation" / residuals_file;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return std::nullopt;
+  const std::vector<EvidenceRegime> regimes = read_evidence(file);
+  if (regimes.empty()) return std::nullopt;
+  return interval_from(regimes, traits_of(scenario), predicted);
+}
+
+void add_interval(const Scenario& scenario, const Library& library, Report& report) {
+  const auto interval = iteration_time_interval(scenario, report.iteration_time, library);
+  if (!interval) return;
+  report.iteration_time_interval = {interval->low, interval->high};
+  const bool measured = interval->basis == IntervalBasis::measured;
+  report.assumptions.push_back({"prediction interval", "90 %", interval->reason,
+                                measured ? Evidence::measured : Evidence::assumed});
+  if (interval->basis == IntervalBasis::extrapolated)
+    report.warnings.push_back("the prediction interval is extrapolated: " + interval->reason);
+  if (interval->basis == IntervalBasis::unprofiled)
+    report.warnings.push_back("the prediction interval is a guess: " + interval->reason);
+}
+
+}  // namespace windtunnel

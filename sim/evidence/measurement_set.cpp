@@ -1,0 +1,194 @@
+#include "evidence/measurement_set.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "core/file_io.hpp"
+#include "core/object_reader.hpp"
+
+namespace windtunnel {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* schema_name = "windtunnel/measurements-v1";
+
+JsonValue empty_object() { return JsonValue(JsonValue::Object{}); }
+
+/// Member `key` as an object; an empty one where it is absent or wrong.
+JsonValue object_member(ObjectReader& reader, std::string_view key) {
+  const JsonValue* value = reader.take(key);
+  if (value == nullptr || value->is_null()) return empty_object();
+  if (value->is_object()) return *value;
+  reader.problem(key, "is " + value->kind_name() + ", not an object");
+  return empty_object();
+}
+
+void read_schema(ObjectReader& reader) {
+  const std::string schema = reader.required_string("schema");
+  if (schema != schema_name && reader.has("schema"))
+    reader.problem("schema",
+                   "this is not a measurement set that this version reads: \"" + schema + "\"",
+                   std::string("write \"") + schema_name + "\"");
+}
+
+/// The members of `measured` that are compared with predictions. The others stay as they are.
+void read_measured(ObjectReader& reader, MeasurementPoint& point) {
+  point.iteration_time = read_measured_time(reader, "iteration_time_s");
+  point.memory = read_measured_memory(reader);
+  point.timers = read_measured_timers(reader);
+  point.out_of_memory = reader.optional_bool("out_of_memory", false);
+  point.failed = reader.optional_bool("failed", false);
+}
+
+MeasurementPoint read_point(JsonValue& value, const std::string& pointer, MeasurementKind kind,
+                            Problems& problems) {
+  ObjectReader reader(value, pointer, problems);
+  MeasurementPoint point;
+  point.id = reader.required_string("id");
+  point.group = reader.optional_string("group", "");
+  point.scenario = object_member(reader, "scenario");
+  reader.take("note");
+  reader.take("amp_predicted_s");  // another tool's prediction, published with the measurement
+  if (kind == MeasurementKind::collective) point.collective = read_collective_run(reader);
+  if (const JsonValue* measured = reader.require("measured")) {
+    point.measured = *measured;
+    ObjectReader child = reader.child("measured");
+    read_measured(child, point);
+  }
+  reader.reject_unknown_keys();
+  return point;
+}
+
+void read_points(ObjectReader& reader, MeasurementSet& set) {
+  JsonValue* points = reader.require("points");
+  if (points == nullptr) return;
+  if (!points->is_array())
+    return reader.problem("points", "is " + points->kind_name() + ", not an array");
+  if (points->array().empty()) reader.problem("points", "a set without points proves nothing");
+  std::set<std::string> ids;
+  for (std::size_t i = 0; i < points->array().size(); ++i) {
+    JsonValue& value = points->array()[i];
+    const std::string pointer = reader.pointer() + "/points/" + std::to_string(i);
+    set.points.push_back(read_point(value, pointer, set.kind, reader.problems()));
+    if (!ids.insert(set.points.back().id).second)
+      reader.problems().add(
+          {value.origin, pointer, "two points have the id \"" + set.points.back().id + "\"", {}});
+  }
+}
+
+/// Every .json file in `folder` and below but the residuals, sorted.
+std::vector<fs::path> all_sets(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().extension() == ".json" && entry->path() != folder / residuals_file)
+      files.push_back(entry->path());
+  if (error) throw EnvironmentError("cannot read " + folder.string() + ": " + error.message());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// The name that a set goes by in messages.
+std::string joined_name(const fs::path& file, const fs::path& folder) {
+  std::string name = fs::path(file).replace_extension().lexically_relative(folder).generic_string();
+  std::replace(name.begin(), name.end(), '/', '-');
+  return name;
+}
+
+/// What a set may be called: "vtrain/a100-multi-node", "vtrain-a100-multi-node", "a100-multi-node",
+/// or, with all sets of the folder, "vtrain".
+bool is_called(const fs::path& file, const fs::path& folder, const std::string& name) {
+  const fs::path relative = fs::path(file).replace_extension().lexically_relative(folder);
+  return name == relative.generic_string() || name == joined_name(file, folder) ||
+         name == relative.filename() || name == relative.parent_path().generic_string();
+}
+
+[[noreturn]] void throw_unknown_set(const std::string& name, const std::vector<fs::path>& known,
+                                    const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const fs::path& file : known) names.push_back(joined_name(file, folder));
+  const std::string nearest = closest_match(name, names);
+  std::string list = names.empty() ? "there is none" : "there is";
+  for (const std::string& each : names) list += (each == names.front() ? " " : ", ") + each;
+  Problem problem;
+  problem.message = "no measurement set \"" + name + "\"";
+  problem.suggestion = nearest.empty() ? list : "did you mean \"" + nearest + "\"?";
+  throw InputError(std::vector<Problem>(1, problem));
+}
+
+}  // namespace
+
+MeasurementSet read_measurement_set(const fs::path& file) {
+  Problems problems;
+  JsonValue value = parse_json(read_source(file), problems);
+  problems.throw_if_any();
+  return read_measurement_set(std::move(value), file.parent_path());
+}
+
+MeasurementSet read_measurement_set(JsonValue value, const fs::path& folder) {
+  Problems problems;
+  MeasurementSet set;
+  set.folder = folder;
+  {
+    ObjectReader reader(value, {}, problems);
+    read_schema(reader);
+    set.name = reader.required_string("name");
+    set.kind = reader.required_enum<MeasurementKind>(
+        "kind",
+        {{"iteration", MeasurementKind::iteration}, {"collective", MeasurementKind::collective}});
+    ObjectReader source = reader.child("source");
+    set.citation = source.required_text("citation");
+    set.licence = source.required_text("licence");
+    source.reject_unknown_keys();
+    set.note = reader.optional_text("note", "");
+    set.base = object_member(reader, "base");
+    read_points(reader, set);
+    reader.reject_unknown_keys();
+  }
+  problems.throw_if_any();
+  return set;
+}
+
+std::string why_not_predicted(const MeasurementPoint& point) {
+  return point.failed ? "the run failed and nobody knows why: never scored" : "";
+}
+
+std::string why_not_scored(const MeasurementSet& set, const MeasurementPoint& point) {
+  if (set.kind == MeasurementKind::collective) return "a collective is no iteration";
+  if (const std::string why = why_not_predicted(point); !why.empty()) return why;
+  if (point.out_of_memory) return "the run ended out of memory: no time to compare";
+  if (!point.iteration_time) return "no iteration_time_s was measured";
+  return {};
+}
+
+JsonValue scenario_of(const MeasurementSet& set, const MeasurementPoint& point) {
+  JsonValue scenario = set.base;
+  merge_json(scenario, point.scenario);
+  if (scenario.find("name") == nullptr) scenario.set("name", JsonValue(point.id));
+  return scenario;
+}
+
+std::vector<fs::path> find_measurement_sets(const std::vector<std::string>& asked,
+                                            const fs::path& folder) {
+  if (asked.empty()) return all_sets(folder);
+  std::vector<fs::path> files;
+  for (const std::string& name : asked) {
+    std::error_code ignored;
+    if (fs::is_regular_file(name, ignored)) {
+      files.emplace_back(name);
+      continue;
+    }
+    const std::vector<fs::path> known = all_sets(folder);
+    const std::size_t before = files.size();
+    std::copy_if(known.begin(), known.end(), std::back_inserter(files),
+                 [&](const fs::path& file) { return is_called(file, folder, name); });
+    if (files.size() == before) throw_unknown_set(name, known, folder);
+  }
+  return files;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,125 @@
+#include "evidence/measurement_set.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+
+#include "core/testing.hpp"
+
+namespace windtunnel {
+namespace {
+
+MeasurementSet read(const std::string& text) {
+  Problems problems;
+  JsonValue value =
+      parse_json(std::make_shared<const SourceText>(SourceText{"set.json", text}), problems);
+  problems.throw_if_any();
+  return read_measurement_set(std::move(value), "folder");
+}
+
+/// A set with these points.
+std::string set_with(const std::string& points, const std::string& kind = "iteration") {
+  return R"({"schema": "windtunnel/measurements-v1", "name": "small", "kind": ")" + kind +
+         R"(", "source": {"citation": "A table", "licence": "MIT"},
+             "base": {"platform": "p", "training": {"precision": "fp16", "recompute": "full"}},
+             "points": )" +
+         points + "}";
+}
+
+/// What the reader says against a set.
+std::string complaint(const std::string& text) {
+  try {
+    read(text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no complaint";
+}
+
+bool complains(const std::string& text, const std::string& part) {
+  const std::string said = complaint(text);
+  CAPTURE(said);
+  const bool found = said.find(part) != std::string::npos;
+  CHECK(found);
+  return found;
+}
+
+TEST_CASE("a set is read with its source and points") {
+  const MeasurementSet set = read(set_with(
+      R"([{"id": "a", "group": "g", "scenario": {"nodes": 2}, "measured": {"iteration_time_s": 1.5}},
+          {"id": "b", "measured": {"out_of_memory": true}},
+          {"id": "c", "measured": {"failed": true, "nvidia_smi_gib": 60}}])"));
+  CHECK(set.name == "small");
+  CHECK(set.citation == "A table");
+  CHECK(set.licence == "MIT");
+  REQUIRE(set.points.size() == 3);
+  CHECK(set.points[0].group == "g");
+  CHECK(*set.points[0].iteration_time == Seconds{1.5});
+  CHECK(set.points[1].out_of_memory);
+  CHECK_FALSE(set.points[1].iteration_time.has_value());
+  CHECK(set.points[2].failed);
+  CHECK(set.points[2].measured.find("nvidia_smi_gib") != nullptr);
+}
+
+TEST_CASE("a point's scenario is merged over the base and named after the point") {
+  const MeasurementSet set = read(set_with(
+      R"([{"id": "a", "scenario": {"nodes": 2, "training": {"micro_batch": 4, "recompute": null}}, "measured": {}}])"));
+  CHECK(canonical_text(scenario_of(set, set.points[0])) ==
+        R"({"name":"a","nodes":2,"platform":"p","training":{"micro_batch":4,"precision":"fp16"}})");
+}
+
+TEST_CASE("a set of collectives keeps its points without scenarios") {
+  const MeasurementSet set = read(set_with(
+      R"([{"id": "a", "collective": "all_reduce", "gpus": 2, "nodes": 1, "bytes": 1, "measured": {"time_s": 1}}])",
+      "collective"));
+  CHECK(set.kind == MeasurementKind::collective);
+}
+
+TEST_CASE("what is wrong in a set is said with its place") {
+  complains("[]", "object");
+  complains(set_with(R"([{"id": "a", "measured": {"iteration_time_s": "2 s"}}])"),
+            "/points/0/measured/iteration_time_s");
+  complains(set_with(R"([{"id": "a", "measured": {"iteration_time_s": 0}}])"), "above zero");
+  complains(set_with(R"([{"id": "a", "measured": {}}, {"id": "a", "measured": {}}])"),
+            "two points have the id \"a\"");
+  complains(set_with(R"([{"id": "a"}])"), "measured");
+  complains(set_with(R"([{"id": "a", "scenrio": {}, "measured": {}}])"), "scenario");
+  complains(set_with("[]"), "without points");
+  complains(set_with("[3]"), "/points/0");
+  complains(set_with(R"([{"id": "a", "measured": {}}])", "iterations"), "iteration");
+  complains(R"({"schema": "windtunnel/measurements-v2"})", "measurements-v2");
+}
+
+TEST_CASE("sets are found by path, by name, or all of them") {
+  const std::filesystem::path folder = source_dir() / "validation";
+  const auto all = find_measurement_sets({}, folder);
+  REQUIRE_FALSE(all.empty());
+  for (const char* name : {"vtrain-a100-multi-node", "vtrain/a100-multi-node", "a100-multi-node"})
+    CHECK(find_measurement_sets({name}, folder).size() == 1);
+  CHECK_FALSE(find_measurement_sets({"vtrain"}, folder).empty());
+  CHECK(find_measurement_sets({all.front().string()}, "/no/such/folder").front() == all.front());
+  CHECK_THROWS_WITH_AS(find_measurement_sets({"vtrain-a100-multi-nod"}, folder),
+                       doctest::Contains("did you mean \"vtrain-a100-multi-node\"?"), InputError);
+  CHECK_THROWS_AS(find_measurement_sets({}, "/no/such/folder"), EnvironmentError);
+}
+
+TEST_CASE("every set that is shipped can be read") {
+  for (const auto& file : find_measurement_sets({}, source_dir() / "validation")) {
+    CAPTURE(file.string());
+    CHECK_NOTHROW(read_measurement_set(file));
+  }
+}
+
+TEST_CASE("the vTrain set is whole") {
+  const MeasurementSet set =
+      read_measurement_set(source_dir() / "validation/vtrain/a100-multi-node.json");
+  CHECK(set.points.size() == 54);
+  Seconds sum{};
+  for (const MeasurementPoint& point : set.points) sum += *point.iteration_time;
+  CHECK(sum / Seconds{1} ==
+        doctest::Approx(1122.8766).epsilon(1e-9));  // the published column, added up
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,276 @@
+#include "evidence/used_values.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "core/contracts.hpp"
+#include "cost/collective_cost.hpp"
+#include "report/number_text.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Tolerances, as shares of what was measured.
+constexpr double counted = 1e-9;  ///< counts: what rounding makes of them
+/// Makers round: 2039 GB/s is also sold as 2 TB/s, 1555 GB/s as 1.6 TB/s.
+constexpr double published = 0.03;
+/// The best peak fraction of matrix products is 0.80 to 0.86 by measurement set, around 0.83 (docs/accuracy.md).
+constexpr double efficiency = 0.05;
+/// The attained share of equal network cards was fitted as 0.80 and 0.85; fits of NCCL's tables miss by up to 4 %.
+constexpr double attained = 0.10;
+/// Launch floors of one stack differed by 18 % between two hosts (platforms/aws-16xt4.json); latencies and half sizes
+/// are as weakly identified.
+constexpr double weak = 0.25;
+
+/// Collects values; one that several nodes have spans all of theirs.
+class ValueCollector {
+ public:
+  void add(const std::string& key, const std::string& label, double tolerance, double number,
+           bool is_used = true, ValueUnit unit = ValueUnit::ratio) {
+    const auto [entry, is_new] = values_.numbers.try_emplace(
+        key, UsedNumber{label, unit, tolerance, is_used, number, number});
+    UsedNumber& value = entry->second;
+    value.low = std::min(value.low, number);
+    value.high = std::max(value.high, number);
+  }
+  void add(const std::string& key, const std::string& label, int count, bool is_used = true) {
+    add(key, label, counted, count, is_used, ValueUnit::count);
+  }
+  void add(const std::string& key, const std::string& label, double tolerance, Seconds time,
+           bool is_used = true) {
+    add(key, label, tolerance, time / Seconds{1}, is_used, ValueUnit::time);
+  }
+  void add(const std::string& key, const std::string& label, double tolerance, BytesPerSecond rate,
+           bool is_used = true) {
+    add(key, label, tolerance, rate / BytesPerSecond{1}, is_used, ValueUnit::data_rate);
+  }
+  void add(const std::string& key, const std::string& label, double tolerance,
+           FlopsPerSecond rate) {
+    add(key, label, tolerance, rate / FlopsPerSecond{1}, true, ValueUnit::flop_rate);
+  }
+  void add_habit(const char* key, const char* label, std::string word, bool is_used = true) {
+    values_.habits[key] = {label, is_used, std::move(word)};
+  }
+  void add_habit(const char* key, const char* label, bool habit, bool is_used = true) {
+    add_habit(key, label, std::string(habit ? "yes" : "no"), is_used);
+  }
+  UsedValues take() { return std::move(values_); }
+
+ private:
+  UsedValues values_;
+};
+
+/// The types of the nodes in use, in the order of the platform's file.
+std::vector<const NodeType*> types_in_use(const Scenario& scenario) {
+  std::vector<const NodeType*> types;
+  std::size_t nodes = 0;
+  for (const NodeType& type : scenario.platform.node_types) {
+    if (nodes >= scenario.nodes.size()) break;
+    types.push_back(&type);
+    nodes = type.count == 0 ? scenario.nodes.size() : nodes + static_cast<std::size_t>(type.count);
+  }
+  return types;
+}
+
+std::string name_of(GradientType type) {
+  switch (type) {
+    case GradientType::fp16:
+      return "fp16";
+    case GradientType::bf16:
+      return "bf16";
+    case GradientType::fp32:
+      return "fp32";
+  }
+  WT_UNREACHABLE();
+}
+
+void add_launch(const SoftwareProfile::LaunchFloor& launch, const Parallel& parallel,
+                ValueCollector& values) {
+  const bool splits_tensors = parallel.tensor > 1;
+  values.add("launch/layer_forward", "launching a layer forward", weak, launch.layer_forward);
+  values.add("launch/layer_backward", "launching a layer backward", weak, launch.layer_backward);
+  values.add("launch/collective", "launching a collective", weak, launch.collective,
+             splits_tensors);
+  values.add("launch/cluster_factor", "launch factor of a cluster", weak, launch.cluster_factor);
+  values.add("launch/wide_tensor_factor", "launch factor of wide tensor groups", weak,
+             launch.wide_tensor_factor, splits_tensors);
+  values.add("launch/wide_tensor_ways", "tensor ways from which launches cost more",
+             launch.wide_tensor_ways, splits_tensors && launch.wide_tensor_factor > 1);
+  values.add("launch/sharpness", "sharpness of the launch floor", weak, launch.sharpness);
+  values.add("launch/head_share", "launch share of the head", weak, launch.head_share);
+  values.add("launch/embedding_share", "launch share of the embedding", weak,
+             launch.embedding_share);
+}
+
+/// Bus bandwidth of an all-reduce of `payload` over the first `gpus` of a node.
+BytesPerSecond bus_bandwidth(const NodeType& node, int gpus, Bytes payload) {
+  std::vector<int> group(static_cast<std::size_t>(gpus));
+  std::iota(group.begin(), group.end(), 0);
+  return ring_all_reduce_volume(payload, gpus) /
+         in_node_all_reduce(node.interconnect, group, payload);
+}
+
+/// What collectives attain, not the constants of their formula: these trade off against each other from fit to fit.
+void add_interconnect(const NodeType& node, bool is_used, ValueCollector& values) {
+  if (node.gpus < 2) return;
+  values.add("interconnect/bandwidth", "in-node bandwidth", attained,
+             bus_bandwidth(node, node.gpus, 1_GiB), is_used);
+  values.add("interconnect/bandwidth_of_32_mib", "in-node bandwidth at 32 MiB", attained,
+             bus_bandwidth(node, node.gpus, 32_MiB), is_used);
+  values.add("interconnect/bandwidth_of_1_mib", "in-node bandwidth at 1 MiB", weak,
+             bus_bandwidth(node, node.gpus, 1_MiB), is_used);
+  values.add("interconnect/bandwidth_of_two", "in-node bandwidth of two GPUs", attained,
+             bus_bandwidth(node, 2, 1_GiB), is_used);
+  values.add("interconnect/point_to_point", "bandwidth from GPU to GPU", attained,
+             node.interconnect.point_to_point, is_used);
+  values.add("interconnect/point_to_point_latency", "latency from GPU to GPU", weak,
+             node.interconnect.point_to_point_latency, is_used);
+}
+
+void add_node(const NodeType& node, const Plan& plan, ValueCollector& values) {
+  const bool has_peers = plan.num_ranks() > 1;
+  const bool has_network = plan.num_nodes > 1;
+  values.add("gpus", "GPUs per node", node.gpus, has_peers);
+  values.add("compute_efficiency", "speed of this cluster's GPUs", efficiency,
+             node.compute_efficiency);
+  values.add("in_node_collective_slowdown", "slowdown of in-node collectives", attained,
+             node.in_node_collective_slowdown, plan.parallel.tensor > 1);
+  values.add("launch_slowdown", "launch slowdown of this cluster's hosts", weak,
+             node.launch_slowdown);
+  add_interconnect(node, has_peers, values);
+  values.add("nics", "NICs per node", node.nics, has_network);
+  values.add("nic_rate", "attained NIC rate", attained, node.effective_nic_rate(), has_network);
+}
+
+/// Pairs of nodes with a rate of their own, of those in use.
+void add_pairs(const Scenario& scenario, ValueCollector& values) {
+  const Platform& platform = scenario.platform;
+  const std::size_t nodes = scenario.nodes.size();
+  const auto add_rate = [&](BytesPerSecond rate) {
+    values.add("pair_rate", "measured rate of a pair of nodes", attained, rate, nodes > 1);
+  };
+  if (platform.matrix)
+    for (std::size_t from = 0; from < nodes; ++from)
+      for (std::size_t to = 0; to < nodes; ++to)
+        if (from != to) add_rate(platform.matrix->rate[from][to] * platform.matrix->rails);
+  for (const LinkOverride& link : platform.link_overrides)
+    if (std::max(link.from.index(), link.to.index()) < nodes) add_rate(link.bandwidth);
+  values.add_habit("pairs", "pairs of nodes with rates of their own",
+                   platform.matrix.has_value() || !platform.link_overrides.empty(), nodes > 1);
+}
+
+/// What no job's time depends on, or what the job itself says (ScenarioTraits::choices), but one stack has and another has not.
+void tell_apart(const SoftwareProfile& stack, ValueCollector& values) {
+  values.add_habit("gradient_type", "type of gradients", name_of(stack.gradient_type), false);
+  values.add_habit("pipeline_send", "blocking exchanges",
+                   stack.pipeline_send == PipelineSend::blocking_pairs, false);
+  values.add("memory/states_fp16/gradients", "bytes of a gradient", counted,
+             stack.states_fp16.gradients, false);
+  values.add("memory/states_bf16/gradients", "bytes of a bf16 gradient", counted,
+             stack.states_bf16.gradients, false);
+}
+
+}  // namespace
+
+UsedValues stack_values(const Scenario& scenario) {
+  const SoftwareProfile& stack = scenario.software;
+  const Parallel& parallel = scenario.plan.parallel;
+  const bool splits_tensors = parallel.tensor > 1, has_stages = parallel.pipeline > 1;
+  const bool has_flash = scenario.plan.training.attention == Attention::flash;
+  ValueCollector values;
+  add_launch(stack.launch, parallel, values);
+  values.add("compute_efficiency", "computing speed of the stack", efficiency,
+             stack.compute_efficiency);
+  values.add("in_node_collective_slowdown", "slowdown of in-node collectives", attained,
+             stack.in_node_collective_slowdown, splits_tensors);
+  values.add("gradient_accumulation_bytes", "bytes to accumulate a gradient", efficiency,
+             stack.gradient_accumulation_bytes);
+  values.add("optimizer_bytes", "bytes of an optimizer step", efficiency, stack.optimizer_bytes);
+  values.add("cross_entropy_bytes", "bytes of the loss", efficiency, stack.cross_entropy_bytes);
+  values.add("iteration_overhead", "overhead of an iteration", weak, stack.iteration_overhead);
+  values.add("exposed_gather_factor", "exposed share of gathers", efficiency,
+             stack.exposed_gather_factor, parallel.zero_stage == 3);
+  if (stack.flash_forward_efficiency)
+    values.add("flash_forward_efficiency", "efficiency of flash attention forward", efficiency,
+               *stack.flash_forward_efficiency, has_flash);
+  if (stack.flash_backward_efficiency)
+    values.add("flash_backward_efficiency", "efficiency of flash attention backward", efficiency,
+               *stack.flash_backward_efficiency, has_flash);
+  values.add_habit("overlap_backward_tensor_collectives", "hidden backward tensor collectives",
+                   stack.overlap_backward_tensor_collectives, splits_tensors);
+  values.add_habit("scatter_pipeline_messages", "scattered messages",
+                   stack.scatter_pipeline_messages, has_stages && splits_tensors);
+  values.add_habit("gather_scattered_messages", "gathered messages",
+                   stack.gather_scattered_messages, has_stages && splits_tensors);
+  values.add_habit("fused_kernels", "fused kernels", stack.fused_kernels);
+  values.add_habit("embedding_gradient_type", "type of embedding gradients",
+                   name_of(stack.embedding_gradient_type.value_or(stack.gradient_type)),
+                   has_stages && scenario.model.tied_embeddings);
+  tell_apart(stack, values);
+  return values.take();
+}
+
+UsedValues gpu_values(const Scenario& scenario) {
+  constexpr int aligned = 8;
+  const bool is_misaligned = scenario.plan.training.attention == Attention::standard &&
+                             scenario.model.head_size() % aligned != 0;
+  ValueCollector values;
+  for (const NodeType* type : types_in_use(scenario)) {
+    const Device& gpu = type->device;
+    values.add("peak", "peak rate", published, gpu.peak.at(scenario.plan.training.precision));
+    values.add("memory/bandwidth", "memory bandwidth", published, gpu.memory_bandwidth);
+    values.add("memory/bandwidth_efficiency", "attained share of memory bandwidth", efficiency,
+               gpu.memory_efficiency);
+    values.add("multiprocessors", "multiprocessors", gpu.multiprocessors);
+    values.add("kernel_overhead", "overhead of a kernel", weak, gpu.kernel_overhead);
+    values.add("gemm/peak_fraction", "attained share of the peak", efficiency,
+               gpu.gemm.peak_fraction);
+    values.add("gemm/inner_half_size", "half size of inner dimensions", weak,
+               gpu.gemm.inner_half_size);
+    values.add("gemm/wave_half_size", "half size of waves", weak, gpu.gemm.wave_half_size);
+    values.add("gemm/head_factor", "efficiency of the output head", efficiency,
+               gpu.gemm.head_factor);
+    values.add("gemm/misaligned_factor", "efficiency of misaligned head sizes", efficiency,
+               gpu.gemm.misaligned_factor, is_misaligned);
+  }
+  return values.take();
+}
+
+UsedValues cluster_values(const Scenario& scenario) {
+  const Fabric& fabric = scenario.platform.fabric;
+  const bool has_network = scenario.plan.num_nodes > 1;
+  ValueCollector values;
+  for (const NodeType* type : types_in_use(scenario)) add_node(*type, scenario.plan, values);
+  values.add("fabric/latency", "latency between nodes", weak, fabric.latency, has_network);
+  values.add("fabric/collective_latency", "latency of a ring step between nodes", weak,
+             fabric.collective_latency, has_network);
+  if (fabric.kind != &fabric_kinds().front())  // that of all measured clusters
+    values.add_habit("fabric/kind", "fabric", fabric.kind->name, has_network);
+  for (const FabricKey& key : fabric.kind->keys)
+    values.add("fabric/" + key.name, key.label, key.is_whole ? counted : efficiency,
+               fabric.number(key.name), has_network && (!key.matters || key.matters(fabric)),
+               key.is_whole ? ValueUnit::count : ValueUnit::ratio);
+  add_pairs(scenario, values);
+  return values.take();
+}
+
+std::string value_text(double number, ValueUnit unit) {
+  constexpr int digits = 4;
+  switch (unit) {
+    case ValueUnit::count:
+    case ValueUnit::ratio:
+      return significant_text(number, digits);
+    case ValueUnit::time:
+      return to_text(Seconds{number});
+    case ValueUnit::data_rate:
+      return to_text(BytesPerSecond{number});
+    case ValueUnit::flop_rate:
+      return to_text(FlopsPerSecond{number});
+  }
+  WT_UNREACHABLE();
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,188 @@
+#include "lower/codec_plan.hpp"
+
+#include <algorithm>
+
+#include "cost/codec_shapes.hpp"
+#include "lower/work_table.hpp"
+
+namespace windtunnel {
+namespace {
+
+Work codec_work(Seconds duration) { return work_of(duration, Part::codec); }
+
+std::vector<std::vector<bool>> epilogue_messages(const Plan& plan) {
+  const OrderShape shape{plan.parallel.pipeline, plan.microbatches, plan.parallel.virtual_pipeline};
+  std::vector<std::vector<bool>> messages;
+  for (int s = 0; s < shape.stages; ++s)
+    messages.push_back(epilogue_passes(schedule_order(plan, StageId{s}), shape));
+  return messages;
+}
+
+Bytes gradient_element(GradientType type) { return type == GradientType::fp32 ? 4_B : 2_B; }
+
+EncodedCollective piece_of(EncodedCollective whole, int pieces) {
+  const double n = pieces;
+  return {whole.payload / n, whole.second_payload / n, whole.encode / n, whole.between / n,
+          whole.decode / n};
+}
+
+}  // namespace
+
+CodecPlan::CodecPlan(const Transformer& model, const Plan& plan, const SoftwareProfile& software)
+    : model_(model),
+      plan_(plan),
+      compression_(plan.compression),
+      message_(stage_message(model, plan, software)) {}
+
+bool CodecPlan::is_encoded(const std::optional<Compressor>& compressor) const {
+  return compressor && plan_.parallel.pipeline > 1 && is_compressed(*compressor, message_.size);
+}
+
+CodecParts CodecPlan::message_parts(const std::optional<Compressor>& compressor) const {
+  if (!is_encoded(compressor)) return CodecParts::none;
+  return compressor->codec->sends_factors() ? CodecParts::two : CodecParts::one;
+}
+
+/// ZeRO 3 scatters inside the passes (stage_cost).
+CodecParts CodecPlan::gradient_parts(StageId stage, const StageCost& cost) const {
+  const Parallel& parallel = plan_.parallel;
+  if (!compresses_gradients(compression_, static_cast<int>(stage.index())) || parallel.data == 1 ||
+      parallel.zero_stage == 3)
+    return CodecParts::none;
+  Bytes largest{};
+  for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk) {
+    const Bytes gradients = chunk_gradients(stage, cost, chunk);
+    largest = reduces_by_chunk(plan_)
+                  ? std::max(largest, gradients / static_cast<double>(buckets(stage)))
+                  : largest + gradients;
+  }
+  if (!is_compressed(*compression_.data_gradients, largest / parallel.data))
+    return CodecParts::none;
+  if (!compression_.data_gradients->codec->sends_factors()) return CodecParts::one;
+  // A stage without layers has no matrices.
+  for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk)
+    if (!gradient_matrices(model_, plan_, stage, chunk).empty()) return CodecParts::two;
+  return CodecParts::none;
+}
+
+CompressedTraffic CodecPlan::traffic_of(StageId stage, const StageCost& cost) const {
+  CompressedTraffic traffic;
+  traffic.activations = message_parts(compression_.pipeline_forward);
+  traffic.gradients = message_parts(compression_.pipeline_backward);
+  if (compression_.pipeline_forward)
+    traffic.activation_encoder = compression_.pipeline_forward->stream;
+  if (compression_.pipeline_backward)
+    traffic.gradient_encoder = compression_.pipeline_backward->stream;
+  if (traffic.gradients != CodecParts::none &&
+      compression_.backward_messages == CompressedMessages::epilogue)
+    traffic.gradient_messages = epilogue_messages(plan_);
+  traffic.reduced_gradients = gradient_parts(stage, cost);
+  if (compression_.zero_gather) traffic.gathered_parameters = CodecParts::one;
+  return traffic;
+}
+
+EncodedMessage CodecPlan::message(const std::optional<Compressor>& compressor,
+                                  const Device& device) const {
+  if (!is_encoded(compressor)) return {message_.size, {}, {}, {}};
+  return encode_message(*compressor, device, message_);
+}
+
+std::vector<Bytes> CodecPlan::message_sizes(const Device& device) const {
+  const EncodedMessage activation = message(compression_.pipeline_forward, device);
+  const EncodedMessage gradient = message(compression_.pipeline_backward, device);
+  return {message_.size,  message_.size,     activation.first,
+          gradient.first, activation.second, gradient.second};
+}
+
+/// What a message costs at one of its ends, its chunks overlapped with their time on the wire to or from there.
+EncodedMessage CodecPlan::over(const std::optional<Compressor>& compressor, const CodecStage& stage,
+                               BytesPerSecond way) const {
+  const EncodedMessage whole = message(compressor, *stage.device);
+  if (!compressor || way == BytesPerSecond{0}) return whole;
+  const Bytes size = whole.size() * static_cast<double>(stage.ranks);
+  return in_chunks(whole, compressor->chunks, size / way);
+}
+
+int CodecPlan::buckets(StageId stage) const {
+  return plan_.parallel.overlap_gradient_reduce ? std::max(1, plan_.chunk_layers(stage)) : 1;
+}
+
+Bytes CodecPlan::chunk_gradients(StageId stage, const StageCost& cost, int chunk) const {
+  const Bytes gradients = cost.chunks[static_cast<std::size_t>(chunk)].gradients;
+  return holds_fused_embedding(model_, plan_, stage, chunk) ? gradients - cost.embedding_share
+                                                            : gradients;
+}
+
+EncodedCollective CodecPlan::reduction(const CodecStage& stage, Bytes payload,
+                                       const std::vector<CodecMatrix>& matrices) const {
+  const CodecParts parts = gradient_parts(stage.stage, *stage.cost);
+  if (parts == CodecParts::none) return {payload, {}, {}, {}, {}};
+  const Compressor& compressor = *compression_.data_gradients;
+  const Bytes element = gradient_element(plan_.training.gradient_type);
+  if (parts == CodecParts::one)
+    return encode_ring(
+        compressor, *stage.device,
+        plan_.parallel.zero_stage > 0 ? RingKind::reduce_scatter : RingKind::all_reduce, payload,
+        element, plan_.parallel.data);
+  Bytes rest = payload;
+  for (const CodecMatrix& matrix : matrices) rest -= element * matrix.elements();
+  return encode_powersgd(compressor, *stage.device, matrices, std::max(rest, Bytes{0}));
+}
+
+EncodedCollective CodecPlan::reduced_gradients(const CodecStage& stage) const {
+  // Added up as stage_cost does, so that nothing changes where nothing is taken out.
+  Bytes payload = stage.cost->gradients;
+  std::vector<CodecMatrix> matrices;
+  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
+    if (holds_fused_embedding(model_, plan_, stage.stage, chunk))
+      payload -= stage.cost->embedding_share;
+    const auto of_chunk = gradient_matrices(model_, plan_, stage.stage, chunk);
+    matrices.insert(matrices.end(), of_chunk.begin(), of_chunk.end());
+  }
+  return reduction(stage, payload, matrices);
+}
+
+EncodedCollective CodecPlan::reduced_bucket(const CodecStage& stage, int chunk) const {
+  const Bytes payload = chunk_gradients(stage.stage, *stage.cost, chunk);
+  const int pieces = buckets(stage.stage);
+  if (gradient_parts(stage.stage, *stage.cost) == CodecParts::two)
+    return piece_of(reduction(stage, payload, gradient_matrices(model_, plan_, stage.stage, chunk)),
+                    pieces);
+  return reduction(stage, payload / static_cast<double>(pieces), {});
+}
+
+EncodedCollective CodecPlan::gathered_parameters(const CodecStage& stage) const {
+  const Bytes parameters = stage.cost->parameters;
+  if (!compression_.zero_gather) return {parameters, {}, {}, {}, {}};
+  return encode_ring(*compression_.zero_gather, *stage.device, RingKind::all_gather, parameters,
+                     element_size(plan_.training.precision), plan_.parallel.data);
+}
+
+void CodecPlan::add_reduction_rows(const CodecStage& stage, std::vector<Work>& rows) const {
+  const EncodedCollective reduced = reduced_gradients(stage);
+  const EncodedCollective gathered = gathered_parameters(stage);
+  for (const Seconds time :
+       {reduced.encode, reduced.between, reduced.decode, gathered.encode, gathered.decode})
+    rows.push_back(codec_work(time));
+  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
+    const EncodedCollective bucket = reduced_bucket(stage, chunk);
+    for (const Seconds time : {bucket.encode, bucket.between, bucket.decode})
+      rows.push_back(codec_work(time));
+  }
+}
+
+std::vector<Work> CodecPlan::rows(const CodecStage& stage) const {
+  std::vector<Work> rows;
+  if (!has_codec_work(compression_)) return rows;
+  const auto& forward = compression_.pipeline_forward;
+  const auto& backward = compression_.pipeline_backward;
+  for (const Seconds time :
+       {over(forward, stage, stage.to_next).encode, over(forward, stage, stage.to_previous).decode,
+        over(backward, stage, stage.to_previous).encode,
+        over(backward, stage, stage.to_next).decode})
+    rows.push_back(codec_work(time));
+  add_reduction_rows(stage, rows);
+  return rows;
+}
+
+}  // namespace windtunnel

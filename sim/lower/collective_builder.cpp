@@ -1,0 +1,95 @@
+#include "lower/collective_builder.hpp"
+
+#include <algorithm>
+
+#include "cost/collective_cost.hpp"
+
+namespace windtunnel {
+Seconds in_node_ring(const Interconnect& wires, const std::vector<int>& gpus, Bytes payload,
+                     RingWork work) {
+  return work == RingWork::all_reduce ? in_node_all_reduce(wires, gpus, payload)
+                                      : in_node_all_gather(wires, gpus, payload);
+}
+
+Collective CollectiveBuilder::made_of(const Steps& steps, const std::vector<DeviceId>& members,
+                                      Bytes payload, RingWork work) const {
+  const RingLayout layout = layout_of(members);
+  CollectiveTask task;
+  task.work = work;
+  task.payload = payload;
+  task.ranks_per_member = device(members.front()).num_gpus();
+  task.layout = &layout;
+  task.hop = in_->platform->fabric.collective_latency;
+  task.in_node = [&](Bytes bytes, RingWork part) {
+    return in_node_part(members, layout, bytes, part);
+  };
+  const CollectiveSteps made = steps(task);
+  Collective collective{members, made.fixed, made.latency, {}, made.traffic, payload};
+  for (const MemberFlow& flow : made.flows) {
+    const Route route = network_->route(endpoint(members[flow.from]), endpoint(members[flow.to]));
+    collective.flows.push_back({route.up, route.down, flow.bytes});
+  }
+  return collective;
+}
+
+Collective CollectiveBuilder::flat(const std::vector<DeviceId>& members, Bytes payload,
+                                   RingWork work) const {
+  return made_of(flat_ring, members, payload, work);
+}
+
+Collective CollectiveBuilder::gradients(const std::vector<DeviceId>& members, Bytes payload,
+                                        RingWork work) const {
+  return made_of(collective_algorithm(in_->plan->parallel.gradient_ring).steps, members, payload,
+                 work);
+}
+
+Collective CollectiveBuilder::sharded_ring(const std::vector<DeviceId>& members, Bytes payload,
+                                           RingWork work) const {
+  Collective collective = flat(members, payload, work);
+  if (payload == Bytes{0}) return {collective.members, {}, {}, {}, {}, {}};
+  if (!collective.flows.empty())
+    collective.latency =
+        (in_->platform->fabric.latency + in_->platform->fabric.collective_latency) *
+        (2 * share_of(work));
+  return collective;
+}
+
+Collective CollectiveBuilder::tensor_ring(const std::vector<DeviceId>& members, Bytes payload,
+                                          double repeats) const {
+  const int ranks = in_->plan->parallel.tensor;
+  Collective collective;
+  collective.members = members;
+  const Bytes volume = ring_all_reduce_volume(payload * repeats, ranks);
+  collective.traffic_bytes = volume * static_cast<double>(ranks);
+  collective.latency = in_->platform->fabric.collective_latency *
+                       (ring_all_reduce_crossings(ranks, in_->plan->parts) * repeats);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const Route route =
+        network_->route(endpoint(members[i]), endpoint(members[(i + 1) % members.size()]));
+    collective.flows.push_back({route.up, route.down, volume});
+  }
+  return collective;
+}
+
+RingLayout CollectiveBuilder::layout_of(const std::vector<DeviceId>& members) const {
+  std::vector<NodeId> nodes;
+  nodes.reserve(members.size());
+  for (const DeviceId member : members) nodes.push_back(device(member).node);
+  return ring_layout(nodes);
+}
+
+Seconds CollectiveBuilder::in_node_part(const std::vector<DeviceId>& members,
+                                        const RingLayout& layout, Bytes payload,
+                                        RingWork work) const {
+  Seconds longest{};
+  for (const std::vector<std::size_t>& on_node : layout.by_node) {
+    std::vector<int> gpus;
+    for (const std::size_t member : on_node) gpus.push_back(device(members[member]).gpus.front());
+    const NodeId node = device(members[on_node.front()]).node;
+    const Interconnect& wires = (*in_->nodes)[node.index()].interconnect;
+    longest = std::max(longest, in_node_ring(wires, gpus, payload, work));
+  }
+  return longest;
+}
+
+}  // namespace windtunnel

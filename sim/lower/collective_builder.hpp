@@ -1,0 +1,52 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "cost/collective_algorithm.hpp"
+#include "lower/program_builder.hpp"
+#include "plan/plan.hpp"
+#include "platform/network.hpp"
+#include "schedule/program.hpp"
+
+namespace windtunnel {
+
+/// The work on `payload` bytes among GPUs of one node.
+Seconds in_node_ring(const Interconnect& wires, const std::vector<int>& gpus, Bytes payload,
+                     RingWork work);
+
+/// Makes the collectives of a plan's groups: what runs inside nodes is a number, what crosses nodes is flows over the network's links.
+class CollectiveBuilder {
+ public:
+  CollectiveBuilder(const BuildInputs& inputs, Network& network)
+      : in_(&inputs), network_(&network) {}
+
+  /// flat_ring() through the members.
+  Collective flat(const std::vector<DeviceId>& members, Bytes payload, RingWork work) const;
+
+  /// As the plan reduces gradients.
+  Collective gradients(const std::vector<DeviceId>& members, Bytes payload, RingWork work) const;
+
+  /// A layer's parameters gathered, or its gradients scattered, on their way through a pass: flat() in one latency of a message and
+  /// one of a collective, as ring_time() in cost/stage_cost.cpp has them, twice for an all-reduce, since steps of consecutive layers overlap.
+  Collective sharded_ring(const std::vector<DeviceId>& members, Bytes payload, RingWork work) const;
+
+  /// `count` all-reduces of `payload` bytes in a tensor group across nodes, as one: every node edge carries all channels' bytes.
+  Collective tensor_ring(const std::vector<DeviceId>& members, Bytes payload, double count) const;
+
+ private:
+  const PlanDevice& device(DeviceId id) const { return in_->plan->devices[id.index()]; }
+  Network::Endpoint endpoint(DeviceId id) const { return {device(id).node, device(id).gpus}; }
+  RingLayout layout_of(const std::vector<DeviceId>& members) const;
+  /// The longest of the parts inside nodes.
+  Seconds in_node_part(const std::vector<DeviceId>& members, const RingLayout& layout,
+                       Bytes payload, RingWork work) const;
+  using Steps = std::function<CollectiveSteps(const CollectiveTask&)>;
+  Collective made_of(const Steps& steps, const std::vector<DeviceId>& members, Bytes payload,
+                     RingWork work) const;
+
+  const BuildInputs* in_;
+  Network* network_;
+};
+
+}  // namespace windtunnel

@@ -1,0 +1,480 @@
+#include "lower/program_builder.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "core/contracts.hpp"
+#include "core/memory_left.hpp"
+#include "core/work_note.hpp"
+#include "cost/codec_shapes.hpp"
+#include "lower/codec_plan.hpp"
+#include "lower/collective_builder.hpp"
+#include "lower/stage_choice.hpp"
+#include "lower/work_table.hpp"
+#include "schedule/pipeline_program.hpp"
+
+namespace windtunnel {
+namespace {
+
+class ProgramBuilder {
+ public:
+  explicit ProgramBuilder(const BuildInputs& in)
+      : in_(in),
+        plan_(*in.plan),
+        codecs_(*in.model, *in.plan, *in.software),
+        built_{{}, Network(*in.platform, in.plan->num_nodes), {}, {}, false, {}},
+        collectives_(in_, built_.network) {}
+
+  BuiltPrograms build() {
+    const Doing building("building the programs");
+    expect_memory();
+    add_stage_programs();
+    for (std::size_t i = 0; i < plan_.devices.size(); ++i) add_device(DeviceId{i});
+    add_message_sizes();
+    add_operation_collectives();
+    add_gradient_reductions();
+    add_embedding_syncs();
+    add_tensor_collectives();
+    return std::move(built_);
+  }
+
+ private:
+  /// The programs themselves, and the state in which they are played.
+  void expect_memory() {
+    // Resident memory of two runs, 1,024 and 4,096 microbatches of gpt-39b-512xa100: by layer, 79 to 102 B an operation.
+    constexpr double bytes_of_pass = 170, bytes_of_operation = 90;
+    double events = bytes_of_pass;
+    if (plays_operations(in_)) {
+      const ChunkOperations& chunk =
+          *stage_cost_of(plan_.devices.front()).chunks.front().operations;
+      for (const Direction direction : directions()) {
+        const PassOperations& pass = chunk.at(direction);
+        events += bytes_of_operation * static_cast<double>(pass.size()) * pass.layers;
+      }
+    }
+    const double passes = static_cast<double>(plan_.microbatches) * plan_.parallel.pipeline *
+                          plan_.parallel.virtual_pipeline;
+    expect_memory_for(
+        events * passes,
+        "a pipeline of " + std::to_string(static_cast<std::int64_t>(passes)) + " passes",
+        "use a smaller global_batch, or a larger micro_batch or data");
+  }
+
+  ProgramSet& set() { return built_.programs; }
+  const PlanDevice& device(DeviceId id) const { return plan_.devices[id.index()]; }
+  const NodeType& node_type(NodeId node) const { return (*in_.nodes)[node.index()]; }
+  const StageCost& cost(DeviceId id) const { return built_.cost_of_device[id.index()]; }
+  bool ties_embeddings() const { return in_.model->tied_embeddings && plan_.parallel.pipeline > 1; }
+
+  Network::Endpoint endpoint(DeviceId id) const { return {device(id).node, device(id).gpus}; }
+
+  PipelineShape pipeline_shape() const {
+    PipelineShape shape;
+    shape.send = plan_.parallel.pipeline_send;
+    shape.stages = plan_.parallel.pipeline;
+    shape.microbatches = plan_.microbatches;
+    shape.chunks = plan_.parallel.virtual_pipeline;
+    shape.gradient_reduction = gradient_reduction(plan_);
+    shape.parameter_gather = plan_.parallel.data > 1 &&
+                             (plan_.parallel.zero_stage == 1 || plan_.parallel.zero_stage == 2);
+    shape.embedding_sync = ties_embeddings();
+    if (plan_.parts > 1) {
+      shape.tensor = in_.software->overlap_backward_tensor_collectives
+                         ? TensorCollectives::overlapped
+                         : TensorCollectives::exposed;
+    }
+    return shape;
+  }
+
+  bool reduces_gradients() const { return gradient_reduction(plan_) != GradientReduction::none; }
+
+  /// ZeRO 3: every pass gathers its layers' parameters over the replicas.
+  bool gathers_layers() const { return plan_.parallel.data > 1 && plan_.parallel.zero_stage == 3; }
+
+  void add_stage_programs() {
+    for (int s = 0; s < plan_.parallel.pipeline; ++s) {
+      const StageId stage{s};
+      PipelineShape shape = pipeline_shape();
+      const StageCost& cost = stage_cost_of(device(plan_.device(0, stage, 0)));
+      shape.compressed = codecs_.traffic_of(stage, cost);
+      if (plays_operations(in_)) shape.operations = operations_of(cost);
+      if (reduces_gradients() && plan_.parallel.overlap_gradient_reduce)
+        shape.gradient_buckets.assign(static_cast<std::size_t>(shape.chunks),
+                                      codecs_.buckets(stage));
+      set().programs.push_back(make_pipeline_program(shape, schedule_order(plan_, stage), stage));
+    }
+  }
+
+  /// Stages that hold the same layers and role on the same kind of node, on the same GPUs, and compress the same, cost the same.
+  using CostKey =
+      std::tuple<int, bool, bool, const NodeType*, int, std::vector<int>, int, std::vector<int>,
+                 int, std::vector<int>, bool, BytesPerSecond, BytesPerSecond>;
+
+  struct CostEntry {
+    StageCost cost;
+    std::uint32_t work_base = 0;
+  };
+
+  const StageCost& stage_cost_of(const PlanDevice& d) {
+    const NodeType& node = node_type(d.node);
+    const bool position_matters = node.interconnect.kind == Interconnect::Kind::mesh;
+    const DataGroup gathered_over =
+        gathers_layers() ? data_group(d, GroupKind::sharding) : DataGroup{};
+    const DataGroup copies = gathers_layers() ? data_group(d, GroupKind::copies) : DataGroup{};
+    const auto gpus_that_matter = [position_matters](const DataGroup& group) {
+      return position_matters ? group.gpus_in_node
+                              : std::vector<int>{static_cast<int>(group.gpus_in_node.size())};
+    };
+    const CostKey key{plan_.stage_layers[d.stage.index()],
+                      plan_.is_first(d.stage),
+                      plan_.is_last(d.stage),
+                      &in_.platform->type_of(d.node),
+                      d.num_gpus(),
+                      position_matters ? d.gpus : std::vector<int>{},
+                      gathered_over.nodes,
+                      gpus_that_matter(gathered_over),
+                      copies.nodes,
+                      gpus_that_matter(copies),
+                      compresses_gradients(plan_.compression, static_cast<int>(d.stage.index())),
+                      way_to_neighbour(d, 1),
+                      way_to_neighbour(d, -1)};
+    const auto [found, is_new] = cost_by_key_.try_emplace(key);
+    if (is_new) {
+      found->second.cost =
+          stage_cost({in_.model, in_.plan, in_.software, &node, &in_.platform->fabric, d.stage,
+                      d.gpus, gathered_over, copies});
+      found->second.work_base = static_cast<std::uint32_t>(set().work.size());
+      for (const Work& row :
+           work_table(found->second.cost, plan_, *in_.software, codecs_.buckets(d.stage)))
+        set().work.push_back(row);
+      for (const Work& row : codecs_.rows(codec_stage(d, found->second.cost)))
+        set().work.push_back(row);
+      if (plays_operations(in_)) add_operation_rows(found->second);
+    }
+    last_work_base_ = found->second.work_base;
+    return found->second.cost;
+  }
+
+  std::vector<Direction> directions() const {
+    return directions_of(plan_.parallel.schedule->splits_backward);
+  }
+
+  /// Those of operations stand in the table where OperationPlaces has them.
+  void add_operation_rows(const CostEntry& entry) {
+    const std::vector<Work> rows = operation_rows(operations_of(entry.cost), directions());
+    const std::size_t written = set().work.size() - entry.work_base;
+    set().work.insert(set().work.end(), rows.begin() + static_cast<std::ptrdiff_t>(written),
+                      rows.end());
+  }
+
+  CodecStage codec_stage(const PlanDevice& d, const StageCost& cost) {
+    return {d.stage,      &node_type(d.node).device, &cost,
+            d.num_gpus(), way_to_neighbour(d, 1),    way_to_neighbour(d, -1)};
+  }
+
+  /// Bandwidth of the way to the stage `step` further on, where messages go in chunks; else none is looked for.
+  BytesPerSecond way_to_neighbour(const PlanDevice& d, int step) {
+    const auto in_chunks = [](const std::optional<Compressor>& c) { return c && c->chunks > 1; };
+    const Compression& compression = plan_.compression;
+    const int p = plan_.parallel.pipeline, v = plan_.parallel.virtual_pipeline;
+    const int neighbour = static_cast<int>(d.stage.index()) + step;
+    if (p == 1 || (v == 1 && (neighbour < 0 || neighbour == p)) ||
+        !(in_chunks(compression.pipeline_forward) || in_chunks(compression.pipeline_backward)))
+      return {};
+    const PlanDevice& to = device(plan_.device(d.replica, StageId{(neighbour + p) % p}, d.part));
+    if (to.node == d.node)
+      return node_type(d.node).interconnect.point_to_point * static_cast<double>(d.num_gpus());
+    const Route route = built_.network.route({d.node, d.gpus}, {to.node, to.gpus});
+    return std::min(slowest_link(route.up), slowest_link(route.down));
+  }
+
+  BytesPerSecond slowest_link(PathId path) const {
+    BytesPerSecond slowest{std::numeric_limits<double>::infinity()};
+    for (const LinkId link : built_.network.path(path))
+      slowest = std::min(slowest, built_.network.links()[link.index()].bandwidth);
+    return slowest;
+  }
+
+  /// The replicas that this one shares its states out with, or that hold copies of its shard.
+  std::vector<int> replicas_with(int replica, GroupKind kind) const {
+    const int ways = sharding_ways(plan_.parallel);
+    const bool shares = kind == GroupKind::sharding;
+    const int first = shares ? replica / ways * ways : replica % ways;
+    const int last = shares ? first + ways : plan_.parallel.data;
+    std::vector<int> replicas;
+    for (int other = first; other < last; other += shares ? 1 : ways) replicas.push_back(other);
+    return replicas;
+  }
+
+  /// Such a group of this device's stage and part, as its first rank sees it.
+  DataGroup data_group(const PlanDevice& d, GroupKind kind) const {
+    const std::vector<int> replicas = replicas_with(d.replica, kind);
+    DataGroup group;
+    group.members = static_cast<int>(replicas.size());
+    std::map<NodeId, std::vector<int>> members_by_node;
+    for (const int replica : replicas) {
+      const PlanDevice& member = device(plan_.device(replica, d.stage, d.part));
+      members_by_node[member.node].push_back(member.gpus.front());
+    }
+    group.nodes = static_cast<int>(members_by_node.size());
+    for (const auto& [node, gpus] : members_by_node)
+      if (gpus.size() > group.gpus_in_node.size()) group.gpus_in_node = gpus;
+    return group;
+  }
+
+  void add_device(DeviceId id) {
+    const PlanDevice& d = device(id);
+    ProgramDevice entry;
+    entry.program = d.stage.index();
+    built_.cost_of_device.push_back(stage_cost_of(d));
+    entry.work_base = last_work_base_;
+    for (const StageId target : set().programs[d.stage.index()].targets)
+      entry.channels.push_back(add_channel(id, plan_.device(d.replica, target, d.part)));
+    entry.collectives.assign(set().programs[entry.program].num_collectives, no_collective);
+    set().devices.push_back(std::move(entry));
+  }
+
+  /// Bytes of one device's share of a message: each of its ranks sends its own.
+  void add_message_sizes() {
+    const PlanDevice& first = plan_.devices.front();
+    for (const Bytes size : codecs_.message_sizes(node_type(first.node).device))
+      set().message_bytes.push_back(size * static_cast<double>(first.num_gpus()));
+  }
+
+  ChannelId add_channel(DeviceId from, DeviceId to) {
+    Channel channel;
+    channel.from = from;
+    channel.to = to;
+    channel.in_node = device(from).node == device(to).node;
+    if (channel.in_node) {
+      const Interconnect& wires = node_type(device(from).node).interconnect;
+      channel.bandwidth = wires.point_to_point * static_cast<double>(device(from).num_gpus());
+      channel.latency = wires.point_to_point_latency;
+    } else {
+      const Route route = built_.network.route(endpoint(from), endpoint(to));
+      channel.up = route.up;
+      channel.down = route.down;
+      channel.latency = route.latency;
+    }
+    set().channels.push_back(channel);
+    return ChannelId{set().channels.size() - 1};
+  }
+
+  void add_collective(Collective collective, std::uint32_t slot) {
+    const CollectiveId id{set().collectives.size()};
+    for (const DeviceId member : collective.members)
+      set().devices[member.index()].collectives[slot] = id;
+    set().collectives.push_back(std::move(collective));
+  }
+
+  /// The same stage and part in all replicas.
+  std::vector<DeviceId> replicas_of(StageId stage, int part) const {
+    std::vector<DeviceId> members;
+    for (int replica = 0; replica < plan_.parallel.data; ++replica)
+      members.push_back(plan_.device(replica, stage, part));
+    return members;
+  }
+
+  /// The nodes' parts of a tensor group.
+  std::vector<DeviceId> parts_of(int replica, StageId stage) const {
+    std::vector<DeviceId> members;
+    for (int part = 0; part < plan_.parts; ++part)
+      members.push_back(plan_.device(replica, stage, part));
+    return members;
+  }
+
+  void add_operation_collectives() {
+    if (!plays_operations(in_)) return;
+    for (int s = 0; s < plan_.parallel.pipeline; ++s) {
+      for (int part = 0; part < plan_.parts; ++part)
+        for (const GroupKind kind : {GroupKind::sharding, GroupKind::copies})
+          for (int replica = 0; replica < plan_.parallel.data; ++replica)
+            if (replicas_with(replica, kind).front() == replica)
+              add_operation_collectives(group_of(replica, kind, StageId{s}, part), kind);
+      for (int replica = 0; plan_.parts > 1 && replica < plan_.parallel.data; ++replica)
+        add_operation_collectives(parts_of(replica, StageId{s}), GroupKind::tensor);
+    }
+  }
+
+  std::vector<DeviceId> group_of(int replica, GroupKind kind, StageId stage, int part) const {
+    std::vector<DeviceId> members;
+    for (const int other : replicas_with(replica, kind))
+      members.push_back(plan_.device(other, stage, part));
+    return members;
+  }
+
+  /// Those of all passes that run over a group of this kind, which is `members`.
+  void add_operation_collectives(const std::vector<DeviceId>& members, GroupKind kind) {
+    const StageOperations chunks = operations_of(cost(members.front()));
+    const OperationPlaces places(chunks, directions());
+    for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+      for (const Direction direction : directions()) {
+        const PassOperations& pass = chunks[chunk]->at(direction);
+        for (std::size_t number = 0; number < pass.size(); ++number) {
+          const Label label = pass[number].label;
+          if (windtunnel::group_of(label) == kind && is_played_on_network(label, plan_.parts > 1))
+            add_collective(operation_collective(members, pass[number]),
+                           places.slot(static_cast<int>(chunk), direction, number));
+        }
+      }
+    }
+  }
+
+  Collective operation_collective(const std::vector<DeviceId>& members,
+                                  const Operation& operation) const {
+    if (!is_of_tensor_group(operation.label))
+      return collectives_.sharded_ring(members, operation.payload,
+                                       row_of(operation.label).kind == OperationKind::all_reduce
+                                           ? RingWork::all_reduce
+                                           : RingWork::scatter_or_gather);
+    constexpr double half = 0.5;
+    return collectives_.tensor_ring(members, operation.payload,
+                                    operation.label == Label::reduce_activation ? 1 : half);
+  }
+
+  void add_gradient_reductions() {
+    if (!reduces_gradients()) return;
+    for (int s = 0; s < plan_.parallel.pipeline; ++s) {
+      for (int part = 0; part < plan_.parts; ++part)
+        add_data_collectives(replicas_of(StageId{s}, part));
+    }
+  }
+
+  /// The gradients of one stage's replicas: all-reduced, or scattered with the parameters gathered after the step (ZeRO 1 and 2).
+  void add_data_collectives(const std::vector<DeviceId>& members) {
+    const CodecStage codec = codec_stage(device(members.front()), cost(members.front()));
+    const bool sharded = plan_.parallel.zero_stage > 0;
+    const bool two_parts = codecs_.reduces_in_two_parts(codec);
+    if (reduces_by_chunk(plan_)) {
+      for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
+        add_reduction(members, codecs_.reduced_bucket(codec, chunk), two_parts,
+                      slot_of(ChunkCollective::bucket, chunk),
+                      slot_of(ChunkCollective::bucket_second, chunk));
+    } else {
+      add_reduction(members, codecs_.reduced_gradients(codec), two_parts,
+                    slot_of(CollectiveSlot::gradient_reduce),
+                    slot_of(CollectiveSlot::gradient_reduce_second));
+    }
+    if (sharded)
+      add_collective(collectives_.gradients(members, codecs_.gathered_parameters(codec).payload,
+                                            RingWork::scatter_or_gather),
+                     slot_of(CollectiveSlot::parameter_gather));
+  }
+
+  /// A codec in two parts all-reduces both, so that every replica has all gradients and keeps its shard.
+  void add_reduction(const std::vector<DeviceId>& members, const EncodedCollective& encoded,
+                     bool two_parts, std::uint32_t slot, std::uint32_t second_slot) {
+    const RingWork work = plan_.parallel.zero_stage > 0 && !two_parts ? RingWork::scatter_or_gather
+                                                                      : RingWork::all_reduce;
+    add_collective(collectives_.gradients(members, encoded.payload, work), slot);
+    if (two_parts)
+      add_collective(collectives_.gradients(members, encoded.second_payload, work), second_slot);
+  }
+
+  void add_embedding_syncs() {
+    if (!ties_embeddings()) return;
+    const StageId first{0}, last{plan_.parallel.pipeline - 1};
+    // One group for each replica's two edge stages, or one fused group for all replicas.
+    std::vector<std::vector<DeviceId>> fused(static_cast<std::size_t>(plan_.parts));
+    for (int d = 0; d < plan_.parallel.data; ++d) {
+      for (int part = 0; part < plan_.parts; ++part) {
+        const std::vector<DeviceId> edges{plan_.device(d, first, part),
+                                          plan_.device(d, last, part)};
+        auto& group = fused[static_cast<std::size_t>(part)];
+        group.insert(group.end(), edges.begin(), edges.end());
+        if (!fuses_embedding_sync(*in_.model, plan_)) add_embedding_sync(edges);
+      }
+    }
+    if (fuses_embedding_sync(*in_.model, plan_))
+      for (const std::vector<DeviceId>& members : fused) add_embedding_sync(members);
+  }
+
+  void add_embedding_sync(const std::vector<DeviceId>& members) {
+    add_collective(
+        collectives_.flat(members, cost(members.front()).embedding_gradients, RingWork::all_reduce),
+        slot_of(CollectiveSlot::embedding_sync));
+  }
+
+  void add_tensor_collectives() {
+    if (plan_.parts == 1) return;
+    for (int d = 0; d < plan_.parallel.data; ++d) {
+      for (int s = 0; s < plan_.parallel.pipeline; ++s) {
+        const std::vector<DeviceId> members = parts_of(d, StageId{s});
+        const StageCost& c = cost(members.front());
+        for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
+          const ChunkCost& k = c.chunks[static_cast<std::size_t>(chunk)];
+          add_collective(
+              collectives_.tensor_ring(members, c.tensor_payload, k.forward_cross.exposed),
+              slot_of(ChunkCollective::forward, chunk));
+          add_collective(
+              collectives_.tensor_ring(members, c.tensor_payload, k.backward_cross.exposed),
+              slot_of(ChunkCollective::exposed, chunk));
+          add_collective(
+              collectives_.tensor_ring(members, c.tensor_payload, k.backward_cross.overlappable),
+              slot_of(ChunkCollective::backward, chunk));
+        }
+      }
+    }
+  }
+
+  const BuildInputs in_;
+  const Plan& plan_;
+  const CodecPlan codecs_;
+  BuiltPrograms built_;
+  const CollectiveBuilder collectives_;
+  std::map<CostKey, CostEntry> cost_by_key_;
+  std::uint32_t last_work_base_ = 0;
+};
+
+}  // namespace
+
+namespace {
+
+/// Whether a node's NICs serve each of its devices alike; otherwise the device with the fewest decides, and not the node's rate.
+bool shares_nics_evenly(const NodeType& node, const Plan& plan) {
+  const int devices = std::max(1, node.gpus / plan.parallel.tensor);
+  return node.nics == 0 || devices % node.nics == 0 || node.nics % devices == 0;
+}
+
+}  // namespace
+
+bool plays_operations(const BuildInputs& inputs) {
+  const Plan& plan = *inputs.plan;
+  if (inputs.detail == Detail::layer) return true;
+  if (plan.parallel.zero_stage != 3 || plan.parallel.data == 1) return false;
+  return plan.parts > 1 || !unevenness(*inputs.platform, plan.num_nodes).empty() ||
+         (plan.num_nodes > 1 && !shares_nics_evenly(inputs.nodes->front(), plan));
+}
+
+BuiltPrograms build_programs(const BuildInputs& inputs) {
+  Plan plan = *inputs.plan;
+  plan.compression = with_stages_chosen(inputs);
+  BuildInputs chosen = inputs;
+  chosen.plan = &plan;
+  BuiltPrograms built = ProgramBuilder(chosen).build();
+  built.compression = plan.compression;
+  built.plays_operations = plays_operations(chosen);
+  if (inputs.replicas == Replicas::collapsed_when_exact)
+    built.collapsed = collapse(built.programs, built.network);
+  return built;
+}
+
+Played play(const BuiltPrograms& built, EngineKind kind, PlayListener* listener) {
+  const Doing simulating("simulating", "activities");
+  const std::unique_ptr<Engine> engine = make_engine(kind, built.network_to_play());
+  if (!built.collapsed) return play(built.programs, *engine, listener);
+  try {
+    return play(*built.collapsed, *engine, listener);
+  } catch (const DeadlockError&) {
+    // Who waits for whom does not depend on times: say it of all devices.
+    play(built.programs, *make_engine(EngineKind::heap, built.network));
+    throw;
+  }
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "lower/program_builder.hpp"
+
+namespace windtunnel {
+
+/// The plan's compression with `"stages": "auto"` made concrete: the fewest stages whose compressed gradients give the least
+/// iteration time on an otherwise idle network (heap engine). No stage is chosen where the codec costs more than it saves.
+///
+/// Tried are no stage, every stage, and those that end too late uncompressed; from the best of them on, stages are added and dropped
+/// one by one until that gains nothing. A test compares the choice with every set of stages. Validity: where messages and
+/// reductions share links, the iteration may take a little longer than with another choice; list stages to compare.
+Compression with_stages_chosen(const BuildInputs& inputs);
+
+}  // namespace windtunnel

@@ -1,0 +1,90 @@
+#include "lower/work_table.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "schedule/pipeline_program.hpp"
+
+namespace windtunnel {
+namespace {
+
+Work work_of(const PassCost& pass) {
+  Work work;
+  work.duration = pass.duration;
+  work.parts[static_cast<std::size_t>(Part::compute)] = pass.compute;
+  work.parts[static_cast<std::size_t>(Part::tensor_comm)] = pass.tensor_comm;
+  work.parts[static_cast<std::size_t>(Part::data_comm)] = pass.data_comm;
+  work.parts[static_cast<std::size_t>(Part::codec)] = pass.codec;
+  work.parts[static_cast<std::size_t>(Part::other)] = pass.floor_share();
+  return work;
+}
+
+Work piece_of(Work work, int pieces) {
+  work.duration = work.duration / static_cast<double>(pieces);
+  for (Seconds& part : work.parts) part = part / static_cast<double>(pieces);
+  return work;
+}
+
+/// The backward pass cut in two: what runs before the overlapped collectives, and what runs beside them.
+std::pair<Work, Work> split_backward(const ChunkCost& cost) {
+  const Seconds beside = std::min(cost.backward_cross.hidden_behind, cost.backward.compute);
+  PassCost before = cost.backward;
+  before.compute -= beside;
+  before.duration -= beside;
+  return {work_of(before), work_of(beside, Part::compute)};
+}
+
+/// An operation in this company; what it costs kernels is the collectives'.
+Work work_of(const PassOperations& pass, const PlacedOperation& placed) {
+  const Operation& operation = pass[placed.number];
+  const LabelRow& label = row_of(operation.label);
+  Work work;
+  work.duration = duration_of(pass, placed);
+  work.parts[static_cast<std::size_t>(label.part)] = operation.time;
+  if (work.duration > operation.time)
+    work.parts[static_cast<std::size_t>(Part::data_comm)] = work.duration - operation.time;
+  return work;
+}
+
+}  // namespace
+
+std::vector<Work> operation_rows(const StageOperations& chunks,
+                                 const std::vector<Direction>& played) {
+  const OperationPlaces places(chunks, played);
+  std::vector<Work> rows(places.num_rows());
+  for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+    for (const Direction direction : played) {
+      const PassOperations& pass = chunks[chunk]->at(direction);
+      for (const PlacedOperation& placed : place_operations(pass).operations)
+        rows[places.row(static_cast<int>(chunk), direction, placed)] = work_of(pass, placed);
+    }
+  }
+  return rows;
+}
+
+Work work_of(Seconds duration, Part part) {
+  Work work;
+  work.duration = duration;
+  work.parts[static_cast<std::size_t>(part)] = duration;
+  return work;
+}
+
+std::vector<Work> work_table(const StageCost& cost, const Plan& plan,
+                             const SoftwareProfile& software, int buckets) {
+  const bool splits = plan.parallel.schedule->splits_backward;
+  std::vector<Work> rows;
+  for (const ChunkCost& chunk : cost.chunks) {
+    const auto [before, beside] = split_backward(chunk);
+    rows.push_back(work_of(chunk.forward));
+    rows.push_back(before);
+    rows.push_back(beside);
+    rows.push_back(work_of(chunk.input_gradient));
+    rows.push_back(work_of(chunk.weight_gradient));
+    rows.push_back(piece_of(work_of(splits ? chunk.weight_gradient : chunk.backward), buckets));
+  }
+  rows.push_back(work_of(cost.optimizer, Part::optimizer));
+  rows.push_back(work_of(software.iteration_overhead, Part::other));
+  return rows;
+}
+
+}  // namespace windtunnel

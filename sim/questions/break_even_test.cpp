@@ -1,0 +1,103 @@
+#include "questions/break_even.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+
+#include "scenario/test_corpus.hpp"
+#include "simulate/simulate.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Two replicas on two nodes of one NIC each: gradients cross the network, nothing else does.
+Scenario replicas(std::vector<std::pair<std::string, std::string>> overrides) {
+  Problems problems;
+  const auto source = std::make_shared<const SourceText>(SourceText{"replicas.json", R"({
+    "model": "tiny", "platform": "pair", "training": {"global_batch": 4, "micro_batch": 2},
+    "parallel": {"tensor": 4, "pipeline": 1, "data": 2}})"});
+  return read_scenario(parse_json(source, problems), corpus(), test_library(),
+                       {std::move(overrides), 0});
+}
+
+const std::string nic_rate = "/platform/node_types/0/nic_rate";
+const std::string collective_latency = "/platform/fabric/collective_latency";
+
+Seconds time_of(const Scenario& scenario) {
+  SimulateOptions heap;
+  heap.engine = EngineKind::heap;
+  return simulate(scenario, heap).report.iteration_time;
+}
+
+BreakEvenQuestion question(const Scenario& first, const Scenario& second, NetworkPart part) {
+  return {"second", first.resolved, second.resolved, part, network_bandwidth(second, part)};
+}
+
+TEST_CASE("a scaled network is the same as one written with other rates") {
+  const Scenario base = replicas({});
+  const Scenario half = read_scenario(
+      with_scaled_network(base.resolved, NetworkPart::between_nodes, 0.5), {}, test_library());
+  CHECK(network_bandwidth(half, NetworkPart::between_nodes).value() ==
+        doctest::Approx(network_bandwidth(base, NetworkPart::between_nodes).value() / 2));
+  CHECK(time_of(half) == time_of(replicas({{nic_rate, "50 Gbps"}})));
+  CHECK(time_of(half) > time_of(base));
+  const Scenario inside = read_scenario(
+      with_scaled_network(base.resolved, NetworkPart::inside_nodes, 0.5), {}, test_library());
+  CHECK(network_bandwidth(inside, NetworkPart::inside_nodes) ==
+        network_bandwidth(base, NetworkPart::inside_nodes) / 2);
+  CHECK(network_bandwidth(inside, NetworkPart::between_nodes) ==
+        network_bandwidth(base, NetworkPart::between_nodes));
+}
+
+TEST_CASE("measured matrices and single links are scaled with the NICs") {
+  Scenario scenario = replicas(
+      {{"/platform/bandwidth_matrix",
+        R"({"unit": "GB/s", "rows": [[0, 8], [4, 0]], "source": "assumed: made up"})"},
+       {"/platform/link_overrides",
+        R"([{"from": 0, "to": 1, "bandwidth": "2 GB/s", "source": "assumed: made up"}])"}});
+  const Scenario twice = read_scenario(
+      with_scaled_network(scenario.resolved, NetworkPart::between_nodes, 2), {}, test_library());
+  REQUIRE(twice.platform.matrix.has_value());
+  CHECK(twice.platform.matrix->rate[0][1] == 16_GBps);
+  CHECK(twice.platform.matrix->rate[1][0] == 8_GBps);
+  CHECK(twice.platform.link_overrides[0].bandwidth == 4_GBps);
+}
+
+TEST_CASE("the break-even of twice the rate against a longer latency is where the formula has it") {
+  // The gradients' ring over n = 2 nodes takes V/B + 2 (n-1) l. With twice the rate and d more latency it is V/(2B) + 2 (l + d):
+  // equal at B = V/(4d). V/B at the rate of the file follows from two simulations: V/B - V/(2B) = T - T(twice the rate).
+  const Scenario base = replicas({});
+  const Seconds half_transfer = time_of(base) - time_of(replicas({{nic_rate, "200 Gbps"}}));
+  REQUIRE(half_transfer > 0_s);
+  // With d = (V/2B)/2 * 0.3 the crossing is at a factor of V/(4d) / B = 1/0.3.
+  const Seconds extra = half_transfer * (0.3 / 2);
+  const std::string latency = std::to_string((5_us + extra) / 1_us) + " us";
+  const Scenario other = replicas({{nic_rate, "200 Gbps"}, {collective_latency, latency}});
+  const auto found = find_break_evens({question(base, other, NetworkPart::between_nodes),
+                                       question(other, base, NetworkPart::between_nodes)},
+                                      test_library(), {});
+  REQUIRE(found[0].outcome == BreakEven::Outcome::crosses);
+  CHECK(found[0].faster_below);
+  CHECK(found[0].factor == doctest::Approx(1 / 0.3).epsilon(0.01));  // the search stops at 0.5 %
+  CHECK(found[0].bandwidth.value() ==
+        doctest::Approx((found[0].bandwidth_now * found[0].factor).value()));
+  // Asked the other way round, the same place and the opposite verdict.
+  REQUIRE(found[1].outcome == BreakEven::Outcome::crosses);
+  CHECK_FALSE(found[1].faster_below);
+  CHECK(found[1].factor == doctest::Approx(found[0].factor).epsilon(0.01));
+}
+
+TEST_CASE("without a crossing the verdict says which run is faster throughout") {
+  const Scenario base = replicas({});
+  const Scenario quick = replicas({{collective_latency, "1 us"}});
+  const auto found = find_break_evens({question(base, quick, NetworkPart::between_nodes),
+                                       question(quick, base, NetworkPart::inside_nodes),
+                                       question(base, base, NetworkPart::inside_nodes)},
+                                      test_library(), {0.5, 2, 0.1, 2});
+  CHECK(found[0].outcome == BreakEven::Outcome::always_faster);
+  CHECK(found[1].outcome == BreakEven::Outcome::always_slower);
+  CHECK(found[2].outcome == BreakEven::Outcome::always_equal);
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,264 @@
+#include "questions/compare.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "core/contracts.hpp"
+#include "core/file_io.hpp"
+#include "questions/break_even.hpp"
+#include "questions/codec_break_even.hpp"
+#include "questions/input_differences.hpp"
+#include "report/path_json.hpp"
+#include "report/report_json.hpp"
+#include "report/timeline_data.hpp"
+#include "scenario/resolved_text.hpp"
+#include "simulate/forked.hpp"
+#include "simulate/simulate.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+const Scenario* scenario_of(const CompareInput& input) {
+  return std::get_if<Scenario>(&input.content);
+}
+
+JsonValue parse_report(const std::string& text, const std::string& name) {
+  Problems problems;
+  JsonValue report =
+      parse_json(std::make_shared<const SourceText>(SourceText{name, text}), problems);
+  problems.throw_if_any();
+  return report;
+}
+
+/// The parts of what a child says of its run; no JSON text holds this character.
+constexpr char part_end = '\0';
+
+/// What a run's page shows beyond its report.
+std::string details_text(const Scenario& scenario, const Simulation& simulation) {
+  const PlayedIteration played{&simulation.timeline, &simulation.programs, &simulation.network,
+                               &scenario.plan, simulation.report.last_device};
+  const CriticalPath path = find_critical_path(simulation.programs, simulation.timeline);
+  return timeline_json(played, devices_of_last_replica(played), path) + part_end +
+         canonical_text(path_value(played, path, simulation.report));
+}
+
+std::string simulated_text(const Scenario& scenario, const Library& library, RunDetail detail) {
+  SimulateOptions options;
+  options.evidence = &library;
+  options.keep_timeline = detail == RunDetail::page;
+  const Simulation simulation = simulate(scenario, options);
+  std::string text = to_json(simulation.report);
+  if (detail == RunDetail::page) text += part_end + details_text(scenario, simulation);
+  return text;
+}
+
+ComparedRun run_of(const CompareInput& input, const std::string& said) {
+  ComparedRun run{input.label, parse_report(said.substr(0, said.find(part_end)), input.label), {}};
+  const std::size_t timeline = said.find(part_end);
+  if (timeline != std::string::npos) {
+    const std::size_t why = said.find(part_end, timeline + 1);
+    run.details = RunDetails{resolved_text(scenario_of(input)->resolved),
+                             said.substr(timeline + 1, why - timeline - 1),
+                             parse_report(said.substr(why + 1), input.label)};
+  }
+  return run;
+}
+
+/// The runs of all inputs: those given as reports, and those of the scenarios, simulated together. One that fails costs
+/// itself; `failed` takes it, with its place among the inputs.
+std::vector<ComparedRun> runs_of(const std::vector<CompareInput>& inputs, const Library& library,
+                                 RunDetail detail, std::map<std::size_t, ChildFailure>& failed) {
+  std::vector<std::size_t> simulated;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (scenario_of(inputs[i]) != nullptr) simulated.push_back(i);
+  ForkedWork work;
+  work.count = simulated.size();
+  work.at_once = default_at_once();
+  work.work = [&](std::size_t i) {
+    return simulated_text(*scenario_of(inputs[simulated[i]]), library, detail);
+  };
+  const std::vector<ChildOutcome> outcomes = run_forked(work);
+  std::vector<ComparedRun> runs;
+  for (std::size_t i = 0, child = 0; i < inputs.size(); ++i) {
+    if (scenario_of(inputs[i]) == nullptr) {
+      runs.push_back({inputs[i].label, std::get<JsonValue>(inputs[i].content), {}});
+    } else {
+      const ChildOutcome& outcome = outcomes[child++];
+      if (const auto* failure = std::get_if<ChildFailure>(&outcome))
+        failed.emplace(i, *failure);
+      else
+        runs.push_back(run_of(inputs[i], std::get<std::string>(outcome)));
+    }
+  }
+  for (ComparedRun& run : runs) run.figures = read_report_figures(run.report);
+  return runs;
+}
+
+bool all_are_scenarios(const std::vector<CompareInput>& inputs) {
+  for (const CompareInput& input : inputs)
+    if (scenario_of(input) == nullptr) return false;
+  return true;
+}
+
+/// Of resolved scenarios where there is nothing else; as soon as one run is known by its report only, of what reports say
+/// of their job.
+std::vector<InputDifference> differences_of(const std::vector<CompareInput>& inputs,
+                                            const std::vector<ComparedRun>& runs) {
+  std::vector<const JsonValue*> trees;
+  const bool scenarios = all_are_scenarios(inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const JsonValue* tree =
+        scenarios ? &scenario_of(inputs[i])->resolved : runs[i].report.find("job");
+    if (tree == nullptr) return {};
+    trees.push_back(tree);
+  }
+  return input_differences(trees);
+}
+
+/// What may make the comparison unfair, or the verdict a surprise.
+std::vector<std::string> warnings_of(const Comparison& comparison, bool scenarios) {
+  std::vector<std::string> warnings;
+  bool same_hash = true, other_version = false;
+  const JsonValue* const version = comparison.runs.front().report.find("version");
+  for (const ComparedRun& run : comparison.runs) {
+    same_hash =
+        same_hash && run.figures.scenario_hash == comparison.runs.front().figures.scenario_hash;
+    const JsonValue* const other = run.report.find("version");
+    other_version = other_version || (version != nullptr && other != nullptr &&
+                                      canonical_text(*version) != canonical_text(*other));
+    if (!run.figures.fits)
+      warnings.push_back(run.label +
+                         " does not fit in memory: its time is what it would be if it fitted");
+  }
+  if (same_hash && comparison.runs.size() > 1)
+    warnings.emplace_back("the runs are of one and the same scenario");
+  if (!same_hash && comparison.differences.empty() && !scenarios)
+    warnings.emplace_back("the scenarios differ in what reports do not hold; compare the files");
+  if (other_version) warnings.emplace_back("the reports are of different versions of windtunnel");
+  return warnings;
+}
+
+/// `first` against `second`, on both networks.
+void add_questions(const std::string& what, const JsonValue& first, const Scenario& second,
+                   std::vector<BreakEvenQuestion>& questions) {
+  for (const NetworkPart part : {NetworkPart::between_nodes, NetworkPart::inside_nodes})
+    questions.push_back({what, first, second.resolved, part, network_bandwidth(second, part)});
+}
+
+/// Where the scenario compresses several classes: each of them against the scenario without it.
+void add_class_questions(const Scenario& scenario, std::vector<BreakEvenQuestion>& questions) {
+  const JsonValue* const block = scenario.resolved.find("compression");
+  if (block == nullptr || !block->is_object() || block->object().size() < 2) return;
+  for (const JsonValue::Member& member : block->object()) {
+    JsonValue without = scenario.resolved;
+    without.find("compression")->erase(member.key);
+    add_questions(pointer_join("/compression", member.key), without, scenario, questions);
+  }
+}
+
+std::vector<BreakEvenQuestion> questions_of(const std::vector<CompareInput>& inputs) {
+  std::vector<BreakEvenQuestion> questions;
+  const Scenario* const first = scenario_of(inputs.front());
+  for (std::size_t i = 1; first != nullptr && i < inputs.size(); ++i) {
+    const Scenario* const second = scenario_of(inputs[i]);
+    if (second == nullptr) continue;
+    add_questions(inputs[i].label, first->resolved, *second, questions);
+    add_class_questions(*second, questions);
+  }
+  return questions;
+}
+
+/// What each scenario's codecs are worth by formula, and a warning for each that loses.
+void add_codecs(const std::vector<CompareInput>& inputs, Comparison& comparison) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Scenario* const scenario = scenario_of(inputs[i]);
+    if (scenario == nullptr) continue;
+    for (CodecBreakEven codec : codec_break_evens(*scenario)) {
+      codec.run = i;
+      if (codec.loses())
+        comparison.warnings.push_back(inputs[i].label + ": compressing " + name_of(codec.traffic) +
+                                      " loses by itself: a GPU attains " + to_text(codec.now) +
+                                      ", and it pays below " + to_text(*codec.bandwidth));
+      comparison.codecs.push_back(codec);
+    }
+  }
+}
+
+/// A warning for each run that differs from the first by compression alone, and is slower.
+void warn_of_losses(Comparison& comparison) {
+  const auto is_codec = [](const InputDifference& difference) {
+    return difference.pointer.starts_with("/compression");
+  };
+  if (comparison.differences.empty() ||
+      !std::all_of(comparison.differences.begin(), comparison.differences.end(), is_codec))
+    return;
+  for (std::size_t i = 1; i < comparison.runs.size(); ++i)
+    if (comparison.speedup(i) < 1)
+      comparison.warnings.push_back(
+          comparison.runs[i].label + " is slower than " + comparison.runs[0].label + ": " +
+          to_text(comparison.runs[i].figures.iteration_time) + " against " +
+          to_text(comparison.runs[0].figures.iteration_time));
+}
+
+InputError problem_with(const std::string& option, std::string message, std::string suggestion) {
+  Problem problem;
+  problem.origin.kind = OriginKind::command_line;
+  problem.origin.source = std::make_shared<const SourceText>(SourceText{option, option});
+  problem.message = std::move(message);
+  problem.suggestion = std::move(suggestion);
+  return InputError(std::vector<Problem>(1, std::move(problem)));
+}
+
+}  // namespace
+
+CompareInput read_compare_input(const std::filesystem::path& file, const Library& library,
+                                const ReadOptions& options) {
+  Problems ignored;  // what is wrong with a scenario its own reader says
+  JsonValue document = parse_json(read_source_or_stdin(file), ignored);
+  if (is_report(document)) return {file.string(), std::move(document)};
+  return {file.string(), read_scenario(file, library, options)};
+}
+
+std::vector<CompareInput> toggle_inputs(const std::filesystem::path& file, const Library& library,
+                                        const ReadOptions& options, const std::string& pointer) {
+  const std::string whole = pointer.starts_with('/') ? pointer : "/" + pointer;
+  ReadOptions taken_away = options;
+  taken_away.overrides.emplace_back(whole, "null");
+  Scenario with = read_scenario(file, library, options);
+  Scenario without = read_scenario(file, library, taken_away);
+  if (with.hash == without.hash)
+    throw problem_with("--toggle " + pointer,
+                       "taking " + whole + " away from " + file.string() + " changes nothing",
+                       "name what the file has and what is not its default");
+  return {{"without " + whole, std::move(without)}, {"with " + whole, std::move(with)}};
+}
+
+Comparison compare(const std::vector<CompareInput>& inputs, const Library& library,
+                   BreakEvens break_evens, RunDetail detail) {
+  WT_EXPECT(inputs.size() >= 2);
+  Comparison comparison;
+  std::map<std::size_t, ChildFailure> failed;
+  comparison.runs = runs_of(inputs, library, detail, failed);
+  if (comparison.runs.empty()) throw_failure(failed.at(0), inputs.front().label);
+  std::vector<CompareInput> compared = inputs;
+  for (auto failure = failed.rbegin(); failure != failed.rend(); ++failure)
+    compared.erase(compared.begin() + static_cast<std::ptrdiff_t>(failure->first));
+  for (const auto& [place, failure] : failed)
+    comparison.failed.push_back({inputs[place].label, failure.text});
+  comparison.differences = differences_of(compared, comparison.runs);
+  comparison.warnings = warnings_of(comparison, all_are_scenarios(compared));
+  add_codecs(compared, comparison);
+  warn_of_losses(comparison);
+  if (break_evens == BreakEvens::simulated) {
+    BreakEvenSearch search;
+    search.at_once = default_at_once();
+    comparison.break_evens = find_break_evens(questions_of(compared), library, search);
+  }
+  return comparison;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,159 @@
+#include "questions/compare.hpp"
+
+#include <doctest/doctest.h>
+
+#include "core/testing.hpp"
+#include "questions/input_differences.hpp"
+#include "report/report_json.hpp"
+#include "scenario/test_corpus.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr const char* plain = R"({"version": 1, "model": "tiny", "platform": "boxes",
+  "training": {"global_batch": 64, "micro_batch": 1, "recompute": "full"},
+  "parallel": {"tensor": 2, "pipeline": 2, "data": 2}})";
+
+std::string lines_of(const std::vector<InputDifference>& differences) {
+  std::string text;
+  for (const InputDifference& difference : differences) {
+    text += difference.pointer + ":";
+    for (const std::string& value : difference.values) text += " " + value;
+    text += "\n";
+  }
+  return text;
+}
+
+CompareInput input(const std::filesystem::path& file, const ReadOptions& options = {}) {
+  return read_compare_input(file, test_library(), options);
+}
+
+std::string differences_between(const std::filesystem::path& file, const ReadOptions& options) {
+  const CompareInput a = input(file), b = input(file, options);
+  return lines_of(input_differences(
+      {&std::get<Scenario>(a.content).resolved, &std::get<Scenario>(b.content).resolved}));
+}
+
+TEST_CASE("inputs that differ are named with both values, defaults included") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("plain.json", plain);
+  CHECK(differences_between(file, {}) == "");
+  CHECK(differences_between(file, {{{"/parallel/tensor", "1"}, {"/name", "other"}}, 0}) ==
+        "/parallel/tensor: 2 1\n");
+  CHECK(differences_between(file, {{{"/training/recompute", "null"}}, 0}) ==
+        "/training/recompute: full none\n");
+  CHECK(differences_between(file, {{{"/platform/node_types/0/nic_rate", "50 Gbps"}}, 0}) ==
+        "/platform/node_types/0/nic_rate: 100 Gbps 50 Gbps\n");
+}
+
+TEST_CASE("parts of other names differ in their names, not value by value") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("plain.json", plain);
+  CHECK(differences_between(file, {{{"/platform", "pair"}}, 0}) ==
+        "/platform: boxes pair\n/nodes: 1 2\n");
+}
+
+TEST_CASE("a report and the scenario it came from compare as equal") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("plain.json", plain);
+  const Comparison both = compare({input(file), input(file)}, test_library());
+  const auto report = folder.write("report.json", pretty_text(both.runs[0].report));
+  const CompareInput read = input(report);
+  REQUIRE(std::holds_alternative<JsonValue>(read.content));
+  const Comparison comparison = compare({read, input(file)}, test_library());
+  CHECK(comparison.speedup(1) == 1.0);
+  CHECK(comparison.differences.empty());
+  CHECK(comparison.warnings ==
+        std::vector<std::string>{"the runs are of one and the same scenario"});
+  CHECK(without_wall_time(pretty_text(comparison.runs[0].report)) ==
+        without_wall_time(pretty_text(comparison.runs[1].report)));
+}
+
+TEST_CASE("against a report the differences are those of the job") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("plain.json", plain);
+  const Comparison both = compare({input(file), input(file)}, test_library());
+  const auto report = folder.write("report.json", pretty_text(both.runs[0].report));
+  const ReadOptions other{{{"/training/micro_batch", "2"}}, 0};
+  const Comparison comparison = compare({input(report), input(file, other)}, test_library());
+  CHECK(lines_of(comparison.differences) == "/micro_batch: 1 2\n/microbatches: 32 16\n");
+  // What the job of a report does not show is still noticed.
+  const ReadOptions hidden{{{"/training/recompute", "none"}}, 0};
+  const Comparison unseen = compare({input(report), input(file, hidden)}, test_library());
+  CHECK(unseen.differences.empty());
+  CHECK(unseen.warnings ==
+        std::vector<std::string>{
+            "the scenarios differ in what reports do not hold; compare the files"});
+}
+
+TEST_CASE("a toggle runs without and with what stands at the pointer") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("plain.json", plain);
+  const auto inputs = toggle_inputs(file, test_library(), {}, "training/recompute");
+  REQUIRE(inputs.size() == 2);
+  CHECK(inputs[0].label == "without /training/recompute");
+  CHECK(inputs[1].label == "with /training/recompute");
+  CHECK(std::get<Scenario>(inputs[0].content).plan.training.recompute == Recompute::none);
+  CHECK(std::get<Scenario>(inputs[1].content).plan.training.recompute == Recompute::full);
+  const Comparison comparison = compare(inputs, test_library());
+  CHECK(comparison.speedup(1) < 1);  // recomputing costs a forward pass
+  CHECK(lines_of(comparison.differences) == "/training/recompute: none full\n");
+}
+
+TEST_CASE("a toggle that changes nothing is refused") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("plain.json", plain);
+  CHECK_THROWS_AS(toggle_inputs(file, test_library(), {}, "compression"), InputError);
+  CHECK_THROWS_AS(toggle_inputs(file, test_library(), {}, "/training/precision"), InputError);
+  CHECK_THROWS_AS(toggle_inputs(file, test_library(), {}, "/model"), InputError);
+}
+
+TEST_CASE("break-evens are looked for on request, on both networks") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("plain.json", plain);
+  const auto inputs = toggle_inputs(file, test_library(), {}, "/training/recompute");
+  CHECK(compare(inputs, test_library()).break_evens.empty());
+  const Comparison comparison = compare(inputs, test_library(), BreakEvens::simulated);
+  REQUIRE(comparison.break_evens.size() == 2);
+  CHECK(comparison.break_evens[0].part == NetworkPart::between_nodes);
+  CHECK(comparison.break_evens[1].part == NetworkPart::inside_nodes);
+  for (const BreakEven& found : comparison.break_evens)
+    CHECK(found.outcome == BreakEven::Outcome::always_slower);
+}
+
+TEST_CASE("a run that fails is listed beside the others, and thrown when nothing else is left") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("plain.json", plain);
+  CompareInput good = input(file), bad = input(file);
+  bad.label = "bad.json";
+  // Its placement has yet to be searched: simulating it breaks a contract.
+  std::get<Scenario>(bad.content).placement_request = PlacementRequest::search;
+  const Comparison comparison = compare({bad, good}, test_library());
+  REQUIRE(comparison.runs.size() == 1);
+  CHECK(comparison.runs[0].label == good.label);
+  REQUIRE(comparison.failed.size() == 1);
+  CHECK(comparison.failed[0].label == "bad.json");
+  CHECK_FALSE(comparison.all_fit());
+  CHECK(comparison_text(comparison).find("bad.json could not be simulated") != std::string::npos);
+  CHECK_THROWS_AS(compare({bad, bad}, test_library()), std::runtime_error);
+}
+
+TEST_CASE("for a page each run keeps its timeline, its critical path and its scenario") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("plain.json", plain);
+  const Comparison comparison =
+      compare({input(file), input(file)}, test_library(), BreakEvens::none, RunDetail::page);
+  for (const ComparedRun& run : comparison.runs) {
+    REQUIRE(run.details);
+    CHECK(run.details->timeline.find("\"columns\"") != std::string::npos);
+    CHECK(run.details->scenario.find("plain.json") != std::string::npos);
+    Seconds sum{};
+    for (const JsonValue& step : run.details->why.find("path")->array())
+      sum += Seconds{std::get<double>(step.find("time_s")->content)};
+    CHECK(sum / run.figures.iteration_time == doctest::Approx(1).epsilon(1e-9));
+  }
+  CHECK_FALSE(compare({input(file), input(file)}, test_library()).runs[0].details);
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,390 @@
+#include "questions/explain.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "core/testing.hpp"
+#include "lower/program_builder.hpp"
+#include "questions/what_if.hpp"
+#include "simulate/forked.hpp"
+#include "simulate/isolated.hpp"
+#include "simulate/simulate.hpp"
+
+namespace windtunnel {
+namespace {
+
+Library library() { return Library{source_dir()}; }
+
+const char* const small_text = R"({
+  "model": "gpt-1.7b", "platform": "a100-80gb-4hdr", "software": "megatron-lm-2021",
+  "training": {"global_batch": 16, "micro_batch": 2, "precision": "fp16", "recompute": "full"},
+  "parallel": {"tensor": 4, "pipeline": 4, "data": 2, "schedule": "1f1b"}})";
+
+Scenario read(const std::string& text, const ReadOptions& options = {}) {
+  Problems problems;
+  const auto source = std::make_shared<const SourceText>(SourceText{"explained.json", text});
+  return read_scenario(parse_json(source, problems), library().root, library(), options);
+}
+
+/// explain() in a process of its own: it makes a SimGrid engine.
+JsonValue explained(const Scenario& scenario) {
+  ForkedWork work;
+  work.count = 1;
+  work.work = [&](std::size_t) {
+    const Explanation explanation = explain(scenario, library(), 2).explanation;
+    return canonical_text(explanation_value(explanation));
+  };
+  const ChildOutcome outcome = run_forked(work).front();
+  REQUIRE(std::holds_alternative<std::string>(outcome));
+  Problems problems;
+  return parse_json(
+      std::make_shared<const SourceText>(SourceText{"e.json", std::get<std::string>(outcome)}),
+      problems);
+}
+
+double number_at(const JsonValue& value, const char* key) {
+  const JsonValue* found = value.find(key);
+  REQUIRE(found != nullptr);
+  if (const auto* integer = std::get_if<std::int64_t>(&found->content))
+    return static_cast<double>(*integer);
+  return std::get<double>(found->content);
+}
+
+/// How far the critical path is from the iteration time, as a share of it: of the shares' sum, of the largest gap or overlap of its
+/// steps, of the longest negative slack.
+double distance(const Scenario& scenario, const Simulation& simulation, Seconds whole) {
+  const Explanation e =
+      explain_path(simulation.report, scenario.plan, simulation.programs, simulation.timeline);
+  Seconds sum{}, at{};
+  double worst = 0;
+  for (const PathShare& share : e.shares) sum += share.time;
+  for (const CriticalStep& step : e.path.steps) {
+    worst = std::max(worst, std::abs((step.begin - at) / whole));
+    at = step.end;
+  }
+  const Seconds lines = lines_of_path(e.shares).total();
+  for (const Seconds end : {sum, at, lines, e.segments.back().end})
+    worst = std::max(worst, std::abs(end / whole - 1));
+  for (const auto* slacks :
+       {&e.path.compute_slack, &e.path.message_slack, &e.path.collective_slack})
+    for (const Seconds slack : *slacks) worst = std::max(worst, -(slack / whole));
+  return worst;
+}
+
+/// The same of the iteration that was played, and of the one that a run reports: its steady state is folded where that is exact.
+double path_error(const Scenario& scenario, EngineKind engine) {
+  SimulateOptions options;
+  options.engine = engine;
+  const IsolatedOutcome run = simulate_isolated(scenario, options);
+  options.keep_timeline = true;
+  const Simulation simulation = simulate(scenario, options);
+  return std::max(
+      distance(scenario, simulation, simulation.report.iteration_time),
+      distance(scenario, simulation, std::get<IsolatedResult>(run).figures.iteration_time));
+}
+
+void check_paths(const std::vector<std::pair<std::string, Scenario>>& scenarios,
+                 EngineKind engine) {
+  ForkedWork work;  // each in a process of its own, as SimGrid wants it
+  work.count = scenarios.size();
+  work.at_once = default_at_once();
+  work.work = [&](std::size_t i) {
+    return std::to_string(1e12 * path_error(scenarios[i].second, engine));
+  };
+  const std::vector<ChildOutcome> outcomes = run_forked(work);
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    CAPTURE(scenarios[i].first);
+    REQUIRE(std::holds_alternative<std::string>(outcomes[i]));
+    CHECK(std::stod(std::get<std::string>(outcomes[i])) <= 1e3);  // 1e-9 of the iteration
+  }
+}
+
+/// Every way of dividing and sending that the program knows, on a small model.
+std::vector<std::pair<std::string, Scenario>> all_ways() {
+  std::vector<std::pair<std::string, Scenario>> list;
+  for (
+      const char* settings :
+      {R"("schedule": "1f1b"})", R"("schedule": "1f1b", "pipeline_send": "blocking_pairs"})",
+       R"("schedule": "gpipe"})", R"("schedule": "gpipe", "pipeline_send": "blocking_pairs"})",
+       R"("schedule": "interleaved_1f1b", "virtual_pipeline": 3})",
+       R"("schedule": "zero_bubble_h1"})", R"("zero_stage": 1})",
+       R"("overlap_gradient_reduce": true, "zero_stage": 2})",
+       R"("rank_order": "data-tensor-pipeline", "sequence_parallel": true})",
+       R"("overlap_gradient_reduce": true}, "compression": {"data_gradients": {"codec": "powersgd", "rank": 16}, "pipeline_backward": {"codec": "zfp", "rate": 8}})",
+       R"("schedule": "1f1b"}, "compression": {"pipeline_forward": {"codec": "int8", "stream": "codec", "chunks": 4}, "embedding_sync": {"fused": true}})",
+       R"("schedule": "1f1b"}, "compression": {"tensor_activations": {"codec": "fixed", "ratio": 2}, "pipeline_backward": {"codec": "topk", "density": 0.01}})"}) {
+    const std::string text = R"({
+      "model": "gpt-1.7b", "platform": "a100-80gb-1hdr", "software": "megatron-lm-2021",
+      "training": {"global_batch": 128, "micro_batch": 1, "precision": "fp16"},
+      "parallel": {"tensor": 2, "pipeline": 4, "data": 4, )" +
+                             std::string(settings) + "}";
+    list.emplace_back(settings, read(text));
+  }
+  list.emplace_back("ZeRO 3", read(R"({
+      "model": "gpt-1.7b", "platform": "a100-80gb-1hdr", "software": "deepspeed-zero3-2021",
+      "training": {"global_batch": 64, "micro_batch": 1, "precision": "fp16"},
+      "parallel": {"data": 16, "zero_stage": 3}})"));
+  list.emplace_back("tensor groups across nodes", read(R"({
+      "model": "gpt-7.5b", "platform": "a100-80gb-1hdr", "software": "megatron-lm-2021",
+      "training": {"global_batch": 16, "micro_batch": 1, "precision": "fp16"},
+      "parallel": {"tensor": 16, "pipeline": 2, "data": 2}})"));
+  list.emplace_back("tensor groups across nodes, beside gradients", read(R"({
+      "model": "gpt-1.7b", "platform": "a100-80gb-1hdr", "software": "megatron-deepspeed-2021",
+      "training": {"global_batch": 16, "micro_batch": 1, "precision": "fp16"},
+      "parallel": {"tensor": 4, "pipeline": 4, "data": 2, "overlap_gradient_reduce": true,
+                   "rank_order": "pipeline-tensor-data"}})"));
+  return list;
+}
+
+/// The scenarios that come with the program, as `run` takes them; a wish for a search is left out.
+std::vector<std::pair<std::string, Scenario>> shipped() {
+  std::vector<std::pair<std::string, Scenario>> list;
+  for (const std::string& name : library().names("scenarios")) {
+    ReadOptions options;
+    if (name.starts_with("pipette")) options.overrides = {{"/parallel/placement", "megatron"}};
+    list.emplace_back(
+        name, read_scenario(library().root / "scenarios" / (name + ".json"), library(), options));
+  }
+  return list;
+}
+
+TEST_CASE("the critical path adds up to the iteration time, whatever the schedule") {
+  check_paths(all_ways(), EngineKind::heap);
+}
+TEST_CASE("the critical path adds up where links are shared, whatever the schedule") {
+  check_paths(all_ways(), EngineKind::simgrid);
+}
+TEST_CASE("the critical path of every shipped scenario adds up to its iteration time") {
+  REQUIRE(shipped().size() >= 20);
+  check_paths(shipped(), EngineKind::heap);
+}
+TEST_CASE("among the shipped scenarios are some whose run is folded, and their path is not") {
+  SimulateOptions options;
+  options.engine = EngineKind::heap;
+  const Scenario scenario =
+      read_scenario(library().root / "scenarios/gpt3-175b-512xa100.json", library());
+  const Report folded = simulate(scenario, options).report;
+  options.keep_timeline = true;
+  CHECK(folded.played_microbatches > 0);
+  CHECK(simulate(scenario, options).report.played_microbatches == 0);
+}
+TEST_CASE("the critical path of every shipped scenario adds up where links are shared") {
+  check_paths(shipped(), EngineKind::simgrid);
+}
+
+/// What a run of a file says that has the changes written in.
+JsonValue run_of_changed_file(const std::string& text, const WhatIf& change,
+                              const TemporaryFolder& folder) {
+  ReadOptions options;
+  options.overrides = change.overrides;
+  const auto file = folder.write("changed.json", pretty_text(read(text, options).resolved));
+  const IsolatedOutcome outcome = simulate_isolated(read_scenario(file, library()));
+  REQUIRE(std::holds_alternative<IsolatedResult>(outcome));
+  Problems problems;
+  return parse_json(std::make_shared<const SourceText>(
+                        SourceText{"r.json", std::get<IsolatedResult>(outcome).report_json}),
+                    problems);
+}
+
+/// Every what-if of a scenario against such runs; gives the kinds that were among them.
+std::set<WhatIfKind> check_what_ifs(const std::string& text) {
+  const TemporaryFolder folder;
+  const Scenario scenario = read(text);
+  std::set<WhatIfKind> kinds;
+  for (const WhatIfResult& result :
+       simulate_what_ifs(scenario, library(), what_ifs(scenario, library()), default_at_once())) {
+    CAPTURE(result.change.what);
+    REQUIRE(result.failure == "");
+    kinds.insert(result.change.kind);
+    const JsonValue run = run_of_changed_file(text, result.change, folder);
+    CHECK(number_at(run, "iteration_time_s") == result.iteration_time.value());
+    for (int i = 0; i < num_lines; ++i) {
+      const auto line = static_cast<Line>(i);
+      CHECK(number_at(*run.find("breakdown_s"), name_of(line)) ==
+            result.breakdown.of(line).value());
+    }
+    CHECK(std::get<bool>(run.find("memory")->find("fits")->content) == result.fits);
+  }
+  return kinds;
+}
+
+/// What explain asks of a scenario.
+std::set<std::string> questions_of(const Scenario& scenario) {
+  std::set<std::string> asked;
+  for (const WhatIf& change : what_ifs(scenario, library())) asked.insert(change.what);
+  return asked;
+}
+
+std::string scenario_text(const std::string& platform, const std::string& rest) {
+  return R"({"model": {"family": "gpt", "layers": 8, "hidden": 1024, "heads": 16, "sequence": 512, "vocab": 5000},
+    "platform": )" +
+         platform + R"(, "software": "megatron-lm-2021", )" + rest + "}";
+}
+
+TEST_CASE("each what-if is what a run of the changed file gives, to the last digit") {
+  const std::set<WhatIfKind> kinds = check_what_ifs(small_text);
+  CHECK(kinds.size() == num_what_if_kinds);
+}
+TEST_CASE("each what-if of a compressed scenario is what a run of the changed file gives") {
+  check_what_ifs(scenario_text(R"("a100-80gb-1hdr")", R"(
+    "training": {"global_batch": 16, "micro_batch": 1, "recompute": "selective"},
+    "parallel": {"tensor": 4, "pipeline": 4, "data": 2, "zero_stage": 1},
+    "compression": {"pipeline_backward": {"codec": "powersgd", "rank": 8, "messages": "epilogue"},
+                    "data_gradients": {"codec": "int8", "stages": 2}, "embedding_sync": {"fused": true},
+                    "zero_gather": {"codec": "zfp", "rate": 8}, "tensor_activations": {"codec": "mpc", "ratio": 1.1}})"));
+}
+TEST_CASE(
+    "each what-if of a cluster of two kinds of GPUs is what a run of the changed file gives") {
+  const std::string text = scenario_text(R"("aws-t4-v100-mixed")", R"(
+    "training": {"global_batch": 16, "micro_batch": 1},
+    "parallel": {"tensor": 1, "pipeline": 4, "data": 4, "schedule": "gpipe"})");
+  CHECK(check_what_ifs(text).count(WhatIfKind::straggler) == 1);
+  const std::set<std::string> asked = questions_of(read(text));
+  CHECK(asked.count("every node as t4-16gb") == 1);
+  CHECK(asked.count("every node as v100-sxm2-16gb") == 1);
+}
+
+TEST_CASE("each what-if of measured and uneven links is what a run of the changed file gives") {
+  check_what_ifs(scenario_text(R"("pipette-a100-hdr")", R"("nodes": 16,
+    "training": {"global_batch": 32, "micro_batch": 1},
+    "parallel": {"tensor": 8, "pipeline": 4, "data": 4, "pipeline_send": "blocking_pairs"})"));
+}
+
+TEST_CASE("a slow node is asked about by its number, whatever makes it slow") {
+  // Node 0 has the GPUs of the others and a fortieth of their NIC rate: what helps is all nodes as nodes 1 to 3.
+  const std::string text = scenario_text(R"("a100-80gb-1hdr")", R"(
+    "training": {"global_batch": 16, "micro_batch": 1}, "parallel": {"tensor": 8, "data": 4})");
+  const Scenario even = read(text);
+  const std::string type =
+      canonical_text(even.resolved.find("platform")->find("node_types")->array().front());
+  ReadOptions options;
+  options.overrides = {{"/platform/node_types", "[" + type + "," + type + "]"},
+                       {"/platform/node_types/0/count", "1"},
+                       {"/platform/node_types/0/nic_rate", "5 Gbps"}};
+  const Scenario scenario = read(text, options);
+  SimulateOptions heap;
+  heap.engine = EngineKind::heap;
+  const Seconds now = simulate(scenario, heap).report.iteration_time;
+  std::map<std::string, Seconds> times;
+  for (const WhatIfResult& result :
+       simulate_what_ifs(scenario, library(), what_ifs(scenario, library()), default_at_once()))
+    times[result.change.what] = result.iteration_time;
+  CHECK(times["every node as nodes 1 to 3"].value() ==
+        doctest::Approx(simulate(even, heap).report.iteration_time.value()).epsilon(1e-9));
+  CHECK(times["every node as node 0"].value() == doctest::Approx(now.value()).epsilon(1e-9));
+  CHECK(times["twice the NIC rate (node 0)"] < now);
+}
+
+TEST_CASE("fully sharded training is asked about links and single nodes as any other") {
+  const std::set<std::string> asked = questions_of(read(scenario_text(R"("a100-80gb-4hdr")", R"(
+      "training": {"global_batch": 32, "micro_batch": 1},
+      "parallel": {"data": 32, "zero_stage": 3})")));
+  for (const char* what : {"twice the NIC rate", "half the latency between nodes",
+                           "no latency between nodes", "node 0 10 % slower", "GPUs 10 % faster"}) {
+    CAPTURE(what);
+    CHECK(asked.count(what) == 1);
+  }
+}
+
+TEST_CASE("every class of links is asked about") {
+  const std::string text = scenario_text(R"("a100-80gb-4hdr")", R"(
+    "training": {"global_batch": 16, "micro_batch": 1},
+    "parallel": {"tensor": 8, "pipeline": 2, "data": 2})");
+  ReadOptions options;
+  options.overrides = {
+      {"/platform/fabric/nodes_per_leaf", "2"},
+      {"/platform/fabric/oversubscription", "4"},
+      {"/platform/link_overrides",
+       R"([{"from": 0, "to": 2, "bandwidth": "5 GB/s", "source": "assumed: a test"}])"}};
+  std::set<std::string> asked;
+  for (const WhatIf& change : what_ifs(read(text, options), library())) asked.insert(change.what);
+  for (const char* what :
+       {"twice the bandwidth inside nodes", "half the latency inside nodes", "twice the NIC rate",
+        "half the latency between nodes", "no latency between nodes",
+        "twice the uplinks of leaf switches", "no oversubscription of leaf switches",
+        "twice the rate of links with rates of their own", "no links with rates of their own"})
+    CHECK_MESSAGE(asked.count(what) == 1, what);
+}
+
+TEST_CASE("every stage with nodes of its own is asked about, and every codec that is legal") {
+  const std::string text = scenario_text(R"("a100-80gb-4hdr")", R"(
+    "training": {"global_batch": 16, "micro_batch": 1},
+    "parallel": {"tensor": 8, "pipeline": 4, "data": 2, "zero_stage": 2})");
+  std::set<std::string> asked;
+  for (const WhatIf& change : what_ifs(read(text), library())) asked.insert(change.what);
+  for (int stage = 0; stage < 4; ++stage)
+    CHECK(asked.count("stage " + std::to_string(stage) + " 10 % faster") == 1);
+  CHECK(asked.count("pipeline backward: powersgd of rank 16") == 1);
+  CHECK(asked.count("data gradients: powersgd of rank 128") == 0);  // ZeRO 2 has no whole gradients
+  CHECK(asked.count("pipeline forward: powersgd of rank 16") == 0);  // an activation is used whole
+  CHECK(asked.count("zero gather: int8") == 1);
+}
+
+TEST_CASE("nodes that are told apart without being changed change nothing") {
+  const Scenario scenario = read(small_text);
+  const std::vector<WhatIf> list = what_ifs(scenario, library());
+  const auto straggler = std::find_if(list.begin(), list.end(), [](const WhatIf& change) {
+    return change.what == "node 0 10 % slower";
+  });
+  REQUIRE(straggler != list.end());
+  ReadOptions options;
+  options.overrides = straggler->overrides;
+  options.overrides.emplace_back("/platform/node_types/0/compute_efficiency",
+                                 std::to_string(scenario.nodes.front().compute_efficiency));
+  const auto time_of = [](const Scenario& each) {
+    return std::get<IsolatedResult>(simulate_isolated(each)).figures.iteration_time.value();
+  };
+  CHECK(time_of(read(small_text, options)) == doctest::Approx(time_of(scenario)).epsilon(1e-9));
+}
+
+TEST_CASE("a straggler slows its own stage, and no other node of the same device") {
+  const char* const two_stages = R"({
+    "model": "gpt-1.7b", "platform": "a100-80gb-4hdr", "software": "megatron-lm-2021", "nodes": 2,
+    "training": {"global_batch": 16, "micro_batch": 2, "precision": "fp16"},
+    "parallel": {"tensor": 8, "pipeline": 2, "data": 1}})";
+  const auto compute_of = [&](const ReadOptions& options) {
+    const Scenario scenario = read(two_stages, options);
+    const BuiltPrograms built = build_programs(
+        {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan});
+    return std::pair{built.cost_of_device[0].chunks[0].forward.compute.value(),
+                     built.cost_of_device[1].chunks[0].forward.compute.value()};
+  };
+  const auto list = what_ifs(read(two_stages), library());
+  const auto straggler = std::find_if(list.begin(), list.end(), [](const WhatIf& what_if) {
+    return what_if.what == "node 0 10 % slower";
+  });
+  REQUIRE(straggler != list.end());
+  ReadOptions options;
+  options.overrides = straggler->overrides;
+  const auto [first, second] = compute_of({});
+  const auto [slow_first, same_second] = compute_of(options);
+  CHECK(slow_first > 1.05 * first);  // products take 1/0.9; memory-bound kernels stay
+  CHECK(same_second == second);
+}
+
+TEST_CASE("what-ifs come in the order of what they gain") {
+  const JsonValue explanation = explained(read(small_text));
+  double before = -1;
+  for (const JsonValue& what_if : explanation.find("what_ifs")->array()) {
+    CHECK(number_at(what_if, "change") >= before);
+    before = number_at(what_if, "change");
+  }
+}
+
+TEST_CASE("one GPU alone raises few questions, and none of the network") {
+  const Scenario scenario = read(R"({
+    "model": "gpt-1.7b", "platform": "a100-80gb-4hdr", "software": "megatron-lm-2021",
+    "training": {"global_batch": 2, "micro_batch": 1}})");
+  for (const WhatIf& what_if : what_ifs(scenario, library())) {
+    CHECK(what_if.what.find("NIC") == std::string::npos);
+    CHECK(what_if.what.find("nodes") == std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace windtunnel

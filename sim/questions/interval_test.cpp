@@ -1,0 +1,385 @@
+#include "evidence/interval.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <random>
+#include <set>
+
+#include "core/file_io.hpp"
+#include "core/testing.hpp"
+#include "evidence/measurement_set.hpp"
+#include "questions/what_if.hpp"
+
+namespace windtunnel {
+namespace {
+
+namespace fs = std::filesystem;
+
+ScenarioTraits traits(double gpus) {
+  ScenarioTraits traits{"s", "a100", "p", {{"gpus", gpus}}, {}, {}};
+  const auto number = [](const char* label, double value) {
+    return UsedNumber{label, ValueUnit::count, 0.1, true, value, value};
+  };
+  traits.values[0].numbers = {{"launch", number("launches", 3)}};
+  traits.values[1].numbers = {{"peak", number("peak rate", 312)}};
+  traits.values[2].numbers = {{"nics", number("NICs", 4)}};
+  return traits;
+}
+
+/// One value of stack, GPU or cluster far from what was measured.
+void move_value(ScenarioTraits& traits, EvidenceAxis axis, const std::string& key) {
+  UsedNumber& number = traits.values.at(static_cast<std::size_t>(axis)).numbers.at(key);
+  number.low = number.high = 1000;
+}
+
+/// 8 to 64 GPUs measured; 39 residuals -0.19, -0.18, … 0.19.
+EvidenceRegime even_regime() {
+  EvidenceRegime regime;
+  regime.software = "s";
+  regime.device_family = "a100";
+  regime.sets = {"set"};
+  regime.include(traits(8));
+  regime.include(traits(64));
+  for (int i = -19; i <= 19; ++i) regime.residuals.push_back(i / 100.0);
+  return regime;
+}
+
+double low_log(const Interval& interval) { return std::log(interval.low / Seconds{10}); }
+double high_log(const Interval& interval) { return std::log(interval.high / Seconds{10}); }
+
+/// Like the residuals of a shared cluster: 2 % of noise, and one run in ten that is up to 50 %
+/// slow.
+double draw_residual(std::mt19937_64& random) {
+  std::normal_distribution<double> noise(0, 0.02);
+  std::uniform_real_distribution<double> share(0, 1);
+  const double residual = noise(random);
+  return share(random) < 0.1 ? residual + 0.4 * share(random) : residual;
+}
+
+TEST_CASE("the bounds are the shortest interval that holds 0.9 (n+1) of the residuals") {
+  // 0.9 (39 + 1) = 36 of 39 evenly spaced ones; all such intervals are 0.35 long, the first is taken
+  const auto [low, high] = conformal_bounds(even_regime().residuals);
+  CHECK(low == doctest::Approx(-0.19));
+  CHECK(high == doctest::Approx(0.16));
+}
+
+TEST_CASE("with fewer than 9 residuals the extremes are widened by half") {
+  const auto [low, high] = conformal_bounds({-0.02, 0.01, 0.1});
+  CHECK(low == doctest::Approx(-0.03));
+  CHECK(high == doctest::Approx(0.15));
+}
+
+TEST_CASE("one slow outlier among twenty does not widen the interval") {
+  // 0.9 (20 + 1) = 18.9, so 19 of 20: all but the outlier
+  std::vector<double> residuals;
+  for (int i = 0; i < 19; ++i) residuals.push_back((i - 9) / 100.0);
+  residuals.push_back(0.5);
+  const auto [low, high] = conformal_bounds(residuals);
+  CHECK(low == doctest::Approx(-0.09));
+  CHECK(high == doctest::Approx(0.09));
+}
+
+TEST_CASE("the prediction itself lies in its interval even when all residuals have one sign") {
+  CHECK(conformal_bounds({0.1, 0.2}).first == 0);
+  CHECK(conformal_bounds({-0.2, -0.1}).second == 0);
+}
+
+TEST_CASE("intervals from synthetic residuals hold 85 to 95 of 100 new runs") {
+  std::mt19937_64 random(1);
+  int held = 0, total = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<double> residuals;
+    for (int i = 0; i < 54; ++i) residuals.push_back(draw_residual(random));
+    std::sort(residuals.begin(), residuals.end());
+    const auto [low, high] = conformal_bounds(residuals);
+    for (int i = 0; i < 100; ++i, ++total) {
+      const double fresh = draw_residual(random);
+      held += fresh >= low && fresh <= high;
+    }
+  }
+  const double coverage = static_cast<double>(held) / total;
+  CHECK(coverage > 0.85);
+  CHECK(coverage < 0.95);
+}
+
+TEST_CASE("inside what was measured the interval is that of the residuals") {
+  const Interval interval = interval_from({even_regime()}, traits(16), Seconds{10});
+  CHECK(interval.basis == IntervalBasis::measured);
+  CHECK(low_log(interval) == doctest::Approx(-0.19));
+  CHECK(high_log(interval) == doctest::Approx(0.16));
+  CHECK(interval.reason == "39 held-out runs of set");
+}
+
+TEST_CASE("beyond what was measured it is wider by half and says what is new") {
+  const Interval interval = interval_from({even_regime()}, traits(128), Seconds{10});
+  CHECK(interval.basis == IntervalBasis::extrapolated);
+  CHECK(high_log(interval) == doctest::Approx(0.24));  // 1.5 * 0.16
+  CHECK(interval.reason == "gpus 128, measured 8 to 64");
+}
+
+TEST_CASE("a stack measured on other GPUs is an extrapolation") {
+  ScenarioTraits other = traits(16);
+  other.device_family = "v100";
+  move_value(other, EvidenceAxis::gpu, "peak");
+  const Interval interval = interval_from({even_regime()}, other, Seconds{10});
+  CHECK(interval.basis == IntervalBasis::extrapolated);
+  CHECK(interval.reason == "v100 GPUs, measured a100 (peak rate 1000, measured 312)");
+}
+
+TEST_CASE("a stack that nobody measured gets 15 percent either way") {
+  ScenarioTraits other = traits(16);
+  other.software = "new";
+  move_value(other, EvidenceAxis::stack, "launch");
+  EvidenceRegime narrow = even_regime();
+  narrow.residuals = {-0.01, 0.01};
+  const Interval interval = interval_from({narrow}, other, Seconds{10});
+  CHECK(interval.basis == IntervalBasis::unprofiled);
+  CHECK(interval.low / Seconds{1} == doctest::Approx(8.5));
+  CHECK(interval.high / Seconds{1} == doctest::Approx(11.5));
+}
+
+TEST_CASE("a stack that nobody measured is no surer than those measured on its GPUs") {
+  ScenarioTraits other = traits(16);
+  other.software = "new";
+  move_value(other, EvidenceAxis::stack, "launch");
+  const Interval interval = interval_from({even_regime()}, other, Seconds{10});
+  CHECK(low_log(interval) == doctest::Approx(-0.285));  // 1.5 * -0.19
+  CHECK(high_log(interval) == doctest::Approx(0.24));   // 1.5 * 0.16
+}
+
+TEST_CASE("each of stack, GPU and cluster that nobody measured widens by half and is named") {
+  ScenarioTraits other = traits(16);
+  const auto high = [&other] {
+    return high_log(interval_from({even_regime()}, other, Seconds{10}));
+  };
+  other.software = "mine";
+  move_value(other, EvidenceAxis::stack, "launch");
+  CHECK(high() == doctest::Approx(1.5 * 0.16));
+  other.device_family = "h100";
+  move_value(other, EvidenceAxis::gpu, "peak");
+  CHECK(high() == doctest::Approx(1.5 * 1.5 * 0.16));
+  move_value(other, EvidenceAxis::cluster, "nics");
+  const Interval interval = interval_from({even_regime()}, other, Seconds{10});
+  CHECK(high_log(interval) == doctest::Approx(1.5 * 1.5 * 1.5 * 0.16));
+  CHECK(
+      interval.reason ==
+      "no measured runs of software mine (launches 1000, measured 3); h100 GPUs, measured a100 "
+      "(peak rate 1000, measured 312); platform p unlike it was measured (NICs 1000, measured 4)");
+}
+
+TEST_CASE("GPUs and a cluster measured with another stack are no news") {
+  ScenarioTraits other = traits(16);
+  move_value(other, EvidenceAxis::stack, "launch");
+  EvidenceRegime elsewhere = even_regime();
+  elsewhere.values[1].numbers["peak"] = {125, 125};
+  const Interval interval = interval_from({elsewhere, even_regime()}, other, Seconds{10});
+  CHECK(interval.reason == "no measured runs of software s (launches 1000, measured 3)");
+}
+
+TEST_CASE(
+    "names decide nothing: a renamed copy is measured, an original with another number is not") {
+  ScenarioTraits renamed = traits(16);
+  renamed.software = renamed.device_family = renamed.platform = "renamed";
+  CHECK(interval_from({even_regime()}, renamed, Seconds{10}).basis == IntervalBasis::measured);
+  ScenarioTraits changed = traits(16);
+  move_value(changed, EvidenceAxis::cluster, "nics");
+  CHECK(interval_from({even_regime()}, changed, Seconds{10}).basis == IntervalBasis::extrapolated);
+}
+
+TEST_CASE("of two stacks that this job cannot tell apart the likest, then the namesake, speaks") {
+  const auto with_word = [](EvidenceRegime regime, const char* software, const char* word) {
+    regime.software = software;
+    regime.values[0].habits["send"] = {word};
+    return regime;
+  };
+  const std::vector<EvidenceRegime> regimes{with_word(even_regime(), "a", "eager"),
+                                            with_word(even_regime(), "b", "blocking"),
+                                            with_word(even_regime(), "c", "blocking")};
+  const auto speaker = [&](const char* name, const char* word) {
+    ScenarioTraits scenario = traits(16);
+    scenario.software = name;
+    scenario.values[0].habits["send"] = {"send", false, word};
+    std::vector<EvidenceRegime> named = regimes;
+    for (EvidenceRegime& regime : named) regime.sets = {regime.software};
+    return interval_from(named, scenario, Seconds{10}).reason;
+  };
+  CHECK(speaker("mine", "eager") == "39 held-out runs of a");
+  CHECK(speaker("c", "blocking") == "39 held-out runs of c");
+  CHECK(speaker("c", "eager") == "39 held-out runs of a");
+}
+
+TEST_CASE("a library without residuals gives no interval, one with them writes it to the report") {
+  const Library shipped{source_dir()};
+  const Scenario scenario =
+      read_scenario(shipped.root / "scenarios" / "gpt3-175b-512xa100.json", shipped);
+  const TemporaryFolder folder;
+  const Library library{folder.path()};
+  Report report;
+  report.iteration_time = Seconds{10};
+  add_interval(scenario, library, report);
+  CHECK_FALSE(report.iteration_time_interval);
+  CHECK(report.assumptions.empty());
+
+  write_file_atomically(library.root / "validation" / "residuals.json",
+                        evidence_json({even_regime()}));
+  add_interval(scenario, library, report);
+  REQUIRE(report.iteration_time_interval);
+  CHECK(report.iteration_time_interval->second > Seconds{11.5});
+  REQUIRE(report.assumptions.size() == 1);
+  CHECK(report.assumptions[0].evidence == Evidence::assumed);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].find("platform selene-a100, measured p") != std::string::npos);
+}
+
+/// What the shipped residuals say of a shipped scenario after some changes.
+using Overrides = std::vector<std::pair<std::string, std::string>>;
+Report report_with(const Overrides& overrides) {
+  const Library shipped{source_dir()};
+  const Scenario scenario =
+      read_scenario(shipped.root / "scenarios" / "gpt3-175b-512xa100.json", shipped, {overrides});
+  Report report;
+  report.iteration_time = Seconds{10};
+  add_interval(scenario, shipped, report);
+  return report;
+}
+
+const std::string node = "/platform/node_types/0";
+
+TEST_CASE("a profile of one's own does not hide that its GPUs were never measured") {
+  Overrides overrides{{node + "/device/name", "h100-sxm"},
+                      {node + "/device/peak/fp16", "989 TFLOPS"},
+                      {node + "/device/memory/bandwidth", "3350 GB/s"}};
+  const Report with_known_stack = report_with(overrides);
+  overrides.insert(overrides.end(),
+                   {{"/software/name", "ours"}, {"/software/launch/layer_forward", "9 ms"}});
+  const Report report = report_with(overrides);
+  REQUIRE(report.warnings.size() == 1);
+  CAPTURE(report.warnings[0]);
+  CHECK(report.warnings[0].find("no measured runs of software ours") != std::string::npos);
+  CHECK(report.warnings[0].find("h100 GPUs, measured a100") != std::string::npos);
+  const auto [low, high] = *report.iteration_time_interval;
+  CHECK(low < with_known_stack.iteration_time_interval->first);
+  CHECK(high > with_known_stack.iteration_time_interval->second);
+}
+
+/// A change, and what the report says left the measured range.
+struct Moved {
+  std::string pointer, value, said;
+};
+
+TEST_CASE("each number and habit that is moved away from what was measured is named") {
+  const std::string links = node + "/interconnect";
+  const std::vector<Moved> all{
+      {node + "/device/peak/fp16", "2500 TFLOPS", "peak rate 2.50 PFLOP/s, measured 312 TFLOP/s"},
+      {node + "/device/memory/bandwidth", "25 GB/s", "memory bandwidth 25.0 GB/s"},
+      {node + "/device/gemm/peak_fraction", "0.95", "attained share of the peak 0.95"},
+      {node + "/device/kernel_overhead", "40 us", "overhead of a kernel 40.0 us"},
+      {node + "/compute_efficiency", "1.1", "speed of this cluster's GPUs 1.1, measured 1"},
+      {links + "/saturated_bandwidth", "25 GB/s", "in-node bandwidth 23"},
+      {links + "/half_size", "1 GiB", "in-node bandwidth"},
+      {links + "/point_to_point", "8 GB/s", "bandwidth from GPU to GPU 8.00 GB/s"},
+      {node + "/nics", "1", "NICs per node 1, measured 8"},
+      {node + "/nic_rate", "400 Gbps", "attained NIC rate 42.5 GB/s, measured 21.2 GB/s"},
+      {node + "/nic_efficiency", "0.5", "attained NIC rate 12.5 GB/s"},
+      {"/platform/fabric/latency", "1 ms", "latency between nodes 1.00 ms"},
+      {"/software/launch/layer_forward", "3.2 ms",
+       "launching a layer forward 3.20 ms, measured 320 us"},
+      {"/software/iteration_overhead", "1 s", "overhead of an iteration 1.000 s"},
+      {"/software/overlap_backward_tensor_collectives", "false",
+       "hidden backward tensor collectives no, measured yes"},
+      {"/software/fused_kernels", "false", "fused kernels no, measured yes"},
+      {"/parallel/pipeline_send", "eager", "pipeline_send eager, measured blocking_pairs"},
+      {"/parallel/gradient_ring", "hierarchical", "gradient_ring hierarchical, measured flat"}};
+  for (const Moved& moved : all) {
+    const Report report = report_with({{moved.pointer, moved.value}});
+    CAPTURE(moved.pointer);
+    REQUIRE(report.warnings.size() == 1);
+    CAPTURE(report.warnings[0]);
+    CHECK(report.warnings[0].find(moved.said) != std::string::npos);
+    CHECK(report.iteration_time_interval->second > report_with({}).iteration_time_interval->second);
+  }
+}
+
+TEST_CASE("names, what the job does not use, and less than the tolerance change no interval") {
+  for (const Overrides& overrides :
+       {Overrides{
+            {"/software/name", "ours"}, {node + "/device/name", "b100"}, {"/platform/name", "q"}},
+        Overrides{{node + "/device/peak/fp32", "1 TFLOPS"}},
+        Overrides{{"/software/exposed_gather_factor", "9"}},
+        Overrides{{node + "/device/memory/bandwidth", "2 TB/s"}},
+        Overrides{{node + "/nic_efficiency", "0.8"}}}) {
+    const Report report = report_with(overrides);
+    CAPTURE(overrides.front().first);
+    CHECK(report.warnings.empty());
+    CHECK(report.iteration_time_interval == report_with({}).iteration_time_interval);
+  }
+}
+
+TEST_CASE("files of one's own and inline objects are compared as --set is") {
+  const Library shipped{source_dir()};
+  const TemporaryFolder folder;
+  JsonValue resolved =
+      read_scenario(shipped.root / "scenarios" / "gpt3-175b-512xa100.json", shipped).resolved;
+  const auto warnings = [&](JsonValue scenario) {
+    Report report;
+    report.iteration_time = Seconds{10};
+    add_interval(read_scenario(std::move(scenario), folder.path(), shipped), shipped, report);
+    return report.warnings;
+  };
+  CHECK(warnings(resolved).empty());  // all inline
+  const std::string cluster = pretty_text(*resolved.find("platform"));
+  folder.write("ours.json", cluster);
+  set_at(resolved, "/platform", JsonValue(std::string("./ours.json")));
+  CHECK(warnings(resolved).empty());
+  JsonValue changed = resolved;
+  set_at(changed, "/platform",
+         *read_scenario(std::move(resolved), folder.path(), shipped).resolved.find("platform"));
+  set_at(changed, "/platform/node_types/0/device/peak/fp16", JsonValue(std::string("2500 TFLOPS")));
+  folder.write("base.json", pretty_text(changed));
+  const Scenario extended = read_scenario(
+      folder.write("ours-again.json", R"({"extends": "base.json", "version": 1})"), shipped);
+  Report report;
+  report.iteration_time = Seconds{10};
+  add_interval(extended, shipped, report);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].find("peak rate 2.50 PFLOP/s") != std::string::npos);
+}
+
+TEST_CASE("what-ifs about GPUs, links and NICs leave what was measured") {
+  const Library shipped{source_dir()};
+  const Scenario scenario =
+      read_scenario(shipped.root / "scenarios" / "gpt3-175b-512xa100.json", shipped);
+  for (const WhatIf& change : what_ifs(scenario, shipped)) {
+    if (change.kind != WhatIfKind::gpu && change.kind != WhatIfKind::link &&
+        change.kind != WhatIfKind::nic)
+      continue;
+    CAPTURE(change.what);
+    CHECK(report_with(change.overrides).warnings.size() == 1);
+  }
+}
+
+TEST_CASE("every run behind the shipped residuals lies within what they were measured on") {
+  const Library shipped{source_dir()};
+  const auto regimes = read_evidence(shipped.root / "validation" / residuals_file);
+  std::set<std::string> sets;
+  for (const EvidenceRegime& regime : regimes) sets.insert(regime.sets.begin(), regime.sets.end());
+  for (const fs::path& file :
+       find_measurement_sets({sets.begin(), sets.end()}, shipped.root / "validation")) {
+    const MeasurementSet set = read_measurement_set(file);
+    for (const MeasurementPoint& point : set.points) {
+      if (!why_not_scored(set, point).empty()) continue;
+      const Scenario scenario = read_scenario(scenario_of(set, point), set.folder, shipped);
+      const Interval interval = interval_from(regimes, traits_of(scenario), Seconds{10});
+      CAPTURE(set.name);
+      CAPTURE(point.id);
+      CAPTURE(interval.reason);  // not within: tools/residuals.sh writes the residuals again
+      CHECK(interval.basis == IntervalBasis::measured);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+
+#include "lower/program_builder.hpp"
+#include "report/report.hpp"
+#include "scenario/scenario.hpp"
+#include "simulate/folding.hpp"
+
+namespace windtunnel {
+
+/// A scenario ready to be played: simulate() in two steps, for whoever wants to see the network in between.
+struct BuiltScenario {
+  Plan plan;  ///< with compressed stages chosen
+  std::optional<Fold> fold;
+  BuiltPrograms programs;  ///< of the fold's plan where there is one
+};
+BuiltScenario build(const Scenario& scenario);
+
+/// The report's time, rates and memory, as simulate() would give them, and nothing else: no breakdown, traffic or assumptions.
+Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built);
+
+}  // namespace windtunnel

@@ -1,0 +1,333 @@
+#include "simulate/compression_report.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "cost/codec_shapes.hpp"
+#include "cost/collective_cost.hpp"
+#include "report/number_text.hpp"
+#include "schedule/pipeline_program.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// An entry of the compression block.
+struct Entry {
+  const char* name;
+  Traffic traffic;
+  const std::optional<Compressor>* compressor;
+  bool is_gradient = false;  ///< values are of the gradient type, else of the training precision
+};
+
+std::vector<Entry> entries_of(const Compression& c) {
+  std::vector<Entry> entries{
+      {"pipeline_forward", Traffic::pipeline_forward, &c.pipeline_forward},
+      {"pipeline_backward", Traffic::pipeline_backward, &c.pipeline_backward},
+      {"data_gradients", Traffic::data_gradients, &c.data_gradients, true},
+      {"tensor_activations", Traffic::tensor_activations, &c.tensor_activations},
+      {"zero_gather", Traffic::zero_gather, &c.zero_gather}};
+  std::erase_if(entries, [](const Entry& entry) { return !entry.compressor->has_value(); });
+  return entries;
+}
+
+Bytes element_of(const Scenario& scenario, const Entry& entry) {
+  const Training& training = scenario.plan.training;
+  if (!entry.is_gradient) return element_size(training.precision);
+  return training.gradient_type == GradientType::fp32 ? 4_B : 2_B;
+}
+
+std::string element_text(const Scenario& scenario, const Entry& entry) {
+  const Training& training = scenario.plan.training;
+  if (!entry.is_gradient) return name_of(training.precision);
+  switch (training.gradient_type) {
+    case GradientType::fp32:
+      return "fp32";
+    case GradientType::fp16:
+      return "fp16";
+    case GradientType::bf16:
+      return "bf16";
+  }
+  return "?";
+}
+
+/// How long bytes take on a path with nothing else on it.
+Seconds transfer_time(const Network& network, PathId up, PathId down, Bytes bytes) {
+  BytesPerSecond slowest{std::numeric_limits<double>::infinity()};
+  for (const PathId path : {up, down})
+    for (const LinkId link : network.path(path))
+      slowest = std::min(slowest, network.links()[link.index()].bandwidth);
+  return bytes / slowest;
+}
+
+Seconds transfer_time(const Network& network, const Collective& collective) {
+  Seconds longest = collective.fixed;
+  for (const CollectiveFlow& flow : collective.flows)
+    longest = std::max(longest, transfer_time(network, flow.up, flow.down, flow.bytes));
+  return longest;
+}
+
+/// What a codec takes and what transfer it saves.
+struct Balance {
+  Seconds codec{}, saved{};
+  bool loses() const { return codec > saved; }
+};
+
+/// Collectives that a device enters one after the other, and the rows of its work table that encode and decode for them.
+struct Reductions {
+  std::vector<std::uint32_t> slots;
+  std::vector<std::uint16_t> rows;
+};
+
+class Balances {
+ public:
+  Balances(const Scenario& scenario, const BuiltPrograms& built)
+      : scenario_(scenario),
+        built_(built),
+        set_(built.programs),
+        chunks_(scenario.plan.parallel.virtual_pipeline) {}
+
+  /// A message over the slowest of its boundaries.
+  Balance message(MessageRow plain, MessageRow first, MessageRow second, CodecRow encode,
+                  CodecRow decode) const {
+    Balance balance;
+    const Bytes saved = size(plain) - size(first) - size(second);
+    for (const Channel& channel : set_.channels)
+      balance.saved = std::max(
+          balance.saved, channel.in_node
+                             ? saved / channel.bandwidth
+                             : transfer_time(built_.network, channel.up, channel.down, saved));
+    balance.codec = duration(DeviceId{0}, encode) + duration(DeviceId{0}, decode);
+    return balance;
+  }
+
+  /// Collectives of `stage`'s first device that would move `expansion` times what they move.
+  Balance collectives(StageId stage, const Reductions& reductions, double expansion) const {
+    const DeviceId device = scenario_.plan.device(0, stage, 0);
+    const auto& entered = set_.devices[device.index()].collectives;
+    Seconds transfer{};
+    for (const std::uint32_t slot : reductions.slots)
+      if (entered[slot] != no_collective)
+        transfer += transfer_time(built_.network, set_.collectives[entered[slot].index()]);
+    Balance balance;
+    balance.saved = transfer * (expansion - 1);
+    for (const std::uint16_t row : reductions.rows) balance.codec += duration(device, row);
+    return balance;
+  }
+
+  /// All tensor collectives of a microbatch on the first stage, in the node.
+  Balance tensor() const {
+    const Plan& plan = scenario_.plan;
+    const PlanDevice& device = plan.devices.front();
+    Plan plain = plan;
+    plain.compression.tensor_activations.reset();
+    const StageCost without = stage_cost({&scenario_.model,
+                                          &plain,
+                                          &scenario_.software,
+                                          &scenario_.nodes[device.node.index()],
+                                          &scenario_.platform.fabric,
+                                          device.stage,
+                                          device.gpus,
+                                          {},
+                                          {}});
+    Balance balance;
+    const std::vector<ChunkCost>& with = built_.cost_of_device.front().chunks;
+    for (std::size_t i = 0; i < with.size(); ++i) {
+      balance.codec += with[i].forward.codec + with[i].backward.codec;
+      balance.saved += without.chunks[i].forward.tensor_comm - with[i].forward.tensor_comm +
+                       without.chunks[i].backward.tensor_comm - with[i].backward.tensor_comm;
+    }
+    return balance;
+  }
+
+ private:
+  Bytes size(MessageRow row) const { return set_.message_bytes[static_cast<std::size_t>(row)]; }
+  Seconds duration(DeviceId device, CodecRow row) const {
+    return duration(device, row_of(row, chunks_));
+  }
+  Seconds duration(DeviceId device, std::uint16_t row) const {
+    return set_.work[set_.devices[device.index()].work_base + row].duration;
+  }
+
+  const Scenario& scenario_;
+  const BuiltPrograms& built_;
+  const ProgramSet& set_;
+  int chunks_;
+};
+
+void warn(const char* name, const std::string& what, Report& report) {
+  report.warnings.push_back(std::string("compression of ") + name + " " + what);
+}
+
+void warn_of_loss(const Entry& entry, const std::string& each, const Balance& balance,
+                  Report& report) {
+  if (!balance.loses()) return;
+  warn(entry.name,
+       "loses: " + each + " takes " + to_text(balance.codec) + " to encode and decode and saves " +
+           to_text(std::max(balance.saved, Seconds{0})) + " of transfer",
+       report);
+}
+
+/// Whether the entry changes any byte; says why not.
+bool changes_traffic(const Scenario& scenario, const Entry& entry, Report& report) {
+  const Compressor& c = **entry.compressor;
+  if (report.traffic[static_cast<std::size_t>(entry.traffic)] == Bytes{0}) {
+    warn(entry.name, "does nothing: this plan has no such traffic", report);
+    return false;
+  }
+  if (c.codec->traits().origin == CodecOrigin::none) return true;
+  const std::optional<double> ratio = c.codec->ratio(c, element_of(scenario, entry));
+  if (!ratio || *ratio > 1) return true;
+  warn(entry.name,
+       std::string("saves nothing: ") + c.codec->name() + " makes " +
+           element_text(scenario, entry) + " values " + fixed_text(*ratio, 2) +
+           " times smaller, and encoding them still takes its time",
+       report);
+  return false;
+}
+
+void warn_of_message(const Scenario& scenario, const BuiltPrograms& built, const Entry& entry,
+                     Report& report) {
+  const MessageCount& count = report.messages[static_cast<std::size_t>(entry.traffic)];
+  if (count.compressed == 0)
+    return warn(entry.name,
+                "does nothing: no message reaches the threshold of " +
+                    to_text((*entry.compressor)->threshold),
+                report);
+  const Balances balances(scenario, built);
+  const bool forward = entry.traffic == Traffic::pipeline_forward;
+  warn_of_loss(entry, "a message",
+               forward ? balances.message(MessageRow::activation, MessageRow::encoded_activation,
+                                          MessageRow::encoded_activation_second,
+                                          CodecRow::encode_activation, CodecRow::decode_activation)
+                       : balances.message(MessageRow::gradient, MessageRow::encoded_gradient,
+                                          MessageRow::encoded_gradient_second,
+                                          CodecRow::encode_gradient, CodecRow::decode_gradient),
+               report);
+}
+
+/// What reduces the gradients of a stage once: after the backward passes, or on each microbatch.
+Reductions reductions_of(const Plan& plan) {
+  const int chunks = plan.parallel.virtual_pipeline;
+  Reductions all;
+  if (!reduces_by_chunk(plan)) {
+    all.slots = {slot_of(CollectiveSlot::gradient_reduce),
+                 slot_of(CollectiveSlot::gradient_reduce_second)};
+    for (const CodecRow row :
+         {CodecRow::encode_reduced, CodecRow::encode_reduced_second, CodecRow::decode_reduced})
+      all.rows.push_back(row_of(row, chunks));
+    return all;
+  }
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    for (const ChunkCollective slot : {ChunkCollective::bucket, ChunkCollective::bucket_second})
+      all.slots.push_back(slot_of(slot, chunk));
+    for (const BucketRow row : {BucketRow::encode, BucketRow::encode_second, BucketRow::decode})
+      all.rows.push_back(row_of(row, chunk, chunks));
+  }
+  return all;
+}
+
+/// Where nothing hides the reduction of the gradients.
+void warn_of_reduction(const Scenario& scenario, const BuiltPrograms& built, const Entry& entry,
+                       Report& report) {
+  const Parallel& parallel = scenario.plan.parallel;
+  if (report.compressed_stages.empty())
+    return warn(entry.name, "does nothing: no stage gains by it", report);
+  if (parallel.overlap_gradient_reduce || parallel.zero_stage == 3) return;
+  const StageId stage{report.compressed_stages.front()};
+  const DeviceId device = scenario.plan.device(0, stage, 0);
+  const auto& entered = built.programs.devices[device.index()].collectives;
+  Bytes sent{};
+  const Reductions reductions = reductions_of(scenario.plan);
+  for (const std::uint32_t slot : reductions.slots)
+    if (entered[slot] != no_collective) {
+      const Collective& collective = built.programs.collectives[entered[slot].index()];
+      sent += collective.traffic_bytes / static_cast<double>(collective.members.size());
+    }
+  const StageCost& cost = built.cost_of_device[device.index()];
+  Bytes gradients = cost.gradients;
+  for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk)
+    if (holds_fused_embedding(scenario.model, scenario.plan, stage, chunk))
+      gradients -= cost.embedding_share;
+  const Bytes whole =
+      ring_all_reduce_volume(gradients, parallel.data) *
+      (scenario.plan.devices[device.index()].num_gpus() * (parallel.zero_stage > 0 ? 0.5 : 1.0));
+  warn_of_loss(entry, "a reduction",
+               Balances(scenario, built).collectives(stage, reductions, whole / sent), report);
+}
+
+void warn_of_entry(const Scenario& scenario, const BuiltPrograms& built, const Entry& entry,
+                   Report& report) {
+  if (!changes_traffic(scenario, entry, report)) return;
+  switch (entry.traffic) {
+    case Traffic::pipeline_forward:
+    case Traffic::pipeline_backward:
+      return warn_of_message(scenario, built, entry, report);
+    case Traffic::data_gradients:
+      return warn_of_reduction(scenario, built, entry, report);
+    case Traffic::tensor_activations:
+      if (scenario.plan.parts == 1 && scenario.plan.parallel.zero_stage < 3)
+        warn_of_loss(entry, "a microbatch", Balances(scenario, built).tensor(), report);
+      return;
+    case Traffic::zero_gather:
+    case Traffic::embedding_sync:
+      return;
+  }
+}
+
+std::string value_text(const JsonValue* value) {
+  if (value == nullptr) return {};
+  return value->is_string() ? value->string() : canonical_text(*value);
+}
+
+void add_device_codec(const Scenario& scenario, std::size_t type, const std::set<std::string>& keys,
+                      Report& report) {
+  const Device& device = scenario.platform.node_types[type].device;
+  JsonValue resolved = scenario.resolved;
+  const std::string place = "/platform/node_types/" + std::to_string(type) + "/device/codecs/";
+  for (const std::string& key : keys) {
+    const auto source = device.codecs->sources.find(key);
+    if (source == device.codecs->sources.end()) continue;
+    report.assumptions.push_back({"device " + device.name + ": codecs/" + key,
+                                  value_text(find_at(resolved, place + key)), source->second.text,
+                                  source->second.evidence});
+  }
+}
+
+}  // namespace
+
+void add_codec_assumptions(const Scenario& scenario, Report& report) {
+  const std::vector<Entry> entries = entries_of(scenario.plan.compression);
+  std::set<std::string> named;
+  for (std::size_t i = 0; i < scenario.platform.node_types.size(); ++i) {
+    const Device& device = scenario.platform.node_types[i].device;
+    if (!device.codecs || !named.insert(device.name).second) continue;
+    std::set<std::string> keys;
+    for (const Entry& entry : entries)
+      for (const std::string& key :
+           (*entry.compressor)->codec->device_keys(**entry.compressor, *device.codecs))
+        keys.insert(key);
+    add_device_codec(scenario, i, keys, report);
+  }
+  for (const Entry& entry : entries) {
+    const Compressor& c = **entry.compressor;
+    for (const CodecKey& key : c.codec->traits().keys)
+      if (key.standing == CodecKey::Standing::assumption)
+        report.assumptions.push_back({std::string("compression of ") + entry.name + ": " +
+                                          key.name + " of " + c.codec->name(),
+                                      fixed_text(c.setting(key.name), 2), "given by the scenario",
+                                      Evidence::assumed});
+  }
+}
+
+void add_compression_warnings(const Scenario& scenario, const BuiltPrograms& built,
+                              Report& report) {
+  for (const Entry& entry : entries_of(built.compression))
+    warn_of_entry(scenario, built, entry, report);
+  if (scenario.plan.compression.fused_embedding_sync &&
+      !fuses_embedding_sync(scenario.model, scenario.plan))
+    warn("embedding_sync", "does nothing: this plan synchronises no embeddings", report);
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lower/program_builder.hpp"
+#include "timeline/breakdown.hpp"
+
+namespace windtunnel {
+
+/// A long iteration that is played with fewer microbatches, and the steady state that repeats in between: exact, not sampled.
+struct Fold {
+  Plan plan;                          ///< with the microbatches that are played
+  Plan longer;                        ///< with one period more
+  int period = 0;                     ///< microbatches
+  int repeats = 0;                    ///< periods that are not played
+  Seconds duration{};                 ///< of one period
+  std::vector<Breakdown> breakdowns;  ///< of one period, by device that is played
+};
+
+/// The fold of a plan, or nothing where its steady state is not proven (timeline/steady_state.hpp): few microbatches, messages that meet
+/// on a link, encoders beside the passes, tensor groups and reductions of each microbatch across nodes, GPipe (all forwards first) and schedules of the user's own, and pipelines that take too
+/// long to settle. Plays the pipeline a few times without contention, at a fraction of the whole's cost.
+std::optional<Fold> find_fold(const BuildInputs& inputs);
+
+}  // namespace windtunnel

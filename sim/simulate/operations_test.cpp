@@ -1,0 +1,97 @@
+// Passes as numbers against passes operation by operation.
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "core/testing.hpp"
+#include "simulate/drawn_scenario.hpp"
+#include "simulate/simulate.hpp"
+
+namespace windtunnel {
+namespace {
+
+Scenario read(const std::string& text, const Overrides& overrides) {
+  Problems problems;
+  JsonValue value =
+      parse_json(std::make_shared<const SourceText>(SourceText{"drawn.json", text}), problems);
+  ReadOptions options;
+  options.overrides = overrides;
+  const Library files{source_dir()};
+  return read_scenario(std::move(value), files.root, files, options);
+}
+
+Simulation play(const Scenario& scenario, Detail detail) {
+  SimulateOptions options;
+  options.engine = EngineKind::heap;  // nothing contends
+  options.detail = detail;
+  options.keep_timeline = true;  // nothing is folded
+  return simulate(scenario, options);
+}
+
+Overrides drawn_overrides() {
+  const auto one_of = [](const std::vector<std::string>& of) { return *rc::gen::elementOf(of); };
+  return {{"/training/recompute", one_of({"none", "selective", "full"})},
+          {"/parallel/sequence_parallel", one_of({"true", "false"})},
+          {"/software/gather_scattered_messages", one_of({"true", "false"})},
+          {"/software/overlap_backward_tensor_collectives", one_of({"true", "false"})},
+          {"/software/in_node_collective_slowdown", one_of({"1", "30"})},
+          {"/software/launch/layer_forward", one_of({"1 us", "5 ms"})},
+          {"/compression/tensor_activations",
+           one_of({"null", R"({"codec": "fixed", "ratio": 4, "encode_rate": "50 GB/s"})"})}};
+}
+
+void check_equal(const Report& folded, const Report& layered) {
+  RC_ASSERT(std::abs(layered.iteration_time / folded.iteration_time - 1) < 1e-9);
+  for (std::size_t line = 0; line < folded.breakdown.seconds.size(); ++line)
+    RC_ASSERT(std::abs((layered.breakdown.seconds[line] - folded.breakdown.seconds[line]) /
+                       folded.iteration_time) < 1e-9);
+  for (std::size_t kind = 0; kind < folded.traffic.size(); ++kind)
+    RC_ASSERT(std::abs(layered.traffic[kind].value() - folded.traffic[kind].value()) <=
+              1e-9 * folded.traffic[kind].value());
+}
+
+TEST_CASE("a pass takes as long in one piece as operation by operation, where nothing contends") {
+  testing::Draws draws;
+  draws.tensor = {1, 2, 8, 16};
+  draws.least_microbatches = 4;
+  draws.most_microbatches = 12;
+  CHECK(rc::check([&draws] {
+    const std::string text = testing::drawn_scenario(draws);
+    const Overrides overrides = drawn_overrides();
+    for (const auto& [pointer, value] : overrides) RC_LOG() << pointer << "=" << value << " ";
+    RC_LOG() << text;
+    const Scenario scenario = read(text, overrides);
+    check_equal(play(scenario, Detail::pass).report, play(scenario, Detail::layer).report);
+  }));
+}
+
+TEST_CASE("by layer, a timeline has every kernel and collective of every layer") {
+  const Scenario scenario = read(R"({
+      "platform": "selene-a100", "nodes": 1, "software": "megatron-lm-2021",
+      "model": {"layers": 6, "hidden": 1024, "heads": 16, "sequence": 512, "vocab": 32000},
+      "training": {"global_batch": 3, "micro_batch": 1, "recompute": "full"},
+      "parallel": {"tensor": 4, "pipeline": 2, "data": 1}})",
+                                 {});
+  std::map<Label, int> counts;
+  std::map<Label, std::set<std::uint32_t>> layers;
+  for (const Span& span : play(scenario, Detail::layer).timeline.computes) {
+    ++counts[label_of(span.op)];
+    layers[label_of(span.op)].insert(layer_of(span.op));
+  }
+  // Three microbatches through six layers, three on each of two stages.
+  CHECK(counts[Label::attention] == 2 * 18);  // forward and backward
+  CHECK(counts[Label::recomputed_feed_forward] == 18);
+  CHECK(counts[Label::weight_gradients] == 2 * 18);
+  // Forward 2, recomputed 2, backward 2 a layer; one of the embedding, one of the head.
+  CHECK(counts[Label::reduce_activation] == 6 * 18 + 2 * 3);
+  CHECK(counts[Label::embedding] == 2 * 3);
+  CHECK(counts[Label::head] == 2 * 3);
+  CHECK(layers[Label::attention] == std::set<std::uint32_t>{1, 2, 3});
+  CHECK(layers[Label::embedding] == std::set<std::uint32_t>{0});
+}
+
+}  // namespace
+}  // namespace windtunnel

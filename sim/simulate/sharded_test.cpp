@@ -1,0 +1,263 @@
+// Sharded passes (ZeRO 3) whose gathers and scatters are played on links.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/testing.hpp"
+#include "cost/stage_cost.hpp"
+#include "simulate/simulate.hpp"
+
+namespace windtunnel {
+namespace {
+
+const char* const on_selene = R"({
+    "version": 1, "platform": "selene-a100", "nodes": 2, "software": "deepspeed-zero3-2021",
+    "model": {"layers": 3, "hidden": 1024, "heads": 16, "sequence": 512, "vocab": 51200},
+    "training": {"global_batch": 32, "micro_batch": 1},
+    "parallel": {"tensor": 1, "pipeline": 1, "data": 16, "zero_stage": 3}})";
+
+Scenario read(const std::string& text, const std::string& library, const Overrides& overrides) {
+  Problems problems;
+  JsonValue value =
+      parse_json(std::make_shared<const SourceText>(SourceText{"sharded.json", text}), problems);
+  ReadOptions options;
+  options.overrides = overrides;
+  const Library files{source_dir() / library};
+  return read_scenario(std::move(value), files.root, files, options);
+}
+
+Simulation play(const Scenario& scenario, Detail detail, bool keep_timeline = false,
+                EngineKind engine = EngineKind::heap) {
+  SimulateOptions options;
+  options.engine = engine;
+  options.detail = detail;
+  options.keep_timeline = keep_timeline;
+  return simulate(scenario, options);
+}
+
+Overrides draw(std::mt19937& random) {
+  const auto one_of = [&](std::vector<const char*> of) {
+    return std::string(of[random() % of.size()]);
+  };
+  const int nodes = 1 + static_cast<int>(random() % 4), tensor = 1 << random() % 4;
+  const int data = 8 * nodes / tensor;
+  return {{"/nodes", std::to_string(nodes)},
+          {"/parallel/tensor", std::to_string(tensor)},
+          {"/parallel/data", std::to_string(data)},
+          {"/parallel/zero_prefetch", one_of({"0", "1", "2", "5"})},
+          {"/parallel/zero_group", data % 4 == 0 ? one_of({"0", "2", "4"}) : "0"},
+          {"/parallel/gradient_ring", one_of({"flat", "hierarchical"})},
+          {"/model/layers", one_of({"1", "2", "3", "8"})},
+          {"/model/hidden", one_of({"1024", "4096"})},
+          {"/training/global_batch", std::to_string(data * static_cast<int>(1 + random() % 3))},
+          {"/training/recompute", one_of({"none", "full"})},
+          {"/software/exposed_gather_factor", one_of({"0", "0.5", "1.65"})},
+          {"/platform/node_types/0/nic_rate", one_of({"200 Gbps", "10 Gbps", "1 Gbps"})},
+          {"/compression/zero_gather",
+           one_of({"null", R"({"codec": "fixed", "ratio": 4, "encode_rate": "50 GB/s"})"})}};
+}
+
+TEST_CASE("pass by pass and layer by layer give the same where every node and link is alike") {
+  std::mt19937 random(11);
+  for (int drawn = 0; drawn < 60; ++drawn) {
+    const Overrides overrides = draw(random);
+    std::string text;
+    for (const auto& [pointer, value] : overrides) text += pointer + "=" + value + " ";
+    CAPTURE(text);
+    const Scenario scenario = read(on_selene, "", overrides);
+    const Report folded = play(scenario, Detail::pass).report,
+                 layered = play(scenario, Detail::layer).report;
+    CHECK(layered.iteration_time / folded.iteration_time == doctest::Approx(1).epsilon(1e-9));
+    for (std::size_t line = 0; line < folded.breakdown.seconds.size(); ++line) {
+      CAPTURE(line);
+      CHECK(std::abs((layered.breakdown.seconds[line] - folded.breakdown.seconds[line]) /
+                     folded.iteration_time) < 1e-9);
+    }
+    for (std::size_t kind = 0; kind < folded.traffic.size(); ++kind)
+      CHECK(layered.traffic[kind].value() ==
+            doctest::Approx(folded.traffic[kind].value()).epsilon(1e-9));
+  }
+}
+
+/// Two nodes of two GPUs with one NIC of 12.5 GB/s each; from the first to the second node, a cable that does 1 GB/s.
+const char* const one_slow_cable = R"({
+    "version": 1, "nodes": 2,
+    "platform": {
+      "name": "pairs", "node_types": [{
+        "device": "card", "gpus": 2, "nics": 1, "nic_rate": "100 Gbps", "nic_efficiency": 1, "source": "assumed: made up",
+        "interconnect": {
+          "kind": "nvswitch", "saturated_bandwidth": "100 GB/s", "group_loss": 0, "floor_base": "1 us",
+          "floor_per_gpu": "0 us", "half_size": "1 B", "half_size_exponent": 0, "sharpness": 1,
+          "point_to_point": "50 GB/s", "point_to_point_latency": "5 us", "source": "assumed: made up"}}],
+      "fabric": {"latency": "10 us", "collective_latency": "5 us", "source": "assumed: made up"},
+      "link_overrides": [{"from": 0, "to": 1, "bandwidth": "1 GB/s", "source": "assumed: made up"}]},
+    "model": {"layers": 3, "hidden": 1024, "heads": 16, "sequence": 128, "vocab": 1024, "tied_embeddings": false},
+    "training": {"global_batch": 4, "micro_batch": 1, "gradient_dtype": "fp32"},
+    "parallel": {"tensor": 1, "pipeline": 1, "data": 4, "zero_stage": 3}})";
+
+TEST_CASE("by hand: two nodes of two GPUs, three layers, and a slow cable between the nodes") {
+  const Scenario scenario = read(one_slow_cable, "sim/scenario/corpus/library", {});
+  const Simulation played = play(scenario, Detail::pass, true, EngineKind::simgrid);
+  // What the kernels of the first GPU take: by direction and layer, 0 for all that is of none.
+  std::map<std::pair<Phase, std::uint32_t>, double> kernels;
+  for (const Span& span : played.timeline.computes)
+    if (span.device == DeviceId{0} && span.stream == Stream::compute)
+      kernels[{span.op.phase, layer_of(span.op)}] += (span.end - span.begin).value();
+  const double first = kernels.at({Phase::forward, 0}),
+               last_forward = kernels.at({Phase::forward, 3}),
+               backward = kernels.at({Phase::backward, 0});
+  for (const Phase phase : {Phase::forward, Phase::backward})
+    for (const std::uint32_t layer : {1U, 2U, 3U}) CHECK(kernels.at({phase, layer}) < 0.01);
+
+  // A layer has 12 * 1024^2 parameters. A ring of four sends 3/4 of them over each of its edges, and the slow one decides:
+  // 2 bytes gathered, 4 bytes scattered, 10 us + 5 us of latency.
+  constexpr double latency = 15e-6, gather = latency + 18'874'368 / 1e9,
+                   scatter = latency + 37'748'736 / 1e9;
+  // Embedding, head and the norm before it: (1024 + 128 + 1024 + 2) * 1024 parameters.
+  constexpr double gather_edges = latency + 3'345'408 / 1e9,
+                   scatter_edges = latency + 6'690'816 / 1e9;
+  const double forward_layers = gather_edges + first,
+               forward_end = forward_layers + 3 * gather + last_forward,
+               backward_layers = forward_end + backward,
+               backward_end = backward_layers + 3 * gather + 3 * scatter;
+  // Layers wait for gathers. Backward, a layer leaves its gradients before the second next one is gathered.
+  const std::vector<double> ends{gather_edges,
+                                 forward_layers + gather,
+                                 forward_layers + 2 * gather,
+                                 forward_layers + 3 * gather,
+                                 backward_layers + gather,
+                                 backward_layers + 2 * gather,
+                                 backward_layers + 2 * gather + scatter,
+                                 backward_layers + 3 * gather + scatter,
+                                 backward_layers + 3 * gather + 2 * scatter,
+                                 backward_end,
+                                 backward_end + scatter_edges};
+  REQUIRE(played.timeline.collectives.size() == ends.size());
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    CAPTURE(i);
+    CHECK(played.timeline.collectives[i].end.value() == doctest::Approx(ends[i]).epsilon(1e-9));
+  }
+  CHECK(played.report.iteration_time.value() ==
+        doctest::Approx(ends.back() + kernels.at({Phase::optimizer, 0}) +
+                        kernels.at({Phase::overhead, 0}))
+            .epsilon(1e-9));
+
+  // Six gathers and three scatters of a layer, one of each of the rest, over each of the two edges between the nodes.
+  const double edge = 6 * 18'874'368.0 + 3 * 37'748'736.0 + 3'345'408.0 + 6'690'816.0;
+  int cables = 0;
+  for (const LinkUse& link : played.report.links) {
+    CAPTURE(link.name);
+    CHECK(total_of(link.carried).value() == doctest::Approx(edge).epsilon(1e-12));
+    cables += link.bandwidth == 1_GBps;
+  }
+  CHECK(cables == 1);
+}
+
+TEST_CASE(
+    "by hand: sharded in each node, gathers stay there and shards are reduced between the nodes") {
+  const Overrides in_nodes{{"/parallel/zero_group", "2"}};
+  const Scenario scenario = read(one_slow_cable, "sim/scenario/corpus/library", in_nodes);
+  const Report report = play(scenario, Detail::pass).report;
+  // Of a layer's 12 * 1024^2 gradients of 4 bytes, a rank keeps half after the scatter in its node, and all-reduces that with one rank
+  // of the other node: half of it each way. So do the 2178 * 1024 of embedding, head and the norm before it. Two ranks a node.
+  const double shard = (3 * 12 * 1024.0 * 1024 + 2178 * 1024.0) * 4 / 2;
+  for (const LinkUse& link : report.links) {
+    CAPTURE(link.name);
+    CHECK(total_of(link.carried).value() == doctest::Approx(2 * shard).epsilon(1e-12));
+  }
+  // Three layers gathered twice by each of four ranks, and the edges once: half of 2 bytes a parameter.
+  const double gathered = 4 * (2 * 3 * 12 * 1024.0 * 1024 + 2178 * 1024.0);
+  CHECK(report.traffic[static_cast<std::size_t>(Traffic::zero_gather)].value() ==
+        doctest::Approx(gathered).epsilon(1e-12));
+  CHECK(report.traffic[static_cast<std::size_t>(Traffic::data_gradients)].value() ==
+        doctest::Approx(4 * (shard + shard)).epsilon(1e-12));
+  // Half of the states instead of a quarter; and less waiting for the cable.
+  const Scenario flat = read(one_slow_cable, "sim/scenario/corpus/library", {});
+  const Report shared = play(flat, Detail::pass).report;
+  CHECK(report.memory.stages.front().weights.value() ==
+        doctest::Approx(2 * shared.memory.stages.front().weights.value()));
+  CHECK(report.iteration_time < shared.iteration_time);
+}
+
+TEST_CASE("backward passes that are split gather and scatter with their input gradients") {
+  const Overrides split{{"/parallel/schedule", "zero_bubble_h1"}};
+  Overrides on_leaves = split;
+  on_leaves.insert(on_leaves.end(), {{"/platform/fabric/nodes_per_leaf", "1"},
+                                     {"/platform/fabric/oversubscription", "64"}});
+  const Scenario scenario = read(on_selene, "", split);
+  const Seconds even = play(scenario, Detail::pass).report.iteration_time;
+  CHECK(play(scenario, Detail::layer).report.iteration_time / even ==
+        doctest::Approx(1).epsilon(1e-9));
+  CHECK(play(read(on_selene, "", on_leaves), Detail::pass, false, EngineKind::simgrid)
+            .report.iteration_time > 2 * even);
+}
+
+TEST_CASE(
+    "gathers beside tensor groups across nodes share the nodes' links with their all-reduces") {
+  const Overrides wide{{"/model/heads", "32"},
+                       {"/parallel/tensor", "16"},
+                       {"/parallel/data", "2"},
+                       {"/nodes", "4"},
+                       {"/training/global_batch", "4"}};
+  const Report report = play(read(on_selene, "", wide), Detail::pass).report;
+  int shared = 0;
+  for (const LinkUse& link : report.links)
+    shared += link.carried[static_cast<std::size_t>(Traffic::zero_gather)] > Bytes{0} &&
+              link.carried[static_cast<std::size_t>(Traffic::tensor_activations)] > Bytes{0};
+  CHECK(shared > 0);
+}
+
+TEST_CASE("NICs that do not divide among a node's groups are played as such") {
+  // Three groups of two GPUs on two NICs: one NIC serves two of them.
+  const auto time = [](const char* nics, Detail detail) {
+    const Scenario scenario = read(on_selene, "",
+                                   {{"/platform/node_types/0/gpus", "6"},
+                                    {"/platform/node_types/0/nics", nics},
+                                    {"/platform/node_types/0/nic_rate", "1 Gbps"},
+                                    {"/parallel/tensor", "2"},
+                                    {"/parallel/data", "6"},
+                                    {"/training/global_batch", "6"}});
+    return play(scenario, detail).report.iteration_time;
+  };
+  for (const char* nics : {"2", "3", "6"}) {  // the heap shares none
+    CAPTURE(nics);
+    CHECK(time(nics, Detail::pass) / time(nics, Detail::layer) == doctest::Approx(1).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("a stack that does not say what gathers cost the kernels beside them is warned about") {
+  const auto warnings = [](const char* software) {
+    const Report report = play(read(on_selene, "", {{"/software", software}}), Detail::pass).report;
+    return std::count_if(report.warnings.begin(), report.warnings.end(), [](const std::string& w) {
+      return w.find("exposed_gather_factor") != std::string::npos;
+    });
+  };
+  CHECK(warnings("megatron-lm-2021") == 1);
+  CHECK(warnings("deepspeed-zero3-2021") == 0);
+}
+
+TEST_CASE("a slow cable and oversubscribed leaves change the time of sharded training") {
+  const auto time = [](const Overrides& overrides) {
+    return play(read(on_selene, "", overrides), Detail::pass).report.iteration_time;
+  };
+  const Seconds even = time({{"/nodes", "4"}, {"/parallel/data", "32"}});
+  const Seconds cable =
+      time({{"/nodes", "4"},
+            {"/parallel/data", "32"},
+            {"/platform/link_overrides",
+             R"([{"from": 1, "to": 2, "bandwidth": "1 GB/s", "source": "assumed: a test"}])"}});
+  const Seconds leaves = time({{"/nodes", "4"},
+                               {"/parallel/data", "32"},
+                               {"/platform/fabric/nodes_per_leaf", "2"},
+                               {"/platform/fabric/oversubscription", "64"}});
+  CHECK(cable > even * 1.5);
+  CHECK(leaves > even * 1.05);
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,471 @@
+#include "simulate/simulate.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/contracts.hpp"
+#include "core/memory_left.hpp"
+#include "engine/player.hpp"
+#include "evidence/interval.hpp"
+#include "lower/program_builder.hpp"
+#include "lower/stage_choice.hpp"
+#include "memory/in_flight.hpp"
+#include "report/number_text.hpp"
+#include "scenario/unsupported.hpp"
+#include "schedule/pipeline_program.hpp"
+#include "simulate/built_scenario.hpp"
+#include "simulate/compression_report.hpp"
+#include "simulate/folding.hpp"
+#include "simulate/memory_inputs.hpp"
+
+namespace windtunnel {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What one pass through a scenario has in hand when the report is written.
+struct Outcome {
+  const Scenario* scenario = nullptr;
+  const Plan* plan = nullptr;  ///< that was played: the scenario's, or a fold of it
+  const BuiltPrograms* built = nullptr;
+  const Played* played = nullptr;
+  const BreakdownListener* breakdowns = nullptr;
+  const Fold* fold = nullptr;  ///< none: played as it is
+};
+
+/// The second part of a compressed message is no message of its own.
+void count_message(const Op& send, MessageCount& count) {
+  switch (static_cast<MessageRow>(send.work)) {
+    case MessageRow::activation:
+    case MessageRow::gradient:
+      ++count.uncompressed;
+      break;
+    case MessageRow::encoded_activation:
+    case MessageRow::encoded_gradient:
+      ++count.compressed;
+      break;
+    case MessageRow::encoded_activation_second:
+    case MessageRow::encoded_gradient_second:
+      break;
+  }
+}
+
+/// Sends of each traffic class by one pipeline (one replica, all its stages).
+std::array<MessageCount, num_traffic_classes> count_messages(const ProgramSet& set) {
+  std::array<MessageCount, num_traffic_classes> counts{};
+  for (const StageProgram& program : set.programs)
+    for (const std::vector<Op>& stream : program.streams)
+      for (const Op& op : stream)
+        if (op.kind == OpKind::send)
+          count_message(op, counts[static_cast<std::size_t>(op.traffic)]);
+  return counts;
+}
+
+/// What one rank of a device sends in collectives inside the passes of one microbatch.
+Bytes sent_in_passes(const StageCost& cost, Traffic traffic, const GroupSizes& sizes) {
+  Bytes sent{};
+  for (const ChunkCost& chunk : cost.chunks)
+    for (const Direction direction : {Direction::forward, Direction::backward})
+      sent += sent_bytes(chunk.operations->at(direction), traffic, sizes);
+  return sent;
+}
+
+/// Bytes all GPUs together send in one iteration, NVLink included.
+std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
+  const Plan& plan = *o.plan;
+  const ProgramSet& set = o.built->programs;
+  std::array<Bytes, num_traffic_classes> traffic{};
+  const auto at = [&traffic](Traffic kind) -> Bytes& {
+    return traffic[static_cast<std::size_t>(kind)];
+  };
+  for (const ProgramDevice& device : set.devices) {
+    for (const std::vector<Op>& stream : set.programs[device.program].streams) {
+      for (const Op& op : stream) {
+        if (op.kind == OpKind::send) at(op.traffic) += set.message_bytes[op.work];
+        if (op.kind != OpKind::collective || op.traffic == Traffic::tensor_activations) continue;
+        const Collective& collective = set.collectives[device.collectives[op.slot].index()];
+        at(op.traffic) += collective.traffic_bytes / static_cast<double>(collective.members.size());
+      }
+    }
+  }
+  const int ways = sharding_ways(plan.parallel);
+  const GroupSizes sizes{plan.parallel.tensor, ways, plan.parallel.data / ways};
+  for (std::size_t i = 0; i < set.devices.size(); ++i) {
+    const StageCost& cost = o.built->cost_of_device[i];
+    const double repeats = static_cast<double>(plan.microbatches) * plan.devices[i].num_gpus();
+    at(Traffic::tensor_activations) +=
+        sent_in_passes(cost, Traffic::tensor_activations, sizes) * repeats;
+    if (o.built->plays_operations) continue;
+    for (const Traffic kind : {Traffic::zero_gather, Traffic::data_gradients})
+      at(kind) += sent_in_passes(cost, kind, sizes) * repeats;
+  }
+  return traffic;
+}
+
+MemoryAccount account(const Outcome& o) {
+  const Scenario& scenario = *o.scenario;
+  Plan plan = scenario.plan;
+  plan.compression = o.built->compression;
+  MemoryInputs inputs =
+      memory_inputs(scenario, plan, in_flight_microbatches(o.built->programs.programs));
+  inputs.correction = scenario.memory_correction.get();
+  return account_memory(inputs);
+}
+
+/// Every link that carried anything, the highest utilisation first; among equals in the network's order.
+std::vector<LinkUse> links_in_use(const Network& network,
+                                  const std::vector<TrafficBytes>& carried) {
+  std::vector<LinkUse> used;
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    const Link& link = network.links()[i];
+    if (total_of(carried[i]) > Bytes{0}) used.push_back({link.name, link.bandwidth, carried[i]});
+  }
+  std::stable_sort(used.begin(), used.end(), [](const LinkUse& a, const LinkUse& b) {
+    return total_of(a.carried) / a.bandwidth > total_of(b.carried) / b.bandwidth;
+  });
+  return used;
+}
+
+/// By stage, the device of the replica that ends last; of a tensor group across nodes, the part that ends last.
+std::vector<DeviceId> last_devices(const Outcome& o) {
+  const Plan& plan = *o.plan;
+  const int replica = plan.devices[o.played->last_device.index()].replica;
+  std::vector<DeviceId> devices;
+  for (int s = 0; s < plan.parallel.pipeline; ++s) {
+    DeviceId last = plan.device(replica, StageId{s}, 0);
+    for (int part = 1; part < plan.parts; ++part) {
+      const DeviceId device = plan.device(replica, StageId{s}, part);
+      if (o.played->device_end[device.index()] > o.played->device_end[last.index()]) last = device;
+    }
+    devices.push_back(last);
+  }
+  return devices;
+}
+
+void add_times(Breakdown& sum, const Breakdown& more, double times) {
+  for (std::size_t i = 0; i < sum.seconds.size(); ++i) sum.seconds[i] += more.seconds[i] * times;
+}
+
+std::vector<StageTime> stage_times(const Outcome& o) {
+  std::vector<StageTime> times;
+  for (const DeviceId device : last_devices(o)) {
+    const DeviceId played_as = o.built->played_as(device);
+    StageTime time{StageId{times.size()}, o.breakdowns->of(played_as),
+                   o.played->device_end[device.index()]};
+    if (o.fold != nullptr) {
+      add_times(time.breakdown, o.fold->breakdowns[played_as.index()], o.fold->repeats);
+      time.end += o.fold->duration * static_cast<double>(o.fold->repeats);
+    }
+    times.push_back(time);
+  }
+  return times;
+}
+
+std::vector<TrafficBytes> link_traffic(const Outcome& o) {
+  return traffic_of_links(o.built->network, o.built->programs);
+}
+
+FlopsPerSecond peak_per_gpu(const Scenario& scenario) {
+  // The mean over the GPUs in use: a mixed cluster has no single peak.
+  FlopsPerSecond sum{};
+  for (const GpuPlace& place : scenario.plan.places)
+    sum += scenario.nodes[place.node.index()].device.peak.at(scenario.plan.training.precision);
+  return sum / static_cast<double>(scenario.plan.places.size());
+}
+
+void fill_rates(const Scenario& scenario, Report& report) {
+  const double batch = scenario.plan.training.global_batch;
+  const double seconds = report.iteration_time / Seconds{1};
+  WT_ENSURE(seconds > 0);
+  report.samples_per_s = batch / seconds;
+  report.tokens_per_s = report.samples_per_s * scenario.model.sequence;
+  const double gpus = scenario.plan.num_ranks();
+  report.model_flops_per_gpu = model_flops(scenario.model, batch) / report.iteration_time / gpus;
+  report.hardware_flops_per_gpu =
+      hardware_flops(scenario.model, batch, scenario.plan.training.recompute) /
+      report.iteration_time / gpus;
+  report.mfu = report.model_flops_per_gpu / peak_per_gpu(scenario);
+  report.hfu = report.hardware_flops_per_gpu / peak_per_gpu(scenario);
+}
+
+/// A value as a file has it: text without quotes, numbers as written.
+std::string text_of(const JsonValue& value) {
+  return value.is_string() ? value.string() : canonical_text(value);
+}
+
+/// One microbatch through all chunks of a stage, forward and backward.
+std::pair<Seconds, Seconds> pass_times(const StageCost& cost) {
+  Seconds forward{}, backward{};
+  for (const ChunkCost& chunk : cost.chunks) {
+    forward += chunk.forward.duration;
+    backward += chunk.backward.duration;
+  }
+  return {forward, backward};
+}
+
+void fill_stage_times(const Outcome& o, Report& report) {
+  for (const StageCost& cost : o.built->cost_of_device) {
+    const auto [forward, backward] = pass_times(cost);
+    if (forward + backward <= report.forward_time + report.backward_time) continue;
+    report.forward_time = forward;
+    report.backward_time = backward;
+  }
+  const auto [forward, backward] = pass_times(o.built->cost_of_device.back());
+  report.last_stage_forward = forward * static_cast<double>(o.scenario->plan.microbatches);
+  report.last_stage_backward = backward * static_cast<double>(o.scenario->plan.microbatches);
+}
+
+/// The numbers of one file, each with the value in use and where it comes from. `pointer` is the file's place in the
+/// resolved scenario.
+void add_sources(JsonValue& resolved, const std::map<std::string, Source>& sources,
+                 const std::string& pointer, const std::string& file, Report& report) {
+  for (const auto& [key, source] : sources) {
+    const JsonValue* value = find_at(resolved, pointer + "/" + key);
+    report.assumptions.push_back(
+        {file + ": " + key, value ? text_of(*value) : "", source.text, source.evidence});
+  }
+}
+
+void fill_assumptions(const Scenario& scenario, Report& report) {
+  JsonValue resolved = scenario.resolved;
+  std::set<std::string> devices;
+  for (std::size_t i = 0; i < scenario.platform.node_types.size(); ++i) {
+    const Device& device = scenario.platform.node_types[i].device;
+    if (!devices.insert(device.name).second) continue;
+    add_sources(resolved, device.sources, "/platform/node_types/" + std::to_string(i) + "/device",
+                "device " + device.name, report);
+  }
+  add_sources(resolved, scenario.platform.sources, "/platform",
+              "platform " + scenario.platform.name, report);
+  add_sources(resolved, scenario.software.sources, "/software",
+              "software " + scenario.software.name, report);
+  if (!scenario.placement_note.empty())
+    report.assumptions.push_back(
+        {"placement", "found by search", scenario.placement_note, Evidence::assumed});
+  add_codec_assumptions(scenario, report);
+}
+
+/// Whether the account alone spoke on memory, or the correction that the scenario names.
+std::string who_spoke(const MemoryCorrection& correction) {
+  constexpr double percent = 100;
+  const HeldOutMemory& errors = correction.held_out;
+  const std::string figures = "held out, it was " + fixed_text(errors.corrected * percent, 1) +
+                              " % off and the account alone " +
+                              fixed_text(errors.analytic * percent, 1) + " %";
+  return correction.is_better()
+             ? "memory is the account's times memory_correction (" + figures + ")"
+             : "memory_correction is not used (" + figures + ")";
+}
+
+void fill_warnings(const Scenario& scenario, Report& report) {
+  if (scenario.memory_correction) report.warnings.push_back(who_spoke(*scenario.memory_correction));
+  constexpr int aligned = 8;
+  if (scenario.plan.training.attention == Attention::standard &&
+      scenario.model.head_size() % aligned != 0) {
+    report.warnings.push_back(
+        "head size " + std::to_string(scenario.model.head_size()) +
+        " is no multiple of 8: attention products run several times slower on tensor cores");
+  }
+  const Parallel& parallel = scenario.plan.parallel;
+  if (parallel.zero_stage == 3 && parallel.data > 1 && scenario.software.exposed_gather_factor == 0)
+    report.warnings.push_back(
+        "software " + scenario.software.name +
+        " does not say what gathers cost the kernels beside them (exposed_gather_factor): nothing "
+        "is taken; composer-fsdp-2023 has 1.65");
+  if (!scenario.software.profiled) {
+    report.warnings.push_back(
+        "software " + scenario.software.name +
+        " is not profiled: expect ±15 % or more until 3-4 of your own measurements calibrate it");
+  }
+}
+
+BuildInputs build_inputs(const Scenario& scenario, const Plan& plan,
+                         Replicas replicas = Replicas::each, Detail detail = Detail::pass) {
+  return {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software,
+          &plan,           replicas,           detail};
+}
+
+std::vector<TrafficBytes> unfolded_links(const Outcome& played, const Outcome& longer) {
+  std::vector<TrafficBytes> links = link_traffic(played);
+  const std::vector<TrafficBytes> more = link_traffic(longer);
+  for (std::size_t i = 0; i < links.size(); ++i)
+    for (std::size_t kind = 0; kind < links[i].size(); ++kind)
+      links[i][kind] += (more[i][kind] - links[i][kind]) * played.fold->repeats;
+  return links;
+}
+
+/// Adds the periods that were not played: each adds as much as the one by which the longer plan differs from the played one.
+void unfold(const Outcome& o, Report& report) {
+  const Fold& fold = *o.fold;
+  const double repeats = fold.repeats;
+  const BuiltPrograms longer = build_programs(build_inputs(*o.scenario, fold.longer));
+  const Outcome one_more{o.scenario, &fold.longer, &longer, o.played, o.breakdowns, nullptr};
+  const auto traffic = count_traffic(one_more);
+  const auto messages = count_messages(longer.programs);
+  report.iteration_time += fold.duration * repeats;
+  const DeviceId last = o.built->played_as(o.played->last_device);
+  add_times(report.breakdown, fold.breakdowns[last.index()], repeats);
+  report.links = links_in_use(longer.network, unfolded_links(o, one_more));
+  for (std::size_t i = 0; i < traffic.size(); ++i)
+    report.traffic[i] += (traffic[i] - report.traffic[i]) * repeats;
+  const auto extended = [&](std::uint64_t shorter, std::uint64_t more) {
+    return shorter + (more - shorter) * static_cast<std::uint64_t>(fold.repeats);
+  };
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    MessageCount& count = report.messages[i];
+    count.compressed = extended(count.compressed, messages[i].compressed);
+    count.uncompressed = extended(count.uncompressed, messages[i].uncompressed);
+  }
+  report.played_microbatches = o.plan->microbatches;
+}
+
+/// How many replicas were played for all; 0 where each was.
+int played_replicas(const Outcome& o) {
+  if (!o.built->collapsed) return 0;
+  std::set<int> replicas;
+  for (const DeviceId device : o.built->collapsed->stands_for)
+    replicas.insert(o.plan->devices[device.index()].replica);
+  return static_cast<int>(replicas.size());
+}
+
+/// What a search compares: time, rates, memory. Without the periods that were not played.
+Report make_key_report(const Outcome& o) {
+  const Scenario& scenario = *o.scenario;
+  Report report;
+  report.name = scenario.name;
+  report.version = WINDTUNNEL_VERSION;
+  report.scenario_hash = scenario.hash;
+  report.seed = scenario.seed;
+  report.placement_note = scenario.placement_note;
+  report.iteration_time = o.played->end;
+  report.num_gpus = scenario.plan.num_ranks();
+  report.memory = account(o);
+  report.activities = o.played->activities;
+  report.flows = o.played->flows;
+  report.played_replicas = played_replicas(o);
+  return report;
+}
+
+Report make_report(const Outcome& o) {
+  const Scenario& scenario = *o.scenario;
+  Report report = make_key_report(o);
+  report.plan = scenario.plan;
+  report.model_name = scenario.model.name;
+  report.platform_name = scenario.platform.name;
+  report.software_name = scenario.software.name;
+  report.parameters = total_parameters(scenario.model);
+  report.breakdown = o.breakdowns->of(o.built->played_as(o.played->last_device));
+  report.traffic = count_traffic(o);
+  report.messages = count_messages(o.built->programs);
+  for (int s = 0; s < scenario.plan.parallel.pipeline; ++s)
+    if (compresses_gradients(o.built->compression, s)) report.compressed_stages.push_back(s);
+  report.links = links_in_use(o.built->network, link_traffic(o));
+  report.stage_times = stage_times(o);
+  report.last_device = o.played->last_device;
+  if (o.fold != nullptr) unfold(o, report);
+  fill_rates(scenario, report);
+  fill_stage_times(o, report);
+  fill_assumptions(scenario, report);
+  fill_warnings(scenario, report);
+  add_compression_warnings(scenario, *o.built, report);
+  return report;
+}
+
+std::size_t num_ops(const ProgramSet& programs) {
+  std::size_t count = 0;
+  for (const ProgramDevice& device : programs.devices)
+    for (const std::vector<Op>& stream : programs.programs[device.program].streams)
+      count += stream.size();
+  return count;
+}
+
+/// No program of the plan has fewer: a forward and a backward pass, and between stages one exchange for both.
+std::size_t fewest_ops(const Plan& plan) {
+  const auto passes = static_cast<std::size_t>(plan.microbatches) *
+                      static_cast<std::size_t>(plan.parallel.virtual_pipeline);
+  const std::size_t ops_of_pair = plan.parallel.pipeline > 1 ? 3 : 2;
+  return passes * ops_of_pair * plan.devices.size();
+}
+
+/// Whoever wants the timeline keeps the times of each op, its place on the critical path and its slice of a page or a trace.
+void expect_room_for_timeline(std::size_t ops, const std::string& of_devices) {
+  constexpr std::size_t most_ops = 40'000'000;
+  constexpr double bytes_of_op = 250;
+  const std::string what = "a timeline of " + std::to_string(ops) + " steps on " + of_devices;
+  const char* const advice = "run it without files, or with fewer microbatches or stages";
+  if (ops > most_ops)
+    throw UnsupportedError(
+        {{{},
+          {},
+          what + " is not written to files; the limit is " + std::to_string(most_ops),
+          advice}});
+  expect_memory_for(bytes_of_op * static_cast<double>(ops), what, advice);
+}
+
+/// The scenario's plan, with the stages whose gradients are compressed chosen where that was left to the program.
+Plan plan_to_play(const Scenario& scenario) {
+  Plan plan = scenario.plan;
+  plan.compression = with_stages_chosen(build_inputs(scenario, scenario.plan));
+  return plan;
+}
+
+}  // namespace
+
+Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
+  WT_EXPECT(scenario.placement_request == PlacementRequest::as_planned);
+  const Clock::time_point start = Clock::now();
+  const Plan chosen = plan_to_play(scenario);
+  const Replicas replicas = options.keep_timeline ? Replicas::each : options.replicas;
+  const std::optional<Fold> fold =
+      options.keep_timeline || options.folding == Folding::never
+          ? std::nullopt
+          : find_fold(build_inputs(scenario, chosen, replicas, options.detail));
+  const Plan& plan = fold ? fold->plan : chosen;
+  const std::string of_devices = std::to_string(plan.devices.size()) + " devices";
+  // First by what the plan says, since a program that is too large takes its time to build.
+  if (options.keep_timeline) expect_room_for_timeline(fewest_ops(plan), of_devices);
+  BuiltPrograms built = build_programs(build_inputs(scenario, plan, replicas, options.detail));
+  if (options.keep_timeline) expect_room_for_timeline(num_ops(built.programs), of_devices);
+  BreakdownListener breakdowns(built.programs_to_play().devices.size());
+  TimelineListener timeline;
+  ListenerPair both(breakdowns, timeline);
+  PlayListener* const listener =
+      options.keep_timeline ? static_cast<PlayListener*>(&both) : &breakdowns;
+  const Played played = play(built, options.engine, listener);
+  Simulation simulation;
+  simulation.report =
+      make_report({&scenario, &plan, &built, &played, &breakdowns, fold ? &*fold : nullptr});
+  if (options.evidence != nullptr) add_interval(scenario, *options.evidence, simulation.report);
+  simulation.report.wall = Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
+  simulation.programs = std::move(built.programs);
+  simulation.network = std::move(built.network);
+  simulation.timeline = std::move(timeline.timeline());
+  simulation.timeline.end = played.end;
+  return simulation;
+}
+
+BuiltScenario build(const Scenario& scenario) {
+  BuiltScenario built;
+  built.plan = plan_to_play(scenario);
+  constexpr Replicas replicas = Replicas::collapsed_when_exact;
+  built.fold = find_fold(build_inputs(scenario, built.plan, replicas));
+  built.programs =
+      build_programs(build_inputs(scenario, built.fold ? built.fold->plan : built.plan, replicas));
+  return built;
+}
+
+Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built) {
+  const Played played = play(built.programs, EngineKind::simgrid);
+  const Plan& plan = built.fold ? built.fold->plan : built.plan;
+  Report report = make_key_report({&scenario, &plan, &built.programs, &played, nullptr, nullptr});
+  if (built.fold)
+    report.iteration_time += built.fold->duration * static_cast<double>(built.fold->repeats);
+  fill_rates(scenario, report);
+  return report;
+}
+
+}  // namespace windtunnel

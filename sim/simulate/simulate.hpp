@@ -1,0 +1,38 @@
+#pragma once
+
+#include "engine/collapse.hpp"
+#include "engine/engine.hpp"
+#include "operations/detail.hpp"
+#include "report/report.hpp"
+#include "scenario/scenario.hpp"
+#include "timeline/timeline.hpp"
+
+namespace windtunnel {
+
+/// Whether a long iteration's steady state is played once and repeated (simulate/folding.hpp), or microbatch by microbatch.
+enum class Folding { when_exact, never };
+
+/// What to keep of a simulation beside its report.
+struct SimulateOptions {
+  EngineKind engine = EngineKind::simgrid;
+  Folding folding = Folding::when_exact;               ///< never folded when the timeline is kept
+  Replicas replicas = Replicas::collapsed_when_exact;  ///< each when the timeline is kept
+  bool keep_timeline = false;
+  Detail detail = Detail::pass;
+  /// Whose evidence gives the prediction interval; null: the report has none.
+  const Library* evidence = nullptr;
+};
+
+/// One simulated iteration.
+struct Simulation {
+  Report report;
+  ProgramSet programs;  ///< what was played, for the trace
+  Network network;      ///< the links it shared; refers to the scenario's platform
+  Timeline timeline;    ///< empty unless asked for
+};
+
+/// Plays one training iteration of the scenario, whose placement must be there. At most one call per process may use the simgrid engine: use
+/// simulate_isolated() for the second.
+Simulation simulate(const Scenario& scenario, const SimulateOptions& options = {});
+
+}  // namespace windtunnel

@@ -1,0 +1,21 @@
+#pragma once
+
+/// The public C++ interface: load a scenario, simulate it, read the report.
+///
+///   #include <windtunnel.hpp>
+///   using namespace windtunnel;
+///   const Library library{"/usr/share/windtunnel"};                      // models, platforms, software profiles; or Library::find()
+///   const Scenario scenario = read_scenario("mine.json", library);       // throws InputError with every problem of the file
+///   const Report report = simulate(scenario, {.evidence = &library}).report;
+///   std::cout << report.iteration_time / Seconds{1} << " s\n" << to_json(report);
+///
+/// - `Scenario::plan` says who holds what and where; `ReadOptions::overrides` changes values as `--set` does.
+/// - One process simulates once (SimGrid's clock is never reset); simulate_isolated() does it in a forked child, as often as wanted, and
+///   gives a crash back as a value.
+/// - InputError: what is wrong in which line, and what to write instead. EnvironmentError: files that cannot be read.
+/// An example that is built and run by the tests: tools/example.
+#include "report/report_json.hpp"     // IWYU pragma: export
+#include "report/summary_text.hpp"    // IWYU pragma: export
+#include "scenario/scenario.hpp"      // IWYU pragma: export
+#include "simulate/isolated.hpp"      // IWYU pragma: export
+#include "units/quantity_reader.hpp"  // IWYU pragma: export
