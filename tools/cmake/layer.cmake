@@ -23,6 +23,7 @@ if(WINDTUNNEL_SANITIZE)
   target_compile_options(windtunnel_build_options INTERFACE -fsanitize=address,undefined
     -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(windtunnel_build_options INTERFACE -fsanitize=address,undefined)
+  target_compile_definitions(windtunnel_build_options INTERFACE WINDTUNNEL_SANITIZED)  # tests do less
   # With sanitizers GCC 12 takes variables of <regex> and <optional> for uninitialized that are not.
   target_compile_options(windtunnel_build_options INTERFACE
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
