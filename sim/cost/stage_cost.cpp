@@ -112,7 +112,7 @@ Seconds collective_time(const StageCostInputs& in, const Operation& operation) {
     case GroupKind::tensor:
       break;
   }
-  if (in.plan->parts != 1) return {};
+  if (in.plan->nodes_per_tensor_group != 1) return {};
   if (operation.label == Label::gather_message)
     return in_node_time(in, activation_size(*in.model, layer_shape(*in.plan, *in.software))) / 2;
   const Seconds time = in_node_time(in, operation.payload);
@@ -154,7 +154,7 @@ auto sum_over(const PassOperations& pass, const Value& value) {
 /// What of a pass crosses nodes: all-reduces, and the weight gradients beside them.
 CrossNodeCollectives cross_node(const StageCostInputs& in, const PassOperations& pass) {
   CrossNodeCollectives cross;
-  if (in.plan->parts == 1) return cross;
+  if (in.plan->nodes_per_tensor_group == 1) return cross;
   const auto all_reduces = [&pass](Overlap overlap) {
     return sum_over(pass, [overlap](const Operation& o) {
       if (!is_of_tensor_group(o.label) || o.overlap != overlap || o.label == Label::gather_message)

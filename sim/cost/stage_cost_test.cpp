@@ -116,7 +116,7 @@ TEST_CASE("a pass is never shorter than its launch floor") {
 TEST_CASE("a tensor group across nodes leaves its collectives to the engine") {
   World world;
   world.plan.parallel.tensor = 2;
-  world.plan.parts = 2;
+  world.plan.nodes_per_tensor_group = 2;
   world.node.nics = 1;
   world.node.nic_rate = 10_GBps;
   const StageCost cost = world.cost(0, {0});

@@ -171,8 +171,8 @@ void ProgramPlayer::end_compute(std::uint32_t index, StreamState& stream) {
   ++stream.next;
 }
 
-/// One of the things that the stream waits for has come.
-void ProgramPlayer::come(std::uint32_t index, const Op& op, Seconds sent) {
+/// One of the things that the stream waits for has arrived.
+void ProgramPlayer::note_arrival(std::uint32_t index, const Op& op, Seconds sent) {
   StreamState& stream = state_.streams[index];
   stream.cause = {sent, op.phase, op.traffic, true};
   if (--stream.pending == 0) ready_.push_back(index);

@@ -62,7 +62,7 @@ void ProgramPlayer::end_collective(CollectiveId id) {
   state.waiters = {};
   for (std::uint32_t waiter = waiters.first; waiter != none;
        waiter = state_.streams[waiter].next_waiter) {
-    come(waiter, *state_.streams[waiter].next, state.begin);
+    note_arrival(waiter, *state_.streams[waiter].next, state.begin);
   }
 }
 

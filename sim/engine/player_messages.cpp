@@ -134,8 +134,9 @@ void ProgramPlayer::deliver(const Message& message) {
   }
   const SlotState before = slot;
   slot = SlotState(SlotState::Kind::arrived);
-  if (before.kind == SlotState::Kind::awaited) come(before.index, *message.send, message.sent);
-  if (message.sender != none) come(message.sender, *message.send, message.sent);
+  if (before.kind == SlotState::Kind::awaited)
+    note_arrival(before.index, *message.send, message.sent);
+  if (message.sender != none) note_arrival(message.sender, *message.send, message.sent);
 }
 
 }  // namespace windtunnel::detail

@@ -64,7 +64,7 @@ class ProgramPlayer final : public EventHandler {
   void launch(ChannelId channel);
   void end_transfer(ChannelId channel);
   void deliver(const Message& message);
-  void come(std::uint32_t stream, const Op& op, Seconds sent);
+  void note_arrival(std::uint32_t stream, const Op& op, Seconds sent);
 
   void enter_collective(std::uint32_t index);
   void begin_collective(CollectiveId id);

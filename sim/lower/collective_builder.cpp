@@ -61,8 +61,9 @@ Collective CollectiveBuilder::tensor_ring(const std::vector<DeviceId>& members, 
   collective.members = members;
   const Bytes volume = ring_all_reduce_volume(payload * repeats, ranks);
   collective.traffic_bytes = volume * static_cast<double>(ranks);
-  collective.latency = in_->platform->fabric.collective_latency *
-                       (ring_all_reduce_crossings(ranks, in_->plan->parts) * repeats);
+  collective.latency =
+      in_->platform->fabric.collective_latency *
+      (ring_all_reduce_crossings(ranks, in_->plan->nodes_per_tensor_group) * repeats);
   for (std::size_t i = 0; i < members.size(); ++i) {
     const Route route =
         network_->route(endpoint(members[i]), endpoint(members[(i + 1) % members.size()]));

@@ -83,7 +83,7 @@ class ProgramBuilder {
     shape.parameter_gather = plan_.parallel.data > 1 &&
                              (plan_.parallel.zero_stage == 1 || plan_.parallel.zero_stage == 2);
     shape.embedding_sync = ties_embeddings();
-    if (plan_.parts > 1) {
+    if (plan_.nodes_per_tensor_group > 1) {
       shape.tensor = in_.software->overlap_backward_tensor_collectives
                          ? TensorCollectives::overlapped
                          : TensorCollectives::exposed;
@@ -186,7 +186,8 @@ class ProgramBuilder {
     if (p == 1 || (v == 1 && (neighbour < 0 || neighbour == p)) ||
         !(in_chunks(compression.pipeline_forward) || in_chunks(compression.pipeline_backward)))
       return {};
-    const PlanDevice& to = device(plan_.device(d.replica, StageId{(neighbour + p) % p}, d.part));
+    const PlanDevice& to =
+        device(plan_.device(d.replica, StageId{(neighbour + p) % p}, d.group_node));
     if (to.node == d.node)
       return node_type(d.node).interconnect.point_to_point * static_cast<double>(d.num_gpus());
     const Route route = built_.network.route({d.node, d.gpus}, {to.node, to.gpus});
@@ -218,7 +219,7 @@ class ProgramBuilder {
     group.members = static_cast<int>(replicas.size());
     std::map<NodeId, std::vector<int>> members_by_node;
     for (const int replica : replicas) {
-      const PlanDevice& member = device(plan_.device(replica, d.stage, d.part));
+      const PlanDevice& member = device(plan_.device(replica, d.stage, d.group_node));
       members_by_node[member.node].push_back(member.gpus.front());
     }
     group.nodes = static_cast<int>(members_by_node.size());
@@ -234,7 +235,7 @@ class ProgramBuilder {
     built_.cost_of_device.push_back(stage_cost_of(d));
     entry.work_base = last_work_base_;
     for (const StageId target : set().programs[d.stage.index()].targets)
-      entry.channels.push_back(add_channel(id, plan_.device(d.replica, target, d.part)));
+      entry.channels.push_back(add_channel(id, plan_.device(d.replica, target, d.group_node)));
     entry.collectives.assign(set().programs[entry.program].num_collectives, no_collective);
     set().devices.push_back(std::move(entry));
   }
@@ -283,7 +284,7 @@ class ProgramBuilder {
   /// The nodes' parts of a tensor group.
   std::vector<DeviceId> parts_of(int replica, StageId stage) const {
     std::vector<DeviceId> members;
-    for (int part = 0; part < plan_.parts; ++part)
+    for (int part = 0; part < plan_.nodes_per_tensor_group; ++part)
       members.push_back(plan_.device(replica, stage, part));
     return members;
   }
@@ -291,12 +292,13 @@ class ProgramBuilder {
   void add_operation_collectives() {
     if (!plays_operations(in_)) return;
     for (int s = 0; s < plan_.parallel.pipeline; ++s) {
-      for (int part = 0; part < plan_.parts; ++part)
+      for (int part = 0; part < plan_.nodes_per_tensor_group; ++part)
         for (const GroupKind kind : {GroupKind::sharding, GroupKind::copies})
           for (int replica = 0; replica < plan_.parallel.data; ++replica)
             if (replicas_with(replica, kind).front() == replica)
               add_operation_collectives(group_of(replica, kind, StageId{s}, part), kind);
-      for (int replica = 0; plan_.parts > 1 && replica < plan_.parallel.data; ++replica)
+      for (int replica = 0; plan_.nodes_per_tensor_group > 1 && replica < plan_.parallel.data;
+           ++replica)
         add_operation_collectives(parts_of(replica, StageId{s}), GroupKind::tensor);
     }
   }
@@ -317,7 +319,8 @@ class ProgramBuilder {
         const PassOperations& pass = chunks[chunk]->at(direction);
         for (std::size_t number = 0; number < pass.size(); ++number) {
           const Label label = pass[number].label;
-          if (windtunnel::group_of(label) == kind && is_played_on_network(label, plan_.parts > 1))
+          if (windtunnel::group_of(label) == kind &&
+              is_played_on_network(label, plan_.nodes_per_tensor_group > 1))
             add_collective(operation_collective(members, pass[number]),
                            places.slot(static_cast<int>(chunk), direction, number));
         }
@@ -340,7 +343,7 @@ class ProgramBuilder {
   void add_gradient_reductions() {
     if (!reduces_gradients()) return;
     for (int s = 0; s < plan_.parallel.pipeline; ++s) {
-      for (int part = 0; part < plan_.parts; ++part)
+      for (int part = 0; part < plan_.nodes_per_tensor_group; ++part)
         add_data_collectives(replicas_of(StageId{s}, part));
     }
   }
@@ -380,9 +383,10 @@ class ProgramBuilder {
     if (!ties_embeddings()) return;
     const StageId first{0}, last{plan_.parallel.pipeline - 1};
     // One group for each replica's two edge stages, or one fused group for all replicas.
-    std::vector<std::vector<DeviceId>> fused(static_cast<std::size_t>(plan_.parts));
+    std::vector<std::vector<DeviceId>> fused(
+        static_cast<std::size_t>(plan_.nodes_per_tensor_group));
     for (int d = 0; d < plan_.parallel.data; ++d) {
-      for (int part = 0; part < plan_.parts; ++part) {
+      for (int part = 0; part < plan_.nodes_per_tensor_group; ++part) {
         const std::vector<DeviceId> edges{plan_.device(d, first, part),
                                           plan_.device(d, last, part)};
         auto& group = fused[static_cast<std::size_t>(part)];
@@ -401,7 +405,7 @@ class ProgramBuilder {
   }
 
   void add_tensor_collectives() {
-    if (plan_.parts == 1) return;
+    if (plan_.nodes_per_tensor_group == 1) return;
     for (int d = 0; d < plan_.parallel.data; ++d) {
       for (int s = 0; s < plan_.parallel.pipeline; ++s) {
         const std::vector<DeviceId> members = parts_of(d, StageId{s});
@@ -447,7 +451,7 @@ bool plays_operations(const BuildInputs& inputs) {
   const Plan& plan = *inputs.plan;
   if (inputs.detail == Detail::layer) return true;
   if (plan.parallel.zero_stage != 3 || plan.parallel.data == 1) return false;
-  return plan.parts > 1 || !unevenness(*inputs.platform, plan.num_nodes).empty() ||
+  return plan.nodes_per_tensor_group > 1 || !unevenness(*inputs.platform, plan.num_nodes).empty() ||
          (plan.num_nodes > 1 && !shares_nics_evenly(inputs.nodes->front(), plan));
 }
 

@@ -66,10 +66,10 @@ void add_devices(Plan& plan, PlanFindings& findings) {
   for (int replica = 0; replica < plan.parallel.data; ++replica) {
     for (int stage = 0; stage < plan.parallel.pipeline; ++stage) {
       std::vector<PlanDevice> group = devices_of_group(plan, layout, replica, stage);
-      if (plan.devices.empty()) plan.parts = static_cast<int>(group.size());
-      bool even = static_cast<int>(group.size()) == plan.parts;
+      if (plan.devices.empty()) plan.nodes_per_tensor_group = static_cast<int>(group.size());
+      bool even = static_cast<int>(group.size()) == plan.nodes_per_tensor_group;
       for (const PlanDevice& device : group)
-        even = even && device.num_gpus() * plan.parts == plan.parallel.tensor;
+        even = even && device.num_gpus() * plan.nodes_per_tensor_group == plan.parallel.tensor;
       if (!even) {
         findings.reject({"/parallel/tensor",
                          "the tensor group of stage " + text(stage) + ", replica " + text(replica) +

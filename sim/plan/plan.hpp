@@ -45,7 +45,8 @@ struct Parallel {
   bool sequence_parallel = false;
   int zero_stage = 0;
   bool overlap_gradient_reduce = false;
-  std::string gradient_ring = "flat";  ///< how replicas reduce gradients: a name of cost/collectives.def
+  std::string gradient_ring =
+      "flat";             ///< how replicas reduce gradients: a name of cost/collectives.def
   int zero_prefetch = 1;  ///< ZeRO 3: layers gathered ahead of the one that computes
   /// ZeRO 3: replicas that share one copy of parameters, gradients and optimizer states out among them; neighbours on the data axis.
   /// 0: all of them.
@@ -73,7 +74,7 @@ struct GpuPlace {
 struct PlanDevice {
   int replica = 0;  ///< data-parallel index
   StageId stage;
-  int part = 0;  ///< which of the tensor group's nodes
+  int group_node = 0;  ///< which of the tensor group's nodes
   NodeId node;
   std::vector<RankId> ranks;
   std::vector<int> tensor_indices;  ///< of the ranks, in the tensor group
@@ -89,19 +90,20 @@ struct Plan {
   Compression compression;
   int num_nodes = 0;
   int gpus_per_node = 0;
-  int microbatches = 0;             ///< per pipeline and iteration, m = B / (d b)
-  std::vector<int> stage_layers;    ///< layers by stage; sums to the model's layers
-  std::vector<GpuPlace> places;     ///< by rank
-  int parts = 1;                    ///< nodes a tensor group spans
-  std::vector<PlanDevice> devices;  ///< (replica * pipeline + stage) * parts + part
+  int microbatches = 0;           ///< per pipeline and iteration, m = B / (d b)
+  std::vector<int> stage_layers;  ///< layers by stage; sums to the model's layers
+  std::vector<GpuPlace> places;   ///< by rank
+  int nodes_per_tensor_group = 1;
+  std::vector<PlanDevice>
+      devices;  ///< (replica * pipeline + stage) * nodes_per_tensor_group + its node of the group
 
   int num_ranks() const { return parallel.tensor * parallel.pipeline * parallel.data; }
-  DeviceId device(int replica, StageId stage, int part) const {
+  DeviceId device(int replica, StageId stage, int group_node) const {
     return DeviceId{
         (static_cast<std::size_t>(replica) * static_cast<std::size_t>(parallel.pipeline) +
          stage.index()) *
-            static_cast<std::size_t>(parts) +
-        static_cast<std::size_t>(part)};
+            static_cast<std::size_t>(nodes_per_tensor_group) +
+        static_cast<std::size_t>(group_node)};
   }
   /// Layers of one of the stage's model chunks: chunk c of stage s is part c p + s of the model.
   int chunk_layers(StageId stage) const {

@@ -50,7 +50,7 @@ TEST_CASE("ranks run over tensor first, then data, then pipeline") {
   CHECK(device.gpus.front() == 2);
   CHECK(device.num_gpus() == 2);
   CHECK(plan.microbatches == 8);
-  CHECK(plan.parts == 1);
+  CHECK(plan.nodes_per_tensor_group == 1);
 }
 
 Plan ordered(RankOrder order) {
@@ -73,7 +73,7 @@ TEST_CASE("pipelines before data keeps a whole replica in one node") {
 TEST_CASE("with data fastest a tensor group holds every second GPU") {
   // Ranks of stage 0: (tensor 0, replica 0) 0, (0, 1) 1, (1, 0) 2, (1, 1) 3.
   const Plan plan = ordered({AxisName::data, AxisName::tensor, AxisName::pipeline});
-  CHECK(plan.parts == 1);
+  CHECK(plan.nodes_per_tensor_group == 1);
   const PlanDevice& device = plan.devices[plan.device(1, StageId{0}, 0).index()];
   CHECK(device.gpus == std::vector{1, 3});
   CHECK(device.ranks == std::vector{RankId{1}, RankId{3}});
@@ -82,8 +82,8 @@ TEST_CASE("with data fastest a tensor group holds every second GPU") {
 
 TEST_CASE("with tensor slowest its groups go across nodes") {
   const Plan plan = ordered({AxisName::data, AxisName::pipeline, AxisName::tensor});
-  CHECK(plan.parts == 2);
-  for (const PlanDevice& device : plan.devices) CHECK(device.node == NodeId{device.part});
+  CHECK(plan.nodes_per_tensor_group == 2);
+  for (const PlanDevice& device : plan.devices) CHECK(device.node == NodeId{device.group_node});
 }
 
 TEST_CASE("every rank order gives each rank to one device") {
@@ -100,7 +100,7 @@ TEST_CASE("every rank order gives each rank to one device") {
 
 TEST_CASE("a tensor group across two nodes is one device a node") {
   const Plan plan = std::get<Plan>(plan_of(8, 1, 1, {4, 4}));
-  CHECK(plan.parts == 2);
+  CHECK(plan.nodes_per_tensor_group == 2);
   REQUIRE(plan.devices.size() == 2);
   CHECK(plan.devices[1].node == NodeId{1});
   CHECK(plan.devices[1].num_gpus() == 4);

@@ -179,10 +179,11 @@ class Classes {
                     payload, element_size(plan_.training.precision), parallel.tensor);
     const Bytes volume = ring_all_reduce_volume(payload, parallel.tensor);
     const BytesPerSecond now =
-        plan_.parts > 1 ? BytesPerSecond{}
-                        : volume / (in_node_all_reduce(node.interconnect, device.gpus, payload) *
-                                    (scenario_.software.in_node_collective_slowdown *
-                                     node.in_node_collective_slowdown));
+        plan_.nodes_per_tensor_group > 1
+            ? BytesPerSecond{}
+            : volume / (in_node_all_reduce(node.interconnect, device.gpus, payload) *
+                        (scenario_.software.in_node_collective_slowdown *
+                         node.in_node_collective_slowdown));
     found_.push_back(break_even(Traffic::tensor_activations,
                                 volume - ring_all_reduce_volume(encoded.payload, parallel.tensor),
                                 codec_work(encoded), now));

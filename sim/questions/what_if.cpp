@@ -89,9 +89,9 @@ JsonValue written(const JsonValue& value, const Library& library) {
 }
 
 /// Collects the changes of one scenario.
-class Asker {
+class WhatIfCollector {
  public:
-  Asker(const Scenario& scenario, const Library& library)
+  WhatIfCollector(const Scenario& scenario, const Library& library)
       : scenario_(scenario), plan_(scenario.plan), stage_times_(stage_times(scenario)) {
     if (const JsonValue* list = scenario.resolved.find("platform")->find("node_types"))
       types_ = written(*list, library);
@@ -101,16 +101,16 @@ class Asker {
       stages_of_node_[device.node.index()].insert(device.stage.index());
   }
 
-  std::vector<WhatIf> ask() {
-    for (const std::size_t type : types_in_use()) ask_of_nodes(type);
-    ask_of_fabric();
-    ask_of_pairs();
-    ask_of_stragglers();
-    ask_of_stages();
-    ask_of_layers();
-    ask_of_software();
-    ask_of_training();
-    ask_of_schedule();
+  std::vector<WhatIf> collect() {
+    for (const std::size_t type : types_in_use()) add_nodes(type);
+    add_fabric();
+    add_pairs();
+    add_stragglers();
+    add_stages();
+    add_layers();
+    add_software();
+    add_training();
+    add_schedule();
     for (WhatIf& change : codec_what_ifs(scenario_)) list_.push_back(std::move(change));
     return std::move(list_);
   }
@@ -147,7 +147,7 @@ class Asker {
                          : "nodes " + std::to_string(first) + " to " + std::to_string(last);
   }
 
-  void ask_of_nodes(std::size_t index) {
+  void add_nodes(std::size_t index) {
     const NodeType& type = types()[index];
     const std::string at = "/platform/node_types/" + std::to_string(index);
     const std::string of = types_in_use().size() > 1 ? " (" + label_of(index) + ")" : "";
@@ -170,7 +170,7 @@ class Asker {
           {{at + "/nic_rate", exact(type.nic_rate * 2)}});
   }
 
-  void ask_of_fabric() {
+  void add_fabric() {
     if (!crosses_nodes()) return;
     const Fabric& fabric = scenario_.platform.fabric;
     add(WhatIfKind::link, "half the latency between nodes",
@@ -185,7 +185,7 @@ class Asker {
   }
 
   /// Measured pairs of nodes, and links with a rate of their own.
-  void ask_of_pairs() {
+  void add_pairs() {
     if (!crosses_nodes()) return;
     const Platform& platform = scenario_.platform;
     if (platform.matrix) {
@@ -236,7 +236,7 @@ class Asker {
   }
 
   /// A node 10 % slower than its type: the first, and one of the slowest stage. And all nodes of one type.
-  void ask_of_stragglers() {
+  void add_stragglers() {
     if (!crosses_nodes()) return;
     std::set<std::size_t> stragglers{0};
     for (const auto& [node, stages] : stages_of_node_)
@@ -247,10 +247,10 @@ class Asker {
     for (const std::size_t straggler : stragglers)
       add_speeds(WhatIfKind::straggler, "node " + std::to_string(straggler) + " 10 % slower",
                  [=](std::size_t node) { return node == straggler ? slower : 1; });
-    for (const std::size_t type : types_in_use()) ask_for_one_type(type);
+    for (const std::size_t type : types_in_use()) add_one_type(type);
   }
 
-  void ask_for_one_type(std::size_t index) {
+  void add_one_type(std::size_t index) {
     const std::set<std::size_t> used = types_in_use();
     const bool alike = std::all_of(used.begin(), used.end(), [&](std::size_t type) {
       return types()[type].gpus == types()[index].gpus;
@@ -264,7 +264,7 @@ class Asker {
   }
 
   /// A stage's nodes 10 % faster, where they are its own.
-  void ask_of_stages() {
+  void add_stages() {
     const int stages = plan_.parallel.pipeline;
     if (stages == 1 || !crosses_nodes()) return;
     for (std::size_t s = 0; s < stage_times_.size(); ++s) {
@@ -284,7 +284,7 @@ class Asker {
   }
 
   /// A layer from the first, the last, the slowest and the fullest stage to the one that is fastest.
-  void ask_of_layers() {
+  void add_layers() {
     const Parallel& parallel = plan_.parallel;
     if (parallel.pipeline == 1 || parallel.virtual_pipeline > 1) return;
     const auto fastest = static_cast<std::size_t>(
@@ -308,7 +308,7 @@ class Asker {
         {{"/parallel/stage_layers", canonical_text(JsonValue(std::move(list)))}});
   }
 
-  void ask_of_software() {
+  void add_software() {
     const auto& launch = scenario_.software.launch;
     if (launch.layer_forward + launch.layer_backward + launch.collective > Seconds{0})
       add(WhatIfKind::software, "no launch floor (CUDA graphs)",
@@ -317,7 +317,7 @@ class Asker {
            {"/software/launch/collective", "0 us"}});
   }
 
-  void ask_of_training() {
+  void add_training() {
     const Training& training = plan_.training;
     const int size = training.micro_batch;
     const auto sized = [this](const char* what, int samples) {
@@ -335,14 +335,14 @@ class Asker {
       add(WhatIfKind::training, "FlashAttention", {{"/training/attention", "flash"}});
   }
 
-  void ask_of_schedule() {
+  void add_schedule() {
     const Parallel& parallel = plan_.parallel;
     if (parallel.pipeline > 1) {
       const bool eager = parallel.pipeline_send == PipelineSend::eager;
       add(WhatIfKind::schedule,
           eager ? "exchanges in blocking pairs" : "messages that leave by themselves",
           {{"/parallel/pipeline_send", eager ? "blocking_pairs" : "eager"}});
-      if (!parallel.schedule->written) ask_of_order();
+      if (!parallel.schedule->written) add_order();
     }
     if (parallel.data > 1 && !parallel.overlap_gradient_reduce && parallel.zero_stage < 3)
       add(WhatIfKind::schedule, "gradient reduction beside the backward pass",
@@ -350,7 +350,7 @@ class Asker {
   }
 
   /// The other orders of passes. Two chunks a device need layers and microbatches that divide.
-  void ask_of_order() {
+  void add_order() {
     std::vector<SchedulePtr> others = named_schedules();
     std::erase_if(others, [this](const SchedulePtr& each) {
       return !each->is_what_if || each == plan_.parallel.schedule;
@@ -381,7 +381,7 @@ class Asker {
 }  // namespace
 
 std::vector<WhatIf> what_ifs(const Scenario& scenario, const Library& library) {
-  return Asker(scenario, library).ask();
+  return WhatIfCollector(scenario, library).collect();
 }
 
 }  // namespace windtunnel

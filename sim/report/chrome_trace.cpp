@@ -392,8 +392,8 @@ std::vector<DeviceId> devices_that_viewers_load(const Timeline& timeline,
                                                 const ProgramSet& programs, const Plan& plan) {
   constexpr std::size_t most_events = 1'000'000;  // about 200 MB of JSON; docs/trace.md
   const std::vector<std::size_t> events = events_by_device(timeline, programs);
-  const std::size_t of_replica =
-      static_cast<std::size_t>(plan.parallel.pipeline) * static_cast<std::size_t>(plan.parts);
+  const std::size_t of_replica = static_cast<std::size_t>(plan.parallel.pipeline) *
+                                 static_cast<std::size_t>(plan.nodes_per_tensor_group);
   std::vector<DeviceId> devices;
   std::size_t sum = 0;
   for (std::size_t begin = 0; begin < events.size(); begin += of_replica) {

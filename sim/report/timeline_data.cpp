@@ -376,7 +376,7 @@ class TimelineWriter {
       json.set("name", text(detail::process_name(*played_.plan, device)));
       json.set("stage", number(device.stage.index()));
       json.set("replica", number(device.replica));
-      json.set("part", number(device.part));
+      json.set("part", number(device.group_node));
       json.set("ends_last", JsonValue(id == played_.last_device));
       list.push_back(std::move(json));
     }

@@ -35,9 +35,10 @@ std::string compute_text(const Report& report) {
 
 std::string tensor_text(const Report& report) {
   const Plan& plan = report.plan;
-  const std::string where = plan.parts > 1 ? ", which spans " + counted(plan.parts, "node") +
-                                                 ": its links are part of every layer"
-                                           : ", inside a node";
+  const std::string where = plan.nodes_per_tensor_group > 1
+                                ? ", which spans " + counted(plan.nodes_per_tensor_group, "node") +
+                                      ": its links are part of every layer"
+                                : ", inside a node";
   const Bytes bytes = report.traffic[static_cast<std::size_t>(Traffic::tensor_activations)];
   return "Activations are reduced twice a layer in each direction among the " +
          std::to_string(plan.parallel.tensor) + " GPUs of a tensor group" + where +

@@ -81,7 +81,7 @@ class Bound {
 
   Seconds seconds() {
     for (int replica = 0; replica < plan_.parallel.data; ++replica)
-      for (int part = 0; part < plan_.parts; ++part) end_passes(replica, part);
+      for (int part = 0; part < plan_.nodes_per_tensor_group; ++part) end_passes(replica, part);
     const Seconds overhead = least_row(DeviceRow::overhead);
     const Seconds step = least_row(DeviceRow::optimizer) + overhead;
     reduce_buckets(step);
@@ -146,7 +146,7 @@ class Bound {
     const OperationPlaces places(chunks, directions_of(splits_));
     const PassOperations& pass = chunks[static_cast<std::size_t>(chunk)]->at(direction);
     return time_alone(place_operations(pass), [&](const PlacedOperation& placed) {
-      return is_played_on_network(pass[placed.number].label, plan_.parts > 1)
+      return is_played_on_network(pass[placed.number].label, plan_.nodes_per_tensor_group > 1)
                  ? collective(device, places.slot(chunk, direction, placed.number))
                  : row(device, places.row(chunk, direction, placed));
     });

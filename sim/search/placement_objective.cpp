@@ -29,7 +29,7 @@ PlacementObjective::PlacementObjective(const Scenario& scenario) : tables_(scena
   const Parallel& parallel = scenario.plan.parallel;
   pipeline_ = parallel.pipeline;
   data_ = parallel.data;
-  parts_ = scenario.plan.parts;
+  parts_ = scenario.plan.nodes_per_tensor_group;
   const bool reduces = gradient_reduction(scenario.plan) != GradientReduction::none;
   has_buckets_ = reduces_by_chunk(scenario.plan);
   has_rings_ = reduces && !has_buckets_;

@@ -267,7 +267,7 @@ void warn_of_entry(const Scenario& scenario, const BuiltPrograms& built, const E
     case Traffic::data_gradients:
       return warn_of_reduction(scenario, built, entry, report);
     case Traffic::tensor_activations:
-      if (scenario.plan.parts == 1 && scenario.plan.parallel.zero_stage < 3)
+      if (scenario.plan.nodes_per_tensor_group == 1 && scenario.plan.parallel.zero_stage < 3)
         warn_of_loss(entry, "a microbatch", Balances(scenario, built).tensor(), report);
       return;
     case Traffic::zero_gather:

@@ -34,7 +34,7 @@ bool may_fold(const BuildInputs& inputs) {
       encodes_beside(plan.compression.pipeline_backward))
     return false;
   if (reduces_across_nodes(plan) || plays_operations(inputs)) return false;
-  return plan.parts == 1 && plan.parallel.schedule->reach;
+  return plan.nodes_per_tensor_group == 1 && plan.parallel.schedule->reach;
 }
 
 /// Passes before the steady state, a period twice, and the drain.

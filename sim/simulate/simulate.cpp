@@ -137,7 +137,7 @@ std::vector<DeviceId> last_devices(const Outcome& o) {
   std::vector<DeviceId> devices;
   for (int s = 0; s < plan.parallel.pipeline; ++s) {
     DeviceId last = plan.device(replica, StageId{s}, 0);
-    for (int part = 1; part < plan.parts; ++part) {
+    for (int part = 1; part < plan.nodes_per_tensor_group; ++part) {
       const DeviceId device = plan.device(replica, StageId{s}, part);
       if (o.played->device_end[device.index()] > o.played->device_end[last.index()]) last = device;
     }
@@ -250,7 +250,7 @@ void fill_assumptions(const Scenario& scenario, Report& report) {
 }
 
 /// Whether the account alone spoke on memory, or the correction that the scenario names.
-std::string who_spoke(const MemoryCorrection& correction) {
+std::string correction_note(const MemoryCorrection& correction) {
   constexpr double percent = 100;
   const HeldOutMemory& errors = correction.held_out;
   const std::string figures = "held out, it was " + fixed_text(errors.corrected * percent, 1) +
@@ -262,7 +262,8 @@ std::string who_spoke(const MemoryCorrection& correction) {
 }
 
 void fill_warnings(const Scenario& scenario, Report& report) {
-  if (scenario.memory_correction) report.warnings.push_back(who_spoke(*scenario.memory_correction));
+  if (scenario.memory_correction)
+    report.warnings.push_back(correction_note(*scenario.memory_correction));
   constexpr int aligned = 8;
   if (scenario.plan.training.attention == Attention::standard &&
       scenario.model.head_size() % aligned != 0) {

@@ -160,7 +160,7 @@ bool fits(const Scenario& scenario, Counted counted) {
 }
 
 bool is_left_out(Baseline baseline, const Scenario& scenario) {
-  const bool across_nodes = scenario.plan.parts > 1;
+  const bool across_nodes = scenario.plan.nodes_per_tensor_group > 1;
   switch (baseline) {
     case Baseline::amp:
       return false;

@@ -166,7 +166,7 @@ class Pool {
     }
     for (std::size_t i = pipes.size(); i-- > 0;) {
       if (pipes[i].revents == 0 || listen(workers_[i])) continue;
-      bury(workers_[i]);
+      retire(workers_[i]);
       workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
@@ -198,7 +198,7 @@ class Pool {
   }
 
   /// A worker has died: its points go to others. The one it was at may have been the reason, and is not tried for ever.
-  void bury(Worker& worker) {
+  void retire(Worker& worker) {
     const std::string cause = end(worker);
     if (worker.assigned.empty()) return;
     const std::size_t suspect = worker.assigned.front();
