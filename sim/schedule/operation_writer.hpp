@@ -1,0 +1,32 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "schedule/op_writer.hpp"
+#include "schedule/pipeline_program.hpp"
+
+namespace windtunnel::detail {
+
+/// Writes passes operation by operation.
+class OperationWriter {
+ public:
+  /// `crosses_nodes`: collectives of tensor groups are played on the network.
+  OperationWriter(const StageOperations& chunks, bool splits_backward, bool crosses_nodes);
+
+  std::uint32_t num_slots() const { return places_.num_slots(); }
+  void pass(const Step& step, OpWriter& writer);
+
+ private:
+  Direction direction_of(const Step& step) const;
+  const PlacedPass& placed(const Step& step, Direction direction);
+  Op op_of(const Step& step, Direction direction, const PlacedOperation& placed) const;
+
+  const StageOperations* chunks_;
+  bool splits_backward_, crosses_nodes_;
+  OperationPlaces places_;
+  std::vector<std::array<std::optional<PlacedPass>, num_directions>> placed_;  ///< by chunk
+};
+
+}  // namespace windtunnel::detail

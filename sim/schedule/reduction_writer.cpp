@@ -1,0 +1,101 @@
+#include "schedule/reduction_writer.hpp"
+
+namespace windtunnel::detail {
+namespace {
+
+/// A reduction with its codec: encoded and reduced, in two parts where the codec has them, then decoded.
+template <typename Codec, typename Reduce>
+void reduce_in_parts(CodecParts parts, const Codec& codec, const Reduce& reduce) {
+  if (parts == CodecParts::none) return reduce(0);
+  codec(Phase::encode, 0);
+  reduce(0);
+  if (parts == CodecParts::two) {
+    codec(Phase::encode, 1);
+    reduce(1);
+  }
+  codec(Phase::decode, 0);
+}
+
+}  // namespace
+
+ReductionWriter::ReductionWriter(const PipelineShape& shape, const std::vector<Step>& order,
+                                 bool splits_backward)
+    : shape_(&shape),
+      splits_backward_(splits_backward),
+      last_pass_(static_cast<std::size_t>(shape.chunks)) {
+  for (const Step& step : order)
+    if (step.phase != Phase::forward) last_pass_[step.chunk] = step;
+}
+
+bool ReductionWriter::reduces(const Step& step) const {
+  switch (shape_->gradient_reduction) {
+    case GradientReduction::none:
+      return false;
+    case GradientReduction::per_iteration:
+      return overlaps() && step == last_pass_[step.chunk];
+    case GradientReduction::per_microbatch:
+      return step.phase == (splits_backward_ ? Phase::weight_gradient : Phase::backward);
+  }
+  return false;
+}
+
+void ReductionWriter::pass_in_pieces(const Step& step, OpWriter& writer) const {
+  const int pieces = shape_->gradient_buckets[step.chunk];
+  for (int piece = 0; piece < pieces; ++piece) {
+    writer.work(step.phase, row_of(ChunkRow::last_piece, step.chunk), step);
+    writer.order(Stream::compute, Stream::data, Traffic::data_gradients);
+    reduce_chunk(Stream::data, step, writer);
+  }
+}
+
+void ReductionWriter::reduce_chunk(Stream stream, const Step& step, OpWriter& writer) const {
+  const auto codec = [&](Phase phase, int part) {
+    const BucketRow row = phase == Phase::decode ? BucketRow::decode
+                          : part == 0            ? BucketRow::encode
+                                                 : BucketRow::encode_second;
+    writer.codec(stream, phase, row_of(row, step.chunk, shape_->chunks), Traffic::data_gradients,
+                 step);
+  };
+  const auto reduce = [&](int part) {
+    const ChunkCollective slot =
+        part == 0 ? ChunkCollective::bucket : ChunkCollective::bucket_second;
+    writer.collective(stream, slot_of(slot, step.chunk), Phase::gradient_reduce,
+                      Traffic::data_gradients, step);
+  };
+  reduce_in_parts(shape_->compressed.reduced_gradients, codec, reduce);
+}
+
+void ReductionWriter::wait_for_buckets(OpWriter& writer) const {
+  writer.order(Stream::data, Stream::compute, Traffic::data_gradients);
+}
+
+void ReductionWriter::at_end(OpWriter& writer) const {
+  if (shape_->gradient_reduction != GradientReduction::per_iteration) return;
+  if (overlaps()) return wait_for_buckets(writer);
+  const auto codec = [&](Phase phase, int part) {
+    const CodecRow row = phase == Phase::decode ? CodecRow::decode_reduced
+                         : part == 0            ? CodecRow::encode_reduced
+                                                : CodecRow::encode_reduced_second;
+    writer.codec(Stream::compute, phase, row_of(row, shape_->chunks), Traffic::data_gradients, {});
+  };
+  const auto reduce = [&](int part) {
+    const CollectiveSlot slot =
+        part == 0 ? CollectiveSlot::gradient_reduce : CollectiveSlot::gradient_reduce_second;
+    writer.collective(Stream::compute, slot_of(slot), Phase::gradient_reduce,
+                      Traffic::data_gradients, {});
+  };
+  reduce_in_parts(shape_->compressed.reduced_gradients, codec, reduce);
+}
+
+void ReductionWriter::gather_parameters(OpWriter& writer) const {
+  const auto codec = [&](Phase phase, CodecRow row) {
+    if (shape_->compressed.gathered_parameters != CodecParts::none)
+      writer.codec(Stream::compute, phase, row_of(row, shape_->chunks), Traffic::zero_gather, {});
+  };
+  codec(Phase::encode, CodecRow::encode_gathered);
+  writer.collective(Stream::compute, slot_of(CollectiveSlot::parameter_gather),
+                    Phase::parameter_gather, Traffic::zero_gather, {});
+  codec(Phase::decode, CodecRow::decode_gathered);
+}
+
+}  // namespace windtunnel::detail
