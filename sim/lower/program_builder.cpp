@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
-#include <map>
 #include <memory>
 #include <string>
-#include <tuple>
 
 #include "core/contracts.hpp"
 #include "core/memory_left.hpp"
@@ -15,7 +12,7 @@
 #include "lower/codec_plan.hpp"
 #include "lower/collective_builder.hpp"
 #include "lower/stage_choice.hpp"
-#include "lower/work_table.hpp"
+#include "lower/stage_cost_table.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
@@ -28,7 +25,8 @@ class ProgramBuilder {
         plan_(*in.plan),
         codecs_(*in.model, *in.plan, *in.software),
         built_{{}, Network(*in.platform, in.plan->num_nodes), {}, {}, false, {}},
-        collectives_(in_, built_.network) {}
+        collectives_(in_, built_.network),
+        costs_(in_, codecs_, built_.network, built_.programs.work) {}
 
   BuiltPrograms build() {
     const Doing building("building the programs");
@@ -51,7 +49,7 @@ class ProgramBuilder {
     double events = bytes_of_pass;
     if (plays_operations(in_)) {
       const ChunkOperations& chunk =
-          *stage_cost_of(plan_.devices.front()).chunks.front().operations;
+          *costs_.of(plan_.devices.front()).cost.chunks.front().operations;
       for (const Direction direction : directions()) {
         const PassOperations& pass = chunk.at(direction);
         events += bytes_of_operation * static_cast<double>(pass.size()) * pass.layers;
@@ -93,14 +91,11 @@ class ProgramBuilder {
 
   bool reduces_gradients() const { return gradient_reduction(plan_) != GradientReduction::none; }
 
-  /// ZeRO 3: every pass gathers its layers' parameters over the replicas.
-  bool gathers_layers() const { return plan_.parallel.data > 1 && plan_.parallel.zero_stage == 3; }
-
   void add_stage_programs() {
     for (int s = 0; s < plan_.parallel.pipeline; ++s) {
       const StageId stage{s};
       PipelineShape shape = pipeline_shape();
-      const StageCost& cost = stage_cost_of(device(plan_.device(0, stage, 0)));
+      const StageCost& cost = costs_.of(device(plan_.device(0, stage, 0))).cost;
       shape.compressed = codecs_.traffic_of(stage, cost);
       if (plays_operations(in_)) shape.operations = operations_of(cost);
       if (reduces_gradients() && plan_.parallel.overlap_gradient_reduce)
@@ -110,130 +105,17 @@ class ProgramBuilder {
     }
   }
 
-  /// Stages that hold the same layers and role on the same kind of node, on the same GPUs, and compress the same, cost the same.
-  using CostKey =
-      std::tuple<int, bool, bool, const NodeType*, int, std::vector<int>, int, std::vector<int>,
-                 int, std::vector<int>, bool, BytesPerSecond, BytesPerSecond>;
-
-  struct CostEntry {
-    StageCost cost;
-    std::uint32_t work_base = 0;
-  };
-
-  const StageCost& stage_cost_of(const PlanDevice& d) {
-    const NodeType& node = node_type(d.node);
-    const bool position_matters = node.interconnect.kind == Interconnect::Kind::mesh;
-    const DataGroup gathered_over =
-        gathers_layers() ? data_group(d, GroupKind::sharding) : DataGroup{};
-    const DataGroup copies = gathers_layers() ? data_group(d, GroupKind::copies) : DataGroup{};
-    const auto gpus_that_matter = [position_matters](const DataGroup& group) {
-      return position_matters ? group.gpus_in_node
-                              : std::vector<int>{static_cast<int>(group.gpus_in_node.size())};
-    };
-    const CostKey key{plan_.stage_layers[d.stage.index()],
-                      plan_.is_first(d.stage),
-                      plan_.is_last(d.stage),
-                      &in_.platform->type_of(d.node),
-                      d.num_gpus(),
-                      position_matters ? d.gpus : std::vector<int>{},
-                      gathered_over.nodes,
-                      gpus_that_matter(gathered_over),
-                      copies.nodes,
-                      gpus_that_matter(copies),
-                      compresses_gradients(plan_.compression, static_cast<int>(d.stage.index())),
-                      way_to_neighbour(d, 1),
-                      way_to_neighbour(d, -1)};
-    const auto [found, is_new] = cost_by_key_.try_emplace(key);
-    if (is_new) {
-      found->second.cost =
-          stage_cost({in_.model, in_.plan, in_.software, &node, &in_.platform->fabric, d.stage,
-                      d.gpus, gathered_over, copies});
-      found->second.work_base = static_cast<std::uint32_t>(set().work.size());
-      for (const Work& row :
-           work_table(found->second.cost, plan_, *in_.software, codecs_.buckets(d.stage)))
-        set().work.push_back(row);
-      for (const Work& row : codecs_.rows(codec_stage(d, found->second.cost)))
-        set().work.push_back(row);
-      if (plays_operations(in_)) add_operation_rows(found->second);
-    }
-    last_work_base_ = found->second.work_base;
-    return found->second.cost;
-  }
-
   std::vector<Direction> directions() const {
     return directions_of(plan_.parallel.schedule->splits_backward);
-  }
-
-  /// Those of operations stand in the table where OperationPlaces has them.
-  void add_operation_rows(const CostEntry& entry) {
-    const std::vector<Work> rows = operation_rows(operations_of(entry.cost), directions());
-    const std::size_t written = set().work.size() - entry.work_base;
-    set().work.insert(set().work.end(), rows.begin() + static_cast<std::ptrdiff_t>(written),
-                      rows.end());
-  }
-
-  CodecStage codec_stage(const PlanDevice& d, const StageCost& cost) {
-    return {d.stage,      &node_type(d.node).device, &cost,
-            d.num_gpus(), way_to_neighbour(d, 1),    way_to_neighbour(d, -1)};
-  }
-
-  /// Bandwidth of the way to the stage `step` further on, where messages go in chunks; else none is looked for.
-  BytesPerSecond way_to_neighbour(const PlanDevice& d, int step) {
-    const auto in_chunks = [](const std::optional<Compressor>& c) { return c && c->chunks > 1; };
-    const Compression& compression = plan_.compression;
-    const int p = plan_.parallel.pipeline, v = plan_.parallel.virtual_pipeline;
-    const int neighbour = static_cast<int>(d.stage.index()) + step;
-    if (p == 1 || (v == 1 && (neighbour < 0 || neighbour == p)) ||
-        !(in_chunks(compression.pipeline_forward) || in_chunks(compression.pipeline_backward)))
-      return {};
-    const PlanDevice& to =
-        device(plan_.device(d.replica, StageId{(neighbour + p) % p}, d.group_node));
-    if (to.node == d.node)
-      return node_type(d.node).interconnect.point_to_point * static_cast<double>(d.num_gpus());
-    const Route route = built_.network.route({d.node, d.gpus}, {to.node, to.gpus});
-    return std::min(slowest_link(route.up), slowest_link(route.down));
-  }
-
-  BytesPerSecond slowest_link(PathId path) const {
-    BytesPerSecond slowest{std::numeric_limits<double>::infinity()};
-    for (const LinkId link : built_.network.path(path))
-      slowest = std::min(slowest, built_.network.links()[link.index()].bandwidth);
-    return slowest;
-  }
-
-  /// The replicas that this one shares its states out with, or that hold copies of its shard.
-  std::vector<int> replicas_with(int replica, GroupKind kind) const {
-    const int ways = sharding_ways(plan_.parallel);
-    const bool shares = kind == GroupKind::sharding;
-    const int first = shares ? replica / ways * ways : replica % ways;
-    const int last = shares ? first + ways : plan_.parallel.data;
-    std::vector<int> replicas;
-    for (int other = first; other < last; other += shares ? 1 : ways) replicas.push_back(other);
-    return replicas;
-  }
-
-  /// Such a group of this device's stage and part, as its first rank sees it.
-  DataGroup data_group(const PlanDevice& d, GroupKind kind) const {
-    const std::vector<int> replicas = replicas_with(d.replica, kind);
-    DataGroup group;
-    group.members = static_cast<int>(replicas.size());
-    std::map<NodeId, std::vector<int>> members_by_node;
-    for (const int replica : replicas) {
-      const PlanDevice& member = device(plan_.device(replica, d.stage, d.group_node));
-      members_by_node[member.node].push_back(member.gpus.front());
-    }
-    group.nodes = static_cast<int>(members_by_node.size());
-    for (const auto& [node, gpus] : members_by_node)
-      if (gpus.size() > group.gpus_in_node.size()) group.gpus_in_node = gpus;
-    return group;
   }
 
   void add_device(DeviceId id) {
     const PlanDevice& d = device(id);
     ProgramDevice entry;
     entry.program = d.stage.index();
-    built_.cost_of_device.push_back(stage_cost_of(d));
-    entry.work_base = last_work_base_;
+    const StageCostTable::Entry& costs = costs_.of(d);
+    built_.cost_of_device.push_back(costs.cost);
+    entry.work_base = costs.work_base;
     for (const StageId target : set().programs[d.stage.index()].targets)
       entry.channels.push_back(add_channel(id, plan_.device(d.replica, target, d.group_node)));
     entry.collectives.assign(set().programs[entry.program].num_collectives, no_collective);
@@ -295,7 +177,7 @@ class ProgramBuilder {
       for (int part = 0; part < plan_.nodes_per_tensor_group; ++part)
         for (const GroupKind kind : {GroupKind::sharding, GroupKind::copies})
           for (int replica = 0; replica < plan_.parallel.data; ++replica)
-            if (replicas_with(replica, kind).front() == replica)
+            if (costs_.replicas_with(replica, kind).front() == replica)
               add_operation_collectives(group_of(replica, kind, StageId{s}, part), kind);
       for (int replica = 0; plan_.nodes_per_tensor_group > 1 && replica < plan_.parallel.data;
            ++replica)
@@ -305,7 +187,7 @@ class ProgramBuilder {
 
   std::vector<DeviceId> group_of(int replica, GroupKind kind, StageId stage, int part) const {
     std::vector<DeviceId> members;
-    for (const int other : replicas_with(replica, kind))
+    for (const int other : costs_.replicas_with(replica, kind))
       members.push_back(plan_.device(other, stage, part));
     return members;
   }
@@ -350,7 +232,7 @@ class ProgramBuilder {
 
   /// The gradients of one stage's replicas: all-reduced, or scattered with the parameters gathered after the step (ZeRO 1 and 2).
   void add_data_collectives(const std::vector<DeviceId>& members) {
-    const CodecStage codec = codec_stage(device(members.front()), cost(members.front()));
+    const CodecStage codec = costs_.codec_stage(device(members.front()), cost(members.front()));
     const bool sharded = plan_.parallel.zero_stage > 0;
     const bool two_parts = codecs_.reduces_in_two_parts(codec);
     if (reduces_by_chunk(plan_)) {
@@ -431,13 +313,8 @@ class ProgramBuilder {
   const CodecPlan codecs_;
   BuiltPrograms built_;
   const CollectiveBuilder collectives_;
-  std::map<CostKey, CostEntry> cost_by_key_;
-  std::uint32_t last_work_base_ = 0;
+  StageCostTable costs_;
 };
-
-}  // namespace
-
-namespace {
 
 /// Whether a node's NICs serve each of its devices alike; otherwise the device with the fewest decides, and not the node's rate.
 bool shares_nics_evenly(const NodeType& node, const Plan& plan) {

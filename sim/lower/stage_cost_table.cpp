@@ -1,0 +1,114 @@
+#include "lower/stage_cost_table.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "cost/codec_shapes.hpp"
+#include "lower/work_table.hpp"
+#include "schedule/pipeline_program.hpp"
+
+namespace windtunnel {
+
+const StageCostTable::Entry& StageCostTable::of(const PlanDevice& d) {
+  const NodeType& node = node_type(d.node);
+  const bool position_matters = node.interconnect.kind == Interconnect::Kind::mesh;
+  const DataGroup gathered_over =
+      gathers_layers() ? data_group(d, GroupKind::sharding) : DataGroup{};
+  const DataGroup copies = gathers_layers() ? data_group(d, GroupKind::copies) : DataGroup{};
+  const auto gpus_that_matter = [position_matters](const DataGroup& group) {
+    return position_matters ? group.gpus_in_node
+                            : std::vector<int>{static_cast<int>(group.gpus_in_node.size())};
+  };
+  const Key key{plan_->stage_layers[d.stage.index()],
+                plan_->is_first(d.stage),
+                plan_->is_last(d.stage),
+                &in_->platform->type_of(d.node),
+                d.num_gpus(),
+                position_matters ? d.gpus : std::vector<int>{},
+                gathered_over.nodes,
+                gpus_that_matter(gathered_over),
+                copies.nodes,
+                gpus_that_matter(copies),
+                compresses_gradients(plan_->compression, static_cast<int>(d.stage.index())),
+                way_to_neighbour(d, 1),
+                way_to_neighbour(d, -1)};
+  const auto [found, is_new] = entries_.try_emplace(key);
+  if (is_new) {
+    found->second.cost =
+        stage_cost({in_->model, plan_, in_->software, &node, &in_->platform->fabric, d.stage,
+                    d.gpus, gathered_over, copies});
+    write_rows(d, found->second);
+  }
+  return found->second;
+}
+
+/// Rows of operations stand where OperationPlaces has them.
+void StageCostTable::write_rows(const PlanDevice& d, Entry& entry) {
+  entry.work_base = static_cast<std::uint32_t>(work_->size());
+  const auto append = [this](const std::vector<Work>& rows, std::size_t first) {
+    work_->insert(work_->end(), rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end());
+  };
+  append(work_table(entry.cost, *plan_, *in_->software, codecs_->buckets(d.stage)), 0);
+  append(codecs_->rows(codec_stage(d, entry.cost)), 0);
+  if (plays_operations(*in_))
+    append(operation_rows(operations_of(entry.cost),
+                          directions_of(plan_->parallel.schedule->splits_backward)),
+           work_->size() - entry.work_base);
+}
+
+CodecStage StageCostTable::codec_stage(const PlanDevice& d, const StageCost& cost) const {
+  return {d.stage,      &node_type(d.node).device, &cost,
+          d.num_gpus(), way_to_neighbour(d, 1),    way_to_neighbour(d, -1)};
+}
+
+BytesPerSecond StageCostTable::way_to_neighbour(const PlanDevice& d, int step) const {
+  const auto in_chunks = [](const std::optional<Compressor>& c) { return c && c->chunks > 1; };
+  const Compression& compression = plan_->compression;
+  const int p = plan_->parallel.pipeline, v = plan_->parallel.virtual_pipeline;
+  const int neighbour = static_cast<int>(d.stage.index()) + step;
+  if (p == 1 || (v == 1 && (neighbour < 0 || neighbour == p)) ||
+      !(in_chunks(compression.pipeline_forward) || in_chunks(compression.pipeline_backward)))
+    return {};
+  const DeviceId id = plan_->device(d.replica, StageId{(neighbour + p) % p}, d.group_node);
+  const PlanDevice& to = plan_->devices[id.index()];
+  if (to.node == d.node)
+    return node_type(d.node).interconnect.point_to_point * static_cast<double>(d.num_gpus());
+  const Route route = network_->route({d.node, d.gpus}, {to.node, to.gpus});
+  return std::min(slowest_link(route.up), slowest_link(route.down));
+}
+
+BytesPerSecond StageCostTable::slowest_link(PathId path) const {
+  BytesPerSecond slowest{std::numeric_limits<double>::infinity()};
+  for (const LinkId link : network_->path(path))
+    slowest = std::min(slowest, network_->links()[link.index()].bandwidth);
+  return slowest;
+}
+
+std::vector<int> StageCostTable::replicas_with(int replica, GroupKind kind) const {
+  const int ways = sharding_ways(plan_->parallel);
+  const bool shares = kind == GroupKind::sharding;
+  const int first = shares ? replica / ways * ways : replica % ways;
+  const int last = shares ? first + ways : plan_->parallel.data;
+  std::vector<int> replicas;
+  for (int other = first; other < last; other += shares ? 1 : ways) replicas.push_back(other);
+  return replicas;
+}
+
+DataGroup StageCostTable::data_group(const PlanDevice& d, GroupKind kind) const {
+  const std::vector<int> replicas = replicas_with(d.replica, kind);
+  DataGroup group;
+  group.members = static_cast<int>(replicas.size());
+  std::map<NodeId, std::vector<int>> members_by_node;
+  for (const int replica : replicas) {
+    const DeviceId id = plan_->device(replica, d.stage, d.group_node);
+    const PlanDevice& member = plan_->devices[id.index()];
+    members_by_node[member.node].push_back(member.gpus.front());
+  }
+  group.nodes = static_cast<int>(members_by_node.size());
+  for (const auto& [node, gpus] : members_by_node)
+    if (gpus.size() > group.gpus_in_node.size()) group.gpus_in_node = gpus;
+  return group;
+}
+
+}  // namespace windtunnel
