@@ -27,6 +27,126 @@ JsonValue text_value(double number, const char* unit) {
   return JsonValue(significant_text(number, written_digits) + " " + unit);
 }
 
+const char* role_text(FittedTime::Role role) {
+  switch (role) {
+    case FittedTime::Role::fitted:
+      return "fit";
+    case FittedTime::Role::floor:
+      return "floor";
+    case FittedTime::Role::not_modelled:
+      return "nothing";
+  }
+  return "";
+}
+
+void describe_as_json(const InterconnectFit& fit, double error, double worst, JsonValue& found) {
+  const Interconnect& constants = fit.interconnect;
+  found.set("saturated_bandwidth_bytes_per_s",
+            JsonValue(constants.saturated_bandwidth / BytesPerSecond{1}));
+  found.set("group_loss", JsonValue(constants.group_loss));
+  found.set("floor_base_s", JsonValue(constants.floor_base / 1_s));
+  found.set("floor_per_gpu_s", JsonValue(constants.floor_per_gpu / 1_s));
+  found.set("half_size_bytes", JsonValue(constants.half_size / 1_B));
+  found.set("sharpness", JsonValue(constants.sharpness));
+  found.set("mean_error", JsonValue(error));
+  found.set("worst_error", JsonValue(worst));
+  JsonValue::Array kept, times;
+  for (const std::string& key : fit.kept) kept.emplace_back(key);
+  found.set("kept", JsonValue(std::move(kept)));
+  for (const FittedTime& time : fit.times) {
+    JsonValue item(JsonValue::Object{});
+    item.set("collective", JsonValue(std::string(name_of(time.collective))));
+    item.set("gpus", JsonValue(std::int64_t{time.ranks}));
+    item.set("bytes", JsonValue(time.bytes / 1_B));
+    item.set("measured_s", JsonValue(time.measured / 1_s));
+    item.set("fitted_s", JsonValue(time.fitted / 1_s));
+    item.set("used_for", JsonValue(std::string(role_text(time.role))));
+    times.push_back(std::move(item));
+  }
+  found.set("times", JsonValue(std::move(times)));
+}
+
+int num_fitted(const InterconnectFit& fit) {
+  return static_cast<int>(
+      std::count_if(fit.times.begin(), fit.times.end(),
+                    [](const FittedTime& time) { return time.role == FittedTime::Role::fitted; }));
+}
+
+double mean_error(const InterconnectFit& fit) {
+  double sum = 0;
+  for (const FittedTime& time : fit.times)
+    if (time.role == FittedTime::Role::fitted) sum += std::abs(time.error());
+  return sum / num_fitted(fit);
+}
+
+/// Network cards that so many GPUs of a node use: GPU g has card floor(g * nics / gpus).
+int cards_of(const NodeType& node, int gpus) {
+  std::set<int> cards;
+  for (int g = 0; g < gpus; ++g) cards.insert(g * node.nics / node.gpus);
+  return static_cast<int>(cards.size());
+}
+
+/// "; run on NVIDIA A100-SXM4-40GB", so that the source still says it when the warning is forgotten.
+std::string gpus_text(const NcclRun& run) {
+  std::string text;
+  for (const NamedGpu& gpu : run.gpus) text += (text.empty() ? "; run on " : ", ") + gpu.name;
+  return text;
+}
+
+std::string limit_text(const BusBandwidthFit& fit) {
+  if (fit.num_times < least_sizes) return {};
+  return ", " + to_text(fit.saturated) + " at infinite size (fit, " + percent_text(fit.mean_error) +
+         " error)";
+}
+
+std::string times_table(const InterconnectFit& fit) {
+  std::string table = "  GPUs       size      measured        fitted      error\n";
+  for (const FittedTime& time : fit.times)
+    if (time.role == FittedTime::Role::fitted)
+      table += right_aligned(std::to_string(time.ranks), 6) +
+               right_aligned(to_text(time.bytes), 11) + right_aligned(to_text(time.measured), 14) +
+               right_aligned(to_text(time.fitted), 14) +
+               right_aligned(percent_text(time.error()), 11) + "\n";
+  return table;
+}
+
+double worst_error(const InterconnectFit& fit) {
+  double worst = 0;
+  for (const FittedTime& time : fit.times)
+    if (time.role == FittedTime::Role::fitted) worst = std::max(worst, std::abs(time.error()));
+  return worst;
+}
+
+std::string source_text(const std::vector<NcclRun>& runs, const std::string& files,
+                        const InterconnectFit& fit) {
+  std::string collectives, sizes;
+  std::set<std::string> seen;
+  std::set<int> ranks;
+  for (const NcclRun& run : runs) {
+    if (seen.insert(name_of(run.collective)).second)
+      collectives += (collectives.empty() ? "" : ", ") + std::string(name_of(run.collective));
+    if (ranks.insert(run.ranks).second)
+      sizes += (sizes.empty() ? "" : ", ") + std::to_string(run.ranks);
+  }
+  return "fitted: nccl-tests " + collectives + " on " + sizes + " GPUs, " + files + " (" +
+         std::to_string(num_fitted(fit)) + " times of 1 MiB and more, " +
+         percent_text(mean_error(fit)) + " error)";
+}
+
+void describe_as_json(const NcclRun& run, const BusBandwidthFit& fit, BytesPerSecond rate,
+                      double efficiency, JsonValue& found) {
+  found.set("nodes", JsonValue(std::int64_t{run.nodes}));
+  found.set("gpus", JsonValue(std::int64_t{run.ranks}));
+  found.set("largest_bus_bandwidth_bytes_per_s",
+            JsonValue(fit.largest_measured / BytesPerSecond{1}));
+  if (fit.num_times >= least_sizes) {
+    found.set("saturated_bus_bandwidth_bytes_per_s", JsonValue(fit.saturated / BytesPerSecond{1}));
+    found.set("mean_error", JsonValue(fit.mean_error));
+  }
+  found.set("node_bytes_per_s", JsonValue(rate / BytesPerSecond{1}));
+  found.set("nic_efficiency", JsonValue(efficiency));
+}
+
 /// One import of runs of nccl-tests: all inside one node, or one over several.
 class NcclImport {
  public:
@@ -163,36 +283,9 @@ class NcclImport {
          base_.only_node().device.name);
   }
 
-  std::string source_text(const InterconnectFit& fit) const {
-    std::string collectives, sizes;
-    std::set<std::string> seen;
-    std::set<int> ranks;
-    for (const NcclRun& run : runs_) {
-      if (seen.insert(name_of(run.collective)).second)
-        collectives += (collectives.empty() ? "" : ", ") + std::string(name_of(run.collective));
-      if (ranks.insert(run.ranks).second)
-        sizes += (sizes.empty() ? "" : ", ") + std::to_string(run.ranks);
-    }
-    return "fitted: nccl-tests " + collectives + " on " + sizes + " GPUs, " + files_ + " (" +
-           std::to_string(num_fitted(fit)) + " times of 1 MiB and more, " +
-           percent_text(mean_error(fit)) + " error)";
-  }
-
-  static int num_fitted(const InterconnectFit& fit) {
-    return static_cast<int>(std::count_if(
-        fit.times.begin(), fit.times.end(),
-        [](const FittedTime& time) { return time.role == FittedTime::Role::fitted; }));
-  }
-  static double mean_error(const InterconnectFit& fit) {
-    double sum = 0;
-    for (const FittedTime& time : fit.times)
-      if (time.role == FittedTime::Role::fitted) sum += std::abs(time.error());
-    return sum / num_fitted(fit);
-  }
-
   void write_constants(JsonValue& object, const Interconnect& base, const InterconnectFit& fit) {
     const Interconnect& found = fit.interconnect;
-    const std::string source = source_text(fit);
+    const std::string source = source_text(runs_, files_, fit);
     const auto is_fitted = [&](const char* key) {
       return std::count(fit.fitted.begin(), fit.fitted.end(), key) +
                  std::count(fit.bounded.begin(), fit.bounded.end(), key) >
@@ -219,27 +312,18 @@ class NcclImport {
   void describe_inside(const InterconnectFit& fit) {
     const Interconnect& found = fit.interconnect;
     std::string& text = imported_.text;
-    const double error = mean_error(fit);
-    double worst = 0;
-    for (const FittedTime& time : fit.times)
-      if (time.role == FittedTime::Role::fitted) worst = std::max(worst, std::abs(time.error()));
+    const double error = mean_error(fit), worst = worst_error(fit);
     text = files_ + ": inside one node, laid into " + base_.name() + "\n\n" +
            "  saturated_bandwidth  " + to_text(found.saturated_bandwidth) + "\n" +
            "  group_loss           " + significant_text(found.group_loss, written_digits) + "\n" +
            "  floor_base           " + to_text(found.floor_base) + "\n" +
            "  floor_per_gpu        " + to_text(found.floor_per_gpu) + "\n" +
            "  half_size            " + to_text(found.half_size) + "\n" + "  sharpness            " +
-           significant_text(found.sharpness, written_digits) + "\n\n" +
-           "  GPUs       size      measured        fitted      error\n";
-    int num_between = 0;
-    for (const FittedTime& time : fit.times) {
-      if (time.role == FittedTime::Role::not_modelled) ++num_between;
-      if (time.role != FittedTime::Role::fitted) continue;
-      text += right_aligned(std::to_string(time.ranks), 6) +
-              right_aligned(to_text(time.bytes), 11) + right_aligned(to_text(time.measured), 14) +
-              right_aligned(to_text(time.fitted), 14) +
-              right_aligned(percent_text(time.error()), 11) + "\n";
-    }
+           significant_text(found.sharpness, written_digits) + "\n\n";
+    text += times_table(fit);
+    const auto num_between = std::count_if(
+        fit.times.begin(), fit.times.end(),
+        [](const FittedTime& time) { return time.role == FittedTime::Role::not_modelled; });
     text += "\n  error " + percent_text(error) + " on average, " + percent_text(worst) +
             " at most, over " + std::to_string(num_fitted(fit)) + " times of 1 MiB and more\n";
     if (num_between > 0)
@@ -248,47 +332,7 @@ class NcclImport {
            "there");
     if (error > largest_trusted_error)
       note("the form fits these times badly: " + percent_text(error) + " on average");
-    describe_inside_as_json(fit, error, worst);
-  }
-
-  void describe_inside_as_json(const InterconnectFit& fit, double error, double worst) {
-    JsonValue& found = imported_.found;
-    const Interconnect& constants = fit.interconnect;
-    found.set("saturated_bandwidth_bytes_per_s",
-              JsonValue(constants.saturated_bandwidth / BytesPerSecond{1}));
-    found.set("group_loss", JsonValue(constants.group_loss));
-    found.set("floor_base_s", JsonValue(constants.floor_base / 1_s));
-    found.set("floor_per_gpu_s", JsonValue(constants.floor_per_gpu / 1_s));
-    found.set("half_size_bytes", JsonValue(constants.half_size / 1_B));
-    found.set("sharpness", JsonValue(constants.sharpness));
-    found.set("mean_error", JsonValue(error));
-    found.set("worst_error", JsonValue(worst));
-    JsonValue::Array kept, times;
-    for (const std::string& key : fit.kept) kept.emplace_back(key);
-    found.set("kept", JsonValue(std::move(kept)));
-    for (const FittedTime& time : fit.times) {
-      JsonValue item(JsonValue::Object{});
-      item.set("collective", JsonValue(std::string(name_of(time.collective))));
-      item.set("gpus", JsonValue(std::int64_t{time.ranks}));
-      item.set("bytes", JsonValue(time.bytes / 1_B));
-      item.set("measured_s", JsonValue(time.measured / 1_s));
-      item.set("fitted_s", JsonValue(time.fitted / 1_s));
-      item.set("used_for", JsonValue(std::string(role_text(time.role))));
-      times.push_back(std::move(item));
-    }
-    found.set("times", JsonValue(std::move(times)));
-  }
-
-  static const char* role_text(FittedTime::Role role) {
-    switch (role) {
-      case FittedTime::Role::fitted:
-        return "fit";
-      case FittedTime::Role::floor:
-        return "floor";
-      case FittedTime::Role::not_modelled:
-        return "nothing";
-    }
-    return "";
+    describe_as_json(fit, error, worst, imported_.found);
   }
 
   // Between nodes.
@@ -305,13 +349,6 @@ class NcclImport {
           "node stay those of " +
           device + ". If your nodes have the GPUs of the log, the result is not their platform: " +
           problem.suggestion);
-  }
-
-  /// Network cards that so many GPUs of a node use: GPU g has card floor(g * nics / gpus).
-  static int cards_of(const NodeType& node, int gpus) {
-    std::set<int> cards;
-    for (int g = 0; g < gpus; ++g) cards.insert(g * node.nics / node.gpus);
-    return static_cast<int>(cards.size());
   }
 
   /// In a ring over nodes every node sends what one GPU sends in all, once, through its cards: their
@@ -355,13 +392,6 @@ class NcclImport {
     describe_between(run, fit, rate, efficiency, cards);
   }
 
-  /// "; run on NVIDIA A100-SXM4-40GB", so that the source still says it when the warning is forgotten.
-  static std::string gpus_text(const NcclRun& run) {
-    std::string text;
-    for (const NamedGpu& gpu : run.gpus) text += (text.empty() ? "; run on " : ", ") + gpu.name;
-    return text;
-  }
-
   void check_efficiency(double efficiency, BytesPerSecond rate, int cards,
                         const NodeType& node) const {
     if (efficiency < least_efficiency)
@@ -392,12 +422,6 @@ class NcclImport {
            ": the cards may be faster than they show here");
   }
 
-  static std::string limit_text(const BusBandwidthFit& fit) {
-    if (fit.num_times < least_sizes) return {};
-    return ", " + to_text(fit.saturated) + " at infinite size (fit, " +
-           percent_text(fit.mean_error) + " error)";
-  }
-
   void describe_between(const NcclRun& run, const BusBandwidthFit& fit, BytesPerSecond rate,
                         double efficiency, int cards) {
     imported_.text =
@@ -406,18 +430,7 @@ class NcclImport {
         "\n\n  bus bandwidth        " + to_text(fit.largest_measured) + " at most" +
         limit_text(fit) + "\n  network cards in use " + std::to_string(cards) +
         "\n  nic_efficiency       " + significant_text(efficiency, written_digits) + "\n";
-    JsonValue& found = imported_.found;
-    found.set("nodes", JsonValue(std::int64_t{run.nodes}));
-    found.set("gpus", JsonValue(std::int64_t{run.ranks}));
-    found.set("largest_bus_bandwidth_bytes_per_s",
-              JsonValue(fit.largest_measured / BytesPerSecond{1}));
-    if (fit.num_times >= least_sizes) {
-      found.set("saturated_bus_bandwidth_bytes_per_s",
-                JsonValue(fit.saturated / BytesPerSecond{1}));
-      found.set("mean_error", JsonValue(fit.mean_error));
-    }
-    found.set("node_bytes_per_s", JsonValue(rate / BytesPerSecond{1}));
-    found.set("nic_efficiency", JsonValue(efficiency));
+    describe_as_json(run, fit, rate, efficiency, imported_.found);
   }
 
   const ImportRequest* request_;

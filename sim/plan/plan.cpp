@@ -40,6 +40,10 @@ std::vector<PlanDevice> devices_of_group(const Plan& plan, const Layout& layout,
       const int part = static_cast<int>(devices.size());
       device =
           devices.insert(devices.end(), {replica, StageId{stage}, part, place.node, {}, {}, {}});
+      const auto most = static_cast<std::size_t>(plan.parallel.tensor - i);
+      device->ranks.reserve(most);
+      device->tensor_indices.reserve(most);
+      device->gpus.reserve(most);
     }
     device->ranks.push_back(rank);
     device->tensor_indices.push_back(i);

@@ -77,7 +77,13 @@ PathId Network::shared_path(std::vector<LinkId> links) {
   return path;
 }
 
-std::vector<LinkId> Network::node_links(const Endpoint& endpoint, Direction direction) {
+const std::vector<LinkId>& Network::node_links(const Endpoint& endpoint, Direction direction) {
+  const auto [known, is_new] = links_of_endpoint_.try_emplace({endpoint, direction});
+  if (is_new) known->second = new_node_links(endpoint, direction);
+  return known->second;
+}
+
+std::vector<LinkId> Network::new_node_links(const Endpoint& endpoint, Direction direction) {
   const NodeType& type = platform_->type_of(endpoint.node);
   WT_EXPECT(!endpoint.gpus.empty());
   const std::string end = direction == Direction::up ? " up" : " down";

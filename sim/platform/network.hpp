@@ -63,7 +63,8 @@ class Network {
   PathId shared_path(std::vector<LinkId> links);
   /// The NICs of the endpoint's GPUs as one link, and the node's link when those are not all of its
   /// NICs.
-  std::vector<LinkId> node_links(const Endpoint& endpoint, Direction direction);
+  const std::vector<LinkId>& node_links(const Endpoint& endpoint, Direction direction);
+  std::vector<LinkId> new_node_links(const Endpoint& endpoint, Direction direction);
   /// The link that only this pair of nodes has, where the platform gives it one.
   std::optional<LinkId> own_link(NodeId from, NodeId to);
 
@@ -72,6 +73,7 @@ class Network {
   std::vector<Link> links_;
   std::vector<std::vector<LinkId>> paths_;
   std::map<std::string, LinkId> link_by_name_;
+  std::map<std::pair<Endpoint, Direction>, std::vector<LinkId>> links_of_endpoint_;
   std::map<std::vector<LinkId>, PathId> path_by_links_;
 };
 

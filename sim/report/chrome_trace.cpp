@@ -32,6 +32,57 @@ using detail::process_name;
 using detail::Slice;
 using detail::SliceKind;
 
+ObjectText args_of(const Op& op) {
+  ObjectText args;
+  if (is_of_microbatch(op.phase))
+    args.number("microbatch", std::int64_t{op.microbatch}).number("chunk", std::int64_t{op.chunk});
+  if (label_of(op) != Label::whole_pass) args.text("operation", row_of(label_of(op)).text);
+  if (layer_of(op) > 0) args.number("layer", std::int64_t{layer_of(op)});
+  return args;
+}
+
+/// What the profiler says of a communicating kernel. A group is named by its lowest rank.
+ObjectText& add_group(ObjectText& args, const char* collective, const char* group,
+                      std::size_t lowest_rank) {
+  return args.text("Collective name", collective)
+      .text("Process Group Name", std::string(group) + "." + std::to_string(lowest_rank))
+      .text("Process Group Description", group);
+}
+
+/// What each rank puts in and gets out. Codecs and precisions differ, so that elements are bytes.
+ObjectText& add_sizes(ObjectText& args, Bytes in, Bytes out) {
+  const auto count = [](Bytes bytes) { return std::int64_t{std::llround(bytes / Bytes{1})}; };
+  return args.number("In msg nelems", count(in))
+      .number("Out msg nelems", count(out))
+      .text("dtype", "Byte");
+}
+
+bool is_all_reduce(std::string_view kernel) {
+  return kernel.find("AllReduce") != std::string_view::npos;
+}
+
+bool is_gather(std::string_view kernel) {
+  return kernel.find("AllGather") != std::string_view::npos;
+}
+
+const char* collective_word(std::string_view kernel) {
+  if (is_all_reduce(kernel)) return "allreduce";
+  return is_gather(kernel) ? "allgather" : "reduce_scatter";
+}
+
+/// From what is sent: in a ring of n each sends 2 (n-1)/n of the whole for an all-reduce, half of
+/// that for the others.
+void add_collective_sizes(ObjectText& args, std::string_view kernel, Bytes sent, std::int64_t group,
+                          std::int64_t groups) {
+  if (group < 2) return;
+  const double rounds = is_all_reduce(kernel) ? 2 : 1;
+  const Bytes whole =
+      sent * (1 / (rounds * static_cast<double>((group - 1) * std::max<std::int64_t>(1, groups))));
+  const Bytes shard = whole * (1 / static_cast<double>(group));
+  add_sizes(args, is_gather(kernel) ? shard : whole,
+            is_all_reduce(kernel) || is_gather(kernel) ? whole : shard);
+}
+
 class TraceWriter {
  public:
   TraceWriter(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
@@ -179,32 +230,9 @@ class TraceWriter {
                     .object("args", args));
   }
 
-  static ObjectText args_of(const Op& op) {
-    ObjectText args;
-    if (is_of_microbatch(op.phase))
-      args.number("microbatch", std::int64_t{op.microbatch})
-          .number("chunk", std::int64_t{op.chunk});
-    if (label_of(op) != Label::whole_pass) args.text("operation", row_of(label_of(op)).text);
-    if (layer_of(op) > 0) args.number("layer", std::int64_t{layer_of(op)});
-    return args;
-  }
   /// Kernels carry the GPU and the stream they ran on.
   ObjectText kernel_args_of(const Op& op) const {
     return args_of(op).number("device", std::int64_t{gpu_}).number("stream", tid_);
-  }
-  /// What the profiler says of a communicating kernel. A group is named by its lowest rank.
-  static ObjectText& add_group(ObjectText& args, const char* collective, const char* group,
-                               std::size_t lowest_rank) {
-    return args.text("Collective name", collective)
-        .text("Process Group Name", std::string(group) + "." + std::to_string(lowest_rank))
-        .text("Process Group Description", group);
-  }
-  /// What each rank puts in and gets out. Codecs and precisions differ, so that elements are bytes.
-  static ObjectText& add_sizes(ObjectText& args, Bytes in, Bytes out) {
-    const auto count = [](Bytes bytes) { return std::int64_t{std::llround(bytes / Bytes{1})}; };
-    return args.number("In msg nelems", count(in))
-        .number("Out msg nelems", count(out))
-        .text("dtype", "Byte");
   }
 
   void write_span(const Slice& slice) {
@@ -317,30 +345,6 @@ class TraceWriter {
     for (const DeviceId device : devices)
       lowest = std::min<std::size_t>(lowest, plan_.devices[device.index()].ranks.front().index());
     return lowest;
-  }
-
-  static bool is_all_reduce(std::string_view kernel) {
-    return kernel.find("AllReduce") != std::string_view::npos;
-  }
-  static bool is_gather(std::string_view kernel) {
-    return kernel.find("AllGather") != std::string_view::npos;
-  }
-  static const char* collective_word(std::string_view kernel) {
-    if (is_all_reduce(kernel)) return "allreduce";
-    return is_gather(kernel) ? "allgather" : "reduce_scatter";
-  }
-  /// From what is sent: in a ring of n each sends 2 (n-1)/n of the whole for an all-reduce, half of
-  /// that for the others.
-  static void add_collective_sizes(ObjectText& args, std::string_view kernel, Bytes sent,
-                                   std::int64_t group, std::int64_t groups) {
-    if (group < 2) return;
-    const double rounds = is_all_reduce(kernel) ? 2 : 1;
-    const Bytes whole =
-        sent *
-        (1 / (rounds * static_cast<double>((group - 1) * std::max<std::int64_t>(1, groups))));
-    const Bytes shard = whole * (1 / static_cast<double>(group));
-    add_sizes(args, is_gather(kernel) ? shard : whole,
-              is_all_reduce(kernel) || is_gather(kernel) ? whole : shard);
   }
 
   const Timeline& timeline_;

@@ -150,6 +150,42 @@ const char* kind_of(Phase phase) {
   }
 }
 
+JsonValue devices_json(const PlayedIteration& played, const ShownDevices& shown) {
+  JsonValue::Array list;
+  for (const DeviceId id : shown.devices) {
+    const PlanDevice& device = played.plan->devices[id.index()];
+    JsonValue json = object();
+    json.set("name", text(detail::process_name(*played.plan, device)));
+    json.set("stage", number(device.stage.index()));
+    json.set("replica", number(device.replica));
+    json.set("part", number(device.group_node));
+    json.set("ends_last", JsonValue(id == played.last_device));
+    list.push_back(std::move(json));
+  }
+  return JsonValue(std::move(list));
+}
+
+/// What a step is called and coloured as: "stage 7" in the colour of its phase.
+std::pair<std::string, std::string> name_of_step(const Activity& activity,
+                                                 const PlayedIteration& played) {
+  const Timeline& timeline = *played.timeline;
+  const auto stage = [&](DeviceId device) {
+    return std::to_string(played.plan->devices[device.index()].stage.index());
+  };
+  if (activity.kind == Activity::Kind::compute) {
+    const Span& span = timeline.computes[activity.index];
+    return {"stage " + stage(span.device), kind_of(span.op.phase)};
+  }
+  if (activity.kind == Activity::Kind::message) {
+    const MessageSpan& message = timeline.messages[activity.index];
+    const Channel& channel = played.programs->channels[message.channel.index()];
+    return {"stage " + stage(channel.from) + " -> " + stage(channel.to),
+            name_of(Line::pipeline_comm)};
+  }
+  const CollectiveSpan& span = timeline.collectives[activity.index];
+  return {name_of(span.op.phase), name_of(line_of(span.op.phase))};
+}
+
 class TimelineWriter {
  public:
   TimelineWriter(const PlayedIteration& played, const ShownDevices& shown, const CriticalPath& path)
@@ -173,7 +209,7 @@ class TimelineWriter {
     add_path();
     json.set("end", number(to_nanoseconds(played_.timeline->end)));
     json.set("shown", text(shown_.text));
-    json.set("devices", devices());
+    json.set("devices", devices_json(played_, shown_));
     json.set("ops", ops());
     json.set("phases", phases());
     json.set("channels", channels());
@@ -323,26 +359,6 @@ class TimelineWriter {
     return -1;
   }
 
-  /// What a step is called and coloured as: "stage 7" in the colour of its phase.
-  std::pair<std::string, std::string> name_of_step(const Activity& activity) const {
-    const Timeline& timeline = *played_.timeline;
-    const auto stage = [&](DeviceId device) {
-      return std::to_string(played_.plan->devices[device.index()].stage.index());
-    };
-    if (activity.kind == Activity::Kind::compute) {
-      const Span& span = timeline.computes[activity.index];
-      return {"stage " + stage(span.device), kind_of(span.op.phase)};
-    }
-    if (activity.kind == Activity::Kind::message) {
-      const MessageSpan& message = timeline.messages[activity.index];
-      const Channel& channel = played_.programs->channels[message.channel.index()];
-      return {"stage " + stage(channel.from) + " -> " + stage(channel.to),
-              name_of(Line::pipeline_comm)};
-    }
-    const CollectiveSpan& span = timeline.collectives[activity.index];
-    return {name_of(span.op.phase), name_of(line_of(span.op.phase))};
-  }
-
   void add_path() {
     Column kind, index, begin, duration, name;
     for (const CriticalStep& step : path_.steps) {
@@ -351,7 +367,7 @@ class TimelineWriter {
       index.push_back(place_of(step.activity));
       begin.push_back(to_nanoseconds(step.begin));
       duration.push_back(to_nanoseconds(step.end) - begin.back());
-      name.push_back(path_names_.of(name_of_step(step.activity)));
+      name.push_back(path_names_.of(name_of_step(step.activity, played_)));
     }
     columns_.add("path_kind", kind);
     columns_.add("path_index", index);
@@ -365,21 +381,6 @@ class TimelineWriter {
     JsonValue::Array list;
     for (const auto& [name, kind] : path_names_.keys())
       list.emplace_back(JsonValue::Array{text(name), text(kind)});
-    return JsonValue(std::move(list));
-  }
-
-  JsonValue devices() const {
-    JsonValue::Array list;
-    for (const DeviceId id : shown_.devices) {
-      const PlanDevice& device = played_.plan->devices[id.index()];
-      JsonValue json = object();
-      json.set("name", text(detail::process_name(*played_.plan, device)));
-      json.set("stage", number(device.stage.index()));
-      json.set("replica", number(device.replica));
-      json.set("part", number(device.group_node));
-      json.set("ends_last", JsonValue(id == played_.last_device));
-      list.push_back(std::move(json));
-    }
     return JsonValue(std::move(list));
   }
 
