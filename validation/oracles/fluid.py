@@ -207,10 +207,14 @@ class Job:
         return max(map(nodes.count, nodes)), len(set(nodes))
 
     def plays_layers(self):
-        """ZeRO 3 where nodes or links differ, or where it is asked for. Where all are alike, passes take what the formula says."""
+        """ZeRO 3 where nodes or links differ, or the network cards of a node do not divide among its groups, or where it is asked for. Where all are
+        alike, passes take what the formula says."""
         platform, nodes = self.scenario["platform"], len(self.cluster.types)
         tapered = 0 < platform["fabric"].get("nodes_per_leaf", 0) < nodes and platform["fabric"].get("oversubscription", 1) > 1
-        uneven = len(platform["node_types"]) > 1 or "bandwidth_matrix" in platform or platform.get("link_overrides") or tapered
+        node = platform["node_types"][0]
+        groups, cards = max(1, node["gpus"] // self.parallel["tensor"]), node["nics"]
+        shared = nodes > 1 and groups % cards > 0 and cards % groups > 0
+        uneven = len(platform["node_types"]) > 1 or "bandwidth_matrix" in platform or platform.get("link_overrides") or tapered or shared
         return self.parallel["zero_stage"] == 3 and len(self.replicas) > 1 and bool(uneven or self.by_layer)
 
     # Amounts
