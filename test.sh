@@ -49,7 +49,7 @@ format_check() {
 }
 
 if [[ ! -d build/sanitize ]]; then
-  echo "test.sh builds everything twice: about 40 minutes on two cores this first time, 15 from then on; build/ grows to 1.5 GB" >&2
+  echo "test.sh builds everything twice: about 40 minutes on two cores this first time, 15 from then on; build/ grows to 2 GB" >&2
 fi
 install_missing "${packages_to_test[@]}"
 step "release tests" build_and_test release
