@@ -1,6 +1,7 @@
 #include "cost/collective_algorithm.hpp"
 
 #include "core/contracts.hpp"
+#include "cost/collective_cost.hpp"
 
 namespace windtunnel {
 
@@ -11,6 +12,21 @@ namespace collectives {
 }  // namespace collectives
 
 double share_of(RingWork work) { return work == RingWork::all_reduce ? 1.0 : 0.5; }
+
+Bytes ring_traffic(const CollectiveTask& task) {
+  const int members = task.layout->num_members();
+  const Bytes volume =
+      ring_all_reduce_volume(task.payload, members) * (share_of(task.work) * task.ranks_per_member);
+  return volume * static_cast<double>(members);
+}
+
+std::vector<MemberFlow> edge_flows(const RingLayout& layout, Bytes volume) {
+  std::vector<MemberFlow> flows;
+  flows.reserve(layout.edges.size());
+  for (const RingEdge& edge : layout.edges)
+    flows.push_back({edge.from, edge.to, volume * edge.share});
+  return flows;
+}
 
 const std::vector<CollectiveAlgorithm>& collective_algorithms() {
   static const std::vector<CollectiveAlgorithm> table{

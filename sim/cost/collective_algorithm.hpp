@@ -39,6 +39,11 @@ struct CollectiveSteps {
   std::vector<MemberFlow> flows;
 };
 
+/// What all members of a ring send together: 2 (N-1)/N * payload from each rank (all-reduce; half of it otherwise).
+Bytes ring_traffic(const CollectiveTask& task);
+/// `volume` over each edge between nodes.
+std::vector<MemberFlow> edge_flows(const RingLayout& layout, Bytes volume);
+
 /// A way of reducing gradients among replicas. They are a table: collectives.def lists them, one file of collectives/ defines each
 /// (docs/extending.md).
 struct CollectiveAlgorithm {

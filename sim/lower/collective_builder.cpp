@@ -5,6 +5,7 @@
 #include "cost/collective_cost.hpp"
 
 namespace windtunnel {
+
 Seconds in_node_ring(const Interconnect& wires, const std::vector<int>& gpus, Bytes payload,
                      RingWork work) {
   return work == RingWork::all_reduce ? in_node_all_reduce(wires, gpus, payload)

@@ -177,7 +177,7 @@ class ProgramBuilder {
       for (int part = 0; part < plan_.nodes_per_tensor_group; ++part)
         for (const GroupKind kind : {GroupKind::sharding, GroupKind::copies})
           for (int replica = 0; replica < plan_.parallel.data; ++replica)
-            if (costs_.replicas_with(replica, kind).front() == replica)
+            if (replicas_with(plan_.parallel, replica, kind).front() == replica)
               add_operation_collectives(group_of(replica, kind, StageId{s}, part), kind);
       for (int replica = 0; plan_.nodes_per_tensor_group > 1 && replica < plan_.parallel.data;
            ++replica)
@@ -187,7 +187,7 @@ class ProgramBuilder {
 
   std::vector<DeviceId> group_of(int replica, GroupKind kind, StageId stage, int part) const {
     std::vector<DeviceId> members;
-    for (const int other : costs_.replicas_with(replica, kind))
+    for (const int other : replicas_with(plan_.parallel, replica, kind))
       members.push_back(plan_.device(other, stage, part));
     return members;
   }

@@ -85,18 +85,18 @@ BytesPerSecond StageCostTable::slowest_link(PathId path) const {
   return slowest;
 }
 
-std::vector<int> StageCostTable::replicas_with(int replica, GroupKind kind) const {
-  const int ways = sharding_ways(plan_->parallel);
+std::vector<int> replicas_with(const Parallel& parallel, int replica, GroupKind kind) {
+  const int ways = sharding_ways(parallel);
   const bool shares = kind == GroupKind::sharding;
   const int first = shares ? replica / ways * ways : replica % ways;
-  const int last = shares ? first + ways : plan_->parallel.data;
+  const int last = shares ? first + ways : parallel.data;
   std::vector<int> replicas;
   for (int other = first; other < last; other += shares ? 1 : ways) replicas.push_back(other);
   return replicas;
 }
 
 DataGroup StageCostTable::data_group(const PlanDevice& d, GroupKind kind) const {
-  const std::vector<int> replicas = replicas_with(d.replica, kind);
+  const std::vector<int> replicas = replicas_with(plan_->parallel, d.replica, kind);
   DataGroup group;
   group.members = static_cast<int>(replicas.size());
   std::map<NodeId, std::vector<int>> members_by_node;

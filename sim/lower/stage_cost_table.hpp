@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <tuple>
 #include <vector>
 
@@ -10,6 +9,9 @@
 #include "lower/program_builder.hpp"
 
 namespace windtunnel {
+
+/// The replicas that this one shares its states out with, or that hold copies of its shard.
+std::vector<int> replicas_with(const Parallel& parallel, int replica, GroupKind kind);
 
 /// What the stages of a plan cost, and where their rows stand in the work table: stages that cannot differ share both.
 class StageCostTable {
@@ -25,8 +27,6 @@ class StageCostTable {
   };
   const Entry& of(const PlanDevice& device);
   CodecStage codec_stage(const PlanDevice& device, const StageCost& cost) const;
-  /// The replicas that this one shares its states out with, or that hold copies of its shard.
-  std::vector<int> replicas_with(int replica, GroupKind kind) const;
 
  private:
   /// Layers and role, kind of node and GPUs, groups of ZeRO 3, and what is compressed on which way.

@@ -39,17 +39,14 @@ std::string text_of(const std::set<int>& nics) {
 Route Network::route(const Endpoint& from, const Endpoint& to) {
   WT_EXPECT(platform_ != nullptr);
   WT_EXPECT(from.node != to.node);
-  std::vector<LinkId> up = node_links(from, Direction::up);
-  std::vector<LinkId> down = node_links(to, Direction::down);
+  std::vector<LinkId> up = node_links(from, Direction::up), down;
+  const std::vector<LinkId>& target = node_links(to, Direction::down);
   if (const std::optional<LinkId> own = own_link(from.node, to.node)) up.push_back(*own);
-  std::reverse(down.begin(), down.end());
   const Fabric& fabric = platform_->fabric;
   const FabricPath path = fabric.kind->path(*platform_, num_nodes_, from.node, to.node);
   for (const FabricLink& passed : path.up) up.push_back(link(passed.name, passed.bandwidth));
-  std::vector<LinkId> way_down;
-  for (const FabricLink& passed : path.down)
-    way_down.push_back(link(passed.name, passed.bandwidth));
-  down.insert(down.begin(), way_down.begin(), way_down.end());
+  for (const FabricLink& passed : path.down) down.push_back(link(passed.name, passed.bandwidth));
+  down.insert(down.end(), target.rbegin(), target.rend());
   return {shared_path(std::move(up)), shared_path(std::move(down)), fabric.latency};
 }
 

@@ -6,15 +6,14 @@ namespace windtunnel {
 CollectiveSteps flat_ring(const CollectiveTask& task) {
   const RingLayout& layout = *task.layout;
   const int members = layout.num_members(), nodes = layout.num_nodes();
-  const Bytes volume =
-      ring_all_reduce_volume(task.payload, members) * (share_of(task.work) * task.ranks_per_member);
+  const double share = share_of(task.work);
   CollectiveSteps steps;
   steps.fixed = task.in_node(task.payload, task.work);
-  steps.traffic = volume * static_cast<double>(members);
+  steps.traffic = ring_traffic(task);
   if (nodes == 1) return steps;
-  steps.latency = task.hop * (share_of(task.work) * ring_all_reduce_crossings(members, nodes));
-  for (const RingEdge& edge : layout.edges)
-    steps.flows.push_back({edge.from, edge.to, volume * edge.share});
+  steps.latency = task.hop * (share * ring_all_reduce_crossings(members, nodes));
+  steps.flows = edge_flows(
+      layout, ring_all_reduce_volume(task.payload, members) * (share * task.ranks_per_member));
   return steps;
 }
 
