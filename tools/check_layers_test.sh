@@ -12,7 +12,6 @@ fresh_tree() {
   echo '#include "core/id.hpp"' >"$tree/sim/plan/plan.hpp"
   echo '#include <simgrid/s4u.hpp>' >"$tree/sim/engine/simgrid_engine.cpp"
   echo '#include <boost/graph/adjacency_list.hpp>' >"$tree/sim/platform/mesh_rings.cpp"
-  echo '#include <nlohmann/json.hpp>' >"$tree/sim/sweep/sweep_json.cpp"
   echo '#include <nlohmann/json.hpp>' >"$tree/sim/plan/schema_test.cpp"
   printf 'windtunnel_layer(plan SOURCES plan.cpp DEPENDS core\n  platform)\n' >"$tree/sim/plan/CMakeLists.txt"
   echo '#include "plan/plan.hpp"' >"$tree/tools/main.cpp"
@@ -44,6 +43,7 @@ expect "SimGrid is for" sim/engine/engine.cpp '#include <simgrid/s4u.hpp>'
 expect "SimGrid is for" tools/main.cpp '#include <simgrid/s4u.hpp>'
 expect "Boost.Graph is for" sim/plan/plan.cpp '#include <boost/graph/adjacency_list.hpp>'
 expect "nlohmann is for" sim/plan/plan.cpp '#include <nlohmann/json.hpp>'
+expect "nlohmann is for" sim/core/json_parser.cpp '#include <nlohmann/json.hpp>'
 expect "nlohmann is for" tools/main.cpp '#include <nlohmann/json.hpp>'
 expect "plan must not depend on engine" sim/plan/CMakeLists.txt 'windtunnel_layer_test(plan SOURCES a.cpp DEPENDS engine)'
 expect "plan must not depend on report" sim/plan/CMakeLists.txt 'target_link_libraries(windtunnel_plan PUBLIC windtunnel_report)'

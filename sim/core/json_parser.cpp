@@ -1,248 +1,216 @@
 #include <algorithm>
-#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <streambuf>
 #include <unordered_set>
 #include <utility>
 
-#include "core/json_syntax.hpp"
+#include "core/json_reader.hpp"
 #include "core/json_value.hpp"
-#include "core/utf8.hpp"
 #include "core/work_note.hpp"
 
 namespace windtunnel {
 namespace {
 
-using detail::Token;
+using detail::JsonEvent;
+using detail::JsonSyntaxError;
+using detail::JsonToken;
 
-constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-
-/// Turns byte offsets into lines and columns; fast when the offsets ascend.
-class PositionFinder {
+/// A text in memory, not copied.
+class TextBuffer final : public std::streambuf {
  public:
-  PositionFinder(std::shared_ptr<const SourceText> source, OriginKind kind)
-      : source_(std::move(source)), kind_(kind) {
-    rewind();
+  explicit TextBuffer(const std::string& text) {
+    char* const begin = const_cast<char*>(text.data());  // streambuf reads only
+    setg(begin, begin, begin + text.size());
   }
+};
 
-  Origin origin_of(Token token) {
-    if (token.begin < offset_) rewind();
-    const std::string_view text = source_->text;
-    while (offset_ < std::min(token.begin, text.size())) advance(text);
-    const int length =
-        utf8_count(text.substr(std::min(token.begin, text.size()), token.end - token.begin));
-    return {kind_, source_, line_, column_, std::max(1, length)};
+/// The keys of an object that is being read. Small objects are searched, large ones get an index.
+class KeyIndex {
+ public:
+  /// The member that has this key already, or null.
+  const JsonValue::Member* find(const JsonValue::Object& members, const std::string& key) {
+    if (members.size() >= least_indexed) {
+      for (; num_indexed_ < members.size(); ++num_indexed_) keys_.insert(members[num_indexed_].key);
+      if (!keys_.contains(key)) return nullptr;
+    }
+    const auto found = std::find_if(members.begin(), members.end(),
+                                    [&](const auto& member) { return member.key == key; });
+    return found == members.end() ? nullptr : &*found;
   }
 
  private:
-  void rewind() {
-    offset_ =
-        std::string_view(source_->text).starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
-    line_ = 1;
-    column_ = 1;
-  }
+  static constexpr std::size_t least_indexed = 16;
+  std::unordered_set<std::string> keys_;
+  std::size_t num_indexed_ = 0;
+};
 
-  void advance(std::string_view text) {
-    const bool line_end = text[offset_] == '\n';
-    line_ += line_end ? 1 : 0;
-    column_ = line_end ? 1 : column_ + 1;
-    offset_ += std::max<std::size_t>(1, utf8_length_at(text, offset_));
+/// Builds the value of a text from the steps of its reader.
+class ValueBuilder {
+ public:
+  ValueBuilder(std::shared_ptr<const SourceText> source, OriginKind kind, Problems& problems)
+      : source_(std::move(source)), kind_(kind), problems_(problems), input_(source_->text) {}
+
+  /// Null where the text cannot be read; why is among the problems.
+  JsonValue build();
+
+ private:
+  /// An array or object that is not closed yet.
+  struct Frame {
+    JsonValue value;
+    std::string key;  ///< of the member that is being read
+    Origin key_origin;
+    bool duplicate_key = false;
+    KeyIndex keys;
+  };
+
+  /// False: reading ends here.
+  bool take(JsonEvent event);
+  bool open(JsonValue::Content content);
+  void close();
+  bool take_key();
+  bool scalar(JsonValue::Content content);
+  bool number();
+  void place(JsonValue value);
+  /// False, with a problem: there are more values than are read.
+  bool expect_room();
+  /// JSON pointer of the value that is being read in the `depth`th open array or object.
+  std::string pointer(std::size_t depth) const;
+  Origin origin() const { return origin_of(reader_.token().begin, reader_.token().length); }
+  Origin origin_of(const detail::TextPosition& place, int length) const {
+    return {kind_, source_, place.line, place.column, std::max(1, length)};
+  }
+  /// A problem with the token, and with the value at `pointer`.
+  void report(const std::string& pointer, std::string message, std::string suggestion = {}) {
+    report(origin(), pointer, std::move(message), std::move(suggestion), pointer);
+  }
+  void report(Origin origin, std::string pointer, std::string message, std::string suggestion,
+              std::string spoiled);
+  void report(const JsonSyntaxError& error);
+  /// A number as it is written, unless the file is not to be quoted.
+  std::string shown_number() const {
+    const bool quotable = source_->quoting == Quoting::allowed;
+    return quotable ? detail::shown(reader_.token()) : "the number";
   }
 
   std::shared_ptr<const SourceText> source_;
   OriginKind kind_;
-  std::size_t offset_ = 0;
-  std::int64_t line_ = 1;
-  std::int64_t column_ = 1;
-};
-
-/// Receives nlohmann's events and builds the value. nlohmann says nothing of positions, but its
-/// events come in the order of the text: each token begins after the one before, past blanks,
-/// commas and colons.
-class ValueBuilder {
- public:
-  ValueBuilder(std::shared_ptr<const SourceText> source, OriginKind kind, Problems& problems)
-      : text_(source->text),
-        quoting_(source->quoting),
-        positions_(std::move(source), kind),
-        problems_(problems) {
-    if (text_.starts_with(byte_order_mark)) text_begin_ = accepted_end_ = byte_order_mark.size();
-  }
-
-  JsonValue take_root() { return std::move(root_); }
-  /// Reports the first byte that is NUL or not UTF-8.
-  bool check_encoding();
-
-  // The interface that nlohmann::json::sax_parse calls; false ends the parse.
-  bool null() { return scalar(nullptr, word()); }
-  bool boolean(bool value) { return scalar(value, word()); }
-  bool number_integer(std::int64_t value);
-  bool number_unsigned(std::uint64_t value);
-  bool number_float(double value, const std::string& written);
-  bool string(std::string& value) { return scalar(std::move(value), word()); }
-  bool binary(nlohmann::json::binary_t& /*value*/) { return false; }
-  bool start_object(std::size_t /*size*/) { return open(JsonValue::Object{}); }
-  bool start_array(std::size_t /*size*/) { return open(JsonValue::Array{}); }
-  bool key(std::string& key);
-  bool end_object() { return close(); }
-  bool end_array() { return close(); }
-  bool parse_error(std::size_t consumed, const std::string& last_token,
-                   const nlohmann::detail::exception& error);
-
- private:
-  struct Frame {
-    JsonValue value;
-    std::size_t begin = 0;
-    std::string key;
-    Origin key_origin;
-    bool duplicate_key = false;
-    std::unordered_set<std::string> keys;
-  };
-
-  /// Where the token of this event begins.
-  std::size_t next_begin() const;
-  Token word() const { return detail::token_after(text_, next_begin()); }
-  bool scalar(JsonValue::Content content, Token token);
-  bool integer_out_of_range(double stand_in, Token token);
-  bool open(JsonValue::Content content);
-  bool close();
-  void place(JsonValue value);
-  /// False, with a problem at `token`: there are more values than are read.
-  bool expect_room(Token token);
-  /// JSON pointer of the value that is being read in the `depth`th open array or object.
-  std::string pointer(std::size_t depth) const;
-  void report(Token token, const std::string& pointer, std::string message,
-              std::string suggestion) {
-    report(token, pointer, std::move(message), std::move(suggestion), pointer);
-  }
-  void report(Token token, std::string pointer, std::string message, std::string suggestion,
-              std::string spoiled);
-  /// A number as it is written, unless the file is not to be quoted.
-  std::string shown(Token token) const {
-    return quoting_ == Quoting::allowed ? detail::shown(text_, token) : "the number";
-  }
-
-  std::string_view text_;
-  Quoting quoting_;
-  PositionFinder positions_;
   Problems& problems_;
+  TextBuffer input_;
+  detail::JsonReader reader_{input_, detail::Comments::skipped};
   std::vector<Frame> open_;
   JsonValue root_;
   std::size_t num_values_ = 0;
-  std::size_t text_begin_ = 0;
-  std::size_t accepted_end_ = 0;  ///< of the last key, value or bracket
 };
 
-bool ValueBuilder::check_encoding() {
-  for (std::size_t at = 0; at < text_.size();) {
-    const std::size_t length = utf8_length_at(text_, at);
-    if (length == 0 || text_[at] == '\0') {
-      constexpr std::string_view digits = "0123456789ABCDEF";
-      const auto byte = static_cast<unsigned char>(text_[at]);
-      report(
-          {at, at + 1}, {},
-          std::string("byte 0x") + digits[byte >> 4U] + digits[byte & 15U] + " is not UTF-8 text",
-          "save the file as UTF-8");
-      return false;
-    }
-    at += length;
+JsonValue ValueBuilder::build() {
+  try {
+    for (JsonEvent event = reader_.next(); event != JsonEvent::end; event = reader_.next())
+      if (!take(event)) return {};
+    return std::move(root_);
+  } catch (const JsonSyntaxError& error) {
+    report(error);
+    return {};
+  }
+}
+
+bool ValueBuilder::take(JsonEvent event) {
+  switch (event) {
+    case JsonEvent::object_begin:
+      return open(JsonValue::Object{});
+    case JsonEvent::array_begin:
+      return open(JsonValue::Array{});
+    case JsonEvent::object_end:
+    case JsonEvent::array_end:
+      close();
+      return true;
+    case JsonEvent::key:
+      return take_key();
+    case JsonEvent::string:
+      return scalar(std::move(reader_.token().text));
+    case JsonEvent::number:
+      return number();
+    case JsonEvent::boolean:
+      return scalar(reader_.token().text == "true");
+    case JsonEvent::null:
+      return scalar(nullptr);
+    case JsonEvent::end:
+      break;
   }
   return true;
 }
 
-std::size_t ValueBuilder::next_begin() const {
-  std::size_t begin = detail::skip_blanks(text_, accepted_end_);
-  while (begin < text_.size() && (text_[begin] == ',' || text_[begin] == ':'))
-    begin = detail::skip_blanks(text_, begin + 1);
-  return begin;
-}
-
-bool ValueBuilder::expect_room(Token token) {
+bool ValueBuilder::expect_room() {
   count_done(++num_values_);
   if (num_values_ <= max_json_values) return true;
-  report(token, {}, "more than " + std::to_string(max_json_values) + " values in one file", {});
+  report({}, "more than " + std::to_string(max_json_values) + " values in one file");
   return false;
 }
 
-bool ValueBuilder::scalar(JsonValue::Content content, Token token) {
-  if (!expect_room(token)) return false;
-  accepted_end_ = token.end;
-  place(JsonValue(std::move(content), positions_.origin_of(token)));
+bool ValueBuilder::scalar(JsonValue::Content content) {
+  if (!expect_room()) return false;
+  place(JsonValue(std::move(content), origin()));
   return true;
 }
 
-bool ValueBuilder::number_integer(std::int64_t value) {
-  const std::size_t begin = next_begin();
-  const std::size_t minus_of_zero = value == 0 && text_[begin] == '-' ? 1 : 0;
-  return scalar(value, {begin, begin + std::to_string(value).size() + minus_of_zero});
+bool ValueBuilder::number() {
+  const std::string& text = reader_.token().text;
+  const char* const end = text.data() + text.size();
+  const bool is_integer = text.find_first_of(".eE") == std::string::npos;
+  std::int64_t integer = 0;
+  if (is_integer && std::from_chars(text.data(), end, integer).ec == std::errc{})
+    return scalar(integer);
+  double value = 0;
+  if (std::from_chars(text.data(), end, value).ec == std::errc::result_out_of_range)
+    value = std::strtod(text.c_str(), nullptr);  // tells what is too small from what is too large
+  if (std::isinf(value)) {
+    report(pointer(open_.size()), shown_number() + " is too large for a number",
+           "the largest is about 1.8e308");
+    value = std::copysign(std::numeric_limits<double>::max(), value);
+  } else if (is_integer) {
+    report(pointer(open_.size()), shown_number() + " is beyond the 64-bit integers",
+           "the largest is 9223372036854775807");
+  }
+  return scalar(value);
 }
 
-bool ValueBuilder::number_unsigned(std::uint64_t value) {
-  const std::size_t begin = next_begin();
-  const Token token{begin, begin + std::to_string(value).size()};
-  if (value <= std::uint64_t{std::numeric_limits<std::int64_t>::max()})
-    return scalar(static_cast<std::int64_t>(value), token);
-  return integer_out_of_range(static_cast<double>(value), token);
-}
-
-bool ValueBuilder::number_float(double value, const std::string& written) {
-  const std::size_t begin = next_begin();
-  const Token token{begin, begin + written.size()};
-  if (written.find_first_of(".eE") == std::string::npos) return integer_out_of_range(value, token);
-  return scalar(value, token);
-}
-
-bool ValueBuilder::integer_out_of_range(double stand_in, Token token) {
-  report(token, pointer(open_.size()), shown(token) + " is beyond the 64-bit integers",
-         "the largest is 9223372036854775807");
-  return scalar(stand_in, token);
-}
-
-bool ValueBuilder::key(std::string& key) {
-  const Token token = word();
-  accepted_end_ = token.end;
+bool ValueBuilder::take_key() {
   Frame& frame = open_.back();
-  frame.key_origin = positions_.origin_of(token);
-  frame.key = std::move(key);
-  frame.duplicate_key = !frame.keys.insert(frame.key).second;
-  if (frame.keys.size() > max_json_keys) {
-    report(token, pointer(open_.size() - 1),
-           "more than " + std::to_string(max_json_keys) + " keys in one object", {});
+  const JsonValue::Object& members = frame.value.object();
+  frame.key = std::move(reader_.token().text);
+  frame.key_origin = origin();
+  const JsonValue::Member* const first = frame.keys.find(members, frame.key);
+  frame.duplicate_key = first != nullptr;
+  if (first == nullptr && members.size() == max_json_keys) {
+    report(pointer(open_.size() - 1),
+           "more than " + std::to_string(max_json_keys) + " keys in one object");
     return false;
   }
-  if (!frame.duplicate_key) return true;
-  const JsonValue::Object& members = frame.value.object();
-  const auto first = std::find_if(members.begin(), members.end(),
-                                  [&](const auto& member) { return member.key == frame.key; });
-  const std::string name = text_for_message(JsonValue(frame.key));
-  report(token, pointer(open_.size() - 1), "duplicate key " + name,
-         "first at " + std::to_string(first->key_origin.line) + ":" +
-             std::to_string(first->key_origin.column),
-         pointer(open_.size()));
+  if (first != nullptr)
+    report(origin(), pointer(open_.size() - 1),
+           "duplicate key " + text_for_message(JsonValue(frame.key)),
+           "first at " + std::to_string(first->key_origin.line) + ":" +
+               std::to_string(first->key_origin.column),
+           pointer(open_.size()));
   return true;
 }
 
 bool ValueBuilder::open(JsonValue::Content content) {
-  const Token token = word();
-  if (!expect_room(token)) return false;
-  accepted_end_ = token.end;
+  if (!expect_room()) return false;
   if (open_.size() == max_json_depth) {
-    report(token, {}, "nested deeper than " + std::to_string(max_json_depth) + " levels", {});
+    report({}, "nested deeper than " + std::to_string(max_json_depth) + " levels");
     return false;
   }
-  Frame frame;
-  frame.value = JsonValue(std::move(content), positions_.origin_of(token));
-  frame.begin = token.begin;
-  open_.push_back(std::move(frame));
+  open_.emplace_back().value = JsonValue(std::move(content), origin());
   return true;
 }
 
-bool ValueBuilder::close() {
-  accepted_end_ = word().end;
+void ValueBuilder::close() {
   JsonValue value = std::move(open_.back().value);
   open_.pop_back();
   place(std::move(value));
-  return true;
 }
 
 void ValueBuilder::place(JsonValue value) {
@@ -254,39 +222,8 @@ void ValueBuilder::place(JsonValue value) {
   if (frame.value.is_array())
     frame.value.array().push_back(std::move(value));
   else if (!frame.duplicate_key)
-    frame.value.object().push_back({frame.key, frame.key_origin, std::move(value)});
-}
-
-bool ValueBuilder::parse_error(std::size_t consumed, const std::string& /*last_token*/,
-                               const nlohmann::detail::exception& error) {
-  constexpr int number_overflow = 406;  // nlohmann's json.exception.out_of_range.406
-  if (error.id == number_overflow) {
-    const Token token = word();
-    report(token, pointer(open_.size()), shown(token) + " is too large for a number",
-           "the largest is about 1.8e308");
-    return false;
-  }
-  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while parsing
-  // object key - REASON"
-  const std::string all = error.what();
-  const std::size_t dash = all.find(" - ");
-  std::string reason = dash == std::string::npos ? all : all.substr(dash + 3);
-  reason = reason.substr(0, reason.find("; last read"));
-  if (all.find("while parsing object key") < dash) reason += " (object key)";
-  std::optional<detail::OpenContainer> open;
-  if (!open_.empty()) open = {open_.back().begin, text_[open_.back().begin]};
-  const detail::SyntaxError explained =
-      detail::explain_syntax_error({text_, text_begin_, accepted_end_, consumed, reason, open});
-  if (quoting_ != Quoting::allowed) {
-    report(explained.place, {}, "from here on, the file is not JSON",
-           quoting_ == Quoting::link_elsewhere
-               ? "windtunnel check says more of the file that the link leads to"
-               : "windtunnel check says more of a file that it is given itself");
-    return false;
-  }
-  report(explained.place, open_.empty() ? "" : pointer(open_.size() - 1), explained.message,
-         explained.suggestion);
-  return false;
+    frame.value.object().push_back(
+        {std::move(frame.key), std::move(frame.key_origin), std::move(value)});
 }
 
 std::string ValueBuilder::pointer(std::size_t depth) const {
@@ -299,12 +236,23 @@ std::string ValueBuilder::pointer(std::size_t depth) const {
   return pointer;
 }
 
-void ValueBuilder::report(Token token, std::string pointer, std::string message,
+void ValueBuilder::report(const JsonSyntaxError& error) {
+  Origin place = origin_of(error.place, error.length);
+  const std::string pointer = open_.empty() ? "" : this->pointer(open_.size() - 1);
+  if (source_->quoting == Quoting::allowed)
+    return report(std::move(place), pointer, error.message, error.suggestion, pointer);
+  report(std::move(place), {}, "from here on, the file is not JSON",
+         source_->quoting == Quoting::link_elsewhere
+             ? "windtunnel check says more of the file that the link leads to"
+             : "windtunnel check says more of a file that it is given itself",
+         {});
+}
+
+void ValueBuilder::report(Origin origin, std::string pointer, std::string message,
                           std::string suggestion, std::string spoiled) {
-  if (quoting_ != Quoting::allowed) pointer.clear();  // it is made of keys
-  problems_.add(
-      {positions_.origin_of(token), std::move(pointer), std::move(message), std::move(suggestion)},
-      {std::move(spoiled)});
+  if (source_->quoting != Quoting::allowed) pointer.clear();  // it is made of keys
+  problems_.add({std::move(origin), std::move(pointer), std::move(message), std::move(suggestion)},
+                {std::move(spoiled)});
 }
 
 }  // namespace
@@ -312,14 +260,7 @@ void ValueBuilder::report(Token token, std::string pointer, std::string message,
 JsonValue parse_json(std::shared_ptr<const SourceText> source, Problems& problems,
                      OriginKind kind) {
   const Doing reading("reading JSON", "values");
-  const std::string& text = source->text;  // which the builder keeps alive
-  ValueBuilder builder(std::move(source), kind, problems);
-  if (!builder.check_encoding()) return {};
-  constexpr bool nothing_may_follow = true;
-  constexpr bool ignore_comments = true;
-  const bool parsed = nlohmann::json::sax_parse(
-      text, &builder, nlohmann::json::input_format_t::json, nothing_may_follow, ignore_comments);
-  return parsed ? builder.take_root() : JsonValue{};
+  return ValueBuilder(std::move(source), kind, problems).build();
 }
 
 }  // namespace windtunnel

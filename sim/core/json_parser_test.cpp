@@ -154,6 +154,13 @@ TEST_CASE("numbers that cannot be held are problems") {
         "1:7: error: 1e999 is too large for a number at /a (the largest is about 1.8e308)");
 }
 
+TEST_CASE("a number that cannot be held does not hide the mistakes behind it") {
+  CHECK(complaints("[1e999,\n -1e999,\n 1e-999, 2") ==
+        "1:2: error: 1e999 is too large for a number at /0 (the largest is about 1.8e308)\n"
+        "2:2: error: -1e999 is too large for a number at /1 (the largest is about 1.8e308)\n"
+        "1:1: error: this array is never closed (add ] at its end)");
+}
+
 TEST_CASE("a comma before a closing bracket is pointed at") {
   CHECK(complaints("{\"a\": 1,}") ==
         "1:8: error: JSON allows no comma before } (remove the comma)");
@@ -211,8 +218,15 @@ TEST_CASE("foreign quotes and comments are told ours") {
 
 TEST_CASE("bad escapes and raw control characters in strings are problems") {
   CHECK(complaints(R"(["a\q"])") ==
-        "1:2: error: this string is not valid JSON (forbidden character after backslash)");
-  CHECK(complaints("[\"a\tb\"]").starts_with("1:2: error: this string is not valid JSON"));
+        R"(1:4: error: \q means nothing in a JSON string (a backslash is written \\))");
+  CHECK(complaints(R"({"a": "\u00g9"})") == R"(1:8: error: \u needs four hexadecimal digits)");
+  for (const char* half :
+       {R"(["\ud83d"])", R"(["\ude00"])", R"(["\ud83d\n"])", R"(["\ud83d\u0041"])"})
+    CHECK(complaints(half).starts_with("1:3: error: half a surrogate pair is not a character"));
+  CHECK(complaints("[\"a\tb\"]") ==
+        "1:4: error: control character U+0009 is not allowed in a string (write \\t)");
+  CHECK(complaints("[\"a\x1b\"]") ==
+        "1:4: error: control character U+001B is not allowed in a string (write \\u001B)");
 }
 
 TEST_CASE("an empty text and text after the value are problems") {

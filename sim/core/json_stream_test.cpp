@@ -58,10 +58,15 @@ TEST_CASE("a JSON text is told piece by piece, numbers as they were written") {
 
 TEST_CASE("a text that is no JSON is refused with its line and byte") {
   CHECK(problem_of("{\"a\": 1,\n \"b\": nope}").find("t.json:2:") == 0);
-  CHECK(problem_of("{\"a\": 1,\n \"b\": nope}").find("no JSON at byte 17") != std::string::npos);
+  CHECK(problem_of("{\"a\": 1,\n \"b\": nope}")
+            .find("no JSON at byte 15: nope needs double quotes") != std::string::npos);
   CHECK(problem_of("{\"a\": [1, 2").find("the text ends after 11 bytes") != std::string::npos);
   CHECK(problem_of("").find("the text ends after 0 bytes") != std::string::npos);
   CHECK(problem_of("{} {}").find("no JSON at byte") != std::string::npos);
+  CHECK(problem_of("[\"\xC3\xA9\", \"\xC3\"]")
+            .find("t.json:1:8: error: no JSON at byte 8: byte 0xC3 is not UTF-8") == 0);
+  CHECK(problem_of("[1, // two\n 2]").find("no JSON at byte 4: / is not expected here") !=
+        std::string::npos);
   CHECK(problem_of("[1]") == "");
 }
 
@@ -72,7 +77,7 @@ TEST_CASE(
       "{" + blanks + "\"a  \\\"  b\"" + blanks + ":\n\n[1," + blanks + "2]}" + blanks;
   TextInput input("t.json", text);
   CHECK(notes_of(input) == "{a  \"  b:[1 2 ]}");
-  CHECK(problem_of("[1," + blanks + "nope]").find("no JSON at byte 100005") != std::string::npos);
+  CHECK(problem_of("[1," + blanks + "nope]").find("no JSON at byte 100003") != std::string::npos);
 }
 
 TEST_CASE("a text of more than 16 MiB is refused before it is read to its end") {
