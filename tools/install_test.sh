@@ -145,6 +145,14 @@ else
   echo "manual page: left out, help2man is not installed"
 fi
 
+# What needs no SimGrid goes without its module; what needs it says so.
+mv "$scratch/prefix/lib/windtunnel/windtunnel-simgrid.so" "$scratch"
+"$scratch/prefix/bin/windtunnel" run gpt-8.3b-128xa100 --quiet | grep -q "per iteration" || fail "a run in which no flows meet, without SimGrid"
+status=0
+"$scratch/prefix/bin/windtunnel" run gpt-39b-512xa100 >/dev/null 2>"$scratch/log" || status=$?
+[[ $status -eq 3 ]] && grep -q 'error: cannot load SimGrid: windtunnel-simgrid.so' "$scratch/log" || { cat "$scratch/log"; fail "run without SimGrid (exit code $status)"; }
+mv "$scratch/windtunnel-simgrid.so" "$scratch/prefix/lib/windtunnel"
+
 cmake -S tools/example -B "$scratch/example" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_PREFIX_PATH="$scratch/prefix" \
   >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "find_package(windtunnel)"; }
 cmake --build "$scratch/example" >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "the example does not build"; }

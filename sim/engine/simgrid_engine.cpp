@@ -1,86 +1,41 @@
 #include "engine/simgrid_engine.hpp"
 
-#include <signal.h>
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <simgrid/kernel/resource/Model.hpp>
-#include <simgrid/s4u/Comm.hpp>
-#include <simgrid/s4u/Engine.hpp>
-#include <simgrid/s4u/Host.hpp>
-#include <simgrid/s4u/Link.hpp>
-#include <simgrid/s4u/NetZone.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/contracts.hpp"
+#include "core/problem.hpp"
 #include "engine/binding_links.hpp"
 #include "engine/link_flows.hpp"
 #include "engine/lookahead_queue.hpp"
 #include "engine/path_rates.hpp"
 #include "engine/prepared_engine.hpp"
+#include "engine/simgrid_loop.hpp"
 
-// How SimGrid is driven. There are no actors. One model of our own holds a heap of timers, and of
-// the flows that have their links to themselves (their end is bytes / slowest link, no solver
-// needed). When a flow meets another on a link, both become SimGrid Comms with the bytes they have
-// left, and SimGrid shares the links max-min fairly. SimGrid keeps the loop, the clock, the routes
-// and the solver. While it has no Comm under way, our heap is played ahead of its clock in one go, up to the next two flows that meet; SimGrid's clock
-// follows there before they become Comms. Three times faster than a Comm for each flow, with the same results.
+// How SimGrid is driven. There are no actors. A queue of our own holds timers, and the ends of flows that have their links to
+// themselves (bytes / slowest link, no solver needed). When a flow meets another on a link, both are given to SimGrid with the bytes they
+// have left, and SimGrid shares the links max-min fairly. While it has no flow under way, our queue is played ahead of its clock in one go,
+// up to the next two flows that meet; SimGrid's clock follows there before it starts them. Three times faster than a Comm for each
+// flow, with the same results. A run in which no flows meet never loads SimGrid.
 namespace windtunnel::detail {
 namespace {
 
-namespace s4u = simgrid::s4u;
-
-/// A Comm's payload is an integer. Bytes and bandwidths are given to SimGrid in units of a
-/// millionth of a byte, so that rounding the remaining bytes of a flow costs less than 1e-15 s on a
-/// 1 GB/s link.
-constexpr double units_per_byte = 1e6;
-/// A longer flow is given to SimGrid in parts: 9.2e12 bytes in our units are a signed integer's limit.
-constexpr Bytes longest_part{4e12};
 /// A flow that ends this soon leaves its links to a newcomer. A thousandth of SimGrid's own
 /// precision of time.
 constexpr Seconds simultaneous{1e-12};
 /// A timer is due when the clock is this close, relatively: the clock advances by rounded
 /// differences.
 constexpr double clock_rounding = 1e-15;
-/// SimGrid's precision of time, in seconds, until this time; behind it the precision grows with the clock.
-constexpr double finest_precision = 1e-9, finest_until = finest_precision / clock_rounding;
-constexpr const char* precision_option = "surf/precision";
-
-/// Every SimGrid option we rely on, and why.
-std::vector<std::string> simgrid_arguments() {
-  return {
-      "windtunnel",
-      // Plain max-min sharing. The default (LV08) models TCP: 5 % to 30 % off our links, a factor
-      // 13 on small messages.
-      "--cfg=network/model:CM02",
-      // No correction factors: a message takes latency + bytes / bandwidth. CM02's defaults,
-      // written down.
-      "--cfg=network/bandwidth-factor:1",
-      "--cfg=network/latency-factor:1",
-      "--cfg=network/weight-S:0",
-      // An acknowledgement takes nothing from the opposite direction: RDMA networks are full
-      // duplex.
-      "--cfg=network/crosstraffic:0",
-      // No TCP window (0 does not mean "off" before SimGrid 3.34).
-      "--cfg=network/TCP-gamma:1e30",
-      // Only what changed is solved again: ten times faster than Full, with the same results.
-      "--cfg=network/optim:Lazy",
-      // Events closer than a nanosecond are one (finest_precision). The default; smaller could stall the loop at a
-      // late clock.
-      "--cfg=" + std::string(precision_option) + ":1e-9",
-      // SimGrid is silent unless something is wrong (the lines above would be echoed to stderr).
-      "--log=root.thresh:warning",
-  };
-}
 
 /// What is due, in eight bytes: a timer's token, or a flow and its generation.
 class Due {
@@ -109,96 +64,29 @@ class Due {
   std::uint64_t bits_ = 0;
 };
 
-/// Keeps SimGrid's precision of time above the rounding of its clock. SimGrid plays what is due only while the clock is within the
-/// precision of it, and the clock advances by rounded differences: where a double's neighbour is further away than the precision, an
-/// event may be passed over, and its flow would never end.
-class ClockPrecision {
- public:
-  /// The clock may go so far before `reach` is called.
-  double good_until() const { return good_until_; }
-  void reach(double clock) {
-    if (clock < good_until_) return;
-    good_until_ = 2 * clock;
-    s4u::Engine::set_config(precision_option, good_until_ * clock_rounding);
-  }
-
- private:
-  double good_until_ = finest_until;
-};
-
-/// Our timers inside SimGrid's loop.
-class TimerModel final : public simgrid::kernel::resource::Model {
- public:
-  class Owner {
-   public:
-    virtual ~Owner() = default;
-    virtual void on_due(Seconds time, Due due) = 0;
-    virtual void prefetch_first(Due due) const = 0;
-    virtual void prefetch_rest(Due due) const = 0;
-    /// Whether SimGrid has nothing under way, and what is due can be played ahead of its clock.
-    virtual bool may_run_ahead() const = 0;
-    /// The clock has come to where the Comms that wait for it were asked for.
-    virtual void start_waiting_comms() = 0;
-    /// When they were asked for; nothing when none waits.
-    virtual std::optional<Seconds> waiting_since() const = 0;
-  };
-
-  TimerModel() : Model("windtunnel_timers") { set_update_algorithm(UpdateAlgo::FULL); }
-  void set_owner(Owner& owner) { owner_ = &owner; }
-  LookaheadQueue<Due>& queue() { return queue_; }
-
-  double next_occurring_event(double now) override {
-    constexpr double nothing = -1;
-    if (const auto since = owner_->waiting_since()) return std::max(0.0, since->value() - now);
-    double next = queue_.empty() ? nothing : std::max(0.0, queue_.next_time().value() - now);
-    if (!owner_->may_run_ahead()) {
-      const double step = std::max(0.0, precision_.good_until() - now);
-      next = next == nothing ? step : std::min(next, step);
-    }
-    return next;
-  }
-  void update_actions_state(double now, double /*delta*/) override {
-    Seconds due_until{now + now * clock_rounding};
-    precision_.reach(now);
-    if (owner_->waiting_since() && *owner_->waiting_since() <= due_until)
-      owner_->start_waiting_comms();
-    while (!queue_.empty()) {
-      if (queue_.next_time() > due_until) {
-        if (!owner_->may_run_ahead()) return;
-        due_until = queue_.next_time();
-      }
-      const auto event = queue_.pop(*owner_);
-      owner_->on_due(event.time, event.payload);
-    }
-  }
-
- private:
-  ClockPrecision precision_;
-  LookaheadQueue<Due> queue_;
-  Owner* owner_ = nullptr;
-};
-
 /// A flow under way.
 struct alignas(64) Flow {
   enum class State : std::uint8_t {
     free,    ///< the place is not in use
     alone,   ///< no other flow on its links: its end is an event of our queue
-    shared,  ///< a SimGrid Comm
+    shared,  ///< SimGrid's
   };
   PathId up, down;
   std::uint32_t index = 0;  ///< its place
   std::uint64_t token = 0;
-  Bytes unsent{};                ///< shared: what follows the Comm under way
+  Bytes unsent{};                ///< shared: what follows the part under way
   BytesPerSecond rate{};         ///< when alone
   Seconds end{};                 ///< when alone
   std::uint32_t generation = 0;  ///< an event of our queue for an older one is void
   State state = State::free;
 };
 
-class SimGridEngine final : public Engine, public TimerModel::Owner {
+class SimGridEngine final : public Engine, public SimGridLoop::Companion {
  public:
   explicit SimGridEngine(const Network& network);
-  ~SimGridEngine() override;
+  ~SimGridEngine() override {
+    if (simgrid_ != nullptr) simgrid_->set_companion(nullptr);
+  }
   SimGridEngine(const SimGridEngine&) = delete;
   SimGridEngine& operator=(const SimGridEngine&) = delete;
   Seconds now() const override { return now_; }
@@ -208,15 +96,12 @@ class SimGridEngine final : public Engine, public TimerModel::Owner {
   void run(EventHandler& handler) override;
   std::uint64_t num_activities() const override { return num_timers_ + num_flows_; }
   std::uint64_t num_flows() const override { return num_flows_; }
-  void on_due(Seconds time, Due due) override;
-  void prefetch_first(Due due) const override;
-  void prefetch_rest(Due due) const override;
-  bool may_run_ahead() const override { return num_comms_ == 0 && waiting_.empty(); }
-  void start_waiting_comms() override;
-  std::optional<Seconds> waiting_since() const override {
-    return waiting_.empty() ? std::nullopt : std::optional(waiting_since_);
-  }
-  void on_comm_end(std::uint32_t flow);
+  double time_to_next(double clock) override;
+  void reach(double clock) override;
+  void on_flow_end(std::uint32_t flow) override;
+  /// For the queue: what is coming.
+  void prefetch_first(Due due) const;
+  void prefetch_rest(Due due) const;
 
  private:
   std::uint32_t add_flow(PathId up, PathId down, std::uint64_t token);
@@ -224,135 +109,90 @@ class SimGridEngine final : public Engine, public TimerModel::Owner {
   bool meet_others(PathId up, PathId down);
   bool meet_others(LinkId link);
   void share(std::uint32_t index, Bytes bytes);
-  void ask_for_comm(std::uint32_t index);
-  void start_comm(std::uint32_t index);
+  void start_part(std::uint32_t index);
+  void start_waiting();
+  /// Whether SimGrid has nothing under way, and what is due can be played ahead of its clock.
+  bool may_run_ahead() const { return num_parts_ == 0 && waiting_.empty(); }
+  SimGridLoop& simgrid();
+  void on_due(Seconds time, Due due);
   void end_flow(std::uint32_t index);
   void tell_handler(std::uint64_t token);
 
+  const SimGridNetwork network_;
   PathRates rates_;
   PathLinks links_;
   LinkFlows flows_on_;
-  std::deque<Flow> flows_;  ///< in place: Comms point to theirs
+  LookaheadQueue<Due> queue_;
+  std::vector<Flow> flows_;
   std::vector<std::uint32_t> free_flows_;
-  std::vector<s4u::Host*> host_of_path_;
-  s4u::Engine* simgrid_ = nullptr;
-  std::shared_ptr<TimerModel> timers_;
+  SimGridLoop* simgrid_ = nullptr;  ///< once flows have met
   EventHandler* handler_ = nullptr;
   std::exception_ptr failure_;
   Seconds now_{};
-  /// Flows to become Comms as soon as SimGrid's clock is where ours was when they met: `waiting_since_`.
+  /// Flows that SimGrid will start as soon as its clock is where ours was when they met: `waiting_since_`.
   std::vector<std::uint32_t> waiting_;
   Seconds waiting_since_{};
-  std::size_t num_comms_ = 0;  ///< under way in SimGrid
+  std::size_t num_parts_ = 0;  ///< under way in SimGrid
   std::uint64_t num_timers_ = 0;
   std::uint64_t num_flows_ = 0;
 };
 
-/// The process's one engine. A global because SimGrid's callbacks are.
-SimGridEngine* the_engine = nullptr;
 bool engine_was_made = false;
 
-/// A Comm is freed with its last reference, which must not happen while SimGrid reports its end:
-/// the references we hold are given back at the next end.
-void on_simgrid_completion(const s4u::Activity& activity) {
-  // Never destroyed: the last ones stay referenced until the process ends.
-  static auto& ended = *new std::vector<s4u::Activity*>;
-  for (s4u::Activity* old : ended) old->unref();
-  ended.clear();
-  const auto* flow = activity.get_data<Flow>();
-  if (flow == nullptr) return;
-  ended.push_back(const_cast<s4u::Activity*>(&activity));
-  if (the_engine != nullptr) the_engine->on_comm_end(flow->index);
+void* open_module() { return dlopen(simgrid_module, RTLD_LAZY | RTLD_LOCAL); }
+
+SimGridLoop* load_simgrid(const SimGridNetwork& network) {
+  void* const module = open_module();
+  void* const make = module == nullptr ? nullptr : dlsym(module, make_simgrid_loop_symbol);
+  if (make == nullptr) throw EnvironmentError(std::string("cannot load SimGrid: ") + dlerror());
+  return reinterpret_cast<MakeSimGridLoop>(make)(network);
 }
 
-/// SimGrid's own engine with the links and hosts of a network.
-struct SimGridPlatform {
-  s4u::Engine* simgrid = nullptr;  ///< never deleted: its clock and signals outlive it anyway
-  std::shared_ptr<TimerModel> timers;
-  NetworkShape shape;
-  std::vector<s4u::Link*> links;
-  std::vector<BytesPerSecond> bandwidths;  ///< of the links
-  std::vector<s4u::Host*> host_of_path;
+SimGridNetwork simgrid_network(const Network& network) {
+  SimGridNetwork copy;
+  for (const Link& link : network.links()) copy.bandwidths.push_back(link.bandwidth);
+  copy.paths = binding_links(network);
+  return copy;
+}
+
+/// A loop made ahead of time, for children to use; a global because SimGrid's engine is.
+struct PreparedLoop {
+  SimGridNetwork network;
+  SimGridLoop* loop;
+  pid_t made_by;
 };
+PreparedLoop* prepared = nullptr;
 
-/// Made ahead of time; a global because SimGrid's engine is.
-SimGridPlatform* prepared = nullptr;
-pid_t prepared_by = 0;
-
-s4u::Engine* make_s4u_engine() {
-  static std::vector<std::string> arguments = simgrid_arguments();  // SimGrid keeps pointers
-  static std::vector<char*> argv;
-  argv.reserve(arguments.size() + 1);
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  static int argc = static_cast<int>(arguments.size());
-  // SimGrid takes Ctrl-C for itself, and ends with exit code 1, which is a verdict here.
-  struct sigaction before {};
-  sigaction(SIGINT, nullptr, &before);
-  auto* const engine = new s4u::Engine(&argc, argv.data());
-  sigaction(SIGINT, &before, nullptr);
-  return engine;
-}
-
-double simgrid_bandwidth(BytesPerSecond bandwidth) { return bandwidth.value() * units_per_byte; }
-
-/// A star of hosts, one for each path: from it, and to it, the way is over the path's links.
-/// Latencies are zero: ours are paid by the caller, and CM02 would share links in inverse
-/// proportion to them.
-SimGridPlatform make_platform(const Network& network) {
-  SimGridPlatform platform;
-  platform.simgrid = make_s4u_engine();
-  platform.timers = std::make_shared<TimerModel>();
-  platform.simgrid->add_model(platform.timers);
-  platform.shape = shape_of(network);
-  s4u::NetZone* zone = s4u::create_star_zone("network");
-  for (std::size_t i = 0; i < network.links().size(); ++i) {
-    const BytesPerSecond bandwidth = network.links()[i].bandwidth;
-    platform.bandwidths.push_back(bandwidth);
-    platform.links.push_back(
-        zone->create_link("link" + std::to_string(i), simgrid_bandwidth(bandwidth))->seal());
-  }
-  for (std::size_t i = 0; i < platform.shape.paths.size(); ++i) {
-    s4u::Host* host = zone->create_host("path" + std::to_string(i), 1.0)->seal();
-    std::vector<s4u::LinkInRoute> way;
-    for (const LinkId link : platform.shape.paths[i])
-      way.emplace_back(platform.links[link.index()]);
-    zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, way, true);
-    platform.host_of_path.push_back(host);
-  }
-  zone->seal();
-  return platform;
-}
-
-/// The platform that was prepared, with the bandwidths of this network; else a new one.
-SimGridPlatform platform_for(const Network& network) {
-  if (prepared == nullptr) return make_platform(network);
-  WT_EXPECT(prepared_by != getpid());
-  WT_EXPECT(prepared->shape == shape_of(network));
-  for (std::size_t i = 0; i < prepared->links.size(); ++i) {
-    const BytesPerSecond bandwidth = network.links()[i].bandwidth;
-    if (bandwidth != prepared->bandwidths[i])
-      prepared->links[i]->set_bandwidth(simgrid_bandwidth(bandwidth));
-  }
-  return *prepared;
+/// The loop that was prepared, with the bandwidths of this network; else a new one.
+SimGridLoop* loop_for(const SimGridNetwork& network) {
+  if (prepared == nullptr) return load_simgrid(network);
+  WT_EXPECT(prepared->made_by != getpid());
+  WT_EXPECT(prepared->network.paths == network.paths);
+  WT_EXPECT(prepared->network.bandwidths.size() == network.bandwidths.size());
+  for (std::size_t i = 0; i < network.bandwidths.size(); ++i)
+    if (network.bandwidths[i] != prepared->network.bandwidths[i])
+      prepared->loop->set_bandwidth(LinkId(i), network.bandwidths[i]);
+  return prepared->loop;
 }
 
 SimGridEngine::SimGridEngine(const Network& network)
-    : rates_(network), links_(network), flows_on_(network.links().size()) {
-  SimGridPlatform platform = platform_for(network);
-  simgrid_ = platform.simgrid;
-  host_of_path_ = std::move(platform.host_of_path);
-  timers_ = std::move(platform.timers);
-  timers_->set_owner(*this);
-  s4u::Activity::on_completion_cb(on_simgrid_completion);
-}
+    : network_(simgrid_network(network)),
+      rates_(network),
+      links_(network),
+      flows_on_(network.links().size()) {}
 
-SimGridEngine::~SimGridEngine() { the_engine = nullptr; }
+SimGridLoop& SimGridEngine::simgrid() {
+  if (simgrid_ == nullptr) {
+    simgrid_ = loop_for(network_);
+    simgrid_->set_companion(this);
+  }
+  return *simgrid_;
+}
 
 void SimGridEngine::after(Seconds delay, std::uint64_t token) {
   WT_EXPECT(delay >= Seconds{0});
   ++num_timers_;
-  timers_->queue().push(now_ + delay, Due::timer(token));
+  queue_.push(now_ + delay, Due::timer(token));
 }
 
 void SimGridEngine::start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) {
@@ -361,7 +201,7 @@ void SimGridEngine::start_flow(PathId up, PathId down, Bytes bytes, std::uint64_
   const BytesPerSecond rate = rates_.rate(up, down);
   const bool no_links = rate == BytesPerSecond{std::numeric_limits<double>::infinity()};
   if (bytes == Bytes{0} || no_links) {  // SimGrid would never start a Comm of no bytes
-    timers_->queue().push(now_, Due::timer(token));
+    queue_.push(now_, Due::timer(token));
     return;
   }
   const bool meets_others = meet_others(up, down);
@@ -374,7 +214,7 @@ void SimGridEngine::start_flow(PathId up, PathId down, Bytes bytes, std::uint64_
   flow.state = Flow::State::alone;
   flow.rate = rate;
   flow.end = now_ + bytes / rate;
-  timers_->queue().push(flow.end, Due::flow(index, flow.generation));
+  queue_.push(flow.end, Due::flow(index, flow.generation));
 }
 
 void SimGridEngine::prefetch_flow(PathId up, PathId down) const {
@@ -424,39 +264,48 @@ bool SimGridEngine::meet_others(LinkId link) {
   return met;
 }
 
+/// SimGrid starts flows at its clock, which stands still while events are played ahead of it.
 void SimGridEngine::share(std::uint32_t index, Bytes bytes) {
   flows_[index].state = Flow::State::shared;
   flows_[index].unsent = bytes;
-  ask_for_comm(index);
-}
-
-/// Comms start at SimGrid's clock, which stands still while events are played ahead of it.
-void SimGridEngine::ask_for_comm(std::uint32_t index) {
-  const Seconds clock{s4u::Engine::get_clock()};
-  if (now_ <= clock + clock * clock_rounding) {
-    start_comm(index);
+  const double clock = simgrid_ == nullptr ? 0 : simgrid_->clock();
+  if (now_.value() <= clock + clock * clock_rounding) {
+    start_part(index);
     return;
   }
   waiting_since_ = now_;
   waiting_.push_back(index);
 }
 
-void SimGridEngine::start_waiting_comms() {
-  for (const std::uint32_t index : std::exchange(waiting_, {})) start_comm(index);
+void SimGridEngine::start_waiting() {
+  for (const std::uint32_t index : std::exchange(waiting_, {})) start_part(index);
 }
 
-void SimGridEngine::start_comm(std::uint32_t index) {
-  ++num_comms_;
+void SimGridEngine::start_part(std::uint32_t index) {
+  ++num_parts_;
   Flow& flow = flows_[index];
-  const Bytes part = std::min(flow.unsent, longest_part);
+  const Bytes part = std::min(flow.unsent, SimGridLoop::longest_part);
   flow.unsent -= part;
-  const auto units = static_cast<std::uint64_t>(std::llround(part.value() * units_per_byte));
-  s4u::CommPtr comm = s4u::Comm::sendto_init();
-  comm->set_payload_size(std::max<std::uint64_t>(units, 1));
-  comm->set_data(&flow);
-  comm->add_ref();  // given back in on_simgrid_completion
-  comm->set_source(host_of_path_[flow.up.index()]);
-  comm->set_destination(host_of_path_[flow.down.index()]);  // starts it
+  simgrid().start_flow(index, flow.up, flow.down, part);
+}
+
+double SimGridEngine::time_to_next(double clock) {
+  constexpr double nothing = -1;
+  if (!waiting_.empty()) return std::max(0.0, waiting_since_.value() - clock);
+  return queue_.empty() ? nothing : std::max(0.0, queue_.next_time().value() - clock);
+}
+
+void SimGridEngine::reach(double clock) {
+  Seconds due_until{clock + clock * clock_rounding};
+  if (!waiting_.empty() && waiting_since_ <= due_until) start_waiting();
+  while (!queue_.empty()) {
+    if (queue_.next_time() > due_until) {
+      if (!may_run_ahead()) return;
+      due_until = queue_.next_time();
+    }
+    const auto event = queue_.pop(*this);
+    on_due(event.time, event.payload);
+  }
 }
 
 void SimGridEngine::on_due(Seconds time, Due due) {
@@ -469,11 +318,11 @@ void SimGridEngine::on_due(Seconds time, Due due) {
   }
 }
 
-void SimGridEngine::on_comm_end(std::uint32_t index) {
-  --num_comms_;
-  now_ = std::max(now_, Seconds{s4u::Engine::get_clock()});
+void SimGridEngine::on_flow_end(std::uint32_t index) {
+  --num_parts_;
+  now_ = std::max(now_, Seconds{simgrid_->clock()});
   if (flows_[index].unsent > Bytes{0}) {
-    start_comm(index);
+    start_part(index);
   } else {
     end_flow(index);
   }
@@ -509,14 +358,15 @@ void SimGridEngine::tell_handler(std::uint64_t token) {
     handler_->on_event(token);
   } catch (...) {
     failure_ = std::current_exception();
-    timers_->queue().clear();
+    queue_.clear();
     waiting_.clear();
   }
 }
 
 void SimGridEngine::run(EventHandler& handler) {
   handler_ = &handler;
-  simgrid_->run();
+  if (simgrid_ == nullptr) reach(0);
+  if (simgrid_ != nullptr || !waiting_.empty()) simgrid().run();
   handler_ = nullptr;
   if (failure_) std::rethrow_exception(failure_);
 }
@@ -526,9 +376,7 @@ void SimGridEngine::run(EventHandler& handler) {
 std::unique_ptr<Engine> make_simgrid_engine(const Network& network) {
   WT_EXPECT(!engine_was_made);  // one SimGrid engine in a process, ever
   engine_was_made = true;
-  auto engine = std::make_unique<SimGridEngine>(network);
-  the_engine = engine.get();
-  return engine;
+  return std::make_unique<SimGridEngine>(network);
 }
 
 }  // namespace windtunnel::detail
@@ -539,10 +387,12 @@ NetworkShape shape_of(const Network& network) {
   return {network.links().size(), binding_links(network)};
 }
 
+void preload_simgrid() { detail::open_module(); }
+
 void prepare_simgrid_engine(const Network& network) {
   WT_EXPECT(!detail::engine_was_made && detail::prepared == nullptr);
-  detail::prepared = new detail::SimGridPlatform(detail::make_platform(network));
-  detail::prepared_by = getpid();
+  const detail::SimGridNetwork links = detail::simgrid_network(network);
+  detail::prepared = new detail::PreparedLoop{links, detail::load_simgrid(links), getpid()};
 }
 
 }  // namespace windtunnel
