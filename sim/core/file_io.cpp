@@ -4,11 +4,13 @@
 
 #include <array>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <system_error>
 
 #include "core/open_file.hpp"
 #include "core/staged_files.hpp"
+#include "core/terminal_safe.hpp"
 #include "core/work_note.hpp"
 
 namespace windtunnel {
@@ -37,36 +39,48 @@ std::uintmax_t size_if_known(const fs::path& path) {
   return error ? 0 : size;
 }
 
-void expect_not_larger(const fs::path& path, std::uintmax_t size, const Reading& reading) {
+void expect_not_larger(const std::string& name, std::uintmax_t size, const Reading& reading) {
   if (size > reading.largest)
-    throw TooLarge({{{},
-                     "",
-                     "cannot read " + path.string() + ": it is larger than " +
-                         std::to_string(reading.largest >> 20U) +
-                         " MiB, the most that is read of it" + reading.remark,
-                     ""}});
+    throw TooLarge(
+        {{{},
+          "",
+          "cannot read " + name + ": it is larger than " + std::to_string(reading.largest >> 20U) +
+              " MiB, the most that is read of it" + reading.remark,
+          ""}});
+}
+
+/// "reading scenario.json". A note of work must live for ever; there are no more of these than files.
+const char* reading_note(const std::string& name) {
+  static std::set<std::string> notes;
+  return notes.insert("reading " + for_terminal(name)).first->c_str();
+}
+
+/// The whole of `path`, which messages call `name`.
+std::shared_ptr<const SourceText> read_whole(const fs::path& path, const std::string& name,
+                                             const Reading& reading) {
+  if (reading.purpose == ReadFor::use) expect_no_output(path);
+  OpenFile file(path, O_RDONLY);
+  if (!file.is_open()) refuse("read", name, last_error());
+  auto source = std::make_shared<SourceText>();
+  source->name = name;
+  if (leads_elsewhere(path)) source->quoting = Quoting::link_elsewhere;
+  expect_not_larger(name, size_if_known(path), reading);
+  std::array<char, 1 << 16> buffer;
+  ssize_t got = 0;
+  while ((got = file.read(buffer.data(), buffer.size())) > 0) {
+    source->text.append(buffer.data(), static_cast<std::size_t>(got));
+    expect_not_larger(name, source->text.size(), reading);
+    count_done(source->text.size());
+  }
+  if (got < 0) refuse("read", name, last_error());
+  return source;
 }
 
 }  // namespace
 
 std::shared_ptr<const SourceText> read_source(const fs::path& path, const Reading& reading) {
-  const Doing waiting("reading a file", "bytes");
-  if (reading.purpose == ReadFor::use) expect_no_output(path);
-  OpenFile file(path, O_RDONLY);
-  if (!file.is_open()) refuse("read", path, last_error());
-  auto source = std::make_shared<SourceText>();
-  source->name = path.string();
-  if (leads_elsewhere(path)) source->quoting = Quoting::link_elsewhere;
-  expect_not_larger(path, size_if_known(path), reading);
-  std::array<char, 1 << 16> buffer;
-  ssize_t got = 0;
-  while ((got = file.read(buffer.data(), buffer.size())) > 0) {
-    source->text.append(buffer.data(), static_cast<std::size_t>(got));
-    expect_not_larger(path, source->text.size(), reading);
-    count_done(source->text.size());
-  }
-  if (got < 0) refuse("read", path, last_error());
-  return source;
+  const Doing waiting(reading_note(file_name_of(path)), "bytes");
+  return read_whole(path, path.string(), reading);
 }
 
 bool is_stdin(const fs::path& path) { return path == "-"; }
@@ -74,9 +88,8 @@ bool is_stdin(const fs::path& path) { return path == "-"; }
 std::shared_ptr<const SourceText> read_source_or_stdin(const fs::path& path) {
   if (!is_stdin(path)) return read_source(path);
   static const std::shared_ptr<const SourceText> source = [] {
-    auto text = std::make_shared<SourceText>(*read_source("/dev/stdin"));
-    text->name = "<stdin>";
-    return text;
+    const Doing waiting("reading standard input", "bytes");
+    return read_whole("/dev/stdin", file_name_of("-"), {});
   }();
   return source;
 }

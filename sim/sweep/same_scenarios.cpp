@@ -70,8 +70,10 @@ std::string same_scenarios_text(const SameScenarios& same, const SweepPoints& po
   if (same.empty()) return {};
   std::size_t repeated = 0;
   for (const auto& list : same) repeated += list.size() - 1;
-  std::string text = std::to_string(num_known) + " points are " +
-                     std::to_string(num_known - repeated) + " different scenarios";
+  const std::size_t different = num_known - repeated;
+  std::string text =
+      std::to_string(num_known) + " points are " +
+      (different == 1 ? "one scenario" : std::to_string(different) + " different scenarios");
   for (std::size_t i = 0; i < std::min(most_listed, same.size()); ++i) {
     std::vector<std::string> numbers;
     for (const std::size_t point : same[i]) numbers.push_back(std::to_string(point));

@@ -81,8 +81,6 @@ std::string headline(const SweepContent& page) {
                                " points could not be simulated; the reasons stand below");
   if (const std::string same = same_text(page.sweep, page.rows); !same.empty())
     html += warning("doubtful", same);
-  if (const std::string same = same_text(page.sweep, page.rows); !same.empty())
-    html += warning("doubtful", same);
   html += "</div>\n<div class=\"cards\">\n" +
           card("points", number("/points", whole(total)), "of the sweep") +
           card("simulated", number("/ok", whole(ok)), "") +

@@ -48,6 +48,15 @@ TEST_CASE("a sweep's page names the best point and explains where its time goes"
   CHECK(pictures == 4);
 }
 
+TEST_CASE("a page says once that points are the same scenario") {
+  const testing::SweepFixture fixture;
+  const Sweep sweep = fixture.sweep(R"({"matrix": {"/name": ["a", "b"]}})");
+  const std::string page = page_of(sweep, rows_of(sweep)),
+                    said = R"(<p class="verdict doubtful">2 points are one scenario)";
+  REQUIRE(has(page, said));
+  CHECK(page.find(said) == page.rfind(said));
+}
+
 TEST_CASE("a page claims no scaling between clusters of different GPUs") {
   const testing::SweepFixture fixture;
   const Sweep sweep = fixture.sweep(R"({"matrix": {"/platform": ["boxes", "pair"]}})");

@@ -85,6 +85,7 @@ done
 is "compare a file with stdin" read_stdin compare $good -; prints "speed-up"
 is "compare stdin without a part of it" read_stdin compare - --toggle /training/recompute --set /training/recompute=full
 sed 's/"tensor": 2/"tensr": 2/' $good >misspelt.json
+"$program" run - </ >stdout 2>stderr; is "run - of a folder exits with 3" test $? -eq 3; says "cannot read <stdin>: Is a directory"
 "$program" check - <misspelt.json >stdout 2>stderr; is "check - exits with 2" test $? -eq 2; says "<stdin>:6:"; silent stdout
 "$program" schedule check - --json <<<'{"version": 1, "stages": 1, "microbatches": 2, "orders": [["F0", "B0", "F1", "B1"]]}' >stdout 2>stderr
 is "schedule check -" test $? -eq 0; prints '"name": "stdin"'; parses

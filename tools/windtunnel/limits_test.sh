@@ -38,7 +38,7 @@ for command in run check "show --resolved" explain rank "compare sparse.json" "s
 done
 refuses 2 "larger than 256 MiB" validate ./sparse.json
 refuses 2 "larger than 256 MiB" calibrate ./sparse.json --fit emax
-[[ $size = small ]] || { "$program" run - >stdout 2>stderr </dev/zero; is "endless standard input exits with 2" test $? -eq 2; says "larger than 256 MiB"; }
+[[ $size = small ]] || { "$program" run - >stdout 2>stderr </dev/zero; is "endless standard input exits with 2" test $? -eq 2; says "cannot read <stdin>: it is larger than 256 MiB"; }
 documented "256 MiB"
 refuses 2 "no JSON at byte" import kineto sparse.json
 truncate -s 6G sparse.npy
@@ -133,7 +133,7 @@ mkfifo waiting.json
 (sleep 11; echo '{}' >waiting.json) &
 exits 2 run waiting.json
 wait
-says "windtunnel: still reading a file after "
+says "windtunnel: still reading waiting.json after "
 python3 - <<'END'
 import json
 value = json.load(open("more.json"))
