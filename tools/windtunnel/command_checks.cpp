@@ -1,0 +1,94 @@
+#include "windtunnel/command_checks.hpp"
+
+namespace windtunnel {
+
+std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
+
+void check_sweep(const CommandLine& line) {
+  if (line.worker && line.arguments.front() == "-")
+    throw UsageError(
+        "windtunnel-mpi starts many processes, of which one could read standard input: name a "
+        "file");
+  if (line.out.empty() && !line.dry_run)
+    throw UsageError("sweep needs --out DIR, the folder of its results (or --dry-run)");
+  if (line.dry_run + line.status + line.worker > 1)
+    throw UsageError("sweep takes one of --dry-run and --status");
+  if (!line.report.empty() && line.dry_run)
+    throw UsageError("--report shows results, and sweep --dry-run has none");
+}
+
+void check_calibrate(const CommandLine& line) {
+  if (line.arguments.empty())
+    throw UsageError("calibrate needs a SET (a path, or a name as validate takes it)");
+  if (line.memory) {
+    if (!line.fit.empty() || !line.residuals.empty() || !line.device.empty() ||
+        !line.software.empty() || !line.platform.empty())
+      throw UsageError("--memory fits no constants: it goes with -o alone");
+    return;
+  }
+  const int files = !line.device.empty() + !line.software.empty() + !line.platform.empty();
+  if (files > 1) throw UsageError("calibrate writes one file: --device, --software or --platform");
+  if ((files == 1) != !line.output.empty())
+    throw UsageError(files == 1 ? "-o OUT is missing: where the fitted copy goes"
+                                : "-o needs --device, --software or --platform: the file to copy");
+}
+
+void check_import(const CommandLine& line) {
+  std::string kinds;
+  for (const Importer& importer : importers())
+    kinds += (kinds.empty() ? "" : ", ") + std::string(importer.name);
+  if (line.arguments.empty())
+    throw UsageError("import needs to be told what: " + kinds +
+                     " (windtunnel import KIND IN -o OUT)");
+  if (line.arguments.size() == 1)
+    throw UsageError("import " + line.arguments[0] +
+                     " needs a file to import (windtunnel import KIND IN -o OUT)");
+}
+
+void check_codec(const CommandLine& line) {
+  const CodecRequest& request = line.codec;
+  if (line.arguments.size() + (request.synthetic.empty() ? 0 : 1) != 1)
+    throw UsageError("codec takes one FILE.npy, or --synthetic gradient or activation");
+  if (request.synthetic.empty() && request.rows + request.columns > 0)
+    throw UsageError("--rows and --columns belong to --synthetic: a file has its own shape");
+  if (!line.overrides.empty()) throw UsageError("codec reads no scenario: it takes no --set");
+}
+
+void check_compare(const CommandLine& line) {
+  const std::size_t files = line.arguments.size();
+  if (!line.toggle.empty() && files != 1)
+    throw UsageError("compare --toggle takes one FILE, these are " + std::to_string(files));
+  if (line.toggle.empty() && files < 2)
+    throw UsageError(files == 0 ? "compare needs two or more FILEs, or one with --toggle"
+                                : "compare needs a second FILE beside " +
+                                      in_quotes(line.arguments[0]) + ", or --toggle /POINTER");
+}
+
+void check_schedule(const CommandLine& line) {
+  const std::string usage =
+      "windtunnel schedule check 1f1b --stages 4 --microbatches 8, or schedule check FILE";
+  if (line.arguments.empty() || (line.arguments[0] != "check" && line.arguments[0] != "draw"))
+    throw UsageError("schedule needs to be told what: check or draw (" + usage + ")");
+  if (line.arguments.size() != 2)
+    throw UsageError("schedule " + line.arguments[0] + " takes one NAME or FILE (" + usage + ")");
+  if (!line.svg.empty() && line.arguments[0] != "draw")
+    throw UsageError("--svg belongs to schedule draw");
+}
+
+void check_emit(const CommandLine& line) {
+  if (!line.host_map.empty() && line.emit.empty()) throw UsageError("--host-map belongs to --emit");
+  if (!line.emit.empty() && !line.why.empty())
+    throw UsageError("--why explains a plan and --emit prints the best one: use one of them");
+}
+
+void check_outputs(const CommandLine& line) {
+  if (line.trace_all && line.trace.empty() && line.out.empty())
+    throw UsageError("--trace-all belongs to --trace or --out");
+  if (!line.report.empty() && !line.report.ends_with(".html") && !line.report.ends_with(".htm"))
+    throw UsageError("--report is " + in_quotes(line.report) + ", which does not end in .html");
+  if (!line.trace.empty() && !line.trace.ends_with(".json") && !line.trace.ends_with(".json.gz"))
+    throw UsageError("--trace is " + in_quotes(line.trace) +
+                     ", which ends in neither .json nor .json.gz");
+}
+
+}  // namespace windtunnel

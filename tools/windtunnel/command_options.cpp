@@ -1,0 +1,228 @@
+#include "windtunnel/command_options.hpp"
+
+#include <sstream>
+#include <string>
+
+#include "codec/measured_codec.hpp"
+#include "core/problem.hpp"
+#include "windtunnel/command_checks.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr int most_plans = 1'000'000, most_jobs = 1024;
+
+/// What can stand for a value that the help calls `type`.
+Completion completion_of(const std::string& type) {
+  if (type == "/POINTER=VALUE") return Completion::settings;
+  if (type == "/POINTER") return Completion::pointers;
+  if (type == "PLATFORM") return Completion::platforms;
+  return Completion::files;
+}
+
+}  // namespace
+
+CLI::Validator output_name() {
+  return {[](const std::string& name) {
+            return name.empty() ? std::string("the name is empty") : std::string();
+          },
+          ""};
+}
+
+void add_report(CLI::App* command, CommandLine& line) {
+  command->add_option("--report", line.report, "Write an HTML page that opens from disk")
+      ->type_name("OUT.html")
+      ->check(output_name());
+}
+
+void add_rank_options(CLI::App* rank, CommandLine& line) {
+  rank->add_option("--top", line.top, "How many plans to print (default 10)")
+      ->type_name("K")
+      ->check(between(1, most_plans));
+  rank->add_option("--budget", line.budget, "Simulations at most (default: until it is proven)")
+      ->type_name("N")
+      ->check(between(0, most_plans));
+  rank->add_option("--jobs", line.jobs, "Simulations at the same time (default: one a core)")
+      ->type_name("N")
+      ->check(between(1, most_jobs));
+  rank->add_option("--why", line.why,
+                   "Say why a plan is where it is, as in tensor=8,pipeline=4,micro_batch=2")
+      ->type_name("PLAN");
+  rank->add_option("--method", line.method,
+                   "Show what another method would pick, and what that costs by simulation")
+      ->type_name("amp|varuna|pipette|megatron")
+      ->check(CLI::IsMember({"amp", "varuna", "pipette", "megatron"}).description(""));
+  rank->add_option("--emit", line.emit, "Print what launches the best plan")
+      ->type_name("megatron|deepspeed")
+      ->check(CLI::IsMember({"megatron", "deepspeed"}).description(""));
+  rank->add_option("--host-map", line.host_map, "With --emit: write which GPU plays which rank")
+      ->type_name("OUT");
+}
+
+void add_compare_options(CLI::App* compare, CommandLine& line) {
+  compare
+      ->add_option("--toggle", line.toggle,
+                   "Run the one FILE without and with what stands at the pointer; "
+                   "\"compression\" is short for /compression")
+      ->type_name("/POINTER");
+  compare->add_flag("--break-even", line.break_even,
+                    "Search the network bandwidth at which each run is as fast as the first");
+  add_report(compare, line);
+}
+
+void add_sweep_options(CLI::App* sweep, CommandLine& line) {
+  const auto add = [sweep](const char* name, std::string& value, const char* about,
+                           const char* type) {
+    sweep->add_option(name, value, about)->type_name(type);
+  };
+  add("--out", line.out, "Folder of the results; the same again goes on where it stopped", "DIR");
+  sweep->add_option("--jobs", line.jobs, "Points simulated at the same time (default: one a core)")
+      ->type_name("N")
+      ->check(between(1, 1 << 16));
+  add("--shard", line.shard,
+      "Do part i of n only (default: as Slurm, Open MPI or PMI number this process)", "i/n");
+  add("--time-limit", line.time_limit,
+      "Longest time for one point, such as \"90 s\": 1 us to 240 h", "TIME");
+  add("--memory-limit", line.memory_limit,
+      "Most memory for one point, such as \"4 GB\": 64 MB to 1 PB", "SIZE");
+  sweep->add_flag("--retry-failed", line.retry_failed, "Do failed points again");
+  sweep->add_flag("--dry-run", line.dry_run, "List the points and stop");
+  sweep->add_flag("--status", line.status, "Merge and count what is done so far, and stop");
+  sweep->add_flag("--worker", line.worker)->group("");
+  add_report(sweep, line);
+}
+
+void add_validate_options(CLI::App* validate, CommandLine& line) {
+  validate->add_flag("--details", line.details,
+                     "Print every point, and memory, timers and the order of plans");
+  validate
+      ->add_option("--fail-above", line.fail_above,
+                   "Exit with 1 when a set's metric is above; may be repeated")
+      ->type_name("METRIC=LIMIT")
+      ->allow_extra_args(false);
+  validate->add_option("--svg", line.svg, "Write a scatter plot of predicted and measured times")
+      ->type_name("OUT");
+  add_report(validate, line);
+}
+
+void add_calibrate_options(CLI::App* calibrate, CommandLine& line) {
+  calibrate
+      ->add_option("--fit", line.fit,
+                   "Constants to fit: emax, memory_efficiency, nic_efficiency, "
+                   "in_node_collective_slowdown (arf), compute_efficiency, layer_forward, "
+                   "layer_backward, flash_forward, flash_backward, exposed_gather_factor, or a "
+                   "JSON pointer to any number of a scenario; may be repeated")
+      ->type_name("NAME[=LOW..HIGH][,NAME]")
+      ->allow_extra_args(false);
+  const auto add = [calibrate](const char* name, std::string& value, const char* about,
+                               const char* type) {
+    calibrate->add_option(name, value, about)->type_name(type);
+  };
+  calibrate->add_flag("--memory", line.memory,
+                      "Train a correction of the memory account instead; -o takes its file");
+  add("--device", line.device, "Device to copy with the fitted numbers", "FILE");
+  add("--software", line.software, "Software profile to copy likewise", "FILE");
+  add("--platform", line.platform, "Platform to copy likewise", "FILE");
+  add("-o,--output", line.output, "Where the copy goes", "OUT");
+  add("--residuals", line.residuals,
+      "Write held-out residuals, which prediction intervals are made of", "OUT");
+}
+
+void add_import_options(CLI::App* command, CommandLine& line) {
+  const auto add = [command](const char* name, std::string& value, const char* about,
+                             const char* type) {
+    command->add_option(name, value, about)->type_name(type);
+  };
+  add("-o,--output", line.output, "Where the platform or model goes", "OUT");
+  add("--base", line.import.base,
+      "Platform of the same GPU that says what the file cannot know: a name or a path", "PLATFORM");
+  add("--clean", line.import.clean,
+      "phase: put medians in place of what mpiGraph's ring steps lowered", "WHAT");
+  add("--table", line.import.table, "Which table of mpiGraph: send (default) or recv", "TABLE");
+  add("--unit", line.import.unit, "Of mpiGraph's rates (default MiB/s)", "UNIT");
+  const auto add_number = [command](const char* name, int& value, const char* about) {
+    command->add_option(name, value, about)->type_name("N")->check(between(1, 1 << 28));
+  };
+  add_number("--rails", line.import.rails,
+             "Processes a node, each with its own network card, that mpiGraph had");
+  add_number("--sequence", line.import.sequence, "Sequence length of a model, in tokens");
+}
+
+void add_codec_options(CLI::App* codec, CommandLine& line) {
+  CodecRequest& request = line.codec;
+  codec->add_option("--synthetic", request.synthetic, "Instead of a file: gradient or activation")
+      ->type_name("KIND");
+  const auto side = [codec](const char* name, std::size_t& value, const char* about) {
+    codec->add_option(name, value, about)->type_name("N")->check(between(1, 1 << 16));
+  };
+  side("--rows", request.rows, "Of a synthetic tensor (default 1024)");
+  side("--columns", request.columns, "Likewise");
+  const auto list = [codec](const std::string& name, auto& values, const std::string& about,
+                            const char* type) {
+    return codec->add_option(name, values, about)->type_name(type)->allow_extra_args(false);
+  };
+  std::string names;
+  for (const MeasuredCodec& each : measured_codecs())
+    names += (names.empty() ? "" : ", ") + std::string(each.name);
+  list("--codec", request.codecs, names + " or all (default); may be repeated", "NAME");
+  for (const MeasuredCodec& each : measured_codecs())
+    if (const CodecKey* key = setting_of(each.name))
+      list(std::string("--") + key->name, request.settings[key->name], each.option_text,
+           each.option_type)
+          ->check(key->type == CodecKey::Type::whole_number
+                      ? between(static_cast<int>(key->least), static_cast<int>(key->most))
+                      : between(key->least, key->most));
+  codec
+      ->add_option("--error-feedback", request.feedback_messages,
+                   "Also add up N messages, without and with error feedback")
+      ->type_name("N")
+      ->check(between(1, 1 << 20));
+  codec->add_option("-o,--output", line.output, "Write the JSON document into a file")
+      ->type_name("OUT");
+}
+
+const std::string& import_kinds() {
+  static const std::string text = [] {
+    std::string kinds = "KIND is one of:";
+    for (const Importer& importer : importers())
+      kinds += std::string("\n") + importer.name + ": " + importer.what;
+    return kinds;
+  }();
+  return text;
+}
+
+std::vector<std::string> words_between_bars(const std::string& text) {
+  if (text.find('|') == std::string::npos) return {};
+  std::vector<std::string> words;
+  std::istringstream stream(text);
+  for (std::string word; std::getline(stream, word, '|');) words.push_back(word);
+  return words;
+}
+
+std::vector<CompletionOption> options_of(const CLI::App& app) {
+  std::vector<CompletionOption> options;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty() || option->get_lnames().empty())
+      continue;  // hidden; an argument
+    const std::vector<std::string>& brief = option->get_snames();
+    const std::string type = option->get_type_name();
+    options.push_back({"--" + option->get_lnames().front(),
+                       brief.empty() ? "" : "-" + brief.front(), option->get_description(),
+                       option->get_items_expected_max() > 0, words_between_bars(type),
+                       completion_of(type)});
+  }
+  return options;
+}
+
+void refuse_option(const std::string& option, const std::vector<const CLI::App*>& commands) {
+  std::vector<std::string> known;
+  for (const CLI::App* app : commands)
+    if (app != nullptr)
+      for (const CLI::Option* each : app->get_options())
+        for (const std::string& name : each->get_lnames()) known.push_back("--" + name);
+  const std::string nearest = closest_match(option.substr(0, option.find('=')), known);
+  throw UsageError("unknown option " + in_quotes(option) +
+                   (nearest.empty() ? "" : " (did you mean " + in_quotes(nearest) + "?)"));
+}
+
+}  // namespace windtunnel
