@@ -41,6 +41,7 @@ class Engine {
 
 enum class EngineKind {
   simgrid,  ///< flows share links max-min fairly (SimGrid)
+  native,   ///< the same by our own solver: any number in a process, one a thread
   heap,  ///< every flow has its links to itself: the oracle where nothing contends, and the speed limit
 };
 

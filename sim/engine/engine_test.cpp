@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
@@ -10,61 +12,38 @@
 #include <vector>
 
 #include "core/contracts.hpp"
+#include "engine/flow_testing.hpp"
 #include "engine/testing.hpp"
 
 namespace windtunnel {
 namespace {
 
+using testing::ends_of;
+using testing::FlowPlayer;
 using testing::in_child_process;
+using testing::TimedFlow;
 
-/// Both engines compute with doubles; SimGrid merges events closer than 1e-9 s.
+/// Those in which flows share links.
+constexpr std::array sharing_engines{EngineKind::simgrid, EngineKind::native};
+constexpr std::array all_engines{EngineKind::simgrid, EngineKind::native, EngineKind::heap};
+
+/// All engines compute with doubles; SimGrid merges events closer than 1e-9 s.
 constexpr double precision = 1e-9;
-
-/// A flow that begins at a time of its own.
-struct TimedFlow {
-  Seconds begin{};
-  PathId up, down;
-  Bytes bytes{};
-};
-
-/// Starts each flow at its time and notes when it ends. Token: 2 * flow when it begins, 2 * flow + 1 when it ends.
-class FlowPlayer final : public EventHandler {
- public:
-  FlowPlayer(Engine& engine, const std::vector<TimedFlow>& flows)
-      : engine_(engine), flows_(flows), ends_(flows.size(), -1) {
-    for (std::size_t i = 0; i < flows.size(); ++i) engine.after(flows[i].begin, 2 * i);
-    engine.run(*this);
-  }
-  void on_event(std::uint64_t token) override {
-    const TimedFlow& flow = flows_[token / 2];
-    if (token % 2 == 0) {
-      engine_.start_flow(flow.up, flow.down, flow.bytes, token + 1);
-    } else {
-      ends_[token / 2] = engine_.now() / 1_s;
-    }
-  }
-  const std::vector<double>& ends() const { return ends_; }
-
- private:
-  Engine& engine_;
-  const std::vector<TimedFlow>& flows_;
-  std::vector<double> ends_;
-};
-
-/// When each flow ends, in seconds.
-std::vector<double> ends_of(EngineKind kind, const Network& network,
-                            const std::vector<TimedFlow>& flows) {
-  return in_child_process([&] {
-    const auto engine = make_engine(kind, network);
-    return FlowPlayer(*engine, flows).ends();
-  });
-}
 
 void check_ends(const std::vector<double>& ends, const std::vector<double>& expected) {
   REQUIRE(ends.size() == expected.size());
   for (std::size_t i = 0; i < ends.size(); ++i) {
     CAPTURE(i);
     CHECK(ends[i] == doctest::Approx(expected[i]).epsilon(precision));
+  }
+}
+
+/// On each engine in which flows share links.
+void check_shared(const Network& network, const std::vector<TimedFlow>& flows,
+                  const std::vector<double>& expected) {
+  for (const EngineKind kind : sharing_engines) {
+    CAPTURE(static_cast<int>(kind));
+    check_ends(ends_of(kind, network, flows), expected);
   }
 }
 
@@ -79,9 +58,9 @@ OneLink one_link(BytesPerSecond bandwidth) {
   return made;
 }
 
-TEST_CASE("5 us of latency and 1 GB over a 50 GB/s link take 20.005 ms on both engines") {
+TEST_CASE("5 us of latency and 1 GB over a 50 GB/s link take 20.005 ms on every engine") {
   const OneLink world = one_link(50_GBps);
-  for (const EngineKind kind : {EngineKind::simgrid, EngineKind::heap}) {
+  for (const EngineKind kind : all_engines) {
     // 5 us + 1 GB / 50 GB/s = 0.000005 + 0.02 s
     check_ends(ends_of(kind, world.network, {{5_us, world.link, world.nothing, 1_GB}}), {0.020005});
   }
@@ -90,7 +69,7 @@ TEST_CASE("5 us of latency and 1 GB over a 50 GB/s link take 20.005 ms on both e
 TEST_CASE("two flows on one link take twice as long, and on the heap they do not meet") {
   const OneLink world = one_link(10_GBps);
   const std::vector<TimedFlow> flows(2, {0_s, world.link, world.nothing, 10_GB});
-  check_ends(ends_of(EngineKind::simgrid, world.network, flows), {2, 2});
+  check_shared(world.network, flows, {2, 2});
   check_ends(ends_of(EngineKind::heap, world.network, flows), {1, 1});
 }
 
@@ -104,7 +83,7 @@ TEST_CASE("eight GPUs on one NIC each get an eighth, though each has a faster li
     flows.push_back({0_s, network.add_path({cap, nic}), nothing, 3_GB});
   }
   // 3 GB at 8 GB/s / 8 = 1 GB/s
-  check_ends(ends_of(EngineKind::simgrid, network, flows), std::vector<double>(8, 3.0));
+  check_shared(network, flows, std::vector<double>(8, 3.0));
 }
 
 TEST_CASE("there and back differ when the links do, and do not disturb each other") {
@@ -116,7 +95,7 @@ TEST_CASE("there and back differ when the links do, and do not disturb each othe
                b_down = path(2_GBps);
   // 10 GB over 10 and 2 GB/s: 5 s. 10 GB over 10 and 5 GB/s: 2 s.
   const std::vector<TimedFlow> flows{{0_s, a_up, b_down, 10_GB}, {0_s, b_up, a_down, 10_GB}};
-  check_ends(ends_of(EngineKind::simgrid, network, flows), {5, 2});
+  check_shared(network, flows, {5, 2});
   check_ends(ends_of(EngineKind::heap, network, flows), {5, 2});
 }
 
@@ -131,7 +110,7 @@ TEST_CASE("what one flow cannot use on a shared link is left to the other") {
   const std::vector<TimedFlow> flows{{0_s, on_wide, nothing, 8_GB},
                                      {0_s, on_wide, on_narrow, 4_GB},
                                      {0_s, nothing, on_narrow, 2_GB}};
-  check_ends(ends_of(EngineKind::simgrid, network, flows), {1, 1.5, 1});
+  check_shared(network, flows, {1, 1.5, 1});
 }
 
 TEST_CASE("a flow that comes later takes its half from then on, and gives it back") {
@@ -139,7 +118,7 @@ TEST_CASE("a flow that comes later takes its half from then on, and gives it bac
   // First alone: 5 GB by 0.5 s. Then 5 GB/s each: the second's 2.5 GB end at 1.0 s, when the first has 2.5 GB left: 0.25 s.
   const std::vector<TimedFlow> flows{{0_s, world.link, world.nothing, 10_GB},
                                      {0.5_s, world.link, world.nothing, 2500_MB}};
-  check_ends(ends_of(EngineKind::simgrid, world.network, flows), {1.25, 1.0});
+  check_shared(world.network, flows, {1.25, 1.0});
 }
 
 TEST_CASE("a flow that begins when another ends on its link does not meet it") {
@@ -151,20 +130,20 @@ TEST_CASE("a flow that begins when another ends on its link does not meet it") {
     flows.push_back({1_s * (i / 3.0), world.link, world.nothing, 1_GB});
     expected.push_back((i + 1) / 3.0);
   }
-  check_ends(ends_of(EngineKind::simgrid, world.network, flows), expected);
+  check_shared(world.network, flows, expected);
 }
 
 TEST_CASE("a link that is on both halves of the way counts once") {
   const OneLink world = one_link(10_GBps);
   const std::vector<TimedFlow> flows(2, {0_s, world.link, world.link, 10_GB});
-  check_ends(ends_of(EngineKind::simgrid, world.network, flows), {2, 2});
+  check_shared(world.network, flows, {2, 2});
 }
 
 TEST_CASE("a flow of nothing, or over no links, ends at once") {
   const OneLink world = one_link(10_GBps);
   const std::vector<TimedFlow> flows{{1_s, world.link, world.nothing, 0_GB},
                                      {2_s, world.nothing, world.nothing, 1_GB}};
-  for (const EngineKind kind : {EngineKind::simgrid, EngineKind::heap}) {
+  for (const EngineKind kind : all_engines) {
     check_ends(ends_of(kind, world.network, flows), {1, 2});
   }
 }
@@ -173,7 +152,7 @@ TEST_CASE("flows of more bytes than SimGrid can count are shared all the same") 
   const OneLink world = one_link(1000_GBps);
   // 40 TB at half of 1 TB/s: 80 s. SimGrid counts to 18 TB in our units.
   const std::vector<TimedFlow> flows(2, {0_s, world.link, world.nothing, 40000_GB});
-  check_ends(ends_of(EngineKind::simgrid, world.network, flows), {80, 80});
+  check_shared(world.network, flows, {80, 80});
 }
 
 TEST_CASE("flows that take years end as surely as those that take seconds") {
@@ -185,7 +164,7 @@ TEST_CASE("flows that take years end as surely as those that take seconds") {
     const double end = 1.6e9 * (1 + i / 77.0);
     std::vector<TimedFlow> flows(4, {0_s, world.link, world.nothing, Bytes{10 * end}});
     flows.push_back({1_s * (end / 2.9), world.nothing, world.nothing, 0_GB});
-    check_ends(ends_of(EngineKind::simgrid, world.network, flows), {end, end, end, end, end / 2.9});
+    check_shared(world.network, flows, {end, end, end, end, end / 2.9});
   }
 }
 
@@ -205,7 +184,7 @@ TEST_CASE("a second SimGrid engine in a process is a contract violation") {
 
 TEST_CASE("an engine counts what it was asked for") {
   const OneLink world = one_link(1_GBps);
-  for (const EngineKind kind : {EngineKind::simgrid, EngineKind::heap}) {
+  for (const EngineKind kind : all_engines) {
     const auto counts = in_child_process([&]() -> std::vector<double> {
       const auto engine = make_engine(kind, world.network);
       const std::vector<TimedFlow> flows(3, {0_s, world.link, world.nothing, 1_GB});
@@ -228,7 +207,7 @@ class Thrower final : public EventHandler {
 
 TEST_CASE("what the handler throws comes out of run, and nothing more is played") {
   const OneLink world = one_link(1_GBps);
-  for (const EngineKind kind : {EngineKind::simgrid, EngineKind::heap}) {
+  for (const EngineKind kind : all_engines) {
     const auto answer = in_child_process([&]() -> std::vector<double> {
       const auto engine = make_engine(kind, world.network);
       Thrower thrower;
@@ -272,7 +251,7 @@ BytesPerSecond draw_bandwidth() { return 1_GBps * *rc::gen::inRange(1, 100); }
 Bytes draw_bytes() { return 1_MB * *rc::gen::inRange(1, 5000); }
 Seconds draw_time() { return 1_ms * *rc::gen::inRange(0, 500); }
 
-TEST_CASE("where no link is shared both engines agree exactly") {
+TEST_CASE("where no link is shared all engines agree exactly") {
   CHECK(rc::check([] {
     DrawnFlows drawn;
     const int num_flows = *rc::gen::inRange(1, 30);
@@ -282,8 +261,9 @@ TEST_CASE("where no link is shared both engines agree exactly") {
       drawn.flows.push_back({draw_time(), drawn.network.add_path({up}),
                              drawn.network.add_path({down}), draw_bytes()});
     }
-    RC_ASSERT(ends_of(EngineKind::simgrid, drawn.network, drawn.flows) ==
-              ends_of(EngineKind::heap, drawn.network, drawn.flows));
+    const auto alone = ends_of(EngineKind::heap, drawn.network, drawn.flows);
+    for (const EngineKind kind : sharing_engines)
+      RC_ASSERT(ends_of(kind, drawn.network, drawn.flows) == alone);
   }));
 }
 
@@ -301,10 +281,12 @@ TEST_CASE("a busy link carries its bandwidth, whoever shares it and whenever the
     // One comes when the link has been busy for half of its time: it is never idle before the last end.
     flows.push_back({0.5 * (total / bandwidth), world.link, world.nothing, draw_bytes()});
     total += flows.back().bytes;
-    const auto ends = ends_of(EngineKind::simgrid, world.network, flows);
-    const double last = *std::max_element(ends.begin(), ends.end());
-    // SimGrid merges events within 1e-9 s, once for each end
-    RC_ASSERT(std::abs(last - total / bandwidth / 1_s) < precision * (last + num_flows));
+    for (const EngineKind kind : sharing_engines) {
+      const auto ends = ends_of(kind, world.network, flows);
+      const double last = *std::max_element(ends.begin(), ends.end());
+      // SimGrid merges events within 1e-9 s, once for each end
+      RC_ASSERT(std::abs(last - total / bandwidth / 1_s) < precision * (last + num_flows));
+    }
   }));
 }
 
@@ -323,10 +305,11 @@ TEST_CASE("a flow among others is never faster than alone") {
       const PathId down = *rc::gen::elementOf(paths);
       drawn.flows.push_back({draw_time(), up, down, draw_bytes()});
     }
-    const auto shared = ends_of(EngineKind::simgrid, drawn.network, drawn.flows);
     const auto alone = ends_of(EngineKind::heap, drawn.network, drawn.flows);
-    for (std::size_t i = 0; i < shared.size(); ++i) {
-      RC_ASSERT(shared[i] > alone[i] - precision * (1 + num_flows));
+    for (const EngineKind kind : sharing_engines) {
+      const auto shared = ends_of(kind, drawn.network, drawn.flows);
+      for (std::size_t i = 0; i < shared.size(); ++i)
+        RC_ASSERT(shared[i] > alone[i] - precision * (1 + num_flows));
     }
   }));
 }

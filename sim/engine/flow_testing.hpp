@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "engine/testing.hpp"
+
+namespace windtunnel::testing {
+
+/// A flow that begins at a time of its own.
+struct TimedFlow {
+  Seconds begin{};
+  PathId up, down;
+  Bytes bytes{};
+};
+
+/// Starts each flow at its time and notes when it ends. Token: 2 * flow when it begins, 2 * flow + 1 when it ends.
+class FlowPlayer final : public EventHandler {
+ public:
+  FlowPlayer(Engine& engine, const std::vector<TimedFlow>& flows)
+      : engine_(engine), flows_(flows), ends_(flows.size(), -1) {
+    for (std::size_t i = 0; i < flows.size(); ++i) engine.after(flows[i].begin, 2 * i);
+    engine.run(*this);
+  }
+  void on_event(std::uint64_t token) override {
+    const TimedFlow& flow = flows_[token / 2];
+    if (token % 2 == 0) {
+      engine_.start_flow(flow.up, flow.down, flow.bytes, token + 1);
+    } else {
+      ends_[token / 2] = engine_.now() / 1_s;
+    }
+  }
+  const std::vector<double>& ends() const { return ends_; }
+
+ private:
+  Engine& engine_;
+  const std::vector<TimedFlow>& flows_;
+  std::vector<double> ends_;
+};
+
+/// When each flow ends, in seconds.
+inline std::vector<double> ends_of(EngineKind kind, const Network& network,
+                                   const std::vector<TimedFlow>& flows) {
+  return in_child_process([&] {
+    const auto engine = make_engine(kind, network);
+    return FlowPlayer(*engine, flows).ends();
+  });
+}
+
+}  // namespace windtunnel::testing
