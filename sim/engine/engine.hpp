@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "platform/network.hpp"
 #include "units/quantity.hpp"
@@ -44,6 +45,11 @@ enum class EngineKind {
   native,   ///< the same by our own solver: any number in a process, one a thread
   heap,  ///< every flow has its links to itself: the oracle where nothing contends, and the speed limit
 };
+
+/// "simgrid", "native" or "heap": the --engine of the command line, and in reports.
+std::string_view name_of(EngineKind kind);
+/// That of the name, which must be one of these.
+EngineKind engine_named(std::string_view name);
 
 /// Only one simgrid engine may exist in a process, ever: SimGrid's clock is never reset. A second is a ContractViolation.
 std::unique_ptr<Engine> make_engine(EngineKind kind, const Network& network);

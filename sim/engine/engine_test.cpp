@@ -182,6 +182,11 @@ TEST_CASE("a second SimGrid engine in a process is a contract violation") {
   CHECK(answers == std::vector<double>{1});
 }
 
+TEST_CASE("an engine is found by its name") {
+  for (const EngineKind kind : all_engines) CHECK(engine_named(name_of(kind)) == kind);
+  CHECK_THROWS_AS(engine_named("fast"), ContractViolation);
+}
+
 TEST_CASE("an engine counts what it was asked for") {
   const OneLink world = one_link(1_GBps);
   for (const EngineKind kind : all_engines) {

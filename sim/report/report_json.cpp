@@ -224,7 +224,7 @@ JsonValue timers_value(const Report& report) {
 
 JsonValue engine_value(const Report& report) {
   ObjectWriter object;
-  object.add("activities", report.activities).add("flows", report.flows);
+  object.add("name", report.engine).add("activities", report.activities).add("flows", report.flows);
   if (report.played_microbatches > 0) object.add("played_microbatches", report.played_microbatches);
   if (report.played_replicas > 0) object.add("played_replicas", report.played_replicas);
   return object.add("wall_s", report.wall).take();

@@ -35,7 +35,7 @@ inline constexpr std::size_t most_links = 16;
 ///     "breakdown_s": {"compute": 10.2, "tensor_comm": 2.1, …},
 ///     "memory": {"capacity_bytes": 85899345920, …, "per_stage": [{"stage": 0, …}, …], …},
 ///     …
-///     "engine": {"activities": 12345, "flows": 456, "wall_s": 0.21},
+///     "engine": {"name": "simgrid", "activities": 12345, "flows": 456, "wall_s": 0.21},
 ///     …
 ///   }
 ///

@@ -31,7 +31,7 @@ TEST_CASE("the report's keys stand in the published order") {
   CHECK(keys_of(memory.find("per_stage")->array()[0])
             .starts_with("stage weights gradients optimizer activations buffers allocated reserved "
                          "context total "));
-  CHECK(keys_of(*report.find("engine")) == "activities flows wall_s ");
+  CHECK(keys_of(*report.find("engine")) == "name activities flows wall_s ");
 }
 
 TEST_CASE("the report's numbers are printed as numbers that read back the same") {

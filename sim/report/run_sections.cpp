@@ -397,7 +397,8 @@ std::string provenance(const Report& report) {
   return "windtunnel " + escaped(report.version) + " · scenario " + escaped(report.scenario_hash) +
          " · seed " + std::to_string(report.seed) + " · " +
          grouped_text(static_cast<double>(report.activities)) + " activities, " +
-         grouped_text(static_cast<double>(report.flows)) + " flows";
+         grouped_text(static_cast<double>(report.flows)) + " flows, played by " +
+         escaped(report.engine);
 }
 
 }  // namespace windtunnel::html

@@ -149,6 +149,7 @@ inline Report small_report() {
                         {"launch floor", "0.9 ms", "made up", Evidence::fitted},
                         {"latency", "5 us", "made up", Evidence::assumed},
                         {"overhead", "20 ms", "made up", Evidence::assumed}};
+  report.engine = "simgrid";
   report.activities = 20;
   report.wall = 0.25_s;
   report.model_name = "toy";

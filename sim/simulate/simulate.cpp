@@ -440,6 +440,7 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   Simulation simulation;
   simulation.report =
       make_report({&scenario, &plan, &built, &played, &breakdowns, fold ? &*fold : nullptr});
+  simulation.report.engine = name_of(options.engine);
   if (options.evidence != nullptr) add_interval(scenario, *options.evidence, simulation.report);
   simulation.report.wall = Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
   simulation.programs = std::move(built.programs);
@@ -460,9 +461,11 @@ BuiltScenario build(const Scenario& scenario) {
 }
 
 Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built) {
-  const Played played = play(built.programs, EngineKind::simgrid);
+  constexpr EngineKind engine = EngineKind::simgrid;
+  const Played played = play(built.programs, engine);
   const Plan& plan = built.fold ? built.fold->plan : built.plan;
   Report report = make_key_report({&scenario, &plan, &built.programs, &played, nullptr, nullptr});
+  report.engine = name_of(engine);
   if (built.fold)
     report.iteration_time += built.fold->duration * static_cast<double>(built.fold->repeats);
   fill_rates(scenario, report);

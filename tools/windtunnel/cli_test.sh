@@ -137,6 +137,15 @@ exits 2 import kineto config.json; says 'missing key "traceEvents"'
 exits 2 import kineto config.json -o x.json; says "writes no file"
 exits 3 import kineto none.json; says "none.json"
 
+# What plays: one rule of sharing, the same times, and the report says which it was.
+for engine in simgrid native heap; do
+  exits 0 run $good --engine $engine --json --quiet; prints "\"name\": \"$engine\""
+  grep iteration_time_s <stdout >time.$engine
+done
+is "the native engine comes to SimGrid's time" cmp time.simgrid time.native
+exits 2 run $good --engine fast; says "--engine"
+exits 2 check $good --engine native; says "--engine"
+
 # Traces of our own keep the rules of other tools, come back through import, and stand beside real ones in compare.
 mkdir ranks
 exits 0 run $good --trace own.json.gz --rank-traces ranks --json; says "traces into ranks"; cp stdout own.report.json

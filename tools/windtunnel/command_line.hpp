@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codec/codec_command.hpp"
+#include "engine/engine.hpp"
 #include "importers/importer.hpp"
 #include "windtunnel/completion_text.hpp"
 
@@ -32,11 +33,12 @@ struct CommandLine {
 
   bool pointers = false;  ///< of show: what --set can change, instead of the scenario
 
-  std::string trace, out;   ///< of run; out also of sweep
-  std::string rank_traces;  ///< of run
-  bool trace_all = false;   ///< of run
-  bool by_layer = false;    ///< --detail layer, of run
-  std::string report;       ///< --report: the page; of run, compare, explain, sweep and validate
+  std::string trace, out;                   ///< of run; out also of sweep
+  std::string rank_traces;                  ///< of run
+  bool trace_all = false;                   ///< of run
+  bool by_layer = false;                    ///< --detail layer, of run
+  EngineKind engine = EngineKind::simgrid;  ///< of run
+  std::string report;  ///< --report: the page; of run, compare, explain, sweep and validate
   std::vector<std::string> fail_above;  ///< of validate
   bool details = false;                 ///< of validate
 
