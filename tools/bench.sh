@@ -47,7 +47,7 @@ search_program=$(built windtunnel_search_bench)
 sweep_program=$(built windtunnel_sweep_bench)
 windtunnel=$(built windtunnel)
 
-measure "$engine_program" engine.csv
+measure "$engine_program" engine.csv --benchmark_filter="^play_pipeline"
 measure "$search_program" search.csv --benchmark_filter="^(considered|ranked)"
 measure "$sweep_program" sweep.csv
 trillion=(gpt3-175b-512xa100 --set /model=gpt-1t --set /nodes=384 --set /training/global_batch=3072
@@ -120,7 +120,7 @@ goals() {
     }' whole_medians="$scratch/whole_medians" "$scratch/engine.csv" "$scratch/sweep.csv"
 }
 
-# engine_table SIZE...: rows of both engines for PIPELINExDATAxMICROBATCHESxMESSAGE
+# engine_table SIZE...: rows of all engines for PIPELINExDATAxMICROBATCHESxMESSAGE
 engine_table() {
   echo
   echo "| pipeline × data × microbatches | message | computes + flows | engine | time | ratio to heap | per activity | activities a second | peak memory |"
@@ -136,9 +136,9 @@ engine_table() {
       memory[size, part[2]] = $column["peak_MB"]
     }
     END {
-      num_sizes = split(sizes, size_of, " ")
-      for (i = 1; i <= num_sizes; ++i) for (e = 1; e <= 2; ++e) {
-        size = size_of[i]; engine = e == 1 ? "heap" : "simgrid"; ms = time[size, engine]
+      num_sizes = split(sizes, size_of, " "); num_engines = split("heap native simgrid", engine_of, " ")
+      for (i = 1; i <= num_sizes; ++i) for (e = 1; e <= num_engines; ++e) {
+        size = size_of[i]; engine = engine_of[e]; ms = time[size, engine]
         if (ms == 0) { print "error: no measurement of " size " on " engine > "/dev/stderr"; exit 2 }
         printf "| %s | %s | %.*f ms | %.1f | %.2f µs | %.1f million | %.0f MB |\n", label[size], engine, ms < 10 ? 1 : 0, ms,
                ms / time[size, "heap"], ms * 1e3 / activities[size], activities[size] / ms / 1e3, memory[size, engine]

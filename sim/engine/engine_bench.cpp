@@ -7,8 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
+#include <numeric>
 #include <random>
 #include <stdexcept>
 
@@ -42,6 +45,18 @@ void add_gradient_rings(Workload& workload, const PipelineShape& shape,
   }
 }
 
+/// Messages and gradients from device to device over their paths.
+void join(Workload& workload, const PipelineShape& shape, const std::vector<PathId>& up,
+          const std::vector<PathId>& down) {
+  for (Channel& channel : workload.set.channels) {
+    channel.in_node = false;
+    channel.latency = 5_us;
+    channel.up = up[channel.from.index()];
+    channel.down = down[channel.to.index()];
+  }
+  add_gradient_rings(workload, shape, up, down);
+}
+
 Workload make_workload(const PipelineShape& shape, Bytes message) {
   constexpr unsigned seed = 1;
   std::mt19937 random(seed);
@@ -59,13 +74,58 @@ Workload make_workload(const PipelineShape& shape, Bytes message) {
     up.push_back(network.add_path({network.add_link(25_GBps * link_speed(random), "up")}));
     down.push_back(network.add_path({network.add_link(25_GBps * link_speed(random), "down")}));
   }
-  for (Channel& channel : set.channels) {
-    channel.in_node = false;
-    channel.latency = 5_us;
-    channel.up = up[channel.from.index()];
-    channel.down = down[channel.to.index()];
+  join(workload, shape, up, down);
+  return workload;
+}
+
+/// As above, with equal computing and one network card twenty times slower than the others.
+Workload make_slow_link(const PipelineShape& shape) {
+  Workload workload{make_pipeline(shape), {}};
+  set_compute(workload.set, 10_ms, 20_ms);
+  workload.set.message_bytes = {50_MB};
+  std::vector<PathId> up, down;
+  for (std::size_t d = 0; d < workload.set.devices.size(); ++d) {
+    const BytesPerSecond rate = d == 0 ? 25_GBps / 20 : 25_GBps;
+    up.push_back(workload.network.add_path({workload.network.add_link(rate, "up")}));
+    down.push_back(workload.network.add_path({workload.network.add_link(rate, "down")}));
   }
-  add_gradient_rings(workload, shape, up, down);
+  join(workload, shape, up, down);
+  return workload;
+}
+
+/// Leaf switches of 16 nodes with two devices each, whose uplinks carry a quarter of what their network cards carry; the cards differ, and the
+/// devices are spread over the nodes at random. Messages and gradients as GPT-39B has them, four GPUs a device: nearly every message crosses
+/// two uplinks that hundreds share.
+Workload make_tapered(const PipelineShape& shape) {
+  constexpr std::size_t devices_per_leaf = 32;
+  constexpr double oversubscription = 4;
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> card_speed(0.5, 1.0);
+  Workload workload{make_pipeline(shape), {}};
+  set_compute(workload.set, 170_ms, 340_ms);
+  workload.set.message_bytes = {134_MB};
+  Network& network = workload.network;
+  std::vector<std::size_t> devices(workload.set.devices.size());
+  std::iota(devices.begin(), devices.end(), 0);
+  std::shuffle(devices.begin(), devices.end(), random);
+  std::vector<PathId> up(devices.size()), down(devices.size());
+  for (std::size_t first = 0; first < devices.size(); first += devices_per_leaf) {
+    const std::size_t end = std::min(devices.size(), first + devices_per_leaf);
+    std::vector<BytesPerSecond> rates;
+    BytesPerSecond sum{};
+    for (std::size_t i = first; i < end; ++i) {
+      rates.push_back(42_GBps * card_speed(random));
+      sum += rates.back();
+    }
+    const LinkId leaf_up = network.add_link(sum / oversubscription, "leaf up");
+    const LinkId leaf_down = network.add_link(sum / oversubscription, "leaf down");
+    for (std::size_t i = first; i < end; ++i) {
+      const BytesPerSecond rate = rates[i - first];
+      up[devices[i]] = network.add_path({network.add_link(rate, "up"), leaf_up});
+      down[devices[i]] = network.add_path({leaf_down, network.add_link(rate, "down")});
+    }
+  }
+  join(workload, shape, up, down);
   return workload;
 }
 
@@ -91,19 +151,55 @@ std::array<double, 4> measure_here(const Workload& workload, EngineKind kind) {
   return {wall, played.end / 1_s, messages - (flows - ring_flows), flows};
 }
 
-Measured measure(const PipelineShape& shape, Bytes message, EngineKind kind) {
+/// All members of groups send to all others of theirs at once, over cards that differ.
+class AllToAll final : public EventHandler {
+ public:
+  AllToAll(int num_groups, int size) : num_groups_(num_groups), size_(size) {
+    std::mt19937 random(1);
+    std::uniform_real_distribution<double> card_speed(0.5, 1.0);
+    for (int i = 0; i < num_groups * size; ++i) {
+      up_.push_back(network_.add_path({network_.add_link(25_GBps * card_speed(random), "up")}));
+      down_.push_back(network_.add_path({network_.add_link(25_GBps * card_speed(random), "down")}));
+    }
+  }
+  void on_event(std::uint64_t) override {}
+
+  std::array<double, 4> measure_here(EngineKind kind) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto engine = make_engine(kind, network_);
+    for (int group = 0; group < num_groups_; ++group) start_group(group, *engine);
+    engine->run(*this);
+    return {seconds_since(start), engine->now() / 1_s, 0, static_cast<double>(engine->num_flows())};
+  }
+
+ private:
+  void start_group(int group, Engine& engine) {
+    for (int from = group * size_; from < (group + 1) * size_; ++from)
+      for (int to = group * size_; to < (group + 1) * size_; ++to)
+        if (from != to)
+          engine.start_flow(up_[static_cast<std::size_t>(from)],
+                            down_[static_cast<std::size_t>(to)], 10_MB, 0);
+  }
+
+  int num_groups_, size_;
+  Network network_;
+  std::vector<PathId> up_, down_;
+};
+
+/// What the child process that plays says, and the memory it took.
+Measured measure(const std::function<std::array<double, 4>()>& measure_in_child) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) throw std::runtime_error("pipe failed");
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) {
-    const std::array<double, 4> result = measure_here(make_workload(shape, message), kind);
+    const std::array<double, 4> result = measure_in_child();
     _exit(write(ends[1], result.data(), sizeof result) == sizeof result ? 0 : 1);
   }
+  close(ends[1]);
   std::array<double, 4> result{};
   const bool complete = read(ends[0], result.data(), sizeof result) == sizeof result;
   close(ends[0]);
-  close(ends[1]);
   rusage usage{};
   wait4(child, nullptr, 0, &usage);
   if (!complete) throw std::runtime_error("the child failed");
@@ -113,21 +209,40 @@ Measured measure(const PipelineShape& shape, Bytes message, EngineKind kind) {
           static_cast<double>(usage.ru_maxrss) / kilobytes_per_megabyte};
 }
 
-void play_pipeline(benchmark::State& state, EngineKind kind) {
-  PipelineShape shape;
-  shape.stages = static_cast<int>(state.range(0));
-  shape.replicas = static_cast<int>(state.range(1));
-  shape.microbatches = static_cast<int>(state.range(2));
-  const Bytes message = 1_MB * static_cast<double>(state.range(3));
+void report(benchmark::State& state, const std::function<std::array<double, 4>()>& in_child) {
   Measured last;
   for (auto _ : state) {
-    last = measure(shape, message, kind);
+    last = measure(in_child);
     state.SetIterationTime(last.wall);
   }
   state.counters["computes"] = last.computes;
   state.counters["flows"] = last.flows;
   state.counters["simulated_s"] = last.simulated;
   state.counters["peak_MB"] = last.peak_memory;
+}
+
+PipelineShape shape_of_arguments(const benchmark::State& state) {
+  PipelineShape shape;
+  shape.stages = static_cast<int>(state.range(0));
+  shape.replicas = static_cast<int>(state.range(1));
+  shape.microbatches = static_cast<int>(state.range(2));
+  return shape;
+}
+
+void play_pipeline(benchmark::State& state, EngineKind kind) {
+  const Bytes message = 1_MB * static_cast<double>(state.range(3));
+  report(state,
+         [&] { return measure_here(make_workload(shape_of_arguments(state), message), kind); });
+}
+void play_tapered(benchmark::State& state, EngineKind kind) {
+  report(state, [&] { return measure_here(make_tapered(shape_of_arguments(state)), kind); });
+}
+void play_slow_link(benchmark::State& state, EngineKind kind) {
+  report(state, [&] { return measure_here(make_slow_link(shape_of_arguments(state)), kind); });
+}
+void play_all_to_all(benchmark::State& state, EngineKind kind) {
+  const auto groups = static_cast<int>(state.range(0)), size = static_cast<int>(state.range(1));
+  report(state, [&] { return AllToAll(groups, size).measure_here(kind); });
 }
 
 void sizes(benchmark::internal::Benchmark* benchmark) {
@@ -141,7 +256,45 @@ void sizes(benchmark::internal::Benchmark* benchmark) {
 }
 
 BENCHMARK_CAPTURE(play_pipeline, heap, EngineKind::heap)->Apply(sizes);
+BENCHMARK_CAPTURE(play_pipeline, native, EngineKind::native)->Apply(sizes);
 BENCHMARK_CAPTURE(play_pipeline, simgrid, EngineKind::simgrid)->Apply(sizes);
+
+/// 512, 2,048, 8,192 and 16,384 GPUs at four a device. SimGrid takes minutes for the last.
+void tapered_sizes(benchmark::internal::Benchmark* benchmark, bool all) {
+  benchmark->ArgNames({"pipeline", "data", "microbatches"});
+  benchmark->Args({8, 16, 48})->Args({8, 64, 48});
+  if (all) benchmark->Args({8, 256, 48})->Args({8, 512, 48});
+  benchmark->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
+}
+void all_tapered_sizes(benchmark::internal::Benchmark* benchmark) {
+  tapered_sizes(benchmark, true);
+}
+void small_tapered_sizes(benchmark::internal::Benchmark* benchmark) {
+  tapered_sizes(benchmark, false);
+}
+/// 102,400 GPUs at eight a device.
+void slow_link_size(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"pipeline", "data", "microbatches"})->Args({8, 1600, 24});
+  benchmark->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
+}
+void all_to_all_sizes(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"groups", "size"})->Args({1, 64})->Args({64, 64});
+  benchmark->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
+}
+void one_all_to_all(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"groups", "size"})->Args({1, 64});
+  benchmark->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
+}
+
+BENCHMARK_CAPTURE(play_tapered, heap, EngineKind::heap)->Apply(all_tapered_sizes);
+BENCHMARK_CAPTURE(play_tapered, native, EngineKind::native)->Apply(all_tapered_sizes);
+BENCHMARK_CAPTURE(play_tapered, simgrid, EngineKind::simgrid)->Apply(small_tapered_sizes);
+BENCHMARK_CAPTURE(play_slow_link, heap, EngineKind::heap)->Apply(slow_link_size);
+BENCHMARK_CAPTURE(play_slow_link, native, EngineKind::native)->Apply(slow_link_size);
+BENCHMARK_CAPTURE(play_slow_link, simgrid, EngineKind::simgrid)->Apply(slow_link_size);
+BENCHMARK_CAPTURE(play_all_to_all, heap, EngineKind::heap)->Apply(all_to_all_sizes);
+BENCHMARK_CAPTURE(play_all_to_all, native, EngineKind::native)->Apply(all_to_all_sizes);
+BENCHMARK_CAPTURE(play_all_to_all, simgrid, EngineKind::simgrid)->Apply(one_all_to_all);
 
 }  // namespace
 }  // namespace windtunnel::testing
