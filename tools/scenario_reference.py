@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Writes docs/scenario-reference.md from docs/scenario.schema.json, the only place where keys are described.
+"""Writes docs/scenario-reference.md from docs/scenario.schema.json.
 
-  tools/scenario_reference.py           writes the page
-  tools/scenario_reference.py --check   exit code 1 when the page is not what the schema says, or a key is not described
+  tools/scenario_reference.py [PROGRAM]           writes the page; with the program, first the schema of the keys in its table
+  tools/scenario_reference.py --check [PROGRAM]   exit code 1 when the page is not what the schema says, or a key is not described; with
+                                                  the program, when the schema is not what `windtunnel list keys` says
+
+The keys of `training`, `parallel` and `search` are described in sim/scenario/key_table.cpp, all others in the schema.
 
 Beside what JSON Schema has, a key of the schema may say "x-unit" and, where its default is no fixed value, "x-default". Kinds of amounts, and keys
 with a range of their own, say "x-minimum" and "x-maximum". A definition whose words are listed on another page says "x-kind" in place of them. The ranges of the kinds also stand in docs/platforms.md, between two comments.
 """
 import json
 import pathlib
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -20,7 +24,7 @@ PLATFORMS = ROOT / "docs/platforms.md"
 AMOUNTS = {"bytes": ("size", "bytes"), "seconds": ("time", "seconds"), "data_rate": ("data rate", "bytes/s, bit/s"),
            "flop_rate": ("rate of operations", "FLOP/s")}
 LABELS = ("$schema", "name", "description", "source")
-HEAD = """<!-- Written by tools/scenario_reference.py from scenario.schema.json. Change the schema, not this page. -->
+HEAD = """<!-- Written by tools/scenario_reference.py from scenario.schema.json, not by hand. -->
 # Every key of a scenario
 
 All keys, with where they stand as JSON pointers (`--set POINTER=VALUE` takes the same). [scenario.md](scenario.md) says how files are put together and what must
@@ -209,28 +213,72 @@ def with_ranges(page, schema):
     return head + begin + "| amount | least | most |\n|---|---|---|\n" + "".join(rows) + end + rest.split(end)[1]
 
 
-def read_reference():
-    schema = json.loads(SCHEMA.read_text())
+def without_words(node, definitions):
+    """The schema of a key; words that stand beside a reference move to where it leads."""
+    if isinstance(node, list):
+        return [without_words(each, definitions) for each in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node and "enum" in node:
+        definitions[node["$ref"].rsplit("/", 1)[1]]["enum"] = node["enum"]
+    return {key: without_words(value, definitions) for key, value in node.items() if key != "enum" or "$ref" not in node}
+
+
+def with_keys(schema, program):
+    """The schema with the keys of the program's table; the search block has keys besides."""
+    definitions, blocks = schema["definitions"], {}
+    listed = subprocess.run([program, "list", "keys", "--json"], check=True, capture_output=True, text=True)
+    for key in json.loads(listed.stdout)["keys"]:
+        _, block, name = key.pop("name").split("/")
+        blocks.setdefault(block, {})[name] = without_words(key, definitions)
+    for name in ("memory_margin", "placement"):
+        blocks["search"][name] = definitions["search"]["properties"][name]
+    for block, keys in blocks.items():
+        definitions[block]["properties"] = keys
+    return schema
+
+
+def schema_text(value, indent=0, column=0):
+    """As JSON, what fits on a line on one."""
+    widest = 120
+    line = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, (dict, list)) or not value or column + len(line) <= widest:
+        return line
+    blanks = " " * (indent + 2)
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(blanks + schema_text(each, indent + 2, indent + 2) for each in value) + "\n" + " " * indent + "]"
+    names = [blanks + json.dumps(key) + ": " for key in value]
+    return "{\n" + ",\n".join(name + schema_text(each, indent + 2, len(name)) for name, each in zip(names, value.values())) + "\n" + " " * indent + "}"
+
+
+def read_reference(schema=None):
+    schema = schema or json.loads(SCHEMA.read_text())
     reference = Reference(schema)
     reference.add("", "The scenario", schema, reference.completions(schema["else"]))
     return reference
 
 
 def main():
-    reference = read_reference()
-    if reference.undescribed:
-        sys.exit("no description, default or example in docs/scenario.schema.json: " + ", ".join(reference.undescribed))
-    pages = {PAGE: "\n".join(reference.lines) + "\n", PLATFORMS: with_ranges(PLATFORMS.read_text(), reference.schema)}
-    if sys.argv[1:] == ["--check"]:
-        for path, text in pages.items():
-            if text != path.read_text():
-                sys.exit(f"docs/{path.name} is not what docs/scenario.schema.json says (run tools/scenario_reference.py)")
-        print("docs/scenario-reference.md and docs/platforms.md are what the schema says")
-    elif sys.argv[1:]:
+    arguments = sys.argv[1:]
+    check = arguments[:1] == ["--check"]
+    programs = arguments[1:] if check else arguments
+    if len(programs) > 1 or any(each.startswith("-") for each in programs):
         sys.exit(__doc__)
-    else:
-        for path, text in pages.items():
+    schema = json.loads(SCHEMA.read_text())
+    for program in programs:
+        schema = with_keys(schema, program)
+    reference = read_reference(schema)
+    if reference.undescribed:
+        sys.exit("no description, default or example: " + ", ".join(reference.undescribed))
+    pages = {SCHEMA: schema_text(schema) + "\n", PAGE: "\n".join(reference.lines) + "\n",
+             PLATFORMS: with_ranges(PLATFORMS.read_text(), schema)}
+    for path, text in pages.items():
+        if not check:
             path.write_text(text)
+        elif text != path.read_text():
+            sys.exit(f"docs/{path.name} is not what the table of keys and the schema say (run tools/scenario_reference.py with the program)")
+    if check:
+        print("docs/scenario.schema.json, docs/scenario-reference.md and docs/platforms.md are what keys are described as")
 
 
 if __name__ == "__main__":

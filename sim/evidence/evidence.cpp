@@ -1,32 +1,14 @@
 #include "evidence/evidence.hpp"
 
 #include <algorithm>
-#include <array>
-#include <span>
 
 #include "report/number_text.hpp"
+#include "scenario/key_table.hpp"
 
 namespace windtunnel {
 namespace {
 
 constexpr int digits_shown = 4;
-
-/// Choices are read from the resolved scenario: what an author can write is what can be compared.
-constexpr std::array choice_pointers{"/training/precision",
-                                     "/training/recompute",
-                                     "/training/attention",
-                                     "/parallel/schedule",
-                                     "/parallel/sequence_parallel",
-                                     "/parallel/zero_stage",
-                                     "/parallel/overlap_gradient_reduce",
-                                     "/parallel/rank_order",
-                                     "/parallel/placement",
-                                     "/training/optimizer"};
-constexpr std::array choices_among_stages{"/parallel/pipeline_send"};
-constexpr std::array choices_among_replicas{"/training/gradient_dtype", "/parallel/gradient_ring"};
-constexpr std::array choices_of_zero_3{"/parallel/zero_prefetch", "/parallel/zero_group"};
-
-std::string last_part(const std::string& pointer) { return pointer.substr(pointer.rfind('/') + 1); }
 
 /// True when some traffic class has a codec.
 bool is_compressed(JsonValue& resolved) {
@@ -79,18 +61,13 @@ std::vector<std::string> job_beyond(const EvidenceRegime& regime, const Scenario
 }
 
 std::map<std::string, std::string> choices_of(const Scenario& scenario) {
-  const Parallel& parallel = scenario.plan.parallel;
   JsonValue resolved = scenario.resolved;
   std::map<std::string, std::string> choices;
-  const auto add = [&](std::span<const char* const> pointers) {
-    for (const char* pointer : pointers)
-      if (const JsonValue* value = find_at(resolved, pointer))
-        choices[last_part(pointer)] = plain_text(*value);
-  };
-  add(choice_pointers);
-  if (parallel.pipeline > 1) add(choices_among_stages);
-  if (parallel.data > 1) add(choices_among_replicas);
-  if (parallel.zero_stage == 3) add(choices_of_zero_3);
+  // From the resolved scenario: what an author can write is what can be compared.
+  for (const Key& key : key_table())
+    if (key.is_choice && key.is_choice(scenario.plan.parallel))
+      if (const JsonValue* value = find_at(resolved, key.pointer))
+        choices[key.name()] = plain_text(*value);
   choices["compression"] = is_compressed(resolved) ? "some" : "none";
   return choices;
 }

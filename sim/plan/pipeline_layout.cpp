@@ -114,6 +114,12 @@ std::optional<LayoutFault> fault_of(const Items& items) {
   return std::nullopt;
 }
 
+/// "t*6", "t" or nothing.
+std::string layers_text(int layers) {
+  if (layers == 0) return "";
+  return layers == 1 ? "t" : "t*" + std::to_string(layers);
+}
+
 }  // namespace
 
 std::variant<std::vector<int>, LayoutFault> read_pipeline_layout(std::string_view layout) {
@@ -129,6 +135,16 @@ std::variant<std::vector<int>, LayoutFault> read_pipeline_layout(std::string_vie
   } catch (const Refusal& refusal) {
     return refusal.fault;
   }
+}
+
+std::string pipeline_layout(const Plan& plan) {
+  const int p = plan.parallel.pipeline, parts = p * plan.parallel.virtual_pipeline;
+  std::string layout = "E";
+  for (int part = 0; part < parts; ++part) {
+    if (part > 0) layout += "|";
+    layout += layers_text(plan.chunk_layers(StageId{part % p}));
+  }
+  return layout + "L";
 }
 
 }  // namespace windtunnel

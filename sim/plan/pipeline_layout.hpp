@@ -6,6 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "plan/plan.hpp"
+
 namespace windtunnel {
 
 /// What is wrong with a layout, and where.
@@ -24,5 +26,8 @@ struct LayoutFault {
 /// multi-token prediction layer, is not modelled. (Megatron-LM, pipeline_parallel_layer_layout.py, parse_str_to_list and
 /// validate_layer_layout; here parentheses may also be nested and stand without a repetition.)
 std::variant<std::vector<int>, LayoutFault> read_pipeline_layout(std::string_view layout);
+
+/// The layers of a plan's stages in that form: "Et*5|t*6|t*5L".
+std::string pipeline_layout(const Plan& plan);
 
 }  // namespace windtunnel

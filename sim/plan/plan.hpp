@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -54,6 +56,19 @@ struct Parallel {
   RankOrder rank_order = default_rank_order;
   std::vector<int> stage_layers;  ///< by stage; empty: evenly
   std::vector<int> placement;     ///< rank -> node * gpus_per_node + gpu; empty: in order
+  std::map<std::string, int, std::less<>> settings;  ///< by name: keys that one pass alone reads
+
+  /// 0 where it is not given.
+  int setting(std::string_view name) const {
+    const auto found = settings.find(name);
+    return found == settings.end() ? 0 : found->second;
+  }
+};
+
+/// A plan that may or may not be legal: what the `training` and `parallel` blocks of a scenario say.
+struct PlanChoice {
+  Training training;
+  Parallel parallel;
 };
 
 /// The ranks of a plan on their axes.

@@ -4,52 +4,17 @@
 #include <vector>
 
 #include "core/problem.hpp"
+#include "scenario/key_table.hpp"
 
 namespace windtunnel {
 namespace {
-
-const std::vector<std::string> leaves = {"/version",
-                                         "/name",
-                                         "/model",
-                                         "/platform",
-                                         "/nodes",
-                                         "/software",
-                                         "/compression",
-                                         "/memory_correction",
-                                         "/training/global_batch",
-                                         "/training/micro_batch",
-                                         "/training/precision",
-                                         "/training/gradient_dtype",
-                                         "/training/optimizer",
-                                         "/training/recompute",
-                                         "/training/attention",
-                                         "/parallel/tensor",
-                                         "/parallel/pipeline",
-                                         "/parallel/data",
-                                         "/parallel/schedule",
-                                         "/parallel/virtual_pipeline",
-                                         "/parallel/pipeline_send",
-                                         "/parallel/sequence_parallel",
-                                         "/parallel/zero_stage",
-                                         "/parallel/overlap_gradient_reduce",
-                                         "/parallel/gradient_ring",
-                                         "/parallel/zero_prefetch",
-                                         "/parallel/zero_group",
-                                         "/parallel/rank_order",
-                                         "/parallel/stage_layers",
-                                         "/parallel/placement",
-                                         "/compression/pipeline_forward",
-                                         "/compression/pipeline_backward",
-                                         "/compression/data_gradients",
-                                         "/compression/embedding_sync",
-                                         "/compression/tensor_activations",
-                                         "/compression/zero_gather"};
 
 /// Blocks whose inner pointers are allowed here and checked by their own readers.
 bool lies_in_open_block(const std::string& pointer) {
   for (const char* block :
        {"/model/", "/platform/", "/software/", "/parallel/stage_layers/", "/parallel/placement/"})
     if (pointer.starts_with(block)) return true;
+  const std::vector<std::string>& leaves = known_pointers();
   return std::any_of(leaves.begin(), leaves.end(), [&](const std::string& leaf) {
     return leaf.starts_with("/compression/") && pointer.starts_with(leaf + "/");
   });
@@ -59,10 +24,22 @@ std::string last_key(const std::string& pointer) { return pointer.substr(pointer
 
 }  // namespace
 
-const std::vector<std::string>& known_pointers() { return leaves; }
+const std::vector<std::string>& known_pointers() {
+  static const std::vector<std::string> pointers = [] {
+    std::vector<std::string> all{"/version", "/name",     "/model",       "/platform",
+                                 "/nodes",   "/software", "/compression", "/memory_correction"};
+    for (const Key& key : key_table()) all.push_back(key.pointer);
+    for (const char* traffic : {"pipeline_forward", "pipeline_backward", "data_gradients",
+                                "embedding_sync", "tensor_activations", "zero_gather"})
+      all.push_back(std::string("/compression/") + traffic);
+    return all;
+  }();
+  return pointers;
+}
 
 bool is_known_pointer(const std::string& pointer) {
   if (pointer == "/training" || pointer == "/parallel") return true;
+  const std::vector<std::string>& leaves = known_pointers();
   return std::find(leaves.begin(), leaves.end(), pointer) != leaves.end() ||
          lies_in_open_block(pointer);
 }
@@ -70,6 +47,7 @@ bool is_known_pointer(const std::string& pointer) {
 std::string closest_known_pointer(const std::string& text) {
   std::string slashed = text.starts_with('/') ? text : "/" + text;
   std::replace(slashed.begin(), slashed.end(), '.', '/');
+  const std::vector<std::string>& leaves = known_pointers();
   std::vector<std::string> keys;
   keys.reserve(leaves.size());
   for (const std::string& leaf : leaves) keys.push_back(last_key(leaf));

@@ -6,9 +6,9 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 
-#include "cost/collective_algorithm.hpp"
 #include "plan/pipeline_layout.hpp"
 #include "scenario/library_files.hpp"
 #include "schedule/schedule_file_json.hpp"
@@ -17,32 +17,6 @@ namespace windtunnel {
 namespace {
 
 constexpr int most_layers = 100'000;
-constexpr int most_chunks = 1'000;
-
-std::vector<std::pair<std::string, RankOrder>> rank_order_names() {
-  std::vector<std::pair<std::string, RankOrder>> names;
-  for (const RankOrder& order : rank_orders()) names.emplace_back(text_of(order), order);
-  return names;
-}
-
-std::string read_gradient_ring(ObjectReader& reader) {
-  std::vector<std::pair<std::string, std::string>> names;
-  for (const CollectiveAlgorithm& algorithm : collective_algorithms())
-    names.emplace_back(algorithm.name, algorithm.name);
-  return reader.optional_enum("gradient_ring", names.front().first, names);
-}
-
-/// A named schedule, or one that the user wrote, whose file stands in place of its path. A path that is left could not be read,
-/// which has been said.
-void read_schedule(ObjectReader& reader, Parallel& parallel) {
-  JsonValue* const value = reader.take("schedule");
-  if (value != nullptr && value->is_object()) {
-    const std::string pointer = pointer_join(reader.pointer(), "schedule");
-    parallel.schedule = written_schedule(read_schedule_orders(*value, pointer, reader.problems()));
-  } else if (value == nullptr || !value->is_string() || !looks_like_path(value->string())) {
-    parallel.schedule = reader.optional_enum("schedule", default_schedule(), schedules_by_name());
-  }
-}
 
 /// Where `column` of a string stands, if the string was written without escapes.
 Origin origin_in(const JsonValue& string, std::size_t column) {
@@ -104,23 +78,6 @@ std::optional<std::pair<int, int>> place_in(const JsonValue& entry) {
   return entry.is_string() ? parse_place(entry.string()) : std::nullopt;
 }
 
-/// A word, or a list of "node:gpu".
-void read_placement(ObjectReader& reader) {
-  const JsonValue* value = reader.take("placement");
-  if (value == nullptr || !value->is_array()) {
-    reader.optional_enum<bool>("placement", false, {{"megatron", false}, {"search", true}});
-    return;
-  }
-  const std::string pointer = pointer_join(reader.pointer(), "placement");
-  const JsonValue::Array& entries = value->array();
-  for (std::size_t rank = 0; rank < entries.size(); ++rank)
-    if (!place_in(entries[rank]))
-      reader.problems().add({entries[rank].origin,
-                             pointer_join(pointer, std::to_string(rank)),
-                             text_for_message(entries[rank]) + " is no \"node:gpu\"",
-                             {}});
-}
-
 std::string why_no_gpu(const JsonValue& entry, const std::pair<int, int>& place,
                        const ClusterShape& cluster) {
   const std::string subject = text_for_message(entry);
@@ -145,46 +102,57 @@ void expect_equal_nodes(ObjectReader& reader, const ClusterShape& cluster) {
                        std::to_string(*fewest) + " to " + std::to_string(*most));
 }
 
+/// Keys that say how parameters are sharded, where they are not.
+void reject_sharding_keys(ObjectReader& reader, const Parallel& parallel) {
+  const auto reject = [&](const char* key, int value, int fallback) {
+    if (parallel.zero_stage < 3 && value != fallback && reader.are_sound({key, "zero_stage"}))
+      reader.problem(key,
+                     std::string(key) + " is for zero_stage 3, but zero_stage is " +
+                         std::to_string(parallel.zero_stage),
+                     "leave it out");
+  };
+  reject("zero_prefetch", parallel.zero_prefetch, Parallel{}.zero_prefetch);
+  reject("zero_group", parallel.zero_group, Parallel{}.zero_group);
+}
+
 }  // namespace
+
+void read_schedule(ObjectReader& reader, const Key& key, PlanChoice& choice) {
+  JsonValue* const value = reader.take("schedule");
+  if (value != nullptr && value->is_object()) {
+    const std::string pointer = pointer_join(reader.pointer(), "schedule");
+    choice.parallel.schedule =
+        written_schedule(read_schedule_orders(*value, pointer, reader.problems()));
+  } else if (value == nullptr || !value->is_string() || !looks_like_path(value->string())) {
+    read_value(reader, key, choice);
+  }
+}
+
+void read_placement(ObjectReader& reader, const Key& key, PlanChoice& choice) {
+  const JsonValue* value = reader.take("placement");
+  if (value == nullptr || !value->is_array()) {
+    read_value(reader, key, choice);
+    return;
+  }
+  const std::string pointer = pointer_join(reader.pointer(), "placement");
+  const JsonValue::Array& entries = value->array();
+  for (std::size_t rank = 0; rank < entries.size(); ++rank)
+    if (!place_in(entries[rank]))
+      reader.problems().add({entries[rank].origin,
+                             pointer_join(pointer, std::to_string(rank)),
+                             text_for_message(entries[rank]) + " is no \"node:gpu\"",
+                             {}});
+}
 
 ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& software) {
   ParallelBlock block;
-  Parallel& parallel = block.parallel;
-  parallel.tensor = reader.optional_int("tensor", 1, 1, most_ranks);
-  parallel.pipeline = reader.optional_int("pipeline", 1, 1, most_ranks);
   block.gives_data = reader.has("data");
-  if (block.gives_data)
-    parallel.data = reader.required_int("data", 1, most_ranks);
-  else
-    reader.set_default("data", nullptr);  // keeps its place until it is derived
-  read_schedule(reader, parallel);
-  parallel.virtual_pipeline = reader.optional_int("virtual_pipeline", 1, 1, most_chunks);
-  parallel.pipeline_send = reader.optional_enum<PipelineSend>(
-      "pipeline_send", software.pipeline_send,
-      {{"eager", PipelineSend::eager}, {"blocking_pairs", PipelineSend::blocking_pairs}});
-  parallel.sequence_parallel = reader.optional_bool("sequence_parallel", false);
-  parallel.zero_stage = reader.optional_int("zero_stage", 0, 0, 3);
-  parallel.overlap_gradient_reduce = reader.optional_bool("overlap_gradient_reduce", false);
-  parallel.gradient_ring = read_gradient_ring(reader);
-  parallel.zero_prefetch = reader.optional_int("zero_prefetch", 1, 0, most_layers);
-  parallel.zero_group = reader.optional_int("zero_group", 0, 0, most_ranks);
-  parallel.rank_order =
-      reader.optional_enum<RankOrder>("rank_order", default_rank_order, rank_order_names());
+  PlanChoice choice;
+  read_keys(reader, choice, software);
+  block.parallel = std::move(choice.parallel);
   read_stage_layers(reader, block);
-  read_placement(reader);
   reader.reject_unknown_keys();
-  if (parallel.zero_stage < 3 && parallel.zero_prefetch != 1 &&
-      reader.are_sound({"zero_prefetch", "zero_stage"}))
-    reader.problem("zero_prefetch",
-                   "zero_prefetch is for zero_stage 3, but zero_stage is " +
-                       std::to_string(parallel.zero_stage),
-                   "leave it out");
-  if (parallel.zero_stage < 3 && parallel.zero_group != 0 &&
-      reader.are_sound({"zero_group", "zero_stage"}))
-    reader.problem(
-        "zero_group",
-        "zero_group is for zero_stage 3, but zero_stage is " + std::to_string(parallel.zero_stage),
-        "leave it out");
+  reject_sharding_keys(reader, block.parallel);
   return block;
 }
 

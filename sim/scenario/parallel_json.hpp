@@ -5,12 +5,9 @@
 #include <vector>
 
 #include "core/object_reader.hpp"
-#include "plan/plan.hpp"
+#include "scenario/key_table.hpp"
 
 namespace windtunnel {
-
-/// Largest job that is read: every rank is an entry of a table.
-inline constexpr int most_ranks = 1 << 20;
 
 /// The GPUs of the nodes that the scenario asks for.
 struct GivenGpus {
@@ -26,8 +23,13 @@ struct ParallelBlock {
   std::vector<int> layout;    ///< layers of the parts of Megatron-LM's layout; empty: none
 };
 
-/// Reads the `parallel` block. Defaults: tensor 1, pipeline 1, schedule 1f1b, virtual_pipeline 1, pipeline_send the software
-/// profile's, everything else off. `stage_layers` is a list, Megatron-LM's layout (read_pipeline_layout), or "balanced",
+/// A named schedule, or one that the user wrote, whose file stands in place of its path. A path that is left could not be read,
+/// which has been said.
+void read_schedule(ObjectReader& reader, const Key& key, PlanChoice& choice);
+/// A word, or a list of "node:gpu".
+void read_placement(ObjectReader& reader, const Key& key, PlanChoice& choice);
+
+/// Reads the `parallel` block. `stage_layers` is a list, Megatron-LM's layout (read_pipeline_layout), or "balanced",
 /// which only the whole scenario can answer. `placement` is "megatron" (default), "search", or a list of "node:gpu".
 ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& software);
 

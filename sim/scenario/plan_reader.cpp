@@ -10,7 +10,6 @@
 #include "core/contracts.hpp"
 #include "scenario/cluster_shape.hpp"
 #include "scenario/compression_check.hpp"
-#include "scenario/training_json.hpp"
 #include "schedule/exchange_check.hpp"
 
 namespace windtunnel {
@@ -34,7 +33,11 @@ Origin origin_near(const JsonValue& tree, std::string pointer) {
 
 Training read_training_of(ObjectReader& root, const SoftwareProfile& software) {
   if (root.require("training", "an object with global_batch and micro_batch") == nullptr) return {};
-  return read_training(root.child("training"), software);
+  ObjectReader reader = root.child("training");
+  PlanChoice choice;
+  read_keys(reader, choice, software);
+  reader.reject_unknown_keys();
+  return choice.training;
 }
 
 }  // namespace

@@ -3,73 +3,69 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "scenario/key_table.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
 
-constexpr int most = 1 << 20;
 constexpr AmountRange most_margin{"0 B", "1 PB"};
 
 /// The list at `key`, or null where there is none; no list, and an empty one, are problems.
-const JsonValue::Array* list_at(ObjectReader& reader, const char* key, const std::string& of) {
+const JsonValue::Array* list_at(ObjectReader& reader, const std::string& key,
+                                const std::string& of) {
   const JsonValue* list = reader.take(key);
   if (list == nullptr) return nullptr;
   if (list->is_array() && !list->array().empty()) return &list->array();
   reader.problem(key,
-                 list->is_array() ? std::string(key) + " is an empty list"
-                                  : std::string(key) + " is " + text_for_message(*list) +
-                                        ", which is not a list",
+                 list->is_array()
+                     ? key + " is an empty list"
+                     : key + " is " + text_for_message(*list) + ", which is not a list",
                  "write [ ... ] with " + of);
   return nullptr;
 }
 
-std::vector<int> read_ints(ObjectReader& reader, const char* key, int least, int largest) {
-  std::vector<int> list = reader.optional_int_list(key, least, largest);
-  const JsonValue* value = reader.take(key);
-  if (value != nullptr && value->is_array() && value->array().empty())
-    reader.problem(key, std::string(key) + " is an empty list", "leave the key out to try all");
-  return list;
-}
-
-template <class Enum>
-std::vector<Enum> read_words(ObjectReader& reader, const char* key,
-                             const std::vector<std::pair<std::string, Enum>>& names) {
-  std::vector<Enum> chosen;
-  const JsonValue::Array* list = list_at(reader, key, "names");
-  if (list == nullptr) return chosen;
+/// A word or flag, as Key::get has it; nothing, with a problem, for what is neither.
+std::optional<int> read_element(const Key& key, const JsonValue& element, const std::string& at,
+                                Problems& problems) {
+  const bool is_flag = key.value.kind == KeyValue::Kind::flag;
+  if (is_flag && element.is_bool()) return std::get<bool>(element.content) ? 1 : 0;
   std::string known;
-  for (const auto& [name, value] : names) known += (known.empty() ? "" : ", ") + name;
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    const JsonValue& word = (*list)[i];
-    const std::size_t before = chosen.size();
-    for (const auto& [name, value] : names)
-      if (word.is_string() && word.string() == name) chosen.push_back(value);
-    if (chosen.size() > before) continue;
-    const std::string at = pointer_join(pointer_join(reader.pointer(), key), std::to_string(i));
-    reader.problems().add({word.origin, at, text_for_message(word) + " is none of " + known, {}});
+  for (int i = 0; !is_flag && i <= key.value.most; ++i) {
+    if (element.is_string() && element.string() == text_of(key, i)) return i;
+    known += (i == 0 ? "" : ", ") + text_of(key, i);
   }
-  return chosen;
+  problems.add(
+      {element.origin,
+       at,
+       text_for_message(element) + (is_flag ? " is no true or false" : " is none of " + known),
+       {}});
+  return std::nullopt;
 }
 
-std::vector<bool> read_flags(ObjectReader& reader, const char* key) {
-  std::vector<bool> flags;
-  const JsonValue::Array* list = list_at(reader, key, "true or false");
-  if (list == nullptr) return flags;
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    const JsonValue& flag = (*list)[i];
-    if (flag.is_bool()) {
-      flags.push_back(std::get<bool>(flag.content));
-      continue;
-    }
-    const std::string at = pointer_join(pointer_join(reader.pointer(), key), std::to_string(i));
-    reader.problems().add({flag.origin, at, text_for_message(flag) + " is no true or false", {}});
+std::vector<int> read_values(ObjectReader& reader, const Key& key) {
+  const std::string name = key.name();
+  std::vector<int> values;
+  if (key.value.kind == KeyValue::Kind::whole_number) {
+    values = reader.optional_int_list(name, key.value.least, key.value.most);
+    const JsonValue* list = reader.take(name);
+    if (list != nullptr && list->is_array() && list->array().empty())
+      reader.problem(name, name + " is an empty list", "leave the key out to try all");
+    return values;
   }
-  return flags;
+  const bool is_flag = key.value.kind == KeyValue::Kind::flag;
+  const JsonValue::Array* list = list_at(reader, name, is_flag ? "true or false" : "names");
+  const std::string at = pointer_join(reader.pointer(), name);
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i)
+    if (const auto value =
+            read_element(key, (*list)[i], pointer_join(at, std::to_string(i)), reader.problems()))
+      values.push_back(*value);
+  return values;
 }
 
 /// "5 %" as 0.05.
@@ -120,17 +116,10 @@ MemoryMargin read_margin(ObjectReader& reader) {
 
 SearchBlock read_search(ObjectReader reader) {
   SearchBlock block;
-  block.tensor = read_ints(reader, "tensor", 1, most);
-  block.pipeline = read_ints(reader, "pipeline", 1, most);
-  block.data = read_ints(reader, "data", 1, most);
-  block.micro_batch = read_ints(reader, "micro_batch", 1, most);
-  block.virtual_pipeline = read_ints(reader, "virtual_pipeline", 1, most);
-  block.zero_stage = read_ints(reader, "zero_stage", 0, 3);
-  block.schedule = read_words<SchedulePtr>(reader, "schedule", schedules_by_name());
-  block.recompute = read_words<Recompute>(
-      reader, "recompute",
-      {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}});
-  block.sequence_parallel = read_flags(reader, "sequence_parallel");
+  for (const SearchKey& searched : search_keys()) {
+    std::vector<int> values = read_values(reader, *searched.key);
+    if (!values.empty()) block.values[searched.key->name()] = std::move(values);
+  }
   block.memory_margin = read_margin(reader);
   block.placement = reader.optional_enum<PlacementChoice>(
       "placement", PlacementChoice::megatron,

@@ -1,6 +1,8 @@
 #pragma once
 
-#include <optional>
+#include <map>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/object_reader.hpp"
@@ -24,15 +26,18 @@ enum class PlacementChoice {
   search,    ///< the search itself
 };
 
-/// The `search` block of a scenario: the values that `rank` tries for each key of a plan. A list that is empty was not
-/// given.
+/// The `search` block of a scenario: the values that `rank` tries for each key of a plan.
 struct SearchBlock {
-  std::vector<int> tensor, pipeline, data, micro_batch, virtual_pipeline, zero_stage;
-  std::vector<SchedulePtr> schedule;
-  std::vector<Recompute> recompute;
-  std::vector<bool> sequence_parallel;
+  /// By name of the key, as Key::get has them. A key that is not there was not given.
+  std::map<std::string, std::vector<int>, std::less<>> values;
   MemoryMargin memory_margin;
   PlacementChoice placement = PlacementChoice::megatron;
+
+  /// Whether several values of the key are tried.
+  bool varies(std::string_view name) const {
+    const auto found = values.find(name);
+    return found != values.end() && found->second.size() > 1;
+  }
 };
 
 /// Reads the `search` block. `memory_margin` is a share, "5 %", or a size, "2 GiB".

@@ -1,26 +1,15 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "plan/plan.hpp"
+#include "scenario/key_table.hpp"
 
 namespace windtunnel {
-
-/// How a plan is asked of a training program.
-struct LaunchArguments {
-  std::vector<std::string> arguments;  ///< "--tensor-model-parallel-size 8", one option each
-  std::vector<std::string> notes;      ///< what of the plan they do not say
-};
 
 /// The plan as arguments of Megatron-LM (megatron/training/arguments.py, core 0.13): tensor, pipeline, virtual stages or
 /// layout, microbatch, recomputation, sharding. Uneven stages become --pipeline-model-parallel-layout. ZeRO 1 is the
 /// distributed optimizer; 2 and 3 are Megatron-FSDP with what it requires.
 LaunchArguments megatron_arguments(const Plan& plan);
-
-/// The layers of each stage as --pipeline-model-parallel-layout takes them: "Et*5|t*6|t*5L". read_pipeline_layout() reads
-/// it back.
-std::string pipeline_layout(const Plan& plan);
 
 /// The plan as DeepSpeed's JSON configuration: batch sizes, accumulation steps (= microbatches), ZeRO, precision. Tensor and
 /// pipeline ways are no part of that file: they are Megatron-DeepSpeed's arguments.

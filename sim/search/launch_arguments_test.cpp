@@ -32,8 +32,8 @@ bool has(const LaunchArguments& launch, const std::string& argument) {
 
 TEST_CASE("a plain plan is the ways, the batches and the precision") {
   CHECK(words(megatron_arguments(plan_of(R"({"tensor": 8, "pipeline": 2})"))) ==
-        "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 2 --micro-batch-size 2 "
-        "--global-batch-size 64 --fp16");
+        "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 2 --global-batch-size 64 "
+        "--micro-batch-size 2 --fp16");
 }
 
 TEST_CASE("what a plan adds, Megatron-LM is told") {

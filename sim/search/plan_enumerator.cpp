@@ -1,7 +1,10 @@
 #include "search/plan_enumerator.hpp"
 
 #include <cstdint>
+#include <string>
 #include <utility>
+
+#include "plan/plan_check.hpp"
 
 namespace windtunnel {
 namespace {
@@ -12,77 +15,54 @@ class Enumeration {
   Enumeration(const Scenario& base, const SearchSpace& space) : base_(base), space_(space) {}
 
   std::vector<PlanChoice> all() {
-    PlanChoice choice{base_.plan.training, base_.plan.parallel};
-    for (const int tensor : space_.tensor) {
-      for (const int pipeline : space_.pipeline) {
-        choice.parallel.tensor = tensor;
-        choice.parallel.pipeline = pipeline;
-        add_data(choice);
-      }
-    }
+    vary(0, {base_.plan.training, base_.plan.parallel});
     return std::move(choices_);
   }
 
  private:
-  void add_data(PlanChoice choice) {
-    for (const int data : data_ways(choice.parallel)) {
-      choice.parallel.data = data;
-      for (const int micro_batch : space_.micro_batch) {
-        choice.training.micro_batch = micro_batch;
-        add_schedules(choice);
-      }
+  /// Adds the choices that differ from `choice` in the keys from this one on.
+  void vary(std::size_t place, PlanChoice choice) {
+    if (place == space_.values.size()) return add(std::move(choice));
+    const SearchKey& searched = search_keys()[place];
+    const std::vector<int>& values = space_.values[place];
+    if (values.empty()) {
+      derive(searched.key->pointer, choice.parallel);
+      return vary(place + 1, std::move(choice));
+    }
+    for (const int value : values) {
+      searched.key->value.set(choice, value);
+      vary(place + 1, choice);
+      if (searched.matters && !searched.matters(choice.parallel)) break;
     }
   }
 
-  std::vector<int> data_ways(const Parallel& parallel) const {
-    if (!space_.data.empty()) return space_.data;
-    const std::int64_t ways = std::int64_t{parallel.tensor} * parallel.pipeline;
-    return {space_.gpus % ways == 0 ? static_cast<int>(space_.gpus / ways) : 0};
-  }
-
-  void add_schedules(PlanChoice choice) {
-    for (const int chunks : space_.virtual_pipeline) {
-      choice.parallel.virtual_pipeline = chunks;
-      for (const SchedulePtr& schedule : schedules(chunks)) {
-        choice.parallel.schedule = schedule;
-        keep_stage_layers(choice.parallel);
-        add_sharding(choice);
-      }
+  /// What is not searched and follows from what has been chosen.
+  void derive(const std::string& pointer, Parallel& parallel) const {
+    if (pointer == plan_keys::data) {
+      const std::int64_t ways = std::int64_t{parallel.tensor} * parallel.pipeline;
+      parallel.data = space_.gpus % ways == 0 ? static_cast<int>(space_.gpus / ways) : 0;
+    } else if (pointer == plan_keys::schedule) {
+      parallel.schedule = schedule_for(parallel.virtual_pipeline);
     }
   }
 
   /// Several chunks need a schedule for them: where none is asked for, they get the default one; one chunk is no schedule of several.
-  std::vector<SchedulePtr> schedules(int chunks) const {
-    if (!space_.schedule.empty()) return space_.schedule;
+  SchedulePtr schedule_for(int chunks) const {
     const SchedulePtr& given = base_.plan.parallel.schedule;
     const bool is_searched = chunks != base_.plan.parallel.virtual_pipeline;
-    if (!is_searched || given->written) return {given};
+    if (!is_searched || given->written) return given;
     const bool is_for_several = given->takes(2);
-    return {is_for_several == (chunks > 1) ? given : default_schedule(chunks)};
+    return is_for_several == (chunks > 1) ? given : default_schedule(chunks);
   }
 
-  /// The file's own stage_layers are for its own number of stages; others are laid out evenly.
-  void keep_stage_layers(Parallel& parallel) const {
+  void add(PlanChoice choice) {
     const Parallel& written = base_.plan.parallel;
+    Parallel& parallel = choice.parallel;
+    // The file's own stage_layers are for its own number of stages; others are laid out evenly.
     parallel.stage_layers =
         parallel.pipeline == written.pipeline ? written.stage_layers : std::vector<int>{};
-  }
-
-  void add_sharding(PlanChoice choice) {
-    for (const Recompute recompute : space_.recompute) {
-      choice.training.recompute = recompute;
-      for (const bool sequence_parallel : space_.sequence_parallel) {
-        choice.parallel.sequence_parallel = sequence_parallel;
-        if (choice.parallel.tensor == 1 && sequence_parallel != space_.sequence_parallel.front())
-          continue;
-        for (const int zero_stage : space_.zero_stage) {
-          choice.parallel.zero_stage = zero_stage;
-          choice.parallel.zero_group = zero_stage == 3 ? base_.plan.parallel.zero_group : 0;
-          if (choice.parallel.data == 1 && zero_stage != space_.zero_stage.front()) continue;
-          choices_.push_back(choice);
-        }
-      }
-    }
+    parallel.zero_group = parallel.zero_stage == 3 ? written.zero_group : 0;
+    choices_.push_back(std::move(choice));
   }
 
   const Scenario& base_;
@@ -134,24 +114,22 @@ std::variant<Plan, std::vector<PlanRejection>> lay_out(const Scenario& base,
 }
 
 std::string text_of(const PlanChoice& choice, const Scenario& base) {
-  const Parallel& parallel = choice.parallel;
-  const Parallel& written = base.plan.parallel;
-  const SearchBlock& block = base.search;
-  std::string line = "tensor " + text(parallel.tensor) + " · pipeline " + text(parallel.pipeline) +
-                     (parallel.data == 0 ? "" : " · data " + text(parallel.data)) +
-                     " · micro_batch " + text(choice.training.micro_batch);
-  const auto add = [&line](bool is_of_interest, const std::string& what) {
-    if (is_of_interest) line += " · " + what;
-  };
-  add(block.virtual_pipeline.size() > 1 || parallel.virtual_pipeline != written.virtual_pipeline,
-      "virtual_pipeline " + text(parallel.virtual_pipeline));
-  add(block.schedule.size() > 1 || parallel.schedule != written.schedule, parallel.schedule->name);
-  add(block.recompute.size() > 1 || choice.training.recompute != base.plan.training.recompute,
-      std::string("recompute ") + name_of(choice.training.recompute));
-  add(block.sequence_parallel.size() > 1 || parallel.sequence_parallel != written.sequence_parallel,
-      std::string("sequence_parallel ") + (parallel.sequence_parallel ? "true" : "false"));
-  add(block.zero_stage.size() > 1 || parallel.zero_stage != written.zero_stage,
-      "zero_stage " + text(parallel.zero_stage));
+  const PlanChoice written{base.plan.training, base.plan.parallel};
+  std::string line;
+  for (const SearchKey& searched : search_keys()) {
+    const Key& key = *searched.key;
+    const int value = key.value.get(choice);
+    const bool is_of_interest =
+        searched.varies_always ? value > 0
+                               : base.search.varies(key.name()) || value != key.value.get(written);
+    if (!is_of_interest) continue;
+    line += line.empty() ? "" : " · ";
+    // A schedule is known by its name alone.
+    if (key.pointer == plan_keys::schedule)
+      line += choice.parallel.schedule->name;
+    else
+      line += key.name() + " " + text_of(key, value);
+  }
   return line;
 }
 

@@ -8,12 +8,6 @@
 
 namespace windtunnel {
 
-/// A plan that may or may not be legal: what the `training` and `parallel` blocks of a scenario would say.
-struct PlanChoice {
-  Training training;
-  Parallel parallel;
-};
-
 /// Every combination of the space, in the order of its lists; the same work under two names is there once (sequence
 /// parallelism without tensor ways, sharding without replicas). Where tensor * pipeline does not divide the GPUs the choice
 /// has data 0: it is no plan, and counts as one that was considered.

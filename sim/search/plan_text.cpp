@@ -9,6 +9,8 @@
 
 #include "core/option_error.hpp"
 #include "core/problem.hpp"
+#include "plan/plan_check.hpp"
+#include "scenario/key_table.hpp"
 
 namespace windtunnel {
 namespace {
@@ -33,8 +35,6 @@ class PlanTextReader {
   }
 
  private:
-  static constexpr int largest = 1 << 20;  ///< as in the search block
-
   [[noreturn]] void refuse(const std::string& why, const std::string& suggestion) const {
     throw option_error("--why", text_, why, suggestion);
   }
@@ -45,66 +45,43 @@ class PlanTextReader {
     const std::string value(equals == std::string_view::npos ? "" : part.substr(equals + 1));
     if (equals == std::string_view::npos)
       refuse("\"" + key + "\" has no \"=\"", "write tensor=8,pipeline=4,micro_batch=2");
-    if (int* const number = number_at(key)) {
-      *number = parse_number(key, value, key == "zero_stage" ? 0 : 1);
-    } else if (key == "schedule") {
-      choice_.parallel.schedule = schedule_named(value);
-      if (choice_.parallel.schedule == nullptr)
-        refuse(key + " is \"" + value + "\"", "one of " + schedule_name_list());
-      has_schedule_ = true;
-    } else if (key == "recompute") {
-      choice_.training.recompute =
-          one_of<Recompute>(key, value, {Recompute::none, Recompute::selective, Recompute::full});
-    } else if (key == "sequence_parallel" && (value == "true" || value == "false")) {
-      choice_.parallel.sequence_parallel = value == "true";
-    } else {
-      refuse_key(key, value);
-    }
+    const Key& known = key_named(key);
+    known.value.set(choice_, value_of(known, value));
+    has_schedule_ = has_schedule_ || known.pointer == plan_keys::schedule;
   }
 
-  int* number_at(const std::string& key) {
-    Parallel& parallel = choice_.parallel;
-    if (key == "tensor") return &parallel.tensor;
-    if (key == "pipeline") return &parallel.pipeline;
-    if (key == "data") return &parallel.data;
-    if (key == "micro_batch") return &choice_.training.micro_batch;
-    if (key == "virtual_pipeline") return &parallel.virtual_pipeline;
-    if (key == "zero_stage") return &parallel.zero_stage;
-    return nullptr;
-  }
-
-  int parse_number(const std::string& key, const std::string& value, int least) const {
-    int number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    const int most = key == "zero_stage" ? 3 : largest;
-    if (error == std::errc{} && end == value.data() + value.size() && number >= least &&
-        number <= most)
-      return number;
-    refuse(key + " is \"" + value + "\"",
-           "write a whole number from " + std::to_string(least) + " to " + std::to_string(most));
-  }
-
-  template <class Enum>
-  Enum one_of(const std::string& key, const std::string& value,
-              const std::vector<Enum>& values) const {
-    std::string known;
-    for (const Enum candidate : values) {
-      if (value == name_of(candidate)) return candidate;
-      known += (known.empty() ? "" : ", ") + std::string(name_of(candidate));
-    }
-    refuse(key + " is \"" + value + "\"", "one of " + known);
-  }
-
-  [[noreturn]] void refuse_key(const std::string& key, const std::string& value) const {
-    if (key == "sequence_parallel") refuse(key + " is \"" + value + "\"", "write true or false");
-    const std::vector<std::string> keys{"tensor",      "pipeline",         "data",
-                                        "micro_batch", "virtual_pipeline", "zero_stage",
-                                        "schedule",    "recompute",        "sequence_parallel"};
-    const std::string nearest = closest_match(key, keys);
+  const Key& key_named(const std::string& name) const {
+    std::vector<std::string> names;
     std::string list = "the keys are";
-    for (const std::string& known : keys) list += (known == keys.front() ? " " : ", ") + known;
-    refuse("unknown key \"" + key + "\"",
+    for (const SearchKey& searched : search_keys()) {
+      names.push_back(searched.key->name());
+      if (names.back() == name) return *searched.key;
+      list += (names.size() == 1 ? " " : ", ") + names.back();
+    }
+    const std::string nearest = closest_match(name, names);
+    refuse("unknown key \"" + name + "\"",
            nearest.empty() ? list : "did you mean \"" + nearest + "\"?");
+  }
+
+  int value_of(const Key& key, const std::string& text) const {
+    const KeyValue& value = key.value;
+    std::string wanted = "write true or false";
+    if (value.kind == KeyValue::Kind::whole_number) {
+      int number = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+      if (error == std::errc{} && end == text.data() + text.size() && number >= value.least &&
+          number <= value.most)
+        return number;
+      wanted = "write a whole number from " + std::to_string(value.least) + " to " +
+               std::to_string(value.most);
+    } else {
+      for (int i = 0; i <= value.most; ++i)
+        if (text == text_of(key, i)) return i;
+      if (value.kind == KeyValue::Kind::word)
+        for (const std::string& word : value.words)
+          wanted = (&word == &value.words.front() ? "one of " : wanted + ", ") + word;
+    }
+    refuse(key.name() + " is \"" + text + "\"", wanted);
   }
 
   /// What follows from the rest: data, the schedule of several chunks, stages of another number.

@@ -46,31 +46,15 @@ std::string what_takes_the_time(const RankedPlan& plan) {
   return text;
 }
 
-std::string number(int value) { return std::to_string(value); }
-
 std::vector<Column> plan_columns(const SearchSpace& space) {
-  std::vector<Column> columns{
-      {"tensor", Side::right, [](const auto& p) { return number(p.choice.parallel.tensor); }},
-      {"pipeline", Side::right, [](const auto& p) { return number(p.choice.parallel.pipeline); }},
-      {"data", Side::right, [](const auto& p) { return number(p.choice.parallel.data); }},
-      {"microbatch", Side::right,
-       [](const auto& p) { return number(p.choice.training.micro_batch); }}};
-  if (space.virtual_pipeline.size() > 1)
-    columns.push_back({"chunks", Side::right,
-                       [](const auto& p) { return number(p.choice.parallel.virtual_pipeline); }});
-  if (space.schedule.size() > 1)
-    columns.push_back(
-        {"schedule", Side::left, [](const auto& p) { return p.choice.parallel.schedule->name; }});
-  if (space.recompute.size() > 1)
-    columns.push_back({"recompute", Side::left,
-                       [](const auto& p) { return name_of(p.choice.training.recompute); }});
-  if (space.sequence_parallel.size() > 1)
-    columns.push_back({"sequence", Side::left, [](const auto& p) {
-                         return p.choice.parallel.sequence_parallel ? "split" : "whole";
-                       }});
-  if (space.zero_stage.size() > 1)
-    columns.push_back(
-        {"ZeRO", Side::right, [](const auto& p) { return number(p.choice.parallel.zero_stage); }});
+  std::vector<Column> columns;
+  for (const SearchKey& searched : search_keys()) {
+    const Key& key = *searched.key;
+    if (!searched.varies_always && space.of(key.name()).size() < 2) continue;
+    const bool is_number = key.value.kind == KeyValue::Kind::whole_number;
+    columns.push_back({key.label(), is_number ? Side::right : Side::left,
+                       [&key](const auto& p) { return shown_text(key, key.value.get(p.choice)); }});
+  }
   return columns;
 }
 

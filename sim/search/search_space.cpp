@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 
 #include "core/problem.hpp"
 #include "report/number_text.hpp"
@@ -9,11 +10,10 @@
 namespace windtunnel {
 namespace {
 
-template <class Value>
-std::vector<Value> given_or(std::vector<Value> given, const std::vector<Value>& otherwise) {
-  if (given.empty()) return otherwise;
-  std::vector<Value> once;
-  for (auto&& value : given)
+/// Each once, in order.
+std::vector<int> without_repeats(const std::vector<int>& given) {
+  std::vector<int> once;
+  for (const int value : given)
     if (std::find(once.begin(), once.end(), value) == once.end()) once.push_back(value);
   return once;
 }
@@ -35,11 +35,8 @@ std::vector<int> powers_of_two(int most) {
 void expect_countable(const SearchSpace& space) {
   constexpr double most = 1e6;
   double combinations = 1;
-  for (const std::size_t values :
-       {space.tensor.size(), space.pipeline.size(), space.data.size(), space.micro_batch.size(),
-        space.virtual_pipeline.size(), space.zero_stage.size(), space.schedule.size(),
-        space.recompute.size(), space.sequence_parallel.size()})
-    combinations *= static_cast<double>(std::max<std::size_t>(values, 1));
+  for (const std::vector<int>& values : space.values)
+    combinations *= static_cast<double>(std::max<std::size_t>(values.size(), 1));
   if (combinations <= most) return;
   throw InputError({{{},
                      "/search",
@@ -55,25 +52,36 @@ ClusterShape cluster_of(const std::vector<NodeType>& nodes) {
   return cluster;
 }
 
+/// What is tried for a key that the block leaves out.
+std::vector<int> default_values(const Scenario& base, const SearchSpace& space, const Key& key) {
+  const std::string name = key.name();
+  const std::vector<int>& by_node = space.cluster.gpus_by_node;
+  if (name == "tensor")
+    return divisors(*std::min_element(by_node.begin(), by_node.end()), space.gpus);
+  if (name == "pipeline") return divisors(space.gpus, base.model.layers);
+  if (name == "micro_batch") return powers_of_two(largest_default_micro_batch);
+  if (name == "data" || name == "schedule") return {};
+  return {key.value.get({base.plan.training, base.plan.parallel})};
+}
+
 }  // namespace
 
+const std::vector<int>& SearchSpace::of(std::string_view key) const {
+  std::size_t place = 0;
+  while (search_keys().at(place).key->name() != key) ++place;
+  return values.at(place);
+}
+
 SearchSpace search_space(const Scenario& base) {
-  const SearchBlock& block = base.search;
-  const Parallel& parallel = base.plan.parallel;
   SearchSpace space;
   space.gpus = base.plan.num_ranks();
   space.cluster = cluster_of(base.nodes);
-  const std::vector<int>& by_node = space.cluster.gpus_by_node;
-  const int node = *std::min_element(by_node.begin(), by_node.end());
-  space.tensor = given_or(block.tensor, divisors(node, space.gpus));
-  space.pipeline = given_or(block.pipeline, divisors(space.gpus, base.model.layers));
-  space.data = given_or(block.data, {});
-  space.micro_batch = given_or(block.micro_batch, powers_of_two(largest_default_micro_batch));
-  space.virtual_pipeline = given_or(block.virtual_pipeline, {parallel.virtual_pipeline});
-  space.zero_stage = given_or(block.zero_stage, {parallel.zero_stage});
-  space.schedule = given_or(block.schedule, {});
-  space.recompute = given_or(block.recompute, {base.plan.training.recompute});
-  space.sequence_parallel = given_or(block.sequence_parallel, {parallel.sequence_parallel});
+  for (const SearchKey& searched : search_keys()) {
+    const auto given = base.search.values.find(searched.key->name());
+    space.values.push_back(given == base.search.values.end()
+                               ? default_values(base, space, *searched.key)
+                               : without_repeats(given->second));
+  }
   expect_countable(space);
   return space;
 }

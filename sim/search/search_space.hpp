@@ -1,7 +1,9 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
+#include "scenario/key_table.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
@@ -10,12 +12,12 @@ namespace windtunnel {
 struct SearchSpace {
   int gpus = 0;          ///< that every plan uses
   ClusterShape cluster;  ///< their nodes
-  std::vector<int> tensor, pipeline;
-  std::vector<int> data;  ///< empty: whatever tensor and pipeline leave
-  std::vector<int> micro_batch, virtual_pipeline, zero_stage;
-  std::vector<SchedulePtr> schedule;  ///< empty: the file's; the default one for several chunks
-  std::vector<Recompute> recompute;
-  std::vector<bool> sequence_parallel;
+  /// In the order of search_keys(), as Key::get has them. Without values for `data`: whatever tensor and pipeline leave; for `schedule`:
+  /// the file's, or the default one for several chunks.
+  std::vector<std::vector<int>> values;
+
+  /// Of the key of this name.
+  const std::vector<int>& of(std::string_view key) const;
 };
 
 /// Largest microbatch that is tried without being asked for: beyond it the vTrain sweep, the widest measured one, has no

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/json_number.hpp"
+#include "scenario/key_table.hpp"
 #include "sweep/plot_axis.hpp"
 #include "sweep/row.hpp"
 
@@ -256,7 +257,7 @@ std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::s
   const ChosenAxis axis = choose_axis(drawn, columns);
   PlotData data;
   data.x_counts_gpus = axis.column == "gpus";
-  data.x_name = data.x_counts_gpus ? "GPUs" : axis.column;
+  data.x_name = data.x_counts_gpus ? "GPUs" : axis_label(axis.column);
   data.categories = axis.categories;
   data.batch_grows = axis.is_along(batch_pointer);
   data.series = series_of(drawn, columns, axis);

@@ -29,7 +29,7 @@ struct PlotSeries {
 
 /// What is drawn.
 struct PlotData {
-  std::string x_name;  ///< "GPUs", or a JSON pointer
+  std::string x_name;  ///< "GPUs", "microbatch (samples)"; a JSON pointer where there is no label
   bool x_counts_gpus = false;
   bool batch_grows = false;  ///< with the GPUs along every line: weak scaling
   std::vector<std::string>

@@ -110,6 +110,11 @@ TEST_CASE("where the size is the same the axis is the first swept number, or nam
   CHECK(number->x_name == "/b");
   CHECK(number->series[0].points[0].x == 2);
   CHECK_FALSE(number->series[0].points[0].efficiency.has_value());
+  const auto labelled = plot_data(
+      rows_of({{8, 1, R"("/training/micro_batch": 4)"}, {8, 2, R"("/training/micro_batch": 2)"}}),
+      {"/training/micro_batch"});
+  REQUIRE(labelled);
+  CHECK(labelled->x_name == "microbatch (samples)");
   const auto names =
       plot_data(rows_of({{8, 1, R"("/a": "none")"}, {8, 2, R"("/a": "full")"}}), {"/a"});
   REQUIRE(names);

@@ -34,7 +34,7 @@ exits 0 show --resolved $good; prints "// default"; silent stderr
 exits 0 show --resolved $good --json; parses
 cp stdout resolved.json
 exits 0 check resolved.json
-for kind in models platforms devices software codecs; do exits 0 list $kind; exits 0 list $kind --json; parses; done
+for kind in models platforms devices software codecs keys; do exits 0 list $kind; exits 0 list $kind --json; parses; done
 export WINDTUNNEL_DATA=$here/../..
 exits 0 list models; is "a parameter count in each line" bash -c '! grep -vE "[0-9.]+ [MBT] parameters" stdout'; is "GPT-3's" grep -qE '^gpt3-175b +174.6 B parameters' stdout
 exits 0 list models --json; prints '"parameters": 174'

@@ -22,7 +22,7 @@ constexpr const char* commands_there_are =
     "run, check, show, list, compare, rank, schedule, sweep, validate, calibrate, explain, import, "
     "codec, completion and help";
 
-constexpr const char* list_kinds = "models|platforms|devices|software|scenarios|codecs";
+constexpr const char* list_kinds = "models|platforms|devices|software|scenarios|codecs|keys";
 
 constexpr const char* common_options = "Options of every command";
 
@@ -162,7 +162,7 @@ class Grammar {
     show->add_flag("--pointers", line_.pointers,
                    "One line for each value that --set can change, as --set takes it");
     add_command("list", "Print what is built in", "KIND",
-                "models, platforms, devices, software, scenarios or codecs");
+                "models, platforms, devices, software, scenarios, codecs or keys");
     add_rank_options(
         add_command("rank", "Search the parallel plans of a scenario and print the best", "FILE",
                     file),
@@ -335,7 +335,7 @@ class Grammar {
           line_.command + " needs a " + what + " (" +
           (what == "FILE"
                ? "a path, a name that `windtunnel list scenarios` prints, or - for standard input"
-           : what == "KIND" ? "models, platforms, devices, software, scenarios or codecs"
+           : what == "KIND" ? "models, platforms, devices, software, scenarios, codecs or keys"
                             : "bash, zsh or fish") +
           ")");
     throw UsageError(line_.command + " takes one " + what + ", these are " +

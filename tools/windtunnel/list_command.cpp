@@ -7,6 +7,7 @@
 #include "core/json_value.hpp"
 #include "cost/codec_table.hpp"
 #include "report/number_text.hpp"
+#include "scenario/key_table.hpp"
 #include "scenario/library_files.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
@@ -123,18 +124,45 @@ std::vector<Entry> codec_entries() {
   return entries;
 }
 
+/// "1 to 8", "none, selective, full"
+std::string values_text(const Key& key) {
+  const KeyValue& value = key.value;
+  if (value.kind == KeyValue::Kind::whole_number)
+    return std::to_string(value.least) + " to " + std::to_string(value.most);
+  std::string text;
+  for (int i = 0; value.kind != KeyValue::Kind::other && i <= value.most; ++i)
+    text += (text.empty() ? "" : ", ") + text_of(key, i);
+  return text;
+}
+
+/// The keys of training, parallel and search that are made from the table, each with its JSON schema.
+std::vector<Entry> key_entries() {
+  std::vector<Entry> entries;
+  const auto add = [&](const std::string& pointer, const std::string& values, JsonValue schema) {
+    Entry entry{pointer, values, schema.find("description")->string(), {}};
+    entry.figures = std::move(schema);
+    entries.push_back(std::move(entry));
+  };
+  for (const Key& key : key_table()) add(key.pointer, values_text(key), schema_of(key));
+  for (const SearchKey& searched : search_keys())
+    add("/search/" + searched.key->name(), "list", schema_of(searched));
+  return entries;
+}
+
 std::vector<Entry> list_of(const std::string& word) {
-  std::vector<std::string> words{"codecs"};
+  std::vector<std::string> words{"codecs", "keys"};
   for (const LibraryKind& kind :
        {model_files, platform_files, device_files, software_files, scenario_files}) {
     if (word == kind.name) return entries_of(kind);
     words.emplace_back(kind.name);
   }
-  if (word == words.front()) return codec_entries();
+  if (word == "codecs") return codec_entries();
+  if (word == "keys") return key_entries();
   const std::string nearest = closest_match(word, words);
   throw UsageError("there is no list of \"" + word + "\" (" +
-                   (nearest.empty() ? "models, platforms, devices, software, scenarios or codecs"
-                                    : "did you mean \"" + nearest + "\"?") +
+                   (nearest.empty()
+                        ? "models, platforms, devices, software, scenarios, codecs or keys"
+                        : "did you mean \"" + nearest + "\"?") +
                    ")");
 }
 

@@ -1,0 +1,74 @@
+#include "scenario/key_launch.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "plan/pipeline_layout.hpp"
+
+namespace windtunnel {
+namespace {
+
+bool is_uneven(const Plan& plan) {
+  const std::vector<int>& layers = plan.stage_layers;
+  return std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) != layers.end();
+}
+
+}  // namespace
+
+Launch option(const std::string& name) {
+  return [=](const Plan&, int value, LaunchArguments& launch) {
+    launch.arguments.push_back(name + " " + std::to_string(value));
+  };
+}
+
+Launch options(std::vector<std::vector<std::string>> by_value) {
+  return [by_value = std::move(by_value)](const Plan&, int value, LaunchArguments& launch) {
+    const auto place = static_cast<std::size_t>(value);
+    if (place < by_value.size())
+      launch.arguments.insert(launch.arguments.end(), by_value[place].begin(),
+                              by_value[place].end());
+  };
+}
+
+void launch_precision(const Plan& plan, int, LaunchArguments& launch) {
+  const Precision precision = plan.training.precision;
+  if (precision == Precision::fp16 || precision == Precision::bf16)
+    launch.arguments.push_back(std::string("--") + name_of(precision));
+  if (precision == Precision::tf32)
+    launch.notes.emplace_back("tf32 is a setting of PyTorch, not an argument");
+}
+
+void note_data(const Plan& plan, int data, LaunchArguments& launch) {
+  launch.notes.push_back("data parallel ways follow from the number of processes: " +
+                         std::to_string(plan.num_ranks()) + " make " + std::to_string(data));
+}
+
+void launch_schedule(const Plan& plan, int, LaunchArguments& launch) {
+  const Schedule& schedule = *plan.parallel.schedule;
+  if (const auto& own = schedule.megatron_arguments)
+    launch.arguments.insert(launch.arguments.end(), own->begin(), own->end());
+  else
+    launch.notes.push_back("Megatron-LM has no argument for the schedule " + schedule.name);
+}
+
+void launch_chunks(const Plan& plan, int chunks, LaunchArguments& launch) {
+  if (chunks > 1 && !is_uneven(plan))
+    launch.arguments.push_back("--num-virtual-stages-per-pipeline-rank " + std::to_string(chunks));
+}
+
+void launch_layout(const Plan& plan, int, LaunchArguments& launch) {
+  if (is_uneven(plan))
+    launch.arguments.push_back("--pipeline-model-parallel-layout '" + pipeline_layout(plan) + "'");
+}
+
+void launch_rank_order(const Plan& plan, int, LaunchArguments& launch) {
+  constexpr RankOrder second{AxisName::tensor, AxisName::pipeline, AxisName::data};
+  const RankOrder& order = plan.parallel.rank_order;
+  if (order == second)
+    launch.arguments.emplace_back("--use-tp-pp-dp-mapping");
+  else if (order != default_rank_order)
+    launch.notes.push_back("Megatron-LM has no argument for the rank order " + text_of(order));
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,285 @@
+#include "scenario/key_table.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "core/contracts.hpp"
+#include "cost/collective_algorithm.hpp"
+#include "scenario/key_launch.hpp"
+#include "scenario/parallel_json.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr int most_samples = 1'000'000'000;
+constexpr int most_layers = 100'000;
+constexpr int most_chunks = 1'000;
+
+/// `values` under their own names.
+template <class Value>
+Names<Value> named(const std::vector<Value>& values) {
+  Names<Value> names;
+  for (const Value& value : values) names.emplace_back(name_of(value), value);
+  return names;
+}
+
+Names<RankOrder> rank_order_names() {
+  Names<RankOrder> names;
+  for (const RankOrder& order : rank_orders()) names.emplace_back(text_of(order), order);
+  return names;
+}
+
+Names<std::string> collective_names() {
+  Names<std::string> names;
+  for (const CollectiveAlgorithm& each : collective_algorithms())
+    names.emplace_back(each.name, each.name);
+  return names;
+}
+
+/// A word, or a list of "node:gpu", neither of which is kept here (place_ranks).
+KeyValue placement_words() {
+  return {.kind = KeyValue::Kind::word,
+          .words = {"megatron", "search"},
+          .get = [](const PlanChoice&) { return 0; },
+          .set = [](PlanChoice&, int) {}};
+}
+
+bool always(const Parallel&) { return true; }
+bool has_stages(const Parallel& parallel) { return parallel.pipeline > 1; }
+/// 0 is no plan, but one that is counted.
+bool has_replicas(const Parallel& parallel) { return parallel.data != 1; }
+bool splits_tensors(const Parallel& parallel) { return parallel.tensor > 1; }
+bool shards_weights(const Parallel& parallel) { return parallel.zero_stage == 3; }
+
+std::vector<Key> training_keys() {
+  return {
+      {.pointer = "/training/global_batch",
+       .meaning = "samples of one iteration; a multiple of data · micro_batch",
+       .unit = "samples",
+       .own_label = "global batch",
+       .value = whole(&Training::global_batch, 1, most_samples),
+       .absent = Absent::required,
+       .example = "1536",
+       .launch = option("--global-batch-size")},
+      {.pointer = "/training/micro_batch",
+       .meaning = "samples that go through a stage at a time",
+       .unit = "samples",
+       .own_label = "microbatch",
+       .value = whole(&Training::micro_batch, 1, most_samples),
+       .absent = Absent::required,
+       .example = "4",
+       .launch = option("--micro-batch-size")},
+      {.pointer = "/training/precision",
+       .meaning = "number format of weights and activations in the passes",
+       .value = word(&Training::precision, named<Precision>({Precision::fp32, Precision::tf32,
+                                                             Precision::fp16, Precision::bf16})),
+       .example = R"("bf16")",
+       .launch = launch_precision,
+       .is_choice = always},
+      {.pointer = "/training/gradient_dtype",
+       .meaning = "what the gradient reduction moves",
+       .value =
+           word<Training, GradientType>(&Training::gradient_type, {{"fp32", GradientType::fp32},
+                                                                   {"fp16", GradientType::fp16},
+                                                                   {"bf16", GradientType::bf16}}),
+       .fallback =
+           [](PlanChoice& choice, const SoftwareProfile& software) {
+             choice.training.gradient_type = software.gradient_type;
+           },
+       .fallback_words = "the software profile's `gradient_type`",
+       .example = R"("fp32")",
+       .is_choice = has_replicas},
+      {.pointer = "/training/optimizer",
+       .meaning = "states and step of it",
+       .value = word<Training, Optimizer>(&Training::optimizer,
+                                          {{"adam", Optimizer::adam}, {"sgd", Optimizer::sgd}}),
+       .example = R"("adam")",
+       .is_choice = always},
+      {.pointer = "/training/recompute",
+       .meaning = "activations computed again in the backward pass: none, those of the attention "
+                  "core, or all but each layer's input",
+       .value = word(&Training::recompute,
+                     named<Recompute>({Recompute::none, Recompute::selective, Recompute::full})),
+       .example = R"("selective")",
+       .launch = options({{},
+                          {"--recompute-granularity selective"},
+                          {"--recompute-granularity full", "--recompute-method uniform",
+                           "--recompute-num-layers 1"}}),
+       .is_choice = always},
+      {.pointer = "/training/attention",
+       .meaning = "`flash`: scores never reach memory, the causal half only; needs the profile's "
+                  "two flash efficiencies",
+       .value = word<Training, Attention>(
+           &Training::attention, {{"standard", Attention::standard}, {"flash", Attention::flash}}),
+       .example = R"("flash")",
+       .launch = options({{}, {"--use-flash-attn"}}),
+       .is_choice = always},
+  };
+}
+
+std::vector<Key> parallel_keys() {
+  return {
+      {.pointer = "/parallel/tensor",
+       .meaning = "tensor-parallel ways",
+       .value = whole(&Parallel::tensor, 1, most_ranks),
+       .example = "8",
+       .launch = option("--tensor-model-parallel-size")},
+      {.pointer = "/parallel/pipeline",
+       .meaning = "pipeline stages",
+       .value = whole(&Parallel::pipeline, 1, most_ranks),
+       .example = "8",
+       .launch = option("--pipeline-model-parallel-size")},
+      {.pointer = "/parallel/data",
+       .meaning = "data-parallel replicas",
+       .value = whole(&Parallel::data, 1, most_ranks),
+       .absent = Absent::derived,
+       .fallback_words = "GPUs of `nodes` / (tensor · pipeline); 1 without `nodes`",
+       .example = "8",
+       .launch = note_data},
+      {.pointer = "/parallel/schedule",
+       .meaning =
+           "order of passes in a pipeline: a name, the path of a schedule file, or its content",
+       .value = word(&Parallel::schedule, schedules_by_name()),
+       .example = R"("interleaved_1f1b")",
+       .words_at = "schedule_name",
+       .also =
+           R"([{"type": "string", "pattern": "/|\\.json$"}, {"$ref": "#/definitions/schedule"}])",
+       .read = read_schedule,
+       .launch = launch_schedule,
+       .is_choice = always},
+      {.pointer = "/parallel/virtual_pipeline",
+       .meaning = "model chunks a device holds (interleaved)",
+       .own_label = "chunks",
+       .value = whole(&Parallel::virtual_pipeline, 1, most_chunks),
+       .example = "2",
+       .launch = launch_chunks},
+      {.pointer = "/parallel/pipeline_send",
+       .meaning = "`eager`: a message leaves when it is ready; `blocking_pairs`: Megatron-LM's "
+                  "batched exchange, both ends wait",
+       .value = word<Parallel, PipelineSend>(
+           &Parallel::pipeline_send,
+           {{"eager", PipelineSend::eager}, {"blocking_pairs", PipelineSend::blocking_pairs}}),
+       .fallback =
+           [](PlanChoice& choice, const SoftwareProfile& software) {
+             choice.parallel.pipeline_send = software.pipeline_send;
+           },
+       .fallback_words = "the software profile's",
+       .example = R"("blocking_pairs")",
+       .is_choice = has_stages},
+      {.pointer = "/parallel/sequence_parallel",
+       .meaning = "norms and dropout split over the tensor group too; each all-reduce becomes a "
+                  "reduce-scatter and an all-gather",
+       .own_label = "sequence",
+       .value = flag(&Parallel::sequence_parallel, {"whole", "split"}),
+       .example = "true",
+       .launch = options({{}, {"--sequence-parallel"}}),
+       .is_choice = always},
+      {.pointer = "/parallel/zero_stage",
+       .meaning = "what replicas share out: 1 optimizer states; 2 gradients too, which are then "
+                  "reduced on every microbatch; 3 weights too (FSDP)",
+       .own_label = "ZeRO",
+       .value = whole(&Parallel::zero_stage, 0, 3),
+       .example = "1",
+       .launch = options({{},
+                          {"--use-distributed-optimizer"},
+                          {"--use-distributed-optimizer", "--use-megatron-fsdp",
+                           "--data-parallel-sharding-strategy optim_grads",
+                           "--no-gradient-accumulation-fusion", "--ckpt-format fsdp_dtensor"},
+                          {"--use-distributed-optimizer", "--use-megatron-fsdp",
+                           "--data-parallel-sharding-strategy optim_grads_params",
+                           "--no-gradient-accumulation-fusion", "--ckpt-format fsdp_dtensor"}}),
+       .is_choice = always},
+      {.pointer = "/parallel/overlap_gradient_reduce",
+       .meaning = "gradients of a chunk are reduced beside its last backward pass and what "
+                  "follows; with zero_stage 2 beside every backward pass",
+       .value = flag(&Parallel::overlap_gradient_reduce),
+       .example = "true",
+       .launch = options({{}, {"--overlap-grad-reduce"}}),
+       .is_choice = always},
+      {.pointer = "/parallel/gradient_ring",
+       .meaning = "how replicas reduce gradients",
+       .value = word(&Parallel::gradient_ring, collective_names()),
+       .example = R"("hierarchical")",
+       .words_at = "collective_name",
+       .is_choice = has_replicas},
+      {.pointer = "/parallel/zero_prefetch",
+       .meaning = "with zero_stage 3: layers whose parameters are gathered ahead; 0 hides nothing, "
+                  "more than 1 costs memory and gains little",
+       .unit = "layers",
+       .value = whole(&Parallel::zero_prefetch, 0, most_layers),
+       .example = "1",
+       .is_choice = shards_weights},
+      {.pointer = "/parallel/zero_group",
+       .meaning = "with zero_stage 3: replicas that share one copy of the states out among them "
+                  "(hybrid sharding); must divide data; 0: all of them",
+       .unit = "replicas",
+       .value = whole(&Parallel::zero_group, 0, most_ranks),
+       .example = "8",
+       .is_choice = shards_weights},
+      {.pointer = "/parallel/rank_order",
+       .meaning = "which index of a rank counts fastest, second, slowest; ranks fill the nodes' "
+                  "GPUs in order",
+       .value = word(&Parallel::rank_order, rank_order_names()),
+       .example = R"("tensor-pipeline-data")",
+       .launch = launch_rank_order,
+       .is_choice = always},
+      {.pointer = "/parallel/stage_layers",
+       .meaning = "layers of each stage, 0 is allowed; Megatron-LM's pipeline layout; or "
+                  "`balanced`: the slowest stage as fast as can be",
+       .fallback_words = "evenly",
+       .example = R"("Et*3|(tt|)*29,L")",
+       .also = R"([{"type": "array", "minItems": 1, "maxItems": 100000,
+                    "items": {"type": "integer", "minimum": 0, "maximum": 100000}},
+                   {"const": "balanced"}, {"type": "string", "pattern": "^[ ,(]*E[EtL0-9*|(), ]*$"}, {"type": "null"}])",
+       .launch = launch_layout},
+      {.pointer = "/parallel/placement",
+       .meaning = "which GPU plays which rank: in order, `\"node:gpu\"` by rank, or searched for",
+       .value = placement_words(),
+       .example = R"("search")",
+       .also = R"([{"type": "array", "items": {"type": "string", "pattern": "^[0-9]+:[0-9]+$"}}])",
+       .read = read_placement,
+       .is_choice = always},
+  };
+}
+
+const Key& key_named(std::string_view name) {
+  const std::vector<Key>& keys = key_table();
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const Key& key) { return key.name() == name; });
+  WT_ENSURE(found != keys.end());
+  return *found;
+}
+
+}  // namespace
+
+const std::vector<Key>& key_table() {
+  static const std::vector<Key> table = [] {
+    std::vector<Key> keys = training_keys(), more = parallel_keys();
+    std::move(more.begin(), more.end(), std::back_inserter(keys));
+    return keys;
+  }();
+  return table;
+}
+
+const std::vector<SearchKey>& search_keys() {
+  static const std::vector<SearchKey> table{
+      {&key_named("tensor"), "ways to try", "divisors of a node's GPUs", "[1, 2, 4, 8]", true},
+      {&key_named("pipeline"), "stages to try", "divisors of all GPUs, up to the layers",
+       "[4, 8, 16]", true},
+      {&key_named("data"), "replicas to try", "what tensor and pipeline leave", "[8, 16]", true},
+      {&key_named("micro_batch"), "sizes to try", "powers of two up to 32", "[1, 2, 4]", true},
+      {&key_named("virtual_pipeline"),
+       "chunks to try; more than 1 means interleaved_1f1b unless `schedule` is listed",
+       "the file's", "[1, 2]"},
+      {&key_named("schedule"), "schedules to try", "the file's", R"(["1f1b", "zero_bubble_h1"])"},
+      {&key_named("recompute"), "recomputation to try", "the file's", R"(["selective", "full"])"},
+      {&key_named("sequence_parallel"), "with it, without it, or both", "the file's",
+       "[true, false]", false, splits_tensors},
+      {&key_named("zero_stage"), "stages of ZeRO to try", "the file's", "[0, 1]", false,
+       has_replicas},
+  };
+  return table;
+}
+
+}  // namespace windtunnel
