@@ -3,17 +3,6 @@
 #include "cost/stage_cost.hpp"
 
 namespace windtunnel {
-namespace {
-
-bool is_first_part(const Plan& plan, StageId stage, int chunk) {
-  return plan.is_first(stage) && chunk == 0;
-}
-bool is_last_part(const Plan& plan, StageId stage, int chunk) {
-  return plan.is_last(stage) && chunk == plan.parallel.virtual_pipeline - 1;
-}
-
-}  // namespace
-
 CodecMessage stage_message(const Transformer& model, const Plan& plan,
                            const SoftwareProfile& software) {
   CodecMessage message;
@@ -28,8 +17,11 @@ std::vector<CodecMatrix> gradient_matrices(const Transformer& model, const Plan&
                                            StageId stage, int chunk) {
   const int t = plan.parallel.tensor;
   const double h = model.hidden, words = word_embedding_parameters(model, t) / h;
-  const bool first = is_first_part(plan, stage, chunk), last = is_last_part(plan, stage, chunk);
-  const bool head = last && (!model.tied_embeddings || plan.parallel.pipeline > 1);
+  const ChunkMap map = plan.chunk_map();
+  const ChunkPlace place{stage, chunk};
+  const bool first = place == map.first(), last = place == map.last();
+  const bool head =
+      last && (!model.tied_embeddings || plan.head_place() == HeadPlace::on_another_stage);
   const int copies = holds_fused_embedding(model, plan, stage, chunk) ? 0 : first + head;
   std::vector<CodecMatrix> matrices;
   if (plan.chunk_layers(stage) > 0)
@@ -42,13 +34,13 @@ std::vector<CodecMatrix> gradient_matrices(const Transformer& model, const Plan&
 }
 
 bool fuses_embedding_sync(const Transformer& model, const Plan& plan) {
-  return plan.compression.fused_embedding_sync && model.tied_embeddings &&
-         plan.parallel.pipeline > 1;
+  return plan.compression.fused_embedding_sync && synchronises_embedding(model, plan);
 }
 
 bool holds_fused_embedding(const Transformer& model, const Plan& plan, StageId stage, int chunk) {
-  return fuses_embedding_sync(model, plan) &&
-         (is_first_part(plan, stage, chunk) || is_last_part(plan, stage, chunk));
+  const ChunkMap map = plan.chunk_map();
+  const ChunkPlace place{stage, chunk};
+  return fuses_embedding_sync(model, plan) && (place == map.first() || place == map.last());
 }
 
 }  // namespace windtunnel

@@ -16,8 +16,7 @@ Bytes gradient_element(GradientType type) { return Bytes{type == GradientType::f
 /// ZeRO 3 shards whole models, so the only stage has both embedding and head.
 double edge_parameters(const StageCostInputs& in) {
   const int t = in.plan->parallel.tensor;
-  return embedding_parameters(*in.model, t) +
-         head_parameters(*in.model, t, in.plan->parallel.pipeline);
+  return embedding_parameters(*in.model, t) + head_parameters(*in.model, t, in.plan->head_place());
 }
 
 PassBytes pass_bytes(const StageCostInputs& in) {
@@ -193,7 +192,7 @@ double chunk_parameters(const StageCostInputs& in, const ChunkRole& role) {
   const int t = in.plan->parallel.tensor;
   return role.layers * layer_parameters(*in.model, t) +
          (role.first ? embedding_parameters(*in.model, t) : 0) +
-         (role.last ? head_parameters(*in.model, t, in.plan->parallel.pipeline) : 0);
+         (role.last ? head_parameters(*in.model, t, in.plan->head_place()) : 0);
 }
 
 ChunkCost chunk_cost(const StageCostInputs& in, const ChunkRole& role, Bytes payload) {
@@ -255,9 +254,11 @@ StageCost stage_cost(const StageCostInputs& in) {
   cost.tensor_payload = encoded_activation(in, bytes.activation).payload;
   double parameters = 0;
   ChunkRole before;
+  const ChunkMap map = in.plan->chunk_map();
   for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk) {
-    const ChunkRole role{in.plan->chunk_layers(in.stage), in.plan->is_first(in.stage) && chunk == 0,
-                         in.plan->is_last(in.stage) && chunk == parallel.virtual_pipeline - 1};
+    const ChunkPlace place{in.stage, chunk};
+    const ChunkRole role{in.plan->chunk_layers(in.stage), place == map.first(),
+                         place == map.last()};
     const bool as_before = chunk > 0 && role == before;
     cost.chunks.push_back(as_before ? cost.chunks.back()
                                     : chunk_cost(in, role, cost.tensor_payload));

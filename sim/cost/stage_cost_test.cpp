@@ -168,8 +168,8 @@ double layer_gather(BytesPerSecond bandwidth) {
   return (Bytes{12.0 * 1024 * 1024 * 2} / 2.0 / bandwidth) / 1_s;
 }
 double edges_gather(const World& world, BytesPerSecond bandwidth) {
-  const double parameters =
-      embedding_parameters(world.model, 1) + head_parameters(world.model, 1, 1);
+  const double parameters = embedding_parameters(world.model, 1) +
+                            head_parameters(world.model, 1, HeadPlace::with_embedding);
   return (Bytes{parameters * 2} / 2.0 / bandwidth) / 1_s;
 }
 

@@ -208,7 +208,7 @@ UsedValues stack_values(const Scenario& scenario) {
   values.add_habit("fused_kernels", "fused kernels", stack.fused_kernels);
   values.add_habit("embedding_gradient_type", "type of embedding gradients",
                    name_of(stack.embedding_gradient_type.value_or(stack.gradient_type)),
-                   has_stages && scenario.model.tied_embeddings);
+                   synchronises_embedding(scenario.model, scenario.plan));
   tell_apart(stack, values);
   return values.take();
 }

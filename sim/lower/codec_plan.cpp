@@ -11,7 +11,7 @@ namespace {
 Work codec_work(Seconds duration) { return work_of(duration, Part::codec); }
 
 std::vector<std::vector<bool>> epilogue_messages(const Plan& plan) {
-  const OrderShape shape{plan.parallel.pipeline, plan.microbatches, plan.parallel.virtual_pipeline};
+  const OrderShape shape = order_shape(plan);
   std::vector<std::vector<bool>> messages;
   for (int s = 0; s < shape.stages; ++s)
     messages.push_back(epilogue_passes(schedule_order(plan, StageId{s}), shape));

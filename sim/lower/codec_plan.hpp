@@ -16,7 +16,8 @@ struct CodecStage {
   const Device* device = nullptr;
   const StageCost* cost = nullptr;
   int ranks = 1;  ///< of one simulated device
-  /// Bandwidth of the ways to the neighbouring stages, with nothing else on them; 0 where there is no such neighbour.
+  /// Bandwidth of the ways to the stages behind and before, with nothing else on them; 0 where there is none. Where there are two,
+  /// as in the middle of a V, that of the slower way.
   BytesPerSecond to_next{}, to_previous{};
 };
 

@@ -67,7 +67,7 @@ class ProgramBuilder {
   const PlanDevice& device(DeviceId id) const { return plan_.devices[id.index()]; }
   const NodeType& node_type(NodeId node) const { return (*in_.nodes)[node.index()]; }
   const StageCost& cost(DeviceId id) const { return built_.cost_of_device[id.index()]; }
-  bool ties_embeddings() const { return in_.model->tied_embeddings && plan_.parallel.pipeline > 1; }
+  bool ties_embeddings() const { return synchronises_embedding(*in_.model, plan_); }
 
   Network::Endpoint endpoint(DeviceId id) const { return {device(id).node, device(id).gpus}; }
 
@@ -77,6 +77,7 @@ class ProgramBuilder {
     shape.stages = plan_.parallel.pipeline;
     shape.microbatches = plan_.microbatches;
     shape.chunks = plan_.parallel.virtual_pipeline;
+    shape.chunk_path = plan_.parallel.schedule->chunk_path;
     shape.gradient_reduction = gradient_reduction(plan_);
     shape.parameter_gather = plan_.parallel.data > 1 &&
                              (plan_.parallel.zero_stage == 1 || plan_.parallel.zero_stage == 2);
@@ -263,7 +264,7 @@ class ProgramBuilder {
 
   void add_embedding_syncs() {
     if (!ties_embeddings()) return;
-    const StageId first{0}, last{plan_.parallel.pipeline - 1};
+    const StageId first = plan_.chunk_map().first().stage, last = plan_.chunk_map().last().stage;
     // One group for each replica's two edge stages, or one fused group for all replicas.
     std::vector<std::vector<DeviceId>> fused(
         static_cast<std::size_t>(plan_.nodes_per_tensor_group));

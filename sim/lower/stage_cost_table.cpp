@@ -21,8 +21,8 @@ const StageCostTable::Entry& StageCostTable::of(const PlanDevice& d) {
                             : std::vector<int>{static_cast<int>(group.gpus_in_node.size())};
   };
   const Key key{plan_->stage_layers[d.stage.index()],
-                plan_->is_first(d.stage),
-                plan_->is_last(d.stage),
+                plan_->has_embedding(d.stage),
+                plan_->has_head(d.stage),
                 &in_->platform->type_of(d.node),
                 d.num_gpus(),
                 position_matters ? d.gpus : std::vector<int>{},
@@ -31,8 +31,8 @@ const StageCostTable::Entry& StageCostTable::of(const PlanDevice& d) {
                 copies.nodes,
                 gpus_that_matter(copies),
                 compresses_gradients(plan_->compression, static_cast<int>(d.stage.index())),
-                way_to_neighbour(d, 1),
-                way_to_neighbour(d, -1)};
+                way_to_next(d),
+                way_to_previous(d)};
   const auto [found, is_new] = entries_.try_emplace(key);
   if (is_new) {
     found->second.cost =
@@ -58,19 +58,31 @@ void StageCostTable::write_rows(const PlanDevice& d, Entry& entry) {
 }
 
 CodecStage StageCostTable::codec_stage(const PlanDevice& d, const StageCost& cost) const {
-  return {d.stage,      &node_type(d.node).device, &cost,
-          d.num_gpus(), way_to_neighbour(d, 1),    way_to_neighbour(d, -1)};
+  return {d.stage,        &node_type(d.node).device, &cost, d.num_gpus(),
+          way_to_next(d), way_to_previous(d)};
 }
 
-BytesPerSecond StageCostTable::way_to_neighbour(const PlanDevice& d, int step) const {
+BytesPerSecond StageCostTable::way_to_next(const PlanDevice& d) const {
+  return slowest_way(d, plan_->chunk_map().stages_behind(d.stage));
+}
+BytesPerSecond StageCostTable::way_to_previous(const PlanDevice& d) const {
+  return slowest_way(d, plan_->chunk_map().stages_before(d.stage));
+}
+
+BytesPerSecond StageCostTable::slowest_way(const PlanDevice& d,
+                                           const std::vector<StageId>& stages) const {
   const auto in_chunks = [](const std::optional<Compressor>& c) { return c && c->chunks > 1; };
   const Compression& compression = plan_->compression;
-  const int p = plan_->parallel.pipeline, v = plan_->parallel.virtual_pipeline;
-  const int neighbour = static_cast<int>(d.stage.index()) + step;
-  if (p == 1 || (v == 1 && (neighbour < 0 || neighbour == p)) ||
+  if (stages.empty() ||
       !(in_chunks(compression.pipeline_forward) || in_chunks(compression.pipeline_backward)))
     return {};
-  const DeviceId id = plan_->device(d.replica, StageId{(neighbour + p) % p}, d.group_node);
+  BytesPerSecond slowest = way_to(d, stages.front());
+  for (const StageId stage : stages) slowest = std::min(slowest, way_to(d, stage));
+  return slowest;
+}
+
+BytesPerSecond StageCostTable::way_to(const PlanDevice& d, StageId stage) const {
+  const DeviceId id = plan_->device(d.replica, stage, d.group_node);
   const PlanDevice& to = plan_->devices[id.index()];
   if (to.node == d.node)
     return node_type(d.node).interconnect.point_to_point * static_cast<double>(d.num_gpus());

@@ -41,8 +41,11 @@ class StageCostTable {
   }
   /// Such a group of this device's stage and node of the tensor group, as its first rank sees it.
   DataGroup data_group(const PlanDevice& device, GroupKind kind) const;
-  /// Bandwidth of the way to the stage `step` further on, where messages go in chunks; else none is looked for.
-  BytesPerSecond way_to_neighbour(const PlanDevice& device, int step) const;
+  /// Bandwidth of the slowest way to one of these stages, where messages go in chunks; else none is looked for.
+  BytesPerSecond slowest_way(const PlanDevice& device, const std::vector<StageId>& stages) const;
+  BytesPerSecond way_to_next(const PlanDevice& device) const;
+  BytesPerSecond way_to_previous(const PlanDevice& device) const;
+  BytesPerSecond way_to(const PlanDevice& device, StageId stage) const;
   BytesPerSecond slowest_link(PathId path) const;
   void write_rows(const PlanDevice& device, Entry& entry);
 

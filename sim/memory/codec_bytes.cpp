@@ -65,9 +65,8 @@ CodecBytes codec_bytes(const Transformer& model, const Plan& plan, const Softwar
   const Compression& compression = plan.compression;
   const Parallel& parallel = plan.parallel;
   const Bytes element = element_size(plan.training.precision);
-  const bool wraps = parallel.virtual_pipeline > 1;
-  const bool has_next = parallel.pipeline > 1 && (wraps || !plan.is_last(stage));
-  const bool has_previous = parallel.pipeline > 1 && (wraps || !plan.is_first(stage));
+  const bool has_next = !plan.chunk_map().stages_behind(stage).empty();
+  const bool has_previous = !plan.chunk_map().stages_before(stage).empty();
   const CodecMessage message = stage_message(model, plan, software);
   CodecBytes bytes;
   if (const auto& c = compression.pipeline_forward)

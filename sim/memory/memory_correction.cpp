@@ -28,8 +28,8 @@ std::vector<double> memory_features(const MemoryInputs& inputs, const StageMemor
           std::log(1.0 + plan.stage_layers[stage.stage.index()]),
           std::log(plan.training.micro_batch),
           std::log(plan.microbatches),
-          plan.is_first(stage.stage) ? 1.0 : 0.0,
-          plan.is_last(stage.stage) ? 1.0 : 0.0,
+          plan.has_embedding(stage.stage) ? 1.0 : 0.0,
+          plan.has_head(stage.stage) ? 1.0 : 0.0,
           states,
           stage.activations / stage.allocated,
           std::log(stage.allocated / 1_B)};

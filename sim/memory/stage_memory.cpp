@@ -45,8 +45,8 @@ struct Moment {
 double stage_parameters(const Transformer& model, const Plan& plan, StageId stage, int layers) {
   const int t = plan.parallel.tensor;
   double parameters = layers * layer_parameters(model, t);
-  if (plan.is_first(stage)) parameters += embedding_parameters(model, t);
-  if (plan.is_last(stage)) parameters += head_parameters(model, t, plan.parallel.pipeline);
+  if (plan.has_embedding(stage)) parameters += embedding_parameters(model, t);
+  if (plan.has_head(stage)) parameters += head_parameters(model, t, plan.head_place());
   return parameters;
 }
 
@@ -60,8 +60,8 @@ Stage stage_of(const MemoryInputs& inputs, StageId id) {
           .software = *inputs.software,
           .id = id,
           .layers = layers,
-          .first = plan.is_first(id),
-          .last = plan.is_last(id),
+          .first = plan.has_embedding(id),
+          .last = plan.has_head(id),
           .parameters = parameters,
           .states = stage_states(plan, *inputs.software, parameters),
           .tensors = activation_bytes(model, plan)};
@@ -82,10 +82,10 @@ Bytes kept_of_layer(const Stage& stage) {
 }
 
 /// One microbatch in flight:  l_i kept + [not last] 2 sbh + [first] sbh.  The middle term is the
-/// stage's output, kept until its backward pass; an interleaved stage has one for each model chunk
-/// but the model's last.
+/// stage's output, kept until its backward pass: one for each model chunk that hands it to another
+/// stage.
 Bytes activation_per_microbatch(const Stage& stage) {
-  const int outputs = stage.plan.parallel.virtual_pipeline - (stage.last ? 1 : 0);
+  const int outputs = stage.plan.chunk_map().num_outputs(stage.id);
   Bytes bytes = kept_of_layer(stage) * stage.layers + stage.tensors.boundary * outputs;
   if (stage.first) bytes += stage.tensors.embedding_mask;
   return bytes;

@@ -138,11 +138,11 @@ std::variant<std::vector<int>, LayoutFault> read_pipeline_layout(std::string_vie
 }
 
 std::string pipeline_layout(const Plan& plan) {
-  const int p = plan.parallel.pipeline, parts = p * plan.parallel.virtual_pipeline;
+  const ChunkMap map = plan.chunk_map();
   std::string layout = "E";
-  for (int part = 0; part < parts; ++part) {
-    if (part > 0) layout += "|";
-    layout += layers_text(plan.chunk_layers(StageId{part % p}));
+  for (int position = 0; position < map.num_positions(); ++position) {
+    if (position > 0) layout += "|";
+    layout += layers_text(plan.chunk_layers(map.at(position).stage));
   }
   return layout + "L";
 }

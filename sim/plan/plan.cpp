@@ -90,8 +90,23 @@ void add_devices(Plan& plan, PlanFindings& findings) {
 
 }  // namespace
 
+ChunkMap chunk_map_of(const Parallel& parallel) {
+  return {parallel.pipeline, parallel.virtual_pipeline, parallel.schedule->chunk_path};
+}
+
+HeadPlace Plan::head_place() const {
+  const ChunkMap map = chunk_map();
+  return map.first().stage == map.last().stage ? HeadPlace::with_embedding
+                                               : HeadPlace::on_another_stage;
+}
+
+bool synchronises_embedding(const Transformer& model, const Plan& plan) {
+  return model.tied_embeddings && plan.head_place() == HeadPlace::on_another_stage;
+}
+
 OrderShape order_shape(const Plan& plan) {
-  return {plan.parallel.pipeline, plan.microbatches, plan.parallel.virtual_pipeline};
+  return {plan.parallel.pipeline, plan.microbatches, plan.parallel.virtual_pipeline,
+          plan.parallel.schedule->chunk_path};
 }
 
 std::vector<Step> schedule_order(const Plan& plan, StageId stage) {
@@ -117,13 +132,16 @@ Layout layout_of(const Parallel& parallel) {
   return Layout(std::move(axes));
 }
 
-std::vector<int> default_stage_layers(int layers, int stages, bool embedding_and_head_as_layers) {
+std::vector<int> default_stage_layers(int layers, const Parallel& parallel,
+                                      bool embedding_and_head_as_layers) {
+  const int stages = parallel.pipeline;
   if (layers % stages == 0)
     return std::vector<int>(static_cast<std::size_t>(stages), layers / stages);
   if (embedding_and_head_as_layers && stages > 1 && (layers + 2) % stages == 0) {
     std::vector<int> result(static_cast<std::size_t>(stages), (layers + 2) / stages);
-    --result.front();
-    --result.back();
+    const ChunkMap map = chunk_map_of(parallel);
+    --result[map.first().stage.index()];
+    --result[map.last().stage.index()];
     return result;
   }
   return {};
@@ -148,10 +166,10 @@ std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& mode
   Plan plan;
   plan.training = training;
   plan.parallel = parallel;
-  plan.stage_layers = !parallel.stage_layers.empty()
-                          ? parallel.stage_layers
-                          : default_stage_layers(model.layers, parallel.pipeline,
-                                                 software.embedding_and_head_as_layers);
+  plan.stage_layers =
+      !parallel.stage_layers.empty()
+          ? parallel.stage_layers
+          : default_stage_layers(model.layers, parallel, software.embedding_and_head_as_layers);
   plan.num_nodes = static_cast<int>(cluster.gpus_by_node.size());
   plan.gpus_per_node = cluster.gpus_by_node.front();
   plan.microbatches = training.global_batch / (parallel.data * training.micro_batch);

@@ -9,6 +9,7 @@
 
 #include "core/id.hpp"
 #include "layout/layout.hpp"
+#include "plan/chunk_map.hpp"
 #include "plan/compression.hpp"
 #include "plan/schedule.hpp"
 #include "platform/software_profile.hpp"
@@ -74,6 +75,9 @@ struct PlanChoice {
 /// The ranks of a plan on their axes.
 Layout layout_of(const Parallel& parallel);
 
+/// Which part of the model each chunk of each stage is.
+ChunkMap chunk_map_of(const Parallel& parallel);
+
 /// Replicas among which states are sharded, where ZeRO shards any.
 inline int sharding_ways(const Parallel& parallel) {
   return parallel.zero_group > 0 ? parallel.zero_group : parallel.data;
@@ -120,15 +124,18 @@ struct Plan {
             static_cast<std::size_t>(nodes_per_tensor_group) +
         static_cast<std::size_t>(group_node)};
   }
-  /// Layers of one of the stage's model chunks: chunk c of stage s is part c p + s of the model.
+  ChunkMap chunk_map() const { return chunk_map_of(parallel); }
+  bool has_embedding(StageId stage) const { return chunk_map().first().stage == stage; }
+  bool has_head(StageId stage) const { return chunk_map().last().stage == stage; }
+  HeadPlace head_place() const;
+  /// Layers of each of the stage's model chunks.
   int chunk_layers(StageId stage) const {
     return stage_layers[stage.index()] / parallel.virtual_pipeline;
   }
-  bool is_first(StageId stage) const { return stage.index() == 0; }
-  bool is_last(StageId stage) const {
-    return static_cast<int>(stage.index()) == parallel.pipeline - 1;
-  }
 };
+
+/// Whether two stages hold a copy of a tied word embedding, and add up its gradients.
+bool synchronises_embedding(const Transformer& model, const Plan& plan);
 
 /// What the plan asks of its schedule.
 OrderShape order_shape(const Plan& plan);
@@ -159,8 +166,9 @@ std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& mode
                                                          const SoftwareProfile& software);
 
 /// The layers of each stage when the file does not say: evenly; or, when layers do not divide and
-/// the stack counts embedding and head as a layer each, (L + 2) / p with one fewer on the first and
-/// last stage. Empty when neither divides.
-std::vector<int> default_stage_layers(int layers, int stages, bool embedding_and_head_as_layers);
+/// the stack counts embedding and head as a layer each, (L + 2) / p with one fewer where the
+/// embedding is, and one fewer where the head is. Empty when neither divides.
+std::vector<int> default_stage_layers(int layers, const Parallel& parallel,
+                                      bool embedding_and_head_as_layers);
 
 }  // namespace windtunnel

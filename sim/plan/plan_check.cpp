@@ -150,7 +150,7 @@ void check_chunks(const PlanInputs& plan, PlanFindings& findings) {
   const std::vector<int> stages =
       !plan.parallel.stage_layers.empty()
           ? plan.parallel.stage_layers
-          : default_stage_layers(plan.model.layers, plan.parallel.pipeline,
+          : default_stage_layers(plan.model.layers, plan.parallel,
                                  plan.software.embedding_and_head_as_layers);
   const int v = plan.parallel.virtual_pipeline;
   const auto uneven =
@@ -226,7 +226,8 @@ void check_tensor(const PlanInputs& plan, PlanFindings& findings) {
 void check_even_stages(const PlanInputs& plan, PlanFindings& findings) {
   if (!findings.are_sound({pipeline, layers, stage_layers, layers_at_the_ends})) return;
   const int stages = plan.parallel.pipeline;
-  if (!default_stage_layers(plan.model.layers, stages, plan.software.embedding_and_head_as_layers)
+  if (!default_stage_layers(plan.model.layers, plan.parallel,
+                            plan.software.embedding_and_head_as_layers)
            .empty())
     return;
   findings.reject(

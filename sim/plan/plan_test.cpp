@@ -149,11 +149,13 @@ TEST_CASE("one number that does not fit is rejected once, where it is the only o
 
 TEST_CASE("embedding and head may count as a layer each") {
   // 70 layers on 12 stages: 72 slots, 6 a stage, the edges give one each to embedding and head
-  const std::vector<int> layers = default_stage_layers(70, 12, true);
+  Parallel parallel;
+  parallel.pipeline = 12;
+  const std::vector<int> layers = default_stage_layers(70, parallel, true);
   CHECK(layers.front() == 5);
   CHECK(layers[1] == 6);
   CHECK(layers.back() == 5);
-  CHECK(default_stage_layers(70, 12, false).empty());
+  CHECK(default_stage_layers(70, parallel, false).empty());
 }
 
 TEST_CASE("a tensor group cut unevenly by the nodes is refused") {

@@ -66,6 +66,7 @@ SchedulePtr written_schedule(ScheduleOrders orders) {
     return written->of_stage[stage.index()];
   };
   schedule.chunks = ChunksPerDevice::any;
+  schedule.chunk_path = written->shape.chunk_path;
   schedule.is_what_if = false;
   schedule.written = written;
   if (!written->of_stage.empty()) {  // a legal schedule splits all backward passes or none
@@ -79,6 +80,7 @@ SchedulePtr written_schedule(ScheduleOrders orders) {
 
 ScheduleOrders schedule_orders(const Schedule& schedule, const OrderShape& shape) {
   ScheduleOrders orders{schedule.name, shape, {}};
+  orders.shape.chunk_path = schedule.chunk_path;
   for (int s = 0; s < shape.stages; ++s)
     orders.of_stage.push_back(schedule.order(shape, StageId{s}));
   return orders;

@@ -34,6 +34,7 @@ struct Schedule {
   std::function<std::vector<Step>(const OrderShape& shape, StageId stage)> order;
   bool splits_backward = false;  ///< weight gradients are passes of their own
   ChunksPerDevice chunks = ChunksPerDevice::one;
+  ChunkPath chunk_path = ChunkPath::loop;  ///< which part of the model each chunk is
   /// Plans that name no schedule get this one: of the schedules for one chunk one says so, of those for several another.
   bool is_default = false;
   /// Where the order has a steady state: how far its passes reach. A long run is then folded; without, it is played in full.

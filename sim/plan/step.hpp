@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "plan/chunk_map.hpp"
+
 namespace windtunnel {
 
 /// What an op is for: its name in the timeline, and its line in the breakdown when others wait for
@@ -40,7 +42,9 @@ std::string token_of(const Step& step);
 struct OrderShape {
   int stages = 1;
   int microbatches = 1;
-  int chunks = 1;  ///< model chunks a device holds (interleaved schedules)
+  int chunks = 1;  ///< model chunks a device holds
+  ChunkPath chunk_path = ChunkPath::loop;
+  ChunkMap chunk_map() const { return {stages, chunks, chunk_path}; }
   bool operator==(const OrderShape&) const = default;
 };
 

@@ -69,8 +69,7 @@ std::vector<WhatIf> codec_what_ifs(const Scenario& scenario) {
     if (compressed)
       list.push_back({WhatIfKind::codec, "no compression of " + spoken, {{pointer, "null"}}});
     if (std::string_view(name) == "embedding_sync") {
-      if (!compressed && parallel.pipeline > 1 && parallel.data > 1 &&
-          scenario.model.tied_embeddings)
+      if (!compressed && parallel.data > 1 && synchronises_embedding(scenario.model, scenario.plan))
         list.push_back(
             {WhatIfKind::codec, "fused embedding sync", {{pointer, R"({"fused":true})"}}});
       continue;

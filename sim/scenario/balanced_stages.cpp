@@ -57,7 +57,7 @@ class StageJudge {
   Seconds time_on(const PlanDevice& device, int layers) {
     const NodeType& node = type_of(device);
     const bool position_matters = node.interconnect.kind == Interconnect::Kind::mesh;
-    const Key key{layers, plan_.is_first(device.stage), plan_.is_last(device.stage), &node,
+    const Key key{layers, plan_.has_embedding(device.stage), plan_.has_head(device.stage), &node,
                   position_matters ? device.gpus : std::vector<int>{}};
     const auto [known, is_new] = time_of_.try_emplace(key);
     if (is_new) known->second = pass_time(device, node);

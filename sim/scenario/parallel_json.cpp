@@ -174,14 +174,17 @@ void split_by_layout(ObjectReader& reader, ParallelBlock& block) {
     return reader.problem("stage_layers", "the layout has " + text(parts.size()) +
                                               " stages, but pipeline * virtual_pipeline = " +
                                               text(p) + " * " + text(v) + " = " + text(p * v));
+  const ChunkMap map = chunk_map_of(parallel);
   std::vector<int> layers(parts.begin(), parts.begin() + parallel.pipeline);
-  for (std::size_t part = p; part < parts.size(); ++part)
-    if (parts[part] != layers[part % p])
+  for (std::size_t part = p; part < parts.size(); ++part) {
+    const std::size_t stage = map.at(static_cast<int>(part)).stage.index();
+    if (parts[part] != layers[stage])
       return reader.problem("stage_layers",
-                            "the chunks of stage " + text(part % p) + " have " +
-                                std::to_string(layers[part % p]) + " and " +
+                            "the chunks of stage " + text(stage) + " have " +
+                                std::to_string(layers[stage]) + " and " +
                                 std::to_string(parts[part]) +
                                 " layers; chunks of unequal length on one stage are not modelled");
+  }
   for (int& count : layers) count *= parallel.virtual_pipeline;
   block.parallel.stage_layers = std::move(layers);
 }

@@ -50,6 +50,7 @@ Exchanges exchanges_of(const ScheduleOrders& orders) {
   shape.stages = orders.shape.stages;
   shape.microbatches = orders.shape.microbatches;
   shape.chunks = orders.shape.chunks;
+  shape.chunk_path = orders.shape.chunk_path;
   Exchanges exchanges;
   for (std::size_t s = 0; s < orders.of_stage.size(); ++s)
     exchanges.add_stage(make_pipeline_program(shape, orders.of_stage[s], StageId{s}), s);

@@ -22,7 +22,7 @@ class StageWriter {
  public:
   StageWriter(const PipelineShape& shape, const std::vector<Step>& order, StageId stage)
       : shape_(shape),
-        stage_(static_cast<int>(stage.index())),
+        stage_(stage),
         splits_backward_(
             std::any_of(order.begin(), order.end(),
                         [](const Step& step) { return step.phase == Phase::weight_gradient; })),
@@ -68,7 +68,8 @@ class StageWriter {
 
   void write_tail() {
     reductions_.at_end(writer_);
-    if (shape_.embedding_sync && (stage_ == 0 || stage_ == shape_.stages - 1))
+    const ChunkMap map = shape_.chunk_map();
+    if (shape_.embedding_sync && (map.first().stage == stage_ || map.last().stage == stage_))
       writer_.collective(Stream::compute, slot_of(CollectiveSlot::embedding_sync),
                          Phase::embedding_sync, Traffic::embedding_sync, {});
     writer_.work(Phase::optimizer, row_of(DeviceRow::optimizer, shape_.chunks), {});
@@ -184,7 +185,7 @@ class StageWriter {
   }
 
   const PipelineShape& shape_;
-  int stage_;
+  StageId stage_;
   bool splits_backward_;
   detail::OpWriter writer_;
   detail::StageMessages messages_;

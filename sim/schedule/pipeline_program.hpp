@@ -181,7 +181,9 @@ struct PipelineShape {
   PipelineSend send = PipelineSend::eager;
   int stages = 1;
   int microbatches = 1;
-  int chunks = 1;  ///< model chunks a device holds; chunk c of stage s is the model's part c p + s
+  int chunks = 1;  ///< model chunks a device holds
+  ChunkPath chunk_path = ChunkPath::loop;
+  ChunkMap chunk_map() const { return {stages, chunks, chunk_path}; }
   TensorCollectives tensor = TensorCollectives::inside_compute;
   GradientReduction gradient_reduction = GradientReduction::none;
   bool parameter_gather = false;  ///< one after the optimizer (ZeRO 1 and 2)
@@ -200,8 +202,8 @@ struct PipelineShape {
 /// messages are epilogue messages.
 std::vector<bool> epilogue_passes(const std::vector<Step>& order, const OrderShape& shape);
 
-/// The program of `stage`: its passes in `order`, then gradient reduction, embedding synchronisation (first and last
-/// stage), optimizer and overhead. The activation of microbatch i for chunk c arrives in slot c m + i, its gradient in
+/// The program of `stage`: its passes in `order`, then gradient reduction, embedding synchronisation (where the
+/// model begins and ends), optimizer and overhead. The activation of microbatch i for chunk c arrives in slot c m + i, its gradient in
 /// slot (v + c) m + i. The tail is that of train_step in megatron/training.py, Megatron-LM v2.5: allreduce_gradients, then the word
 /// embeddings over the embedding group, then optimizer.step; parameters are gathered behind it as by
 /// DistributedOptimizer.gather_model_params (megatron/optimizer/distrib_optimizer.py at 2514892, October 2022). Limit: that optimizer

@@ -73,7 +73,10 @@ class PassTable {
 class Examination {
  public:
   explicit Examination(const ScheduleOrders& orders)
-      : orders_(orders), splits_(has_weight_gradients(orders)), table_(orders) {
+      : orders_(orders),
+        map_(orders.shape.chunk_map()),
+        splits_(has_weight_gradients(orders)),
+        table_(orders) {
     WT_EXPECT(orders.of_stage.size() == static_cast<std::size_t>(orders.shape.stages));
     for (std::size_t stage = 0; stage < orders.of_stage.size(); ++stage) {
       find_passes(stage);
@@ -146,30 +149,25 @@ class Examination {
   }
 
   void add_inputs(WaitGraph& graph, std::size_t node, std::size_t stage, const Step& step) {
-    const auto wait_for = [&](std::size_t of_stage, const Step& input) {
-      graph.add({node, table_.at(of_stage, input), WaitGraph::Why::input});
+    const auto wait_for = [&](const std::optional<ChunkPlace>& place, Phase phase) {
+      if (!place) return;
+      const Step input{phase, static_cast<std::uint16_t>(place->chunk), step.microbatch};
+      graph.add({node, table_.at(place->stage.index(), input), WaitGraph::Why::input});
     };
-    const std::size_t last = orders_.of_stage.size() - 1;
-    Step other = step;
+    const ChunkPlace here{StageId{stage}, step.chunk};
     switch (step.phase) {
       case Phase::forward:
-        if (stage == 0 && step.chunk == 0) return;
-        if (stage == 0) --other.chunk;
-        return wait_for(stage == 0 ? last : stage - 1, other);
+        return wait_for(map_.previous(here), Phase::forward);
       case Phase::backward:
-        other.phase = Phase::forward;
-        wait_for(stage, other);
-        if (stage == last && step.chunk + 1 == orders_.shape.chunks) return;
-        other = step;
-        if (stage == last) ++other.chunk;
-        return wait_for(stage == last ? 0 : stage + 1, other);
+        wait_for(here, Phase::forward);
+        return wait_for(map_.next(here), Phase::backward);
       default:
-        other.phase = Phase::backward;
-        return wait_for(stage, other);
+        return wait_for(here, Phase::backward);
     }
   }
 
   const ScheduleOrders& orders_;
+  ChunkMap map_;
   bool splits_;
   PassTable table_;
   std::vector<ScheduleFault> faults_;

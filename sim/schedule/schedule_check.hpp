@@ -18,7 +18,7 @@ struct ScheduleFault {
 
 /// Everything that is wrong with a schedule; nothing: it is legal, and finishes when messages leave by themselves (eager).
 /// Each stage runs every pass of its chunks once, with the weight gradients of all passes apart or of none. If so, no pass may
-/// wait for itself: a forward needs the forward of the model's part before (part c p + s is chunk c of stage s), a backward
+/// wait for itself: a forward needs the forward of the model's part before (plan/chunk_map.hpp), a backward
 /// that of the part behind and its own forward, a weight gradient its own backward.
 std::vector<ScheduleFault> check_schedule(const ScheduleOrders& orders);
 

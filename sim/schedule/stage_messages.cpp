@@ -5,16 +5,45 @@ namespace windtunnel::detail {
 StageMessages::StageMessages(const PipelineShape& shape, StageId stage,
                              std::vector<StageId>& targets)
     : shape_(&shape),
-      stage_(static_cast<int>(stage.index())),
+      stage_(stage),
+      map_(shape.chunk_map()),
+      neighbours_(neighbours_of(map_, stage, shape.chunks)),
       microbatches_(static_cast<std::uint32_t>(shape.microbatches)),
-      second_slots_(2 * microbatches_ * static_cast<std::uint32_t>(shape.chunks)) {
-  const auto add_target = [&](int target) {
-    targets.push_back(StageId{target % shape.stages});
-    return static_cast<std::uint8_t>(targets.size() - 1);
+      second_slots_(2 * microbatches_ * static_cast<std::uint32_t>(shape.chunks)),
+      up_(add_target(true, targets)),
+      down_(add_target(false, targets)) {}
+
+std::uint8_t StageMessages::add_target(bool up, std::vector<StageId>& targets) const {
+  for (int chunk = 0; chunk < shape_->chunks; ++chunk) {
+    for (const Phase phase : {Phase::activation, Phase::gradient}) {
+      const auto to = receiver(phase, chunk);
+      if (!to || sends_up(phase, chunk) != up) continue;
+      targets.push_back(to->stage);
+      return static_cast<std::uint8_t>(targets.size() - 1);
+    }
+  }
+  return 0;
+}
+
+std::vector<StageMessages::Neighbours> StageMessages::neighbours_of(const ChunkMap& map,
+                                                                    StageId stage, int chunks) {
+  const auto elsewhere = [stage](const std::optional<ChunkPlace>& place) {
+    return place && place->stage != stage ? place : std::nullopt;
   };
-  const bool ring = shape.chunks > 1;
-  if (shape.stages > 1 && (stage_ + 1 < shape.stages || ring)) next_ = add_target(stage_ + 1);
-  if (shape.stages > 1 && (stage_ > 0 || ring)) previous_ = add_target(stage_ - 1 + shape.stages);
+  std::vector<Neighbours> neighbours;
+  for (int chunk = 0; chunk < chunks; ++chunk)
+    neighbours.push_back(
+        {elsewhere(map.previous({stage, chunk})), elsewhere(map.next({stage, chunk}))});
+  return neighbours;
+}
+
+const std::optional<ChunkPlace>& StageMessages::receiver(Phase phase, int chunk) const {
+  const Neighbours& neighbours = neighbours_[static_cast<std::size_t>(chunk)];
+  return phase == Phase::activation ? neighbours.behind : neighbours.before;
+}
+const std::optional<ChunkPlace>& StageMessages::sender(Phase phase, int chunk) const {
+  const Neighbours& neighbours = neighbours_[static_cast<std::size_t>(chunk)];
+  return phase == Phase::activation ? neighbours.before : neighbours.behind;
 }
 
 std::uint32_t StageMessages::num_slots() const {
@@ -31,7 +60,7 @@ Op StageMessages::message(OpKind kind, Phase phase, const Step& step, int receiv
   op.kind = kind;
   op.phase = phase;
   op.traffic = activation ? Traffic::pipeline_forward : Traffic::pipeline_backward;
-  op.peer = activation ? next_ : previous_;  // of a send; a receive has none
+  op.peer = sends_up(phase, step.chunk) ? up_ : down_;  // of a send; a receive has none
   op.chunk = step.chunk;
   op.work = static_cast<std::uint16_t>(activation ? MessageRow::activation : MessageRow::gradient);
   op.microbatch = step.microbatch;
@@ -40,20 +69,18 @@ Op StageMessages::message(OpKind kind, Phase phase, const Step& step, int receiv
 }
 
 std::optional<Op> StageMessages::receive(const Step& step) const {
-  if (step.phase == Phase::forward && !is_first_part(step))
-    return message(OpKind::receive, Phase::activation, step, step.chunk);
-  if (step.phase == Phase::backward && !is_last_part(step))
-    return message(OpKind::receive, Phase::gradient, step, step.chunk);
-  return std::nullopt;
+  if (step.phase == Phase::weight_gradient) return std::nullopt;
+  const Phase phase = step.phase == Phase::forward ? Phase::activation : Phase::gradient;
+  if (!sender(phase, step.chunk)) return std::nullopt;
+  return message(OpKind::receive, phase, step, step.chunk);
 }
 
 std::optional<Op> StageMessages::send(const Step& step) const {
-  const int wraps_up = stage_ == shape_->stages - 1, wraps_down = stage_ == 0;
-  if (step.phase == Phase::forward && !is_last_part(step))
-    return message(OpKind::send, Phase::activation, step, step.chunk + wraps_up);
-  if (step.phase == Phase::backward && !is_first_part(step))
-    return message(OpKind::send, Phase::gradient, step, step.chunk - wraps_down);
-  return std::nullopt;
+  if (step.phase == Phase::weight_gradient) return std::nullopt;
+  const Phase phase = step.phase == Phase::forward ? Phase::activation : Phase::gradient;
+  const auto to = receiver(phase, step.chunk);
+  if (!to) return std::nullopt;
+  return message(OpKind::send, phase, step, to->chunk);
 }
 
 std::vector<Op> StageMessages::receives(const std::vector<Step>& steps) const {
@@ -92,12 +119,10 @@ bool StageMessages::is_compressed(const Op& message) const {
   if (parts_of(message) == CodecParts::none) return false;
   const auto& chosen = shape_->compressed.gradient_messages;
   if (message.phase == Phase::activation || chosen.empty()) return true;
-  const bool sent = message.kind == OpKind::send;
-  // A gradient that part c p + s receives comes from the next part.
-  const int sender = sent ? stage_ : (stage_ + 1) % shape_->stages;
-  const int chunk = message.chunk + (!sent && stage_ == shape_->stages - 1 ? 1 : 0);
-  return chosen[static_cast<std::size_t>(sender)]
-               [static_cast<std::size_t>(chunk) * microbatches_ + message.microbatch];
+  const ChunkPlace from = message.kind == OpKind::send ? ChunkPlace{stage_, message.chunk}
+                                                       : *sender(message.phase, message.chunk);
+  return chosen[from.stage.index()]
+               [static_cast<std::size_t>(from.chunk) * microbatches_ + message.microbatch];
 }
 
 }  // namespace windtunnel::detail

@@ -101,7 +101,8 @@ class Bound {
   /// How the orders of the stages end. Not looked up where nothing else can be, and a schedule that the user wrote is taken for
   /// one that ends anyhow.
   void find_ends_of_stages() {
-    weight_gradients_at_the_end_.assign(static_cast<std::size_t>(plan_.parallel.pipeline), 0);
+    weight_gradients_at_the_end_.assign(static_cast<std::size_t>(plan_.parallel.pipeline),
+                                        std::vector<int>(static_cast<std::size_t>(chunks()), 0));
     ends_in_first_chunk_ = !plan_.parallel.schedule->written;
     if (!ends_in_first_chunk_ || (!splits_ && chunks() == 1)) return;
     for (int s = 0; s < plan_.parallel.pipeline; ++s) {
@@ -109,9 +110,10 @@ class Bound {
       const auto last_backward = std::find_if(order.rbegin(), order.rend(), [](const Step& step) {
         return step.phase == Phase::backward;
       });
-      weight_gradients_at_the_end_[static_cast<std::size_t>(s)] =
-          static_cast<int>(last_backward - order.rbegin());
-      ends_in_first_chunk_ = ends_in_first_chunk_ && last_backward->chunk == 0;
+      for (auto step = order.rbegin(); step != last_backward; ++step)
+        ++weight_gradients_at_the_end_[static_cast<std::size_t>(s)][step->chunk];
+      ends_in_first_chunk_ =
+          ends_in_first_chunk_ && last_backward->chunk == 0 && order.back().chunk == 0;
     }
   }
 
@@ -207,8 +209,15 @@ class Bound {
     WT_UNREACHABLE();
   }
 
-  double weight_gradients_at_the_end(int stage) const {
-    return weight_gradients_at_the_end_[static_cast<std::size_t>(stage)];
+  double weight_gradients_at_the_end(int stage, int chunk) const {
+    return weight_gradients_at_the_end_[static_cast<std::size_t>(stage)]
+                                       [static_cast<std::size_t>(chunk)];
+  }
+  Seconds time_at_the_end(DeviceId device, int stage) const {
+    Seconds all{};
+    for (int chunk = 0; chunk < chunks(); ++chunk)
+      all += weight_gradient(device, chunk) * weight_gradients_at_the_end(stage, chunk);
+    return all;
   }
 
   /// All passes of a stage, without the weight gradients at its end.
@@ -217,7 +226,7 @@ class Bound {
     for (int chunk = 0; chunk < chunks(); ++chunk) {
       const double m = plan_.microbatches;
       all += (forward(device, chunk) + backward(device, chunk)) * m +
-             weight_gradient(device, chunk) * (m - weight_gradients_at_the_end(stage));
+             weight_gradient(device, chunk) * (m - weight_gradients_at_the_end(stage, chunk));
     }
     return all;
   }
@@ -236,7 +245,7 @@ class Bound {
       const DeviceId id = device(s);
       Seconds backwards = fill[static_cast<std::size_t>(s)] + passes(id, s);
       if (ends_in_first_chunk_) backwards = std::max(backwards, drained + backward(id, 0));
-      end_[id.index()] = backwards + weight_gradient(id, 0) * weight_gradients_at_the_end(s);
+      end_[id.index()] = backwards + time_at_the_end(id, s);
       if (s > 0) drained = backwards + message(id, device(s - 1), MessageRow::gradient);
     }
   }
@@ -336,8 +345,10 @@ class Bound {
   bool splits_;
   bool plays_operations_;
   GradientReduction reduction_;
-  std::vector<int> weight_gradients_at_the_end_;  ///< by stage: after its last backward pass
-  bool ends_in_first_chunk_ = true;  ///< the last backward pass of every stage is one of chunk 0
+  /// By stage and chunk: after the stage's last backward pass.
+  std::vector<std::vector<int>> weight_gradients_at_the_end_;
+  /// The last pass of every stage, and its last backward pass, are of chunk 0.
+  bool ends_in_first_chunk_ = true;
   std::vector<Seconds> collective_times_;
   std::vector<Seconds> end_;  ///< by device: it has come so far at the earliest
   Seconds floor_{};           ///< of the iteration, by links that collectives share

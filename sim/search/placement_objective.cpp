@@ -34,7 +34,10 @@ PlacementObjective::PlacementObjective(const Scenario& scenario) : tables_(scena
   has_buckets_ = reduces_by_chunk(scenario.plan);
   has_rings_ = reduces && !has_buckets_;
   has_gather_ = reduces && parallel.zero_stage > 0;
-  ties_embeddings_ = scenario.model.tied_embeddings && pipeline_ > 1;
+  ties_embeddings_ = synchronises_embedding(scenario.model, scenario.plan);
+  const ChunkMap map = scenario.plan.chunk_map();
+  embedding_stage_ = static_cast<int>(map.first().stage.index());
+  head_stage_ = static_cast<int>(map.last().stage.index());
   const auto replicas = static_cast<std::size_t>(data_);
   durations_.assign(
       replicas, std::vector<Seconds>(tables_.layout().size(static_cast<std::size_t>(pipeline_))));
@@ -105,7 +108,9 @@ void PlacementObjective::refresh(const std::vector<char>& stages,
     if (has_gather_) set_ring(stage, AfterPasses::parameters);
     if (has_buckets_) set_buckets(stage);
   }
-  if (ties_embeddings_ && (stages.front() != 0 || stages.back() != 0)) set_embedding();
+  if (ties_embeddings_ && (stages[static_cast<std::size_t>(embedding_stage_)] != 0 ||
+                           stages[static_cast<std::size_t>(head_stage_)] != 0))
+    set_embedding();
   for (std::size_t replica = 0; replica < ends_.size(); ++replica) {
     if (dirty_[replica] == 0) continue;
     dirty_[replica] = 0;
@@ -325,8 +330,8 @@ void PlacementObjective::set_embedding() {
   for (int part = 0; part < parts_; ++part) {
     std::vector<int> members;
     for (int replica = 0; replica < data_; ++replica) {
-      members.push_back(unit(replica, 0, part));
-      members.push_back(unit(replica, pipeline_ - 1, part));
+      members.push_back(unit(replica, embedding_stage_, part));
+      members.push_back(unit(replica, head_stage_, part));
       const Collective* like =
           tables_.collective(members.front(), windtunnel::slot_of(CollectiveSlot::embedding_sync));
       WT_EXPECT(like != nullptr);
@@ -384,8 +389,11 @@ Seconds PlacementObjective::total() {
     serve(AfterPasses::second_gradients, ends);
     codec(CodecRow::decode_reduced);
   }
-  if (ties_embeddings_)
-    ends.front() = ends.back() = std::max(ends.front(), ends.back()) + embedding_;
+  if (ties_embeddings_) {
+    Seconds& first = ends[static_cast<std::size_t>(embedding_stage_)];
+    Seconds& last = ends[static_cast<std::size_t>(head_stage_)];
+    first = last = std::max(first, last) + embedding_;
+  }
   add_slowest(row_of(DeviceRow::optimizer, chunks), ends);
   if (has_gather_) {
     codec(CodecRow::encode_gathered);
@@ -429,7 +437,7 @@ std::vector<PlacementTerm> PlacementObjective::terms() const {
       terms.push_back({Kind::messages, stage, channel});
     if (has_rings_ || has_buckets_) terms.push_back({Kind::ring, stage, 0});
   }
-  if (ties_embeddings_) terms.push_back({Kind::embedding, 0, 0});
+  if (ties_embeddings_) terms.push_back({Kind::embedding, embedding_stage_, 0});
   return terms;
 }
 
@@ -507,7 +515,7 @@ std::vector<std::pair<int, int>> PlacementObjective::flows_of(const PlacementTer
       if (term.kind == PlacementTerm::Kind::messages)
         flows.emplace_back(here, unit(replica, target(term.stage, term.channel), part));
       if (term.kind == PlacementTerm::Kind::embedding) {
-        const int there = unit(replica, pipeline_ - 1, part);
+        const int there = unit(replica, head_stage_, part);
         flows.emplace_back(here, there);
         flows.emplace_back(there, here);
       }

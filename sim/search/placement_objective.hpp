@@ -146,6 +146,7 @@ class PlacementObjective {
   mutable PlacementTables tables_;
   int pipeline_ = 1, data_ = 1, parts_ = 1;
   bool has_rings_ = false, has_buckets_ = false, has_gather_ = false, ties_embeddings_ = false;
+  int embedding_stage_ = 0, head_stage_ = 0;
   std::vector<int> slot_of_;
   std::vector<std::vector<Seconds>> durations_;                ///< by replica
   std::vector<std::vector<Seconds>> ends_;                     ///< by replica, by stage

@@ -158,9 +158,9 @@ double embedding_parameters(const Transformer& model, int tensor_ways) {
          (model.has_embedding_norm() ? 2 * h : 0);
 }
 
-double head_parameters(const Transformer& model, int tensor_ways, int pipeline_stages) {
+double head_parameters(const Transformer& model, int tensor_ways, HeadPlace place) {
   const double norm = (model.has_biases() ? 2.0 : 1.0) * model.hidden;
-  const bool own_words = !model.tied_embeddings || pipeline_stages > 1;
+  const bool own_words = !model.tied_embeddings || place == HeadPlace::on_another_stage;
   return norm + (own_words ? word_embedding_parameters(model, tensor_ways) : 0);
 }
 
@@ -168,7 +168,7 @@ double total_parameters(const Transformer& model) {
   Transformer unpadded = model;
   unpadded.vocab_divisor = 1;
   return model.layers * layer_parameters(unpadded, 1) + embedding_parameters(unpadded, 1) +
-         head_parameters(unpadded, 1, 1);
+         head_parameters(unpadded, 1, HeadPlace::with_embedding);
 }
 
 LayerWork layer_forward(const Transformer& model, const LayerShape& shape) {

@@ -82,8 +82,10 @@ std::vector<MatrixShape> layer_matrices(const Transformer& model, int tensor_way
 double embedding_parameters(const Transformer& model, int tensor_ways);
 /// Word embedding shard alone: V' h / t.
 double word_embedding_parameters(const Transformer& model, int tensor_ways);
-/// Final norm, and the second copy of tied words or the untied head, on one rank of the last stage.
-double head_parameters(const Transformer& model, int tensor_ways, int pipeline_stages);
+/// Where the output head is: beside the word embedding, which it may then share, or on another stage, which needs a copy.
+enum class HeadPlace { with_embedding, on_another_stage };
+/// Final norm, and the second copy of tied words or the untied head, on one rank of the stage that holds the head.
+double head_parameters(const Transformer& model, int tensor_ways, HeadPlace place);
 /// All parameters of the model, counted once, vocabulary as given (the published count).
 double total_parameters(const Transformer& model);
 

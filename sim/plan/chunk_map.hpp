@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/id.hpp"
+
+namespace windtunnel {
+
+/// The way the model takes through the stages when a device holds several chunks of it.
+enum class ChunkPath : std::uint8_t {
+  /// Round and round: chunk c of stage s of p is at position c p + s of the model (Narayanan et al. 2021, arXiv:2104.04473, 2.2.2).
+  loop,
+  /// Up the stages with chunk 0, down with chunk 1: the first stage holds both ends of the model (Qi et al. 2024, arXiv:2401.10241,
+  /// section 6). With more than two chunks it goes on up and down.
+  v,
+};
+/// The names under which schedule files write them.
+const std::vector<std::pair<std::string, ChunkPath>>& chunk_paths_by_name();
+
+/// One model chunk of one stage.
+struct ChunkPlace {
+  StageId stage;
+  int chunk = 0;
+  bool operator==(const ChunkPlace&) const = default;
+};
+
+/// Which chunk of which stage holds which part of the model. Parts are counted from the embedding; their number is the position.
+/// A chunk hands its activations to the one at the next position, and gradients to the one before. Where both are on one stage,
+/// nothing is sent.
+class ChunkMap {
+ public:
+  ChunkMap(int stages, int chunks, ChunkPath path);
+
+  int num_positions() const { return stages_ * chunks_; }
+  int position(const ChunkPlace& place) const;
+  ChunkPlace at(int position) const;
+
+  ChunkPlace first() const { return at(0); }                   ///< with the embedding
+  ChunkPlace last() const { return at(num_positions() - 1); }  ///< with the head
+  std::optional<ChunkPlace> next(const ChunkPlace& place) const;
+  std::optional<ChunkPlace> previous(const ChunkPlace& place) const;
+
+  /// Whether the positions of a chunk number rise with the stages.
+  bool goes_up(int chunk) const { return path_ == ChunkPath::loop || chunk % 2 == 0; }
+  /// How many chunks of a stage hand their activations to another stage.
+  int num_outputs(StageId stage) const;
+  /// The other stages that get activations from this one, or gradients from it, each once.
+  std::vector<StageId> stages_behind(StageId stage) const;
+  std::vector<StageId> stages_before(StageId stage) const;
+
+ private:
+  int stages_, chunks_;
+  ChunkPath path_;
+};
+
+}  // namespace windtunnel
