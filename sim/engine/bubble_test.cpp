@@ -108,5 +108,13 @@ TEST_CASE("zero-bubble H1 idles (p-1)(F + B - W)") {
   }
 }
 
+TEST_CASE("zero-bubble V idles p-1 passes of a chunk, all before its stages begin") {
+  // Qi et al. 2024, section 6: no bubble between first and last pass where F = B = W and m >= 2 p - 1. Stage i begins i passes late.
+  for (const int p : {2, 3, 4, 8})
+    for (const int m : {2 * p - 1, 4 * p})
+      CHECK(bubble(schedule_named("zero_bubble_v"), p, m, 2, PipelineSend::eager,
+                   {1_s, 1_s, 1_s}) == doctest::Approx((p - 1.0) / (6.0 * m)).epsilon(1e-9));
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -255,8 +255,10 @@ void add_stages(ProgramSet& set, const windtunnel::PipelineShape& shape, OrderOf
 inline void add_stages(ProgramSet& set, const windtunnel::PipelineShape& shape,
                        const SchedulePtr& schedule, BytesPerSecond bandwidth) {
   const OrderShape order{shape.stages, shape.microbatches, shape.chunks};
+  windtunnel::PipelineShape mapped = shape;
+  mapped.chunk_path = schedule->chunk_path;
   add_stages(
-      set, shape, [&](StageId stage) { return schedule->order(order, stage); }, bandwidth);
+      set, mapped, [&](StageId stage) { return schedule->order(order, stage); }, bandwidth);
 }
 
 /// Each channel over a link of its own, between nodes.

@@ -6,8 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "schedule/schedule_check.hpp"
-
 namespace windtunnel {
 namespace {
 
@@ -87,10 +85,28 @@ InFlightOfStages in_flight_microbatches(const std::vector<StageProgram>& program
   return stages;
 }
 
+InFlight count_in_flight(const std::vector<Step>& order) {
+  const bool splits = std::any_of(order.begin(), order.end(), [](const Step& step) {
+    return step.phase == Phase::weight_gradient;
+  });
+  const Phase last = splits ? Phase::weight_gradient : Phase::backward;
+  InFlight most;
+  int held = 0;
+  bool gradients = false;
+  for (const Step& step : order) {
+    if (step.phase == Phase::forward) ++held;
+    most.all = std::max(most.all, held);
+    if (gradients) most.with_gradients = std::max(most.with_gradients, held);
+    if (step.phase != last) continue;
+    --held;
+    gradients = true;
+  }
+  if (gradients) most.with_gradients = std::max(most.with_gradients, 1);
+  return most;
+}
+
 InFlight estimate_in_flight(const Plan& plan, StageId stage) {
-  const int pairs = plan.microbatches * plan.parallel.virtual_pipeline;
-  const int peak = peak_in_flight(schedule_order(plan, stage));
-  return {.all = peak, .with_gradients = std::min(std::max(pairs - 1, 1), peak)};
+  return count_in_flight(schedule_order(plan, stage));
 }
 
 InFlightOfStages estimate_in_flight(const Plan& plan) {

@@ -26,8 +26,10 @@ struct InFlightOfStages {
 };
 InFlightOfStages in_flight_microbatches(const std::vector<StageProgram>& programs);
 
-/// Counted in the schedule's order, for a plan whose programs have not been made: n_all is the order's
-/// peak, n_grad = min(max(m v - 1, 1), n_all) for m microbatches in v chunks.
+/// Counts in the order in which a stage runs its passes: the same as in its program.
+InFlight count_in_flight(const std::vector<Step>& order);
+
+/// Counted in the schedule's order, for a plan whose programs have not been made.
 InFlight estimate_in_flight(const Plan& plan, StageId stage);
 /// The same for all stages, in stage order.
 InFlightOfStages estimate_in_flight(const Plan& plan);

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "schedule/pipeline_program.hpp"
+
 using namespace windtunnel;
 
 namespace {
@@ -128,6 +130,36 @@ TEST_CASE("what is counted in a plan's order agrees with the programs of the pla
       }
     }
   check(estimate_in_flight(plan_of(schedule_named("gpipe"), 4, 8), StageId{2}), 8, 7);
+}
+
+TEST_CASE("the order of every schedule holds what its program holds") {
+  for (const SchedulePtr& schedule : named_schedules()) {
+    const int p = 4, v = schedule->takes(2) ? 2 : 1;
+    for (const int m : {p, 2 * p, 5 * p}) {
+      PipelineShape shape;
+      shape.stages = p;
+      shape.microbatches = m;
+      shape.chunks = v;
+      shape.chunk_path = schedule->chunk_path;
+      for (int i = 0; i < p; ++i) {
+        CAPTURE(schedule->name);
+        CAPTURE(m);
+        CAPTURE(i);
+        const std::vector<Step> order = schedule->order({p, m, v}, StageId{i});
+        const InFlight counted = count_in_flight(make_pipeline_program(shape, order, StageId{i}));
+        check(count_in_flight(order), counted.all, counted.with_gradients);
+      }
+    }
+  }
+}
+
+TEST_CASE("a V holds 2 p chunks on every stage, a loop of two chunks more on the first") {
+  // Qi et al. 2024 (arXiv:2401.10241), section 6: the activations of p microbatches, as 1F1B's first stage.
+  const SchedulePtr v = schedule_named("zero_bubble_v");
+  for (int i = 0; i < 4; ++i) {
+    check(count_in_flight(v->order({4, 8, 2}, StageId{i})), 8, 8);
+  }
+  check(count_in_flight(schedule_named("interleaved_1f1b")->order({4, 8, 2}, StageId{0})), 11, 11);
 }
 
 TEST_CASE("interleaved 1F1B holds 2 (p-i-1) + (v-1) p + 1 pairs") {

@@ -116,6 +116,24 @@ TEST_CASE("interleaved chunks cost their fraction of a microbatch, each with its
         10_MiB);  // 4*2 + 2: one output is the model's
 }
 
+TEST_CASE("the first stage of a V holds both ends of the model, and tied words once") {
+  World world = small_world();
+  world.plan.parallel.schedule = schedule_named("zero_bubble_v");
+  world.plan.parallel.virtual_pipeline = 2;
+  const MemoryAccount account = world.account();
+  const StageMemory& first = account.stages.front();
+  const StageMemory& last = account.stages.back();
+  CHECK(last.parameters == doctest::Approx(4 * layer_parameters(world.model, 1)));
+  // Words, positions, and the final norm's 2 h.
+  CHECK(first.parameters - last.parameters ==
+        doctest::Approx(51200.0 * 1024 + 1024 * 1024 + 2 * 1024));
+  // 2 p = 4 pairs on either stage. One output each: the model's last chunk and the turn hand none to another stage.
+  CHECK(first.microbatches_in_flight == 2);
+  CHECK(last.microbatches_in_flight == 2);
+  CHECK(first.activation_per_microbatch == 11_MiB);  // 4*2 + 2 + 1
+  CHECK(last.activation_per_microbatch == 10_MiB);   // 4*2 + 2
+}
+
 TEST_CASE("counts come from the inputs, whatever the schedule is") {
   const World world = small_world();
   MemoryInputs inputs = world.inputs();

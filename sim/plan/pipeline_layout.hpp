@@ -18,7 +18,7 @@ struct LayoutFault {
 };
 
 /// Reads Megatron-LM's --pipeline-model-parallel-layout, as in "Et*3|(tt|)*29,L": layers of each part of the model, in order. A part
-/// is a model chunk: with p stages, part c p + s is chunk c of stage s.
+/// is a model chunk (plan/chunk_map.hpp).
 ///
 ///   layout = { item [ "*" number ] }     item = "E" | "t" | "L" | "|" | "(" layout ")"     commas are for the eye
 ///

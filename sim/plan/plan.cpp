@@ -142,6 +142,7 @@ std::vector<int> default_stage_layers(int layers, const Parallel& parallel,
     const ChunkMap map = chunk_map_of(parallel);
     --result[map.first().stage.index()];
     --result[map.last().stage.index()];
+    if (result.front() < 0) return {};  // a V of stages with one layer each has no room for both
     return result;
   }
   return {};

@@ -116,17 +116,39 @@ void check_size(const PlanInputs& plan, PlanFindings& findings) {
 /// What several chunks per device ask of schedule and pipeline alone.
 void check_chunked_schedule(const PlanInputs& plan, PlanFindings& findings) {
   const int v = plan.parallel.virtual_pipeline;
-  if (v == 1 || !findings.are_sound({chunks, schedule})) return;
+  if (!findings.are_sound({chunks, schedule})) return;
   const Schedule& chosen = *plan.parallel.schedule;
+  if (chosen.fewest_chunks() > 1 && !chosen.takes(v))
+    return findings.reject({chunks,
+                            "schedule " + chosen.name + " has " +
+                                count_text(chosen.fewest_chunks(), "chunk") +
+                                " per device, but virtual_pipeline is " + text(v),
+                            "write \"virtual_pipeline\": " + text(chosen.fewest_chunks())});
+  if (v == 1) return;
   if (!chosen.takes(v))
     findings.reject(
         {chunks,
-         "virtual_pipeline " + text(v) + " needs schedule " + names_of_chunked_schedules() +
+         "virtual_pipeline " + text(v) + " needs schedule " + names_of_chunked_schedules(v) +
              ", but schedule is " + chosen.name,
          "write \"schedule\": \"" + default_schedule(v)->name + "\", or virtual_pipeline 1"});
   else if (!chosen.written && findings.is_sound(pipeline) && plan.parallel.pipeline == 1)
     findings.reject({chunks, "interleaving " + text(v) + " chunks needs more than one stage",
-                     "use virtual_pipeline 1"});
+                     chosen.takes(1)
+                         ? "use virtual_pipeline 1"
+                         : "use virtual_pipeline 1 and schedule " + default_schedule()->name});
+}
+
+void check_sends(const PlanInputs& plan, PlanFindings& findings) {
+  const Schedule& chosen = *plan.parallel.schedule;
+  if (chosen.allows_blocking_pairs || plan.parallel.pipeline_send == PipelineSend::eager ||
+      !findings.are_sound({schedule, "/parallel/pipeline_send", "/software/pipeline_send"}))
+    return;
+  findings.reject(
+      {schedule,
+       "schedule " + chosen.name +
+           " never finishes with pipeline_send \"blocking_pairs\": two stages would wait "
+           "to send to each other",
+       R"(write "pipeline_send": "eager")"});
 }
 
 void check_microbatch_groups(const PlanInputs& plan, PlanFindings& findings) {
@@ -239,6 +261,7 @@ void check_even_stages(const PlanInputs& plan, PlanFindings& findings) {
 
 void check_pairs(const PlanInputs& plan, PlanFindings& findings) {
   check_chunked_schedule(plan, findings);
+  check_sends(plan, findings);
   check_sharding_group(plan, findings);
   check_shards(plan, findings);
 }

@@ -156,6 +156,12 @@ TEST_CASE("embedding and head may count as a layer each") {
   CHECK(layers[1] == 6);
   CHECK(layers.back() == 5);
   CHECK(default_stage_layers(70, parallel, false).empty());
+  // In a V the first stage gives both.
+  parallel.schedule = schedule_named("zero_bubble_v");
+  parallel.virtual_pipeline = 2;
+  CHECK(default_stage_layers(70, parallel, true).front() == 4);
+  CHECK(default_stage_layers(70, parallel, true).back() == 6);
+  CHECK(default_stage_layers(10, parallel, true).empty());
 }
 
 TEST_CASE("a tensor group cut unevenly by the nodes is refused") {

@@ -50,10 +50,10 @@ std::string schedule_name_list() {
   return names;
 }
 
-std::string names_of_chunked_schedules() {
+std::string names_of_chunked_schedules(int chunks_per_device) {
   std::string names;
   for (const SchedulePtr& schedule : named_schedules())
-    if (schedule->chunks != ChunksPerDevice::one)
+    if (schedule->chunks != ChunksPerDevice::one && schedule->takes(chunks_per_device))
       names += (names.empty() ? "" : " or ") + schedule->name;
   return names;
 }

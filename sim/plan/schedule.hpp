@@ -16,6 +16,7 @@ namespace windtunnel {
 /// How many model chunks a device may hold.
 enum class ChunksPerDevice {
   one,
+  two,
   any,
   any_in_groups,  ///< with several chunks, microbatches go through them in groups, one microbatch per stage
 };
@@ -43,12 +44,16 @@ struct Schedule {
   bool idles_only_at_the_ends = false;
   /// What Megatron-LM is told beside the number of chunks; none where it has no such schedule.
   std::optional<std::vector<std::string>> megatron_arguments = {};
+  /// Finishes when both ends of a message wait for each other (PipelineSend::blocking_pairs). Of a written schedule that is looked up.
+  bool allows_blocking_pairs = true;
   bool is_deepspeeds = false;  ///< DeepSpeed's pipeline engine runs this order, and knows no other
   bool is_what_if = true;  ///< `explain` asks what a plan of another schedule would gain with it
   /// The passes of all stages, where the user wrote them; null for a named schedule. They are for this shape alone.
   std::shared_ptr<const ScheduleOrders> written = {};
 
+  int fewest_chunks() const { return chunks == ChunksPerDevice::two ? 2 : 1; }
   bool takes(int chunks_per_device) const {
+    if (chunks == ChunksPerDevice::two) return chunks_per_device == 2;
     return chunks_per_device == 1 || chunks != ChunksPerDevice::one;
   }
   /// The microbatches of a plan must be a multiple of this.
@@ -70,8 +75,8 @@ SchedulePtr default_schedule(int chunks_per_device = 1);
 std::vector<std::pair<std::string, SchedulePtr>> schedules_by_name();
 /// "gpipe, 1f1b, interleaved_1f1b": all names, for messages and help texts.
 std::string schedule_name_list();
-/// "interleaved_1f1b": the names of those that take several chunks per device, joined by " or ".
-std::string names_of_chunked_schedules();
+/// "interleaved_1f1b or zero_bubble_v": the names of those for several chunks per device that take so many.
+std::string names_of_chunked_schedules(int chunks_per_device = 2);
 
 /// A schedule that the user wrote, called "custom". It must be legal.
 SchedulePtr written_schedule(ScheduleOrders orders);

@@ -365,8 +365,17 @@ class WhatIfCollector {
     for (const SchedulePtr& each : others)
       if (even && each->takes(2) &&
           plan_.microbatches % each->microbatch_group(plan_.parallel.pipeline, 2) == 0)
-        add(WhatIfKind::schedule, "schedule " + each->name + ", two chunks a device",
-            {{"/parallel/schedule", each->name}, {"/parallel/virtual_pipeline", "2"}});
+        add_order_of_two_chunks(*each);
+  }
+  void add_order_of_two_chunks(const Schedule& schedule) {
+    std::string title = "schedule " + schedule.name + ", two chunks a device";
+    Overrides overrides{{"/parallel/schedule", schedule.name}, {"/parallel/virtual_pipeline", "2"}};
+    if (!schedule.allows_blocking_pairs &&
+        plan_.parallel.pipeline_send == PipelineSend::blocking_pairs) {
+      title += ", messages that leave by themselves";
+      overrides.emplace_back("/parallel/pipeline_send", "eager");
+    }
+    add(WhatIfKind::schedule, std::move(title), std::move(overrides));
   }
 
   const Scenario& scenario_;

@@ -96,7 +96,7 @@ std::vector<Mistake> independent_mistakes() {
       wrong_value("/parallel/tensor", "5", "tensor 5 does not divide the model's 24 heads"),
       wrong_value("/parallel/schedule", "\"1f1bb\"",
                   "schedule is \"1f1bb\", which is none of gpipe, 1f1b, interleaved_1f1b, "
-                  "zero_bubble_h1"),
+                  "zero_bubble_h1, zero_bubble_v"),
       wrong_value("/parallel/zero_prefetch", "2",
                   "zero_prefetch is for zero_stage 3, but zero_stage is 0"),
       wrong_value("/parallel/placement", "\"serch\"",
@@ -123,14 +123,14 @@ TEST_CASE("seven mistakes in seven blocks are told at once, each once, in the or
   "model": {"name": "odd", "layers": 8, "hidden": 100, "heads": 8, "sequence": 128, "vocab": 1000}
 })";
   const std::vector<Problem> problems = problems_of(text, test_library());
-  const Messages expected{
-      "memory_margin is 5, which is neither a share nor a size",
-      "rank is 0, which is too small",
-      "schedule is \"1f1bb\", which is none of gpipe, 1f1b, interleaved_1f1b, zero_bubble_h1",
-      "pipeline is 2.5, which is not a whole number",
-      "unknown key \"microbatch\"",
-      "unknown platform \"boxs\"",
-      "hidden 100 is no multiple of heads 8"};
+  const Messages expected{"memory_margin is 5, which is neither a share nor a size",
+                          "rank is 0, which is too small",
+                          "schedule is \"1f1bb\", which is none of gpipe, 1f1b, interleaved_1f1b, "
+                          "zero_bubble_h1, zero_bubble_v",
+                          "pipeline is 2.5, which is not a whole number",
+                          "unknown key \"microbatch\"",
+                          "unknown platform \"boxs\"",
+                          "hidden 100 is no multiple of heads 8"};
   REQUIRE(problems.size() == expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     CHECK(problems[i].message == expected[i]);

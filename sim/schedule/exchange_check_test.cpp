@@ -10,14 +10,16 @@ namespace {
 Step f(std::uint32_t i) { return {Phase::forward, 0, i}; }
 Step b(std::uint32_t i) { return {Phase::backward, 0, i}; }
 
-TEST_CASE("named schedules finish under blocking pairs") {
+TEST_CASE("named schedules finish under blocking pairs where the table says so") {
   for (const SchedulePtr& schedule : named_schedules()) {
     for (const int p : {1, 2, 3, 4}) {
       for (const int rounds : {1, 2, 3}) {
         const int v = schedule->takes(2) && p > 1 ? 2 : 1;
+        if (!schedule->takes(v)) continue;
         CAPTURE(schedule->name);
         CAPTURE(p);
-        CHECK(exchange_deadlock(schedule_orders(*schedule, {p, p * rounds, v})).value_or("") == "");
+        const auto deadlock = exchange_deadlock(schedule_orders(*schedule, {p, p * rounds, v}));
+        CHECK(deadlock.has_value() != schedule->allows_blocking_pairs);
       }
     }
   }

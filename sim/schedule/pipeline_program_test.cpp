@@ -55,7 +55,9 @@ PipelineShape shape_of(PipelineSend send, int stages, int microbatches, int chun
 
 StageProgram program_of(const SchedulePtr& schedule, const PipelineShape& shape, int stage) {
   const OrderShape order{shape.stages, shape.microbatches, shape.chunks};
-  return make_pipeline_program(shape, schedule->order(order, StageId{stage}), StageId{stage});
+  PipelineShape mapped = shape;
+  mapped.chunk_path = schedule->chunk_path;
+  return make_pipeline_program(mapped, schedule->order(order, StageId{stage}), StageId{stage});
 }
 
 TEST_CASE("1F1B of the first of two stages warms up with one forward") {
@@ -95,6 +97,61 @@ TEST_CASE("interleaved with one group, the first gradient is received after the 
   CHECK(text_of(program_of(schedule_named("interleaved_1f1b"), shape, 0)) ==
         "F0 [>f0] F1 [>f1 <f0.1] F0.1 [>f0.1 <f1.1] F1.1 [>f1.1] [<b0.1] "
         "B0.1 [>b0.1 <b1.1] B1.1 [>b1.1 <b0] B0 [<b1] B1 optimizer overhead ");
+}
+
+TEST_CASE("in a V the last stage hands its activations to itself, and the first ends the model") {
+  const PipelineShape shape = shape_of(PipelineSend::eager, 2, 1, 2);
+  const StageProgram first = program_of(schedule_named("zero_bubble_v"), shape, 0);
+  const StageProgram last = program_of(schedule_named("zero_bubble_v"), shape, 1);
+  CHECK(text_of(first) ==
+        "F0 >f0 <f0.1 F0.1 B0.1 >b0.1 weight gradient <b0 B0 weight gradient optimizer overhead ");
+  CHECK(text_of(last) ==
+        "<f0 F0 F0.1 >f0.1 <b0.1 B0.1 weight gradient B0 >b0 weight gradient optimizer overhead ");
+  // One channel to the only neighbour, for activations and gradients.
+  CHECK(first.targets == std::vector<StageId>{StageId{1}});
+  CHECK(last.targets == std::vector<StageId>{StageId{0}});
+}
+
+TEST_CASE("in the middle of a V activations of chunk 0 and gradients of chunk 1 go up") {
+  const PipelineShape shape = shape_of(PipelineSend::eager, 3, 1, 2);
+  const StageProgram middle = program_of(schedule_named("zero_bubble_v"), shape, 1);
+  REQUIRE(middle.targets == std::vector<StageId>{StageId{2}, StageId{0}});
+  int sends = 0;
+  for (const Op& op : middle.streams[0]) {
+    if (op.kind != OpKind::send) continue;
+    const bool up = (op.phase == Phase::activation) == (op.chunk == 0);
+    CHECK(middle.targets[op.peer] == StageId{up ? 2 : 0});
+    ++sends;
+  }
+  CHECK(sends == 4);
+}
+
+TEST_CASE("every message of a V arrives in a slot that its receiver waits for") {
+  const PipelineShape shape = shape_of(PipelineSend::eager, 4, 8, 2);
+  std::map<std::pair<std::size_t, std::uint32_t>, int> sent, received;
+  for (int s = 0; s < shape.stages; ++s) {
+    const StageProgram program = program_of(schedule_named("zero_bubble_v"), shape, s);
+    for (const Op& op : program.streams[0]) {
+      if (op.kind == OpKind::send) ++sent[{program.targets[op.peer].index(), op.slot}];
+      if (op.kind == OpKind::receive) ++received[{static_cast<std::size_t>(s), op.slot}];
+    }
+  }
+  CHECK(sent == received);
+  // 2 p - 1 steps between parts of the model, one of them inside the last stage; there and back.
+  CHECK(sent.size() == 2 * 8 * (2 * 4 - 1 - 1));
+}
+
+TEST_CASE("embeddings are synchronised where a V of three chunks begins and ends") {
+  PipelineShape shape = shape_of(PipelineSend::eager, 3, 1, 3);
+  shape.chunk_path = ChunkPath::v;
+  shape.embedding_sync = true;
+  const auto tail = [&](int stage) {
+    const std::vector<Step> order{{Phase::forward, 0, 0}, {Phase::backward, 0, 0}};
+    return text_of(make_pipeline_program(shape, order, StageId{stage}));
+  };
+  CHECK(tail(0).find("embedding all-reduce") != std::string::npos);
+  CHECK(tail(1).find("embedding all-reduce") == std::string::npos);
+  CHECK(tail(2).find("embedding all-reduce") != std::string::npos);
 }
 
 TEST_CASE("GPipe runs all forwards, then all backwards in reverse") {

@@ -75,6 +75,45 @@ TEST_CASE("the bubble without communication is what theory says") {
   CHECK(bubble(schedule_named("1f1b"), {4, 8, 1}) == doctest::Approx(3.0 / 8));
   CHECK(bubble(schedule_named("interleaved_1f1b"), {4, 8, 2}) == doctest::Approx(3.0 / 16));
   CHECK(bubble(schedule_named("zero_bubble_h1"), {4, 8, 1}) == doctest::Approx(3.0 / 24));
+  // Zero-bubble V: stage i begins i passes late and then never idles, so all ends p - 1 passes of a chunk after 6 m of them.
+  CHECK(bubble(schedule_named("zero_bubble_v"), {4, 8, 2}) == doctest::Approx(3.0 / 48));
+}
+
+TEST_CASE("no stage of a V idles between its first and its last pass") {
+  // Qi et al. 2024 (arXiv:2401.10241), section 6: F = B = W and at least 2 p - 1 microbatches.
+  for (const int p : {1, 2, 3, 4, 8}) {
+    for (const int m : {2 * p - 1, 2 * p, 5 * p + 1}) {
+      const ScheduleOrders orders = schedule_orders(*schedule_named("zero_bubble_v"), {p, m, 2});
+      REQUIRE(check_schedule(orders).empty());
+      const ScheduleTiming timing = time_schedule(orders);
+      for (std::size_t i = 0; i < orders.of_stage.size(); ++i) {
+        CHECK(timing.begin[i].front() == static_cast<int>(i));
+        CHECK(timing.begin[i].back() + 1 - timing.begin[i].front() == 6 * m);
+        CHECK(peak_in_flight(orders.of_stage[i]) == 2 * p);
+      }
+    }
+  }
+}
+
+TEST_CASE("with few microbatches a V is legal, and holds what there is") {
+  for (const int p : {2, 3, 4, 8})
+    for (int m = 1; m < 2 * p - 1; ++m)
+      CHECK(check_schedule(schedule_orders(*schedule_named("zero_bubble_v"), {p, m, 2})).empty());
+}
+
+TEST_CASE("what waits for what follows the way through the chunks") {
+  // On the turn of a V chunk 1 follows chunk 0 on the same stage; in a loop chunk 0 of stage 1 is followed by chunk 1 of stage 0.
+  const Step f{Phase::forward, 0, 0}, f1{Phase::forward, 1, 0}, b{Phase::backward, 0, 0},
+      b1{Phase::backward, 1, 0};
+  ScheduleOrders turned{"", {2, 1, 2, ChunkPath::v}, {{f, f1, b1, b}, {f1, f, b, b1}}};
+  CHECK(faults(turned).front().find(
+            "stage 1 F0.1 waits for stage 1 F0, which comes after stage 1 F0.1") !=
+        std::string::npos);
+  turned.of_stage[1] = {f, f1, b1, b};
+  CHECK(faults(turned) == Messages{});
+  CHECK(time_schedule(turned).begin == std::vector<std::vector<int>>{{0, 3, 4, 10}, {1, 2, 6, 8}});
+  turned.shape.chunk_path = ChunkPath::loop;
+  CHECK(time_schedule(turned).begin == std::vector<std::vector<int>>{{0, 2, 6, 10}, {1, 3, 4, 8}});
 }
 
 TEST_CASE("in-flight microbatches of each stage are what theory says") {

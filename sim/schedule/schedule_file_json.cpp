@@ -51,6 +51,7 @@ class ScheduleFileReader {
     shape.stages = reader_.required_int("stages", 1, most_stages);
     shape.microbatches = reader_.required_int("microbatches", 1, most_microbatches);
     shape.chunks = reader_.optional_int("chunks", 1, 1, most_chunks);
+    shape.chunk_path = reader_.optional_enum("chunk_path", ChunkPath::loop, chunk_paths_by_name());
     JsonValue* const lists = reader_.require("orders", "a list of passes for each stage");
     reader_.reject_unknown_keys();
     if (is_sound()) check_size();
@@ -62,7 +63,7 @@ class ScheduleFileReader {
  private:
   /// What the passes are read by, and they themselves.
   bool is_sound() const {
-    return reader_.are_sound({"stages", "microbatches", "chunks", "orders"});
+    return reader_.are_sound({"stages", "microbatches", "chunks", "chunk_path", "orders"});
   }
 
   void read_label() {

@@ -13,7 +13,7 @@ namespace windtunnel {
 ///    "orders": [["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]]}
 ///
 /// One list a stage; a pass is F (forward), B (backward) or W (weight gradient, where they stand apart), its microbatch, and
-/// ".1" for chunk 1. Left out, `chunks` is 1.
+/// ".1" for chunk 1. Left out, `chunks` is 1 and `chunk_path` "loop".
 ScheduleOrders read_schedule_orders(JsonValue& value, const std::string& pointer,
                                     Problems& problems);
 

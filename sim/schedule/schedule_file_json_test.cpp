@@ -42,6 +42,18 @@ TEST_CASE("a schedule file is read into orders") {
   CHECK(orders.of_stage[1].size() == 8);
 }
 
+TEST_CASE("a schedule file says how the model goes through the chunks") {
+  // Stage 0 runs chunk 1 of microbatch 1 before that of microbatch 0. In a V both come from stage 1, which is done with microbatch 0
+  // by then. In a loop stage 1 would wait for stage 0's F0.1 before it takes microbatch 1.
+  const std::string orders = R"(["F0","F1","F1.1","F0.1","B1.1","B0.1","B1","B0"],
+["F0","F0.1","F1","F1.1","B1.1","B1","B0.1","B0"])";
+  CHECK(complaint(file(orders, R"(, "chunks": 2, "chunk_path": "v")")) == "");
+  CHECK(complaint(file(orders, R"(, "chunks": 2)")).find("the schedule never finishes") !=
+        std::string::npos);
+  CHECK(complaint(file(orders, R"(, "chunks": 2, "chunk_path": "w")")).find("/chunk_path") !=
+        std::string::npos);
+}
+
 TEST_CASE("a file that is no schedule is refused where it is wrong") {
   CHECK(complaint(file(R"(["F0","F1","B0","B1"], ["F0","B0","F1","B1"])")) == "");
   CHECK(complaint(file(R"(["F0","F1","B0","B1"])")) ==

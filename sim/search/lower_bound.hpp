@@ -16,7 +16,7 @@ namespace windtunnel {
 /// backward pass of a stage is followed by one on each stage before it (drain). A collective begins when the last member
 /// comes and takes at least max(in-node part, latency + the longest that one link needs for all its flows); collectives of the
 /// same kind that share links end when each link has carried all of theirs. Where the
-/// backward pass is split (zero-bubble H1) the drain begins behind the last input gradient. Schedules from files have no
+/// backward pass is split (zero-bubble H1 and V) the drain begins behind the last input gradient. Schedules from files have no
 /// drain term: their last passes may be any.
 ///
 /// Admissible because a program is a partial order of fixed durations: with none of them longer, nothing ends later; and

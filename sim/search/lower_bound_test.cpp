@@ -35,8 +35,10 @@ class ScenarioLottery {
     const int micro_batch = pick({1, 2, 4});
     const int microbatches = pick({1, 2, 3, 4, 6, 8, 12, 24});
     const std::string schedule =
-        word({"1f1b", "1f1b", "gpipe", "interleaved_1f1b", "zero_bubble_h1"});
-    const int chunks = schedule == "interleaved_1f1b" ? pick({1, 2, 2, 3}) : 1;
+        word({"1f1b", "1f1b", "gpipe", "interleaved_1f1b", "zero_bubble_h1", "zero_bubble_v"});
+    const bool is_v = schedule == "zero_bubble_v";
+    const int chunks = is_v ? 2 : schedule == "interleaved_1f1b" ? pick({1, 2, 2, 3}) : 1;
+    const std::string send = is_v ? "eager" : word({"eager", "blocking_pairs"});
     return R"({"model": {"layers": )" + text(pick({12, 24, 48})) + R"(, "hidden": )" +
            text(pick({1024, 4096, 8192})) + R"(, "heads": 16, "sequence": 1024, "vocab": 51200)" +
            R"(, "tied_embeddings": )" + flag() + R"(}, "platform": ")" +
@@ -56,8 +58,7 @@ class ScenarioLottery {
            word({"flat", "hierarchical"}) + R"(", "rank_order": ")" +
            word({"tensor-data-pipeline", "tensor-data-pipeline", "tensor-pipeline-data",
                  "pipeline-data-tensor"}) +
-           R"(", "pipeline_send": ")" + word({"eager", "blocking_pairs"}) + "\"" +
-           placement(tensor * pipeline * data) + "}}";
+           R"(", "pipeline_send": ")" + send + "\"" + placement(tensor * pipeline * data) + "}}";
   }
 
   /// Sometimes leaf switches with less than full uplinks, sometimes a slow link.

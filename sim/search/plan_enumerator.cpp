@@ -52,7 +52,8 @@ class Enumeration {
     const bool is_searched = chunks != base_.plan.parallel.virtual_pipeline;
     if (!is_searched || given->written) return given;
     const bool is_for_several = given->takes(2);
-    return is_for_several == (chunks > 1) ? given : default_schedule(chunks);
+    const bool fits = given->takes(chunks) && is_for_several == (chunks > 1);
+    return fits ? given : default_schedule(chunks);
   }
 
   void add(PlanChoice choice) {

@@ -30,10 +30,11 @@ inline std::string drawn_scenario(const Draws& draws = {}) {
   };
   const int data = *rc::gen::suchThat(rc::gen::elementOf(draws.data), fills_nodes);
   const auto schedule =
-      *rc::gen::element<std::string>("1f1b", "interleaved_1f1b", "zero_bubble_h1");
-  const int chunks = schedule == "interleaved_1f1b" ? *rc::gen::element(1, 2) : 1;
+      *rc::gen::element<std::string>("1f1b", "interleaved_1f1b", "zero_bubble_h1", "zero_bubble_v");
+  const bool is_v = schedule == "zero_bubble_v";
+  const int chunks = is_v ? 2 : schedule == "interleaved_1f1b" ? *rc::gen::element(1, 2) : 1;
   int microbatches = *rc::gen::inRange(draws.least_microbatches, draws.most_microbatches);
-  microbatches -= chunks > 1 ? microbatches % pipeline : 0;
+  microbatches -= chunks > 1 && !is_v ? microbatches % pipeline : 0;
   const int layers = 8, moved = chunks > 1 ? 0 : *rc::gen::inRange(-2, 2);
   std::string stages = std::to_string(layers / pipeline + moved);
   for (int s = 1; s < pipeline; ++s)
@@ -51,9 +52,10 @@ inline std::string drawn_scenario(const Draws& draws = {}) {
          std::to_string(tensor) + R"(, "pipeline": )" + std::to_string(pipeline) + R"(, "data": )" +
          std::to_string(data) + R"(, "schedule": )" + quoted(schedule) +
          R"(, "virtual_pipeline": )" + std::to_string(chunks) + R"(, "stage_layers": [)" + stages +
-         R"(], "pipeline_send": )" + choice("eager", "blocking_pairs") + R"(, "zero_stage": )" +
-         std::to_string(*rc::gen::inRange(0, 3)) + R"(, "overlap_gradient_reduce": )" + truth() +
-         R"(, "rank_order": )" + choice("tensor-data-pipeline", "tensor-pipeline-data") + "}}";
+         R"(], "pipeline_send": )" + choice("eager", is_v ? "eager" : "blocking_pairs") +
+         R"(, "zero_stage": )" + std::to_string(*rc::gen::inRange(0, 3)) +
+         R"(, "overlap_gradient_reduce": )" + truth() + R"(, "rank_order": )" +
+         choice("tensor-data-pipeline", "tensor-pipeline-data") + "}}";
 }
 
 }  // namespace windtunnel::testing

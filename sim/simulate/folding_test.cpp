@@ -75,6 +75,7 @@ Scenario scheduled(const std::string& send, const std::string& schedule) {
 
 const std::string one_f_one_b = R"("schedule": "1f1b")";
 const std::string zero_bubble = R"("schedule": "zero_bubble_h1")";
+const std::string v_shaped = R"("schedule": "zero_bubble_v", "virtual_pipeline": 2)";
 const std::string interleaved = R"("schedule": "interleaved_1f1b", "virtual_pipeline": 3)";
 
 TEST_CASE("a folded iteration equals the whole one, under any schedule that repeats") {
@@ -86,6 +87,7 @@ TEST_CASE("a folded iteration equals the whole one, under any schedule that repe
 
 TEST_CASE("a stage whose activations and gradients leave at the same time is not folded") {
   CHECK(check_fold(scheduled("eager", zero_bubble)) == 0);
+  CHECK(check_fold(scheduled("eager", v_shaped)) == 0);
   CHECK(check_fold(scheduled("blocking_pairs", interleaved)) == 0);
 }
 

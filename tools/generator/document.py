@@ -67,12 +67,13 @@ class DocumentDraw:
         stages = self.stages
         block |= {"stage_layers": stages} if block.get("stage_layers") == "uneven" else {}
         if block.get("stage_layers") == "layout":
-            parts = ["t" * (count // f["chunks"]) for count in stages] * f["chunks"]
+            up = ["t" * (count // f["chunks"]) for count in stages]
+            parts = [part for chunk in range(f["chunks"]) for part in (up[::-1] if f["chunk_path"] == "v" and chunk % 2 else up)]
             block["stage_layers"] = "|".join(["E" + parts[0], *parts[1:]]) + "L"
         if block.get("placement") == "permuted":
             block["placement"] = self.placement(f)
         if block.get("schedule") == "written":
-            block["schedule"] = written_schedule(self.rng, f["pipeline"], f["microbatches"], f["chunks"])
+            block["schedule"] = written_schedule(self.rng, f["pipeline"], f["microbatches"], f["chunks"], f["chunk_path"])
         return block
 
     def part_of_a_node(self, f):

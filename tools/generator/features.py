@@ -130,7 +130,12 @@ class FeatureDraw:
 
     def fit_schedule(self, drawn):
         schedule, chunks = drawn["/parallel/schedule"], drawn["/parallel/virtual_pipeline"] or 1
-        if schedule not in ("interleaved_1f1b", "written") or drawn["pipeline"] == 1:
+        if schedule == "zero_bubble_v" and drawn["pipeline"] == 1:
+            schedule = drawn["/parallel/schedule"] = None
+        if schedule == "zero_bubble_v":
+            chunks = drawn["/parallel/virtual_pipeline"] = 2
+            drawn["/parallel/pipeline_send"] = "eager"
+        elif schedule not in ("interleaved_1f1b", "written") or drawn["pipeline"] == 1:
             chunks = 1
             drawn["/parallel/virtual_pipeline"] = self.rng.choice((None, 1))
         if chunks > 1 and schedule == "interleaved_1f1b":
@@ -138,6 +143,8 @@ class FeatureDraw:
         if schedule == "written" and drawn["pipeline"] * drawn["microbatches"] * chunks > 64:
             drawn["microbatches"] = 4
         drawn["chunks"] = chunks
+        may_choose = schedule == "written" and chunks > 1
+        drawn["chunk_path"] = "v" if schedule == "zero_bubble_v" else self.rng.choice(("loop", "v")) if may_choose else "loop"
         if schedule == "written" and chunks > 1:
             drawn["/parallel/pipeline_send"] = "eager"  # all forward passes first deadlocks where both ends wait
 

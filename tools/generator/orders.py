@@ -1,12 +1,12 @@
 """Schedules that a user might write, with the passes of each stage in order."""
 
 
-def written_schedule(rng, stages, microbatches, chunks):
+def written_schedule(rng, stages, microbatches, chunks, chunk_path):
     """All forward passes first, or 1F1B; backward passes whole, or with their weight gradients behind them or at the end."""
     first = rng.choice(("forward", "1f1b")) if chunks == 1 else "forward"
     split = rng.choice(("whole", "behind", "at the end"))
     name = {"name": "written"} if rng.random() < 0.5 else {}
-    return {"version": 1, **name, "stages": stages, "microbatches": microbatches, "chunks": chunks,
+    return {"version": 1, **name, "stages": stages, "microbatches": microbatches, "chunks": chunks, "chunk_path": chunk_path,
             "orders": [order(stage, stages, microbatches, chunks, first, split) for stage in range(stages)]}
 
 

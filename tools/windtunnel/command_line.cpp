@@ -260,7 +260,8 @@ class Grammar {
     add("--stages", line_.stages, "Pipeline stages of a named schedule");
     add("--microbatches", line_.microbatches, "Microbatches of a named schedule");
     add("--virtual", line_.chunks,
-        "Model chunks a device of " + names_of_chunked_schedules() + " holds (default 1)");
+        "Model chunks a device of " + names_of_chunked_schedules() +
+            " holds (default: as few as it can)");
     schedule->add_option("--svg", line_.svg, "Write the drawing as a picture")->type_name("OUT");
   }
 

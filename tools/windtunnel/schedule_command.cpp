@@ -40,11 +40,14 @@ SchedulePtr known_schedule(const std::string& name) {
 }
 
 void check_shape(const Schedule& schedule, const OrderShape& shape) {
+  if (schedule.fewest_chunks() > 1 && !schedule.takes(shape.chunks))
+    throw UsageError(schedule.name + " has " + count_text(schedule.fewest_chunks(), "chunk") +
+                     " per device: leave out --virtual");
   if (!schedule.takes(shape.chunks))
-    throw UsageError("--virtual is for " + names_of_chunked_schedules() + ", not for " +
-                     schedule.name);
+    throw UsageError("--virtual " + text(shape.chunks) + " is for " +
+                     names_of_chunked_schedules(shape.chunks) + ", not for " + schedule.name);
   if (shape.chunks > 1 && shape.stages == 1)
-    throw UsageError("--virtual " + text(shape.chunks) + " needs more than one stage");
+    throw UsageError(count_text(shape.chunks, "chunk") + " per device need more than one stage");
   if (shape.microbatches % schedule.microbatch_group(shape.stages, shape.chunks) != 0)
     throw UsageError(schedule.name +
                      " needs microbatches in multiples of stages: " + text(shape.microbatches) +
@@ -61,7 +64,8 @@ ScheduleOrders named_orders(const CommandLine& line) {
   const SchedulePtr schedule = known_schedule(line.arguments[1]);
   if (line.stages == 0 || line.microbatches == 0)
     throw UsageError("a named schedule needs --stages and --microbatches");
-  const OrderShape shape{line.stages, line.microbatches, line.chunks == 0 ? 1 : line.chunks};
+  const OrderShape shape{line.stages, line.microbatches,
+                         line.chunks == 0 ? schedule->fewest_chunks() : line.chunks};
   check_shape(*schedule, shape);
   return schedule_orders(*schedule, shape);
 }

@@ -18,15 +18,17 @@ def draw(random):
     tensor, stages, replicas, gpus = drawn_shape(random)
     nodes = max(1, tensor * stages * replicas // gpus)
     gpus = tensor * stages * replicas // nodes
-    schedule, chunks = random.choice(["1f1b", "1f1b", "gpipe", "zero_bubble_h1", "interleaved_1f1b"]), 1
-    if schedule == "interleaved_1f1b" and stages == 1:
+    schedule, chunks = random.choice(["1f1b", "1f1b", "gpipe", "zero_bubble_h1", "zero_bubble_v", "interleaved_1f1b"]), 1
+    if schedule in ("interleaved_1f1b", "zero_bubble_v") and stages == 1:
         schedule = "1f1b"
     if schedule == "interleaved_1f1b":
         chunks = random.randint(2, 3)
     microbatches = stages * random.randint(1, 3) if chunks > 1 else random.randint(1, 8)
+    if schedule == "zero_bubble_v":
+        chunks = 2
     layers = [random.randint(1, 3) for _ in range(stages)]
     parallel = {"tensor": tensor, "pipeline": stages, "data": replicas, "schedule": schedule, "virtual_pipeline": chunks,
-                "pipeline_send": random.choice(["eager", "blocking_pairs"]), "sequence_parallel": tensor > 1 and random.choice([True, False]),
+                "pipeline_send": "eager" if schedule == "zero_bubble_v" else random.choice(["eager", "blocking_pairs"]), "sequence_parallel": tensor > 1 and random.choice([True, False]),
                 "zero_stage": random.choice([0, 0, 1, 2] + [3, 3, 3, 3] * (stages == 1)), "stage_layers": [each * chunks for each in layers],
                 "overlap_gradient_reduce": random.choice([True, False]), "gradient_ring": random.choice(["flat", "hierarchical"]),
                 "rank_order": random.choice(["tensor-data-pipeline", "tensor-pipeline-data"])}
@@ -192,7 +194,8 @@ class Job:
         training, software = scenario["training"], scenario["software"]
         self.gradient_width = width(training["gradient_dtype"])
         self.embedding_width = width(software.get("embedding_gradient_type", training["gradient_dtype"]))
-        self.tied = scenario["model"]["tied_embeddings"] and len(self.stages) > 1
+        self.ends = self.schedule.path.ends()
+        self.tied = scenario["model"]["tied_embeddings"] and self.ends[0] != self.ends[1]
         self.fused = self.tied and scenario["compression"].get("embedding_sync", {}).get("fused", False)
         self.rings = Rings(self.clock, {}, self.play_ring)
         self.ring_of = {}
@@ -222,7 +225,7 @@ class Job:
         return self.parallel["stage_layers"][stage] // len(self.chunks)
 
     def parameters(self, stage, chunk):
-        return self.pages[0].parameters(self.layers(stage), stage == 0 and chunk == 0, stage == self.stages[-1] and chunk == self.chunks[-1])
+        return self.pages[0].parameters(self.layers(stage), self.schedule.path.is_first(stage, chunk), self.schedule.path.is_last(stage, chunk))
 
     def stage_parameters(self, stage):
         return sum(self.parameters(stage, chunk) for chunk in self.chunks)
@@ -230,7 +233,7 @@ class Job:
     def gradients(self, stage, chunk):
         """Bytes that a rank's gradients of a chunk are reduced with; where the embedding is synchronised by all replicas at once, without it."""
         held = self.gradient_width * self.parameters(stage, chunk)
-        edge = (stage == 0 and chunk == 0) or (stage == self.stages[-1] and chunk == self.chunks[-1])
+        edge = self.schedule.path.is_first(stage, chunk) or self.schedule.path.is_last(stage, chunk)
         return held - (self.gradient_width * self.pages[0].word_embedding() if self.fused and edge else 0)
 
     def buckets(self, stage):
@@ -251,7 +254,7 @@ class Job:
                 if self.plays_layers():
                     self.add_sharded_rings(members)
         if self.tied:
-            edges = [[(r, 0), (r, self.stages[-1])] for r in self.replicas]
+            edges = [[(r, end) for end in self.ends] for r in self.replicas]
             payload = self.embedding_width * self.pages[0].word_embedding()
             for replica, members in enumerate([sum(edges, [])] if self.fused else edges):
                 self.add_ring(("embedding", replica), members, payload, True, "flat")
@@ -330,7 +333,7 @@ class Job:
         yield fork(worker.reduction.stream())
         yield from worker.program()
         yield from worker.reduction.at_end()
-        if self.tied and stage in (0, self.stages[-1]):
+        if self.tied and stage in self.ends:
             yield ring(("embedding", 0 if self.fused else replica))
         yield compute(page.optimizer(self.stage_parameters(stage)))
         if len(self.replicas) > 1 and self.parallel["zero_stage"] in (1, 2):

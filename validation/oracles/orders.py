@@ -1,4 +1,37 @@
-"""Orders of passes that no Megatron-LM loop plays: of papers, and any legal one. A pass is (kind, microbatch, chunk), kind "F", "B" or "W"."""
+"""Orders of passes that no Megatron-LM loop plays: of papers, of PyTorch, and any legal one, and the way of the model through the chunks. A pass is
+(kind, microbatch, chunk), kind "F", "B" or "W"."""
+
+
+class Path:
+    """Which part of the model, counted from the embedding, a chunk of a stage is: round the stages again and again, or up and down them in a V."""
+
+    def __init__(self, stages, chunks, shape):
+        self.places = []
+        for chunk in range(chunks):
+            down = shape == "v" and chunk % 2 == 1
+            self.places += [(stage, chunk) for stage in (reversed(range(stages)) if down else range(stages))]
+
+    @classmethod
+    def of(cls, parallel):
+        schedule = parallel["schedule"]
+        shape = schedule.get("chunk_path", "loop") if isinstance(schedule, dict) else "v" if schedule == "zero_bubble_v" else "loop"
+        return cls(parallel["pipeline"], parallel["virtual_pipeline"], shape)
+
+    def part(self, stage, chunk):
+        return self.places.index((stage, chunk))
+
+    def is_first(self, stage, chunk):
+        return self.places[0] == (stage, chunk)
+
+    def is_last(self, stage, chunk):
+        return self.places[-1] == (stage, chunk)
+
+    def ends(self):
+        """The stages of the embedding and of the head."""
+        return self.places[0][0], self.places[-1][0]
+
+    def rises(self, chunk, stages):
+        return stages == 1 or self.part(0, chunk) < self.part(stages - 1, chunk)
 
 
 def gpipe(stages, microbatches, stage):
@@ -19,25 +52,60 @@ def zero_bubble_h1(stages, microbatches, stage):
     return passes + [("W", i, 0) for i in range(max(0, microbatches - stage), microbatches)]
 
 
-def needs(step, stages, stage, chunks):
-    """What (kind, microbatch, part of the model) a pass waits for; parts are counted through all stages, then through the next chunks."""
+def zero_bubble_v(stages, microbatches, stage):
+    """ScheduleZBVZeroBubble._calculate_single_rank_operations, torch/distributed/pipelining/schedules.py, PyTorch at 1fd7abc, loop by loop: with at
+    least 2 p - 1 microbatches, of which those that are not there are left out. Its I is B here."""
+    n_micro = max(2 * stages - 1, microbatches)
+    counts, passes = {}, []
+
+    def add(*kinds):
+        for kind, chunk in kinds:
+            microbatch = counts[kind, chunk] = counts.get((kind, chunk), -1) + 1
+            passes.append((kind, microbatch, chunk))
+
+    def done(kind, chunk):
+        return counts.get((kind, chunk), -1) + 1
+
+    for _ in range(2 * (stages - stage) - 1):
+        add(("F", 0))
+    for _ in range(stage):
+        add(("F", 1), ("F", 0))
+    for _ in range(stages - stage):
+        add(("F", 1), ("B", 1), ("W", 1))
+    while done("F", 1) < done("F", 0) or done("F", 0) < n_micro:
+        if done("F", 0) < n_micro:
+            add(("F", 0))
+        add(("B", 0), ("W", 0), ("F", 1), ("B", 1), ("W", 1))
+    for _ in range(stage):
+        add(("B", 0), ("B", 1))
+    for _ in range(stages - stage):
+        add(("B", 0), ("W", 0))
+    while done("W", 1) < done("B", 1):
+        add(("W", 1))
+    while done("W", 0) < done("B", 0):
+        add(("W", 0))
+    return [each for each in passes if each[1] < microbatches]
+
+
+def needs(step, path, stage):
+    """What (kind, microbatch, part of the model) a pass waits for."""
     kind, microbatch, chunk = step
-    part = chunk * stages + stage
+    part = path.part(stage, chunk)
     if kind == "F":
         return [("F", microbatch, part - 1)] if part else []
     if kind == "W":
         return [("B", microbatch, part)]
-    return [("F", microbatch, part)] + ([("B", microbatch, part + 1)] if part + 1 < stages * chunks else [])
+    return [("F", microbatch, part)] + ([("B", microbatch, part + 1)] if part + 1 < len(path.places) else [])
 
 
-def drawn(random, stages, microbatches, chunks, split):
+def drawn(random, stages, microbatches, chunks, shape, split):
     """A legal order of every stage: passes are drawn from those that could run, of any stage, until none is left."""
-    kinds = "FBW" if split else "FB"
+    kinds, path = "FBW" if split else "FB", Path(stages, chunks, shape)
     left = [[(kind, i, c) for kind in kinds for i in range(microbatches) for c in range(chunks)] for _ in range(stages)]
     orders, done = [[] for _ in range(stages)], set()
     eagerness = random.choice([0.1, 0.5, 0.9])  # of running a pass that frees activations
     while any(left):
-        ready = [(s, step) for s in range(stages) for step in left[s] if all(need in done for need in needs(step, stages, s, chunks))]
+        ready = [(s, step) for s in range(stages) for step in left[s] if all(need in done for need in needs(step, path, s))]
         freeing = [each for each in ready if each[1][0] != "F"]
         # Microbatches mostly in order, as schedules are.
         pool = freeing if freeing and random.random() < eagerness else ready
@@ -45,5 +113,5 @@ def drawn(random, stages, microbatches, chunks, split):
         stage, step = random.choice([each for each in pool if each[1][1] <= earliest + random.choice([0, 0, 1])])
         left[stage].remove(step)
         orders[stage].append(step)
-        done.add((step[0], step[1], step[2] * stages + stage))
+        done.add((step[0], step[1], path.part(stage, step[2])))
     return orders

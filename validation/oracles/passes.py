@@ -3,6 +3,8 @@
 Written from the page and not from the code.
 """
 
+import orders
+
 UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30,
          "B/s": 1, "MB/s": 1e6, "GB/s": 1e9, "Gbps": 1e9 / 8, "TFLOPS": 1e12}
 
@@ -25,6 +27,8 @@ class Page:
         self.training, self.parallel = scenario["training"], scenario["parallel"]
         self.h, self.a, self.s, self.L = (self.model[key] for key in ("hidden", "heads", "sequence", "layers"))
         self.t, self.p, self.d, self.v = (self.parallel[key] for key in ("tensor", "pipeline", "data", "virtual_pipeline"))
+        embedding, head = orders.Path.of(self.parallel).ends()
+        self.ends_apart = embedding != head
         self.b = self.training["micro_batch"]
         # Replicas on the node that has most of them, and nodes, where ranks fill them in order.
         self.fullest, self.nodes = min(self.d, max(1, self.node["gpus"] // self.t)), -(-self.d * self.t // self.node["gpus"])
@@ -289,7 +293,7 @@ class Page:
         return self.word_embedding() + self.positions() + (2 * self.h if self.model["family"] == "bloom" else 0)
 
     def head_parameters(self):
-        own_words = not self.model["tied_embeddings"] or self.p > 1
+        own_words = not self.model["tied_embeddings"] or self.ends_apart
         return (2 if self.biases() else 1) * self.h + (self.word_embedding() if own_words else 0)
 
     def parameters(self, l, first, last):

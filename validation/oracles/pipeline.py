@@ -15,10 +15,12 @@ from stages import Schedule, Worker, pass_times, text_of
 def draw(random):
     """A scenario with one replica."""
     d = Draw(random)
-    schedule = random.choice(["gpipe", "1f1b", "1f1b", "interleaved_1f1b", "interleaved_1f1b", "interleaved_1f1b", "zero_bubble_h1", "file"])
+    schedule = random.choice(["gpipe", "1f1b", "1f1b", "interleaved_1f1b", "interleaved_1f1b", "interleaved_1f1b", "zero_bubble_h1", "zero_bubble_v", "zero_bubble_v", "file"])
     stages, chunks = random.randint(1, 6), 1
     if schedule == "interleaved_1f1b":
         stages, chunks = random.randint(3, 6), random.randint(2, 4)
+    elif schedule == "zero_bubble_v":
+        stages, chunks = random.randint(2, 6), 2
     elif schedule == "file":
         stages, chunks = random.randint(3, 4), random.choice([1, 1, 2])
     microbatches = random.randint(1, 24)
@@ -28,7 +30,7 @@ def draw(random):
         microbatches = random.randint(1, 6)
     tensor = random.choice([1, 1, 1, 2, 4])
     # Where several stages share a node, no two messages may meet between the same nodes.
-    several = [n for n in (2, 3) if stages % n == 0 and stages > n and (chunks == 1 or stages >= 3 * n) and schedule != "file"]
+    several = [n for n in (2, 3) if stages % n == 0 and stages > n and (chunks == 1 or stages >= 3 * n) and schedule not in ("file", "zero_bubble_v")]
     stages_per_node = random.choice([1, 1] + several)
     nodes = stages // stages_per_node
     layers = [random.choice([0, 1, 1, 2, 3]) for _ in range(stages)]
@@ -37,12 +39,15 @@ def draw(random):
     parallel = {"tensor": tensor, "pipeline": stages, "data": 1, "schedule": schedule, "virtual_pipeline": chunks,
                 "pipeline_send": random.choice(["eager", "blocking_pairs"]), "sequence_parallel": tensor > 1 and random.choice([True, False]),
                 "zero_stage": 0, "stage_layers": [each * chunks for each in layers]}
+    if schedule == "zero_bubble_v" and microbatches == 1:
+        parallel["pipeline_send"] = "eager"  # one microbatch alone would pass, which the program refuses with the rest
     if stages_per_node == 1:
         order = random.sample(range(nodes), nodes)
         parallel["placement"] = [f"{node}:{gpu}" for node in order for gpu in range(tensor)]
     if schedule == "file":
-        drawn = orders.drawn(random, stages, microbatches, chunks, random.choice([True, False]))
-        parallel["schedule"] = {"version": 1, "name": "drawn", "stages": stages, "microbatches": microbatches, "chunks": chunks,
+        path = random.choice(["loop", "v"])
+        drawn = orders.drawn(random, stages, microbatches, chunks, path, random.choice([True, False]))
+        parallel["schedule"] = {"version": 1, "name": "drawn", "stages": stages, "microbatches": microbatches, "chunks": chunks, "chunk_path": path,
                                 "orders": [[text_of(each, chunks) for each in one] for one in drawn]}
     gpus = tensor * stages_per_node
     types = [d.node_type(f"gpu{i}-drawn", gpus, gpus, "400 Gbps", 1) for i in range(nodes)]
@@ -95,7 +100,7 @@ def play(scenario):
 
     for stage, (page, layers) in enumerate(zip(pages, parallel["stage_layers"])):
         workers.append(Worker(schedule, stage, pass_times(page, schedule, stage, layers // schedule.chunks), machine))
-        held = page.parameters(layers, stage == 0, stage == schedule.stages - 1)
+        held = page.parameters(layers, *(stage == end for end in schedule.path.ends()))
         machine.play(stage, whole(workers[-1], page.optimizer(held) + amount(scenario["software"]["iteration_overhead"])))
     if not machine.run():
         return None

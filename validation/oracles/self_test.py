@@ -63,6 +63,8 @@ class KnownResults(unittest.TestCase):
         self.assertAlmostEqual(makespan("gpipe", "eager", 4, 8), (8 + 3) * 3, places=12)
         # Qi et al. 2024, 2.1: m (F + B + W) + (p-1)(F + B - W), with F = B = W = 1.
         self.assertAlmostEqual(makespan("zero_bubble_h1", "eager", 4, 8, forward=1, backward=1), 8 * 3 + 3, places=12)
+        # The same, section 6, two chunks in a V: no stage idles once it has begun, and stage i begins i passes of a chunk late.
+        self.assertAlmostEqual(makespan("zero_bubble_v", "eager", 4, 8, 2, forward=2, backward=2), 8 * 6 + 3, places=12)
 
     def test_sends_that_wait_for_each_other_never_end(self):
         def program(peer):

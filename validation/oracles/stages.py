@@ -6,7 +6,7 @@ from passes import amount
 
 MEGATRON = {"1f1b": megatron.forward_backward_pipelining_without_interleaving,
             "interleaved_1f1b": megatron.forward_backward_pipelining_with_interleaving}
-ORDERS = {"gpipe": orders.gpipe, "zero_bubble_h1": orders.zero_bubble_h1}
+ORDERS = {"gpipe": orders.gpipe, "zero_bubble_h1": orders.zero_bubble_h1, "zero_bubble_v": orders.zero_bubble_v}
 
 
 def text_of(step, chunks):
@@ -31,6 +31,7 @@ class Schedule:
     def __init__(self, scenario, activation):
         parallel, training, software = scenario["parallel"], scenario["training"], scenario["software"]
         self.stages, self.chunks, self.name = parallel["pipeline"], parallel["virtual_pipeline"], parallel["schedule"]
+        self.path = orders.Path.of(parallel)
         self.microbatches = training["global_batch"] // training["micro_batch"] // parallel["data"]
         self.eager = parallel["pipeline_send"] == "eager"
         scattered = software["scatter_pipeline_messages"] or parallel["sequence_parallel"]
@@ -69,8 +70,8 @@ class Schedule:
             return False
         if codec.get("messages", "all") == "all":
             return True
-        stage = part % self.stages
-        return self.orders[stage].index((kind, microbatch, part // self.stages)) > self.last_forward[stage]
+        stage, chunk = self.path.places[part]
+        return self.orders[stage].index((kind, microbatch, chunk)) > self.last_forward[stage]
 
     def coding_time(self, tensor, rate):
         return self.message / amount(self.codecs[tensor[0]][rate])
@@ -81,12 +82,18 @@ class Schedule:
     def needed(self, stage, step):
         """Tensors of other stages that a pass waits for, and (to whom, tensor) that it sends."""
         kind, microbatch, chunk = step
-        part, parts = chunk * self.stages + stage, self.stages * self.chunks
         if kind == "W":
             return [], []
+        part, places = self.path.part(stage, chunk), self.path.places
         origin, following = (part - 1, part + 1) if kind == "F" else (part + 1, part - 1)
-        return ([(kind, microbatch, origin)] if 0 <= origin < parts else [],
-                [(following % self.stages, (kind, microbatch, part))] if 0 <= following < parts else [])
+        is_elsewhere = lambda other: 0 <= other < len(places) and places[other][0] != stage
+        return ([(kind, microbatch, origin)] if is_elsewhere(origin) else [],
+                [(places[following][0], (kind, microbatch, part))] if is_elsewhere(following) else [])
+
+    def way(self, tensor):
+        """The channel between two stages that a tensor takes: the one up or the one down the stages, round the ends."""
+        rises = self.path.rises(self.path.places[tensor[2]][1], self.stages)
+        return "up" if rises == (tensor[0] == "F") else "down"
 
     def received(self, stage, group):
         return [tensor for step in group for tensor in self.needed(stage, step)[0]]
@@ -174,7 +181,7 @@ class Worker:
             yield from self.run(*step)
             for to, tensor in schedule.sent(self.stage, [step]):
                 yield from self.code([tensor], "encode_rate")
-                yield send(to, tensor[0], tensor, schedule.message_size(tensor))
+                yield send(to, schedule.way(tensor), tensor, schedule.message_size(tensor))
 
     def exchanges(self):
         """An order that has no loop of Megatron-LM's, with its exchanges (docs/schedules.md): what a pass sends and what the next one receives
@@ -214,15 +221,15 @@ class Worker:
 
     def call(self, sends, receives):
         # Matched by what they carry: a drawn order may cross messages that Megatron-LM's loops never do.
-        return communicate([(to, tensor[0], tensor, tensor, self.schedule.message_size(tensor)) for to, tensor in sends],
-                           [(tensor[2] % self.schedule.stages, tensor[0], tensor) for tensor in receives])
+        return communicate([(to, self.schedule.way(tensor), tensor, tensor, self.schedule.message_size(tensor)) for to, tensor in sends],
+                           [(self.schedule.path.places[tensor[2]][0], self.schedule.way(tensor), tensor) for tensor in receives])
 
 
 def pass_times(page, schedule, stage, layers):
     """{(kind, chunk): seconds} of a stage with so many layers a chunk."""
     times = {}
     for chunk in range(schedule.chunks):
-        first, last = stage == 0 and chunk == 0, stage == schedule.stages - 1 and chunk == schedule.chunks - 1
+        first, last = schedule.path.is_first(stage, chunk), schedule.path.is_last(stage, chunk)
         times["F", chunk] = page.forward(layers, first, last)
         times["B", chunk] = page.input_gradient(layers, first, last) if schedule.split else page.backward(layers, first, last)
         times["W", chunk] = page.weight_gradient(layers, last)
