@@ -161,7 +161,8 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
     line.show("calibrate: " + std::to_string(done) + " iterations simulated");
   };
   PointPredictor predictor(points.points, plan.constants,
-                           predict_by_simulation(library, request.overrides), on_progress);
+                           predict_by_simulation(library, request.overrides, request.engine),
+                           on_progress, request.engine);
   const Calibration calibration = calibrate(points.points, plan, predictor);
   out << (request.format == CalibrationFormat::json ? calibration_json : calibration_text)(
              calibration, points, predictor.num_predictions())

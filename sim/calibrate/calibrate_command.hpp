@@ -9,6 +9,7 @@
 #include "calibrate/calibration_points.hpp"
 #include "calibrate/fitted_file.hpp"
 #include "report/progress_line.hpp"
+#include "simulate/tasks.hpp"
 
 namespace windtunnel {
 
@@ -16,8 +17,9 @@ enum class CalibrationFormat { text, json };
 
 /// What the command line of `calibrate` says.
 struct CalibrateRequest {
-  std::vector<std::string> sets;    ///< paths or names, at least one
-  std::vector<std::string> fit;     ///< "emax", "emax,nic_efficiency", "/pointer=0.1..1"
+  std::vector<std::string> sets;  ///< paths or names, at least one
+  std::vector<std::string> fit;   ///< "emax", "emax,nic_efficiency", "/pointer=0.1..1"
+  EngineKind engine = engine_of_many;
   std::optional<FittedFile> file;   ///< --device, --software or --platform, and -o
   std::filesystem::path residuals;  ///< --residuals: where held-out residuals go; empty: nowhere
   Overrides overrides;              ///< --set

@@ -1,24 +1,11 @@
 #include "calibrate/point_predictor.hpp"
 
-#include <cstring>
-#include <stdexcept>
 #include <utility>
 
-#include "core/contracts.hpp"
-#include "simulate/forked.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {
-
-std::string to_bytes(Seconds time) { return {reinterpret_cast<const char*>(&time), sizeof time}; }
-
-Seconds from_bytes(const std::string& bytes) {
-  Seconds time;
-  WT_EXPECT(bytes.size() == sizeof time);
-  std::memcpy(&time, bytes.data(), sizeof time);
-  return time;
-}
 
 /// To nine digits: what differs by rounding of a logarithm is the same value.
 std::vector<double> rounded(std::vector<double> values) {
@@ -31,11 +18,12 @@ std::vector<double> rounded(std::vector<double> values) {
 
 PointPredictor::PointPredictor(const std::vector<CalibrationPoint>& points,
                                const std::vector<FitConstant>& constants, Predict predict,
-                               OnProgress on_progress)
+                               OnProgress on_progress, EngineKind engine)
     : points_(&points),
       constants_(&constants),
       predict_(std::move(predict)),
-      on_progress_(std::move(on_progress)) {}
+      on_progress_(std::move(on_progress)),
+      engine_(engine) {}
 
 Overrides PointPredictor::overrides_for(const CalibrationPoint& point,
                                         const std::vector<double>& values) const {
@@ -52,34 +40,36 @@ std::vector<Seconds> PointPredictor::predict(const std::vector<double>& exact_va
   std::vector<std::size_t> missing;
   for (const std::size_t index : indices)
     if (!known.contains(index)) missing.push_back(index);
-  ForkedWork work;
-  work.count = missing.size();
-  work.at_once = default_at_once();
-  work.work = [&](std::size_t i) {
+  Tasks<Seconds> tasks;
+  tasks.count = missing.size();
+  tasks.at_once = default_at_once();
+  tasks.work = [&](std::size_t i) {
     const CalibrationPoint& point = (*points_)[missing[i]];
-    return to_bytes(predict_(point, overrides_for(point, values)));
+    return predict_(point, overrides_for(point, values));
   };
-  if (on_progress_) work.on_done = [&](std::size_t done) { on_progress_(num_predictions_ + done); };
-  const std::vector<ChildOutcome> outcomes = run_forked(work);
+  if (on_progress_)
+    tasks.on_done = [&](std::size_t done) { on_progress_(num_predictions_ + done); };
+  const std::vector<TaskOutcome<Seconds>> outcomes = run_tasks(engine_, tasks);
   num_predictions_ += missing.size();
   for (std::size_t i = 0; i < missing.size(); ++i) {
     if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))
       throw_failure(*failure, (*points_)[missing[i]].id);
-    known[missing[i]] = from_bytes(std::get<std::string>(outcomes[i]));
+    known[missing[i]] = std::get<Seconds>(outcomes[i]);
   }
   std::vector<Seconds> times;
   for (const std::size_t index : indices) times.push_back(known.at(index));
   return times;
 }
 
-PointPredictor::Predict predict_by_simulation(const Library& library, Overrides overrides) {
-  return [library, overrides = std::move(overrides)](const CalibrationPoint& point,
-                                                     const Overrides& fitted) {
+PointPredictor::Predict predict_by_simulation(const Library& library, Overrides overrides,
+                                              EngineKind engine) {
+  return [library, engine, overrides = std::move(overrides)](const CalibrationPoint& point,
+                                                             const Overrides& fitted) {
     ReadOptions options;
     options.overrides = overrides;
     options.overrides.insert(options.overrides.end(), fitted.begin(), fitted.end());
     const Scenario scenario = read_scenario(point.scenario, point.folder, library, options);
-    return simulate(scenario).report.iteration_time;
+    return simulate(scenario, {.engine = engine}).report.iteration_time;
   };
 }
 

@@ -51,6 +51,9 @@ std::string_view name_of(EngineKind kind);
 /// That of the name, which must be one of these.
 EngineKind engine_named(std::string_view name);
 
+/// Loads SimGrid, if it is there: children forked from here on need not.
+void preload_simgrid();
+
 /// Only one simgrid engine may exist in a process, ever: SimGrid's clock is never reset. A second is a ContractViolation.
 std::unique_ptr<Engine> make_engine(EngineKind kind, const Network& network);
 

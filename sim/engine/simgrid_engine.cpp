@@ -1,7 +1,6 @@
 #include "engine/simgrid_engine.hpp"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +19,6 @@
 #include "engine/link_flows.hpp"
 #include "engine/lookahead_queue.hpp"
 #include "engine/path_rates.hpp"
-#include "engine/prepared_engine.hpp"
 #include "engine/simgrid_loop.hpp"
 
 // How SimGrid is driven. There are no actors. A queue of our own holds timers, and the ends of flows that have their links to
@@ -126,26 +124,6 @@ SimGridNetwork simgrid_network(const Network& network) {
   return copy;
 }
 
-/// A loop made ahead of time, for children to use; a global because SimGrid's engine is.
-struct PreparedLoop {
-  SimGridNetwork network;
-  SimGridLoop* loop;
-  pid_t made_by;
-};
-PreparedLoop* prepared = nullptr;
-
-/// The loop that was prepared, with the bandwidths of this network; else a new one.
-SimGridLoop* loop_for(const SimGridNetwork& network) {
-  if (prepared == nullptr) return load_simgrid(network);
-  WT_EXPECT(prepared->made_by != getpid());
-  WT_EXPECT(prepared->network.paths == network.paths);
-  WT_EXPECT(prepared->network.bandwidths.size() == network.bandwidths.size());
-  for (std::size_t i = 0; i < network.bandwidths.size(); ++i)
-    if (network.bandwidths[i] != prepared->network.bandwidths[i])
-      prepared->loop->set_bandwidth(LinkId(i), network.bandwidths[i]);
-  return prepared->loop;
-}
-
 SimGridEngine::SimGridEngine(const Network& network)
     : network_(simgrid_network(network)),
       rates_(network),
@@ -154,7 +132,7 @@ SimGridEngine::SimGridEngine(const Network& network)
 
 SimGridLoop& SimGridEngine::simgrid() {
   if (simgrid_ == nullptr) {
-    simgrid_ = loop_for(network_);
+    simgrid_ = load_simgrid(network_);
     simgrid_->set_companion(this);
   }
   return *simgrid_;
@@ -354,16 +332,6 @@ std::unique_ptr<Engine> make_simgrid_engine(const Network& network) {
 
 namespace windtunnel {
 
-NetworkShape shape_of(const Network& network) {
-  return {network.links().size(), binding_links(network)};
-}
-
 void preload_simgrid() { detail::open_module(); }
-
-void prepare_simgrid_engine(const Network& network) {
-  WT_EXPECT(!detail::engine_was_made && detail::prepared == nullptr);
-  const detail::SimGridNetwork links = detail::simgrid_network(network);
-  detail::prepared = new detail::PreparedLoop{links, detail::load_simgrid(links), getpid()};
-}
 
 }  // namespace windtunnel

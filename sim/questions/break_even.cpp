@@ -8,7 +8,6 @@
 
 #include "core/contracts.hpp"
 #include "report/number_text.hpp"
-#include "simulate/forked.hpp"
 #include "simulate/simulate.hpp"
 #include "units/amount_range.hpp"
 #include "units/quantity_reader.hpp"
@@ -65,25 +64,19 @@ void scale_inside_nodes(JsonValue& platform, double factor) {
   });
 }
 
-/// The iteration time of each tree, each in a child of its own. Throws what a child failed with.
+/// The iteration time of each tree. Throws what a simulation failed with.
 std::vector<Seconds> times_of(const std::vector<JsonValue>& trees, const Library& library,
                               const BreakEvenSearch& search, std::uint64_t seed) {
-  ForkedWork work;
-  work.count = trees.size();
-  work.at_once = search.at_once;
-  work.work = [&](std::size_t i) {
-    const Scenario scenario = read_scenario(trees[i], {}, library, {{}, seed});
-    const Seconds time = simulate(scenario).report.iteration_time;
-    return std::string(reinterpret_cast<const char*>(&time), sizeof time);
-  };
+  const auto outcomes = run_tasks<Seconds>(
+      search.engine, {.count = trees.size(), .at_once = search.at_once, .work = [&](std::size_t i) {
+                        const Scenario scenario = read_scenario(trees[i], {}, library, {{}, seed});
+                        return simulate(scenario, {.engine = search.engine}).report.iteration_time;
+                      }});
   std::vector<Seconds> times;
-  for (const ChildOutcome& outcome : run_forked(work)) {
+  for (const TaskOutcome<Seconds>& outcome : outcomes) {
     if (const auto* failure = std::get_if<ChildFailure>(&outcome))
       throw_failure(*failure, "searching the break-even bandwidth");
-    const auto& bytes = std::get<std::string>(outcome);
-    WT_EXPECT(bytes.size() == sizeof(Seconds));
-    times.emplace_back();
-    std::memcpy(&times.back(), bytes.data(), sizeof(Seconds));
+    times.push_back(std::get<Seconds>(outcome));
   }
   return times;
 }

@@ -8,6 +8,7 @@
 #include "core/json_value.hpp"
 #include "report/comparison.hpp"
 #include "scenario/scenario.hpp"
+#include "simulate/tasks.hpp"
 
 namespace windtunnel {
 
@@ -34,10 +35,10 @@ struct BreakEvenSearch {
   double tolerance = 0.005;  ///< of the factor
   std::size_t at_once =
       1;  ///< simulations that run at the same time; changes nothing but the time it takes
+  EngineKind engine = engine_of_many;
 };
 
-/// The factors at which the sign of T(second) - T(first) changes, by bisection of ln(factor), each time in a process of
-/// its own. Where the difference changes its sign more than once between the ends of the range, one of the places is found; where
+/// The factors at which the sign of T(second) - T(first) changes, by bisection of ln(factor). Where the difference changes its sign more than once between the ends of the range, one of the places is found; where
 /// it has the same sign at both ends, none is. Differences below 1e-9 of the time count as none. All questions
 /// advance together, so that each round's simulations can run beside each other.
 std::vector<BreakEven> find_break_evens(const std::vector<BreakEvenQuestion>& questions,

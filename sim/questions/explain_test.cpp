@@ -183,7 +183,8 @@ JsonValue run_of_changed_file(const std::string& text, const WhatIf& change,
   ReadOptions options;
   options.overrides = change.overrides;
   const auto file = folder.write("changed.json", pretty_text(read(text, options).resolved));
-  const IsolatedOutcome outcome = simulate_isolated(read_scenario(file, library()));
+  const IsolatedOutcome outcome =
+      simulate_isolated(read_scenario(file, library()), {.engine = engine_of_many});
   REQUIRE(std::holds_alternative<IsolatedResult>(outcome));
   Problems problems;
   return parse_json(std::make_shared<const SourceText>(

@@ -30,9 +30,16 @@ Scenario placed(const Scenario& scenario, const std::vector<int>& placement) {
   return result;
 }
 
-KeyFigures simulated(const Scenario& scenario) {
-  const IsolatedOutcome outcome = simulate_isolated(scenario);
-  if (const auto* result = std::get_if<IsolatedResult>(&outcome)) return result->figures;
+KeyFigures simulated(const Scenario& scenario, EngineKind engine) {
+  const auto outcome =
+      run_tasks<KeyFigures>(
+          engine, {.count = 1,
+                   .work =
+                       [&](std::size_t) {
+                         return key_figures(simulate(scenario, {.engine = engine}).report);
+                       }})
+          .front();
+  if (const auto* figures = std::get_if<KeyFigures>(&outcome)) return *figures;
   const ChildFailure& failure = std::get<ChildFailure>(outcome);
   const std::string text = "a placement could not be simulated: " + failure.text;
   if (failure.kind == FailureKind::environment) throw EnvironmentError(text);
@@ -91,7 +98,7 @@ PlacementResult search_placement(const Scenario& scenario, const PlacementOption
   result.estimate_before = objective.value();
   const Annealed best = anneal(objective, {options.moves, options.seed});
   result.estimate_after = best.value;
-  const KeyFigures before = simulated(placed(scenario, result.placement));
+  const KeyFigures before = simulated(placed(scenario, result.placement), options.engine);
   result.simulated_before = result.simulated_after = before.iteration_time;
   const std::string own_name = name_of_own(scenario.plan.parallel);
   if (best.value >= result.estimate_before * (1 - same)) {
@@ -99,7 +106,7 @@ PlacementResult search_placement(const Scenario& scenario, const PlacementOption
     return result;
   }
   const std::vector<int> found = placement_of(scenario.plan, best.slots);
-  const KeyFigures after = simulated(placed(scenario, found));
+  const KeyFigures after = simulated(placed(scenario, found), options.engine);
   result.simulated_after = after.iteration_time;
   if (const std::string fault = why_not(result, before, after); !fault.empty()) {
     result.why = fault + "; " + own_name + " is kept";

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "scenario/scenario.hpp"
+#include "simulate/tasks.hpp"
 
 namespace windtunnel {
 
@@ -15,6 +16,7 @@ inline constexpr int default_placement_moves = 40'000;
 struct PlacementOptions {
   std::uint64_t seed = 0;
   int moves = default_placement_moves;
+  EngineKind engine = engine_of_many;
 };
 
 /// Where ranks go, and what it is worth.
@@ -35,8 +37,7 @@ struct PlacementResult {
 std::vector<int> placement_of(const Plan& plan, const std::vector<int>& slots);
 
 /// Searches for a faster placement of the scenario's plan: tensor groups (their share of a node) change places, the estimate
-/// of PlacementObjective falls by annealing, and the best is simulated against the plan's own placement, each in a child
-/// process. Deterministic in scenario, seed and number of moves.
+/// of PlacementObjective falls by annealing, and the best is simulated against the plan's own placement. Deterministic in scenario, seed and number of moves.
 PlacementResult search_placement(const Scenario& scenario, const PlacementOptions& options = {});
 
 /// The scenario with a placement that was found: the plan made anew, its resolved form with the ranks' GPUs ("found by

@@ -17,9 +17,10 @@ using detail::spoken;
 using detail::Tone;
 
 RankedPlan simulated_plan(const Scenario& base, const PlanExplanation& explanation,
-                          const Plan& plan, const SearchSpace& space) {
+                          const Plan& plan, const RankResult& result) {
   const PlanChoice& choice = explanation.choice;
-  const SimulatedPlan simulated = simulate_plans(base, space, {&choice}, 1).front();
+  const SimulatedPlan simulated =
+      simulate_plans(base, result.space, {&choice}, 1, result.engine).front();
   return {choice,
           plan.microbatches,
           RankMethod::simulated,
@@ -102,7 +103,7 @@ PlanExplanation explain_plan(const Scenario& base, const PlanChoice& choice,
   const Plan& plan = std::get<Plan>(laid_out);
   explanation.memory = check_memory(base, plan, base.search.memory_margin);
   if (explanation.memory->fits)
-    explanation.simulated = simulated_plan(base, explanation, plan, result.space);
+    explanation.simulated = simulated_plan(base, explanation, plan, result);
   return explanation;
 }
 

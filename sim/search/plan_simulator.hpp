@@ -5,6 +5,7 @@
 
 #include "search/plan_enumerator.hpp"
 #include "simulate/isolated.hpp"
+#include "simulate/tasks.hpp"
 
 namespace windtunnel {
 
@@ -14,10 +15,9 @@ struct SimulatedPlan {
   Breakdown breakdown;  ///< of the device that ends last
 };
 
-/// Simulates plans of one scenario, each in a child process, several at once. EnvironmentError when a child could not be
-/// started, an exception with the plan's name when one failed.
+/// Simulates plans of one scenario, several at once (run_tasks). EnvironmentError when a child could not be started, an exception with the plan's name when one failed.
 std::vector<SimulatedPlan> simulate_plans(const Scenario& base, const SearchSpace& space,
                                           const std::vector<const PlanChoice*>& choices,
-                                          std::size_t at_once);
+                                          std::size_t at_once, EngineKind engine = engine_of_many);
 
 }  // namespace windtunnel

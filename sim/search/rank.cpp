@@ -17,6 +17,7 @@ class Ranking {
   Ranking(const Scenario& base, const RankOptions& options) : base_(base), options_(options) {
     WT_EXPECT(options.top > 0 && options.at_once > 0);
     result_.space = search_space(base);
+    result_.engine = options.engine;
   }
 
   RankResult rank() {
@@ -82,7 +83,7 @@ class Ranking {
     std::vector<const PlanChoice*> choices;
     for (std::size_t i = 0; i < count; ++i) choices.push_back(&legal_[next_ + i].choice);
     const std::vector<SimulatedPlan> simulated =
-        simulate_plans(base_, result_.space, choices, options_.at_once);
+        simulate_plans(base_, result_.space, choices, options_.at_once, options_.engine);
     for (std::size_t i = 0; i < count && !is_decided(); ++i) add(simulated[i]);
     if (options_.on_progress) options_.on_progress(progress());
   }

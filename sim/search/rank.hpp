@@ -28,6 +28,7 @@ struct RankOptions {
   std::optional<std::size_t> budget;  ///< simulations at most
   std::size_t at_once = 1;            ///< simulations at the same time; changes no result
   std::function<void(const RankProgress&)> on_progress = {};
+  EngineKind engine = engine_of_many;
 };
 
 /// A plan in the order of its time.
@@ -53,6 +54,7 @@ struct RejectedPlan {
 /// What came out of a search.
 struct RankResult {
   SearchSpace space;
+  EngineKind engine = engine_of_many;  ///< what played the plans
   std::size_t considered = 0, rejected_shape = 0, rejected_memory = 0;
   std::size_t simulated = 0;
   std::vector<RankedPlan> plans;  ///< the best first, at most RankOptions::top; estimated ones last

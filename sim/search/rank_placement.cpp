@@ -9,10 +9,10 @@
 namespace windtunnel {
 namespace {
 
-void place(const Scenario& base, const SearchSpace& space, RankedPlan& plan) {
+void place(const Scenario& base, const RankResult& result, RankedPlan& plan) {
   Scenario scenario = base;
-  scenario.plan = std::get<Plan>(lay_out(base, space, plan.choice));
-  PlacementResult found = search_placement(scenario, {.seed = base.seed});
+  scenario.plan = std::get<Plan>(lay_out(base, result.space, plan.choice));
+  PlacementResult found = search_placement(scenario, {.seed = base.seed, .engine = result.engine});
   plan.placement_note = std::move(found.why);
   if (found.verdict != PlacementResult::Verdict::found) return;
   plan.choice.parallel.placement = std::move(found.placement);
@@ -24,7 +24,7 @@ void place(const Scenario& base, const SearchSpace& space, RankedPlan& plan) {
 void place_ranked_plans(const Scenario& base, RankResult& result) {
   for (RankedPlan& plan : result.plans) {
     if (plan.method != RankMethod::simulated) continue;
-    place(base, result.space, plan);
+    place(base, result, plan);
     ++result.placements_searched;
   }
   std::stable_sort(result.plans.begin(), result.plans.end(),

@@ -18,6 +18,7 @@ struct BuiltScenario {
 BuiltScenario build(const Scenario& scenario);
 
 /// The report's time, rates and memory, as simulate() would give them, and nothing else: no breakdown, traffic or assumptions.
-Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built);
+Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built,
+                            EngineKind engine);
 
 }  // namespace windtunnel

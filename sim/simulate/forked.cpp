@@ -23,7 +23,7 @@
 
 #include "core/contracts.hpp"
 #include "core/problem.hpp"
-#include "engine/prepared_engine.hpp"
+#include "engine/engine.hpp"
 #include "scenario/unsupported.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -44,26 +44,10 @@ std::string out_of_memory_text(std::optional<Bytes> most) {
 
 /// The result of `work`, or the exception it ended with, as bytes for the parent.
 std::string answer_of(const ForkedWork& work, std::size_t index) {
-  const auto failure = [](FailureKind kind, const char* text) {
-    return mark_of(kind) + std::string(text);
-  };
-  try {
-    return result_mark + work.work(index);
-  } catch (const UnsupportedError& error) {
-    return failure(FailureKind::unsupported, error.what());
-  } catch (const InputError& error) {
-    return failure(FailureKind::bad_input, error.what());
-  } catch (const NotEnoughMemory& error) {
-    return failure(FailureKind::out_of_memory, error.what());
-  } catch (const EnvironmentError& error) {
-    return failure(FailureKind::environment, error.what());
-  } catch (const std::bad_alloc&) {
-    return failure(FailureKind::out_of_memory, out_of_memory_text(work.most_memory).c_str());
-  } catch (const std::exception& error) {
-    return failure(FailureKind::our_bug, error.what());
-  } catch (...) {
-    return failure(FailureKind::our_bug, "an exception of unknown type");
-  }
+  std::string answer;
+  const auto failure =
+      failure_in([&] { answer = result_mark + work.work(index); }, work.most_memory);
+  return failure ? mark_of(failure->kind) + failure->text : answer;
 }
 
 bool write_all(int descriptor, std::string_view bytes) {
@@ -265,6 +249,28 @@ std::vector<ChildOutcome> run_forked(const ForkedWork& work) {
     }
   }
   return outcomes;
+}
+
+std::optional<ChildFailure> failure_in(const std::function<void()>& work,
+                                       std::optional<Bytes> most_memory) {
+  try {
+    work();
+    return std::nullopt;
+  } catch (const UnsupportedError& error) {
+    return ChildFailure{FailureKind::unsupported, error.what()};
+  } catch (const InputError& error) {
+    return ChildFailure{FailureKind::bad_input, error.what()};
+  } catch (const NotEnoughMemory& error) {
+    return ChildFailure{FailureKind::out_of_memory, error.what()};
+  } catch (const EnvironmentError& error) {
+    return ChildFailure{FailureKind::environment, error.what()};
+  } catch (const std::bad_alloc&) {
+    return ChildFailure{FailureKind::out_of_memory, out_of_memory_text(most_memory)};
+  } catch (const std::exception& error) {
+    return ChildFailure{FailureKind::our_bug, error.what()};
+  } catch (...) {
+    return ChildFailure{FailureKind::our_bug, "an exception of unknown type"};
+  }
 }
 
 void throw_failure(const ChildFailure& failure, const std::string& what) {

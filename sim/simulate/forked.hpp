@@ -29,6 +29,10 @@ struct ChildFailure {
 /// What the child's work returned, byte for byte, or why it returned nothing.
 using ChildOutcome = std::variant<std::string, ChildFailure>;
 
+/// What `work` ended with, if it did not end well. Where a limit of memory was set it is named.
+std::optional<ChildFailure> failure_in(const std::function<void()>& work,
+                                       std::optional<Bytes> most_memory = {});
+
 /// Throws what stopped the child: InputError, EnvironmentError, or std::runtime_error for our own bugs. `what` names the
 /// child's task in the message.
 [[noreturn]] void throw_failure(const ChildFailure& failure, const std::string& what);

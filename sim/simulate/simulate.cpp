@@ -460,8 +460,8 @@ BuiltScenario build(const Scenario& scenario) {
   return built;
 }
 
-Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built) {
-  constexpr EngineKind engine = EngineKind::simgrid;
+Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built,
+                            EngineKind engine) {
   const Played played = play(built.programs, engine);
   const Plan& plan = built.fold ? built.fold->plan : built.plan;
   Report report = make_key_report({&scenario, &plan, &built.programs, &played, nullptr, nullptr});

@@ -10,8 +10,8 @@
 ///   std::cout << report.iteration_time / Seconds{1} << " s\n" << to_json(report);
 ///
 /// - `Scenario::plan` says who holds what and where; `ReadOptions::overrides` changes values as `--set` does.
-/// - One process simulates once (SimGrid's clock is never reset); simulate_isolated() does it in a forked child, as often as wanted, and
-///   gives a crash back as a value.
+/// - With `{.engine = EngineKind::native}` a process simulates as often as it wants, on any number of threads. With SimGrid it simulates once
+///   (SimGrid's clock is never reset); simulate_isolated() does it in a forked child and gives a crash back as a value.
 /// - InputError: what is wrong in which line, and what to write instead. EnvironmentError: files that cannot be read.
 /// An example that is built and run by the tests: tools/example.
 #include "report/report_json.hpp"     // IWYU pragma: export

@@ -150,8 +150,8 @@ std::vector<EvidenceRegime> evidence_of(const Sweep& sweep) {
 
 }  // namespace
 
-RowMaker::RowMaker(const Sweep& sweep, const PointLimits& limits)
-    : sweep_(&sweep), limits_(limits), evidence_(evidence_of(sweep)) {}
+RowMaker::RowMaker(const Sweep& sweep, const PointLimits& limits, EngineKind engine)
+    : sweep_(&sweep), limits_(limits), engine_(engine), evidence_(evidence_of(sweep)) {}
 
 std::string RowMaker::whole_row(std::size_t point, const std::string& id,
                                 const std::string& outcome) const {
@@ -163,36 +163,8 @@ std::string RowMaker::whole_row(std::size_t point, const std::string& id,
   return with_checksum("{" + line.text() + ", " + outcome + "}", sweep_->hash());
 }
 
-Candidate RowMaker::read(std::size_t point) const {
-  Candidate candidate;
-  candidate.point = point;
-  candidate.id = id_of_unreadable(*sweep_, point);
-  const auto fail = [&](FailureKind kind, std::string text) {
-    candidate.scenario.reset();
-    candidate.row = whole_row(point, candidate.id, failure_text({kind, std::move(text)}));
-  };
-  try {
-    candidate.scenario = sweep_->scenario(point);
-    candidate.id = candidate.scenario->hash;
-    if (!limits_.memory) candidate.built = build(*candidate.scenario);
-  } catch (const UnsupportedError& error) {
-    fail(FailureKind::unsupported, reason(error));
-  } catch (const InputError& error) {
-    fail(FailureKind::bad_input, reason(error));
-  } catch (const NotEnoughMemory& error) {
-    fail(FailureKind::out_of_memory, error.what());
-  } catch (const EnvironmentError& error) {
-    fail(FailureKind::environment, error.what());
-  } catch (const std::bad_alloc&) {
-    fail(FailureKind::out_of_memory, "the scenario is too large to be read");
-  } catch (const std::exception& error) {
-    fail(FailureKind::our_bug, error.what());
-  }
-  return candidate;
-}
-
-std::string RowMaker::figures(const Scenario& scenario, const BuiltScenario& built) const {
-  const Report report = simulate_key_figures(scenario, built);
+std::string RowMaker::figures(const Scenario& scenario) const {
+  const Report report = simulate_key_figures(scenario, build(scenario), engine_);
   WT_ENSURE(report.iteration_time > 0_s);
   std::optional<Interval> interval;
   if (!evidence_.empty())
@@ -200,20 +172,37 @@ std::string RowMaker::figures(const Scenario& scenario, const BuiltScenario& bui
   return figures_text(report, interval);
 }
 
-std::string RowMaker::row(Candidate candidate) const {
-  if (!candidate.scenario) return std::move(candidate.row);
+bool RowMaker::needs_child() const {
+  return limits_.time || limits_.memory || !is_reentrant(engine_);
+}
+
+std::string RowMaker::outcome_of(const Scenario& scenario) const {
+  if (!needs_child()) return figures(scenario);
   ForkedWork work;
   work.count = 1;
   work.most_time = limits_.time;
   work.most_memory = limits_.memory;
-  work.work = [&](std::size_t) {
-    if (!candidate.built) candidate.built = build(*candidate.scenario);
-    return figures(*candidate.scenario, *candidate.built);
-  };
+  work.work = [&](std::size_t) { return figures(scenario); };
   const ChildOutcome outcome = run_forked(work).front();
   const auto* failure = std::get_if<ChildFailure>(&outcome);
-  return whole_row(candidate.point, candidate.id,
-                   failure != nullptr ? failure_text(*failure) : std::get<std::string>(outcome));
+  return failure != nullptr ? failure_text(*failure) : std::get<std::string>(outcome);
+}
+
+std::string RowMaker::row(std::size_t point) const {
+  std::string id = id_of_unreadable(*sweep_, point), outcome;
+  const auto failure = failure_in([&] {
+    try {
+      const Scenario scenario = sweep_->scenario(point);
+      id = scenario.hash;
+      outcome = outcome_of(scenario);
+    } catch (const UnsupportedError& error) {
+      outcome = failure_text({FailureKind::unsupported, reason(error)});
+    } catch (const InputError& error) {
+      outcome = failure_text({FailureKind::bad_input, reason(error)});
+    }
+  });
+  if (failure) outcome = failure_text(*failure);
+  return whole_row(point, id, outcome);
 }
 
 std::string RowMaker::failed_row(std::size_t point, const ChildFailure& failure) const {

@@ -9,7 +9,7 @@
 #include "core/json_value.hpp"
 #include "evidence/evidence.hpp"
 #include "simulate/built_scenario.hpp"
-#include "simulate/forked.hpp"
+#include "simulate/tasks.hpp"
 #include "sweep/sweep.hpp"
 
 namespace windtunnel {
@@ -20,39 +20,29 @@ struct PointLimits {
   std::optional<Bytes> memory;
 };
 
-/// A point on its way to its row.
-struct Candidate {
-  std::size_t point = 0;
-  std::string id;
-  /// What is to be simulated; empty when that cannot be, and the row is there already.
-  std::optional<Scenario> scenario;
-  /// Its programs; empty where memory is limited, for then they are made in the child, which the limit is for.
-  std::optional<BuiltScenario> built;
-  std::string row;
-};
-
 /// One line of results, a JSON object without a line end. The same for the same point, whoever computes it:
 ///   {"point": 3, "id": "…", "/nodes": 8, "ok": true, "gpus": 64, "iteration_time_s": 16.31, …, "fits": true, "checksum": "…"}
 ///   {"point": 4, "id": "…", "/nodes": 16, "ok": false, "failure": "bad_input", "error": "…", "checksum": "…"}
 /// What goes wrong becomes part of the row. The checksum is of the row before it and of the sweep.
 class RowMaker {
  public:
-  RowMaker(const Sweep& sweep, const PointLimits& limits);
-  /// Reads the point, and makes its programs.
-  Candidate read(std::size_t point) const;
-  /// Simulates it in a child of its own.
-  std::string row(Candidate candidate) const;
-  std::string row(std::size_t point) const { return row(read(point)); }
+  RowMaker(const Sweep& sweep, const PointLimits& limits, EngineKind engine = engine_of_many);
+  /// Reads the point and simulates it; in a child process where its time or memory is limited, or the engine is not re-entrant.
+  std::string row(std::size_t point) const;
   /// The row of a point that no process survived.
   std::string failed_row(std::size_t point, const ChildFailure& failure) const;
 
  private:
   /// The row of a point of which the simulation, or what stopped it, says `outcome`.
   std::string whole_row(std::size_t point, const std::string& id, const std::string& outcome) const;
-  std::string figures(const Scenario& scenario, const BuiltScenario& built) const;
+  std::string figures(const Scenario& scenario) const;
+  bool needs_child() const;
+  /// Of a scenario that could be read: figures, or what stopped its child.
+  std::string outcome_of(const Scenario& scenario) const;
 
   const Sweep* sweep_;
   PointLimits limits_;
+  EngineKind engine_;
   std::vector<EvidenceRegime> evidence_;
 };
 

@@ -1,4 +1,4 @@
-// How many candidates a minute one core gets through: reading, building, forking, simulating and writing, start-up included, beside the heap
+// How many candidates a minute one core gets through: reading, building, simulating and writing, start-up included, beside the heap
 // engine in one process without contention, which is the speed limit. Times are CPU times of all processes together.
 //
 //   windtunnel_sweep_bench --benchmark_repetitions=5 --benchmark_report_aggregates_only=true
@@ -46,7 +46,7 @@ void tell(benchmark::State& state, double seconds, std::size_t points) {
   state.counters["ms_each"] = seconds * 1e3 / static_cast<double>(points);
 }
 
-void forked(benchmark::State& state) {
+void native(benchmark::State& state) {
   for (auto _ : state) {
     const TemporaryFolder folder;
     const auto file = folder.write("bench.json", scenario_text);
@@ -79,7 +79,7 @@ void heap(benchmark::State& state) {
   }
 }
 
-BENCHMARK(forked)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(native)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
 BENCHMARK(heap)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -164,7 +164,7 @@ class SweepRun {
     std::set<std::size_t> known;
     for (const auto& [point, entry] : read_parts(request_.directory, sweep_).by_point)
       if (entry.ok || !request_.retry_failed) known.insert(point);
-    return serve_points(sweep_, {request_.directory, limits_,
+    return serve_points(sweep_, {request_.directory, limits_, engine_of_many,
                                  [&](std::size_t point) { return known.count(point) == 1; },
                                  STDIN_FILENO, STDOUT_FILENO});
   }

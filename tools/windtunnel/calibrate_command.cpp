@@ -32,6 +32,7 @@ ExitCode calibrate_command(const CommandLine& line) {
     return static_cast<ExitCode>(memory_code);
   }
   CalibrateRequest request;
+  request.engine = line.engine.value_or(engine_of_many);
   request.sets = line.arguments;
   request.fit = line.fit;
   request.file = fitted_file(line);

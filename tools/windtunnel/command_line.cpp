@@ -139,12 +139,7 @@ class Grammar {
            "shows them; times are those of pass, unless messages contend")
         ->type_name("pass|layer")
         ->check(CLI::IsMember({"pass", "layer"}).description(""));
-    run->add_option(
-           "--engine", engine_,
-           "What plays it (default simgrid): native shares links by the same rule and is faster "
-           "where messages contend, heap gives each message its links to itself")
-        ->type_name("simgrid|native|heap")
-        ->check(CLI::IsMember({"simgrid", "native", "heap"}).description(""));
+    add_engine(run, line_, EngineKind::simgrid);
     run->add_option("--out", line_.out,
                     "Write report.json, report.html and trace.json.gz into a folder")
         ->type_name("DIR")
@@ -185,7 +180,7 @@ class Grammar {
         add_command("calibrate", "Fit named constants to measurements, with held-out errors", "SET",
                     "Paths or names of measurement sets"),
         line_);
-    add_report(
+    add_explain_options(
         add_command("explain", "Show the critical path of an iteration, and what would change it",
                     "FILE", file),
         line_);
@@ -289,7 +284,6 @@ class Grammar {
     line_.format = json_ ? ResultFormat::json : ResultFormat::text;
     line_.verbosity = quiet_ ? Verbosity::quiet : Verbosity::normal;
     line_.by_layer = detail_ == "layer";
-    line_.engine = engine_named(engine_);
     line_.colour = colour_ == "always"  ? ColourChoice::always
                    : colour_ == "never" ? ColourChoice::never
                                         : ColourChoice::automatic;
@@ -348,7 +342,7 @@ class Grammar {
   CLI::App app_{"Predicts how long LLM training takes on a cluster, and says why.", "windtunnel"};
   CommandLine line_;
   std::vector<std::string> sets_;
-  std::string seed_ = "0", colour_ = "auto", detail_ = "pass", engine_ = "simgrid";
+  std::string seed_ = "0", colour_ = "auto", detail_ = "pass";
   bool json_ = false, quiet_ = false, version_ = false, help_ = false, resolved_ = false;
 };
 

@@ -33,11 +33,11 @@ struct CommandLine {
 
   bool pointers = false;  ///< of show: what --set can change, instead of the scenario
 
-  std::string trace, out;                   ///< of run; out also of sweep
-  std::string rank_traces;                  ///< of run
-  bool trace_all = false;                   ///< of run
-  bool by_layer = false;                    ///< --detail layer, of run
-  EngineKind engine = EngineKind::simgrid;  ///< of run
+  std::string trace, out;            ///< of run; out also of sweep
+  std::string rank_traces;           ///< of run
+  bool trace_all = false;            ///< of run
+  bool by_layer = false;             ///< --detail layer, of run
+  std::optional<EngineKind> engine;  ///< none: the command's own
   std::string report;  ///< --report: the page; of run, compare, explain, sweep and validate
   std::vector<std::string> fail_above;  ///< of validate
   bool details = false;                 ///< of validate

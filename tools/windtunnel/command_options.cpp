@@ -5,6 +5,7 @@
 
 #include "codec/measured_codec.hpp"
 #include "core/problem.hpp"
+#include "simulate/tasks.hpp"
 #include "windtunnel/command_checks.hpp"
 
 namespace windtunnel {
@@ -35,7 +36,24 @@ void add_report(CLI::App* command, CommandLine& line) {
       ->check(output_name());
 }
 
+void add_engine(CLI::App* command, CommandLine& line, EngineKind by_default) {
+  command
+      ->add_option_function<std::string>(
+          "--engine", [&line](const std::string& name) { line.engine = engine_named(name); },
+          "What plays iterations (default " + std::string(name_of(by_default)) +
+              "): native and simgrid share links by the same rule, native is faster where messages "
+              "contend; heap gives each message its links to itself")
+      ->type_name("simgrid|native|heap")
+      ->check(CLI::IsMember({"simgrid", "native", "heap"}).description(""));
+}
+
+void add_explain_options(CLI::App* explain, CommandLine& line) {
+  add_report(explain, line);
+  add_engine(explain, line, engine_of_many);
+}
+
 void add_rank_options(CLI::App* rank, CommandLine& line) {
+  add_engine(rank, line, engine_of_many);
   rank->add_option("--top", line.top, "How many plans to print (default 10)")
       ->type_name("K")
       ->check(between(1, most_plans));
@@ -106,6 +124,7 @@ void add_validate_options(CLI::App* validate, CommandLine& line) {
 }
 
 void add_calibrate_options(CLI::App* calibrate, CommandLine& line) {
+  add_engine(calibrate, line, engine_of_many);
   calibrate
       ->add_option("--fit", line.fit,
                    "Constants to fit: emax, memory_efficiency, nic_efficiency, "

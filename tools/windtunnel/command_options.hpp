@@ -18,6 +18,9 @@ CLI::Validator output_name();
 
 /// The options of single commands, which put their values into `line`.
 void add_report(CLI::App* command, CommandLine& line);
+/// --engine, and which one plays where it is not given.
+void add_engine(CLI::App* command, CommandLine& line, EngineKind by_default);
+void add_explain_options(CLI::App* explain, CommandLine& line);
 void add_rank_options(CLI::App* rank, CommandLine& line);
 void add_compare_options(CLI::App* compare, CommandLine& line);
 void add_sweep_options(CLI::App* sweep, CommandLine& line);

@@ -15,7 +15,8 @@
 namespace windtunnel {
 namespace {
 
-Explained explain_with_progress(const CommandLine& line, const Scenario& scenario) {
+Explained explain_with_progress(const CommandLine& line, const Scenario& scenario,
+                                EngineKind engine) {
   const Library library = Library::find();
   ProgressLine progress(std::cerr, progress_style(line));
   const std::size_t all = what_ifs(scenario, library).size() + 1;  // and the scenario as it is
@@ -23,18 +24,20 @@ Explained explain_with_progress(const CommandLine& line, const Scenario& scenari
     progress.show("explain: " + std::to_string(done) + " of " + std::to_string(all) +
                   " iterations simulated");
   };
-  return explain(scenario, library, default_at_once(), on_done);
+  return explain(scenario, library, default_at_once(), on_done, engine);
 }
 
 }  // namespace
 
 ExitCode explain_command(const CommandLine& line) {
+  CommandLine run = line;  // what repeats it
+  run.engine = line.engine.value_or(engine_of_many);
   const Scenario scenario = read_placed_scenario_argument(line);
-  Explained explained = explain_with_progress(line, scenario);
+  Explained explained = explain_with_progress(line, scenario, *run.engine);
   Explanation& explanation = explained.explanation;
-  explanation.command = run_command_line(line, scenario);
+  explanation.command = run_command_line(run, scenario);
   for (WhatIfResult& result : explanation.what_ifs)
-    result.command = run_command_line(line, scenario, result.change.overrides);
+    result.command = run_command_line(run, scenario, result.change.overrides);
   if (!line.report.empty())
     write_output(line, line.report, page_of(scenario, explained.simulation, explanation));
   if (line.format == ResultFormat::json)

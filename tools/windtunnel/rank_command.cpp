@@ -13,6 +13,7 @@ namespace windtunnel {
 ExitCode rank_command(const CommandLine& line) {
   const Scenario base = read_scenario_argument(line);
   RankRequest request;
+  request.engine = line.engine.value_or(engine_of_many);
   request.top = line.top;
   request.budget = line.budget;
   request.jobs = line.jobs;

@@ -133,7 +133,7 @@ ExitCode run_command(const CommandLine& line) {
   SimulateOptions options;
   options.evidence = &library;
   options.keep_timeline = writes_files(line);
-  options.engine = line.engine;
+  options.engine = line.engine.value_or(EngineKind::simgrid);
   options.detail = line.by_layer ? Detail::layer : Detail::pass;
   const Simulation simulation = simulate(scenario, options);
   const Report& report = simulation.report;

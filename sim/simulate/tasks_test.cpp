@@ -1,0 +1,87 @@
+#include "simulate/tasks.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "core/problem.hpp"
+
+namespace windtunnel {
+namespace {
+
+TEST_CASE("results come in the order of the indices, on any number of threads") {
+  for (const std::size_t at_once : {1UL, 2UL, 7UL}) {
+    std::size_t calls = 0;
+    const auto caller = std::this_thread::get_id();
+    Tasks<double> tasks;
+    tasks.count = 100;
+    tasks.at_once = at_once;
+    tasks.work = [](std::size_t i) { return static_cast<double>(i) / 3; };
+    tasks.on_done = [&](std::size_t done) {
+      CHECK(done == ++calls);
+      CHECK(std::this_thread::get_id() == caller);
+    };
+    const auto outcomes = run_tasks(EngineKind::native, tasks);
+    REQUIRE(outcomes.size() == 100);
+    for (std::size_t i = 0; i < outcomes.size(); ++i)
+      CHECK(std::get<double>(outcomes[i]) == static_cast<double>(i) / 3);
+    CHECK(calls == 100);
+  }
+}
+
+TEST_CASE("several threads work, and no more than were asked for") {
+  std::mutex mutex;
+  std::set<std::thread::id> seen;
+  std::atomic<int> inside{0}, most{0};
+  run_on_threads(40, 3,
+                 [&](std::size_t) {
+                   const int now = ++inside;
+                   for (int known = most; now > known && !most.compare_exchange_weak(known, now);)
+                     continue;
+                   std::this_thread::sleep_for(std::chrono::milliseconds(2));
+                   --inside;
+                   const std::lock_guard lock(mutex);
+                   seen.insert(std::this_thread::get_id());
+                 },
+                 {});
+  CHECK(seen.size() == 3);
+  CHECK(most <= 3);
+  CHECK_FALSE(seen.contains(std::this_thread::get_id()));
+}
+
+TEST_CASE("a task that throws costs its own outcome, with the kind of its failure") {
+  const auto outcomes = run_tasks<int>(EngineKind::native,
+                                       {.count = 4, .at_once = 2, .work = [](std::size_t i) -> int {
+                                          if (i == 1) throw EnvironmentError("no disk");
+                                          if (i == 2) throw std::logic_error("a bug");
+                                          return static_cast<int>(i);
+                                        }});
+  CHECK(std::get<int>(outcomes[0]) == 0);
+  CHECK(std::get<ChildFailure>(outcomes[1]).kind == FailureKind::environment);
+  CHECK(std::get<ChildFailure>(outcomes[1]).text == "no disk");
+  CHECK(std::get<ChildFailure>(outcomes[2]).kind == FailureKind::our_bug);
+  CHECK(std::get<int>(outcomes[3]) == 3);
+}
+
+TEST_CASE("SimGrid's tasks have a process each, and bring back the same values") {
+  int touched = 0;
+  const auto outcomes =
+      run_tasks<double>(EngineKind::simgrid, {.count = 3, .at_once = 2, .work = [&](std::size_t i) {
+                                                ++touched;
+                                                return 0.1 * static_cast<double>(i);
+                                              }});
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(std::get<double>(outcomes[i]) == 0.1 * static_cast<double>(i));
+  CHECK(touched == 0);
+  const auto text = run_tasks<std::string>(
+      EngineKind::simgrid,
+      {.count = 1, .work = [](std::size_t) { return std::string("a\0b", 3); }});
+  CHECK(std::get<std::string>(text.front()) == std::string("a\0b", 3));
+}
+
+}  // namespace
+}  // namespace windtunnel
