@@ -34,7 +34,7 @@ fi
 install_missing "${packages_to_run[@]}"
 configure release || environment_error "cmake could not configure build/release (its message stands above)"
 program=build/release/windtunnel
-build=(cmake --build --preset release --target windtunnel --parallel "$(build_jobs)")
+build=(cmake --build --preset release --target windtunnel_to_run --parallel "$(build_jobs)")
 if [[ ! -x $program ]]; then
   echo "building the program (about six minutes on two cores, this first time)" >&2
 elif [[ -z $(find CMakeLists.txt sim tools -newer "$program" -print -quit) ]]; then

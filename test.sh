@@ -41,7 +41,7 @@ format_check() {
   local file wrong=()
   while IFS= read -r -d '' file; do
     "$1" --dry-run -Werror --style=file "$file" 2>/dev/null || wrong+=("$file")
-  done < <(find sim tools \( -name '*.hpp' -o -name '*.cpp' \) -print0)
+  done < <(find sim tools bindings \( -name '*.hpp' -o -name '*.cpp' \) -print0)
   [[ ${#wrong[@]} -gt 0 ]] || return 0
   printf 'not formatted: %s\n' "${wrong[@]}"
   echo "mend with: $1 -i FILE"

@@ -81,7 +81,7 @@ check_depends=$define'
   }
 '
 breaches=$(
-  find sim tools \( -name '*.hpp' -o -name '*.cpp' \) -print0 | sort -z |
+  find sim tools bindings \( -name '*.hpp' -o -name '*.cpp' \) -print0 | sort -z |
     xargs -0 -r awk -v chain="$chain" -v beside="$beside" -v above="$above" "$check_includes"
   find sim -mindepth 2 -name CMakeLists.txt -print0 | sort -z |
     xargs -0 -r awk -v chain="$chain" -v beside="$beside" -v above="$above" "$check_depends"

@@ -35,7 +35,8 @@ class LastEnd final : public EventHandler {
 };
 
 /// Time of a ring's flows between neighbouring nodes, each spread over the nodes' GPUs.
-Seconds ring_flows(const CollectiveRun& run, const Platform& platform, Bytes volume) {
+Seconds ring_flows(const CollectiveRun& run, const Platform& platform, Bytes volume,
+                   EngineKind kind) {
   struct Flow {
     Route route;
     Bytes bytes;
@@ -47,7 +48,7 @@ Seconds ring_flows(const CollectiveRun& run, const Platform& platform, Bytes vol
       flows.push_back(
           {network.route({NodeId{node}, {gpu}}, {NodeId{(node + 1) % run.nodes}, {gpu}}),
            volume / static_cast<double>(run.gpus)});
-  const std::unique_ptr<Engine> engine = make_engine(EngineKind::simgrid, network);
+  const std::unique_ptr<Engine> engine = make_engine(kind, network);
   LastEnd end(*engine);
   for (const Flow& flow : flows) engine->start_flow(flow.route.up, flow.route.down, flow.bytes, 0);
   engine->run(end);
@@ -99,7 +100,7 @@ void require_gpus(const CollectiveRun& run, const Platform& platform) {
 
 }  // namespace
 
-Seconds collective_time(const CollectiveRun& run, const Platform& platform) {
+Seconds collective_time(const CollectiveRun& run, const Platform& platform, EngineKind engine) {
   const double share = passes(run.operation);
   const Bytes payload = run.payload * share;  // of an all-reduce that moves as much
   Seconds in_node{};
@@ -110,18 +111,18 @@ Seconds collective_time(const CollectiveRun& run, const Platform& platform) {
   const int members = run.gpus * run.nodes;
   const Seconds latency =
       platform.fabric.collective_latency * (ring_all_reduce_crossings(members, run.nodes) * share);
-  return std::max(in_node,
-                  latency + ring_flows(run, platform, ring_all_reduce_volume(payload, members)));
+  return std::max(in_node, latency + ring_flows(run, platform,
+                                                ring_all_reduce_volume(payload, members), engine));
 }
 
 PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& scenario,
                                    const std::filesystem::path& folder, const Library& library,
-                                   const ReadOptions& reading) {
+                                   const ReadOptions& reading, EngineKind engine) {
   const Scenario read = read_scenario(platform_scenario(scenario), folder, library, reading);
   require_size(run);
   require_gpus(run, read.platform);
   PointPrediction prediction;
-  prediction.time = collective_time(run, read.platform);
+  prediction.time = collective_time(run, read.platform, engine);
   prediction.ideal_work = Flops{ring_all_reduce_volume(run.payload, run.gpus * run.nodes) *
                                 passes(run.operation) / Bytes{1}};
   for (const auto& [key, source] : read.platform.sources)

@@ -61,11 +61,13 @@ bool FittedNumber::is_fitted_on(const std::string& set) const {
 }
 
 PointPrediction predict_by_simulation(const JsonValue& value, const std::filesystem::path& folder,
-                                      const Library& library, const ReadOptions& reading) {
+                                      const Library& library, const ReadOptions& reading,
+                                      EngineKind engine) {
   const Scenario scenario = read_scenario(value, folder, library, reading);
   const Plan& plan = scenario.plan;
   SimulateOptions options;
   options.evidence = &library;
+  options.engine = engine;
   const Simulation simulation = simulate(scenario, options);
   const Report& report = simulation.report;
   PointPrediction prediction;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/engine.hpp"
 #include "evidence/measurement_set.hpp"
 #include "scenario/scenario.hpp"
 
@@ -44,16 +45,19 @@ PointPrediction from_bytes(const std::string& bytes);
 /// Reads and simulates the scenario with the models and platforms of `library`.
 PointPrediction predict_by_simulation(const JsonValue& scenario,
                                       const std::filesystem::path& folder, const Library& library,
-                                      const ReadOptions& reading = {});
+                                      const ReadOptions& reading = {},
+                                      EngineKind engine = EngineKind::simgrid);
 
 /// Predicts one collective on the platform that `scenario` names.
 PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& scenario,
                                    const std::filesystem::path& folder, const Library& library,
-                                   const ReadOptions& reading = {});
+                                   const ReadOptions& reading = {},
+                                   EngineKind engine = EngineKind::simgrid);
 
 /// The time of a collective on the first `run.gpus` GPUs of the first `run.nodes` nodes. Inside a
 /// node as training does it (cost/collective_cost.hpp); across nodes one ring, whose edges between
-/// nodes share the NICs of the GPUs in it. Plays flows: at most one multi-node call per process.
-Seconds collective_time(const CollectiveRun& run, const Platform& platform);
+/// nodes share the NICs of the GPUs in it. Plays flows: with SimGrid at most one multi-node call per process.
+Seconds collective_time(const CollectiveRun& run, const Platform& platform,
+                        EngineKind engine = EngineKind::simgrid);
 
 }  // namespace windtunnel

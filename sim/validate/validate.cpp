@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/contracts.hpp"
-#include "simulate/forked.hpp"
 
 namespace windtunnel {
 namespace {
@@ -32,13 +31,13 @@ PointPrediction predict_point(const MeasurementSet& set, const MeasurementPoint&
 std::vector<ChildOutcome> predict_points(const MeasurementSet& set,
                                          const std::vector<const MeasurementPoint*>& points,
                                          const Prediction& prediction) {
-  ForkedWork work;
-  work.count = points.size();
-  work.at_once = prediction.at_once;
-  work.work = [&](std::size_t i) { return to_bytes(predict_point(set, *points[i], prediction)); };
+  Tasks<std::string> tasks;
+  tasks.count = points.size();
+  tasks.at_once = prediction.at_once;
+  tasks.work = [&](std::size_t i) { return to_bytes(predict_point(set, *points[i], prediction)); };
   if (prediction.on_progress)
-    work.on_done = [&](std::size_t done) { prediction.on_progress(done, points.size()); };
-  return run_forked(work);
+    tasks.on_done = [&](std::size_t done) { prediction.on_progress(done, points.size()); };
+  return run_tasks(prediction.engine, tasks);
 }
 
 void count_interval(Seconds measured, const PointPrediction& predicted, IntervalCounts& counts) {

@@ -8,6 +8,7 @@
 
 #include "evidence/measurement_set.hpp"
 #include "evidence/score.hpp"
+#include "simulate/tasks.hpp"
 #include "validate/memory_score.hpp"
 #include "validate/point_prediction.hpp"
 #include "validate/timer_score.hpp"
@@ -61,9 +62,10 @@ std::vector<ScoredRow> iterations_of(const std::vector<ValidatedSet>& sets);
 
 /// How points are predicted.
 struct Prediction {
-  /// From a whole scenario and the folder its paths are relative to. Called in a forked child.
+  /// From a whole scenario and the folder its paths are relative to. Called on any thread, or in a forked child.
   std::function<PointPrediction(const JsonValue&, const std::filesystem::path&)> predict;
-  std::size_t at_once = 1;  ///< children at the same time
+  std::size_t at_once = 1;  ///< predictions at the same time
+  EngineKind engine = EngineKind::simgrid;
   /// Called with the numbers done and to do; may be empty.
   std::function<void(std::size_t, std::size_t)> on_progress = {};
   /// The same for points of collective sets.

@@ -121,13 +121,14 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
   reading.overrides = request.overrides;
   for (const MeasurementSet& set : sets) expect_readable_overrides(set, library, reading);
   Prediction prediction;
-  prediction.at_once = default_at_once();
+  prediction.at_once = request.threads == 0 ? default_at_once() : request.threads;
+  prediction.engine = request.engine;
   prediction.predict = [&](const JsonValue& scenario, const std::filesystem::path& folder) {
-    return predict_by_simulation(scenario, folder, library, reading);
+    return predict_by_simulation(scenario, folder, library, reading, request.engine);
   };
   prediction.predict_collective = [&](const CollectiveRun& run, const JsonValue& scenario,
                                       const std::filesystem::path& folder) {
-    return predict_collective(run, scenario, folder, library, reading);
+    return predict_collective(run, scenario, folder, library, reading, request.engine);
   };
   std::vector<ValidatedSet> validated;
   for (const MeasurementSet& set : sets) {

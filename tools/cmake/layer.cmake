@@ -13,6 +13,8 @@ target_link_libraries(windtunnel_options INTERFACE "$<BUILD_INTERFACE:windtunnel
 target_compile_definitions(windtunnel_build_options INTERFACE WINDTUNNEL_VERSION="${PROJECT_VERSION}")
 target_compile_options(windtunnel_build_options INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werror)
+# Position-independent code would keep functions that others can call from being inlined, lest a program replaces them: none does.
+target_compile_options(windtunnel_build_options INTERFACE -fno-semantic-interposition)
 # GCC 12 warns of std::string appends that cannot overlap (GCC bug 105651).
 target_compile_options(windtunnel_build_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 # Clang warns of WT_EXPECT(!"what cannot happen").

@@ -111,6 +111,7 @@ void add_sweep_options(CLI::App* sweep, CommandLine& line) {
 }
 
 void add_validate_options(CLI::App* validate, CommandLine& line) {
+  add_engine(validate, line, EngineKind::simgrid);
   validate->add_flag("--details", line.details,
                      "Print every point, and memory, timers and the order of plans");
   validate

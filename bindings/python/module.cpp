@@ -1,0 +1,319 @@
+// The compiled half of the Python module `windtunnel`: reads, simulates, searches; results as JSON or as arrays that point into them.
+// What users see is in windtunnel/__init__.py.
+#include <pybind11/functional.h>
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "evidence/measurement_set.hpp"
+#include "python_json.hpp"
+#include "questions/explain.hpp"
+#include "report/report_json.hpp"
+#include "scenario/resolved_text.hpp"
+#include "scenario/unsupported.hpp"
+#include "search/rank.hpp"
+#include "search/rank_json.hpp"
+#include "search/rank_placement.hpp"
+#include "simulate/simulate.hpp"
+#include "sweep/row.hpp"
+#include "validate/validate_command.hpp"
+
+namespace py = pybind11;
+
+namespace windtunnel::python {
+namespace {
+
+/// Pointer and value, as `set={...}` gives them.
+using Settings = std::vector<std::pair<std::string, JsonValue>>;
+
+Settings settings_of(const py::dict& values) {
+  Settings settings;
+  for (const auto& [pointer, value] : values)
+    settings.emplace_back(py::cast<std::string>(pointer),
+                          to_json_value(value, py::cast<std::string>(pointer)));
+  return settings;
+}
+
+/// A scenario whose files have been read: what a thousand simulations of it share.
+class ScenarioHandle {
+ public:
+  ScenarioHandle(std::shared_ptr<const Library> library, JsonValue merged,
+                 std::filesystem::path folder)
+      : library_(std::move(library)), merged_(std::move(merged)), folder_(std::move(folder)) {}
+
+  Scenario read(Settings settings, std::uint64_t seed) const {
+    ReadOptions options;
+    options.seed = seed;
+    options.values = std::move(settings);
+    return read_scenario(merged_, folder_, *library_, options);
+  }
+  const Library& library() const { return *library_; }
+
+ private:
+  std::shared_ptr<const Library> library_;
+  JsonValue merged_;
+  std::filesystem::path folder_;
+};
+
+std::shared_ptr<ScenarioHandle> scenario_of_file(const std::shared_ptr<const Library>& library,
+                                                 const std::string& file) {
+  const py::gil_scoped_release others_may_run;
+  const std::filesystem::path path(file);
+  return std::make_shared<ScenarioHandle>(library, merged_scenario(path, *library),
+                                          path.parent_path());
+}
+
+std::shared_ptr<ScenarioHandle> scenario_of_dict(const std::shared_ptr<const Library>& library,
+                                                 const py::dict& value, const std::string& folder) {
+  return std::make_shared<ScenarioHandle>(library, to_json_value(value, ""), folder);
+}
+
+/// A report, and the simulation that its arrays point into.
+struct ReportHandle {
+  Scenario scenario;  ///< the network refers to its platform
+  Simulation simulation;
+  const Report& report() const { return simulation.report; }
+};
+
+struct SimulateArguments {
+  std::string engine;
+  bool timeline = false;
+  std::uint64_t seed = 0;
+};
+
+std::shared_ptr<ReportHandle> simulate_handle(const ScenarioHandle& handle, const py::dict& values,
+                                              const SimulateArguments& arguments) {
+  Settings settings = settings_of(values);
+  const py::gil_scoped_release others_may_run;
+  auto result = std::make_shared<ReportHandle>();
+  result->scenario = handle.read(std::move(settings), arguments.seed);
+  SimulateOptions options;
+  options.engine = engine_named(arguments.engine);
+  options.keep_timeline = arguments.timeline;
+  options.evidence = &handle.library();
+  result->simulation = simulate(result->scenario, options);
+  return result;
+}
+
+/// The doubles that stand `stride` bytes apart from `first` on, as an array that keeps `owner` alive. No copy.
+py::array view(const double* first, std::size_t count, std::size_t stride,
+               const py::object& owner) {
+  py::array_t<double> array({static_cast<py::ssize_t>(count)}, {static_cast<py::ssize_t>(stride)},
+                            first, owner);
+  array.attr("flags").attr("writeable") = false;
+  return array;
+}
+
+/// A member of each element, in SI units.
+template <class Element, class Member>
+py::array column(const std::vector<Element>& elements, Member member, const py::object& owner) {
+  const auto* const first =
+      elements.empty() ? nullptr : reinterpret_cast<const double*>(&(elements.front().*member));
+  return view(first, elements.size(), sizeof(Element), owner);
+}
+
+py::dict stage_times(const py::object& self) {
+  const auto& handle = py::cast<const ReportHandle&>(self);
+  const std::vector<StageTime>& stages = handle.report().stage_times;
+  py::dict columns;
+  for (int line = 0; line < num_lines; ++line) {
+    const auto index = static_cast<std::size_t>(line);
+    const auto* const first =
+        stages.empty() ? nullptr
+                       : reinterpret_cast<const double*>(&stages.front().breakdown.seconds[index]);
+    columns[name_of(static_cast<Line>(line))] = view(first, stages.size(), sizeof(StageTime), self);
+  }
+  columns["end"] = column(stages, &StageTime::end, self);
+  return columns;
+}
+
+py::dict stage_memory(const py::object& self) {
+  const auto& handle = py::cast<const ReportHandle&>(self);
+  const std::vector<StageMemory>& stages = handle.report().memory.stages;
+  py::dict columns;
+  const auto add = [&](const char* name, Bytes StageMemory::*member) {
+    columns[name] = column(stages, member, self);
+  };
+  add("weights", &StageMemory::weights);
+  add("gradients", &StageMemory::gradients);
+  add("optimizer", &StageMemory::optimizer);
+  add("activations", &StageMemory::activations);
+  add("buffers", &StageMemory::buffers);
+  add("allocated", &StageMemory::allocated);
+  add("reserved", &StageMemory::reserved);
+  add("context", &StageMemory::context);
+  add("total", &StageMemory::total);
+  add("usable", &StageMemory::usable);
+  return columns;
+}
+
+/// What computed when: device, stream, begin and end of each span.
+py::dict timeline(const py::object& self) {
+  const auto& spans = py::cast<const ReportHandle&>(self).simulation.timeline.computes;
+  py::dict columns;
+  columns["begin"] = column(spans, &Span::begin, self);
+  columns["end"] = column(spans, &Span::end, self);
+  const auto* const first =
+      spans.empty() ? nullptr : reinterpret_cast<const std::uint32_t*>(&spans.front().device);
+  static_assert(sizeof(DeviceId) == sizeof(std::uint32_t));
+  py::array_t<std::uint32_t> devices({static_cast<py::ssize_t>(spans.size())},
+                                     {static_cast<py::ssize_t>(sizeof(Span))}, first, self);
+  devices.attr("flags").attr("writeable") = false;
+  columns["device"] = devices;
+  return columns;
+}
+
+std::string rank_text_of(const ScenarioHandle& handle, const py::dict& values, int top,
+                         std::size_t threads, const SimulateArguments& arguments) {
+  Settings settings = settings_of(values);
+  const py::gil_scoped_release others_may_run;
+  const Scenario base = handle.read(std::move(settings), arguments.seed);
+  RankOptions options;
+  options.top = top;
+  options.at_once = threads == 0 ? default_at_once() : threads;
+  options.engine = engine_named(arguments.engine);
+  RankResult result = rank_plans(base, options);
+  if (base.search.placement == PlacementChoice::search) place_ranked_plans(base, result);
+  return rank_json(base, result);
+}
+
+std::string explain_text_of(const ScenarioHandle& handle, const py::dict& values,
+                            std::size_t threads, const SimulateArguments& arguments) {
+  Settings settings = settings_of(values);
+  const py::gil_scoped_release others_may_run;
+  const Scenario scenario = handle.read(std::move(settings), arguments.seed);
+  const Explained explained =
+      explain(scenario, handle.library(), threads == 0 ? default_at_once() : threads, {},
+              engine_named(arguments.engine));
+  return pretty_text(explanation_value(explained.explanation));
+}
+
+/// Rows as JSON objects, one a point.
+std::vector<std::string> sweep_rows(const std::shared_ptr<const Library>& library,
+                                    const std::string& file, std::size_t threads,
+                                    const SimulateArguments& arguments) {
+  const py::gil_scoped_release others_may_run;
+  ReadOptions options;
+  options.seed = arguments.seed;
+  const Sweep sweep(file, *library, options);
+  const EngineKind engine = engine_named(arguments.engine);
+  const RowMaker rows(sweep, {}, engine);
+  std::vector<std::string> texts(sweep.points().size());
+  run_on_threads(texts.size(), threads == 0 ? default_at_once() : threads,
+                 [&](std::size_t point) { texts[point] = rows.row(point); }, {});
+  return texts;
+}
+
+/// The score of measurement sets, by path or name; none: all of the library's.
+std::string validate_text(const Library& library, const std::vector<std::string>& sets,
+                          const std::vector<std::pair<std::string, std::string>>& overrides,
+                          const std::string& engine, std::size_t threads) {
+  const py::gil_scoped_release others_may_run;
+  ValidateRequest request;
+  request.sets = sets;
+  request.overrides = overrides;
+  request.format = OutputFormat::json;
+  request.engine = engine_named(engine);
+  request.threads = threads;
+  std::ostringstream result, messages;
+  run_validate(request, library, result, messages);
+  return result.str();
+}
+
+std::string resolved(const ScenarioHandle& handle, const py::dict& values, std::uint64_t seed) {
+  return canonical_text(handle.read(settings_of(values), seed).resolved);
+}
+
+void add_report(py::module_& module) {
+  py::class_<ReportHandle, std::shared_ptr<ReportHandle>>(module, "ReportHandle")
+      .def_property_readonly(
+          "iteration_time_s",
+          [](const ReportHandle& r) { return r.report().iteration_time.value(); })
+      .def_property_readonly("samples_per_s",
+                             [](const ReportHandle& r) { return r.report().samples_per_s; })
+      .def_property_readonly("tokens_per_s",
+                             [](const ReportHandle& r) { return r.report().tokens_per_s; })
+      .def_property_readonly("mfu", [](const ReportHandle& r) { return r.report().mfu; })
+      .def_property_readonly("hfu", [](const ReportHandle& r) { return r.report().hfu; })
+      .def_property_readonly("fits", [](const ReportHandle& r) { return r.report().memory.fits; })
+      .def_property_readonly(
+          "memory_max_bytes",
+          [](const ReportHandle& r) { return r.report().memory.max_total.value(); })
+      .def("json", [](const ReportHandle& r) { return to_json(r.report()); })
+      .def("stage_times", [](const py::object& self) { return stage_times(self); })
+      .def("stage_memory", [](const py::object& self) { return stage_memory(self); })
+      .def("timeline", [](const py::object& self) { return timeline(self); });
+}
+
+/// A problem as a dict: pointer, message, suggestion, file, line, column.
+py::dict problem_dict(const Problem& problem) {
+  py::dict dict;
+  dict["pointer"] = problem.pointer;
+  dict["message"] = problem.message;
+  dict["suggestion"] = problem.suggestion;
+  dict["file"] = problem.origin.source ? problem.origin.source->name : "";
+  dict["line"] = problem.origin.line;
+  dict["column"] = problem.origin.column;
+  return dict;
+}
+
+/// Raises the Python class `name` of windtunnel.errors with the text and the problems.
+void raise(const char* name, const std::string& text, const py::list& problems) {
+  const py::object type = py::module_::import("windtunnel.errors").attr(name);
+  const py::object error = type(text, problems);
+  PyErr_SetObject(type.ptr(), error.ptr());
+}
+
+void translate(std::exception_ptr thrown) {
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const InputError& error) {
+    py::list problems;
+    for (const Problem& problem : error.problems()) problems.append(problem_dict(problem));
+    const bool later = dynamic_cast<const UnsupportedError*>(&error) != nullptr;
+    raise(later ? "UnsupportedError" : "InputError", error.what(), problems);
+  } catch (const EnvironmentError& error) {
+    raise("EnvironmentError", error.what(), py::list());
+  }
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_windtunnel, module) {
+  module.attr("version") = WINDTUNNEL_VERSION;
+  py::register_exception_translator(translate);
+  py::class_<Library, std::shared_ptr<Library>>(module, "Library")
+      .def(py::init([](const std::string& root) { return Library{root}; }))
+      .def("names", &Library::names);
+  py::class_<ScenarioHandle, std::shared_ptr<ScenarioHandle>>(module, "ScenarioHandle");
+  add_report(module);
+  module.def("scenario_of_file", scenario_of_file);
+  module.def("scenario_of_dict", scenario_of_dict);
+  module.def("resolved", resolved);
+  module.def("simulate", [](const ScenarioHandle& scenario, const py::dict& values,
+                            const std::string& engine, bool timeline, std::uint64_t seed) {
+    return simulate_handle(scenario, values, {engine, timeline, seed});
+  });
+  module.def("rank",
+             [](const ScenarioHandle& scenario, const py::dict& values, const std::string& engine,
+                int top, std::size_t threads, std::uint64_t seed) {
+               return rank_text_of(scenario, values, top, threads, {engine, false, seed});
+             });
+  module.def("explain", [](const ScenarioHandle& scenario, const py::dict& values,
+                           const std::string& engine, std::size_t threads, std::uint64_t seed) {
+    return explain_text_of(scenario, values, threads, {engine, false, seed});
+  });
+  module.def("validate", validate_text);
+  module.def("sweep", [](const std::shared_ptr<const Library>& library, const std::string& file,
+                         const std::string& engine, std::size_t threads, std::uint64_t seed) {
+    return sweep_rows(library, file, threads, {engine, false, seed});
+  });
+}
+
+}  // namespace windtunnel::python

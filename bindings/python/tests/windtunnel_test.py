@@ -1,0 +1,205 @@
+"""The module does what the program does, and what its pages say."""
+
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+
+import windtunnel as wt
+
+ROOT = Path(os.environ["WINDTUNNEL_ROOT"])
+PROGRAM = os.environ["WINDTUNNEL"]
+GPT_39B = ROOT / "scenarios" / "gpt-39b-512xa100.json"
+
+
+def program(*arguments):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=True, cwd=ROOT)
+    return done.stdout
+
+
+def without_wall(document):
+    document["engine"].pop("wall_s")
+    document.pop("version", None)
+    return document
+
+
+class Simulate(unittest.TestCase):
+    def test_a_report_is_what_run_prints(self):
+        for name in ("gpt-39b-512xa100", "gpt-2.5b-uneven-links", "optimus-cc-2.5b-cb-fe-sc"):
+            printed = json.loads(program("run", name, "--json", "--quiet", "--engine", "native"))
+            self.assertEqual(without_wall(wt.simulate(name).to_dict()), without_wall(printed))
+
+    def test_values_are_set_as_on_the_command_line(self):
+        values = {"/training/micro_batch": 2, "/platform/node_types/0/nic_rate": "50 Gbps"}
+        printed = json.loads(program("run", GPT_39B, "--json", "--quiet", "--engine", "native", "--set", "/training/micro_batch=2",
+                                     "--set", "/platform/node_types/0/nic_rate=50 Gbps"))
+        self.assertEqual(wt.simulate(GPT_39B, set=values).iteration_time_s, printed["iteration_time_s"])
+
+    def test_a_dict_is_a_scenario(self):
+        as_file = json.loads(re.sub(r"^\s*//.*$", "", GPT_39B.read_text(), flags=re.M))
+        self.assertEqual(wt.simulate(as_file).iteration_time_s, wt.simulate(GPT_39B).iteration_time_s)
+
+    def test_a_scenario_is_changed_without_changing_the_first(self):
+        base = wt.Scenario(GPT_39B)
+        changed = base.with_(training={"micro_batch": 2}).with_({"/parallel/schedule": "gpipe"})
+        self.assertEqual(changed.to_dict()["training"]["micro_batch"], 2)
+        self.assertEqual(changed.to_dict()["parallel"]["schedule"], "gpipe")
+        self.assertEqual(base.to_dict()["training"]["micro_batch"], 4)
+        self.assertNotEqual(changed.simulate().iteration_time_s, base.simulate().iteration_time_s)
+
+    def test_engines(self):
+        native = wt.simulate(GPT_39B)
+        simgrid = wt.simulate(GPT_39B, engine="simgrid")
+        self.assertAlmostEqual(native.iteration_time_s / simgrid.iteration_time_s, 1, delta=1e-9)
+        with self.assertRaisesRegex(wt.InputError, "native, simgrid, heap"):
+            wt.simulate(GPT_39B, engine="fast")
+
+    def test_threads_give_the_same(self):
+        scenario = wt.Scenario(GPT_39B)
+        batches = [768, 1024, 1280, 1536] * 4
+        alone = [scenario.simulate({"/training/global_batch": batch}).iteration_time_s for batch in batches]
+        together = [None] * len(batches)
+
+        def work(first):
+            for i in range(first, len(batches), 4):
+                together[i] = scenario.simulate({"/training/global_batch": batches[i]}).iteration_time_s
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(together, alone)
+
+    def test_a_notebook_shows_the_breakdown(self):
+        page = wt.simulate(GPT_39B)._repr_html_()
+        self.assertIn("14.86 s per iteration", page)
+        self.assertIn("pipeline bubble", page)
+
+    def test_attributes_are_the_keys_of_the_document(self):
+        report = wt.simulate(GPT_39B)
+        self.assertEqual(report.memory["verdict"], "fits")
+        self.assertIn("breakdown_s", dir(report))
+        with self.assertRaisesRegex(AttributeError, "breakdown_s"):
+            report.breakdown
+
+
+class Errors(unittest.TestCase):
+    def test_every_problem_comes_with_its_pointer(self):
+        with self.assertRaises(wt.InputError) as raised:
+            wt.simulate(GPT_39B, set={"/training/micro_batch": -1, "/parallel/tensr": 8})
+        pointers = [problem["pointer"] for problem in raised.exception.problems]
+        self.assertIn("/training/micro_batch", pointers)
+        self.assertTrue(any("tensr" in problem["message"] for problem in raised.exception.problems))
+        self.assertIsInstance(raised.exception, ValueError)
+
+    def test_what_is_no_json_is_named(self):
+        for value in (object(), {1, 2}, float("nan"), 2**70):
+            with self.assertRaises(wt.InputError) as raised:
+                wt.simulate(GPT_39B, set={"/training/micro_batch": value})
+            self.assertEqual(raised.exception.problems[0]["pointer"], "/training/micro_batch")
+
+    def test_a_file_that_is_not_there(self):
+        with self.assertRaises(wt.EnvironmentError) as raised:
+            wt.simulate("none.json")
+        self.assertIsInstance(raised.exception, OSError)
+
+
+class Searches(unittest.TestCase):
+    def test_rank_is_what_the_program_prints(self):
+        name = "rank-gpt-39b-512xa100"
+        printed = json.loads(program("rank", name, "--json", "--quiet", "--top", "3"))
+        for threads in (1, 2):
+            self.assertEqual(wt.rank(name, top=3, threads=threads), printed)
+
+    def test_explain_has_the_path_and_the_what_ifs(self):
+        explained = wt.explain("gpt-8.3b-128xa100")
+        self.assertAlmostEqual(sum(explained["critical_path_s"].values()), explained["iteration_time_s"], places=9)
+        self.assertGreater(len(explained["what_ifs"]), 10)
+
+    def test_sweep_gives_a_row_a_point(self):
+        rows = wt.sweep("sweep-gpt-39b-cluster-size")
+        with tempfile.TemporaryDirectory() as folder:
+            program("sweep", "sweep-gpt-39b-cluster-size", "--out", folder, "--quiet")
+            printed = [json.loads(line) for line in (Path(folder) / "results.jsonl").read_text().splitlines()]
+        self.assertEqual(rows, printed)
+
+    def test_validate_scores_a_set(self):
+        score = wt.validate("megatron-sc21-table1")
+        self.assertLess(score["sets"][0]["mape"], 0.06)
+
+
+class Arrays(unittest.TestCase):
+    def setUp(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("NumPy is not installed")
+        self.numpy = numpy
+
+    def test_columns_point_into_the_report(self):
+        report = wt.simulate(GPT_39B)
+        times = report.stage_times
+        self.assertFalse(times["compute"].flags.owndata)
+        self.assertFalse(times["compute"].flags.writeable)
+        expected = [stage["compute"] for stage in report.stage_times_s]
+        self.numpy.testing.assert_array_equal(times["compute"], expected)
+        memory = report.stage_memory
+        self.assertEqual(memory["total"].max(), report.memory_max_bytes)
+        del report
+        self.assertGreater(times["compute"].sum(), 0)
+
+    def test_a_timeline_covers_the_iteration(self):
+        report = wt.simulate("gpt-8.3b-128xa100", timeline=True)
+        timeline = report.timeline
+        self.assertAlmostEqual(timeline["end"].max(), report.iteration_time_s, places=6)
+        self.assertTrue((timeline["begin"] <= timeline["end"]).all())
+        self.assertGreater(len(self.numpy.unique(timeline["device"])), 1)
+        self.assertEqual(len(wt.simulate("gpt-8.3b-128xa100").timeline["end"]), 0)
+
+
+class Pages(unittest.TestCase):
+    def test_commands_print_what_the_page_says(self):
+        """The ```sh blocks, with the module that is tested."""
+        page = (ROOT / "docs" / "python.md").read_text()
+        blocks = re.findall(r"```sh\n(.*?)```\n+```text\n(.*?)```", page, flags=re.S)
+        self.assertEqual(len(blocks), 1)
+        for command, expected in blocks:
+            self.assertIn("PYTHONPATH=build/release/python ", command)
+            command = command.replace("PYTHONPATH=build/release/python ", "")
+            done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, cwd=ROOT)
+            self.assertEqual(done.stdout, expected)
+
+    def test_examples_print_what_the_page_says(self):
+        """Each ```python block of docs/python.md runs, and prints the ```text block behind it; "…" stands for anything."""
+        page = (ROOT / "docs" / "python.md").read_text()
+        blocks = re.findall(r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", page, flags=re.S)
+        self.assertGreater(len(blocks), 4)
+        names, before = {}, Path.cwd()
+        os.chdir(ROOT)
+        try:
+            for code, expected in blocks:
+                if "import pandas" in code or "import matplotlib" in code or "import scipy" in code:
+                    try:
+                        exec(re.search(r"^import .*|^from .*", code, flags=re.M).group(), {})
+                        for line in re.findall(r"^(?:import|from) .*", code, flags=re.M):
+                            exec(line, {})
+                    except ImportError:
+                        continue
+                with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out:
+                    exec(code.replace("plot.png", str(Path(folder) / "plot.png")), names)
+                if expected:
+                    pattern = re.escape(expected.strip()).replace("…", ".*")
+                    self.assertRegex(out.getvalue().strip(), re.compile(f"^{pattern}$", re.S), code)
+        finally:
+            os.chdir(before)
+
+
+if __name__ == "__main__":
+    unittest.main()

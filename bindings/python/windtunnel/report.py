@@ -1,0 +1,110 @@
+"""What a simulation found."""
+
+from __future__ import annotations
+
+import html
+import json
+
+
+def _in_seconds(seconds):
+    for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.4g} {unit}"
+    return f"{seconds * 1e9:.4g} ns"
+
+
+class Report:
+    """One simulated iteration. Every key of ``windtunnel run --json`` is an attribute as well: ``report.breakdown_s``."""
+
+    def __init__(self, handle):
+        self._handle = handle
+        self._dict = None
+
+    def to_dict(self):
+        """The document of ``windtunnel run --json``."""
+        if self._dict is None:
+            self._dict = json.loads(self._handle.json())
+        return self._dict
+
+    @property
+    def iteration_time_s(self):
+        """Seconds of one iteration."""
+        return self._handle.iteration_time_s
+
+    @property
+    def tokens_per_s(self):
+        """Tokens a second, all GPUs together."""
+        return self._handle.tokens_per_s
+
+    @property
+    def samples_per_s(self):
+        """Samples a second, all GPUs together."""
+        return self._handle.samples_per_s
+
+    @property
+    def mfu(self):
+        """Model FLOPs over what the GPUs could do, 0 to 1."""
+        return self._handle.mfu
+
+    @property
+    def hfu(self):
+        """The same with recomputation."""
+        return self._handle.hfu
+
+    @property
+    def fits(self):
+        """Whether every stage fits in its GPUs' memory."""
+        return self._handle.fits
+
+    @property
+    def memory_max_bytes(self):
+        """What nvidia-smi would show on the fullest GPU, in bytes."""
+        return self._handle.memory_max_bytes
+
+    @property
+    def stage_times(self):
+        """Seconds of each line of the breakdown by stage, and `end`: a dict of read-only NumPy arrays that are no copies."""
+        return self._handle.stage_times()
+
+    @property
+    def stage_memory(self):
+        """Bytes by role and stage: a dict of read-only NumPy arrays that are no copies."""
+        return self._handle.stage_memory()
+
+    @property
+    def timeline(self):
+        """Begin and end in seconds, and the device, of all that computed (``timeline=True``): a dict of NumPy arrays that are no copies."""
+        return self._handle.timeline()
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self.to_dict()[name]
+        except KeyError:
+            raise AttributeError(f"a report has no {name}; there are {', '.join(self.to_dict())}") from None
+
+    def __dir__(self):
+        return sorted(set(super().__dir__()) | set(self.to_dict()))
+
+    def __repr__(self):
+        fit = "" if self.fits else ", does not fit in memory"
+        return f"<windtunnel.Report {self.to_dict()['name']}: {_in_seconds(self.iteration_time_s)} per iteration{fit}>"
+
+    def _repr_html_(self):
+        report = self.to_dict()
+        rows = []
+        for line, seconds in sorted(report["breakdown_s"].items(), key=lambda item: -item[1]):
+            share = 100 * seconds / self.iteration_time_s
+            if share < 0.05:
+                continue
+            bar = f'<div style="background:#2b6cb0;height:0.8em;width:{share:.1f}%"></div>'
+            rows.append(
+                f'<tr><td style="text-align:left">{html.escape(line.replace("_", " "))}</td><td>{_in_seconds(seconds)}</td>'
+                f'<td>{share:.1f} %</td><td style="min-width:16em">{bar}</td></tr>')
+        memory = self.memory_max_bytes / 2**30
+        verdict = "fits" if self.fits else "does not fit"
+        return (
+            f"<div><b>{html.escape(report['name'])}</b>: {_in_seconds(self.iteration_time_s)} per iteration, "
+            f"{self.tokens_per_s:,.0f} tokens/s, {100 * self.mfu:.1f} % of peak, {memory:.1f} GiB on the fullest GPU ({verdict})"
+            f"<table>{''.join(rows)}</table></div>")
