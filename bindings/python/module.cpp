@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "evidence/evidence.hpp"
+#include "evidence/interval.hpp"
 #include "evidence/measurement_set.hpp"
 #include "python_json.hpp"
 #include "questions/explain.hpp"
@@ -29,6 +31,17 @@ namespace py = pybind11;
 namespace windtunnel::python {
 namespace {
 
+/// The library, and its residuals, read once.
+struct Shelf : Library {
+  std::vector<EvidenceRegime> regimes;
+
+  explicit Shelf(const std::string& folder) : Library{folder} {
+    const std::filesystem::path file = root / "validation" / residuals_file;
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(file, ignored)) regimes = read_evidence(file);
+  }
+};
+
 /// Pointer and value, as `set={...}` gives them.
 using Settings = std::vector<std::pair<std::string, JsonValue>>;
 
@@ -43,7 +56,7 @@ Settings settings_of(const py::dict& values) {
 /// A scenario whose files have been read: what a thousand simulations of it share.
 class ScenarioHandle {
  public:
-  ScenarioHandle(std::shared_ptr<const Library> library, JsonValue merged,
+  ScenarioHandle(std::shared_ptr<const Shelf> library, JsonValue merged,
                  std::filesystem::path folder)
       : library_(std::move(library)), merged_(std::move(merged)), folder_(std::move(folder)) {}
 
@@ -53,15 +66,15 @@ class ScenarioHandle {
     options.values = std::move(settings);
     return read_scenario(merged_, folder_, *library_, options);
   }
-  const Library& library() const { return *library_; }
+  const Shelf& library() const { return *library_; }
 
  private:
-  std::shared_ptr<const Library> library_;
+  std::shared_ptr<const Shelf> library_;
   JsonValue merged_;
   std::filesystem::path folder_;
 };
 
-std::shared_ptr<ScenarioHandle> scenario_of_file(const std::shared_ptr<const Library>& library,
+std::shared_ptr<ScenarioHandle> scenario_of_file(const std::shared_ptr<const Shelf>& library,
                                                  const std::string& file) {
   const py::gil_scoped_release others_may_run;
   const std::filesystem::path path(file);
@@ -69,7 +82,7 @@ std::shared_ptr<ScenarioHandle> scenario_of_file(const std::shared_ptr<const Lib
                                           path.parent_path());
 }
 
-std::shared_ptr<ScenarioHandle> scenario_of_dict(const std::shared_ptr<const Library>& library,
+std::shared_ptr<ScenarioHandle> scenario_of_dict(const std::shared_ptr<const Shelf>& library,
                                                  const py::dict& value, const std::string& folder) {
   return std::make_shared<ScenarioHandle>(library, to_json_value(value, ""), folder);
 }
@@ -96,8 +109,9 @@ std::shared_ptr<ReportHandle> simulate_handle(const ScenarioHandle& handle, cons
   SimulateOptions options;
   options.engine = engine_named(arguments.engine);
   options.keep_timeline = arguments.timeline;
-  options.evidence = &handle.library();
   result->simulation = simulate(result->scenario, options);
+  if (!handle.library().regimes.empty())
+    add_interval(result->scenario, handle.library().regimes, result->simulation.report);
   return result;
 }
 
@@ -195,7 +209,7 @@ std::string explain_text_of(const ScenarioHandle& handle, const py::dict& values
 }
 
 /// Rows as JSON objects, one a point.
-std::vector<std::string> sweep_rows(const std::shared_ptr<const Library>& library,
+std::vector<std::string> sweep_rows(const std::shared_ptr<const Shelf>& library,
                                     const std::string& file, std::size_t threads,
                                     const SimulateArguments& arguments) {
   const py::gil_scoped_release others_may_run;
@@ -211,7 +225,7 @@ std::vector<std::string> sweep_rows(const std::shared_ptr<const Library>& librar
 }
 
 /// The score of measurement sets, by path or name; none: all of the library's.
-std::string validate_text(const Library& library, const std::vector<std::string>& sets,
+std::string validate_text(const Shelf& library, const std::vector<std::string>& sets,
                           const std::vector<std::pair<std::string, std::string>>& overrides,
                           const std::string& engine, std::size_t threads) {
   const py::gil_scoped_release others_may_run;
@@ -288,9 +302,9 @@ void translate(std::exception_ptr thrown) {
 PYBIND11_MODULE(_windtunnel, module) {
   module.attr("version") = WINDTUNNEL_VERSION;
   py::register_exception_translator(translate);
-  py::class_<Library, std::shared_ptr<Library>>(module, "Library")
-      .def(py::init([](const std::string& root) { return Library{root}; }))
-      .def("names", &Library::names);
+  py::class_<Shelf, std::shared_ptr<Shelf>>(module, "Library")
+      .def(py::init([](const std::string& root) { return Shelf(root); }))
+      .def("names", &Shelf::names);
   py::class_<ScenarioHandle, std::shared_ptr<ScenarioHandle>>(module, "ScenarioHandle");
   add_report(module);
   module.def("scenario_of_file", scenario_of_file);
@@ -310,7 +324,7 @@ PYBIND11_MODULE(_windtunnel, module) {
     return explain_text_of(scenario, values, threads, {engine, false, seed});
   });
   module.def("validate", validate_text);
-  module.def("sweep", [](const std::shared_ptr<const Library>& library, const std::string& file,
+  module.def("sweep", [](const std::shared_ptr<const Shelf>& library, const std::string& file,
                          const std::string& engine, std::size_t threads, std::uint64_t seed) {
     return sweep_rows(library, file, threads, {engine, false, seed});
   });

@@ -189,17 +189,29 @@ std::optional<Interval> iteration_time_interval(const Scenario& scenario, Second
   return interval_from(regimes, traits_of(scenario), predicted);
 }
 
+namespace {
+
+void write_interval(const Interval& interval, Report& report) {
+  report.iteration_time_interval = {interval.low, interval.high};
+  const bool measured = interval.basis == IntervalBasis::measured;
+  report.assumptions.push_back({"prediction interval", "90 %", interval.reason,
+                                measured ? Evidence::measured : Evidence::assumed});
+  if (interval.basis == IntervalBasis::extrapolated)
+    report.warnings.push_back("the prediction interval is extrapolated: " + interval.reason);
+  if (interval.basis == IntervalBasis::unprofiled)
+    report.warnings.push_back("the prediction interval is a guess: " + interval.reason);
+}
+
+}  // namespace
+
 void add_interval(const Scenario& scenario, const Library& library, Report& report) {
   const auto interval = iteration_time_interval(scenario, report.iteration_time, library);
-  if (!interval) return;
-  report.iteration_time_interval = {interval->low, interval->high};
-  const bool measured = interval->basis == IntervalBasis::measured;
-  report.assumptions.push_back({"prediction interval", "90 %", interval->reason,
-                                measured ? Evidence::measured : Evidence::assumed});
-  if (interval->basis == IntervalBasis::extrapolated)
-    report.warnings.push_back("the prediction interval is extrapolated: " + interval->reason);
-  if (interval->basis == IntervalBasis::unprofiled)
-    report.warnings.push_back("the prediction interval is a guess: " + interval->reason);
+  if (interval) write_interval(*interval, report);
+}
+
+void add_interval(const Scenario& scenario, const std::vector<EvidenceRegime>& regimes,
+                  Report& report) {
+  write_interval(interval_from(regimes, traits_of(scenario), report.iteration_time), report);
 }
 
 }  // namespace windtunnel

@@ -50,5 +50,8 @@ std::optional<Interval> iteration_time_interval(const Scenario& scenario, Second
 /// warning where that is not measurements of its kind. Does nothing when the library holds no
 /// residuals.
 void add_interval(const Scenario& scenario, const Library& library, Report& report);
+/// The same with residuals that were read before, at least one regime.
+void add_interval(const Scenario& scenario, const std::vector<EvidenceRegime>& regimes,
+                  Report& report);
 
 }  // namespace windtunnel
