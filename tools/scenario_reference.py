@@ -70,7 +70,8 @@ class Reference:
     def completions(self, node):
         """What a complete file has besides, as in the `else` of the schema, spread over $ref and allOf."""
         node = self.resolved(node)
-        return [node] + [part for each in node.get("allOf", []) for part in self.completions(each)]
+        parts = node.get("allOf", []) + ([node["else"]] if "extends" in node.get("if", {}).get("required", []) else [])
+        return [node] + [part for each in parts for part in self.completions(each)]
 
     def inner_completions(self, completions, key):
         found = []

@@ -13,7 +13,6 @@
 
 #include "evidence/evidence.hpp"
 #include "evidence/interval.hpp"
-#include "evidence/measurement_set.hpp"
 #include "python_json.hpp"
 #include "questions/explain.hpp"
 #include "report/report_json.hpp"
@@ -33,13 +32,9 @@ namespace {
 
 /// The library, and its residuals, read once.
 struct Shelf : Library {
-  std::vector<EvidenceRegime> regimes;
+  MeasuredErrors errors;
 
-  explicit Shelf(const std::string& folder) : Library{folder} {
-    const std::filesystem::path file = root / "validation" / residuals_file;
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(file, ignored)) regimes = read_evidence(file);
-  }
+  explicit Shelf(const std::string& folder) : Library{folder}, errors(read_evidence(*this)) {}
 };
 
 /// Pointer and value, as `set={...}` gives them.
@@ -110,8 +105,8 @@ std::shared_ptr<ReportHandle> simulate_handle(const ScenarioHandle& handle, cons
   options.engine = engine_named(arguments.engine);
   options.keep_timeline = arguments.timeline;
   result->simulation = simulate(result->scenario, options);
-  if (!handle.library().regimes.empty())
-    add_interval(result->scenario, handle.library().regimes, result->simulation.report);
+  if (!handle.library().errors.regimes.empty())
+    add_interval(result->scenario, handle.library().errors, result->simulation.report);
   return result;
 }
 
@@ -138,6 +133,10 @@ py::dict stage_times(const py::object& self) {
   py::dict columns;
   for (int line = 0; line < num_lines; ++line) {
     const auto index = static_cast<std::size_t>(line);
+    const bool is_left_out =
+        !is_always_written(static_cast<Line>(line)) &&
+        handle.report().breakdown.of(static_cast<Line>(line)) == Seconds{0};  // as documents do
+    if (is_left_out) continue;
     const auto* const first =
         stages.empty() ? nullptr
                        : reinterpret_cast<const double*>(&stages.front().breakdown.seconds[index]);
@@ -203,8 +202,8 @@ std::string explain_text_of(const ScenarioHandle& handle, const py::dict& values
   const py::gil_scoped_release others_may_run;
   const Scenario scenario = handle.read(std::move(settings), arguments.seed);
   const Explained explained =
-      explain(scenario, handle.library(), threads == 0 ? default_at_once() : threads, {},
-              engine_named(arguments.engine));
+      explain(scenario, handle.library(),
+              {threads == 0 ? default_at_once() : threads, engine_named(arguments.engine), {}, {}});
   return pretty_text(explanation_value(explained.explanation));
 }
 

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <random>
 #include <utility>
 
+#include "calibrate/constant_fitter.hpp"
 #include "core/contracts.hpp"
-#include "core/robust_fit.hpp"
 
 namespace windtunnel {
 namespace {
@@ -21,70 +20,6 @@ constexpr double strong_correlation = 0.9;  ///< in size
 constexpr double least_sensitivity = 2e-3;  ///< 1 % of the constant moves times by 0.002 %
 constexpr double one_row_share = 0.5;       ///< of what all rows say
 constexpr double at_bound_share = 1e-3;     ///< nearer to a bound is at it
-
-/// Fits and refits; all predictions go through one memory.
-class Calibrator {
- public:
-  Calibrator(const std::vector<CalibrationPoint>& points, const std::vector<FitConstant>& constants,
-             PointPredictor& predictor)
-      : points_(&points), predictor_(&predictor) {
-    for (std::size_t j = 0; j < constants.size(); ++j)
-      ranges_.push_back(range_of(constants[j], points.front().given[j].number));
-  }
-
-  const std::vector<FitRange>& ranges() const { return ranges_; }
-
-  std::vector<double> starts() const {
-    std::vector<double> values;
-    for (const FitRange& range : ranges_) values.push_back(range.start);
-    return values;
-  }
-
-  RobustFit fit(const Indices& rows, const std::vector<double>& start) {
-    FitProblem problem;
-    for (std::size_t j = 0; j < ranges_.size(); ++j) {
-      const FitBounds& bounds = ranges_[j].bounds;
-      problem.lower.push_back(bounds.lower);
-      problem.upper.push_back(bounds.upper);
-      problem.start.push_back(std::clamp(start[j], bounds.lower, bounds.upper));
-    }
-    problem.weights = weights(rows);
-    problem.residuals = [&](const std::vector<double>& values) { return residuals(values, rows); };
-    return robust_fit(problem);
-  }
-
-  std::vector<ScoredRow> compare(const Indices& rows, const std::vector<double>& values) {
-    const std::vector<Seconds> predicted = predictor_->predict(values, rows);
-    std::vector<ScoredRow> comparisons;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const CalibrationPoint& point = (*points_)[rows[i]];
-      comparisons.push_back({point.id, point.size, point.measured, predicted[i], Flops{}});
-    }
-    return comparisons;
-  }
-
- private:
-  std::vector<double> residuals(const std::vector<double>& values, const Indices& rows) {
-    std::vector<double> logarithms;
-    for (const ScoredRow& row : compare(rows, values))
-      logarithms.push_back(std::log(row.predicted / row.measured));
-    return logarithms;
-  }
-
-  /// Equal for each set, with a mean of 1 over the rows.
-  std::vector<double> weights(const Indices& rows) const {
-    std::map<std::string, double> rows_of_set;
-    for (const std::size_t row : rows) ++rows_of_set[(*points_)[row].set];
-    const double share = static_cast<double>(rows.size()) / static_cast<double>(rows_of_set.size());
-    std::vector<double> weights;
-    for (const std::size_t row : rows) weights.push_back(share / rows_of_set[(*points_)[row].set]);
-    return weights;
-  }
-
-  const std::vector<CalibrationPoint>* points_;
-  PointPredictor* predictor_;
-  std::vector<FitRange> ranges_;
-};
 
 Indices all_rows(std::size_t count) {
   Indices rows(count);
@@ -120,15 +55,15 @@ std::vector<HeldOut> fold_groups(std::size_t count, std::uint64_t seed) {
 
 /// Refits without each group and predicts it; nothing when there is only one.
 std::vector<HeldOut> hold_out(std::vector<HeldOut> groups, const std::vector<double>& fitted,
-                              std::size_t count, Calibrator& calibrator) {
+                              std::size_t count, ConstantFitter& fitter) {
   if (groups.size() < 2) return {};
   for (HeldOut& group : groups) {
     Indices rest;
     for (const std::size_t row : all_rows(count))
       if (std::find(group.points.begin(), group.points.end(), row) == group.points.end())
         rest.push_back(row);
-    group.values = fitted.empty() ? fitted : calibrator.fit(rest, fitted).values;
-    group.comparisons = calibrator.compare(group.points, group.values);
+    group.values = fitted.empty() ? fitted : fitter.fit(rest, fitted).fit.values;
+    group.comparisons = fitter.compare(group.points, group.values);
   }
   return groups;
 }
@@ -167,8 +102,13 @@ Identification identify(const FittedConstant& fitted) {
 
 /// What the fit and its refits say of constant j.
 FittedConstant describe(const std::vector<FitConstant>& constants, std::size_t j,
-                        const RobustFit& fit, const std::vector<HeldOut>& refits) {
+                        const ConstantFit& whole, const std::vector<HeldOut>& refits) {
+  const RobustFit& fit = whole.fit;
   FittedConstant fitted;
+  if (!whole.prior_widths.empty()) {
+    fitted.prior_width = whole.prior_widths[j];
+    fitted.posterior_width = whole.posterior_widths[j];
+  }
   fitted.constant = constants[j];
   fitted.value = fitted.lowest = fitted.highest = fit.values[j];
   for (const HeldOut& refit : refits) {
@@ -192,25 +132,31 @@ BoundSide FittedConstant::side() const {
   return value > range.bounds.upper * (1 - at_bound_share) ? BoundSide::upper : BoundSide::inside;
 }
 
+bool FittedConstant::is_kept() const {
+  return identification == Identification::prior_only || identification == Identification::agrees ||
+         identification == Identification::contradicted;
+}
+
 Calibration calibrate(const std::vector<CalibrationPoint>& points, const CalibrationPlan& plan,
                       PointPredictor& predictor) {
   WT_EXPECT(!points.empty());
   const Indices rows = all_rows(points.size());
-  Calibrator calibrator(points, plan.constants, predictor);
+  ConstantFitter fitter(points, plan, predictor);
   Calibration calibration;
-  calibration.as_given = calibrator.compare(rows, {});
-  const RobustFit fit =
-      plan.constants.empty() ? RobustFit{} : calibrator.fit(rows, calibrator.starts());
-  calibration.in_sample = calibrator.compare(rows, fit.values);
-  calibration.by_size = hold_out(size_groups(points), fit.values, points.size(), calibrator);
+  calibration.as_given = fitter.compare(rows, {});
+  const ConstantFit fit = plan.constants.empty() ? ConstantFit{} : fitter.fit(rows);
+  const std::vector<double>& values = fit.fit.values;
+  calibration.in_sample = fitter.compare(rows, values);
+  calibration.by_size = hold_out(size_groups(points), values, points.size(), fitter);
   calibration.by_fold =
-      hold_out(fold_groups(points.size(), plan.seed), fit.values, points.size(), calibrator);
+      hold_out(fold_groups(points.size(), plan.seed), values, points.size(), fitter);
   const auto& refits = calibration.by_size.empty() ? calibration.by_fold : calibration.by_size;
   for (std::size_t j = 0; j < plan.constants.size(); ++j) {
     FittedConstant fitted = describe(plan.constants, j, fit, refits);
-    fitted.range = calibrator.ranges()[j];
+    fitted.range = fitter.ranges()[j];
     fitted.given = points.front().given[j];
-    fitted.identification = identify(fitted);
+    fitted.identification = fit.kept[j].value_or(Identification::good);
+    if (!fitted.is_kept()) fitted.identification = identify(fitted);
     calibration.constants.push_back(std::move(fitted));
   }
   return calibration;

@@ -13,11 +13,14 @@ namespace windtunnel {
 /// How firmly the measurements hold a constant.
 enum class Identification {
   good,
-  weak,       ///< refits without some rows give values more than 10 % away to either side
-  traded,     ///< another constant makes up for it (correlation above 0.9)
-  at_bound,   ///< the fit moved to a bound: the value is the bound's, not the rows'
-  one_row,    ///< most of what is known of it comes from a single row
-  no_effect,  ///< the rows do not depend on it: the start value stands
+  weak,          ///< refits without some rows give values more than 10 % away to either side
+  traded,        ///< another constant makes up for it (correlation above 0.9)
+  at_bound,      ///< the fit moved to a bound: the value is the bound's, not the rows'
+  one_row,       ///< most of what is known of it comes from a single row
+  no_effect,     ///< the rows do not depend on it: the start value stands
+  prior_only,    ///< the posterior is hardly narrower than the prior: the given value is kept
+  agrees,        ///< the given value lies within the posterior: it is kept
+  contradicted,  ///< the fitted values make too many rows worse: the given ones are kept
 };
 
 /// Where in its bounds a value lies.
@@ -30,13 +33,17 @@ struct FittedConstant {
   NumberWithUnit given;            ///< as the scenario files have it
   double value = 0;                ///< fitted, in the unit of `given`
   double lowest = 0, highest = 0;  ///< of the refits without one model size (or one fold) each
-  double sensitivity = 0;          ///< mean |d ln(time) / d ln(constant)| over the points
-  double largest_share = 0;        ///< of the squared sensitivities: that of the row that says most
-  double correlation = 0;          ///< the largest in size with another constant's error
-  std::string partner;             ///< that constant
+  double prior_width = 0;      ///< standard deviation of ln(constant) before the rows; 0: no prior
+  double posterior_width = 0;  ///< and after them
+  double sensitivity = 0;      ///< mean |d ln(time) / d ln(constant)| over the points
+  double largest_share = 0;    ///< of the squared sensitivities: that of the row that says most
+  double correlation = 0;      ///< the largest in size with another constant's error
+  std::string partner;         ///< that constant
   Identification identification = Identification::good;
 
   BoundSide side() const;
+  /// True when the given value stands: no file takes another one.
+  bool is_kept() const;
 };
 
 /// Rows that were left out, the constants of a refit without them, and their predictions by it.
@@ -56,14 +63,24 @@ struct Calibration {
   std::vector<HeldOut> by_fold;  ///< refits without one random fifth each
 };
 
+/// What a fit starts from.
+enum class PriorKind {
+  shipped,  ///< log-normal around the given values; what the rows do not identify keeps its value
+  none,     ///< the rows alone decide: for constants of which the given value says nothing, as when
+            ///< the given one was itself fitted to these rows
+};
+
 /// How to calibrate.
 struct CalibrationPlan {
   std::vector<FitConstant> constants;  ///< none: everything is scored as given
   std::uint64_t seed = 0;              ///< of the folds
+  PriorKind prior = PriorKind::shipped;
 };
 
 /// Fits the constants to all points, and again without each model size and each of five random
 /// folds. Every set weighs the same, however many rows it has. See robust_fit() for the method.
+/// With a prior, constants that the rows do not identify are kept at their given values one after the
+/// other, the least identified first, and the others fitted again.
 Calibration calibrate(const std::vector<CalibrationPoint>& points, const CalibrationPlan& plan,
                       PointPredictor& predictor);
 

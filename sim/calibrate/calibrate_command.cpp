@@ -111,6 +111,23 @@ bool refuse_bounds(const CalibrateRequest& request, const Calibration& calibrati
   return true;
 }
 
+/// Says which constants keep their values. True when that leaves nothing for the file.
+bool refuse_kept(const CalibrateRequest& request, const Calibration& calibration,
+                 std::ostream& messages) {
+  bool any = false;
+  for (const FittedConstant& fitted : calibration.constants) {
+    if (fitted.is_kept())
+      messages << "calibrate: " << fitted.constant.name << " " << text_of(fitted.given) << " "
+               << identification_text(fitted) << "\n";
+    else if (request.file && stands_in(fitted.constant, request.file->part))
+      any = true;
+  }
+  if (!request.file || any) return false;
+  messages << "calibrate: no constant of " << request.file->name
+           << " is to be changed; not written: " << output_names(request) << "\n";
+  return true;
+}
+
 /// Writes what was asked for and says so.
 void write_files(const CalibrateRequest& request, const Library& library,
                  const std::vector<CalibrationPoint>& points, const Calibration& calibration,
@@ -137,14 +154,18 @@ std::string merged_residuals(const std::filesystem::path& file,
     return std::tie(regime.software, regime.device_family);
   };
   std::error_code ignored;
-  if (std::filesystem::is_regular_file(file, ignored))
-    for (EvidenceRegime& old : read_evidence(file, ReadFor::rewriting))
+  MeasuredErrors known;
+  if (std::filesystem::is_regular_file(file, ignored)) {
+    known = read_evidence(file, ReadFor::rewriting);
+    for (EvidenceRegime& old : known.regimes)
       if (std::none_of(regimes.begin(), regimes.end(),
                        [&](const EvidenceRegime& fresh) { return key(fresh) == key(old); }))
         regimes.push_back(std::move(old));
+  }
   std::sort(regimes.begin(), regimes.end(),
             [&](const EvidenceRegime& a, const EvidenceRegime& b) { return key(a) < key(b); });
-  return evidence_json(regimes);
+  known.regimes = std::move(regimes);
+  return evidence_json(known);
 }
 
 int run_calibrate(const CalibrateRequest& request, const Library& library, std::ostream& out,
@@ -152,6 +173,8 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
   CalibrationPlan plan;
   plan.constants = parse_constants(request.fit);
   plan.seed = request.seed;
+  plan.prior =
+      request.prior.value_or(request.residuals.empty() ? PriorKind::shipped : PriorKind::none);
   check(request, plan.constants);
   const CalibrationPoints points = read_points(request, library, plan.constants);
   if (points.points.empty()) return say_nothing_is_left(points, messages);
@@ -168,6 +191,7 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
              calibration, points, predictor.num_predictions())
       << std::flush;
   if (refuse_bounds(request, calibration, messages)) return 1;
+  if (refuse_kept(request, calibration, messages)) return 1;
   write_files(request, library, points.points, calibration, messages);
   return 0;
 }

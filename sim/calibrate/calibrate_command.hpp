@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/calibrate.hpp"
 #include "calibrate/calibration_points.hpp"
 #include "calibrate/fitted_file.hpp"
 #include "report/progress_line.hpp"
@@ -23,14 +24,18 @@ struct CalibrateRequest {
   std::optional<FittedFile> file;   ///< --device, --software or --platform, and -o
   std::filesystem::path residuals;  ///< --residuals: where held-out residuals go; empty: nowhere
   Overrides overrides;              ///< --set
-  std::uint64_t seed = 0;           ///< of the random folds
+  /// Of the fit; none where --residuals is given: the shipped values may have been fitted to these
+  /// very rows, and nothing would be held out.
+  std::optional<PriorKind> prior;
+  std::uint64_t seed = 0;  ///< of the random folds and draws
   CalibrationFormat format = CalibrationFormat::text;
   ProgressStyle progress = ProgressStyle::hidden;
 };
 
 /// `windtunnel calibrate`: fits named constants to measurement sets, writes tables or one JSON
 /// document to `out`, and the files that are asked for. Returns the exit code: 0, or 1 when nothing
-/// could be predicted or a constant ended at a bound of its range; then no file is written. Throws InputError and EnvironmentError.
+/// could be predicted or a constant ended at a bound of its range, or no constant for the file asked for was
+/// identified; then no file is written. Throws InputError and EnvironmentError.
 int run_calibrate(const CalibrateRequest& request, const Library& library, std::ostream& out,
                   std::ostream& messages);
 

@@ -78,6 +78,7 @@ TEST_CASE(
   CalibrateRequest request;
   request.sets = {write_synthetic_set(folder.path()).string()};
   request.fit = {"emax,nic_efficiency"};
+  request.prior = PriorKind::none;
   request.file = FittedFile{FittedPart::device, "a100-sxm-80gb", folder.path() / "mine.json"};
   request.residuals = folder.path() / "residuals.json";
   request.format = CalibrationFormat::json;
@@ -103,7 +104,7 @@ TEST_CASE(
   CHECK(read.sources.at("gemm/peak_fraction")
             .text.starts_with("synthetic (emax, nic_efficiency; 6 rows"));
 
-  const auto regimes = read_evidence(folder.path() / "residuals.json");
+  const auto regimes = read_evidence(folder.path() / "residuals.json").regimes;
   REQUIRE(regimes.size() == 1);
   CHECK(regimes[0].software == "megatron-deepspeed-2021");
   CHECK(regimes[0].residuals.size() == 6);
@@ -115,6 +116,7 @@ TEST_CASE("a constant at its bound is an error with the bound in it, and nothing
   request.sets = {write_synthetic_set(folder.path()).string()};
   // The set was made at emax 0.7 and with slower cards than the files have: the fit wants 0.7 or less.
   request.fit = {"emax=0.75..1"};
+  request.prior = PriorKind::none;
   request.file = FittedFile{FittedPart::device, "a100-sxm-80gb", folder.path() / "mine.json"};
   request.residuals = folder.path() / "residuals.json";
   write_file_atomically(folder.path() / "mine.json", "old");
@@ -141,14 +143,13 @@ TEST_CASE("a constant at its bound is an error with the bound in it, and nothing
 
 TEST_CASE("the bound of a quantity is told with its unit") {
   FittedConstant floor;
-  floor.constant = parse_fit_constant("layer_forward");
-  floor.given = {0.32, " ms"};
-  floor.range = range_of(floor.constant, 0.32);
-  floor.value = 10;
+  floor.constant = parse_fit_constant("kernel_launch");
+  floor.given = {25, " us"};
+  floor.range = range_of(floor.constant, 25);
+  floor.value = 1000;
   CHECK(
-      bound_text(floor).starts_with("layer_forward ends at the upper bound of its range, 10 ms "
-                                    "(range 0.01 ms to 10 ms, from 0.32 "
-                                    "ms)"));
+      bound_text(floor).starts_with("kernel_launch ends at the upper bound of its range, 1000 us "
+                                    "(range 0.1 us to 1000 us, from 25 us)"));
 }
 
 TEST_CASE("what a calibration cannot do is refused before anything is simulated") {
@@ -180,9 +181,9 @@ Calibration made_up_calibration() {
   emax.given = {0.83, ""};
   emax.value = 0.81234;
   FittedConstant floor;
-  floor.constant = parse_fit_constant("layer_forward");
-  floor.given = {0.32, " ms"};
-  floor.value = 0.41234;
+  floor.constant = parse_fit_constant("kernel_launch");
+  floor.given = {25, " us"};
+  floor.value = 41.234;
   calibration.constants = {emax, floor};
   calibration.in_sample = {{"a", "1B", Seconds{1}, Seconds{1.02}, Flops{}}};
   calibration.as_given = calibration.in_sample;
@@ -194,14 +195,15 @@ TEST_CASE("a software file keeps its units and the sources of its other numbers"
   point.set = "mine";
   const FittedFile file{FittedPart::software, "megatron-deepspeed-2021", "new-stack.json"};
   JsonValue document = parse(fitted_file_text(file, made_up_calibration(), {point}, library()));
-  CHECK(find_at(document, "/launch/layer_forward")->string() == "0.4123 ms");
+  CHECK(find_at(document, "/launch/kernel")->string() == "41.23 us");
   Problems problems;
   const SoftwareProfile profile = read_software(document, "", problems);
   CHECK(problems.empty());
   CHECK(profile.name == "new-stack");
-  CHECK(profile.sources.at("launch/layer_forward").text ==
-        "mine (emax, layer_forward; 1 rows, in-sample 2.0 %)");
-  CHECK(profile.sources.at("launch/layer_backward").text.find("vtrain") != std::string::npos);
+  CHECK(profile.sources.at("launch/kernel").text ==
+        "mine (emax, kernel_launch; 1 rows, in-sample 2.0 %)");
+  CHECK(profile.sources.at("layer_traffic/forward_hidden").text.find("vtrain") !=
+        std::string::npos);
 }
 
 TEST_CASE("a file that the sets do not use is refused") {
@@ -223,9 +225,11 @@ TEST_CASE("new regimes take the place of old ones of the same stack and GPUs; ot
     return made;
   };
   const fs::path file = folder.path() / "residuals.json";
+  write_file_atomically(file, evidence_json({{regime("b", 0.1)}, {"m", {{"set", {0.5}}}}}));
   write_file_atomically(file, merged_residuals(file, {regime("b", 0.1), regime("a", 0.2)}));
   write_file_atomically(file, merged_residuals(file, {regime("b", 0.3)}));
-  const auto regimes = read_evidence(file);
+  CHECK(read_evidence(file).unseen.sets.at("set") == std::vector<double>{0.5});
+  const auto regimes = read_evidence(file).regimes;
   REQUIRE(regimes.size() == 2);
   CHECK(regimes[0].residuals.front() == doctest::Approx(0.2));
   CHECK(regimes[1].residuals.front() == doctest::Approx(0.3));

@@ -35,6 +35,7 @@ Seconds fake_predict(const CalibrationPoint& point, const Overrides& overrides) 
 
 CalibrationPlan plan_of(std::vector<std::string> names) {
   CalibrationPlan plan;
+  plan.prior = PriorKind::none;
   for (const std::string& name : names) plan.constants.push_back(parse_fit_constant(name));
   return plan;
 }
@@ -119,6 +120,71 @@ TEST_CASE("a constant that a single row decides is called that") {
   const Calibration calibration = calibrate(points, plan, predictor);
   CHECK(calibration.constants[0].largest_share == doctest::Approx(1));
   CHECK(calibration.constants[0].identification == Identification::one_row);
+}
+
+CalibrationPlan plan_with_prior(std::vector<std::string> names) {
+  CalibrationPlan plan = plan_of(std::move(names));
+  plan.prior = PriorKind::shipped;
+  return plan;
+}
+
+/// Time = 0.95 / compute + 0.05 / link, in which the rows say much of `compute` and little of `link`.
+Calibration calibrate_three_rows(double measured_of_first) {
+  std::vector<CalibrationPoint> points = synthetic_points();
+  points.resize(3);
+  for (CalibrationPoint& point : points) {
+    point.given = {{1, ""}, {0.85, ""}};
+    point.measured = Seconds{1.25};
+  }
+  points[0].measured = Seconds{measured_of_first};
+  const CalibrationPlan plan = plan_with_prior({"/software/compute_efficiency", "nic_efficiency"});
+  PointPredictor predictor(
+      points, plan.constants, [](const CalibrationPoint& point, Overrides set) {
+        double compute = point.given[0].number, link = point.given[1].number;
+        for (const auto& [pointer, text] : set)
+          (pointer.starts_with("/software") ? compute : link) = std::stod(text);
+        return Seconds{0.95 / compute + 0.05 * 0.85 / link};
+      });
+  return calibrate(points, plan, predictor);
+}
+
+TEST_CASE("a constant that three rows do not identify keeps its value, and the other is fitted") {
+  const Calibration calibration = calibrate_three_rows(1.25);
+  const FittedConstant& compute = calibration.constants[0];
+  const FittedConstant& link = calibration.constants[1];
+  // 0.95 / c + 0.05 = 1.25 at c = 0.792; the prior of 30 % pulls it back by less than 2 %.
+  CHECK_FALSE(compute.is_kept());
+  CHECK(compute.value == doctest::Approx(0.792).epsilon(0.02));
+  CHECK(compute.posterior_width < 0.05);
+  CHECK(link.identification == Identification::prior_only);
+  CHECK(link.value == doctest::Approx(0.85));
+  CHECK(link.prior_width == doctest::Approx(0.25));
+}
+
+TEST_CASE(
+    "a value that the rows agree with, and rows that contradict one another, change nothing") {
+  std::vector<CalibrationPoint> points = synthetic_points();
+  for (CalibrationPoint& point : points) point.measured = fake_predict(point, {}) * 1.01;
+  const Calibration agrees = calibrate_fake(points, plan_with_prior({"/a"}));
+  CHECK(agrees.constants[0].identification == Identification::agrees);
+  CHECK(agrees.constants[0].value == 0.5);
+  CHECK(score(agrees.in_sample).mape == score(agrees.as_given).mape);
+  // Two of three rows are 60 % slow and the third is exact: no constant of all three is at fault.
+  points.resize(3);
+  for (CalibrationPoint& point : points)
+    point.measured = fake_predict(point, {}) * (point.id == "0" ? 1.0 : 1.6);
+  const Calibration contradicted = calibrate_fake(points, plan_with_prior({"/a"}));
+  CHECK(contradicted.constants[0].is_kept());
+  CHECK(contradicted.constants[0].value == 0.5);
+}
+
+TEST_CASE("a constant of a measured stack has a narrower prior than one of a stack of one's own") {
+  const FitConstant compute = parse_fit_constant("compute_efficiency");
+  CHECK(prior_spread(compute, StackKnowledge::known) == doctest::Approx(0.05));
+  CHECK(prior_spread(compute, StackKnowledge::unmeasured) == doctest::Approx(0.30));
+  // The stack's profile says nothing of the cluster.
+  const FitConstant nic = parse_fit_constant("nic_efficiency");
+  CHECK(prior_spread(nic, StackKnowledge::known) == doctest::Approx(0.25));
 }
 
 TEST_CASE("sets weigh the same however many rows they have") {

@@ -48,6 +48,11 @@ JsonValue constant_value(const FittedConstant& fitted) {
     value.set("correlation", JsonValue(fitted.correlation));
   }
   value.set("identification", JsonValue(identification_text(fitted)));
+  value.set("kept", JsonValue(fitted.is_kept()));
+  if (fitted.prior_width > 0) {
+    value.set("prior_width", JsonValue(fitted.prior_width));
+    value.set("posterior_width", JsonValue(fitted.posterior_width));
+  }
   value.set("at_bound", JsonValue(fitted.identification == Identification::at_bound));
   return value;
 }

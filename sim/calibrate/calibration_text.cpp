@@ -40,15 +40,17 @@ std::string signed_percent(double share) { return (share >= 0 ? "+" : "") + perc
 std::string constants_text(const Calibration& calibration) {
   if (calibration.constants.empty())
     return "\n  nothing is fitted: the shipped constants, scored\n";
-  std::vector<Row> rows{{"constant", "from", "fitted", "bounds", "refits", "weight", ""}};
+  std::vector<Row> rows{{"constant", "from", "fitted", "width", "bounds", "refits", "weight", ""}};
   for (const FittedConstant& fitted : calibration.constants)
     rows.push_back(
         {fitted.constant.name, text_of(fitted.given), value_text(fitted.value) + fitted.given.unit,
+         fitted.posterior_width > 0 ? width_text(fitted.posterior_width) : std::string("-"),
          value_text(fitted.range.bounds.lower) + " .. " + value_text(fitted.range.bounds.upper),
          value_text(fitted.lowest) + " .. " + value_text(fitted.highest),
          fixed_text(fitted.sensitivity, 2), identification_text(fitted)});
   return table(rows) +
-         "  refits: without some rows each (below); weight: % of the time for 1 % of the "
+         "  width: standard deviation of what the rows and the prior leave open; refits: without "
+         "some rows each (below); weight: % of the time for 1 % of the "
          "constant\n";
 }
 
@@ -142,6 +144,8 @@ std::vector<std::string> set_names(const CalibrationPoints& points) {
   return names;
 }
 
+std::string width_text(double width) { return "+-" + percent_text(width); }
+
 std::string identification_text(const FittedConstant& fitted) {
   switch (fitted.identification) {
     case Identification::good:
@@ -155,6 +159,14 @@ std::string identification_text(const FittedConstant& fitted) {
       return "at its bound: not identified by these rows";
     case Identification::one_row:
       return "rests on one row: " + percent_text(fitted.largest_share) + " of what is known of it";
+    case Identification::prior_only:
+      return "not identified; kept: these rows narrow it from " + width_text(fitted.prior_width) +
+             " to " + width_text(fitted.posterior_width);
+    case Identification::agrees:
+      return "kept: the given value agrees with these rows (" + width_text(fitted.posterior_width) +
+             ")";
+    case Identification::contradicted:
+      return "kept: fitted values make more than a fifth of these rows worse";
     case Identification::no_effect:
       return "no effect on these rows";
   }

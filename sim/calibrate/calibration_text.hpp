@@ -32,6 +32,9 @@ std::string calibration_json(const Calibration& calibration, const CalibrationPo
                              std::size_t num_predictions);
 
 /// "well identified", or what is wrong with the constant.
+/// "+-3.1 %": of ln(constant).
+std::string width_text(double width);
+
 std::string identification_text(const FittedConstant& fitted);
 
 /// What a constant at its bound is, and what that means: "emax ends at the upper bound of its range, 1 (range 0.3 to 1, …".

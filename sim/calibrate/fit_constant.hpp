@@ -22,6 +22,12 @@ struct FitConstant {
   std::optional<FitBounds> bounds;  ///< none: a tenth of the start to ten times
 };
 
+/// How far ln(constant) of a stack or cluster that was not measured lies from the shipped value: the
+/// standard deviation of the prior. Constants of a stack with a profile are `known`: the profile's
+/// measurements hold them.
+enum class StackKnowledge { unmeasured, known };
+double prior_spread(const FitConstant& constant, StackKnowledge stack);
+
 /// A number and the unit that follows it; " ms" with its blank, or nothing.
 struct NumberWithUnit {
   double number = 0;
@@ -31,7 +37,7 @@ struct NumberWithUnit {
 /// What --fit says: "emax", "/platform/node_types/0/nic_efficiency", or with bounds "emax=0.6..1".
 /// Short names:
 ///   device    emax, memory_efficiency
-///   software  compute_efficiency, layer_forward, layer_backward, flash_forward, flash_backward,
+///   software  compute_efficiency, tensor_collective_overhead, kernel_launch, flash_forward, flash_backward,
 ///             exposed_gather_factor
 ///   platform  nic_efficiency, in_node_collective_slowdown (also arf)
 /// Pointers into a platform are those of its first node type. InputError on anything else.

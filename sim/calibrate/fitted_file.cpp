@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "calibrate/calibration_text.hpp"
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
 #include "core/option_error.hpp"
@@ -113,9 +114,14 @@ std::string provenance(const Calibration& calibration,
   std::string text = "fitted: ";
   for (const std::string& set : sets) text += (set == *sets.begin() ? "" : ", ") + set;
   text += " (";
-  for (const FittedConstant& fitted : calibration.constants)
-    text += fitted.constant.name + (&fitted == &calibration.constants.back() ? "; " : ", ");
-  text += std::to_string(points.size()) + " rows, in-sample " +
+  bool first = true;
+  for (const FittedConstant& fitted : calibration.constants) {
+    if (fitted.is_kept()) continue;
+    text += (first ? "" : ", ") + fitted.constant.name;
+    if (fitted.posterior_width > 0) text += " " + width_text(fitted.posterior_width);
+    first = false;
+  }
+  text += "; " + std::to_string(points.size()) + " rows, in-sample " +
           percent_text(score(calibration.in_sample).mape);
   if (!calibration.by_size.empty())
     text += ", leave one size out " + percent_text(score(all_of(calibration.by_size)).mape);
@@ -129,7 +135,7 @@ std::string fitted_file_text(const FittedFile& file, const Calibration& calibrat
   JsonValue document = read_original(file, library);
   bool any = false;
   for (const FittedConstant& fitted : calibration.constants) {
-    if (!stands_in(fitted.constant, file.part)) continue;
+    if (fitted.is_kept() || !stands_in(fitted.constant, file.part)) continue;
     check_same_file(file, fitted, document);
     write_number(document, pointer_in_file(fitted.constant, file.part), fitted,
                  provenance(calibration, points));

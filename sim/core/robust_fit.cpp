@@ -46,11 +46,19 @@ class RobustFitter {
         upper_(to_eigen(problem.upper).array().log()),
         point_(to_eigen(problem.start).array().log()),
         residuals_(residuals_at(point_)) {
+    if (problem.prior) {
+      centre_ = to_eigen(problem.prior->centres).array().log();
+      const double noise = problem.prior->noise;
+      stiffness_ = noise * noise / to_eigen(problem.prior->spreads).array().square();
+    } else {
+      centre_ = point_;
+      stiffness_ = VectorXd::Zero(point_.size());
+    }
     differentiate();
   }
 
   RobustFit fit() {
-    if (point_.size() == 0) return {{}, {}, {}, cost(residuals_)};
+    if (point_.size() == 0) return {{}, {}, {}, {}, cost(point_, residuals_)};
     double damping = first_damping;
     for (int steps = 0; steps < most_steps && damping < most_damping; ++steps) {
       const VectorXd next = (point_ + step(damping)).cwiseMax(lower_).cwiseMin(upper_);
@@ -63,7 +71,7 @@ class RobustFitter {
     }
     if (!is_exact_) differentiate();
     return {to_vector(point_.array().exp()), columns_of(derivatives_), columns_of(correlations()),
-            cost(residuals_)};
+            widths(), cost(point_, residuals_)};
   }
 
  private:
@@ -73,10 +81,11 @@ class RobustFitter {
     return to_eigen(values);
   }
 
-  double cost(const VectorXd& residuals) const {
+  double cost(const VectorXd& point, const VectorXd& residuals) const {
     const ArrayXd scaled = residuals.array() / loss_scale;
     return 2 * loss_scale * loss_scale *
-           (weights_.array() * ((1 + scaled.square()).sqrt() - 1)).sum();
+               (weights_.array() * ((1 + scaled.square()).sqrt() - 1)).sum() +
+           (stiffness_.array() * (point - centre_).array().square()).sum();
   }
 
   /// What makes weighted least squares have the gradient of the soft-L1 loss.
@@ -99,8 +108,10 @@ class RobustFitter {
   /// The damped step; constants that would leave their bounds stay where they are.
   VectorXd step(double damping) const {
     const MatrixXd weighted = robust_weights().asDiagonal() * derivatives_;
-    const VectorXd gradient = weighted.transpose() * residuals_;
+    const VectorXd gradient =
+        weighted.transpose() * residuals_ + stiffness_.cwiseProduct(point_ - centre_);
     MatrixXd normal = derivatives_.transpose() * weighted;
+    normal.diagonal() += stiffness_;
     VectorXd wanted = -gradient;
     for (Index j = 0; j < point_.size(); ++j) {
       normal(j, j) = normal(j, j) * (1 + damping) + 1e-12;
@@ -117,7 +128,7 @@ class RobustFitter {
   /// Moves to `next` when that lowers the cost.
   bool try_move(const VectorXd& next) {
     const VectorXd residuals = residuals_at(next);
-    if (!(cost(residuals) < cost(residuals_))) {
+    if (!(cost(next, residuals) < cost(point_, residuals_))) {
       if (!is_exact_) differentiate();
       return false;
     }
@@ -139,13 +150,43 @@ class RobustFitter {
     return covariance.array() / (deviations * deviations.transpose()).array();
   }
 
+  /// Of the posterior; nothing without a prior.
+  std::vector<double> widths() const {
+    if (!problem_->prior) return {};
+    constexpr double known = 1e12;  ///< inverse variance of a constant that cannot move
+    const auto num_free = static_cast<std::size_t>((upper_.array() > lower_.array()).count());
+    const double noise = estimated_noise(to_vector(residuals_), problem_->prior->noise, num_free);
+    MatrixXd inverse = derivatives_.transpose() * robust_weights().asDiagonal() * derivatives_;
+    inverse /= noise * noise;
+    for (Index j = 0; j < point_.size(); ++j) {
+      const double spread = problem_->prior->spreads[static_cast<std::size_t>(j)];
+      inverse(j, j) += upper_[j] > lower_[j] ? 1 / (spread * spread) : known;
+    }
+    const Index count = point_.size();
+    const MatrixXd covariance = inverse.ldlt().solve(MatrixXd::Identity(count, count));
+    return to_vector(covariance.diagonal().array().abs().sqrt());
+  }
+
   const FitProblem* problem_;
   VectorXd weights_, lower_, upper_, point_, residuals_;
+  VectorXd centre_, stiffness_;  ///< of the prior; stiffness 0 without one
   MatrixXd derivatives_;
   bool is_exact_ = false;  ///< derivatives_ are differences at point_, not Broyden's guess
 };
 
 }  // namespace
+
+double estimated_noise(const std::vector<double>& residuals, double prior_noise,
+                       std::size_t num_constants) {
+  constexpr double prior_rows = 2;
+  constexpr double most_in_noises = 3;
+  const double most = most_in_noises * prior_noise;
+  double sum = prior_rows * prior_noise * prior_noise;
+  for (const double residual : residuals) sum += std::min(residual * residual, most * most);
+  const double freedom =
+      prior_rows + static_cast<double>(residuals.size()) - static_cast<double>(num_constants);
+  return std::sqrt(sum / std::max(1.0, freedom));
+}
 
 RobustFit robust_fit(const FitProblem& problem) {
   const std::size_t count = problem.start.size();

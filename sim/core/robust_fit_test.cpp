@@ -60,6 +60,30 @@ TEST_CASE("a constant without effect stays where it starts") {
   CHECK(fit.values[1] == doctest::Approx(1));
 }
 
+TEST_CASE("a prior as precise as the residuals meets them half-way, and tells how sure it is") {
+  // One residual ln c - 0.01 of noise 0.05, prior ln c = 0 +- 0.05: the mode is at 0.005, where the
+  // loss is still quadratic (s = 0.02), and the width 0.05 / sqrt(2) but for the estimated noise.
+  FitProblem problem;
+  problem.start = {1};
+  problem.lower = {0.1};
+  problem.upper = {10};
+  problem.weights = {1};
+  problem.residuals = [](const std::vector<double>& constants) {
+    return std::vector<double>{std::log(constants[0]) - 0.01};
+  };
+  problem.prior = FitPrior{{1}, {0.05}, 0.05};
+  const RobustFit fit = robust_fit(problem);
+  CHECK(std::log(fit.values[0]) == doctest::Approx(0.005).epsilon(0.03));
+  CHECK(fit.widths[0] == doctest::Approx(0.05 / std::sqrt(2.0)).epsilon(0.03));
+}
+
+TEST_CASE("the noise of rows that agree exactly is not 0") {
+  // Two rows' worth of 0.05 beside four of 0, one constant: sqrt(2 * 0.05^2 / (2 + 4 - 1)).
+  CHECK(estimated_noise({0, 0, 0, 0}, 0.05, 1) == doctest::Approx(0.05 * std::sqrt(0.4)));
+  // A row that is far off counts as 3 * 0.05.
+  CHECK(estimated_noise({9}, 0.05, 1) == doctest::Approx(0.05 * std::sqrt(11.0 / 2)));
+}
+
 TEST_CASE("nothing to fit is the problem as it stands") {
   FitProblem problem;
   problem.weights = {1};

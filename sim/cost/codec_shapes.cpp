@@ -24,9 +24,9 @@ std::vector<CodecMatrix> gradient_matrices(const Transformer& model, const Plan&
       last && (!model.tied_embeddings || plan.head_place() == HeadPlace::on_another_stage);
   const int copies = holds_fused_embedding(model, plan, stage, chunk) ? 0 : first + head;
   std::vector<CodecMatrix> matrices;
-  if (plan.chunk_layers(stage) > 0)
+  if (const int layers = plan.chunk_layers(place); layers > 0)
     for (const auto& [rows, columns] : layer_matrices(model, t))
-      matrices.push_back({rows, columns, plan.chunk_layers(stage)});
+      matrices.push_back({rows, columns, layers});
   if (copies > 0) matrices.push_back({words, h, copies});
   if (first && model.has_learned_positions())
     matrices.push_back({static_cast<double>(model.sequence), h});

@@ -9,9 +9,11 @@
 namespace windtunnel {
 namespace {
 
-/// Rings that NVLink lanes inside the group allow; a group without a lane goes through a neighbour or the host, as one.
+/// Rings that NVLink lanes inside the group allow. A group without one relays messages through its members; without lanes between
+/// all of them it goes through a neighbour or the host, as one ring.
 int usable_rings(const Interconnect& interconnect, const std::vector<int>& gpus) {
-  return std::max(num_rings(interconnect, gpus), 1);
+  const int rings = num_rings(interconnect, gpus);
+  return rings > 0 ? rings : std::max(num_relayed_rings(interconnect, gpus), 1);
 }
 
 /// Of the protocol that NCCL takes for a payload of this size.

@@ -12,7 +12,7 @@ namespace windtunnel {
 /// w: bytes a GPU sends in a ring (Patarasuk & Yuan, J. Parallel Distrib. Comput. 69(2), 117-124,
 /// 2009). T0, Binf, S0, g: fits to NCCL tables, 1 MiB to 1 GiB (docs/model.md); nothing below 1
 /// MiB is constrained. Binf grows with n on a switch, and with the number of rings on an NVLink
-/// mesh: the fewest lanes across any cut of the group (num_rings). Small messages go by a protocol of less
+/// mesh: num_rings(). Small messages go by a protocol of less
 /// bandwidth: the tables show NCCL change over at 3 MiB a GPU (A100) and 0.28 MiB a GPU and ring
 /// (V100), whatever n is.
 Seconds in_node_all_reduce(const Interconnect& interconnect, const std::vector<int>& gpus,

@@ -68,14 +68,14 @@ TEST_CASE("an all-gather is an all-reduce of half the payload, floor included") 
   CHECK(in_node_all_gather(nvswitch(), gpus(8), 1_B) >= 50_us);  // 10 us + 8 * 5 us
 }
 
-TEST_CASE("a mesh has as many rings as the thinnest cut of the group has lanes") {
+TEST_CASE("a mesh has as many rings as cycles through the group share no lane") {
   Interconnect mesh;
   mesh.kind = Interconnect::Kind::mesh;
   mesh.saturated_bandwidth = 20_GBps;
   mesh.lanes = {{0, 1, 2, 2}, {1, 0, 2, 2}, {2, 2, 0, 1}, {2, 2, 1, 0}};
-  CHECK(saturated_bus_bandwidth(mesh, {0, 1}) == 20_GBps);         // one lane
-  CHECK(saturated_bus_bandwidth(mesh, {0, 2}) == 40_GBps);         // two lanes
-  CHECK(saturated_bus_bandwidth(mesh, {0, 1, 2, 3}) == 100_GBps);  // 1 + 2 + 2
+  CHECK(saturated_bus_bandwidth(mesh, {0, 1}) == 20_GBps);        // one lane
+  CHECK(saturated_bus_bandwidth(mesh, {0, 2}) == 40_GBps);        // two lanes
+  CHECK(saturated_bus_bandwidth(mesh, {0, 1, 2, 3}) == 80_GBps);  // four cycles; five lanes a GPU
 }
 
 TEST_CASE("a ring all-reduce sends 2 (n-1)/n of the payload") {

@@ -8,22 +8,65 @@
 namespace windtunnel {
 namespace {
 
-constexpr double tile_rows = 256,
-                 tile_columns = 128;  // of the largest library tile on A100 and V100
-constexpr int aligned_head_size = 8;  // elements; tensor cores want multiples of it
+constexpr double query_block = 128;    // queries that one thread block of fused attention takes
+constexpr double unmasked_length = 3;  // causal queries that one query without a mask is worth
+constexpr int aligned_head_size = 8;   // elements; tensor cores want multiples of it
 
 double efficiency(const Gemm& gemm, const KernelContext& context, double factor) {
   const GemmEfficiency& fit = context.device->gemm;
-  const double waves =
-      gemm.m * gemm.n * gemm.batch / (tile_rows * tile_columns * context.device->multiprocessors);
-  return fit.peak_fraction * context.compute_efficiency * factor * waves /
-         (waves + fit.wave_half_size) * gemm.k / (gemm.k + fit.inner_half_size);
+  const double waves = gemm.m * gemm.n * gemm.batch /
+                       (fit.tile_rows * fit.tile_columns * context.device->multiprocessors);
+  const double whole = fit.peak_fraction_of(context.precision) * context.compute_efficiency *
+                       factor * waves / (waves + fit.wave_half_size) * gemm.k /
+                       (gemm.k + fit.inner_half_size_of(context.precision));
+  if (gemm.group_rows == 0) return whole;
+  return whole * fit.grouped_factor * gemm.group_rows / (gemm.group_rows + fit.grouped_half_rows);
 }
 
-FlopsPerSecond peak(const KernelContext& context) {
-  const auto found = context.device->peak.find(context.precision);
-  WT_EXPECT(found != context.device->peak.end());
+FlopsPerSecond peak(const Device& device, Precision precision) {
+  const auto found = device.peak.find(precision);
+  WT_EXPECT(found != device.peak.end());
   return found->second;
+}
+
+double between(double low, double high, double share) { return low + (high - low) * share; }
+
+AttentionRate between(const AttentionRate& low, const AttentionRate& high, double share) {
+  return {.rate = between(low.rate, high.rate, share),
+          .half_sequence = between(low.half_sequence, high.half_sequence, share),
+          .half_waves = between(low.half_waves, high.half_waves, share)};
+}
+
+/// Whether the kernels of one format run at the rates of another: fp16 and bf16 do.
+bool is_alike(Precision one, Precision other) {
+  const auto is_half = [](Precision each) {
+    return each == Precision::bf16 || each == Precision::fp16;
+  };
+  return one == other || (is_half(one) && is_half(other));
+}
+
+/// The device's rate at this head size.
+AttentionRate attention_rate(const Device& device, Precision precision, double head_size,
+                             bool backward) {
+  const AttentionKernel* below = nullptr;
+  const auto rate_of = [backward](const AttentionKernel& kernel) {
+    return backward ? kernel.backward : kernel.forward;
+  };
+  for (const AttentionKernel& kernel : device.attention) {
+    if (!is_alike(kernel.precision, precision)) continue;
+    if (kernel.head_size < head_size) {
+      below = &kernel;
+      continue;
+    }
+    AttentionRate above = rate_of(kernel);
+    if (below != nullptr)
+      return between(rate_of(*below), above,
+                     (head_size - below->head_size) / (kernel.head_size - below->head_size));
+    above.rate *= head_size / kernel.head_size;
+    return above;
+  }
+  WT_EXPECT(below != nullptr);
+  return rate_of(*below);
 }
 
 BytesPerSecond memory_rate(const Device& device) {
@@ -34,13 +77,27 @@ BytesPerSecond memory_rate(const Device& device) {
 
 Seconds gemm_time(const Gemm& gemm, const KernelContext& context, double factor) {
   if (gemm.flops() == Flops{0}) return {};
-  const Seconds compute = gemm.flops() / (peak(context) * efficiency(gemm, context, factor));
-  const Bytes operands = element_size(context.precision) *
-                         ((gemm.m * gemm.k + gemm.n * gemm.k + gemm.m * gemm.n) * gemm.batch);
+  const Seconds compute =
+      gemm.flops() / (peak(*context.device, context.precision) * efficiency(gemm, context, factor));
+  const double inputs = (gemm.m * gemm.k + gemm.n * gemm.k) * gemm.batch,
+               results = gemm.m * gemm.n * gemm.batch;
+  const Bytes operands =
+      operand_size(context.precision) * inputs + element_size(context.precision) * results;
   const Seconds time =
       std::max(compute, operands / memory_rate(*context.device)) + context.device->kernel_overhead;
   WT_ENSURE(time >= Seconds{0});
   return time;
+}
+
+Seconds attention_time(Flops flops, const AttentionShape& shape, const KernelContext& context) {
+  const Device& device = *context.device;
+  const AttentionRate fit =
+      attention_rate(device, context.attention_precision, shape.head_size, shape.backward);
+  const double length = shape.queries * (shape.causal ? 1 : unmasked_length),
+               waves = shape.heads * shape.queries / (query_block * device.multiprocessors);
+  const double rate = fit.rate * length / (length + fit.half_sequence) * waves /
+                      (waves + fit.half_waves) * context.compute_efficiency;
+  return flops / (peak(device, context.attention_precision) * rate) + device.kernel_overhead;
 }
 
 Seconds linear_time(const KernelWork& work, const KernelContext& context) {
@@ -55,11 +112,14 @@ Seconds kernel_time(const KernelWork& work, const KernelContext& context, double
   for (const Gemm& gemm : work.linear) time += gemm_time(gemm, context, linear_factor);
   const double attention_factor =
       context.head_size % aligned_head_size == 0 ? 1.0 : context.device->gemm.misaligned_factor;
-  for (const Gemm& gemm : work.attention) time += gemm_time(gemm, context, attention_factor);
-  if (work.flash > Flops{0}) {
-    WT_EXPECT(flash_efficiency > 0);
-    time += work.flash / (peak(context) * flash_efficiency) + context.device->kernel_overhead;
-  }
+  KernelContext base = context;
+  base.precision = base_precision(context.precision);
+  for (const Gemm& gemm : work.attention) time += gemm_time(gemm, base, attention_factor);
+  if (work.flash > Flops{0})
+    time += flash_efficiency > 0
+                ? work.flash / (peak(*context.device, base.precision) * flash_efficiency) +
+                      context.device->kernel_overhead
+                : attention_time(work.flash, work.flash_shape, context);
   time += memory_time(work.memory_traffic, *context.device) +
           context.device->kernel_overhead * work.memory_kernels;
   return time;

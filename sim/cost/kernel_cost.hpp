@@ -9,21 +9,32 @@ namespace windtunnel {
 /// The GPU and how well this stack and cluster drive it.
 struct KernelContext {
   const Device* device = nullptr;
-  Precision precision = Precision::fp16;
+  Precision precision = Precision::fp16;            ///< of the linear layers' products
+  Precision attention_precision = Precision::fp16;  ///< of a fused attention kernel
   double compute_efficiency = 1;  ///< factor on the device's peak fraction (stack, throttled nodes)
   int head_size = 128;            ///< of the attention products
-  double flash_forward_efficiency = 0, flash_backward_efficiency = 0;  ///< of the peak
+  double flash_forward_efficiency = 0,
+         flash_backward_efficiency = 0;  ///< of the peak; 0: the device's own
 };
 
 /// One matrix product:
 ///   t = max( 2 M N K batch / (P eff), element (M K + N K + M N) batch / BW ) + kl
-///   eff = emax * x/(x + wv) * K/(K + K0) * factor,   x = M N batch / (256 * 128 * SMs)  (waves of
-///   256 x 128 tiles)
-/// P peak rate, BW attained memory rate, kl kernel overhead. Roofline: Williams et al., CACM 52(4),
-/// 2009. The smooth wave and inner-size terms are this project's fit to A100 and V100 GEMM tables
-/// (docs/model.md); valid for products above about 2 GFLOP, 30-45 % off below (small skewed
-/// shapes).
+///   eff = emax * x/(x + wv) * K/(K + K0) * factor,   x = M N batch / (tile * SMs)  (waves of tiles)
+/// P peak rate, BW attained memory rate, kl kernel overhead; `element` is the operand's for M K and N K, and that of the base
+/// precision for the result. Roofline: Williams et al., CACM 52(4), 2009. The smooth wave and inner-size terms are this project's
+/// fit to GEMM tables of V100, A100, H100 and B200 (docs/model.md; validation/kernels); valid for products above about 2 GFLOP,
+/// 30-45 % off below (small skewed shapes). A grouped product, `batch` experts of r rows each, has the further factor
+///   g r / (r + r0)
+/// fitted to the grouped rows of B200 and A100 tables (docs/moe.md); r is the tokens of an expert, backward as well.
 Seconds gemm_time(const Gemm& gemm, const KernelContext& context, double factor = 1);
+
+/// One fused attention kernel of `flops` at the device's own rate:
+///   t = F / (P r(d) * L/(L + L0) * w/(w + w0)) + kl
+///   L = queries (causal) or 3 queries (no mask),   w = heads queries / (128 SMs)
+/// r(d) is interpolated between measured head sizes d, and falls with d below the smallest. The factor 3 of an unmasked
+/// sequence is fitted on cuDNN 9.19-9.22 on H200, GB200 and GB300 (validation/kernels): its inner loop is twice as long, and no
+/// block is cut by the diagonal.
+Seconds attention_time(Flops flops, const AttentionShape& shape, const KernelContext& context);
 
 /// All kernels of `work`, one after another: matrix products, flash attention, and memory-bound
 /// traffic at BW plus kl a kernel. Attention products whose head size is no multiple of 8 run at

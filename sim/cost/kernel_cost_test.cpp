@@ -80,5 +80,75 @@ TEST_CASE("the launch floor is close to the larger of both") {
   CHECK(with_launch_floor(10_ms, 1_ms, 4).value() == doctest::Approx(10.00024998e-3).epsilon(1e-9));
 }
 
+TEST_CASE("a product in fp8 runs at the rate of fp8 and reads a byte an operand") {
+  Device device = simple_device();
+  device.peak[Precision::bf16] = 100_TFLOPS;
+  device.peak[Precision::fp8] = 200_TFLOPS;
+  device.gemm.quantized_peak_fraction[Precision::fp8] = 0.5;
+  KernelContext context = context_of(device);
+  context.precision = Precision::fp8;
+  // 2 * 4096^3 FLOP at 0.5 * 200 TFLOP/s
+  CHECK(gemm_time({4096, 4096, 4096}, context).value() ==
+        doctest::Approx(2.0 * 4096 * 4096 * 4096 / 100e12).epsilon(1e-12));
+  // K = 1: 4096 + 4096 bytes in, 2 * 4096^2 out, at 1 TB/s
+  CHECK(gemm_time({4096, 4096, 1}, context).value() ==
+        doctest::Approx((2 * 4096 + 2 * 4096.0 * 4096) / 1e12).epsilon(1e-12));
+}
+
+TEST_CASE("a tile is a number of the GPU") {
+  // Tiles twice as high: half as many waves, so that half the rate is lost at 25.6 of them.
+  Device device = simple_device();
+  device.gemm.wave_half_size = 25.6;
+  device.gemm.tile_rows = 512;
+  CHECK(gemm_time({4096, 4096, 4096}, context_of(device)).value() ==
+        doctest::Approx(2.0 * 4096 * 4096 * 4096 / 40e12).epsilon(1e-12));
+}
+
+/// Attention at 0.8 of 100 TFLOP/s forward with head size 128, at 0.4 with 64.
+Device attention_device() {
+  Device device = simple_device();
+  device.attention = {{Precision::fp16, 64, {0.4, 0, 0}, {0.2, 0, 0}},
+                      {Precision::fp16, 128, {0.8, 0, 0}, {0.4, 0, 0}}};
+  return device;
+}
+
+TEST_CASE("attention runs at the device's rate for its head size and direction") {
+  const Device device = attention_device();
+  const auto rate = [&](double head_size, bool backward) {
+    const AttentionShape shape{
+        .heads = 8, .queries = 4096, .head_size = head_size, .backward = backward};
+    return Flops{1e12} / attention_time(Flops{1e12}, shape, context_of(device)) / 1_TFLOPS;
+  };
+  CHECK(rate(128, false) == doctest::Approx(80));
+  CHECK(rate(128, true) == doctest::Approx(40));
+  CHECK(rate(96, false) == doctest::Approx(60));   // halfway between
+  CHECK(rate(256, false) == doctest::Approx(80));  // beyond the largest as the largest
+  CHECK(rate(32, false) == doctest::Approx(20));   // below the smallest in proportion
+}
+
+TEST_CASE("short sequences and few heads lose half the rate of attention at their half sizes") {
+  Device device = attention_device();
+  const AttentionShape causal{.heads = 10, .queries = 1280, .head_size = 128};
+  AttentionShape full = causal;
+  full.causal = false;
+  const auto rate = [&](const AttentionShape& shape) {
+    return Flops{1e12} / attention_time(Flops{1e12}, shape, context_of(device)) / 1_TFLOPS;
+  };
+  device.attention[1].forward.half_sequence = 1280;
+  CHECK(rate(causal) == doctest::Approx(40));
+  CHECK(rate(full) == doctest::Approx(60));  // counts as 3 * 1280 queries: 80 * 3/4
+  device.attention[1].forward = {0.8, 0, 10};
+  CHECK(rate(causal) == doctest::Approx(40));  // 10 heads * 1280 / (128 * 10) = 10 waves
+}
+
+TEST_CASE("attention of a layer takes the device's rate unless the stack has one") {
+  Device device = attention_device();
+  KernelWork work;
+  work.flash = Flops{1e12};
+  work.flash_shape = {.heads = 8, .queries = 4096, .head_size = 128};
+  CHECK(kernel_time(work, context_of(device)).value() == doctest::Approx(1 / 80.0));
+  CHECK(kernel_time(work, context_of(device), 1, 0.5).value() == doctest::Approx(1 / 50.0));
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -1,20 +1,48 @@
 #include "cost/model_operations.hpp"
 
+#include <algorithm>
+
+#include "core/contracts.hpp"
 #include "cost/kernel_cost.hpp"
+#include "cost/model_held.hpp"
 
 namespace windtunnel {
 namespace {
 
-KernelContext kernel_context(const StageCostInputs& in) {
+/// What attention runs in: fp8 where the stack does so and the device's rate is known, else as all that is not a linear layer.
+Precision attention_precision(const StageCostInputs& in, Precision precision) {
+  const bool has_fp8 = in.node->device.has_attention(Precision::fp8);
+  return is_quantized(precision) && in.software->fp8_attention && has_fp8
+             ? Precision::fp8
+             : base_precision(precision);
+}
+
+KernelContext kernel_context(const StageCostInputs& in, Precision precision) {
   const SoftwareProfile& software = *in.software;
   KernelContext context;
   context.device = &in.node->device;
-  context.precision = in.plan->training.precision;
+  context.precision = precision;
+  context.attention_precision = attention_precision(in, precision);
   context.compute_efficiency = software.compute_efficiency * in.node->compute_efficiency;
-  context.head_size = in.model->head_size();
-  context.flash_forward_efficiency = software.flash_forward_efficiency.value_or(0);
-  context.flash_backward_efficiency = software.flash_backward_efficiency.value_or(0);
+  context.head_size = in.model->key_width();
+  if (const auto own = software.flash_rates(in.node->device)) {
+    context.flash_forward_efficiency = own->forward;
+    context.flash_backward_efficiency = own->backward;
+  }
   return context;
+}
+
+/// The context of what is no linear layer: the output head.
+KernelContext base_context(KernelContext context) {
+  context.precision = base_precision(context.precision);
+  return context;
+}
+
+LayerShape shape_of(const StageCostInputs& in, Precision precision) {
+  LayerShape shape = layer_shape(*in.plan, *in.software);
+  shape.precision = precision;
+  if (in.model->moe) shape.expert_load = expert_load(*in.model->moe, shape.expert).slowest;
+  return shape;
 }
 
 /// The weight gradients among backward products: every second one.
@@ -26,35 +54,27 @@ Seconds weight_gradient_time(const KernelWork& backward, const KernelContext& co
   return time;
 }
 
-/// Launch times of one layer, forward and backward without recomputation.
-struct LaunchTimes {
-  Seconds forward{}, backward{};
-};
-
-LaunchTimes launch_times(const StageCostInputs& in) {
-  const auto& floor = in.software->launch;
-  const int tensor = in.plan->parallel.tensor;
-  const double factor = floor.cluster_factor * in.node->launch_slowdown *
-                        (tensor >= floor.wide_tensor_ways ? floor.wide_tensor_factor : 1.0);
-  const Seconds collectives = tensor > 1 ? floor.collective * 2 : Seconds{0};
-  return {(floor.layer_forward + collectives) * factor,
-          (floor.layer_backward + collectives) * factor};
+/// CPU time to launch all kernels of `work`.
+Seconds launch_time(const StageCostInputs& in, const KernelWork& work) {
+  const auto products = static_cast<int>(work.linear.size() + work.attention.size());
+  const int kernels = products + work.memory_kernels + (work.flash > Flops{0} ? 1 : 0);
+  return in.software->launch.kernel * (kernels * in.node->launch_slowdown);
 }
 
 class ModelWriter {
  public:
-  ModelWriter(const StageCostInputs& in, const ChunkRole& chunk)
-      : in_(in),
-        chunk_(chunk),
-        context_(kernel_context(in)),
-        shape_(layer_shape(*in.plan, *in.software)),
-        launch_(launch_times(in)) {}
+  ModelWriter(const StageCostInputs& in, const ChunkRole& chunk, Precision precision)
+      : in_(in), chunk_(chunk), held_(*in.model, *in.plan), shape_(shape_of(in, precision)) {
+    if (!is_timed()) return;
+    context_ = kernel_context(in, precision);
+  }
 
   ChunkOperations write() {
     for (PassOperations& pass : result_.passes) pass.layers = chunk_.layers;
     add_layers();
     if (chunk_.first) add_embedding();
     if (chunk_.last) add_head();
+    add_message();
     return std::move(result_);
   }
 
@@ -64,90 +84,270 @@ class ModelWriter {
   PassOperations& input_gradient() { return result_.at(Direction::input_gradient); }
   PassOperations& weight_gradient() { return result_.at(Direction::weight_gradient); }
 
-  /// One kernel operation of a layer, backward: whole, and in the halves of a split pass.
-  void add_backward(Label label, const KernelWork& work, Seconds accumulation) {
-    Operation whole = kernel(
-        label, kernel_time(work, context_, 1, context_.flash_backward_efficiency) + accumulation);
-    whole.products = linear_time(work, context_);
-    const Operation weights =
-        kernel(Label::weight_gradients, weight_gradient_time(work, context_) + accumulation);
-    Operation inputs = whole;
-    inputs.time -= weights.time;
-    backward().layer.push_back(whole);
-    input_gradient().layer.push_back(inputs);
-    weight_gradient().layer.push_back(weights);
+  bool is_timed() const { return in_.node != nullptr; }
+
+  /// A kernel operation, backward: whole, and in the halves of a split pass.
+  struct Backward {
+    Operation whole, inputs, weights;
+  };
+  static Backward backward_of(Label label, const Held& held) {
+    Backward result{kernel(label, {}), {}, kernel(Label::weight_gradients, {})};
+    result.whole.held = held;
+    result.inputs = result.whole;
+    return result;
+  }
+
+  void time_layer(Backward& operation, const KernelWork& work, Seconds accumulation) const {
+    operation.whole.time =
+        kernel_time(work, context_, 1, context_.flash_backward_efficiency) + accumulation;
+    operation.whole.products = operation.inputs.products = linear_time(work, context_);
+    operation.weights.time = weight_gradient_time(work, context_) + accumulation;
+    operation.inputs.time = operation.whole.time - operation.weights.time;
+    constexpr double half = 0.5;
+    operation.whole.launch = launch_time(in_, work);
+    operation.inputs.launch = operation.weights.launch = operation.whole.launch * half;
+  }
+
+  /// Backward each product with weights is done twice, once in either half; the attention core twice with the inputs.
+  static void count_flops(Operation& ahead, Backward& back, Flops products, Flops core = {}) {
+    ahead.flops = products + core;
+    back.weights.flops = products;
+    back.inputs.flops = products + core * 2;
+    back.whole.flops = back.inputs.flops + back.weights.flops;
   }
 
   /// Traffic of adding one half's weight gradients to those of the microbatches before.
   Seconds accumulation(const KernelWork& forward) const {
     double parameters = 0;
-    for (const Gemm& product : forward.linear) parameters += product.n * product.k;
+    for (const Gemm& product : forward.linear) parameters += product.n * product.k * product.batch;
     return memory_time(Bytes{in_.software->gradient_accumulation_bytes * parameters},
                        in_.node->device);
   }
 
   void add_layers() {
-    const LayerWork ahead = layer_forward(*in_.model, shape_),
-                    back = layer_backward(*in_.model, shape_);
+    Operation attention = kernel(Label::attention, {}),
+              feed_forward = kernel(Label::feed_forward, {});
+    attention.held = held_.attention();
+    feed_forward.held = held_.feed_forward();
+    Backward feed_forward_back = backward_of(Label::feed_forward, held_.feed_forward_backward()),
+             attention_back = backward_of(Label::attention, held_.attention_backward());
+    if (is_timed()) {
+      const LayerWork ahead = layer_forward(*in_.model, shape_);
+      time_forward(ahead, attention, feed_forward);
+      time_backward(ahead, feed_forward_back, attention_back);
+      count_flops(attention, attention_back, product_flops(ahead.attention.linear),
+                  attention_core_flops(*in_.model, shape_));
+      count_flops(feed_forward, feed_forward_back, product_flops(ahead.feed_forward.linear));
+    }
+    forward().layer = {attention};
+    const double share =
+        chunk_.layers == 0 ? 0 : chunk_.expert_layers / static_cast<double>(chunk_.layers);
+    if (share < 1) {
+      if (share > 0) scale(feed_forward, feed_forward_back, 1 - share);
+      add_ahead(feed_forward);
+      add_back(feed_forward_back);
+    }
+    if (share > 0) add_experts(share);
+    add_back(attention_back);
+  }
+
+  void add_ahead(const Operation& operation) { forward().layer.push_back(operation); }
+  void add_back(const Backward& operation) {
+    backward().layer.push_back(operation.whole);
+    if (!is_timed()) return;
+    input_gradient().layer.push_back(operation.inputs);
+    weight_gradient().layer.push_back(operation.weights);
+  }
+
+  /// Of an operation that some of the layers have, the mean over all of them. What the backward pass of one layer holds is whole.
+  static void scale(Operation& operation, double share) {
+    operation.share = share;
+    operation.time *= share;
+    operation.products *= share;
+    operation.launch *= share;
+    operation.flops *= share;
+  }
+  static void scale(Operation& ahead, Backward& back, double share) {
+    for (Operation* operation : {&ahead, &back.whole, &back.inputs, &back.weights})
+      scale(*operation, share);
+    Divisible<double>& parameters = ahead.held.parameters;
+    parameters = {parameters.whole * share, parameters.divided * share};
+    for (Divisible<Bytes>& tensor : ahead.held.tensors)
+      tensor = {tensor.whole * share, tensor.divided * share};
+  }
+
+  /// A kernel of a layer with experts, both ways.
+  struct BothWays {
+    Operation ahead;
+    Backward back;
+  };
+  BothWays expert_part(Label label, const Held& held, const Held& held_back,
+                       const KernelWork& ahead, const KernelWork& back, double share) const {
+    BothWays part{kernel(label, {}), backward_of(label, held_back)};
+    part.ahead.held = held;
+    if (is_timed()) {
+      part.ahead.time = kernel_time(ahead, context_);
+      part.ahead.launch = launch_time(in_, ahead);
+      time_layer(part.back, back, ahead.linear.empty() ? Seconds{0} : accumulation(ahead));
+      // The router's product is small: both of its gradients stay with the inputs'.
+      count_flops(part.ahead, part.back, product_flops(ahead.linear),
+                  product_flops(ahead.attention));
+    }
+    scale(part.ahead, part.back, share);
+    return part;
+  }
+
+  /// Experts, what every token takes beside them, and what is done around them.
+  void add_experts(double share) {
+    ExpertWork ahead, back;
+    if (is_timed()) {
+      ahead = experts_forward(*in_.model, shape_);
+      back = experts_backward(*in_.model, shape_);
+    }
+    const BothWays routing = expert_part(Label::routing, held_.routing(), {}, ahead.routing,
+                                         back.routing, share),
+                   shared = expert_part(Label::shared_experts, held_.shared_experts(), {},
+                                        ahead.shared, back.shared, share),
+                   experts = expert_part(Label::experts, held_.experts(), held_.experts_backward(),
+                                         ahead.experts, back.experts, share),
+                   merging =
+                       expert_part(Label::merging, {}, {}, ahead.merging, back.merging, share);
+    const bool has_shared = in_.model->moe->shared_ffn_hidden > 0;
+    add_ahead(routing.ahead);
+    if (has_shared) add_ahead(shared.ahead);
+    add_ahead(experts.ahead);
+    add_ahead(merging.ahead);
+    // Their backward operations come before those of attention, the last first.
+    add_back(merging.back);
+    if (has_shared) add_back(shared.back);
+    add_back(experts.back);
+    add_back(routing.back);
+  }
+
+  void time_forward(const LayerWork& ahead, Operation& attention, Operation& feed_forward) const {
     const double flash = context_.flash_forward_efficiency;
-    forward().layer = {
-        kernel(Label::attention, kernel_time(ahead.attention, context_, 1, flash)),
-        kernel(Label::feed_forward, kernel_time(ahead.feed_forward, context_, 1, flash))};
-    add_backward(Label::feed_forward, back.feed_forward, accumulation(ahead.feed_forward));
-    add_backward(Label::attention, back.attention, accumulation(ahead.attention));
-    constexpr double half = 0.5;
-    forward().layer.front().launch = launch_.forward;
-    backward().layer.front().launch = launch_.backward;
-    input_gradient().layer.front().launch = launch_.backward * half;
-    weight_gradient().layer.front().launch = launch_.backward * half;
+    attention.time = kernel_time(ahead.attention, context_, 1, flash);
+    feed_forward.time = kernel_time(ahead.feed_forward, context_, 1, flash);
+    attention.launch = launch_time(in_, ahead.attention);
+    feed_forward.launch = launch_time(in_, ahead.feed_forward);
+  }
+
+  void time_backward(const LayerWork& ahead, Backward& feed_forward, Backward& attention) const {
+    const LayerWork back = layer_backward(*in_.model, shape_);
+    time_layer(feed_forward, back.feed_forward, accumulation(ahead.feed_forward));
+    time_layer(attention, back.attention, accumulation(ahead.attention));
   }
 
   void add_embedding() {
-    Operation embedding =
-        kernel(Label::embedding, kernel_time(embedding_pass(*in_.model, shape_), context_));
-    embedding.launch = launch_.forward * in_.software->launch.embedding_share;
+    Operation embedding = kernel(Label::embedding, {});
+    if (is_timed()) {
+      const KernelWork work = embedding_pass(*in_.model, shape_);
+      embedding.time = kernel_time(work, context_);
+      embedding.launch = launch_time(in_, work);
+    }
+    embedding.held = held_.embedding();
     forward().before.push_back(embedding);
+    embedding.held = held_.embedding_backward();
     backward().after.push_back(embedding);
+    if (!is_timed()) return;
     input_gradient().after.push_back(embedding);
   }
 
   void add_head() {
+    Operation ahead = kernel(Label::head, {});
+    ahead.held = held_.head();
+    Backward back = backward_of(Label::head, held_.head_backward());
+    if (is_timed()) {
+      time_head(ahead, back);
+      count_flops(ahead, back, head_flops(*in_.model, shape_));
+    }
+    forward().after.push_back(ahead);
+    backward().before.push_back(back.whole);
+    if (!is_timed()) return;
+    input_gradient().before.push_back(back.inputs);
+    weight_gradient().before.push_back(back.weights);
+  }
+
+  void time_head(Operation& ahead, Backward& back) const {
     const double factor = in_.node->device.gemm.head_factor;
     const double traffic = in_.software->cross_entropy_bytes;
-    const KernelWork back = head_backward(*in_.model, shape_, traffic);
-    const Operation weights =
-        kernel(Label::weight_gradients, weight_gradient_time(back, context_, factor));
-    Operation ahead = kernel(Label::head, kernel_time(head_forward(*in_.model, shape_, traffic),
-                                                      context_, factor)),
-              whole = kernel(Label::head, kernel_time(back, context_, factor));
-    ahead.launch = whole.launch = launch_.forward * in_.software->launch.head_share;
-    Operation inputs = whole;
-    inputs.time -= weights.time;
-    forward().after.push_back(ahead);
-    backward().before.push_back(whole);
-    input_gradient().before.push_back(inputs);
-    weight_gradient().before.push_back(weights);
+    const KernelContext context = base_context(context_);
+    const KernelWork ahead_work = head_forward(*in_.model, shape_, traffic),
+                     back_work = head_backward(*in_.model, shape_, traffic);
+    ahead.time = kernel_time(ahead_work, context, factor);
+    back.whole.time = kernel_time(back_work, context, factor);
+    back.weights.time = weight_gradient_time(back_work, context, factor);
+    back.inputs.time = back.whole.time - back.weights.time;
+    ahead.launch = launch_time(in_, ahead_work);
+    back.whole.launch = back.inputs.launch = launch_time(in_, back_work);
+  }
+
+  void add_message() {
+    result_.message = {.label = Label::activation_message,
+                       .payload = activation_size(*in_.model, shape_),
+                       .held = held_.message()};
   }
 
   const StageCostInputs& in_;
   const ChunkRole chunk_;
-  const KernelContext context_;
+  const ModelHeld held_;
   const LayerShape shape_;
-  const LaunchTimes launch_;
+  KernelContext context_;
   ChunkOperations result_;
 };
+
+/// The share of a chunk's layers that stay bf16 under nvfp4: those nearest the model's ends, as many as the chunk has.
+double bf16_share(const StageCostInputs& in, const ChunkRole& chunk) {
+  if (in.plan->training.precision != Precision::nvfp4 || chunk.layers == 0) return 0;
+  const int kept = (chunk.first ? in.software->nvfp4_first_bf16_layers : 0) +
+                   (chunk.last ? in.software->nvfp4_last_bf16_layers : 0);
+  return std::min(kept, chunk.layers) / static_cast<double>(chunk.layers);
+}
+
+/// The mean layer of a chunk in which `share` of the layers are `other`'s. Both write the same operations.
+void blend(ChunkOperations& operations, const ChunkOperations& other, double share) {
+  for (std::size_t pass = 0; pass < operations.passes.size(); ++pass) {
+    std::vector<Operation>& layer = operations.passes[pass].layer;
+    const std::vector<Operation>& others = other.passes[pass].layer;
+    WT_EXPECT(layer.size() == others.size());
+    for (std::size_t i = 0; i < layer.size(); ++i) {
+      layer[i].time = layer[i].time * (1 - share) + others[i].time * share;
+      layer[i].products = layer[i].products * (1 - share) + others[i].products * share;
+    }
+  }
+}
 
 }  // namespace
 
 ChunkOperations model_operations(const StageCostInputs& in, const ChunkRole& chunk) {
-  return ModelWriter(in, chunk).write();
+  const Precision precision = in.plan->training.precision;
+  ChunkOperations operations = ModelWriter(in, chunk, precision).write();
+  if (const double share = bf16_share(in, chunk); share > 0 && in.node != nullptr)
+    blend(operations, ModelWriter(in, chunk, base_precision(precision)).write(), share);
+  return operations;
+}
+
+Operation flash_core_backward(const StageCostInputs& in) {
+  Operation core = kernel(Label::context_attention, {});
+  if (in.node == nullptr) return core;
+  const KernelContext context = kernel_context(in, in.plan->training.precision);
+  const LayerShape shape = layer_shape(*in.plan, *in.software);
+  core.time = kernel_time(flash_core_backward(*in.model, shape), context, 1,
+                          context.flash_backward_efficiency);
+  core.flops = attention_core_flops(*in.model, shape) * 2.0;
+  return core;
 }
 
 Operation attention_core(const StageCostInputs& in) {
-  const KernelContext context = kernel_context(in);
-  return kernel(Label::attention_core,
-                kernel_time(attention_core_forward(*in.model, layer_shape(*in.plan, *in.software)),
-                            context, 1, context.flash_forward_efficiency));
+  Operation core = kernel(Label::attention_core, {});
+  if (in.node == nullptr) return core;
+  const KernelContext context = kernel_context(in, in.plan->training.precision);
+  const LayerShape shape = layer_shape(*in.plan, *in.software);
+  const KernelWork work = attention_core_forward(*in.model, shape);
+  core.time = kernel_time(work, context, 1, context.flash_forward_efficiency);
+  core.launch = launch_time(in, work);
+  core.flops = attention_core_flops(*in.model, shape);
+  return core;
 }
 
 }  // namespace windtunnel

@@ -5,13 +5,15 @@
 
 namespace windtunnel {
 
-/// What one chunk of the model does on one rank, before anything is split: kernels with their times and launches.
+/// What one chunk of the model does on one rank, before anything is split: kernels with their times, launches and FLOPs, and what they hold.
 ///  - Layer: attention and feed-forward network; backward twice the products, and gradient accumulation with the weight gradients.
 ///  - First chunk of the model: embedding. Last chunk: head and cross-entropy.
 ///  - Launches: those of a layer with its first kernel; embedding and head take shares of a layer's. Of a split backward pass each
 ///    half has half of them.
 ChunkOperations model_operations(const StageCostInputs& inputs, const ChunkRole& chunk);
 
+/// Flash attention's core, backward.
+Operation flash_core_backward(const StageCostInputs& inputs);
 /// The attention core, forward.
 Operation attention_core(const StageCostInputs& inputs);
 

@@ -1,31 +1,46 @@
 #include "cost/stage_cost.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/contracts.hpp"
 #include "cost/codec_cost.hpp"
 #include "cost/collective_cost.hpp"
+#include "cost/end_of_iteration.hpp"
 #include "cost/kernel_cost.hpp"
 #include "cost/model_operations.hpp"
 
 namespace windtunnel {
 namespace {
 
-Bytes gradient_element(GradientType type) { return Bytes{type == GradientType::fp32 ? 4.0 : 2.0}; }
+/// One fp8 value of a dispatched token: a scale of four bytes for 128 of them (DeepEP's README).
+constexpr double fp8_value = 1 + 4.0 / 128;
 
-/// ZeRO 3 shards whole models, so the only stage has both embedding and head.
-double edge_parameters(const StageCostInputs& in) {
-  const int t = in.plan->parallel.tensor;
-  return embedding_parameters(*in.model, t) + head_parameters(*in.model, t, in.plan->head_place());
+void add_exchanges(const StageCostInputs& in, PassBytes& bytes) {
+  const Transformer::Experts& moe = *in.model->moe;
+  const double values =
+      local_tokens(*in.model, layer_shape(*in.plan, *in.software)) * in.model->hidden;
+  const Bytes element = element_size(in.plan->training.precision);
+  const double copies = token_copies(moe, in.experts, in.software->experts.dispatch).gpus;
+  bytes.combine = element * (copies * values);
+  bytes.dispatch =
+      in.software->experts.fp8_dispatch ? Bytes{fp8_value * copies * values} : bytes.combine;
+  bytes.expert_inputs = element * (values * moe.top_k * in.plan->parallel.expert_tensor);
 }
 
 PassBytes pass_bytes(const StageCostInputs& in) {
-  const double layer = layer_matrix_parameters(*in.model, in.plan->parallel.tensor),
-               edges = edge_parameters(in);
-  const Bytes weight = element_size(in.plan->training.precision),
-              gradient = gradient_element(in.plan->training.gradient_type);
-  return {activation_size(*in.model, layer_shape(*in.plan, *in.software)), weight * layer,
-          gradient * layer, weight * edges, gradient * edges};
+  const double layer = layer_matrix_parameters(*in.model, in.plan->parallel.tensor);
+  const Bytes weight = linear_weight_size(*in.plan, *in.software),
+              gradient = element_size(in.plan->training.gradient_type);
+  const LayerShape shape = layer_shape(*in.plan, *in.software);
+  PassBytes bytes;
+  bytes.activation = activation_size(*in.model, shape);
+  bytes.layer_parameters = weight * layer;
+  bytes.layer_gradients = gradient * layer;
+  bytes.key_values = key_value_size(*in.model, shape);
+  bytes.attended = attended_size(*in.model, shape);
+  if (in.model->moe) add_exchanges(in, bytes);
+  return bytes;
 }
 
 /// A ring of `payload` in values of `element` bytes through a compressor, if there is one.
@@ -47,7 +62,7 @@ EncodedCollective encoded_scatter(const StageCostInputs& in, Bytes payload) {
   const Compression& compression = in.plan->compression;
   const bool chosen = compresses_gradients(compression, static_cast<int>(in.stage.index()));
   return encoded(in, chosen ? compression.data_gradients : std::nullopt, RingKind::reduce_scatter,
-                 payload, gradient_element(in.plan->training.gradient_type),
+                 payload, element_size(in.plan->training.gradient_type),
                  sharding_ways(in.plan->parallel));
 }
 
@@ -74,7 +89,7 @@ Encoded encode(const StageCostInputs& in, Label label, Bytes payload) {
   }
 }
 
-/// A ring over a group of replicas: what it takes in the node, or the node's share of it between nodes, whichever is longer. It
+/// A ring over a group of replicas, or of a sequence's parts: what it takes in the node, or the node's share of it between nodes, whichever is longer. It
 /// leaves a node through the NICs of its members. A gather or scatter is half of an all-reduce.
 Seconds ring_time(const StageCostInputs& in, const DataGroup& group, const Operation& operation) {
   const Bytes payload = operation.payload;
@@ -94,50 +109,78 @@ Seconds ring_time(const StageCostInputs& in, const DataGroup& group, const Opera
   return std::max(inside, half * (whole ? 2.0 : 1.0));
 }
 
-/// A tensor all-reduce in the node.
+/// A tensor all-reduce in the node, without the stack's overhead.
 Seconds in_node_time(const StageCostInputs& in, Bytes payload) {
   return in_node_all_reduce(in.node->interconnect, in.tensor_gpus, payload) *
          (in.software->in_node_collective_slowdown * in.node->in_node_collective_slowdown);
+}
+
+/// What the ranks that cut an expert gather or scatter: they are neighbours, in one node or filling several.
+Seconds cut_expert_time(const StageCostInputs& in, Bytes payload) {
+  const int ways = in.plan->parallel.expert_tensor;
+  std::vector<int> gpus(static_cast<std::size_t>(std::min(ways, in.node->gpus)));
+  std::iota(gpus.begin(), gpus.end(), 0);
+  const Seconds inside = in_node_all_gather(in.node->interconnect, gpus, payload);
+  if (ways <= in.node->gpus) return inside;
+  const double share = static_cast<double>(ways - 1) / ways;
+  return std::max(inside,
+                  payload * (share * in.node->gpus) /
+                          (in.node->effective_nic_rate() * static_cast<double>(in.node->nics)) +
+                      in.fabric->latency + in.fabric->collective_latency);
+}
+
+/// An exchange of tokens, or what the ranks that cut an expert gather and scatter. The fullest rank's part sets its pace.
+Seconds expert_time(const StageCostInputs& in, const Operation& operation) {
+  const double load = expert_load(*in.model->moe, in.plan->parallel.expert).slowest;
+  if (group_of(operation.label) == GroupKind::expert_tensor)
+    return cut_expert_time(in, operation.payload * load);
+  const ExpertDispatch dispatch = in.software->experts.dispatch;
+  const TokenCopies copies = token_copies(*in.model->moe, in.experts, dispatch);
+  return exchange_time(exchange_bytes(operation.payload * load, copies, in.experts, dispatch),
+                       in.experts, *in.node, *in.fabric)
+      .total();
 }
 
 /// Of a collective while nobody else is on the network; nothing for tensor groups across nodes. A scattered message is gathered as
 /// it was, whatever the codec of activations: half of an uncompressed all-reduce.
 Seconds collective_time(const StageCostInputs& in, const Operation& operation) {
   switch (group_of(operation.label)) {
+    case GroupKind::context:
+      return ring_time(in, in.context, operation);
     case GroupKind::sharding:
       return ring_time(in, in.data, operation);
     case GroupKind::copies:
       return ring_time(in, in.copies, operation);
+    case GroupKind::experts:
+    case GroupKind::expert_tensor:
+      return expert_time(in, operation);
     case GroupKind::tensor:
       break;
+    case GroupKind::expert_data:
+    case GroupKind::replicas:
+    case GroupKind::embedding:
+      WT_UNREACHABLE();  // not in passes
   }
   if (in.plan->nodes_per_tensor_group != 1) return {};
   if (operation.label == Label::gather_message)
     return in_node_time(in, activation_size(*in.model, layer_shape(*in.plan, *in.software))) / 2;
   const Seconds time = in_node_time(in, operation.payload);
-  return operation.label == Label::reduce_activation ? time : time / 2;
+  return (operation.label == Label::reduce_activation ? time : time / 2) +
+         in.software->tensor_collective_overhead * in.node->collective_overhead_factor;
 }
 
 void set_collective_times(const StageCostInputs& in, PassOperations& pass) {
   for (std::vector<Operation>* list : {&pass.before, &pass.layer, &pass.after})
     for (Operation& operation : *list)
-      if (is_collective(row_of(operation.label).kind))
-        operation.time = collective_time(in, operation);
+      if (is_collective(row_of(operation.label).kind)) {
+        Operation alone = operation;
+        alone.payload = operation.payload / operation.share;
+        operation.time = collective_time(in, alone) * operation.share;
+      }
 }
 
-ChunkOperations chunk_operations(const StageCostInputs& in, const ChunkRole& chunk) {
-  ChunkOperations operations = model_operations(in, chunk);
-  PassContext context;
-  context.plan = in.plan;
-  context.software = in.software;
-  context.chunk = chunk;
-  context.bytes = pass_bytes(in);
-  if (in.plan->training.recompute == Recompute::selective)
-    context.attention_core = attention_core(in);
-  context.encode = [&in](Label label, Bytes payload) { return encode(in, label, payload); };
-  for (const OperationPass& pass : operation_passes()) pass.rewrite(operations, context);
-  for (PassOperations& pass : operations.passes) set_collective_times(in, pass);
-  return operations;
+bool compresses_passes(const Compression& compression) {
+  return compression.tensor_activations || compression.zero_gather || compression.data_gradients;
 }
 
 /// Sum of a value over all operations of a pass.
@@ -158,7 +201,7 @@ CrossNodeCollectives cross_node(const StageCostInputs& in, const PassOperations&
     return sum_over(pass, [overlap](const Operation& o) {
       if (!is_of_tensor_group(o.label) || o.overlap != overlap || o.label == Label::gather_message)
         return 0.0;
-      return o.label == Label::reduce_activation ? 1.0 : 1.0 / 2;
+      return (o.label == Label::reduce_activation ? 1.0 : 1.0 / 2) * o.share;
     });
   };
   cross.exposed = all_reduces(Overlap::none);
@@ -178,21 +221,22 @@ PassCost fold(PassOperations& pass, Seconds flows, double sharpness) {
   PassCost cost;
   cost.compute = at(Part::compute);
   cost.tensor_comm = at(Part::tensor_comm);
+  cost.expert_comm = at(Part::expert_comm);
   cost.data_comm = at(Part::data_comm);
+  cost.context_comm = at(Part::context_comm);
   cost.codec = at(Part::codec);
   cost.launch = sum_over(pass, [](const Operation& o) { return o.launch; });
-  const Seconds work = cost.compute + cost.tensor_comm + cost.data_comm + cost.codec;
+  const Seconds work = cost.compute + cost.tensor_comm + cost.expert_comm + cost.data_comm +
+                       cost.context_comm + cost.codec;
   cost.duration = std::max(work, with_launch_floor(work + flows, cost.launch, sharpness) - flows);
   pass.before.push_back(
       kernel(Label::launch_floor, std::max(Seconds{0}, cost.floor_share())));  // the sum is rounded
   return cost;
 }
 
-double chunk_parameters(const StageCostInputs& in, const ChunkRole& role) {
-  const int t = in.plan->parallel.tensor;
-  return role.layers * layer_parameters(*in.model, t) +
-         (role.first ? embedding_parameters(*in.model, t) : 0) +
-         (role.last ? head_parameters(*in.model, t, in.plan->head_place()) : 0);
+ParameterCounts sum(const ParameterCounts& a, const ParameterCounts& b) {
+  return {a.all + b.all, a.weights + b.weights, a.gradients + b.gradients,
+          a.optimizer + b.optimizer, a.experts + b.experts};
 }
 
 ChunkCost chunk_cost(const StageCostInputs& in, const ChunkRole& role, Bytes payload) {
@@ -209,7 +253,9 @@ ChunkCost chunk_cost(const StageCostInputs& in, const ChunkRole& role, Bytes pay
   cost.backward = pass(Direction::backward, cost.backward_cross);
   cost.input_gradient = pass(Direction::input_gradient, cost.backward_cross);
   cost.weight_gradient = pass(Direction::weight_gradient, {});
-  cost.gradients = gradient_element(in.plan->training.gradient_type) * chunk_parameters(in, role);
+  cost.parameters = count_parameters(operations->at(Direction::forward));
+  cost.gradients = element_size(in.plan->training.gradient_type) *
+                   (cost.parameters.all - cost.parameters.experts);
   return cost;
 }
 
@@ -221,13 +267,43 @@ StageOperations operations_of(const StageCost& cost) {
   return operations;
 }
 
+ChunkOperations chunk_operations(const StageCostInputs& in, const ChunkRole& chunk) {
+  ChunkOperations operations = model_operations(in, chunk);
+  PassContext context;
+  context.plan = in.plan;
+  context.software = in.software;
+  context.chunk = chunk;
+  context.bytes = pass_bytes(in);
+  context.model_shares_experts = in.model->moe && in.model->moe->shared_ffn_hidden > 0;
+  const bool cuts_attention =
+      in.plan->parallel.context > 1 && in.plan->parallel.context_method == ContextMethod::ring;
+  if (in.plan->training.recompute == Recompute::selective || cuts_attention)
+    context.attention_core = attention_core(in);
+  if (cuts_attention) context.core_backward = flash_core_backward(in);
+  if (in.node != nullptr)
+    context.collective_launch = in.software->launch.collective * in.node->launch_slowdown;
+  if (in.node != nullptr && compresses_passes(in.plan->compression))
+    context.encode = [&in](Label label, Bytes payload) { return encode(in, label, payload); };
+  for (const OperationPass& pass : operation_passes()) pass.rewrite(operations, context);
+  if (in.node == nullptr) return operations;
+  for (PassOperations& pass : operations.passes) set_collective_times(in, pass);
+  return operations;
+}
+
 LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software) {
   return {.microbatch = plan.training.micro_batch,
           .tensor = plan.parallel.tensor,
+          .context = plan.parallel.context,
+          .attends_by_parts = plan.parallel.context_method == ContextMethod::ring,
           .sequence_parallel = plan.parallel.sequence_parallel,
           .attention = plan.training.attention,
           .precision = plan.training.precision,
-          .fused_kernels = software.fused_kernels};
+          .fused_kernels = software.fused_kernels,
+          .traffic = software.layer_traffic,
+          .reads_for_scale = software.current_scaling,
+          .casts_weights = plan.parallel.zero_stage == 3 && !software.fp8_parameters,
+          .expert = plan.parallel.expert,
+          .expert_tensor = plan.parallel.expert_tensor};
 }
 
 Seconds uncontended_time(const CrossNodeCollectives& collectives, Bytes payload, int tensor_ways,
@@ -241,9 +317,18 @@ Seconds uncontended_time(const CrossNodeCollectives& collectives, Bytes payload,
 
 Bytes stage_message_size(const Transformer& model, const Plan& plan,
                          const SoftwareProfile& software) {
-  const bool scattered = software.scatter_pipeline_messages || plan.parallel.sequence_parallel;
-  return activation_size(model, layer_shape(plan, software)) /
-         (scattered ? plan.parallel.tensor : 1.0);
+  StageCostInputs inputs;
+  inputs.model = &model;
+  inputs.plan = &plan;
+  inputs.software = &software;
+  return chunk_operations(inputs, {}).message.payload;
+}
+
+ChunkRole chunk_role(const Transformer& model, const Plan& plan, const ChunkPlace& place) {
+  const ChunkMap map = plan.chunk_map();
+  const int layers = plan.chunk_layers(place);
+  return {layers, place == map.first(), place == map.last(),
+          model.moe ? model.expert_layers(plan.layers_before(place), layers) : 0};
 }
 
 StageCost stage_cost(const StageCostInputs& in) {
@@ -252,32 +337,25 @@ StageCost stage_cost(const StageCostInputs& in) {
   StageCost cost;
   const PassBytes bytes = pass_bytes(in);
   cost.tensor_payload = encoded_activation(in, bytes.activation).payload;
-  double parameters = 0;
+  ParameterCounts parameters;
   ChunkRole before;
-  const ChunkMap map = in.plan->chunk_map();
   for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk) {
     const ChunkPlace place{in.stage, chunk};
-    const ChunkRole role{in.plan->chunk_layers(in.stage), place == map.first(),
-                         place == map.last()};
+    const ChunkRole role = chunk_role(*in.model, *in.plan, place);
     const bool as_before = chunk > 0 && role == before;
     cost.chunks.push_back(as_before ? cost.chunks.back()
                                     : chunk_cost(in, role, cost.tensor_payload));
     before = role;
     cost.gradients += cost.chunks.back().gradients;
-    parameters += chunk_parameters(in, role);
+    parameters = sum(parameters, cost.chunks.back().parameters);
   }
-  const double owners = parallel.zero_stage > 0 ? sharding_ways(parallel) : 1.0;
-  cost.optimizer =
-      memory_time(Bytes{in.software->optimizer_bytes * parameters / owners}, in.node->device);
-  cost.message = stage_message_size(*in.model, *in.plan, *in.software);
+  cost.message = cost.chunks.front().operations->message.payload;
   if (parallel.zero_stage == 3)
     cost.gathered_layer = encoded_gather(in, bytes.layer_parameters).payload;
-  cost.parameters = element_size(in.plan->training.precision) * parameters;
-  const double words = word_embedding_parameters(*in.model, parallel.tensor);
-  const GradientType reduced = in.plan->training.gradient_type;
-  cost.embedding_gradients =
-      gradient_element(in.software->embedding_gradient_type.value_or(reduced)) * words;
-  cost.embedding_share = gradient_element(reduced) * words;
+  cost.embedding_share = element_size(in.plan->training.gradient_type) *
+                         word_embedding_parameters(*in.model, parallel.tensor);
+  cost.end =
+      end_of_iteration({in.model, in.plan, in.software, &in.node->device, in.stage, parameters});
   return cost;
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "cost/expert_exchange.hpp"
 #include "cost/kernel_cost.hpp"
 #include "passes/pass.hpp"
 #include "plan/plan.hpp"
@@ -12,13 +13,17 @@ namespace windtunnel {
 
 /// One pass of a model chunk over one microbatch on one rank.
 struct PassCost {
-  Seconds compute{};      ///< kernels
-  Seconds tensor_comm{};  ///< tensor collectives that nothing hides, in the node
-  Seconds data_comm{};    ///< parameter gathers and gradient scatters that nothing hides (ZeRO 3)
-  Seconds codec{};        ///< encoding and decoding for the collectives inside the pass
-  Seconds launch{};       ///< CPU time to launch it all
-  Seconds duration{};     ///< of the span: with_launch_floor(all of the above, launch)
-  Seconds floor_share() const { return duration - compute - tensor_comm - data_comm - codec; }
+  Seconds compute{};       ///< kernels
+  Seconds tensor_comm{};   ///< tensor collectives that nothing hides, in the node
+  Seconds expert_comm{};   ///< exchanges of tokens that nothing hides
+  Seconds data_comm{};     ///< parameter gathers and gradient scatters that nothing hides (ZeRO 3)
+  Seconds context_comm{};  ///< exchanges within the context group that nothing hides
+  Seconds codec{};         ///< encoding and decoding for the collectives inside the pass
+  Seconds launch{};        ///< CPU time to launch it all
+  Seconds duration{};      ///< of the span: with_launch_floor(all of the above, launch)
+  Seconds floor_share() const {
+    return duration - compute - tensor_comm - expert_comm - data_comm - context_comm - codec;
+  }
 };
 
 /// Tensor-parallel collectives of one pass that cross nodes and are played as flows. With sequence parallelism the halves of an
@@ -39,19 +44,17 @@ struct ChunkCost {
   PassCost input_gradient, weight_gradient;  ///< the backward pass where the schedule splits it
   CrossNodeCollectives forward_cross, backward_cross;
   std::shared_ptr<const ChunkOperations> operations;  ///< the same passes, taken apart
-  Bytes gradients{};                                  ///< one rank's, as reduced
+  ParameterCounts parameters;                         ///< one rank's
+  Bytes gradients{};                                  ///< one rank's, as reduced, without experts'
 };
 
 /// What one stage costs on one kind of node.
 struct StageCost {
   std::vector<ChunkCost> chunks;
-  Seconds optimizer{};
-  Bytes message{};         ///< one activation or gradient message, sent by one rank
-  Bytes gradients{};       ///< one rank's gradients, as reduced
-  Bytes parameters{};      ///< one rank's parameters, as gathered after a sharded step
-  Bytes gathered_layer{};  ///< ZeRO 3: one layer's parameters, as a pass gathers them
-  Bytes
-      embedding_gradients{};  ///< one rank's word embedding gradient, as synchronised (edge stages, tied)
+  std::vector<Operation> end;  ///< what it does when its passes have ended: end_of_iteration()
+  Bytes message{};             ///< one activation or gradient message, sent by one rank
+  Bytes gradients{};           ///< one rank's gradients, as reduced, without those of experts
+  Bytes gathered_layer{};      ///< ZeRO 3: one layer's parameters, as a pass gathers them
   Bytes embedding_share{};  ///< the word embedding's share of `gradients`, where the stage holds it
   Bytes tensor_payload{};   ///< of one tensor all-reduce, as sent
 };
@@ -75,7 +78,9 @@ struct StageCostInputs {
   StageId stage;
   std::vector<int> tensor_gpus;  ///< the tensor group's GPUs in this node
   DataGroup data;                ///< that the states are shared out in
-  DataGroup copies;  ///< the ranks that hold the same shard, where there are several groups
+  DataGroup context;             ///< that has the parts of a sequence
+  DataGroup copies;          ///< the ranks that hold the same shard, where there are several groups
+  ExpertGroup experts = {};  ///< that exchange tokens, one of those that cut an expert
 };
 
 /// One activation or gradient message between stages, as one rank sends it: all of it, or its share where the stack scatters
@@ -84,11 +89,18 @@ struct StageCostInputs {
 Bytes stage_message_size(const Transformer& model, const Plan& plan,
                          const SoftwareProfile& software);
 
+/// Which part of the model a chunk is.
+ChunkRole chunk_role(const Transformer& model, const Plan& plan, const ChunkPlace& place);
+
 /// How the layers of a plan are executed on one rank.
 LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software);
 
-/// Costs of the stage's chunks: the operations of the model (model_operations()), rewritten by all passes (operation_passes()), each
-/// collective with the time that it takes while nobody else is on the network, and the sums over them. A pass takes what its operations
+/// What a chunk does on one rank: the operations of the model (model_operations()), rewritten by all passes (operation_passes()), each
+/// collective with the time that it takes while nobody else is on the network. Without a node there are no times, and nothing is
+/// compressed: what operations hold in memory, and what a message weighs, depends on neither.
+ChunkOperations chunk_operations(const StageCostInputs& inputs, const ChunkRole& chunk);
+
+/// Costs of the stage's chunks: sums over chunk_operations(). A pass takes what its operations
 /// take alone, or longer where the CPU cannot launch them as fast.
 ///  - Tensor collectives in the node take the platform's time for them, times the stack's and the node's slowdown; of groups across
 ///    nodes the engine plays flows.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cost/collective_cost.hpp"
+#include "cost/end_of_iteration.hpp"
 
 namespace windtunnel {
 namespace {
@@ -44,7 +45,7 @@ struct World {
   DataGroup data;
   StageCost cost(int stage, std::vector<int> gpus = {0}) const {
     return stage_cost(
-        {&model, &plan, &software, &node, &fabric, StageId{stage}, std::move(gpus), data, {}});
+        {&model, &plan, &software, &node, &fabric, StageId{stage}, std::move(gpus), data, {}, {}});
   }
 };
 
@@ -58,6 +59,117 @@ TEST_CASE("a first stage's forward pass is its layers; backward is twice that") 
         doctest::Approx(layer_flops / 1e14).epsilon(1e-9));
   CHECK(cost.chunks[0].backward.duration.value() ==
         doctest::Approx(2 * layer_flops / 1e14).epsilon(1e-9));
+}
+
+Seconds sum_of(const ChunkOperations& chunk, Direction direction,
+               const std::vector<Label>& labels) {
+  Seconds sum{};
+  for (const Operation& operation : chunk.at(direction).layer)
+    for (const Label label : labels)
+      if (operation.label == label) sum += operation.time;
+  return sum;
+}
+
+TEST_CASE("one expert for all tokens is the dense network, plus router and permutation") {
+  World world;
+  world.node.device.memory_bandwidth = 1000_GBps;
+  world.node.device.kernel_overhead = 5_us;
+  world.node.device.gemm.grouped_factor = 0.5;  // of grouped products, which one expert has none of
+  const ChunkOperations dense = *world.cost(0).chunks[0].operations;
+  world.model.moe = Transformer::Experts{};
+  world.model.moe->experts = world.model.moe->top_k = 1;
+  world.model.moe->ffn_hidden = world.model.ffn_hidden;
+  const ChunkOperations single = *world.cost(0).chunks[0].operations;
+  // Of each direction, router T x 1 x h, its values in fp32 three times, tokens moved 2 + 2 (backward 2 + 3) times, 6 + 2 kernels.
+  KernelContext context;
+  context.device = &world.node.device;
+  const auto extra = [&](double moved, std::vector<Gemm> router) {
+    KernelWork work;
+    work.attention = std::move(router);
+    work.memory_traffic = Bytes{1024 * (moved * 2 * 1024 + 3 * 4)};
+    work.memory_kernels = 8;
+    return kernel_time(work, context);
+  };
+  const std::vector<Label> parts{Label::routing, Label::experts, Label::merging};
+  CHECK(sum_of(single, Direction::forward, parts).value() ==
+        doctest::Approx(
+            (sum_of(dense, Direction::forward, {Label::feed_forward}) + extra(4, {{1024, 1, 1024}}))
+                .value())
+            .epsilon(1e-9));
+  CHECK(sum_of(single, Direction::backward, parts).value() ==
+        doctest::Approx((sum_of(dense, Direction::backward, {Label::feed_forward}) +
+                         extra(5, {{1024, 1024, 1}, {1024, 1, 1024}}))
+                            .value())
+            .epsilon(1e-9));
+}
+
+TEST_CASE("layers with and without experts are a mean layer of their chunk") {
+  World world;
+  world.model.layers = 4;
+  world.plan.stage_layers = {4, 0};
+  world.model.moe = Transformer::Experts{};
+  world.model.moe->experts = 8;
+  world.model.moe->top_k = 2;
+  world.model.moe->ffn_hidden = 2048;
+  const Seconds with_experts = world.cost(0).chunks[0].forward.duration;
+  world.model.moe->dense_layers = 1;
+  const Seconds mixed = world.cost(0).chunks[0].forward.duration;
+  const double parameters = world.cost(0).chunks[0].parameters.all;
+  world.model.moe.reset();
+  const Seconds dense = world.cost(0).chunks[0].forward.duration;
+  CHECK(mixed.value() ==
+        doctest::Approx((with_experts * 0.75 + dense * 0.25).value()).epsilon(1e-9));
+  // 3 layers of 8 experts and a router in place of 3 of the 4 MLPs.
+  const double h = 1024, attention = 4 * h * h + 3 * h + 3 * h, mlp = 8 * h * h + 3 * h + 4 * h;
+  const double experts = 8 * 2 * h * 2048 + 8 * h + h;
+  CHECK(parameters - world.model.vocab * h - h * 1024 ==
+        doctest::Approx(4 * attention + mlp + 3 * experts).epsilon(1e-12));
+}
+
+TEST_CASE("experts are shared out, and their gradients reduced among those that hold the same") {
+  World world;
+  world.model.moe = Transformer::Experts{};
+  world.model.moe->experts = 8;
+  world.model.moe->top_k = 2;
+  world.model.moe->ffn_hidden = 1024;
+  world.plan.parallel.data = 8;
+  world.plan.parallel.expert = 4;
+  const StageCost cost = world.cost(0);
+  const double experts = 8 * 2.0 * 1024 * 1024 / 4;
+  CHECK(cost.chunks[0].parameters.experts == experts);
+  const Operation* dense = find(cost.end, Label::reduce_gradients);
+  const Operation* shared_out = find(cost.end, Label::reduce_expert_gradients);
+  REQUIRE(dense != nullptr);
+  REQUIRE(shared_out != nullptr);
+  CHECK(shared_out->payload == Bytes{4 * experts});
+  CHECK(dense->payload == Bytes{4 * (cost.chunks[0].parameters.all - experts)});
+  // With as many ways as replicas, nobody else has a rank's experts.
+  world.plan.parallel.expert = 8;
+  CHECK(find(world.cost(0).end, Label::reduce_expert_gradients) == nullptr);
+  // ZeRO 1: optimizer states of experts among the two that hold them, of all else among eight.
+  world.plan.parallel.expert = 4;
+  world.plan.parallel.zero_stage = 1;
+  const ParameterCounts counts = world.cost(0).chunks[0].parameters;
+  CHECK(counts.optimizer ==
+        doctest::Approx(experts / 2 + (counts.all - experts) / 8).epsilon(1e-12));
+}
+
+TEST_CASE("ranks that cut an expert gather its inputs and scatter its outputs") {
+  World world;
+  world.model.moe = Transformer::Experts{};
+  world.model.moe->experts = 8;
+  world.model.moe->top_k = 2;
+  world.model.moe->ffn_hidden = 1024;
+  world.node.gpus = 8;
+  world.plan.parallel.data = 8;
+  world.plan.parallel.expert_tensor = 2;
+  // Two ranks' tokens, two copies each, 1,024 values of two bytes: 8 MiB; half of it sent at 100 GB/s, twice.
+  const StageCost cost = world.cost(0);
+  const double gather = 0.5 * 2 * 2 * 1024 * 1024 * 2 / 100e9;
+  CHECK(cost.chunks[0].forward.expert_comm.value() == doctest::Approx(2 * gather).epsilon(1e-9));
+  // A rank has half of every expert: the products take what they did, on twice the tokens.
+  world.plan.parallel.expert_tensor = 1;
+  CHECK(cost.chunks[0].parameters.experts == world.cost(0).chunks[0].parameters.experts / 2);
 }
 
 TEST_CASE("the last stage has the head as well") {
@@ -91,6 +203,21 @@ TEST_CASE("tensor parallelism divides the products and adds two all-reduces a la
   CHECK(cost.message == 1_MiB);  // scattered over the two ranks
 }
 
+TEST_CASE("each tensor collective of the node takes the stack's overhead beside its transfer") {
+  World world;
+  world.plan.parallel.tensor = 2;
+  const Seconds bare = world.cost(0, {0, 1}).chunks[0].forward.tensor_comm;
+  world.software.tensor_collective_overhead = 300_us;
+  CHECK(world.cost(0, {0, 1}).chunks[0].forward.tensor_comm.value() ==
+        doctest::Approx((bare + 900_us).value()));
+  // Sequence parallelism makes two collectives of each.
+  world.plan.parallel.sequence_parallel = true;
+  CHECK(world.cost(0, {0, 1}).chunks[0].forward.tensor_comm.value() ==
+        doctest::Approx((bare + 1800_us).value()));
+  world.plan.parallel.tensor = 1;
+  CHECK(world.cost(0, {0}).chunks[0].forward.tensor_comm == Seconds{0});
+}
+
 TEST_CASE("overlap hides each backward all-reduce behind a quarter of the weight products") {
   World world;
   world.plan.parallel.tensor = 2;
@@ -107,10 +234,16 @@ TEST_CASE("overlap hides each backward all-reduce behind a quarter of the weight
 
 TEST_CASE("a pass is never shorter than its launch floor") {
   World world;
-  world.software.launch.layer_forward = 1_s;
+  world.software.launch.kernel = 1_s;
   const StageCost cost = world.cost(1);
-  CHECK(cost.chunks[0].forward.duration.value() == doctest::Approx(1.0).epsilon(1e-6));
-  CHECK(cost.chunks[0].forward.floor_share() > Seconds{0.99});
+  // A layer's 4 products, the 2 of its attention and its 9 memory-bound kernels; and the head's product.
+  CHECK(cost.chunks[0].forward.launch == 16_s);
+  CHECK(cost.chunks[0].forward.duration.value() == doctest::Approx(16.0).epsilon(1e-6));
+  CHECK(cost.chunks[0].forward.floor_share() > Seconds{15.9});
+  // Twice the products and kernels, backward; of a split pass each half has half of them.
+  CHECK(world.cost(0).chunks[0].backward.launch == 30_s);
+  CHECK(world.cost(0).chunks[0].input_gradient.launch == 15_s);
+  CHECK(world.cost(0).chunks[0].weight_gradient.launch == 15_s);
 }
 
 TEST_CASE("a tensor group across nodes leaves its collectives to the engine") {
@@ -139,14 +272,16 @@ TEST_CASE("a tensor group across nodes leaves its collectives to the engine") {
 TEST_CASE("gradients are the rank's parameters in the gradient type") {
   World world;
   world.plan.training.gradient_type = GradientType::fp16;
-  const double parameters = layer_parameters(world.model, 1) + embedding_parameters(world.model, 1);
+  const double parameters = attention_parameters(world.model).sum() +
+                            feed_forward_parameters(world.model).sum() +
+                            embedding_parameters(world.model, 1).sum();
   CHECK(world.cost(0).gradients == Bytes{2 * parameters});
-  CHECK(world.cost(0).embedding_gradients == Bytes{2.0 * 1024 * 1024});
+  CHECK(find(world.cost(0).end, Label::synchronise_embedding)->payload == Bytes{2.0 * 1024 * 1024});
   // A stack may reduce the tied embeddings in a type of their own.
   world.plan.training.gradient_type = GradientType::fp32;
   world.software.embedding_gradient_type = GradientType::fp16;
   CHECK(world.cost(0).gradients == Bytes{4 * parameters});
-  CHECK(world.cost(0).embedding_gradients == Bytes{2.0 * 1024 * 1024});
+  CHECK(find(world.cost(0).end, Label::synchronise_embedding)->payload == Bytes{2.0 * 1024 * 1024});
 }
 
 /// One stage, two replicas in a node, fully sharded. A gather of S moves S/2 a rank.
@@ -168,8 +303,8 @@ double layer_gather(BytesPerSecond bandwidth) {
   return (Bytes{12.0 * 1024 * 1024 * 2} / 2.0 / bandwidth) / 1_s;
 }
 double edges_gather(const World& world, BytesPerSecond bandwidth) {
-  const double parameters = embedding_parameters(world.model, 1) +
-                            head_parameters(world.model, 1, HeadPlace::with_embedding);
+  const double parameters = embedding_parameters(world.model, 1).sum() +
+                            head_parameters(world.model, 1, HeadPlace::with_embedding).sum();
   return (Bytes{parameters * 2} / 2.0 / bandwidth) / 1_s;
 }
 

@@ -3,15 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <vector>
 
-#include "core/contracts.hpp"
-#include "engine/due.hpp"
-#include "engine/link_flows.hpp"
-#include "engine/lookahead_queue.hpp"
+#include "engine/flow_engine.hpp"
 #include "engine/max_min.hpp"
-#include "engine/path_rates.hpp"
 #include "engine/prefetch.hpp"
 
 // A queue of timers, and of the flows that have their links to themselves: their end is bytes / slowest link. When a flow meets another
@@ -23,20 +18,9 @@ namespace {
 /// Times that should be equal may differ by their rounding, this much relatively, after many sums.
 constexpr double clock_rounding = 1e-14;
 
-/// A flow under way.
-struct alignas(64) Flow {
-  enum class State : std::uint8_t {
-    free,    ///< the place is not in use
-    alone,   ///< no other flow on its links: its end is an event of the queue
-    shared,  ///< MaxMin knows its end
-  };
-  PathId up, down;
-  std::uint64_t token = 0;
-  std::uint64_t number = 0;      ///< among all asked for
-  BytesPerSecond rate{};         ///< when alone
-  Seconds end{};                 ///< when alone
-  std::uint32_t generation = 0;  ///< an event of the queue for an older one is void
-  State state = State::free;
+/// A flow under way; shared ones are MaxMin's.
+struct alignas(64) Flow : FlowUnderWay {
+  std::uint64_t number = 0;  ///< among all asked for
 };
 
 /// Who is on a link.
@@ -53,97 +37,42 @@ std::size_t most_links(const Network& network, const PathLinks& links) {
   return 2 * most;  // up and down
 }
 
-class NativeEngine final : public Engine {
+class NativeEngine final : public FlowEngine<NativeEngine, Flow> {
  public:
   explicit NativeEngine(const Network& network)
-      : rates_(network),
-        links_(network),
+      : FlowEngine(network),
         use_(network.links().size()),
         shared_(network.links(), most_links(network, links_)) {}
-  Seconds now() const override { return now_; }
-  void after(Seconds delay, std::uint64_t token) override;
-  void start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) override;
-  void prefetch_flow(PathId up, PathId down) const override;
   void run(EventHandler& handler) override;
-  std::uint64_t num_activities() const override { return num_timers_ + num_flows_; }
-  std::uint64_t num_flows() const override { return num_flows_; }
-  void prefetch_first(Due due) const;
-  void prefetch_rest(Due due) const;
 
  private:
+  friend FlowEngine;
   template <class Visit>
   void for_each_link(PathId up, PathId down, const Visit& visit) {
     for (const PathId path : {up, down})
       for (const LinkId link : links_.of(path)) visit(use_[link.index()], link);
   }
-  bool meets_others(PathId up, PathId down);
-  std::uint32_t add_flow(PathId up, PathId down, std::uint64_t token);
+  bool meet_others(PathId up, PathId down);
+  void enter_links(std::uint32_t index, bool alone);
   void share(std::uint32_t index, Bytes bytes);
+  void prefetch_link(LinkId link) const { prefetch(&use_[link.index()]); }
   void settle_before(Seconds next);
   void play_next_of_queue();
   void end_shared_flow();
-  void tell_end(Flow& flow, std::uint32_t index);
+  void tell_end(std::uint32_t index);
 
-  PathRates rates_;
-  PathLinks links_;
   std::vector<LinkUse> use_;
   MaxMin shared_;
-  LookaheadQueue<Due> queue_;
-  std::vector<Flow> flows_;
-  std::vector<std::uint32_t> free_flows_;
-  EventHandler* handler_ = nullptr;
-  Seconds now_{};
   Seconds unsettled_since_{};  ///< unless `shared_` is settled
-  std::uint64_t num_timers_ = 0;
-  std::uint64_t num_flows_ = 0;
 };
 
-void NativeEngine::after(Seconds delay, std::uint64_t token) {
-  WT_EXPECT(delay >= Seconds{0});
-  ++num_timers_;
-  queue_.push(now_ + delay, Due::timer(token));
-}
-
-void NativeEngine::start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) {
-  WT_EXPECT(bytes >= Bytes{0});
-  ++num_flows_;
-  const BytesPerSecond rate = rates_.rate(up, down);
-  const bool no_links = rate == BytesPerSecond{std::numeric_limits<double>::infinity()};
-  if (bytes == Bytes{0} || no_links) {
-    queue_.push(now_, Due::timer(token));
-    return;
-  }
-  const bool meets = meets_others(up, down);
-  const std::uint32_t index = add_flow(up, down, token);
-  if (meets) {
-    share(index, bytes);
-    return;
-  }
-  for_each_link(up, down, [&](LinkUse& use, LinkId) { use.alone = index; });
+void NativeEngine::enter_links(std::uint32_t index, bool alone) {
   Flow& flow = flows_[index];
-  flow.state = Flow::State::alone;
-  flow.rate = rate;
-  flow.end = now_ + bytes / rate;
-  queue_.push(flow.end, Due::flow(index, flow.generation));
+  flow.number = num_flows();
+  if (alone) for_each_link(flow.up, flow.down, [&](LinkUse& use, LinkId) { use.alone = index; });
 }
 
-std::uint32_t NativeEngine::add_flow(PathId up, PathId down, std::uint64_t token) {
-  if (free_flows_.empty()) {
-    free_flows_.push_back(static_cast<std::uint32_t>(flows_.size()));
-    flows_.emplace_back();
-  }
-  const std::uint32_t index = free_flows_.back();
-  free_flows_.pop_back();
-  Flow& flow = flows_[index];
-  flow.up = up;
-  flow.down = down;
-  flow.token = token;
-  flow.number = num_flows_;
-  return index;
-}
-
-/// Whether other flows are under way on the links; those that were alone are shared from now on.
-bool NativeEngine::meets_others(PathId up, PathId down) {
+bool NativeEngine::meet_others(PathId up, PathId down) {
   bool met = false;
   for_each_link(up, down, [&](LinkUse& use, LinkId) {
     if (use.alone != LinkUse::nobody) {
@@ -206,7 +135,7 @@ void NativeEngine::play_next_of_queue() {
   for_each_link(flow.up, flow.down, [&](LinkUse& use, LinkId) {
     if (use.alone == index) use.alone = LinkUse::nobody;
   });
-  tell_end(flow, index);
+  tell_end(index);
 }
 
 void NativeEngine::end_shared_flow() {
@@ -216,33 +145,12 @@ void NativeEngine::end_shared_flow() {
   for_each_link(flow.up, flow.down, [](LinkUse& use, LinkId) { --use.num_shared; });
   if (shared_.settled()) unsettled_since_ = now_;
   shared_.leave(now_, index);
-  tell_end(flow, index);
+  tell_end(index);
 }
 
-void NativeEngine::tell_end(Flow& flow, std::uint32_t index) {
-  flow.state = Flow::State::free;
-  ++flow.generation;
-  free_flows_.push_back(index);
-  handler_->on_event(flow.token);
-}
-
-void NativeEngine::prefetch_flow(PathId up, PathId down) const {
-  for (const PathId path : {up, down}) {
-    rates_.prefetch(path);
-    for (const LinkId link : links_.of(path)) detail::prefetch(&use_[link.index()]);
-  }
-}
-
-void NativeEngine::prefetch_first(Due due) const {
-  handler_->prefetch_first(due.is_flow() ? flows_[due.flow()].token : due.token());
-}
-
-void NativeEngine::prefetch_rest(Due due) const {
-  if (!due.is_flow()) return handler_->prefetch_rest(due.token());
-  const Flow& flow = flows_[due.flow()];
-  if (flow.generation != due.generation()) return;
-  prefetch_flow(flow.up, flow.down);
-  handler_->prefetch_rest(flow.token);
+void NativeEngine::tell_end(std::uint32_t index) {
+  free_flow(index);
+  handler_->on_event(flows_[index].token);
 }
 
 }  // namespace

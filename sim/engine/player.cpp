@@ -202,11 +202,13 @@ std::uint32_t ProgramPlayer::event_index(const StreamState& stream) {
 }
 
 /// The event takes over what the recording stream waited for last: whoever waits for the event waited for that. Gathers and
-/// scatters of a sharded pass queue on their stream, so that the wait for one is a wait for those before it too.
+/// scatters of a sharded pass, or of a context group, queue on their stream, so that the wait for one is a wait for those before it too.
 void ProgramPlayer::record(const StreamState& stream) {
   const std::uint32_t number = event_index(stream);
   Cause cause = stream.cause;
-  if (stream.next->traffic == Traffic::zero_gather) cause.sent = Seconds{0};
+  const bool queues =
+      stream.next->traffic == Traffic::zero_gather || stream.next->traffic == Traffic::context;
+  if (queues) cause.sent = Seconds{0};
   EventState& event = state_.events[number];
   event.happened = true;
   if (listener_ != nullptr) event_cause_[number] = cause;

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
-#include <limits>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,10 +13,7 @@
 #include "core/contracts.hpp"
 #include "core/problem.hpp"
 #include "engine/binding_links.hpp"
-#include "engine/due.hpp"
-#include "engine/link_flows.hpp"
-#include "engine/lookahead_queue.hpp"
-#include "engine/path_rates.hpp"
+#include "engine/flow_engine.hpp"
 #include "engine/simgrid_loop.hpp"
 
 // How SimGrid is driven. There are no actors. A queue of our own holds timers, and the ends of flows that have their links to
@@ -33,24 +28,12 @@ namespace {
 /// differences.
 constexpr double clock_rounding = 1e-15;
 
-/// A flow under way.
-struct alignas(64) Flow {
-  enum class State : std::uint8_t {
-    free,    ///< the place is not in use
-    alone,   ///< no other flow on its links: its end is an event of our queue
-    shared,  ///< SimGrid's
-  };
-  PathId up, down;
-  std::uint32_t index = 0;  ///< its place
-  std::uint64_t token = 0;
-  Bytes unsent{};                ///< shared: what follows the part under way
-  BytesPerSecond rate{};         ///< when alone
-  Seconds end{};                 ///< when alone
-  std::uint32_t generation = 0;  ///< an event of our queue for an older one is void
-  State state = State::free;
+/// A flow under way; shared ones are SimGrid's.
+struct alignas(64) Flow : FlowUnderWay {
+  Bytes unsent{};  ///< shared: what follows the part under way
 };
 
-class SimGridEngine final : public Engine, public SimGridLoop::Companion {
+class SimGridEngine final : public FlowEngine<SimGridEngine, Flow>, public SimGridLoop::Companion {
  public:
   explicit SimGridEngine(const Network& network);
   ~SimGridEngine() override {
@@ -58,26 +41,18 @@ class SimGridEngine final : public Engine, public SimGridLoop::Companion {
   }
   SimGridEngine(const SimGridEngine&) = delete;
   SimGridEngine& operator=(const SimGridEngine&) = delete;
-  Seconds now() const override { return now_; }
-  void after(Seconds delay, std::uint64_t token) override;
-  void start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) override;
-  void prefetch_flow(PathId up, PathId down) const override;
   void run(EventHandler& handler) override;
-  std::uint64_t num_activities() const override { return num_timers_ + num_flows_; }
-  std::uint64_t num_flows() const override { return num_flows_; }
   double time_to_next(double clock) override;
   void reach(double clock) override;
   void on_flow_end(std::uint32_t flow) override;
-  /// For the queue: what is coming.
-  void prefetch_first(Due due) const;
-  void prefetch_rest(Due due) const;
 
  private:
-  std::uint32_t add_flow(PathId up, PathId down, std::uint64_t token);
-  /// Whether other flows are under way on the links; those that were alone are shared from now on.
+  friend FlowEngine;
   bool meet_others(PathId up, PathId down);
   bool meet_others(LinkId link);
+  void enter_links(std::uint32_t index, bool alone);
   void share(std::uint32_t index, Bytes bytes);
+  void prefetch_link(LinkId link) const { flows_on_.prefetch(link); }
   void start_part(std::uint32_t index);
   void start_waiting();
   /// Whether SimGrid has nothing under way, and what is due can be played ahead of its clock.
@@ -88,22 +63,13 @@ class SimGridEngine final : public Engine, public SimGridLoop::Companion {
   void tell_handler(std::uint64_t token);
 
   const SimGridNetwork network_;
-  PathRates rates_;
-  PathLinks links_;
   LinkFlows flows_on_;
-  LookaheadQueue<Due> queue_;
-  std::vector<Flow> flows_;
-  std::vector<std::uint32_t> free_flows_;
   SimGridLoop* simgrid_ = nullptr;  ///< once flows have met
-  EventHandler* handler_ = nullptr;
   std::exception_ptr failure_;
-  Seconds now_{};
   /// Flows that SimGrid will start as soon as its clock is where ours was when they met: `waiting_since_`.
   std::vector<std::uint32_t> waiting_;
   Seconds waiting_since_{};
   std::size_t num_parts_ = 0;  ///< under way in SimGrid
-  std::uint64_t num_timers_ = 0;
-  std::uint64_t num_flows_ = 0;
 };
 
 bool engine_was_made = false;
@@ -125,10 +91,7 @@ SimGridNetwork simgrid_network(const Network& network) {
 }
 
 SimGridEngine::SimGridEngine(const Network& network)
-    : network_(simgrid_network(network)),
-      rates_(network),
-      links_(network),
-      flows_on_(network.links().size()) {}
+    : FlowEngine(network), network_(simgrid_network(network)), flows_on_(network.links().size()) {}
 
 SimGridLoop& SimGridEngine::simgrid() {
   if (simgrid_ == nullptr) {
@@ -138,56 +101,10 @@ SimGridLoop& SimGridEngine::simgrid() {
   return *simgrid_;
 }
 
-void SimGridEngine::after(Seconds delay, std::uint64_t token) {
-  WT_EXPECT(delay >= Seconds{0});
-  ++num_timers_;
-  queue_.push(now_ + delay, Due::timer(token));
-}
-
-void SimGridEngine::start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) {
-  WT_EXPECT(bytes >= Bytes{0});
-  ++num_flows_;
-  const BytesPerSecond rate = rates_.rate(up, down);
-  const bool no_links = rate == BytesPerSecond{std::numeric_limits<double>::infinity()};
-  if (bytes == Bytes{0} || no_links) {  // SimGrid would never start a Comm of no bytes
-    queue_.push(now_, Due::timer(token));
-    return;
-  }
-  const bool meets_others = meet_others(up, down);
-  const std::uint32_t index = add_flow(up, down, token);
-  if (meets_others) {
-    share(index, bytes);
-    return;
-  }
-  Flow& flow = flows_[index];
-  flow.state = Flow::State::alone;
-  flow.rate = rate;
-  flow.end = now_ + bytes / rate;
-  queue_.push(flow.end, Due::flow(index, flow.generation));
-}
-
-void SimGridEngine::prefetch_flow(PathId up, PathId down) const {
-  for (const PathId path : {up, down}) {
-    rates_.prefetch(path);
-    for (const LinkId link : links_.of(path)) flows_on_.prefetch(link);
-  }
-}
-
-std::uint32_t SimGridEngine::add_flow(PathId up, PathId down, std::uint64_t token) {
-  if (free_flows_.empty()) {
-    free_flows_.push_back(static_cast<std::uint32_t>(flows_.size()));
-    flows_.emplace_back();
-  }
-  const std::uint32_t index = free_flows_.back();
-  free_flows_.pop_back();
-  Flow& flow = flows_[index];
-  flow.index = index;
-  flow.up = up;
-  flow.down = down;
-  flow.token = token;
-  for (const PathId path : {up, down})
+void SimGridEngine::enter_links(std::uint32_t index, bool) {
+  const Flow& flow = flows_[index];
+  for (const PathId path : {flow.up, flow.down})
     for (const LinkId link : links_.of(path)) flows_on_.enter(link, index);
-  return index;
 }
 
 bool SimGridEngine::meet_others(PathId up, PathId down) {
@@ -278,25 +195,11 @@ void SimGridEngine::on_flow_end(std::uint32_t index) {
 }
 
 void SimGridEngine::end_flow(std::uint32_t index) {
-  Flow& flow = flows_[index];
+  const Flow& flow = flows_[index];
   for (const PathId path : {flow.up, flow.down})
     for (const LinkId link : links_.of(path)) flows_on_.leave(link, index);
-  flow.state = Flow::State::free;
-  ++flow.generation;
-  free_flows_.push_back(index);
+  free_flow(index);
   tell_handler(flow.token);
-}
-
-void SimGridEngine::prefetch_first(Due due) const {
-  handler_->prefetch_first(due.is_flow() ? flows_[due.flow()].token : due.token());
-}
-
-void SimGridEngine::prefetch_rest(Due due) const {
-  if (!due.is_flow()) return handler_->prefetch_rest(due.token());
-  const Flow& flow = flows_[due.flow()];
-  if (flow.generation != due.generation()) return;
-  prefetch_flow(flow.up, flow.down);
-  handler_->prefetch_rest(flow.token);
 }
 
 /// An exception must not cross SimGrid's loop: it is kept, nothing more is played, and run() throws

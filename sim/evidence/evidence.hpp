@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -63,17 +64,38 @@ struct EvidenceRegime {
   Beyond beyond(const ScenarioTraits& traits) const;
 };
 
-/// Reads the regimes of a file in the format windtunnel/residuals-v2; InputError with every
-/// problem, EnvironmentError when it cannot be read.
-std::vector<EvidenceRegime> read_evidence(const std::filesystem::path& file,
-                                          ReadFor purpose = ReadFor::use);
+/// How far predictions of whole measurement sets were off when nothing fitted on them or their cluster was used: by set,
+/// ln(measured / predicted) of its runs.
+struct UnseenErrors {
+  std::string method;  ///< how the sets were left out
+  std::map<std::string, std::vector<double>> sets;
+  /// What 90 % of the runs are no further off than, either way, every set counting alike. Rows of a set share its stack and cluster, so
+  /// a set is what is drawn anew (Dunn, Wasserman & Ramdas, JASA 118(544), 2023, who pool groups likewise); with as few sets as there
+  /// are this is an estimate without a guarantee. 0 without sets.
+  double bound() const;
+};
+
+/// What predictions are judged by.
+struct MeasuredErrors {
+  std::vector<EvidenceRegime> regimes;
+  UnseenErrors unseen;
+};
+
+/// Reads a file in the format windtunnel/residuals-v2; InputError with every problem, EnvironmentError when it cannot be read.
+MeasuredErrors read_evidence(const std::filesystem::path& file, ReadFor purpose = ReadFor::use);
+/// The residuals' file of a library; nothing where it has none.
+std::optional<std::filesystem::path> residuals_of(const Library& library);
+/// What it holds; nothing where there is no file.
+MeasuredErrors read_evidence(const Library& library);
 /// The file's text:
 ///   {"schema": "windtunnel/residuals-v2", "regimes": [{"software": "megatron-deepspeed-2021",
 ///    "device_family": "a100", "platforms": […], "sets": […], "method": "…",
 ///    "ranges": {"gpus": [64, 512], …}, "choices": {"recompute": ["full"], …},
-///    "values": {"stack": {"launch/layer_forward": [0.00032, 0.00032], "fused_kernels": ["yes"], …}, "gpu": {…},
+///    "values": {"stack": {"launch/kernel": [0.000025, 0.000025], "fused_kernels": ["yes"], …}, "gpu": {…},
 ///    "cluster": {…}},
-///    "residuals": [-0.021, …]}]}
-std::string evidence_json(const std::vector<EvidenceRegime>& regimes);
+///    "residuals": [-0.021, …]}],
+///    "unseen": {"method": "…", "sets": {"amp-t4": [0.31, …], …}}}
+/// `unseen` is left out where there are no sets.
+std::string evidence_json(const MeasuredErrors& errors);
 
 }  // namespace windtunnel

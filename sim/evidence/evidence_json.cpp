@@ -2,11 +2,13 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <system_error>
 #include <utility>
 
 #include "core/file_io.hpp"
 #include "core/object_reader.hpp"
 #include "evidence/evidence.hpp"
+#include "evidence/measurement_set.hpp"
 #include "report/number_text.hpp"
 
 namespace windtunnel {
@@ -44,6 +46,13 @@ JsonValue values_value(const MeasuredValues& values) {
   return value;
 }
 
+JsonValue residuals_value(const std::vector<double>& residuals) {
+  std::vector<double> rounded;
+  for (const double residual : residuals)
+    rounded.push_back(std::round(residual * decimals) / decimals);
+  return numbers_value(rounded);
+}
+
 JsonValue regime_value(const EvidenceRegime& regime) {
   JsonValue value{JsonValue::Object{}};
   value.set("software", JsonValue(regime.software));
@@ -62,10 +71,7 @@ JsonValue regime_value(const EvidenceRegime& regime) {
   for (std::size_t axis = 0; axis < num_valued_axes; ++axis)
     values.set(axis_names[axis], values_value(regime.values[axis]));
   value.set("values", std::move(values));
-  std::vector<double> rounded;
-  for (const double residual : regime.residuals)
-    rounded.push_back(std::round(residual * decimals) / decimals);
-  value.set("residuals", numbers_value(rounded));
+  value.set("residuals", residuals_value(regime.residuals));
   return value;
 }
 
@@ -150,13 +156,46 @@ EvidenceRegime read_regime(ObjectReader reader) {
   return regime;
 }
 
+UnseenErrors read_unseen(ObjectReader& reader) {
+  UnseenErrors unseen;
+  unseen.method = reader.required_text("method");
+  ObjectReader sets = reader.child("sets");
+  for (const std::string& key : keys_of(sets)) {
+    unseen.sets[key] = elements_of<double>(sets, key);
+    if (unseen.sets[key].empty()) sets.problem(key, "a set without runs says nothing");
+  }
+  reader.reject_unknown_keys();
+  return unseen;
+}
+
+JsonValue unseen_value(const UnseenErrors& unseen) {
+  JsonValue sets{JsonValue::Object{}};
+  for (const auto& [set, residuals] : unseen.sets) sets.set(set, residuals_value(residuals));
+  JsonValue value{JsonValue::Object{}};
+  value.set("method", JsonValue(unseen.method));
+  value.set("sets", std::move(sets));
+  return value;
+}
+
 }  // namespace
 
-std::vector<EvidenceRegime> read_evidence(const std::filesystem::path& file, ReadFor purpose) {
+std::optional<std::filesystem::path> residuals_of(const Library& library) {
+  const std::filesystem::path file = library.root / "validation" / residuals_file;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return std::nullopt;
+  return file;
+}
+
+MeasuredErrors read_evidence(const Library& library) {
+  const std::optional<std::filesystem::path> file = residuals_of(library);
+  return file ? read_evidence(*file) : MeasuredErrors{};
+}
+
+MeasuredErrors read_evidence(const std::filesystem::path& file, ReadFor purpose) {
   Problems problems;
   JsonValue value = parse_json(read_source(file, {purpose}), problems);
   problems.throw_if_any();
-  std::vector<EvidenceRegime> regimes;
+  MeasuredErrors errors;
   {
     ObjectReader reader(value, {}, problems);
     if (reader.required_string("schema") != schema_name)
@@ -167,20 +206,23 @@ std::vector<EvidenceRegime> read_evidence(const std::filesystem::path& file, Rea
       reader.problem("regimes", "is " + list->kind_name() + ", not an array");
     if (list != nullptr && list->is_array())
       for (std::size_t i = 0; i < list->array().size(); ++i)
-        regimes.push_back(
+        errors.regimes.push_back(
             read_regime(ObjectReader(list->array()[i], "/regimes/" + std::to_string(i), problems)));
+    if (std::optional<ObjectReader> unseen = reader.optional_child("unseen"))
+      errors.unseen = read_unseen(*unseen);
     reader.reject_unknown_keys();
   }
   problems.throw_if_any();
-  return regimes;
+  return errors;
 }
 
-std::string evidence_json(const std::vector<EvidenceRegime>& regimes) {
+std::string evidence_json(const MeasuredErrors& errors) {
   JsonValue::Array list;
-  for (const EvidenceRegime& regime : regimes) list.push_back(regime_value(regime));
+  for (const EvidenceRegime& regime : errors.regimes) list.push_back(regime_value(regime));
   JsonValue document{JsonValue::Object{}};
   document.set("schema", JsonValue(std::string(schema_name)));
   document.set("regimes", JsonValue(std::move(list)));
+  if (!errors.unseen.sets.empty()) document.set("unseen", unseen_value(errors.unseen));
   return pretty_text(document) + "\n";
 }
 

@@ -85,15 +85,18 @@ TEST_CASE("a number as near to measured ones as such numbers vary is one of them
 
 TEST_CASE("what is written can be read again") {
   const TemporaryFolder folder;
-  const fs::path file = folder.write("residuals.json", evidence_json({small_regime()}));
-  const auto regimes = read_evidence(file);
+  const MeasuredErrors written{{small_regime()}, {"left out", {{"set", {0.25, -0.5}}}}};
+  const MeasuredErrors read = read_evidence(folder.write("residuals.json", evidence_json(written)));
+  const auto& regimes = read.regimes;
   REQUIRE(regimes.size() == 1);
   CHECK(regimes[0].ranges.at("gpus") == std::pair<double, double>{8, 64});
   CHECK(regimes[0].choices.at("recompute") == std::set<std::string>{"full"});
   CHECK(regimes[0].values[0].habits.at("fused") == std::set<std::string>{"yes"});
   CHECK(regimes[0].values[2].numbers.at("nic_rate") == std::pair<double, double>{20e9, 25e9});
   CHECK(regimes[0].residuals == std::vector<double>{-0.02, 0.0, 0.31});
-  CHECK(evidence_json(regimes) == evidence_json({small_regime()}));
+  CHECK(read.unseen.method == "left out");
+  CHECK(read.unseen.sets.at("set") == std::vector<double>{0.25, -0.5});
+  CHECK(evidence_json(read) == evidence_json(written));
 }
 
 TEST_CASE("a file of residuals that cannot be right is refused with its place") {

@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <system_error>
 
 #include "core/contracts.hpp"
-#include "evidence/measurement_set.hpp"
 
 namespace windtunnel {
 namespace {
 
-constexpr double interval_share = 0.9;     ///< of new runs, inside
-constexpr double widening = 1.5;           ///< beyond what was measured; assumed
-constexpr double unprofiled_share = 0.15;  ///< of the predicted time, either way
+constexpr double interval_share = 0.9;  ///< of new runs, inside
+constexpr double widening =
+    1.5;  ///< for a cluster or a job beyond those measured, and beyond few residuals; assumed
 constexpr std::size_t most_reasons = 3;
 
 Interval interval_of(Seconds predicted, std::pair<double, double> bounds) {
@@ -101,16 +99,17 @@ Neighbourhood neighbourhood_of(const std::vector<EvidenceRegime>& regimes,
   return near;
 }
 
-std::pair<double, double> bounds_of(const Neighbourhood& near) {
+std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenErrors& unseen) {
   std::pair<double, double> widest{0, 0};
-  if (!near.holds(EvidenceAxis::stack))  // what the widening for the stack makes 15 % of
-    widest = {std::log(1 - unprofiled_share) / widening, std::log(1 + unprofiled_share) / widening};
   for (const Neighbour& each : near.nearest) {
     const auto [low, high] = conformal_bounds(each.regime->residuals);
     widest = {std::min(widest.first, low), std::max(widest.second, high)};
   }
-  const double factor = std::pow(widening, static_cast<double>(near.beyond.size()));
-  return {widest.first * factor, widest.second * factor};
+  for (const EvidenceAxis axis : {EvidenceAxis::cluster, EvidenceAxis::job})
+    if (!near.holds(axis)) widest = {widest.first * widening, widest.second * widening};
+  if (near.holds(EvidenceAxis::stack) && near.holds(EvidenceAxis::gpu)) return widest;
+  const double bound = unseen.bound();
+  return {std::min(widest.first, -bound), std::max(widest.second, bound)};
 }
 
 /// What was measured in place of the scenario's own part, by its names; nothing for the job, which has none.
@@ -150,6 +149,20 @@ std::string reason_of(const Neighbourhood& near, const ScenarioTraits& traits) {
 
 }  // namespace
 
+double UnseenErrors::bound() const {
+  std::vector<std::pair<double, double>> weighted;  // how far off, and the run's weight
+  for (const auto& [set, residuals] : sets)
+    for (const double residual : residuals)
+      weighted.emplace_back(std::abs(residual), 1.0 / static_cast<double>(residuals.size()));
+  std::sort(weighted.begin(), weighted.end());
+  double held = 0;
+  for (const auto& [distance, weight] : weighted) {
+    held += weight;
+    if (held >= interval_share * static_cast<double>(sets.size()) - 1e-9) return distance;
+  }
+  return 0;
+}
+
 std::pair<double, double> conformal_bounds(const std::vector<double>& sorted_residuals) {
   WT_EXPECT(!sorted_residuals.empty());
   const std::size_t count = sorted_residuals.size();
@@ -166,11 +179,11 @@ std::pair<double, double> conformal_bounds(const std::vector<double>& sorted_res
   return {std::min(low, 0.0), std::max(high, 0.0)};
 }
 
-Interval interval_from(const std::vector<EvidenceRegime>& regimes, const ScenarioTraits& traits,
+Interval interval_from(const MeasuredErrors& errors, const ScenarioTraits& traits,
                        Seconds predicted) {
-  WT_EXPECT(!regimes.empty());
-  const Neighbourhood near = neighbourhood_of(regimes, traits);
-  Interval interval = interval_of(predicted, bounds_of(near));
+  WT_EXPECT(!errors.regimes.empty());
+  const Neighbourhood near = neighbourhood_of(errors.regimes, traits);
+  Interval interval = interval_of(predicted, bounds_of(near, errors.unseen));
   interval.basis = near.beyond.empty()               ? IntervalBasis::measured
                    : near.holds(EvidenceAxis::stack) ? IntervalBasis::extrapolated
                                                      : IntervalBasis::unprofiled;
@@ -179,19 +192,13 @@ Interval interval_from(const std::vector<EvidenceRegime>& regimes, const Scenari
   return interval;
 }
 
-std::optional<Interval> iteration_time_interval(const Scenario& scenario, Seconds predicted,
-                                                const Library& library) {
-  const std::filesystem::path file = library.root / "validation" / residuals_file;
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored)) return std::nullopt;
-  const std::vector<EvidenceRegime> regimes = read_evidence(file);
-  if (regimes.empty()) return std::nullopt;
-  return interval_from(regimes, traits_of(scenario), predicted);
+void add_interval(const Scenario& scenario, const Library& library, Report& report) {
+  const MeasuredErrors errors = read_evidence(library);
+  if (!errors.regimes.empty()) add_interval(scenario, errors, report);
 }
 
-namespace {
-
-void write_interval(const Interval& interval, Report& report) {
+void add_interval(const Scenario& scenario, const MeasuredErrors& errors, Report& report) {
+  const Interval interval = interval_from(errors, traits_of(scenario), report.iteration_time);
   report.iteration_time_interval = {interval.low, interval.high};
   const bool measured = interval.basis == IntervalBasis::measured;
   report.assumptions.push_back({"prediction interval", "90 %", interval.reason,
@@ -200,18 +207,6 @@ void write_interval(const Interval& interval, Report& report) {
     report.warnings.push_back("the prediction interval is extrapolated: " + interval.reason);
   if (interval.basis == IntervalBasis::unprofiled)
     report.warnings.push_back("the prediction interval is a guess: " + interval.reason);
-}
-
-}  // namespace
-
-void add_interval(const Scenario& scenario, const Library& library, Report& report) {
-  const auto interval = iteration_time_interval(scenario, report.iteration_time, library);
-  if (interval) write_interval(*interval, report);
-}
-
-void add_interval(const Scenario& scenario, const std::vector<EvidenceRegime>& regimes,
-                  Report& report) {
-  write_interval(interval_from(regimes, traits_of(scenario), report.iteration_time), report);
 }
 
 }  // namespace windtunnel

@@ -34,24 +34,18 @@ struct Interval {
 /// the extremes, times 1.5. Rows of one set are not independent, so the coverage is a goal, and `validate` counts what is reached.
 std::pair<double, double> conformal_bounds(const std::vector<double>& sorted_residuals);
 
-/// The interval that `regimes`, at least one, give a predicted time: the widest bounds of the nearest of them, times 1.5 in
-/// ln(measured / predicted) for each of stack, GPU, cluster and job that none of them holds (assumed, nothing measures it).
-/// Nearest are those that hold the stack, of these those that hold the GPU, and so on. A stack that nobody measured hides
-/// 0-25 % of systematic slowness (docs/model.md): the interval is then that of the same GPUs and cluster under other
-/// stacks, at least 15 % either way (times 1.5 as above), whatever the job, and no promise of 90 %.
-Interval interval_from(const std::vector<EvidenceRegime>& regimes, const ScenarioTraits& traits,
+/// The interval that `errors`, of at least one regime, give a predicted time: the widest bounds of the nearest regimes. Nearest are
+/// those that hold the stack, of these those that hold the GPU, and so on. A cluster and a job that none holds widen it by half
+/// each in ln(measured / predicted) (assumed, nothing measures it); where none holds stack or GPU, it is at least as wide as errors of
+/// sets of which nothing was measured (UnseenErrors::bound). Of a stack that nobody measured jobs are not compared.
+Interval interval_from(const MeasuredErrors& errors, const ScenarioTraits& traits,
                        Seconds predicted);
-
-/// The same with the residuals that `library` holds; none when it holds none.
-std::optional<Interval> iteration_time_interval(const Scenario& scenario, Seconds predicted,
-                                                const Library& library);
 
 /// Writes the interval into the report, with an assumption that says what it rests on, and a
 /// warning where that is not measurements of its kind. Does nothing when the library holds no
 /// residuals.
 void add_interval(const Scenario& scenario, const Library& library, Report& report);
 /// The same with residuals that were read before, at least one regime.
-void add_interval(const Scenario& scenario, const std::vector<EvidenceRegime>& regimes,
-                  Report& report);
+void add_interval(const Scenario& scenario, const MeasuredErrors& errors, Report& report);
 
 }  // namespace windtunnel

@@ -43,6 +43,18 @@ void read_measured(ObjectReader& reader, MeasurementPoint& point) {
   point.failed = reader.optional_bool("failed", false);
 }
 
+/// What its authors wrote beside our keys stands where it is, but for what looks like a slip of the pen.
+void reject_misspelt_keys(ObjectReader& reader, const JsonValue& point) {
+  static const std::vector<std::string> ours = {
+      "id", "group", "scenario", "note", "collective", "gpus", "nodes", "bytes", "measured"};
+  for (const JsonValue::Member& member : point.object()) {
+    if (std::find(ours.begin(), ours.end(), member.key) != ours.end()) continue;
+    if (const std::string nearest = closest_match(member.key, ours); !nearest.empty())
+      reader.problem(member.key, "unknown key \"" + member.key + "\"",
+                     "did you mean \"" + nearest + "\"?");
+  }
+}
+
 MeasurementPoint read_point(JsonValue& value, const std::string& pointer, MeasurementKind kind,
                             Problems& problems) {
   ObjectReader reader(value, pointer, problems);
@@ -50,15 +62,13 @@ MeasurementPoint read_point(JsonValue& value, const std::string& pointer, Measur
   point.id = reader.required_string("id");
   point.group = reader.optional_string("group", "");
   point.scenario = object_member(reader, "scenario");
-  reader.take("note");
-  reader.take("amp_predicted_s");  // another tool's prediction, published with the measurement
   if (kind == MeasurementKind::collective) point.collective = read_collective_run(reader);
   if (const JsonValue* measured = reader.require("measured")) {
     point.measured = *measured;
     ObjectReader child = reader.child("measured");
     read_measured(child, point);
   }
-  reader.reject_unknown_keys();
+  if (value.is_object()) reject_misspelt_keys(reader, value);
   return point;
 }
 

@@ -89,20 +89,10 @@ std::string name_of(GradientType type) {
 
 void add_launch(const SoftwareProfile::LaunchFloor& launch, const Parallel& parallel,
                 ValueCollector& values) {
-  const bool splits_tensors = parallel.tensor > 1;
-  values.add("launch/layer_forward", "launching a layer forward", weak, launch.layer_forward);
-  values.add("launch/layer_backward", "launching a layer backward", weak, launch.layer_backward);
+  values.add("launch/kernel", "launching a kernel", weak, launch.kernel);
   values.add("launch/collective", "launching a collective", weak, launch.collective,
-             splits_tensors);
-  values.add("launch/cluster_factor", "launch factor of a cluster", weak, launch.cluster_factor);
-  values.add("launch/wide_tensor_factor", "launch factor of wide tensor groups", weak,
-             launch.wide_tensor_factor, splits_tensors);
-  values.add("launch/wide_tensor_ways", "tensor ways from which launches cost more",
-             launch.wide_tensor_ways, splits_tensors && launch.wide_tensor_factor > 1);
+             parallel.tensor > 1);
   values.add("launch/sharpness", "sharpness of the launch floor", weak, launch.sharpness);
-  values.add("launch/head_share", "launch share of the head", weak, launch.head_share);
-  values.add("launch/embedding_share", "launch share of the embedding", weak,
-             launch.embedding_share);
 }
 
 /// Bus bandwidth of an all-reduce of `payload` over the first `gpus` of a node.
@@ -138,6 +128,8 @@ void add_node(const NodeType& node, const Plan& plan, ValueCollector& values) {
              node.compute_efficiency);
   values.add("in_node_collective_slowdown", "slowdown of in-node collectives", attained,
              node.in_node_collective_slowdown, plan.parallel.tensor > 1);
+  values.add("collective_overhead_factor", "share of the overhead of tensor collectives", weak,
+             node.collective_overhead_factor, plan.parallel.tensor > 1);
   values.add("launch_slowdown", "launch slowdown of this cluster's hosts", weak,
              node.launch_slowdown);
   add_interconnect(node, has_peers, values);
@@ -186,6 +178,8 @@ UsedValues stack_values(const Scenario& scenario) {
              stack.compute_efficiency);
   values.add("in_node_collective_slowdown", "slowdown of in-node collectives", attained,
              stack.in_node_collective_slowdown, splits_tensors);
+  values.add("tensor_collective_overhead", "overhead of a tensor collective", weak,
+             stack.tensor_collective_overhead, splits_tensors);
   values.add("gradient_accumulation_bytes", "bytes to accumulate a gradient", efficiency,
              stack.gradient_accumulation_bytes);
   values.add("optimizer_bytes", "bytes of an optimizer step", efficiency, stack.optimizer_bytes);
@@ -213,6 +207,36 @@ UsedValues stack_values(const Scenario& scenario) {
   return values.take();
 }
 
+namespace {
+
+/// Products with quantised operands; elsewhere they are no part of the job.
+void add_quantized(const Scenario& scenario, const Device& gpu, ValueCollector& values) {
+  const Precision precision = scenario.plan.training.precision;
+  if (!is_quantized(precision)) return;
+  values.add("gemm/" + std::string(name_of(precision)) + "_peak_fraction",
+             "attained share of the peak in " + std::string(name_of(precision)), efficiency,
+             gpu.gemm.peak_fraction_of(precision));
+  values.add("peak/bf16", "peak rate in bf16", published, gpu.peak.at(base_precision(precision)));
+}
+
+/// Fused attention at the device's own rates.
+void add_attention(const Scenario& scenario, const Device& gpu, ValueCollector& values) {
+  const bool is_used = scenario.plan.training.attention == Attention::flash &&
+                       !scenario.software.overrides_flash(gpu);
+  if (!is_used) return;
+  for (std::size_t i = 0; i < gpu.attention.size(); ++i) {
+    const AttentionKernel& kernel = gpu.attention[i];
+    if (kernel.precision != base_precision(scenario.plan.training.precision)) continue;
+    const std::string place = "attention/" + std::to_string(i) + "/",
+                      what = " of attention at head size " +
+                             value_text(kernel.head_size, ValueUnit::count);
+    values.add(place + "forward_rate", "forward rate" + what, efficiency, kernel.forward.rate);
+    values.add(place + "backward_rate", "backward rate" + what, efficiency, kernel.backward.rate);
+  }
+}
+
+}  // namespace
+
 UsedValues gpu_values(const Scenario& scenario) {
   constexpr int aligned = 8;
   const bool is_misaligned = scenario.plan.training.attention == Attention::standard &&
@@ -228,6 +252,8 @@ UsedValues gpu_values(const Scenario& scenario) {
     values.add("kernel_overhead", "overhead of a kernel", weak, gpu.kernel_overhead);
     values.add("gemm/peak_fraction", "attained share of the peak", efficiency,
                gpu.gemm.peak_fraction);
+    add_quantized(scenario, gpu, values);
+    add_attention(scenario, gpu, values);
     values.add("gemm/inner_half_size", "half size of inner dimensions", weak,
                gpu.gemm.inner_half_size);
     values.add("gemm/wave_half_size", "half size of waves", weak, gpu.gemm.wave_half_size);
@@ -244,6 +270,8 @@ UsedValues cluster_values(const Scenario& scenario) {
   const bool has_network = scenario.plan.num_nodes > 1;
   ValueCollector values;
   for (const NodeType* type : types_in_use(scenario)) add_node(*type, scenario.plan, values);
+  values.add("domain_nodes", "nodes that NVLink joins", scenario.platform.domain_nodes,
+             has_network);
   values.add("fabric/latency", "latency between nodes", weak, fabric.latency, has_network);
   values.add("fabric/collective_latency", "latency of a ring step between nodes", weak,
              fabric.collective_latency, has_network);

@@ -65,6 +65,15 @@ JsonValue& BasePlatform::only_node_type() {
   return types.front();
 }
 
+JsonValue& BasePlatform::only_device(const Library& library) {
+  JsonValue& device = *only_node_type().find("device");
+  Problems problems;
+  ScenarioFiles files(library, {}, problems);
+  if (device.is_string()) files.expand(device, device_files, "/node_types/0/device");
+  problems.throw_if_any();
+  return device;
+}
+
 void set_number(JsonValue& object, const std::string& key, JsonValue value,
                 const std::string& source) {
   object.set(key, std::move(value));

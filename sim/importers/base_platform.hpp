@@ -21,6 +21,8 @@ class BasePlatform {
   JsonValue& document() { return document_; }
   /// Its only kind of node. InputError where it has several: a log does not say which it is of.
   JsonValue& only_node_type();
+  /// The device of its only kind of node, written out where a name stood: to be changed.
+  JsonValue& only_device(const Library& library);
   const NodeType& only_node() const { return platform_.node_types.front(); }
 
  private:

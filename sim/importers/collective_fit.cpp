@@ -10,6 +10,7 @@
 
 #include "core/robust_fit.hpp"
 #include "cost/collective_cost.hpp"
+#include "importers/fitted_constants.hpp"
 
 namespace windtunnel {
 namespace {
@@ -22,12 +23,7 @@ constexpr double search_range = 30;         ///< constants lie within this facto
 constexpr double least_sensitivity = 1e-3;  ///< of a time to a constant, summed over all
 constexpr Bytes least_half_size{1024.0};    ///< smaller ones are switched off
 
-/// One constant: where it stands, and what it is called in the file.
-struct Constant {
-  std::string key;
-  std::function<void(Interconnect&, double)> set;
-  double start, lower, upper;
-};
+using Constant = FittedConstant<Interconnect>;
 
 Seconds predict(const Interconnect& interconnect, const FittedTime& time) {
   std::vector<int> gpus(static_cast<std::size_t>(time.ranks));
@@ -106,49 +102,25 @@ std::vector<Constant> constants_of(const Interconnect& base, bool several_sizes)
   return constants;
 }
 
-Interconnect with(const Interconnect& base, const std::vector<Constant>& constants,
-                  const std::vector<double>& values) {
-  Interconnect result = base;
-  for (std::size_t i = 0; i < constants.size(); ++i) constants[i].set(result, values[i]);
-  return result;
-}
-
-/// The problem of finding `constants` from `times`; starts are set by the caller.
+/// The problem of finding `constants` from `times`; all must outlive it.
 FitProblem problem_of(const Interconnect& base, const std::vector<Constant>& constants,
                       const std::vector<FittedTime>& times) {
-  FitProblem problem;
-  problem.weights = weights_of(times);
-  for (const Constant& each : constants) {
-    problem.start.push_back(each.start);
-    problem.lower.push_back(each.lower);
-    problem.upper.push_back(each.upper);
-  }
-  problem.residuals = [&](const std::vector<double>& values) {
-    const Interconnect candidate = with(base, constants, values);
-    std::vector<double> residuals;
-    for (const FittedTime& time : times)
-      residuals.push_back(std::log(predict(candidate, time) / time.measured));
-    return residuals;
-  };
-  return problem;
+  return problem_of<Interconnect>(
+      base, constants, weights_of(times), [&times](const Interconnect& candidate) {
+        std::vector<double> residuals;
+        for (const FittedTime& time : times)
+          residuals.push_back(std::log(predict(candidate, time) / time.measured));
+        return residuals;
+      });
 }
 
 /// The best fit over starts whose half size and bandwidth are larger and smaller than the base's.
-RobustFit best_fit(FitProblem problem, const std::vector<Constant>& constants) {
-  RobustFit best;
-  best.cost = std::numeric_limits<double>::infinity();
-  for (const double bandwidth : {1.0, 0.3, 3.0})
-    for (const double half : {1.0, 0.2, 5.0}) {
-      for (std::size_t i = 0; i < constants.size(); ++i) {
-        const Constant& each = constants[i];
-        problem.start[i] = each.start * (each.key == "half_size"           ? half
-                                         : each.key.ends_with("bandwidth") ? bandwidth
-                                                                           : 1.0);
-      }
-      RobustFit fit = robust_fit(problem);
-      if (fit.cost < best.cost) best = std::move(fit);
-    }
-  return best;
+RobustFit best_fit(const FitProblem& problem, const std::vector<Constant>& constants) {
+  return best_fit<Interconnect>(
+      problem, constants, {1.0, 0.3, 3.0}, {1.0, 0.2, 5.0},
+      [](const std::string& key, double bandwidth, double half) {
+        return key == "half_size" ? half : key.ends_with("bandwidth") ? bandwidth : 1.0;
+      });
 }
 
 /// Sum of weighted absolute residuals, to compare two choices of constants.
@@ -157,12 +129,6 @@ double misfit(const FitProblem& problem, const std::vector<double>& values) {
   double sum = 0;
   for (std::size_t i = 0; i < residuals.size(); ++i)
     sum += problem.weights[i] * std::abs(residuals[i]);
-  return sum;
-}
-
-double total(const std::vector<double>& numbers) {
-  double sum = 0;
-  for (const double number : numbers) sum += std::abs(number);
   return sum;
 }
 

@@ -1,6 +1,7 @@
 #include "importers/gpu_trace.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <limits>
 #include <optional>
@@ -14,6 +15,7 @@
 namespace windtunnel {
 namespace {
 
+using detail::EventArgument;
 using detail::EventField;
 using detail::TraceEventReader;
 using detail::TraceEventText;
@@ -86,6 +88,16 @@ ComputePhase phase_named(const std::string& kernel) {
   if (kernel == "optimizer") return ComputePhase::optimizer;
   if (kernel == "codec" || kernel == "encode" || kernel == "decode") return ComputePhase::codec;
   return ComputePhase::unknown;
+}
+
+/// Bytes of one element by PyTorch's name of its type; 0 where it is unknown.
+std::int64_t element_size(const std::string& type) {
+  static const std::unordered_map<std::string, std::int64_t> sizes{
+      {"Double", 8},   {"Long", 8}, {"Float", 4},         {"Int", 4},
+      {"BFloat16", 2}, {"Half", 2}, {"Short", 2},         {"Byte", 1},
+      {"Char", 1},     {"Bool", 1}, {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}};
+  const auto found = sizes.find(type);
+  return found == sizes.end() ? 0 : found->second;
 }
 
 /// Counts what is kept of a trace, and what its times add up to.
@@ -175,6 +187,34 @@ class GpuTraceBuilder {
     if (event.work == GpuWork::compute) event.phase = phase_named(text.name);
     correlations_.push_back(text.correlation);
     trace_.events.push_back(event);
+    if (event.work == GpuWork::communication) take_call(text, event);
+  }
+
+  void take_call(const TraceEventText& text, const GpuEvent& event) {
+    bounds_.keep();
+    const std::string& name = text.argument(EventArgument::collective);
+    CollectiveCall call;
+    call.kind = collective_kind_of(name.empty() ? names_[event.kind] : name);
+    call.group = number_of_name(text.group_name);
+    call.description = event.group;
+    call.ranks = number_of_name(text.argument(EventArgument::group_ranks));
+    call.group_size = text.number_in(EventArgument::group_size).value_or(0);
+    call.bytes = bytes_of(text);
+    call.sequence = text.number_in(EventArgument::sequence_number).value_or(-1);
+    call.source = text.number_in(EventArgument::source_rank).value_or(-1);
+    call.destination = text.number_in(EventArgument::destination_rank).value_or(-1);
+    call.begin = event.begin;
+    call.end = event.end;
+    trace_.calls.push_back(call);
+  }
+
+  static std::int64_t bytes_of(const TraceEventText& text) {
+    constexpr std::int64_t most_elements = std::int64_t{1} << 50;
+    const std::int64_t elements = std::max(text.number_in(EventArgument::in_elements).value_or(0),
+                                           text.number_in(EventArgument::out_elements).value_or(0));
+    return elements > 0 && elements < most_elements
+               ? elements * element_size(text.argument(EventArgument::element_type))
+               : 0;
   }
 
   std::uint32_t kind_of(GpuWork work, const std::string& name) {
@@ -273,6 +313,9 @@ class GpuTraceBuilder {
     for (const auto& [number, name] : to_describe_)
       if (const auto found = described.find(name); found != described.end())
         renamed[number] = names_.number_of(found->second);
+    for (CollectiveCall& call : trace_.calls)
+      if (const auto found = renamed.find(call.description); found != renamed.end())
+        call.description = found->second;
     for (GpuEvent& event : trace_.events) {
       if (event.work != GpuWork::communication) continue;
       if (const auto found = renamed.find(event.group); found != renamed.end())
@@ -324,6 +367,41 @@ const char* name_of(GpuWork work) {
       return "bubble";
   }
   return "";
+}
+
+const char* name_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return "all-reduce";
+    case CollectiveKind::all_gather:
+      return "all-gather";
+    case CollectiveKind::reduce_scatter:
+      return "reduce-scatter";
+    case CollectiveKind::all_to_all:
+      return "all-to-all";
+    case CollectiveKind::broadcast:
+      return "broadcast";
+    case CollectiveKind::message:
+      return "message";
+    case CollectiveKind::other:
+      return "other";
+  }
+  return "";
+}
+
+CollectiveKind collective_kind_of(std::string_view name) {
+  std::string letters;
+  for (const char c : name)
+    if (std::isalpha(static_cast<unsigned char>(c)) != 0)
+      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const auto has = [&](std::string_view part) { return letters.find(part) != std::string::npos; };
+  if (has("allreduce")) return CollectiveKind::all_reduce;
+  if (has("allgather")) return CollectiveKind::all_gather;
+  if (has("reducescatter")) return CollectiveKind::reduce_scatter;
+  if (has("alltoall")) return CollectiveKind::all_to_all;
+  if (has("broadcast")) return CollectiveKind::broadcast;
+  if (has("send") || has("recv")) return CollectiveKind::message;
+  return CollectiveKind::other;
 }
 
 const char* name_of(ComputePhase phase) {

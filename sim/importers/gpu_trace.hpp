@@ -33,6 +33,33 @@ struct GpuEvent {
   std::int64_t begin = 0, end = 0;
 };
 
+/// What the ranks of a group do together in one call.
+enum class CollectiveKind {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  broadcast,
+  message,
+  other
+};
+const char* name_of(CollectiveKind kind);  ///< "all-reduce"
+/// The kind that PyTorch ("_allgather_base") or NCCL's kernel ("AllGather") calls so.
+CollectiveKind collective_kind_of(std::string_view name);
+
+/// One rank's part in a call of NCCL, with what the profiler writes beside the kernel since PyTorch 2.2.
+struct CollectiveCall {
+  CollectiveKind kind = CollectiveKind::other;
+  std::uint32_t group = 0;        ///< in GpuTrace::names: the process group's name; may be empty
+  std::uint32_t description = 0;  ///< in GpuTrace::names: what it is for; may be empty
+  std::uint32_t ranks = 0;        ///< in GpuTrace::names: "[0, 8, 16, 24]"; may be empty
+  std::int64_t group_size = 0;    ///< 0: not said
+  std::int64_t bytes = 0;         ///< of the larger side of this rank; 0: not said
+  std::int64_t sequence = -1;     ///< of the call in its group; -1: not said
+  std::int64_t source = -1, destination = -1;  ///< of a message; -1: not said
+  std::int64_t begin = 0, end = 0;             ///< of the kernel, ns
+};
+
 /// A step that the profiler marked on the CPU side ("ProfilerStep#4").
 struct TraceStep {
   std::string name;
@@ -58,6 +85,7 @@ struct GpuTrace {
   std::string gpu;                          ///< "Tesla V100-SXM2-32GB"; may be empty
   std::string job;                          ///< of a simulated one: the scenario's name
   std::vector<GpuEvent> events;
+  std::vector<CollectiveCall> calls;              ///< in the order of the file
   std::vector<TraceStep> steps;                   ///< by time, disjoint
   std::map<std::int64_t, std::string> processes;  ///< names by pid
   std::vector<std::string> names;

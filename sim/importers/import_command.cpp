@@ -33,6 +33,16 @@ std::vector<std::pair<std::string, std::string>> options_given(const ImportOptio
   return given;
 }
 
+/// A set needs the scenario that it is of, and the scenario is for nothing else.
+void check_pair(const ImportRequest& request, const std::string& name) {
+  if (request.output.empty() == request.options.base.empty()) return;
+  throw option_error(request.output.empty() ? "--base" : "-o", request.output.string(),
+                     name +
+                         " writes a set for calibrate where both -o and --base are given: where it "
+                         "goes, and the scenario of the job",
+                     "leave both out for the report alone");
+}
+
 void check(const ImportRequest& request, const Importer& importer) {
   const std::string name = std::string("import ") + importer.name;
   for (const auto& [option, text] : options_given(request.options)) {
@@ -45,12 +55,13 @@ void check(const ImportRequest& request, const Importer& importer) {
   const bool writes = importer.result == Importer::Result::file;
   if (writes && request.output.empty())
     throw option_error("import", importer.name, name + " needs -o OUT: where the result goes", {});
-  if (!writes && !request.output.empty())
+  if (importer.result == Importer::Result::report && !request.output.empty())
     throw option_error("-o", request.output.string(), name + " writes no file, it prints totals",
                        "leave -o out");
   if (importer.files == Importer::Files::one && request.inputs.size() != 1)
     throw option_error("import", importer.name, name + " takes one file", importer.input);
   const bool needs_base = !importer.options.empty() && importer.options.front() == "--base";
+  if (importer.result == Importer::Result::file_if_asked) return check_pair(request, name);
   if (needs_base && request.options.base.empty())
     throw option_error("import", importer.name,
                        name +

@@ -27,10 +27,54 @@ struct Architecture {
   std::vector<const char*> hidden, layers, heads, sequence, ffn;  ///< keys, the first that is there
   bool tied_embeddings;                                           ///< default
   bool rotary, gated_mlp;
+  bool qkv_bias = false, qk_norm = false;  ///< where no key says so
+  double window_every = 1;  ///< one layer in so many has the window that sliding_window gives
+  const char* uses_window = nullptr;  ///< key without which sliding_window means nothing
+  const char* experts = nullptr;      ///< key of how many a layer has
+  const char* expert_ffn = "moe_intermediate_size";
+  bool has_latent_attention = false;
 };
 
-const std::vector<Architecture>& architectures() {
-  static const std::vector<Architecture> table{
+/// The keys of the many that are laid out as LLaMA is.
+Architecture like_llama(const char* model_type, bool tied_embeddings = false) {
+  return {model_type,
+          "llama",
+          {"hidden_size"},
+          {"num_hidden_layers"},
+          {"num_attention_heads"},
+          {"max_position_embeddings"},
+          {"intermediate_size"},
+          tied_embeddings,
+          true,
+          true};
+}
+
+std::vector<Architecture> made_architectures() {
+  Architecture qwen2 = like_llama("qwen2");
+  qwen2.qkv_bias = true;
+  qwen2.uses_window = "use_sliding_window";
+  Architecture qwen3 = like_llama("qwen3");
+  qwen3.qk_norm = true;
+  qwen3.uses_window = "use_sliding_window";
+  Architecture gemma2 = like_llama("gemma2", true), gemma3 = like_llama("gemma3_text", true);
+  gemma2.window_every = 2;
+  gemma3.window_every = 6.0 / 5;
+  gemma3.qk_norm = true;
+  Architecture mixtral = like_llama("mixtral"), qwen3_moe = like_llama("qwen3_moe"),
+               gpt_oss = like_llama("gpt_oss"), deepseek = like_llama("deepseek_v3");
+  mixtral.experts = gpt_oss.experts = "num_local_experts";
+  mixtral.expert_ffn = gpt_oss.expert_ffn = "intermediate_size";
+  qwen3_moe.experts = "num_experts";
+  qwen3_moe.qk_norm = true;
+  qwen3_moe.uses_window = "use_sliding_window";
+  gpt_oss.qkv_bias = true;
+  gpt_oss.window_every = 2;
+  deepseek.experts = "n_routed_experts";
+  deepseek.has_latent_attention = true;
+  Architecture deepseek_v2 = deepseek, kimi = deepseek;
+  deepseek_v2.model_type = "deepseek_v2";
+  kimi.model_type = "kimi_k2";
+  return {
       {"gpt2",
        "gpt",
        {"n_embd", "hidden_size"},
@@ -51,26 +95,6 @@ const std::vector<Architecture>& architectures() {
        false,
        true,
        false},
-      {"llama",
-       "llama",
-       {"hidden_size"},
-       {"num_hidden_layers"},
-       {"num_attention_heads"},
-       {"max_position_embeddings"},
-       {"intermediate_size"},
-       false,
-       true,
-       true},
-      {"mistral",
-       "llama",
-       {"hidden_size"},
-       {"num_hidden_layers"},
-       {"num_attention_heads"},
-       {"max_position_embeddings"},
-       {"intermediate_size"},
-       false,
-       true,
-       true},
       {"bloom",
        "bloom",
        {"hidden_size", "n_embed"},
@@ -81,7 +105,24 @@ const std::vector<Architecture>& architectures() {
        true,
        false,
        false},
+      like_llama("llama"),
+      like_llama("mistral"),
+      like_llama("phi3"),
+      qwen2,
+      qwen3,
+      gemma2,
+      gemma3,
+      mixtral,
+      qwen3_moe,
+      gpt_oss,
+      deepseek_v2,
+      deepseek,
+      kimi,
   };
+}
+
+const std::vector<Architecture>& architectures() {
+  static const std::vector<Architecture> table = made_architectures();
   return table;
 }
 
@@ -93,12 +134,12 @@ struct Refusal {
   const char* why;
 };
 constexpr std::array<Refusal, 8> refusals{{
-    {"num_local_experts", "a mixture of experts, which is not modelled"},
-    {"num_experts", "a mixture of experts, which is not modelled"},
-    {"n_routed_experts", "a mixture of experts, which is not modelled"},
-    {"moe_num_experts", "a mixture of experts, which is not modelled"},
-    {"kv_lora_rank", "multi-head latent attention, which is not modelled"},
-    {"q_lora_rank", "multi-head latent attention, which is not modelled"},
+    {"num_local_experts", "a mixture of experts, whose keys are not known here"},
+    {"num_experts", "a mixture of experts, whose keys are not known here"},
+    {"n_routed_experts", "a mixture of experts, whose keys are not known here"},
+    {"moe_num_experts", "a mixture of experts, whose keys are not known here"},
+    {"kv_lora_rank", "multi-head latent attention, whose keys are not known here"},
+    {"q_lora_rank", "multi-head latent attention, whose keys are not known here"},
     {"text_config", "a model of several parts (text and images), which is not modelled"},
     {"is_encoder_decoder", "an encoder and a decoder, which is not modelled"},
 }};
@@ -118,18 +159,20 @@ class ConfigReader {
 
   /// False: a problem says why the model cannot be imported.
   bool choose_architecture() {
-    for (const Refusal& refusal : refusals)
-      if (const JsonValue* value = reader_.take(refusal.key); !is_off(value))
-        reader_.problem(refusal.key,
-                        std::string(refusal.key) + " says that this is " + refusal.why);
-    if (!reader_.problems().empty()) return false;
-    const std::string type = reader_.required_string("model_type");
+    const JsonValue* const given = reader_.take("model_type");
     std::vector<std::string> names;
     for (const Architecture& each : architectures()) {
       names.emplace_back(each.model_type);
-      if (type == each.model_type) architecture_ = &each;
+      if (given != nullptr && given->is_string() && given->string() == each.model_type)
+        architecture_ = &each;
     }
+    for (const Refusal& refusal : refusals)
+      if (const JsonValue* value = reader_.take(refusal.key); !is_off(value) && !knows(refusal.key))
+        reader_.problem(refusal.key,
+                        std::string(refusal.key) + " says that this is " + refusal.why);
+    if (!reader_.problems().empty()) return false;
     if (architecture_ != nullptr) return true;
+    const std::string type = reader_.required_string("model_type");
     std::string list;
     for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
     if (reader_.has("model_type"))
@@ -152,8 +195,13 @@ class ConfigReader {
     model.rotary = architecture_->rotary;
     model.tied_embeddings =
         reader_.optional_bool("tie_word_embeddings", architecture_->tied_embeddings);
+    read_attention(model);
     check_variants(model);
-    check_divides(architecture_->heads, "hidden size", model.hidden, model.heads);
+    if (architecture_->experts != nullptr && !is_off(reader_.take(architecture_->experts)))
+      model.moe = read_experts();
+    if (architecture_->has_latent_attention) model.mla = read_latent_attention();
+    if (model.given_head_size == 0 && !model.mla)
+      check_divides(architecture_->heads, "hidden size", model.hidden, model.heads);
     check_divides({"num_key_value_heads"}, "heads", model.heads, model.kv_heads);
     return model;
   }
@@ -162,6 +210,44 @@ class ConfigReader {
   std::vector<std::string> notes;
 
  private:
+  /// Whether the architecture has keys for what the key says.
+  bool knows(const std::string& key) const {
+    if (architecture_ == nullptr) return false;
+    const bool latent = key == "kv_lora_rank" || key == "q_lora_rank";
+    return latent ? architecture_->has_latent_attention
+                  : architecture_->experts != nullptr && key == architecture_->experts;
+  }
+
+  Transformer::Experts read_experts() {
+    constexpr int most_experts = 1 << 16;
+    Transformer::Experts moe;
+    moe.experts = reader_.required_int(architecture_->experts, 1, most_experts);
+    const char* chosen =
+        reader_.has("experts_per_token") ? "experts_per_token" : "num_experts_per_tok";
+    moe.top_k = reader_.required_int(chosen, 1, most_experts);
+    moe.ffn_hidden = reader_.required_int(architecture_->expert_ffn, 1, most_ffn_hidden);
+    moe.shared_ffn_hidden =
+        moe.ffn_hidden * reader_.optional_int("n_shared_experts", 0, 0, most_experts);
+    moe.dense_layers = reader_.optional_int("first_k_dense_replace", 0, 0, most_layers);
+    const char* every = reader_.has("moe_layer_freq") ? "moe_layer_freq" : "decoder_sparse_step";
+    moe.every = reader_.optional_int(every, 1, 1, most_layers);
+    // Experts in groups, of which a token takes some: one group a node, as these models are trained.
+    if (reader_.optional_int("n_group", 1, 1, most_experts) > 1)
+      moe.node_limit = reader_.optional_int("topk_group", 0, 0, most_experts);
+    return moe;
+  }
+
+  Transformer::LatentAttention read_latent_attention() {
+    Transformer::LatentAttention latent;
+    if (!is_off(reader_.take("q_lora_rank")))
+      latent.query_rank = reader_.required_int("q_lora_rank", 1, most_hidden);
+    latent.key_value_rank = reader_.required_int("kv_lora_rank", 1, most_hidden);
+    latent.key_size = reader_.required_int("qk_nope_head_dim", 1, most_hidden);
+    latent.rope_size = reader_.required_int("qk_rope_head_dim", 0, most_hidden);
+    latent.value_size = reader_.required_int("v_head_dim", 1, most_hidden);
+    return latent;
+  }
+
   std::optional<const char*> present(const std::vector<const char*>& keys) {
     for (const char* key : keys)
       if (reader_.has(key)) return key;
@@ -190,21 +276,42 @@ class ConfigReader {
     return 4 * hidden;
   }
 
+  /// Head size, biases, norms and windows.
+  void read_attention(Transformer& model) {
+    if (!is_off(reader_.take("head_dim")))
+      model.given_head_size = reader_.required_int("head_dim", 1, most_hidden);
+    model.qk_norm = architecture_->qk_norm;
+    if (architecture_->gated_mlp)
+      model.qkv_bias = reader_.optional_bool("attention_bias", architecture_->qkv_bias);
+    const char* uses = architecture_->uses_window;
+    if (is_off(reader_.take("sliding_window")) || (uses != nullptr && is_off(reader_.take(uses))))
+      return;
+    Transformer::Window window;
+    window.size = reader_.required_int("sliding_window", 1, most_tokens);
+    window.every = window_every();
+    if (window.size < model.sequence) model.window = window;
+  }
+
+  /// By layer_types where they are given ("sliding_attention", "full_attention"), else as the architecture has it.
+  double window_every() {
+    const JsonValue* types = reader_.take("layer_types");
+    if (types == nullptr || !types->is_array()) return architecture_->window_every;
+    const auto slides = [](const JsonValue& type) {
+      return type.is_string() && type.string() == "sliding_attention";
+    };
+    const auto windows = std::count_if(types->array().begin(), types->array().end(), slides);
+    if (windows == 0) return static_cast<double>(most_layers);
+    return static_cast<double>(types->array().size()) / static_cast<double>(windows);
+  }
+
   /// Variants that change sizes or work in a way that a model file cannot say.
   void check_variants(const Transformer& model) {
-    for (const char* key : {"attention_bias", "mlp_bias"})
-      if (architecture_->gated_mlp && !is_off(reader_.take(key)))
-        reader_.problem(key, std::string(key) + " adds biases, which the " +
-                                 std::string(architecture_->family) + " family has not");
-    if (!is_off(reader_.take("head_dim"))) {
-      const int size = reader_.required_int("head_dim", 1, most_hidden);
-      if (static_cast<std::int64_t>(size) * model.heads != model.hidden)
-        reader_.problem("head_dim", "head_dim " + std::to_string(size) + " times " +
-                                        std::to_string(model.heads) + " heads is not hidden size " +
-                                        std::to_string(model.hidden) + ", which is not modelled");
-    }
-    if (!is_off(reader_.take("sliding_window")))
-      notes.push_back("sliding_window: attention is counted over the whole sequence");
+    if (architecture_->gated_mlp && !is_off(reader_.take("mlp_bias")))
+      reader_.problem("mlp_bias", "mlp_bias adds biases, which the " +
+                                      std::string(architecture_->family) + " family has not");
+    if (!is_off(reader_.take("num_nextn_predict_layers")))
+      notes.push_back(
+          "num_nextn_predict_layers: the layers of multi-token prediction are left out");
     if (!is_off(reader_.take("rope_scaling")))
       notes.push_back("rope_scaling: the sequence is that of the configuration, " +
                       std::to_string(model.sequence) + " tokens; --sequence gives another");
@@ -222,6 +329,32 @@ class ConfigReader {
   const Architecture* architecture_ = nullptr;
 };
 
+void set_number(JsonValue& object, const char* key, int value) {
+  object.set(key, JsonValue(std::int64_t{value}));
+}
+
+JsonValue experts_json(const Transformer::Experts& moe) {
+  JsonValue object(JsonValue::Object{});
+  set_number(object, "experts", moe.experts);
+  set_number(object, "top_k", moe.top_k);
+  set_number(object, "ffn_hidden", moe.ffn_hidden);
+  if (moe.shared_ffn_hidden > 0) set_number(object, "shared_ffn_hidden", moe.shared_ffn_hidden);
+  if (moe.dense_layers > 0) set_number(object, "dense_layers", moe.dense_layers);
+  if (moe.every > 1) set_number(object, "every", moe.every);
+  if (moe.node_limit > 0) set_number(object, "node_limit", moe.node_limit);
+  return object;
+}
+
+JsonValue latent_json(const Transformer::LatentAttention& latent) {
+  JsonValue object(JsonValue::Object{});
+  set_number(object, "query_rank", latent.query_rank);
+  set_number(object, "key_value_rank", latent.key_value_rank);
+  set_number(object, "key_size", latent.key_size);
+  set_number(object, "rope_size", latent.rope_size);
+  set_number(object, "value_size", latent.value_size);
+  return object;
+}
+
 JsonValue model_json(const Transformer& model, const std::string& source) {
   const auto number = [](int value) { return JsonValue(std::int64_t{value}); };
   JsonValue file(JsonValue::Object{});
@@ -238,6 +371,18 @@ JsonValue model_json(const Transformer& model, const std::string& source) {
   file.set("gated_mlp", JsonValue(model.gated_mlp));
   file.set("tied_embeddings", JsonValue(model.tied_embeddings));
   file.set("rotary", JsonValue(model.rotary));
+  if (model.given_head_size > 0 && model.given_head_size * model.heads != model.hidden)
+    file.set("head_size", number(model.given_head_size));
+  if (model.qkv_bias) file.set("qkv_bias", JsonValue(true));
+  if (model.qk_norm) file.set("qk_norm", JsonValue(true));
+  if (model.moe) file.set("moe", experts_json(*model.moe));
+  if (model.mla) file.set("mla", latent_json(*model.mla));
+  if (model.window) {
+    JsonValue window(JsonValue::Object{});
+    window.set("size", number(model.window->size));
+    window.set("every", JsonValue(model.window->every));
+    file.set("window", std::move(window));
+  }
   return file;
 }
 

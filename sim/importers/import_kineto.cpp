@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
 #include "importers/gpu_totals_report.hpp"
 #include "importers/importer.hpp"
+#include "importers/rank_report.hpp"
+#include "importers/traced_iteration.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -14,6 +17,7 @@ namespace {
 struct ReadTrace {
   GpuTrace trace;  ///< its events are dropped once they are summed
   std::size_t num_events = 0;
+  std::int64_t begin = std::numeric_limits<std::int64_t>::max();  ///< of its first work
   std::vector<GpuTotals> whole;
   std::vector<std::vector<GpuTotals>> steps;
 };
@@ -27,6 +31,8 @@ ReadTrace read(const std::filesystem::path& file) {
   read.whole = totals_of(read.trace);
   for (const TraceStep& step : read.trace.steps)
     read.steps.push_back(totals_in_step(read.trace, step));
+  for (const GpuEvent& event : read.trace.events)
+    if (is_work(event)) read.begin = std::min(read.begin, event.begin);
   read.trace.events = {};
   return read;
 }
@@ -127,6 +133,55 @@ std::string details(const ReadTrace& read) {
   return text;
 }
 
+/// The traces as ranks of one job; none where ranks are missing or given twice.
+std::vector<RankTrace> ranks_of(std::vector<ReadTrace>& traces) {
+  std::vector<RankTrace> ranks;
+  for (ReadTrace& read : traces) {
+    const bool is_one_rank = read.trace.rank >= 0 && read.whole.size() == 1;
+    if (!is_one_rank || (!ranks.empty() && ranks.back().rank == read.trace.rank)) return {};
+    const GpuTotals& gpu = read.whole.front();
+    RankTrace rank;
+    rank.rank = read.trace.rank;
+    rank.device = gpu.device;
+    rank.compute = gpu.compute;
+    rank.num_steps = std::max<std::int64_t>(1, static_cast<std::int64_t>(read.steps.size()));
+    rank.begin = read.begin;
+    rank.calls = std::move(read.trace.calls);
+    rank.names = std::move(read.trace.names);
+    ranks.push_back(std::move(rank));
+  }
+  return ranks;
+}
+
+/// The set for calibrate, if one is asked for.
+void write_set(const std::vector<ReadTrace>& traces, const ImportRequest& request,
+               const Library& library, Imported& imported) {
+  if (request.output.empty()) return;
+  std::vector<const GpuTrace*> of_files;
+  for (const ReadTrace& read : traces) of_files.push_back(&read.trace);
+  TracedIteration iteration = traced_iteration(of_files, request, library);
+  imported.document = std::move(iteration.set);
+  imported.warnings = std::move(iteration.warnings);
+  imported.found.set("iteration_time_s", JsonValue(iteration.seconds));
+}
+
+/// What the ranks say together.
+void compare_ranks(std::vector<ReadTrace>& traces, Imported& imported) {
+  const std::vector<RankTrace> ranks = ranks_of(traces);
+  if (ranks.size() < 2) return;
+  const RankVerdict verdict = judge_ranks(ranks);
+  if (verdict.matched.num_unmatched > 0)
+    imported.notes.push_back(
+        grouped_text(static_cast<double>(verdict.matched.num_unmatched)) +
+        " calls of NCCL not matched across ranks: " +
+        (verdict.matched.calls.empty() && verdict.matched.groups.empty()
+             ? "they do not say their group (PyTorch 2.2 and newer do), or no two ranks of one are "
+               "given"
+             : "those of other ranks in their group are missing or different"));
+  imported.text += text_of(verdict, ranks);
+  imported.found.set("across_ranks", json_of(verdict, ranks));
+}
+
 std::string row_name(const ReadTrace& read, const GpuTotals& gpu) {
   if (read.trace.kind == TraceKind::simulated) return gpu_name(read.trace, gpu.device);
   const std::string rank =
@@ -136,10 +191,11 @@ std::string row_name(const ReadTrace& read, const GpuTotals& gpu) {
 
 }  // namespace
 
-Imported import_kineto(const ImportRequest& request, const Library&) {
-  const std::vector<ReadTrace> traces = read_all(request.inputs);
+Imported import_kineto(const ImportRequest& request, const Library& library) {
+  std::vector<ReadTrace> traces = read_all(request.inputs);
   Imported imported;
   imported.notes = doubts_about(traces);
+  write_set(traces, request, library, imported);
   JsonValue::Array ranks;
   std::size_t num_gpus = 0;
   for (const ReadTrace& read : traces) {
@@ -155,6 +211,7 @@ Imported import_kineto(const ImportRequest& request, const Library&) {
   imported.text += table_head("from first work to last");
   for (const ReadTrace& read : traces)
     for (const GpuTotals& gpu : read.whole) imported.text += table_row(row_name(read, gpu), gpu);
+  compare_ranks(traces, imported);
   return imported;
 }
 

@@ -1,3 +1,4 @@
+#include "evidence/measurement_set.hpp"
 #include "importers/gpu_breakdown.hpp"
 #include "importers/testing.hpp"
 #include "importers/trace_event_reader.hpp"
@@ -253,4 +254,42 @@ TEST_CASE("an archive of traces is no trace, and the message says what to do") {
   std::string archive(512, '\0');
   archive.replace(257, 5, "ustar");
   CHECK(contains(problem_in(archive), "unpack it"));
+}
+
+TEST_CASE(
+    "traces become a set for calibrate: the median step, and the scenario that --base names") {
+  // Steps of 100, 300 and 200 us on rank 0, of 220 us on rank 1: 200 and 220, of which the median is 210 us.
+  const auto steps = [](int rank, const std::vector<int>& lengths) {
+    std::string events = event("kernel", "gemm", 7, at(0, 90));
+    int begin = 0, number = 0;
+    for (const int length : lengths) {
+      events += "," + event("user_annotation", "ProfilerStep#" + std::to_string(++number), 1,
+                            at(begin, length));
+      begin += length;
+    }
+    return R"({"distributedInfo": {"rank": )" + std::to_string(rank) +
+           R"(, "world_size": 2}, "traceEvents": [)" + events + "]}";
+  };
+  ImportRun run("kineto");
+  run.with("rank0.json", steps(0, {100, 300, 200})).with("rank1.json", steps(1, {220}));
+  run.request.options.base = (source_dir() / "scenarios/gpt-8.3b-128xa100.json").string();
+  run.run();
+  const MeasurementSet set = read_measurement_set(run.request.output);
+  REQUIRE(set.points.size() == 1);
+  CHECK(set.points.front().iteration_time == Seconds{210e-6});
+  CHECK(set.points.front().id == "gpt-8.3b-128xa100");
+  const Scenario scenario =
+      read_scenario(scenario_of(set, set.points.front()), set.folder, shipped_library());
+  CHECK(scenario.plan.parallel.tensor == 8);
+  CHECK(contains(run.messages, "the traces are of 2 ranks, and gpt-8.3b-128xa100 is of 128 GPUs"));
+}
+
+TEST_CASE("a set is not made of what measures no iteration, nor without its scenario") {
+  ImportRun run("kineto");
+  run.with(sample("trace-1-step.json.gz"));
+  CHECK(contains(run.problem(), "where both -o and --base are given"));
+  ImportRun unmarked("kineto");
+  unmarked.request.options.base = (source_dir() / "scenarios/gpt-8.3b-128xa100.json").string();
+  unmarked.with("t.json", "{\"traceEvents\": [" + event("kernel", "gemm", 7, at(0, 90)) + "]}");
+  CHECK(contains(unmarked.problem(), "marks no steps"));
 }

@@ -8,6 +8,7 @@
 #include "core/option_error.hpp"
 #include "importers/base_platform.hpp"
 #include "importers/collective_fit.hpp"
+#include "importers/fitted_interconnect.hpp"
 #include "importers/gpu_comparison.hpp"
 #include "importers/importer.hpp"
 #include "importers/nccl_run.hpp"
@@ -19,13 +20,8 @@ namespace windtunnel {
 namespace {
 
 constexpr int written_digits = 4;
-constexpr double trusted_extrapolation = 1.1;   ///< a limit this far above what was seen is none
 constexpr double least_efficiency = 0.01;       ///< of network cards; less is something else
 constexpr double largest_trusted_error = 0.15;  ///< of a fit, on average; beyond, a warning
-
-JsonValue text_value(double number, const char* unit) {
-  return JsonValue(significant_text(number, written_digits) + " " + unit);
-}
 
 const char* role_text(FittedTime::Role role) {
   switch (role) {
@@ -66,26 +62,6 @@ void describe_as_json(const InterconnectFit& fit, double error, double worst, Js
   found.set("times", JsonValue(std::move(times)));
 }
 
-int num_fitted(const InterconnectFit& fit) {
-  return static_cast<int>(
-      std::count_if(fit.times.begin(), fit.times.end(),
-                    [](const FittedTime& time) { return time.role == FittedTime::Role::fitted; }));
-}
-
-double mean_error(const InterconnectFit& fit) {
-  double sum = 0;
-  for (const FittedTime& time : fit.times)
-    if (time.role == FittedTime::Role::fitted) sum += std::abs(time.error());
-  return sum / num_fitted(fit);
-}
-
-/// Network cards that so many GPUs of a node use: GPU g has card floor(g * nics / gpus).
-int cards_of(const NodeType& node, int gpus) {
-  std::set<int> cards;
-  for (int g = 0; g < gpus; ++g) cards.insert(g * node.nics / node.gpus);
-  return static_cast<int>(cards.size());
-}
-
 /// "; run on NVIDIA A100-SXM4-40GB", so that the source still says it when the warning is forgotten.
 std::string gpus_text(const NcclRun& run) {
   std::string text;
@@ -97,24 +73,6 @@ std::string limit_text(const BusBandwidthFit& fit) {
   if (fit.num_times < least_sizes) return {};
   return ", " + to_text(fit.saturated) + " at infinite size (fit, " + percent_text(fit.mean_error) +
          " error)";
-}
-
-std::string times_table(const InterconnectFit& fit) {
-  std::string table = "  GPUs       size      measured        fitted      error\n";
-  for (const FittedTime& time : fit.times)
-    if (time.role == FittedTime::Role::fitted)
-      table += right_aligned(std::to_string(time.ranks), 6) +
-               right_aligned(to_text(time.bytes), 11) + right_aligned(to_text(time.measured), 14) +
-               right_aligned(to_text(time.fitted), 14) +
-               right_aligned(percent_text(time.error()), 11) + "\n";
-  return table;
-}
-
-double worst_error(const InterconnectFit& fit) {
-  double worst = 0;
-  for (const FittedTime& time : fit.times)
-    if (time.role == FittedTime::Role::fitted) worst = std::max(worst, std::abs(time.error()));
-  return worst;
 }
 
 std::string source_text(const std::vector<NcclRun>& runs, const std::string& files,
@@ -237,7 +195,7 @@ class NcclImport {
     check_gpus_inside(node);
     const InterconnectFit fit = fit_interconnect(node.interconnect, runs_);
     JsonValue& interconnect = *type.find("interconnect");
-    write_constants(interconnect, node.interconnect, fit);
+    write_constants(interconnect, node.interconnect, fit, source_text(runs_, files_, fit));
     what_ = "collectives inside a node fitted to times";
     for (const std::string& key : fit.kept)
       note(key + " is that of " + base_.name() + ": no time depends on it");
@@ -281,32 +239,6 @@ class NcclImport {
                     base_.only_node().device.name);
     note("the runs do not name their GPU: taken as that of " + base_.name() + ", " +
          base_.only_node().device.name);
-  }
-
-  void write_constants(JsonValue& object, const Interconnect& base, const InterconnectFit& fit) {
-    const Interconnect& found = fit.interconnect;
-    const std::string source = source_text(runs_, files_, fit);
-    const auto is_fitted = [&](const char* key) {
-      return std::count(fit.fitted.begin(), fit.fitted.end(), key) +
-                 std::count(fit.bounded.begin(), fit.bounded.end(), key) >
-             0;
-    };
-    const auto set = [&](const char* key, JsonValue value) {
-      set_number(object, key, std::move(value), source);
-    };
-    if (is_fitted("saturated_bandwidth"))
-      set("saturated_bandwidth", text_value(found.saturated_bandwidth / 1_GBps, "GB/s"));
-    if (is_fitted("group_loss"))
-      set("group_loss", JsonValue(std::stod(significant_text(found.group_loss, written_digits))));
-    if (is_fitted("floor_base")) set("floor_base", text_value(found.floor_base / 1_us, "us"));
-    const bool one_size = found.floor_per_gpu != base.floor_per_gpu && !is_fitted("floor_per_gpu");
-    if (is_fitted("floor_per_gpu") || one_size)
-      set("floor_per_gpu", text_value(found.floor_per_gpu / 1_us, "us"));
-    if (is_fitted("half_size")) set("half_size", text_value(found.half_size / 1_MiB, "MiB"));
-    if (is_fitted("sharpness"))
-      set("sharpness", JsonValue(std::stod(significant_text(found.sharpness, written_digits))));
-    if (is_fitted("small_bandwidth"))
-      set("small_bandwidth", text_value(found.small_bandwidth / 1_GBps, "GB/s"));
   }
 
   void describe_inside(const InterconnectFit& fit) {
@@ -364,20 +296,14 @@ class NcclImport {
                              " has " + std::to_string(node.gpus),
                          "another base");
     warn_of_other_gpus();
-    const BusBandwidthFit fit = fit_bus_bandwidth(run);
-    const bool is_saturated = fit.num_times >= least_sizes &&
-                              fit.saturated <= fit.largest_measured * trusted_extrapolation;
-    const BytesPerSecond rate = is_saturated ? fit.saturated : fit.largest_measured;
-    const int cards = cards_of(node, gpus);
-    const double efficiency = rate / (node.nic_rate * cards);
+    const auto [fit, is_saturated, rate, cards, efficiency] = card_rate(run, node);
     check_efficiency(efficiency, rate, cards, node);
     const std::string source =
         (is_saturated ? "fitted: " : "measured: ") + std::string("nccl-tests ") +
         name_of(run.collective) + " on " + std::to_string(run.nodes) + " nodes of " +
         std::to_string(gpus) + " GPUs, " + files_ + " (bus bandwidth " + to_text(rate) +
         (is_saturated ? " at infinite size" : ", the largest measured") + gpus_text(run) + ")";
-    set_number(type, "nic_efficiency",
-               JsonValue(std::stod(significant_text(efficiency, written_digits))), source);
+    set_number(type, "nic_efficiency", ratio_number(efficiency), source);
     what_ = "the rate of network cards fitted to times";
     if (fit.num_times < least_sizes)
       note(std::to_string(fit.num_times) +

@@ -81,7 +81,7 @@ GpuLinks links_of(const TopoTable& table) {
   mesh.lanes = links.lanes;
   if (most_of_a_gpu > most_links_of_a_gpu)
     links.kind = Kind::nvswitch;
-  else if (n > 1 && num_rings(mesh, all) > 0)
+  else if (n > 1 && num_relayed_rings(mesh, all) > 0)
     links.kind = Kind::mesh;
   links.is_ambiguous = n == 2 && links.bonded_pairs > 0;
   return links;

@@ -12,7 +12,8 @@ namespace windtunnel {
 
 /// What the options of `import` say; empty or 0 where an option was not given.
 struct ImportOptions {
-  std::string base;   ///< --base: the platform that says what a log cannot know
+  std::string
+      base;  ///< --base: the platform that says what a log cannot know, or the scenario that says what a trace cannot
   std::string clean;  ///< --clean
   std::string table;  ///< --table: send | recv
   std::string unit;   ///< --unit of the rates in a table
@@ -40,11 +41,12 @@ struct Imported {
 /// One kind of file that can be imported.
 struct Importer {
   const char* name;
-  const char* what;                           ///< "mpiGraph logs and tables, to a platform file"
-  const char* input;                          ///< what IN is, for messages
-  std::vector<std::string> options;           ///< those it takes: "--base", …
-  enum class Files { one, several } files;    ///< how many IN it takes
-  enum class Result { file, report } result;  ///< whether it writes a file, or only reports
+  const char* what;                         ///< "mpiGraph logs and tables, to a platform file"
+  const char* input;                        ///< what IN is, for messages
+  std::vector<std::string> options;         ///< those it takes: "--base", …
+  enum class Files { one, several } files;  ///< how many IN it takes
+  /// Whether it writes a file, only reports, or reports and writes a file where -o is given.
+  enum class Result { file, report, file_if_asked } result;
   Imported (*import)(const ImportRequest& request, const Library& library);
 };
 
@@ -53,8 +55,10 @@ std::span<const Importer> importers();
 
 Imported import_mpigraph(const ImportRequest& request, const Library& library);
 Imported import_nccl_tests(const ImportRequest& request, const Library& library);
+Imported import_probe(const ImportRequest& request, const Library& library);
 Imported import_topo(const ImportRequest& request, const Library& library);
 Imported import_hf_config(const ImportRequest& request, const Library& library);
 Imported import_kineto(const ImportRequest& request, const Library& library);
+Imported import_straggler_trace(const ImportRequest& request, const Library& library);
 
 }  // namespace windtunnel

@@ -84,6 +84,12 @@ TEST_CASE("any output of nccl-tests is imported whole or refused") {
   try_mutations(run, sample("all-reduce-8xa100.log"), 15);
 }
 
+TEST_CASE("any file of the probe is imported whole or refused") {
+  ImportRun run("probe");
+  run.request.options.base = "selene-a100";
+  try_mutations(run, sample("probe-made-up.json"), 40);
+}
+
 TEST_CASE("any output of nvidia-smi topo is imported whole or refused") {
   ImportRun run("topo");
   run.request.options.base = "a100-80gb-4hdr";
@@ -113,4 +119,34 @@ TEST_CASE("any trace is read or refused") {
   }
   CHECK(num_refused > 15);
   CHECK(num_refused < 300);
+}
+
+TEST_CASE("any trace of a job's operations, and any ranks' traces, are read or refused") {
+  const std::string job =
+      R"json([{"ph": "M", "name": "thread_name", "pid": 0, "tid": 0, "args": {"name": "PP rank 0, TP rank 0, compute"}},
+    {"ph": "X", "name": "forward-compute", "pid": 0, "tid": 0, "ts": 0, "dur": 30, "args": {"step": 1, "model_chunk": 0, "mb_id": 0, "seq_id": 0}},
+    {"ph": "X", "name": "backward-compute", "pid": 0, "tid": 0, "ts": 30, "dur": 60, "args": {"step": 1, "model_chunk": 0, "mb_id": 0, "seq_id": 0}},
+    {"ph": "X", "name": "optimizer", "pid": 0, "tid": 0, "ts": 90, "dur": 5, "args": {"step": 1, "model_chunk": -1, "mb_id": -1, "seq_id": 0}}])json";
+  const auto rank = [](int number) {
+    return R"json({"distributedInfo": {"rank": )json" + std::to_string(number) +
+           R"json(, "world_size": 2}, "traceEvents": [
+    {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 10.5, "dur": 3},
+    {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 8, "ts": 20, "dur": 7, "args": {"Collective name": "allreduce",
+     "In msg nelems": 1024, "Out msg nelems": 1024, "Group size": 2, "dtype": "Float", "Process Group Name": "0", "Process Group Ranks": "[0, 1]", "Seq": 1}}]})json";
+  };
+  std::mt19937 random(11);
+  int num_refused = 0;
+  for (int i = 0; i < 300; ++i) {
+    ImportRun replayed("straggler-trace"), matched("kineto");
+    replayed.with("job.json", mutated(job, random));
+    matched.with("rank0.json", mutated(rank(0), random)).with("rank1.json", rank(1));
+    for (const ImportRun* run : {&replayed, &matched}) try {
+        (run == &replayed ? import_straggler_trace : import_kineto)(run->request,
+                                                                    shipped_library());
+      } catch (const InputError&) {
+        ++num_refused;
+      }
+  }
+  CHECK(num_refused > 30);
+  CHECK(num_refused < 600);
 }

@@ -11,8 +11,8 @@
 #include "importers/gpu_totals_report.hpp"
 #include "importers/trace_event_reader.hpp"
 #include "report/chrome_trace.hpp"
-#include "simulate/forked.hpp"
 #include "simulate/simulate.hpp"
+#include "simulate/tasks.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -160,13 +160,13 @@ void add_general_notes(TimelineComparison& comparison) {
 std::vector<std::string> simulate_all(const std::vector<TimelineInput>& inputs,
                                       const std::vector<std::size_t>& scenarios,
                                       const Library& library, std::int64_t rank) {
-  ForkedWork work;
-  work.count = scenarios.size();
-  work.at_once = default_at_once();
-  work.work = [&](std::size_t i) {
+  Tasks<std::string> tasks;
+  tasks.count = scenarios.size();
+  tasks.at_once = default_at_once();
+  tasks.work = [&](std::size_t i) {
     return simulated_trace(std::get<Scenario>(inputs[scenarios[i]].content), library, rank);
   };
-  const std::vector<ChildOutcome> outcomes = run_forked(work);
+  const std::vector<ChildOutcome> outcomes = run_tasks(EngineKind::simgrid, tasks);
   std::vector<std::string> traces;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))

@@ -2,6 +2,7 @@
 
 #include "core/testing.hpp"
 #include "importers/testing.hpp"
+#include "importers/trace_comparison_page.hpp"
 #include "report/chrome_trace.hpp"
 #include "simulate/isolated.hpp"
 
@@ -55,6 +56,10 @@ TEST_CASE("a simulated iteration stands beside a real one in the same lines") {
   CHECK(contains(text, "exposed communication"));
   CHECK(contains(text, "waiting for others"));
   CHECK(contains(timeline_comparison_json(comparison), "windtunnel/timeline-comparison-v1"));
+  const std::string page = timeline_comparison_page(comparison);
+  CHECK(contains(page, "data-at=\"/runs/1/breakdown_s/tensor_comm\""));
+  CHECK(contains(page, "different numbers of GPUs"));
+  CHECK(contains(page, "windtunnel/timeline-comparison-v1"));
 }
 
 TEST_CASE("two ranks of a real job differ by what their traces say") {

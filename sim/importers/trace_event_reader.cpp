@@ -1,5 +1,6 @@
 #include "importers/trace_event_reader.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -59,6 +60,12 @@ std::string pointer_of(const TraceEventText& event, EventField field) {
   return "/traceEvents/" + std::to_string(event.number) + "/" + name_of(field);
 }
 
+/// The arguments that are read, in the order of EventArgument.
+constexpr std::array<std::string_view, num_event_arguments> argument_keys{
+    "Collective name",     "In msg nelems", "Out msg nelems", "dtype",    "Group size",
+    "Process Group Ranks", "Seq",           "Src Rank",       "Dst Rank", "step",
+    "model_chunk",         "mb_id",         "seq_id"};
+
 bool is_number_kind(const char* kind) { return std::string_view(kind) == "a number"; }
 
 }  // namespace
@@ -96,8 +103,13 @@ void TraceEventText::clear() {
   for (std::string* text : {&phase, &category, &name, &pid, &tid, &ts, &dur, &args_name,
                             &group_name, &group_description})
     text->clear();
+  for (std::string& text : arguments) text.clear();
   correlation = 0;
   wrong_kind.clear();
+}
+
+std::optional<std::int64_t> TraceEventText::number_in(EventArgument which) const {
+  return to_whole(argument(which));
 }
 
 void TraceEventReader::read(std::function<void(const TraceEventText&)> take) {
@@ -199,6 +211,7 @@ void TraceEventReader::on_object_begin() {
 }
 
 void TraceEventReader::on_array_begin() {
+  if (keys_.empty() && root_ == TraceRoot::object_or_list) keys_.emplace_back("traceEvents");
   if (keys_.empty()) {
     stop({}, "this is a list, not an object with \"traceEvents\"",
          "traces of PyTorch's profiler are objects");
@@ -266,6 +279,9 @@ void TraceEventReader::take_argument(const std::string& value, const char* kind)
     event_.group_description = value;
   } else if (key == "name") {
     event_.args_name = value;
+  } else if (const auto known = std::find(argument_keys.begin(), argument_keys.end(), key);
+             known != argument_keys.end()) {
+    event_.arguments[static_cast<std::size_t>(known - argument_keys.begin())] = value;
   }
 }
 

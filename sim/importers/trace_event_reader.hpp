@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,14 +20,42 @@ bool is_tar(std::string_view beginning);
 
 enum class EventField { ts, dur, pid, tid, name };
 
+/// An argument of an event that some importer reads. The first are PyTorch's words for a collective, the last those of the
+/// traces of ByteDance-Seed/StragglerAnalysis.
+enum class EventArgument {
+  collective,
+  in_elements,
+  out_elements,
+  element_type,
+  group_size,
+  group_ranks,
+  sequence_number,
+  source_rank,
+  destination_rank,
+  step,
+  model_chunk,
+  microbatch,
+  sequence_id
+};
+inline constexpr std::size_t num_event_arguments = 13;
+
+/// What stands around the events: an object with "traceEvents", or the list of events itself may be the file.
+enum class TraceRoot { object, object_or_list };
+
 /// What is read of one event: texts as they were written, numbers included; empty where absent.
 struct TraceEventText {
   std::string phase, category, name, pid, tid, ts, dur;
   std::string args_name, group_name, group_description;
+  std::array<std::string, num_event_arguments> arguments;
   std::int64_t correlation = 0;                  ///< 0: none
   std::map<EventField, std::string> wrong_kind;  ///< "a string" where a number belongs
   std::size_t number = 0;                        ///< in traceEvents
   void clear();
+  const std::string& argument(EventArgument which) const {
+    return arguments[static_cast<std::size_t>(which)];
+  }
+  /// An argument that is a whole number.
+  std::optional<std::int64_t> number_in(EventArgument which) const;
 };
 
 /// What stands beside the events.
@@ -40,7 +69,8 @@ struct TraceHead {
 /// Streams a file and hands out its events; complains with file, line and byte.
 class TraceEventReader final : public JsonListener {
  public:
-  explicit TraceEventReader(TextInput& input) : input_(input) {}
+  explicit TraceEventReader(TextInput& input, TraceRoot root = TraceRoot::object)
+      : input_(input), root_(root) {}
   void read(std::function<void(const TraceEventText&)> take);
 
   const TraceHead& head() const { return head_; }
@@ -76,6 +106,7 @@ class TraceEventReader final : public JsonListener {
   bool in_events() const { return keys_.size() >= 2 && keys_.front() == "traceEvents"; }
 
   TextInput& input_;
+  TraceRoot root_;
   std::function<void(const TraceEventText&)> take_;
   TraceHead head_;
   TraceEventText event_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cost/codec_shapes.hpp"
+#include "cost/end_of_iteration.hpp"
 #include "lower/work_table.hpp"
 
 namespace windtunnel {
@@ -17,8 +18,6 @@ std::vector<std::vector<bool>> epilogue_messages(const Plan& plan) {
     messages.push_back(epilogue_passes(schedule_order(plan, StageId{s}), shape));
   return messages;
 }
-
-Bytes gradient_element(GradientType type) { return type == GradientType::fp32 ? 4_B : 2_B; }
 
 EncodedCollective piece_of(EncodedCollective whole, int pieces) {
   const double n = pieces;
@@ -46,8 +45,8 @@ CodecParts CodecPlan::message_parts(const std::optional<Compressor>& compressor)
 /// ZeRO 3 scatters inside the passes (stage_cost).
 CodecParts CodecPlan::gradient_parts(StageId stage, const StageCost& cost) const {
   const Parallel& parallel = plan_.parallel;
-  if (!compresses_gradients(compression_, static_cast<int>(stage.index())) || parallel.data == 1 ||
-      parallel.zero_stage == 3)
+  if (!compresses_gradients(compression_, static_cast<int>(stage.index())) ||
+      parallel.replicas() == 1 || parallel.zero_stage == 3)
     return CodecParts::none;
   Bytes largest{};
   for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk) {
@@ -56,7 +55,7 @@ CodecParts CodecPlan::gradient_parts(StageId stage, const StageCost& cost) const
                   ? std::max(largest, gradients / static_cast<double>(buckets(stage)))
                   : largest + gradients;
   }
-  if (!is_compressed(*compression_.data_gradients, largest / parallel.data))
+  if (!is_compressed(*compression_.data_gradients, largest / parallel.replicas()))
     return CodecParts::none;
   if (!compression_.data_gradients->codec->sends_factors()) return CodecParts::one;
   // A stage without layers has no matrices.
@@ -104,7 +103,7 @@ EncodedMessage CodecPlan::over(const std::optional<Compressor>& compressor, cons
 }
 
 int CodecPlan::buckets(StageId stage) const {
-  return plan_.parallel.overlap_gradient_reduce ? std::max(1, plan_.chunk_layers(stage)) : 1;
+  return plan_.parallel.overlap_gradient_reduce ? std::max(1, plan_.most_chunk_layers(stage)) : 1;
 }
 
 Bytes CodecPlan::chunk_gradients(StageId stage, const StageCost& cost, int chunk) const {
@@ -118,12 +117,12 @@ EncodedCollective CodecPlan::reduction(const CodecStage& stage, Bytes payload,
   const CodecParts parts = gradient_parts(stage.stage, *stage.cost);
   if (parts == CodecParts::none) return {payload, {}, {}, {}, {}};
   const Compressor& compressor = *compression_.data_gradients;
-  const Bytes element = gradient_element(plan_.training.gradient_type);
+  const Bytes element = element_size(plan_.training.gradient_type);
   if (parts == CodecParts::one)
     return encode_ring(
         compressor, *stage.device,
         plan_.parallel.zero_stage > 0 ? RingKind::reduce_scatter : RingKind::all_reduce, payload,
-        element, plan_.parallel.data);
+        element, plan_.parallel.replicas());
   Bytes rest = payload;
   for (const CodecMatrix& matrix : matrices) rest -= element * matrix.elements();
   return encode_powersgd(compressor, *stage.device, matrices, std::max(rest, Bytes{0}));
@@ -152,10 +151,12 @@ EncodedCollective CodecPlan::reduced_bucket(const CodecStage& stage, int chunk) 
 }
 
 EncodedCollective CodecPlan::gathered_parameters(const CodecStage& stage) const {
-  const Bytes parameters = stage.cost->parameters;
+  const Operation* const gather = find(stage.cost->end, Label::gather_parameters);
+  if (gather == nullptr) return {};
+  const Bytes parameters = gather->payload;
   if (!compression_.zero_gather) return {parameters, {}, {}, {}, {}};
   return encode_ring(*compression_.zero_gather, *stage.device, RingKind::all_gather, parameters,
-                     element_size(plan_.training.precision), plan_.parallel.data);
+                     element_size(plan_.training.precision), plan_.parallel.replicas());
 }
 
 void CodecPlan::add_reduction_rows(const CodecStage& stage, std::vector<Work>& rows) const {

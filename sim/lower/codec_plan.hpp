@@ -44,7 +44,7 @@ class CodecPlan {
   /// One bucket of a chunk's, where it is reduced by itself: one a layer (at least one) beside the backward pass, else all of it.
   EncodedCollective reduced_bucket(const CodecStage& stage, int chunk) const;
   int buckets(StageId stage) const;
-  /// The parameters gathered after a sharded step.
+  /// The parameters gathered after a sharded step; nothing where none are.
   EncodedCollective gathered_parameters(const CodecStage& stage) const;
 
   /// A stage message, forward or backward; as it is where it is not compressed.

@@ -27,7 +27,7 @@ Collective CollectiveBuilder::made_of(const Steps& steps, const std::vector<Devi
   const CollectiveSteps made = steps(task);
   Collective collective{members, made.fixed, made.latency, {}, made.traffic, payload};
   for (const MemberFlow& flow : made.flows) {
-    const Route route = network_->route(endpoint(members[flow.from]), endpoint(members[flow.to]));
+    const Route route = routes_->between(members[flow.from], members[flow.to]);
     collective.flows.push_back({route.up, route.down, flow.bytes});
   }
   return collective;
@@ -55,6 +55,35 @@ Collective CollectiveBuilder::sharded_ring(const std::vector<DeviceId>& members,
   return collective;
 }
 
+Collective CollectiveBuilder::exchange(const std::vector<DeviceId>& members,
+                                       const Operation& operation, const ExchangeBytes& bytes,
+                                       const ExpertGroup& group) const {
+  Collective collective;
+  collective.members = members;
+  const RingLayout layout = layout_of(members);
+  const NodeType& node = (*in_->nodes)[device(members.front()).node.index()];
+  const ExchangeTime time = exchange_time(bytes, group, node, in_->platform->fabric);
+  collective.fixed = time.fixed * operation.share;
+  collective.latency = time.latency * operation.share;
+  const int nodes = layout.num_nodes();
+  double ranks = 0;
+  for (const DeviceId member : members) ranks += device(member).num_gpus();
+  collective.payload = operation.payload;
+  collective.traffic_bytes = operation.payload * (ranks * (group.ranks - 1) / group.ranks);
+  if (nodes == 1) return collective;
+  for (const std::vector<std::size_t>& here : layout.by_node)
+    for (std::size_t i = 0; i < here.size(); ++i)
+      for (const std::vector<std::size_t>& there : layout.by_node) {
+        if (&here == &there) continue;
+        const std::size_t from = here[i], to = there[i % there.size()];
+        const Route route = routes_->between(members[from], members[to]);
+        const double share =
+            operation.share * device(members[from]).num_gpus() / static_cast<double>(nodes - 1);
+        collective.flows.push_back({route.up, route.down, bytes.between_nodes * share});
+      }
+  return collective;
+}
+
 Collective CollectiveBuilder::tensor_ring(const std::vector<DeviceId>& members, Bytes payload,
                                           double repeats) const {
   const int ranks = in_->plan->parallel.tensor;
@@ -66,8 +95,7 @@ Collective CollectiveBuilder::tensor_ring(const std::vector<DeviceId>& members, 
       in_->platform->fabric.collective_latency *
       (ring_all_reduce_crossings(ranks, in_->plan->nodes_per_tensor_group) * repeats);
   for (std::size_t i = 0; i < members.size(); ++i) {
-    const Route route =
-        network_->route(endpoint(members[i]), endpoint(members[(i + 1) % members.size()]));
+    const Route route = routes_->between(members[i], members[(i + 1) % members.size()]);
     collective.flows.push_back({route.up, route.down, volume});
   }
   return collective;

@@ -4,7 +4,10 @@
 #include <vector>
 
 #include "cost/collective_algorithm.hpp"
+#include "cost/expert_exchange.hpp"
+#include "lower/device_routes.hpp"
 #include "lower/program_builder.hpp"
+#include "operations/operation.hpp"
 #include "plan/plan.hpp"
 #include "platform/network.hpp"
 #include "schedule/program.hpp"
@@ -18,8 +21,9 @@ Seconds in_node_ring(const Interconnect& wires, const std::vector<int>& gpus, By
 /// Makes the collectives of a plan's groups: what runs inside nodes is a number, what crosses nodes is flows over the network's links.
 class CollectiveBuilder {
  public:
-  CollectiveBuilder(const BuildInputs& inputs, Network& network)
-      : in_(&inputs), network_(&network) {}
+  /// Both must outlive it.
+  CollectiveBuilder(const BuildInputs& inputs, const DeviceRoutes& routes)
+      : in_(&inputs), routes_(&routes) {}
 
   /// flat_ring() through the members.
   Collective flat(const std::vector<DeviceId>& members, Bytes payload, RingWork work) const;
@@ -31,12 +35,16 @@ class CollectiveBuilder {
   /// one of a collective, as ring_time() in cost/stage_cost.cpp has them, twice for an all-reduce, since steps of consecutive layers overlap.
   Collective sharded_ring(const std::vector<DeviceId>& members, Bytes payload, RingWork work) const;
 
+  /// Tokens of experts exchanged: `bytes` by one rank in its node, and to all other nodes together. On its way to a node, what a GPU
+  /// sends goes to the GPU of the same number among the members there.
+  Collective exchange(const std::vector<DeviceId>& members, const Operation& operation,
+                      const ExchangeBytes& bytes, const ExpertGroup& group) const;
+
   /// `count` all-reduces of `payload` bytes in a tensor group across nodes, as one: every node edge carries all channels' bytes.
   Collective tensor_ring(const std::vector<DeviceId>& members, Bytes payload, double count) const;
 
  private:
   const PlanDevice& device(DeviceId id) const { return in_->plan->devices[id.index()]; }
-  Network::Endpoint endpoint(DeviceId id) const { return {device(id).node, device(id).gpus}; }
   RingLayout layout_of(const std::vector<DeviceId>& members) const;
   /// The longest of the parts inside nodes.
   Seconds in_node_part(const std::vector<DeviceId>& members, const RingLayout& layout,
@@ -46,7 +54,7 @@ class CollectiveBuilder {
                      RingWork work) const;
 
   const BuildInputs* in_;
-  Network* network_;
+  const DeviceRoutes* routes_;
 };
 
 }  // namespace windtunnel

@@ -47,7 +47,8 @@ struct World {
   }
   Collective ring(RingWork work) {
     const BuildInputs inputs{&model, &platform, &nodes, &software, &plan};
-    return CollectiveBuilder(inputs, network).gradients(members, 120_MB, work);
+    const DeviceRoutes routes(plan, network);
+    return CollectiveBuilder(inputs, routes).gradients(members, 120_MB, work);
   }
 };
 

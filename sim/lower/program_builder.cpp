@@ -9,8 +9,10 @@
 #include "core/memory_left.hpp"
 #include "core/work_note.hpp"
 #include "cost/codec_shapes.hpp"
+#include "cost/end_of_iteration.hpp"
 #include "lower/codec_plan.hpp"
 #include "lower/collective_builder.hpp"
+#include "lower/device_routes.hpp"
 #include "lower/stage_choice.hpp"
 #include "lower/stage_cost_table.hpp"
 #include "schedule/pipeline_program.hpp"
@@ -25,8 +27,11 @@ class ProgramBuilder {
         plan_(*in.plan),
         codecs_(*in.model, *in.plan, *in.software),
         built_{{}, Network(*in.platform, in.plan->num_nodes), {}, {}, false, {}},
-        collectives_(in_, built_.network),
-        costs_(in_, codecs_, built_.network, built_.programs.work) {}
+        routes_(plan_, built_.network),
+        collectives_(in_, routes_),
+        costs_(in_, codecs_, built_.network, built_.programs.work),
+        expert_load_(in.model->moe ? expert_load(*in.model->moe, in.plan->parallel.expert).slowest
+                                   : 1) {}
 
   BuiltPrograms build() {
     const Doing building("building the programs");
@@ -36,6 +41,7 @@ class ProgramBuilder {
     add_message_sizes();
     add_operation_collectives();
     add_gradient_reductions();
+    add_expert_reductions();
     add_embedding_syncs();
     add_tensor_collectives();
     return std::move(built_);
@@ -49,7 +55,7 @@ class ProgramBuilder {
     double events = bytes_of_pass;
     if (plays_operations(in_)) {
       const ChunkOperations& chunk =
-          *costs_.of(plan_.devices.front()).cost.chunks.front().operations;
+          *costs_.of(plan_.devices.front()).cost->chunks.front().operations;
       for (const Direction direction : directions()) {
         const PassOperations& pass = chunk.at(direction);
         events += bytes_of_operation * static_cast<double>(pass.size()) * pass.layers;
@@ -69,8 +75,6 @@ class ProgramBuilder {
   const StageCost& cost(DeviceId id) const { return built_.cost_of_device[id.index()]; }
   bool ties_embeddings() const { return synchronises_embedding(*in_.model, plan_); }
 
-  Network::Endpoint endpoint(DeviceId id) const { return {device(id).node, device(id).gpus}; }
-
   PipelineShape pipeline_shape() const {
     PipelineShape shape;
     shape.send = plan_.parallel.pipeline_send;
@@ -79,9 +83,6 @@ class ProgramBuilder {
     shape.chunks = plan_.parallel.virtual_pipeline;
     shape.chunk_path = plan_.parallel.schedule->chunk_path;
     shape.gradient_reduction = gradient_reduction(plan_);
-    shape.parameter_gather = plan_.parallel.data > 1 &&
-                             (plan_.parallel.zero_stage == 1 || plan_.parallel.zero_stage == 2);
-    shape.embedding_sync = ties_embeddings();
     if (plan_.nodes_per_tensor_group > 1) {
       shape.tensor = in_.software->overlap_backward_tensor_collectives
                          ? TensorCollectives::overlapped
@@ -96,8 +97,9 @@ class ProgramBuilder {
     for (int s = 0; s < plan_.parallel.pipeline; ++s) {
       const StageId stage{s};
       PipelineShape shape = pipeline_shape();
-      const StageCost& cost = costs_.of(device(plan_.device(0, stage, 0))).cost;
+      const StageCost& cost = *costs_.of(device(plan_.device(0, stage, 0))).cost;
       shape.compressed = codecs_.traffic_of(stage, cost);
+      shape.end = cost.end;
       if (plays_operations(in_)) shape.operations = operations_of(cost);
       if (reduces_gradients() && plan_.parallel.overlap_gradient_reduce)
         shape.gradient_buckets.assign(static_cast<std::size_t>(shape.chunks),
@@ -115,7 +117,7 @@ class ProgramBuilder {
     ProgramDevice entry;
     entry.program = d.stage.index();
     const StageCostTable::Entry& costs = costs_.of(d);
-    built_.cost_of_device.push_back(costs.cost);
+    built_.cost_of_device.add(costs.cost);
     entry.work_base = costs.work_base;
     for (const StageId target : set().programs[d.stage.index()].targets)
       entry.channels.push_back(add_channel(id, plan_.device(d.replica, target, d.group_node)));
@@ -140,7 +142,7 @@ class ProgramBuilder {
       channel.bandwidth = wires.point_to_point * static_cast<double>(device(from).num_gpus());
       channel.latency = wires.point_to_point_latency;
     } else {
-      const Route route = built_.network.route(endpoint(from), endpoint(to));
+      const Route route = routes_.between(from, to);
       channel.up = route.up;
       channel.down = route.down;
       channel.latency = route.latency;
@@ -159,7 +161,7 @@ class ProgramBuilder {
   /// The same stage and part in all replicas.
   std::vector<DeviceId> replicas_of(StageId stage, int part) const {
     std::vector<DeviceId> members;
-    for (int replica = 0; replica < plan_.parallel.data; ++replica)
+    for (int replica = 0; replica < plan_.parallel.replicas(); ++replica)
       members.push_back(plan_.device(replica, stage, part));
     return members;
   }
@@ -176,13 +178,70 @@ class ProgramBuilder {
     if (!plays_operations(in_)) return;
     for (int s = 0; s < plan_.parallel.pipeline; ++s) {
       for (int part = 0; part < plan_.nodes_per_tensor_group; ++part)
-        for (const GroupKind kind : {GroupKind::sharding, GroupKind::copies})
-          for (int replica = 0; replica < plan_.parallel.data; ++replica)
+        for (const GroupKind kind : {GroupKind::sharding, GroupKind::copies, GroupKind::context})
+          for (int replica = 0; replica < plan_.parallel.replicas(); ++replica)
             if (replicas_with(plan_.parallel, replica, kind).front() == replica)
               add_operation_collectives(group_of(replica, kind, StageId{s}, part), kind);
-      for (int replica = 0; plan_.nodes_per_tensor_group > 1 && replica < plan_.parallel.data;
+      for (int replica = 0; plan_.nodes_per_tensor_group > 1 && replica < plan_.parallel.replicas();
            ++replica)
         add_operation_collectives(parts_of(replica, StageId{s}), GroupKind::tensor);
+      add_exchanges(StageId{s});
+    }
+  }
+
+  /// Of each group of replicas that exchange tokens.
+  void add_exchanges(StageId stage) {
+    const int together = windtunnel::replicas_of_experts(plan_.parallel);
+    if (plan_.parallel.expert == 1) return;
+    for (int replica = 0; replica < plan_.parallel.replicas(); replica += together) {
+      std::vector<DeviceId> members;
+      for (const int other : windtunnel::replicas_of_experts(plan_.parallel, replica))
+        for (const DeviceId part : parts_of(other, stage)) members.push_back(part);
+      add_operation_collectives(members, GroupKind::experts);
+    }
+  }
+
+  /// Of one rank, as the cost of its stage has them; alone: a layer that has experts.
+  Collective exchange(const std::vector<DeviceId>& members, const Operation& operation) const {
+    const ExpertDispatch dispatch = in_.software->experts.dispatch;
+    const ExpertGroup group = costs_.expert_group(device(members.front()));
+    const TokenCopies copies = token_copies(*in_.model->moe, group, dispatch);
+    const Bytes payload = operation.payload * (expert_load_ / operation.share);
+    return collectives_.exchange(members, operation,
+                                 exchange_bytes(payload, copies, group, dispatch), group);
+  }
+
+  /// The gradients of experts, among the replicas that hold the same ones.
+  void add_expert_reductions() {
+    const Operation* const scattered = find_in_end(Label::scatter_expert_gradients);
+    const Operation* const reduced = find_in_end(Label::reduce_expert_gradients);
+    if (scattered == nullptr && reduced == nullptr) return;
+    const int together = windtunnel::replicas_of_experts(plan_.parallel);
+    for (int s = 0; s < plan_.parallel.pipeline; ++s)
+      for (int part = 0; part < plan_.nodes_per_tensor_group; ++part)
+        for (int replica = 0; replica < together; ++replica) {
+          std::vector<DeviceId> members;
+          for (const int other : replicas_of_same_experts(plan_.parallel, replica))
+            members.push_back(plan_.device(other, StageId{s}, part));
+          add_expert_reductions(members);
+        }
+  }
+
+  const Operation* find_in_end(Label label) const {
+    for (int s = 0; s < plan_.parallel.pipeline; ++s)
+      if (const Operation* found = find(cost(plan_.device(0, StageId{s}, 0)).end, label))
+        return found;
+    return nullptr;
+  }
+
+  void add_expert_reductions(const std::vector<DeviceId>& members) {
+    for (const Operation& operation : cost(members.front()).end) {
+      if (windtunnel::group_of(operation.label) != GroupKind::expert_data) continue;
+      const RingWork work = row_of(operation.label).kind == OperationKind::all_reduce
+                                ? RingWork::all_reduce
+                                : RingWork::scatter_or_gather;
+      add_collective(collectives_.gradients(members, operation.payload, work),
+                     slot_of(end_place(operation.label).slot));
     }
   }
 
@@ -213,14 +272,17 @@ class ProgramBuilder {
 
   Collective operation_collective(const std::vector<DeviceId>& members,
                                   const Operation& operation) const {
+    if (windtunnel::group_of(operation.label) == GroupKind::experts)
+      return exchange(members, operation);
     if (!is_of_tensor_group(operation.label))
       return collectives_.sharded_ring(members, operation.payload,
                                        row_of(operation.label).kind == OperationKind::all_reduce
                                            ? RingWork::all_reduce
                                            : RingWork::scatter_or_gather);
     constexpr double half = 0.5;
-    return collectives_.tensor_ring(members, operation.payload,
-                                    operation.label == Label::reduce_activation ? 1 : half);
+    return collectives_.tensor_ring(
+        members, operation.payload / operation.share,
+        (operation.label == Label::reduce_activation ? 1 : half) * operation.share);
   }
 
   void add_gradient_reductions() {
@@ -234,7 +296,6 @@ class ProgramBuilder {
   /// The gradients of one stage's replicas: all-reduced, or scattered with the parameters gathered after the step (ZeRO 1 and 2).
   void add_data_collectives(const std::vector<DeviceId>& members) {
     const CodecStage codec = costs_.codec_stage(device(members.front()), cost(members.front()));
-    const bool sharded = plan_.parallel.zero_stage > 0;
     const bool two_parts = codecs_.reduces_in_two_parts(codec);
     if (reduces_by_chunk(plan_)) {
       for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
@@ -246,7 +307,7 @@ class ProgramBuilder {
                     slot_of(CollectiveSlot::gradient_reduce),
                     slot_of(CollectiveSlot::gradient_reduce_second));
     }
-    if (sharded)
+    if (find(codec.cost->end, Label::gather_parameters) != nullptr)
       add_collective(collectives_.gradients(members, codecs_.gathered_parameters(codec).payload,
                                             RingWork::scatter_or_gather),
                      slot_of(CollectiveSlot::parameter_gather));
@@ -268,7 +329,7 @@ class ProgramBuilder {
     // One group for each replica's two edge stages, or one fused group for all replicas.
     std::vector<std::vector<DeviceId>> fused(
         static_cast<std::size_t>(plan_.nodes_per_tensor_group));
-    for (int d = 0; d < plan_.parallel.data; ++d) {
+    for (int d = 0; d < plan_.parallel.replicas(); ++d) {
       for (int part = 0; part < plan_.nodes_per_tensor_group; ++part) {
         const std::vector<DeviceId> edges{plan_.device(d, first, part),
                                           plan_.device(d, last, part)};
@@ -282,14 +343,15 @@ class ProgramBuilder {
   }
 
   void add_embedding_sync(const std::vector<DeviceId>& members) {
-    add_collective(
-        collectives_.flat(members, cost(members.front()).embedding_gradients, RingWork::all_reduce),
-        slot_of(CollectiveSlot::embedding_sync));
+    const Operation* const sync = find(cost(members.front()).end, Label::synchronise_embedding);
+    WT_EXPECT(sync != nullptr);
+    add_collective(collectives_.flat(members, sync->payload, RingWork::all_reduce),
+                   slot_of(end_place(sync->label).slot));
   }
 
   void add_tensor_collectives() {
     if (plan_.nodes_per_tensor_group == 1) return;
-    for (int d = 0; d < plan_.parallel.data; ++d) {
+    for (int d = 0; d < plan_.parallel.replicas(); ++d) {
       for (int s = 0; s < plan_.parallel.pipeline; ++s) {
         const std::vector<DeviceId> members = parts_of(d, StageId{s});
         const StageCost& c = cost(members.front());
@@ -313,8 +375,10 @@ class ProgramBuilder {
   const Plan& plan_;
   const CodecPlan codecs_;
   BuiltPrograms built_;
+  const DeviceRoutes routes_;
   const CollectiveBuilder collectives_;
   StageCostTable costs_;
+  const double expert_load_;  ///< tokens of the fullest rank over the mean
 };
 
 /// Whether a node's NICs serve each of its devices alike; otherwise the device with the fewest decides, and not the node's rate.
@@ -323,12 +387,27 @@ bool shares_nics_evenly(const NodeType& node, const Plan& plan) {
   return node.nics == 0 || devices % node.nics == 0 || node.nics % devices == 0;
 }
 
+/// Whether tokens of experts leave nodes.
+bool exchanges_across_nodes(const Plan& plan) {
+  if (plan.parallel.expert == 1) return false;
+  for (const PlanDevice& device : plan.devices)
+    for (const int other : windtunnel::replicas_of_experts(plan.parallel, device.replica)) {
+      const DeviceId member = plan.device(other, device.stage, device.group_node);
+      if (plan.devices[member.index()].node != device.node) return true;
+    }
+  return plan.nodes_per_tensor_group > 1;
+}
+
 }  // namespace
 
 bool plays_operations(const BuildInputs& inputs) {
   const Plan& plan = *inputs.plan;
   if (inputs.detail == Detail::layer) return true;
-  if (plan.parallel.zero_stage != 3 || plan.parallel.data == 1) return false;
+  if (exchanges_across_nodes(plan) && (!unevenness(*inputs.platform, plan.num_nodes).empty() ||
+                                       !shares_nics_evenly(inputs.nodes->front(), plan)))
+    return true;
+  const bool gathers = plan.parallel.zero_stage == 3 && plan.parallel.replicas() > 1;
+  if (!gathers && plan.parallel.context == 1) return false;
   return plan.nodes_per_tensor_group > 1 || !unevenness(*inputs.platform, plan.num_nodes).empty() ||
          (plan.num_nodes > 1 && !shares_nics_evenly(inputs.nodes->front(), plan));
 }

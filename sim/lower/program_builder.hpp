@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cost/stage_cost.hpp"
@@ -13,14 +16,27 @@
 
 namespace windtunnel {
 
+/// What each device's stage costs. Devices that cannot differ share one.
+class DeviceCosts {
+ public:
+  /// Of the next device.
+  void add(std::shared_ptr<const StageCost> cost) { of_device_.push_back(std::move(cost)); }
+  std::size_t size() const { return of_device_.size(); }
+  const StageCost& operator[](std::size_t device) const { return *of_device_[device]; }
+  const StageCost& front() const { return (*this)[0]; }
+  const StageCost& back() const { return (*this)[size() - 1]; }
+
+ private:
+  std::vector<std::shared_ptr<const StageCost>> of_device_;
+};
+
 /// A plan on a cluster, ready to be played.
 struct BuiltPrograms {
   ProgramSet programs;
   Network network;  ///< the links its messages and collectives share
-  std::vector<StageCost>
-      cost_of_device;             ///< by device; equal stages on equal nodes share the numbers
-  Compression compression;        ///< the plan's, with its automatic stages chosen
-  bool plays_operations = false;  ///< passes are played operation by operation
+  DeviceCosts cost_of_device;
+  Compression compression;                     ///< the plan's, with its automatic stages chosen
+  bool plays_operations = false;               ///< passes are played operation by operation
   std::optional<CollapsedPrograms> collapsed;  ///< what to play instead, where asked for and exact
 
   const ProgramSet& programs_to_play() const { return collapsed ? collapsed->programs : programs; }

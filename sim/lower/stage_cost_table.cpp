@@ -11,16 +11,46 @@
 namespace windtunnel {
 
 const StageCostTable::Entry& StageCostTable::of(const PlanDevice& d) {
+  const NodeType& type = in_->platform->type_of(d.node);
+  if (!is_plain(type)) return by_key(d);
+  plain_.resize(static_cast<std::size_t>(plan_->parallel.pipeline));
+  std::vector<Plain>& known = plain_[d.stage.index()];
+  for (const Plain& each : known)
+    if (each.type == &type && each.gpus == d.num_gpus()) return *each.entry;
+  known.push_back({&type, d.num_gpus(), &by_key(d)});
+  return *known.back().entry;
+}
+
+bool StageCostTable::is_plain(const NodeType& type) const {
+  return type.interconnect.kind != Interconnect::Kind::mesh && !gathers_layers() &&
+         !cuts_sequences() && !sends_in_chunks() && expert_ways(plan_->parallel) == 1;
+}
+
+bool StageCostTable::sends_in_chunks() const {
+  const auto in_chunks = [](const std::optional<Compressor>& c) { return c && c->chunks > 1; };
+  return in_chunks(plan_->compression.pipeline_forward) ||
+         in_chunks(plan_->compression.pipeline_backward);
+}
+
+const StageCostTable::Entry& StageCostTable::by_key(const PlanDevice& d) {
   const NodeType& node = node_type(d.node);
   const bool position_matters = node.interconnect.kind == Interconnect::Kind::mesh;
   const DataGroup gathered_over =
       gathers_layers() ? data_group(d, GroupKind::sharding) : DataGroup{};
   const DataGroup copies = gathers_layers() ? data_group(d, GroupKind::copies) : DataGroup{};
+  const DataGroup context = cuts_sequences() ? data_group(d, GroupKind::context) : DataGroup{};
   const auto gpus_that_matter = [position_matters](const DataGroup& group) {
     return position_matters ? group.gpus_in_node
                             : std::vector<int>{static_cast<int>(group.gpus_in_node.size())};
   };
-  const Key key{plan_->stage_layers[d.stage.index()],
+  const ExpertGroup experts = expert_group(d);
+  const auto expert_layers = [this](StageId stage) {
+    std::vector<int> layers;
+    for (int chunk = 0; in_->model->moe && chunk < plan_->parallel.virtual_pipeline; ++chunk)
+      layers.push_back(chunk_role(*in_->model, *plan_, {stage, chunk}).expert_layers);
+    return layers;
+  };
+  const Key key{chunk_layers(d.stage),
                 plan_->has_embedding(d.stage),
                 plan_->has_head(d.stage),
                 &in_->platform->type_of(d.node),
@@ -30,17 +60,29 @@ const StageCostTable::Entry& StageCostTable::of(const PlanDevice& d) {
                 gpus_that_matter(gathered_over),
                 copies.nodes,
                 gpus_that_matter(copies),
+                context.nodes,
+                gpus_that_matter(context),
                 compresses_gradients(plan_->compression, static_cast<int>(d.stage.index())),
                 way_to_next(d),
-                way_to_previous(d)};
+                way_to_previous(d),
+                expert_layers(d.stage),
+                {experts.ranks, experts.nodes, experts.most_in_node, experts.fewest_in_node}};
   const auto [found, is_new] = entries_.try_emplace(key);
   if (is_new) {
-    found->second.cost =
+    found->second.cost = std::make_shared<const StageCost>(
         stage_cost({in_->model, plan_, in_->software, &node, &in_->platform->fabric, d.stage,
-                    d.gpus, gathered_over, copies});
+                    d.gpus, gathered_over, context, copies, experts}));
     write_rows(d, found->second);
   }
   return found->second;
+}
+
+std::vector<int> StageCostTable::chunk_layers(StageId stage) const {
+  if (plan_->position_layers.empty()) return {plan_->stage_layers[stage.index()]};
+  std::vector<int> layers;
+  for (int chunk = 0; chunk < plan_->parallel.virtual_pipeline; ++chunk)
+    layers.push_back(plan_->chunk_layers({stage, chunk}));
+  return layers;
 }
 
 /// Rows of operations stand where OperationPlaces has them.
@@ -49,10 +91,10 @@ void StageCostTable::write_rows(const PlanDevice& d, Entry& entry) {
   const auto append = [this](const std::vector<Work>& rows, std::size_t first) {
     work_->insert(work_->end(), rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end());
   };
-  append(work_table(entry.cost, *plan_, *in_->software, codecs_->buckets(d.stage)), 0);
-  append(codecs_->rows(codec_stage(d, entry.cost)), 0);
+  append(work_table(*entry.cost, *plan_, codecs_->buckets(d.stage)), 0);
+  append(codecs_->rows(codec_stage(d, *entry.cost)), 0);
   if (plays_operations(*in_))
-    append(operation_rows(operations_of(entry.cost),
+    append(operation_rows(operations_of(*entry.cost),
                           directions_of(plan_->parallel.schedule->splits_backward)),
            work_->size() - entry.work_base);
 }
@@ -71,11 +113,7 @@ BytesPerSecond StageCostTable::way_to_previous(const PlanDevice& d) const {
 
 BytesPerSecond StageCostTable::slowest_way(const PlanDevice& d,
                                            const std::vector<StageId>& stages) const {
-  const auto in_chunks = [](const std::optional<Compressor>& c) { return c && c->chunks > 1; };
-  const Compression& compression = plan_->compression;
-  if (stages.empty() ||
-      !(in_chunks(compression.pipeline_forward) || in_chunks(compression.pipeline_backward)))
-    return {};
+  if (stages.empty() || !sends_in_chunks()) return {};
   BytesPerSecond slowest = way_to(d, stages.front());
   for (const StageId stage : stages) slowest = std::min(slowest, way_to(d, stage));
   return slowest;
@@ -98,13 +136,52 @@ BytesPerSecond StageCostTable::slowest_link(PathId path) const {
 }
 
 std::vector<int> replicas_with(const Parallel& parallel, int replica, GroupKind kind) {
-  const int ways = sharding_ways(parallel);
-  const bool shares = kind == GroupKind::sharding;
+  const bool is_context = kind == GroupKind::context;
+  const int ways = is_context ? parallel.context : sharding_ways(parallel);
+  const bool shares = is_context || kind == GroupKind::sharding;
   const int first = shares ? replica / ways * ways : replica % ways;
-  const int last = shares ? first + ways : parallel.data;
+  const int last = shares ? first + ways : parallel.replicas();
   std::vector<int> replicas;
   for (int other = first; other < last; other += shares ? 1 : ways) replicas.push_back(other);
   return replicas;
+}
+
+std::vector<int> replicas_of_experts(const Parallel& parallel, int replica) {
+  const int together = windtunnel::replicas_of_experts(parallel);
+  std::vector<int> replicas;
+  for (int i = 0; i < together; ++i) replicas.push_back(replica / together * together + i);
+  return replicas;
+}
+
+std::vector<int> replicas_of_same_experts(const Parallel& parallel, int replica) {
+  const int together = windtunnel::replicas_of_experts(parallel);
+  std::vector<int> replicas;
+  for (int other = replica % together; other < parallel.replicas(); other += together)
+    replicas.push_back(other);
+  return replicas;
+}
+
+/// One of each group of ranks that cut an expert: those are neighbours, and in one node.
+ExpertGroup StageCostTable::expert_group(const PlanDevice& d) const {
+  const Parallel& parallel = plan_->parallel;
+  if (expert_ways(parallel) == 1) return {};
+  std::map<NodeId, int> ranks_by_node;
+  for (const int replica : windtunnel::replicas_of_experts(parallel, d.replica))
+    for (int part = 0; part < plan_->nodes_per_tensor_group; ++part) {
+      const PlanDevice& member = plan_->devices[plan_->device(replica, d.stage, part).index()];
+      ranks_by_node[member.node] += member.num_gpus();
+    }
+  ExpertGroup group;
+  group.ranks = parallel.expert;
+  group.nodes = static_cast<int>(ranks_by_node.size());
+  group.most_in_node = 0;
+  group.fewest_in_node = group.ranks;
+  for (const auto& [node, ranks] : ranks_by_node) {
+    const int exchanging = std::max(1, ranks / parallel.expert_tensor);
+    group.most_in_node = std::max(group.most_in_node, exchanging);
+    group.fewest_in_node = std::min(group.fewest_in_node, exchanging);
+  }
+  return group;
 }
 
 DataGroup StageCostTable::data_group(const PlanDevice& d, GroupKind kind) const {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <tuple>
 #include <vector>
 
@@ -10,8 +12,12 @@
 
 namespace windtunnel {
 
-/// The replicas that this one shares its states out with, or that hold copies of its shard.
+/// The replicas that this one shares its states out with, that hold copies of its shard, or that have the other parts of its sequences.
 std::vector<int> replicas_with(const Parallel& parallel, int replica, GroupKind kind);
+
+/// The replicas whose tensor groups exchange tokens of experts with this one's; those that hold the same experts.
+std::vector<int> replicas_of_experts(const Parallel& parallel, int replica);
+std::vector<int> replicas_of_same_experts(const Parallel& parallel, int replica);
 
 /// What the stages of a plan cost, and where their rows stand in the work table: stages that cannot differ share both.
 class StageCostTable {
@@ -22,23 +28,32 @@ class StageCostTable {
       : in_(&in), plan_(in.plan), codecs_(&codecs), network_(&network), work_(&work) {}
 
   struct Entry {
-    StageCost cost;
+    std::shared_ptr<const StageCost> cost;
     std::uint32_t work_base = 0;
   };
   const Entry& of(const PlanDevice& device);
   CodecStage codec_stage(const PlanDevice& device, const StageCost& cost) const;
+  /// Those who exchange tokens with this device.
+  ExpertGroup expert_group(const PlanDevice& device) const;
 
  private:
-  /// Layers and role, kind of node and GPUs, groups of ZeRO 3, and what is compressed on which way.
-  using Key =
-      std::tuple<int, bool, bool, const NodeType*, int, std::vector<int>, int, std::vector<int>,
-                 int, std::vector<int>, bool, BytesPerSecond, BytesPerSecond>;
+  /// Layers and role, kind of node and GPUs, groups of ZeRO 3 and of sequences' parts, what is compressed on which way, layers with
+  /// experts by chunk, and how those who exchange tokens lie.
+  using Key = std::tuple<std::vector<int>, bool, bool, const NodeType*, int, std::vector<int>, int,
+                         std::vector<int>, int, std::vector<int>, int, std::vector<int>, bool,
+                         BytesPerSecond, BytesPerSecond, std::vector<int>, std::array<int, 4>>;
 
+  const Entry& by_key(const PlanDevice& device);
+  /// Whether its kind of node and its number of GPUs tell a device from the others of its stage.
+  bool is_plain(const NodeType& type) const;
   const NodeType& node_type(NodeId node) const { return (*in_->nodes)[node.index()]; }
   /// ZeRO 3: every pass gathers its layers' parameters over the replicas.
+  bool cuts_sequences() const { return plan_->parallel.context > 1; }
   bool gathers_layers() const {
-    return plan_->parallel.data > 1 && plan_->parallel.zero_stage == 3;
+    return plan_->parallel.replicas() > 1 && plan_->parallel.zero_stage == 3;
   }
+  /// Encoders take a message in chunks, so that what they cost depends on the way it takes.
+  bool sends_in_chunks() const;
   /// Such a group of this device's stage and node of the tensor group, as its first rank sees it.
   DataGroup data_group(const PlanDevice& device, GroupKind kind) const;
   /// Bandwidth of the slowest way to one of these stages, where messages go in chunks; else none is looked for.
@@ -47,6 +62,8 @@ class StageCostTable {
   BytesPerSecond way_to_previous(const PlanDevice& device) const;
   BytesPerSecond way_to(const PlanDevice& device, StageId stage) const;
   BytesPerSecond slowest_link(PathId path) const;
+  /// What tells stages of different lengths from one another.
+  std::vector<int> chunk_layers(StageId stage) const;
   void write_rows(const PlanDevice& device, Entry& entry);
 
   const BuildInputs* in_;
@@ -55,6 +72,13 @@ class StageCostTable {
   Network* network_;
   std::vector<Work>* work_;
   std::map<Key, Entry> entries_;
+  /// Of plain devices, by stage: so that not every device has a key made.
+  struct Plain {
+    const NodeType* type = nullptr;
+    int gpus = 0;
+    const Entry* entry = nullptr;
+  };
+  std::vector<std::vector<Plain>> plain_;
 };
 
 }  // namespace windtunnel

@@ -13,7 +13,9 @@ Work work_of(const PassCost& pass) {
   work.duration = pass.duration;
   work.parts[static_cast<std::size_t>(Part::compute)] = pass.compute;
   work.parts[static_cast<std::size_t>(Part::tensor_comm)] = pass.tensor_comm;
+  work.parts[static_cast<std::size_t>(Part::expert_comm)] = pass.expert_comm;
   work.parts[static_cast<std::size_t>(Part::data_comm)] = pass.data_comm;
+  work.parts[static_cast<std::size_t>(Part::context_comm)] = pass.context_comm;
   work.parts[static_cast<std::size_t>(Part::codec)] = pass.codec;
   work.parts[static_cast<std::size_t>(Part::other)] = pass.floor_share();
   return work;
@@ -69,8 +71,7 @@ Work work_of(Seconds duration, Part part) {
   return work;
 }
 
-std::vector<Work> work_table(const StageCost& cost, const Plan& plan,
-                             const SoftwareProfile& software, int buckets) {
+std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int buckets) {
   const bool splits = plan.parallel.schedule->splits_backward;
   std::vector<Work> rows;
   for (const ChunkCost& chunk : cost.chunks) {
@@ -82,8 +83,13 @@ std::vector<Work> work_table(const StageCost& cost, const Plan& plan,
     rows.push_back(work_of(chunk.weight_gradient));
     rows.push_back(piece_of(work_of(splits ? chunk.weight_gradient : chunk.backward), buckets));
   }
-  rows.push_back(work_of(cost.optimizer, Part::optimizer));
-  rows.push_back(work_of(software.iteration_overhead, Part::other));
+  rows.resize(rows.size() + num_device_rows);
+  for (const Operation& operation : cost.end) {
+    const LabelRow& label = row_of(operation.label);
+    if (is_collective(label.kind)) continue;
+    rows[row_of(end_place(operation.label).row, static_cast<int>(cost.chunks.size()))] =
+        work_of(operation.time, label.part);
+  }
   return rows;
 }
 

@@ -8,10 +8,9 @@
 
 namespace windtunnel {
 
-/// What a stage's passes, its optimizer and its overhead cost, in the order of ChunkRow and DeviceRow. The last pass of a chunk is
+/// What a stage's passes and the kernels of its end cost, in the order of ChunkRow and DeviceRow. The last pass of a chunk is
 /// cut into `buckets` pieces.
-std::vector<Work> work_table(const StageCost& cost, const Plan& plan,
-                             const SoftwareProfile& software, int buckets);
+std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int buckets);
 
 /// A table as long as OperationPlaces says, with the rows of all operations of a stage's passes in their places.
 std::vector<Work> operation_rows(const StageOperations& chunks,

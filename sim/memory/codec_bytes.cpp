@@ -33,7 +33,7 @@ CodecBytes message_bytes(const Compressor& c, const CodecMessage& message, bool 
 
 CodecBytes gradient_bytes(const Compressor& c, const Transformer& model, const Plan& plan,
                           StageId stage) {
-  const Bytes element = plan.training.gradient_type == GradientType::fp32 ? 4_B : 2_B;
+  const Bytes element = element_size(plan.training.gradient_type);
   CodecBytes bytes;
   double elements = 0;
   for (int chunk = 0; chunk < plan.parallel.virtual_pipeline; ++chunk) {
@@ -44,7 +44,8 @@ CodecBytes gradient_bytes(const Compressor& c, const Transformer& model, const P
     }
   }
   if (!c.codec->sends_factors())
-    bytes.buffers = encoded_buffer(c, element * elements / plan.parallel.data, element) * ends;
+    bytes.buffers =
+        encoded_buffer(c, element * elements / plan.parallel.replicas(), element) * ends;
   if (c.error_feedback) bytes.residuals = single * elements;
   return bytes;
 }
@@ -67,13 +68,15 @@ CodecBytes codec_bytes(const Transformer& model, const Plan& plan, const Softwar
   const Bytes element = element_size(plan.training.precision);
   const bool has_next = !plan.chunk_map().stages_behind(stage).empty();
   const bool has_previous = !plan.chunk_map().stages_before(stage).empty();
-  const CodecMessage message = stage_message(model, plan, software);
+  CodecMessage message;
+  if (compression.pipeline_forward || compression.pipeline_backward)
+    message = stage_message(model, plan, software);
   CodecBytes bytes;
   if (const auto& c = compression.pipeline_forward)
     bytes = sum(bytes, message_bytes(*c, message, has_next, has_previous));
   if (const auto& c = compression.pipeline_backward)
     bytes = sum(bytes, message_bytes(*c, message, has_previous, has_next));
-  if (parallel.data > 1 && compresses_gradients(compression, static_cast<int>(stage.index())))
+  if (parallel.replicas() > 1 && compresses_gradients(compression, static_cast<int>(stage.index())))
     bytes = sum(bytes, gradient_bytes(*compression.data_gradients, model, plan, stage));
   const Bytes activation = activation_size(model, {.microbatch = plan.training.micro_batch,
                                                    .tensor = parallel.tensor,

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/id.hpp"
+#include "passes/pass.hpp"
 #include "plan/plan.hpp"
 #include "platform/device.hpp"
 #include "platform/software_profile.hpp"
@@ -84,6 +86,12 @@ struct MemoryInputs {
   MemoryReading reading = MemoryReading::steady_state;
   /// Trained on the user's runs (memory/memory_correction.hpp); speaks where it was better on runs held out. Null: none.
   const MemoryCorrection* correction = nullptr;
+  /// What stages of a role do, filled by account_stage(): stages that are alike share it. Of this plan alone.
+  struct KnownRole {
+    ChunkRole role;
+    std::shared_ptr<const ChunkOperations> operations;
+  };
+  mutable std::vector<KnownRole> known_roles;
 };
 
 /// Bytes per rank of one stage. Formulas and their evidence: docs/memory.md.

@@ -79,7 +79,7 @@ void add_pipeline(const Transformer& model, const Plan& plan, std::vector<Change
 }
 
 void add_zero(const Plan& plan, std::vector<Change>& changes) {
-  if (plan.parallel.zero_stage != 0 || plan.parallel.data == 1) return;
+  if (plan.parallel.zero_stage != 0 || plan.parallel.replicas() == 1) return;
   Change change{.text = "zero_stage 1", .plan = plan};
   change.plan.parallel.zero_stage = 1;
   changes.push_back(change);
@@ -128,6 +128,7 @@ std::vector<Change> changes_of(const MemoryInputs& inputs) {
 MemoryInputs inputs_after(const MemoryInputs& inputs, const Plan& plan) {
   MemoryInputs after = inputs;
   after.plan = &plan;
+  after.known_roles.clear();
   if (plan.parallel.pipeline == inputs.plan->parallel.pipeline &&
       plan.microbatches == inputs.plan->microbatches)
     return after;

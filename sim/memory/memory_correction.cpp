@@ -24,7 +24,7 @@ std::vector<double> memory_features(const MemoryInputs& inputs, const StageMemor
           std::log(inputs.model->heads),
           std::log(plan.parallel.tensor),
           std::log(plan.parallel.pipeline),
-          std::log(plan.parallel.data),
+          std::log(plan.parallel.replicas()),
           std::log(1.0 + plan.stage_layers[stage.stage.index()]),
           std::log(plan.training.micro_batch),
           std::log(plan.microbatches),

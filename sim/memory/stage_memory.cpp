@@ -1,7 +1,8 @@
 #include <algorithm>
+#include <utility>
 
 #include "core/contracts.hpp"
-#include "memory/activation_bytes.hpp"
+#include "cost/stage_cost.hpp"
 #include "memory/codec_bytes.hpp"
 #include "memory/memory_account.hpp"
 #include "memory/memory_correction.hpp"
@@ -10,17 +11,15 @@
 namespace windtunnel {
 namespace {
 
-/// What a stage is, and the bytes its memory is added up from.
+/// What a stage is, and the operations its memory is added up from: those of all its chunks as if they were one.
 struct Stage {
-  const Transformer& model;
   const Plan& plan;
   const SoftwareProfile& software;
   StageId id;
-  int layers;
-  bool first, last;
-  double parameters;
+  ChunkRole role;
+  const ChunkOperations& operations;
+  ParameterCounts parameters;
   StageStates states;
-  ActivationBytes tensors;
 };
 
 /// What exists only while a layer's backward pass runs, split as StageMemory prints it.
@@ -41,101 +40,93 @@ struct Moment {
   Bytes sum() const { return states.total() + activations + work.sum() + step_temporary; }
 };
 
-/// N_i = l_i layer + [first] embedding + [last] head (docs/memory.md, section 1).
-double stage_parameters(const Transformer& model, const Plan& plan, StageId stage, int layers) {
-  const int t = plan.parallel.tensor;
-  double parameters = layers * layer_parameters(model, t);
-  if (plan.has_embedding(stage)) parameters += embedding_parameters(model, t);
-  if (plan.has_head(stage)) parameters += head_parameters(model, t, plan.head_place());
-  return parameters;
+const ChunkOperations& operations_of(const MemoryInputs& inputs, const ChunkRole& role) {
+  for (const MemoryInputs::KnownRole& known : inputs.known_roles)
+    if (known.role == role) return *known.operations;
+  StageCostInputs model;
+  model.model = inputs.model;
+  model.plan = inputs.plan;
+  model.software = inputs.software;
+  inputs.known_roles.push_back(
+      {role, std::make_shared<const ChunkOperations>(chunk_operations(model, role))});
+  return *inputs.known_roles.back().operations;
+}
+
+/// What quantised formats add to the weights of `layers` layers: their casts by rows and by columns, beside the bf16 weights or in
+/// their place. ZeRO 3 has them of the layer that computes only, which is not counted [assumed].
+Bytes cast_weights(const Transformer& model, const Plan& plan, const SoftwareProfile& software,
+                   int layers, double experts) {
+  const Precision precision = plan.training.precision;
+  if (!is_quantized(precision) || plan.parallel.zero_stage == 3) return {};
+  const Bytes kept = software.fp8_parameters ? element_size(precision) : Bytes{};
+  return (operand_size(precision) * 2.0 - kept) *
+         (layers * layer_matrix_parameters(model, plan.parallel.tensor) + experts);
+}
+
+/// Of all chunks of a stage.
+int expert_layers_of(const Transformer& model, const Plan& plan, StageId id) {
+  int layers = 0;
+  for (int chunk = 0; model.moe && chunk < plan.parallel.virtual_pipeline; ++chunk)
+    layers += chunk_role(model, plan, {id, chunk}).expert_layers;
+  return layers;
 }
 
 Stage stage_of(const MemoryInputs& inputs, StageId id) {
-  const Transformer& model = *inputs.model;
   const Plan& plan = *inputs.plan;
-  const int layers = plan.stage_layers[id.index()];
-  const double parameters = stage_parameters(model, plan, id, layers);
-  return {.model = model,
-          .plan = plan,
-          .software = *inputs.software,
-          .id = id,
-          .layers = layers,
-          .first = plan.has_embedding(id),
-          .last = plan.has_head(id),
-          .parameters = parameters,
-          .states = stage_states(plan, *inputs.software, parameters),
-          .tensors = activation_bytes(model, plan)};
+  const ChunkRole role{plan.stage_layers[id.index()], plan.has_embedding(id), plan.has_head(id),
+                       expert_layers_of(*inputs.model, plan, id)};
+  const ChunkOperations& operations = operations_of(inputs, role);
+  const ParameterCounts parameters = count_parameters(operations.at(Direction::forward));
+  StageStates states = stage_states(plan.training, *inputs.software, parameters);
+  states.weights +=
+      cast_weights(*inputs.model, plan, *inputs.software, role.layers, parameters.experts);
+  return {plan, *inputs.software, id, role, operations, parameters, states};
 }
 
-/// What a layer keeps of one microbatch until its backward pass. Full: its input. Selective: all
-/// but the attention scores. None: everything (Korthikanti et al. 2022, table 2).
-Bytes kept_of_layer(const Stage& stage) {
-  switch (stage.plan.training.recompute) {
-    case Recompute::full:
-      return stage.tensors.boundary;
-    case Recompute::selective:
-      return stage.tensors.layer;
-    case Recompute::none:
-      break;
-  }
-  return stage.tensors.layer + stage.tensors.attention_scores;
-}
+/// A layer's output.
+Bytes boundary(const Stage& stage) { return stage.operations.message.held.at(Kept::tensors).sum(); }
 
 /// One microbatch in flight:  l_i kept + [not last] 2 sbh + [first] sbh.  The middle term is the
 /// stage's output, kept until its backward pass: one for each model chunk that hands it to another
 /// stage.
 Bytes activation_per_microbatch(const Stage& stage) {
-  const int outputs = stage.plan.chunk_map().num_outputs(stage.id);
-  Bytes bytes = kept_of_layer(stage) * stage.layers + stage.tensors.boundary * outputs;
-  if (stage.first) bytes += stage.tensors.embedding_mask;
-  return bytes;
+  const PassOperations& forward = stage.operations.at(Direction::forward);
+  return kept_by_pass(forward, Kept::tensors) + kept_by_pass(forward, Kept::scores) +
+         boundary(stage) * stage.plan.chunk_map().num_outputs(stage.id);
 }
 
-/// Backward pass of one layer (docs/memory.md, section 3):
-///   work = 8h^2/t + sbh(10 + 24/t) + 5as^2b/t + sbh(4 + 8/t) - [first] 2sbh + 46 MiB
-/// The first stage sends no gradient backwards. What is not recomputed is counted among the
-/// activations instead.
-WorkingSet layer_working_set(const Stage& stage) {
-  const Recompute recompute = stage.plan.training.recompute;
-  WorkingSet work;
-  work.fixed = stage.software.fixed_work + stage.tensors.passing;
-  if (stage.first) work.fixed -= stage.tensors.boundary;
-  if (stage.layers == 0) return work;
-  work.weight_gradient = stage.tensors.weight_gradient;
-  if (recompute == Recompute::full) work.layer_recomputation = stage.tensors.layer;
-  if (recompute != Recompute::none) work.attention_scores = stage.tensors.attention_scores;
-  return work;
+/// The largest of those of a layer, and what embedding and head hold beside it.
+Bytes weight_gradient(const PassOperations& backward) {
+  Bytes largest{};
+  for (const Operation& operation : backward.layer)
+    largest = std::max(largest, operation.held.at(Kept::weight_gradient).sum());
+  return largest + kept_by_edges(backward, Kept::weight_gradient);
 }
 
-/// Fully sharded (docs/memory.md, section 7; bounds only): the layer that computes and those gathered ahead of it (k), one layer's
-/// gradient, the words and their gradient, one recomputed layer, logits:
-///   work = (4 + 2k) layer + 4 V'h/t + [full] 32 sbh + 4 s b V'/t       in half precision
-WorkingSet sharded_working_set(const Stage& stage) {
-  const Training& training = stage.plan.training;
-  const Bytes element = element_size(training.precision);
-  const int t = stage.plan.parallel.tensor;
-  const Bytes layer = stage.layers == 0 ? Bytes{} : element * layer_parameters(stage.model, t);
-  const bool holds_words = stage.first || stage.last;
-  const Bytes words = holds_words ? element * word_embedding_parameters(stage.model, t) : Bytes{};
+/// Backward pass of one layer, and of the head (docs/memory.md, sections 3 and 7). Gradients pass through a stage without layers too.
+WorkingSet backward_working_set(const Stage& stage) {
+  const PassOperations& backward = stage.operations.at(Direction::backward);
+  const auto one_layer = [&backward](Kept kind) {
+    return kept_by_layer(backward, kind) + kept_by_edges(backward, kind);
+  };
   WorkingSet work;
-  const int gathered = std::min(stage.layers, 1 + stage.plan.parallel.zero_prefetch);
-  work.fixed = stage.software.fixed_work + layer * gathered + words;
-  work.weight_gradient = layer + words;
-  if (training.recompute == Recompute::full) work.layer_recomputation = stage.tensors.layer;
-  if (training.recompute != Recompute::none) work.attention_scores = stage.tensors.attention_scores;
-  if (stage.last) work.logits = stage.tensors.logits;
+  work.fixed = stage.software.fixed_work + one_layer(Kept::passing) + one_layer(Kept::gathered);
+  work.logits = one_layer(Kept::logits);
+  if (stage.role.layers == 0) return work;
+  work.weight_gradient = weight_gradient(backward);
+  work.layer_recomputation = one_layer(Kept::tensors);
+  work.attention_scores = one_layer(Kept::scores);
   return work;
 }
 
 /// live = max(work, [last] logits): the head's backward pass ends before a layer's begins
-/// (docs/memory.md, section 3).
+/// (docs/memory.md, section 3). Fully sharded both are counted (section 7; bounds only).
 WorkingSet live_set(const Stage& stage) {
-  if (stage.plan.parallel.zero_stage == 3) return sharded_working_set(stage);
-  const WorkingSet work = layer_working_set(stage);
-  if (!stage.last || stage.tensors.logits <= work.sum()) return work;
+  WorkingSet work = backward_working_set(stage);
+  if (stage.plan.parallel.zero_stage == 3) return work;
   WorkingSet head;
-  head.logits = stage.tensors.logits;
-  return head;
+  std::swap(head.logits, work.logits);
+  return head.logits > work.sum() ? head : work;
 }
 
 /// The larger of two moments; of equal ones the earlier.
@@ -169,7 +160,7 @@ Moment first_maximum(const Stage& stage, Bytes all) {
   Moment step{.states = first_states(stage),
               .step_temporary = stage.states.main_gradients,
               .in_step = true};
-  if (!stage.first) step.work.fixed = stage.tensors.boundary * 2;
+  if (!stage.role.first) step.work.fixed = boundary(stage) * 2;
   return larger(backward, step);
 }
 
@@ -240,13 +231,13 @@ StageMemory account_stage(const MemoryInputs& inputs, StageId id) {
 
   StageMemory memory;
   memory.stage = id;
-  memory.parameters = stage.parameters;
+  memory.parameters = stage.parameters.all;
   memory.microbatches_in_flight = inputs.in_flight[id.index()] / chunks;
   memory.activation_per_microbatch = each;
   write_lines(memory,
               first_step ? first_maximum(stage, all) : steady_maximum(stage, all, with_gradients));
   const Bytes pool = first_step ? first_pool(stage, all) : steady_pool(stage, with_gradients);
-  memory.codec = codec_bytes(stage.model, stage.plan, stage.software, id).total();
+  memory.codec = codec_bytes(*inputs.model, stage.plan, stage.software, id).total();
   memory.buffers += memory.codec;
   memory.allocated += memory.codec;
   memory.pool = std::max(pool + memory.codec, memory.allocated);

@@ -11,7 +11,7 @@ constexpr double adam_moments = 2;
 constexpr double sgd_moments = 1;  ///< momentum; plain SGD without it would need none [assumed]
 
 bool is_half(Precision precision) {
-  return precision == Precision::fp16 || precision == Precision::bf16;
+  return precision == Precision::fp16 || base_precision(precision) == Precision::bf16;
 }
 
 double moment_bytes(Optimizer optimizer) {
@@ -73,24 +73,21 @@ StateBytes state_bytes(const Training& training, const SoftwareProfile& software
   return states;
 }
 
-StageStates stage_states(const Plan& plan, const SoftwareProfile& software, double parameters) {
-  const StateBytes bytes = state_bytes(plan.training, software);
-  const int zero = plan.parallel.zero_stage;
-  const Bytes whole{parameters};  // one byte a parameter
-  const Bytes shard = whole / static_cast<double>(sharding_ways(plan.parallel));
-  const Bytes optimizer_share = zero >= 1 ? shard : whole;
-  const Bytes gradient_share = zero >= 2 ? shard : whole;
-  const Bytes weight_share = zero >= 3 ? shard : whole;
+StageStates stage_states(const Training& training, const SoftwareProfile& software,
+                         const ParameterCounts& parameters) {
+  const StateBytes bytes = state_bytes(training, software);
+  const Bytes weights{parameters.weights}, gradients{parameters.gradients},
+      optimizer{parameters.optimizer};  // one byte a parameter
   const double freed =
       bytes.gradients_freed_each_step ? std::min(bytes.gradients, half_bytes) : 0.0;
-  return {.weights = bytes.weights * weight_share,
-          .live_gradients = bytes.gradients * gradient_share,
-          .stale_gradients = bytes.stale_gradients * gradient_share,
-          .optimizer = bytes.optimizer * optimizer_share,
-          .step_temporary = bytes.step_temporary * optimizer_share,
-          .freed_gradients = freed * gradient_share,
-          .moments = moment_bytes(plan.training.optimizer) * optimizer_share,
-          .main_gradients = main_gradient_bytes(bytes) * optimizer_share};
+  return {.weights = bytes.weights * weights,
+          .live_gradients = bytes.gradients * gradients,
+          .stale_gradients = bytes.stale_gradients * gradients,
+          .optimizer = bytes.optimizer * optimizer,
+          .step_temporary = bytes.step_temporary * optimizer,
+          .freed_gradients = freed * gradients,
+          .moments = moment_bytes(training.optimizer) * optimizer,
+          .main_gradients = main_gradient_bytes(bytes) * optimizer};
 }
 
 }  // namespace windtunnel

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "operations/operation.hpp"
 #include "plan/plan.hpp"
 #include "platform/software_profile.hpp"
 #include "units/quantity.hpp"
@@ -22,9 +23,8 @@ struct StageStates {
   Bytes total() const { return weights + live_gradients + stale_gradients + optimizer; }
 };
 
-/// States of a rank with `parameters` parameters: ZeRO >= 1 divides optimizer and step temporary by
-/// the data-parallel ways, ZeRO >= 2 also the gradients, ZeRO 3 also the weights (Rajbhandari et
-/// al. 2020, section 5).
-StageStates stage_states(const Plan& plan, const SoftwareProfile& software, double parameters);
+/// States of a rank that keeps them of so many parameters.
+StageStates stage_states(const Training& training, const SoftwareProfile& software,
+                         const ParameterCounts& parameters);
 
 }  // namespace windtunnel

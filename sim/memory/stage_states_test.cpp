@@ -16,14 +16,6 @@ void check(const StateBytes& bytes, double sum, double step_temporary) {
   CHECK(bytes.step_temporary == doctest::Approx(step_temporary));
 }
 
-Plan plan_with(int zero_stage, int data) {
-  Plan plan;
-  plan.training.gradient_type = GradientType::fp16;
-  plan.parallel.zero_stage = zero_stage;
-  plan.parallel.data = data;
-  return plan;
-}
-
 }  // namespace
 
 TEST_CASE("stacks cost the bytes per parameter of docs/memory.md") {
@@ -68,24 +60,22 @@ TEST_CASE("SGD has one moment where Adam has two") {
   check(state_bytes(single, contiguous_half_gradients()), 12, 0);  // 4 + 4 + 4
 }
 
-TEST_CASE("each ZeRO stage divides one more state by the data-parallel ways") {
-  // 1000 parameters, D = 4, stack C: 2 + 2 + 12 bytes and 4 in the step.
-  const double weights[] = {2000, 2000, 2000, 500}, gradients[] = {2000, 2000, 500, 500};
-  const double optimizer[] = {12000, 3000, 3000, 3000}, step[] = {4000, 1000, 1000, 1000};
-  for (int zero = 0; zero <= 3; ++zero) {
-    CAPTURE(zero);
-    const auto at = static_cast<std::size_t>(zero);
-    const StageStates states = stage_states(plan_with(zero, 4), contiguous_half_gradients(), 1000);
-    CHECK(states.weights == Bytes{weights[at]});
-    CHECK(states.live_gradients == Bytes{gradients[at]});
-    CHECK(states.freed_gradients == Bytes{gradients[at]});
-    CHECK(states.optimizer == Bytes{optimizer[at]});
-    CHECK(states.step_temporary == Bytes{step[at]});
-  }
+TEST_CASE("each state costs its bytes for the parameters that the rank keeps it of") {
+  const Training training{.gradient_type = GradientType::fp16};
+  // Stack C: 2 + 2 + 12 bytes and 4 in the step.
+  const StageStates states =
+      stage_states(training, contiguous_half_gradients(),
+                   {.all = 1000, .weights = 500, .gradients = 250, .optimizer = 125});
+  CHECK(states.weights == 1000_B);
+  CHECK(states.live_gradients == 500_B);
+  CHECK(states.freed_gradients == 500_B);
+  CHECK(states.optimizer == 1500_B);
+  CHECK(states.step_temporary == 500_B);
 }
 
 TEST_CASE("the first step of stack A makes 8 bytes of moments and 4 of fp32 gradients") {
-  const StageStates states = stage_states(plan_with(0, 1), megatron_lm_2021(), 1000);
-  CHECK(states.moments == Bytes{8000});
-  CHECK(states.main_gradients == Bytes{4000});  // stale 6 = last step's live 2 + fp32 main 4
+  const Training training{.gradient_type = GradientType::fp16};
+  const StageStates states = stage_states(training, megatron_lm_2021(), {1000, 1000, 1000, 1000});
+  CHECK(states.moments == 8000_B);
+  CHECK(states.main_gradients == 4000_B);  // stale 6 = last step's live 2 + fp32 main 4
 }

@@ -12,6 +12,9 @@ constexpr LabelRow kernel(const char* text, Part part = Part::compute) {
 constexpr LabelRow tensor(const char* text, OperationKind kind) {
   return {text, kind, Part::tensor_comm, Traffic::tensor_activations};
 }
+constexpr LabelRow context(const char* text, OperationKind kind) {
+  return {text, kind, Part::context_comm, Traffic::context};
+}
 constexpr LabelRow gather(const char* text) {
   return {text, OperationKind::all_gather, Part::data_comm, Traffic::zero_gather};
 }
@@ -20,6 +23,15 @@ constexpr LabelRow scatter(const char* text) {
 }
 constexpr LabelRow reduce(const char* text) {
   return {text, OperationKind::all_reduce, Part::data_comm, Traffic::data_gradients};
+}
+constexpr LabelRow exchange(const char* text, OperationKind kind, Traffic traffic) {
+  return {text, kind, Part::expert_comm, traffic};
+}
+constexpr LabelRow at_end(const char* text, OperationKind kind, Traffic traffic) {
+  return {text, kind, Part::data_comm, traffic};
+}
+constexpr LabelRow message(const char* text, Traffic traffic) {
+  return {text, OperationKind::message, Part::other, traffic};
 }
 
 /// In the order of Label.
@@ -33,21 +45,49 @@ constexpr std::array rows{
     kernel("recomputed attention"),
     kernel("recomputed feed-forward"),
     kernel("recomputed attention core"),
+    kernel("attention core"),
     kernel("weight gradients"),
     tensor("all-reduce of an activation", OperationKind::all_reduce),
     tensor("all-gather of an activation", OperationKind::all_gather),
     tensor("reduce-scatter of an activation", OperationKind::reduce_scatter),
+    context("all-gather of keys and values", OperationKind::all_gather),
+    context("reduce-scatter of their gradients", OperationKind::reduce_scatter),
+    context("all-to-all of heads", OperationKind::all_to_all),
     tensor("all-gather of a message", OperationKind::all_gather),
     kernel("codec of an activation", Part::codec),
     kernel("codec of parameters and gradients", Part::codec),
+    kernel("gathering on the host", Part::data_comm),
     gather("all-gather of embedding and head"),
     gather("all-gather of a layer"),
     scatter("reduce-scatter of a layer"),
     scatter("reduce-scatter of embedding and head"),
     reduce("all-reduce of a layer's shard"),
     reduce("all-reduce of embedding's and head's shard"),
+    message("activation to the next chunk", Traffic::pipeline_forward),
+    message("gradient to the chunk before", Traffic::pipeline_backward),
+    at_end("all-reduce of gradients", OperationKind::all_reduce, Traffic::data_gradients),
+    at_end("reduce-scatter of gradients", OperationKind::reduce_scatter, Traffic::data_gradients),
+    at_end("all-reduce of the word embedding", OperationKind::all_reduce, Traffic::embedding_sync),
+    kernel("optimizer step", Part::optimizer),
+    at_end("all-gather of parameters", OperationKind::all_gather, Traffic::zero_gather),
+    kernel("overhead", Part::other),
+    kernel("routing"),
+    kernel("shared experts"),
+    kernel("experts"),
+    kernel("merging"),
+    kernel("recomputed routing"),
+    kernel("recomputed shared experts"),
+    kernel("recomputed experts"),
+    kernel("recomputed merging"),
+    exchange("dispatch of tokens", OperationKind::all_to_all, Traffic::expert_dispatch),
+    exchange("combine of tokens", OperationKind::all_to_all, Traffic::expert_combine),
+    exchange("all-gather of tokens", OperationKind::all_gather, Traffic::expert_dispatch),
+    exchange("reduce-scatter of tokens", OperationKind::reduce_scatter, Traffic::expert_combine),
+    reduce("all-reduce of experts' gradients"),
+    scatter("reduce-scatter of experts' gradients"),
+    gather("all-gather of experts' parameters"),
 };
-static_assert(rows.size() == static_cast<std::size_t>(Label::reduce_edges) + 1);
+static_assert(rows.size() == static_cast<std::size_t>(Label::gather_expert_parameters) + 1);
 
 }  // namespace
 
@@ -55,8 +95,30 @@ const LabelRow& row_of(Label label) { return rows[static_cast<std::size_t>(label
 
 GroupKind group_of(Label label) {
   if (row_of(label).part == Part::tensor_comm) return GroupKind::tensor;
-  return label == Label::reduce_layer || label == Label::reduce_edges ? GroupKind::copies
-                                                                      : GroupKind::sharding;
+  if (row_of(label).part == Part::context_comm) return GroupKind::context;
+  switch (label) {
+    case Label::reduce_layer:
+    case Label::reduce_edges:
+      return GroupKind::copies;
+    case Label::reduce_gradients:
+    case Label::scatter_gradients:
+    case Label::gather_parameters:
+      return GroupKind::replicas;
+    case Label::synchronise_embedding:
+      return GroupKind::embedding;
+    case Label::dispatch_tokens:
+    case Label::combine_tokens:
+      return GroupKind::experts;
+    case Label::gather_tokens:
+    case Label::scatter_tokens:
+      return GroupKind::expert_tensor;
+    case Label::reduce_expert_gradients:
+    case Label::scatter_expert_gradients:
+    case Label::gather_expert_parameters:
+      return GroupKind::expert_data;
+    default:
+      return GroupKind::sharding;
+  }
 }
 
 const char* name_of(Stream stream) {
@@ -87,8 +149,14 @@ const char* name_of(Traffic traffic) {
       return "embedding_sync";
     case Traffic::tensor_activations:
       return "tensor_activations";
+    case Traffic::expert_dispatch:
+      return "expert_dispatch";
+    case Traffic::expert_combine:
+      return "expert_combine";
     case Traffic::zero_gather:
       return "zero_gather";
+    case Traffic::context:
+      return "context";
   }
   return "?";
 }

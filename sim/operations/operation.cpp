@@ -239,11 +239,8 @@ Seconds time_alone(const PlacedPass& pass,
 PassTimes times_alone(const PassOperations& pass) {
   if (prefetches(pass)) return walk_times(pass);
   // No layer meets the next one.
-  PassOperations edges = pass, one = pass;
-  edges.layers = 0;
-  one.before.clear();
-  one.after.clear();
-  one.layers = 1;
+  const PassOperations edges{pass.before, {}, pass.after, 0, pass.prefetch, pass.interference},
+      one{{}, pass.layer, {}, 1, pass.prefetch, pass.interference};
   PassTimes times = walk_times(edges);
   const PassTimes layer = walk_times(one);
   for (std::size_t i = 0; i < times.size(); ++i)
@@ -255,10 +252,20 @@ int GroupSizes::of(GroupKind group) const {
   switch (group) {
     case GroupKind::tensor:
       return tensor;
+    case GroupKind::context:
+      return context;
     case GroupKind::sharding:
       return sharding;
     case GroupKind::copies:
       return copies;
+    case GroupKind::experts:
+      return experts;
+    case GroupKind::expert_tensor:
+      return expert_tensor;
+    case GroupKind::expert_data:
+    case GroupKind::replicas:
+    case GroupKind::embedding:
+      break;  // not in passes
   }
   WT_UNREACHABLE();
 }
@@ -276,6 +283,60 @@ Bytes sent_bytes(const PassOperations& pass, Traffic traffic, const GroupSizes& 
     return sum;
   };
   return sent(pass.before) + sent(pass.layer) * static_cast<double>(pass.layers) + sent(pass.after);
+}
+
+namespace {
+
+void add(ParameterCounts& sum, const std::vector<Operation>& operations, double times) {
+  for (const Operation& operation : operations) {
+    const double parameters = operation.held.parameters.sum() * times;
+    const StateWays& ways = operation.held.ways;
+    sum.all += parameters;
+    if (is_of_experts(operation.label)) sum.experts += parameters;
+    sum.weights += parameters / ways.weights;
+    sum.gradients += parameters / ways.gradients;
+    sum.optimizer += parameters / ways.optimizer;
+  }
+}
+
+Bytes kept_by(const std::vector<Operation>& operations, Kept kind) {
+  Bytes sum{};
+  for (const Operation& operation : operations) sum += operation.held.at(kind).sum();
+  return sum;
+}
+
+}  // namespace
+
+FlopCounts count_flops(const PassOperations& pass) {
+  FlopCounts sum;
+  const auto add = [&sum](const std::vector<Operation>& operations, double times) {
+    for (const Operation& operation : operations) {
+      sum.hardware += operation.flops * times;
+      if (!is_recomputed(operation.label)) sum.model += operation.flops * times;
+    }
+  };
+  add(pass.before, 1);
+  add(pass.layer, pass.layers);
+  add(pass.after, 1);
+  return sum;
+}
+
+ParameterCounts count_parameters(const PassOperations& forward) {
+  ParameterCounts sum;
+  add(sum, forward.layer, forward.layers);
+  add(sum, forward.before, 1);
+  add(sum, forward.after, 1);
+  return sum;
+}
+
+Bytes kept_by_layer(const PassOperations& pass, Kept kind) { return kept_by(pass.layer, kind); }
+
+Bytes kept_by_edges(const PassOperations& pass, Kept kind) {
+  return kept_by(pass.before, kind) + kept_by(pass.after, kind);
+}
+
+Bytes kept_by_pass(const PassOperations& pass, Kept kind) {
+  return kept_by_layer(pass, kind) * pass.layers + kept_by_edges(pass, kind);
 }
 
 }  // namespace windtunnel

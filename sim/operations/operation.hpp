@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "operations/held.hpp"
 #include "operations/label.hpp"
 #include "units/quantity.hpp"
 
@@ -27,8 +28,12 @@ struct Operation {
       time{};  ///< alone; zero for a collective whose time only the engine can tell (across nodes)
   Seconds products{};  ///< kernels: how much of `time` is products with weight matrices
   Seconds launch{};    ///< CPU time to launch it
+  Flops flops{};       ///< of the model's products, as publications count them
+  /// Of the layers of its chunk, how many have it: all else here is a mean over the layers, a collective so often its time alone.
+  double share = 1;
   /// Collectives: what each rank of the group has in the end, or has to give away, as it is sent.
   Bytes payload{};
+  Held held;
 };
 
 Operation kernel(Label label, Seconds time);
@@ -49,6 +54,12 @@ struct PassOperations {
   const Operation& operator[](std::size_t number) const;
   /// Kernels of one layer.
   Seconds layer_kernels() const;
+  /// Calls `change` with each operation, those of a layer once.
+  template <class Change>
+  void for_each(const Change& change) {
+    for (std::vector<Operation>* list : {&before, &layer, &after})
+      for (Operation& operation : *list) change(operation);
+  }
 };
 
 /// One operation in its place among all operations of a pass. Those of a stream follow one another.
@@ -92,10 +103,30 @@ PassTimes times_alone(const PassOperations& pass);
 
 /// How many ranks a group has.
 struct GroupSizes {
-  int tensor = 1, sharding = 1, copies = 1;
+  int tensor = 1, context = 1, sharding = 1, copies = 1, experts = 1, expert_tensor = 1;
   int of(GroupKind group) const;
 };
 /// Bytes that one rank sends in collectives of `traffic`: (n-1)/n of the payload in a group of n, twice for an all-reduce.
 Bytes sent_bytes(const PassOperations& pass, Traffic traffic, const GroupSizes& sizes);
+
+/// FLOPs of a pass: those that the model needs, and with them those of what is computed again.
+struct FlopCounts {
+  Flops model{}, hardware{};
+};
+FlopCounts count_flops(const PassOperations& pass);
+
+/// Parameters of a chunk on one rank, and of how many of them this rank keeps the weights, gradients and optimizer states.
+struct ParameterCounts {
+  double all = 0, weights = 0, gradients = 0, optimizer = 0;
+  double experts = 0;  ///< of all of them, those of experts
+};
+ParameterCounts count_parameters(const PassOperations& forward);
+
+/// Of this kind, kept by all operations of a pass.
+Bytes kept_by_pass(const PassOperations& pass, Kept kind);
+/// Of this kind, kept by the operations of one layer.
+Bytes kept_by_layer(const PassOperations& pass, Kept kind);
+/// Of this kind, kept by what comes before and after the layers.
+Bytes kept_by_edges(const PassOperations& pass, Kept kind);
 
 }  // namespace windtunnel

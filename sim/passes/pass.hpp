@@ -24,16 +24,22 @@ inline constexpr int num_directions = 4;
 /// A model chunk of a stage.
 struct ChunkRole {
   int layers = 0;
-  bool first = false;  ///< has the embedding
-  bool last = false;   ///< has the head
+  bool first = false;     ///< has the embedding
+  bool last = false;      ///< has the head
+  int expert_layers = 0;  ///< of `layers`, those with experts
   bool operator==(const ChunkRole&) const = default;
 };
 
 /// Amounts that collectives of a pass carry, on one rank.
 struct PassBytes {
-  Bytes activation{};  ///< the input of a layer, whole
-  Bytes layer_parameters{}, layer_gradients{};
-  Bytes edge_parameters{}, edge_gradients{};  ///< of embedding and head
+  Bytes activation{};                           ///< the input of a layer, whole
+  Bytes layer_parameters{}, layer_gradients{};  ///< of its matrices
+  /// What one rank's tokens weigh in an exchange, a copy for each GPU that gets one: as they go to their experts, as their gradients do
+  /// and as either comes back.
+  Bytes dispatch{}, combine{};
+  Bytes expert_inputs{};  ///< what the ranks that cut an expert gather of its inputs
+  Bytes key_values{};     ///< of whole sequences, the heads of one rank
+  Bytes attended{};       ///< queries, keys, values and attention's output of a rank's tokens
 };
 
 /// What a collective is when it is compressed: what it moves, and the codec's time on the GPU.
@@ -45,9 +51,18 @@ struct Encoded {
 /// The passes of a chunk, by Direction.
 struct ChunkOperations {
   std::array<PassOperations, num_directions> passes;
+  /// What the chunk sends to the one behind it, if that is on another stage, as one rank does: its output, which it keeps until the
+  /// backward pass. The gradient that it gets for it weighs as much.
+  Operation message;
   PassOperations& at(Direction direction) { return passes[static_cast<std::size_t>(direction)]; }
   const PassOperations& at(Direction direction) const {
     return passes[static_cast<std::size_t>(direction)];
+  }
+  /// Calls `change` with each operation, those of a layer once.
+  template <class Change>
+  void for_each(const Change& change) {
+    for (PassOperations& pass : passes) pass.for_each(change);
+    change(message);
   }
 };
 
@@ -60,7 +75,10 @@ struct PassContext {
   const SoftwareProfile* software = nullptr;
   ChunkRole chunk;
   PassBytes bytes;
-  Operation attention_core;  ///< forward; where it is recomputed
+  bool model_shares_experts = false;  ///< every token takes some beside its own
+  Operation attention_core;           ///< forward; where it is recomputed, or sequences are cut
+  Operation core_backward;            ///< where sequences are cut
+  Seconds collective_launch{};        ///< CPU time to launch a tensor collective
   /// Compresses a collective as the scenario asks; where it does not, the payload stays and there is no codec.
   std::function<Encoded(Label, Bytes payload)> encode;
 };

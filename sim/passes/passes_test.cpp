@@ -18,8 +18,13 @@ struct World {
   World() {
     software.overlap_backward_tensor_collectives = false;
     context.chunk = {2, true, true};
-    context.bytes = {Bytes{100}, Bytes{200}, Bytes{400}, Bytes{20}, Bytes{40}};
+    context.bytes = {.activation = Bytes{100},
+                     .layer_parameters = Bytes{200},
+                     .layer_gradients = Bytes{400},
+                     .key_values = Bytes{80},
+                     .attended = Bytes{60}};
     context.attention_core = kernel(Label::attention_core, 0.5);
+    context.core_backward = kernel(Label::context_attention, 1);
     context.encode = [](Label, Bytes payload) { return Encoded{payload, {}}; };
     for (PassOperations& pass : chunk.passes) pass.layers = 2;
     chunk.at(Direction::forward).layer = {kernel(Label::attention, 1),
@@ -136,6 +141,9 @@ TEST_CASE(
   world.plan.parallel.data = 4;
   world.plan.parallel.zero_stage = 3;
   world.plan.training.recompute = Recompute::full;
+  Operation head = World::kernel(Label::head, 1);
+  head.held.parameters.whole = 10;  // 2 bytes each gathered, 4 scattered
+  world.chunk.at(Direction::forward).after = {head};
   CHECK(world.layer(Direction::backward) ==
         "all-gather of a layer (beside), recomputed attention, recomputed feed-forward, "
         "feed-forward, attention, reduce-scatter of a layer (beside)");
@@ -162,6 +170,123 @@ TEST_CASE(
   // Two layers and the edges.
   CHECK(world.last.before.back().label == Label::sharding_codec);
   CHECK(world.last.before.back().time.value() == doctest::Approx(0.75));
+}
+
+/// A rank's bytes of one layer, forward or backward.
+double kept(const World& world, Kept kind) { return kept_by_layer(world.last, kind).value(); }
+
+/// Attention with 10 parameters whole and 80 divided, and tensors of each kind.
+World world_with_tensors() {
+  World world;
+  Held& held = world.chunk.at(Direction::forward).layer.front().held;
+  held.parameters = {10, 80};
+  held.at(Kept::input).whole = 8_B;
+  held.at(Kept::tensors) = {16_B, 32_B};
+  held.at(Kept::scores).divided = 64_B;
+  return world;
+}
+
+TEST_CASE("tensor ways divide matrices and inner tensors, sequence parallelism the others too") {
+  World world = world_with_tensors();
+  world.plan.parallel.tensor = 4;
+  world.layer(Direction::forward);
+  CHECK(kept(world, Kept::tensors) == 16 + 8);
+  CHECK(kept(world, Kept::scores) == 16);
+  CHECK(count_parameters(world.last).all == 2 * (10 + 20));  // two layers
+  world.plan.parallel.sequence_parallel = true;
+  world.layer(Direction::forward);
+  CHECK(kept(world, Kept::tensors) == 4 + 8);
+  CHECK(count_parameters(world.last).all == 2 * (10 + 20));
+}
+
+TEST_CASE("keys and values go round a context group beside all steps of attention but the last") {
+  World world;
+  world.plan.parallel.context = 4;
+  CHECK(world.layer(Direction::forward) ==
+        "attention, all-gather of keys and values (beside), attention core, attention core, "
+        "feed-forward");
+  CHECK(world.last.layer[0].time == Seconds{0.5});
+  CHECK(world.last.layer[1].payload == Bytes{80});
+  CHECK(world.last.layer[2].time == Seconds{0.375});
+  CHECK(world.last.layer[3].time == Seconds{0.125});
+  CHECK(world.layer(Direction::backward) ==
+        "feed-forward, attention, all-gather of keys and values (beside), reduce-scatter of their "
+        "gradients (beside), attention core, attention core");
+  CHECK(world.last.layer_kernels() == Seconds{8});
+  // What has come in and what comes next, a quarter each.
+  CHECK(world.last.layer[1].held.at(Kept::passing).sum() == Bytes{40});
+}
+
+TEST_CASE(
+    "an all-to-all trades tokens for heads before attention's core, and hides behind nothing") {
+  World world;
+  world.plan.parallel.context = 4;
+  world.plan.parallel.context_method = ContextMethod::all_to_all;
+  CHECK(world.layer(Direction::forward) == "all-to-all of heads, attention, feed-forward");
+  CHECK(world.last.layer[0].payload == Bytes{60});
+  CHECK(world.last.layer_kernels() == Seconds{4});
+}
+
+TEST_CASE("attention that is computed again fetches the keys and values of the others again") {
+  World world;
+  world.plan.parallel.context = 2;
+  world.plan.training.recompute = Recompute::selective;
+  CHECK(world.layer(Direction::backward)
+            .starts_with("all-gather of keys and values (beside), recomputed attention core, "
+                         "feed-forward"));
+  world.plan.training.recompute = Recompute::full;
+  CHECK(world.layer(Direction::backward)
+            .starts_with("recomputed attention, all-gather of keys and values (beside), recomputed "
+                         "attention core, recomputed attention core, recomputed feed-forward"));
+}
+
+TEST_CASE("what is computed again is held while a layer's backward pass lasts") {
+  World world = world_with_tensors();
+  world.plan.training.recompute = Recompute::full;
+  world.layer(Direction::forward);
+  CHECK(kept(world, Kept::tensors) == 8);  // the layer's input
+  CHECK(kept(world, Kept::scores) == 0);
+  world.layer(Direction::backward);
+  CHECK(kept(world, Kept::tensors) == 48);
+  CHECK(kept(world, Kept::scores) == 64);
+  world.plan.training.recompute = Recompute::selective;
+  world.layer(Direction::forward);
+  CHECK(kept(world, Kept::tensors) == 48);
+  CHECK(kept(world, Kept::scores) == 0);
+  world.layer(Direction::backward);
+  CHECK(kept(world, Kept::tensors) == 0);
+  CHECK(kept(world, Kept::scores) == 64);
+}
+
+TEST_CASE("each ZeRO stage shares out one more state among the replicas") {
+  World world = world_with_tensors();
+  world.plan.parallel.data = 6;
+  const double all = 2 * 90;
+  for (int zero = 0; zero <= 3; ++zero) {
+    CAPTURE(zero);
+    world.plan.parallel.zero_stage = zero;
+    world.layer(Direction::forward);
+    const ParameterCounts counts = count_parameters(world.last);
+    CHECK(counts.all == all);
+    CHECK(counts.optimizer == doctest::Approx(zero >= 1 ? all / 6 : all));
+    CHECK(counts.gradients == doctest::Approx(zero >= 2 ? all / 6 : all));
+    CHECK(counts.weights == doctest::Approx(zero >= 3 ? all / 6 : all));
+  }
+  world.plan.parallel.zero_group = 2;
+  world.layer(Direction::forward);
+  CHECK(count_parameters(world.last).weights == doctest::Approx(all / 2));
+}
+
+TEST_CASE("ZeRO 3 holds the layer that computes, those gathered ahead of it, and a gradient") {
+  World world = world_with_tensors();
+  world.plan.parallel.data = 6;
+  world.plan.parallel.zero_stage = 3;
+  world.layer(Direction::backward);
+  CHECK(kept(world, Kept::gathered) == 2 * 90 * 2);  // two layers, fp16
+  CHECK(kept(world, Kept::weight_gradient) == 2 * 90);
+  world.plan.parallel.zero_prefetch = 0;
+  world.layer(Direction::backward);
+  CHECK(kept(world, Kept::gathered) == 2 * 90);
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ std::string pipeline_layout(const Plan& plan) {
   std::string layout = "E";
   for (int position = 0; position < map.num_positions(); ++position) {
     if (position > 0) layout += "|";
-    layout += layers_text(plan.chunk_layers(map.at(position).stage));
+    layout += layers_text(plan.chunk_layers(map.at(position)));
   }
   return layout + "L";
 }

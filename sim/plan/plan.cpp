@@ -7,6 +7,7 @@
 
 #include "core/contracts.hpp"
 #include "plan/plan_check.hpp"
+#include "plan/plan_maker.hpp"
 
 namespace windtunnel {
 namespace {
@@ -27,7 +28,9 @@ std::vector<GpuPlace> places_in_order(const ClusterShape& cluster, int num_ranks
 /// Splits a tensor group into its ranks of each node, nodes in the order of their first rank.
 std::vector<PlanDevice> devices_of_group(const Plan& plan, const Layout& layout, int replica,
                                          int stage) {
-  const std::array places{Axis{AxisName::data, replica}, Axis{AxisName::pipeline, stage}};
+  const int context = plan.parallel.context;
+  const std::array places{Axis{AxisName::context, replica % context},
+                          Axis{AxisName::data, replica / context}, Axis{AxisName::pipeline, stage}};
   const int first = static_cast<int>(layout.rank(places).index());
   const int apart = layout.stride(AxisName::tensor);
   std::vector<PlanDevice> devices;
@@ -54,7 +57,7 @@ std::vector<PlanDevice> devices_of_group(const Plan& plan, const Layout& layout,
 
 /// The GPU of each rank.
 std::vector<GpuPlace> places_of(const Parallel& parallel, const ClusterShape& cluster) {
-  const int num_ranks = parallel.tensor * parallel.pipeline * parallel.data;
+  const int num_ranks = parallel.tensor * parallel.pipeline * parallel.replicas();
   if (parallel.placement.empty()) return places_in_order(cluster, num_ranks);
   WT_EXPECT(static_cast<int>(parallel.placement.size()) == num_ranks);
   const int gpus_per_node = cluster.gpus_by_node.front();
@@ -66,8 +69,9 @@ std::vector<GpuPlace> places_of(const Parallel& parallel, const ClusterShape& cl
 
 /// Fills `devices`; a group that is cut unevenly by node borders is rejected.
 void add_devices(Plan& plan, PlanFindings& findings) {
+  plan.devices.reserve(static_cast<std::size_t>(plan.parallel.replicas() * plan.parallel.pipeline));
   const Layout layout = layout_of(plan.parallel);
-  for (int replica = 0; replica < plan.parallel.data; ++replica) {
+  for (int replica = 0; replica < plan.parallel.replicas(); ++replica) {
     for (int stage = 0; stage < plan.parallel.pipeline; ++stage) {
       std::vector<PlanDevice> group = devices_of_group(plan, layout, replica, stage);
       if (plan.devices.empty()) plan.nodes_per_tensor_group = static_cast<int>(group.size());
@@ -92,6 +96,14 @@ void add_devices(Plan& plan, PlanFindings& findings) {
 
 ChunkMap chunk_map_of(const Parallel& parallel) {
   return {parallel.pipeline, parallel.virtual_pipeline, parallel.schedule->chunk_path};
+}
+
+int Plan::layers_before(const ChunkPlace& place) const {
+  const ChunkMap map = chunk_map();
+  int layers = 0;
+  for (int position = 0; position < map.position(place); ++position)
+    layers += chunk_layers(map.at(position));
+  return layers;
 }
 
 HeadPlace Plan::head_place() const {
@@ -128,24 +140,72 @@ Layout layout_of(const Parallel& parallel) {
     return axis == AxisName::data ? parallel.data : parallel.pipeline;
   };
   std::vector<Axis> axes;
-  for (const AxisName axis : parallel.rank_order) axes.push_back({axis, size_of(axis)});
+  for (const AxisName axis : parallel.rank_order) {
+    if (axis == AxisName::data) axes.push_back({AxisName::context, parallel.context});
+    axes.push_back({axis, size_of(axis)});
+  }
   return Layout(std::move(axes));
 }
 
-std::vector<int> default_stage_layers(int layers, const Parallel& parallel,
-                                      bool embedding_and_head_as_layers) {
-  const int stages = parallel.pipeline;
-  if (layers % stages == 0)
-    return std::vector<int>(static_cast<std::size_t>(stages), layers / stages);
-  if (embedding_and_head_as_layers && stages > 1 && (layers + 2) % stages == 0) {
-    std::vector<int> result(static_cast<std::size_t>(stages), (layers + 2) / stages);
-    const ChunkMap map = chunk_map_of(parallel);
-    --result[map.first().stage.index()];
-    --result[map.last().stage.index()];
-    if (result.front() < 0) return {};  // a V of stages with one layer each has no room for both
-    return result;
+Layout expert_layout(const Parallel& parallel) {
+  return Layout({{AxisName::expert_tensor, parallel.expert_tensor},
+                 {AxisName::expert, parallel.expert},
+                 {AxisName::expert_data, expert_data_ways(parallel)}});
+}
+
+namespace {
+
+/// `layers` and what the edges count for, divided by the number of parts, without what they count for; empty where it does not divide.
+std::vector<int> divided(int layers, std::size_t parts, const EdgeLayers& edges) {
+  const int count = static_cast<int>(parts), all = layers + edges.embedding + edges.loss;
+  if (all % count != 0) return {};
+  std::vector<int> result(parts, all / count);
+  result.front() -= edges.embedding;
+  result.back() -= edges.loss;
+  return result.front() < 0 || result.back() < 0 ? std::vector<int>{} : result;
+}
+
+}  // namespace
+
+LayerSplit split_of(std::vector<int> positions, const ChunkMap& map) {
+  LayerSplit split;
+  bool even = true;
+  for (int i = 0; i < map.num_positions(); ++i) {
+    const ChunkPlace place = map.at(i);
+    const int layers = positions[static_cast<std::size_t>(i)];
+    if (split.stages.size() <= place.stage.index()) split.stages.resize(place.stage.index() + 1);
+    split.stages[place.stage.index()] += layers;
+    even = even && layers == positions[static_cast<std::size_t>(map.position({place.stage, 0}))];
   }
-  return {};
+  if (!even) split.positions = std::move(positions);
+  return split;
+}
+
+LayerSplit default_layer_split(int layers, const Parallel& parallel,
+                               bool embedding_and_head_as_layers) {
+  const int stages = parallel.pipeline;
+  const ChunkMap map = chunk_map_of(parallel);
+  const auto by_position = [&](const EdgeLayers& edges) {
+    std::vector<int> positions =
+        divided(layers, static_cast<std::size_t>(map.num_positions()), edges);
+    return positions.empty() ? LayerSplit{} : split_of(std::move(positions), map);
+  };
+  if (parallel.edge_layers != EdgeLayers{}) return by_position(parallel.edge_layers);
+  if (layers % stages == 0)
+    return {std::vector<int>(static_cast<std::size_t>(stages), layers / stages), {}};
+  return embedding_and_head_as_layers && stages > 1 ? by_position({1, 1}) : LayerSplit{};
+}
+
+int Plan::chunk_layers(const ChunkPlace& place) const {
+  if (position_layers.empty()) return stage_layers[place.stage.index()] / parallel.virtual_pipeline;
+  return position_layers[static_cast<std::size_t>(chunk_map().position(place))];
+}
+
+int Plan::most_chunk_layers(StageId stage) const {
+  int most = 0;
+  for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk)
+    most = std::max(most, chunk_layers({stage, chunk}));
+  return most;
 }
 
 std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& model,
@@ -153,31 +213,52 @@ std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& mode
                                                          const Parallel& parallel,
                                                          const ClusterShape& cluster,
                                                          const SoftwareProfile& software) {
+  PlanMaker maker(model, cluster, software);
+  auto made = maker.make(training, parallel);
+  if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&made))
+    return std::move(*rejections);
+  return maker.take();
+}
+
+bool PlanMaker::has_devices_of(const Parallel& parallel) const {
+  const Parallel& last = plan_.parallel;
+  return !plan_.devices.empty() && last.tensor == parallel.tensor &&
+         last.pipeline == parallel.pipeline && last.data == parallel.data &&
+         last.context == parallel.context && last.rank_order == parallel.rank_order &&
+         last.placement == parallel.placement;
+}
+
+std::variant<const Plan*, std::vector<PlanRejection>> PlanMaker::make(const Training& training,
+                                                                      const Parallel& parallel) {
   WT_EXPECT(training.global_batch > 0 && training.micro_batch > 0);
-  WT_EXPECT(parallel.tensor > 0 && parallel.pipeline > 0 && parallel.data > 0);
+  WT_EXPECT(parallel.tensor > 0 && parallel.pipeline > 0 && parallel.replicas() > 0);
   RejectionList rejections;
-  const PlanInputs inputs{model, training, parallel, software};
+  const PlanInputs inputs{*model_, training, parallel, *software_};
   check_tensor(inputs, rejections);
   if (parallel.stage_layers.empty()) check_even_stages(inputs, rejections);
   check_pairs(inputs, rejections);
-  check_product(inputs, cluster, rejections);
+  check_context(inputs, rejections);
+  check_product(inputs, *cluster_, rejections);
+  check_experts(inputs, rejections);
   check_work(inputs, rejections);
   if (!rejections.all().empty()) return rejections.all();
 
-  Plan plan;
-  plan.training = training;
-  plan.parallel = parallel;
-  plan.stage_layers =
-      !parallel.stage_layers.empty()
-          ? parallel.stage_layers
-          : default_stage_layers(model.layers, parallel, software.embedding_and_head_as_layers);
-  plan.num_nodes = static_cast<int>(cluster.gpus_by_node.size());
-  plan.gpus_per_node = cluster.gpus_by_node.front();
-  plan.microbatches = training.global_batch / (parallel.data * training.micro_batch);
-  plan.places = places_of(parallel, cluster);
-  add_devices(plan, rejections);
-  if (!rejections.all().empty()) return rejections.all();
-  return plan;
+  const bool has_devices = has_devices_of(parallel);
+  plan_.training = training;
+  plan_.parallel = parallel;
+  LayerSplit split = layer_split({*model_, training, parallel, *software_});
+  plan_.stage_layers = std::move(split.stages);
+  plan_.position_layers = std::move(split.positions);
+  plan_.num_nodes = static_cast<int>(cluster_->gpus_by_node.size());
+  plan_.gpus_per_node = cluster_->gpus_by_node.front();
+  plan_.microbatches = training.global_batch / (parallel.data * training.micro_batch);
+  if (has_devices) return &plan_;
+  plan_.devices.clear();
+  plan_.places = places_of(parallel, *cluster_);
+  add_devices(plan_, rejections);
+  if (rejections.all().empty()) return &plan_;
+  plan_.devices.clear();
+  return rejections.all();
 }
 
 void check_borders(const Parallel& parallel, const ClusterShape& cluster, PlanFindings& findings) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -39,9 +41,25 @@ inline constexpr RankOrder default_rank_order{AxisName::tensor, AxisName::data, 
 /// Every order of the three.
 std::vector<RankOrder> rank_orders();
 
+/// How the ranks of a context group, which have a part of each sequence, come by the keys and values of the others.
+enum class ContextMethod {
+  ring,        ///< keys and values go round while attention computes on those that have come
+  all_to_all,  ///< ranks exchange tokens for heads, and attend to whole sequences with some of the heads
+};
+
+/// What embedding and head count for where layers are divided among the parts of the model.
+struct EdgeLayers {
+  int embedding = 0, loss = 0;
+  bool operator==(const EdgeLayers&) const = default;
+};
+
 /// How the work is divided: the `parallel` block of a scenario.
 struct Parallel {
   int tensor = 1, pipeline = 1, data = 1;
+  int context = 1;  ///< parts that a sequence is cut into, each on a rank of its own
+  ContextMethod context_method = ContextMethod::ring;
+  int expert = 1;         ///< ways that the experts of a layer are shared out
+  int expert_tensor = 1;  ///< ways that each expert is cut
   SchedulePtr schedule = default_schedule();
   int virtual_pipeline = 1;
   PipelineSend pipeline_send = PipelineSend::eager;
@@ -55,9 +73,17 @@ struct Parallel {
   /// 0: all of them.
   int zero_group = 0;
   RankOrder rank_order = default_rank_order;
+  EdgeLayers edge_layers;
   std::vector<int> stage_layers;  ///< by stage; empty: evenly
-  std::vector<int> placement;     ///< rank -> node * gpus_per_node + gpu; empty: in order
+  /// Of every chunk, by its position in the model; empty: the layers of a stage are divided evenly.
+  std::vector<int> position_layers;
+  std::vector<int> placement;  ///< rank -> node * gpus_per_node + gpu; empty: in order
   std::map<std::string, int, std::less<>> settings;  ///< by name: keys that one pass alone reads
+
+  /// Ranks that hold the same parameters and reduce their gradients: those of a context group count as replicas, next to one another.
+  int replicas() const { return data * context; }
+  /// Ranks that a model and one sequence are cut among.
+  std::int64_t model_ranks() const { return std::int64_t{tensor} * context * pipeline; }
 
   /// 0 where it is not given.
   int setting(std::string_view name) const {
@@ -75,12 +101,28 @@ struct PlanChoice {
 /// The ranks of a plan on their axes.
 Layout layout_of(const Parallel& parallel);
 
+/// The ranks of a stage in their second folding, which experts go by (Megatron-Core's parallel folding, arXiv:2504.14960):
+/// expert_tensor x expert x expert_data, the first counts fastest, over the ranks of the first folding in their order.
+Layout expert_layout(const Parallel& parallel);
+/// Ranks of a stage among which the tokens of a layer are exchanged, all ways of cutting an expert included.
+inline int expert_ways(const Parallel& parallel) {
+  return parallel.expert * parallel.expert_tensor;
+}
+/// Copies of each expert, which reduce its gradients.
+inline int expert_data_ways(const Parallel& parallel) {
+  return parallel.replicas() * parallel.tensor / expert_ways(parallel);
+}
+/// Neighbouring replicas, whole tensor groups each, that exchange tokens (check_experts).
+inline int replicas_of_experts(const Parallel& parallel) {
+  return std::max(1, expert_ways(parallel) / parallel.tensor);
+}
+
 /// Which part of the model each chunk of each stage is.
 ChunkMap chunk_map_of(const Parallel& parallel);
 
 /// Replicas among which states are sharded, where ZeRO shards any.
 inline int sharding_ways(const Parallel& parallel) {
-  return parallel.zero_group > 0 ? parallel.zero_group : parallel.data;
+  return parallel.zero_group > 0 ? parallel.zero_group : parallel.replicas();
 }
 
 /// The GPU that plays a rank.
@@ -91,7 +133,8 @@ struct GpuPlace {
 
 /// One simulated device: the ranks of a tensor group that live in one node.
 struct PlanDevice {
-  int replica = 0;  ///< data-parallel index
+  int replica =
+      0;  ///< data-parallel index, times the context ways, plus the place in the context group
   StageId stage;
   int group_node = 0;  ///< which of the tensor group's nodes
   NodeId node;
@@ -111,12 +154,14 @@ struct Plan {
   int gpus_per_node = 0;
   int microbatches = 0;           ///< per pipeline and iteration, m = B / (d b)
   std::vector<int> stage_layers;  ///< layers by stage; sums to the model's layers
-  std::vector<GpuPlace> places;   ///< by rank
+  /// Layers by the position of their chunk in the model, where those of a stage are not divided evenly.
+  std::vector<int> position_layers;
+  std::vector<GpuPlace> places;  ///< by rank
   int nodes_per_tensor_group = 1;
   std::vector<PlanDevice>
       devices;  ///< (replica * pipeline + stage) * nodes_per_tensor_group + its node of the group
 
-  int num_ranks() const { return parallel.tensor * parallel.pipeline * parallel.data; }
+  int num_ranks() const { return parallel.tensor * parallel.pipeline * parallel.replicas(); }
   DeviceId device(int replica, StageId stage, int group_node) const {
     return DeviceId{
         (static_cast<std::size_t>(replica) * static_cast<std::size_t>(parallel.pipeline) +
@@ -128,10 +173,11 @@ struct Plan {
   bool has_embedding(StageId stage) const { return chunk_map().first().stage == stage; }
   bool has_head(StageId stage) const { return chunk_map().last().stage == stage; }
   HeadPlace head_place() const;
-  /// Layers of each of the stage's model chunks.
-  int chunk_layers(StageId stage) const {
-    return stage_layers[stage.index()] / parallel.virtual_pipeline;
-  }
+  int chunk_layers(const ChunkPlace& place) const;
+  /// Of the stage's longest chunk.
+  int most_chunk_layers(StageId stage) const;
+  /// Layers of the model before a chunk.
+  int layers_before(const ChunkPlace& place) const;
 };
 
 /// Whether two stages hold a copy of a tied word embedding, and add up its gradients.
@@ -165,10 +211,20 @@ std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& mode
                                                          const ClusterShape& cluster,
                                                          const SoftwareProfile& software);
 
-/// The layers of each stage when the file does not say: evenly; or, when layers do not divide and
-/// the stack counts embedding and head as a layer each, (L + 2) / p with one fewer where the
-/// embedding is, and one fewer where the head is. Empty when neither divides.
-std::vector<int> default_stage_layers(int layers, const Parallel& parallel,
-                                      bool embedding_and_head_as_layers);
+/// Layers of each stage and, where a stage does not divide its own evenly, of each chunk by position.
+struct LayerSplit {
+  std::vector<int> stages, positions;
+};
+
+/// Of layers by position.
+LayerSplit split_of(std::vector<int> positions, const ChunkMap& map);
+
+/// The layers of each stage when the file does not say: evenly; or, when layers do not divide and the stack counts embedding and head
+/// as a layer each, or the file says what they count for (`edge_layers`), (L + 2) / p with one fewer where the embedding is, and one
+/// fewer where the head is. With several chunks a stage the same holds of chunks: get_num_layers_to_build in
+/// megatron/core/transformer/transformer_block.py, Megatron-Core 0.12 (account_for_embedding_in_pipeline_split). Empty when neither
+/// divides.
+LayerSplit default_layer_split(int layers, const Parallel& parallel,
+                               bool embedding_and_head_as_layers);
 
 }  // namespace windtunnel

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "core/count_text.hpp"
@@ -16,9 +17,7 @@ namespace {
 
 std::string text(std::int64_t number) { return std::to_string(number); }
 
-std::int64_t product_of(const Parallel& parallel) {
-  return std::int64_t{parallel.tensor} * parallel.pipeline * parallel.data;
-}
+std::int64_t product_of(const Parallel& parallel) { return parallel.model_ranks() * parallel.data; }
 
 /// Samples that all replicas take in at once.
 std::int64_t samples_per_round(const PlanInputs& plan) {
@@ -169,11 +168,8 @@ void check_microbatch_groups(const PlanInputs& plan, PlanFindings& findings) {
 
 void check_chunks(const PlanInputs& plan, PlanFindings& findings) {
   if (!findings.are_sound({chunks, pipeline, stage_layers, layers, layers_at_the_ends})) return;
-  const std::vector<int> stages =
-      !plan.parallel.stage_layers.empty()
-          ? plan.parallel.stage_layers
-          : default_stage_layers(plan.model.layers, plan.parallel,
-                                 plan.software.embedding_and_head_as_layers);
+  const auto [stages, positions] = layer_split(plan);
+  if (!positions.empty()) return;
   const int v = plan.parallel.virtual_pipeline;
   const auto uneven =
       std::find_if(stages.begin(), stages.end(), [v](int in_stage) { return in_stage % v != 0; });
@@ -198,12 +194,14 @@ void check_sharding_group(const PlanInputs& plan, PlanFindings& findings) {
   if (group == 1 && findings.is_sound(zero_group))
     return findings.reject(
         {zero_group, "a zero_group of one replica shards nothing", "use zero_stage 0"});
-  if (group == 0 || !findings.are_sound({zero_group, data}) || plan.parallel.data % group == 0)
+  if (group == 0 || !findings.are_sound({zero_group, data}) ||
+      plan.parallel.replicas() % group == 0)
     return;
-  findings.reject({zero_group,
-                   "zero_group " + text(group) + " does not divide the " +
-                       count_text(plan.parallel.data, "replica"),
-                   "use a divisor of data"});
+  findings.reject(
+      {zero_group,
+       "zero_group " + text(group) + " does not divide the " +
+           count_text(plan.parallel.replicas(), "replica"),
+       plan.parallel.context > 1 ? "use a divisor of data * context" : "use a divisor of data"});
 }
 
 }  // namespace
@@ -224,7 +222,7 @@ bool RejectionList::is_sound(std::string_view pointer) const {
 void RejectionList::reject(PlanRejection rejection) { rejections_.push_back(std::move(rejection)); }
 
 const std::vector<std::string>& product_pointers() {
-  static const std::vector<std::string> pointers{tensor, pipeline, data, "/nodes"};
+  static const std::vector<std::string> pointers{tensor, context, pipeline, data, "/nodes"};
   return pointers;
 }
 
@@ -241,22 +239,156 @@ void check_tensor(const PlanInputs& plan, PlanFindings& findings) {
   if (model.kv_heads != model.heads && t % model.kv_heads != 0)
     must_divide(model.kv_heads, count_text(model.kv_heads, "key/value head"),
                 {"/model/kv_heads", "/model/heads"});
+  if (model.expert_layers(0, model.layers) == model.layers) return;  // none has this network
   must_divide(model.ffn_hidden, count_text(model.ffn_hidden, "MLP column") + " (ffn_hidden)",
               {"/model/ffn_hidden", "/model/hidden"});
 }
 
+namespace {
+
+/// What asks for experts in a model that has none.
+void check_dense(const PlanInputs& plan, PlanFindings& findings) {
+  for (const auto& [key, ways, name] :
+       {std::tuple{expert, plan.parallel.expert, "expert "},
+        std::tuple{expert_tensor, plan.parallel.expert_tensor, "expert_tensor "}})
+    if (ways > 1 && findings.is_sound(key))
+      findings.reject({key,
+                       name + text(ways) + " needs a model with experts, and this one has none",
+                       "write 1, or leave it out"});
+}
+
+void check_expert_sizes(const PlanInputs& plan, PlanFindings& findings) {
+  const Transformer::Experts& moe = *plan.model.moe;
+  const Parallel& parallel = plan.parallel;
+  if (findings.is_sound(expert) && moe.experts % parallel.expert != 0)
+    findings.reject({expert,
+                     "expert " + text(parallel.expert) + " does not divide the model's " +
+                         count_text(moe.experts, "expert"),
+                     "use a divisor of " + text(moe.experts)});
+  if (findings.is_sound(expert_tensor) && moe.ffn_hidden % parallel.expert_tensor != 0)
+    findings.reject({expert_tensor,
+                     "expert_tensor " + text(parallel.expert_tensor) + " does not divide the " +
+                         text(moe.ffn_hidden) + " columns of an expert",
+                     "use a divisor of " + text(moe.ffn_hidden)});
+  if (findings.is_sound(tensor) && moe.shared_ffn_hidden % parallel.tensor != 0)
+    findings.reject({tensor,
+                     "tensor " + text(parallel.tensor) + " does not divide the " +
+                         text(moe.shared_ffn_hidden) + " columns of the shared experts",
+                     "use a divisor of " + text(moe.shared_ffn_hidden)});
+}
+
+void reject_edges(const PlanInputs& plan, PlanFindings& findings) {
+  const EdgeLayers& edges = plan.parallel.edge_layers;
+  findings.reject({edge_layers,
+                   count_text(plan.model.layers, "layer") + " and the " +
+                       text(edges.embedding + edges.loss) +
+                       " that embedding and loss count for do not divide by pipeline " +
+                       text(plan.parallel.pipeline) + " times virtual_pipeline " +
+                       text(plan.parallel.virtual_pipeline) + ", or an end has fewer",
+                   "change edge_layers, or say stage_layers"});
+}
+
+}  // namespace
+
+void check_experts(const PlanInputs& plan, PlanFindings& findings) {
+  if (!plan.model.moe) return check_dense(plan, findings);
+  check_expert_sizes(plan, findings);
+  const Parallel& parallel = plan.parallel;
+  if (findings.are_sound({tensor, sequence_parallel}) && parallel.tensor > 1 &&
+      !parallel.sequence_parallel)
+    findings.reject({sequence_parallel,
+                     "with tensor " + text(parallel.tensor) +
+                         ", experts need tokens that are split over the tensor group",
+                     R"(write "sequence_parallel": true)"});
+  if (findings.is_sound(zero_stage) && parallel.zero_stage > 1)
+    findings.reject(
+        {zero_stage,
+         "zero_stage " + text(parallel.zero_stage) + " is not simulated for models with experts",
+         "use zero_stage 0 or 1"});
+  if (!findings.are_sound({expert, expert_tensor, tensor})) return;
+  const std::int64_t ways = std::int64_t{parallel.expert} * parallel.expert_tensor;
+  const std::string product = "expert * expert_tensor = " + text(parallel.expert) + " * " +
+                              text(parallel.expert_tensor) + " = " + text(ways);
+  if (ways % parallel.tensor != 0)
+    return findings.reject({expert,
+                            product + " is no multiple of tensor " + text(parallel.tensor),
+                            "use expert_tensor " + text(parallel.tensor) +
+                                ", or an expert that is a multiple of tensor",
+                            {expert, expert_tensor}});
+  if (!findings.is_sound(data) || parallel.data < 1) return;
+  const std::int64_t ranks = std::int64_t{parallel.replicas()} * parallel.tensor;
+  if (ranks % ways != 0)
+    findings.reject({expert,
+                     product + " does not divide the " + count_text(ranks, "rank") +
+                         (parallel.context > 1 ? " of a stage (data * context * tensor)"
+                                               : " of a stage (data * tensor)"),
+                     "use a product that divides " + text(ranks),
+                     {expert, expert_tensor}});
+}
+
+std::string product_text(const std::vector<Factor>& factors, bool with_result) {
+  std::string names, sizes;
+  std::int64_t product = 1;
+  for (const auto& [name, size] : factors) {
+    if (std::string_view(name) == "context" && size == 1) continue;
+    const char* const times = names.empty() ? "" : " * ";
+    names += times + std::string(name);
+    sizes += times + text(size);
+    product *= size;
+  }
+  return names + " = " + sizes + (with_result ? " = " + text(product) : "");
+}
+
+std::string product_text(const Parallel& parallel, bool with_result) {
+  return product_text({{"tensor", parallel.tensor},
+                       {"context", parallel.context},
+                       {"pipeline", parallel.pipeline},
+                       {"data", parallel.data}},
+                      with_result);
+}
+
+LayerSplit layer_split(const PlanInputs& plan) {
+  if (!plan.parallel.stage_layers.empty())
+    return {plan.parallel.stage_layers, plan.parallel.position_layers};
+  return default_layer_split(plan.model.layers, plan.parallel,
+                             plan.software.embedding_and_head_as_layers);
+}
+
 void check_even_stages(const PlanInputs& plan, PlanFindings& findings) {
-  if (!findings.are_sound({pipeline, layers, stage_layers, layers_at_the_ends})) return;
-  const int stages = plan.parallel.pipeline;
-  if (!default_stage_layers(plan.model.layers, plan.parallel,
-                            plan.software.embedding_and_head_as_layers)
-           .empty())
+  if (!findings.are_sound({pipeline, layers, stage_layers, layers_at_the_ends, edge_layers}))
     return;
+  const int stages = plan.parallel.pipeline;
+  if (!layer_split(plan).stages.empty()) return;
+  if (plan.parallel.edge_layers != EdgeLayers{}) return reject_edges(plan, findings);
   findings.reject(
       {pipeline,
        count_text(plan.model.layers, "layer") + (plan.model.layers == 1 ? " does" : " do") +
            " not divide by pipeline " + text(stages),
        "use pipeline " + divisors_near(plan.model.layers, stages) + ", or say stage_layers"});
+}
+
+void check_context(const PlanInputs& plan, PlanFindings& findings) {
+  const int c = plan.parallel.context;
+  if (c == 1 || !findings.is_sound(context)) return;
+  const auto reject = [&](const std::string& why, const std::string& suggestion) {
+    findings.reject({context, "context " + text(c) + " " + why, suggestion});
+  };
+  const Transformer& model = plan.model;
+  const bool ring = plan.parallel.context_method == ContextMethod::ring;
+  const int parts = ring ? 2 * c : c;
+  if (findings.is_sound("/model/sequence") && model.sequence % parts != 0)
+    reject("does not cut sequences of " + count_text(model.sequence, "token") + " into " +
+               text(parts) + " parts",
+           "use a divisor");
+  if (ring && plan.training.attention == Attention::standard)
+    return reject("goes round in a ring only with flash attention",
+                  R"(write "attention": "flash", or "context_method": "all_to_all")");
+  const int heads = std::min(model.heads, model.kv_heads);
+  if (!ring && findings.are_sound({tensor, "/model/heads", "/model/kv_heads"}) &&
+      heads % (plan.parallel.tensor * c) != 0)
+    reject("times tensor " + text(plan.parallel.tensor) + " does not divide the " +
+               count_text(heads, "head") + " of keys and values",
+           R"(write "context_method": "ring")");
 }
 
 void check_pairs(const PlanInputs& plan, PlanFindings& findings) {
@@ -269,14 +401,14 @@ void check_pairs(const PlanInputs& plan, PlanFindings& findings) {
 /// CONTRACT: with `nodes` given, a product above nodes * GPUs is an error; a plan smaller than one
 /// node uses that node's first GPUs; otherwise the two must be equal.
 void check_product(const PlanInputs& plan, const ClusterShape& cluster, PlanFindings& findings) {
-  if (!findings.are_sound({tensor, pipeline, data, "/nodes"})) return;
+  if (!findings.are_sound({tensor, pipeline, data, context, "/nodes"})) return;
   const Parallel& parallel = plan.parallel;
   const std::int64_t ranks = product_of(parallel);
   const int gpus = std::accumulate(cluster.gpus_by_node.begin(), cluster.gpus_by_node.end(), 0);
   const bool part_of_one_node = cluster.gpus_by_node.size() == 1 && ranks < gpus;
   if (ranks == gpus || part_of_one_node) return;
   std::string suggestion;
-  const std::int64_t model_ranks = std::int64_t{parallel.tensor} * parallel.pipeline;
+  const std::int64_t model_ranks = parallel.model_ranks();
   if (gpus % model_ranks == 0) {
     suggestion = "data " + text(gpus / model_ranks) + " would use them all";
   } else if (ranks > gpus) {
@@ -284,13 +416,11 @@ void check_product(const PlanInputs& plan, const ClusterShape& cluster, PlanFind
   } else {
     suggestion = "the product must equal the GPUs of the nodes, or be less than one node";
   }
-  findings.reject({"/parallel",
-                   "tensor * pipeline * data = " + text(parallel.tensor) + " * " +
-                       text(parallel.pipeline) + " * " + text(parallel.data) + " = " + text(ranks) +
-                       ", but " + count_text(cluster.gpus_by_node.size(), "node") +
-                       (cluster.gpus_by_node.size() == 1 ? " has " : " have ") +
-                       count_text(gpus, "GPU"),
-                   suggestion, product_pointers()});
+  findings.reject(
+      {"/parallel",
+       product_text(parallel) + ", but " + count_text(cluster.gpus_by_node.size(), "node") +
+           (cluster.gpus_by_node.size() == 1 ? " has " : " have ") + count_text(gpus, "GPU"),
+       suggestion, product_pointers()});
 }
 
 void check_work(const PlanInputs& plan, PlanFindings& findings) {

@@ -15,11 +15,16 @@ inline constexpr const char* nodes = "/nodes";
 inline constexpr const char* tensor = "/parallel/tensor";
 inline constexpr const char* pipeline = "/parallel/pipeline";
 inline constexpr const char* data = "/parallel/data";
+inline constexpr const char* context = "/parallel/context";
+inline constexpr const char* edge_layers = "/parallel/edge_layers";
 inline constexpr const char* stage_layers = "/parallel/stage_layers";
 inline constexpr const char* chunks = "/parallel/virtual_pipeline";
 inline constexpr const char* schedule = "/parallel/schedule";
 inline constexpr const char* zero_stage = "/parallel/zero_stage";
 inline constexpr const char* zero_group = "/parallel/zero_group";
+inline constexpr const char* expert = "/parallel/expert";
+inline constexpr const char* expert_tensor = "/parallel/expert_tensor";
+inline constexpr const char* sequence_parallel = "/parallel/sequence_parallel";
 inline constexpr const char* global_batch = "/training/global_batch";
 inline constexpr const char* micro_batch = "/training/micro_batch";
 inline constexpr const char* layers = "/model/layers";
@@ -57,6 +62,19 @@ struct PlanInputs {
   const SoftwareProfile& software;
 };
 
+/// One factor of the number of ranks.
+struct Factor {
+  const char* name;
+  int size;
+};
+/// "tensor * pipeline = 8 * 2 = 16"; a context of 1 is left out, and the result where it is not asked for.
+std::string product_text(const std::vector<Factor>& factors, bool with_result = true);
+/// That of all factors of a plan.
+std::string product_text(const Parallel& parallel, bool with_result = true);
+
+/// The layers of stages and chunks: those given, else the default. Empty where they cannot be divided.
+LayerSplit layer_split(const PlanInputs& plan);
+
 /// The checks of make_plan(), in this order:
 /// `tensor` divides what it cuts,
 void check_tensor(const PlanInputs& plan, PlanFindings& findings);
@@ -65,6 +83,10 @@ void check_even_stages(const PlanInputs& plan, PlanFindings& findings);
 /// values of two keys go together (schedule and chunks, chunks and stages, shards and stages), which is judged before all of the next,
 /// as neither its mistakes nor theirs follow from the other's,
 void check_pairs(const PlanInputs& plan, PlanFindings& findings);
+/// sequences, heads and attention can be cut as `context` says,
+void check_context(const PlanInputs& plan, PlanFindings& findings);
+/// experts are shared out and cut evenly, and fold whole tensor groups,
+void check_experts(const PlanInputs& plan, PlanFindings& findings);
 /// the ranks are the GPUs of the cluster,
 void check_product(const PlanInputs& plan, const ClusterShape& cluster, PlanFindings& findings);
 /// stages, chunks, schedule and batch fit each other,

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+
+#include "plan/plan_maker.hpp"
 
 namespace windtunnel {
 namespace {
@@ -151,21 +154,121 @@ TEST_CASE("embedding and head may count as a layer each") {
   // 70 layers on 12 stages: 72 slots, 6 a stage, the edges give one each to embedding and head
   Parallel parallel;
   parallel.pipeline = 12;
-  const std::vector<int> layers = default_stage_layers(70, parallel, true);
+  const std::vector<int> layers = default_layer_split(70, parallel, true).stages;
   CHECK(layers.front() == 5);
   CHECK(layers[1] == 6);
   CHECK(layers.back() == 5);
-  CHECK(default_stage_layers(70, parallel, false).empty());
+  CHECK(default_layer_split(70, parallel, false).stages.empty());
   // In a V the first stage gives both.
   parallel.schedule = schedule_named("zero_bubble_v");
   parallel.virtual_pipeline = 2;
-  CHECK(default_stage_layers(70, parallel, true).front() == 4);
-  CHECK(default_stage_layers(70, parallel, true).back() == 6);
-  CHECK(default_stage_layers(10, parallel, true).empty());
+  CHECK(default_layer_split(70, parallel, true).stages.front() == 4);
+  CHECK(default_layer_split(70, parallel, true).stages.back() == 6);
+  CHECK(default_layer_split(10, parallel, true).stages.empty());
+}
+
+TEST_CASE("with several chunks a stage, the two at the ends of the model are shorter") {
+  // Llama 3.1 405B in MLPerf: 126 layers on 8 stages of 8 chunks, 128 slots of two
+  Parallel parallel;
+  parallel.pipeline = 8;
+  parallel.virtual_pipeline = 8;
+  parallel.schedule = default_schedule(8);
+  CHECK(default_layer_split(126, parallel, false).stages.empty());
+  const LayerSplit split = default_layer_split(126, parallel, true);
+  CHECK(split.stages == std::vector<int>{15, 16, 16, 16, 16, 16, 16, 15});
+  REQUIRE(split.positions.size() == 64);
+  CHECK(split.positions.front() == 1);
+  CHECK(split.positions[1] == 2);
+  CHECK(split.positions[62] == 2);
+  CHECK(split.positions.back() == 1);
+  // The same asked for, and a heavier end.
+  parallel.edge_layers = {1, 1};
+  CHECK(default_layer_split(126, parallel, false).positions == split.positions);
+  parallel.edge_layers = {0, 2};
+  const LayerSplit heavy = default_layer_split(126, parallel, false);
+  CHECK(heavy.positions.front() == 2);
+  CHECK(heavy.positions.back() == 0);
+  parallel.edge_layers = {0, 3};
+  CHECK(default_layer_split(126, parallel, false).stages.empty());
+}
+
+std::variant<Plan, std::vector<PlanRejection>> cut_plan(int context, ContextMethod method,
+                                                        Attention attention) {
+  Training training;
+  training.global_batch = 16;
+  training.micro_batch = 1;
+  training.attention = attention;
+  Parallel parallel;
+  parallel.tensor = 2;
+  parallel.data = 2;
+  parallel.context = context;
+  parallel.context_method = method;
+  return make_plan(small_model(), training, parallel, {{4 * context}, true}, {});
+}
+
+TEST_CASE("ranks of a context group are neighbours, and count as replicas") {
+  const Plan plan = std::get<Plan>(cut_plan(2, ContextMethod::ring, Attention::flash));
+  CHECK(plan.num_ranks() == 8);
+  CHECK(plan.parallel.replicas() == 4);
+  CHECK(plan.microbatches == 8);  // of the two replicas that have samples of their own
+  const Layout layout = layout_of(plan.parallel);
+  CHECK(layout.group(RankId{0}, {AxisName::context}) == std::vector<RankId>{RankId{0}, RankId{2}});
+  CHECK(layout.group(RankId{1}, {AxisName::context, AxisName::data}) ==
+        std::vector<RankId>{RankId{1}, RankId{3}, RankId{5}, RankId{7}});
+  for (int replica = 0; replica < 4; ++replica)
+    CHECK(plan.devices[plan.device(replica, StageId{0}, 0).index()].ranks.front() ==
+          RankId{2 * replica});
+}
+
+TEST_CASE("a context that cannot cut the model is refused") {
+  CHECK(rejection_of(cut_plan(3, ContextMethod::ring, Attention::flash))
+            .starts_with("/parallel/context: context 3 does not cut sequences of 16 tokens"));
+  CHECK(rejection_of(cut_plan(2, ContextMethod::ring, Attention::standard))
+            .starts_with("/parallel/context: context 2 goes round in a ring only with flash"));
+  CHECK(
+      rejection_of(cut_plan(8, ContextMethod::all_to_all, Attention::standard))
+          .starts_with("/parallel/context: context 8 times tensor 2 does not divide the 8 heads"));
 }
 
 TEST_CASE("a tensor group cut unevenly by the nodes is refused") {
   CHECK(rejection_of(plan_of(8, 1, 1, {6, 2})).find("cut unevenly") != std::string::npos);
+}
+
+TEST_CASE("a plan made after another is the one that is made alone") {
+  const Transformer model = small_model();
+  const ClusterShape cluster{{4, 4, 4, 4}, true};
+  const SoftwareProfile software;
+  PlanMaker maker(model, cluster, software);
+  // Twice the same ranks, with other microbatches; other ways; one that is cut unevenly; and the first again.
+  for (const auto& [tensor, pipeline, data, micro_batch] : {std::array{2, 4, 2, 1},
+                                                            {2, 4, 2, 2},
+                                                            {4, 2, 2, 1},
+                                                            {8, 1, 2, 1},
+                                                            {2, 4, 2, 1},
+                                                            {3, 1, 5, 1}}) {
+    Training training;
+    training.global_batch = 16;
+    training.micro_batch = micro_batch;
+    Parallel parallel;
+    parallel.tensor = tensor;
+    parallel.pipeline = pipeline;
+    parallel.data = data;
+    const auto alone = make_plan(model, training, parallel, cluster, software);
+    const auto next = maker.make(training, parallel);
+    REQUIRE(std::holds_alternative<Plan>(alone) == std::holds_alternative<const Plan*>(next));
+    if (std::holds_alternative<std::vector<PlanRejection>>(next)) continue;
+    const Plan &a = std::get<Plan>(alone), &b = *std::get<const Plan*>(next);
+    CHECK(a.microbatches == b.microbatches);
+    CHECK(a.stage_layers == b.stage_layers);
+    CHECK(a.nodes_per_tensor_group == b.nodes_per_tensor_group);
+    REQUIRE(a.devices.size() == b.devices.size());
+    for (std::size_t i = 0; i < a.devices.size(); ++i) {
+      CHECK(a.devices[i].node == b.devices[i].node);
+      CHECK(a.devices[i].stage == b.devices[i].stage);
+      CHECK(a.devices[i].ranks == b.devices[i].ranks);
+      CHECK(a.devices[i].gpus == b.devices[i].gpus);
+    }
+  }
 }
 
 }  // namespace

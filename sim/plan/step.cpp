@@ -18,6 +18,8 @@ const char* name_of(Phase phase) {
       return "gradient";
     case Phase::tensor_reduce:
       return "tensor all-reduce";
+    case Phase::context_exchange:
+      return "context exchange";
     case Phase::gradient_reduce:
       return "gradient all-reduce";
     case Phase::embedding_sync:
@@ -30,6 +32,8 @@ const char* name_of(Phase phase) {
       return "decode";
     case Phase::overhead:
       return "overhead";
+    case Phase::expert_exchange:
+      return "expert exchange";
   }
   return "?";
 }

@@ -18,12 +18,14 @@ enum class Phase : std::uint8_t {
   activation,        ///< forward message between stages
   gradient,          ///< backward message between stages
   tensor_reduce,     ///< tensor-parallel collective across nodes
+  context_exchange,  ///< keys and values, or heads, within a context group
   gradient_reduce,   ///< data-parallel gradient collective
   embedding_sync,    ///< tied embedding gradients, first with last stage
   parameter_gather,  ///< sharded parameters
   encode,
   decode,
-  overhead,  ///< once an iteration
+  overhead,         ///< once an iteration
+  expert_exchange,  ///< tokens to their experts and back
 };
 const char* name_of(Phase phase);
 

@@ -22,11 +22,34 @@ struct Source {
 
 /// Smooth efficiency of a matrix product on this GPU (sim/cost/kernel_cost.hpp has the formula).
 struct GemmEfficiency {
-  double peak_fraction = 0;      ///< emax, attained at infinite size
-  double inner_half_size = 0;    ///< K0: inner dimension at which half of it is lost
-  double wave_half_size = 0;     ///< wv: waves of 256x128 tiles at which half of it is lost
+  double peak_fraction = 0;                    ///< emax, attained at infinite size
+  double inner_half_size = 0;                  ///< K0: inner dimension at which half of it is lost
+  double wave_half_size = 0;                   ///< wv: waves of tiles at which half of it is lost
+  double tile_rows = 256, tile_columns = 128;  ///< of the largest library tile
   double misaligned_factor = 1;  ///< hq: attention products whose head size is no multiple of 8
   double head_factor = 1;        ///< ehead: the output head's product
+  /// emax and K0 of products with quantised operands; those above where nothing is said.
+  std::map<Precision, double> quantized_peak_fraction;
+  std::optional<double> quantized_inner_half_size;
+  /// Of grouped products (one for each expert): a factor on emax, and the rows of a group at which half of it is lost.
+  double grouped_factor = 1, grouped_half_rows = 0;
+
+  double peak_fraction_of(Precision precision) const;
+  double inner_half_size_of(Precision precision) const;
+};
+
+/// Rate of a fused attention kernel in one direction (sim/cost/kernel_cost.hpp has the formula).
+struct AttentionRate {
+  double rate = 0;           ///< share of the peak at infinite size
+  double half_sequence = 0;  ///< L0: queries at which half of it is lost, causal mask
+  double half_waves = 0;     ///< waves of 128 queries at which half of it is lost
+};
+
+/// Fused attention at one precision and head size.
+struct AttentionKernel {
+  Precision precision = Precision::bf16;
+  double head_size = 0;
+  AttentionRate forward, backward;
 };
 
 /// How fast zfp runs at one rate, in uncompressed bytes.
@@ -56,11 +79,15 @@ struct Device {
   double memory_efficiency = 0;              ///< attained fraction of it
   Seconds kernel_overhead{};                 ///< per kernel on the GPU's own time line
   GemmEfficiency gemm;
-  Bytes memory_capacity{};  ///< as sold
-  Bytes usable_memory{};    ///< what the allocator can have
+  std::vector<AttentionKernel> attention;  ///< by precision, then rising head size
+  Bytes memory_capacity{};                 ///< as sold
+  Bytes usable_memory{};                   ///< what the allocator can have
   Bytes context{};  ///< CUDA context, libraries and communicator buffers, outside the allocator
   std::optional<CodecSpeeds> codecs;
   std::map<std::string, Source> sources;  ///< by JSON key of the file, those of `codecs` apart
+
+  /// Whether fused attention was measured, or scaled from a measurement, in this format.
+  bool has_attention(Precision precision) const;
 };
 
 }  // namespace windtunnel

@@ -14,10 +14,9 @@ namespace {
 constexpr double least_ratio = 1e-3;  ///< of an efficiency
 
 const std::vector<std::pair<std::string_view, Precision>> precision_keys = {
-    {"fp16", Precision::fp16},
-    {"bf16", Precision::bf16},
-    {"tf32", Precision::tf32},
-    {"fp32", Precision::fp32}};
+    {"fp16", Precision::fp16},  {"bf16", Precision::bf16}, {"tf32", Precision::tf32},
+    {"fp32", Precision::fp32},  {"fp8", Precision::fp8},   {"mxfp8", Precision::mxfp8},
+    {"nvfp4", Precision::nvfp4}};
 
 void read_peak(ObjectReader reader, Device& device) {
   for (const auto& [key, precision] : precision_keys)
@@ -25,8 +24,10 @@ void read_peak(ObjectReader reader, Device& device) {
       device.peak[precision] = required_quantity<FlopsPerSecond>(reader, key);
   device.sources.merge(read_sources(reader, "peak/"));
   reader.reject_unknown_keys();
-  if (device.peak.empty() && reader.are_sound({"fp16", "bf16", "tf32", "fp32"}))
-    reader.problem("", "no peak rate: at least one of fp16, bf16, tf32, fp32 is needed");
+  if (device.peak.empty() &&
+      reader.are_sound({"fp16", "bf16", "tf32", "fp32", "fp8", "mxfp8", "nvfp4"}))
+    reader.problem(
+        "", "no peak rate: at least one of fp16, bf16, tf32, fp32, fp8, mxfp8, nvfp4 is needed");
 }
 
 void read_memory(ObjectReader reader, Device& device) {
@@ -43,12 +44,73 @@ void read_memory(ObjectReader reader, Device& device) {
                                  " is more than the capacity " + to_text(device.memory_capacity));
 }
 
+/// What only some devices say; nothing is written back where it is absent.
+void read_quantized_gemm(ObjectReader& reader, GemmEfficiency& gemm) {
+  constexpr double most_tile = 1e5;
+  if (reader.has("tile_rows")) gemm.tile_rows = reader.required_number("tile_rows", 1, most_tile);
+  if (reader.has("tile_columns"))
+    gemm.tile_columns = reader.required_number("tile_columns", 1, most_tile);
+  for (const auto& [key, precision] : precision_keys) {
+    const std::string fraction = std::string(key) + "_peak_fraction";
+    if (is_quantized(precision) && reader.has(fraction))
+      gemm.quantized_peak_fraction[precision] = reader.required_number(fraction, least_ratio, 1);
+  }
+  if (reader.has("quantized_inner_half_size"))
+    gemm.quantized_inner_half_size = reader.required_number("quantized_inner_half_size", 0, 1e6);
+  if (reader.has("grouped_factor"))
+    gemm.grouped_factor = reader.required_number("grouped_factor", least_ratio, 1);
+  if (reader.has("grouped_half_rows"))
+    gemm.grouped_half_rows = reader.required_number("grouped_half_rows", 0, 1e6);
+}
+
+AttentionRate read_attention_rate(ObjectReader& reader, const std::string& direction) {
+  constexpr double most_queries = 1e6, most_waves = 1e3;
+  return {.rate = reader.required_number(direction + "_rate", least_ratio, 1),
+          .half_sequence = reader.required_number(direction + "_half_sequence", 0, most_queries),
+          .half_waves = reader.required_number(direction + "_half_waves", 0, most_waves)};
+}
+
+AttentionKernel read_attention_kernel(ObjectReader reader, const std::string& prefix,
+                                      Sources& sources) {
+  constexpr double most_head_size = 1e5;
+  const std::vector<std::pair<std::string, Precision>> precisions(precision_keys.begin(),
+                                                                  precision_keys.end());
+  AttentionKernel kernel;
+  kernel.precision = reader.required_enum<Precision>("precision", precisions);
+  kernel.head_size = reader.required_number("head_size", 1, most_head_size);
+  kernel.forward = read_attention_rate(reader, "forward");
+  kernel.backward = read_attention_rate(reader, "backward");
+  sources.merge(read_sources(reader, prefix));
+  reader.reject_unknown_keys();
+  return kernel;
+}
+
+void read_attention(ObjectReader& reader, Device& device) {
+  JsonValue* list = reader.take("attention");
+  if (list == nullptr) return;
+  if (!list->is_array() || list->array().empty())
+    return reader.problem("attention", "expected a list of at least one fused attention kernel");
+  for (std::size_t i = 0; i < list->array().size(); ++i) {
+    const std::string place = "attention/" + std::to_string(i);
+    const AttentionKernel kernel = read_attention_kernel(
+        ObjectReader(list->array()[i], reader.pointer() + "/" + place, reader.problems()),
+        place + "/", device.sources);
+    const bool rises = device.attention.empty() ||
+                       device.attention.back().precision != kernel.precision ||
+                       kernel.head_size > device.attention.back().head_size;
+    if (!rises && reader.are_sound({"attention"}))
+      reader.problem("attention", "the head sizes of one precision must rise");
+    device.attention.push_back(kernel);
+  }
+}
+
 void read_gemm(ObjectReader reader, Device& device) {
   device.gemm.peak_fraction = reader.required_number("peak_fraction", least_ratio, 1);
   device.gemm.inner_half_size = reader.required_number("inner_half_size", 0, 1e6);
   device.gemm.wave_half_size = reader.required_number("wave_half_size", 0, 1e3);
   device.gemm.misaligned_factor = reader.optional_number("misaligned_factor", 1, least_ratio, 1);
   device.gemm.head_factor = reader.optional_number("head_factor", 1, least_ratio, 1);
+  read_quantized_gemm(reader, device.gemm);
   device.sources.merge(read_sources(reader, "gemm/"));
   reader.reject_unknown_keys();
 }
@@ -110,6 +172,7 @@ Device read_device(JsonValue& value, const std::string& pointer, Problems& probl
   read_peak(reader.child("peak"), device);
   read_memory(reader.child("memory"), device);
   read_gemm(reader.child("gemm"), device);
+  read_attention(reader, device);
   if (auto codecs = reader.optional_child("codecs")) device.codecs = read_codecs(*codecs);
   reader.reject_unknown_keys();
   return device;

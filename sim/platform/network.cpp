@@ -1,7 +1,6 @@
 #include "platform/network.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "core/contracts.hpp"
@@ -11,22 +10,27 @@ namespace {
 
 std::string node_name(NodeId node) { return "node" + std::to_string(node.index()); }
 
-/// The NICs that some GPUs use: GPU g of n uses NIC floor(g * nics / n), and those up to the next GPU's where there are more NICs
-/// than GPUs.
-std::set<int> nics_of(const Network::Endpoint& endpoint, const NodeType& type) {
-  std::set<int> nics;
-  for (const int gpu : endpoint.gpus) {
+/// Of the names of links, by direction.
+constexpr std::array ends{" up", " down"};
+
+/// The NICs that some GPUs use, in order: GPU g of n uses NIC floor(g * nics / n), and those up to the next GPU's where there are more
+/// NICs than GPUs.
+std::vector<int> nics_of(const std::vector<int>& gpus, const NodeType& type) {
+  std::vector<int> nics;
+  for (const int gpu : gpus) {
     WT_EXPECT(gpu >= 0 && gpu < type.gpus);
     const int first = gpu * type.nics / type.gpus;
     const int end = (gpu + 1) * type.nics / type.gpus;
-    for (int nic = first; nic < std::max(first + 1, end); ++nic) nics.insert(nic);
+    for (int nic = first; nic < std::max(first + 1, end); ++nic) nics.push_back(nic);
   }
+  std::sort(nics.begin(), nics.end());
+  nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
   return nics;
 }
 
 /// "0-2" for neighbours, "0,2" otherwise.
-std::string text_of(const std::set<int>& nics) {
-  const int first = *nics.begin(), last = *nics.rbegin();
+std::string text_of(const std::vector<int>& nics) {
+  const int first = nics.front(), last = nics.back();
   if (nics.size() > 1 && last - first + 1 == static_cast<int>(nics.size()))
     return std::to_string(first) + "-" + std::to_string(last);
   std::string text;
@@ -36,17 +40,35 @@ std::string text_of(const std::set<int>& nics) {
 
 }  // namespace
 
-Route Network::route(const Endpoint& from, const Endpoint& to) {
+Network::Attachment Network::attach(NodeId node, const std::vector<int>& gpus) {
   WT_EXPECT(platform_ != nullptr);
+  WT_EXPECT(!gpus.empty());
+  std::vector<int> nics = nics_of(gpus, platform_->type_of(node));
+  if (node.index() >= ports_.size()) ports_.resize(node.index() + std::size_t{1});
+  std::vector<Port>& ports = ports_[node.index()].ports;
+  const auto known =
+      std::find_if(ports.begin(), ports.end(), [&](const Port& port) { return port.nics == nics; });
+  const auto number = static_cast<std::size_t>(known - ports.begin());
+  if (known == ports.end()) ports.push_back({std::move(nics), {}});
+  return {node, number};
+}
+
+Route Network::route(const Attachment& from, const Attachment& to) {
   WT_EXPECT(from.node != to.node);
-  std::vector<LinkId> up = node_links(from, Direction::up), down;
-  const std::vector<LinkId>& target = node_links(to, Direction::down);
-  if (const std::optional<LinkId> own = own_link(from.node, to.node)) up.push_back(*own);
   const Fabric& fabric = platform_->fabric;
+  Way& source = way(from, Direction::up);
+  Way& target = way(to, Direction::down);
+  const std::optional<LinkId> own = own_link(from.node, to.node);
   const FabricPath path = fabric.kind->path(*platform_, num_nodes_, from.node, to.node);
+  if (!own && path.up.empty() && path.down.empty()) {
+    const PathId up = path_of(source);
+    return {up, path_of(target), fabric.latency};
+  }
+  std::vector<LinkId> up = source.links, down;
+  if (own) up.push_back(*own);
   for (const FabricLink& passed : path.up) up.push_back(link(passed.name, passed.bandwidth));
   for (const FabricLink& passed : path.down) down.push_back(link(passed.name, passed.bandwidth));
-  down.insert(down.end(), target.rbegin(), target.rend());
+  down.insert(down.end(), target.links.begin(), target.links.end());
   return {shared_path(std::move(up)), shared_path(std::move(down)), fabric.latency};
 }
 
@@ -74,24 +96,36 @@ PathId Network::shared_path(std::vector<LinkId> links) {
   return path;
 }
 
-const std::vector<LinkId>& Network::node_links(const Endpoint& endpoint, Direction direction) {
-  const auto [known, is_new] = links_of_endpoint_.try_emplace({endpoint, direction});
-  if (is_new) known->second = new_node_links(endpoint, direction);
-  return known->second;
+Network::Way& Network::way(const Attachment& at, Direction direction) {
+  Way& way = ports_[at.node.index()].ports[at.port].ways[static_cast<std::size_t>(direction)];
+  if (way.links.empty()) way.links = new_links(at, direction);
+  return way;
 }
 
-std::vector<LinkId> Network::new_node_links(const Endpoint& endpoint, Direction direction) {
-  const NodeType& type = platform_->type_of(endpoint.node);
-  WT_EXPECT(!endpoint.gpus.empty());
-  const std::string end = direction == Direction::up ? " up" : " down";
-  const LinkId node =
-      link(node_name(endpoint.node) + end, node_bandwidth(*platform_, endpoint.node));
-  const std::set<int> nics = nics_of(endpoint, type);
+std::vector<LinkId> Network::new_links(const Attachment& at, Direction direction) {
+  const NodeType& type = platform_->type_of(at.node);
+  const LinkId node = node_link(at.node, direction);
+  const std::vector<int>& nics = ports_[at.node.index()].ports[at.port].nics;
   const int count = static_cast<int>(nics.size());
   if (count == type.nics) return {node};
-  return {link(node_name(endpoint.node) + " nic" + text_of(nics) + end,
-               type.effective_nic_rate() * count),
-          node};
+  const LinkId some =
+      add_link(type.effective_nic_rate() * count, node_name(at.node) + " nic" + text_of(nics) +
+                                                      ends[static_cast<std::size_t>(direction)]);
+  if (direction == Direction::up) return {some, node};
+  return {node, some};
+}
+
+LinkId Network::node_link(NodeId node, Direction direction) {
+  std::optional<LinkId>& known = ports_[node.index()].all_nics[static_cast<std::size_t>(direction)];
+  if (!known)
+    known = add_link(node_bandwidth(*platform_, node),
+                     node_name(node) + ends[static_cast<std::size_t>(direction)]);
+  return *known;
+}
+
+PathId Network::path_of(Way& way) {
+  if (!way.path) way.path = add_path(way.links);
+  return *way.path;
 }
 
 std::optional<LinkId> Network::own_link(NodeId from, NodeId to) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
+#include <unordered_map>
 #include <vector>
 
 #include "core/id.hpp"
@@ -45,8 +47,17 @@ class Network {
     std::vector<int> gpus;
     auto operator<=>(const Endpoint&) const = default;
   };
+  /// Where an endpoint's NICs are found again, so that each of its routes costs no search. No link exists before its first route.
+  struct Attachment {
+    NodeId node;
+    std::size_t port = 0;
+  };
+  Attachment attach(NodeId node, const std::vector<int>& gpus);
   /// The route between endpoints of different nodes.
-  Route route(const Endpoint& from, const Endpoint& to);
+  Route route(const Attachment& from, const Attachment& to);
+  Route route(const Endpoint& from, const Endpoint& to) {
+    return route(attach(from.node, from.gpus), attach(to.node, to.gpus));
+  }
 
   const std::vector<Link>& links() const { return links_; }
   const std::vector<LinkId>& path(PathId path) const { return paths_[path.index()]; }
@@ -59,12 +70,27 @@ class Network {
 
  private:
   enum class Direction { up, down };
+  /// Some NICs of a node, one way.
+  struct Way {
+    std::vector<LinkId> links;   ///< as messages pass them; empty until the first route
+    std::optional<PathId> path;  ///< over these links alone, where a route has no others
+  };
+  struct Port {
+    std::vector<int> nics;
+    std::array<Way, 2> ways;
+  };
+  struct NodePorts {
+    std::array<std::optional<LinkId>, 2> all_nics;
+    std::vector<Port> ports;
+  };
+
   LinkId link(const std::string& name, BytesPerSecond bandwidth);
   PathId shared_path(std::vector<LinkId> links);
-  /// The NICs of the endpoint's GPUs as one link, and the node's link when those are not all of its
-  /// NICs.
-  const std::vector<LinkId>& node_links(const Endpoint& endpoint, Direction direction);
-  std::vector<LinkId> new_node_links(const Endpoint& endpoint, Direction direction);
+  /// The NICs of a port as one link, and the node's link when those are not all of its NICs.
+  Way& way(const Attachment& at, Direction direction);
+  std::vector<LinkId> new_links(const Attachment& at, Direction direction);
+  PathId path_of(Way& way);
+  LinkId node_link(NodeId node, Direction direction);
   /// The link that only this pair of nodes has, where the platform gives it one.
   std::optional<LinkId> own_link(NodeId from, NodeId to);
 
@@ -72,9 +98,9 @@ class Network {
   int num_nodes_ = 0;
   std::vector<Link> links_;
   std::vector<std::vector<LinkId>> paths_;
-  std::map<std::string, LinkId> link_by_name_;
-  std::map<std::pair<Endpoint, Direction>, std::vector<LinkId>> links_of_endpoint_;
-  std::map<std::vector<LinkId>, PathId> path_by_links_;
+  std::vector<NodePorts> ports_;                          ///< by node
+  std::unordered_map<std::string, LinkId> link_by_name_;  ///< those between nodes
+  std::map<std::vector<LinkId>, PathId> path_by_links_;   ///< those with links between nodes
 };
 
 /// The rate that `platform` gives the pair alone, one way: its override, else its matrix entry

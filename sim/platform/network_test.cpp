@@ -146,6 +146,19 @@ TEST_CASE("a non-blocking fabric has no links of its own") {
   CHECK(route_text(network, gpus(0, 0, 8), gpus(3, 0, 8)) == "node0 up 20 | node3 down 20");
 }
 
+TEST_CASE("endpoints on the same NICs share links and paths, however they are attached") {
+  const Platform platform = platform_with(4);  // two GPUs a NIC
+  Network network(platform, 4);
+  const auto first = network.attach(NodeId(0), {0});
+  const auto second = network.attach(NodeId(0), {1});
+  const auto target = network.attach(NodeId(1), {0});
+  CHECK(network.links().empty());
+  CHECK(network.route(first, target).up == network.route(second, target).up);
+  CHECK(network.route(first, target).down == network.route(gpus(0, 4, 1), gpus(1, 1, 1)).down);
+  CHECK(network.links().size() ==
+        5);  // NIC 0 and NIC 2 of node 0, NIC 0 of node 1, both nodes: 2 + 1 + 2
+}
+
 TEST_CASE("a route inside a node is a mistake of ours") {
   const Platform platform = platform_with(4);
   Network network(platform, 4);

@@ -26,6 +26,32 @@ int Platform::available_nodes() const {
   return nodes;
 }
 
+namespace {
+
+NodeType domain_of(const NodeType& node, int nodes, int count) {
+  NodeType domain = node;
+  domain.gpus = node.gpus * nodes;
+  domain.nics = node.nics * nodes;
+  domain.count = count;
+  return domain;
+}
+
+}  // namespace
+
+Platform in_domains(const Platform& platform, int nodes) {
+  if (platform.domain_nodes == 1) return platform;
+  WT_EXPECT(platform.node_types.size() == 1 && nodes > 0);
+  const NodeType node = platform.node_types.front();
+  const int whole = nodes / platform.domain_nodes, left = nodes % platform.domain_nodes;
+  Platform result = platform;
+  result.node_types.clear();
+  if (whole > 0) result.node_types.push_back(domain_of(node, platform.domain_nodes, whole));
+  if (left > 0) result.node_types.push_back(domain_of(node, left, 1));
+  const auto leaf = result.fabric.numbers.find("nodes_per_leaf");
+  if (leaf != result.fabric.numbers.end()) leaf->second /= platform.domain_nodes;
+  return result;
+}
+
 std::string unevenness(const Platform& platform, int nodes) {
   if (nodes < 2) return {};
   const auto in_use = [nodes](NodeId node) { return static_cast<int>(node.index()) < nodes; };

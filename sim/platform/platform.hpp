@@ -41,6 +41,8 @@ struct Interconnect {
   std::vector<std::vector<int>> lanes;  ///< mesh: lanes[i][j] between GPU i and GPU j
   BytesPerSecond point_to_point{};      ///< one GPU to another, one way
   Seconds point_to_point_latency{};
+  /// What one GPU sends while all of a group exchange tokens with each other. 0: the bus bandwidth of collectives.
+  BytesPerSecond all_to_all{};
 };
 
 /// One kind of node; a platform has one, or several for mixed clusters.
@@ -54,6 +56,8 @@ struct NodeType {
   double nic_efficiency = 1;  ///< attained fraction
   double compute_efficiency =
       1;  ///< factor on the device's emax: cards that run cooler or slower here
+  /// What of a stack's overhead of tensor collectives these nodes show.
+  double collective_overhead_factor = 1;
   double in_node_collective_slowdown =
       1;  ///< arf: tensor collectives of a training run against `interconnect`
   double launch_slowdown =
@@ -78,6 +82,8 @@ struct Platform {
   std::string name;
   std::string description;
   std::vector<NodeType> node_types;
+  /// How many neighbouring nodes the in-node interconnect joins: the trays of an NVLink domain. 1: none.
+  int domain_nodes = 1;
   Fabric fabric;
   std::optional<BandwidthMatrix> matrix;
   std::vector<LinkOverride> link_overrides;
@@ -90,6 +96,11 @@ struct Platform {
   /// Nodes there are when a job asks for `asked_for`: where the last count is open, no more than it takes.
   int num_nodes(int asked_for) const;
 };
+
+/// The platform as a job on its first `nodes` nodes sees it where the in-node interconnect joins several of them: each domain is
+/// one node with the GPUs and NICs of all its nodes, the last with those that are left. What happens inside a domain then never
+/// touches a NIC. `nodes_per_leaf` counts domains afterwards.
+Platform in_domains(const Platform& platform, int nodes);
 
 /// Why the first `nodes` nodes are not all alike, or not all equally well connected: "nodes differ in their NICs". Empty where they
 /// are.

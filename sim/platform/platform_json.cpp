@@ -31,6 +31,8 @@ void read_factors(ObjectReader& reader, NodeType& node) {
       reader.optional_number("compute_efficiency", 1, least_ratio, most_factor);
   node.in_node_collective_slowdown =
       reader.optional_number("in_node_collective_slowdown", 1, 1, most_factor);
+  node.collective_overhead_factor =
+      reader.optional_number("collective_overhead_factor", 1, 0, most_factor);
   node.launch_slowdown = reader.optional_number("launch_slowdown", 1, least_ratio, most_factor);
 }
 
@@ -227,6 +229,31 @@ void read_own_links(ObjectReader& reader, Platform& platform) {
   read_link_overrides(reader, platform);
 }
 
+/// What joins whole nodes joins equal ones, by a switch.
+std::string why_no_domains(const Platform& platform) {
+  if (platform.node_types.size() > 1) return "a domain is made of nodes of one type";
+  const bool is_mesh = platform.node_types.front().interconnect.kind == Interconnect::Kind::mesh;
+  if (is_mesh) return "a mesh of lanes joins the GPUs of one node only";
+  if (platform.matrix || !platform.link_overrides.empty())
+    return "rates measured between nodes do not say what a domain does";
+  const auto leaf = platform.fabric.numbers.find("nodes_per_leaf");
+  const bool splits = leaf != platform.fabric.numbers.end() &&
+                      static_cast<int>(leaf->second) % platform.domain_nodes != 0;
+  return splits ? "nodes_per_leaf must be a multiple of domain_nodes" : "";
+}
+
+/// Nothing is written back where it is absent.
+void read_domains(ObjectReader& reader, Platform& platform) {
+  if (!reader.has("domain_nodes")) return;
+  platform.domain_nodes = reader.required_int("domain_nodes", 1, most_node_parts);
+  if (platform.domain_nodes == 1 || platform.node_types.empty() ||
+      !reader.are_sound({"domain_nodes", "node_types", "fabric"}))
+    return;
+  if (const std::string why = why_no_domains(platform); !why.empty())
+    reader.problem("domain_nodes",
+                   "domain_nodes is " + std::to_string(platform.domain_nodes) + ", but " + why);
+}
+
 }  // namespace
 
 Platform read_platform(JsonValue& value, const std::string& pointer, Problems& problems,
@@ -238,7 +265,11 @@ Platform read_platform(JsonValue& value, const std::string& pointer, Problems& p
   read_node_types(reader, platform, load_device);
   read_fabric(reader.child("fabric"), platform);
   read_own_links(reader, platform);
-  reader.take("source");  // no number stands in the outermost object; a text for the reader
+  read_domains(reader, platform);
+  if (reader.has("domain_nodes"))
+    platform.sources.merge(read_sources(reader));
+  else
+    reader.take("source");  // no number stands in the outermost object; a text for the reader
   reader.reject_unknown_keys();
   return platform;
 }

@@ -236,3 +236,64 @@ TEST_CASE("the states of megatron-lm-2021 are 22 bytes a parameter in fp16") {
   // weights 2 + gradients 2 + stale gradients 6 + optimizer 12
   CHECK(states.weights + states.gradients + states.stale_gradients + states.optimizer == 22);
 }
+
+TEST_CASE("rates of fused attention are read by precision and head size, with their sources") {
+  Problems problems;
+  JsonValue value = testing::parse_file(source_dir() / "platforms/devices/h200-sxm.json", problems);
+  const Device device = read_device(value, "", problems);
+  REQUIRE(problems.empty());
+  CHECK(device.has_attention(Precision::bf16));
+  CHECK(device.has_attention(Precision::fp8));
+  CHECK_FALSE(device.has_attention(Precision::nvfp4));
+  CHECK(device.attention.at(1).head_size == 128);
+  CHECK(device.sources.at("attention/1/forward_rate").evidence == Evidence::fitted);
+  CHECK(device.gemm.peak_fraction_of(Precision::fp8) == doctest::Approx(0.8));
+  CHECK(device.gemm.peak_fraction_of(Precision::bf16) == doctest::Approx(0.911));
+  CHECK(device.gemm.inner_half_size_of(Precision::fp8) == doctest::Approx(400));
+}
+
+TEST_CASE("a stack's own efficiency of flash attention holds on the devices that it names") {
+  SoftwareProfile stack;
+  Device known, other, bare;
+  known.name = "known";
+  other.name = "other";
+  known.attention = other.attention = {{Precision::bf16, 128, {0.5, 0, 0}, {0.5, 0, 0}}};
+  CHECK_FALSE(stack.overrides_flash(known));  // it has none
+  stack.flash_forward_efficiency = stack.flash_backward_efficiency = 0.4;
+  CHECK(stack.overrides_flash(known));  // for all devices
+  stack.flash_devices = {"known"};
+  CHECK(stack.overrides_flash(known));
+  CHECK_FALSE(stack.overrides_flash(other));
+  CHECK(stack.overrides_flash(bare));  // which knows no rate of its own
+  stack.flash_elsewhere = {{0.2, 0.1, {"other"}}};
+  REQUIRE(stack.flash_rates(other));
+  CHECK(stack.flash_rates(other)->forward == 0.2);
+  CHECK(stack.flash_rates(known)->forward == *stack.flash_forward_efficiency);
+}
+
+TEST_CASE("an NVLink domain is one node of a job with the GPUs and NICs of its trays") {
+  const Platform trays = testing::shipped_platform("gb200-nvl72");
+  REQUIRE(trays.domain_nodes == 18);
+  // 40 trays: two whole domains of 72 GPUs, one of 4 trays
+  const Platform job = in_domains(trays, 40);
+  REQUIRE(job.node_types.size() == 2);
+  CHECK(job.available_nodes() == 3);
+  CHECK(job.type_of(NodeId(0)).gpus == 72);
+  CHECK(job.type_of(NodeId(1)).nics == 72);
+  CHECK(job.type_of(NodeId(2)).gpus == 16);
+  CHECK(in_domains(trays, 4).type_of(NodeId(0)).gpus == 16);
+  CHECK(in_domains(testing::shipped_platform("dgx-h100"), 4).node_types.front().gpus == 8);
+}
+
+TEST_CASE("a mesh joins no domain, and leaf switches hold whole domains") {
+  const std::string source = R"('source': 'assumed: test', )";
+  CHECK(problems_of(with(platform_text, "'name': 'small',",
+                         "'name': 'small', 'domain_nodes': 2, " + source))
+            .empty());
+  CHECK(problems_of(with(platform_text, "'name': 'small',", "'name': 'small', 'domain_nodes': 2, "))
+            .size() == 1);
+  const std::string leaves = with(platform_text, "'latency'", "'nodes_per_leaf': 3, 'latency'");
+  CHECK(
+      problems_of(with(leaves, "'name': 'small',", "'name': 'small', 'domain_nodes': 2, " + source))
+          .size() == 1);
+}

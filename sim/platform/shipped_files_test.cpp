@@ -59,7 +59,7 @@ TEST_CASE("every software file reads without a problem and gives its sources") {
     const SoftwareProfile profile = read_software(value, "", problems);
     CHECK(text_of(problems) == "");
     CHECK(profile.name == file.stem());
-    CHECK(profile.sources.contains("launch/layer_forward"));
+    CHECK(profile.sources.contains("launch/kernel"));
     CHECK(profile.sources.contains("memory/states_fp16/weights"));
   }
 }
@@ -92,19 +92,32 @@ TEST_CASE("every model file reads without a problem and names its source") {
 
 TEST_CASE("the files that the interface promises are there") {
   CHECK(names_in("platforms") ==
-        std::set<std::string>{"selene-a100", "a100-80gb-4hdr", "a100-80gb-1hdr", "a100-80gb-roce",
-                              "a100-40gb-roce", "jean-zay-a100", "jean-zay-v100", "dgx1-v100",
-                              "dgx2-v100", "lassen-v100", "lassen-v100-mpi", "pipette-v100-edr",
-                              "pipette-a100-hdr", "aws-16xt4", "aws-t4-v100-mixed"});
+        std::set<std::string>{
+            "selene-a100",      "a100-80gb-4hdr", "a100-80gb-1hdr",    "a100-80gb-roce",
+            "a100-40gb-roce",   "jean-zay-a100",  "jean-zay-v100",     "dgx1-v100",
+            "dgx2-v100",        "lassen-v100",    "lassen-v100-mpi",   "pipette-v100-edr",
+            "pipette-a100-hdr", "aws-16xt4",      "aws-t4-v100-mixed", "dgx-a100-40gb",
+            "hgx-a100-80gb",    "dgx-h100",       "h100-roce",         "grand-teton-h100-96gb",
+            "hgx-h200",         "dgx-b200",       "dgx-b300",          "gb200-nvl72",
+            "gb300-nvl72"});
+  CHECK(names_in("platforms/devices") ==
+        std::set<std::string>{"a100-pcie", "a100-sxm-40gb", "a100-sxm-80gb", "b200", "b300",
+                              "gb200", "gb300", "h100-96gb-500w", "h100-sxm-80gb", "h200-sxm",
+                              "t4-16gb", "v100-sxm2-16gb", "v100-sxm2-32gb", "v100-sxm3-32gb"});
   CHECK(names_in("platforms/software") ==
         std::set<std::string>{"megatron-lm-2020", "megatron-lm-2021", "megatron-lm-2022",
                               "megatron-deepspeed-2021", "megatron-deepspeed-2022",
                               "deepspeed-megatron-2020", "deepspeed-zero3-2021",
-                              "composer-fsdp-2023"});
+                              "composer-fsdp-2023", "nemo-2023", "nemo-2024", "nemo-2025",
+                              "megatron-core-2024", "megatron-core-2026", "torchtitan-2025"});
   CHECK(names_in("models") ==
-        std::set<std::string>{"gpt3-175b", "gpt-1.7b", "gpt-3.6b", "gpt-7.5b", "gpt-18b", "gpt-39b",
-                              "gpt-76b", "gpt-145b", "gpt-310b", "gpt-530b", "gpt-1t", "gpt-2.5b",
-                              "gpt-8.3b", "gpt-neox-20b", "bloom-176b", "llama2-7b", "llama2-70b"});
+        std::set<std::string>{
+            "gpt3-175b",       "gpt-1.7b",    "gpt-3.6b",     "gpt-7.5b",      "gpt-18b",
+            "gpt-39b",         "gpt-76b",     "gpt-145b",     "gpt-310b",      "gpt-530b",
+            "gpt-1t",          "gpt-2.5b",    "gpt-8.3b",     "gpt-neox-20b",  "bloom-176b",
+            "llama2-7b",       "llama2-70b",  "llama3-8b",    "llama3-70b",    "llama3-405b",
+            "qwen2.5-72b",     "gemma2-27b",  "mixtral-8x7b", "mixtral-8x22b", "qwen3-30b-a3b",
+            "qwen3-235b-a22b", "deepseek-v3", "gpt-oss-120b", "kimi-k2"});
 }
 
 TEST_CASE("node rates are those that the measurements were explained with") {
@@ -114,6 +127,7 @@ TEST_CASE("node rates are those that the measurements were explained with") {
   CHECK(node_rate("a100-80gb-4hdr") == doctest::Approx(85));   // 4 * 25 GB/s * 0.85
   CHECK(node_rate("selene-a100") == doctest::Approx(170));     // 8 * 25 GB/s * 0.85
   CHECK(node_rate("a100-40gb-roce") == doctest::Approx(170));  // 1600 Gb/s * 0.85
+  CHECK(node_rate("dgx-h100") == doctest::Approx(360));        // 8 * 50 GB/s * 0.9
   CHECK(node_rate("jean-zay-a100") == doctest::Approx(40));    // 4 * 12.5 GB/s * 0.8
 }
 

@@ -1,5 +1,6 @@
 #include "platform/software_json.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -12,26 +13,60 @@ namespace {
 
 constexpr double least_ratio = 1e-3;     ///< of an efficiency or factor
 constexpr double most_factor = 1e3;      ///< no factor of a stack is larger
+constexpr int most_layers = 1'000'000;   ///< nor any model
 constexpr double most_state_bytes = 64;  ///< nor any state, in bytes a parameter
 
 void read_launch(ObjectReader reader, SoftwareProfile& profile) {
   SoftwareProfile::LaunchFloor& launch = profile.launch;
-  launch.layer_forward = required_quantity<Seconds>(reader, "layer_forward");
-  launch.layer_backward = required_quantity<Seconds>(reader, "layer_backward");
+  launch.kernel = required_quantity<Seconds>(reader, "kernel");
   launch.collective = required_quantity<Seconds>(reader, "collective");
-  launch.wide_tensor_factor = reader.optional_number("wide_tensor_factor", 1, 1, most_factor);
-  launch.wide_tensor_ways = reader.optional_int("wide_tensor_ways", 8, 1, 1'000'000);
-  launch.cluster_factor = reader.optional_number("cluster_factor", 1, least_ratio, most_factor);
   launch.sharpness = reader.optional_number("sharpness", 4, 1, 100);
-  launch.head_share = reader.optional_number("head_share", 0, 0, most_factor);
-  launch.embedding_share = reader.optional_number("embedding_share", 0, 0, most_factor);
   profile.sources.merge(read_sources(reader, "launch/"));
+  reader.reject_unknown_keys();
+}
+
+void read_layer_traffic(ObjectReader reader, SoftwareProfile& profile) {
+  const auto read = [&reader](const char* key, double& value) {
+    value = reader.optional_number(key, value, 0, most_factor);
+  };
+  LayerTraffic& traffic = profile.layer_traffic;
+  read("forward_hidden", traffic.forward_hidden);
+  read("forward_split", traffic.forward_split);
+  read("forward_scores", traffic.forward_scores);
+  read("backward_hidden", traffic.backward_hidden);
+  read("backward_split", traffic.backward_split);
+  read("backward_scores", traffic.backward_scores);
+  profile.sources.merge(read_sources(reader, "layer_traffic/"));
+  reader.reject_unknown_keys();
+}
+
+void read_host_gathers(ObjectReader reader, SoftwareProfile& profile) {
+  SoftwareProfile::HostGathers gathers;
+  gathers.rate = required_quantity<BytesPerSecond>(reader, "rate");
+  gathers.per_rank = required_quantity<Seconds>(reader, "per_rank");
+  gathers.tensors_per_layer = reader.required_int("tensors_per_layer", 1, 1'000);
+  profile.host_gathers = gathers;
+  profile.sources.merge(read_sources(reader, "host_gathers/"));
+  reader.reject_unknown_keys();
+}
+
+void read_experts(ObjectReader reader, SoftwareProfile& profile) {
+  SoftwareProfile::Experts& experts = profile.experts;
+  experts.dispatch = reader.optional_enum<ExpertDispatch>(
+      "dispatch", experts.dispatch,
+      {{"all_to_all", ExpertDispatch::all_to_all},
+       {"one_copy_per_node", ExpertDispatch::one_copy_per_node}});
+  experts.fp8_dispatch = reader.optional_bool("fp8_dispatch", experts.fp8_dispatch);
+  experts.overlap_shared = reader.optional_bool("overlap_shared", experts.overlap_shared);
+  profile.sources.merge(read_sources(reader, "experts/"));
   reader.reject_unknown_keys();
 }
 
 void read_communication(ObjectReader& reader, SoftwareProfile& profile) {
   profile.in_node_collective_slowdown =
       reader.optional_number("in_node_collective_slowdown", 1, 1, most_factor);
+  profile.tensor_collective_overhead =
+      optional_quantity<Seconds>(reader, "tensor_collective_overhead", "0 s", {"0 s", "1 s"});
   profile.overlap_backward_tensor_collectives =
       reader.optional_bool("overlap_backward_tensor_collectives", true);
   profile.pipeline_send = reader.optional_enum<PipelineSend>(
@@ -55,6 +90,44 @@ std::optional<double> optional_ratio(ObjectReader& reader, std::string_view key)
   return reader.required_number(key, least_ratio, 1);
 }
 
+/// Names of devices; nothing is written back where there are none.
+std::vector<std::string> read_devices(ObjectReader& reader, std::string_view key) {
+  std::vector<std::string> names;
+  const JsonValue* list = reader.take(key);
+  if (list == nullptr) return names;
+  const auto is_name = [](const JsonValue& each) { return each.is_string(); };
+  if (!list->is_array() || list->array().empty() ||
+      !std::all_of(list->array().begin(), list->array().end(), is_name)) {
+    reader.problem(key, "expected a list of at least one device's name");
+    return names;
+  }
+  for (const JsonValue& each : list->array()) names.push_back(each.string());
+  return names;
+}
+
+void read_flash(ObjectReader& reader, SoftwareProfile& profile) {
+  profile.flash_forward_efficiency = optional_ratio(reader, "flash_forward_efficiency");
+  profile.flash_backward_efficiency = optional_ratio(reader, "flash_backward_efficiency");
+  profile.flash_devices = read_devices(reader, "flash_devices");
+  JsonValue* list = reader.take("flash_elsewhere");
+  if (list == nullptr) return;
+  if (!list->is_array() || list->array().empty())
+    return reader.problem("flash_elsewhere", "expected a list of at least one pair of rates");
+  for (std::size_t i = 0; i < list->array().size(); ++i) {
+    const std::string place = "flash_elsewhere/" + std::to_string(i);
+    ObjectReader entry(list->array()[i], reader.pointer() + "/" + place, reader.problems());
+    SoftwareProfile::FlashRates rates;
+    rates.forward = entry.required_number("forward_efficiency", least_ratio, 1);
+    rates.backward = entry.required_number("backward_efficiency", least_ratio, 1);
+    rates.devices = read_devices(entry, "devices");
+    if (rates.devices.empty() && entry.are_sound({"devices"}))
+      entry.require("devices", "a list of devices' names");
+    profile.sources.merge(read_sources(entry, place + "/"));
+    entry.reject_unknown_keys();
+    profile.flash_elsewhere.push_back(std::move(rates));
+  }
+}
+
 void read_compute(ObjectReader& reader, SoftwareProfile& profile) {
   profile.compute_efficiency =
       reader.optional_number("compute_efficiency", 1, least_ratio, most_factor);
@@ -67,8 +140,14 @@ void read_compute(ObjectReader& reader, SoftwareProfile& profile) {
   profile.fused_kernels = reader.optional_bool("fused_kernels", true);
   profile.iteration_overhead =
       optional_quantity<Seconds>(reader, "iteration_overhead", "2 ms", {"0 s", "1 h"});
-  profile.flash_forward_efficiency = optional_ratio(reader, "flash_forward_efficiency");
-  profile.flash_backward_efficiency = optional_ratio(reader, "flash_backward_efficiency");
+  read_flash(reader, profile);
+  profile.current_scaling =
+      reader.optional_enum<bool>("fp8_scaling", false, {{"delayed", false}, {"current", true}});
+  profile.fp8_parameters = reader.optional_bool("fp8_parameters", false);
+  profile.fp8_attention = reader.optional_bool("fp8_attention", false);
+  profile.nvfp4_first_bf16_layers =
+      reader.optional_int("nvfp4_first_bf16_layers", 0, 0, most_layers);
+  profile.nvfp4_last_bf16_layers = reader.optional_int("nvfp4_last_bf16_layers", 0, 0, most_layers);
 }
 
 StateBytes read_states(ObjectReader reader, const std::string& prefix, Sources& sources) {
@@ -110,6 +189,11 @@ SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Prob
   read_communication(reader, profile);
   profile.sources = read_sources(reader);
   read_launch(reader.child("launch"), profile);
+  if (reader.take("layer_traffic") != nullptr)
+    read_layer_traffic(reader.child("layer_traffic"), profile);
+  if (reader.take("host_gathers") != nullptr)
+    read_host_gathers(reader.child("host_gathers"), profile);
+  if (reader.take("experts") != nullptr) read_experts(reader.child("experts"), profile);
   read_memory(reader.child("memory"), profile);
   reader.reject_unknown_keys();
   return profile;

@@ -19,6 +19,10 @@ enum class PipelineSend {
 };
 
 enum class GradientType { fp16, bf16, fp32 };
+/// Bytes of one gradient.
+inline Bytes element_size(GradientType type) {
+  return Bytes{type == GradientType::fp32 ? 4.0 : 2.0};
+}
 
 /// Bytes each parameter costs on a rank, by role. `sharded_*` are divided by the data-parallel ways under ZeRO >= 1.
 struct StateBytes {
@@ -31,26 +35,43 @@ struct StateBytes {
       true;  ///< the low-precision gradients do not exist before the first backward
 };
 
+/// How tokens get to their experts on other GPUs, and back.
+enum class ExpertDispatch {
+  /// A copy for every expert, from GPU to GPU: MoEAlltoAllTokenDispatcher in megatron/core/transformer/moe/token_dispatcher.py.
+  all_to_all,
+  /// One copy for every node that has an expert of the token, from the GPU of the same number; that one forwards one copy to each GPU
+  /// of its node: DeepEP's normal kernels (github.com/deepseek-ai/DeepEP, csrc/kernels/internode.cu), and Hybrid-EP.
+  one_copy_per_node,
+};
+
 /// A training software stack: what differs between stacks lives here and nowhere else. A file of platforms/software/.
 struct SoftwareProfile {
   std::string name;
 
-  /// CPU time to launch a layer's kernels: the GPU waits for it when its own work is shorter.
+  /// CPU time to launch what a pass does: the GPU waits for it when its own work is shorter.
   struct LaunchFloor {
-    Seconds layer_forward{};        ///< cf
-    Seconds layer_backward{};       ///< cb
-    Seconds collective{};           ///< car, one tensor-parallel collective
-    double wide_tensor_factor = 1;  ///< c8, at wide_tensor_ways and above
-    int wide_tensor_ways = 8;
-    double cluster_factor = 1;  ///< cscale
-    double sharpness = 4;       ///< q of (gpu^q + cpu^q)^(1/q)
-    double head_share = 0;      ///< of a layer's forward floor, added for the output head
-    double embedding_share = 0;
+    Seconds kernel{};      ///< one kernel, as many as the workload counts
+    Seconds collective{};  ///< one tensor-parallel collective
+    double sharpness = 4;  ///< q of (gpu^q + cpu^q)^(1/q)
   } launch;
+
+  /// Traffic of a layer's memory-bound kernels.
+  LayerTraffic layer_traffic;
+
+  /// A stack whose sharded parameters are gathered by the host, one tensor after another, without prefetch, and once more for
+  /// recomputation. What that takes beside the collective itself.
+  struct HostGathers {
+    BytesPerSecond rate{};      ///< of filling and copying the gathered bytes
+    Seconds per_rank{};         ///< for each rank of the group, of each tensor
+    int tensors_per_layer = 0;  ///< parameters that are gathered one by one
+  };
+  std::optional<HostGathers> host_gathers;
 
   double compute_efficiency = 1;  ///< factor on the device's emax
   double in_node_collective_slowdown =
       1;  ///< arf: in-node tensor collectives against the platform's benchmark
+  /// What each in-node tensor collective takes beside its transfer: launch, skew between the ranks, synchronisation.
+  Seconds tensor_collective_overhead{};
   bool overlap_backward_tensor_collectives = true;
   PipelineSend pipeline_send = PipelineSend::eager;
   bool scatter_pipeline_messages = true;   ///< each rank of a tensor group sends 1/t of the message
@@ -66,7 +87,28 @@ struct SoftwareProfile {
   double cross_entropy_bytes = 30;  ///< traffic per logit, forward and backward together
   Seconds iteration_overhead{};     ///< once an iteration: data, logging, scaler
   std::optional<double> flash_forward_efficiency,
-      flash_backward_efficiency;     ///< of the device's peak
+      flash_backward_efficiency;  ///< of the device's peak, in place of the device's own rates
+  std::vector<std::string>
+      flash_devices;  ///< devices they were measured on; empty: they hold for all
+  /// Of the same kernels on other devices.
+  struct FlashRates {
+    double forward = 0, backward = 0;
+    std::vector<std::string> devices;
+  };
+  std::vector<FlashRates> flash_elsewhere;
+  bool current_scaling =
+      false;  ///< fp8 casts read a tensor for its scale first, in place of using past scales
+  bool fp8_parameters = false;  ///< linear weights are kept, and gathered after a step, as operands
+  bool fp8_attention = false;   ///< attention is computed in fp8 where the linear layers are
+  int nvfp4_first_bf16_layers = 0,  ///< layers at the ends of the model that stay bf16 under nvfp4
+      nvfp4_last_bf16_layers = 0;
+
+  /// What the stack does with experts.
+  struct Experts {
+    ExpertDispatch dispatch = ExpertDispatch::all_to_all;
+    bool fp8_dispatch = false;  ///< tokens go to their experts in fp8, with a scale for 128 values
+    bool overlap_shared = false;  ///< what every token takes is computed beside the dispatch
+  } experts;
   double exposed_gather_factor = 0;  ///< iota of sharded data parallelism
 
   StateBytes states_fp16, states_bf16;  ///< by training precision (fp32 training uses its own rule)
@@ -76,6 +118,11 @@ struct SoftwareProfile {
   Bytes extra_context{};                ///< communication buckets beside the device's context
   bool profiled = false;  ///< a measurement set of this stack stands behind its numbers
   std::map<std::string, Source> sources;
+
+  /// This stack's own efficiencies of flash attention on `device`, where it runs at them: where they are those of its kernels there,
+  /// or it has none.
+  std::optional<FlashRates> flash_rates(const Device& device) const;
+  bool overrides_flash(const Device& device) const { return flash_rates(device).has_value(); }
 };
 
 }  // namespace windtunnel

@@ -7,6 +7,7 @@
 
 #include "cost/codec_shapes.hpp"
 #include "cost/collective_cost.hpp"
+#include "cost/end_of_iteration.hpp"
 #include "lower/codec_plan.hpp"
 #include "lower/program_builder.hpp"
 
@@ -149,13 +150,13 @@ class Classes {
 
   void add_gradients() {
     const Parallel& parallel = plan_.parallel;
-    if (parallel.data == 1 || parallel.zero_stage == 3) return;
+    if (parallel.replicas() == 1 || parallel.zero_stage == 3) return;
     const DeviceId id = first_device(first_stage());
     const CodecStage stage = codec_stage(id);
     const bool by_chunk = reduces_by_chunk(plan_);
     const EncodedCollective encoded =
         by_chunk ? codecs_.reduced_bucket(stage, 0) : codecs_.reduced_gradients(stage);
-    const double share = half_share(parallel.data) * (parallel.zero_stage == 0 ? 2 : 1);
+    const double share = half_share(parallel.replicas()) * (parallel.zero_stage == 0 ? 2 : 1);
     const Bytes payload = by_chunk ? stage.cost->chunks.front().gradients /
                                          static_cast<double>(codecs_.buckets(stage.stage))
                                    : stage.cost->gradients;
@@ -191,15 +192,16 @@ class Classes {
 
   void add_gathers() {
     const Parallel& parallel = plan_.parallel;
-    if (parallel.data == 1 || parallel.zero_stage == 0) return;
+    if (parallel.replicas() == 1 || parallel.zero_stage == 0) return;
     const DeviceId id = first_device(StageId{0});
     const CodecStage stage = codec_stage(id);
     const bool by_layer = parallel.zero_stage == 3;
-    const Bytes payload = by_layer ? stage.cost->gathered_layer : stage.cost->parameters;
+    const Bytes payload = by_layer ? stage.cost->gathered_layer
+                                   : find(stage.cost->end, Label::gather_parameters)->payload;
     const EncodedCollective encoded =
         encode_ring(*plan_.compression.zero_gather, *stage.device, RingKind::all_gather, payload,
-                    element_size(plan_.training.precision), parallel.data);
-    const double share = half_share(parallel.data);
+                    element_size(plan_.training.precision), parallel.replicas());
+    const double share = half_share(parallel.replicas());
     const BytesPerSecond now =
         by_layer ? BytesPerSecond{}
                  : collective_bandwidth(bare_, id, slot_of(CollectiveSlot::parameter_gather),

@@ -15,8 +15,8 @@
 #include "report/report_json.hpp"
 #include "report/timeline_data.hpp"
 #include "scenario/resolved_text.hpp"
-#include "simulate/forked.hpp"
 #include "simulate/simulate.hpp"
+#include "simulate/tasks.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -75,13 +75,13 @@ std::vector<ComparedRun> runs_of(const std::vector<CompareInput>& inputs, const 
   std::vector<std::size_t> simulated;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (scenario_of(inputs[i]) != nullptr) simulated.push_back(i);
-  ForkedWork work;
-  work.count = simulated.size();
-  work.at_once = default_at_once();
-  work.work = [&](std::size_t i) {
+  Tasks<std::string> tasks;
+  tasks.count = simulated.size();
+  tasks.at_once = default_at_once();
+  tasks.work = [&](std::size_t i) {
     return simulated_text(*scenario_of(inputs[simulated[i]]), library, detail);
   };
-  const std::vector<ChildOutcome> outcomes = run_forked(work);
+  const std::vector<ChildOutcome> outcomes = run_tasks(EngineKind::simgrid, tasks);
   std::vector<ComparedRun> runs;
   for (std::size_t i = 0, child = 0; i < inputs.size(); ++i) {
     if (scenario_of(inputs[i]) == nullptr) {

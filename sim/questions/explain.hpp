@@ -2,10 +2,11 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 
+#include "questions/what_if.hpp"
 #include "report/explanation.hpp"
 #include "simulate/simulate.hpp"
-#include "simulate/tasks.hpp"
 
 namespace windtunnel {
 
@@ -15,9 +16,17 @@ struct Explained {
   Simulation simulation;  ///< with its timeline; its report has moved into the explanation
 };
 
-/// Simulates the scenario with its timeline, finds its critical path, and simulates every what-if beside it. `at_once`: simulations at the same time; `on_done`: called with the number of changes done.
-Explained explain(const Scenario& scenario, const Library& library, std::size_t at_once,
-                  const std::function<void(std::size_t)>& on_done = {},
-                  EngineKind engine = engine_of_many);
+struct ExplainOptions {
+  std::size_t at_once = 1;  ///< simulations at the same time
+  EngineKind engine = engine_of_many;
+  /// No simulation of a what-if begins later than this after the start. None: all are simulated. At 0 none is.
+  std::optional<Seconds> budget = {};
+  /// Called with the number of what-ifs simulated, and of those to be simulated.
+  std::function<void(std::size_t done, std::size_t all)> on_done = {};
+};
+
+/// Simulates the scenario with its timeline, finds its critical path, and simulates what-ifs beside it: not those of which the critical
+/// path says that they cannot matter, and where there is a budget those that may save most first.
+Explained explain(const Scenario& scenario, const Library& library, const ExplainOptions& options);
 
 }  // namespace windtunnel

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -36,7 +37,8 @@ JsonValue explained(const Scenario& scenario) {
   ForkedWork work;
   work.count = 1;
   work.work = [&](std::size_t) {
-    const Explanation explanation = explain(scenario, library(), 2).explanation;
+    const Explanation explanation =
+        explain(scenario, library(), {2, engine_of_many, {}, {}}).explanation;
     return canonical_text(explanation_value(explanation));
   };
   const ChildOutcome outcome = run_forked(work).front();
@@ -206,7 +208,9 @@ std::set<WhatIfKind> check_what_ifs(const std::string& text) {
     CHECK(number_at(run, "iteration_time_s") == result.iteration_time.value());
     for (int i = 0; i < num_lines; ++i) {
       const auto line = static_cast<Line>(i);
-      CHECK(number_at(*run.find("breakdown_s"), name_of(line)) ==
+      const JsonValue& lines = *run.find("breakdown_s");
+      const bool is_written = is_always_written(line) || lines.find(name_of(line)) != nullptr;
+      CHECK((is_written ? number_at(lines, name_of(line)) : 0) ==
             result.breakdown.of(line).value());
     }
     CHECK(std::get<bool>(run.find("memory")->find("fits")->content) == result.fits);
@@ -279,6 +283,70 @@ TEST_CASE("a slow node is asked about by its number, whatever makes it slow") {
         doctest::Approx(simulate(even, heap).report.iteration_time.value()).epsilon(1e-9));
   CHECK(times["every node as node 0"].value() == doctest::Approx(now.value()).epsilon(1e-9));
   CHECK(times["twice the NIC rate (node 0)"] < now);
+}
+
+/// Eight nodes, each a type of its own; the GPUs of node n are `efficiency(n)` times as fast.
+Scenario nodes_of_kinds(const std::function<double(int)>& efficiency) {
+  const std::string text = scenario_text(R"("a100-80gb-1hdr")", R"(
+    "training": {"global_batch": 16, "micro_batch": 1},
+    "parallel": {"tensor": 8, "pipeline": 4, "data": 2})");
+  const std::string type =
+      canonical_text(read(text).resolved.find("platform")->find("node_types")->array().front());
+  ReadOptions options;
+  std::string types;
+  for (int node = 0; node < 8; ++node) types += (node == 0 ? "[" : ",") + type;
+  options.overrides = {{"/platform/node_types", types + "]"}};
+  for (int node = 0; node < 8; ++node) {
+    const std::string at = "/platform/node_types/" + std::to_string(node);
+    options.overrides.emplace_back(at + "/count", "1");
+    options.overrides.emplace_back(at + "/compute_efficiency", std::to_string(efficiency(node)));
+  }
+  return read(text, options);
+}
+
+TEST_CASE("what is not simulated could not have saved what its bound says") {
+  const Scenario scenario = nodes_of_kinds([](int node) { return 1 - 0.02 * node; });
+  const Explanation explanation =
+      explain(scenario, library(), {2, EngineKind::heap, {}, {}}).explanation;
+  const Seconds whole = explanation.report.iteration_time;
+  std::size_t bounded = 0, left_out = 0;
+  for (const WhatIfResult& result : explanation.what_ifs) {
+    if (!result.saves_at_most) continue;
+    CAPTURE(result.change.what);
+    ++bounded;
+    if (result.fate == WhatIfFate::cannot_matter) ++left_out;
+    CHECK((result.fate == WhatIfFate::cannot_matter) == (*result.saves_at_most < 0.002));
+    const Seconds time =
+        simulate_what_ifs(scenario, library(), {result.change}, 1, {}, EngineKind::heap)
+            .front()
+            .iteration_time;
+    CHECK(1 - time / whole <= *result.saves_at_most + 1e-9);
+  }
+  CHECK(bounded >= 24);  // GPUs, inside the node, NIC of eight kinds
+  CHECK(left_out >= 4);
+}
+
+TEST_CASE("kinds of node that do the same are asked about as one") {
+  const std::set<std::string> two =
+      questions_of(nodes_of_kinds([](int node) { return node % 2 == 0 ? 1 : 0.9; }));
+  CHECK(two.count("GPUs 10 % faster (node 0, node 2, node 4 and others like them)") == 1);
+  CHECK(two.count("every node as node 1, node 3, node 5 and others like them") == 1);
+  std::size_t about_gpus = 0;
+  for (const std::string& what : two)
+    if (what.starts_with("GPUs 10 % faster")) ++about_gpus;
+  CHECK(about_gpus == 2);
+}
+
+TEST_CASE("a budget that is spent leaves what-ifs out, and says so") {
+  const Explanation explanation =
+      explain(read(small_text), library(), {2, EngineKind::heap, Seconds{0}, {}}).explanation;
+  REQUIRE_FALSE(explanation.what_ifs.empty());
+  for (const WhatIfResult& result : explanation.what_ifs)
+    CHECK(result.fate == WhatIfFate::over_budget);
+  const std::string text = explanation_text(explanation, Colour::never);
+  CHECK(text.find("or the budget was spent: ") != std::string::npos);
+  const JsonValue value = explanation_value(explanation);
+  CHECK(value.find("what_ifs")->array().front().find("not_simulated")->string() == "budget");
 }
 
 TEST_CASE("fully sharded training is asked about links and single nodes as any other") {

@@ -15,8 +15,10 @@
 namespace windtunnel {
 namespace {
 
-constexpr double faster = 1.1,
+constexpr double faster = what_if_faster,
                  slower = 0.9;  // ten percent: enough to see, little enough to be near
+/// Of more kinds of node only the most frequent and the fastest are asked about as the kind of all.
+constexpr std::size_t most_kinds_each = 16;
 /// Of a deeper pipeline only the first, the slowest and the last stage are asked about one by one.
 constexpr int most_stages_each = 16;
 
@@ -99,16 +101,18 @@ class WhatIfCollector {
                                         stage_times_.begin());
     for (const PlanDevice& device : plan_.devices)
       stages_of_node_[device.node.index()].insert(device.stage.index());
+    find_kinds();
   }
 
   std::vector<WhatIf> collect() {
-    for (const std::size_t type : types_in_use()) add_nodes(type);
+    for (const Kind& kind : kinds_) add_nodes(kind);
     add_fabric();
     add_pairs();
     add_stragglers();
     add_stages();
     add_layers();
     add_software();
+    add_experts();
     add_training();
     add_schedule();
     for (WhatIf& change : codec_what_ifs(scenario_)) list_.push_back(std::move(change));
@@ -116,6 +120,12 @@ class WhatIfCollector {
   }
 
  private:
+  /// Node types in use that differ in nothing but how many there are: what is asked of one is asked of all.
+  struct Kind {
+    std::vector<std::size_t> types;
+    std::size_t num_nodes = 0;
+  };
+
   void add(WhatIfKind kind, std::string what, Overrides overrides) {
     list_.push_back({kind, std::move(what), std::move(overrides)});
   }
@@ -123,51 +133,111 @@ class WhatIfCollector {
   const std::vector<NodeType>& types() const { return scenario_.platform.node_types; }
   std::size_t num_nodes() const { return scenario_.nodes.size(); }
   bool crosses_nodes() const { return num_nodes() > 1; }
-  std::size_t type_of(std::size_t node) const {
-    return static_cast<std::size_t>(&scenario_.platform.type_of(NodeId{node}) - types().data());
-  }
+  std::size_t type_of(std::size_t node) const { return type_of_node_[node]; }
 
-  std::set<std::size_t> types_in_use() const {
-    std::set<std::size_t> used;
-    for (const PlanDevice& device : plan_.devices) used.insert(type_of(device.node.index()));
-    return used;
-  }
-
-  /// A type in use: its device, or where several types have that device, its nodes.
-  std::string label_of(std::size_t index) const {
-    const std::set<std::size_t> used = types_in_use();
-    const std::string& device = types()[index].device.name;
-    const auto has_device = [&](std::size_t type) { return types()[type].device.name == device; };
-    if (std::count_if(used.begin(), used.end(), has_device) == 1) return device;
-    std::size_t first = 0;
-    while (type_of(first) != index) ++first;
-    std::size_t last = first;
-    while (last + 1 < num_nodes() && type_of(last + 1) == index) ++last;
-    return first == last ? "node " + std::to_string(first)
-                         : "nodes " + std::to_string(first) + " to " + std::to_string(last);
-  }
-
-  void add_nodes(std::size_t index) {
-    const NodeType& type = types()[index];
-    const std::string at = "/platform/node_types/" + std::to_string(index);
-    const std::string of = types_in_use().size() > 1 ? " (" + label_of(index) + ")" : "";
-    const Interconnect& inside = type.interconnect;
-    add(WhatIfKind::gpu, "GPUs 10 % faster" + of,
-        {{at + "/compute_efficiency", exact(type.compute_efficiency * faster)}});
-    if (type.gpus > 1 && plan_.num_ranks() > 1) {
-      if (can_double(inside.saturated_bandwidth) && can_double(inside.point_to_point))
-        add(WhatIfKind::link, "twice the bandwidth inside nodes" + of,
-            {{at + "/interconnect/saturated_bandwidth", exact(inside.saturated_bandwidth * 2)},
-             {at + "/interconnect/point_to_point", exact(inside.point_to_point * 2)}});
-      add(WhatIfKind::link, "half the latency inside nodes" + of,
-          {{at + "/interconnect/floor_base", exact(inside.floor_base / 2)},
-           {at + "/interconnect/floor_per_gpu", exact(inside.floor_per_gpu / 2)},
-           {at + "/interconnect/point_to_point_latency",
-            exact(inside.point_to_point_latency / 2)}});
+  void find_kinds() {
+    const auto& all = scenario_.platform;
+    for (std::size_t node = 0; node < num_nodes(); ++node)
+      type_of_node_.push_back(
+          static_cast<std::size_t>(&all.type_of(NodeId{node}) - types().data()));
+    std::map<std::size_t, std::size_t> nodes_of_type;
+    for (const auto& [node, stages] : stages_of_node_) ++nodes_of_type[type_of(node)];
+    std::map<std::string, std::size_t> known;
+    for (const auto& [type, nodes] : nodes_of_type) {
+      const auto [found, is_new] = known.try_emplace(text_without_count(type), kinds_.size());
+      if (is_new) kinds_.emplace_back();
+      kinds_[found->second].types.push_back(type);
+      kinds_[found->second].num_nodes += nodes;
+      ++types_with_device_[types()[type].device.name];
     }
-    if (crosses_nodes() && can_double(type.nic_rate))
-      add(WhatIfKind::nic, "twice the NIC rate" + of,
-          {{at + "/nic_rate", exact(type.nic_rate * 2)}});
+  }
+
+  /// The file has one type for all domains of a platform, of which the last may be smaller.
+  bool has_domains() const { return scenario_.platform.domain_nodes > 1; }
+
+  bool knows_flash() const {
+    const Precision precision = base_precision(plan_.training.precision);
+    return std::all_of(scenario_.nodes.begin(), scenario_.nodes.end(), [&](const NodeType& node) {
+      return scenario_.software.overrides_flash(node.device) ||
+             node.device.has_attention(precision);
+    });
+  }
+
+  /// Where it cannot be told, each type is a kind of its own.
+  std::string text_without_count(std::size_t type) const {
+    if (has_domains()) return {};
+    if (!types_.is_array()) return std::to_string(type);
+    JsonValue text = types_.array()[type];
+    text.erase("count");
+    return canonical_text(text);
+  }
+
+  /// A kind of node in use: its device, or where several types have that device, its nodes.
+  std::string label_of(const Kind& kind) const {
+    constexpr std::size_t most_named = 3;
+    if (types_with_device_.at(types()[kind.types.front()].device.name) == kind.types.size())
+      return types()[kind.types.front()].device.name;
+    std::string label;
+    for (std::size_t i = 0; i < std::min(most_named, kind.types.size()); ++i)
+      label += (i == 0 ? "" : ", ") + nodes_text(kind.types[i]);
+    return kind.types.size() > most_named ? label + " and others like them" : label;
+  }
+  std::string nodes_text(std::size_t type) const {
+    const auto first = std::find(type_of_node_.begin(), type_of_node_.end(), type);
+    const auto end =
+        std::find_if(first, type_of_node_.end(), [&](std::size_t other) { return other != type; });
+    const auto number = [&](auto node) { return std::to_string(node - type_of_node_.begin()); };
+    return first + 1 == end ? "node " + number(first)
+                            : "nodes " + number(first) + " to " + number(end - 1);
+  }
+
+  /// Makes nodes of a kind faster: `change` says what to set in a type.
+  void add_faster(const Kind& kind, WhatIfKind about, std::string what,
+                  const std::function<Overrides(const NodeType&)>& change) {
+    WhatIf what_if{about, std::move(what), {}, kind.types};
+    for (const std::size_t type : kind.types) {
+      if (type > 0 && has_domains()) continue;
+      for (const auto& [key, value] : change(types()[type]))
+        what_if.overrides.emplace_back("/platform/node_types/" + std::to_string(type) + "/" + key,
+                                       value);
+    }
+    list_.push_back(std::move(what_if));
+  }
+
+  void add_nodes(const Kind& kind) {
+    const NodeType& first = types()[kind.types.front()];
+    const std::string of = kinds_.size() > 1 ? " (" + label_of(kind) + ")" : "";
+    add_faster(kind, WhatIfKind::gpu, "GPUs 10 % faster" + of, [](const NodeType& type) {
+      return Overrides{{"compute_efficiency", exact(type.compute_efficiency * faster)}};
+    });
+    if (first.gpus > 1 && plan_.num_ranks() > 1) add_inside(kind, of);
+    if (crosses_nodes() && can_double(first.nic_rate))
+      add_faster(kind, WhatIfKind::nic, "twice the NIC rate" + of, [](const NodeType& type) {
+        return Overrides{{"nic_rate", exact(type.nic_rate * 2)}};
+      });
+  }
+
+  void add_inside(const Kind& kind, const std::string& of) {
+    const Interconnect& first = types()[kind.types.front()].interconnect;
+    if (can_double(first.saturated_bandwidth) && can_double(first.point_to_point))
+      add_faster(kind, WhatIfKind::link, "twice the bandwidth inside nodes" + of,
+                 [](const NodeType& type) {
+                   const Interconnect& inside = type.interconnect;
+                   Overrides doubled{
+                       {"interconnect/saturated_bandwidth", exact(inside.saturated_bandwidth * 2)},
+                       {"interconnect/point_to_point", exact(inside.point_to_point * 2)}};
+                   if (inside.all_to_all > BytesPerSecond{0} && can_double(inside.all_to_all))
+                     doubled.emplace_back("interconnect/all_to_all", exact(inside.all_to_all * 2));
+                   return doubled;
+                 });
+    add_faster(
+        kind, WhatIfKind::link, "half the latency inside nodes" + of, [](const NodeType& type) {
+          const Interconnect& inside = type.interconnect;
+          return Overrides{
+              {"interconnect/floor_base", exact(inside.floor_base / 2)},
+              {"interconnect/floor_per_gpu", exact(inside.floor_per_gpu / 2)},
+              {"interconnect/point_to_point_latency", exact(inside.point_to_point_latency / 2)}};
+        });
   }
 
   void add_fabric() {
@@ -237,7 +307,7 @@ class WhatIfCollector {
 
   /// A node 10 % slower than its type: the first, and one of the slowest stage. And all nodes of one type.
   void add_stragglers() {
-    if (!crosses_nodes()) return;
+    if (!crosses_nodes() || has_domains()) return;
     std::set<std::size_t> stragglers{0};
     for (const auto& [node, stages] : stages_of_node_)
       if (stages.count(slowest_) > 0) {
@@ -247,19 +317,40 @@ class WhatIfCollector {
     for (const std::size_t straggler : stragglers)
       add_speeds(WhatIfKind::straggler, "node " + std::to_string(straggler) + " 10 % slower",
                  [=](std::size_t node) { return node == straggler ? slower : 1; });
-    for (const std::size_t type : types_in_use()) add_one_type(type);
+    add_one_kind();
   }
 
-  void add_one_type(std::size_t index) {
-    const std::set<std::size_t> used = types_in_use();
-    const bool alike = std::all_of(used.begin(), used.end(), [&](std::size_t type) {
-      return types()[type].gpus == types()[index].gpus;
+  double speed_of(const Kind& kind) const {
+    const NodeType& type = types()[kind.types.front()];
+    return type.compute_efficiency * type.device.gemm.peak_fraction *
+           (type.device.peak.at(plan_.training.precision) / FlopsPerSecond{1});
+  }
+
+  void add_one_kind() {
+    if (kinds_.size() <= most_kinds_each) {
+      for (const Kind& kind : kinds_) add_one_kind(kind);
+      return;
+    }
+    const auto frequent =
+        std::max_element(kinds_.begin(), kinds_.end(),
+                         [](const Kind& a, const Kind& b) { return a.num_nodes < b.num_nodes; });
+    const auto fast = std::max_element(
+        kinds_.begin(), kinds_.end(),
+        [this](const Kind& a, const Kind& b) { return speed_of(a) < speed_of(b); });
+    add_one_kind(*frequent);
+    if (fast != frequent) add_one_kind(*fast);
+  }
+
+  void add_one_kind(const Kind& kind) {
+    const int gpus = types()[kind.types.front()].gpus;
+    const bool alike = std::all_of(kinds_.begin(), kinds_.end(), [&](const Kind& other) {
+      return types()[other.types.front()].gpus == gpus;
     });
-    if (used.size() < 2 || !alike || !types_.is_array()) return;
-    JsonValue one = types_.array()[index];
+    if (kinds_.size() < 2 || !alike || !types_.is_array()) return;
+    JsonValue one = types_.array()[kind.types.front()];
     one.set("count", JsonValue(static_cast<std::int64_t>(std::max<int>(
                          scenario_.platform.available_nodes(), static_cast<int>(num_nodes())))));
-    add(WhatIfKind::straggler, "every node as " + label_of(index),
+    add(WhatIfKind::straggler, "every node as " + label_of(kind),
         {{"/platform/node_types", canonical_text(JsonValue(JsonValue::Array{one}))}});
   }
 
@@ -310,11 +401,20 @@ class WhatIfCollector {
 
   void add_software() {
     const auto& launch = scenario_.software.launch;
-    if (launch.layer_forward + launch.layer_backward + launch.collective > Seconds{0})
+    if (launch.kernel + launch.collective > Seconds{0})
       add(WhatIfKind::software, "no launch floor (CUDA graphs)",
-          {{"/software/launch/layer_forward", "0 us"},
-           {"/software/launch/layer_backward", "0 us"},
-           {"/software/launch/collective", "0 us"}});
+          {{"/software/launch/kernel", "0 us"}, {"/software/launch/collective", "0 us"}});
+  }
+
+  /// What tokens that are not spread evenly cost, and what their way to experts costs.
+  void add_experts() {
+    if (!scenario_.model.moe || expert_ways(plan_.parallel) == 1) return;
+    if (!scenario_.model.moe->balance.is_even())
+      add(WhatIfKind::training, "tokens spread evenly over experts",
+          {{"/model/moe/balance", "balanced"}});
+    if (scenario_.software.experts.dispatch == ExpertDispatch::all_to_all && crosses_nodes())
+      add(WhatIfKind::software, "one copy of a token a node",
+          {{"/software/experts/dispatch", "one_copy_per_node"}});
   }
 
   void add_training() {
@@ -331,7 +431,7 @@ class WhatIfCollector {
       add(WhatIfKind::training, "no recomputation", {{"/training/recompute", "none"}});
     if (training.recompute == Recompute::full)
       add(WhatIfKind::training, "selective recomputation", {{"/training/recompute", "selective"}});
-    if (training.attention == Attention::standard && scenario_.software.flash_forward_efficiency)
+    if (training.attention == Attention::standard && knows_flash())
       add(WhatIfKind::training, "FlashAttention", {{"/training/attention", "flash"}});
   }
 
@@ -344,7 +444,7 @@ class WhatIfCollector {
           {{"/parallel/pipeline_send", eager ? "blocking_pairs" : "eager"}});
       if (!parallel.schedule->written) add_order();
     }
-    if (parallel.data > 1 && !parallel.overlap_gradient_reduce && parallel.zero_stage < 3)
+    if (parallel.replicas() > 1 && !parallel.overlap_gradient_reduce && parallel.zero_stage < 3)
       add(WhatIfKind::schedule, "gradient reduction beside the backward pass",
           {{"/parallel/overlap_gradient_reduce", "true"}});
   }
@@ -384,6 +484,9 @@ class WhatIfCollector {
   std::vector<Seconds> stage_times_;
   std::size_t slowest_ = 0;
   std::map<std::size_t, std::set<std::size_t>> stages_of_node_;
+  std::vector<std::size_t> type_of_node_;
+  std::vector<Kind> kinds_;
+  std::map<std::string, std::size_t> types_with_device_;  ///< in use, by name of the device
   std::vector<WhatIf> list_;
 };
 

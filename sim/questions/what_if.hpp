@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "report/explanation.hpp"
 #include "scenario/scenario.hpp"
+#include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
 
 namespace windtunnel {
@@ -18,10 +20,29 @@ std::vector<WhatIf> what_ifs(const Scenario& scenario, const Library& library);
 std::vector<WhatIf> codec_what_ifs(const Scenario& scenario);
 
 /// What came of all of them, in the order of the list, each simulated on its own, so many at once.
-/// `on_done`: called with the number of those done.
+/// `on_done`: called with the number of those done. `is_over`: asked before each; where it says so, the what-if is over budget.
 std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Library& library,
                                             const std::vector<WhatIf>& changes, std::size_t at_once,
                                             const std::function<void(std::size_t)>& on_done = {},
-                                            EngineKind engine = engine_of_many);
+                                            EngineKind engine = engine_of_many,
+                                            const std::function<bool()>& is_over = {});
+
+/// What a what-if makes GPUs faster by.
+inline constexpr double what_if_faster = 1.1;
+
+/// The most that a what-if which makes kinds of node faster can save, where the platform has several: what the critical path spends on
+/// those nodes, times the share that the change takes off. Proven where no link is shared; else as long as messages share links as they
+/// did. None for other what-ifs.
+class PathBound {
+ public:
+  PathBound(const Scenario& scenario, const Simulation& simulation, const CriticalPath& path);
+  std::optional<Seconds> most_saved(const WhatIf& change) const;
+
+ private:
+  struct Times {
+    Seconds computing{}, sending{};
+  };
+  std::vector<Times> of_type_;  ///< by place in the platform's list
+};
 
 }  // namespace windtunnel

@@ -41,12 +41,13 @@ std::string setting_text(const Codec& codec, const CodecTrial& trial) {
          trial.keys + "}";
 }
 
-/// Whether the plan has traffic of the class.
-bool is_in_use(std::string_view name, const Parallel& parallel) {
+/// Whether the plan has traffic of the class that can be compressed.
+bool is_in_use(std::string_view name, const Scenario& scenario) {
+  const Parallel& parallel = scenario.plan.parallel;
   if (name.starts_with("pipeline")) return parallel.pipeline > 1;
   if (name == "tensor_activations") return parallel.tensor > 1;
-  if (name == "zero_gather") return parallel.data > 1 && parallel.zero_stage > 0;
-  return parallel.data > 1;
+  if (name == "zero_gather") return parallel.replicas() > 1 && parallel.zero_stage > 0;
+  return parallel.replicas() > 1 && !scenario.model.moe;  // whose gradients are not compressed
 }
 
 std::string spoken_class(std::string name) {
@@ -69,12 +70,13 @@ std::vector<WhatIf> codec_what_ifs(const Scenario& scenario) {
     if (compressed)
       list.push_back({WhatIfKind::codec, "no compression of " + spoken, {{pointer, "null"}}});
     if (std::string_view(name) == "embedding_sync") {
-      if (!compressed && parallel.data > 1 && synchronises_embedding(scenario.model, scenario.plan))
+      if (!compressed && parallel.replicas() > 1 &&
+          synchronises_embedding(scenario.model, scenario.plan))
         list.push_back(
             {WhatIfKind::codec, "fused embedding sync", {{pointer, R"({"fused":true})"}}});
       continue;
     }
-    if (!is_in_use(name, parallel)) continue;
+    if (!is_in_use(name, scenario)) continue;
     const JsonValue* codec = compressed ? entry->find("codec") : nullptr;
     const TrialTraffic traffic = trial_traffic(name, scenario);
     for (const Codec* candidate : candidates(name, scenario.plan)) {

@@ -269,9 +269,16 @@ class TraceWriter {
           .number("Group size", std::int64_t{plan_.parallel.tensor});
     if (slice.part == Part::tensor_comm && whole)
       args.text("note", "all of the op's tensor-parallel collectives, drawn as one");
+    if (slice.part == Part::expert_comm)
+      add_group(args, whole ? "alltoall" : collective_word(name),
+                group_of(Traffic::expert_dispatch), rank)
+          .number("Group size", std::int64_t{plan_.parallel.expert});
+    if (slice.part == Part::context_comm)
+      add_group(args, whole ? "send_recv" : collective_word(name), group_of(Traffic::context), rank)
+          .number("Group size", std::int64_t{plan_.parallel.context});
     if (slice.part == Part::data_comm)
       add_group(args, "allgather", group_of(Traffic::zero_gather), rank)
-          .number("Group size", std::int64_t{plan_.parallel.data})
+          .number("Group size", std::int64_t{plan_.parallel.replicas()})
           .text("note", "what all of the op's parameter gathers expose, drawn as one");
     write_complete(slice, name, "kernel", args);
   }

@@ -126,8 +126,10 @@ std::string job_of(const ComparedFigures& figures, std::size_t run) {
   };
   if (figures.value(run, "/job/model") == nullptr) return "";
   return text("model") + " on " + count("gpus") + " GPUs of " + text("platform") + " with " +
-         text("software") + "; tensor " + count("tensor") + " × pipeline " + count("pipeline") +
-         " × data " + count("data") + ", " + text("schedule") + ", " + count("microbatches") +
+         text("software") + "; tensor " + count("tensor") +
+         (figures.value(run, "/job/context") != nullptr ? " × context " + count("context") : "") +
+         " × pipeline " + count("pipeline") + " × data " + count("data") + ", " + text("schedule") +
+         ", " + count("microbatches") +
          (count("microbatches") == "1" ? " microbatch of " : " microbatches of ") +
          count("micro_batch") + (count("micro_batch") == "1" ? " sample" : " samples");
 }

@@ -52,7 +52,10 @@ class FigureReader {
     ObjectReader reader = part("breakdown_s");
     for (int i = 0; i < num_lines; ++i) {
       const auto line = static_cast<Line>(i);
-      figures.breakdown.add(line, Seconds{reader.required_number(name_of(line), -most, most)});
+      const char* const name = name_of(line);
+      figures.breakdown.add(
+          line, Seconds{is_always_written(line) ? reader.required_number(name, -most, most)
+                                                : reader.optional_number(name, 0, -most, most)});
     }
   }
 
@@ -69,6 +72,10 @@ class FigureReader {
     ObjectReader counts = part("messages");
     for (const Traffic traffic : published_traffic) {
       const auto i = static_cast<std::size_t>(traffic);
+      if (!is_always_written(traffic)) {
+        figures.traffic[i] = Bytes{bytes.optional_number(name_of(traffic), 0, 0, most)};
+        continue;
+      }
       figures.traffic[i] = Bytes{amount(bytes, name_of(traffic))};
       counts.require(name_of(traffic), "an object");
       ObjectReader count = counts.child(name_of(traffic));

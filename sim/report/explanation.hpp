@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +34,16 @@ struct WhatIf {
   WhatIfKind kind = WhatIfKind::gpu;
   std::string what;                                            ///< "twice the NIC rate"
   std::vector<std::pair<std::string, std::string>> overrides;  ///< pointer, value
+  /// Where it only makes some kinds of node faster: their places in the platform's list. Else empty.
+  std::vector<std::size_t> faster_types = {};
+};
+
+/// What was done about a change.
+enum class WhatIfFate {
+  simulated,
+  failed,         ///< it could not be simulated
+  cannot_matter,  ///< the critical path spends too little on it to be worth a simulation
+  over_budget,    ///< the time for simulations was over
 };
 
 /// What became of a change.
@@ -40,9 +52,12 @@ struct WhatIfResult {
   Seconds iteration_time{};
   Breakdown breakdown;
   bool fits = true;     ///< in memory
-  std::string failure;  ///< why it could not be simulated; empty: it was
+  std::string failure;  ///< why it was not simulated; empty: it was
   /// What simulates it, as typed in a shell: "windtunnel run a.json --set /nodes=4".
   std::string command = {};
+  WhatIfFate fate = WhatIfFate::simulated;
+  /// The most that it can save of the iteration by the critical path, as a share; where there is such a bound.
+  std::optional<double> saves_at_most = {};
 };
 
 /// Why an iteration takes as long as it does, and what would change it.

@@ -26,7 +26,8 @@ JsonValue breakdown_value(const Breakdown& breakdown) {
   JsonValue value = object();
   for (int i = 0; i < num_lines; ++i) {
     const auto line = static_cast<Line>(i);
-    value.set(name_of(line), seconds(breakdown.of(line)));
+    if (is_always_written(line) || breakdown.of(line) > Seconds{0})
+      value.set(name_of(line), seconds(breakdown.of(line)));
   }
   return value;
 }
@@ -78,6 +79,13 @@ JsonValue what_if_value(const Explanation& explanation, const WhatIfResult& resu
   for (const auto& [pointer, text] : result.change.overrides) set.set(pointer, JsonValue(text));
   value.set("set", set);
   value.set("command", JsonValue(result.command));
+  if (result.saves_at_most) value.set("saves_at_most", JsonValue(*result.saves_at_most));
+  if (result.fate == WhatIfFate::cannot_matter || result.fate == WhatIfFate::over_budget) {
+    value.set("not_simulated",
+              JsonValue(std::string(result.fate == WhatIfFate::over_budget ? "budget"
+                                                                           : "cannot_matter")));
+    return value;
+  }
   if (!result.failure.empty()) {
     value.set("failure", JsonValue(result.failure));
     return value;

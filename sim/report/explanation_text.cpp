@@ -75,15 +75,42 @@ std::string what_if_row(const Explanation& e, const WhatIfResult& result) {
          (note.empty() ? "" : " (" + note + ")") + "\n";
 }
 
+/// "A; B; C; D; and 812 more".
+std::string names_of(const Explanation& e, WhatIfFate fate) {
+  constexpr std::size_t most_named = 4;
+  std::string names;
+  std::size_t count = 0;
+  for (const WhatIfResult& result : e.what_ifs) {
+    if (result.fate != fate) continue;
+    if (++count <= most_named) names += (names.empty() ? "" : "; ") + result.change.what;
+  }
+  return count > most_named ? names + "; and " + std::to_string(count - most_named) + " more"
+                            : names;
+}
+
+/// What was not simulated, and why.
+std::string left_out_text(const Explanation& e) {
+  std::string text;
+  if (const std::string names = names_of(e, WhatIfFate::cannot_matter); !names.empty())
+    text += detail::paragraph("not simulated, since the critical path lets them save less than " +
+                              percent_text(least_change) + ": " + names);
+  if (const std::string names = names_of(e, WhatIfFate::over_budget); !names.empty())
+    text += detail::paragraph(
+        "not simulated, since others may save more, or the budget was spent: " + names);
+  return text;
+}
+
 std::string what_if_text(const Explanation& e, const Painter& paint) {
   std::string text = heading(paint, "What if (each simulated on its own)"), little;
-  for (const WhatIfResult& result : e.what_ifs)
+  for (const WhatIfResult& result : e.what_ifs) {
     if (changes_little(e, result))
       little += (little.empty() ? "" : "; ") + result.change.what;
-    else
+    else if (result.fate == WhatIfFate::simulated || result.fate == WhatIfFate::failed)
       text += what_if_row(e, result);
+  }
   if (!little.empty())
     text += detail::paragraph("less than " + percent_text(least_change) + " either way: " + little);
+  text += left_out_text(e);
   return text + std::string(indent) +
          paint(Tone::quiet,
                "--json gives the command of each, and where its time goes; --report a page") +

@@ -25,7 +25,8 @@ JsonValue path_value(const PlayedIteration& played, const CriticalPath& critical
   JsonValue lines(JsonValue::Object{}), reasons(JsonValue::Object{});
   for (int i = 0; i < num_lines; ++i) {
     const auto line = static_cast<Line>(i);
-    lines.set(name_of(line), JsonValue(by_line.of(line) / Seconds{1}));
+    if (is_always_written(line) || by_line.of(line) > Seconds{0})
+      lines.set(name_of(line), JsonValue(by_line.of(line) / Seconds{1}));
   }
   for (const Reason& reason : reasons_for_time(report))
     reasons.set(name_of(reason.line), JsonValue(reason.text));

@@ -20,6 +20,10 @@ const char* what_of(Part part) {
       return "tensor collectives";
     case Part::data_comm:
       return "parameter gathers";
+    case Part::expert_comm:
+      return "exchanges of tokens";
+    case Part::context_comm:
+      return "context exchanges";
     case Part::codec:
       return "codec";
     case Part::optimizer:
@@ -44,6 +48,11 @@ const char* what_of(Traffic traffic) {
       return "tensor collectives across nodes";
     case Traffic::zero_gather:
       return "parameter gather";
+    case Traffic::expert_dispatch:
+    case Traffic::expert_combine:
+      return "exchanges of tokens across nodes";
+    case Traffic::context:
+      return "context exchange";
   }
   return "?";
 }

@@ -21,7 +21,7 @@ constexpr ProgressPace usual_pace(ProgressStyle style) {
 
 /// Says how far the work has come:
 ///
-///   explain: 3 of 11 iterations simulated
+///   explain: 3 of 11 what-ifs simulated
 ///
 /// In place, the line is gone at the end.
 class ProgressLine {

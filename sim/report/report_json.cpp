@@ -56,7 +56,8 @@ JsonValue breakdown_value(const Breakdown& breakdown) {
   ObjectWriter object;
   for (int i = 0; i < num_lines; ++i) {
     const auto line = static_cast<Line>(i);
-    object.add(name_of(line), breakdown.of(line));
+    if (is_always_written(line) || breakdown.of(line) > 0_s)
+      object.add(name_of(line), breakdown.of(line));
   }
   return object.take();
 }
@@ -101,7 +102,9 @@ JsonValue memory_value(const MemoryAccount& memory) {
 JsonValue traffic_value(const Report& report) {
   ObjectWriter object;
   for (const Traffic traffic : published_traffic)
-    object.add(name_of(traffic), report.traffic[static_cast<std::size_t>(traffic)]);
+    if (const Bytes bytes = report.traffic[static_cast<std::size_t>(traffic)];
+        is_always_written(traffic) || bytes > Bytes{0})
+      object.add(name_of(traffic), bytes);
   return object.take();
 }
 
@@ -143,8 +146,11 @@ JsonValue stage_times_value(const Report& report) {
   for (const StageTime& time : report.stage_times) {
     ObjectWriter object;
     object.add("stage", static_cast<int>(time.stage.index())).add("end", time.end);
-    for (int i = 0; i < num_lines; ++i)
-      object.add(name_of(static_cast<Line>(i)), time.breakdown.of(static_cast<Line>(i)));
+    for (int i = 0; i < num_lines; ++i) {
+      const auto line = static_cast<Line>(i);
+      if (is_always_written(line) || time.breakdown.of(line) > 0_s)
+        object.add(name_of(line), time.breakdown.of(line));
+    }
     stages.push_back(object.take());
   }
   return JsonValue(std::move(stages));
@@ -153,6 +159,7 @@ JsonValue stage_times_value(const Report& report) {
 JsonValue messages_value(const Report& report) {
   ObjectWriter object;
   for (const Traffic traffic : published_traffic) {
+    if (!is_always_written(traffic)) continue;  // no messages
     const MessageCount& count = report.messages[static_cast<std::size_t>(traffic)];
     object.add(name_of(traffic), ObjectWriter()
                                      .add("compressed", count.compressed)
@@ -203,8 +210,9 @@ JsonValue job_value(const Report& report) {
       .add("gpus", report.num_gpus)
       .add("tensor", parallel.tensor)
       .add("pipeline", parallel.pipeline)
-      .add("data", parallel.data)
-      .add("schedule", parallel.schedule->name)
+      .add("data", parallel.data);
+  if (parallel.context > 1) object.add("context", parallel.context);
+  object.add("schedule", parallel.schedule->name)
       .add("global_batch", report.plan.training.global_batch)
       .add("micro_batch", report.plan.training.micro_batch)
       .add("microbatches", report.plan.microbatches);

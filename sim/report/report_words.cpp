@@ -30,9 +30,11 @@ std::vector<std::string> plan_items(const Report& report) {
   std::string schedule = parallel.schedule->name;
   if (parallel.virtual_pipeline > 1)
     schedule += " with " + counted(parallel.virtual_pipeline, "chunk");
-  std::vector<std::string> items{"tensor " + std::to_string(parallel.tensor) + " × pipeline " +
-                                     std::to_string(parallel.pipeline) + " × data " +
-                                     std::to_string(parallel.data),
+  const std::string cut =
+      parallel.context > 1 ? " × context " + std::to_string(parallel.context) : "";
+  std::vector<std::string> items{"tensor " + std::to_string(parallel.tensor) + cut +
+                                     " × pipeline " + std::to_string(parallel.pipeline) +
+                                     " × data " + std::to_string(parallel.data),
                                  schedule,
                                  counted(report.plan.microbatches, "microbatch", "es") + " of " +
                                      counted(training.micro_batch, "sample"),
@@ -40,7 +42,7 @@ std::vector<std::string> plan_items(const Report& report) {
   if (parallel.sequence_parallel) items.emplace_back("sequence parallel");
   if (parallel.zero_stage > 0)
     items.push_back("ZeRO-" + std::to_string(parallel.zero_stage) +
-                    (sharding_ways(parallel) < parallel.data
+                    (sharding_ways(parallel) < parallel.replicas()
                          ? " in groups of " + std::to_string(parallel.zero_group)
                          : ""));
   if (training.attention == Attention::flash) items.emplace_back("flash attention");

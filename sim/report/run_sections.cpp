@@ -225,9 +225,10 @@ std::string meter(double share, const std::string& kind) {
   return stacked_bar({{std::min(share, 1.0), kind, percent_text(share)}}, percent_text(share));
 }
 
-constexpr std::array page_traffic{Traffic::tensor_activations, Traffic::data_gradients,
-                                  Traffic::zero_gather,        Traffic::pipeline_forward,
-                                  Traffic::pipeline_backward,  Traffic::embedding_sync};
+constexpr std::array page_traffic{
+    Traffic::tensor_activations, Traffic::data_gradients,    Traffic::zero_gather,
+    Traffic::pipeline_forward,   Traffic::pipeline_backward, Traffic::embedding_sync,
+    Traffic::expert_dispatch,    Traffic::expert_combine,    Traffic::context};
 static_assert(page_traffic.size() == num_traffic_classes);
 
 std::string traffic_table(const Report& report) {

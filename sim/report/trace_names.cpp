@@ -70,8 +70,12 @@ std::string kernel_name(Phase phase, const Plan& plan, StageId stage) {
       return "ncclDevKernel_AllReduce(embedding gradients)";
     case Phase::parameter_gather:
       return "ncclDevKernel_AllGather(parameters)";
+    case Phase::context_exchange:
+      return "ncclDevKernel_SendRecv(keys and values)";
     case Phase::tensor_reduce:
       return "ncclDevKernel_AllReduce(tensor activations)";
+    case Phase::expert_exchange:
+      return "ncclDevKernel_SendRecv(tokens of experts)";
     default:
       return name_of(phase);
   }
@@ -80,6 +84,9 @@ std::string kernel_name(Phase phase, const Plan& plan, StageId stage) {
 std::string kernel_name(Label label) {
   const LabelRow& row = row_of(label);
   const char* const of = row.part == Part::tensor_comm         ? "tensor activations"
+                         : row.part == Part::expert_comm       ? "tokens of experts"
+                         : label == Label::exchange_heads      ? "heads"
+                         : row.part == Part::context_comm      ? "keys and values"
                          : row.traffic == Traffic::zero_gather ? "parameters"
                                                                : "data gradients";
   switch (row.kind) {
@@ -89,7 +96,10 @@ std::string kernel_name(Label label) {
       return std::string("ncclDevKernel_AllGather(") + of + ")";
     case OperationKind::reduce_scatter:
       return std::string("ncclDevKernel_ReduceScatter(") + of + ")";
+    case OperationKind::all_to_all:
+      return std::string("ncclDevKernel_SendRecv(") + of + ")";
     case OperationKind::kernel:
+    case OperationKind::message:
       break;
   }
   return row.text;
@@ -101,6 +111,10 @@ std::string part_name(Phase phase, Part part, const Plan& plan) {
       return kernel_name(Phase::tensor_reduce, plan, StageId{0});
     case Part::data_comm:
       return kernel_name(Phase::parameter_gather, plan, StageId{0});
+    case Part::expert_comm:
+      return kernel_name(Phase::expert_exchange, plan, StageId{0});
+    case Part::context_comm:
+      return kernel_name(Phase::context_exchange, plan, StageId{0});
     case Part::codec:
       return "codec";
     case Part::other:
@@ -137,6 +151,11 @@ const char* group_of(Traffic traffic) {
       return "EMBEDDING";
     case Traffic::tensor_activations:
       return "TENSOR_PARALLEL";
+    case Traffic::expert_dispatch:
+    case Traffic::expert_combine:
+      return "EXPERT_PARALLEL";
+    case Traffic::context:
+      return "CONTEXT_PARALLEL";
   }
   return "?";
 }

@@ -22,6 +22,9 @@ Stream stream_of(Traffic traffic) {
     case Traffic::pipeline_backward:
       return Stream::pipeline;
     case Traffic::tensor_activations:
+    case Traffic::expert_dispatch:
+    case Traffic::expert_combine:
+    case Traffic::context:
       return Stream::tensor;
     case Traffic::data_gradients:
     case Traffic::embedding_sync:
@@ -58,7 +61,8 @@ class SliceCollector {
   }
 
   static Stream stream_of_part(Part part) {
-    if (part == Part::tensor_comm) return Stream::tensor;
+    if (part == Part::tensor_comm || part == Part::expert_comm || part == Part::context_comm)
+      return Stream::tensor;
     return part == Part::data_comm ? Stream::data : Stream::compute;
   }
 

@@ -225,7 +225,8 @@ class WhySection {
     const double full = scale();
     for (std::size_t i = 0; i < e_.what_ifs.size(); ++i) {
       const WhatIfResult& result = e_.what_ifs[i];
-      const bool is_little = result.failure.empty() && std::abs(change_of(result)) < least_change;
+      const bool is_little = result.fate == WhatIfFate::cannot_matter ||
+                             (result.failure.empty() && std::abs(change_of(result)) < least_change);
       if (is_little == little) list.rows.push_back(what_if_row(i, full));
     }
     return list;

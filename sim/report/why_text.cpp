@@ -69,6 +69,15 @@ std::string pipeline_text(const Report& report) {
          to_text(of(Traffic::pipeline_backward)) + " backward in all pipelines together.";
 }
 
+std::string expert_text(const Report& report) {
+  const auto of = [&](Traffic traffic) {
+    return report.traffic[static_cast<std::size_t>(traffic)];
+  };
+  return "Tokens go to their experts on " + counted(report.plan.parallel.expert, "GPU") +
+         " and come back: " + to_text(of(Traffic::expert_dispatch)) + " there and " +
+         to_text(of(Traffic::expert_combine)) + " back, of all GPUs together.";
+}
+
 std::string data_text(const Report& report) {
   const auto of = [&](Traffic traffic) {
     return report.traffic[static_cast<std::size_t>(traffic)];
@@ -76,7 +85,7 @@ std::string data_text(const Report& report) {
   const Bytes gathers = of(Traffic::zero_gather);
   const bool each_microbatch = report.plan.parallel.zero_stage >= 2;
   std::string text = "Gradients are reduced among " +
-                     counted(report.plan.parallel.data, "replica") +
+                     counted(report.plan.parallel.replicas(), "replica") +
                      (each_microbatch ? " on every microbatch, " : ", ") +
                      to_text(of(Traffic::data_gradients)) + " in all";
   if (gathers > Bytes{0}) text += ", and sharded parameters gathered, " + to_text(gathers);
@@ -98,12 +107,18 @@ std::string text_of(Line line, const Report& report) {
       return compute_text(report);
     case Line::tensor_comm:
       return tensor_text(report);
+    case Line::expert_comm:
+      return expert_text(report);
     case Line::pipeline_comm:
       return pipeline_text(report);
     case Line::pipeline_bubble:
       return bubble_text(report);
     case Line::data_comm:
       return data_text(report);
+    case Line::context_comm:
+      return "Keys and values, or heads, travel among the " +
+             counted(report.plan.parallel.context, "GPU") +
+             " that have the parts of a sequence; counted is what attention does not hide.";
     case Line::embedding_sync:
       return "The first and the last stage share the embedding, and add up its gradients.";
     case Line::codec:

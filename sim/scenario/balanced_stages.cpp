@@ -73,6 +73,7 @@ class StageJudge {
                                        device.stage,
                                        device.gpus,
                                        {},
+                                       {},
                                        {}});
     Seconds time{};
     for (const ChunkCost& chunk : cost.chunks) {

@@ -7,20 +7,28 @@ namespace windtunnel {
 
 ClusterShape first_nodes(const Platform& platform, int nodes) {
   const int available = platform.available_nodes();
-  const int used = available == 0 ? nodes : std::min(nodes, available);
+  const auto used = static_cast<std::size_t>(available == 0 ? nodes : std::min(nodes, available));
   ClusterShape cluster;
-  for (int node = 0; node < used; ++node)
-    cluster.gpus_by_node.push_back(platform.type_of(NodeId{node}).gpus);
+  for (const NodeType& type : platform.node_types) {
+    const std::size_t left = used - cluster.gpus_by_node.size();
+    cluster.gpus_by_node.insert(
+        cluster.gpus_by_node.end(),
+        type.count == 0 ? left : std::min(left, static_cast<std::size_t>(type.count)), type.gpus);
+  }
   return cluster;
 }
 
 std::optional<int> nodes_needed(const Platform& platform, std::int64_t ranks) {
-  const int available = platform.available_nodes();
-  const int most = available == 0 ? most_nodes_in_use : std::min(available, most_nodes_in_use);
-  std::int64_t gpus = 0;
-  for (int node = 0; node < most; ++node) {
-    gpus += platform.type_of(NodeId{node}).gpus;
-    if (gpus >= ranks) return node + 1;
+  std::int64_t nodes = 0;
+  for (const NodeType& type : platform.node_types) {
+    if (type.gpus == 0) continue;  // not known
+    const std::int64_t most = most_nodes_in_use - nodes;
+    const std::int64_t count = type.count == 0 ? most : std::min<std::int64_t>(type.count, most);
+    if (ranks <= count * type.gpus)
+      return static_cast<int>(nodes +
+                              std::max<std::int64_t>(1, (ranks + type.gpus - 1) / type.gpus));
+    nodes += count;
+    ranks -= count * type.gpus;
   }
   return std::nullopt;
 }

@@ -90,8 +90,9 @@ std::vector<Mistake> independent_mistakes() {
       misspelling("/software/launch", "lanch"),
       wrong_value("/training/global_batch", "513",
                   "global_batch 513 is no multiple of data * micro_batch = 4 * 8 = 32"),
-      wrong_value("/training/precision", "\"fp61\"",
-                  "precision is \"fp61\", which is none of fp32, tf32, fp16, bf16"),
+      wrong_value(
+          "/training/precision", "\"fp61\"",
+          "precision is \"fp61\", which is none of fp32, tf32, fp16, bf16, fp8, mxfp8, nvfp4"),
       misspelling("/training/recompute", "recompte"),
       wrong_value("/parallel/tensor", "5", "tensor 5 does not divide the model's 24 heads"),
       wrong_value("/parallel/schedule", "\"1f1bb\"",

@@ -10,6 +10,7 @@ namespace windtunnel {
 namespace {
 
 bool is_uneven(const Plan& plan) {
+  if (!plan.position_layers.empty()) return true;
   const std::vector<int>& layers = plan.stage_layers;
   return std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) != layers.end();
 }
@@ -19,6 +20,12 @@ bool is_uneven(const Plan& plan) {
 Launch option(const std::string& name) {
   return [=](const Plan&, int value, LaunchArguments& launch) {
     launch.arguments.push_back(name + " " + std::to_string(value));
+  };
+}
+
+Launch option_above_one(const std::string& name) {
+  return [=](const Plan&, int value, LaunchArguments& launch) {
+    if (value > 1) launch.arguments.push_back(name + " " + std::to_string(value));
   };
 }
 
@@ -33,8 +40,16 @@ Launch options(std::vector<std::vector<std::string>> by_value) {
 
 void launch_precision(const Plan& plan, int, LaunchArguments& launch) {
   const Precision precision = plan.training.precision;
-  if (precision == Precision::fp16 || precision == Precision::bf16)
-    launch.arguments.push_back(std::string("--") + name_of(precision));
+  const Precision base = base_precision(precision);
+  if (base == Precision::fp16 || base == Precision::bf16)
+    launch.arguments.push_back(std::string("--") + name_of(base));
+  if (precision == Precision::fp8) launch.arguments.emplace_back("--fp8-format hybrid");
+  if (precision == Precision::mxfp8)
+    for (const char* argument : {"--fp8-format e4m3", "--fp8-recipe mxfp8"})
+      launch.arguments.emplace_back(argument);
+  if (precision == Precision::nvfp4)
+    for (const char* argument : {"--fp4-format e2m1", "--fp4-recipe nvfp4"})
+      launch.arguments.emplace_back(argument);
   if (precision == Precision::tf32)
     launch.notes.emplace_back("tf32 is a setting of PyTorch, not an argument");
 }
@@ -60,6 +75,16 @@ void launch_chunks(const Plan& plan, int chunks, LaunchArguments& launch) {
 void launch_layout(const Plan& plan, int, LaunchArguments& launch) {
   if (is_uneven(plan))
     launch.arguments.push_back("--pipeline-model-parallel-layout '" + pipeline_layout(plan) + "'");
+}
+
+void launch_context(const Plan&, int ways, LaunchArguments& launch) {
+  if (ways > 1) launch.arguments.push_back("--context-parallel-size " + std::to_string(ways));
+}
+
+void launch_context_method(const Plan& plan, int, LaunchArguments& launch) {
+  if (plan.parallel.context == 1) return;
+  const bool ring = plan.parallel.context_method == ContextMethod::ring;
+  launch.arguments.emplace_back(ring ? "--cp-comm-type p2p" : "--cp-comm-type a2a");
 }
 
 void launch_rank_order(const Plan& plan, int, LaunchArguments& launch) {

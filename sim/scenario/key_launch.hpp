@@ -11,6 +11,8 @@ using Launch = decltype(Key::launch);
 
 /// "--tensor-model-parallel-size 8"
 Launch option(const std::string& name);
+/// The same, where the value is more than one.
+Launch option_above_one(const std::string& name);
 /// The arguments of each value; none beyond the list.
 Launch options(std::vector<std::vector<std::string>> by_value);
 
@@ -22,6 +24,8 @@ void launch_schedule(const Plan& plan, int value, LaunchArguments& launch);
 void launch_chunks(const Plan& plan, int chunks, LaunchArguments& launch);
 /// Uneven stages as --pipeline-model-parallel-layout.
 void launch_layout(const Plan& plan, int value, LaunchArguments& launch);
+void launch_context(const Plan& plan, int ways, LaunchArguments& launch);
+void launch_context_method(const Plan& plan, int value, LaunchArguments& launch);
 void launch_rank_order(const Plan& plan, int value, LaunchArguments& launch);
 
 }  // namespace windtunnel

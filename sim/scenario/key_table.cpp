@@ -48,8 +48,10 @@ KeyValue placement_words() {
 bool always(const Parallel&) { return true; }
 bool has_stages(const Parallel& parallel) { return parallel.pipeline > 1; }
 /// 0 is no plan, but one that is counted.
-bool has_replicas(const Parallel& parallel) { return parallel.data != 1; }
+bool has_replicas(const Parallel& parallel) { return parallel.replicas() != 1; }
 bool splits_tensors(const Parallel& parallel) { return parallel.tensor > 1; }
+bool shares_experts(const Parallel& parallel) { return expert_ways(parallel) > 1; }
+bool cuts_sequences(const Parallel& parallel) { return parallel.context > 1; }
 bool shards_weights(const Parallel& parallel) { return parallel.zero_stage == 3; }
 
 std::vector<Key> training_keys() {
@@ -71,9 +73,12 @@ std::vector<Key> training_keys() {
        .example = "4",
        .launch = option("--micro-batch-size")},
       {.pointer = "/training/precision",
-       .meaning = "number format of weights and activations in the passes",
-       .value = word(&Training::precision, named<Precision>({Precision::fp32, Precision::tf32,
-                                                             Precision::fp16, Precision::bf16})),
+       .meaning = "number format of weights and activations in the passes; `fp8`, `mxfp8` and "
+                  "`nvfp4` are that of the linear layers' products, all else is bf16",
+       .value = word(
+           &Training::precision,
+           named<Precision>({Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16,
+                             Precision::fp8, Precision::mxfp8, Precision::nvfp4})),
        .example = R"("bf16")",
        .launch = launch_precision,
        .is_choice = always},
@@ -108,8 +113,8 @@ std::vector<Key> training_keys() {
                            "--recompute-num-layers 1"}}),
        .is_choice = always},
       {.pointer = "/training/attention",
-       .meaning = "`flash`: scores never reach memory, the causal half only; needs the profile's "
-                  "two flash efficiencies",
+       .meaning = "`flash`: scores never reach memory, the causal half only; needs the device's "
+                  "`attention` or the profile's two flash efficiencies",
        .value = word<Training, Attention>(
            &Training::attention, {{"standard", Attention::standard}, {"flash", Attention::flash}}),
        .example = R"("flash")",
@@ -203,6 +208,40 @@ std::vector<Key> parallel_keys() {
        .example = R"("hierarchical")",
        .words_at = "collective_name",
        .is_choice = has_replicas},
+      {.pointer = "/parallel/context",
+       .meaning =
+           "GPUs that each sequence is cut among; they count as replicas where gradients are "
+           "reduced and states sharded",
+       .unit = "GPUs",
+       .value = whole(&Parallel::context, 1, most_ranks),
+       .example = "2",
+       .launch = option_above_one("--context-parallel-size"),
+       .is_choice = always},
+      {.pointer = "/parallel/context_method",
+       .meaning = "how a part of a sequence comes by the keys and values of the others: they go "
+                  "round in a `ring` beside attention, or an `all_to_all` trades tokens for heads",
+       .value = word(&Parallel::context_method,
+                     Names<ContextMethod>{{"ring", ContextMethod::ring},
+                                          {"all_to_all", ContextMethod::all_to_all}}),
+       .example = R"("all_to_all")",
+       .launch = launch_context_method,
+       .is_choice = cuts_sequences},
+      {.pointer = "/parallel/expert",
+       .meaning = "ranks that share out the experts of a layer; expert · expert_tensor must divide "
+                  "data · context · tensor and be a multiple of tensor",
+       .unit = "GPUs",
+       .value = whole(&Parallel::expert, 1, most_ranks),
+       .example = "8",
+       .launch = option_above_one("--expert-model-parallel-size"),
+       .is_choice = shares_experts},
+      {.pointer = "/parallel/expert_tensor",
+       .meaning = "ranks that each expert is cut among",
+       .unit = "GPUs",
+       .own_label = "expert tensor",
+       .value = whole(&Parallel::expert_tensor, 1, most_ranks),
+       .example = "1",
+       .launch = option_above_one("--expert-tensor-parallel-size"),
+       .is_choice = shares_experts},
       {.pointer = "/parallel/zero_prefetch",
        .meaning = "with zero_stage 3: layers whose parameters are gathered ahead; 0 hides nothing, "
                   "more than 1 costs memory and gains little",
@@ -224,13 +263,26 @@ std::vector<Key> parallel_keys() {
        .example = R"("tensor-pipeline-data")",
        .launch = launch_rank_order,
        .is_choice = always},
+      {.pointer = "/parallel/edge_layers",
+       .meaning = "layers that embedding and loss count for where layers are divided among stages "
+                  "and chunks",
+       .unit = "layers",
+       .fallback_words = "0 and 0",
+       .example = R"({"embedding": 1, "loss": 1})",
+       .also = R"([{"type": "object", "additionalProperties": false,
+                    "properties": {"embedding": {"description": "what the embedding counts for", "type": "integer", "minimum": 0, "maximum": 100000, "default": 0, "examples": [1]},
+                                   "loss": {"description": "what head and loss count for", "type": "integer", "minimum": 0, "maximum": 100000, "default": 0, "examples": [1]}}}])"},
       {.pointer = "/parallel/stage_layers",
-       .meaning = "layers of each stage, 0 is allowed; Megatron-LM's pipeline layout; or "
+       .meaning = "layers of each stage, 0 is allowed, or of each stage's chunks; Megatron-LM's "
+                  "pipeline layout; or "
                   "`balanced`: the slowest stage as fast as can be",
        .fallback_words = "evenly",
        .example = R"("Et*3|(tt|)*29,L")",
        .also = R"([{"type": "array", "minItems": 1, "maxItems": 100000,
                     "items": {"type": "integer", "minimum": 0, "maximum": 100000}},
+                   {"type": "array", "minItems": 1, "maxItems": 100000,
+                    "items": {"type": "array", "minItems": 1, "maxItems": 1000,
+                              "items": {"type": "integer", "minimum": 0, "maximum": 100000}}},
                    {"const": "balanced"}, {"type": "string", "pattern": "^[ ,(]*E[EtL0-9*|(), ]*$"}, {"type": "null"}])",
        .launch = launch_layout},
       {.pointer = "/parallel/placement",
@@ -267,7 +319,8 @@ const std::vector<SearchKey>& search_keys() {
       {&key_named("tensor"), "ways to try", "divisors of a node's GPUs", "[1, 2, 4, 8]", true},
       {&key_named("pipeline"), "stages to try", "divisors of all GPUs, up to the layers",
        "[4, 8, 16]", true},
-      {&key_named("data"), "replicas to try", "what tensor and pipeline leave", "[8, 16]", true},
+      {&key_named("context"), "parts of a sequence to try", "the file's", "[1, 2]"},
+      {&key_named("data"), "replicas to try", "what the others leave", "[8, 16]", true},
       {&key_named("micro_batch"), "sizes to try", "powers of two up to 32", "[1, 2, 4]", true},
       {&key_named("virtual_pipeline"),
        "chunks to try; more than 1 means interleaved_1f1b unless `schedule` is listed",
@@ -276,6 +329,8 @@ const std::vector<SearchKey>& search_keys() {
       {&key_named("recompute"), "recomputation to try", "the file's", R"(["selective", "full"])"},
       {&key_named("sequence_parallel"), "with it, without it, or both", "the file's",
        "[true, false]", false, splits_tensors},
+      {&key_named("expert"), "ways of sharing out experts to try", "the file's", "[4, 8]"},
+      {&key_named("expert_tensor"), "ways of cutting experts to try", "the file's", "[1, 2]"},
       {&key_named("zero_stage"), "stages of ZeRO to try", "the file's", "[0, 1]", false,
        has_replicas},
   };

@@ -9,7 +9,9 @@
 #include <utility>
 #include <variant>
 
+#include "core/count_text.hpp"
 #include "plan/pipeline_layout.hpp"
+#include "plan/plan_check.hpp"
 #include "scenario/library_files.hpp"
 #include "schedule/schedule_file_json.hpp"
 
@@ -40,12 +42,56 @@ std::vector<int> read_layout(ObjectReader& reader, const JsonValue& value) {
   return {};
 }
 
+/// Why a number of layers cannot be one; empty: it can.
+std::string why_no_layers(const JsonValue& number) {
+  const auto* const count = std::get_if<std::int64_t>(&number.content);
+  if (count == nullptr) return text_for_message(number) + " is no number of layers";
+  if (*count < 0) return std::to_string(*count) + " is negative";
+  return *count > most_layers ? std::to_string(*count) + " is too large, the most is 100000" : "";
+}
+
+/// A list for each stage, of a number for each of its chunks.
+void read_chunk_layers(ObjectReader& reader, const JsonValue::Array& stages, ParallelBlock& block) {
+  const std::string pointer = pointer_join(reader.pointer(), "stage_layers");
+  const auto refuse = [&reader](const JsonValue& value, const std::string& place,
+                                const std::string& why) {
+    reader.problems().add({value.origin, place, why, "one list a stage, with one number a chunk"});
+  };
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    const std::string place = pointer_join(pointer, std::to_string(stage));
+    std::vector<int>& chunks = block.chunk_layers.emplace_back();
+    if (!stages[stage].is_array()) {
+      refuse(stages[stage], place, text_for_message(stages[stage]) + " is no list");
+      continue;
+    }
+    for (const JsonValue& number : stages[stage].array()) {
+      const std::string why = why_no_layers(number);
+      if (why.empty())
+        chunks.push_back(static_cast<int>(std::get<std::int64_t>(number.content)));
+      else
+        refuse(number, pointer_join(place, std::to_string(chunks.size())), why);
+    }
+  }
+}
+
+void read_edge_layers(ObjectReader& reader, Parallel& parallel) {
+  std::optional<ObjectReader> edges = reader.optional_child("edge_layers");
+  if (!edges) return;
+  parallel.edge_layers.embedding = edges->optional_int("embedding", 0, 0, most_layers);
+  parallel.edge_layers.loss = edges->optional_int("loss", 0, 0, most_layers);
+  edges->reject_unknown_keys();
+}
+
 void read_stage_layers(ObjectReader& reader, ParallelBlock& block) {
   const JsonValue* const value = reader.take("stage_layers");
   block.gives_layers = value != nullptr;
   if (value == nullptr || asks_for_balance(reader)) return;
   if (value->is_string()) {
     block.layout = read_layout(reader, *value);
+    return;
+  }
+  if (value->is_array() && !value->array().empty() && value->array().front().is_array()) {
+    read_chunk_layers(reader, value->array(), block);
     return;
   }
   std::vector<int> layers = reader.optional_int_list("stage_layers", 0, most_layers);
@@ -151,17 +197,19 @@ ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& softwar
   read_keys(reader, choice, software);
   block.parallel = std::move(choice.parallel);
   read_stage_layers(reader, block);
+  read_edge_layers(reader, block.parallel);
   reader.reject_unknown_keys();
   reject_sharding_keys(reader, block.parallel);
   return block;
 }
 
 std::string why_no_data(const Parallel& parallel, const GivenGpus& gpus) {
-  const std::int64_t ways = std::int64_t{parallel.tensor} * parallel.pipeline;
+  const std::int64_t ways = parallel.model_ranks();
   if (gpus.count % ways == 0) return {};
-  return "data is not given, and " + gpus.text +
-         " are no multiple of tensor * pipeline = " + std::to_string(parallel.tensor) + " * " +
-         std::to_string(parallel.pipeline) + " = " + std::to_string(ways);
+  return "data is not given, and " + gpus.text + " are no multiple of " +
+         product_text({{"tensor", parallel.tensor},
+                       {"context", parallel.context},
+                       {"pipeline", parallel.pipeline}});
 }
 
 void split_by_layout(ObjectReader& reader, ParallelBlock& block) {
@@ -174,30 +222,40 @@ void split_by_layout(ObjectReader& reader, ParallelBlock& block) {
     return reader.problem("stage_layers", "the layout has " + text(parts.size()) +
                                               " stages, but pipeline * virtual_pipeline = " +
                                               text(p) + " * " + text(v) + " = " + text(p * v));
+  LayerSplit split = split_of(parts, chunk_map_of(parallel));
+  block.parallel.stage_layers = std::move(split.stages);
+  block.parallel.position_layers = std::move(split.positions);
+}
+
+void split_by_chunks(ObjectReader& reader, ParallelBlock& block) {
+  const Parallel& parallel = block.parallel;
+  const auto text = [](std::size_t number) { return std::to_string(number); };
+  const auto p = static_cast<std::size_t>(parallel.pipeline);
+  if (block.chunk_layers.size() != p)
+    return reader.problem("stage_layers", "stage_layers has lists for " +
+                                              count_text(block.chunk_layers.size(), "stage") +
+                                              ", but pipeline is " + text(p));
   const ChunkMap map = chunk_map_of(parallel);
-  std::vector<int> layers(parts.begin(), parts.begin() + parallel.pipeline);
-  for (std::size_t part = p; part < parts.size(); ++part) {
-    const std::size_t stage = map.at(static_cast<int>(part)).stage.index();
-    if (parts[part] != layers[stage])
-      return reader.problem("stage_layers",
-                            "the chunks of stage " + text(stage) + " have " +
-                                std::to_string(layers[stage]) + " and " +
-                                std::to_string(parts[part]) +
-                                " layers; chunks of unequal length on one stage are not modelled");
+  std::vector<int> positions(static_cast<std::size_t>(map.num_positions()));
+  for (std::size_t stage = 0; stage < p; ++stage) {
+    const std::vector<int>& chunks = block.chunk_layers[stage];
+    if (static_cast<int>(chunks.size()) != parallel.virtual_pipeline)
+      return reader.problem("stage_layers", "stage " + text(stage) + " has layers for " +
+                                                count_text(chunks.size(), "chunk") +
+                                                ", but virtual_pipeline is " +
+                                                std::to_string(parallel.virtual_pipeline));
+    for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk)
+      positions[static_cast<std::size_t>(map.position({StageId{stage}, static_cast<int>(chunk)}))] =
+          chunks[chunk];
   }
-  for (int& count : layers) count *= parallel.virtual_pipeline;
-  block.parallel.stage_layers = std::move(layers);
+  LayerSplit split = split_of(std::move(positions), map);
+  block.parallel.stage_layers = std::move(split.stages);
+  block.parallel.position_layers = std::move(split.positions);
 }
 
 bool asks_for_balance(ObjectReader& reader) {
   const JsonValue* value = reader.take("stage_layers");
   return value != nullptr && value->is_string() && value->string() == "balanced";
-}
-
-std::string product_text(const Parallel& parallel) {
-  return "tensor * pipeline * data = " + std::to_string(parallel.tensor) + " * " +
-         std::to_string(parallel.pipeline) + " * " + std::to_string(parallel.data) + " = " +
-         std::to_string(std::int64_t{parallel.tensor} * parallel.pipeline * parallel.data);
 }
 
 std::vector<int> place_ranks(ObjectReader& reader, int num_ranks, const ClusterShape& cluster) {

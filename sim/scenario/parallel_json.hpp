@@ -20,7 +20,8 @@ struct ParallelBlock {
   Parallel parallel;          ///< without `stage_layers` that are no list, and without places
   bool gives_data = false;    ///< else `data` is what the nodes leave, or 1
   bool gives_layers = false;  ///< in some way
-  std::vector<int> layout;    ///< layers of the parts of Megatron-LM's layout; empty: none
+  std::vector<std::vector<int>> chunk_layers;  ///< by stage; empty: not given so
+  std::vector<int> layout;  ///< layers of the parts of Megatron-LM's layout; empty: none
 };
 
 /// A named schedule, or one that the user wrote, whose file stands in place of its path. A path that is left could not be read,
@@ -39,11 +40,11 @@ std::string why_no_data(const Parallel& parallel, const GivenGpus& gpus);
 /// Sets the layers of the stages that the layout gives, which has a part for each chunk of each stage.
 void split_by_layout(ObjectReader& reader, ParallelBlock& block);
 
+/// The same where they are given by stage and chunk.
+void split_by_chunks(ObjectReader& reader, ParallelBlock& block);
+
 /// Whether `stage_layers` is "balanced".
 bool asks_for_balance(ObjectReader& reader);
-
-/// "tensor * pipeline * data = 8 * 8 * 8 = 512".
-std::string product_text(const Parallel& parallel);
 
 /// The ranks of `placement`, where it is a list, for the cluster and ranks that are known by then. Checks that every entry is
 /// a GPU of the cluster and none is used twice.

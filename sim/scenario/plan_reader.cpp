@@ -70,11 +70,13 @@ void PlanReader::check() {
   check_tensor(inputs(), findings_);
   if (!block_.gives_layers) check_even_stages(inputs(), findings_);
   check_pairs(inputs(), findings_);
+  check_context(inputs(), findings_);
   check_ranks();
   check_available();
   settle_data();
   const std::optional<ClusterShape> cluster = find_cluster();
   if (cluster) check_product(inputs(), *cluster, findings_);
+  check_experts(inputs(), findings_);
   settle_layers();
   check_samples();
   check_work(inputs(), findings_);
@@ -96,15 +98,16 @@ bool PlanReader::knows_gpus() const {
 }
 
 bool PlanReader::knows_product() const {
-  return findings_.are_sound({tensor, pipeline, data, plan_keys::nodes});
+  return findings_.are_sound({tensor, plan_keys::context, pipeline, data, plan_keys::nodes});
 }
 
 /// Products must not leave the range of what can be counted.
 void PlanReader::check_ranks() {
-  if (!findings_.are_sound({tensor, pipeline, data})) return;
+  if (!findings_.are_sound({tensor, plan_keys::context, pipeline, data})) return;
   const Parallel& parallel = block_.parallel;
-  const std::int64_t model_ranks = std::int64_t{parallel.tensor} * parallel.pipeline;
-  if (model_ranks > most_ranks || model_ranks * parallel.data > most_ranks)
+  const std::int64_t model_ranks = parallel.model_ranks();
+  if (std::int64_t{parallel.tensor} * parallel.pipeline > most_ranks || model_ranks > most_ranks ||
+      model_ranks * parallel.data > most_ranks)
     findings_.reject({"/parallel",
                       product_text(parallel) + ", more GPUs than the " +
                           std::to_string(most_ranks) + " that can be simulated",
@@ -135,7 +138,7 @@ void PlanReader::settle_data() {
     if (!why_not.empty())
       return findings_.reject(
           {"/parallel", why_not, "write \"data\", or another number of nodes", product_pointers()});
-    parallel.data = gpus.count / (parallel.tensor * parallel.pipeline);
+    parallel.data = gpus.count / static_cast<int>(parallel.model_ranks());
   }
   reader_.set_default("data", std::int64_t{parallel.data});
 }
@@ -148,8 +151,7 @@ std::optional<ClusterShape> PlanReader::find_cluster() {
   if (!used_) {
     if (!knows_product()) return std::nullopt;
     const Parallel& parallel = block_.parallel;
-    used_ =
-        nodes_needed(platform, std::int64_t{parallel.tensor} * parallel.pipeline * parallel.data);
+    used_ = nodes_needed(platform, parallel.model_ranks() * parallel.data);
     if (!used_) {
       findings_.reject({"/parallel",
                         product_text(parallel) + ", but platform \"" + platform.name +
@@ -160,7 +162,11 @@ std::optional<ClusterShape> PlanReader::find_cluster() {
     }
   }
   root_->set_default("nodes", std::int64_t{*used_});
-  ClusterShape cluster = first_nodes(platform, *used_);
+  if (platform.domain_nodes > 1) {
+    scenario_->platform = in_domains(platform, *used_);
+    used_ = scenario_->platform.available_nodes();
+  }
+  ClusterShape cluster = first_nodes(scenario_->platform, *used_);
   cluster.nodes_given = nodes_.has_value();
   return cluster;
 }
@@ -174,6 +180,9 @@ void PlanReader::settle_layers() {
   if (!block_.layout.empty() &&
       findings_.are_sound({pipeline, "/parallel/virtual_pipeline", stage_layers}))
     split_by_layout(reader_, block_);
+  if (!block_.chunk_layers.empty() &&
+      findings_.are_sound({pipeline, "/parallel/virtual_pipeline", stage_layers}))
+    split_by_chunks(reader_, block_);
   const std::int64_t sum = std::accumulate(by_stage.begin(), by_stage.end(), std::int64_t{0});
   if (sum > most_in_all)
     findings_.reject(
@@ -184,6 +193,10 @@ void PlanReader::settle_layers() {
 std::vector<int> PlanReader::layers_before_balance() {
   constexpr double most_steps = 1e9;  // of the search; a second
   const int stages = block_.parallel.pipeline, count = scenario_->model.layers;
+  const auto& moe = scenario_->model.moe;
+  if (moe && (moe->dense_layers > 0 || moe->every > 1))
+    reader_.problem("stage_layers", "layers with and without experts are not balanced among stages",
+                    "write the list, or leave stage_layers out");
   if (static_cast<double>(count) * count * stages > most_steps)
     reader_.problem("stage_layers",
                     std::to_string(count) + " layers on " + std::to_string(stages) +
@@ -208,7 +221,7 @@ void PlanReader::settle_places(const ClusterShape& cluster) {
   Parallel& parallel = block_.parallel;
   if (!knows_product()) return;
   parallel.placement =
-      place_ranks(reader_, parallel.tensor * parallel.pipeline * parallel.data, cluster);
+      place_ranks(reader_, static_cast<int>(parallel.model_ranks()) * parallel.data, cluster);
   const JsonValue* placement = reader_.take("placement");
   const bool asks_for_search = placement->is_string() && placement->string() == "search";
   scenario_->placement_request =
@@ -249,8 +262,24 @@ void PlanReader::lay_out(const ClusterShape& cluster) {
   JsonValue::Array by_stage;
   for (const int count : scenario_->plan.stage_layers) by_stage.emplace_back(std::int64_t{count});
   reader_.set_default("stage_layers", std::move(by_stage));
-  for (int node = 0; node < *used_; ++node)
-    scenario_->nodes.push_back(scenario_->platform.type_of(NodeId{node}));
+  list_nodes();
+}
+
+/// Where their numbers come from stands in the platform's types alone.
+void PlanReader::list_nodes() {
+  std::vector<NodeType>& types_of_nodes = scenario_->nodes;
+  const auto used = static_cast<std::size_t>(*used_);
+  types_of_nodes.reserve(used);
+  for (const NodeType& type : scenario_->platform.node_types) {
+    const std::size_t left = used - types_of_nodes.size();
+    NodeType bare = type;
+    bare.device.sources.clear();
+    if (bare.device.codecs) bare.device.codecs->sources.clear();
+    types_of_nodes.insert(
+        types_of_nodes.end(),
+        type.count == 0 ? left : std::min(left, static_cast<std::size_t>(type.count)), bare);
+  }
+  WT_ENSURE(types_of_nodes.size() == used);
 }
 
 /// The types of the nodes in use, as far as they and this part of their devices are known.
@@ -272,13 +301,15 @@ void PlanReader::check_precision() {
   if (!findings_.is_sound("/training/precision")) return;
   const Precision precision = training_.precision;
   for (const NodeType& node : types_in_use("peak")) {
-    if (node.device.peak.count(precision) == 1) continue;
+    const auto& peak = node.device.peak;
+    if (peak.contains(precision) && peak.contains(base_precision(precision))) continue;
     std::string known;
     for (const auto& [other, rate] : node.device.peak)
       known += (known.empty() ? "" : ", ") + std::string(name_of(other));
     return findings_.reject(
         {"/training/precision",
-         std::string("device ") + node.device.name + " has no " + name_of(precision) + " rate",
+         std::string("device ") + node.device.name + " has no " +
+             name_of(peak.contains(precision) ? base_precision(precision) : precision) + " rate",
          "it has " + known});
   }
 }

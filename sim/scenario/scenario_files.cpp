@@ -1,10 +1,12 @@
 #include "scenario/scenario_files.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "core/file_io.hpp"
+#include "scenario/platform_overlay.hpp"
 
 namespace windtunnel {
 namespace fs = std::filesystem;
@@ -12,8 +14,19 @@ namespace {
 
 constexpr std::size_t max_extends_depth = 16;
 constexpr std::size_t max_bytes = std::size_t{64} << 20;  ///< of all files that one scenario names
+constexpr std::size_t max_copied_values = max_json_values;  ///< of files named again
 constexpr std::size_t max_files =
     256;  ///< two files that each extend two files, and so on, end here
+
+/// Of a JSON value, itself included.
+std::size_t count_values(const JsonValue& value) {
+  std::size_t count = 1;
+  if (value.is_array())
+    for (const JsonValue& each : value.array()) count += count_values(each);
+  if (value.is_object())
+    for (const JsonValue::Member& member : value.object()) count += count_values(member.value);
+  return count;
+}
 
 /// Why `path` cannot be read as an input file; empty when it can, as far as one sees. Pipes and devices could block
 /// or never end.
@@ -116,16 +129,20 @@ bool ScenarioFiles::lay_over(JsonValue& base, const JsonValue& entry,
 }
 
 bool ScenarioFiles::expand(JsonValue& slot, const LibraryKind& kind, const std::string& pointer) {
-  if (!slot.is_string()) return failed_.count(pointer) == 0;
+  if (!slot.is_string()) return lay_over_base(slot, kind, pointer);
   if (failed_.count(pointer) != 0) return false;
   const std::string text = slot.string();
   JsonValue content;
   if (looks_like_path(text)) {
-    content = read(resolve(slot), slot, pointer);
+    content = read_once(resolve(slot), slot, pointer);
   } else {
-    const std::vector<std::string> names = library_->names(kind.name);
-    if (std::find(names.begin(), names.end(), text) != names.end())
-      content = read(path_for_people(library_file(*library_, kind, text)), slot, pointer);
+    const fs::path path = path_for_people(library_file(*library_, kind, text));
+    const auto is_named = [&] {
+      const std::vector<std::string> names = library_->names(kind.name);
+      return std::find(names.begin(), names.end(), text) != names.end();
+    };
+    if (known_.count({path, is_unquotable(path, slot)}) > 0 || is_named())
+      content = read_once(path, slot, pointer);
     else
       problem(slot.origin, pointer,
               std::string("unknown ") + kind.noun + " " + text_for_message(slot),
@@ -138,7 +155,56 @@ bool ScenarioFiles::expand(JsonValue& slot, const LibraryKind& kind, const std::
   if (content.find("name") == nullptr)
     content.set("name", JsonValue(looks_like_path(text) ? fs::path(text).stem().string() : text));
   slot = std::move(content);
-  return true;
+  return lay_over_base(slot, kind, pointer);
+}
+
+bool ScenarioFiles::lay_over_base(JsonValue& part, const LibraryKind& kind,
+                                  const std::string& pointer) {
+  const JsonValue* const extends =
+      std::string_view(kind.name) == platform_files.name ? part.find("extends") : nullptr;
+  if (failed_.count(pointer) != 0 || extends == nullptr) return failed_.count(pointer) == 0;
+  JsonValue base = *extends;
+  part.erase("extends");
+  if (base.is_null()) return true;
+  if (!base.is_string())
+    problem(base.origin, pointer + extends_pointer,
+            "extends is " + text_for_message(base) + ", which is no platform",
+            "write the name of a platform, or a path");
+  else if (++depth_of_parts_ > max_extends_depth)
+    problem(base.origin, pointer + extends_pointer,
+            "extends is more than " + std::to_string(max_extends_depth) + " files deep");
+  else if (expand(base, kind, pointer)) {
+    --depth_of_parts_;
+    overlay_platform(base, part);
+    part = std::move(base);
+    return true;
+  }
+  failed_.insert(pointer);
+  return false;
+}
+
+JsonValue ScenarioFiles::read_once(const fs::path& path, const JsonValue& reference,
+                                   const std::string& pointer) {
+  const std::pair key(path, is_unquotable(path, reference));
+  const auto known = known_.find(key);
+  if (known == known_.end()) {
+    const std::size_t problems = problems_->size();
+    JsonValue value = read(path, reference, pointer);
+    if (value.is_object() && problems_->size() == problems)
+      known_.emplace(key, Known{value, count_values(value)});
+    return value;
+  }
+  num_copied_values_ += known->second.num_values;
+  if (num_copied_values_ <= max_copied_values) return known->second.value;
+  problem(reference.origin, pointer,
+          "cannot read " + text_for_message(reference) +
+              ": the files that the scenario names again and again hold more than 4,000,000 "
+              "values together");
+  return {};
+}
+
+bool ScenarioFiles::is_unquotable(const fs::path& path, const JsonValue& reference) const {
+  return reference.origin.kind == OriginKind::file && !lies_in(library_->root, path);
 }
 
 JsonValue ScenarioFiles::read(const fs::path& path, const JsonValue& reference,
@@ -162,8 +228,7 @@ JsonValue ScenarioFiles::read(const fs::path& path, const JsonValue& reference,
     problem(reference.origin, pointer, "cannot read " + text_for_message(reference) + ": " + why);
     return {};
   }
-  if (reference.origin.kind == OriginKind::file && !lies_in(library_->root, path))
-    source = unquotable(*source);
+  if (is_unquotable(path, reference)) source = unquotable(*source);
   sources_.push_back(source);
   folder_of_[source.get()] = path.parent_path();
   problems_->begin_source(*source);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/json_value.hpp"
@@ -28,15 +29,23 @@ class ScenarioFiles {
   /// `value` laid over everything it extends, last extended wins; the member `extends` is gone.
   JsonValue merge_extended(JsonValue value);
 
-  /// Puts the content of a file in place of its name or path. What is no string stays. False: there is a problem.
+  /// Puts the content of a file in place of its name or path. What is no string stays. A platform that extends
+  /// another is laid over it. False: there is a problem.
   bool expand(JsonValue& slot, const LibraryKind& kind, const std::string& pointer);
 
  private:
   JsonValue merge_extended(JsonValue value, std::vector<std::filesystem::path>& chain);
   bool lay_over(JsonValue& base, const JsonValue& entry, std::vector<std::filesystem::path>& chain);
+  /// Lays a platform over the one that it extends, if it does.
+  bool lay_over_base(JsonValue& part, const LibraryKind& kind, const std::string& pointer);
   /// The object in file `path`; null with a problem that blames `reference` when there is none.
   JsonValue read(const std::filesystem::path& path, const JsonValue& reference,
                  const std::string& pointer);
+  /// The same for a file that many values may name: read and parsed once.
+  JsonValue read_once(const std::filesystem::path& path, const JsonValue& reference,
+                      const std::string& pointer);
+  /// Whether messages must not show what is in it.
+  bool is_unquotable(const std::filesystem::path& path, const JsonValue& reference) const;
   std::filesystem::path resolve(const JsonValue& reference) const;
   /// A problem of the file that is named at `pointer`.
   void problem(const Origin& origin, const std::string& pointer, std::string message,
@@ -48,7 +57,14 @@ class ScenarioFiles {
   std::map<const SourceText*, std::filesystem::path> folder_of_;
   std::vector<std::shared_ptr<const SourceText>> sources_;  ///< keeps the keys of folder_of_ alive
   std::size_t num_bytes_ = 0;                               ///< of them
-  std::set<std::string> failed_;                            ///< pointers already complained about
+  struct Known {
+    JsonValue value;
+    std::size_t num_values = 0;
+  };
+  std::map<std::pair<std::filesystem::path, bool>, Known> known_;  ///< by path and is_unquotable()
+  std::size_t num_copied_values_ = 0;  ///< of known_, as often as they were named again
+  std::size_t depth_of_parts_ = 0;     ///< platforms that extend each other, being laid over
+  std::set<std::string> failed_;       ///< pointers already complained about
 };
 
 }  // namespace windtunnel

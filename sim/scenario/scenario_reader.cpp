@@ -10,6 +10,7 @@
 #include "platform/software_json.hpp"
 #include "scenario/balanced_stages.hpp"
 #include "scenario/compression_json.hpp"
+#include "scenario/job_json.hpp"
 #include "scenario/library_files.hpp"
 #include "scenario/overrides.hpp"
 #include "scenario/plan_reader.hpp"
@@ -28,9 +29,9 @@ constexpr int scenario_version = 1;
 constexpr const char* default_software = "megatron-lm-2021";
 
 /// Of a scenario, in the order in which messages list them.
-constexpr std::array keys{"$schema",     "extends",  "name",   "version",          "model",
-                          "platform",    "software", "nodes",  "training",         "parallel",
-                          "compression", "sweep",    "search", "memory_correction"};
+constexpr std::array keys{"$schema",     "extends",  "name",   "version",           "model",
+                          "platform",    "software", "nodes",  "training",          "parallel",
+                          "compression", "sweep",    "search", "memory_correction", "job"};
 
 enum class VersionKey { required, optional };
 
@@ -158,6 +159,7 @@ class ScenarioReader {
     plan.stage_layers =
         balanced_stage_layers({&scenario_.model, &scenario_.platform, &scenario_.software, &plan});
     plan.parallel.stage_layers = plan.stage_layers;
+    plan.position_layers = plan.parallel.position_layers = {};
     JsonValue::Array layers;
     for (const int count : plan.stage_layers) layers.emplace_back(std::int64_t{count});
     find_at(tree_, "/parallel/stage_layers")->content = std::move(layers);
@@ -167,6 +169,7 @@ class ScenarioReader {
     if (auto compression = root.optional_child("compression"))
       scenario_.plan.compression = read_compression(*compression);
     if (auto sweep = root.optional_child("sweep")) check_sweep(*sweep);
+    if (auto job = root.optional_child("job")) read_job(*job);
     if (auto search = root.optional_child("search")) scenario_.search = read_search(*search);
     if (root.take("memory_correction") != nullptr) read_correction(root);
   }

@@ -117,6 +117,25 @@ TEST_CASE("a file may extend the same file by two ways") {
   CHECK(read_scenario(file, test_library()).plan.training.micro_batch == 2);
 }
 
+TEST_CASE("more node types than files may be read name one device, which is read once") {
+  JsonValue type = read("plain").resolved.find("platform")->find("node_types")->array().front();
+  type.set("device", JsonValue(std::string("card")));
+  type.set("count", JsonValue(std::int64_t{1}));
+  std::string types;
+  for (int i = 0; i < 300; ++i) types += (i == 0 ? "[" : ",") + canonical_text(type);
+  const Scenario many = read("plain", {{"/platform/node_types", types + "]"}});
+  REQUIRE(many.platform.node_types.size() == 300);
+  CHECK(many.platform.node_types.back().device.memory_capacity ==
+        many.platform.node_types.front().device.memory_capacity);
+}
+
+TEST_CASE("nodes know their device, and where its numbers come from is said of their type alone") {
+  const Scenario scenario = read("plain");
+  CHECK_FALSE(scenario.platform.node_types.front().device.sources.empty());
+  CHECK(scenario.nodes.front().device.sources.empty());
+  CHECK(scenario.nodes.front().device.name == scenario.platform.node_types.front().device.name);
+}
+
 TEST_CASE("too many files end in a message, not in a long wait") {
   const TemporaryFolder folder;
   folder.write("0.json", base_text);
@@ -146,12 +165,12 @@ TEST_CASE("--set reaches into what the file only names") {
   const Scenario scenario = read("plain", {{"/model/layers", "16"},
                                            {"/platform/node_types/0/nic_rate", "200 Gbps"},
                                            {"/platform/node_types/0/device/peak/fp16", "50 TFLOPS"},
-                                           {"/software/launch/layer_forward", "5 ms"}});
+                                           {"/software/launch/kernel", "5 ms"}});
   CHECK(scenario.model.layers == 16);
   CHECK(scenario.model.hidden == 64);
   CHECK(scenario.nodes[0].nic_rate == 200_Gbps);
   CHECK(scenario.nodes[0].device.peak.at(Precision::fp16) == 50_TFLOPS);
-  CHECK(scenario.software.launch.layer_forward == 5_ms);
+  CHECK(scenario.software.launch.kernel == 5_ms);
   CHECK(scenario.software.name == "megatron-lm-2021");
 }
 
@@ -245,7 +264,62 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("flash attention needs a software profile that knows its efficiency") {
+TEST_CASE(
+    "a platform extends another: changed numbers bring their source, node types merge in order") {
+  const Scenario base = read("plain");
+  const Scenario scenario = read("platform_extends");
+  const Platform& platform = scenario.platform;
+  CHECK(platform.name == "ours");
+  CHECK(platform.node_types.front().gpus == base.platform.node_types.front().gpus);
+  CHECK(platform.node_types.front().nics == 2);
+  CHECK(platform.fabric.number("oversubscription") == 2);
+  CHECK(platform.sources.at("node_types/0/nics").text == "ours");
+  CHECK(platform.sources.at("node_types/0/nic_rate").text ==
+        base.platform.sources.at("node_types/0/nic_rate").text);
+  CHECK(platform.sources.at("fabric/latency").text ==
+        base.platform.sources.at("fabric/latency").text);
+  CHECK(platform.sources.at("fabric/oversubscription").text == "the plan of the switches");
+}
+
+TEST_CASE(
+    "a platform that extends none that is known is a mistake, as is one that extends a number") {
+  CHECK_THROWS_AS(read("plain", {{"/platform", R"({"extends": "nothing"})"}}), const InputError&);
+  CHECK_THROWS_AS(read("plain", {{"/platform", R"({"extends": 3})"}}), const InputError&);
+}
+
+TEST_CASE("a number that an extending platform changes without a source is assumed") {
+  Problems problems;
+  const std::string text =
+      R"({"model": "tiny", "platform": {"extends": "boxes", "node_types": [{"nics": 2}]},
+    "training": {"global_batch": 64, "micro_batch": 1}, "parallel": {"tensor": 2, "pipeline": 2, "data": 2}})";
+  const JsonValue value =
+      parse_json(std::make_shared<const SourceText>(SourceText{"ours.json", text}), problems);
+  const Scenario scenario = read_scenario(value, {}, test_library());
+  CHECK(scenario.platform.sources.at("node_types/0/nics").evidence == Evidence::assumed);
+  CHECK(scenario.platform.sources.at("node_types/0/nic_rate").text == "made up");
+}
+
+TEST_CASE("eight bits need a device that has a rate for them") {
+  CHECK_THROWS_AS(read("plain", {{"/training/precision", "fp8"}}), const InputError&);
+  const Scenario scenario =
+      read("plain", {{"/training/precision", "fp8"},
+                     {"/platform/node_types/0/device/peak/bf16", "100 TFLOPS"},
+                     {"/platform/node_types/0/device/peak/fp8", "200 TFLOPS"}});
+  CHECK(scenario.plan.training.precision == Precision::fp8);
+}
+
+TEST_CASE("trays of an NVLink domain are one node of the plan, and the scenario counts trays") {
+  const Scenario plain = read("plain", {{"/parallel/data", "8"}});  // 32 GPUs
+  const Scenario scenario =
+      read("plain", {{"/parallel/data", "8"}, {"/platform/domain_nodes", "2"}});
+  CHECK(plain.nodes.size() == 4);
+  CHECK(scenario.nodes.size() == 2);
+  CHECK(scenario.nodes.front().gpus == 2 * plain.nodes.front().gpus);
+  CHECK(scenario.plan.num_ranks() == plain.plan.num_ranks());
+  CHECK(canonical_text(*find_at(scenario.resolved, "/nodes")) == "4");
+}
+
+TEST_CASE("flash attention needs a device or a software profile that knows its rate") {
   CHECK_THROWS_AS(read("flash_unsupported"), const UnsupportedError&);
   CHECK_THROWS_AS(read("flash_unsupported", {{"/parallel/stage_layers", "balanced"}}),
                   const UnsupportedError&);

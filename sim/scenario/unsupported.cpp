@@ -21,6 +21,17 @@ class Refusals {
   Problems problems_;
 };
 
+/// The first device in use on which flash attention runs at no known rate; empty where there is none.
+std::string device_without_flash(const Scenario& scenario) {
+  const Training& training = scenario.plan.training;
+  if (training.attention != Attention::flash) return {};
+  for (const NodeType& node : scenario.nodes)
+    if (!scenario.software.overrides_flash(node.device) &&
+        !node.device.has_attention(base_precision(training.precision)))
+      return node.device.name;
+  return {};
+}
+
 }  // namespace
 
 Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
@@ -34,16 +45,19 @@ Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
         "simulated");
   const Parallel& parallel = scenario.plan.parallel;
   if (scenario.placement_request == PlacementRequest::search && parallel.zero_stage == 3 &&
-      parallel.data > 1 && !unevenness(scenario.platform, scenario.plan.num_nodes).empty())
+      parallel.replicas() > 1 && !unevenness(scenario.platform, scenario.plan.num_nodes).empty())
     refusals.add("/parallel/placement",
                  "a placement is not searched for zero_stage 3: the search does not weigh gathers "
                  "yet",
                  "leave placement out, or give a permutation of nodes");
-  if (scenario.plan.training.attention == Attention::flash &&
-      !(scenario.software.flash_forward_efficiency && scenario.software.flash_backward_efficiency))
-    refusals.add("/training/attention", "software profile \"" + scenario.software.name +
-                                            "\" has no flash-attention efficiency, so flash "
-                                            "attention is not simulated with it");
+  if (scenario.model.moe && scenario.plan.compression.data_gradients)
+    refusals.add("/compression/data_gradients",
+                 "gradients of models with experts are not compressed", "leave data_gradients out");
+  if (const std::string device = device_without_flash(scenario); !device.empty())
+    refusals.add("/training/attention", "neither device \"" + device +
+                                            "\" nor software profile \"" + scenario.software.name +
+                                            "\" knows the rate of flash attention, so it is not "
+                                            "simulated with them");
   return refusals.take();
 }
 

@@ -5,7 +5,9 @@ namespace {
 
 Phase phase_of(Traffic traffic) {
   if (traffic == Traffic::tensor_activations) return Phase::tensor_reduce;
+  if (traffic == Traffic::context) return Phase::context_exchange;
   if (traffic == Traffic::zero_gather) return Phase::parameter_gather;
+  if (traffic == Traffic::expert_dispatch) return Phase::expert_exchange;
   return traffic == Traffic::data_gradients ? Phase::gradient_reduce : Phase::encode;
 }
 

@@ -24,11 +24,15 @@ class Ends {
 
 /// What an event at the end of an operation stands for: gathers and scatters of a pass queue on one stream.
 Traffic event_traffic(Label label) {
+  if (row_of(label).part == Part::expert_comm) return Traffic::expert_dispatch;
+  if (row_of(label).part == Part::context_comm) return Traffic::context;
   return row_of(label).part == Part::data_comm ? Traffic::zero_gather : Traffic::tensor_activations;
 }
 
 Phase phase_of(Label label) {
   if (is_of_tensor_group(label)) return Phase::tensor_reduce;
+  if (row_of(label).part == Part::expert_comm) return Phase::expert_exchange;
+  if (row_of(label).part == Part::context_comm) return Phase::context_exchange;
   return row_of(label).traffic == Traffic::zero_gather ? Phase::parameter_gather
                                                        : Phase::gradient_reduce;
 }

@@ -66,15 +66,25 @@ class StageWriter {
     }
   }
 
-  void write_tail() {
-    reductions_.at_end(writer_);
-    const ChunkMap map = shape_.chunk_map();
-    if (shape_.embedding_sync && (map.first().stage == stage_ || map.last().stage == stage_))
-      writer_.collective(Stream::compute, slot_of(CollectiveSlot::embedding_sync),
-                         Phase::embedding_sync, Traffic::embedding_sync, {});
-    writer_.work(Phase::optimizer, row_of(DeviceRow::optimizer, shape_.chunks), {});
-    if (shape_.parameter_gather) reductions_.gather_parameters(writer_);
-    writer_.work(Phase::overhead, row_of(DeviceRow::overhead, shape_.chunks), {});
+  void write_end() {
+    for (const Operation& operation : shape_.end) {
+      const EndPlace place = end_place(operation.label);
+      switch (operation.label) {
+        case Label::reduce_gradients:
+        case Label::scatter_gradients:
+          reductions_.at_end(writer_);
+          break;
+        case Label::gather_parameters:
+          reductions_.gather_parameters(writer_);
+          break;
+        default:
+          if (is_collective(row_of(operation.label).kind))
+            writer_.collective(Stream::compute, slot_of(place.slot), place.phase,
+                               row_of(operation.label).traffic, {});
+          else
+            writer_.work(place.phase, row_of(place.row, shape_.chunks), {});
+      }
+    }
   }
 
   StageProgram take() { return writer_.take(); }
@@ -218,6 +228,29 @@ std::vector<PassGroup> groups_of(const std::vector<Step>& order, int chunks) {
 
 }  // namespace
 
+EndPlace end_place(Label label) {
+  switch (label) {
+    case Label::reduce_gradients:
+    case Label::scatter_gradients:
+      return {.phase = Phase::gradient_reduce, .slot = CollectiveSlot::gradient_reduce};
+    case Label::synchronise_embedding:
+      return {.phase = Phase::embedding_sync, .slot = CollectiveSlot::embedding_sync};
+    case Label::optimizer_step:
+      return {.phase = Phase::optimizer, .row = DeviceRow::optimizer};
+    case Label::gather_parameters:
+      return {.phase = Phase::parameter_gather, .slot = CollectiveSlot::parameter_gather};
+    case Label::reduce_expert_gradients:
+    case Label::scatter_expert_gradients:
+      return {.phase = Phase::gradient_reduce, .slot = CollectiveSlot::expert_gradient_reduce};
+    case Label::gather_expert_parameters:
+      return {.phase = Phase::parameter_gather, .slot = CollectiveSlot::expert_parameter_gather};
+    case Label::iteration_overhead:
+      return {.phase = Phase::overhead, .row = DeviceRow::overhead};
+    default:
+      WT_UNREACHABLE();  // no operation of the end
+  }
+}
+
 OperationPlaces::OperationPlaces(const StageOperations& chunks,
                                  const std::vector<Direction>& played)
     : chunks_(static_cast<int>(chunks.size())), first_(chunks.size()) {
@@ -265,25 +298,9 @@ std::vector<Direction> directions_of(bool splits_backward) {
 
 bool is_played_on_network(Label label, bool tensor_crosses_nodes) {
   if (!is_collective(row_of(label).kind) || label == Label::gather_message) return false;
-  return is_of_tensor_group(label) ? tensor_crosses_nodes : true;
-}
-
-GradientReduction gradient_reduction(const Plan& plan) {
-  if (plan.parallel.data == 1 || plan.parallel.zero_stage == 3) return GradientReduction::none;
-  return plan.parallel.zero_stage == 2 ? GradientReduction::per_microbatch
-                                       : GradientReduction::per_iteration;
-}
-
-bool reduces_by_chunk(const Plan& plan) {
-  switch (gradient_reduction(plan)) {
-    case GradientReduction::none:
-      return false;
-    case GradientReduction::per_iteration:
-      return plan.parallel.overlap_gradient_reduce;
-    case GradientReduction::per_microbatch:
-      return true;
-  }
-  return false;
+  const GroupKind group = group_of(label);
+  if (group == GroupKind::expert_tensor) return false;  // part of one device
+  return group == GroupKind::tensor ? tensor_crosses_nodes : true;
 }
 
 std::vector<bool> epilogue_passes(const std::vector<Step>& order, const OrderShape& shape) {
@@ -305,7 +322,7 @@ StageProgram make_pipeline_program(const PipelineShape& shape, const std::vector
     writer.write_eager(order);
   else
     writer.write_blocking(groups_of(order, shape.chunks));
-  writer.write_tail();
+  writer.write_end();
   return writer.take();
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "passes/pass.hpp"
+#include "plan/gradient_reduction.hpp"
 #include "plan/plan.hpp"
 #include "schedule/program.hpp"
 
@@ -77,8 +78,10 @@ enum class CollectiveSlot : std::uint32_t {
   gradient_reduce_second,  ///< of a codec in two parts
   embedding_sync,
   parameter_gather,
+  expert_gradient_reduce,
+  expert_parameter_gather,
 };
-inline constexpr std::uint32_t num_device_collectives = 4;
+inline constexpr std::uint32_t num_device_collectives = 6;
 enum class ChunkCollective : std::uint32_t {
   forward,        ///< all of a chunk's forward all-reduces of one microbatch, across nodes
   exposed,        ///< backward ones that nothing hides (recomputation, head, embedding)
@@ -92,6 +95,14 @@ constexpr std::uint32_t slot_of(ChunkCollective slot, int chunk) {
   return num_device_collectives + num_chunk_collectives * static_cast<std::uint32_t>(chunk) +
          static_cast<std::uint32_t>(slot);
 }
+/// Where an operation of the end of an iteration has its place: a collective a slot, a kernel a row.
+struct EndPlace {
+  Phase phase = Phase::overhead;
+  CollectiveSlot slot = CollectiveSlot::gradient_reduce;
+  DeviceRow row = DeviceRow::overhead;
+};
+EndPlace end_place(Label label);
+
 /// Length of the list of a device with `chunks` chunks, but for the collectives of operations.
 constexpr std::uint32_t num_collective_slots(int chunks) {
   return slot_of(ChunkCollective::forward, chunks);
@@ -159,23 +170,6 @@ struct CompressedTraffic {
   CodecParts gathered_parameters = CodecParts::none;
 };
 
-/// When the gradients of a stage are reduced over its replicas.
-enum class GradientReduction {
-  none,           ///< there is one replica; or inside the backward passes (ZeRO 3)
-  per_iteration,  ///< whole gradients are kept, and reduced when the last pass has added its own
-  /// Gradients are kept as shards (ZeRO 2), so every pass that makes them ends with their reduction. DeepSpeed 0.16.5:
-  /// DeepSpeedEngine.allreduce_gradients (runtime/engine.py) waits for is_gradient_accumulation_boundary() below stage 2 only;
-  /// independent_gradient_partition_epilogue (runtime/zero/stage_1_and_2.py) ends every backward pass, and with overlap_comm the
-  /// device waits there for the reductions. Megatron-LM's FSDP with `optim_grads` also reduces on every microbatch
-  /// (_make_param_hook, core/distributed/custom_fsdp/fully_sharded_data_parallel.py at 133d26c), but lets the last bucket run into
-  /// the next pass.
-  per_microbatch,
-};
-GradientReduction gradient_reduction(const Plan& plan);
-
-/// Whether a plan reduces the gradients of one chunk at a time: beside the backward pass, or on every microbatch.
-bool reduces_by_chunk(const Plan& plan);
-
 /// What a pipeline program is made for.
 struct PipelineShape {
   PipelineSend send = PipelineSend::eager;
@@ -186,12 +180,13 @@ struct PipelineShape {
   ChunkMap chunk_map() const { return {stages, chunks, chunk_path}; }
   TensorCollectives tensor = TensorCollectives::inside_compute;
   GradientReduction gradient_reduction = GradientReduction::none;
-  bool parameter_gather = false;  ///< one after the optimizer (ZeRO 1 and 2)
   /// Gradients overlap the backward pass: by chunk, into how many buckets; empty: they do not. A pass that reduces its chunk's
   /// gradients is cut into as many pieces, and each bucket is reduced on the data stream when its piece is done, as by
   /// Bucket.register_grad_ready in megatron/core/distributed/grad_buffer.py, Megatron-LM core_v0.4.0; one bucket a layer is own.
   std::vector<int> gradient_buckets;
-  bool embedding_sync = false;  ///< tied embeddings on different stages
+  /// What the stage does when its passes have ended: end_of_iteration().
+  std::vector<Operation> end{kernel(Label::optimizer_step, {}),
+                             kernel(Label::iteration_overhead, {})};
   CompressedTraffic compressed;
   /// By chunk: each pass is played as its list of operations; empty: as one op. A pass that is cut into pieces (gradient_buckets) stays
   /// in pieces.
@@ -202,12 +197,8 @@ struct PipelineShape {
 /// messages are epilogue messages.
 std::vector<bool> epilogue_passes(const std::vector<Step>& order, const OrderShape& shape);
 
-/// The program of `stage`: its passes in `order`, then gradient reduction, embedding synchronisation (where the
-/// model begins and ends), optimizer and overhead. The activation of microbatch i for chunk c arrives in slot c m + i, its gradient in
-/// slot (v + c) m + i. The tail is that of train_step in megatron/training.py, Megatron-LM v2.5: allreduce_gradients, then the word
-/// embeddings over the embedding group, then optimizer.step; parameters are gathered behind it as by
-/// DistributedOptimizer.gather_model_params (megatron/optimizer/distrib_optimizer.py at 2514892, October 2022). Limit: that optimizer
-/// and DeepSpeed 0.3.16 (TrainSchedule.steps in runtime/pipe/schedule.py) synchronise the embeddings before the other gradients.
+/// The program of `stage`: its passes in `order`, then the operations of the end. The activation of microbatch i for chunk c arrives in slot c m + i, its gradient in
+/// slot (v + c) m + i.
 ///  - eager: receive, compute, send; the message leaves by itself.
 ///  - blocking_pairs: every message is posted inside an exchange that both ends enter, as in megatron/schedules.py of Megatron-LM
 ///    v2.5. With one chunk, what a pass sends and what the next one receives share an exchange when they go to the same neighbour

@@ -141,33 +141,24 @@ TEST_CASE("every message of a V arrives in a slot that its receiver waits for") 
   CHECK(sent.size() == 2 * 8 * (2 * 4 - 1 - 1));
 }
 
-TEST_CASE("embeddings are synchronised where a V of three chunks begins and ends") {
-  PipelineShape shape = shape_of(PipelineSend::eager, 3, 1, 3);
-  shape.chunk_path = ChunkPath::v;
-  shape.embedding_sync = true;
-  const auto tail = [&](int stage) {
-    const std::vector<Step> order{{Phase::forward, 0, 0}, {Phase::backward, 0, 0}};
-    return text_of(make_pipeline_program(shape, order, StageId{stage}));
-  };
-  CHECK(tail(0).find("embedding all-reduce") != std::string::npos);
-  CHECK(tail(1).find("embedding all-reduce") == std::string::npos);
-  CHECK(tail(2).find("embedding all-reduce") != std::string::npos);
-}
-
 TEST_CASE("GPipe runs all forwards, then all backwards in reverse") {
   const PipelineShape shape = shape_of(PipelineSend::eager, 2, 2);
   CHECK(text_of(program_of(schedule_named("gpipe"), shape, 0)) ==
         "F0 >f0 F1 >f1 <b1 B1 <b0 B0 optimizer overhead ");
 }
 
-TEST_CASE("the tail reduces gradients, then synchronises embeddings on the edge stages only") {
+TEST_CASE("a program ends with the operations of the end, in their order") {
   PipelineShape shape = shape_of(PipelineSend::eager, 3, 1);
   shape.gradient_reduction = GradientReduction::per_iteration;
-  shape.embedding_sync = true;
+  shape.end = {collective(Label::reduce_gradients, {}),
+               collective(Label::synchronise_embedding, {}), kernel(Label::optimizer_step, {}),
+               kernel(Label::iteration_overhead, {})};
   CHECK(text_of(program_of(schedule_named("1f1b"), shape, 2)) ==
         "<f0 F0 B0 >b0 gradient all-reduce embedding all-reduce optimizer overhead ");
+  shape.end = {collective(Label::scatter_gradients, {}), kernel(Label::optimizer_step, {}),
+               collective(Label::gather_parameters, {}), kernel(Label::iteration_overhead, {})};
   CHECK(text_of(program_of(schedule_named("1f1b"), shape, 1)) ==
-        "<f0 F0 >f0 <b0 B0 >b0 gradient all-reduce optimizer overhead ");
+        "<f0 F0 >f0 <b0 B0 >b0 gradient all-reduce optimizer parameter all-gather overhead ");
 }
 
 TEST_CASE(

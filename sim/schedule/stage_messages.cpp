@@ -59,7 +59,7 @@ Op StageMessages::message(OpKind kind, Phase phase, const Step& step, int receiv
   Op op;
   op.kind = kind;
   op.phase = phase;
-  op.traffic = activation ? Traffic::pipeline_forward : Traffic::pipeline_backward;
+  op.traffic = row_of(activation ? Label::activation_message : Label::gradient_message).traffic;
   op.peer = sends_up(phase, step.chunk) ? up_ : down_;  // of a send; a receive has none
   op.chunk = step.chunk;
   op.work = static_cast<std::uint16_t>(activation ? MessageRow::activation : MessageRow::gradient);

@@ -22,7 +22,7 @@ std::string deepspeed_config(const Plan& plan) {
   zero.set("overlap_comm", JsonValue(plan.parallel.overlap_gradient_reduce));
   config.set("zero_optimization", std::move(zero));
   if (plan.training.precision == Precision::fp16) config.set("fp16", enabled());
-  if (plan.training.precision == Precision::bf16) config.set("bf16", enabled());
+  if (base_precision(plan.training.precision) == Precision::bf16) config.set("bf16", enabled());
   return pretty_text(config) + "\n";
 }
 

@@ -49,6 +49,18 @@ TEST_CASE("what a plan adds, Megatron-LM is told") {
   }
 }
 
+TEST_CASE("ways of sharing out and cutting experts are arguments where there are any") {
+  const Plan plan =
+      scenario_from(R"({"model": {"layers": 12, "hidden": 1024, "heads": 16, "sequence": 1024,
+      "vocab": 51200, "moe": {"experts": 8, "top_k": 2, "ffn_hidden": 1024}}, "platform": "selene-a100", "nodes": 2,
+      "training": {"global_batch": 64, "micro_batch": 2}, "parallel": {"data": 16, "expert": 8, "expert_tensor": 2}})")
+          .plan;
+  CHECK(has(megatron_arguments(plan), "--expert-model-parallel-size 8"));
+  CHECK(has(megatron_arguments(plan), "--expert-tensor-parallel-size 2"));
+  CHECK(words(megatron_arguments(plan_of(R"({"tensor": 8, "pipeline": 2})"))).find("expert") ==
+        std::string::npos);
+}
+
 TEST_CASE("sharded parameters are Megatron-FSDP") {
   const LaunchArguments launch = megatron_arguments(plan_of(R"({"data": 16, "zero_stage": 3})"));
   CHECK(has(launch, "--use-megatron-fsdp"));
@@ -104,6 +116,25 @@ TEST_CASE("DeepSpeed's batch is microbatch times accumulation times replicas") {
   CHECK(config.find("\"train_micro_batch_size_per_gpu\": 2") != std::string::npos);
   CHECK(config.find("\"gradient_accumulation_steps\": 4") != std::string::npos);
   CHECK(config.find("\"stage\": 2") != std::string::npos);
+}
+
+TEST_CASE("torchtitan gets its degrees, its batches and what it cannot do") {
+  const LaunchArguments sharded =
+      torchtitan_config(plan_of(R"({"tensor": 2, "data": 8, "zero_stage": 3})"), 2048);
+  const std::string& toml = sharded.arguments.front();
+  for (const char* line :
+       {"[training]\nseq_len = 2048\n", "data_parallel_replicate_degree = 1\n",
+        "data_parallel_shard_degree = 8\n", "tensor_parallel_degree = 2\n",
+        "context_parallel_degree = 1\n", "pipeline_parallel_degree = 1\n", "mode = \""})
+    CHECK_MESSAGE(toml.find(line) != std::string::npos, line);
+  CHECK(toml.find("schedule") == std::string::npos);
+  REQUIRE(sharded.notes.size() == 1);
+  CHECK(sharded.notes.front().starts_with("torchtitan's tensor parallelism"));
+  const LaunchArguments stages =
+      torchtitan_config(plan_of(R"({"pipeline": 2, "data": 8, "zero_stage": 1})"), 2048);
+  CHECK(stages.arguments.front().find("pipeline_parallel_schedule = \"1F1B\"") !=
+        std::string::npos);
+  CHECK(stages.notes.front().starts_with("torchtitan shards everything or nothing"));
 }
 
 }  // namespace

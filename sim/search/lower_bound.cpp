@@ -80,7 +80,7 @@ class Bound {
   }
 
   Seconds seconds() {
-    for (int replica = 0; replica < plan_.parallel.data; ++replica)
+    for (int replica = 0; replica < plan_.parallel.replicas(); ++replica)
       for (int part = 0; part < plan_.nodes_per_tensor_group; ++part) end_passes(replica, part);
     const Seconds overhead = least_row(DeviceRow::overhead);
     const Seconds step = least_row(DeviceRow::optimizer) + overhead;
@@ -177,7 +177,7 @@ class Bound {
   }
 
   double buckets(DeviceId device) const {
-    return std::max(1, plan_.chunk_layers(plan_.devices[device.index()].stage));
+    return std::max(1, plan_.most_chunk_layers(plan_.devices[device.index()].stage));
   }
 
   /// The longest of a pass that reduces its gradients beside it: the pass, all its pieces and the last bucket, the first piece

@@ -28,7 +28,7 @@ std::vector<std::uint32_t> tensor_slots(int chunks) {
 PlacementObjective::PlacementObjective(const Scenario& scenario) : tables_(scenario) {
   const Parallel& parallel = scenario.plan.parallel;
   pipeline_ = parallel.pipeline;
-  data_ = parallel.data;
+  data_ = parallel.replicas();
   parts_ = scenario.plan.nodes_per_tensor_group;
   const bool reduces = gradient_reduction(scenario.plan) != GradientReduction::none;
   has_buckets_ = reduces_by_chunk(scenario.plan);

@@ -78,7 +78,8 @@ TEST_CASE("on Pipette's measured links the found placement beats identity and 1,
 TEST_CASE("two nodes with a third of the bandwidth: the search gains 5 % and more") {
   for (const int pipeline : {2, 4}) {
     CAPTURE(pipeline);
-    const Scenario scenario = with_slow_nodes(pipette(pipeline), {5, 10});
+    const Scenario scenario =
+        with_slow_nodes(pipette(pipeline, {{"/training/global_batch", "32"}}), {5, 10});
     PlacementOptions options;
     options.moves = 4'000;
     const PlacementResult result = search_placement(scenario, options);

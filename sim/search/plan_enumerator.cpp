@@ -39,7 +39,7 @@ class Enumeration {
   /// What is not searched and follows from what has been chosen.
   void derive(const std::string& pointer, Parallel& parallel) const {
     if (pointer == plan_keys::data) {
-      const std::int64_t ways = std::int64_t{parallel.tensor} * parallel.pipeline;
+      const std::int64_t ways = parallel.model_ranks();
       parallel.data = space_.gpus % ways == 0 ? static_cast<int>(space_.gpus / ways) : 0;
     } else if (pointer == plan_keys::schedule) {
       parallel.schedule = schedule_for(parallel.virtual_pipeline);
@@ -60,8 +60,10 @@ class Enumeration {
     const Parallel& written = base_.plan.parallel;
     Parallel& parallel = choice.parallel;
     // The file's own stage_layers are for its own number of stages; others are laid out evenly.
-    parallel.stage_layers =
-        parallel.pipeline == written.pipeline ? written.stage_layers : std::vector<int>{};
+    const bool same = parallel.pipeline == written.pipeline;
+    const bool same_chunks = same && parallel.virtual_pipeline == written.virtual_pipeline;
+    parallel.stage_layers = same ? written.stage_layers : std::vector<int>{};
+    parallel.position_layers = same_chunks ? written.position_layers : std::vector<int>{};
     parallel.zero_group = parallel.zero_stage == 3 ? written.zero_group : 0;
     choices_.push_back(std::move(choice));
   }
@@ -77,19 +79,21 @@ std::string text(std::int64_t number) { return std::to_string(number); }
 std::vector<PlanRejection> reject_products(const Scenario& base, const SearchSpace& space,
                                            const PlanChoice& choice) {
   const Parallel& parallel = choice.parallel;
-  const std::int64_t ways = std::int64_t{parallel.tensor} * parallel.pipeline;
+  const std::int64_t ways = parallel.model_ranks();
+  const std::vector<Factor> factors{
+      {"tensor", parallel.tensor}, {"context", parallel.context}, {"pipeline", parallel.pipeline}};
   if (parallel.data == 0)
     return {{"/parallel",
-             "tensor * pipeline = " + text(parallel.tensor) + " * " + text(parallel.pipeline) +
-                 " = " + text(ways) + " does not divide the " + text(space.gpus) + " GPUs",
+             product_text(factors) + " does not divide the " + text(space.gpus) + " GPUs",
              {}}};
-  if (ways > space.gpus || ways * parallel.data != space.gpus)
+  if (ways > space.gpus || ways * parallel.data != space.gpus) {
+    std::vector<Factor> all = factors;
+    all.push_back({"data", parallel.data});
     return {{"/parallel",
-             "tensor * pipeline * data = " + text(parallel.tensor) + " * " +
-                 text(parallel.pipeline) + " * " + text(parallel.data) + " is not " +
-                 text(space.gpus) + ", the number of GPUs",
+             product_text(all, false) + " is not " + text(space.gpus) + ", the number of GPUs",
              space.gpus % ways == 0 ? "data " + text(space.gpus / ways) + " would use them all"
                                     : std::string{}}};
+  }
   const std::int64_t round = std::int64_t{parallel.data} * choice.training.micro_batch;
   if (round > base.plan.training.global_batch)
     return {{"/training/micro_batch",
@@ -109,9 +113,20 @@ std::vector<PlanChoice> enumerate_plans(const Scenario& base, const SearchSpace&
 std::variant<Plan, std::vector<PlanRejection>> lay_out(const Scenario& base,
                                                        const SearchSpace& space,
                                                        const PlanChoice& choice) {
+  PlanMaker maker(base.model, space.cluster, base.software);
+  auto laid_out = lay_out(base, space, choice, maker);
+  if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out))
+    return std::move(*rejections);
+  return maker.take();
+}
+
+std::variant<const Plan*, std::vector<PlanRejection>> lay_out(const Scenario& base,
+                                                              const SearchSpace& space,
+                                                              const PlanChoice& choice,
+                                                              PlanMaker& maker) {
   auto rejections = reject_products(base, space, choice);
   if (!rejections.empty()) return rejections;
-  return make_plan(base.model, choice.training, choice.parallel, space.cluster, base.software);
+  return maker.make(choice.training, choice.parallel);
 }
 
 std::string text_of(const PlanChoice& choice, const Scenario& base) {

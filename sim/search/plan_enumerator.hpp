@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "plan/plan_maker.hpp"
 #include "search/search_space.hpp"
 
 namespace windtunnel {
@@ -17,6 +18,12 @@ std::vector<PlanChoice> enumerate_plans(const Scenario& base, const SearchSpace&
 std::variant<Plan, std::vector<PlanRejection>> lay_out(const Scenario& base,
                                                        const SearchSpace& space,
                                                        const PlanChoice& choice);
+
+/// The same with what makes the plans of this cluster; the plan holds until it makes another.
+std::variant<const Plan*, std::vector<PlanRejection>> lay_out(const Scenario& base,
+                                                              const SearchSpace& space,
+                                                              const PlanChoice& choice,
+                                                              PlanMaker& maker);
 
 /// "tensor 8 · pipeline 4 · data 16 · micro_batch 2", and of the other keys those that are searched or not as in `base`.
 std::string text_of(const PlanChoice& choice, const Scenario& base);

@@ -4,17 +4,17 @@
 #include <string>
 #include <variant>
 
-#include "simulate/simulate.hpp"
+#include "simulate/built_scenario.hpp"
 
 namespace windtunnel {
 namespace {
 
-SimulatedPlan simulate_plan(const Scenario& base, const SearchSpace& space,
-                            const PlanChoice& choice, EngineKind engine) {
-  Scenario scenario = base;
-  scenario.plan = std::get<Plan>(lay_out(base, space, choice));
-  const Report report = simulate(scenario, {.engine = engine}).report;
-  return {key_figures(report), report.breakdown};
+SimulatedPlan simulate_choice(const Scenario& base, const SearchSpace& space,
+                              const PlanChoice& choice, EngineKind engine) {
+  const PlanFigures simulated =
+      simulate_plan(base, std::get<Plan>(lay_out(base, space, choice)), engine);
+  return {{simulated.iteration_time, simulated.memory.max_total, simulated.memory.fits},
+          simulated.breakdown};
 }
 
 SimulatedPlan plan_or_throw(const TaskOutcome<SimulatedPlan>& outcome, const PlanChoice& choice,
@@ -33,7 +33,7 @@ std::vector<SimulatedPlan> simulate_plans(const Scenario& base, const SearchSpac
                                           std::size_t at_once, EngineKind engine) {
   const auto outcomes = run_tasks<SimulatedPlan>(
       engine, {.count = choices.size(), .at_once = at_once, .work = [&](std::size_t i) {
-                 return simulate_plan(base, space, *choices[i], engine);
+                 return simulate_choice(base, space, *choices[i], engine);
                }});
   std::vector<SimulatedPlan> simulated;
   for (std::size_t i = 0; i < choices.size(); ++i)

@@ -87,13 +87,16 @@ class PlanTextReader {
   /// What follows from the rest: data, the schedule of several chunks, stages of another number.
   void finish() {
     Parallel& parallel = choice_.parallel;
-    const std::int64_t ways = std::int64_t{parallel.tensor} * parallel.pipeline;
+    const std::int64_t ways = parallel.model_ranks();
     if (parallel.data == 0 && space_.gpus % ways == 0)
       parallel.data = static_cast<int>(space_.gpus / ways);
     if (!has_schedule_ && !parallel.schedule->takes(parallel.virtual_pipeline))
       parallel.schedule = default_schedule(parallel.virtual_pipeline);
     if (static_cast<int>(parallel.stage_layers.size()) != parallel.pipeline)
       parallel.stage_layers.clear();
+    if (static_cast<int>(parallel.position_layers.size()) !=
+        parallel.pipeline * parallel.virtual_pipeline)
+      parallel.position_layers.clear();
   }
 
   const std::string& text_;

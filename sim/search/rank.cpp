@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "core/contracts.hpp"
@@ -21,7 +22,16 @@ class Ranking {
   }
 
   RankResult rank() {
-    for (const PlanChoice& choice : enumerate_plans(base_, result_.space)) consider(choice);
+    const std::vector<PlanChoice> choices = enumerate_plans(base_, result_.space);
+    const std::vector<std::size_t> begins = begins_of_layouts(choices);
+    std::vector<Considered> considered(choices.size());
+    const auto consider_layout = [&](std::size_t layout) {
+      PlanMaker maker(base_.model, result_.space.cluster, base_.software);
+      for (std::size_t i = begins[layout]; i < begins[layout + 1]; ++i)
+        considered[i] = consider(choices[i], maker);
+    };
+    run_on_threads(begins.size() - 1, options_.at_once, consider_layout, {});
+    for (std::size_t i = 0; i < choices.size(); ++i) add(choices[i], std::move(considered[i]));
     std::stable_sort(legal_.begin(), legal_.end(),
                      [](const RankedPlan& a, const RankedPlan& b) { return a.bound < b.bound; });
     while (next_ < legal_.size() && !is_decided() && simulations_left() > 0) simulate_batch();
@@ -30,32 +40,63 @@ class Ranking {
   }
 
  private:
-  void consider(const PlanChoice& choice) {
-    ++result_.considered;
-    const auto laid_out = lay_out(base_, result_.space, choice);
-    if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out)) {
-      ++result_.rejected_shape;
-      if (!nearest_) nearest_ = RejectedPlan{choice, *rejections, std::nullopt};
-      return;
+  /// What is known of a plan that is not played.
+  struct Considered {
+    std::vector<PlanRejection> rejections;  ///< it cannot be laid out; nothing else is known then
+    MemoryCheck memory;
+    Seconds bound{};  ///< of a plan that fits
+    int microbatches = 0;
+  };
+
+  /// Where choices begin that place their ranks as those behind them, and the end: what one thread considers at a time.
+  static std::vector<std::size_t> begins_of_layouts(const std::vector<PlanChoice>& choices) {
+    const auto ways = [&](std::size_t i) {
+      const Parallel& parallel = choices[i].parallel;
+      return std::tuple(parallel.tensor, parallel.pipeline, parallel.data);
+    };
+    std::vector<std::size_t> begins{0};
+    for (std::size_t i = 1; i < choices.size(); ++i)
+      if (ways(i) != ways(i - 1)) begins.push_back(i);
+    begins.push_back(choices.size());
+    return begins;
+  }
+
+  Considered consider(const PlanChoice& choice, PlanMaker& maker) const {
+    Considered considered;
+    auto laid_out = lay_out(base_, result_.space, choice, maker);
+    if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out)) {
+      considered.rejections = std::move(*rejections);
+      return considered;
     }
-    const Plan& plan = std::get<Plan>(laid_out);
-    const MemoryCheck memory = check_memory(base_, plan, base_.search.memory_margin);
-    if (!memory.fits) {
+    const Plan& plan = *std::get<const Plan*>(laid_out);
+    considered.memory = check_memory(base_, plan, base_.search.memory_margin);
+    considered.microbatches = plan.microbatches;
+    if (considered.memory.fits)
+      considered.bound =
+          lower_bound({&base_.model, &base_.platform, &base_.nodes, &base_.software, &plan});
+    return considered;
+  }
+
+  void add(const PlanChoice& choice, Considered considered) {
+    ++result_.considered;
+    const MemoryCheck& memory = considered.memory;
+    if (!considered.rejections.empty()) {
+      ++result_.rejected_shape;
+      if (!nearest_) nearest_ = RejectedPlan{choice, std::move(considered.rejections), {}};
+    } else if (!memory.fits) {
       ++result_.rejected_memory;
       keep_nearest(choice, memory);
-      return;
+    } else {
+      legal_.push_back({choice,
+                        considered.microbatches,
+                        RankMethod::estimated,
+                        considered.bound,
+                        considered.bound,
+                        memory.max_total,
+                        memory.verdict,
+                        {},
+                        {}});
     }
-    const Seconds bound =
-        lower_bound({&base_.model, &base_.platform, &base_.nodes, &base_.software, &plan});
-    legal_.push_back({choice,
-                      plan.microbatches,
-                      RankMethod::estimated,
-                      bound,
-                      bound,
-                      memory.max_total,
-                      memory.verdict,
-                      {},
-                      {}});
   }
 
   static Bytes miss(const MemoryCheck& memory) { return memory.with_margin - memory.worst.usable; }

@@ -60,6 +60,10 @@ void emit(const Scenario& base, const RankRequest& request, const RankResult& re
       messages << "note: DeepSpeed's pipeline engine does not run the schedule "
                << plan.parallel.schedule->name << "\n";
     out << deepspeed_config(plan);  // JSON already
+  } else if (request.emit == LaunchFormat::torchtitan) {
+    const LaunchArguments launch = torchtitan_config(plan, base.model.sequence);
+    for (const std::string& note : launch.notes) messages << "note: " << note << "\n";
+    out << launch.arguments.front();
   } else if (request.format == RankFormat::json) {
     out << launch_json(base, best, plan);
   } else {

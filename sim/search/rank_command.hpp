@@ -12,7 +12,7 @@
 namespace windtunnel {
 
 enum class RankFormat { text, json };
-enum class LaunchFormat { none, megatron, deepspeed };
+enum class LaunchFormat { none, megatron, deepspeed, torchtitan };
 
 /// What the command line of `rank` says.
 struct RankRequest {

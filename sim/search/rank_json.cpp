@@ -28,6 +28,9 @@ JsonValue parallel_json(const Parallel& parallel) {
   json.set("tensor", whole(parallel.tensor));
   json.set("pipeline", whole(parallel.pipeline));
   json.set("data", whole(parallel.data));
+  json.set("context", whole(parallel.context));
+  json.set("expert", whole(parallel.expert));
+  json.set("expert_tensor", whole(parallel.expert_tensor));
   json.set("schedule", JsonValue(parallel.schedule->name));
   json.set("virtual_pipeline", whole(parallel.virtual_pipeline));
   json.set("sequence_parallel", JsonValue(parallel.sequence_parallel));
@@ -77,7 +80,8 @@ JsonValue plan_json(const Scenario& base, const RankedPlan& plan, std::size_t ra
     JsonValue breakdown = object();
     for (int i = 0; i < num_lines; ++i) {
       const auto line = static_cast<Line>(i);
-      breakdown.set(name_of(line), JsonValue(plan.breakdown.of(line).value()));
+      if (is_always_written(line) || plan.breakdown.of(line) > Seconds{0})
+        breakdown.set(name_of(line), JsonValue(plan.breakdown.of(line).value()));
     }
     json.set("breakdown_s", std::move(breakdown));
   }

@@ -8,6 +8,7 @@
 #include "search/rank_json.hpp"
 #include "search/rank_text.hpp"
 #include "search/testing.hpp"
+#include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {
@@ -45,6 +46,49 @@ TEST_CASE("the table is what simulating every plan gives") {
   CHECK(table.table_is_proven);
   CHECK(table.gap == 0);
   CHECK(table.simulated < everything.simulated);
+}
+
+TEST_CASE("ways of sharing out and cutting experts are searched, and written with the plans") {
+  const Scenario scenario = scenario_from(
+      R"({"model": {"layers": 8, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 32000,
+          "moe": {"experts": 16, "top_k": 2, "ffn_hidden": 2048}}, "platform": "a100-80gb-4hdr", "nodes": 2,
+          "training": {"global_batch": 64, "micro_batch": 2}, "parallel": {"data": 16, "zero_stage": 1},
+          "search": {"tensor": [1], "pipeline": [1, 2], "micro_batch": [2], "expert": [2, 4, 8], "expert_tensor": [1, 2]}})");
+  const RankResult result = rank_plans(scenario, top(all));
+  CHECK(result.plans.size() == 11);  // with two stages, 8 * 2 are more ranks than a stage has
+  CHECK(result.table_is_proven);
+  for (const RankedPlan& plan : result.plans) CHECK(plan.bound <= plan.time);
+  const auto of = [&](int expert, int cut) {
+    return *std::find_if(result.plans.begin(), result.plans.end(), [&](const RankedPlan& plan) {
+      const Parallel& parallel = plan.choice.parallel;
+      return parallel.pipeline == 1 && parallel.expert == expert && parallel.expert_tensor == cut;
+    });
+  };
+  CHECK(of(8, 1).memory_max < of(2, 1).memory_max);  // a quarter of the experts a rank
+  CHECK(of(2, 2).memory_max < of(2, 1).memory_max);
+  CHECK(rank_json(scenario, result).find("\"expert_tensor\": 2") != std::string::npos);
+}
+
+TEST_CASE("a searched plan has the figures that simulating its scenario gives, bit by bit") {
+  // 1,024 microbatches fold, 16 do not.
+  for (const char* batch : {"16", "1024"}) {
+    const Scenario base = scenario_from(
+        R"({"model": "gpt-1.7b", "platform": "a100-80gb-4hdr", "nodes": 2, "training": {"global_batch": )" +
+        std::string(batch) +
+        R"(, "micro_batch": 1}, "parallel": {"tensor": 4, "pipeline": 4, "data": 1}})");
+    const SearchSpace space = search_space(base);
+    PlanChoice choice{base.plan.training, base.plan.parallel};
+    choice.parallel.tensor = 2;
+    choice.parallel.pipeline = 8;
+    const SimulatedPlan plan = simulate_plans(base, space, {&choice}, 1).front();
+    Scenario changed = base;
+    changed.plan = std::get<Plan>(lay_out(base, space, choice));
+    const Report report = simulate(changed, {.engine = EngineKind::native}).report;
+    CHECK(plan.figures.iteration_time == report.iteration_time);
+    CHECK(plan.figures.memory_max == report.memory.max_total);
+    CHECK(plan.breakdown.seconds == report.breakdown.seconds);
+    CHECK((report.played_microbatches > 0) == (choice.training.global_batch > 16));
+  }
 }
 
 TEST_CASE("what is considered is rejected for one reason, or could be ranked") {

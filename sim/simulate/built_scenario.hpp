@@ -16,6 +16,18 @@ struct BuiltScenario {
   BuiltPrograms programs;  ///< of the fold's plan where there is one
 };
 BuiltScenario build(const Scenario& scenario);
+/// With this plan in place of its own.
+BuiltScenario build(const Scenario& scenario, const Plan& plan);
+
+/// What a search keeps of a simulated plan.
+struct PlanFigures {
+  Seconds iteration_time{};
+  MemoryAccount memory;
+  Breakdown breakdown;  ///< of the device that ends last
+};
+/// As simulate() gives them for the scenario with this plan in place of its own, bit by bit. The plan's places must be there; of the
+/// scenario only what it runs on is read.
+PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan, EngineKind engine);
 
 /// The report's time, rates and memory, as simulate() would give them, and nothing else: no breakdown, traffic or assumptions.
 Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built,

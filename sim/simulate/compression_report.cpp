@@ -35,7 +35,7 @@ std::vector<Entry> entries_of(const Compression& c) {
 Bytes element_of(const Scenario& scenario, const Entry& entry) {
   const Training& training = scenario.plan.training;
   if (!entry.is_gradient) return element_size(training.precision);
-  return training.gradient_type == GradientType::fp32 ? 4_B : 2_B;
+  return element_size(training.gradient_type);
 }
 
 std::string element_text(const Scenario& scenario, const Entry& entry) {
@@ -129,6 +129,7 @@ class Balances {
                                           &scenario_.platform.fabric,
                                           device.stage,
                                           device.gpus,
+                                          {},
                                           {},
                                           {}});
     Balance balance;
@@ -251,7 +252,7 @@ void warn_of_reduction(const Scenario& scenario, const BuiltPrograms& built, con
     if (holds_fused_embedding(scenario.model, scenario.plan, stage, chunk))
       gradients -= cost.embedding_share;
   const Bytes whole =
-      ring_all_reduce_volume(gradients, parallel.data) *
+      ring_all_reduce_volume(gradients, parallel.replicas()) *
       (scenario.plan.devices[device.index()].num_gpus() * (parallel.zero_stage > 0 ? 0.5 : 1.0));
   warn_of_loss(entry, "a reduction",
                Balances(scenario, built).collectives(stage, reductions, whole / sent), report);
@@ -272,6 +273,9 @@ void warn_of_entry(const Scenario& scenario, const BuiltPrograms& built, const E
       return;
     case Traffic::zero_gather:
     case Traffic::embedding_sync:
+    case Traffic::expert_dispatch:
+    case Traffic::expert_combine:
+    case Traffic::context:
       return;
   }
 }

@@ -24,8 +24,10 @@ inline std::string drawn_scenario(const Draws& draws = {}) {
   const std::string platform = *rc::gen::elementOf(draws.platforms);
   const int pipeline = *rc::gen::element(2, 4);
   constexpr int gpus_a_node = 8;
+  const int context = *rc::gen::element(1, 2);
+  const bool ring = tensor == 16 || (platform == "selene-a100" && *rc::gen::arbitrary<bool>());
   const auto fills_nodes = [&](int replicas) {
-    const int gpus = tensor * pipeline * replicas;
+    const int gpus = tensor * context * pipeline * replicas;
     return gpus < gpus_a_node || gpus % gpus_a_node == 0;
   };
   const int data = *rc::gen::suchThat(rc::gen::elementOf(draws.data), fills_nodes);
@@ -35,27 +37,38 @@ inline std::string drawn_scenario(const Draws& draws = {}) {
   const int chunks = is_v ? 2 : schedule == "interleaved_1f1b" ? *rc::gen::element(1, 2) : 1;
   int microbatches = *rc::gen::inRange(draws.least_microbatches, draws.most_microbatches);
   microbatches -= chunks > 1 && !is_v ? microbatches % pipeline : 0;
-  const int layers = 8, moved = chunks > 1 ? 0 : *rc::gen::inRange(-2, 2);
-  std::string stages = std::to_string(layers / pipeline + moved);
-  for (int s = 1; s < pipeline; ++s)
-    stages += "," + std::to_string(layers / pipeline - (s == pipeline - 1 ? moved : 0));
+  // Layers are moved from one end of the model to the other; of chunks, one at most.
+  const int per_chunk = 8 / pipeline / chunks;
+  const int moved = chunks > 1 ? *rc::gen::inRange(-1, 2) : *rc::gen::inRange(-2, 2);
+  std::string stages;
+  for (int s = 0; s < pipeline; ++s) {
+    std::string list;
+    for (int c = 0; c < chunks; ++c) {
+      const bool first = s == 0 && c == 0, last = s == pipeline - 1 && c == chunks - 1;
+      list +=
+          (c > 0 ? "," : "") + std::to_string(per_chunk + (first ? moved : 0) - (last ? moved : 0));
+    }
+    stages += (s > 0 ? "," : "") + (chunks > 1 ? "[" + list + "]" : list);
+  }
   const auto choice = [](const char* a, const char* b) {
     return quoted(*rc::gen::element<std::string>(a, b));
   };
   const auto truth = [] { return std::string(*rc::gen::arbitrary<bool>() ? "true" : "false"); };
-  const int nodes = std::max(1, tensor * data * pipeline / gpus_a_node);
+  const int nodes = std::max(1, tensor * context * data * pipeline / gpus_a_node);
   return R"({"platform": )" + quoted(platform) + R"(, "nodes": )" + std::to_string(nodes) +
          R"(, "software": )" + choice("megatron-lm-2021", "megatron-deepspeed-2021") +
          R"(, "model": {"family": "gpt", "layers": 8, "hidden": 1024, "heads": 16, "sequence": 512, "vocab": 32000, "tied_embeddings": )" +
          truth() + R"(}, "training": {"global_batch": )" + std::to_string(microbatches * data) +
-         R"(, "micro_batch": 1, "precision": "fp16"}, "parallel": {"tensor": )" +
-         std::to_string(tensor) + R"(, "pipeline": )" + std::to_string(pipeline) + R"(, "data": )" +
-         std::to_string(data) + R"(, "schedule": )" + quoted(schedule) +
-         R"(, "virtual_pipeline": )" + std::to_string(chunks) + R"(, "stage_layers": [)" + stages +
-         R"(], "pipeline_send": )" + choice("eager", is_v ? "eager" : "blocking_pairs") +
-         R"(, "zero_stage": )" + std::to_string(*rc::gen::inRange(0, 3)) +
-         R"(, "overlap_gradient_reduce": )" + truth() + R"(, "rank_order": )" +
-         choice("tensor-data-pipeline", "tensor-pipeline-data") + "}}";
+         R"(, "micro_batch": 1, "precision": "fp16", "attention": )" +
+         quoted(ring ? "flash" : "standard") + R"(}, "parallel": {"tensor": )" +
+         std::to_string(tensor) + R"(, "context": )" + std::to_string(context) +
+         R"(, "context_method": )" + quoted(ring ? "ring" : "all_to_all") + R"(, "pipeline": )" +
+         std::to_string(pipeline) + R"(, "data": )" + std::to_string(data) + R"(, "schedule": )" +
+         quoted(schedule) + R"(, "virtual_pipeline": )" + std::to_string(chunks) +
+         R"(, "stage_layers": [)" + stages + R"(], "pipeline_send": )" +
+         choice("eager", is_v ? "eager" : "blocking_pairs") + R"(, "zero_stage": )" +
+         std::to_string(*rc::gen::inRange(0, 3)) + R"(, "overlap_gradient_reduce": )" + truth() +
+         R"(, "rank_order": )" + choice("tensor-data-pipeline", "tensor-pipeline-data") + "}}";
 }
 
 }  // namespace windtunnel::testing

@@ -69,8 +69,10 @@ int check_fold(const Scenario& scenario) {
 }
 
 Scenario scheduled(const std::string& send, const std::string& schedule) {
-  return scenario_of(R"("tensor": 8, "pipeline": 4, "data": 1, "pipeline_send": ")" + send +
-                     "\", " + schedule);
+  Scenario scenario = scenario_of(R"("tensor": 8, "pipeline": 4, "data": 1, "pipeline_send": ")" +
+                                  send + "\", " + schedule);
+  scenario.software.tensor_collective_overhead = {};  // which messages meet depends on it
+  return scenario;
 }
 
 const std::string one_f_one_b = R"("schedule": "1f1b")";
@@ -82,11 +84,11 @@ TEST_CASE("a folded iteration equals the whole one, under any schedule that repe
   CHECK(check_fold(scheduled("eager", one_f_one_b)) > 0);
   CHECK(check_fold(scheduled("eager", interleaved)) > 0);
   CHECK(check_fold(scheduled("blocking_pairs", one_f_one_b)) > 0);
+  CHECK(check_fold(scheduled("eager", zero_bubble)) > 0);
   CHECK(check_fold(scheduled("blocking_pairs", zero_bubble)) > 0);
 }
 
 TEST_CASE("a stage whose activations and gradients leave at the same time is not folded") {
-  CHECK(check_fold(scheduled("eager", zero_bubble)) == 0);
   CHECK(check_fold(scheduled("eager", v_shaped)) == 0);
   CHECK(check_fold(scheduled("blocking_pairs", interleaved)) == 0);
 }

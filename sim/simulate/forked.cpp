@@ -23,7 +23,6 @@
 
 #include "core/contracts.hpp"
 #include "core/problem.hpp"
-#include "engine/engine.hpp"
 #include "scenario/unsupported.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -226,7 +225,6 @@ void wait_for_any(const std::vector<Child>& children, std::vector<pollfd>& waiti
 
 std::vector<ChildOutcome> run_forked(const ForkedWork& work) {
   WT_EXPECT(work.at_once > 0);
-  if (work.count > 0) preload_simgrid();
   std::vector<ChildOutcome> outcomes(work.count);
   std::vector<Child> children;
   std::vector<pollfd> waiting;

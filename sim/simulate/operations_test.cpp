@@ -38,7 +38,7 @@ Overrides drawn_overrides() {
           {"/software/gather_scattered_messages", one_of({"true", "false"})},
           {"/software/overlap_backward_tensor_collectives", one_of({"true", "false"})},
           {"/software/in_node_collective_slowdown", one_of({"1", "30"})},
-          {"/software/launch/layer_forward", one_of({"1 us", "5 ms"})},
+          {"/software/launch/kernel", one_of({"1 us", "300 us"})},
           {"/compression/tensor_activations",
            one_of({"null", R"({"codec": "fixed", "ratio": 4, "encode_rate": "50 GB/s"})"})}};
 }
@@ -91,6 +91,92 @@ TEST_CASE("by layer, a timeline has every kernel and collective of every layer")
   CHECK(counts[Label::head] == 2 * 3);
   CHECK(layers[Label::attention] == std::set<std::uint32_t>{1, 2, 3});
   CHECK(layers[Label::embedding] == std::set<std::uint32_t>{0});
+}
+
+std::string cut_scenario(const std::string& method) {
+  return R"({"platform": "selene-a100", "nodes": 1, "software": "megatron-lm-2021",
+      "model": {"layers": 6, "hidden": 1024, "heads": 16, "sequence": 512, "vocab": 32000},
+      "training": {"global_batch": 3, "micro_batch": 1, "attention": "flash"},
+      "parallel": {"tensor": 2, "context": 4, "context_method": ")" +
+         method + R"("}})";
+}
+
+TEST_CASE(
+    "context groups send keys, values and their gradients round, or heads for tokens and back") {
+  const auto bytes = [](const std::string& method) {
+    const Report report = play(read(cut_scenario(method), {}), Detail::pass).report;
+    CHECK(report.num_gpus == 8);
+    CHECK(report.breakdown.of(Line::context_comm) > 0_s);
+    return report.traffic[static_cast<std::size_t>(Traffic::context)].value();
+  };
+  // Eight heads of 64 a rank, two bytes a value; 8 ranks, 3 microbatches, 6 layers; a rank sends three quarters.
+  constexpr double all = 0.75 * 8 * 3 * 6, sequence = 512, heads = 8 * 64 * 2;
+  // K and V of the whole sequence forward, and backward once more with the gradients of both
+  CHECK(bytes("ring") == doctest::Approx(3 * 2 * sequence * heads * all));
+  // Q, K, V and the output of a quarter of the sequence, either way
+  CHECK(bytes("all_to_all") == doctest::Approx(2 * 4 * sequence / 4 * heads * all));
+}
+
+TEST_CASE(
+    "a context group across nodes exchanges over the network, and waits for its slowest link") {
+  const std::string text =
+      R"({"platform": "selene-a100", "nodes": 2, "software": "megatron-lm-2021",
+      "model": {"layers": 6, "hidden": 1024, "heads": 16, "sequence": 4096, "vocab": 32000},
+      "training": {"global_batch": 3, "micro_batch": 1, "attention": "flash"},
+      "parallel": {"tensor": 8, "context": 2}})";
+  const Report even = play(read(text, {}), Detail::pass).report;
+  CHECK(even.breakdown.of(Line::context_comm) > 0_s);
+  const Report slow =
+      play(read(text, {{"/platform/node_types/0/nic_rate", "1 Gbps"}}), Detail::pass).report;
+  CHECK(slow.breakdown.of(Line::context_comm) > 10 * even.breakdown.of(Line::context_comm));
+  const Report uneven =
+      play(
+          read(
+              text,
+              {{"/platform/link_overrides",
+                R"([{"from": 0, "to": 1, "bandwidth": "1 Gbps", "source": "assumed: made up"}])"}}),
+          Detail::pass)
+          .report;
+  CHECK(uneven.iteration_time > 2 * even.iteration_time);
+}
+
+/// Narayanan et al. 2021 eq. 3 and Korthikanti et al. 2022 eq. 7-9, for a plain GPT layer.
+FlopCounts published_flops(const Transformer& m, double batch, Recompute recompute) {
+  const double s = m.sequence, l = m.layers, h = m.hidden, v = m.vocab;
+  const double model = 72 * batch * s * l * h * h * (1 + s / (6 * h) + v / (12 * l * h));
+  double again = 0;
+  if (recompute == Recompute::full) again = 24 * batch * s * l * h * h * (1 + s / (6 * h));
+  if (recompute == Recompute::selective) again = 4 * batch * s * s * l * h;
+  return {Flops{model}, Flops{model + again}};
+}
+
+TEST_CASE("the FLOPs of all operations are the published counts") {
+  testing::Draws draws;
+  draws.tensor = {1, 2, 8, 16};
+  draws.least_microbatches = 4;
+  draws.most_microbatches = 300;
+  CHECK(rc::check([&draws] {
+    const std::string text = testing::drawn_scenario(draws);
+    Overrides overrides = drawn_overrides();
+    if (*rc::gen::arbitrary<bool>())
+      overrides.insert(overrides.end(), {{"/training/attention", "flash"},
+                                         {"/software/flash_forward_efficiency", "0.5"},
+                                         {"/software/flash_backward_efficiency", "0.4"}});
+    RC_LOG() << text;
+    const Scenario scenario = read(text, overrides);
+    SimulateOptions options;
+    options.engine = EngineKind::heap;
+    const Report report = simulate(scenario, options).report;
+    const double gpus = scenario.plan.num_ranks();
+    const Training& training = scenario.plan.training;
+    const FlopCounts published =
+        published_flops(scenario.model, training.global_batch, training.recompute);
+    RC_ASSERT(std::abs(report.model_flops_per_gpu * report.iteration_time * gpus / published.model -
+                       1) < 1e-12);
+    RC_ASSERT(
+        std::abs(report.hardware_flops_per_gpu * report.iteration_time * gpus / published.hardware -
+                 1) < 1e-12);
+  }));
 }
 
 }  // namespace

@@ -74,6 +74,12 @@ Bytes sent_in_passes(const StageCost& cost, Traffic traffic, const GroupSizes& s
   return sent;
 }
 
+/// Whether its collectives are added up from passes, however they are played.
+bool is_counted_by_pass(Traffic traffic) {
+  return traffic == Traffic::tensor_activations || traffic == Traffic::context ||
+         traffic == Traffic::expert_dispatch || traffic == Traffic::expert_combine;
+}
+
 /// Bytes all GPUs together send in one iteration, NVLink included.
 std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
   const Plan& plan = *o.plan;
@@ -86,19 +92,22 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
     for (const std::vector<Op>& stream : set.programs[device.program].streams) {
       for (const Op& op : stream) {
         if (op.kind == OpKind::send) at(op.traffic) += set.message_bytes[op.work];
-        if (op.kind != OpKind::collective || op.traffic == Traffic::tensor_activations) continue;
+        if (op.kind != OpKind::collective || is_counted_by_pass(op.traffic)) continue;
         const Collective& collective = set.collectives[device.collectives[op.slot].index()];
         at(op.traffic) += collective.traffic_bytes / static_cast<double>(collective.members.size());
       }
     }
   }
   const int ways = sharding_ways(plan.parallel);
-  const GroupSizes sizes{plan.parallel.tensor, ways, plan.parallel.data / ways};
+  const GroupSizes sizes{
+      plan.parallel.tensor, plan.parallel.context,      ways, plan.parallel.replicas() / ways,
+      plan.parallel.expert, plan.parallel.expert_tensor};
   for (std::size_t i = 0; i < set.devices.size(); ++i) {
     const StageCost& cost = o.built->cost_of_device[i];
     const double repeats = static_cast<double>(plan.microbatches) * plan.devices[i].num_gpus();
-    at(Traffic::tensor_activations) +=
-        sent_in_passes(cost, Traffic::tensor_activations, sizes) * repeats;
+    for (const Traffic kind : {Traffic::tensor_activations, Traffic::context,
+                               Traffic::expert_dispatch, Traffic::expert_combine})
+      at(kind) += sent_in_passes(cost, kind, sizes) * repeats;
     if (o.built->plays_operations) continue;
     for (const Traffic kind : {Traffic::zero_gather, Traffic::data_gradients})
       at(kind) += sent_in_passes(cost, kind, sizes) * repeats;
@@ -106,12 +115,10 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
   return traffic;
 }
 
-MemoryAccount account(const Outcome& o) {
-  const Scenario& scenario = *o.scenario;
-  Plan plan = scenario.plan;
-  plan.compression = o.built->compression;
+MemoryAccount account(const Scenario& scenario, Plan plan, const BuiltPrograms& built) {
+  plan.compression = built.compression;
   MemoryInputs inputs =
-      memory_inputs(scenario, plan, in_flight_microbatches(o.built->programs.programs));
+      memory_inputs(scenario, plan, in_flight_microbatches(built.programs.programs));
   inputs.correction = scenario.memory_correction.get();
   return account_memory(inputs);
 }
@@ -177,17 +184,36 @@ FlopsPerSecond peak_per_gpu(const Scenario& scenario) {
   return sum / static_cast<double>(scenario.plan.places.size());
 }
 
-void fill_rates(const Scenario& scenario, Report& report) {
+/// Of all GPUs in one iteration.
+FlopCounts iteration_flops(const Outcome& o) {
+  const Plan& plan = o.scenario->plan;  // not a fold of it
+  FlopCounts sum;
+  for (int s = 0; s < plan.parallel.pipeline; ++s) {
+    const DeviceId device = plan.device(0, StageId{s}, 0);
+    for (const ChunkCost& chunk : o.built->cost_of_device[device.index()].chunks) {
+      for (const Direction direction : {Direction::forward, Direction::backward}) {
+        const FlopCounts pass = count_flops(chunk.operations->at(direction));
+        sum.model += pass.model;
+        sum.hardware += pass.hardware;
+      }
+    }
+  }
+  const double repeats =
+      static_cast<double>(plan.microbatches) * plan.parallel.replicas() * plan.parallel.tensor;
+  return {sum.model * repeats, sum.hardware * repeats};
+}
+
+void fill_rates(const Outcome& o, Report& report) {
+  const Scenario& scenario = *o.scenario;
   const double batch = scenario.plan.training.global_batch;
   const double seconds = report.iteration_time / Seconds{1};
   WT_ENSURE(seconds > 0);
   report.samples_per_s = batch / seconds;
   report.tokens_per_s = report.samples_per_s * scenario.model.sequence;
   const double gpus = scenario.plan.num_ranks();
-  report.model_flops_per_gpu = model_flops(scenario.model, batch) / report.iteration_time / gpus;
-  report.hardware_flops_per_gpu =
-      hardware_flops(scenario.model, batch, scenario.plan.training.recompute) /
-      report.iteration_time / gpus;
+  const FlopCounts flops = iteration_flops(o);
+  report.model_flops_per_gpu = flops.model / report.iteration_time / gpus;
+  report.hardware_flops_per_gpu = flops.hardware / report.iteration_time / gpus;
   report.mfu = report.model_flops_per_gpu / peak_per_gpu(scenario);
   report.hfu = report.hardware_flops_per_gpu / peak_per_gpu(scenario);
 }
@@ -208,8 +234,8 @@ std::pair<Seconds, Seconds> pass_times(const StageCost& cost) {
 }
 
 void fill_stage_times(const Outcome& o, Report& report) {
-  for (const StageCost& cost : o.built->cost_of_device) {
-    const auto [forward, backward] = pass_times(cost);
+  for (std::size_t d = 0; d < o.built->cost_of_device.size(); ++d) {
+    const auto [forward, backward] = pass_times(o.built->cost_of_device[d]);
     if (forward + backward <= report.forward_time + report.backward_time) continue;
     report.forward_time = forward;
     report.backward_time = backward;
@@ -272,7 +298,8 @@ void fill_warnings(const Scenario& scenario, Report& report) {
         " is no multiple of 8: attention products run several times slower on tensor cores");
   }
   const Parallel& parallel = scenario.plan.parallel;
-  if (parallel.zero_stage == 3 && parallel.data > 1 && scenario.software.exposed_gather_factor == 0)
+  if (parallel.zero_stage == 3 && parallel.replicas() > 1 &&
+      scenario.software.exposed_gather_factor == 0)
     report.warnings.push_back(
         "software " + scenario.software.name +
         " does not say what gathers cost the kernels beside them (exposed_gather_factor): nothing "
@@ -344,7 +371,7 @@ Report make_key_report(const Outcome& o) {
   report.placement_note = scenario.placement_note;
   report.iteration_time = o.played->end;
   report.num_gpus = scenario.plan.num_ranks();
-  report.memory = account(o);
+  report.memory = account(scenario, scenario.plan, *o.built);
   report.activities = o.played->activities;
   report.flows = o.played->flows;
   report.played_replicas = played_replicas(o);
@@ -368,7 +395,7 @@ Report make_report(const Outcome& o) {
   report.stage_times = stage_times(o);
   report.last_device = o.played->last_device;
   if (o.fold != nullptr) unfold(o, report);
-  fill_rates(scenario, report);
+  fill_rates(o, report);
   fill_stage_times(o, report);
   fill_assumptions(scenario, report);
   fill_warnings(scenario, report);
@@ -407,10 +434,10 @@ void expect_room_for_timeline(std::size_t ops, const std::string& of_devices) {
   expect_memory_for(bytes_of_op * static_cast<double>(ops), what, advice);
 }
 
-/// The scenario's plan, with the stages whose gradients are compressed chosen where that was left to the program.
-Plan plan_to_play(const Scenario& scenario) {
-  Plan plan = scenario.plan;
-  plan.compression = with_stages_chosen(build_inputs(scenario, scenario.plan));
+/// The plan, with the stages whose gradients are compressed chosen where that was left to the program.
+Plan plan_to_play(const Scenario& scenario, const Plan& given) {
+  Plan plan = given;
+  plan.compression = with_stages_chosen(build_inputs(scenario, given));
   return plan;
 }
 
@@ -419,7 +446,7 @@ Plan plan_to_play(const Scenario& scenario) {
 Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   WT_EXPECT(scenario.placement_request == PlacementRequest::as_planned);
   const Clock::time_point start = Clock::now();
-  const Plan chosen = plan_to_play(scenario);
+  const Plan chosen = plan_to_play(scenario, scenario.plan);
   const Replicas replicas = options.keep_timeline ? Replicas::each : options.replicas;
   const std::optional<Fold> fold =
       options.keep_timeline || options.folding == Folding::never
@@ -450,9 +477,11 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   return simulation;
 }
 
-BuiltScenario build(const Scenario& scenario) {
+BuiltScenario build(const Scenario& scenario) { return build(scenario, scenario.plan); }
+
+BuiltScenario build(const Scenario& scenario, const Plan& plan) {
   BuiltScenario built;
-  built.plan = plan_to_play(scenario);
+  built.plan = plan_to_play(scenario, plan);
   constexpr Replicas replicas = Replicas::collapsed_when_exact;
   built.fold = find_fold(build_inputs(scenario, built.plan, replicas));
   built.programs =
@@ -460,15 +489,29 @@ BuiltScenario build(const Scenario& scenario) {
   return built;
 }
 
+PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan, EngineKind engine) {
+  const BuiltScenario built = build(scenario, plan);
+  BreakdownListener breakdowns(built.programs.programs_to_play().devices.size());
+  const Played played = play(built.programs, engine, &breakdowns);
+  const DeviceId last = built.programs.played_as(played.last_device);
+  PlanFigures figures{played.end, account(scenario, plan, built.programs), breakdowns.of(last)};
+  if (built.fold) {
+    figures.iteration_time += built.fold->duration * static_cast<double>(built.fold->repeats);
+    add_times(figures.breakdown, built.fold->breakdowns[last.index()], built.fold->repeats);
+  }
+  return figures;
+}
+
 Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built,
                             EngineKind engine) {
   const Played played = play(built.programs, engine);
   const Plan& plan = built.fold ? built.fold->plan : built.plan;
-  Report report = make_key_report({&scenario, &plan, &built.programs, &played, nullptr, nullptr});
+  const Outcome outcome{&scenario, &plan, &built.programs, &played, nullptr, nullptr};
+  Report report = make_key_report(outcome);
   report.engine = name_of(engine);
   if (built.fold)
     report.iteration_time += built.fold->duration * static_cast<double>(built.fold->repeats);
-  fill_rates(scenario, report);
+  fill_rates(outcome, report);
   return report;
 }
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace windtunnel {
 namespace {
@@ -23,6 +25,16 @@ class Counter {
     ++done_;
     changed_.notify_one();
   }
+  void keep(std::size_t index, std::exception_ptr thrown) {
+    const std::lock_guard lock(mutex_);
+    if (thrown_ && index > thrower_) return;
+    thrower_ = index;
+    thrown_ = std::move(thrown);
+  }
+  /// When all are done.
+  void rethrow() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
   /// Waits until more than `known` are done.
   std::size_t wait_for_more_than(std::size_t known) {
     std::unique_lock lock(mutex_);
@@ -33,6 +45,8 @@ class Counter {
  private:
   const std::size_t count_;
   std::size_t started_ = 0, done_ = 0;
+  std::size_t thrower_ = 0;
+  std::exception_ptr thrown_;
   std::mutex mutex_;
   std::condition_variable changed_;
 };
@@ -43,19 +57,26 @@ void run_on_threads(std::size_t count, std::size_t at_once,
                     const std::function<void(std::size_t)>& work,
                     const std::function<void(std::size_t)>& on_done) {
   WT_EXPECT(at_once > 0);
+  Counter counter(count);
+  const auto guarded = [&](std::size_t index) {
+    try {
+      work(index);
+    } catch (...) {
+      counter.keep(index, std::current_exception());
+    }
+  };
   if (at_once == 1 || count <= 1) {
     for (std::size_t i = 0; i < count; ++i) {
-      work(i);
+      guarded(i);
       if (on_done) on_done(i + 1);
     }
-    return;
+    return counter.rethrow();
   }
-  Counter counter(count);
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < std::min(at_once, count); ++i)
     threads.emplace_back([&] {
       for (std::size_t index = counter.next(); index < count; index = counter.next()) {
-        work(index);
+        guarded(index);
         counter.end_one();
       }
     });
@@ -66,6 +87,8 @@ void run_on_threads(std::size_t count, std::size_t at_once,
       if (on_done) on_done(told);
     }
   }
+  threads.clear();
+  counter.rethrow();
 }
 
 }  // namespace windtunnel

@@ -29,7 +29,8 @@ struct Tasks {
 template <class Result>
 using TaskOutcome = std::variant<Result, ChildFailure>;
 
-/// Calls work(0) to work(count-1) on `at_once` threads, or on the caller's where one is enough; on_done is called on the caller's. Exceptions must not leave the work.
+/// Calls work(0) to work(count-1) on `at_once` threads, or on the caller's where one is enough; on_done is called on the caller's.
+/// Where work throws, the others are done all the same, and then the exception of the lowest index is thrown.
 void run_on_threads(std::size_t count, std::size_t at_once,
                     const std::function<void(std::size_t)>& work,
                     const std::function<void(std::size_t)>& on_done);
@@ -67,6 +68,7 @@ std::vector<TaskOutcome<Result>> run_in_children(const Tasks<Result>& tasks) {
   work.at_once = tasks.at_once;
   work.on_done = tasks.on_done;
   work.work = [&](std::size_t i) { return to_bytes(tasks.work(i)); };
+  if (tasks.count > 0) preload_simgrid();
   std::vector<ChildOutcome> answers = run_forked(work);
   std::vector<TaskOutcome<Result>> outcomes(tasks.count);
   for (std::size_t i = 0; i < tasks.count; ++i)

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "core/problem.hpp"
@@ -51,6 +52,19 @@ TEST_CASE("several threads work, and no more than were asked for") {
   CHECK(seen.size() == 3);
   CHECK(most <= 3);
   CHECK_FALSE(seen.contains(std::this_thread::get_id()));
+}
+
+TEST_CASE(
+    "of exceptions in threads that of the lowest index is thrown, when all the others are done") {
+  for (const std::size_t at_once : {1UL, 3UL}) {
+    std::atomic<int> done{0};
+    const auto work = [&](std::size_t i) {
+      if (i == 4 || i == 2) throw std::runtime_error(std::to_string(i));
+      ++done;
+    };
+    CHECK_THROWS_WITH(run_on_threads(8, at_once, work, {}), "2");
+    CHECK(done == 6);
+  }
 }
 
 TEST_CASE("a task that throws costs its own outcome, with the kind of its failure") {

@@ -24,7 +24,7 @@ class InputReader {
   BaselineInputs read() {
     BaselineInputs in;
     in.microbatches = plan_.microbatches;
-    in.data = plan_.parallel.data;
+    in.data = plan_.parallel.replicas();
     for (int s = 0; s < plan_.parallel.pipeline; ++s) in.stages.push_back(stage(StageId{s}));
     for (int replica = 0; replica < in.data; ++replica) {
       in.hops.emplace_back();
@@ -71,7 +71,7 @@ class InputReader {
 
   StageCost cost_on(const PlanDevice& d, const NodeType& on) const {
     DataGroup data;
-    data.members = plan_.parallel.data;
+    data.members = plan_.parallel.replicas();
     data.gpus_in_node = {0};
     data.nodes = data.members;
     return stage_cost({&scenario_.model,
@@ -82,6 +82,7 @@ class InputReader {
                        d.stage,
                        d.gpus,
                        data,
+                       {},
                        {}});
   }
 
@@ -117,7 +118,7 @@ class InputReader {
   void add_ring(StageId id, BaselineStage& stage) const {
     std::vector<const PlanDevice*> first_in_node;
     std::map<NodeId, std::vector<int>> members;
-    for (int replica = 0; replica < plan_.parallel.data; ++replica) {
+    for (int replica = 0; replica < plan_.parallel.replicas(); ++replica) {
       const PlanDevice& d = device(replica, id);
       if (members[d.node].empty()) first_in_node.push_back(&d);
       members[d.node].push_back(d.gpus.front());
@@ -136,7 +137,7 @@ class InputReader {
   BaselineStage stage(StageId id) {
     BaselineStage stage;
     std::set<const NodeType*> known;
-    for (int replica = 0; replica < plan_.parallel.data; ++replica)
+    for (int replica = 0; replica < plan_.parallel.replicas(); ++replica)
       add_times(device(replica, id), stage, known);
     stage.mean_forward = kinds().size() == 1 ? stage.forward : mean_forward(device(0, id));
     add_ring(id, stage);

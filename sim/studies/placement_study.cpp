@@ -68,7 +68,7 @@ void measured_row(const char* links, int pipeline, const Scenario& scenario) {
       times.end() - std::upper_bound(times.begin(), times.end(), result.simulated_after);
   std::printf(
       "| %s | %d × %d | %s | %s | %s | %s | %s | %s / %s / %s | **%s** | %s | %d of %zu |\n", links,
-      pipeline, scenario.plan.parallel.data, milliseconds(result.estimate_before).c_str(),
+      pipeline, scenario.plan.parallel.replicas(), milliseconds(result.estimate_before).c_str(),
       milliseconds(best_estimate).c_str(), milliseconds(result.estimate_after).c_str(),
       milliseconds(result.simulated_before).c_str(), milliseconds(result.simulated_after).c_str(),
       milliseconds(times.front()).c_str(), milliseconds(median).c_str(),
@@ -98,7 +98,7 @@ void found_row(const char* cluster, const Scenario& scenario, double least_gain)
           std::string(cluster) + ", pipeline " + std::to_string(parallel.pipeline));
   const std::string why = result.why.substr(0, result.why.find(" ("));
   std::printf("| %s | %d × %d × %d | %s | %s | **%s** | %s |\n", cluster, parallel.tensor,
-              parallel.pipeline, parallel.data, milliseconds(result.simulated_before).c_str(),
+              parallel.pipeline, parallel.replicas(), milliseconds(result.simulated_before).c_str(),
               milliseconds(result.simulated_after).c_str(),
               gain(result.simulated_before, result.simulated_after).c_str(), why.c_str());
 }

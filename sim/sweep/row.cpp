@@ -143,15 +143,10 @@ std::string fault_of_values(const JsonValue& row, const PointValues& values) {
   return is_hash(text_at(row, "id")) ? "" : "its id is none of a scenario";
 }
 
-std::vector<EvidenceRegime> evidence_of(const Sweep& sweep) {
-  const std::optional<std::filesystem::path> file = sweep.evidence_file();
-  return file ? read_evidence(*file) : std::vector<EvidenceRegime>{};
-}
-
 }  // namespace
 
 RowMaker::RowMaker(const Sweep& sweep, const PointLimits& limits, EngineKind engine)
-    : sweep_(&sweep), limits_(limits), engine_(engine), evidence_(evidence_of(sweep)) {}
+    : sweep_(&sweep), limits_(limits), engine_(engine), evidence_(read_evidence(sweep.library())) {}
 
 std::string RowMaker::whole_row(std::size_t point, const std::string& id,
                                 const std::string& outcome) const {
@@ -167,7 +162,7 @@ std::string RowMaker::figures(const Scenario& scenario) const {
   const Report report = simulate_key_figures(scenario, build(scenario), engine_);
   WT_ENSURE(report.iteration_time > 0_s);
   std::optional<Interval> interval;
-  if (!evidence_.empty())
+  if (!evidence_.regimes.empty())
     interval = interval_from(evidence_, traits_of(scenario), report.iteration_time);
   return figures_text(report, interval);
 }

@@ -43,7 +43,7 @@ class RowMaker {
   const Sweep* sweep_;
   PointLimits limits_;
   EngineKind engine_;
-  std::vector<EvidenceRegime> evidence_;
+  MeasuredErrors evidence_;
 };
 
 /// The id of a point that cannot be read: of its values, where the others' is of the resolved scenario.

@@ -1,14 +1,13 @@
 #include "sweep/sweep.hpp"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "core/file_io.hpp"
 #include "core/hash.hpp"
 #include "core/object_reader.hpp"
-#include "evidence/measurement_set.hpp"
+#include "evidence/evidence.hpp"
 #include "scenario/overrides.hpp"
 #include "scenario/scenario_files.hpp"
 #include "scenario/sweep_json.hpp"
@@ -143,16 +142,9 @@ JsonValue Sweep::take_sweep(const std::filesystem::path& file) {
   return block;
 }
 
-std::optional<std::filesystem::path> Sweep::evidence_file() const {
-  const std::filesystem::path file = library_.root / "validation" / residuals_file;
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored)) return std::nullopt;
-  return file;
-}
-
 std::string Sweep::hash_of_inputs(const JsonValue& block) const {
   std::string text = canonical_text(base_) + canonical_text(block) + std::to_string(seed_);
-  if (const auto file = evidence_file()) text += read_source(*file)->text;
+  if (const auto file = residuals_of(library_)) text += read_source(*file)->text;
   const SweptContent content(base_, swept_values(block), {library_, folder_});
   return fnv1a_128_hex(text + content.text());
 }

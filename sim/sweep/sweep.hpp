@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 
 #include "core/json_value.hpp"
@@ -22,8 +21,6 @@ class Sweep {
   /// Of everything that decides the results: scenario, files named by it or by the swept values, measured residuals, seed.
   const std::string& hash() const { return hash_; }
   const Library& library() const { return library_; }
-  /// The residuals that give the prediction intervals; nothing where the library has none.
-  std::optional<std::filesystem::path> evidence_file() const;
   /// The file as it was read, merged, with its sweep.
   const JsonValue& written() const { return written_; }
 

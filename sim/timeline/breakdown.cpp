@@ -14,9 +14,11 @@ bool comes_from_others(Phase cause) {
     case Phase::activation:
     case Phase::gradient:
     case Phase::tensor_reduce:
+    case Phase::context_exchange:
     case Phase::gradient_reduce:
     case Phase::embedding_sync:
     case Phase::parameter_gather:
+    case Phase::expert_exchange:
       return true;
     case Phase::forward:
     case Phase::backward:
@@ -44,6 +46,8 @@ const char* name_of(Line line) {
       return "pipeline_bubble";
     case Line::data_comm:
       return "data_comm";
+    case Line::context_comm:
+      return "context_comm";
     case Line::embedding_sync:
       return "embedding_sync";
     case Line::codec:
@@ -52,6 +56,8 @@ const char* name_of(Line line) {
       return "optimizer";
     case Line::other:
       return "other";
+    case Line::expert_comm:
+      return "expert_comm";
   }
   return "?";
 }
@@ -64,12 +70,16 @@ Line line_of(Part part) {
       return Line::tensor_comm;
     case Part::data_comm:
       return Line::data_comm;
+    case Part::context_comm:
+      return Line::context_comm;
     case Part::codec:
       return Line::codec;
     case Part::optimizer:
       return Line::optimizer;
     case Part::other:
       return Line::other;
+    case Part::expert_comm:
+      return Line::expert_comm;
   }
   return Line::other;
 }
@@ -84,8 +94,12 @@ Line line_of(Phase cause) {
       return Line::data_comm;
     case Phase::embedding_sync:
       return Line::embedding_sync;
+    case Phase::context_exchange:
+      return Line::context_comm;
     case Phase::tensor_reduce:
       return Line::tensor_comm;
+    case Phase::expert_exchange:
+      return Line::expert_comm;
     case Phase::encode:
     case Phase::decode:
       return Line::codec;

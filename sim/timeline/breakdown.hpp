@@ -20,9 +20,17 @@ enum class Line {
   codec,
   optimizer,
   other,
+  // Left out of documents where there is none:
+  expert_comm,
+  context_comm,
 };
-inline constexpr int num_lines = 9;
+inline constexpr int num_lines = 11;
 const char* name_of(Line line);  ///< "compute", "tensor_comm", …
+
+/// Whether files have the line where nothing is on it too.
+inline bool is_always_written(Line line) {
+  return line != Line::context_comm && line != Line::expert_comm;
+}
 
 /// The line of a part of a computing span.
 Line line_of(Part part);

@@ -45,9 +45,9 @@ Seconds ring_flows(const CollectiveRun& run, const Platform& platform, Bytes vol
   std::vector<Flow> flows;
   for (int node = 0; node < run.nodes; ++node)
     for (int gpu = 0; gpu < run.gpus; ++gpu)
-      flows.push_back(
-          {network.route({NodeId{node}, {gpu}}, {NodeId{(node + 1) % run.nodes}, {gpu}}),
-           volume / static_cast<double>(run.gpus)});
+      flows.push_back({network.route(Network::Endpoint{NodeId{node}, {gpu}},
+                                     Network::Endpoint{NodeId{(node + 1) % run.nodes}, {gpu}}),
+                       volume / static_cast<double>(run.gpus)});
   const std::unique_ptr<Engine> engine = make_engine(kind, network);
   LastEnd end(*engine);
   for (const Flow& flow : flows) engine->start_flow(flow.route.up, flow.route.down, flow.bytes, 0);

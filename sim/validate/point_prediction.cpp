@@ -46,9 +46,10 @@ void add_fitted(const std::map<std::string, Source>& sources, const std::string&
 std::vector<FittedNumber> fitted_numbers(const Scenario& scenario) {
   std::vector<FittedNumber> numbers;
   std::set<std::string> devices;
-  for (const NodeType& node : scenario.nodes)
-    if (devices.insert(node.device.name).second)
-      add_fitted(node.device.sources, "device " + node.device.name, numbers);
+  for (const NodeType& node : scenario.nodes) devices.insert(node.device.name);
+  for (const NodeType& type : scenario.platform.node_types)  // nodes do not carry sources
+    if (devices.erase(type.device.name) > 0)
+      add_fitted(type.device.sources, "device " + type.device.name, numbers);
   add_fitted(scenario.platform.sources, "platform " + scenario.platform.name, numbers);
   add_fitted(scenario.software.sources, "software " + scenario.software.name, numbers);
   return numbers;
@@ -73,8 +74,8 @@ PointPrediction predict_by_simulation(const JsonValue& value, const std::filesys
   PointPrediction prediction;
   prediction.time = report.iteration_time;
   prediction.ideal_work = ideal_work(
-      hardware_flops(scenario.model, plan.training.global_batch, plan.training.recompute),
-      plan.num_ranks(), plan.parallel.pipeline, plan.microbatches, plan.parallel.virtual_pipeline);
+      report.hardware_flops_per_gpu * report.iteration_time * plan.num_ranks(), plan.num_ranks(),
+      plan.parallel.pipeline, plan.microbatches, plan.parallel.virtual_pipeline);
   prediction.interval = report.iteration_time_interval;
   prediction.last_stage_forward = report.last_stage_forward;
   prediction.last_stage_backward = report.last_stage_backward;

@@ -1,10 +1,15 @@
 #include "workload/model_json.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
+#include "core/file_io.hpp"
 #include "core/object_reader.hpp"
 
 namespace windtunnel {
@@ -32,6 +37,116 @@ void check_divides(ObjectReader& reader, std::string_view key, int size, std::st
   divisor = 1;
 }
 
+Transformer::Window read_window(ObjectReader reader) {
+  Transformer::Window window;
+  window.size = reader.required_int("size", 1, most_sequence);
+  window.every = reader.optional_number("every", 1, 1, most_layers);
+  reader.reject_unknown_keys();
+  return window;
+}
+
+Transformer::LatentAttention read_latent_attention(ObjectReader reader) {
+  Transformer::LatentAttention latent;
+  latent.query_rank = reader.optional_int("query_rank", 0, 0, most_hidden);
+  latent.key_value_rank = reader.required_int("key_value_rank", 1, most_hidden);
+  latent.key_size = reader.required_int("key_size", 1, most_hidden);
+  latent.rope_size = reader.required_int("rope_size", 0, most_hidden);
+  latent.value_size = reader.required_int("value_size", 1, most_hidden);
+  reader.reject_unknown_keys();
+  return latent;
+}
+
+double value_of(const JsonValue& number) {
+  if (const auto* whole = std::get_if<std::int64_t>(&number.content))
+    return static_cast<double>(*whole);
+  return std::get<double>(number.content);
+}
+
+/// Shares by expert; nothing of what is no list of numbers.
+std::vector<double> shares_in(const JsonValue& list, const std::string& pointer,
+                              Problems& problems) {
+  constexpr double most_share = 1e12;
+  std::vector<double> shares;
+  if (!list.is_array()) return shares;
+  for (std::size_t i = 0; i < list.array().size(); ++i) {
+    const JsonValue& each = list.array()[i];
+    if (!each.is_number()) return {};
+    const double share = value_of(each);
+    if (share < 0 || share > most_share)
+      problems.add({each.origin, pointer_join(pointer, std::to_string(i)),
+                    std::string("a share of tokens is too ") + (share < 0 ? "small" : "large"),
+                    "write a number from 0 to 1e12"});
+    shares.push_back(std::clamp(share, 0.0, most_share));
+  }
+  return shares;
+}
+
+/// A list of shares, or the path of a file that holds one, from where the path is written.
+std::vector<double> read_shares(const JsonValue& value, const std::string& pointer,
+                                Problems& problems) {
+  if (!value.is_string()) return shares_in(value, pointer, problems);
+  std::filesystem::path file = value.string();
+  if (value.origin.kind == OriginKind::file && value.origin.source && file.is_relative())
+    file = std::filesystem::path(value.origin.source->name).parent_path() / file;
+  return shares_in(parse_json(read_source(file), problems), pointer, problems);
+}
+
+/// "balanced", or one of {"zipf": 0.5} and {"shares": [3, 1, …]}.
+Transformer::ExpertBalance read_balance(ObjectReader& parent, int experts) {
+  constexpr double most_skew = 10;
+  Transformer::ExpertBalance balance;
+  const JsonValue* value = parent.take("balance");
+  if (value == nullptr || (value->is_string() && value->string() == "balanced")) return balance;
+  if (!value->is_object()) {
+    parent.problem("balance", "is neither \"balanced\" nor an object",
+                   R"(write "balanced", {"zipf": 0.5} or {"shares": [...]})");
+    return balance;
+  }
+  ObjectReader reader = parent.child("balance");
+  if (const JsonValue* shares = reader.take("shares")) {
+    balance.shares = read_shares(*shares, reader.pointer() + "/shares", reader.problems());
+    const bool any = std::any_of(balance.shares.begin(), balance.shares.end(),
+                                 [](double share) { return share > 0; });
+    if (!any || static_cast<int>(balance.shares.size()) != experts) {
+      reader.problem("shares", "expected the shares of tokens of all " + std::to_string(experts) +
+                                   " experts, none below 0 and not all of them 0");
+      balance.shares.clear();
+    }
+  } else {
+    balance.zipf = reader.required_number("zipf", 0, most_skew);
+  }
+  reader.reject_unknown_keys();
+  return balance;
+}
+
+Transformer::Experts read_experts(ObjectReader reader, int layers) {
+  constexpr int most_experts = 1 << 16;
+  constexpr double most_capacity = 1e6;
+  Transformer::Experts moe;
+  moe.experts = reader.required_int("experts", 1, most_experts);
+  moe.top_k = reader.required_int("top_k", 1, most_experts);
+  moe.ffn_hidden = reader.required_int("ffn_hidden", 1, 16 * most_hidden);
+  moe.shared_ffn_hidden = reader.optional_int("shared_ffn_hidden", 0, 0, 16 * most_hidden);
+  moe.dense_layers = reader.optional_int("dense_layers", 0, 0, most_layers);
+  moe.every = reader.optional_int("every", 1, 1, most_layers);
+  moe.node_limit = reader.optional_int("node_limit", 0, 0, most_experts);
+  moe.capacity = reader.optional_number("capacity", 0, 0, most_capacity);
+  moe.balance = read_balance(reader, moe.experts);
+  reader.reject_unknown_keys();
+  if (moe.top_k > moe.experts && reader.are_sound({"top_k", "experts"})) {
+    reader.problem("top_k", "a token cannot go to " + std::to_string(moe.top_k) + " of " +
+                                std::to_string(moe.experts) + " experts");
+    moe.top_k = moe.experts;
+  }
+  if (moe.dense_layers >= layers && reader.are_sound({"dense_layers"})) {
+    reader.problem("dense_layers", "dense_layers " + std::to_string(moe.dense_layers) +
+                                       " leaves none of the model's " + std::to_string(layers) +
+                                       " layers to the experts");
+    moe.dense_layers = 0;
+  }
+  return moe;
+}
+
 }  // namespace
 
 Transformer read_transformer(JsonValue& value, const std::string& pointer, Problems& problems) {
@@ -51,8 +166,15 @@ Transformer read_transformer(JsonValue& value, const std::string& pointer, Probl
   model.tied_embeddings = reader.optional_bool("tied_embeddings", true);
   model.rotary = reader.optional_bool("rotary", false);
   model.vocab_divisor = reader.optional_int("vocab_divisor", 128, 1, most_vocab);
+  const bool gives_head_size = reader.take("head_size") != nullptr;
+  if (gives_head_size) model.given_head_size = reader.required_int("head_size", 1, most_hidden);
+  model.qkv_bias = reader.optional_bool("qkv_bias", false);
+  model.qk_norm = reader.optional_bool("qk_norm", false);
+  if (reader.take("window") != nullptr) model.window = read_window(reader.child("window"));
+  if (reader.take("moe") != nullptr) model.moe = read_experts(reader.child("moe"), model.layers);
+  if (reader.take("mla") != nullptr) model.mla = read_latent_attention(reader.child("mla"));
   reader.reject_unknown_keys();
-  if (reader.are_sound({"heads", "hidden"}))
+  if (!gives_head_size && !model.mla && reader.are_sound({"heads", "hidden"}))
     check_divides(reader, "heads", model.hidden, "hidden", model.heads);
   if (reader.are_sound({"kv_heads", "heads"}))
     check_divides(reader, "kv_heads", model.heads, "heads", model.kv_heads);

@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "core/file_io.hpp"
+#include "core/testing.hpp"
+
 using namespace windtunnel;
 
 namespace {
@@ -93,4 +96,78 @@ TEST_CASE("wrong types are refused") {
   CHECK(problems_of("{'layers':true,'hidden':96,'heads':12,'sequence':8,'vocab':9}").size() == 1);
   CHECK(problems_of("{'layers':0,'hidden':96,'heads':12,'sequence':8,'vocab':9}").size() == 1);
   CHECK(problems_of("'gpt'").size() == 1);
+}
+
+namespace {
+
+Transformer shipped(const std::string& name) {
+  Problems problems;
+  JsonValue value = parse_json(read_source(source_dir() / "models" / (name + ".json")), problems);
+  Transformer model = read_transformer(value, "", problems);
+  problems.throw_if_any();
+  return model;
+}
+
+}  // namespace
+
+TEST_CASE("models with experts have the published counts, in all and for one token") {
+  struct Published {
+    const char* name;
+    double total, active, tolerance;  ///< in billions; the tolerance is that of the rounded figures
+  };
+  // Jiang et al. 2024: 47 B (46.7), 13 B (12.9) active; Mistral AI: 141 B (140.6), 39 B; Qwen3: 30.5 B, 3.3 B and 235 B, 22 B; DeepSeek-V3:
+  // 671 B, 37 B; Kimi K2: 1.04 T (1,026 without rounding up), 32.6 B; gpt-oss: 116.83 B, 5.13 B, which counts the embedding once.
+  const std::vector<Published> published{
+      {"mixtral-8x7b", 46.7, 12.9, 0.005},          {"mixtral-8x22b", 140.6, 39.1, 0.005},
+      {"qwen3-30b-a3b", 30.53, 3.35, 0.01},         {"qwen3-235b-a22b", 235.1, 22.2, 0.01},
+      {"deepseek-v3", 671.0, 37.5, 0.005},          {"kimi-k2", 1026.4, 32.9, 0.01},
+      {"gpt-oss-120b", 116.83, 5.13 + 0.579, 0.005}};
+  for (const Published& each : published) {
+    CAPTURE(each.name);
+    const Transformer model = shipped(each.name);
+    CHECK(total_parameters(model) / 1e9 == doctest::Approx(each.total).epsilon(each.tolerance));
+    CHECK(active_parameters(model) / 1e9 == doctest::Approx(each.active).epsilon(each.tolerance));
+  }
+}
+
+TEST_CASE("DeepSeek-V3, parameter by parameter") {
+  // Attention, 7168 wide: into the latent vectors 7168 (1536 + 512 + 64), norms 1536 + 512, out of them 1536 * 128 * 192 and
+  // 512 * 128 * 256, projection 128 * 128 * 7168; norm 7168.
+  const double attention =
+      7168.0 * 2112 + 2048 + 1536.0 * 24576 + 512.0 * 32768 + 16384.0 * 7168 + 7168;
+  const double expert = 3.0 * 7168 * 2048;
+  const double with_experts = 7168 + 7168.0 * 256 + 257 * expert, dense = 7168 + 3.0 * 7168 * 18432;
+  const double all = 61 * attention + 58 * with_experts + 3 * dense + 2.0 * 129280 * 7168 + 7168;
+  const Transformer model = shipped("deepseek-v3");
+  CHECK(total_parameters(model) == all);
+  CHECK(active_parameters(model) == all - 58.0 * 248 * expert);
+}
+
+TEST_CASE("experts are in the layers that dense_layers and every leave them") {
+  Transformer model;
+  model.layers = 8;
+  model.moe = Transformer::Experts{};
+  model.moe->dense_layers = 2;
+  model.moe->every = 3;  // layers 2 and 5
+  CHECK(model.expert_layers(0, 8) == 2);
+  CHECK(model.expert_layers(0, 3) == 1);
+  CHECK(model.expert_layers(6, 2) == 0);
+}
+
+TEST_CASE("mistakes in experts are told with what may be written") {
+  const std::string start =
+      "{'layers':4,'hidden':64,'heads':4,'sequence':8,'vocab':100,'moe':{'experts':4,'ffn_hidden':"
+      "8,";
+  CHECK(problems_of(start + "'top_k':5}}") ==
+        Messages{"a token cannot go to 5 of 4 experts at /model/moe/top_k"});
+  CHECK(problems_of(start + "'top_k':1,'dense_layers':4}}") ==
+        Messages{"dense_layers 4 leaves none of the model's 4 layers to the experts at "
+                 "/model/moe/dense_layers"});
+  CHECK(problems_of(start + "'top_k':1,'balance':'even'}}") ==
+        Messages{"is neither \"balanced\" nor an object at /model/moe/balance"});
+  CHECK(problems_of(start + "'top_k':1,'balance':{'shares':[1,2]}}}") ==
+        Messages{"expected the shares of tokens of all 4 experts, none below 0 and not all of them "
+                 "0 at /model/moe/balance/shares"});
+  CHECK(problems_of(start + "'top_k':1,'balance':{'shares':[1,2,0,4]}}}").empty());
+  CHECK(problems_of(start + "'top_k':1,'balance':{'zipf':0.5}}}").empty());
 }

@@ -1,26 +1,46 @@
 #include "workload/transformer.hpp"
 
+#include <algorithm>
+
 #include "core/contracts.hpp"
 
 namespace windtunnel {
 namespace {
 
 double tokens(const Transformer& model, const LayerShape& shape) {
-  return static_cast<double>(shape.microbatch) * model.sequence;
+  return static_cast<double>(shape.microbatch) * model.sequence / shape.context;
 }
 
-/// Attention heads of the microbatch on one rank: z = b a / t.
+/// Attention heads of the microbatch on one rank: z = b a / (t c). Where it has a part of the queries of c times as many heads, that is
+/// as much work.
 double local_heads(const Transformer& model, const LayerShape& shape) {
-  return static_cast<double>(shape.microbatch) * model.heads / shape.tensor;
+  return static_cast<double>(shape.microbatch) * model.heads / (shape.tensor * shape.context);
 }
 
 /// Bytes an element of an activation has in this precision, as the coefficients below count 2.
 double element_scale(const LayerShape& shape) { return element_size(shape.precision) / Bytes{2}; }
 
+/// Products into the latent vectors are not divided among the tensor group, but its tokens are where sequences are split.
+std::vector<Gemm> latent_products(const Transformer& model, const LayerShape& shape) {
+  const Transformer::LatentAttention& latent = *model.mla;
+  const double t = shape.tensor, h = model.hidden, n = tokens(model, shape);
+  const double own = shape.sequence_parallel ? n / t : n;
+  const double queries = model.heads * static_cast<double>(model.key_width());
+  const double keys_values = model.heads * static_cast<double>(latent.key_size + latent.value_size);
+  std::vector<Gemm> products;
+  if (latent.query_rank > 0) products.push_back({own, static_cast<double>(latent.query_rank), h});
+  products.push_back({n, queries / t, latent.query_rank > 0 ? latent.query_rank : h});
+  products.push_back({own, static_cast<double>(latent.key_value_rank + latent.rope_size), h});
+  products.push_back({n, keys_values / t, static_cast<double>(latent.key_value_rank)});
+  products.push_back({n, h, model.heads_width() / t});
+  return products;
+}
+
 /// The weight products of a layer's halves, forward: QKV and projection, MLP in and MLP out.
 std::vector<Gemm> attention_products(const Transformer& model, const LayerShape& shape) {
   const double t = shape.tensor, h = model.hidden, n = tokens(model, shape);
-  return {{n, model.qkv_width() / t, h}, {n, h, h / t}};
+  if (model.mla) return latent_products(model, shape);
+  return {{n, model.qkv_width() / t, h}, {n, h, model.heads_width() / t}};
 }
 std::vector<Gemm> feed_forward_products(const Transformer& model, const LayerShape& shape) {
   const double t = shape.tensor, h = model.hidden, n = tokens(model, shape);
@@ -32,18 +52,17 @@ std::vector<Gemm> feed_forward_products(const Transformer& model, const LayerSha
 std::vector<Gemm> backward_products(const std::vector<Gemm>& forward) {
   std::vector<Gemm> products;
   for (const Gemm& g : forward) {
-    products.push_back({g.m, g.k, g.n, g.batch});
-    products.push_back({g.k, g.n, g.m, g.batch});
+    products.push_back({g.m, g.k, g.n, g.batch, g.group_rows});
+    products.push_back({g.k, g.n, g.m, g.batch, g.group_rows});
   }
   return products;
 }
 
 /// Traffic of the memory-bound kernels that do not touch the s x s scores:
 ///   [whole T h + T (small h + ffn f) / t] bytes at two bytes an element.
-/// The model E of docs/model.md has 22 T h + 20 T h / t forward and 46 T h + 60 T h / t backward
-/// for f = 4 h; the share of the MLP's inner width (16 of 20, 48 of 60) is written with f, and a
-/// gated MLP reads two of it and writes one (assumed, no measurement). Sequence parallelism shards
-/// the whole part too (Korthikanti et al. 2022, 4.2.2).
+/// Of what LayerTraffic counts for a split part, for f = 4 h, a fifth is the attention's (`small`) and the rest is written with
+/// the MLP's inner width f; a gated MLP reads two of it and writes one (assumed, no measurement). Sequence parallelism shards the
+/// whole part too (Korthikanti et al. 2022, 4.2.2).
 Bytes token_traffic(const Transformer& model, const LayerShape& shape, double whole, double small,
                     double ffn) {
   const double t = shape.tensor, n = tokens(model, shape);
@@ -65,19 +84,68 @@ constexpr int unfused_kernels_forward = 5, unfused_kernels_backward = 1;
 constexpr int unfused_feed_forward_kernels =
     2;  ///< of the forward ones: bias, and bias with residual
 
-/// Traffic on the s x s scores, `passes` bytes an element (9 forward, 11 backward at two bytes).
+/// What of a layer's traffic is attention's: half of what is done to the hidden state, a fifth of what is split.
+constexpr double attention_hidden_share = 0.5, attention_split_share = 0.2;
+constexpr double ffn_ratio =
+    4;  ///< inner widths of the MLP in hidden sizes, as split traffic counts them
+
+Bytes attention_traffic(const Transformer& model, const LayerShape& shape, double hidden,
+                        double split) {
+  return token_traffic(model, shape, attention_hidden_share * hidden, attention_split_share * split,
+                       0);
+}
+Bytes feed_forward_traffic(const Transformer& model, const LayerShape& shape, double hidden,
+                           double split) {
+  return token_traffic(model, shape, (1 - attention_hidden_share) * hidden, 0,
+                       (1 - attention_split_share) * split / ffn_ratio);
+}
+
+/// Traffic on the s x s scores, `passes` bytes an element at two bytes.
 Bytes score_traffic(const Transformer& model, const LayerShape& shape, double passes) {
   const double s = model.sequence;
   return Bytes{passes * local_heads(model, shape) * s * s} * element_scale(shape);
 }
 
-/// Causal flash attention needs half of the scores: 2 z s^2 (h/a) FLOPs forward, 2.5 times that
+/// Traffic of casting one element from bf16 for the products:  2 + [largest value read first] 2 + 2 operand.
+/// Read once, written twice: by rows, and transposed or scaled by columns, for the product that sums over the other dimension.
+/// Sources: Transformer Engine 2.x, cast_transpose.cu (fp8), quantize_mxfp8 (rowwise and columnwise), nvfp4 quantisation, which
+/// scales by the tensor's largest value as well; an unfused cast, as of attention's output and of gradients.
+Bytes cast_traffic(const LayerShape& shape) {
+  const bool reads_first = shape.reads_for_scale || shape.precision == Precision::nvfp4;
+  const Bytes read = element_size(shape.precision);
+  return read * (reads_first ? 2.0 : 1.0) + operand_size(shape.precision) * 2.0;
+}
+
+/// Adds the casts of a pass: of each product's input (forward) or output gradient (backward), and of its weights.
+void add_casts(KernelWork& work, const std::vector<Gemm>& forward, const LayerShape& shape,
+               bool backward) {
+  if (!is_quantized(shape.precision)) return;
+  for (const Gemm& product : forward) {
+    const double elements = (product.m * (backward ? product.n : product.k) +
+                             (shape.casts_weights ? product.n * product.k : 0)) *
+                            product.batch;
+    work.memory_traffic += cast_traffic(shape) * elements;
+    work.memory_kernels += shape.casts_weights ? 2 : 1;
+  }
+}
+
+/// Causal flash attention needs half of the scores, 2 z s^2 (h/a) FLOPs forward, fewer where layers have windows; 2.5 times that
 /// backward (Dao 2023, arXiv:2307.08691, 3.1: five products against two).
 Flops flash_forward_flops(const Transformer& model, const LayerShape& shape) {
   const double s = model.sequence;
-  return Flops{2.0 * local_heads(model, shape) * s * s * model.head_size()};
+  const double widths = model.key_width() + model.value_width();
+  return Flops{local_heads(model, shape) * s * s * widths * model.seen_share()};
 }
 constexpr double flash_backward_ratio = 2.5;
+
+AttentionShape flash_shape(const Transformer& model, const LayerShape& shape, bool backward) {
+  const double parts = shape.attends_by_parts ? shape.context : 1;
+  return {.heads = local_heads(model, shape) * parts,
+          .queries = model.sequence / parts,
+          .head_size = static_cast<double>(model.key_width()),
+          .causal = true,
+          .backward = backward};
+}
 
 }  // namespace
 
@@ -103,20 +171,66 @@ const char* name_of(Precision precision) {
       return "fp16";
     case Precision::bf16:
       return "bf16";
+    case Precision::fp8:
+      return "fp8";
+    case Precision::mxfp8:
+      return "mxfp8";
+    case Precision::nvfp4:
+      return "nvfp4";
   }
   return "?";
 }
 
-Bytes element_size(Precision precision) {
+bool is_quantized(Precision precision) { return base_precision(precision) != precision; }
+
+Precision base_precision(Precision precision) {
   switch (precision) {
+    case Precision::fp8:
+    case Precision::mxfp8:
+    case Precision::nvfp4:
+      return Precision::bf16;
+    case Precision::fp32:
+    case Precision::tf32:
+    case Precision::fp16:
+    case Precision::bf16:
+      return precision;
+  }
+  WT_UNREACHABLE();
+}
+
+Bytes element_size(Precision precision) {
+  switch (base_precision(precision)) {
     case Precision::fp32:
     case Precision::tf32:
       return Bytes{4};
     case Precision::fp16:
     case Precision::bf16:
       return Bytes{2};
+    default:
+      WT_UNREACHABLE();
   }
-  WT_UNREACHABLE();
+}
+
+Bytes operand_size(Precision precision) {
+  constexpr double mx_block = 32, nvfp4_block = 16;  // values that share a scale of one byte
+  switch (precision) {
+    case Precision::fp8:
+      return Bytes{1};
+    case Precision::mxfp8:
+      return Bytes{1 + 1 / mx_block};
+    case Precision::nvfp4:
+      return Bytes{1.0 / 2 + 1 / nvfp4_block};
+    default:
+      return element_size(precision);
+  }
+}
+
+/// A token at place i sees min(i, w) tokens: of s^2/2 pairs, w s - w^2/2.
+double Transformer::seen_share() const {
+  if (!window || window->size >= sequence) return 1;
+  const double w = static_cast<double>(window->size) / sequence;
+  const double inside = 2 * w - w * w;
+  return 1 - (1 - inside) / window->every;
 }
 
 int padded_vocab(const Transformer& model, int tensor_ways) {
@@ -124,62 +238,166 @@ int padded_vocab(const Transformer& model, int tensor_ways) {
   return (model.vocab + multiple - 1) / multiple * multiple;
 }
 
-double layer_matrix_parameters(const Transformer& model, int tensor_ways) {
+int Transformer::expert_layers(int first, int count) const {
+  int found = 0;
+  for (int layer = first; moe && layer < first + count; ++layer) found += has_experts(layer);
+  return found;
+}
+
+namespace {
+
+/// Matrices of an MLP of `width`: two, or three when gated.
+double mlp_matrices(const Transformer& model, double width) {
+  return (model.gated_mlp ? 3.0 : 2.0) * model.hidden * width;
+}
+
+/// Of one rank: what leads into the latent vectors is not divided.
+Divisible<double> latent_matrices(const Transformer& model) {
+  const Transformer::LatentAttention& latent = *model.mla;
+  const double h = model.hidden, queries = model.heads * static_cast<double>(model.key_width());
+  const double into = h * (latent.query_rank + latent.key_value_rank + latent.rope_size);
+  const double out_of = queries * (latent.query_rank > 0 ? latent.query_rank : h) +
+                        latent.key_value_rank * static_cast<double>(model.heads) *
+                            (latent.key_size + latent.value_size);
+  return {into, out_of + model.heads_width() * h};
+}
+
+double attention_matrices(const Transformer& model, int tensor_ways) {
   const double h = model.hidden;
-  return (h * model.qkv_width() + h * h + h * model.mlp_input_width() + h * model.ffn_hidden) /
-         tensor_ways;
+  if (model.mla) return latent_matrices(model).on_rank(tensor_ways);
+  return h * (model.qkv_width() + model.heads_width()) / tensor_ways;
+}
+
+/// Of all layers, those with experts.
+double expert_share(const Transformer& model) {
+  return model.expert_layers(0, model.layers) / static_cast<double>(model.layers);
+}
+
+}  // namespace
+
+double layer_matrix_parameters(const Transformer& model, int tensor_ways) {
+  const double h = model.hidden, share = expert_share(model);
+  if (!model.moe && !model.mla)
+    return h *
+           (model.qkv_width() + model.heads_width() + model.mlp_input_width() + model.ffn_hidden) /
+           tensor_ways;
+  return attention_matrices(model, tensor_ways) +
+         (mlp_matrices(model, model.ffn_hidden) * (1 - share) +
+          shared_expert_parameters(model) * share) /
+             tensor_ways;
+}
+
+double router_parameters(const Transformer& model) {
+  if (!model.moe) return 0;
+  return model.hidden * (1.0 + model.moe->experts);
+}
+
+double expert_parameters(const Transformer& model) {
+  if (!model.moe) return 0;
+  return mlp_matrices(model, model.moe->ffn_hidden) * model.moe->experts;
+}
+
+double shared_expert_parameters(const Transformer& model) {
+  return model.moe ? mlp_matrices(model, model.moe->shared_ffn_hidden) : 0;
 }
 
 std::vector<MatrixShape> layer_matrices(const Transformer& model, int tensor_ways) {
   const double h = model.hidden, t = tensor_ways;
   return {{model.qkv_width() / t, h},
-          {h, h / t},
+          {h, model.heads_width() / t},
           {model.mlp_input_width() / t, h},
           {h, model.ffn_hidden / t}};
 }
 
-double layer_parameters(const Transformer& model, int tensor_ways) {
-  const double h = model.hidden;
-  const double matrices = layer_matrix_parameters(model, tensor_ways);
-  if (!model.has_biases()) return matrices + 2 * h;  // two norms' weights
-  const double column_biases = (model.qkv_width() + model.mlp_input_width()) / tensor_ways;
-  const double row_biases = 2 * h, norms = 4 * h;
-  return matrices + column_biases + row_biases + norms;
+Divisible<double> attention_parameters(const Transformer& model) {
+  const double h = model.hidden, matrices = h * (model.qkv_width() + model.heads_width());
+  if (model.mla) {
+    const Divisible<double> latent = latent_matrices(model);
+    const double norms = h + model.mla->query_rank + model.mla->key_value_rank;
+    return {latent.whole + norms, latent.divided};
+  }
+  const double norms_of_heads = model.qk_norm ? 2.0 * model.head_size() : 0;
+  const double biases = model.has_biases() || model.qkv_bias ? model.qkv_width() : 0;
+  if (!model.has_biases()) return {h + norms_of_heads, matrices + biases};  // a norm's weights
+  return {3 * h + norms_of_heads, matrices + biases};                       // row bias, norm
 }
+
+Divisible<double> feed_forward_parameters(const Transformer& model) {
+  const double h = model.hidden, matrices = h * model.mlp_input_width() + h * model.ffn_hidden;
+  if (!model.has_biases()) return {h, matrices};
+  return {3 * h, matrices + model.mlp_input_width()};
+}
+
+namespace {
+/// All of the word embedding, padded.
+double padded_words(const Transformer& model, int tensor_ways) {
+  return static_cast<double>(padded_vocab(model, tensor_ways)) * model.hidden;
+}
+}  // namespace
 
 double word_embedding_parameters(const Transformer& model, int tensor_ways) {
-  return static_cast<double>(padded_vocab(model, tensor_ways)) * model.hidden / tensor_ways;
+  return padded_words(model, tensor_ways) / tensor_ways;
 }
 
-double embedding_parameters(const Transformer& model, int tensor_ways) {
+Divisible<double> embedding_parameters(const Transformer& model, int tensor_ways) {
   const double h = model.hidden;
-  return word_embedding_parameters(model, tensor_ways) +
-         (model.has_learned_positions() ? model.sequence * h : 0) +
-         (model.has_embedding_norm() ? 2 * h : 0);
+  return {(model.has_learned_positions() ? model.sequence * h : 0) +
+              (model.has_embedding_norm() ? 2 * h : 0),
+          padded_words(model, tensor_ways)};
 }
 
-double head_parameters(const Transformer& model, int tensor_ways, HeadPlace place) {
-  const double norm = (model.has_biases() ? 2.0 : 1.0) * model.hidden;
+Divisible<double> head_parameters(const Transformer& model, int tensor_ways, HeadPlace place) {
   const bool own_words = !model.tied_embeddings || place == HeadPlace::on_another_stage;
-  return norm + (own_words ? word_embedding_parameters(model, tensor_ways) : 0);
+  return {(model.has_biases() ? 2.0 : 1.0) * model.hidden,
+          own_words ? padded_words(model, tensor_ways) : 0};
 }
 
 double total_parameters(const Transformer& model) {
   Transformer unpadded = model;
   unpadded.vocab_divisor = 1;
-  return model.layers * layer_parameters(unpadded, 1) + embedding_parameters(unpadded, 1) +
-         head_parameters(unpadded, 1, HeadPlace::with_embedding);
+  const int with_experts = model.expert_layers(0, model.layers);
+  const double experts =
+      router_parameters(model) + expert_parameters(model) + shared_expert_parameters(model);
+  return model.layers * attention_parameters(model).sum() +
+         (model.layers - with_experts) * feed_forward_parameters(model).sum() +
+         with_experts * experts + embedding_parameters(unpadded, 1).sum() +
+         head_parameters(unpadded, 1, HeadPlace::with_embedding).sum();
 }
+
+double active_parameters(const Transformer& model) {
+  if (!model.moe) return total_parameters(model);
+  const double idle = 1 - static_cast<double>(model.moe->top_k) / model.moe->experts;
+  return total_parameters(model) -
+         model.expert_layers(0, model.layers) * expert_parameters(model) * idle;
+}
+
+namespace {
+/// A norm reads and writes queries or keys; backward it reads them and their gradient and writes another.
+constexpr double norm_passes_forward = 2, norm_passes_backward = 3;
+
+void add_query_key_norms(KernelWork& work, const Transformer& model, const LayerShape& shape,
+                         double passes) {
+  const double width = (model.heads + model.kv_heads) * static_cast<double>(model.head_size());
+  work.memory_traffic +=
+      element_size(shape.precision) * (passes * tokens(model, shape) * width / shape.tensor);
+  work.memory_kernels += 2;
+}
+}  // namespace
 
 LayerWork layer_forward(const Transformer& model, const LayerShape& shape) {
   LayerWork work;
   work.attention = attention_core_forward(model, shape);
   work.attention.linear = attention_products(model, shape);
-  work.attention.memory_traffic += token_traffic(model, shape, 11, 4, 0);
+  work.attention.memory_traffic +=
+      attention_traffic(model, shape, shape.traffic.forward_hidden, shape.traffic.forward_split);
   work.attention.memory_kernels = 5;
+  if (model.qk_norm) add_query_key_norms(work.attention, model, shape, norm_passes_forward);
   work.feed_forward.linear = feed_forward_products(model, shape);
-  work.feed_forward.memory_traffic = token_traffic(model, shape, 11, 0, 4);
+  work.feed_forward.memory_traffic =
+      feed_forward_traffic(model, shape, shape.traffic.forward_hidden, shape.traffic.forward_split);
   work.feed_forward.memory_kernels = 4;
+  add_casts(work.attention, work.attention.linear, shape, false);
+  add_casts(work.feed_forward, work.feed_forward.linear, shape, false);
   if (shape.fused_kernels) return work;
   constexpr double half = 0.5;
   work.attention.memory_traffic += token_traffic(model, shape, half * unfused_hidden_forward, 0, 0);
@@ -193,19 +411,130 @@ LayerWork layer_forward(const Transformer& model, const LayerShape& shape) {
 LayerWork layer_backward(const Transformer& model, const LayerShape& shape) {
   LayerWork work;
   work.attention.linear = backward_products(attention_products(model, shape));
-  work.attention.memory_traffic = token_traffic(model, shape, 23, 12, 0);
+  work.attention.memory_traffic =
+      attention_traffic(model, shape, shape.traffic.backward_hidden, shape.traffic.backward_split);
   work.attention.memory_kernels = 10;
+  if (model.qk_norm) add_query_key_norms(work.attention, model, shape, norm_passes_backward);
   work.feed_forward.linear = backward_products(feed_forward_products(model, shape));
-  work.feed_forward.memory_traffic = token_traffic(model, shape, 23, 0, 12);
+  work.feed_forward.memory_traffic = feed_forward_traffic(
+      model, shape, shape.traffic.backward_hidden, shape.traffic.backward_split);
   work.feed_forward.memory_kernels = 8;
+  add_casts(work.attention, attention_products(model, shape), shape, true);
+  add_casts(work.feed_forward, feed_forward_products(model, shape), shape, true);
   if (shape.attention == Attention::flash) {
     work.attention.flash = flash_forward_flops(model, shape) * flash_backward_ratio;
+    work.attention.flash_shape = flash_shape(model, shape, true);
     return work;
   }
   work.attention.attention = backward_products(attention_core_forward(model, shape).attention);
-  work.attention.memory_traffic +=
-      score_traffic(model, shape, 11 + (shape.fused_kernels ? 0 : unfused_scores_backward));
+  work.attention.memory_traffic += score_traffic(
+      model, shape,
+      shape.traffic.backward_scores + (shape.fused_kernels ? 0 : unfused_scores_backward));
   if (!shape.fused_kernels) work.attention.memory_kernels += unfused_kernels_backward;
+  return work;
+}
+
+double local_tokens(const Transformer& model, const LayerShape& shape) {
+  return tokens(model, shape) / shape.tensor;
+}
+
+namespace {
+
+/// What is done to a layer's experts and around them, in values of so many bytes at two bytes an element. Counted from what each
+/// kernel reads and writes [assumed: no measurement of them alone]. A permutation reads each token once and writes it once for each of
+/// its experts; merging reads those and writes one. Backward the other way round, and merging also reads its inputs for the weights'
+/// gradients. Router values are fp32, read and written by softmax and by the choice.
+constexpr double element = 2, router_value = 4, router_passes = 3;
+constexpr int routing_kernels = 6, merging_kernels = 2;
+
+/// Bytes of `copies` tokens that are read or written.
+Bytes moved(const Transformer& model, const LayerShape& shape, double copies) {
+  return Bytes{element * copies * local_tokens(model, shape) * model.hidden} * element_scale(shape);
+}
+
+/// Tokens that the fullest rank's experts take.
+double expert_tokens(const Transformer& model, const LayerShape& shape) {
+  return local_tokens(model, shape) * shape.expert_tensor * model.moe->top_k * shape.expert_load;
+}
+
+std::vector<Gemm> expert_products(const Transformer& model, const LayerShape& shape) {
+  const double groups = static_cast<double>(model.moe->experts) / shape.expert;
+  const double rows = expert_tokens(model, shape) / groups, h = model.hidden;
+  const double f = static_cast<double>(model.moe->ffn_hidden) / shape.expert_tensor;
+  const double grouped = groups > 1 ? rows : 0;  // one expert alone is a plain product
+  return {{rows, (model.gated_mlp ? 2 : 1) * f, h, groups, grouped}, {rows, h, f, groups, grouped}};
+}
+
+std::vector<Gemm> shared_products(const Transformer& model, const LayerShape& shape) {
+  const double f = model.moe->shared_ffn_hidden / static_cast<double>(shape.tensor);
+  const double n = tokens(model, shape), h = model.hidden;
+  if (f == 0) return {};
+  return {{n, (model.gated_mlp ? 2 : 1) * f, h}, {n, h, f}};
+}
+
+/// Of the nonlinearity between two products, for each of `rows` tokens and `width` columns, as feed_forward_traffic() has it.
+Bytes nonlinear_traffic(const Transformer& model, const LayerShape& shape, double rows,
+                        double width, double split) {
+  const double gate = model.gated_mlp ? 1.5 : 1.0;
+  return Bytes{rows * width * gate * (1 - attention_split_share) * split / ffn_ratio} *
+         element_scale(shape);
+}
+
+Gemm router_product(const Transformer& model, const LayerShape& shape) {
+  return {local_tokens(model, shape), static_cast<double>(model.moe->experts),
+          static_cast<double>(model.hidden)};
+}
+
+/// What forward and backward pass have in common; `split` and `hidden` are of that direction, which has `kernels` for each step.
+ExpertWork expert_traffic(const Transformer& model, const LayerShape& shape, double hidden,
+                          double split, int kernels) {
+  constexpr int norm_and_residual = 3;
+  ExpertWork work;
+  work.routing.memory_traffic =
+      token_traffic(model, shape, (1 - attention_hidden_share) * hidden, 0, 0);
+  work.routing.memory_traffic +=
+      Bytes{router_value * router_passes * local_tokens(model, shape) * model.moe->experts};
+  work.routing.memory_kernels = norm_and_residual * kernels + routing_kernels;
+  work.merging.memory_kernels = merging_kernels;
+  work.experts.memory_traffic =
+      nonlinear_traffic(model, shape, expert_tokens(model, shape),
+                        static_cast<double>(model.moe->ffn_hidden) / shape.expert_tensor, split);
+  work.experts.memory_kernels = kernels;
+  if (model.moe->shared_ffn_hidden == 0) return work;
+  work.shared.memory_traffic =
+      nonlinear_traffic(model, shape, tokens(model, shape),
+                        model.moe->shared_ffn_hidden / static_cast<double>(shape.tensor), split);
+  work.shared.memory_kernels = kernels;
+  return work;
+}
+
+}  // namespace
+
+ExpertWork experts_forward(const Transformer& model, const LayerShape& shape) {
+  ExpertWork work =
+      expert_traffic(model, shape, shape.traffic.forward_hidden, shape.traffic.forward_split, 1);
+  const double copies = 1.0 + model.moe->top_k;
+  work.routing.attention = {router_product(model, shape)};
+  work.routing.memory_traffic += moved(model, shape, copies);
+  work.merging.memory_traffic += moved(model, shape, copies);
+  work.experts.linear = expert_products(model, shape);
+  work.shared.linear = shared_products(model, shape);
+  add_casts(work.experts, work.experts.linear, shape, false);
+  add_casts(work.shared, work.shared.linear, shape, false);
+  return work;
+}
+
+ExpertWork experts_backward(const Transformer& model, const LayerShape& shape) {
+  ExpertWork work =
+      expert_traffic(model, shape, shape.traffic.backward_hidden, shape.traffic.backward_split, 2);
+  const double copies = 1.0 + model.moe->top_k;
+  work.routing.attention = backward_products({router_product(model, shape)});
+  work.routing.memory_traffic += moved(model, shape, copies);
+  work.merging.memory_traffic += moved(model, shape, copies + model.moe->top_k);
+  work.experts.linear = backward_products(expert_products(model, shape));
+  work.shared.linear = backward_products(shared_products(model, shape));
+  add_casts(work.experts, expert_products(model, shape), shape, true);
+  add_casts(work.shared, shared_products(model, shape), shape, true);
   return work;
 }
 
@@ -215,13 +544,35 @@ KernelWork attention_core_forward(const Transformer& model, const LayerShape& sh
   if (shape.attention == Attention::flash) {
     work.memory_kernels = 0;
     work.flash = flash_forward_flops(model, shape);
+    work.flash_shape = flash_shape(model, shape, false);
     return work;
   }
-  const double s = model.sequence, d = model.head_size(), z = local_heads(model, shape);
-  work.attention = {{s, s, d, z}, {s, d, s, z}};
-  work.memory_traffic =
-      score_traffic(model, shape, 9 + (shape.fused_kernels ? 0 : unfused_scores_forward));
+  const double s = model.sequence, z = local_heads(model, shape);
+  work.attention = {{s, s, static_cast<double>(model.key_width()), z},
+                    {s, static_cast<double>(model.value_width()), s, z}};
+  work.memory_traffic = score_traffic(
+      model, shape,
+      shape.traffic.forward_scores + (shape.fused_kernels ? 0 : unfused_scores_forward));
   return work;
+}
+
+KernelWork flash_core_backward(const Transformer& model, const LayerShape& shape) {
+  KernelWork work;
+  work.flash = flash_forward_flops(model, shape) * flash_backward_ratio;
+  work.flash_shape = flash_shape(model, shape, true);
+  return work;
+}
+
+Bytes key_value_size(const Transformer& model, const LayerShape& shape) {
+  const double heads = std::max(1.0, static_cast<double>(model.kv_heads) / shape.tensor);
+  return element_size(shape.precision) * (static_cast<double>(shape.microbatch) * model.sequence *
+                                          heads * (model.key_width() + model.value_width()));
+}
+
+Bytes attended_size(const Transformer& model, const LayerShape& shape) {
+  const double keys = model.key_width(), values = model.value_width();
+  const double widths = model.heads * (keys + values) + model.kv_heads * (keys + values);
+  return element_size(shape.precision) * (tokens(model, shape) * widths / shape.tensor);
 }
 
 namespace {
@@ -268,34 +619,20 @@ Bytes activation_size(const Transformer& model, const LayerShape& shape) {
   return element_size(shape.precision) * (tokens(model, shape) * model.hidden);
 }
 
-namespace {
-/// FLOPs of one forward pass of one sample through the layers: 2 per weight and token, and two s x
-/// s products (counted whole, without the causal half, as Narayanan et al. 2021 do).
-double forward_layer_flops(const Transformer& model) {
-  const double s = model.sequence;
-  return model.layers * (2 * s * layer_matrix_parameters(model, 1) + 4 * s * s * model.hidden);
-}
-/// Of that, the attention core, which selective recomputation runs again.
-double attention_core_flops(const Transformer& model) {
-  const double s = model.sequence;
-  return model.layers * 4 * s * s * model.hidden;
-}
-double head_flops(const Transformer& model) {
-  return 2.0 * model.sequence * model.hidden * model.vocab;
-}
-constexpr double forward_and_backward = 3;  // the backward pass costs twice the forward pass
-}  // namespace
-
-Flops model_flops(const Transformer& model, double global_batch) {
-  return Flops{global_batch * forward_and_backward *
-               (forward_layer_flops(model) + head_flops(model))};
+Flops product_flops(const std::vector<Gemm>& products) {
+  Flops sum{};
+  for (const Gemm& product : products) sum += product.flops();
+  return sum;
 }
 
-Flops hardware_flops(const Transformer& model, double global_batch, Recompute recompute) {
-  double again = 0;
-  if (recompute == Recompute::full) again = forward_layer_flops(model);
-  if (recompute == Recompute::selective) again = attention_core_flops(model);
-  return model_flops(model, global_batch) + Flops{global_batch * again};
+Flops attention_core_flops(const Transformer& model, const LayerShape& shape) {
+  const double s = model.sequence;
+  const double widths = model.key_width() + model.value_width();
+  return Flops{2 * local_heads(model, shape) * s * s * widths * model.seen_share()};
+}
+
+Flops head_flops(const Transformer& model, const LayerShape& shape) {
+  return Flops{2 * tokens(model, shape) * model.hidden * model.vocab / shape.tensor};
 }
 
 }  // namespace windtunnel

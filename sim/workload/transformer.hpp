@@ -1,19 +1,36 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "units/divisible.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
 
-/// Numeric format of weights and activations during the forward and backward pass.
-enum class Precision { fp32, tf32, fp16, bf16 };
+/// Numeric format of weights and activations during the forward and backward pass. The last three are those of the linear layers'
+/// products alone, whose operands are cast to them; all else is bf16 (docs/model.md, "Eight and four bits").
+enum class Precision {
+  fp32,
+  tf32,
+  fp16,
+  bf16,
+  fp8,    ///< E4M3 and E5M2 with one scale a tensor
+  mxfp8,  ///< E4M3 with a scale byte for 32 values (OCP MX)
+  nvfp4,  ///< E2M1 with an E4M3 scale for 16 values, and one scale a tensor
+};
 const char* name_of(Precision precision);
+/// Whether linear layers cast the operands of their products: fp8, mxfp8, nvfp4.
+bool is_quantized(Precision precision);
+/// What everything beside those products is computed in: bf16 of a quantised format, else the format itself.
+Precision base_precision(Precision precision);
 
-/// Bytes of one weight or activation element.
+/// Bytes of one weight or activation element, as it is kept and sent: that of the base precision.
 Bytes element_size(Precision precision);
+/// Bytes of one element as the linear layers' products read it, with its share of the block's scale.
+Bytes operand_size(Precision precision);
 
 /// What of the forward pass is computed again in the backward pass.
 enum class Recompute {
@@ -46,8 +63,64 @@ struct Transformer {
   bool tied_embeddings = true;  ///< output head shares the word embedding
   bool rotary = false;          ///< no learned position table
   int vocab_divisor = 128;  ///< vocabulary is padded to a multiple of this times the tensor ways
+  int given_head_size = 0;  ///< where it is not h / a
+  bool qkv_bias = false;  ///< on queries, keys and values, where the family has no biases (Qwen 2)
+  bool qk_norm = false;   ///< queries and keys are normed, head by head (Qwen 3)
 
-  int head_size() const { return hidden / heads; }
+  /// Layers whose tokens see no more than `size` tokens before them.
+  struct Window {
+    int size = 0;
+    double every = 1;  ///< one layer in so many has it
+  };
+  std::optional<Window> window = std::nullopt;
+
+  /// How the tokens of a layer and microbatch are spread over its experts.
+  struct ExpertBalance {
+    double zipf = 0;  ///< the i-th busiest expert gets a share in proportion to 1 / i^zipf
+    std::vector<double> shares;  ///< measured, of the experts of a layer; empty: by `zipf`
+    bool is_even() const { return zipf == 0 && shares.empty(); }
+  };
+
+  /// Feed-forward networks of which each token takes a few (mixture of experts: Shazeer et al. 2017, arXiv:1701.06538).
+  struct Experts {
+    int experts = 0;  ///< E, in a layer
+    int top_k = 1;    ///< that a token goes to
+    int ffn_hidden = 0;
+    int shared_ffn_hidden =
+        0;                 ///< of what every token takes beside them, all shared experts together
+    int dense_layers = 0;  ///< the first so many layers have the one network of `ffn_hidden`
+    int every = 1;         ///< of the others, one in so many has experts
+    int node_limit = 0;    ///< nodes that a token's experts may be on; 0: any number
+    double capacity = 0;  ///< times its even share of tokens that an expert takes; 0: all that come
+    ExpertBalance balance;
+  };
+  std::optional<Experts> moe = std::nullopt;
+
+  /// Queries, keys and values by way of narrow latent vectors (DeepSeek-V2, arXiv:2405.04434, section 2.1).
+  struct LatentAttention {
+    int query_rank = 0;  ///< 0: queries are made from the hidden state
+    int key_value_rank = 0;
+    int key_size = 0;   ///< of a head, without positions
+    int rope_size = 0;  ///< of a head, with rotary positions; keys share it among all heads
+    int value_size = 0;
+  };
+  std::optional<LatentAttention> mla = std::nullopt;
+
+  /// Whether layer `layer`, counted from 0, has experts.
+  bool has_experts(int layer) const {
+    return moe && layer >= moe->dense_layers && (layer - moe->dense_layers) % moe->every == 0;
+  }
+  /// Layers with experts among `count` layers from `first` on.
+  int expert_layers(int first, int count) const;
+
+  /// Of a head, what queries and keys are compared in, and what is summed up.
+  int key_width() const { return mla ? mla->key_size + mla->rope_size : head_size(); }
+  int value_width() const { return mla ? mla->value_size : head_size(); }
+  int head_size() const { return given_head_size > 0 ? given_head_size : hidden / heads; }
+  /// Width of all heads together: h, unless the model gives another head size.
+  double heads_width() const { return static_cast<double>(heads) * value_width(); }
+  /// Pairs of a token and one that it sees, over those of whole causal attention, on average over the layers.
+  double seen_share() const;
   /// Biases on every matrix and on both norms; LLaMA has neither (Touvron et al. 2023,
   /// arXiv:2302.13971, 2.2).
   bool has_biases() const { return family != "llama"; }
@@ -55,8 +128,8 @@ struct Transformer {
   bool has_learned_positions() const { return !rotary && family != "bloom"; }
   /// A norm behind the word embedding (BLOOM).
   bool has_embedding_norm() const { return family == "bloom"; }
-  /// Width of queries, keys and values together: h + 2 kv_heads * head_size.
-  double qkv_width() const { return hidden + 2.0 * kv_heads * head_size(); }
+  /// Width of queries, keys and values together: (heads + 2 kv_heads) * head_size.
+  double qkv_width() const { return heads_width() + 2.0 * kv_heads * head_size(); }
   /// Width of the first MLP product: 4h, or gate and up projection side by side.
   double mlp_input_width() const { return (gated_mlp ? 2.0 : 1.0) * ffn_hidden; }
 };
@@ -65,11 +138,16 @@ struct Transformer {
 /// megatron/tokenizer/tokenizer.py, Megatron-LM v2.5).
 int padded_vocab(const Transformer& model, int tensor_ways);
 
-/// One layer's parameters on one rank of `tensor_ways`: matrices and column biases sharded, row
-/// biases and norms whole.
-///   N = 12 h^2/t + 7 h/t + 6 h   for a plain GPT layer (docs/memory.md)
-double layer_parameters(const Transformer& model, int tensor_ways);
-/// The part of layer_parameters() that is matrix weights (what the gradient accumulation touches).
+/// Parameters of a layer's halves: matrices and column biases divided among a tensor group, row biases and norms whole.
+///   together  N = 12 h^2 + 7 h divided, 6 h whole  for a plain GPT layer (docs/memory.md)
+Divisible<double> attention_parameters(const Transformer& model);
+Divisible<double> feed_forward_parameters(const Transformer& model);
+/// Of a layer with experts: the norm and the router; all experts, none of them divided; what every token takes, divided.
+double router_parameters(const Transformer& model);
+double expert_parameters(const Transformer& model);
+double shared_expert_parameters(const Transformer& model);
+/// The matrix weights of one layer on one rank of `tensor_ways` (what the gradient accumulation touches), on average over the layers;
+/// without experts and routers.
 double layer_matrix_parameters(const Transformer& model, int tensor_ways);
 /// Rows and columns of a weight matrix.
 struct MatrixShape {
@@ -78,21 +156,33 @@ struct MatrixShape {
 /// One layer's weight matrices on one rank: QKV, projection, and the two (gated: wider first) of the MLP. Their elements add up
 /// to layer_matrix_parameters().
 std::vector<MatrixShape> layer_matrices(const Transformer& model, int tensor_ways);
-/// Word embedding (padded) and learned positions on one rank of the first stage.
-double embedding_parameters(const Transformer& model, int tensor_ways);
+/// Word embedding, padded for a tensor group of `tensor_ways` and divided among it, and learned positions: of the first stage.
+Divisible<double> embedding_parameters(const Transformer& model, int tensor_ways);
 /// Word embedding shard alone: V' h / t.
 double word_embedding_parameters(const Transformer& model, int tensor_ways);
 /// Where the output head is: beside the word embedding, which it may then share, or on another stage, which needs a copy.
 enum class HeadPlace { with_embedding, on_another_stage };
-/// Final norm, and the second copy of tied words or the untied head, on one rank of the stage that holds the head.
-double head_parameters(const Transformer& model, int tensor_ways, HeadPlace place);
+/// Final norm, and the second copy of tied words or the untied head, divided: of the stage that holds the head.
+Divisible<double> head_parameters(const Transformer& model, int tensor_ways, HeadPlace place);
 /// All parameters of the model, counted once, vocabulary as given (the published count).
 double total_parameters(const Transformer& model);
+/// Those that work on one token: of the experts as many as it takes.
+double active_parameters(const Transformer& model);
 
 /// One matrix product C[M,N] += A[M,K] B[K,N], repeated `batch` times, in one kernel.
 struct Gemm {
   double m = 0, n = 0, k = 0, batch = 1;
+  double group_rows = 0;  ///< tokens of each of the `batch` experts, where it is a grouped product
   Flops flops() const { return Flops{2 * m * n * k * batch}; }
+};
+
+/// What a flash-attention kernel works on, as far as its rate depends on it.
+struct AttentionShape {
+  double heads = 0;  ///< of the microbatch on one rank
+  double queries = 0;
+  double head_size = 0;
+  bool causal = true;
+  bool backward = false;
 };
 
 /// What the GPU does in one part of a layer: the matrix products, the memory-bound traffic, the
@@ -105,18 +195,36 @@ struct KernelWork {
                                 ///< residuals)
   int memory_kernels = 0;       ///< how many memory-bound kernels carry that traffic
   Flops flash{};  ///< flash-attention FLOPs, causal half (zero with standard attention)
+  AttentionShape flash_shape;  ///< where `flash` is not zero
+};
+
+/// Bytes that a layer's memory-bound kernels move, at two bytes an element: so many for each element of the hidden state, of the
+/// parts that tensor parallelism splits (for a feed-forward width of four hidden sizes), and of the attention scores. Their values
+/// belong to the stack's kernels; those here are Megatron-LM's of 2021 (model E of docs/model.md).
+struct LayerTraffic {
+  double forward_hidden = 22, forward_split = 20, forward_scores = 9;
+  double backward_hidden = 46, backward_split = 60, backward_scores = 11;
 };
 
 /// The shape of one execution: how much of the model one rank sees at once.
 struct LayerShape {
   int microbatch = 1;  ///< samples
   int tensor = 1;      ///< tensor-parallel ways
+  int context = 1;     ///< parts of each sequence, of which the rank has one
+  /// Whether a part attends to the keys of one part after another (a ring), and not some of the heads to all of them at once.
+  bool attends_by_parts = false;
   bool sequence_parallel = false;
   Attention attention = Attention::standard;
   Precision precision = Precision::fp16;
   /// Whether mask and softmax are one kernel, as are bias and GeLU, and bias, dropout and residual.
   /// Else each is a kernel of its own.
   bool fused_kernels = true;
+  LayerTraffic traffic{};
+  /// Of a quantised precision: whether a tensor is read once more to find its largest value before it is cast (current scaling), and
+  /// whether weights are cast in each pass (their casts are not kept).
+  bool reads_for_scale = false, casts_weights = false;
+  int expert = 1, expert_tensor = 1;  ///< ways that experts are shared out, and each is cut
+  double expert_load = 1;             ///< tokens of the rank that has most of them, over the mean
 };
 
 /// The two halves of a layer, each with its norm, dropout and residual. How the traffic and kernels that docs/model.md (model E) has
@@ -128,9 +236,29 @@ struct LayerWork {
 LayerWork layer_forward(const Transformer& model, const LayerShape& shape);
 /// Backward pass (input and weight gradients) of one layer on one rank, without recomputation.
 LayerWork layer_backward(const Transformer& model, const LayerShape& shape);
+/// A layer's experts on one rank, in the order of the forward pass. Tokens are cut among the tensor group, as sequence parallelism
+/// does.
+struct ExpertWork {
+  /// Norm, router, choice of experts, and tokens put in the order of their experts.
+  KernelWork routing;
+  KernelWork shared;   ///< what every token takes
+  KernelWork experts;  ///< grouped products, and the nonlinearity between them
+  KernelWork merging;  ///< tokens put back, weighed and added to the residual
+};
+ExpertWork experts_forward(const Transformer& model, const LayerShape& shape);
+ExpertWork experts_backward(const Transformer& model, const LayerShape& shape);
+/// Tokens of one rank before they go to their experts, T / t.
+double local_tokens(const Transformer& model, const LayerShape& shape);
+
 /// The attention core that selective recomputation runs again: the batched products, softmax and
 /// dropout.
 KernelWork attention_core_forward(const Transformer& model, const LayerShape& shape);
+/// The same backward, of flash attention alone.
+KernelWork flash_core_backward(const Transformer& model, const LayerShape& shape);
+/// Keys and values of whole sequences, as many heads of them as one rank has of a tensor group.
+Bytes key_value_size(const Transformer& model, const LayerShape& shape);
+/// Queries, keys, values and attention's output of the tokens of one rank.
+Bytes attended_size(const Transformer& model, const LayerShape& shape);
 /// Output head: logits, and the cross-entropy's memory traffic (`cross_entropy_bytes` a logit, 0.6
 /// of it forward).
 KernelWork head_forward(const Transformer& model, const LayerShape& shape,
@@ -142,10 +270,11 @@ KernelWork embedding_pass(const Transformer& model, const LayerShape& shape);
 /// One full activation tensor between layers or stages, T h elements.
 Bytes activation_size(const Transformer& model, const LayerShape& shape);
 
-/// FLOPs of one iteration that the model needs, counted once without recomputation, and with it.
-/// Narayanan et al. 2021 eq. 3 (hardware, full recomputation): 96 B s l h^2 (1 + s/6h + V/16lh);
-/// Korthikanti et al. 2022 eq. 7-9.
-Flops model_flops(const Transformer& model, double global_batch);
-Flops hardware_flops(const Transformer& model, double global_batch, Recompute recompute);
+/// FLOPs of one microbatch's forward pass on one rank as publications count them (Narayanan et al. 2021 eq. 3; Korthikanti et al. 2022
+/// eq. 7-9): 2 per weight and token, two s x s products counted whole, without the causal half (of windows the share that is seen), logits of the unpadded vocabulary. The
+/// backward pass costs twice as much.
+Flops product_flops(const std::vector<Gemm>& products);
+Flops attention_core_flops(const Transformer& model, const LayerShape& shape);
+Flops head_flops(const Transformer& model, const LayerShape& shape);
 
 }  // namespace windtunnel

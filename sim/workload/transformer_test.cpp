@@ -32,6 +32,38 @@ TEST_CASE("parameters of LLaMA-2 7B and 70B are the published counts") {
   CHECK(total_parameters(m) == 68976648192.0);
 }
 
+TEST_CASE("a head size of its own, biases on queries, keys and values, and norms of heads count") {
+  Transformer m = model("llama", 1, 64, 4, 32, 100);
+  m.tied_embeddings = false;
+  const double plain = total_parameters(m);
+  m.given_head_size = 32;  // twice the width of queries, keys, values and their projection
+  CHECK(total_parameters(m) == plain + 4 * 64 * 64);
+  m.qkv_bias = true;
+  CHECK(total_parameters(m) == plain + 4 * 64 * 64 + 3 * 4 * 32);
+  m.qk_norm = true;
+  CHECK(total_parameters(m) == plain + 4 * 64 * 64 + 3 * 4 * 32 + 2 * 32);
+  const LayerWork work = layer_forward(m, {});
+  CHECK(work.attention.linear[0].n == 3 * 4 * 32);
+  CHECK(work.attention.linear[1].k == 4 * 32);
+}
+
+TEST_CASE("a window leaves the pairs out that are too far apart") {
+  Transformer m = model("llama", 2, 64, 4, 8, 100);
+  CHECK(m.seen_share() == 1);
+  m.window = Transformer::Window{2, 1};
+  // Of 8 tokens each sees itself and the one before, as a share of area: 2 * 8 - 2 * 2 / 2 = 14 of 8 * 8 / 2 = 32.
+  CHECK(m.seen_share() == 14.0 / 32);
+  m.window->every = 2;
+  CHECK(m.seen_share() == (1 + 14.0 / 32) / 2);
+  LayerShape shape;
+  shape.attention = Attention::flash;
+  const Flops whole = layer_forward(model("llama", 2, 64, 4, 8, 100), shape).attention.flash;
+  CHECK(layer_forward(m, shape).attention.flash.value() ==
+        doctest::Approx(whole.value() * m.seen_share()));
+  m.window->size = 8;
+  CHECK(m.seen_share() == 1);
+}
+
 TEST_CASE("parameters of GPT-NeoX 20B and BLOOM 176B are the published counts") {
   Transformer neox = model("neox", 44, 6144, 64, 2048, 50432);
   neox.rotary = true;
@@ -42,7 +74,8 @@ TEST_CASE("parameters of GPT-NeoX 20B and BLOOM 176B are the published counts") 
 
 TEST_CASE("one rank's layer has 12 h^2/t + 7 h/t + 6 h parameters") {
   const Transformer m = model("gpt", 2, 1024, 16, 1024, 50257);
-  CHECK(layer_parameters(m, 4) == 12.0 * 1024 * 1024 / 4 + 7.0 * 1024 / 4 + 6 * 1024);
+  CHECK(attention_parameters(m).on_rank(4) + feed_forward_parameters(m).on_rank(4) ==
+        12.0 * 1024 * 1024 / 4 + 7.0 * 1024 / 4 + 6 * 1024);
 }
 
 TEST_CASE("the vocabulary is padded to a multiple of 128 t") {
@@ -50,22 +83,6 @@ TEST_CASE("the vocabulary is padded to a multiple of 128 t") {
   CHECK(padded_vocab(m, 1) == 50304);  // 393 * 128
   CHECK(padded_vocab(m, 4) == 50688);  // 99 * 512
   CHECK(word_embedding_parameters(m, 4) == 50688.0 * 1024 / 4);
-}
-
-TEST_CASE(
-    "FLOPs follow Narayanan et al. 2021 equation 3 and Korthikanti et al. 2022 equations 7 and 8") {
-  const Transformer m = model("gpt", 96, 12288, 96, 2048, 51200);
-  const double B = 1536, s = 2048, l = 96, h = 12288, V = 51200;
-  CHECK(hardware_flops(m, B, Recompute::full).value() ==
-        doctest::Approx(96 * B * s * l * h * h * (1 + s / (6 * h) + V / (16 * l * h)))
-            .epsilon(1e-12));
-  CHECK(model_flops(m, B).value() ==
-        doctest::Approx(72 * B * s * l * h * h * (1 + s / (6 * h) + V / (12 * l * h)))
-            .epsilon(1e-12));
-  CHECK(hardware_flops(m, B, Recompute::selective).value() ==
-        doctest::Approx(72 * B * s * l * h * h * (1 + s / (6 * h) + V / (12 * l * h)) +
-                        4 * B * s * s * l * h)
-            .epsilon(1e-12));
 }
 
 /// Both halves of a layer as one.
@@ -81,11 +98,7 @@ KernelWork whole(const LayerWork& layer) {
 TEST_CASE("the backward pass has twice the products of the forward pass") {
   const Transformer m = model("gpt", 2, 1024, 16, 1024, 50257);
   const LayerShape shape{.microbatch = 4, .tensor = 2};
-  const auto flops = [](const std::vector<Gemm>& gemms) {
-    Flops sum{};
-    for (const Gemm& gemm : gemms) sum += gemm.flops();
-    return sum;
-  };
+  const auto flops = product_flops;
   const KernelWork forward = whole(layer_forward(m, shape)),
                    backward = whole(layer_backward(m, shape));
   CHECK(flops(backward.linear) == 2 * flops(forward.linear));
@@ -127,6 +140,44 @@ TEST_CASE("kernels that are not fused move the mask, the bias and the residual o
   flash.attention = Attention::flash;
   CHECK(whole(layer_backward(m, unfused)).memory_traffic ==
         whole(layer_backward(m, flash)).memory_traffic);
+}
+
+TEST_CASE("operands of quantised products carry their share of the block scales") {
+  CHECK(operand_size(Precision::bf16) == Bytes{2});
+  CHECK(operand_size(Precision::fp8) == Bytes{1});
+  CHECK(operand_size(Precision::mxfp8) == Bytes{1 + 1.0 / 32});
+  CHECK(operand_size(Precision::nvfp4) == Bytes{0.5 + 1.0 / 16});
+  // What is kept and sent between layers is bf16 all the same.
+  CHECK(element_size(Precision::fp8) == Bytes{2});
+  CHECK(base_precision(Precision::nvfp4) == Precision::bf16);
+  CHECK(base_precision(Precision::fp16) == Precision::fp16);
+}
+
+TEST_CASE("casts to fp8 read an element once and write it twice") {
+  const Transformer m = model("gpt", 1, 1024, 8, 512, 1024);
+  LayerShape bf16, fp8, current, repeated;
+  bf16.precision = Precision::bf16;
+  fp8.precision = current.precision = repeated.precision = Precision::fp8;
+  current.reads_for_scale = repeated.casts_weights = true;
+  const auto more = [&](const LayerShape& shape) {
+    const LayerWork a = layer_forward(m, shape), b = layer_forward(m, bf16);
+    return (a.attention.memory_traffic - b.attention.memory_traffic).value() +
+           (a.feed_forward.memory_traffic - b.feed_forward.memory_traffic).value();
+  };
+  // Inputs of QKV, projection and MLP-in have 1024 columns, of MLP-out 4096: 512 * 7168 elements at 2 + 1 + 1 bytes.
+  const double elements = 512.0 * 7168;
+  CHECK(more(fp8) == doctest::Approx(4 * elements));
+  CHECK(more(current) == doctest::Approx(6 * elements));
+  // 12 h^2 weights
+  CHECK(more(repeated) == doctest::Approx(4 * (elements + 12 * 1024.0 * 1024)));
+  CHECK(layer_forward(m, fp8).attention.memory_kernels ==
+        layer_forward(m, bf16).attention.memory_kernels + 2);
+  // Backward the output gradients of QKV (3072), projection (1024), MLP (4096 and 1024) are cast.
+  const LayerWork back = layer_backward(m, fp8), plain = layer_backward(m, bf16);
+  CHECK((back.attention.memory_traffic - plain.attention.memory_traffic).value() ==
+        doctest::Approx(4 * 512.0 * 4096));
+  CHECK((back.feed_forward.memory_traffic - plain.feed_forward.memory_traffic).value() ==
+        doctest::Approx(4 * 512.0 * 5120));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ DRAWN = "assumed: drawn"
 # Keys that others hang on: their shape stays as it is shipped.
 SHAPE = ("kind", "lanes", "count", "gpus", "rows", "unit", "from", "to", "layers", "heads", "kv_heads", "hidden", "rate", "device", "peak",
          "name", "description", "source", "$schema", "usable", "capacity", "context", "oversubscription", "nodes_per_leaf", "switch_size",
-         "small_bandwidth", "family")
+         "small_bandwidth", "family", "precision", "head_size", "extends", "domain_nodes", "flash_devices")
 
 
 class DocumentDraw:

@@ -52,7 +52,11 @@ class FeatureDraw:
             gradients = traffic in ("pipeline_backward", "data_gradients")
             self.values["/compression/" + traffic] = [None] * 3 + (codecs if gradients else both_ends)
         self.values |= {
-            **{kind: library.names(kind) for kind in ("platform", "software", "model")},
+            "software": library.names("software"),
+            # Most plans of models with experts are refused: they ask for sequence parallelism and for ways that fold whole tensor groups.
+            "model": [name for name, file in library.files["model"].items() if "moe" not in file],
+            # Pairs of nodes with rates of their own are refused in NVLink domains.
+            "platform": [name for name, file in library.files["platform"].items() if "domain_nodes" not in file],
             **{way: sizes for way, sizes in WAYS.items()},
             "/parallel/zero_stage": [None, 0, 1, 2, 3], "/parallel/zero_prefetch": [None, 0, 1, 3],
             "/parallel/zero_group": [None, 0, 2],

@@ -27,6 +27,7 @@ std::string text_of(const Scenario& scenario) {
   return scenario.name + ": correct. " + scenario.model.name + " on " + text(plan.num_ranks()) +
          " GPUs of " + scenario.platform.name + " (" + text(plan.num_nodes) +
          (plan.num_nodes == 1 ? " node" : " nodes") + "), tensor " + text(plan.parallel.tensor) +
+         (plan.parallel.context > 1 ? " * context " + text(plan.parallel.context) : "") +
          " * pipeline " + text(plan.parallel.pipeline) + " * data " + text(plan.parallel.data) +
          ", " + text(plan.microbatches) + " microbatches; scenario " + scenario.hash;
 }

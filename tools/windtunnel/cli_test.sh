@@ -126,6 +126,7 @@ printf '{"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_posit
 exits 0 import hf-config config.json -o my-model.json; prints "gpt2"
 exits 0 check $good --set /model=my-model.json --set /parallel/pipeline=1
 importers=$here/../../sim/importers
+exits 0 import straggler-trace "$importers/samples/straggler-ST.json.gz" --json --quiet; parses; silent stderr
 for trace in "$importers"/samples/trace-*.json.gz; do
   exits 0 import kineto "$trace" --json --quiet; parses; silent stderr
   if command -v python3 >/dev/null; then
@@ -134,7 +135,7 @@ for trace in "$importers"/samples/trace-*.json.gz; do
 done
 exits 0 import kineto "$importers"/samples/trace-v100-*.json.gz; prints "rank 1, GPU 1"; says "launched before the trace began"
 exits 2 import kineto config.json; says 'missing key "traceEvents"'
-exits 2 import kineto config.json -o x.json; says "writes no file"
+exits 2 import kineto config.json -o x.json; says "where both -o and --base are given"
 exits 3 import kineto none.json; says "none.json"
 
 # What plays: one rule of sharing, the same times, and the report says which it was.
@@ -172,6 +173,8 @@ exits 0 compare $good own.json.gz --json --quiet; silent stderr; cp stdout same.
 is "a trace and its scenario are the same" grep -qzP '"speedup": \[\s*1.0,\s*1.0' same.json
 exits 2 compare "$real" own.report.json; says "a report, which holds no timeline"
 exits 1 compare "$real" $good --set /training/recompute=none --set /training/micro_batch=16 --set /model/hidden=32768; prints "B does not fit in memory"
+exits 0 compare "$real" $good --report timelines.html --quiet; prints "not computing"
+is "the page stands in one file" grep -q "windtunnel/timeline-comparison-v1" timelines.html
 exits 2 compare "$real" $good --break-even; says "one of the files is a trace"
 exits 2 compare "$real" --toggle compression; says "is a trace"
 exits 2 compare "$real" own.json.gz --set /training/global_batch=8; says "all of the files are traces"
@@ -179,7 +182,7 @@ exits 2 compare "$real" config.json; silent stdout
 gzip -dc "$real" | head -c 90000 >cut.json
 exits 2 compare cut.json $good; says "cut.json:"; says "ends after 90000 bytes"; silent stdout
 exits 0 import --help; prints "nccl-tests: "
-exits 2 import; says "import needs to be told what: mpigraph, nccl-tests, topo, hf-config, kineto"; silent stdout
+exits 2 import; says "import needs to be told what: mpigraph, nccl-tests, topo, probe, hf-config, kineto, straggler-trace"; silent stdout
 exits 2 import mpigraph; says "needs a file"
 exits 2 import mpigraph net.csv --base boxes; says "needs -o OUT"
 exits 2 import mpigraf net.csv -o x.json; says 'did you mean "mpigraph"?'; silent stdout
@@ -195,6 +198,17 @@ exits 2 import hf-config config.json -o ./config.json; says "the output ./config
 exits 0 import hf-config config.json -o x.json
 exits 2 import hf-config config.json -o x.json --set /hidden=1; says "no --set"
 exits 3 import mpigraph net.csv --base boxes -o .
+
+# The probe: its script is the file, byte for byte; what it wrote is imported, or refused where it saw no GPU.
+exits 0 probe --script; silent stderr; is "the script is printed byte for byte" cmp stdout "$here/../probe/probe.py"
+exits 0 probe --script --quiet; silent stderr
+exits 2 probe; says "prints the script that does"; silent stdout
+exits 2 probe --script --set /hidden=1; says "no --set"
+exits 2 probe --script more; says 'unexpected "more"'
+WINDTUNNEL_DATA=$here/../.. exits 0 import probe "$importers/samples/probe-made-up.json" --base selene-a100 -o probed.json --json --quiet; parses; prints '"kind": "probe"'; silent stderr
+WINDTUNNEL_DATA=$here/../.. exits 0 run gpt-39b-512xa100 --set /platform=probed.json
+WINDTUNNEL_DATA=$here/../.. exits 2 import probe "$importers/samples/probe-cpu.json" --base selene-a100 -o x.json; says "the script found no GPU"; silent stdout
+WINDTUNNEL_DATA=$here/../.. exits 2 import probe "$importers/samples/probe-made-up.json" --base dgx1-v100 -o x.json; says "NVIDIA A100-SXM4-80GB"; silent stdout
 
 # A placement that is searched: found, said, and written out; nothing to find where all nodes are equal.
 cat >links.json <<'END'
@@ -232,6 +246,7 @@ is "nothing is written" test -z "$(ls ./*.hosts 2>/dev/null)"
 exits 0 rank $good --emit megatron --host-map my.hosts --json; parses; prints '"host_map"'; says "wrote my.hosts"
 is "the host map has a line a rank" test "$(wc -l <my.hosts)" -eq 9
 exits 0 rank $good --emit deepspeed --quiet; parses; prints '"gradient_accumulation_steps"'; silent stderr
+exits 0 rank $good --emit torchtitan --quiet; prints 'tensor_parallel_degree = '
 exits 0 rank $good --emit deepspeed --set '/search={"pipeline": [2], "schedule": ["gpipe"]}'; says "does not run the schedule gpipe"
 exits 3 rank $good --emit megatron --host-map my.hosts/none
 exits 2 rank $good --emit nemo; says "nemo"; silent stdout

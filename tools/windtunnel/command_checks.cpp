@@ -45,6 +45,14 @@ void check_import(const CommandLine& line) {
                      " needs a file to import (windtunnel import KIND IN -o OUT)");
 }
 
+void check_probe(const CommandLine& line) {
+  if (!line.script)
+    throw UsageError(
+        "probe measures nothing itself, it prints the script that does (write windtunnel probe "
+        "--script >probe.py, and run it where the GPUs are)");
+  if (!line.overrides.empty()) throw UsageError("probe reads no scenario: it takes no --set");
+}
+
 void check_codec(const CommandLine& line) {
   const CodecRequest& request = line.codec;
   if (line.arguments.size() + (request.synthetic.empty() ? 0 : 1) != 1)

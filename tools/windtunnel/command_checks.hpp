@@ -14,6 +14,7 @@ void check_sweep(const CommandLine& line);
 void check_calibrate(const CommandLine& line);
 void check_import(const CommandLine& line);
 void check_codec(const CommandLine& line);
+void check_probe(const CommandLine& line);
 void check_compare(const CommandLine& line);
 void check_schedule(const CommandLine& line);
 /// What launches the best plan, and the names of pages and traces.

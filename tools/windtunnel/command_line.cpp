@@ -19,8 +19,8 @@ namespace windtunnel {
 namespace {
 
 constexpr const char* commands_there_are =
-    "run, check, show, list, compare, rank, schedule, sweep, validate, calibrate, explain, import, "
-    "codec, completion and help";
+    "run, check, show, list, compare, rank, schedule, sweep, job, validate, calibrate, explain, "
+    "import, device, probe, codec, completion and help";
 
 constexpr const char* list_kinds = "models|platforms|devices|software|scenarios|codecs|keys";
 
@@ -45,7 +45,11 @@ class UsageFormatter final : public CLI::Formatter {
     std::string usage = "Usage: windtunnel " + app->get_name();
     for (const CLI::Option* option : app->get_options())
       if (option->get_positional()) usage += " " + option->get_name(true);
-    return usage + (app->get_name() == "show" ? " --resolved|--pointers" : "") + " [OPTIONS]\n";
+    return usage +
+           (app->get_name() == "show"    ? " --resolved|--pointers"
+            : app->get_name() == "probe" ? " --script"
+                                         : "") +
+           " [OPTIONS]\n";
   }
 };
 
@@ -172,6 +176,9 @@ class Grammar {
     add_schedule();
     add_sweep_options(
         add_command("sweep", "Simulate every point of a scenario's sweep", "FILE", file), line_);
+    add_job_options(
+        add_command("job", "Simulate a training run of weeks: days, failures, money", "FILE", file),
+        line_);
     add_validate_options(
         add_command("validate", "Predict published measurements and score the predictions", "SET",
                     "Paths or names of measurement sets; none: all of validation/"),
@@ -188,6 +195,8 @@ class Grammar {
         add_command("import", "Make one of our files of a log or another tool's file", "KIND IN",
                     import_kinds().c_str()),
         line_);
+    add_device();
+    add_probe();
     add_codec_options(add_command("codec", "Measure what codecs do to a real tensor", "FILE.npy",
                                   "A NumPy array of float16, float32 or float64"),
                       line_);
@@ -195,6 +204,32 @@ class Grammar {
                 "bash, zsh or fish");
     add_command("help", "Print help, of a command where one is named", "COMMAND",
                 "One of the commands");
+  }
+
+  void add_device() {
+    CLI::App* device =
+        add_command("device", "Complete the file of a GPU, or score its kernels", "NAME",
+                    "A path, or a name that `windtunnel list devices` prints");
+    device->add_flag("--from-datasheet", line_.from_datasheet,
+                     "Print the file with all that a data sheet does not give, scaled from the "
+                     "nearest measured GPU");
+    device->add_flag("--kernels", line_.kernels,
+                     "Errors on kernels that were measured alone on this GPU");
+    device->add_option("--svg", line_.svg, "With --kernels: predicted against measured times")
+        ->type_name("OUT")
+        ->check(output_name());
+    device->add_option("-o,--output", line_.output, "Write the completed file")->type_name("OUT");
+  }
+
+  void add_probe() {
+    CLI::App* probe = app_.add_subcommand(
+        "probe", "Print a PyTorch script that measures a GPU, a node or two, for import probe");
+    probe->group("Commands");
+    probe->set_help_flag();
+    probe->allow_extras();
+    probe->add_flag(
+        "--script", line_.script,
+        "Print the script; it needs Python and PyTorch, and takes less than five minutes");
   }
 
   /// Not app_.help(): that is the help of the command which was typed.
@@ -310,6 +345,8 @@ class Grammar {
       check_compare(line_);
     else if (line_.command == "codec")
       check_codec(line_);
+    else if (line_.command == "probe")
+      check_probe(line_);
     else if (line_.command != "validate")
       check_one_argument();
     check_emit(line_);
@@ -323,13 +360,16 @@ class Grammar {
   void check_one_argument() const {
     const std::string what = line_.command == "list"         ? "KIND"
                              : line_.command == "completion" ? "SHELL"
+                             : line_.command == "device"     ? "NAME"
                                                              : "FILE";
     if (line_.arguments.size() == 1) return;
+    if (line_.command == "device" && !line_.arguments.empty()) return;
     if (line_.arguments.empty())
       throw UsageError(
           line_.command + " needs a " + what + " (" +
           (what == "FILE"
                ? "a path, a name that `windtunnel list scenarios` prints, or - for standard input"
+           : what == "NAME" ? "a path, or a name that `windtunnel list devices` prints"
            : what == "KIND" ? "models, platforms, devices, software, scenarios, codecs or keys"
                             : "bash, zsh or fish") +
           ")");

@@ -38,7 +38,7 @@ struct CommandLine {
   bool trace_all = false;            ///< of run
   bool by_layer = false;             ///< --detail layer, of run
   std::optional<EngineKind> engine;  ///< none: the command's own
-  std::string report;  ///< --report: the page; of run, compare, explain, sweep and validate
+  std::string report;  ///< --report: the page; of run, compare, explain, sweep, job and validate
   std::vector<std::string> fail_above;  ///< of validate
   bool details = false;                 ///< of validate
 
@@ -57,7 +57,9 @@ struct CommandLine {
   std::optional<std::size_t> budget;
   std::string why, emit, host_map, method;
 
-  std::size_t jobs = 0;  ///< of rank and sweep; 0: one a core
+  std::size_t jobs = 0;  ///< of rank, sweep and job; 0: one a core
+  int draws = 1000;      ///< of job
+  std::string csv;       ///< of job: the draws as a table
 
   // Of sweep; empty: not given.
   std::string shard, time_limit, memory_limit;
@@ -68,7 +70,9 @@ struct CommandLine {
   std::string device, software, platform;  ///< the file that takes the fitted numbers; at most one
   std::string output, residuals;           ///< output: of import too
   ImportOptions import;                    ///< of import
-  CompletionGrammar grammar;               ///< of completion
+  bool from_datasheet = false, kernels = false;  ///< of device
+  bool script = false;                           ///< of probe
+  CompletionGrammar grammar;                     ///< of completion
   bool memory = false;  ///< train a correction of the memory account instead of fitting constants
 };
 

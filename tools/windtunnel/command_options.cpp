@@ -11,7 +11,7 @@
 namespace windtunnel {
 namespace {
 
-constexpr int most_plans = 1'000'000, most_jobs = 1024;
+constexpr int most_plans = 1'000'000, most_jobs = 1024, most_seconds = 1'000'000;
 
 /// What can stand for a value that the help calls `type`.
 Completion completion_of(const std::string& type) {
@@ -50,6 +50,11 @@ void add_engine(CLI::App* command, CommandLine& line, EngineKind by_default) {
 void add_explain_options(CLI::App* explain, CommandLine& line) {
   add_report(explain, line);
   add_engine(explain, line, engine_of_many);
+  explain
+      ->add_option("--budget", line.budget,
+                   "Begin no simulation of a what-if later than this (default: simulate all)")
+      ->type_name("SECONDS")
+      ->check(between(0, most_seconds));
 }
 
 void add_rank_options(CLI::App* rank, CommandLine& line) {
@@ -71,8 +76,8 @@ void add_rank_options(CLI::App* rank, CommandLine& line) {
       ->type_name("amp|varuna|pipette|megatron")
       ->check(CLI::IsMember({"amp", "varuna", "pipette", "megatron"}).description(""));
   rank->add_option("--emit", line.emit, "Print what launches the best plan")
-      ->type_name("megatron|deepspeed")
-      ->check(CLI::IsMember({"megatron", "deepspeed"}).description(""));
+      ->type_name("megatron|deepspeed|torchtitan")
+      ->check(CLI::IsMember({"megatron", "deepspeed", "torchtitan"}).description(""));
   rank->add_option("--host-map", line.host_map, "With --emit: write which GPU plays which rank")
       ->type_name("OUT");
 }
@@ -86,6 +91,21 @@ void add_compare_options(CLI::App* compare, CommandLine& line) {
   compare->add_flag("--break-even", line.break_even,
                     "Search the network bandwidth at which each run is as fast as the first");
   add_report(compare, line);
+}
+
+void add_job_options(CLI::App* job, CommandLine& line) {
+  constexpr int most_draws = 1'000'000;
+  job->add_option("--draws", line.draws, "How many times the run is played (default 1000)")
+      ->type_name("N")
+      ->check(between(1, most_draws));
+  job->add_option("--jobs", line.jobs, "Threads (default: one a core); the result is the same")
+      ->type_name("N")
+      ->check(between(1, most_jobs));
+  add_engine(job, line, engine_of_many);
+  add_report(job, line);
+  job->add_option("--csv", line.csv, "Write a row for each time the run was played")
+      ->type_name("OUT.csv")
+      ->check(output_name());
 }
 
 void add_sweep_options(CLI::App* sweep, CommandLine& line) {
@@ -127,11 +147,12 @@ void add_validate_options(CLI::App* validate, CommandLine& line) {
 void add_calibrate_options(CLI::App* calibrate, CommandLine& line) {
   add_engine(calibrate, line, engine_of_many);
   calibrate
-      ->add_option("--fit", line.fit,
-                   "Constants to fit: emax, memory_efficiency, nic_efficiency, "
-                   "in_node_collective_slowdown (arf), compute_efficiency, layer_forward, "
-                   "layer_backward, flash_forward, flash_backward, exposed_gather_factor, or a "
-                   "JSON pointer to any number of a scenario; may be repeated")
+      ->add_option(
+          "--fit", line.fit,
+          "Constants to fit: emax, memory_efficiency, nic_efficiency, "
+          "in_node_collective_slowdown (arf), compute_efficiency, tensor_collective_overhead, "
+          "kernel_launch, flash_forward, flash_backward, exposed_gather_factor, or a "
+          "JSON pointer to any number of a scenario; may be repeated")
       ->type_name("NAME[=LOW..HIGH][,NAME]")
       ->allow_extra_args(false);
   const auto add = [calibrate](const char* name, std::string& value, const char* about,
@@ -153,9 +174,11 @@ void add_import_options(CLI::App* command, CommandLine& line) {
                              const char* type) {
     command->add_option(name, value, about)->type_name(type);
   };
-  add("-o,--output", line.output, "Where the platform or model goes", "OUT");
+  add("-o,--output", line.output, "Where the platform, model or measured set goes", "OUT");
   add("--base", line.import.base,
-      "Platform of the same GPU that says what the file cannot know: a name or a path", "PLATFORM");
+      "Platform of the same GPU that says what the file cannot know, or the scenario of traced "
+      "steps: a name or a path",
+      "PLATFORM");
   add("--clean", line.import.clean,
       "phase: put medians in place of what mpiGraph's ring steps lowered", "WHAT");
   add("--table", line.import.table, "Which table of mpiGraph: send (default) or recv", "TABLE");

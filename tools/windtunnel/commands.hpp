@@ -18,6 +18,9 @@ ExitCode sweep_command(const CommandLine& line);
 ExitCode validate_command(const CommandLine& line);
 ExitCode calibrate_command(const CommandLine& line);
 ExitCode explain_command(const CommandLine& line);
+ExitCode device_command(const CommandLine& line);
+ExitCode job_command(const CommandLine& line);
 ExitCode import_command(const CommandLine& line);
+ExitCode probe_command(const CommandLine& line);
 
 }  // namespace windtunnel

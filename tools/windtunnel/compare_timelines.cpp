@@ -6,8 +6,10 @@
 
 #include "core/option_error.hpp"
 #include "importers/trace_comparison.hpp"
+#include "importers/trace_comparison_page.hpp"
 #include "questions/compare.hpp"
 #include "windtunnel/console.hpp"
+#include "windtunnel/outputs.hpp"
 #include "windtunnel/scenario_argument.hpp"
 
 namespace windtunnel {
@@ -33,9 +35,6 @@ void check_options(const CommandLine& line, bool any_scenario) {
     throw UsageError("--set changes scenarios, and all of the files are traces");
   if (line.break_even)
     throw UsageError("compare --break-even needs scenarios, and one of the files is a trace");
-  if (!line.report.empty())
-    throw UsageError(
-        "compare --report shows scenarios and reports, and one of the files is a trace");
 }
 
 }  // namespace
@@ -59,6 +58,7 @@ std::optional<ExitCode> compare_timelines_if_any(const CommandLine& line) {
     }
   problems.throw_if_any();
   const TimelineComparison comparison = compare_timelines(inputs, library);
+  if (!line.report.empty()) write_output(line, line.report, timeline_comparison_page(comparison));
   if (line.format == ResultFormat::text) {
     print_result(timeline_comparison_text(comparison, colour_of_results(line)));
   } else {

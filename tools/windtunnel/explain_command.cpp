@@ -2,7 +2,6 @@
 #include <iostream>
 
 #include "questions/explain.hpp"
-#include "questions/what_if.hpp"
 #include "report/progress_line.hpp"
 #include "report/run_page.hpp"
 #include "scenario/resolved_text.hpp"
@@ -19,12 +18,15 @@ Explained explain_with_progress(const CommandLine& line, const Scenario& scenari
                                 EngineKind engine) {
   const Library library = Library::find();
   ProgressLine progress(std::cerr, progress_style(line));
-  const std::size_t all = what_ifs(scenario, library).size() + 1;  // and the scenario as it is
-  const auto on_done = [&progress, all](std::size_t done) {
+  ExplainOptions options;
+  options.at_once = default_at_once();
+  options.engine = engine;
+  if (line.budget) options.budget = Seconds{static_cast<double>(*line.budget)};
+  options.on_done = [&progress](std::size_t done, std::size_t all) {
     progress.show("explain: " + std::to_string(done) + " of " + std::to_string(all) +
-                  " iterations simulated");
+                  " what-ifs simulated");
   };
-  return explain(scenario, library, default_at_once(), on_done, engine);
+  return explain(scenario, library, options);
 }
 
 }  // namespace

@@ -17,7 +17,15 @@ samples=$repository/sim/importers/samples
 sed 's/, "data": 8}/}/' "$repository/scenarios/gpt-39b-512xa100.json" >mine.json
 cp "$samples/mpigraph-4-nodes.log" mpigraph.log
 cp "$samples/hf/llama2-70b.config.json" config.json
+cp "$samples/probe-made-up.json" probe.json
+cat >our-gpu.json <<'END'
+{"name": "our-gpu", "multiprocessors": 140, "source": "datasheet: ours",
+ "peak": {"bf16": "1100 TFLOPS", "source": "datasheet: ours"},
+ "memory": {"capacity": "160 GiB", "bandwidth": "4 TB/s", "source": "datasheet: ours"}}
+END
 cp "$samples/trace-1-step.json.gz" trace.json.gz
+cp "$samples/straggler-ST.json.gz" timeline.json.gz
+for rank in 0 1; do cp "$samples/trace-v100-rank$rank.json.gz" rank$rank.json.gz; done
 cp "$repository/platforms/a100-80gb-4hdr.json" cluster.json
 cp "$samples/iterations-4-nodes.json" iterations.json
 printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (16, 16), }" >gradient.npy

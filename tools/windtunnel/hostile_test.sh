@@ -125,7 +125,7 @@ named inner/folder/root.json "$scratch/absolute"
 named inner/folder/code.json '\u001b[31m/x'
 before=$(find . | sort)
 for name in up root code; do
-  for format in megatron deepspeed; do
+  for format in megatron deepspeed torchtitan; do
     (cd inner/folder && "$program" rank $name.json --emit $format >../../stdout 2>../../stderr) || complain "rank $name.json --emit $format"
     plain "stderr" stderr
   done

@@ -95,6 +95,12 @@ stands_alone three.html
 is "it says what has no timeline" grep -q 'baseline.json is known by its report alone' three.html
 is "break-evens are in it" grep -q 'id="break-even"' three.html
 
+# A trace beside a scenario.
+"$program" compare "$root/sim/importers/samples/trace-1-step.json.gz" gpt-8.3b-128xa100 --quiet --json --report timelines.html >timelines.json
+passes timelines.html
+stands_alone timelines.html
+holds timelines.html timelines.json
+
 "$program" compare optimus-cc-2.5b optimus-cc-2.5b-cb --break-even --quiet --report even.html >/dev/null
 passes even.html
 is "a break-even found by simulation is in it" grep -q 'The bandwidth of the network is multiplied' even.html

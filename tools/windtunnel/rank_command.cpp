@@ -21,7 +21,9 @@ ExitCode rank_command(const CommandLine& line) {
   request.method = line.method;
   request.host_map = line.host_map;
   if (!line.emit.empty())
-    request.emit = line.emit == "megatron" ? LaunchFormat::megatron : LaunchFormat::deepspeed;
+    request.emit = line.emit == "megatron"    ? LaunchFormat::megatron
+                   : line.emit == "deepspeed" ? LaunchFormat::deepspeed
+                                              : LaunchFormat::torchtitan;
   request.format = line.format == ResultFormat::json ? RankFormat::json : RankFormat::text;
   request.colour = colour_of_results(line);
   request.progress = progress_style(line);

@@ -42,19 +42,18 @@ class Draw:
         return {"count": count, "device": self.device(name), "gpus": gpus, "nics": nics, "nic_rate": nic_rate,
                 "nic_efficiency": self.random.uniform(0.5, 1), "compute_efficiency": self.random.uniform(0.5, 1),
                 "in_node_collective_slowdown": self.random.choice([1, self.random.uniform(1, 2)]),
-                "launch_slowdown": self.random.uniform(0.5, 1.5), "interconnect": self.interconnect()} | SOURCE
+                "collective_overhead_factor": self.random.uniform(0, 2), "launch_slowdown": self.random.uniform(0.5, 1.5), "interconnect": self.interconnect()} | SOURCE
 
     def software(self):
         random = self.random
         profile = {"name": "drawn", "compute_efficiency": random.uniform(0.7, 1), "gradient_accumulation_bytes": random.choice([0, 6]),
                    "optimizer_bytes": random.uniform(0, 40), "cross_entropy_bytes": random.uniform(0, 40), "fused_kernels": random.choice([True, False]),
                    "iteration_overhead": self.text(0.01, 2, "ms"), "in_node_collective_slowdown": random.choice([1, random.uniform(1, 2)]),
+                   "tensor_collective_overhead": self.text(1, 400, "us"),
                    "overlap_backward_tensor_collectives": random.choice([True, False]), "scatter_pipeline_messages": random.choice([True, False]),
                    "gather_scattered_messages": random.choice([True, False]), "exposed_gather_factor": random.choice([0, random.uniform(0, 2)]),
                    "flash_forward_efficiency": random.uniform(0.2, 0.7), "flash_backward_efficiency": random.uniform(0.2, 0.7)}
-        launch = {"layer_forward": self.text(0.001, 0.5, "ms"), "layer_backward": self.text(0.001, 1, "ms"), "collective": self.text(1, 70, "us"),
-                  "wide_tensor_factor": random.uniform(1, 2), "wide_tensor_ways": random.choice([2, 4, 8]), "cluster_factor": random.uniform(0.5, 2),
-                  "sharpness": random.uniform(1, 6), "head_share": random.uniform(0, 1), "embedding_share": random.uniform(0, 1)}
+        launch = {"kernel": self.text(0.1, 100, "us"), "collective": self.text(1, 70, "us"), "sharpness": random.uniform(1, 6)}
         return profile | SOURCE | {"gradient_type": random.choice(["fp16", "bf16", "fp32"]), "launch": launch | SOURCE, "memory": self.memory()}
 
     def memory(self):

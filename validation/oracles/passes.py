@@ -3,10 +3,31 @@
 Written from the page and not from the code.
 """
 
+import itertools
 import orders
 
 UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30,
          "B/s": 1, "MB/s": 1e6, "GB/s": 1e9, "Gbps": 1e9 / 8, "TFLOPS": 1e12}
+
+
+def mesh_rings(lanes, n):
+    """Directed cycles through the first n GPUs that share no lane in one direction; where there is none, the fewest lanes across a cut."""
+    cycles = [(0,) + order for order in itertools.permutations(range(1, n)) if all(lanes[a][b] for a, b in zip((0,) + order, order + (0,)))]
+    free = [row[:n] for row in lanes[:n]]
+
+    def packed(first):
+        most = 0
+        for number in range(first, len(cycles)):
+            arcs = list(zip(cycles[number], cycles[number][1:] + (0,)))
+            if all(free[a][b] for a, b in arcs):
+                for a, b in arcs:
+                    free[a][b] -= 1
+                most = max(most, 1 + packed(number))
+                for a, b in arcs:
+                    free[a][b] += 1
+        return most
+    cuts = [set(part) for size in range(1, n) for part in itertools.combinations(range(n), size)]
+    return packed(0) or max(1, min(sum(lanes[a][b] for a in cut for b in range(n) if b not in cut) for cut in cuts))
 
 
 def amount(value):
@@ -103,7 +124,7 @@ class Page:
         if n == 1:
             return 0.0
         wires = self.wires
-        rings = min(sum(row[j] for j in range(n)) for row in wires["lanes"][:n]) if wires["kind"] == "mesh" else 1
+        rings = mesh_rings(wires["lanes"], n) if wires["kind"] == "mesh" else 1
         Binf = amount(wires["saturated_bandwidth"]) * (rings if wires["kind"] == "mesh" else 1 / (1 + wires["group_loss"] / n))
         if "switch_size" in wires and payload / (n * rings) < amount(wires["switch_size"]):
             Binf = min(Binf, amount(wires["small_bandwidth"]) * rings)
@@ -116,14 +137,23 @@ class Page:
         """Bytes of one activation: of a tensor all-reduce, and of a message between stages that is not scattered."""
         return self.e * self.T * self.h
 
-    def all_reduce(self):
+    def transfer(self):
+        """A tensor all-reduce, without the stack's overhead."""
         slowdown = self.software["in_node_collective_slowdown"] * self.node["in_node_collective_slowdown"]
         return self.in_node(self.activation(), self.t) * slowdown
+
+    def overhead(self):
+        """Of one collective."""
+        return amount(self.software["tensor_collective_overhead"]) * self.node["collective_overhead_factor"] if self.t > 1 else 0
+
+    def all_reduce(self):
+        """Or the gather and scatter that take its place."""
+        return self.transfer() + self.overhead() * (2 if self.sequence_parallel else 1)
 
     def exposed(self, hides):
         """One backward all-reduce, behind weight gradients of length `hides`."""
         AR = self.all_reduce()
-        gathered = AR / 2 if self.sequence_parallel else 0
+        gathered = AR / 2 if self.sequence_parallel else 0  # each with its overhead
         return gathered + max(0, AR - gathered - hides)
 
     def hiding(self):
@@ -132,7 +162,7 @@ class Page:
     def receipt(self):
         """A scattered message that the stack gathers again, in the node."""
         gathers = self.software["gather_scattered_messages"] and self.software["scatter_pipeline_messages"] and not self.sequence_parallel
-        return self.all_reduce() / 2 if gathers else 0
+        return self.transfer() / 2 if gathers else 0
 
     # Section 6
     def gather(self, weights, element=None):
@@ -243,22 +273,38 @@ class Page:
         q = self.software["launch"]["sharpness"]
         return max(gpu, cpu) * (1 + (min(gpu, cpu) / max(gpu, cpu)) ** q) ** (1 / q) if cpu else gpu
 
-    def launches(self):
-        launch = self.software["launch"]
-        wide = launch["wide_tensor_factor"] if self.t >= launch["wide_tensor_ways"] else 1
-        factor = wide * launch["cluster_factor"] * self.node["launch_slowdown"]
-        car = 2 * amount(launch["collective"]) if self.t > 1 else 0
-        return [(amount(launch[key]) + car) * factor for key in ("layer_forward", "layer_backward")]
+    def launch(self, kernels):
+        return kernels * amount(self.software["launch"]["kernel"]) * self.node["launch_slowdown"]
 
-    def edge_launches(self, first, last):
-        launch = self.software["launch"]
-        return (launch["head_share"] * last + launch["embedding_share"] * first) * self.launches()[0]
+    def collective_launches(self, count):
+        return count * (2 if self.sequence_parallel else 1) * amount(self.software["launch"]["collective"]) * self.node["launch_slowdown"] if self.t > 1 else 0
+
+    def core_kernels(self):
+        return 1 if self.flash else 2
+
+    def kernels(self):
+        """Of a layer, forward and backward: products, attention core, and kernels that only move memory."""
+        fused = self.software["fused_kernels"]
+        return [4 + self.core_kernels() + 9 + (0 if fused else 5), 8 + (1 if self.flash else 4) + 18 + (0 if fused or self.flash else 1)]
+
+    def launches(self):
+        return [self.launch(count) + self.collective_launches(2) for count in self.kernels()]
+
+    def relaunches(self):
+        """Of what a layer's backward pass computes again."""
+        core = self.launch(1 if self.flash else 5)
+        return {"none": 0, "selective": core, "full": self.launches()[0]}[self.training["recompute"]]
+
+    def edge_launches(self, first, last, direction):
+        products = last * (1 if direction == "F" else 2)
+        reductions = first if direction == "F" else last
+        return self.launch(products) + self.collective_launches(reductions)
 
     def forward(self, l, first, last):
         f, g = self.layer_forward(), self.gather(self.matrix_weights())
         gpu = (l * (f + 2 * self.all_reduce()) + self.waits(l, f, g, 0, "F") + first * (self.embedding() + self.all_reduce()) +
                last * self.head(False) + (not first) * self.receipt() + first * last * self.gather(self.edges()))
-        return self.floored(gpu, l * self.launches()[0] + self.edge_launches(first, last))
+        return self.floored(gpu, l * self.launches()[0] + self.edge_launches(first, last, "F"))
 
     def backward_parts(self, l, first, last, kind):
         """Of a backward pass (B), or of its weight and input gradients with nothing beside all-reduces (I): what the GPU takes, and what launching
@@ -268,14 +314,14 @@ class Page:
         again = l if self.training["recompute"] == "full" else 0
         gpu = (l * (f + 2 * self.exposed(hides)) + self.waits(l, kernels, g, scatter, kind) + 2 * again * self.all_reduce() + first * self.embedding() +
                last * (self.head(True) + self.all_reduce()) + (not last) * self.receipt() + first * last * self.scatter(self.edges()))
-        return gpu, l * self.launches()[1] + again * self.launches()[0] + self.edge_launches(first, last)
+        return gpu, l * (self.launches()[1] + self.relaunches()) + self.edge_launches(first, last, "B")
 
     def backward(self, l, first, last):
         return self.floored(*self.backward_parts(l, first, last, "B"))
 
     # Section 2, the backward pass in two halves
     def weight_gradient_parts(self, l, last):
-        return l * self.layer_weight_gradient() + last * self.head_weight_gradient(), l / 2 * self.launches()[1]
+        return l * self.layer_weight_gradient() + last * self.head_weight_gradient(), l / 2 * self.launch(self.kernels()[1])
 
     def weight_gradient(self, l, last):
         return self.floored(*self.weight_gradient_parts(l, last))

@@ -79,7 +79,7 @@ class Simulate(unittest.TestCase):
 
     def test_a_notebook_shows_the_breakdown(self):
         page = wt.simulate(GPT_39B)._repr_html_()
-        self.assertIn("14.86 s per iteration", page)
+        self.assertIn("15.18 s per iteration", page)
         self.assertIn("pipeline bubble", page)
 
     def test_attributes_are_the_keys_of_the_document(self):

@@ -42,6 +42,7 @@ class CollectiveCompressor {
 /// the same multiprocessors. An activation's runs before its collective; those of sharded parameters and gradients run together before
 /// the pass.
 void compress_collectives(ChunkOperations& chunk, const PassContext& in) {
+  if (!in.encode) return;
   for (PassOperations& pass : chunk.passes) CollectiveCompressor(in).compress(pass);
 }
 

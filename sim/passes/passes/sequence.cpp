@@ -21,11 +21,21 @@ std::vector<Operation> with_halves(const std::vector<Operation>& operations) {
   return result;
 }
 
+/// Korthikanti et al. 2022, eq. 4: no tensor of a layer is whole. Messages are sent as they are.
+void divide_held(ChunkOperations& chunk, const PassContext& in) {
+  const double ways = in.plan->parallel.tensor;
+  chunk.for_each([ways](Operation& operation) {
+    for (Divisible<Bytes>& tensor : operation.held.tensors) tensor.whole = tensor.whole / ways;
+  });
+  if (!in.software->scatter_pipeline_messages) chunk.message.payload = chunk.message.payload / ways;
+}
+
 /// Sequence parallelism: each all-reduce is a reduce-scatter and an all-gather of the same bytes. Backward the gather is exposed and
 /// the scatter hides (Korthikanti et al. 2022, 4.2.2; LinearWithGradAccumulationAndAsyncCommunication.backward in
 /// megatron/mpu/layers.py at 2514892, October 2022, where the gather runs beside the input gradient: that this hides nothing is own).
 void split_sequence(ChunkOperations& chunk, const PassContext& in) {
   if (!in.plan->parallel.sequence_parallel) return;
+  divide_held(chunk, in);
   for (PassOperations& pass : chunk.passes)
     for (std::vector<Operation>* list : {&pass.before, &pass.layer, &pass.after})
       *list = with_halves(*list);

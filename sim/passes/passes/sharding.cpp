@@ -10,12 +10,86 @@ void move_edges_forward(PassOperations& pass) {
   pass.after.clear();
 }
 
+/// Layers whose parameters are gathered ahead of the one that computes.
+int layers_ahead(const PassContext& in) {
+  return in.software->host_gathers ? 0 : in.plan->parallel.zero_prefetch;
+}
+
+/// A gather, with what the host does around its `tensors` where the stack has the host drive it.
+std::vector<Operation> gather(const PassContext& in, const Operation& collective, int tensors) {
+  if (!in.software->host_gathers) return {collective};
+  const SoftwareProfile::HostGathers& host = *in.software->host_gathers;
+  const double ranks = sharding_ways(in.plan->parallel);
+  return {kernel(Label::host_gather,
+                 collective.payload / host.rate + host.per_rank * (ranks * tensors)),
+          collective};
+}
+
 void gather_layers(PassOperations& pass, const PassContext& in, Overlap overlap) {
   move_edges_forward(pass);
-  pass.prefetch = std::max(1, in.plan->parallel.zero_prefetch);
+  pass.prefetch = std::max(1, layers_ahead(in));
   pass.interference = in.software->exposed_gather_factor;
-  pass.layer.insert(pass.layer.begin(),
-                    collective(Label::gather_layer, in.bytes.layer_parameters, overlap));
+  const int tensors = in.software->host_gathers ? in.software->host_gathers->tensors_per_layer : 1;
+  const std::vector<Operation> gathered =
+      gather(in, collective(Label::gather_layer, in.bytes.layer_parameters, overlap), tensors);
+  pass.layer.insert(pass.layer.begin(), gathered.begin(), gathered.end());
+}
+
+constexpr int edge_tensors = 2;  ///< word embedding and positions
+
+/// Where the host gathers, a layer that is recomputed is gathered for that too.
+bool gathers_again(const PassContext& in) {
+  return in.software->host_gathers && in.plan->training.recompute == Recompute::full;
+}
+
+/// ZeRO 1 shares out optimizer states, 2 gradients as well, 3 weights as well (Rajbhandari et al. 2020, section 5).
+void share_states(ChunkOperations& chunk, const Parallel& parallel) {
+  const double ways = sharding_ways(parallel);
+  chunk.for_each([&parallel, ways](Operation& operation) {
+    const double copies = is_of_experts(operation.label) ? expert_data_ways(parallel) : ways;
+    StateWays& states = operation.held.ways;
+    if (parallel.zero_stage >= 1) states.optimizer *= copies;
+    if (parallel.zero_stage >= 2) states.gradients *= copies;
+    if (parallel.zero_stage >= 3) states.weights *= copies;
+  });
+}
+
+/// Parameters of embedding and head.
+double edge_parameters(const PassOperations& forward) {
+  return count_parameters({forward.before, {}, forward.after}).all;
+}
+
+/// The most words that an operation outside of the layers holds: tied ones are gathered once.
+double most_words(const PassOperations& forward) {
+  double words = 0;
+  for (const std::vector<Operation>* edge : {&forward.before, &forward.after})
+    for (const Operation& operation : *edge)
+      words = std::max(words, operation.held.parameters.divided);
+  return words;
+}
+
+/// The parameters and gradients that a rank has of others while a layer's backward pass lasts: the layer's own and those gathered
+/// ahead, its gradient, the words and their gradient. Bounds only: docs/memory.md, section 7, which counts no other gradients.
+void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
+  PassOperations& backward = chunk.at(Direction::backward);
+  backward.for_each([](Operation& operation) {
+    operation.held.at(Kept::passing) = {};
+    operation.held.at(Kept::weight_gradient) = {};
+  });
+  const Bytes element = element_size(in.plan->training.precision);
+  const auto hold = [](Operation& operation, Bytes gradient, int gathered) {
+    operation.held.at(Kept::weight_gradient).whole = gradient;
+    operation.held.at(Kept::gathered).whole = gradient * gathered;
+  };
+  const PassOperations& forward = chunk.at(Direction::forward);
+  const Bytes words = element * most_words(forward);
+  if (!backward.layer.empty() && in.chunk.layers > 0)
+    hold(backward.layer.back(), element * count_parameters({{}, forward.layer, {}, 1}).all,
+         std::min(in.chunk.layers, 1 + layers_ahead(in)));
+  if (!backward.before.empty())
+    hold(backward.before.front(), words, 1);
+  else if (!backward.after.empty())
+    hold(backward.after.back(), words, 1);
 }
 
 /// ZeRO 3, fully sharded data parallelism: a layer's parameters are gathered over the replicas before its kernels, forward and
@@ -27,27 +101,38 @@ void gather_layers(PassOperations& pass, const PassContext& in, Overlap overlap)
 /// With `zero_prefetch` 0 nothing runs beside kernels. With `zero_group` the states are shared out in groups of neighbouring replicas,
 /// and each shard of gradients is then all-reduced among the groups, on every microbatch: hybrid sharding, _reduce_grad in
 /// torch/distributed/fsdp/_runtime_utils.py, PyTorch 2.1 (Zhao et al., VLDB 2023, section 3.2.2).
+/// Where the host drives the gathers (SoftwareProfile::host_gathers), nothing is prefetched, and recomputation gathers a third time:
+/// DeepSpeed 0.4, all_gather in runtime/zero/partition_parameters.py, one parameter after another, each with a buffer that is filled, a
+/// synchronisation of the device and a loop over the ranks (its issue 1174, pull request 1188).
 /// Limit: what the pass does beside its layers stands before them, so that no scatter hides behind the embedding.
 void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
-  if (in.plan->parallel.zero_stage != 3 || in.plan->parallel.data == 1) return;
-  const bool prefetches = in.plan->parallel.zero_prefetch > 0;
+  share_states(chunk, in.plan->parallel);
+  if (in.plan->parallel.zero_stage != 3) return;
+  hold_gathered(chunk, in);
+  if (in.plan->parallel.replicas() == 1) return;
+  const bool prefetches = layers_ahead(in) > 0;
   const Overlap ahead = prefetches ? Overlap::prefetched : Overlap::none;
   PassOperations& forward = chunk.at(Direction::forward);
+  const double edges = edge_parameters(forward);
+  const Bytes gradients = element_size(in.plan->training.gradient_type) * edges;
   gather_layers(forward, in, ahead);
-  forward.before.insert(forward.before.begin(),
-                        collective(Label::gather_edges, in.bytes.edge_parameters));
+  const std::vector<Operation> gathered =
+      gather(in, collective(Label::gather_edges, element_size(in.plan->training.precision) * edges),
+             edge_tensors);
+  forward.before.insert(forward.before.begin(), gathered.begin(), gathered.end());
   const int ways = sharding_ways(in.plan->parallel);
   const Overlap behind = prefetches ? Overlap::trailing : Overlap::none;
   for (const Direction direction : {Direction::backward, Direction::input_gradient}) {
     PassOperations& backward = chunk.at(direction);
     gather_layers(backward, in, ahead);
+    if (gathers_again(in)) gather_layers(backward, in, ahead);
     backward.layer.push_back(collective(Label::scatter_layer, in.bytes.layer_gradients, behind));
-    backward.after.push_back(collective(Label::scatter_edges, in.bytes.edge_gradients));
-    if (ways == in.plan->parallel.data) continue;
+    backward.after.push_back(collective(Label::scatter_edges, gradients));
+    if (ways == in.plan->parallel.replicas()) continue;
     const double shard = 1.0 / ways;
     backward.layer.push_back(
         collective(Label::reduce_layer, in.bytes.layer_gradients * shard, behind));
-    backward.after.push_back(collective(Label::reduce_edges, in.bytes.edge_gradients * shard));
+    backward.after.push_back(collective(Label::reduce_edges, gradients * shard));
   }
 }
 

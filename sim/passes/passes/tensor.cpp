@@ -3,17 +3,32 @@
 namespace windtunnel {
 namespace {
 
-Operation all_reduce(const PassContext& in, Overlap overlap = Overlap::none) {
-  return collective(Label::reduce_activation, in.bytes.activation, overlap);
+Operation all_reduce(const PassContext& in, Overlap overlap = Overlap::none, double share = 1) {
+  Operation operation = collective(Label::reduce_activation, in.bytes.activation * share, overlap);
+  operation.launch = in.collective_launch * share;
+  operation.share = share;
+  return operation;
 }
 
-/// Behind each kernel, its all-reduce.
+/// Matrices, and the tensors between the two products of a half of a layer, are divided; messages where the stack scatters them.
+void divide_held(ChunkOperations& chunk, const PassContext& in) {
+  const double ways = in.plan->parallel.tensor;
+  chunk.for_each([ways](Operation& operation) {
+    operation.held.parameters.divided /= ways;
+    for (Divisible<Bytes>& tensor : operation.held.tensors) tensor.divided = tensor.divided / ways;
+  });
+  if (in.software->scatter_pipeline_messages) chunk.message.payload = chunk.message.payload / ways;
+}
+
+/// Behind each kernel that is cut, its all-reduce.
 std::vector<Operation> with_all_reduces(const std::vector<Operation>& layer,
                                         const PassContext& in) {
   std::vector<Operation> result;
+  result.reserve(layer.size() * 2);
   for (const Operation& operation : layer) {
     result.push_back(operation);
-    result.push_back(all_reduce(in));
+    if (is_cut_by_tensor(operation.label))
+      result.push_back(all_reduce(in, Overlap::none, operation.share));
   }
   return result;
 }
@@ -23,18 +38,26 @@ std::vector<Operation> with_hidden_all_reduces(const std::vector<Operation>& lay
                                                const PassContext& in) {
   constexpr double products_per_collective = 4;
   Seconds all{}, products{};
+  double collectives = 0;
   for (const Operation& whole : layer) {
+    if (!is_cut_by_tensor(whole.label)) continue;
     all += whole.time;
     products += whole.products;
+    collectives += whole.share;
   }
-  const Operation beside = kernel(Label::weight_gradients, products / products_per_collective);
-  const Seconds taken = beside.time * static_cast<double>(layer.size());
+  const Seconds each = products / products_per_collective;
+  const Seconds taken = each * collectives;
   std::vector<Operation> result;
+  result.reserve(layer.size() * 3);
   for (Operation rest : layer) {
+    if (!is_cut_by_tensor(rest.label)) {
+      result.push_back(rest);
+      continue;
+    }
     if (all > Seconds{0}) rest.time *= (all - taken) / all;
     result.push_back(rest);
-    result.push_back(all_reduce(in, Overlap::beside_next));
-    result.push_back(beside);
+    result.push_back(all_reduce(in, Overlap::beside_next, rest.share));
+    result.push_back(kernel(Label::weight_gradients, each * rest.share));
   }
   return result;
 }
@@ -63,6 +86,7 @@ void gather_message(PassOperations& pass) {
 ///    megatron/p2p_communication.py, v2.5), unless the next layer wants it scattered.
 void split_over_tensor_group(ChunkOperations& chunk, const PassContext& in) {
   if (in.plan->parallel.tensor == 1) return;
+  divide_held(chunk, in);
   PassOperations& forward = chunk.at(Direction::forward);
   PassOperations& backward = chunk.at(Direction::backward);
   PassOperations& input_gradient = chunk.at(Direction::input_gradient);

@@ -1,11 +1,11 @@
 // The timeline of a run: one row a device and stream on a canvas. What is narrower than a pixel is drawn as shares of the
 // pixel's time, so that nothing is lost however far out one looks.
 const timelineKinds = ['forward', 'backward', 'weight_gradient', 'optimizer', 'other', 'tensor_comm', 'pipeline_comm',
-  'data_comm', 'embedding_sync', 'codec', 'pipeline_bubble'];
+  'data_comm', 'embedding_sync', 'codec', 'pipeline_bubble', 'expert_comm', 'context_comm'];
 const kindOf = Object.fromEntries(timelineKinds.map((name, i) => [name, i]));
-const partKinds = ['compute', 'tensor_comm', 'codec', 'optimizer', 'other', 'data_comm'];  // in their order in an op
+const partKinds = ['compute', 'tensor_comm', 'codec', 'optimizer', 'other', 'data_comm', 'expert_comm', 'context_comm'];  // in their order in an op
 const streams = ['compute', 'comm:tensor', 'comm:pipeline', 'comm:data', 'codec'];
-const streamOfTraffic = (traffic) => (traffic === 'tensor_activations' ? 'comm:tensor' : traffic.startsWith('pipeline') ? 'comm:pipeline' : 'comm:data');
+const streamOfTraffic = (traffic) => (traffic === 'tensor_activations' || traffic === 'context' ? 'comm:tensor' : traffic.startsWith('pipeline') ? 'comm:pipeline' : 'comm:data');
 
 const unpack = async (data) => {
   const packed = Uint8Array.from(atob(data.bytes), (letter) => letter.charCodeAt(0));

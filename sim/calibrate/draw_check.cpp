@@ -1,0 +1,137 @@
+#include "calibrate/draw_check.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <random>
+#include <tuple>
+#include <utility>
+
+#include "calibrate/constant_fitter.hpp"
+#include "core/contracts.hpp"
+#include "report/number_text.hpp"
+
+namespace windtunnel {
+namespace {
+
+using Indices = std::vector<std::size_t>;
+
+/// The first `count` of a random order, and the others; the same for the same seed on every machine.
+std::pair<Indices, Indices> draw(std::size_t total, std::size_t count, std::mt19937_64& random) {
+  Indices order(total);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  for (std::size_t i = 0; i < count; ++i) std::swap(order[i], order[i + random() % (total - i)]);
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(count);
+  return {Indices(order.begin(), middle), Indices(middle, order.end())};
+}
+
+/// Times of points at values of one constant, computed when first asked for.
+class TimeTable {
+ public:
+  TimeTable(PointPredictor::Predict exact, std::vector<FitConstant> constants)
+      : exact_(std::move(exact)), constants_(std::move(constants)) {}
+
+  Seconds predict(const CalibrationPoint& point, const Overrides& overrides) {
+    const double as_given = std::log(at(point, {}).value());
+    double logarithm = as_given;
+    for (std::size_t j = 0; j < overrides.size(); ++j)
+      logarithm += interpolated(point, j, overrides[j]) - as_given;
+    return Seconds{std::exp(logarithm)};
+  }
+
+ private:
+  static constexpr double grid_step = 0.025;  ///< of ln(constant)
+
+  double interpolated(const CalibrationPoint& point, std::size_t j,
+                      const std::pair<std::string, std::string>& wanted) {
+    const NumberWithUnit& given = point.given[j];
+    const FitRange range = range_of(constants_[j], given.number);
+    const double position = std::log(std::stod(wanted.second) / given.number) / grid_step;
+    const double below = std::floor(position), share = position - below;
+    const auto logarithm = [&](double step) {
+      const double value = std::clamp(given.number * std::exp(step * grid_step), range.bounds.lower,
+                                      range.bounds.upper);
+      return std::log(at(point, {{wanted.first, text_of({value, given.unit})}}).value());
+    };
+    return share < 1e-6 ? logarithm(below)
+                        : (1 - share) * logarithm(below) + share * logarithm(below + 1);
+  }
+
+  Seconds at(const CalibrationPoint& point, const Overrides& overrides) {
+    const auto key =
+        std::make_tuple(point.set, point.id, overrides.empty() ? "" : overrides.front().first,
+                        overrides.empty() ? "" : overrides.front().second);
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto known = times_.find(key); known != times_.end()) return known->second;
+    }
+    const Seconds time = exact_(point, overrides);
+    const std::lock_guard lock(mutex_);
+    return times_.emplace(key, time).first->second;
+  }
+
+  PointPredictor::Predict exact_;
+  std::vector<FitConstant> constants_;
+  std::mutex mutex_;
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, Seconds> times_;
+};
+
+double at_share(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+}  // namespace
+
+std::vector<Draw> draw_calibrations(const std::vector<CalibrationPoint>& points,
+                                    const CalibrationPlan& plan, const DrawPlan& draws,
+                                    PointPredictor& predictor) {
+  WT_EXPECT(points.size() > draws.rows && !plan.constants.empty());
+  ConstantFitter fitter(points, plan, predictor);
+  std::mt19937_64 random(plan.seed);
+  std::vector<Draw> done;
+  for (int i = 0; i < draws.draws; ++i) {
+    const auto [drawn, rest] = draw(points.size(), draws.rows, random);
+    const ConstantFit fit = fitter.fit(drawn);
+    Draw one;
+    one.changes_something = std::any_of(fit.kept.begin(), fit.kept.end(),
+                                        [](const auto& kept) { return !kept.has_value(); });
+    one.given_error = score(fitter.compare(rest, {})).mape;
+    one.fitted_error =
+        one.changes_something ? score(fitter.compare(rest, fit.fit.values)).mape : one.given_error;
+    done.push_back(one);
+  }
+  return done;
+}
+
+std::string draws_text(const std::vector<Draw>& draws, const DrawPlan& plan, std::size_t rows) {
+  constexpr double middle = 0.5, nearly_all = 0.95;
+  std::vector<double> ratios;
+  double given = 0;
+  std::size_t changed = 0;
+  for (const Draw& one : draws) {
+    ratios.push_back(one.ratio());
+    given += one.given_error / static_cast<double>(draws.size());
+    changed += one.changes_something ? 1 : 0;
+  }
+  return std::to_string(draws.size()) + " draws of " + std::to_string(plan.rows) + " rows of " +
+         std::to_string(rows) + ": error of the rest with the given constants " +
+         percent_text(given) + "\n  a constant is changed in       " + std::to_string(changed) +
+         " draws\n  error after / before, median   " + fixed_text(at_share(ratios, middle), 2) +
+         "\n                        95th     " + fixed_text(at_share(ratios, nearly_all), 2) +
+         "\n                        worst    " + fixed_text(at_share(ratios, 1), 2) + "\n";
+}
+
+PointPredictor::Predict tabulated(PointPredictor::Predict exact,
+                                  const std::vector<FitConstant>& constants) {
+  auto table = std::make_shared<TimeTable>(std::move(exact), constants);
+  return [table](const CalibrationPoint& point, const Overrides& overrides) {
+    return table->predict(point, overrides);
+  };
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <vector>
+
+#include "operations/operation.hpp"
+#include "plan/plan.hpp"
+#include "platform/platform.hpp"
+#include "workload/transformer.hpp"
+
+namespace windtunnel {
+
+/// What the end of an iteration is made for: one stage on one kind of node.
+struct EndInputs {
+  const Transformer* model = nullptr;
+  const Plan* plan = nullptr;
+  const SoftwareProfile* software = nullptr;
+  const Device* device = nullptr;
+  StageId stage;
+  ParameterCounts parameters;  ///< of one rank
+};
+
+/// What a stage does when its passes have ended, in order, payloads uncompressed: reduces its gradients, unless that was part of the
+/// passes; synchronises tied words where they are on two stages; steps the optimizer; gathers parameters of which it stepped a shard.
+/// Traffic classes, times and programs come from this list. Source: train_step in megatron/training.py, Megatron-LM v2.5:
+/// allreduce_gradients, then the word embeddings over the embedding group, then optimizer.step; parameters are gathered behind it as by
+/// DistributedOptimizer.gather_model_params (megatron/optimizer/distrib_optimizer.py at 2514892, October 2022). Limit: that optimizer
+/// and DeepSpeed 0.3.16 (TrainSchedule.steps in runtime/pipe/schedule.py) synchronise the embeddings before the other gradients.
+/// Quantised products: the linear weights are cast from bf16 once a step, for all its microbatches, read and written by rows and by
+/// columns (Transformer Engine keeps them while is_first_microbatch is false). ZeRO 3 casts what it gathers in each pass instead, and
+/// weights that are kept as operands are written by the optimizer.
+/// A reduction that overlaps the backward pass is `trailing`: the end waits for what is left of it.
+std::vector<Operation> end_of_iteration(const EndInputs& inputs);
+
+/// One weight of the linear layers as it is gathered: in the products' own format where the stack keeps it so.
+Bytes linear_weight_size(const Plan& plan, const SoftwareProfile& software);
+
+/// The operation with this label; null: there is none.
+const Operation* find(const std::vector<Operation>& operations, Label label);
+
+}  // namespace windtunnel

@@ -1,0 +1,84 @@
+#include "cost/end_of_iteration.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace windtunnel {
+namespace {
+
+/// Tied words of 1,024 x 64; three stages, four replicas; a stage of 1,000 parameters, 250 of which a rank steps.
+struct World {
+  Transformer model;
+  Plan plan;
+  SoftwareProfile software;
+  Device device;
+  ParameterCounts parameters{1000, 1000, 1000, 250};
+
+  World() {
+    model.hidden = 64;
+    model.vocab = 1024;
+    plan.parallel.pipeline = 3;
+    plan.parallel.data = 4;
+    plan.training.gradient_type = GradientType::fp32;
+    software.optimizer_bytes = 20;
+    software.iteration_overhead = 5_ms;
+    device.memory_bandwidth = BytesPerSecond{1e6};
+    device.memory_efficiency = 1;
+  }
+  std::vector<Operation> end(int stage) const {
+    return end_of_iteration({&model, &plan, &software, &device, StageId{stage}, parameters});
+  }
+  std::string text(int stage) const {
+    std::string text;
+    for (const Operation& operation : end(stage))
+      text += (text.empty() ? "" : ", ") + std::string(row_of(operation.label).text);
+    return text;
+  }
+};
+
+TEST_CASE("replicas reduce their gradients, the first and the last stage add up tied words") {
+  const World world;
+  CHECK(world.text(0) ==
+        "all-reduce of gradients, all-reduce of the word embedding, optimizer step, overhead");
+  CHECK(world.text(1) == "all-reduce of gradients, optimizer step, overhead");
+  CHECK(world.text(2) == world.text(0));
+  const std::vector<Operation> end = world.end(0);
+  CHECK(end[0].payload == Bytes{4000});
+  CHECK(end[1].payload == Bytes{4.0 * 1024 * 64});
+  CHECK(end[2].time / 1_s == doctest::Approx(20 * 250 / 1e6));
+  CHECK(end[3].time == 5_ms);
+}
+
+TEST_CASE("a V of three chunks synchronises tied words where it begins and ends") {
+  World world;
+  world.plan.parallel.virtual_pipeline = 3;
+  world.plan.parallel.schedule = schedule_named("zero_bubble_v");
+  for (const int stage : {0, 1, 2})
+    CHECK((find(world.end(stage), Label::synchronise_embedding) != nullptr) == (stage != 1));
+}
+
+TEST_CASE("a replica that steps a shard scatters gradients and gathers parameters") {
+  World world;
+  world.plan.parallel.zero_stage = 1;
+  world.plan.parallel.overlap_gradient_reduce = true;
+  CHECK(world.text(1) ==
+        "reduce-scatter of gradients, optimizer step, all-gather of parameters, overhead");
+  CHECK(world.end(1)[0].overlap == Overlap::trailing);
+  CHECK(world.end(1)[2].payload == Bytes{2000});
+  // Gradients are reduced in the passes.
+  world.plan.parallel.zero_stage = 2;
+  CHECK(world.text(1) == "optimizer step, all-gather of parameters, overhead");
+  world.plan.parallel.zero_stage = 3;
+  CHECK(world.text(1) == "optimizer step, overhead");
+}
+
+TEST_CASE("one replica has nobody to reduce gradients with") {
+  World world;
+  world.plan.parallel.data = 1;
+  world.plan.parallel.zero_stage = 1;
+  CHECK(world.text(1) == "optimizer step, overhead");
+}
+
+}  // namespace
+}  // namespace windtunnel

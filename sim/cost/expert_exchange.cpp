@@ -1,0 +1,124 @@
+#include "cost/expert_exchange.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "core/contracts.hpp"
+#include "cost/collective_cost.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Whether at least one of `chosen` among `pool` experts is one of `here`: its probability.
+double visits(double pool, double here, int chosen) {
+  double none = 1;
+  for (int i = 0; i < chosen; ++i) none *= std::max(0.0, pool - here - i) / std::max(1.0, pool - i);
+  return 1 - none;
+}
+
+/// Shares of tokens by expert, the busiest first where they are drawn by Zipf's law. None is more than 1 / top_k, since a token goes to
+/// an expert once at most.
+std::vector<double> shares_of(const Transformer::Experts& moe) {
+  std::vector<double> shares = moe.balance.shares;
+  for (int i = 1; static_cast<int>(shares.size()) < moe.experts; ++i)
+    shares.push_back(std::pow(i, -moe.balance.zipf));
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares) share /= sum;
+  const double most = 1.0 / moe.top_k;
+  for (bool over = true; over;) {
+    double full = 0, rest = 0;
+    for (const double share : shares) (share >= most ? full : rest) += std::min(share, most);
+    over = false;
+    for (double& share : shares) {
+      share = share >= most ? most : share * ((1 - full) / rest);
+      over = over || share > most;
+    }
+  }
+  return shares;
+}
+
+/// The tokens of the fullest of `ways` ranks, over the mean.
+double fullest_rank(const std::vector<double>& shares, int ways) {
+  const std::size_t each = shares.size() / static_cast<std::size_t>(ways);
+  double most = 0;
+  for (std::size_t first = 0; first < shares.size(); first += each) {
+    const auto begin = shares.begin() + static_cast<std::ptrdiff_t>(first);
+    most = std::max(most, std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(each), 0.0));
+  }
+  return most * ways;
+}
+
+/// The same on every platform, as std::shuffle is not.
+void shuffle(std::vector<double>& values, std::mt19937_64& random) {
+  for (std::size_t left = values.size(); left > 1; --left)
+    std::swap(values[left - 1], values[random() % left]);
+}
+
+}  // namespace
+
+TokenCopies token_copies(const Transformer::Experts& moe, const ExpertGroup& group,
+                         ExpertDispatch dispatch) {
+  const double k = moe.top_k;
+  if (dispatch == ExpertDispatch::all_to_all) return {k, k};
+  const double all = moe.experts, nodes = group.nodes;
+  const double open = moe.node_limit > 0 ? std::min<double>(moe.node_limit, nodes) : nodes;
+  const double pool = std::max(k, all * open / nodes), reached = open / nodes;
+  return {group.ranks * reached * visits(pool, all / group.ranks, moe.top_k),
+          nodes * reached * visits(pool, all / nodes, moe.top_k)};
+}
+
+ExchangeBytes exchange_bytes(Bytes payload, const TokenCopies& copies, const ExpertGroup& group,
+                             ExpertDispatch dispatch) {
+  const double n = group.ranks, r = group.most_in_node;
+  const double away = 1 - group.fewest_in_node / n;
+  if (dispatch == ExpertDispatch::all_to_all) return {payload * ((r - 1) / n), payload * away};
+  return {payload * ((r - 1) / r), payload * (copies.nodes / copies.gpus * away)};
+}
+
+Seconds ExchangeTime::total() const { return std::max(fixed, latency + nics); }
+
+ExchangeTime exchange_time(const ExchangeBytes& bytes, const ExpertGroup& group,
+                           const NodeType& node, const Fabric& fabric) {
+  ExchangeTime time;
+  const Interconnect& wires = node.interconnect;
+  if (bytes.in_node > Bytes{0}) {
+    std::vector<int> gpus(static_cast<std::size_t>(std::min(group.most_in_node, node.gpus)));
+    std::iota(gpus.begin(), gpus.end(), 0);
+    const BytesPerSecond rate = wires.all_to_all > BytesPerSecond{0}
+                                    ? wires.all_to_all
+                                    : saturated_bus_bandwidth(wires, gpus);
+    time.fixed = wires.floor_base + wires.floor_per_gpu * group.most_in_node + bytes.in_node / rate;
+  }
+  if (group.nodes == 1) return time;
+  time.latency = fabric.latency + fabric.collective_latency;
+  time.nics = bytes.between_nodes * static_cast<double>(node.gpus) /
+              (node.effective_nic_rate() * static_cast<double>(node.nics));
+  return time;
+}
+
+ExpertLoad expert_load(const Transformer::Experts& moe, int ways) {
+  if (moe.balance.is_even()) return {};
+  constexpr int draws = 256;
+  constexpr std::uint64_t seed = 17;
+  std::mt19937_64 random(seed);
+  std::vector<double> shares = shares_of(moe);
+  // Tokens beyond an expert's capacity are dropped.
+  if (moe.capacity > 0)
+    for (double& share : shares) share = std::min(share, moe.capacity / moe.experts);
+  ExpertLoad load{0, 0};
+  for (int draw = 0; draw < draws; ++draw) {
+    shuffle(shares, random);
+    const double fullest = fullest_rank(shares, ways);
+    load.slowest += fullest / draws;
+    load.fullest = std::max(load.fullest, fullest);
+  }
+  return load;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "platform/platform.hpp"
+#include "platform/software_profile.hpp"
+#include "units/quantity.hpp"
+#include "workload/transformer.hpp"
+
+namespace windtunnel {
+
+/// How the ranks that exchange the tokens of a layer lie on nodes. NVLink domains are nodes (in_domains).
+struct ExpertGroup {
+  int ranks = 1, nodes = 1;
+  int most_in_node = 1, fewest_in_node = 1;
+  bool operator==(const ExpertGroup&) const = default;
+};
+
+/// Copies of a token that are sent, its own GPU and node included.
+struct TokenCopies {
+  double gpus = 1;   ///< GPUs that get one
+  double nodes = 1;  ///< copies that are sent to nodes
+};
+/// Expected, for tokens that choose their top_k of E experts, all alike:
+///   copies = n (1 - C(E - E/n, k) / C(E, k))   to n places of E/n experts each
+/// With a node limit of M among N nodes, the choice is among the experts of M nodes drawn first. Sending a copy for every expert, both
+/// are k.
+TokenCopies token_copies(const Transformer::Experts& moe, const ExpertGroup& group,
+                         ExpertDispatch dispatch);
+
+/// What one rank sends.
+struct ExchangeBytes {
+  Bytes in_node{};        ///< over NVLink, what it forwards for other nodes included
+  Bytes between_nodes{};  ///< through NICs
+};
+/// `payload` is what its tokens weigh, a copy for each GPU. Of r ranks a node and N nodes:
+///   one_copy_per_node   in the node  payload (r-1)/r,   between  payload nodes/GPUs (1 - r/n)
+///   all_to_all          in the node  payload (r-1)/n,   between  payload (1 - r/n)
+/// Source: DeepEP's README of 2025, whose figures count the copies of a token so.
+ExchangeBytes exchange_bytes(Bytes payload, const TokenCopies& copies, const ExpertGroup& group,
+                             ExpertDispatch dispatch);
+
+/// An exchange alone on the network: NVLink and NICs work at once.
+///   t = max( T0(r) + in node / B,  latency + between / (share of the node's NICs) )
+/// T0 floor of the node's collectives, B Interconnect::all_to_all.
+struct ExchangeTime {
+  Seconds fixed{};    ///< in the node
+  Seconds latency{};  ///< between nodes, before the first byte
+  Seconds nics{};
+  Seconds total() const;
+};
+ExchangeTime exchange_time(const ExchangeBytes& bytes, const ExpertGroup& group,
+                           const NodeType& node, const Fabric& fabric);
+
+/// Tokens of a rank's experts over the mean, where they are not spread evenly. Which experts are busy is drawn for every layer and
+/// microbatch; all ranks of a group wait for the one that has most.
+struct ExpertLoad {
+  double slowest = 1;  ///< of the rank with most, on average over the draws
+  double fullest = 1;  ///< the most of all
+};
+ExpertLoad expert_load(const Transformer::Experts& moe, int ways);
+
+}  // namespace windtunnel

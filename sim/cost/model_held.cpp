@@ -1,0 +1,152 @@
+#include "cost/model_held.hpp"
+
+#include "cost/expert_exchange.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr Bytes single{4};  // of an fp32 value
+
+}  // namespace
+
+ModelHeld::ModelHeld(const Transformer& model, const Plan& plan)
+    : model_(model),
+      plan_(plan),
+      s_(static_cast<double>(model.sequence) / plan.parallel.context),
+      b_(plan.training.micro_batch),
+      h_(model.hidden),
+      f_(model.ffn_hidden / h_),
+      d_(plan.parallel.zero_stage == 3 ? 0 : 1),
+      e_(element_size(plan.training.precision)),
+      q_(operand_size(plan.training.precision)) {}
+
+Divisible<Bytes> ModelHeld::attention_tensors() const {
+  const bool casts = is_quantized(plan_.training.precision);
+  if (model_.mla) {
+    const Transformer::LatentAttention& latent = *model_.mla;
+    const double into = (latent.query_rank + latent.key_value_rank + latent.rope_size) / h_;
+    const double keys = 2.0 * model_.heads * model_.key_width() / h_,
+                 values = model_.heads_width() / h_;
+    if (casts)
+      return {elements(1 + into) + operands(1 + into) + tokens(d_),
+              elements(keys + 2 * values) + operands(values)};
+    return {elements(2 + into) + tokens(d_), elements(keys + 2 * values)};
+  }
+  const double groups = model_.kv_heads / static_cast<double>(model_.heads);
+  // Of all heads together, in hidden sizes.
+  const double width = model_.given_head_size > 0 ? model_.heads_width() / h_ : 1;
+  if (casts)
+    return {elements(1) + operands(1) + tokens(d_),
+            elements((2 + 2 * groups) * width) + operands(width)};
+  return {elements(2) + tokens(d_), elements((2 + 2 * groups) * width)};
+}
+
+Held ModelHeld::attention() const {
+  const double a = model_.heads;
+  Held held;
+  held.parameters = attention_parameters(model_);
+  held.at(Kept::input).whole = elements(1);
+  held.at(Kept::tensors) = attention_tensors();
+  if (plan_.training.attention == Attention::flash) return held;
+  const double scores = a * s_ * model_.sequence * b_;
+  held.at(Kept::scores).divided = e_ * (2 * scores) + Bytes{d_ * scores};
+  return held;
+}
+
+Held ModelHeld::feed_forward() const {
+  Held held;
+  held.parameters = feed_forward_parameters(model_);
+  held.at(Kept::tensors) = {elements(2) + tokens(d_), elements((model_.gated_mlp ? 3 : 2) * f_)};
+  if (is_quantized(plan_.training.precision))
+    held.at(Kept::tensors) = {elements(1) + operands(1) + tokens(d_),
+                              elements((model_.gated_mlp ? 2 : 1) * f_) + operands(f_)};
+  return held;
+}
+
+Held ModelHeld::routing() const {
+  constexpr double probability = 4;  // bytes, of one token and expert
+  Held held;
+  held.parameters.whole = router_parameters(model_);
+  held.at(Kept::tensors).whole = elements(2) + Bytes{probability * s_ * b_ * model_.moe->experts};
+  return held;
+}
+
+Held ModelHeld::experts() const {
+  const double f = model_.moe->ffn_hidden / h_;
+  const double copies = model_.moe->top_k * expert_load(*model_.moe, plan_.parallel.expert).fullest;
+  Held held;
+  held.parameters.whole = expert_parameters(model_);
+  held.at(Kept::tensors) = {elements(copies), elements(copies * (model_.gated_mlp ? 3 : 2) * f)};
+  if (is_quantized(plan_.training.precision))
+    held.at(Kept::tensors) = {
+        operands(copies), elements(copies * (model_.gated_mlp ? 2 : 1) * f) + operands(copies * f)};
+  return held;
+}
+
+Held ModelHeld::shared_experts() const {
+  const double f = model_.moe->shared_ffn_hidden / h_;
+  Held held;
+  held.parameters.divided = shared_expert_parameters(model_);
+  held.at(Kept::tensors).divided = elements((model_.gated_mlp ? 3 : 2) * f);
+  if (is_quantized(plan_.training.precision))
+    held.at(Kept::tensors).divided = elements((model_.gated_mlp ? 2 : 1) * f) + operands(f);
+  return held;
+}
+
+Held ModelHeld::experts_backward() const {
+  const double copies = model_.moe->top_k, f = model_.moe->ffn_hidden / h_;
+  Held held;
+  held.at(Kept::passing) = {elements(1 + copies),
+                            elements(copies * (model_.gated_mlp ? 2 : 1) * f)};
+  return held;
+}
+
+Held ModelHeld::embedding() const {
+  Held held;
+  held.parameters = embedding_parameters(model_, plan_.parallel.tensor);
+  held.at(Kept::tensors).whole = tokens(d_);
+  return held;
+}
+
+Held ModelHeld::head() const {
+  Held held;
+  held.parameters = head_parameters(model_, plan_.parallel.tensor, plan_.head_place());
+  return held;
+}
+
+Held ModelHeld::message() const {
+  Held held;
+  held.at(Kept::tensors).whole = elements(1);
+  return held;
+}
+
+Held ModelHeld::attention_backward() const {
+  Held held;
+  held.at(Kept::passing).whole = elements(1);
+  held.at(Kept::weight_gradient) =
+      gradient_of(model_.mla ? model_.heads_width() : model_.qkv_width());
+  return held;
+}
+
+Held ModelHeld::feed_forward_backward() const {
+  Held held;
+  held.at(Kept::passing) = {elements(1), elements((model_.gated_mlp ? 2 : 1) * f_)};
+  held.at(Kept::weight_gradient) = gradient_of(model_.mlp_input_width());
+  return held;
+}
+
+Held ModelHeld::embedding_backward() const {
+  Held held;
+  held.at(Kept::passing).whole = -elements(1);
+  return held;
+}
+
+Held ModelHeld::head_backward() const {
+  const double copies = e_ < single ? 2 : 1;
+  const Bytes each = plan_.parallel.zero_stage == 3 ? single : e_ + single * copies;
+  Held held;
+  held.at(Kept::logits).divided = each * (s_ * b_ * padded_vocab(model_, plan_.parallel.tensor));
+  return held;
+}
+
+}  // namespace windtunnel

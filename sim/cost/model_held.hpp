@@ -1,0 +1,66 @@
+#pragma once
+
+#include "operations/held.hpp"
+#include "plan/plan.hpp"
+#include "workload/transformer.hpp"
+
+namespace windtunnel {
+
+/// What the operations of a model hold before anything is split.
+///
+/// Symbols: s the rank's part of a sequence, b microbatch, h hidden, a heads, g = kv_heads/a, f = ffn_hidden/h, e bytes of an element, d bytes of an element of a
+/// dropout mask, V' padded vocabulary; | stands between what a tensor group has whole and what it divides.
+///   tensors of a layer, forward   sbh (4e + 2d | e (2 + 2g + c f)),   c = 2, gated MLP 3
+///     each half: the inputs of its norm and first product, a dropout mask; attention also Q, K, V and the projection's input; the MLP the
+///     inputs of the nonlinearity (two when gated) and of the second matrix
+///   fp8, mxfp8, nvfp4: the inputs of products have q bytes an operand, and attention's output is kept twice, for its own backward pass and
+///     cast for the projection:  sbh (2e + 2q + 2d | e (2 + 2g + (c - 1) f) + q (1 + f))   [own, from what Transformer Engine keeps]
+///   attention scores              (| (2e + d) a s^2 b): scores, softmax, dropout; none with flash attention
+///   latent attention: the latent vectors with the inputs, and queries, keys and values of their own widths
+///   passing, backward             sbh (2e | e m f),   m = 1, gated MLP 2
+/// Source: Korthikanti et al. 2022, section 4.1 and eq. 1-4, whose sums 10, 24 and 5 these are for g = d = 1, f = 4, e = 2; our
+/// generalisation to grouped queries and gated MLPs counts their stored tensors [assumed]. ZeRO 3 counts no dropout masks (d = 0):
+/// readings of FSDP rows bound 10 + 24 = 34 to 32 [docs/memory.md, section 7].
+class ModelHeld {
+ public:
+  ModelHeld(const Transformer& model, const Plan& plan);
+
+  Held attention() const;
+  Held feed_forward() const;
+  /// Of a layer with experts. Tokens of a rank: the norm's input and the router's, and fp32 probabilities; each token's copies as the
+  /// experts' inputs, and the inputs of nonlinearity and second matrix, which are not kept by token but by copy. Parameters of experts
+  /// stand as undivided: the tensor group does not divide them.
+  Held routing() const;
+  Held experts() const;
+  Held shared_experts() const;
+  Held embedding() const;
+  Held head() const;
+  /// A layer's output, e sbh.
+  Held message() const;
+
+  Held attention_backward() const;
+  Held experts_backward() const;
+  Held feed_forward_backward() const;
+  /// The first stage sends no gradient on: one tensor less on its way.
+  Held embedding_backward() const;
+  /// Logits, their fp32 copy unless they are fp32 already, and fp32 exponentials. Fully sharded: 4 bytes each, the bound of the FSDP rows.
+  Held head_backward() const;
+
+ private:
+  Bytes tokens(double bytes) const { return Bytes{bytes * s_ * b_ * h_}; }
+  Bytes elements(double count) const { return e_ * (count * s_ * b_ * h_); }
+  Bytes operands(double count) const { return q_ * (count * s_ * b_ * h_); }
+  /// Of a matrix with this many rows and the hidden size as columns. Megatron-LM keeps Q, K and V in one matrix and, when gated, both halves
+  /// of the first MLP matrix in one.
+  Divisible<Bytes> gradient_of(double rows) const { return {{}, e_ * (rows * h_)}; }
+
+  Divisible<Bytes> attention_tensors() const;
+
+  const Transformer& model_;
+  const Plan& plan_;
+  double s_, b_, h_, f_;
+  double d_;
+  Bytes e_, q_;
+};
+
+}  // namespace windtunnel

@@ -1,0 +1,199 @@
+#include "importers/rank_verdict.hpp"
+
+#include "importers/gpu_breakdown.hpp"
+#include "importers/outliers.hpp"
+#include "importers/rank_trace_generator.hpp"
+#include "importers/testing.hpp"
+
+using namespace windtunnel;
+using namespace windtunnel::testing;
+
+namespace {
+
+RankTrace rank_trace_of(const std::string& text) {
+  TextInput input("t.json", text);
+  GpuTrace trace = read_gpu_trace(input);
+  const GpuTotals totals = totals_of(trace).front();
+  std::int64_t begin = trace.events.front().begin;
+  for (const GpuEvent& event : trace.events) begin = std::min(begin, event.begin);
+  return {trace.rank,
+          totals.device,
+          totals.compute,
+          std::max<std::int64_t>(1, static_cast<std::int64_t>(trace.steps.size())),
+          begin,
+          std::move(trace.calls),
+          std::move(trace.names)};
+}
+
+RankVerdict verdict_of(const std::vector<std::string>& traces) {
+  std::vector<RankTrace> ranks;
+  for (const std::string& trace : traces) ranks.push_back(rank_trace_of(trace));
+  return judge_ranks(ranks);
+}
+
+std::string found_in(const RankVerdict& verdict) {
+  std::string text;
+  for (const RankFinding& finding : verdict.findings) {
+    text += name_of(finding.kind);
+    for (const std::int64_t place : finding.places) text += " " + std::to_string(place);
+    text += "; ";
+  }
+  return text;
+}
+
+std::string expected_of(const MadeUpFaults& faults) {
+  std::string text;
+  if (faults.slow_rank) text += "slow-rank " + std::to_string(*faults.slow_rank) + "; ";
+  if (faults.slow_link)
+    text += "slow-link " + std::to_string(faults.slow_link->first) + " " +
+            std::to_string(faults.slow_link->second) + "; ";
+  return text;
+}
+
+/// Draw `number`: none, a slow rank, a slow link, both, in turn.
+MadeUpFaults drawn_faults(MadeUpPlan plan, int number, std::mt19937_64& random) {
+  const auto uniform = [&](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random);
+  };
+  MadeUpFaults faults;
+  const bool rank = number % 4 == 1 || number % 4 == 3, link = number % 4 >= 2;
+  if (rank) faults.slow_rank = std::uniform_int_distribution<int>(0, plan.num_ranks() - 1)(random);
+  if (rank) faults.slow_factor = uniform(1.08, 1.6);
+  const auto links = MadeUpJob(plan, {}, 0).links();
+  if (link)
+    faults.slow_link =
+        links[std::uniform_int_distribution<std::size_t>(0, links.size() - 1)(random)];
+  if (link) faults.link_share = uniform(0.2, 0.75);
+  return faults;
+}
+
+/// A kernel of rank `rank`: an all-reduce of 1 MiB over ranks 0 to 3, or computing where `call` is empty.
+std::string kernel(int rank, const std::string& call, double begin, double duration) {
+  const std::string arguments =
+      R"("Collective name": "allreduce", "In msg nelems": 262144, "Out msg nelems": 262144, "dtype": "Float", "Group size": 4, "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1, 2, 3]")";
+  return R"({"ph": "X", "cat": "kernel", "name": ")" +
+         (call.empty() ? std::string("gemm") : "ncclDevKernel_" + call) + R"(", "pid": )" +
+         std::to_string(rank) + R"(, "tid": 7, "ts": )" + std::to_string(begin) + R"(, "dur": )" +
+         std::to_string(duration) + R"(, "args": {)" + (call.empty() ? "" : arguments) + "}}";
+}
+
+std::string rank_file(int rank, const std::string& events) {
+  return R"({"distributedInfo": {"rank": )" + std::to_string(rank) +
+         R"(, "world_size": 4}, "traceEvents": [)" + events + "]}";
+}
+
+const std::string all_reduce = "AllReduce_Sum_f32_RING_LL(x)";
+
+/// Rank r computes for `computes[r]` us, then all reduce, which takes 10 us once the last has come; the clock of rank r is r * 1000 us ahead.
+std::vector<std::string> four_ranks(const std::vector<double>& computes) {
+  const double last = *std::max_element(computes.begin(), computes.end());
+  std::vector<std::string> files;
+  for (int rank = 0; rank < 4; ++rank) {
+    const double clock = 1000.0 * rank, compute = computes[static_cast<std::size_t>(rank)];
+    files.push_back(
+        rank_file(rank, kernel(rank, "", clock, compute) + "," +
+                            kernel(rank, all_reduce, clock + compute, last + 10 - compute)));
+  }
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("who came late, and by how much, does not depend on the clocks of the hosts") {
+  const RankVerdict verdict = verdict_of(four_ranks({50, 52, 49, 80}));
+  REQUIRE(verdict.matched.calls.size() == 1);
+  const MatchedCall& call = verdict.matched.calls.front();
+  CHECK(call.last().member == 3);
+  CHECK(static_cast<double>(call.lag()) ==
+        doctest::Approx(28'000).epsilon(0.001));  // ns: 80 - 52 us
+  CHECK(call.transfer() == 10'000);
+  CHECK(verdict.ranks[3].lag == doctest::Approx(28e-6).epsilon(0.001));
+  CHECK(verdict.ranks[3].share_last == 1);
+  CHECK(verdict.ranks[3].compute_over_peers == doctest::Approx(80.0 / 51));
+  // 2 * 3/4 * 1 MiB in 10 us
+  CHECK(verdict.groups.front().bus_bandwidth == doctest::Approx(1.5 * 1048576 / 10e-6));
+  CHECK(verdict.groups.front().nodes == std::vector<std::int64_t>{0});
+}
+
+TEST_CASE("calls that differ across ranks, or whose group is not said, are not matched") {
+  auto files = four_ranks({50, 50, 50, 50});
+  files[2] = replaced(files[2], R"("In msg nelems": 262144, "Out msg nelems": 262144)",
+                      R"("In msg nelems": 4, "Out msg nelems": 4)");
+  CHECK(verdict_of(files).matched.num_unmatched == 4);
+  for (std::string& file : files)
+    file = replaced(replaced(file, "Process Group Name", "x"), "Process Group Ranks", "y");
+  CHECK(verdict_of(files).matched.calls.empty());
+}
+
+TEST_CASE("calls are matched by sequence number where a trace begins later than others") {
+  // Ranks 0 to 2 make calls 1 and 2, rank 3 was only recorded at call 2.
+  std::vector<std::string> files;
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto numbered = [&](int number) {
+      return replaced(kernel(rank, all_reduce, 10 * number, 5), R"("Group size")",
+                      R"("Seq": )" + std::to_string(number) + R"(, "Group size")");
+    };
+    files.push_back(rank_file(rank, rank == 3 ? numbered(2) : numbered(1) + "," + numbered(2)));
+  }
+  const RankVerdict verdict = verdict_of(files);
+  CHECK(verdict.matched.calls.size() == 1);
+  CHECK(verdict.matched.num_unmatched == 3);
+}
+
+TEST_CASE("Student's t has the tails of the tables") {
+  CHECK(student_tail(1.812, 10) == doctest::Approx(0.05).epsilon(0.001));
+  CHECK(student_tail(63.66, 1) == doctest::Approx(0.005).epsilon(0.001));
+  CHECK(student_tail(3.090, 1e6) == doctest::Approx(0.001).epsilon(0.01));
+}
+
+TEST_CASE("a group is named that moves half of what seven like it move") {
+  MadeUpFaults faults;
+  faults.slow_rail = 3;
+  faults.link_share = 0.5;
+  CHECK(found_in(verdict_of(MadeUpJob({8, 1, 8}, faults, 3).traces())) ==
+        "slow-group 3 11 19 27 35 43 51 59; ");
+}
+
+TEST_CASE("one rank of 64 and one link are named with what they cost") {
+  const MadeUpFaults faults{11, 1.25, std::pair{3, 5}, 0.21, {}};
+  const auto traces = MadeUpJob({8, 4, 2}, faults, 5).traces();
+  const RankVerdict verdict = verdict_of(traces);
+  REQUIRE(found_in(verdict) == "slow-rank 11; slow-link 3 5; ");
+  CHECK(verdict.findings[0].ratio == doctest::Approx(1.25).epsilon(0.03));
+  // 2 microbatches of 2 layers of 1.8 ms forward and 3.6 ms backward, 21.6 ms, of which a quarter; a stall of another rank may hide a little.
+  CHECK(verdict.findings[0].cost == doctest::Approx(0.25 * 21.6e-3).epsilon(0.15));
+  CHECK(verdict.findings[1].bandwidth == doctest::Approx(0.21 * 43e9).epsilon(0.1));
+  CHECK(verdict.findings[1].usual_bandwidth == doctest::Approx(43e9).epsilon(0.1));
+
+  ImportRun run("kineto");
+  for (std::size_t rank = 0; rank < traces.size(); ++rank)
+    run.with("rank" + std::to_string(rank) + ".json", traces[rank]);
+  std::ostringstream out, json, notes;
+  run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+  CHECK(contains(out.str(), "Verdict\n  rank 11 computes 2"));
+  CHECK(contains(out.str(), "\n  the link between nodes 3 and 5 moves "));
+  run_import(run.request, ImportFormat::json, shipped_library(), json, notes);
+  CHECK(contains(json.str(), "\"kind\": \"slow-link\""));
+}
+
+TEST_CASE(
+    "of 200 jobs of 64 ranks with a slow rank, a slow link, both or none at least 98 % get the "
+    "right verdict") {
+  const std::vector<MadeUpPlan> plans{{8, 4, 2}, {4, 4, 4}, {8, 2, 4}, {4, 8, 2}, {1, 8, 8}};
+  std::mt19937_64 random(18);
+  int num_right = 0;
+  constexpr int num_draws = 200;
+  for (int draw = 0; draw < num_draws; ++draw) {
+    const MadeUpPlan plan = plans[static_cast<std::size_t>(draw / 4) % plans.size()];
+    const MadeUpFaults faults = drawn_faults(plan, draw, random);
+    const std::string found =
+        found_in(verdict_of(MadeUpJob(plan, faults, static_cast<std::uint64_t>(draw)).traces()));
+    const bool right = found == expected_of(faults);
+    num_right += right;
+    if (!right)
+      MESSAGE("draw ", draw, ", plan ", plan.tensor, "x", plan.pipeline, "x", plan.data, ": found ",
+              found, "expected ", expected_of(faults), faults.slow_factor, " ", faults.link_share);
+  }
+  CHECK(num_right >= num_draws * 98 / 100);
+  MESSAGE(num_right, " of ", num_draws, " right");
+}

@@ -1,0 +1,236 @@
+#include "job/job_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/contracts.hpp"
+#include "job/job_words.hpp"
+#include "job/start_up.hpp"
+#include "memory/stage_states.hpp"
+#include "report/number_text.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr double ticks_per_second = 1e9;
+constexpr double seconds_per_year = 365.25 * 24 * 3600;
+/// Beyond some ninety years ticks would overflow where several are added up.
+constexpr double most_seconds = 3e9;
+
+/// Nodes that hold one replica.
+int nodes_of_replica(const Plan& plan) {
+  const int ranks = plan.parallel.tensor * plan.parallel.pipeline;
+  return std::max(1, (ranks + plan.gpus_per_node - 1) / plan.gpus_per_node);
+}
+
+/// Of the whole checkpoint, as fast as storage and the nodes that write go.
+Seconds write_time(const Job& job, const Plan& plan) {
+  const int writers = job.block.sharded ? plan.num_nodes : nodes_of_replica(plan);
+  return job.checkpoint /
+         std::min(job.block.storage_bandwidth, job.block.node_bandwidth * double(writers));
+}
+
+/// Every GPU copies its share to host memory at once.
+Seconds snapshot_time(const Job& job, const Plan& plan) {
+  const int ranks =
+      job.block.sharded ? plan.num_ranks() : plan.parallel.tensor * plan.parallel.pipeline;
+  return job.checkpoint / (job.block.snapshot_bandwidth * double(ranks));
+}
+
+/// A step on fewer replicas keeps its batch: the rest play more microbatches each. Pipeline bubbles and the end of the step
+/// stretch along with them, which is too long by their share.
+std::vector<Ticks> step_times(const Plan& plan, Seconds step, bool elastic) {
+  std::vector<Ticks> times{to_ticks(step)};
+  const int ranks = plan.parallel.tensor * plan.parallel.pipeline;
+  const int all = plan.parallel.data;
+  const double samples = plan.training.global_batch;
+  for (int missing = 1; elastic; ++missing) {
+    const int left = std::min(all, (plan.num_nodes - missing) * plan.gpus_per_node / ranks);
+    if (left < 1 || 2 * left < all) break;
+    const double microbatches = std::ceil(samples / (left * plan.training.micro_batch));
+    times.push_back(to_ticks(step * (microbatches / plan.microbatches)));
+  }
+  return times;
+}
+
+double parts_of(FailingPart part, const Plan& plan, const Scenario& scenario) {
+  double gpus = 0, nics = 0;
+  for (const NodeType& node : scenario.nodes) {
+    gpus += node.gpus;
+    nics += node.nics;
+  }
+  switch (part) {
+    case FailingPart::gpu:
+    case FailingPart::memory:
+      return gpus;
+    case FailingPart::nic:
+    case FailingPart::network:
+      return nics;
+    case FailingPart::node:
+    case FailingPart::software:
+      return plan.num_nodes;
+  }
+  return 0;
+}
+
+void set_failures(Job& job, const Scenario& scenario) {
+  for (std::size_t i = 0; i < num_failing_parts; ++i)
+    job.model.failures_per_tick[i] =
+        job.block.failures_per_year[i] *
+        parts_of(static_cast<FailingPart>(i), scenario.plan, scenario) /
+        (seconds_per_year * ticks_per_second);
+}
+
+void set_checkpoints(Job& job, const Scenario& scenario) {
+  JobModel& model = job.model;
+  const Seconds write = write_time(job, scenario.plan);
+  model.read = to_ticks(write);
+  if (job.block.checkpoint_kind == CheckpointKind::asynchronous) {
+    model.stall = to_ticks(snapshot_time(job, scenario.plan));
+    model.write = to_ticks(write);
+  } else {
+    model.stall = to_ticks(write);
+  }
+  const double rate = model.failure_rate();
+  Seconds every = job.step_time * double(model.steps);
+  if (job.block.interval)
+    every = *job.block.interval;
+  else if (rate > 0)
+    every = daly_interval(to_seconds(model.stall), Seconds{1 / (rate * ticks_per_second)});
+  const double steps = std::round(every / job.step_time);
+  model.checkpoint_every =
+      static_cast<std::int64_t>(std::clamp(steps, 1.0, static_cast<double>(model.steps)));
+}
+
+/// Whoever computes, communicates: waiting is the rest.
+void set_shares(Job& job, const Report& report) {
+  const Seconds total = report.breakdown.total();
+  if (!(total > Seconds{})) return;
+  Seconds communicating{};
+  for (const Line line :
+       {Line::tensor_comm, Line::pipeline_comm, Line::data_comm, Line::embedding_sync})
+    communicating += report.breakdown.of(line);
+  job.communicating = communicating / total;
+  job.computing = 1 - job.communicating - report.breakdown.of(Line::pipeline_bubble) / total;
+}
+
+void refuse_endless(const Job& job) {
+  if (job.step_time * static_cast<double>(job.model.steps) < Seconds{most_seconds}) return;
+  Problems problems;
+  problems.add({{}, "/job", "the steps of this job take more than 95 years", "write fewer"});
+  problems.throw_if_any();
+}
+
+bool was_given(const Scenario& scenario, const char* pointer) {
+  const JsonValue* value = find_at(scenario.resolved, pointer);
+  return value != nullptr && !value->is_null() && value->origin.kind != OriginKind::defaulted;
+}
+
+/// Every number of the job that the file leaves to us.
+std::vector<Assumption> assumptions_of(const Job& job, const Scenario& scenario) {
+  std::vector<Assumption> list;
+  const auto add = [&](const char* pointer, const char* what, const std::string& value,
+                       const char* note, Evidence evidence) {
+    if (!was_given(scenario, pointer)) list.push_back({what, value, note, evidence});
+  };
+  add("/job/start/time", "start-up", interval_text(to_seconds(job.model.start)), start_up_source,
+      Evidence::measured);
+  for (std::size_t i = 0; i < num_failing_parts; ++i) {
+    const std::string name = name_of(static_cast<FailingPart>(i));
+    add(("/job/failures/" + name).c_str(), ("failures of " + name).c_str(),
+        significant_text(job.block.failures_per_year[i], 3) + " per part and year",
+        "Llama 3: 419 in 54 days on 16,384 H100, arXiv:2407.21783, table 5", Evidence::measured);
+  }
+  add("/job/restart/detection", "detection", interval_text(job.block.detection),
+      "the default timeout of a collective in PyTorch", Evidence::assumed);
+  add("/job/restart/repair", "repair of a node", interval_text(job.block.repair), "no source",
+      Evidence::assumed);
+  add("/job/checkpoint/storage_bandwidth", "storage", to_text(job.block.storage_bandwidth),
+      "no source; BLOOM wrote 2.3 TB in 40 s, 58 GB/s", Evidence::assumed);
+  add("/job/checkpoint/node_bandwidth", "writing of a node", to_text(job.block.node_bandwidth),
+      "no source", Evidence::assumed);
+  if (job.block.checkpoint_kind == CheckpointKind::asynchronous)
+    add("/job/checkpoint/snapshot_bandwidth", "copy to host memory, per GPU",
+        to_text(job.block.snapshot_bandwidth), "no source; PCIe 4.0 x16 gives 25 GB/s at most",
+        Evidence::assumed);
+  return list;
+}
+
+}  // namespace
+
+Ticks to_ticks(Seconds time) {
+  const double seconds = std::min(time / Seconds{1}, most_seconds);
+  return std::llround(seconds * ticks_per_second);
+}
+
+Seconds to_seconds(Ticks ticks) { return Seconds{static_cast<double>(ticks) / ticks_per_second}; }
+
+double JobModel::failure_rate() const {
+  double rate = 0;
+  for (const double each : failures_per_tick) rate += each;
+  return rate;
+}
+
+Bytes checkpoint_bytes(double parameters, const Scenario& scenario) {
+  const StateBytes states = state_bytes(scenario.plan.training, scenario.software);
+  return Bytes{parameters * (states.weights + states.optimizer)};
+}
+
+JobBlock job_block_of(const Scenario& scenario) {
+  JsonValue tree = scenario.resolved;
+  Problems problems;
+  JsonValue* block = tree.find("job");
+  if (block == nullptr || !block->is_object())
+    problems.add({tree.origin, "/job", "the scenario has no job block",
+                  "write \"job\": {\"tokens\": 2e12}"});
+  problems.throw_if_any();
+  JobBlock job = read_job(ObjectReader(*block, "/job", problems));
+  problems.throw_if_any();
+  return job;
+}
+
+Job make_job(const Scenario& scenario, const Report& report) {
+  WT_EXPECT(report.iteration_time > Seconds{});
+  Job job;
+  job.block = job_block_of(scenario);
+  const Plan& plan = scenario.plan;
+  job.step_time = job.block.step_time.value_or(report.iteration_time);
+  job.gpus = plan.num_nodes * plan.gpus_per_node;
+  job.gpus_per_node = plan.gpus_per_node;
+  job.tokens_per_step = static_cast<double>(plan.training.global_batch) * scenario.model.sequence;
+  JobModel& model = job.model;
+  model.steps = job.block.steps > 0
+                    ? job.block.steps
+                    : static_cast<std::int64_t>(std::ceil(job.block.tokens / job.tokens_per_step));
+  refuse_endless(job);
+  model.step = step_times(plan, job.step_time, job.block.elastic);
+  model.start = to_ticks(job.block.start_time.value_or(measured_start_up(plan.num_nodes)) +
+                         job.block.warm_up);
+  model.detection = to_ticks(job.block.detection);
+  model.repair = to_ticks(job.block.repair);
+  model.evaluation_every = job.block.evaluation_every;
+  model.evaluation = to_ticks(job.block.evaluation_time);
+  model.nodes = plan.num_nodes;
+  model.spare_nodes = job.block.spare_nodes;
+  job.checkpoint = checkpoint_bytes(report.parameters, scenario);
+  set_failures(job, scenario);
+  set_checkpoints(job, scenario);
+  set_shares(job, report);
+  job.assumptions = assumptions_of(job, scenario);
+  return job;
+}
+
+Seconds young_interval(Seconds stall, Seconds mtbf) {
+  return Seconds{std::sqrt(2 * (stall / Seconds{1}) * (mtbf / Seconds{1}))};
+}
+
+Seconds daly_interval(Seconds stall, Seconds mtbf) {
+  if (stall >= 2 * mtbf) return mtbf;
+  const double half = stall / (2 * mtbf);
+  constexpr double third = 1.0 / 3, ninth = 1.0 / 9;
+  return young_interval(stall, mtbf) * (1 + third * std::sqrt(half) + ninth * half) - stall;
+}
+
+}  // namespace windtunnel

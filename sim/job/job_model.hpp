@@ -1,0 +1,69 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "report/report.hpp"
+#include "scenario/job_json.hpp"
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+
+/// Times of a job in whole nanoseconds: what a run is made of adds up to it exactly.
+using Ticks = std::int64_t;
+Ticks to_ticks(Seconds time);
+Seconds to_seconds(Ticks ticks);
+
+/// What happens in a job, in durations: the scenario's iteration and its `job` block made concrete.
+struct JobModel {
+  std::int64_t steps = 0;
+  /// Of one step, with so many nodes missing; one entry unless the job is elastic.
+  std::vector<Ticks> step;
+  Ticks start = 0;  ///< launch to first step, without reading a checkpoint
+  Ticks read = 0;   ///< reading a checkpoint, at a restart
+  Ticks detection = 0, repair = 0;
+  std::int64_t evaluation_every = 0;  ///< steps; 0: never
+  Ticks evaluation = 0;
+  std::int64_t checkpoint_every = 1;  ///< steps
+  Ticks stall = 0;                    ///< training waits so long for each checkpoint
+  Ticks write =
+      0;  ///< after that, until the checkpoint is safe; 0 where training waits for all of it
+  std::array<double, num_failing_parts> failures_per_tick{};  ///< of the whole job
+  int nodes = 1, spare_nodes = 0;
+
+  double failure_rate() const;  ///< per tick, of all parts
+};
+
+/// A job, and what else of its scenario its results need.
+struct Job {
+  JobModel model;
+  JobBlock block;
+  Seconds step_time{};
+  double tokens_per_step = 0;
+  int gpus = 0, gpus_per_node = 0;
+  Bytes checkpoint{};  ///< on storage
+  /// Of the time of a step of the last device: computing, communicating, waiting.
+  double computing = 1, communicating = 0;
+  std::vector<Assumption>
+      assumptions;  ///< every number of the job that was not given, and its source
+};
+
+/// Parameters and optimizer states, each once, as the memory account counts their bytes.
+Bytes checkpoint_bytes(double parameters, const Scenario& scenario);
+
+/// The job of a scenario whose iteration takes what `report` says. The scenario must have a `job` block.
+Job make_job(const Scenario& scenario, const Report& report);
+/// The `job` block of a scenario that has been read; InputError where there is none.
+JobBlock job_block_of(const Scenario& scenario);
+
+/// Time lost is least with a checkpoint about every so long: J. W. Young, CACM 17(9), 530-531, 1974:
+///   t = sqrt(2 stall mtbf)
+/// First order in stall / mtbf; failures at a constant rate, none in a restart.
+Seconds young_interval(Seconds stall, Seconds mtbf);
+/// The same to a higher order: J. T. Daly, Future Generation Computer Systems 22(3), 303-312, 2006, equation 37:
+///   t = sqrt(2 stall mtbf) [1 + 1/3 sqrt(stall / 2 mtbf) + 1/9 (stall / 2 mtbf)] - stall    for stall < 2 mtbf, else mtbf
+Seconds daly_interval(Seconds stall, Seconds mtbf);
+
+}  // namespace windtunnel

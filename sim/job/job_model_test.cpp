@@ -1,0 +1,119 @@
+#include "job/job_model.hpp"
+
+#include <doctest/doctest.h>
+
+#include "core/testing.hpp"
+#include "job/job_result.hpp"
+#include "job/start_up.hpp"
+
+namespace windtunnel {
+namespace {
+
+Scenario scenario_with_job(const std::string& job) {
+  return read_scenario(source_dir() / "scenarios/gpt3-175b-512xa100.json", Library{source_dir()},
+                       {.overrides = {{"/job", job}}});
+}
+
+/// An iteration of 30 s.
+Report report_of(const Scenario& scenario) {
+  Report report;
+  report.iteration_time = Seconds{30};
+  report.parameters = 175e9;
+  report.breakdown.add(Line::compute, Seconds{20});
+  report.breakdown.add(Line::data_comm, Seconds{6});
+  report.breakdown.add(Line::pipeline_bubble, Seconds{4});
+  report.plan = scenario.plan;
+  return report;
+}
+
+TEST_CASE("start-up times are those measured, and on straight lines elsewhere") {
+  CHECK(measured_start_up(8) / Seconds{1} == 169.1);
+  CHECK(measured_start_up(1024) / Seconds{1} == doctest::Approx(291.3));
+  CHECK(measured_start_up(640) / Seconds{1} == doctest::Approx((188.2 + 228.9) / 2));
+  // 392.1 + (2048 - 1344) (392.1 - 228.9) / (1344 - 768) = 591.6 s
+  CHECK(measured_start_up(2048) / Seconds{1} == doctest::Approx(591.6).epsilon(1e-3));
+}
+
+TEST_CASE("a job of tokens has as many steps as its batches need") {
+  const Scenario scenario = scenario_with_job(R"({"tokens": 3.0e11})");
+  const Job job = make_job(scenario, report_of(scenario));
+  // 1536 · 2048 tokens a step: 95,367.4 steps
+  CHECK(job.model.steps == 95'368);
+  // 175e9 (2 + 12) bytes; BLOOM's checkpoints of 176e9 parameters in the same states had 2.3 "TB" (chronicles of tr11), 2.24 TiB
+  CHECK(job.checkpoint / Bytes{1} == doctest::Approx(175e9 * 14));
+  CHECK(job.computing == doctest::Approx(20.0 / 30));
+  CHECK(job.communicating == doctest::Approx(6.0 / 30));
+}
+
+TEST_CASE("a sharded checkpoint is written by all nodes, another by those of one replica") {
+  const auto stall = [](const std::string& sharded, const char* kind) {
+    const Scenario scenario = scenario_with_job(
+        R"({"steps": 100000, "checkpoint": {"storage_bandwidth": "10 TB/s", "node_bandwidth": "1 GB/s", "sharded": )" +
+        sharded + R"(, "kind": ")" + kind + "\"}}");
+    const JobModel model = make_job(scenario, report_of(scenario)).model;
+    return std::pair{to_seconds(model.stall) / Seconds{1}, to_seconds(model.write) / Seconds{1}};
+  };
+  // 2450 GB by 64 nodes, or by 16 (8 · 16 GPUs): 38.28 s or 153.1 s
+  CHECK(stall("true", "synchronous").first == doctest::Approx(38.28).epsilon(1e-3));
+  CHECK(stall("false", "synchronous").first == doctest::Approx(153.1).epsilon(1e-3));
+  // 512 GPUs copy 10 GB/s each: 0.4785 s
+  CHECK(stall("true", "asynchronous").first == doctest::Approx(0.4785).epsilon(1e-3));
+  CHECK(stall("true", "asynchronous").second == doctest::Approx(38.28).epsilon(1e-3));
+}
+
+TEST_CASE("the published failures of Llama 3 come back on its cluster") {
+  const Scenario scenario = read_scenario(
+      source_dir() / "scenarios/job-llama3-405b-16384xh100.json", Library{source_dir()});
+  const Job job = make_job(scenario, report_of(scenario));
+  // 54 days, 419 interruptions
+  CHECK(job.model.failure_rate() * 54 * 86'400e9 == doctest::Approx(419).epsilon(0.005));
+}
+
+TEST_CASE("fewer nodes take longer for a step, and half of the replicas are the least") {
+  const Scenario scenario = scenario_with_job(R"({"steps": 1000, "restart": {"elastic": true}})");
+  const JobModel model = make_job(scenario, report_of(scenario)).model;
+  // Replicas of 16 nodes, 4 of them: 1 to 16 missing nodes leave 3 of them, 17 to 32 leave 2; 384 microbatches become 512 or 768.
+  REQUIRE(model.step.size() == 33);
+  CHECK(model.step[1] == 40'000'000'000);
+  CHECK(model.step[16] == 40'000'000'000);
+  CHECK(model.step[17] == 60'000'000'000);
+}
+
+TEST_CASE("money and energy of a job in which nothing fails") {
+  const Scenario scenario = scenario_with_job(R"({"steps": 1200, "start": {"time": "0 s"},
+      "checkpoint": {"storage_bandwidth": "1000 TB/s", "node_bandwidth": "1000 TB/s", "kept": 2},
+      "failures": {"gpu": 0, "memory": 0, "nic": 0, "network": 0, "node": 0, "software": 0},
+      "restart": {"spare_nodes": 2}, "price": {"gpu_hour": 2, "storage_tb_month": 20},
+      "power": {"computing": 600, "communicating": 300, "idle": 100, "node": 1000, "pue": 1.5, "kg_co2_per_kwh": 0.4}})");
+  const JobResult result = simulate_job(scenario, report_of(scenario), {.draws = 3});
+  // 10 h · 528 GPUs · 2 + 2 · 2.45 TB · 20 · 10 / 730.5 = 10,561.3
+  CHECK(result.cost->median == doctest::Approx(10'561.3).epsilon(1e-4));
+  // 512 (400 + 60 + 13.33) W + 16 · 100 W + 66 · 1000 W = 309.9 kW; · 10 h · 1.5 = 4.649 MWh
+  CHECK(result.energy_mwh->median == doctest::Approx(4.649).epsilon(1e-3));
+  CHECK(result.tonnes_co2->median == doctest::Approx(4.649 * 0.4).epsilon(1e-3));
+}
+
+TEST_CASE("a result is the same for any number of threads") {
+  const Scenario scenario = scenario_with_job(R"({"tokens": 1e12, "failures": {"gpu": 1}})");
+  const Report report = report_of(scenario);
+  const auto text = [&](std::size_t threads) {
+    const JobResult result =
+        simulate_job(scenario, report, {.draws = 200, .seed = 9, .at_once = threads});
+    return job_json(result) + job_csv(result);
+  };
+  CHECK(text(1) == text(2));
+  CHECK(text(1) == text(5));
+}
+
+TEST_CASE("a job says how long it is once") {
+  CHECK_THROWS_WITH_AS(scenario_with_job(R"({"tokens": 1e12, "steps": 5})"),
+                       doctest::Contains("tokens and steps both say"), InputError);
+  CHECK_THROWS_WITH_AS(scenario_with_job("{}"), doctest::Contains("neither tokens nor steps"),
+                       InputError);
+  const Scenario plain =
+      read_scenario(source_dir() / "scenarios/gpt3-175b-512xa100.json", Library{source_dir()});
+  CHECK_THROWS_WITH_AS(job_block_of(plain), doctest::Contains("no job block"), InputError);
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,287 @@
+#include "job/job_player.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <numeric>
+
+#include "core/contracts.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr Ticks never = std::numeric_limits<Ticks>::max();
+constexpr Ticks ticks_per_day = Ticks{86'400} * 1'000'000'000;
+
+/// SplitMix64 (Steele, Lea & Flood, OOPSLA 2014): each draw of a job has a stream of its own.
+class RandomStream {
+ public:
+  RandomStream(std::uint64_t seed, std::uint64_t draw) : state_(seed) {
+    state_ = next() ^ (draw * step);
+    state_ = next();
+  }
+  /// In [0, 1).
+  double uniform() {
+    constexpr int unused_bits = 11;
+    constexpr double scale = 0x1p-53;
+    return static_cast<double>(next() >> unused_bits) * scale;
+  }
+  /// Until an event of a Poisson process with so many events per tick; `never` where there are none.
+  Ticks until_event(double rate) {
+    if (rate <= 0) return never;
+    const double ticks = -std::log1p(-uniform()) / rate;
+    return ticks < static_cast<double>(never / 4) ? static_cast<Ticks>(ticks) : never;
+  }
+
+ private:
+  static constexpr std::uint64_t step = 0x9E3779B97F4A7C15;
+  std::uint64_t next() {
+    std::uint64_t z = state_ += step;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+    return z ^ (z >> 31);
+  }
+  std::uint64_t state_;
+};
+
+/// The steps between two checkpoints, which count once the second is safe.
+struct Period {
+  std::int64_t steps = 0;
+  Ticks compute = 0, slower = 0, evaluation = 0;
+  Ticks safe_at = never;
+};
+
+class JobPlayer {
+ public:
+  JobPlayer(const JobModel& model, std::uint64_t seed, std::uint64_t draw, QuietPeriods quiet)
+      : model_(&model),
+        quiet_(quiet),
+        random_(seed, draw),
+        until_failure_(random_.until_event(rate())) {}
+
+  JobDraw play() {
+    for (bool first = true; !(launch(first) && train()); first = false) recover();
+    draw_.total = now_;
+    WT_ENSURE(std::accumulate(draw_.spent.begin(), draw_.spent.end(), Ticks{}) == now_);
+    return draw_;
+  }
+
+ private:
+  double rate() const {
+    return model_->failure_rate() * (1 - static_cast<double>(missing_) / model_->nodes);
+  }
+  Ticks& spent(Spent kind) { return draw_.spent[static_cast<std::size_t>(kind)]; }
+
+  /// The job runs for so long, or until it fails; returns how long it ran.
+  Ticks run(Ticks duration) {
+    const Ticks ran = std::min(duration, until_failure_);
+    now_ += ran;
+    if (until_failure_ != never) until_failure_ -= ran;
+    failed_ = ran < duration;
+    return ran;
+  }
+  /// The same, all of it spent on `kind`. False: it failed.
+  bool run_for(Spent kind, Ticks duration) {
+    spent(kind) += run(duration);
+    return !failed_;
+  }
+  /// The clock goes on, and nothing runs that could fail.
+  void wait_for(Spent kind, Ticks duration) {
+    spent(kind) += duration;
+    now_ += duration;
+  }
+
+  bool launch(bool first) {
+    return run_for(first ? Spent::start : Spent::restart,
+                   model_->start + (saved_ ? model_->read : 0));
+  }
+
+  bool train() {
+    while (done_ < model_->steps) {
+      play_quiet_periods();
+      if (!play_period()) return false;
+      if (missing_ > 0 && missing_nodes() < missing_ && done_ < model_->steps) {
+        if (!settle()) return false;
+        missing_ = missing_nodes();
+        if (!launch(false)) return false;
+      }
+    }
+    return settle();
+  }
+
+  Ticks evaluations(std::int64_t from, std::int64_t to) const {
+    if (model_->evaluation_every == 0) return 0;
+    return model_->evaluation * (to / model_->evaluation_every - from / model_->evaluation_every);
+  }
+
+  /// All periods but one that certainly end before the next failure, and in which no checkpoint waits for the one before it.
+  void play_quiet_periods() {
+    const std::int64_t every = model_->checkpoint_every;
+    const Ticks compute = every * model_->step.front();
+    if (quiet_ == QuietPeriods::one_by_one || missing_ > 0 || model_->write > compute) return;
+    Ticks longest = compute + model_->stall;
+    if (model_->evaluation_every > 0)
+      longest += model_->evaluation * (every / model_->evaluation_every + 1);
+    const std::int64_t periods =
+        std::min((model_->steps - done_ - 1) / every, until_failure_ / longest) - 1;
+    if (periods < 1) return;
+    const std::int64_t end = done_ + periods * every;
+    const Period all{periods * every, periods * compute, 0, evaluations(done_, end)};
+    add(all, +1);
+    spent(Spent::checkpoint) += periods * model_->stall;
+    draw_.checkpoints += periods;
+    run(all.compute + all.evaluation + periods * model_->stall);
+    saved_ = saved_ || periods > 1 || written_.steps > 0;
+    written_ = {every, compute, 0, evaluations(end - every, end), now_ + model_->write};
+    done_ = end;
+  }
+
+  /// Steps up to the next checkpoint, and the wait for it.
+  bool play_period() {
+    const std::int64_t steps = std::min(model_->checkpoint_every, model_->steps - done_);
+    Period period;
+    period.steps = steps;
+    period.compute = steps * model_->step.front();
+    period.slower = steps * model_->step[static_cast<std::size_t>(missing_)] - period.compute;
+    period.evaluation = evaluations(done_, done_ + steps);
+    const Ticks ran = run(period.compute + period.slower + period.evaluation);
+    if (failed_) {
+      spent(Spent::lost) += ran;
+      return false;
+    }
+    add(period, +1);
+    played_ = period;
+    done_ += steps;
+    // Another checkpoint can only begin once the one before it is written.
+    if (!settle_written()) return false;
+    if (!run_for(Spent::checkpoint, model_->stall)) return false;
+    ++draw_.checkpoints;
+    written_ = played_;
+    written_.safe_at = now_ + model_->write;
+    played_ = {};
+    return true;
+  }
+
+  void add(const Period& period, int sign) {
+    spent(Spent::compute) += sign * period.compute;
+    spent(Spent::slower) += sign * period.slower;
+    spent(Spent::evaluation) += sign * period.evaluation;
+  }
+
+  /// Waits until the checkpoint under way is safe.
+  bool settle_written() {
+    if (written_.steps == 0) return true;
+    if (now_ < written_.safe_at && !run_for(Spent::checkpoint, written_.safe_at - now_))
+      return false;
+    saved_ = true;
+    written_ = {};
+    return true;
+  }
+  bool settle() { return settle_written(); }
+
+  /// Steps that are not safe are undone.
+  void undo(Period& period) {
+    if (period.steps > 0 && now_ >= period.safe_at) {
+      saved_ = true;
+    } else if (period.steps > 0) {
+      add(period, -1);
+      spent(Spent::lost) += period.compute + period.slower + period.evaluation;
+      done_ -= period.steps;
+    }
+    period = {};
+  }
+
+  void recover() {
+    undo(written_);
+    undo(played_);
+    const FailingPart part = failing_part();
+    ++draw_.failures[static_cast<std::size_t>(part)];
+    if (part != FailingPart::software) repaired_at_.push_back(now_ + model_->repair);
+    wait_for(Spent::detection, model_->detection);
+    missing_ = missing_nodes();
+    while (static_cast<std::size_t>(missing_) >= model_->step.size()) {
+      wait_for(Spent::idle, repaired_at_.front() - now_);
+      missing_ = missing_nodes();
+    }
+    until_failure_ = random_.until_event(rate());
+    if (now_ > most_days * ticks_per_day) give_up();
+  }
+
+  /// Nodes that the job lacks once all that are repaired and all spares are in use.
+  int missing_nodes() {
+    while (!repaired_at_.empty() && repaired_at_.front() <= now_) repaired_at_.pop_front();
+    return std::max(0, static_cast<int>(repaired_at_.size()) - model_->spare_nodes);
+  }
+
+  FailingPart failing_part() {
+    double at = random_.uniform() * model_->failure_rate();
+    for (std::size_t i = 0; i < num_failing_parts; ++i) {
+      at -= model_->failures_per_tick[i];
+      if (at < 0) return static_cast<FailingPart>(i);
+    }
+    return FailingPart::software;
+  }
+
+  [[noreturn]] static void give_up() {
+    Problems problems;
+    problems.add({{},
+                  "/job",
+                  "the job does not end: it fails before it gets from one checkpoint to the next",
+                  "write a shorter checkpoint/interval, or lower rates"});
+    problems.throw_if_any();
+    WT_EXPECT(false);
+    std::abort();
+  }
+
+  const JobModel* model_;
+  QuietPeriods quiet_;
+  RandomStream random_;
+  JobDraw draw_;
+  Ticks now_ = 0;
+  std::int64_t done_ = 0;  ///< steps, safe or not
+  bool saved_ = false;     ///< there is a checkpoint to begin from
+  bool failed_ = false;
+  Period played_, written_;  ///< steps without a checkpoint, and with one under way
+  int missing_ = 0;          ///< nodes
+  std::deque<Ticks> repaired_at_;
+  Ticks until_failure_;
+};
+
+}  // namespace
+
+const char* name_of(Spent spent) {
+  switch (spent) {
+    case Spent::start:
+      return "start";
+    case Spent::compute:
+      return "compute";
+    case Spent::slower:
+      return "slower";
+    case Spent::evaluation:
+      return "evaluation";
+    case Spent::checkpoint:
+      return "checkpoint";
+    case Spent::lost:
+      return "lost";
+    case Spent::detection:
+      return "detection";
+    case Spent::restart:
+      return "restart";
+    case Spent::idle:
+      return "idle";
+  }
+  return "";
+}
+
+std::int64_t JobDraw::num_failures() const {
+  return std::accumulate(failures.begin(), failures.end(), std::int64_t{});
+}
+
+JobDraw play_job(const JobModel& model, std::uint64_t seed, std::uint64_t draw,
+                 QuietPeriods quiet) {
+  WT_EXPECT(model.steps > 0 && model.checkpoint_every > 0 && !model.step.empty());
+  return JobPlayer(model, seed, draw, quiet).play();
+}
+
+}  // namespace windtunnel

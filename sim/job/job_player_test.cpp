@@ -1,0 +1,152 @@
+#include "job/job_player.hpp"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+namespace windtunnel {
+namespace {
+
+constexpr Ticks second = 1'000'000'000;
+
+/// 1,000 steps of 10 s, a checkpoint of 20 s every 50 steps, 100 s to start, no failures.
+JobModel plain_job() {
+  JobModel model;
+  model.steps = 1000;
+  model.step = {10 * second};
+  model.start = 100 * second;
+  model.read = 30 * second;
+  model.detection = 60 * second;
+  model.repair = 3600 * second;
+  model.checkpoint_every = 50;
+  model.stall = 20 * second;
+  model.nodes = 4;
+  return model;
+}
+
+void set_rate(JobModel& model, FailingPart part, double per_hour) {
+  constexpr double ticks_per_hour = 3600e9;
+  model.failures_per_tick[static_cast<std::size_t>(part)] = per_hour / ticks_per_hour;
+}
+
+Ticks sum(const JobDraw& draw) {
+  return std::accumulate(draw.spent.begin(), draw.spent.end(), Ticks{});
+}
+
+TEST_CASE("a job in which nothing fails takes its start, steps, checkpoints and evaluations") {
+  JobModel model = plain_job();
+  model.evaluation_every = 300;
+  model.evaluation = 7 * second;
+  const JobDraw draw = play_job(model, 0, 0);
+  // 100 + 1000 · 10 + 1000/50 · 20 + 3 · 7 = 10521 s
+  CHECK(draw.total == 10'521 * second);
+  CHECK(draw.checkpoints == 20);
+  CHECK(draw.of(Spent::compute) == 10'000 * second);
+  CHECK(draw.of(Spent::evaluation) == 21 * second);
+}
+
+TEST_CASE("the time of every draw adds up exactly, whatever happens in it") {
+  for (const Ticks write : {Ticks{0}, 300 * second, 900 * second})
+    for (const bool elastic : {false, true}) {
+      JobModel model = plain_job();
+      model.write = write;
+      if (elastic) model.step = {10 * second, 13 * second, 20 * second};
+      model.evaluation_every = 33;
+      model.evaluation = 7 * second + 1;
+      model.spare_nodes = elastic ? 0 : 1;
+      set_rate(model, FailingPart::gpu, 1.5);
+      set_rate(model, FailingPart::software, 0.7);
+      for (std::uint64_t i = 0; i < 300; ++i) {
+        const JobDraw draw = play_job(model, 5, i);
+        CHECK(sum(draw) == draw.total);
+        CHECK(draw.of(Spent::compute) == model.steps * model.step.front());
+        CHECK(draw.of(Spent::detection) == draw.num_failures() * model.detection);
+        for (const Ticks each : draw.spent) CHECK(each >= 0);
+      }
+    }
+}
+
+TEST_CASE("quiet periods played at once give what they give one by one") {
+  for (const Ticks write : {Ticks{0}, 300 * second, 900 * second}) {
+    JobModel model = plain_job();
+    model.steps = 20'003;
+    model.write = write;
+    model.evaluation_every = 33;
+    model.evaluation = 7 * second + 1;
+    set_rate(model, FailingPart::gpu, 0.1);
+    set_rate(model, FailingPart::software, 0.1);
+    for (std::uint64_t i = 0; i < 100; ++i) {
+      const JobDraw at_once = play_job(model, 2, i, QuietPeriods::at_once);
+      const JobDraw one_by_one = play_job(model, 2, i, QuietPeriods::one_by_one);
+      CHECK(at_once.spent == one_by_one.spent);
+      CHECK(at_once.failures == one_by_one.failures);
+      CHECK(at_once.checkpoints == one_by_one.checkpoints);
+    }
+  }
+}
+
+TEST_CASE("as many failures come as their rate says") {
+  JobModel model = plain_job();
+  model.steps = 100'000;
+  set_rate(model, FailingPart::software, 0.5);
+  double failures = 0, hours = 0;
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    const JobDraw draw = play_job(model, 1, i);
+    failures += static_cast<double>(draw.num_failures());
+    hours += to_seconds(draw.total - draw.of(Spent::detection)) / Seconds{3600};
+  }
+  // Some 8,000 failures: their number is known to 1/sqrt(8000) = 1.1 %; three times that.
+  CHECK(failures / hours == doctest::Approx(0.5).epsilon(0.035));
+}
+
+TEST_CASE("without spares a job waits for repairs, with spares it does not") {
+  JobModel model = plain_job();
+  set_rate(model, FailingPart::node, 0.5);
+  Ticks idle = 0, idle_with_spares = 0, slower = 0, idle_elastic = 0;
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    const JobDraw alone = play_job(model, 1, i);
+    idle += alone.of(Spent::idle);
+    CHECK(alone.of(Spent::idle) == alone.num_failures() * (model.repair - model.detection));
+    JobModel spares = model;
+    spares.spare_nodes = 20;
+    idle_with_spares += play_job(spares, 1, i).of(Spent::idle);
+    JobModel elastic = model;
+    elastic.step = {10 * second, 13 * second, 20 * second};
+    const JobDraw draw = play_job(elastic, 1, i);
+    slower += draw.of(Spent::slower);
+    idle_elastic += draw.of(Spent::idle);
+  }
+  CHECK(idle > 0);
+  CHECK(idle_with_spares == 0);
+  CHECK(slower > 0);
+  CHECK(idle_elastic < idle);
+}
+
+TEST_CASE("a checkpoint that is written beside training stalls it less, and is safe later") {
+  JobModel together = plain_job();
+  set_rate(together, FailingPart::software, 1);
+  JobModel beside = together;
+  beside.stall = 1 * second;
+  beside.write = 19 * second;
+  Ticks lost_together = 0, lost_beside = 0;
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    const JobDraw a = play_job(together, 1, i), b = play_job(beside, 1, i);
+    CHECK(a.checkpoints * together.stall >=
+          a.of(Spent::checkpoint) - together.stall * a.num_failures());
+    lost_together += a.of(Spent::lost);
+    lost_beside += b.of(Spent::lost);
+  }
+  CHECK(lost_beside > 0);
+  CHECK(lost_together > 0);
+}
+
+TEST_CASE("a draw is the same for the same seed and number, and another for another") {
+  JobModel model = plain_job();
+  set_rate(model, FailingPart::software, 1);
+  CHECK(play_job(model, 3, 7).total == play_job(model, 3, 7).total);
+  CHECK(play_job(model, 3, 7).total != play_job(model, 3, 8).total);
+  CHECK(play_job(model, 3, 7).total != play_job(model, 4, 7).total);
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "job/job_interval.hpp"
+#include "job/job_player.hpp"
+
+namespace windtunnel {
+
+struct JobOptions {
+  std::size_t draws = 1000;
+  std::uint64_t seed = 0;
+  std::size_t at_once = 1;  ///< threads; the result is the same for any number
+};
+
+/// A figure over all draws.
+struct Spread {
+  double median = 0, low = 0, high = 0;  ///< 5th and 95th percentile
+};
+/// The percentiles of `values`, between neighbours on a straight line.
+Spread spread_of(std::vector<double> values);
+
+/// What many draws of a job say.
+struct JobResult {
+  Job job;
+  std::string name, scenario_hash, platform_name, model_name;
+  std::string plan;  ///< "tensor 8, pipeline 2, data 64, microbatch 1"
+  JobOptions options;
+  std::vector<JobDraw> draws;
+  Spread days, failures;
+  Spread goodput;  ///< share of the time that computes steps that count, at full speed
+  std::array<double, num_spent> mean_shares{};  ///< of the time of all draws
+  std::array<double, num_failing_parts> mean_failures{};
+  std::optional<Spread> cost, energy_mwh, tonnes_co2;
+  std::optional<Seconds> mtbf, young, daly;  ///< none where nothing fails
+  std::optional<IntervalCurve> intervals;
+};
+
+/// Plays the job `options.draws` times.
+JobResult simulate_job(const Scenario& scenario, const Report& report, const JobOptions& options);
+
+/// Of one draw: money, MWh.
+double cost_of(const Job& job, const JobDraw& draw);
+double energy_of(const Job& job, const JobDraw& draw);
+double days_of(const JobDraw& draw);
+
+std::string job_text(const JobResult& result);
+std::string job_json(const JobResult& result);
+std::string job_csv(const JobResult& result);  ///< a row for each draw
+std::string job_page(const JobResult& result);
+
+}  // namespace windtunnel

@@ -1,0 +1,157 @@
+// The sums over operations against the closed forms of docs/memory.md, section 1 to 3 and 7, on drawn plans.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "memory/memory_fixtures.hpp"
+
+using namespace windtunnel;
+using namespace windtunnel::fixtures;
+
+namespace {
+
+/// Symbols as in docs/memory.md.
+struct ClosedForm {
+  const Transformer& model;
+  const Plan& plan;
+  int stage;
+
+  double s = model.sequence, b = plan.training.micro_batch, h = model.hidden, a = model.heads;
+  double g = model.kv_heads / a, f = model.ffn_hidden / h, t = plan.parallel.tensor;
+  bool sharded = plan.parallel.zero_stage == 3, gated = model.gated_mlp;
+  bool first = stage == 0, last = stage + 1 == plan.parallel.pipeline;
+  double l = plan.stage_layers[static_cast<std::size_t>(stage)];
+  double whole = plan.parallel.sequence_parallel ? t : 1;
+  double d = sharded ? 0 : 1, sbh = s * b * h;
+  double e = element_size(plan.training.precision) / 1_B;
+  double vocab = padded_vocab(model, plan.parallel.tensor);
+  Recompute recompute = plan.training.recompute;
+
+  double layer_parameters() const {
+    const double qkv = h + 2 * g * h, wide = (gated ? 2 : 1) * f * h;
+    const double matrices = (h * qkv + h * h + h * wide + h * f * h) / t;
+    return model.has_biases() ? matrices + (qkv + wide) / t + 6 * h : matrices + 2 * h;
+  }
+  double parameters() const {
+    const double words = vocab * h / t;
+    const bool own_words = !model.tied_embeddings || plan.parallel.pipeline > 1;
+    double sum = l * layer_parameters();
+    if (first) sum += words + (model.has_learned_positions() ? s * h : 0);
+    if (last) sum += (model.has_biases() ? 2 : 1) * h + (own_words ? words : 0);
+    return sum;
+  }
+
+  double boundary() const { return e * sbh / whole; }
+  double layer() const {
+    return sbh * ((4 * e + 2 * d) / whole + e * (2 + 2 * g + (gated ? 3 : 2) * f) / t);
+  }
+  double scores() const {
+    return plan.training.attention == Attention::flash ? 0 : (2 * e + d) * a * s * s * b / t;
+  }
+  double kept() const {
+    if (recompute == Recompute::full) return boundary();
+    return layer() + (recompute == Recompute::none ? scores() : 0);
+  }
+  double microbatch() const {
+    return l * kept() + (last ? 0 : boundary()) + (first ? d * sbh / whole : 0);
+  }
+  double logits() const {
+    const double each = sharded ? 4 : e < 4 ? e + 8 : 8;
+    return last ? each * s * b * vocab / t : 0;
+  }
+
+  double layer_recomputation() const { return l > 0 && recompute == Recompute::full ? layer() : 0; }
+  double working_scores() const { return l > 0 && recompute != Recompute::none ? scores() : 0; }
+  double weight_gradient() const {
+    if (sharded) return e * (layer_parameters() + vocab * h / t);
+    const double wide = (gated ? 2 : 1) * f * h;
+    return l > 0 ? e * std::max(h + 2 * g * h, wide) * h / t : 0;
+  }
+  double fixed() const {
+    if (sharded)
+      return e *
+             (layer_parameters() * std::min(l, 1.0 + plan.parallel.zero_prefetch) + vocab * h / t);
+    return sbh * e * ((first ? 1 : 2) / whole + (gated ? 2 : 1) * f / t);
+  }
+  double live() const {
+    const double work = layer_recomputation() + working_scores() + weight_gradient() + fixed();
+    return sharded ? work + logits() : std::max(work, logits());
+  }
+};
+
+/// Stack C: 2 + 2 + 12 bytes a parameter and 4 in the step; gradients do not exist before the first backward pass.
+double allocated(const ClosedForm& in, double in_flight, double with_gradients) {
+  const int zero = in.plan.parallel.zero_stage;
+  const double ways = in.plan.parallel.data, n = in.parameters();
+  const double single = in.e == 4 ? 1 : 0;  // fp32: 4 + 4 + 8, all of it there from the start
+  const double weights = (single ? 4 : 2) * n / (zero >= 3 ? ways : 1);
+  const double gradients = (single ? 4 : 2) * n / (zero >= 2 ? ways : 1);
+  const double optimizer = (single ? 8 : 12) * n / (zero >= 1 ? ways : 1);
+  const double step = single ? 0 : 4 * n / (zero >= 1 ? ways : 1);
+  const double states = weights + gradients + optimizer;
+  const double early = states - (single ? 0 : gradients);
+  return std::max({states + with_gradients * in.microbatch() + in.live(),
+                   early + in_flight * in.microbatch() + in.live(), states + step});
+}
+
+World drawn_world(std::mt19937& random) {
+  const auto one_of = [&random](auto... values) {
+    const std::array all{values...};
+    return all[random() % all.size()];
+  };
+  const int zero = one_of(0, 1, 2, 3);
+  const int pipeline = zero == 3 ? 1 : one_of(1, 2, 4), heads = 24, hidden = heads * one_of(64, 80);
+  World world(gpt(8, hidden, heads, one_of(512, 2048), one_of(32000, 50257)), one_of(1, 2, 3, 8),
+              pipeline, one_of(1, 2, 6), one_of(1, 4), one_of(4, 8));
+  Transformer& model = world.model;
+  model.family = one_of("gpt", "llama");
+  model.gated_mlp = one_of(true, false);
+  model.rotary = one_of(true, false);
+  model.tied_embeddings = one_of(true, false);
+  model.kv_heads = one_of(heads, heads / 4);
+  model.ffn_hidden = hidden * one_of(2, 4);
+  Plan& plan = world.plan;
+  plan.parallel.zero_stage = zero;
+  plan.parallel.zero_prefetch = one_of(0, 1, 3, 20);
+  plan.parallel.sequence_parallel = plan.parallel.tensor > 1 && one_of(true, false);
+  plan.training.recompute = one_of(Recompute::none, Recompute::selective, Recompute::full);
+  plan.training.attention = one_of(Attention::standard, Attention::flash);
+  plan.training.precision = one_of(Precision::fp16, Precision::bf16, Precision::fp32);
+  if (pipeline > 1 && one_of(true, false)) plan.stage_layers.front() = 0;
+  world.software.fixed_work = Bytes{};
+  return world;
+}
+
+void check_equal(Bytes account, double closed_form) {
+  CHECK(account.value() == doctest::Approx(closed_form).epsilon(1e-12));
+}
+
+void check_stage(const World& world, const StageMemory& memory, int stage) {
+  const ClosedForm in{world.model, world.plan, stage};
+  CHECK(memory.parameters == doctest::Approx(in.parameters()).epsilon(1e-12));
+  check_equal(memory.activation_per_microbatch, in.microbatch());
+  const InFlight held = estimate_in_flight(world.plan, StageId{stage});
+  check_equal(memory.allocated, allocated(in, held.all, held.with_gradients));
+  if (memory.set_by_step) return;
+  const bool in_head = !in.sharded && memory.logits > 0_B;
+  check_equal(memory.layer_recomputation, in_head ? 0 : in.layer_recomputation());
+  check_equal(memory.attention_scores, in_head ? 0 : in.working_scores());
+  check_equal(memory.weight_gradient, in_head ? 0 : in.weight_gradient());
+  check_equal(memory.fixed, in_head ? 0 : in.fixed());
+  if (in_head || in.sharded) check_equal(memory.logits, in.logits());
+}
+
+}  // namespace
+
+TEST_CASE("what operations hold adds up to the closed forms, for any plan") {
+  std::mt19937 random(7);
+  constexpr int plans = 2000;
+  for (int i = 0; i < plans; ++i) {
+    const World world = drawn_world(random);
+    CAPTURE(i);
+    const MemoryAccount account = world.account();
+    for (int stage = 0; stage < world.plan.parallel.pipeline; ++stage)
+      check_stage(world, account.stages[static_cast<std::size_t>(stage)], stage);
+  }
+}

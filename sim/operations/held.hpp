@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "units/divisible.hpp"
+#include "units/quantity.hpp"
+
+namespace windtunnel {
+
+/// Tensors that an operation keeps. A forward operation keeps them until the backward pass of the same microbatch, a backward one
+/// while the backward pass of one layer lasts.
+enum class Kept : std::uint8_t {
+  input,  ///< of the layer: what it keeps if everything else is computed again; not counted by itself
+  tensors,          ///< what the backward pass reads, but for attention scores
+  scores,           ///< attention scores, softmax and dropout
+  passing,          ///< backward: the layer's output, gradients on their way through it
+  weight_gradient,  ///< backward: of the largest matrix, before it is added to those of other microbatches
+  logits,           ///< backward: logits, their fp32 copy, exponentials
+  gathered,         ///< backward: parameters of other ranks
+};
+inline constexpr std::size_t num_kept = 7;
+
+/// Among how many ranks the states of an operation's parameters are shared out.
+struct StateWays {
+  double weights = 1, gradients = 1, optimizer = 1;
+};
+
+/// What an operation holds in the memory of its rank. Its parameters stand with the forward operation.
+struct Held {
+  Divisible<double> parameters;
+  StateWays ways;
+  std::array<Divisible<Bytes>, num_kept> tensors{};
+
+  Divisible<Bytes>& at(Kept kind) { return tensors[static_cast<std::size_t>(kind)]; }
+  const Divisible<Bytes>& at(Kept kind) const { return tensors[static_cast<std::size_t>(kind)]; }
+};
+
+}  // namespace windtunnel

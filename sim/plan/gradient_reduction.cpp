@@ -1,0 +1,24 @@
+#include "plan/gradient_reduction.hpp"
+
+namespace windtunnel {
+
+GradientReduction gradient_reduction(const Plan& plan) {
+  if (plan.parallel.replicas() == 1 || plan.parallel.zero_stage == 3)
+    return GradientReduction::none;
+  return plan.parallel.zero_stage == 2 ? GradientReduction::per_microbatch
+                                       : GradientReduction::per_iteration;
+}
+
+bool reduces_by_chunk(const Plan& plan) {
+  switch (gradient_reduction(plan)) {
+    case GradientReduction::none:
+      return false;
+    case GradientReduction::per_iteration:
+      return plan.parallel.overlap_gradient_reduce;
+    case GradientReduction::per_microbatch:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace windtunnel

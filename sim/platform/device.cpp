@@ -1,0 +1,41 @@
+#include "platform/device.hpp"
+
+#include <algorithm>
+
+#include "platform/software_profile.hpp"
+
+namespace windtunnel {
+
+double GemmEfficiency::peak_fraction_of(Precision precision) const {
+  const auto found = quantized_peak_fraction.find(precision);
+  return found == quantized_peak_fraction.end() ? peak_fraction : found->second;
+}
+
+double GemmEfficiency::inner_half_size_of(Precision precision) const {
+  return is_quantized(precision) ? quantized_inner_half_size.value_or(inner_half_size)
+                                 : inner_half_size;
+}
+
+bool Device::has_attention(Precision precision) const {
+  const auto is_half = [](Precision each) {
+    return each == Precision::bf16 || each == Precision::fp16;  // one rate on all tensor cores
+  };
+  return std::any_of(attention.begin(), attention.end(), [&](const AttentionKernel& each) {
+    return each.precision == precision || (is_half(each.precision) && is_half(precision));
+  });
+}
+
+std::optional<SoftwareProfile::FlashRates> SoftwareProfile::flash_rates(
+    const Device& device) const {
+  if (!flash_forward_efficiency || !flash_backward_efficiency) return std::nullopt;
+  const auto names = [&device](const std::vector<std::string>& devices) {
+    return std::find(devices.begin(), devices.end(), device.name) != devices.end();
+  };
+  for (const FlashRates& rates : flash_elsewhere)
+    if (names(rates.devices)) return rates;
+  if (!device.attention.empty() && !flash_devices.empty() && !names(flash_devices))
+    return std::nullopt;
+  return FlashRates{*flash_forward_efficiency, *flash_backward_efficiency, flash_devices};
+}
+
+}  // namespace windtunnel

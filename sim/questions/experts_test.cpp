@@ -1,0 +1,173 @@
+// Models with experts, played.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+
+#include "core/testing.hpp"
+#include "questions/what_if.hpp"
+#include "simulate/simulate.hpp"
+
+namespace windtunnel {
+namespace {
+
+Scenario read(const std::string& text, const Overrides& overrides = {}) {
+  Problems problems;
+  JsonValue value =
+      parse_json(std::make_shared<const SourceText>(SourceText{"experts.json", text}), problems);
+  problems.throw_if_any();
+  ReadOptions options;
+  options.overrides = overrides;
+  const Library files{source_dir()};
+  return read_scenario(std::move(value), files.root, files, options);
+}
+
+Report play(const Scenario& scenario, Detail detail = Detail::pass,
+            EngineKind engine = EngineKind::native) {
+  SimulateOptions options;
+  options.engine = engine;
+  options.detail = detail;
+  return simulate(scenario, options).report;
+}
+
+/// Two nodes of two GPUs, an expert on each, top 2, one layer: 1,024 tokens of 1,024 values of two bytes a rank.
+const std::string four_gpus = R"({
+  "platform": {"extends": "selene-a100", "name": "two by two", "node_types": [{"gpus": 2, "nics": 2, "nic_rate": "200 Gbps",
+      "nic_efficiency": 1, "source": "assumed: of the test",
+      "interconnect": {"floor_base": "10 us", "floor_per_gpu": "0 us", "all_to_all": "100 GB/s", "source": "assumed: of the test"}}],
+    "fabric": {"latency": "15 us", "collective_latency": "5 us", "source": "assumed: of the test"}},
+  "nodes": 2, "software": "megatron-core-2026",
+  "model": {"layers": 1, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 32000,
+    "moe": {"experts": 4, "top_k": 2, "ffn_hidden": 2048}},
+  "training": {"global_batch": 4, "micro_batch": 1},
+  "parallel": {"data": 4, "expert": 4}})";
+
+}  // namespace
+
+TEST_CASE("4 GPUs, 2 nodes, 4 experts, top 2: exchanges to the microsecond") {
+  // Two copies of each token: 4,194,304 bytes a rank. In the node half of that: 10 us + 2,097,152 B / 100 GB/s = 30.97 us. 5/6 of the
+  // tokens have an expert on the other node: 1,747,627 B / 25 GB/s = 69.905 us, and 20 us before. Dispatch and combine, forward and
+  // backward: 4 * 89.905 us.
+  constexpr double paper = 4 * (20e-6 + 1024 * 2048 * (5.0 / 6) / 25e9);
+  const Scenario scenario = read(four_gpus);
+  CHECK(play(scenario).breakdown.of(Line::expert_comm).value() ==
+        doctest::Approx(paper).epsilon(1e-6));
+  // As flows between the GPUs, operation by operation.
+  const Report layered = play(scenario, Detail::layer);
+  CHECK(layered.breakdown.of(Line::expert_comm).value() == doctest::Approx(paper).epsilon(1e-6));
+  CHECK(layered.iteration_time.value() ==
+        doctest::Approx(play(scenario).iteration_time.value()).epsilon(1e-9));
+  // Three quarters of the copies leave their GPU, each way twice, on four GPUs.
+  const auto sent = [](const Report& report, Traffic traffic) {
+    return report.traffic[static_cast<std::size_t>(traffic)].value();
+  };
+  CHECK(sent(layered, Traffic::expert_dispatch) == 4 * 2 * 4194304 * 0.75);
+  CHECK(sent(layered, Traffic::expert_combine) == 4 * 2 * 4194304 * 0.75);
+}
+
+TEST_CASE("one slow link of an expert group slows its exchanges as it should") {
+  // From node 0 to node 1 25 GB/s in place of 2 x 25: what both GPUs send takes twice as long.
+  constexpr double paper = 4 * (20e-6 + 2 * 1024 * 2048 * (5.0 / 6) / 25e9);
+  const Scenario scenario = read(
+      four_gpus, {{"/platform/link_overrides",
+                   R"([{"from": 0, "to": 1, "bandwidth": "25 GB/s", "source": "assumed: x"}])"}});
+  for (const EngineKind engine : {EngineKind::native, EngineKind::simgrid})
+    CHECK(play(scenario, Detail::pass, engine).breakdown.of(Line::expert_comm).value() ==
+          doctest::Approx(paper).epsilon(1e-6));
+}
+
+TEST_CASE("explain names what a skew costs, and a simulation without it agrees") {
+  const Overrides skewed{{"/model/moe/balance", R"({"zipf": 0.5})"}};
+  const Scenario scenario = read(four_gpus, skewed);
+  const Seconds with = play(scenario).iteration_time,
+                without = play(read(four_gpus)).iteration_time;
+  CHECK(with > without);
+  const Library files{source_dir()};
+  bool asked = false;
+  for (const WhatIf& change : what_ifs(scenario, files)) {
+    if (change.what != "tokens spread evenly over experts") continue;
+    asked = true;
+    const auto results = simulate_what_ifs(scenario, files, {change}, 1);
+    REQUIRE(results.size() == 1);
+    CHECK(results.front().failure.empty());
+    CHECK(results.front().iteration_time.value() == doctest::Approx(without.value()).epsilon(1e-9));
+  }
+  CHECK(asked);
+}
+
+TEST_CASE("tokens that are skewed are no more tokens") {
+  const auto sent = [](const Report& report) {
+    return report.traffic[static_cast<std::size_t>(Traffic::expert_dispatch)];
+  };
+  const Overrides skewed{{"/model/moe/balance", R"({"zipf": 1})"}};
+  CHECK(sent(play(read(four_gpus, skewed))) == sent(play(read(four_gpus))));
+}
+
+TEST_CASE(
+    "explain says what a slow link costs an expert group, and a simulation without it agrees") {
+  const Scenario slow = read(
+      four_gpus, {{"/platform/link_overrides",
+                   R"([{"from": 0, "to": 1, "bandwidth": "25 GB/s", "source": "assumed: x"}])"}});
+  const Library files{source_dir()};
+  bool asked = false;
+  for (const WhatIf& change : what_ifs(slow, files)) {
+    if (change.what != "no links with rates of their own") continue;
+    asked = true;
+    const auto results = simulate_what_ifs(slow, files, {change}, 1);
+    REQUIRE(results.size() == 1);
+    CHECK(results.front().iteration_time < play(slow).iteration_time);
+    CHECK(results.front().iteration_time.value() ==
+          doctest::Approx(play(read(four_gpus)).iteration_time.value()).epsilon(1e-9));
+  }
+  CHECK(asked);
+}
+
+TEST_CASE("the fullest rank's memory follows the skew") {
+  const MemoryAccount even = play(read(four_gpus)).memory;
+  const MemoryAccount skewed =
+      play(read(four_gpus, {{"/model/moe/balance", R"({"zipf": 1})"}})).memory;
+  CHECK(skewed.stages[0].activations > even.stages[0].activations);
+}
+
+TEST_CASE("61 layers of 256 experts on 1,024 GPUs are played within two seconds") {
+  const std::string text = R"({
+    "platform": "dgx-h100", "nodes": 128, "software": "megatron-core-2026", "model": "deepseek-v3",
+    "training": {"global_batch": 2048, "micro_batch": 1, "attention": "flash", "precision": "bf16"},
+    "parallel": {"pipeline": 16, "data": 64, "expert": 64, "zero_stage": 1,
+      "stage_layers": [4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1]}})";
+  const Scenario scenario = read(text);
+  const auto begin = std::chrono::steady_clock::now();
+  const Report report = play(scenario);
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+  CHECK(report.breakdown.of(Line::expert_comm) > Seconds{0});
+  CHECK(wall.count() < 2);
+}
+
+TEST_CASE("plans that experts cannot be laid out by are refused with what would do") {
+  const auto problem = [](const Overrides& overrides) {
+    try {
+      read(four_gpus, overrides);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(has(problem({{"/parallel/expert", "3"}}), "does not divide the model's 4 experts"));
+  CHECK(has(problem({{"/model/moe/experts", "8"}, {"/parallel/expert", "8"}}),
+            "does not divide the 4 ranks of a stage"));
+  CHECK(has(problem({{"/parallel/zero_stage", "3"}}), "zero_stage 3 is not simulated"));
+  CHECK(
+      has(problem({{"/parallel/tensor", "2"}, {"/parallel/data", "2"}, {"/parallel/expert", "2"}}),
+          "tokens that are split over the tensor group"));
+  CHECK(has(problem({{"/model/moe", "null"}}), "needs a model with experts"));
+  CHECK(has(problem({{"/model/layers", "4"},
+                     {"/model/moe/dense_layers", "1"},
+                     {"/parallel",
+                      R"({"pipeline": 2, "data": 2, "expert": 2, "stage_layers": "balanced"})"}}),
+            "are not balanced among stages"));
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,14 @@
+#pragma once
+
+namespace windtunnel {
+
+/// An amount on one rank: what every rank of a tensor group has of its own, and what they divide among them.
+template <class Value>
+struct Divisible {
+  Value whole{}, divided{};
+  constexpr Value sum() const { return whole + divided; }
+  /// Of one rank in a group of `ways`.
+  constexpr Value on_rank(double ways) const { return whole + divided / ways; }
+};
+
+}  // namespace windtunnel

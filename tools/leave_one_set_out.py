@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""How far predictions are off for a stack or cluster of which nothing was measured: every measurement set is predicted without the constants that were fitted on it.
+
+  tools/leave_one_set_out.py [PROGRAM]      (default: build/release/windtunnel)
+
+What stands in for those constants says tools/leave_one_set_out.json. Prints a table, and writes it between the lines "<!-- left out:begin -->" and
+"<!-- left out:end -->" of docs/accuracy.md; writes the errors to validation/residuals.json, from which intervals of what nobody measured are taken.
+"""
+
+import json
+import math
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BEGIN, END = "<!-- left out:begin -->", "<!-- left out:end -->"
+
+
+def answer(program, *arguments):
+    done = subprocess.run([program, *arguments, "--json", "--quiet"], capture_output=True, text=True, cwd=ROOT)
+    if done.returncode not in (0, 1):
+        sys.exit(f"{' '.join(arguments)}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def stacks_of(measurements):
+    """Names of the software profiles that the points of a set use."""
+    base = measurements["base"].get("software")
+    return {point["scenario"].get("software", base) for point in measurements["points"]}
+
+
+class Table:
+    def __init__(self, program):
+        self.program = program
+        self.sets = json.loads((ROOT / "tools/leave_one_set_out.json").read_text())["sets"]
+        self.profiles = [json.loads(file.read_text()) for file in sorted((ROOT / "platforms/software").glob("*.json"))]
+        self.measured = {}
+        for file in (ROOT / "validation").glob("*/*.json"):
+            measurements = json.loads(file.read_text())
+            if measurements.get("kind") == "iteration":
+                self.measured[measurements["name"]] = measurements
+
+    def median_of_others(self, pointer, left_out):
+        """Of the measured stacks that the set does not use and whose files give the value; a quantity as they write it."""
+        key = pointer.removeprefix("/software/")
+        others = [profile for profile in self.profiles if profile["profiled"] and profile["name"] not in stacks_of(left_out)]
+        values = [profile[key] for profile in others if key in profile]
+        numbers = sorted(float(str(value).split()[0]) for value in values)
+        unit = next((" " + value.split()[1] for value in values if isinstance(value, str)), "")
+        return f"{statistics.median(numbers):g}{unit}"
+
+    def stand_ins(self, entry):
+        values = {}
+        for constant, sets in entry.get("refit", {}).items():
+            with tempfile.TemporaryDirectory() as folder:  # with --residuals the rows alone decide, not the shipped value
+                residuals = str(pathlib.Path(folder) / "residuals.json")
+                fitted = answer(self.program, "calibrate", *sets, "--fit", constant, "--residuals", residuals)["constants"][0]
+            values[fitted["pointer"]] = fitted["value"]
+        for pointer, value in entry["values"].items():
+            values[pointer] = self.median_of_others(pointer, self.measured[entry["set"]]) if value == "median" else value
+        return values
+
+    def score(self, name, values):
+        changes = [f"--set={pointer}={value}" for pointer, value in values.items()]
+        points = answer(self.program, "validate", "--engine", "native", name, *changes)["points"]
+        return [math.log(point["predicted_s"] / point["measured_s"]) for point in points if "predicted_s" in point]
+
+    def rows(self):
+        for entry in self.sets:
+            values = self.stand_ins(entry)
+            yield entry["set"], values, self.score(entry["set"], {}), self.score(entry["set"], values)
+
+
+def percent(errors):
+    return 100 * statistics.mean(abs(math.exp(error) - 1) for error in errors)
+
+
+def bias(errors):
+    return 100 * statistics.mean(math.exp(error) - 1 for error in errors)
+
+
+def write_residuals(errors):
+    """ln(measured / predicted) by set, as `unseen` of the residuals' file."""
+    file = ROOT / "validation/residuals.json"
+    text = file.read_text()
+    kept = text[:text.index(',\n  "unseen"')] if '"unseen"' in text else text.rstrip()[:-1].rstrip()
+    sets = ",\n".join(f"      {json.dumps(name)}: {json.dumps([round(-error, 5) for error in left_out])}" for name, left_out in sorted(errors.items()))
+    method = "every set predicted without what was fitted on it or its cluster: tools/leave_one_set_out.py"
+    file.write_text(f'{kept},\n  "unseen": {{\n    "method": {json.dumps(method)},\n    "sets": {{\n{sets}\n    }}\n  }}\n}}\n')
+
+
+def main():
+    program = str(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release/windtunnel").resolve())
+    lines = ["| set | rows | as shipped, mean % | left out, mean % | bias | what stood in |", "|---|---|---|---|---|---|"]
+    means, errors = [], {}
+    for name, values, shipped, left_out in Table(program).rows():
+        means.append(percent(left_out))
+        errors[name] = left_out
+        texts = ", ".join(f"`{pointer.split('/')[-1]}` {value if isinstance(value, str) else format(value, '.3g')}" for pointer, value in values.items())
+        lines.append(f"| {name} | {len(left_out)} | {percent(shipped):.1f} | **{percent(left_out):.1f}** | {bias(left_out):+.1f} | {texts} |")
+        print(lines[-1], file=sys.stderr)
+    lines.append(f"| mean over sets | | | **{statistics.mean(means):.1f}** | | |")
+    table = "\n".join(lines)
+    print(table)
+    write_residuals(errors)
+    page = ROOT / "docs/accuracy.md"
+    text = page.read_text()
+    if BEGIN in text:
+        head, rest = text.split(BEGIN)
+        page.write_text(head + BEGIN + "\n\n" + table + "\n\n" + END + rest.split(END)[1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+#include <memory>
+
+#include "core/file_io.hpp"
+#include "importers/datasheet_device.hpp"
+#include "platform/device_json.hpp"
+#include "scenario/scenario_files.hpp"
+#include "validate/kernel_score.hpp"
+#include "validate/scatter_svg.hpp"
+#include "windtunnel/commands.hpp"
+#include "windtunnel/console.hpp"
+#include "windtunnel/outputs.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// What the file of a device says, by its name or path.
+JsonValue device_file(const std::string& name, const Library& library) {
+  Problems problems;
+  ScenarioFiles files(library, {}, problems);
+  Origin origin;
+  origin.kind = OriginKind::command_line;
+  origin.source = std::make_shared<const SourceText>(SourceText{"device " + name, name});
+  JsonValue value(name, origin);
+  files.expand(value, device_files, {});
+  problems.throw_if_any();
+  return value;
+}
+
+ExitCode complete(const CommandLine& line, const Library& library) {
+  const DatasheetDevice device =
+      complete_device(device_file(line.arguments.front(), library), library);
+  const std::string text = pretty_text(device.document) + "\n";
+  if (line.output.empty())
+    print_result(text);
+  else
+    write_output(line, line.output, text);
+  if (line.verbosity == Verbosity::normal)
+    print_message("scaled from " + device.nearest + ": " + std::to_string(device.added.size()) +
+                  " values that a data sheet does not give");
+  return exit_done;
+}
+
+JsonValue errors_json(const std::string& device, const std::vector<KernelError>& errors) {
+  JsonValue::Array list;
+  for (const KernelError& each : errors) {
+    JsonValue& entry = list.emplace_back(JsonValue::Object{});
+    entry.set("kernels", JsonValue(each.table));
+    entry.set("group", JsonValue(each.group.empty() ? std::string("all") : each.group));
+    entry.set("points", JsonValue(std::int64_t{each.points}));
+    entry.set("median_ape", JsonValue(each.median));
+    entry.set("mape", JsonValue(each.mean));
+    entry.set("worst_ape", JsonValue(each.worst));
+    entry.set("bias", JsonValue(each.bias));
+  }
+  JsonValue result(JsonValue::Object{});
+  result.set("device", JsonValue(device));
+  result.set("errors", JsonValue(std::move(list)));
+  return result;
+}
+
+Device read_named(const std::string& name, const Library& library) {
+  Problems problems;
+  JsonValue value = device_file(name, library);
+  const Device device = read_device(value, {}, problems);
+  problems.throw_if_any();
+  return device;
+}
+
+ExitCode score(const CommandLine& line, const Library& library) {
+  JsonValue::Array results;
+  std::vector<ValidatedSet> sets;
+  for (const std::string& name : line.arguments) {
+    const Device device = read_named(name, library);
+    const std::vector<KernelPoint> points =
+        kernel_points(library.root / "validation" / "kernels", device);
+    const std::vector<KernelError> errors = kernel_errors(points);
+    for (const char* table : {"gemm", "grouped", "attention"})
+      if (ValidatedSet set = kernel_set(device.name + ", " + table, table, points);
+          set.has_scores())
+        sets.push_back(std::move(set));
+    if (line.format == ResultFormat::json)
+      results.push_back(errors_json(device.name, errors));
+    else if (errors.empty())
+      print_result(device.name + ": no kernels were measured on it\n");
+    else
+      print_result(device.name + "\n" + kernel_text(errors));
+  }
+  if (line.format == ResultFormat::json)
+    print_result(pretty_text(JsonValue(std::move(results))) + "\n");
+  if (!line.svg.empty()) write_output(line, line.svg, scatter_svg(sets));
+  return exit_done;
+}
+
+}  // namespace
+
+ExitCode device_command(const CommandLine& line) {
+  if (!line.overrides.empty()) throw UsageError("device reads no scenario: it takes no --set");
+  if (line.from_datasheet == line.kernels)
+    throw UsageError("device takes one of --from-datasheet and --kernels");
+  if (line.kernels && !line.output.empty())
+    throw UsageError("-o goes with --from-datasheet, which makes a file");
+  if (line.from_datasheet && (!line.svg.empty() || line.format == ResultFormat::json))
+    throw UsageError("--svg and --json go with --kernels");
+  if (line.from_datasheet && line.arguments.size() > 1)
+    throw UsageError("device --from-datasheet takes one NAME");
+  const Library library = Library::find();
+  return line.kernels ? score(line, library) : complete(line, library);
+}
+
+}  // namespace windtunnel

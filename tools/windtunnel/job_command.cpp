@@ -1,0 +1,122 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/problem.hpp"
+#include "job/job_points.hpp"
+#include "search/rank.hpp"
+#include "simulate/simulate.hpp"
+#include "simulate/tasks.hpp"
+#include "sweep/sweep.hpp"
+#include "windtunnel/commands.hpp"
+#include "windtunnel/console.hpp"
+#include "windtunnel/outputs.hpp"
+#include "windtunnel/scenario_argument.hpp"
+
+namespace windtunnel {
+namespace {
+
+struct PlayedJob {
+  JobResult result;
+  bool fits = true;
+};
+
+/// The scenario with the plan that its job asks for. InputError where none fits.
+Scenario with_plan(const CommandLine& line, Scenario scenario) {
+  // What is wrong with the block is said before anything is simulated.
+  if (job_block_of(scenario).plan == JobPlan::given) return scenario;
+  RankOptions options;
+  options.top = 1;
+  options.engine = line.engine.value_or(engine_of_many);
+  options.at_once = line.jobs == 0 ? default_at_once() : line.jobs;
+  const RankResult result = rank_plans(scenario, options);
+  if (result.plans.empty()) {
+    Problems problems;
+    problems.add({{}, "/job/plan", "no plan of the search fits on this cluster", "use more nodes"});
+    problems.throw_if_any();
+  }
+  scenario.plan = std::get<Plan>(lay_out(scenario, result.space, result.plans.front().choice));
+  return scenario;
+}
+
+PlayedJob play(const CommandLine& line, Scenario as_read) {
+  const Scenario scenario = with_plan(line, std::move(as_read));
+  SimulateOptions simulate_options;
+  simulate_options.engine = line.engine.value_or(engine_of_many);
+  const Report report = simulate(scenario, simulate_options).report;
+  JobOptions options;
+  options.draws = static_cast<std::size_t>(line.draws);
+  options.seed = line.seed;
+  options.at_once = line.jobs == 0 ? default_at_once() : line.jobs;
+  return {simulate_job(scenario, report, options), report.memory.fits};
+}
+
+/// "platform dgx-h100, nodes 128"; the name of the point, where it has one.
+std::string words_of(const PointValues& values) {
+  std::string words;
+  for (const auto& [pointer, value] : values) {
+    if (pointer == "/name" && value.is_string()) return value.string();
+    const std::string text = value.is_string() ? value.string() : canonical_text(value);
+    words += (words.empty() ? "" : ", ") + pointer.substr(pointer.rfind('/') + 1) + " " + text;
+  }
+  return words;
+}
+
+JobPoint play_point(const CommandLine& line, const Sweep& sweep, std::size_t index) {
+  JobPoint point;
+  point.values = words_of(sweep.points().values(index));
+  try {
+    PlayedJob played = play(line, sweep.scenario(index));
+    played.result.draws = {};
+    point.fits = played.fits;
+    point.result = std::move(played.result);
+  } catch (const InputError& error) {
+    point.problem = error.problems().front().message;
+  }
+  return point;
+}
+
+ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) {
+  ReadOptions options;
+  options.overrides = line.overrides;
+  options.seed = line.seed;
+  const Library library = Library::find();
+  const Sweep sweep(file, library, options);
+  sweep.expect_a_readable_point();
+  std::vector<JobPoint> points;
+  for (std::size_t i = 0; i < sweep.points().size(); ++i)
+    points.push_back(play_point(line, sweep, i));
+  mark_front(points);
+  if (!line.report.empty()) write_output(line, line.report, job_points_page(sweep.name(), points));
+  if (!line.csv.empty()) write_output(line, line.csv, job_points_csv(points));
+  print_result(line.format == ResultFormat::json ? job_points_json(points) + "\n"
+                                                 : job_points_text(points));
+  for (const JobPoint& point : points)
+    if (!point.result || !point.fits) return exit_negative;
+  return exit_done;
+}
+
+}  // namespace
+
+ExitCode job_command(const CommandLine& line) {
+  const Library library = Library::find();
+  const std::filesystem::path file = scenario_file_for(line.arguments.front(), library);
+  if (line.arguments.front() != "-") {
+    ReadOptions options;
+    options.overrides = line.overrides;
+    const JsonValue merged = merged_scenario(file, library, options);
+    const JsonValue* sweep = merged.find("sweep");
+    if (sweep != nullptr && !sweep->is_null()) return play_sweep(line, file);
+  }
+  const Scenario scenario = read_placed_scenario_argument(line);
+  const PlayedJob played = play(line, scenario);
+  if (!line.report.empty()) write_output(line, line.report, job_page(played.result));
+  if (!line.csv.empty()) write_output(line, line.csv, job_csv(played.result));
+  if (!played.fits && line.verbosity == Verbosity::normal)
+    print_message("warning: the plan does not fit in the memory of its GPUs");
+  print_result(line.format == ResultFormat::json ? job_json(played.result) + "\n"
+                                                 : job_text(played.result));
+  return played.fits ? exit_done : exit_negative;
+}
+
+}  // namespace windtunnel
