@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the score card of docs/accuracy.md, the rows of README.md that name a set and its range of errors, and the picture docs/img/accuracy.svg anew:
+# Writes the score card of docs/accuracy.md, the rows of README.md that name a set and its range of errors, and the pictures docs/img/accuracy.svg and docs/img/kernels-*.svg anew:
 #   tools/accuracy.sh [PROGRAM]      (default: build/release/windtunnel)
 # It runs `windtunnel validate --json` on all sets and replaces what stands between the lines
 # "<!-- score card:begin -->" and "<!-- score card:end -->".
@@ -154,6 +154,9 @@ cmp -s "$scratch/README.md" README.md || { cat "$scratch/README.md" >README.md; 
 
 mkdir -p docs/img
 cp "$scratch/accuracy.svg" docs/img/accuracy.svg
+for device in h100-sxm-80gb b200; do
+  "$program" device "$device" --kernels --quiet --svg "docs/img/kernels-$device.svg" >/dev/null
+done
 if cmp -s "$scratch/accuracy.md" docs/accuracy.md; then
   echo "docs/accuracy.md is up to date"
 else

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "calibrate/advice.hpp"
 #include "calibrate/calibration_text.hpp"
 #include "core/file_io.hpp"
 #include "core/option_error.hpp"
@@ -168,8 +169,31 @@ std::string merged_residuals(const std::filesystem::path& file,
   return evidence_json(known);
 }
 
+namespace {
+
+int run_advise(const CalibrateRequest& request, const Library& library, std::ostream& out,
+               std::ostream& messages) {
+  std::vector<MeasurementSet> sets;
+  if (!request.sets.empty())
+    for (const auto& file : find_measurement_sets(request.sets, library.root / "validation"))
+      sets.push_back(read_measurement_set(file));
+  ProgressLine line(messages, request.progress);
+  AdviceRequest asked{request.advise, request.overrides, parse_constants(request.fit),
+                      request.engine, [&line](std::size_t done) {
+                        line.show("calibrate: " + std::to_string(done) + " iterations simulated");
+                      }};
+  const Advice advice = advise(asked, sets, library);
+  out << (request.format == CalibrationFormat::json ? advice_json(advice)
+                                                    : advice_text(advice, request.advise_name))
+      << std::flush;
+  return 0;
+}
+
+}  // namespace
+
 int run_calibrate(const CalibrateRequest& request, const Library& library, std::ostream& out,
                   std::ostream& messages) {
+  if (!request.advise.empty()) return run_advise(request, library, out, messages);
   CalibrationPlan plan;
   plan.constants = parse_constants(request.fit);
   plan.seed = request.seed;

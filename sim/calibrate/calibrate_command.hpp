@@ -21,7 +21,9 @@ struct CalibrateRequest {
   std::vector<std::string> sets;  ///< paths or names, at least one
   std::vector<std::string> fit;   ///< "emax", "emax,nic_efficiency", "/pointer=0.1..1"
   EngineKind engine = engine_of_many;
-  std::optional<FittedFile> file;   ///< --device, --software or --platform, and -o
+  std::optional<FittedFile> file;  ///< --device, --software or --platform, and -o
+  std::filesystem::path advise;  ///< --advise: a plan that measurements are advised for; empty: fit
+  std::string advise_name;       ///< as the command line has it
   std::filesystem::path residuals;  ///< --residuals: where held-out residuals go; empty: nowhere
   Overrides overrides;              ///< --set
   /// Of the fit; none where --residuals is given: the shipped values may have been fitted to these

@@ -8,7 +8,6 @@
 namespace windtunnel {
 namespace {
 
-constexpr double row_noise = 0.05;           ///< rows of measured stacks, held out, miss by 5 %
 constexpr double hardly_narrower = 0.8;      ///< posterior over prior width: the rows say little
 constexpr double differs_in_widths = 2;      ///< nearer to the given value, it is one of 95 %
 constexpr double clearly_worse = 0.02;       ///< of ln(time): the spread of regular rows

@@ -123,6 +123,15 @@ FitConstant parse_fit_constant(const std::string& text) {
   return constant;
 }
 
+std::vector<FitConstant> named_fit_constants() {
+  std::vector<FitConstant> constants;
+  for (const KnownConstant& known : known_constants)
+    if (std::none_of(constants.begin(), constants.end(),
+                     [&](const FitConstant& each) { return each.pointer == known.pointer; }))
+      constants.push_back({known.name, known.pointer, known.bounds});
+  return constants;
+}
+
 double prior_spread(const FitConstant& constant, StackKnowledge stack) {
   if (stack == StackKnowledge::known && constant.pointer.starts_with("/software/"))
     return known_spread;

@@ -42,6 +42,8 @@ struct NumberWithUnit {
 ///   platform  nic_efficiency, in_node_collective_slowdown (also arf)
 /// Pointers into a platform are those of its first node type. InputError on anything else.
 FitConstant parse_fit_constant(const std::string& text);
+/// All with a short name, each once.
+std::vector<FitConstant> named_fit_constants();
 
 /// The number that `scenario` has at the constant's pointer; none where there is none.
 std::optional<NumberWithUnit> number_at(JsonValue& scenario, const std::string& pointer);

@@ -84,7 +84,7 @@ struct ClosedForm {
 double allocated(const ClosedForm& in, double in_flight, double with_gradients) {
   const int zero = in.plan.parallel.zero_stage;
   const double ways = in.plan.parallel.data, n = in.parameters();
-  const double single = in.e == 4 ? 1 : 0;  // fp32: 4 + 4 + 8, all of it there from the start
+  const bool single = in.e == 4;  // fp32: 4 + 4 + 8, all of it there from the start
   const double weights = (single ? 4 : 2) * n / (zero >= 3 ? ways : 1);
   const double gradients = (single ? 4 : 2) * n / (zero >= 2 ? ways : 1);
   const double optimizer = (single ? 8 : 12) * n / (zero >= 1 ? ways : 1);

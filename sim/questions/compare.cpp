@@ -46,8 +46,10 @@ std::string details_text(const Scenario& scenario, const Simulation& simulation)
          canonical_text(path_value(played, path, simulation.report));
 }
 
-std::string simulated_text(const Scenario& scenario, const Library& library, RunDetail detail) {
+std::string simulated_text(const Scenario& scenario, const Library& library, RunDetail detail,
+                           EngineKind engine) {
   SimulateOptions options;
+  options.engine = engine;
   options.evidence = &library;
   options.keep_timeline = detail == RunDetail::page;
   const Simulation simulation = simulate(scenario, options);
@@ -71,7 +73,8 @@ ComparedRun run_of(const CompareInput& input, const std::string& said) {
 /// The runs of all inputs: those given as reports, and those of the scenarios, simulated together. One that fails costs
 /// itself; `failed` takes it, with its place among the inputs.
 std::vector<ComparedRun> runs_of(const std::vector<CompareInput>& inputs, const Library& library,
-                                 RunDetail detail, std::map<std::size_t, ChildFailure>& failed) {
+                                 RunDetail detail, EngineKind engine,
+                                 std::map<std::size_t, ChildFailure>& failed) {
   std::vector<std::size_t> simulated;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (scenario_of(inputs[i]) != nullptr) simulated.push_back(i);
@@ -79,9 +82,9 @@ std::vector<ComparedRun> runs_of(const std::vector<CompareInput>& inputs, const 
   tasks.count = simulated.size();
   tasks.at_once = default_at_once();
   tasks.work = [&](std::size_t i) {
-    return simulated_text(*scenario_of(inputs[simulated[i]]), library, detail);
+    return simulated_text(*scenario_of(inputs[simulated[i]]), library, detail, engine);
   };
-  const std::vector<ChildOutcome> outcomes = run_tasks(EngineKind::simgrid, tasks);
+  const std::vector<ChildOutcome> outcomes = run_tasks(engine, tasks);
   std::vector<ComparedRun> runs;
   for (std::size_t i = 0, child = 0; i < inputs.size(); ++i) {
     if (scenario_of(inputs[i]) == nullptr) {
@@ -238,11 +241,11 @@ std::vector<CompareInput> toggle_inputs(const std::filesystem::path& file, const
 }
 
 Comparison compare(const std::vector<CompareInput>& inputs, const Library& library,
-                   BreakEvens break_evens, RunDetail detail) {
+                   BreakEvens break_evens, RunDetail detail, EngineKind engine) {
   WT_EXPECT(inputs.size() >= 2);
   Comparison comparison;
   std::map<std::size_t, ChildFailure> failed;
-  comparison.runs = runs_of(inputs, library, detail, failed);
+  comparison.runs = runs_of(inputs, library, detail, engine, failed);
   if (comparison.runs.empty()) throw_failure(failed.at(0), inputs.front().label);
   std::vector<CompareInput> compared = inputs;
   for (auto failure = failed.rbegin(); failure != failed.rend(); ++failure)
@@ -256,6 +259,7 @@ Comparison compare(const std::vector<CompareInput>& inputs, const Library& libra
   if (break_evens == BreakEvens::simulated) {
     BreakEvenSearch search;
     search.at_once = default_at_once();
+    if (engine == EngineKind::heap) search.engine = engine;
     comparison.break_evens = find_break_evens(questions_of(compared), library, search);
   }
   return comparison;

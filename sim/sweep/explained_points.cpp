@@ -10,8 +10,9 @@
 namespace windtunnel {
 namespace {
 
-std::string explanation_text(const Sweep& sweep, std::size_t point) {
+std::string explanation_text(const Sweep& sweep, std::size_t point, EngineKind engine) {
   SimulateOptions options;
+  options.engine = engine;
   options.evidence = &sweep.library();
   const Report report = simulate(sweep.scenario(point), options).report;
   JsonValue reasons(JsonValue::Object{});
@@ -27,13 +28,13 @@ std::string explanation_text(const Sweep& sweep, std::size_t point) {
 
 std::vector<ExplainedPoint> explain_points(const Sweep& sweep,
                                            const std::vector<std::size_t>& points,
-                                           const PointLimits& limits) {
+                                           const PointLimits& limits, EngineKind engine) {
   ForkedWork work;
   work.count = points.size();
   work.at_once = default_at_once();
   work.most_time = limits.time;
   work.most_memory = limits.memory;
-  work.work = [&](std::size_t i) { return explanation_text(sweep, points[i]); };
+  work.work = [&](std::size_t i) { return explanation_text(sweep, points[i], engine); };
   const std::vector<ChildOutcome> outcomes = run_forked(work);
   std::vector<ExplainedPoint> explained;
   for (std::size_t i = 0; i < points.size(); ++i) {

@@ -10,6 +10,7 @@
 
 #include "report/progress_line.hpp"
 #include "scenario/scenario.hpp"
+#include "simulate/tasks.hpp"
 
 namespace windtunnel {
 
@@ -27,7 +28,8 @@ struct SweepRequest {
   SweepMode mode = SweepMode::run;
   std::vector<std::pair<std::string, std::string>> overrides;
   std::uint64_t seed = 0;
-  std::size_t jobs = 0;    ///< 0: one a core
+  std::size_t jobs = 0;  ///< 0: one a core
+  EngineKind engine = engine_of_many;
   std::string shard;       ///< "i/n"; empty: from the environment
   std::string time_limit;  ///< of one point, as "90 s"; empty: none
   std::string memory_limit;

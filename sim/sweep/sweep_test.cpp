@@ -239,15 +239,30 @@ TEST_CASE("a folder of another sweep or version is refused with what to do") {
   const auto directory = fixture.folder.path() / "out";
   const Sweep sweep = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})");
   CHECK(holds(problem_of([&] { expect_manifest(directory, sweep, "1"); }), "no sweep yet"));
-  open_manifest(directory, sweep, "1");
-  CHECK(problem_of([&] { open_manifest(directory, sweep, "1"); }) == "no problem");
-  CHECK(holds(problem_of([&] { open_manifest(directory, sweep, "2"); }), "another version, 1"));
+  open_manifest(directory, sweep, {"1", EngineKind::native});
+  CHECK(problem_of([&] {
+          open_manifest(directory, sweep, {"1", EngineKind::native});
+        }) == "no problem");
+  CHECK(holds(problem_of([&] {
+                open_manifest(directory, sweep, {"2", EngineKind::native});
+              }),
+              "another version, 1"));
+  CHECK(holds(problem_of([&] {
+                open_manifest(directory, sweep, {"1", EngineKind::heap});
+              }),
+              "another engine, native; this is heap"));
+  CHECK(problem_of([&] { expect_manifest(directory, sweep, "1"); }) == "no problem");
   const Sweep other = fixture.sweep(R"({"matrix": {"/nodes": [1, 3]}})");
-  const std::string refusal = problem_of([&] { open_manifest(directory, other, "1"); });
+  const std::string refusal = problem_of([&] {
+    open_manifest(directory, other, {"1", EngineKind::native});
+  });
   CHECK(holds(refusal, "another sweep (\"small\""));
   CHECK(holds(refusal, "take another --out"));
   fixture.folder.write("out/manifest.json", "{}");
-  CHECK(holds(problem_of([&] { open_manifest(directory, sweep, "1"); }), "none of a sweep"));
+  CHECK(holds(problem_of([&] {
+                open_manifest(directory, sweep, {"1", EngineKind::native});
+              }),
+              "none of a sweep"));
 }
 
 TEST_CASE("fields of a table stand in quotes where they must") {

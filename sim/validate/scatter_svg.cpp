@@ -92,7 +92,7 @@ std::string legend_entry(const ValidatedSet& set, const std::string& colour, std
                   "class=\"quiet\"");
 }
 
-std::string head(const char* title, std::size_t num_points, const std::string& style) {
+std::string head(const std::string& title, std::size_t num_points, const std::string& style) {
   const std::string size =
       "width=\"" + svg_number(width) + "\" height=\"" + svg_number(height) + "\"";
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " +
@@ -140,7 +140,8 @@ double LogAxis::position(double value) const {
   return (std::log10(value) - first_decade) / (last_decade - first_decade);
 }
 
-std::string scatter_svg(const std::vector<ValidatedSet>& sets, ScatterStyle style) {
+std::string scatter_svg(const std::vector<ValidatedSet>& sets, ScatterStyle style,
+                        const std::string& title) {
   const std::vector<ValidatedSet> drawn = shown(sets);
   std::vector<double> times;
   std::size_t num_points = 0;
@@ -153,8 +154,9 @@ std::string scatter_svg(const std::vector<ValidatedSet>& sets, ScatterStyle styl
   }
   const bool iterations = drawn.empty() || drawn.front().kind == MeasurementKind::iteration;
   const Square square{LogAxis::around(times)};
-  std::string svg = head(iterations ? "Predicted and measured iteration times"
-                                    : "Predicted and measured collective times",
+  std::string svg = head(!title.empty() ? title
+                         : iterations   ? "Predicted and measured iteration times"
+                                        : "Predicted and measured collective times",
                          num_points,
                          style == ScatterStyle::own
                              ? "<style>" + std::string(detail::scatter_style.text) + "</style>\n"

@@ -13,9 +13,10 @@ enum class ScatterStyle { own, of_page };
 /// Predicted against measured times of the sets as an SVG picture: both axes logarithmic, the line
 /// on which predictions are right, the band of ±10 % around it, one colour a set, and a legend with
 /// each set's mean absolute error. Follows the reader's light or dark scheme. Iterations only;
-/// collectives, which take microseconds, where there is nothing else.
+/// collectives, which take microseconds, where there is nothing else. `title` is "Predicted and measured iteration times" or the like
+/// where none is given.
 std::string scatter_svg(const std::vector<ValidatedSet>& sets,
-                        ScatterStyle style = ScatterStyle::own);
+                        ScatterStyle style = ScatterStyle::own, const std::string& title = "");
 
 /// A logarithmic axis over whole decades.
 struct LogAxis {

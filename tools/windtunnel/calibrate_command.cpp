@@ -6,6 +6,7 @@
 #include "calibrate/memory_calibration_command.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
+#include "windtunnel/scenario_argument.hpp"
 
 namespace windtunnel {
 namespace {
@@ -31,17 +32,22 @@ ExitCode calibrate_command(const CommandLine& line) {
     print_result(result.str());
     return static_cast<ExitCode>(memory_code);
   }
+  const Library library = Library::find();
   CalibrateRequest request;
   request.engine = line.engine.value_or(engine_of_many);
   request.sets = line.arguments;
   request.fit = line.fit;
   request.file = fitted_file(line);
+  if (!line.advise.empty()) {
+    request.advise = scenario_file_for(line.advise, library);
+    request.advise_name = line.advise;
+  }
   request.residuals = line.residuals;
   request.overrides = line.overrides;
   request.seed = line.seed;
   request.format = is_json ? CalibrationFormat::json : CalibrationFormat::text;
   request.progress = progress_style(line);
-  const int code = run_calibrate(request, Library::find(), result, messages);
+  const int code = run_calibrate(request, library, result, messages);
   if (code != exit_done) std::cerr << quiet.str();
   print_result(result.str());
   return static_cast<ExitCode>(code);

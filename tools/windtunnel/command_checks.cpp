@@ -18,6 +18,11 @@ void check_sweep(const CommandLine& line) {
 }
 
 void check_calibrate(const CommandLine& line) {
+  if (!line.advise.empty()) {
+    if (line.memory || !line.residuals.empty() || !line.output.empty())
+      throw UsageError("--advise writes no file: it goes with SETs and --fit alone");
+    return;
+  }
   if (line.arguments.empty())
     throw UsageError("calibrate needs a SET (a path, or a name as validate takes it)");
   if (line.memory) {

@@ -69,6 +69,7 @@ struct CommandLine {
   std::vector<std::string> fit;
   std::string device, software, platform;  ///< the file that takes the fitted numbers; at most one
   std::string output, residuals;           ///< output: of import too
+  std::string advise;                      ///< the scenario that runs are advised for
   ImportOptions import;                    ///< of import
   bool from_datasheet = false, kernels = false;  ///< of device
   bool script = false;                           ///< of probe

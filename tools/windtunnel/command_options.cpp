@@ -83,6 +83,7 @@ void add_rank_options(CLI::App* rank, CommandLine& line) {
 }
 
 void add_compare_options(CLI::App* compare, CommandLine& line) {
+  add_engine(compare, line, EngineKind::simgrid);
   compare
       ->add_option("--toggle", line.toggle,
                    "Run the one FILE without and with what stands at the pointer; "
@@ -114,6 +115,7 @@ void add_sweep_options(CLI::App* sweep, CommandLine& line) {
     sweep->add_option(name, value, about)->type_name(type);
   };
   add("--out", line.out, "Folder of the results; the same again goes on where it stopped", "DIR");
+  add_engine(sweep, line, engine_of_many);
   sweep->add_option("--jobs", line.jobs, "Points simulated at the same time (default: one a core)")
       ->type_name("N")
       ->check(between(1, 1 << 16));
@@ -159,6 +161,10 @@ void add_calibrate_options(CLI::App* calibrate, CommandLine& line) {
                                const char* type) {
     calibrate->add_option(name, value, about)->type_name(type);
   };
+  add("--advise", line.advise,
+      "Fit nothing: say which runs to measure next, so that this scenario's prediction becomes "
+      "surer",
+      "FILE");
   calibrate->add_flag("--memory", line.memory,
                       "Train a correction of the memory account instead; -o takes its file");
   add("--device", line.device, "Device to copy with the fitted numbers", "FILE");

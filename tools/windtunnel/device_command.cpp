@@ -87,7 +87,9 @@ ExitCode score(const CommandLine& line, const Library& library) {
   }
   if (line.format == ResultFormat::json)
     print_result(pretty_text(JsonValue(std::move(results))) + "\n");
-  if (!line.svg.empty()) write_output(line, line.svg, scatter_svg(sets));
+  if (!line.svg.empty())
+    write_output(line, line.svg,
+                 scatter_svg(sets, ScatterStyle::own, "Predicted and measured kernel times"));
   return exit_done;
 }
 

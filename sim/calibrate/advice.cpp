@@ -1,0 +1,275 @@
+#include "calibrate/advice.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "calibrate/constant_fitter.hpp"
+#include "calibrate/linear_belief.hpp"
+#include "core/option_error.hpp"
+#include "scenario/unsupported.hpp"
+#include "simulate/built_scenario.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr double step = 0.05;           ///< of ln(constant), for differences
+constexpr double least_effect = 1e-3;   ///< of a constant on ln(time): below, it is left out
+constexpr double nearly_as_well = 0.1;  ///< of the gain: for that, fewer GPUs are taken
+constexpr std::size_t most_runs = 3;
+constexpr int most_nodes = 4;
+
+/// A scenario that is simulated with several values of the constants.
+struct Configuration {
+  const JsonValue* scenario = nullptr;
+  std::filesystem::path folder;
+  Overrides overrides;
+};
+
+/// What a simulation of one says.
+struct Figures {
+  Seconds time{};
+  int gpus = 0;
+  bool fits = false;
+};
+
+/// A configuration's time, and its differences by ln(constant).
+struct LinearTime {
+  Figures figures;
+  std::vector<double> gradient;
+};
+
+class Linearizer {
+ public:
+  Linearizer(const AdviceRequest& request, const Library& library,
+             std::vector<FitConstant> constants, std::vector<NumberWithUnit> given)
+      : request_(&request),
+        library_(&library),
+        constants_(std::move(constants)),
+        given_(std::move(given)) {
+    for (std::size_t j = 0; j < constants_.size(); ++j)
+      starts_.push_back(range_of(constants_[j], given_[j].number).start);
+  }
+
+  const std::vector<FitConstant>& constants() const { return constants_; }
+  const std::vector<NumberWithUnit>& given() const { return given_; }
+  std::size_t num_simulations() const { return num_simulations_; }
+
+  /// None for a configuration that cannot be simulated.
+  std::vector<std::optional<LinearTime>> linearize(
+      const std::vector<Configuration>& configurations) {
+    const std::size_t each = constants_.size() + 1;
+    Tasks<Figures> tasks;
+    tasks.count = configurations.size() * each;
+    tasks.at_once = default_at_once();
+    tasks.work = [&](std::size_t i) { return simulate_one(configurations[i / each], i % each); };
+    if (request_->on_progress)
+      tasks.on_done = [&](std::size_t done) { request_->on_progress(num_simulations_ + done); };
+    const std::vector<TaskOutcome<Figures>> outcomes = run_tasks(request_->engine, tasks);
+    num_simulations_ += tasks.count;
+    std::vector<std::optional<LinearTime>> times;
+    for (std::size_t i = 0; i < configurations.size(); ++i)
+      times.push_back(time_of(outcomes, i * each));
+    return times;
+  }
+
+ private:
+  /// With the given values where `moved` is 0, else with constant `moved` - 1 larger.
+  Figures simulate_one(const Configuration& configuration, std::size_t moved) const {
+    ReadOptions options;
+    options.overrides = configuration.overrides;
+    for (std::size_t j = 0; j < constants_.size(); ++j)
+      options.overrides.emplace_back(
+          constants_[j].pointer,
+          text_of({starts_[j] * (j + 1 == moved ? std::exp(step) : 1), given_[j].unit}));
+    const Scenario scenario =
+        read_scenario(*configuration.scenario, configuration.folder, *library_, options);
+    const Report report = simulate_key_figures(scenario, build(scenario), request_->engine);
+    return {report.iteration_time, report.num_gpus, report.memory.fits};
+  }
+
+  std::optional<LinearTime> time_of(const std::vector<TaskOutcome<Figures>>& outcomes,
+                                    std::size_t first) const {
+    for (std::size_t j = 0; j <= constants_.size(); ++j)
+      if (std::holds_alternative<ChildFailure>(outcomes[first + j])) return {};
+    LinearTime time{std::get<Figures>(outcomes[first]), {}};
+    for (std::size_t j = 1; j <= constants_.size(); ++j)
+      time.gradient.push_back(
+          std::log(std::get<Figures>(outcomes[first + j]).time / time.figures.time) / step);
+    return time;
+  }
+
+  const AdviceRequest* request_;
+  const Library* library_;
+  std::vector<FitConstant> constants_;
+  std::vector<NumberWithUnit> given_;
+  std::vector<double> starts_;
+  std::size_t num_simulations_ = 0;
+};
+
+Linearizer make_linearizer(const AdviceRequest& request, Scenario& plan, const Library& library) {
+  std::vector<FitConstant> constants;
+  std::vector<NumberWithUnit> given;
+  const bool all = request.constants.empty();
+  for (const FitConstant& constant : all ? named_fit_constants() : request.constants) {
+    const auto number = number_at(plan.resolved, constant.pointer);
+    if (!number && !all)
+      throw option_error("--fit", constant.name,
+                         "the plan's scenario has no number at " + constant.pointer,
+                         "windtunnel show --resolved prints all that there are");
+    if (!number) continue;
+    constants.push_back(constant);
+    given.push_back(*number);
+  }
+  return {request, library, std::move(constants), std::move(given)};
+}
+
+/// The plan on so many nodes, cut to so many stages of as many layers.
+std::optional<Overrides> changed_plan(const Scenario& plan, int nodes, int tensor, int pipeline,
+                                      int micro_batch) {
+  const Parallel& parallel = plan.plan.parallel;
+  const int gpus = nodes * plan.nodes.front().gpus;
+  const int ways = tensor * pipeline * parallel.context;
+  if (gpus % ways != 0) return {};
+  const int data = gpus / ways;
+  const int layers = std::max(1, plan.model.layers / parallel.pipeline) * pipeline;
+  constexpr int microbatches_a_stage = 4, least_microbatches = 8;
+  const int microbatches = std::max(least_microbatches, microbatches_a_stage * pipeline);
+  Overrides changes{{"/nodes", std::to_string(nodes)},
+                    {"/model/layers", std::to_string(layers)},
+                    {"/parallel/tensor", std::to_string(tensor)},
+                    {"/parallel/pipeline", std::to_string(pipeline)},
+                    {"/parallel/data", std::to_string(data)},
+                    {"/training/micro_batch", std::to_string(micro_batch)},
+                    {"/training/global_batch", std::to_string(data * micro_batch * microbatches)}};
+  if (pipeline == 1 && parallel.pipeline > 1) {
+    changes.emplace_back("/parallel/schedule", "1f1b");
+    changes.emplace_back("/parallel/virtual_pipeline", "1");
+  }
+  if (plan.model.moe && parallel.expert > data * parallel.context)
+    changes.emplace_back("/parallel/expert", std::to_string(data * parallel.context));
+  return changes;
+}
+
+std::vector<Overrides> candidates(const Scenario& plan) {
+  std::vector<Overrides> found;
+  const int nodes_of_plan = static_cast<int>(plan.nodes.size());
+  for (int nodes = 1; nodes <= std::min(most_nodes, nodes_of_plan); nodes *= 2)
+    for (int tensor = 1; tensor <= plan.nodes.front().gpus; tensor *= 2)
+      for (const int pipeline : {1, 2, 4})
+        for (const int micro_batch : {1, 2, 4})
+          if (auto changes = changed_plan(plan, nodes, tensor, pipeline, micro_batch))
+            found.push_back(std::move(*changes));
+  return found;
+}
+
+std::vector<double> spreads_of(const std::vector<FitConstant>& constants, const Scenario& plan) {
+  const StackKnowledge stack =
+      plan.software.profiled ? StackKnowledge::known : StackKnowledge::unmeasured;
+  std::vector<double> spreads;
+  for (const FitConstant& constant : constants) spreads.push_back(prior_spread(constant, stack));
+  return spreads;
+}
+
+/// A candidate with what is known of its time.
+struct Candidate {
+  Overrides overrides;
+  LinearTime time;
+  bool is_taken = false;
+};
+
+/// The one to measure next: of those that gain nearly as much as the best, that on the fewest GPUs.
+Candidate* best_of(std::vector<Candidate>& candidates, const LinearBelief& belief,
+                   const std::vector<double>& asked) {
+  const double before = belief.variance(asked);
+  const auto gain = [&](const Candidate& candidate) {
+    return before - belief.variance_after(asked, candidate.time.gradient, row_noise);
+  };
+  double most = 0;
+  for (const Candidate& candidate : candidates)
+    if (!candidate.is_taken) most = std::max(most, gain(candidate));
+  constexpr double hardly_any = 0.01;  // of the variance: not worth a measurement
+  if (most <= hardly_any * (before + row_noise * row_noise)) return nullptr;
+  Candidate* best = nullptr;
+  for (Candidate& candidate : candidates) {
+    if (candidate.is_taken || gain(candidate) < (1 - nearly_as_well) * most) continue;
+    const auto cost = [](const Candidate& each) {
+      return std::pair(each.time.figures.gpus, each.time.figures.time);
+    };
+    if (best == nullptr || cost(candidate) < cost(*best)) best = &candidate;
+  }
+  return best;
+}
+
+double width_of(double variance) { return std::sqrt(variance + row_noise * row_noise); }
+
+std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& plan,
+                                     const JsonValue& merged, const std::filesystem::path& folder) {
+  std::vector<Configuration> configurations;
+  const std::vector<Overrides> changes = candidates(plan);
+  for (const Overrides& each : changes) configurations.push_back({&merged, folder, each});
+  const auto times = linearizer.linearize(configurations);
+  std::vector<Candidate> found;
+  for (std::size_t i = 0; i < changes.size(); ++i)
+    if (times[i] && times[i]->figures.fits) found.push_back({changes[i], *times[i]});
+  return found;
+}
+
+/// What the measured rows tell of the constants.
+std::size_t learn(LinearBelief& belief, Linearizer& linearizer,
+                  const std::vector<MeasurementSet>& sets, const AdviceRequest& request,
+                  const Library& library) {
+  const CalibrationPoints read = read_calibration_points(sets, {&library, request.overrides, {}});
+  std::vector<Configuration> rows;
+  for (const CalibrationPoint& point : read.points)
+    rows.push_back({&point.scenario, point.folder, request.overrides});
+  std::size_t learnt = 0;
+  for (const auto& time : linearizer.linearize(rows)) {
+    if (!time) continue;
+    belief.measure(time->gradient, row_noise);
+    ++learnt;
+  }
+  return learnt;
+}
+
+}  // namespace
+
+Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& sets,
+              const Library& library) {
+  ReadOptions options;
+  options.overrides = request.overrides;
+  const std::filesystem::path folder = request.file.parent_path();
+  const JsonValue merged = merged_scenario(request.file, library, options);
+  Scenario plan = read_scenario(request.file, library, options);
+  Linearizer linearizer = make_linearizer(request, plan, library);
+  LinearBelief belief(spreads_of(linearizer.constants(), plan));
+
+  Advice advice;
+  advice.noise = row_noise;
+  const auto asked = linearizer.linearize({{&merged, folder, {}}}).front();
+  if (!asked)
+    throw UnsupportedError({{{}, {}, "the plan cannot be simulated", "windtunnel run says why"}});
+  advice.iteration_time = asked->figures.time;
+  advice.num_rows = learn(belief, linearizer, sets, request, library);
+  advice.width = width_of(belief.variance(asked->gradient));
+  for (std::size_t j = 0; j < asked->gradient.size(); ++j)
+    if (std::abs(asked->gradient[j]) > least_effect)
+      advice.constants.push_back(
+          {linearizer.constants()[j], linearizer.given()[j], belief.spread(j), asked->gradient[j]});
+  std::vector<Candidate> found = candidates_of(linearizer, plan, merged, folder);
+  advice.num_candidates = found.size();
+  while (advice.runs.size() < most_runs) {
+    Candidate* const best = best_of(found, belief, asked->gradient);
+    if (best == nullptr) break;
+    best->is_taken = true;
+    belief.measure(best->time.gradient, row_noise);
+    advice.runs.push_back({best->overrides, best->time.figures.gpus, best->time.figures.time,
+                           width_of(belief.variance(asked->gradient))});
+  }
+  advice.num_simulations = linearizer.num_simulations();
+  return advice;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "calibrate/calibration_points.hpp"
+#include "simulate/tasks.hpp"
+
+namespace windtunnel {
+
+/// A plan whose prediction is to become surer.
+struct AdviceRequest {
+  std::filesystem::path file;  ///< its scenario
+  Overrides overrides;         ///< --set
+  std::vector<FitConstant>
+      constants;  ///< none: all that have a short name and a value in the scenario
+  EngineKind engine = engine_of_many;
+  std::function<void(std::size_t)> on_progress;  ///< with the number of simulations; may be empty
+};
+
+/// A constant that the plan's time depends on.
+struct AdvisedConstant {
+  FitConstant constant;
+  NumberWithUnit given;
+  double spread = 0;       ///< standard deviation of ln(constant) after the measured rows
+  double sensitivity = 0;  ///< d ln(time of the plan) / d ln(constant)
+};
+
+/// A configuration to measure next, after those before it.
+struct AdvisedRun {
+  Overrides overrides;  ///< on top of the plan's file
+  int gpus = 0;
+  Seconds iteration_time{};
+  double width_after = 0;  ///< as Advice::width, once it is measured
+};
+
+/// What a plan's prediction is unsure of, and which measurements would tell most.
+struct Advice {
+  Seconds iteration_time{};
+  double width =
+      0;  ///< standard deviation of ln(time): what the constants leave open after the rows, and `noise`
+  double noise =
+      0;  ///< of it, what no constant explains: known stacks miss rows that were held out by so much
+  std::vector<AdvisedConstant> constants;
+  std::vector<AdvisedRun> runs;  ///< at most three, the best one first
+  std::size_t num_rows = 0;      ///< measured already
+  std::size_t num_candidates = 0, num_simulations = 0;
+};
+
+/// Linearises ln(time) in the logarithms of the constants, for the plan, each measured row and each candidate: the plan's model with as many
+/// layers on a stage, on one to four nodes, with other tensor and pipeline ways and microbatches, that fits in memory. Candidates are
+/// taken one after the other: that which narrows the plan's interval most, or one on fewer GPUs that does so nearly as well
+/// (Bayesian linear design; Chaloner & Verdinelli, Statistical Science 10(3), 1995, section 2.2).
+/// Throws InputError when the plan's scenario is wrong or has no value for a constant that was asked for.
+Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& sets,
+              const Library& library);
+
+std::string advice_text(const Advice& advice, const std::string& file);
+std::string advice_json(const Advice& advice);
+
+}  // namespace windtunnel

@@ -1,0 +1,87 @@
+#include "calibrate/advice.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "calibrate/linear_belief.hpp"
+#include "core/problem.hpp"
+#include "core/testing.hpp"
+
+namespace windtunnel {
+namespace {
+
+TEST_CASE("a measured time narrows what is known of the constants that it depends on") {
+  // By hand: C = diag(0.04, 0.09), g = (1, 0.5), noise 0.1. C g = (0.04, 0.045), g C g = 0.0625, so the sum is 0.0725.
+  LinearBelief belief({0.2, 0.3});
+  const std::vector<double> gradient{1, 0.5};
+  CHECK(belief.variance(gradient) == doctest::Approx(0.0625));
+  CHECK(belief.variance_after(gradient, gradient, 0.1) ==
+        doctest::Approx(0.0625 - 0.0625 * 0.0625 / 0.0725));
+  // Of the first constant alone: 0.04 - 0.04^2 / 0.0725
+  CHECK(belief.variance_after({1, 0}, gradient, 0.1) == doctest::Approx(0.04 - 0.0016 / 0.0725));
+  belief.measure(gradient, 0.1);
+  CHECK(belief.spread(0) == doctest::Approx(std::sqrt(0.04 - 0.0016 / 0.0725)));
+  CHECK(belief.spread(1) == doctest::Approx(std::sqrt(0.09 - 0.045 * 0.045 / 0.0725)));
+  // What a time does not depend on stays as it was.
+  LinearBelief other({0.2, 0.3});
+  other.measure({1, 0}, 0.1);
+  CHECK(other.spread(1) == doctest::Approx(0.3));
+}
+
+const char* const plan = R"({"version": 1, "platform": "selene-a100", "nodes": 8,
+    "software": "megatron-core-2024",
+    "model": {"layers": 32, "hidden": 4096, "heads": 32, "sequence": 2048, "vocab": 51200},
+    "training": {"global_batch": 256, "micro_batch": 1, "attention": "flash"},
+    "parallel": {"tensor": 4, "pipeline": 4, "data": 4}})";
+
+Advice advice_for(const TemporaryFolder& folder, std::vector<FitConstant> constants = {},
+                  const std::vector<MeasurementSet>& sets = {}) {
+  folder.write("plan.json", plan);
+  AdviceRequest request;
+  request.file = folder.path() / "plan.json";
+  request.constants = std::move(constants);
+  request.engine = EngineKind::heap;
+  return advise(request, sets, Library{source_dir()});
+}
+
+TEST_CASE("each advised run narrows the plan's interval, and fits on few nodes") {
+  const TemporaryFolder folder;
+  const Advice advice = advice_for(folder);
+  REQUIRE(!advice.runs.empty());
+  CHECK(advice.num_rows == 0);
+  double width = advice.width;
+  for (const AdvisedRun& run : advice.runs) {
+    CHECK(run.width_after < width);
+    CHECK(run.width_after >= advice.noise);
+    CHECK(run.gpus <= 32);
+    width = run.width_after;
+  }
+}
+
+TEST_CASE("a constant of nodes is advised on nodes that it matters on") {
+  const TemporaryFolder folder;
+  const Advice advice = advice_for(folder, {parse_fit_constant("nic_efficiency")});
+  REQUIRE(!advice.runs.empty());
+  CHECK(advice.runs.front().gpus > 8);  // inside one node no NIC is used
+}
+
+TEST_CASE("rows that are measured already leave less to be asked") {
+  const TemporaryFolder folder;
+  folder.write("set.json", std::string(R"({"schema": "windtunnel/measurements-v1", "name": "ours",
+      "kind": "iteration", "source": {"citation": "made up", "licence": "none"},
+      "points": [{"id": "a", "scenario": )") +
+                               plan + R"(, "measured": {"iteration_time_s": 10}}]})");
+  const MeasurementSet set = read_measurement_set(folder.path() / "set.json");
+  const Advice before = advice_for(folder), after = advice_for(folder, {}, {set});
+  CHECK(after.num_rows == 1);
+  CHECK(after.width < before.width);
+}
+
+TEST_CASE("a constant that the plan has no value of is refused") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_AS(advice_for(folder, {parse_fit_constant("/software/nothing")}), InputError);
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "calibrate/advice.hpp"
+#include "core/count_text.hpp"
+#include "report/explanation.hpp"
+#include "report/number_text.hpp"
+#include "report/terminal_text.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+using detail::time_text;
+
+constexpr double within_90_percent = 1.645;  ///< standard deviations of a normal distribution
+
+double factor_of(double width) { return std::exp(within_90_percent * width); }
+
+std::string interval_text(Seconds time, double width) {
+  const Seconds upper = time * factor_of(width);
+  return time_text(time / factor_of(width), upper) + " to " + time_text(upper, upper);
+}
+
+std::string value_of(const Overrides& overrides, const std::string& pointer) {
+  const auto found = std::find_if(overrides.begin(), overrides.end(),
+                                  [&](const auto& each) { return each.first == pointer; });
+  return found == overrides.end() ? "" : found->second;
+}
+
+std::string plan_text(const AdvisedRun& run) {
+  const auto value = [&](const char* pointer) { return value_of(run.overrides, pointer); };
+  return count_text(run.gpus, "GPU") + ": tensor " + value("/parallel/tensor") + ", pipeline " +
+         value("/parallel/pipeline") + ", data " + value("/parallel/data") + ", microbatch " +
+         value("/training/micro_batch") + ", batch " + value("/training/global_batch") + ", " +
+         count_text(std::stoul(value("/model/layers")), "layer");
+}
+
+std::string command_of(const AdvisedRun& run, const std::string& file) {
+  std::vector<std::string> words{"windtunnel", "run", file};
+  for (const auto& [pointer, value] : run.overrides)
+    words.insert(words.end(), {"--set", pointer + "=" + value});
+  return shell_line(words);
+}
+
+std::string constants_text(const Advice& advice) {
+  std::string text = "\n  It depends on\n";
+  std::size_t widest = 0;
+  for (const AdvisedConstant& each : advice.constants)
+    widest = std::max(widest, each.constant.name.size());
+  for (const AdvisedConstant& each : advice.constants)
+    text += "    " + left_aligned(each.constant.name, static_cast<int>(widest) + 2) +
+            right_aligned(text_of(each.given), 10) + "  known to a factor of " +
+            fixed_text(factor_of(each.spread), 2) + "; 10 % of it is " +
+            signed_percent_text(std::pow(1.1, each.sensitivity) - 1) + " of the time\n";
+  return text;
+}
+
+JsonValue pair_of(double first, double second) {
+  JsonValue::Array ends;
+  ends.emplace_back(first);
+  ends.emplace_back(second);
+  return JsonValue(std::move(ends));
+}
+
+JsonValue interval_value(Seconds time, double width) {
+  return pair_of(time / factor_of(width) / Seconds{1}, time * factor_of(width) / Seconds{1});
+}
+
+JsonValue constant_value(const AdvisedConstant& each) {
+  JsonValue value{JsonValue::Object{}};
+  value.set("name", JsonValue(each.constant.name));
+  value.set("pointer", JsonValue(each.constant.pointer));
+  value.set("value", JsonValue(text_of(each.given)));
+  value.set("spread", JsonValue(each.spread));
+  value.set("sensitivity", JsonValue(each.sensitivity));
+  return value;
+}
+
+}  // namespace
+
+std::string advice_text(const Advice& advice, const std::string& file) {
+  const Seconds time = advice.iteration_time;
+  std::string text = file + ": " + time_text(time, time) +
+                     " per iteration\n\n  90 % interval of what its constants leave open: " +
+                     interval_text(time, advice.width) + ", with " +
+                     count_text(advice.num_rows, "measured row") + "\n" + constants_text(advice);
+  if (advice.runs.empty())
+    return text + "\n  No run of one to four nodes would tell more: " +
+           count_text(advice.num_candidates, "configuration") + " tried.\n";
+  text += "\n  Measure next, of " + count_text(advice.num_candidates, "configuration") +
+          " that fit on one to four nodes\n";
+  int number = 0;
+  for (const AdvisedRun& run : advice.runs)
+    text += "    " + std::to_string(++number) + ". " + plan_text(run) + "; " +
+            time_text(run.iteration_time, run.iteration_time) + " an iteration\n       then " +
+            interval_text(time, run.width_after) + "\n       " + command_of(run, file) + "\n";
+  return text;
+}
+
+std::string advice_json(const Advice& advice) {
+  JsonValue json{JsonValue::Object{}};
+  json.set("schema", JsonValue("windtunnel/advice-v1"));
+  json.set("iteration_time_s", JsonValue(advice.iteration_time / Seconds{1}));
+  json.set("interval_s", interval_value(advice.iteration_time, advice.width));
+  json.set("measured_rows", JsonValue(static_cast<std::int64_t>(advice.num_rows)));
+  json.set("candidates", JsonValue(static_cast<std::int64_t>(advice.num_candidates)));
+  JsonValue::Array constants, runs;
+  for (const AdvisedConstant& each : advice.constants) constants.push_back(constant_value(each));
+  for (const AdvisedRun& run : advice.runs) {
+    JsonValue value{JsonValue::Object{}}, set{JsonValue::Object{}};
+    for (const auto& [pointer, text] : run.overrides) set.set(pointer, JsonValue(text));
+    value.set("set", std::move(set));
+    value.set("gpus", JsonValue(std::int64_t{run.gpus}));
+    value.set("iteration_time_s", JsonValue(run.iteration_time / Seconds{1}));
+    value.set("interval_s", interval_value(advice.iteration_time, run.width_after));
+    runs.push_back(std::move(value));
+  }
+  json.set("constants", JsonValue(std::move(constants)));
+  json.set("measure_next", JsonValue(std::move(runs)));
+  return pretty_text(json) + "\n";
+}
+
+}  // namespace windtunnel
