@@ -47,6 +47,22 @@ TEST_CASE("a head size of its own, biases on queries, keys and values, and norms
   CHECK(work.attention.linear[1].k == 4 * 32);
 }
 
+TEST_CASE("experts that are quantised one by one launch kernels of their own") {
+  Transformer m = model("llama", 2, 64, 4, 8, 100);
+  m.moe = Transformer::Experts{};
+  m.moe->experts = 8;
+  m.moe->ffn_hidden = 32;
+  LayerShape shape, quantised;
+  shape.expert = quantised.expert = 2;  // four experts a rank, of two products each
+  quantised.precision = Precision::fp8;
+  const int forward = experts_forward(m, shape).experts.memory_kernels;
+  const int backward = experts_backward(m, shape).experts.memory_kernels;
+  // One cast for each product, or two where weights are cast too, and three or five kernels for each product of each expert.
+  const int casts = quantised.casts_weights ? 4 : 2;
+  CHECK(experts_forward(m, quantised).experts.memory_kernels == forward + casts + 4 * 2 * 3);
+  CHECK(experts_backward(m, quantised).experts.memory_kernels == backward + casts + 4 * 2 * 5);
+}
+
 TEST_CASE("a window leaves the pairs out that are too far apart") {
   Transformer m = model("llama", 2, 64, 4, 8, 100);
   CHECK(m.seen_share() == 1);
