@@ -10,7 +10,7 @@ cd -- "$root"
 
 # Lowest first; those of `beside` stand side by side and do not see each other, those of `above` see all.
 chain="core units workload platform layout plan operations passes cost schedule memory scenario engine lower timeline report evidence simulate questions"
-beside="search sweep validate calibrate importers codec job"
+beside="search sweep validate calibrate importers codec job noise"
 above="studies"
 
 for folder in sim/*/; do

@@ -18,10 +18,10 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from scenario_reference import ROOT, read_reference  # noqa: E402
 
-# Some layers on one GPU, since the ways are 1 by default; a codec of every kind of key; and blocks for a search and a job.
+# Some layers on one GPU, since the ways are 1 by default; a codec of every kind of key; and blocks for a search, a job and noise.
 BASE = ["gpt-8.3b-128xa100", "--set", "/nodes=null", "--set", '/parallel={"edge_layers": {}}', "--set", "/training/global_batch=64",
         "--set", "/model/layers=16", "--set", "/search/tensor=[8]",
-        "--set", '/job={"steps": 1000, "price": {"gpu_hour": 2}, "power": {"computing": 600, "communicating": 300, "idle": 100}}', "--set", "/platform/node_types/0/count=1",
+        "--set", '/job={"steps": 1000, "price": {"gpu_hour": 2}, "power": {"computing": 600, "communicating": 300, "idle": 100}}', "--set", '/noise={"stalls": {"per_gpu_hour": 1}}', "--set", "/platform/node_types/0/count=1",
         "--set", '/platform/bandwidth_matrix={"unit": "GB/s", "rows": [[0]]}',
         "--set", '/model/mla={"key_value_rank": 512, "key_size": 64, "rope_size": 32, "value_size": 64}', "--set", '/software/experts={"source": "assumed: a test"}']
 # Gradients of models with experts are not compressed, so theirs is a scenario of its own.

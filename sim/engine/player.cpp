@@ -12,8 +12,9 @@
 namespace windtunnel {
 namespace detail {
 
-ProgramPlayer::ProgramPlayer(const ProgramSet& set, Engine& engine, PlayListener* listener)
-    : set_(set), engine_(engine), listener_(listener) {
+ProgramPlayer::ProgramPlayer(const ProgramSet& set, Engine& engine, Disturbance* disturbance,
+                             PlayListener* listener)
+    : set_(set), engine_(engine), disturbance_(disturbance), listener_(listener) {
   expect_well_formed(set);
   WT_EXPECT(engine.now() == Seconds{0});
   for (std::size_t d = 0; d < set.devices.size(); ++d) add_device(d);
@@ -149,7 +150,10 @@ bool ProgramPlayer::begin_op(std::uint32_t index, StreamState& stream) {
 }
 
 bool ProgramPlayer::begin_compute(std::uint32_t index, StreamState& stream) {
-  const Seconds duration = state_.durations[stream.tables.work + stream.next->work];
+  const std::uint32_t row = stream.tables.work + stream.next->work;
+  Seconds duration = state_.durations[row];
+  if (disturbance_ != nullptr)
+    duration = disturbance_->duration(device_of(index), kind_of(index), set_.work[row], now_);
   stream.begin = now_;
   if (duration == Seconds{0}) {
     end_compute(index, stream);
@@ -249,7 +253,12 @@ void ProgramPlayer::add_waiter(WaiterList& list, std::uint32_t stream) {
 }  // namespace detail
 
 Played play(const ProgramSet& programs, Engine& engine, PlayListener* listener) {
-  return detail::ProgramPlayer(programs, engine, listener).play();
+  return detail::ProgramPlayer(programs, engine, nullptr, listener).play();
+}
+
+Played play(const ProgramSet& programs, Engine& engine, Disturbance& disturbance,
+            PlayListener* listener) {
+  return detail::ProgramPlayer(programs, engine, &disturbance, listener).play();
 }
 
 }  // namespace windtunnel

@@ -34,7 +34,8 @@ void ProgramPlayer::begin_collective(CollectiveId id) {
   }
   state.parts_left = 2;
   engine_.after(collective.fixed, token(Happening::collective_part, id.index()));
-  engine_.after(collective.latency, token(Happening::collective_launched, id.index()));
+  const Seconds latency = latency_from(collective.members.front(), collective.latency);
+  engine_.after(latency, token(Happening::collective_launched, id.index()));
 }
 
 void ProgramPlayer::launch_collective(CollectiveId id) {

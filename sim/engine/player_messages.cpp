@@ -89,15 +89,16 @@ void ProgramPlayer::begin_transfer(ChannelId id) {
   Message& message = state_.messages[channel.first];
   message.begin = now_;
   const Bytes bytes = bytes_of(message);
+  const Seconds latency = latency_from(set_.channels[id.index()].from, channel.latency);
   if (bytes == Bytes{0}) {
-    engine_.after(channel.latency, token(Happening::message_arrived, id.index()));
+    engine_.after(latency, token(Happening::message_arrived, id.index()));
   } else if (channel.in_node) {
-    engine_.after(channel.latency + bytes / set_.channels[id.index()].bandwidth,
+    engine_.after(latency + bytes / set_.channels[id.index()].bandwidth,
                   token(Happening::message_arrived, id.index()));
-  } else if (channel.latency == Seconds{0}) {
+  } else if (latency == Seconds{0}) {
     launch(id);
   } else {
-    engine_.after(channel.latency, token(Happening::message_launched, id.index()));
+    engine_.after(latency, token(Happening::message_launched, id.index()));
     engine_.prefetch_flow(channel.up, channel.down);
   }
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/disturbance.hpp"
 #include "engine/engine.hpp"
 #include "engine/play_state.hpp"
 #include "engine/player.hpp"
@@ -31,7 +32,9 @@ inline std::uint64_t token(Happening happening, std::uint32_t index) {
 /// collectives in files of their own.
 class ProgramPlayer final : public EventHandler {
  public:
-  ProgramPlayer(const ProgramSet& set, Engine& engine, PlayListener* listener);
+  /// Neither disturbance nor listener need be there.
+  ProgramPlayer(const ProgramSet& set, Engine& engine, Disturbance* disturbance,
+                PlayListener* listener);
   Played play();
   void on_event(std::uint64_t token) override;
   void prefetch_first(std::uint64_t token) const override;
@@ -75,10 +78,14 @@ class ProgramPlayer final : public EventHandler {
 
   void add_waiter(WaiterList& list, std::uint32_t stream);
   static std::uint32_t event_index(const StreamState& stream);
+  Seconds latency_from(DeviceId device, Seconds usual) const {
+    return disturbance_ == nullptr ? usual : disturbance_->latency(device, usual);
+  }
   Bytes bytes_of(const Message& message) const { return set_.message_bytes[message.send->work]; }
 
   const ProgramSet& set_;
   Engine& engine_;
+  Disturbance* disturbance_;
   PlayListener* listener_;
   PlayState state_;
   Played played_;

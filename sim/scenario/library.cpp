@@ -9,8 +9,8 @@ namespace windtunnel {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::array kinds{model_files, platform_files, device_files, software_files,
-                           scenario_files};
+constexpr std::array kinds{model_files,    platform_files, device_files,
+                           software_files, noise_files,    scenario_files};
 
 bool holds_library(const fs::path& folder) {
   std::error_code ignored;

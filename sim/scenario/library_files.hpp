@@ -17,6 +17,7 @@ inline constexpr LibraryKind model_files{"models", "models", "model"};
 inline constexpr LibraryKind platform_files{"platforms", "platforms", "platform"};
 inline constexpr LibraryKind device_files{"devices", "platforms/devices", "device"};
 inline constexpr LibraryKind software_files{"software", "platforms/software", "software profile"};
+inline constexpr LibraryKind noise_files{"noise", "platforms/noise", "noise"};
 /// Found by path only.
 inline constexpr LibraryKind schedule_files{"schedules", "scenarios/schedules", "schedule"};
 inline constexpr LibraryKind memory_files{"memory corrections", ".", "memory correction"};

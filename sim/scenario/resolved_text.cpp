@@ -186,7 +186,7 @@ std::string resolved_hash(const JsonValue& resolved) {
   JsonValue tree = resolved;
   if (!compresses(tree)) drop_codec_speeds(tree);
   for (const char* key : {"$schema", "name", "sweep", "search", "extends"}) tree.erase(key);
-  for (const char* part : {"model", "platform", "software"})
+  for (const char* part : {"model", "platform", "software", "noise"})
     if (JsonValue* value = tree.find(part)) drop_labels(*value, true);
   if (JsonValue* schedule = find_at(tree, "/parallel/schedule")) drop_labels(*schedule, true);
   return fnv1a_128_hex(canonical_text(tree));

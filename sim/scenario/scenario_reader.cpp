@@ -1,5 +1,6 @@
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "core/file_io.hpp"
@@ -12,6 +13,7 @@
 #include "scenario/compression_json.hpp"
 #include "scenario/job_json.hpp"
 #include "scenario/library_files.hpp"
+#include "scenario/noise_json.hpp"
 #include "scenario/overrides.hpp"
 #include "scenario/plan_reader.hpp"
 #include "scenario/resolved_text.hpp"
@@ -29,9 +31,10 @@ constexpr int scenario_version = 1;
 constexpr const char* default_software = "megatron-lm-2021";
 
 /// Of a scenario, in the order in which messages list them.
-constexpr std::array keys{"$schema",     "extends",  "name",   "version",           "model",
-                          "platform",    "software", "nodes",  "training",          "parallel",
-                          "compression", "sweep",    "search", "memory_correction", "job"};
+constexpr std::array keys{"$schema",  "extends",           "name",        "version",
+                          "model",    "platform",          "software",    "nodes",
+                          "training", "parallel",          "compression", "sweep",
+                          "search",   "memory_correction", "job",         "noise"};
 
 enum class VersionKey { required, optional };
 
@@ -56,6 +59,7 @@ class ScenarioReader {
       PlanReader plan(root, scenario_);
       read_extras(root);
       plan.check();
+      check_noise();
       balances = plan.balances();
     }
     problems_.throw_if_any();
@@ -170,8 +174,25 @@ class ScenarioReader {
       scenario_.plan.compression = read_compression(*compression);
     if (auto sweep = root.optional_child("sweep")) check_sweep(*sweep);
     if (auto job = root.optional_child("job")) read_job(*job);
+    read_noise_block(root);
     if (auto search = root.optional_child("search")) scenario_.search = read_search(*search);
     if (root.take("memory_correction") != nullptr) read_correction(root);
+  }
+
+  /// A name that is left could not be found.
+  void read_noise_block(ObjectReader& root) {
+    JsonValue* const value = root.take("noise");
+    if (value == nullptr || !files_.expand(*value, noise_files, "/noise")) return;
+    if (value->is_object())
+      noise_ = read_noise(ObjectReader(*value, "/noise", problems_));
+    else
+      root.problem("noise", "noise is " + text_for_message(*value) + ", which is no noise",
+                   "write the name of a noise, a path, or an object");
+  }
+
+  void check_noise() {
+    if (noise_ && !scenario_.nodes.empty())
+      check_slow_parts(*noise_, scenario_.nodes, *tree_.find("noise"), problems_);
   }
 
   /// The file stands in place of its path. It holds for the stack it was trained on.
@@ -199,6 +220,7 @@ class ScenarioReader {
   const ReadOptions* options_;
   JsonValue tree_;
   Scenario scenario_;
+  std::optional<NoiseBlock> noise_;
 };
 
 void require_object(const JsonValue& value, Problems& problems) {

@@ -100,7 +100,7 @@ TEST_CASE("what we ship is allowed by the schema, the named files inline too") {
   const Json plain = load(corpus() / "good/plain.json");
   for (const auto& [folder, key] :
        {std::pair{"models", "model"}, std::pair{"platforms", "platform"},
-        std::pair{"platforms/software", "software"}})
+        std::pair{"platforms/software", "software"}, std::pair{"platforms/noise", "noise"}})
     for (const auto& file : json_files(root / folder)) {
       CAPTURE(file.string());
       Json document = plain;

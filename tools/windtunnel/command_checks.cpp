@@ -1,5 +1,7 @@
 #include "windtunnel/command_checks.hpp"
 
+#include "simulate/tasks.hpp"
+
 namespace windtunnel {
 
 std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
@@ -94,7 +96,28 @@ void check_emit(const CommandLine& line) {
     throw UsageError("--why explains a plan and --emit prints the best one: use one of them");
 }
 
+namespace {
+
+void check_steps(const CommandLine& line) {
+  if (line.steps == 0) {
+    if (!line.csv.empty()) throw UsageError("--csv belongs to --steps");
+    if (line.jobs > 0) throw UsageError("--jobs belongs to --steps");
+    return;
+  }
+  if (line.engine && !is_reentrant(*line.engine))
+    throw UsageError(
+        "--steps plays many iterations, which --engine simgrid cannot in one process "
+        "(native shares links by the same rule)");
+  if (!line.trace.empty() || !line.rank_traces.empty() || !line.report.empty() || !line.out.empty())
+    throw UsageError(
+        "--trace, --rank-traces, --report and --out show one iteration: leave out "
+        "--steps, or write the steps with --csv");
+}
+
+}  // namespace
+
 void check_outputs(const CommandLine& line) {
+  if (line.command == "run") check_steps(line);
   if (line.trace_all && line.trace.empty() && line.out.empty())
     throw UsageError("--trace-all belongs to --trace or --out");
   if (!line.report.empty() && !line.report.ends_with(".html") && !line.report.ends_with(".htm"))

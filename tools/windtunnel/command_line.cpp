@@ -22,7 +22,7 @@ constexpr const char* commands_there_are =
     "run, check, show, list, compare, rank, schedule, sweep, job, validate, calibrate, explain, "
     "import, device, probe, codec, completion and help";
 
-constexpr const char* list_kinds = "models|platforms|devices|software|scenarios|codecs|keys";
+constexpr const char* list_kinds = "models|platforms|devices|software|noise|scenarios|codecs|keys";
 
 constexpr const char* common_options = "Options of every command";
 
@@ -144,6 +144,7 @@ class Grammar {
         ->type_name("pass|layer")
         ->check(CLI::IsMember({"pass", "layer"}).description(""));
     add_engine(run, line_, EngineKind::simgrid);
+    add_step_options(run, line_);
     run->add_option("--out", line_.out,
                     "Write report.json, report.html and trace.json.gz into a folder")
         ->type_name("DIR")
@@ -161,7 +162,7 @@ class Grammar {
     show->add_flag("--pointers", line_.pointers,
                    "One line for each value that --set can change, as --set takes it");
     add_command("list", "Print what is built in", "KIND",
-                "models, platforms, devices, software, scenarios, codecs or keys");
+                "models, platforms, devices, software, noise, scenarios, codecs or keys");
     add_rank_options(
         add_command("rank", "Search the parallel plans of a scenario and print the best", "FILE",
                     file),
@@ -370,8 +371,9 @@ class Grammar {
           (what == "FILE"
                ? "a path, a name that `windtunnel list scenarios` prints, or - for standard input"
            : what == "NAME" ? "a path, or a name that `windtunnel list devices` prints"
-           : what == "KIND" ? "models, platforms, devices, software, scenarios, codecs or keys"
-                            : "bash, zsh or fish") +
+           : what == "KIND"
+               ? "models, platforms, devices, software, noise, scenarios, codecs or keys"
+               : "bash, zsh or fish") +
           ")");
     throw UsageError(line_.command + " takes one " + what + ", these are " +
                      std::to_string(line_.arguments.size()) + ": " + in_quotes(line_.arguments[0]) +

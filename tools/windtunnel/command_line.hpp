@@ -57,9 +57,10 @@ struct CommandLine {
   std::optional<std::size_t> budget;
   std::string why, emit, host_map, method;
 
-  std::size_t jobs = 0;  ///< of rank, sweep and job; 0: one a core
+  std::size_t jobs = 0;  ///< of rank, sweep, job and run --steps; 0: one a core
   int draws = 1000;      ///< of job
-  std::string csv;       ///< of job: the draws as a table
+  int steps = 0;         ///< of run: how many iterations, with noise; 0: one, without
+  std::string csv;       ///< of job: the draws as a table; of run: the steps
 
   // Of sweep; empty: not given.
   std::string shard, time_limit, memory_limit;

@@ -94,6 +94,22 @@ void add_compare_options(CLI::App* compare, CommandLine& line) {
   add_report(compare, line);
 }
 
+void add_step_options(CLI::App* run, CommandLine& line) {
+  constexpr int most_steps = 1'000'000;
+  run->add_option("--steps", line.steps,
+                  "Play so many iterations, each with other draws of the scenario's noise (engine "
+                  "native), and say how their times differ")
+      ->type_name("N")
+      ->check(between(1, most_steps));
+  run->add_option("--jobs", line.jobs,
+                  "With --steps: threads (default: one a core); the result is the same")
+      ->type_name("N")
+      ->check(between(1, most_jobs));
+  run->add_option("--csv", line.csv, "With --steps: write a row for each step")
+      ->type_name("OUT.csv")
+      ->check(output_name());
+}
+
 void add_job_options(CLI::App* job, CommandLine& line) {
   constexpr int most_draws = 1'000'000;
   job->add_option("--draws", line.draws, "How many times the run is played (default 1000)")

@@ -25,6 +25,7 @@ void add_rank_options(CLI::App* rank, CommandLine& line);
 void add_compare_options(CLI::App* compare, CommandLine& line);
 void add_sweep_options(CLI::App* sweep, CommandLine& line);
 void add_job_options(CLI::App* job, CommandLine& line);
+void add_step_options(CLI::App* run, CommandLine& line);
 void add_validate_options(CLI::App* validate, CommandLine& line);
 void add_calibrate_options(CLI::App* calibrate, CommandLine& line);
 void add_import_options(CLI::App* command, CommandLine& line);

@@ -152,7 +152,7 @@ std::vector<Entry> key_entries() {
 std::vector<Entry> list_of(const std::string& word) {
   std::vector<std::string> words{"codecs", "keys"};
   for (const LibraryKind& kind :
-       {model_files, platform_files, device_files, software_files, scenario_files}) {
+       {model_files, platform_files, device_files, software_files, noise_files, scenario_files}) {
     if (word == kind.name) return entries_of(kind);
     words.emplace_back(kind.name);
   }
@@ -161,7 +161,7 @@ std::vector<Entry> list_of(const std::string& word) {
   const std::string nearest = closest_match(word, words);
   throw UsageError("there is no list of \"" + word + "\" (" +
                    (nearest.empty()
-                        ? "models, platforms, devices, software, scenarios, codecs or keys"
+                        ? "models, platforms, devices, software, noise, scenarios, codecs or keys"
                         : "did you mean \"" + nearest + "\"?") +
                    ")");
 }

@@ -7,12 +7,14 @@
 
 #include "core/staged_files.hpp"
 #include "core/work_note.hpp"
+#include "noise/step_series.hpp"
 #include "report/chrome_trace.hpp"
 #include "report/explanation.hpp"
 #include "report/report_json.hpp"
 #include "report/summary_text.hpp"
 #include "search/placement_search.hpp"
 #include "simulate/simulate.hpp"
+#include "simulate/tasks.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"
@@ -124,9 +126,31 @@ void write_outputs(const CommandLine& line, const Scenario& scenario,
   files.commit();
 }
 
+ExitCode run_steps(const CommandLine& line) {
+  const Scenario scenario = read_placed_scenario_argument(line);
+  const NoiseBlock noise = noise_block_of(scenario);
+  StepOptions options;
+  options.steps = static_cast<std::size_t>(line.steps);
+  options.seed = line.seed;
+  options.engine = line.engine.value_or(engine_of_many);
+  options.detail = line.by_layer ? Detail::layer : Detail::pass;
+  options.at_once = line.jobs == 0 ? default_at_once() : line.jobs;
+  SimulateOptions once;
+  once.engine = options.engine;
+  const bool fits = simulate(scenario, once).report.memory.fits;
+  const StepSeries series = play_steps(scenario, noise, options);
+  if (!fits && line.verbosity == Verbosity::normal)
+    print_message("warning: the plan does not fit in the memory of its GPUs");
+  if (!line.csv.empty()) write_output(line, line.csv, steps_csv(series));
+  print_result(line.format == ResultFormat::json ? with_line_end(steps_json(series))
+                                                 : steps_text(series));
+  return fits ? exit_done : exit_negative;
+}
+
 }  // namespace
 
 ExitCode run_command(const CommandLine& line) {
+  if (line.steps > 0) return run_steps(line);
   Scenario scenario = read_scenario_argument(line, PlacementSearch::allowed);
   scenario = place_if_asked(std::move(scenario));
   const Library library = Library::find();
@@ -140,6 +164,8 @@ ExitCode run_command(const CommandLine& line) {
   write_outputs(line, scenario, simulation);
   if (line.verbosity == Verbosity::normal && scenario.resolved.find("sweep") != nullptr)
     print_message("note: run simulates the file's own point, not its sweep");
+  if (line.verbosity == Verbosity::normal && scenario.resolved.find("noise") != nullptr)
+    print_message("note: one iteration is played without noise; --steps N plays N with it");
   if (line.format == ResultFormat::text) {
     print_result(with_line_end(summary_text(report, colour_of_results(line))));
   } else {

@@ -1,0 +1,161 @@
+#include "noise/step_noise.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace windtunnel {
+namespace {
+
+/// Passes of different streams of a device are drawn apart: which comes first may depend on the engine.
+std::uint32_t stream_index(DeviceId device, Stream stream) {
+  return device.index() * static_cast<std::uint32_t>(num_streams) +
+         static_cast<std::uint32_t>(stream);
+}
+
+Seconds part_of(const Work& work, Part part) { return work.parts[static_cast<std::size_t>(part)]; }
+
+}  // namespace
+
+Seconds with_slower_kernels(const Work& usual, double factor) {
+  if (factor == 1) return usual.duration;
+  const Seconds kernels =
+      part_of(usual, Part::compute) + part_of(usual, Part::codec) + part_of(usual, Part::optimizer);
+  const Seconds launches = part_of(usual, Part::other);
+  if (factor > 1) return usual.duration + std::max(Seconds{0}, kernels * (factor - 1) - launches);
+  // Where launches bind, faster kernels wait longer for them.
+  return launches > Seconds{0} ? usual.duration : usual.duration - kernels * (1 - factor);
+}
+
+StepNoise::StepNoise(const NoiseBlock& block, std::uint64_t seed, const Plan& plan,
+                     const std::vector<NodeType>& nodes, Seconds step)
+    : block_(block),
+      draws_(seed),
+      plan_(&plan),
+      sigma_of_all_(block.step_jitter.all_in(step)),
+      all_(1),
+      node_(nodes.size()) {
+  std::size_t gpus = 0;
+  for (const NodeType& node : nodes) {
+    first_gpu_.push_back(gpus);
+    gpus += static_cast<std::size_t>(node.gpus);
+  }
+  gpu_.resize(gpus);
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    const double of_node =
+        block.spread.node * draws_.normal(NoiseKind::node_speed, {std::uint32_t(node), 0, 0});
+    for (int i = 0; i < nodes[node].gpus; ++i) {
+      const auto gpu = static_cast<std::uint32_t>(fixed_.size());
+      fixed_.push_back(
+          std::exp(of_node + block.spread.gpu * draws_.normal(NoiseKind::gpu_speed, {gpu, 0, 0})));
+      for (const NoiseBlock::SlowPart& slow : block.slow_parts)
+        if (slow.gpu == static_cast<int>(gpu) || slow.node == static_cast<int>(node))
+          fixed_.back() *= slow.slowdown;
+    }
+  }
+  for (const PlanDevice& device : plan.devices) gpus_of_device_.push_back(device.num_gpus());
+}
+
+/// Autoregressive of first order with variance 1: x' = r x + sqrt(1 - r^2) e.
+void StepNoise::advance(std::vector<double>& state, NoiseKind kind) {
+  const double kept = step_ == 0 ? 0 : block_.step_jitter.correlation;
+  const double fresh = std::sqrt(1 - kept * kept);
+  for (std::size_t i = 0; i < state.size(); ++i)
+    state[i] =
+        kept * state[i] + fresh * draws_.normal(kind, {static_cast<std::uint32_t>(i), step_, 0});
+}
+
+std::size_t StepNoise::number_of(const PlanDevice& device, int gpu) const {
+  return first_gpu_[device.node.index()] + static_cast<std::size_t>(gpu);
+}
+
+StepFactors StepNoise::next_step() {
+  const NoiseBlock::StepJitter& jitter = block_.step_jitter;
+  if (jitter.all > 0) advance(all_, NoiseKind::step_of_all);
+  if (jitter.gpu > 0) advance(gpu_, NoiseKind::step_of_gpu);
+  if (jitter.node > 0) advance(node_, NoiseKind::step_of_node);
+  ++step_;
+  StepFactors factors;
+  factors.all = std::exp(sigma_of_all_ * all_.front());
+  for (const PlanDevice& device : plan_->devices) {
+    double slowest = 0;
+    for (const int gpu : device.gpus) {
+      const std::size_t number = number_of(device, gpu);
+      slowest =
+          std::max(slowest, fixed_[number] * std::exp(jitter.gpu * gpu_[number] +
+                                                      jitter.node * node_[device.node.index()]));
+    }
+    factors.of_device.push_back(slowest);
+  }
+  return factors;
+}
+
+StepDisturbance::StepDisturbance(const StepNoise& noise, const StepFactors& factors,
+                                 std::uint32_t step)
+    : noise_(&noise),
+      factors_(&factors),
+      step_(step),
+      passes_(factors.of_device.size() * static_cast<std::size_t>(num_streams)),
+      messages_(factors.of_device.size()) {
+  if (noise.block().stalls.per_gpu_hour == 0) return;
+  for (std::size_t i = 0; i < factors.of_device.size(); ++i)
+    next_stall_.push_back(stall(DeviceId{i}, 0, Seconds{0}));
+}
+
+Seconds StepDisturbance::duration(DeviceId device, Stream stream, const Work& usual, Seconds now) {
+  if (usual.duration == Seconds{0}) return usual.duration;
+  Seconds time = with_slower_kernels(usual, factors_->of_device[device.index()]) * factors_->all;
+  if (const double sigma = noise_->block().pass_jitter; sigma > 0) {
+    const std::uint32_t index = stream_index(device, stream);
+    time *=
+        std::exp(sigma * noise_->draws().normal(NoiseKind::pass, {index, step_, passes_[index]++}));
+  }
+  if (stream == Stream::compute && !next_stall_.empty()) time += stalled(device, now, time);
+  return time;
+}
+
+Seconds StepDisturbance::latency(DeviceId from, Seconds usual) {
+  const double sigma = noise_->block().links.latency;
+  if (sigma == 0 || usual == Seconds{0}) return usual;
+  std::uint32_t& number = messages_[from.index()];
+  return usual * std::exp(sigma * noise_->draws().normal(NoiseKind::latency,
+                                                         {from.index(), step_, number++}));
+}
+
+StepDisturbance::Stall StepDisturbance::stall(DeviceId device, std::uint32_t number,
+                                              Seconds after) const {
+  constexpr double seconds_per_hour = 3600;
+  const NoiseBlock::Stalls& stalls = noise_->block().stalls;
+  const double rate = stalls.per_gpu_hour / seconds_per_hour * noise_->gpus_of(device);
+  const NoiseDraws::Place place{device.index(), step_, number};
+  const Seconds until{-std::log(noise_->draws().uniform(NoiseKind::stall_time, place)) / rate};
+  const double length =
+      std::exp(stalls.spread * noise_->draws().normal(NoiseKind::stall_length, place));
+  return {after + until, stalls.median * length, number};
+}
+
+Seconds StepDisturbance::stalled(DeviceId device, Seconds now, Seconds duration) {
+  Stall& next = next_stall_[device.index()];
+  Seconds begin = now;  // of the op, or of what is left of it
+  while (next.at < begin + duration) {
+    if (next.at > now)
+      begin += next.length;
+    else  // it came while the device waited, and may have ended
+      begin = std::max(begin, next.at + next.length);
+    next = stall(device, next.number + 1, next.at);
+  }
+  return begin - now;
+}
+
+Network disturbed(const Network& network, const StepNoise& noise, std::uint32_t step) {
+  Network changed;
+  for (std::size_t i = 0; i < network.links().size(); ++i) {
+    const Link& link = network.links()[i];
+    const double drawn =
+        noise.draws().normal(NoiseKind::link_rate, {static_cast<std::uint32_t>(i), step, 0});
+    changed.add_link(link.bandwidth * std::exp(noise.block().links.rate * drawn), link.name);
+  }
+  for (const std::vector<LinkId>& path : network.paths()) changed.add_path(path);
+  return changed;
+}
+
+}  // namespace windtunnel

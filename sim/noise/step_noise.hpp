@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/disturbance.hpp"
+#include "noise/noise_draws.hpp"
+#include "plan/plan.hpp"
+#include "platform/network.hpp"
+#include "platform/platform.hpp"
+#include "scenario/noise_json.hpp"
+
+namespace windtunnel {
+
+/// What is slower or faster in one step.
+struct StepFactors {
+  double all = 1;                 ///< on every pass
+  std::vector<double> of_device;  ///< on the time of its kernels
+};
+
+/// The noise of a plan on a cluster, step by step. A device is as slow as the slowest of its GPUs, which wait for each other in every layer.
+class StepNoise {
+ public:
+  /// `step`: how long one takes without noise.
+  StepNoise(const NoiseBlock& block, std::uint64_t seed, const Plan& plan,
+            const std::vector<NodeType>& nodes, Seconds step);
+
+  const NoiseBlock& block() const { return block_; }
+  const NoiseDraws& draws() const { return draws_; }
+  /// Of the next step; the first call gives step 0. Steps follow from one another where they correlate.
+  StepFactors next_step();
+  /// How many GPUs a device has: each has stalls of its own.
+  double gpus_of(DeviceId device) const { return gpus_of_device_[device.index()]; }
+
+ private:
+  /// ln of a factor that changes from step to step.
+  void advance(std::vector<double>& state, NoiseKind kind);
+  std::size_t number_of(const PlanDevice& device, int gpu) const;
+
+  NoiseBlock block_;
+  NoiseDraws draws_;
+  const Plan* plan_;
+  std::vector<std::size_t> first_gpu_;  ///< of each node
+  std::vector<double> fixed_;           ///< by GPU
+  std::vector<double> gpus_of_device_;
+  double sigma_of_all_;
+  std::uint32_t step_ = 0;  ///< that comes next
+  std::vector<double> all_, gpu_, node_;
+};
+
+/// One step's noise, as the player asks for it.
+class StepDisturbance final : public Disturbance {
+ public:
+  StepDisturbance(const StepNoise& noise, const StepFactors& factors, std::uint32_t step);
+  Seconds duration(DeviceId device, Stream stream, const Work& usual, Seconds now) override;
+  Seconds latency(DeviceId from, Seconds usual) override;
+
+ private:
+  struct Stall {
+    Seconds at{}, length{};
+    std::uint32_t number = 0;
+  };
+  Stall stall(DeviceId device, std::uint32_t number, Seconds after) const;
+  /// How much longer an op of this duration takes.
+  Seconds stalled(DeviceId device, Seconds now, Seconds duration);
+
+  const StepNoise* noise_;
+  const StepFactors* factors_;
+  std::uint32_t step_;
+  std::vector<std::uint32_t> passes_;    ///< drawn so far, by stream
+  std::vector<std::uint32_t> messages_;  ///< drawn so far, by device
+  std::vector<Stall> next_stall_;        ///< by device
+};
+
+/// How long an op takes whose kernels run `factor` times as long: what its GPUs compute is longer, what they send is not, and time in which
+/// they wait for launches is used up first.
+Seconds with_slower_kernels(const Work& usual, double factor);
+
+/// The network with the rates that its links have in this step.
+Network disturbed(const Network& network, const StepNoise& noise, std::uint32_t step);
+
+}  // namespace windtunnel

@@ -1,0 +1,139 @@
+#include "noise/step_noise.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/testing.hpp"
+#include "noise/step_series.hpp"
+#include "units/quantity.hpp"
+
+namespace windtunnel {
+namespace {
+
+Work work_of(double compute, double tensor, double launches) {
+  Work work;
+  work.parts[static_cast<std::size_t>(Part::compute)] = Seconds{compute};
+  work.parts[static_cast<std::size_t>(Part::tensor_comm)] = Seconds{tensor};
+  work.parts[static_cast<std::size_t>(Part::other)] = Seconds{launches};
+  work.duration = Seconds{compute + tensor + launches};
+  return work;
+}
+
+double slower(const Work& work, double factor) {
+  return with_slower_kernels(work, factor) / Seconds{1};
+}
+
+TEST_CASE("a slow GPU computes slower, sends as fast, and waits less for launches") {
+  CHECK(slower(work_of(8, 2, 0), 1.25) == doctest::Approx(12));  // 8 · 1.25 + 2
+  CHECK(slower(work_of(8, 2, 1), 1.25) == doctest::Approx(12));  // 1 of the 2 more was waited
+  CHECK(slower(work_of(8, 2, 3), 1.25) == doctest::Approx(13));  // launches still bind
+  CHECK(slower(work_of(8, 2, 0), 0.5) == doctest::Approx(6));
+  CHECK(slower(work_of(8, 2, 3), 0.5) == doctest::Approx(13));
+  CHECK(slower(work_of(8, 2, 3), 1) == 13);
+}
+
+/// 2 nodes of 8 GPUs: 2 replicas of 2 stages of 4 GPUs.
+Scenario two_nodes() {
+  return read_scenario(
+      source_dir() / "scenarios/gpt3-175b-512xa100.json", Library{source_dir()},
+      {.overrides = {{"/model", "gpt-1.7b"},
+                     {"/nodes", "2"},
+                     {"/training/global_batch", "32"},
+                     {"/training/micro_batch", "1"},
+                     {"/parallel", R"({"tensor": 4, "pipeline": 2, "data": 2})"}}});
+}
+
+StepNoise noise_of(const NoiseBlock& block, const Scenario& scenario) {
+  return {block, 5, scenario.plan, scenario.nodes, Seconds{4}};
+}
+
+TEST_CASE("a device is as slow as the slowest of its GPUs") {
+  const Scenario scenario = two_nodes();
+  NoiseBlock block;
+  block.slow_parts = {{11, std::nullopt, 1.25}};
+  const StepFactors factors = noise_of(block, scenario).next_step();
+  for (std::size_t i = 0; i < scenario.plan.devices.size(); ++i) {
+    const PlanDevice& device = scenario.plan.devices[i];
+    // GPU 11 is the fourth of the second node.
+    const bool has_it =
+        device.node == NodeId{1} && std::count(device.gpus.begin(), device.gpus.end(), 3) > 0;
+    CHECK(factors.of_device[i] == (has_it ? 1.25 : 1.0));
+  }
+  block.slow_parts = {{std::nullopt, 0, 2}, {0, std::nullopt, 3}};
+  const StepFactors both = noise_of(block, scenario).next_step();
+  for (std::size_t i = 0; i < scenario.plan.devices.size(); ++i) {
+    const PlanDevice& device = scenario.plan.devices[i];
+    const bool has_first = std::count(device.gpus.begin(), device.gpus.end(), 0) > 0;
+    CHECK(both.of_device[i] == (device.node == NodeId{1} ? 1 : has_first ? 6 : 2));
+  }
+}
+
+TEST_CASE("steps correlate as they are told to") {
+  const Scenario scenario = two_nodes();
+  NoiseBlock block;
+  block.step_jitter.all = 0.01;
+  for (const double correlation : {0.0, 0.6}) {
+    block.step_jitter.correlation = correlation;
+    StepNoise noise = noise_of(block, scenario);
+    std::vector<Seconds> logarithms;
+    constexpr int steps = 20'000;
+    double squares = 0;
+    for (int i = 0; i < steps; ++i) {
+      const double drawn = std::log(noise.next_step().all) / block.step_jitter.all;
+      squares += drawn * drawn;
+      logarithms.push_back(Seconds{10 + drawn});
+    }
+    // Standard errors: below 0.01 of the correlation, 0.015 of the variance with correlation 0.6.
+    CHECK(std::abs(statistics_of(logarithms).lag1_correlation - correlation) < 0.04);
+    CHECK(squares / steps == doctest::Approx(1).epsilon(0.06));
+  }
+}
+
+TEST_CASE("what lasts shorter than a step averages out") {
+  NoiseBlock::StepJitter jitter;
+  jitter.all = 0.02;
+  CHECK(jitter.all_in(Seconds{4}) == 0.02);
+  jitter.all_lasts = Seconds{1};
+  CHECK(jitter.all_in(Seconds{4}) == doctest::Approx(0.01));  // of four in a row: 0.02 / 2
+  CHECK(jitter.all_in(Seconds{0.5}) == 0.02);
+}
+
+TEST_CASE("stalls come as often as their rate says, and are as long") {
+  const Scenario scenario = two_nodes();
+  NoiseBlock block;
+  block.stalls = {36, Seconds{0.02}, 0};  // 4 GPUs: 0.04 stalls a second of 20 ms
+  StepNoise noise = noise_of(block, scenario);
+  const StepFactors factors = noise.next_step();
+  const Work work = work_of(1, 0, 0);
+  double longer = 0;
+  constexpr int steps = 20, ops = 1000;
+  for (int step = 0; step < steps; ++step) {
+    StepDisturbance disturbance(noise, factors, static_cast<std::uint32_t>(step));
+    Seconds now{};
+    for (int i = 0; i < ops; ++i) {
+      const Seconds time = disturbance.duration(DeviceId{0}, Stream::compute, work, now);
+      longer += (time - work.duration) / Seconds{1};
+      now += time;
+    }
+  }
+  // 800 stalls are expected, with a standard error of 28; one that comes while another lasts is no longer.
+  CHECK(longer == doctest::Approx(steps * ops * 0.04 * 0.02).epsilon(0.15));
+}
+
+TEST_CASE("a stall that comes while a device waits delays it by what is left of it") {
+  const Scenario scenario = two_nodes();
+  NoiseBlock block;
+  block.stalls = {3600, Seconds{1e-3}, 0};
+  StepNoise noise = noise_of(block, scenario);
+  const StepFactors factors = noise.next_step();
+  StepDisturbance disturbance(noise, factors, 0);
+  const Work work = work_of(1e-9, 0, 0);
+  // After an hour of waiting thousands of stalls have come, of which at most the last still lasts.
+  const Seconds time = disturbance.duration(DeviceId{0}, Stream::compute, work, Seconds{3600});
+  CHECK(time - work.duration <= Seconds{5e-3});
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "operations/detail.hpp"
+#include "scenario/noise_json.hpp"
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+
+/// How steps are played.
+struct StepOptions {
+  std::size_t steps = 1000;
+  std::uint64_t seed = 0;
+  EngineKind engine = EngineKind::native;  ///< one that is re-entrant
+  Detail detail = Detail::pass;
+  std::size_t at_once = 1;  ///< threads; the result is the same
+};
+
+/// Many iterations of a scenario, each with other draws of its noise.
+struct StepSeries {
+  std::string name, scenario_hash, noise_name, engine;
+  std::uint64_t seed = 0;
+  int num_gpus = 0;
+  Seconds without_noise{};
+  std::vector<Seconds> times;  ///< in order
+  Sources sources;             ///< of the noise
+};
+
+/// What a series of step times says.
+struct StepStatistics {
+  Seconds mean{}, median{}, p5{}, p95{}, p99{}, least{}, most{};
+  /// Shares of steps above 1.02, 1.05 and 1.2 times the median.
+  double above_1_02 = 0, above_1_05 = 0, above_1_2 = 0;
+  /// Between a step and the next; 0 where no step differs from another.
+  double lag1_correlation = 0;
+};
+
+/// The scenario's noise block; InputError where it has none.
+NoiseBlock noise_block_of(const Scenario& scenario);
+
+/// Plays every step with every replica and every microbatch: nothing is collapsed or folded, since no two devices do the same. Programs are
+/// built once.
+StepSeries play_steps(const Scenario& scenario, const NoiseBlock& noise,
+                      const StepOptions& options);
+
+StepStatistics statistics_of(const std::vector<Seconds>& times);
+
+std::string steps_text(const StepSeries& series);
+std::string steps_json(const StepSeries& series);
+/// "step,time_s" and a row for each step.
+std::string steps_csv(const StepSeries& series);
+
+}  // namespace windtunnel

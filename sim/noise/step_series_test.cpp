@@ -1,0 +1,175 @@
+#include "noise/step_series.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "core/testing.hpp"
+#include "simulate/simulate.hpp"
+
+namespace windtunnel {
+namespace {
+
+Scenario scenario_with(const std::string& noise, const Overrides& more = {}) {
+  Overrides overrides{{"/model", "gpt-1.7b"},
+                      {"/nodes", "4"},
+                      {"/training/global_batch", "64"},
+                      {"/training/micro_batch", "1"},
+                      {"/parallel", R"({"tensor": 4, "pipeline": 4, "data": 2})"},
+                      {"/noise", noise}};
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  return read_scenario(source_dir() / "scenarios/gpt3-175b-512xa100.json", Library{source_dir()},
+                       {.overrides = overrides});
+}
+
+StepSeries series_of(const Scenario& scenario, std::size_t steps, std::size_t at_once = 1,
+                     EngineKind engine = EngineKind::native) {
+  StepOptions options;
+  options.steps = steps;
+  options.seed = 7;
+  options.at_once = at_once;
+  options.engine = engine;
+  return play_steps(scenario, noise_block_of(scenario), options);
+}
+
+constexpr const char* all_kinds =
+    R"({"pass_jitter": 0.02, "spread": {"gpu": 0.01, "node": 0.01},
+        "step_jitter": {"all": 0.002, "gpu": 0.005, "node": 0.005, "correlation": 0.5},
+        "slow_parts": [{"gpu": 11, "slowdown": 1.1}], "links": {"rate": 0.1, "latency": 0.2},
+        "stalls": {"per_gpu_hour": 100, "median": "20 ms", "spread": 1}})";
+
+Seconds simulated(const Scenario& scenario) {
+  SimulateOptions options;
+  options.engine = EngineKind::native;
+  options.folding = Folding::never;
+  return simulate(scenario, options).report.iteration_time;
+}
+
+TEST_CASE("noise of zero gives exactly the time without noise") {
+  const Scenario scenario = scenario_with(R"({"pass_jitter": 0})");
+  const StepSeries series = series_of(scenario, 3);
+  CHECK(series.without_noise == simulated(scenario));
+  for (const Seconds time : series.times) CHECK(time == series.without_noise);
+  // Played, not copied: a part that is not slow.
+  const StepSeries played =
+      series_of(scenario_with(R"({"slow_parts": [{"gpu": 0, "slowdown": 1}]})"), 2);
+  for (const Seconds time : played.times) CHECK(time == series.without_noise);
+}
+
+TEST_CASE(
+    "steps are the same for any number of threads, and the first ones for any number of steps") {
+  const Scenario scenario = scenario_with(all_kinds);
+  const StepSeries one = series_of(scenario, 70), three = series_of(scenario, 70, 3);
+  CHECK(one.times == three.times);
+  CHECK(steps_json(one) == steps_json(three));
+  const StepSeries fewer = series_of(scenario, 20);
+  CHECK(std::equal(fewer.times.begin(), fewer.times.end(), one.times.begin()));
+}
+
+TEST_CASE("both engines play the same noise where nothing contends") {
+  const Scenario scenario = scenario_with(
+      all_kinds, {{"/parallel/data", "1"}, {"/nodes", "2"}, {"/noise/slow_parts", "null"}});
+  const StepSeries native = series_of(scenario, 10);
+  const StepSeries heap = series_of(scenario, 10, 1, EngineKind::heap);
+  for (std::size_t i = 0; i < native.times.size(); ++i)
+    CHECK(native.times[i] / heap.times[i] == doctest::Approx(1).epsilon(1e-9));
+}
+
+TEST_CASE("one slow GPU slows the job as much as if every GPU that waits for it were slow") {
+  // Without a pipeline all wait for the slowest in every step. The GPU of a device file whose kernels take 1.25 times as long computes at 0.8 of
+  // its rates, from both of which kernel times are made.
+  const Overrides plan{{"/parallel", R"({"tensor": 8, "data": 4})"}};
+  const Seconds usual = simulated(scenario_with("{}", plan));
+  const Seconds one =
+      series_of(scenario_with(R"({"slow_parts": [{"gpu": 11, "slowdown": 1.25}]})", plan), 1)
+          .times.front();
+  const Seconds node =
+      series_of(scenario_with(R"({"slow_parts": [{"node": 1, "slowdown": 1.25}]})", plan), 1)
+          .times.front();
+  const Seconds all =
+      series_of(
+          scenario_with(
+              R"({"slow_parts": [{"node": 0, "slowdown": 1.25}, {"node": 1, "slowdown": 1.25}, {"node": 2, "slowdown": 1.25}, {"node": 3, "slowdown": 1.25}]})",
+              plan),
+          1)
+          .times.front();
+  CHECK(one == node);
+  CHECK(one / all == doctest::Approx(1).epsilon(1e-9));
+  CHECK(one > usual);
+  CHECK(one < usual * 1.25);
+}
+
+TEST_CASE("a slow node is one whose GPUs have lower rates") {
+  // Kernels that wait for launches, or run beside a collective, wait less or hide more where they are slower: noise says so of whole passes, and a
+  // scenario of single operations.
+  const Overrides plan{{"/nodes", "2"},
+                       {"/training/global_batch", "16"},
+                       {"/parallel", R"({"tensor": 8, "data": 2})"},
+                       {"/software/launch/kernel", "0 us"},
+                       {"/software/launch/collective", "0 us"},
+                       {"/software/overlap_backward_tensor_collectives", "false"}};
+  const Scenario usual = scenario_with(R"({"slow_parts": [{"node": 1, "slowdown": 1.25}]})", plan);
+  JsonValue fast = *find_at(usual.resolved, "/platform/node_types/0");
+  fast.set("count", JsonValue(std::int64_t{1}));
+  JsonValue slow = fast;
+  // 312 TFLOP/s and 2039 GB/s divided by 1.25, and 4 us times 1.25.
+  set_at(slow, "/device/peak/fp16", JsonValue(std::string("249.6 TFLOPS")));
+  set_at(slow, "/device/memory/bandwidth", JsonValue(std::string("1631.2 GB/s")));
+  set_at(slow, "/device/kernel_overhead", JsonValue(std::string("5 us")));
+  Overrides types = plan;
+  types.emplace_back("/platform/node_types",
+                     canonical_text(JsonValue(JsonValue::Array{fast, slow})));
+  const Seconds by_rates = simulated(scenario_with("{}", types));
+  CHECK(series_of(usual, 1).times.front() / by_rates == doctest::Approx(1).epsilon(1e-9));
+  CHECK(by_rates > simulated(scenario_with("{}", plan)));
+}
+
+TEST_CASE("every number of a shipped noise has a source") {
+  for (const std::string& name : Library{source_dir()}.names("noise")) {
+    CAPTURE(name);
+    const NoiseBlock noise = noise_block_of(scenario_with(name));
+    CHECK(noise.name == name);
+    CHECK(!noise.is_none());
+    CHECK((noise.stalls.per_gpu_hour == 0 || noise.sources.count("stalls/per_gpu_hour") == 1));
+    CHECK((noise.step_jitter.all == 0 || noise.sources.count("step_jitter/all") == 1));
+  }
+}
+
+TEST_CASE("the slowest of more GPUs is slower") {
+  const std::string noise = R"({"step_jitter": {"gpu": 0.02}})";
+  const auto median_of = [&](const std::string& nodes, const std::string& data) {
+    const Scenario scenario = scenario_with(
+        noise, {{"/nodes", nodes},
+                {"/parallel", R"({"tensor": 8, "pipeline": 1, "data": )" + data + "}"},
+                {"/training/global_batch", std::to_string(8 * std::stoi(data))}});
+    const StepSeries series = series_of(scenario, 60);
+    return statistics_of(series.times).median / series.without_noise;
+  };
+  const double few = median_of("1", "1"), many = median_of("16", "16");
+  CHECK(few > 1);
+  CHECK(many > few);
+}
+
+TEST_CASE("statistics of ten steps are those one finds by hand") {
+  std::vector<Seconds> times;
+  for (const double time : {10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.3, 11.0, 13.0})
+    times.emplace_back(time);
+  const StepStatistics found = statistics_of(times);
+  CHECK(found.median == Seconds{10});
+  CHECK(found.mean / Seconds{1} == doctest::Approx(10.43));
+  CHECK(found.p95 / Seconds{1} == doctest::Approx(12.1));  // place 8.55: 11 + 0.55 · 2
+  CHECK(found.above_1_02 == doctest::Approx(0.3));
+  CHECK(found.above_1_05 == doctest::Approx(0.2));
+  CHECK(found.above_1_2 == doctest::Approx(0.1));
+}
+
+TEST_CASE("a scenario without noise is refused, and a slow part that is not there") {
+  CHECK_THROWS_AS(noise_block_of(read_scenario(source_dir() / "scenarios/gpt3-175b-512xa100.json",
+                                               Library{source_dir()})),
+                  InputError);
+  CHECK_THROWS_AS(scenario_with(R"({"slow_parts": [{"gpu": 32, "slowdown": 1.1}]})"), InputError);
+  CHECK_NOTHROW(scenario_with(R"({"slow_parts": [{"gpu": 31, "slowdown": 1.1}]})"));
+}
+
+}  // namespace
+}  // namespace windtunnel
