@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace windtunnel {
 namespace {
@@ -119,6 +120,26 @@ Seconds StepDisturbance::latency(DeviceId from, Seconds usual) {
   std::uint32_t& number = messages_[from.index()];
   return usual * std::exp(sigma * noise_->draws().normal(NoiseKind::latency,
                                                          {from.index(), step_, number++}));
+}
+
+Seconds StepDisturbance::first_stall() const {
+  Seconds first{std::numeric_limits<double>::infinity()};
+  for (const Stall& stall : next_stall_) first = std::min(first, stall.at);
+  return first;
+}
+
+Seconds UniformDisturbance::duration(DeviceId, Stream, const Work& usual, Seconds) {
+  return with_slower_kernels(usual, kernels_) * all_;
+}
+
+std::optional<UniformDisturbance> uniform_disturbance(const NoiseBlock& block,
+                                                      const StepFactors& factors) {
+  const double kernels = factors.of_device.front();
+  const bool are_equal = std::all_of(factors.of_device.begin(), factors.of_device.end(),
+                                     [&](double other) { return other == kernels; });
+  if (!are_equal || block.pass_jitter > 0 || block.links.rate > 0 || block.links.latency > 0)
+    return std::nullopt;
+  return UniformDisturbance(factors.all, kernels);
 }
 
 StepDisturbance::Stall StepDisturbance::stall(DeviceId device, std::uint32_t number,

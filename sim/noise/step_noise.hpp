@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "engine/disturbance.hpp"
@@ -56,6 +57,9 @@ class StepDisturbance final : public Disturbance {
   Seconds duration(DeviceId device, Stream stream, const Work& usual, Seconds now) override;
   Seconds latency(DeviceId from, Seconds usual) override;
 
+  /// When the first stall of any device begins; infinity where there is none.
+  Seconds first_stall() const;
+
  private:
   struct Stall {
     Seconds at{}, length{};
@@ -72,6 +76,21 @@ class StepDisturbance final : public Disturbance {
   std::vector<std::uint32_t> messages_;  ///< drawn so far, by device
   std::vector<Stall> next_stall_;        ///< by device
 };
+
+/// A step that is the same for every device, as long as no host stands still.
+class UniformDisturbance final : public Disturbance {
+ public:
+  UniformDisturbance(double all, double kernels) : all_(all), kernels_(kernels) {}
+  Seconds duration(DeviceId, Stream, const Work& usual, Seconds) override;
+  Seconds latency(DeviceId, Seconds usual) override { return usual; }
+
+ private:
+  double all_, kernels_;
+};
+
+/// The disturbance that all devices have in this step; none where they differ, whatever their stalls.
+std::optional<UniformDisturbance> uniform_disturbance(const NoiseBlock& block,
+                                                      const StepFactors& factors);
 
 /// How long an op takes whose kernels run `factor` times as long: what its GPUs compute is longer, what they send is not, and time in which
 /// they wait for launches is used up first.

@@ -1,6 +1,7 @@
 #include "noise/step_series.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/contracts.hpp"
 #include "engine/disturbance.hpp"
@@ -14,9 +15,24 @@ namespace {
 /// Steps whose factors are known before they are played at the same time.
 constexpr std::size_t window = 64;
 
+/// With one replica for all, where the step is the same for all.
+std::optional<Seconds> play_uniform_step(const BuiltPrograms& built, const StepNoise& noise,
+                                         const StepFactors& factors, Seconds first_stall,
+                                         EngineKind engine) {
+  if (!built.collapsed) return std::nullopt;
+  auto disturbance = uniform_disturbance(noise.block(), factors);
+  if (!disturbance) return std::nullopt;
+  const CollapsedPrograms& collapsed = *built.collapsed;
+  const Seconds end =
+      play(collapsed.programs, *make_engine(engine, collapsed.network), *disturbance).end;
+  return end <= first_stall ? std::optional(end) : std::nullopt;
+}
+
 Seconds play_step(const BuiltPrograms& built, const StepNoise& noise, const StepFactors& factors,
                   std::uint32_t step, EngineKind engine) {
   StepDisturbance disturbance(noise, factors, step);
+  if (const auto end = play_uniform_step(built, noise, factors, disturbance.first_stall(), engine))
+    return *end;
   if (noise.block().links.rate == 0)
     return play(built.programs, *make_engine(engine, built.network), disturbance).end;
   const Network network = disturbed(built.network, noise, step);
@@ -45,7 +61,7 @@ StepSeries play_steps(const Scenario& scenario, const NoiseBlock& noise,
   const Plan& plan = scenario.plan;
   const BuiltPrograms built =
       build_programs({&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software,
-                      &plan, Replicas::each, options.detail});
+                      &plan, options.replicas, options.detail});
   StepSeries series{scenario.name,
                     scenario.hash,
                     noise.name,

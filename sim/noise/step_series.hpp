@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/collapse.hpp"
 #include "engine/engine.hpp"
 #include "operations/detail.hpp"
 #include "scenario/noise_json.hpp"
@@ -19,6 +20,8 @@ struct StepOptions {
   EngineKind engine = EngineKind::native;  ///< one that is re-entrant
   Detail detail = Detail::pass;
   std::size_t at_once = 1;  ///< threads; the result is the same
+  /// Whether steps in which all devices are disturbed alike are played with one replica for all that provably do the same.
+  Replicas replicas = Replicas::collapsed_when_exact;
 };
 
 /// Many iterations of a scenario, each with other draws of its noise.
@@ -43,8 +46,7 @@ struct StepStatistics {
 /// The scenario's noise block; InputError where it has none.
 NoiseBlock noise_block_of(const Scenario& scenario);
 
-/// Plays every step with every replica and every microbatch: nothing is collapsed or folded, since no two devices do the same. Programs are
-/// built once.
+/// Plays every step with every microbatch, and with every replica where no two devices do the same. Programs are built once.
 StepSeries play_steps(const Scenario& scenario, const NoiseBlock& noise,
                       const StepOptions& options);
 

@@ -66,6 +66,18 @@ TEST_CASE(
   CHECK(std::equal(fewer.times.begin(), fewer.times.end(), one.times.begin()));
 }
 
+TEST_CASE(
+    "steps that are alike for all replicas are played with one, and are the same as with all") {
+  const Scenario scenario = scenario_with(
+      R"({"step_jitter": {"all": 0.01}, "stalls": {"per_gpu_hour": 100, "median": "50 ms"}})");
+  StepOptions options;
+  options.steps = 60;
+  const StepSeries one = play_steps(scenario, noise_block_of(scenario), options);
+  options.replicas = Replicas::each;
+  const StepSeries each = play_steps(scenario, noise_block_of(scenario), options);
+  CHECK(one.times == each.times);
+}
+
 TEST_CASE("both engines play the same noise where nothing contends") {
   const Scenario scenario = scenario_with(
       all_kinds, {{"/parallel/data", "1"}, {"/nodes", "2"}, {"/noise/slow_parts", "null"}});
