@@ -18,6 +18,7 @@ namespace {
 constexpr double step = 0.05;           ///< of ln(constant), for differences
 constexpr double least_effect = 1e-3;   ///< of a constant on ln(time): below, it is left out
 constexpr double nearly_as_well = 0.1;  ///< of the gain: for that, fewer GPUs are taken
+constexpr double hardly_any = 0.1;      ///< of the variance: not worth a measurement
 constexpr std::size_t most_runs = 3;
 constexpr int most_nodes = 4;
 
@@ -190,7 +191,6 @@ Candidate* best_of(std::vector<Candidate>& candidates, const LinearBelief& belie
   double most = 0;
   for (const Candidate& candidate : candidates)
     if (!candidate.is_taken) most = std::max(most, gain(candidate));
-  constexpr double hardly_any = 0.01;  // of the variance: not worth a measurement
   if (most <= hardly_any * (before + row_noise * row_noise)) return nullptr;
   Candidate* best = nullptr;
   for (Candidate& candidate : candidates) {

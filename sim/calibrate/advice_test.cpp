@@ -36,11 +36,12 @@ const char* const plan = R"({"version": 1, "platform": "selene-a100", "nodes": 8
     "parallel": {"tensor": 4, "pipeline": 4, "data": 4}})";
 
 Advice advice_for(const TemporaryFolder& folder, std::vector<FitConstant> constants = {},
-                  const std::vector<MeasurementSet>& sets = {}) {
+                  const std::vector<MeasurementSet>& sets = {}, Overrides overrides = {}) {
   folder.write("plan.json", plan);
   AdviceRequest request;
   request.file = folder.path() / "plan.json";
   request.constants = std::move(constants);
+  request.overrides = std::move(overrides);
   request.engine = EngineKind::heap;
   return advise(request, sets, Library{source_dir()});
 }
@@ -61,7 +62,8 @@ TEST_CASE("each advised run narrows the plan's interval, and fits on few nodes")
 
 TEST_CASE("a constant of nodes is advised on nodes that it matters on") {
   const TemporaryFolder folder;
-  const Advice advice = advice_for(folder, {parse_fit_constant("nic_efficiency")});
+  const Advice advice = advice_for(folder, {parse_fit_constant("nic_efficiency")}, {},
+                                   {{"/platform/node_types/0/nic_rate", "10 Gbps"}});
   REQUIRE(!advice.runs.empty());
   CHECK(advice.runs.front().gpus > 8);  // inside one node no NIC is used
 }

@@ -87,8 +87,8 @@ std::string advice_text(const Advice& advice, const std::string& file) {
                      interval_text(time, advice.width) + ", with " +
                      count_text(advice.num_rows, "measured row") + "\n" + constants_text(advice);
   if (advice.runs.empty())
-    return text + "\n  No run of one to four nodes would tell more: " +
-           count_text(advice.num_candidates, "configuration") + " tried.\n";
+    return text + "\n  No run on one to four nodes would narrow it by a twentieth: " +
+           count_text(advice.num_candidates, "configuration") + " tried\n";
   text += "\n  Measure next, of " + count_text(advice.num_candidates, "configuration") +
           " that fit on one to four nodes\n";
   int number = 0;

@@ -90,7 +90,7 @@ const std::vector<Topic>& topics() {
        "the file was identified; nothing is "
        "written then",
        {{"windtunnel calibrate iterations.json --fit nic_efficiency", "fit one constant"},
-        {"windtunnel calibrate --advise plan.json", "say which runs to measure next"},
+        {"windtunnel calibrate --advise gpt-39b-512xa100", "say which runs to measure next"},
         {"windtunnel calibrate iterations.json --fit /platform/node_types/0/compute_efficiency "
          "--platform cluster.json -o fitted.json",
          "write a copy of your platform with the fitted number"}}},
