@@ -108,6 +108,11 @@ void check_steps(const CommandLine& line) {
     throw UsageError(
         "--steps plays many iterations, which --engine simgrid cannot in one process "
         "(native shares links by the same rule)");
+  if (line.command == "explain") {
+    if (!line.report.empty() || line.budget)
+      throw UsageError("--report and --budget belong to explain without --steps");
+    return;
+  }
   if (!line.trace.empty() || !line.rank_traces.empty() || !line.report.empty() || !line.out.empty())
     throw UsageError(
         "--trace, --rank-traces, --report and --out show one iteration: leave out "
@@ -117,7 +122,7 @@ void check_steps(const CommandLine& line) {
 }  // namespace
 
 void check_outputs(const CommandLine& line) {
-  if (line.command == "run") check_steps(line);
+  if (line.command == "run" || line.command == "explain") check_steps(line);
   if (line.trace_all && line.trace.empty() && line.out.empty())
     throw UsageError("--trace-all belongs to --trace or --out");
   if (!line.report.empty() && !line.report.ends_with(".html") && !line.report.ends_with(".htm"))

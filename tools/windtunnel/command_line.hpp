@@ -59,7 +59,7 @@ struct CommandLine {
 
   std::size_t jobs = 0;  ///< of rank, sweep, job and run --steps; 0: one a core
   int draws = 1000;      ///< of job
-  int steps = 0;         ///< of run: how many iterations, with noise; 0: one, without
+  int steps = 0;         ///< of run and explain: how many iterations, with noise; 0: one, without
   std::string csv;       ///< of job: the draws as a table; of run: the steps
 
   // Of sweep; empty: not given.

@@ -11,6 +11,7 @@
 namespace windtunnel {
 namespace {
 
+constexpr int most_explained_steps = 100'000;
 constexpr int most_plans = 1'000'000, most_jobs = 1024, most_seconds = 1'000'000;
 
 /// What can stand for a value that the help calls `type`.
@@ -48,6 +49,17 @@ void add_engine(CLI::App* command, CommandLine& line, EngineKind by_default) {
 }
 
 void add_explain_options(CLI::App* explain, CommandLine& line) {
+  explain
+      ->add_option("--steps", line.steps,
+                   "Play so many iterations with the scenario's noise: how often each resource was "
+                   "critical, and what each part of the noise costs")
+      ->type_name("N")
+      ->check(between(1, most_explained_steps));
+  explain
+      ->add_option("--jobs", line.jobs,
+                   "With --steps: threads (default: one a core); the result is the same")
+      ->type_name("N")
+      ->check(between(1, most_jobs));
   add_report(explain, line);
   add_engine(explain, line, engine_of_many);
   explain

@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "noise/step_odds.hpp"
 #include "questions/explain.hpp"
 #include "report/progress_line.hpp"
 #include "report/run_page.hpp"
@@ -10,6 +11,7 @@
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"
 #include "windtunnel/scenario_argument.hpp"
+#include "windtunnel/step_options.hpp"
 
 namespace windtunnel {
 namespace {
@@ -29,9 +31,17 @@ Explained explain_with_progress(const CommandLine& line, const Scenario& scenari
   return explain(scenario, library, options);
 }
 
+ExitCode explain_steps(const CommandLine& line) {
+  const Scenario scenario = read_placed_scenario_argument(line);
+  const StepOdds odds = step_odds(scenario, noise_block_of(scenario), step_options(line));
+  print_result(line.format == ResultFormat::json ? odds_json(odds) + "\n" : odds_text(odds));
+  return exit_done;
+}
+
 }  // namespace
 
 ExitCode explain_command(const CommandLine& line) {
+  if (line.steps > 0) return explain_steps(line);
   CommandLine run = line;  // what repeats it
   run.engine = line.engine.value_or(engine_of_many);
   const Scenario scenario = read_placed_scenario_argument(line);

@@ -14,11 +14,11 @@
 #include "report/summary_text.hpp"
 #include "search/placement_search.hpp"
 #include "simulate/simulate.hpp"
-#include "simulate/tasks.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"
 #include "windtunnel/scenario_argument.hpp"
+#include "windtunnel/step_options.hpp"
 
 namespace windtunnel {
 namespace {
@@ -129,12 +129,7 @@ void write_outputs(const CommandLine& line, const Scenario& scenario,
 ExitCode run_steps(const CommandLine& line) {
   const Scenario scenario = read_placed_scenario_argument(line);
   const NoiseBlock noise = noise_block_of(scenario);
-  StepOptions options;
-  options.steps = static_cast<std::size_t>(line.steps);
-  options.seed = line.seed;
-  options.engine = line.engine.value_or(engine_of_many);
-  options.detail = line.by_layer ? Detail::layer : Detail::pass;
-  options.at_once = line.jobs == 0 ? default_at_once() : line.jobs;
+  const StepOptions options = step_options(line);
   SimulateOptions once;
   once.engine = options.engine;
   const bool fits = simulate(scenario, once).report.memory.fits;
