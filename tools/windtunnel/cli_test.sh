@@ -223,6 +223,21 @@ exits 0 check links.json; silent stderr
 exits 0 show --resolved links.json --set /platform/link_overrides="$slow"; prints '// found by search'; cp stdout placed.json
 exits 0 check placed.json
 exits 0 show --resolved links.json --json; parses; prints '"placement": "megatron"'
+# Many steps with noise.
+noise='/noise={"pass_jitter": 0.02, "slow_parts": [{"gpu": 1, "slowdown": 1.2}]}'
+exits 0 run $good --steps 5 --set "$noise"; prints "95th percentile"; silent stderr
+exits 0 run $good --steps 70 --set "$noise" --json --jobs 1; parses; prints '"schema": "windtunnel/steps-v1"'
+cp stdout steps
+exits 0 run $good --steps 70 --set "$noise" --json --jobs 3; is "the number of jobs changes no step" cmp stdout steps
+exits 0 run $good --steps 3 --set "$noise" --csv steps.csv --quiet; is "a row for each step" test "$(wc -l <steps.csv)" = 4
+exits 0 run $good --set "$noise"; says "plays N with it"
+exits 2 run $good --steps 3; says "has no noise block"
+exits 2 run $good --steps 3 --set /noise=mlperf-smal; says 'unknown noise "mlperf-smal"'
+exits 2 run $good --steps 3 --set "$noise" --engine simgrid; says "simgrid cannot"
+exits 2 run $good --steps 3 --set "$noise" --trace t.json; says "show one iteration"
+exits 2 run $good --csv steps.csv; says "belongs to --steps"
+exits 0 explain $good --steps 3 --set "$noise"; prints "gpu 1, 1.2 times as slow"
+exits 0 explain $good --steps 3 --set "$noise" --json; parses; prints '"critical_nodes"'
 # Rank: the best plans, why one is not among them, and what launches the first.
 exits 0 rank $good; prints "plans considered"; prints "the table is proven"; silent stderr
 exits 0 rank $good --json; parses; prints '"schema": "windtunnel/rank-v1"'; prints '"method": "simulated"'
