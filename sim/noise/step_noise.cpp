@@ -156,15 +156,14 @@ StepDisturbance::Stall StepDisturbance::stall(DeviceId device, std::uint32_t num
 
 Seconds StepDisturbance::stalled(DeviceId device, Seconds now, Seconds duration) {
   Stall& next = next_stall_[device.index()];
-  Seconds begin = now;  // of the op, or of what is left of it
-  while (next.at < begin + duration) {
-    if (next.at > now)
-      begin += next.length;
-    else  // it came while the device waited, and may have ended
-      begin = std::max(begin, next.at + next.length);
-    next = stall(device, next.number + 1, next.at);
+  Seconds longer{};
+  while (next.at < now + longer + duration) {
+    const Seconds end = next.at + next.length;
+    // One that came while the device waited may have ended.
+    longer += std::max(Seconds{0}, end - std::max(next.at, now));
+    next = stall(device, next.number + 1, end);
   }
-  return begin - now;
+  return longer;
 }
 
 Network disturbed(const Network& network, const StepNoise& noise, std::uint32_t step) {

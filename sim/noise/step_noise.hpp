@@ -65,6 +65,7 @@ class StepDisturbance final : public Disturbance {
     Seconds at{}, length{};
     std::uint32_t number = 0;
   };
+  /// The first one after the time; a host that stands still meets no other.
   Stall stall(DeviceId device, std::uint32_t number, Seconds after) const;
   /// How much longer an op of this duration takes.
   Seconds stalled(DeviceId device, Seconds now, Seconds duration);

@@ -118,8 +118,21 @@ TEST_CASE("stalls come as often as their rate says, and are as long") {
       now += time;
     }
   }
-  // 800 stalls are expected, with a standard error of 28; one that comes while another lasts is no longer.
+  // 800 stalls are expected, with a standard error of 28.
   CHECK(longer == doctest::Approx(steps * ops * 0.04 * 0.02).epsilon(0.15));
+}
+
+TEST_CASE("steps end however often and long hosts stand still") {
+  const Scenario scenario = two_nodes();
+  NoiseBlock block;
+  block.stalls = {1e6, Seconds{3600}, 2};
+  StepNoise noise = noise_of(block, scenario);
+  const StepFactors factors = noise.next_step();
+  StepDisturbance disturbance(noise, factors, 0);
+  const Seconds time =
+      disturbance.duration(DeviceId{0}, Stream::compute, work_of(1, 0, 0), Seconds{0});
+  CHECK(time > Seconds{3600});
+  CHECK(time < Seconds{1e9});
 }
 
 TEST_CASE("a stall that comes while a device waits delays it by what is left of it") {
