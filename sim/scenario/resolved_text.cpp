@@ -182,8 +182,7 @@ std::string resolved_text(const JsonValue& resolved) {
   return writer.text();
 }
 
-std::string resolved_hash(const JsonValue& resolved) {
-  JsonValue tree = resolved;
+std::string resolved_hash(JsonValue tree) {
   if (!compresses(tree)) drop_codec_speeds(tree);
   for (const char* key : {"$schema", "name", "sweep", "search", "extends"}) tree.erase(key);
   for (const char* part : {"model", "platform", "software", "noise"})
