@@ -6,6 +6,7 @@
 #include <string>
 
 #include "questions/what_if.hpp"
+#include "simulate/built_scenario.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
 
@@ -43,8 +44,8 @@ std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Libr
     if (is_over && is_over()) return Figures{{}, {}, true, true};
     const Scenario changed = read_scenario(scenario.resolved, library.root, library,
                                            {changes[i].overrides, scenario.seed});
-    const Report report = simulate(changed, {.engine = engine}).report;
-    return Figures{report.iteration_time, report.breakdown, report.memory.fits, false};
+    const PlanFigures figures = simulate_plan(changed, changed.plan, engine);
+    return Figures{figures.iteration_time, figures.breakdown, figures.memory.fits, false};
   };
   std::vector<WhatIfResult> results;
   for (const TaskOutcome<Figures>& outcome : run_tasks(engine, tasks)) {

@@ -34,8 +34,8 @@ void check_sums(const std::string& name, const std::optional<Compressor>& c,
 void check_speeds(const CompressionInputs& inputs, const std::string& name,
                   const std::optional<Compressor>& c, PlanFindings& findings) {
   if (!c || !findings.is_sound(class_place(name))) return;
-  for (const NodeType& node : inputs.types)
-    if (const auto missing = missing_speed(*c, node.device))
+  for (const NodeType* const node : inputs.types)
+    if (const auto missing = missing_speed(*c, node->device))
       return findings.reject({codec_place(name), *missing, "add it to the device with its source"});
 }
 

@@ -11,7 +11,7 @@ namespace windtunnel {
 struct CompressionInputs {
   const Compression& compression;
   const Parallel& parallel;
-  std::vector<NodeType> types;  ///< of the nodes in use
+  std::vector<const NodeType*> types;  ///< of the nodes in use
 };
 
 /// Rejects everything that the compression block asks for and cannot be:

@@ -111,13 +111,20 @@ Overrides laid_over(const Overrides& earlier, const Overrides& later, const Json
     });
     if (!is_replaced) all.push_back(kept);
   }
-  JsonValue changed = resolved;
+  const auto lies_in_any = [](const std::string& inner, const Overrides& outer) {
+    return std::any_of(outer.begin(), outer.end(),
+                       [&](const auto& each) { return lies_inside(inner, each.first); });
+  };
+  const bool writes_out = std::any_of(later.begin(), later.end(), [&](const auto& change) {
+    return lies_in_any(change.first, all) || lies_in_any(change.first, later);
+  });
+  JsonValue changed = writes_out ? resolved : JsonValue{};
   Problems ignored;  // whoever asks for the changes has read them
   for (const auto& [pointer, text] : later) {
     const auto around = std::find_if(
         all.begin(), all.end(),
         [&, &inner = pointer](const auto& kept) { return lies_inside(inner, kept.first); });
-    set_at(changed, pointer, value_of_override(pointer, text, ignored));
+    if (writes_out) set_at(changed, pointer, value_of_override(pointer, text, ignored));
     if (around == all.end())
       all.emplace_back(pointer, text);
     else

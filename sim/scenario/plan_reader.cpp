@@ -283,14 +283,14 @@ void PlanReader::list_nodes() {
 }
 
 /// The types of the nodes in use, as far as they and this part of their devices are known.
-std::vector<NodeType> PlanReader::types_in_use(std::string_view part_of_device) const {
+std::vector<const NodeType*> PlanReader::types_in_use(std::string_view part_of_device) const {
   const std::vector<NodeType>& types = scenario_->platform.node_types;
-  std::vector<NodeType> known;
+  std::vector<const NodeType*> known;
   int before = 0;  // nodes of the types before this one
   for (std::size_t type = 0; type < types.size(); ++type) {
     const bool is_used = types.size() == 1 || (used_ && before < *used_);
     const std::string pointer = node_type_pointer(type) + "/device/" + std::string(part_of_device);
-    if (is_used && findings_.is_sound(pointer)) known.push_back(types[type]);
+    if (is_used && findings_.is_sound(pointer)) known.push_back(&types[type]);
     before += types[type].count;
   }
   return known;
@@ -300,15 +300,15 @@ std::vector<NodeType> PlanReader::types_in_use(std::string_view part_of_device) 
 void PlanReader::check_precision() {
   if (!findings_.is_sound("/training/precision")) return;
   const Precision precision = training_.precision;
-  for (const NodeType& node : types_in_use("peak")) {
-    const auto& peak = node.device.peak;
+  for (const NodeType* const node : types_in_use("peak")) {
+    const auto& peak = node->device.peak;
     if (peak.contains(precision) && peak.contains(base_precision(precision))) continue;
     std::string known;
-    for (const auto& [other, rate] : node.device.peak)
+    for (const auto& [other, rate] : peak)
       known += (known.empty() ? "" : ", ") + std::string(name_of(other));
     return findings_.reject(
         {"/training/precision",
-         std::string("device ") + node.device.name + " has no " +
+         std::string("device ") + node->device.name + " has no " +
              name_of(peak.contains(precision) ? base_precision(precision) : precision) + " rate",
          "it has " + known});
   }

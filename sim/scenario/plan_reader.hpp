@@ -57,7 +57,7 @@ class PlanReader {
   void check_exchanges();
   void lay_out(const ClusterShape& cluster);
   void list_nodes();
-  std::vector<NodeType> types_in_use(std::string_view part_of_device) const;
+  std::vector<const NodeType*> types_in_use(std::string_view part_of_device) const;
   void check_precision();
   void check_codecs();
 
