@@ -19,7 +19,7 @@ std::vector<CodecMatrix> gradient_matrices(const Transformer& model, const Plan&
   const double h = model.hidden, words = word_embedding_parameters(model, t) / h;
   const ChunkMap map = plan.chunk_map();
   const ChunkPlace place{stage, chunk};
-  const bool first = place == map.first(), last = place == map.last();
+  const bool first = map.is_first(place), last = map.is_last(place);
   const bool head =
       last && (!model.tied_embeddings || plan.head_place() == HeadPlace::on_another_stage);
   const int copies = holds_fused_embedding(model, plan, stage, chunk) ? 0 : first + head;
@@ -40,7 +40,7 @@ bool fuses_embedding_sync(const Transformer& model, const Plan& plan) {
 bool holds_fused_embedding(const Transformer& model, const Plan& plan, StageId stage, int chunk) {
   const ChunkMap map = plan.chunk_map();
   const ChunkPlace place{stage, chunk};
-  return fuses_embedding_sync(model, plan) && (place == map.first() || place == map.last());
+  return fuses_embedding_sync(model, plan) && (map.is_first(place) || map.is_last(place));
 }
 
 }  // namespace windtunnel

@@ -18,7 +18,7 @@ Operation gradient_reduction_of(const EndInputs& in) {
 
 /// Experts have copies of their own, and reduce their gradients among them, behind the others.
 bool has_copies_of_experts(const EndInputs& in) {
-  return in.parameters.experts > 0 && expert_data_ways(in.plan->parallel) > 1;
+  return in.parameters.experts > 0 && expert_copies(in.plan->parallel) > 1;
 }
 
 Operation expert_reduction_of(const EndInputs& in) {
@@ -65,7 +65,7 @@ Bytes gathered_parameters(const EndInputs& in) {
 
 /// ZeRO 3 gathers parameters in the passes.
 bool gathers_parameters(const Parallel& parallel) {
-  return parallel.replicas() > 1 && (parallel.zero_stage == 1 || parallel.zero_stage == 2);
+  return parallel.gradient_replicas() > 1 && (parallel.zero_stage == 1 || parallel.zero_stage == 2);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "cost/end_of_iteration.hpp"
 #include "cost/kernel_cost.hpp"
 #include "cost/model_operations.hpp"
+#include "operations/overlapped.hpp"
 
 namespace windtunnel {
 namespace {
@@ -23,8 +24,10 @@ void add_exchanges(const StageCostInputs& in, PassBytes& bytes) {
   const Bytes element = element_size(in.plan->training.precision);
   const double copies = token_copies(moe, in.experts, in.software->experts.dispatch).gpus;
   bytes.combine = element * (copies * values);
-  bytes.dispatch =
-      in.software->experts.fp8_dispatch ? Bytes{fp8_value * copies * values} : bytes.combine;
+  const SoftwareProfile::Experts& stack = in.software->experts;
+  const Bytes quantized{fp8_value * copies * values};
+  bytes.dispatch = stack.fp8_dispatch ? quantized : bytes.combine;
+  bytes.gradient_dispatch = stack.fp8_gradient_dispatch ? quantized : bytes.combine;
   bytes.expert_inputs = element * (values * moe.top_k * in.plan->parallel.expert_tensor);
 }
 
@@ -213,10 +216,8 @@ CrossNodeCollectives cross_node(const StageCostInputs& in, const PassOperations&
   return cross;
 }
 
-/// The CPU launches on while collectives run, so the floor holds for kernels and collectives together; those played as flows
-/// are taken out again. What the kernels wait for is an operation of its own.
-PassCost fold(PassOperations& pass, Seconds flows, double sharpness) {
-  const PassTimes times = times_alone(pass);
+/// Without a launch floor.
+PassCost cost_of(const PassTimes& times) {
   const auto at = [&times](Part part) { return times[static_cast<std::size_t>(part)]; };
   PassCost cost;
   cost.compute = at(Part::compute);
@@ -225,9 +226,17 @@ PassCost fold(PassOperations& pass, Seconds flows, double sharpness) {
   cost.data_comm = at(Part::data_comm);
   cost.context_comm = at(Part::context_comm);
   cost.codec = at(Part::codec);
+  cost.duration = cost.compute + cost.tensor_comm + cost.expert_comm + cost.data_comm +
+                  cost.context_comm + cost.codec;
+  return cost;
+}
+
+/// The CPU launches on while collectives run, so the floor holds for kernels and collectives together; those played as flows
+/// are taken out again. What the kernels wait for is an operation of its own.
+PassCost fold(PassOperations& pass, Seconds flows, double sharpness) {
+  PassCost cost = cost_of(times_alone(pass));
   cost.launch = sum_over(pass, [](const Operation& o) { return o.launch; });
-  const Seconds work = cost.compute + cost.tensor_comm + cost.expert_comm + cost.data_comm +
-                       cost.context_comm + cost.codec;
+  const Seconds work = cost.duration;
   cost.duration = std::max(work, with_launch_floor(work + flows, cost.launch, sharpness) - flows);
   pass.before.push_back(
       kernel(Label::launch_floor, std::max(Seconds{0}, cost.floor_share())));  // the sum is rounded
@@ -259,7 +268,48 @@ ChunkCost chunk_cost(const StageCostInputs& in, const ChunkRole& role, Bytes pay
   return cost;
 }
 
+/// How many times as long kernels take while exchanges have multiprocessors of their own.
+double slowdown_beside_exchanges(const StageCostInputs& in) {
+  const double all = in.node->device.multiprocessors;
+  const double taken = std::min<double>(in.software->experts.exchange_multiprocessors, all - 1);
+  return all / (all - taken);
+}
+
+/// The forward pass of `ahead` and the backward pass of `back` at once. What the CPU takes longer to launch the block than it runs is
+/// the forward pass's.
+void overlap(const StageCostInputs& in, ChunkCost& ahead, ChunkCost& back) {
+  const ChunkOperations& other = *back.operations;
+  PassOperations block =
+      overlapped({ahead.operations->at(Direction::forward), other.at(Direction::input_gradient),
+                  other.at(Direction::weight_gradient)},
+                 slowdown_beside_exchanges(in));
+  const auto times = times_of_block(block);
+  const auto cost = [&times](PassOfBlock of) {
+    return cost_of(times[static_cast<std::size_t>(of)]);
+  };
+  ahead.overlapped_forward = cost(PassOfBlock::forward);
+  back.overlapped_input_gradient = cost(PassOfBlock::input_gradient);
+  back.overlapped_weight_gradient = cost(PassOfBlock::weight_gradient);
+  const Seconds work = ahead.overlapped_forward.duration + back.overlapped_input_gradient.duration +
+                       back.overlapped_weight_gradient.duration;
+  const Seconds launch = sum_over(block, [](const Operation& o) { return o.launch; });
+  const Seconds floor =
+      std::max(Seconds{0}, with_launch_floor(work, launch, in.software->launch.sharpness) - work);
+  ahead.overlapped_forward.launch = launch;
+  ahead.overlapped_forward.duration += floor;
+  Operation waits = kernel(Label::launch_floor, floor);
+  waits.of = PassOfBlock::forward;
+  block.before.push_back(waits);
+  const auto operations = std::make_shared<ChunkOperations>(*ahead.operations);
+  operations->at(Direction::overlapped) = std::move(block);
+  ahead.operations = operations;
+}
+
 }  // namespace
+
+bool overlaps_passes(const Plan& plan) {
+  return plan.parallel.schedule->overlaps_passes && plan.nodes_per_tensor_group == 1;
+}
 
 StageOperations operations_of(const StageCost& cost) {
   StageOperations operations;
@@ -327,7 +377,7 @@ Bytes stage_message_size(const Transformer& model, const Plan& plan,
 ChunkRole chunk_role(const Transformer& model, const Plan& plan, const ChunkPlace& place) {
   const ChunkMap map = plan.chunk_map();
   const int layers = plan.chunk_layers(place);
-  return {layers, place == map.first(), place == map.last(),
+  return {layers, map.is_first(place), map.is_last(place),
           model.moe ? model.expert_layers(plan.layers_before(place), layers) : 0};
 }
 
@@ -348,6 +398,11 @@ StageCost stage_cost(const StageCostInputs& in) {
     before = role;
     cost.gradients += cost.chunks.back().gradients;
     parameters = sum(parameters, cost.chunks.back().parameters);
+  }
+  if (overlaps_passes(*in.plan)) {
+    WT_EXPECT(cost.chunks.size() == 2);
+    overlap(in, cost.chunks.front(), cost.chunks.back());
+    overlap(in, cost.chunks.back(), cost.chunks.front());
   }
   cost.message = cost.chunks.front().operations->message.payload;
   if (parallel.zero_stage == 3)

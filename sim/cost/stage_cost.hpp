@@ -42,6 +42,9 @@ Seconds uncontended_time(const CrossNodeCollectives& collectives, Bytes payload,
 struct ChunkCost {
   PassCost forward, backward;
   PassCost input_gradient, weight_gradient;  ///< the backward pass where the schedule splits it
+  /// Where passes run at once: forward beside a backward pass of the other chunk, and the halves of a backward pass beside the other
+  /// chunk's forward one. The three of a block add up to its time.
+  PassCost overlapped_forward, overlapped_input_gradient, overlapped_weight_gradient;
   CrossNodeCollectives forward_cross, backward_cross;
   std::shared_ptr<const ChunkOperations> operations;  ///< the same passes, taken apart
   ParameterCounts parameters;                         ///< one rank's
@@ -60,6 +63,10 @@ struct StageCost {
 };
 
 StageOperations operations_of(const StageCost& cost);
+
+/// Whether passes of one block run at once (Schedule::overlaps_passes). Limit: not where tensor groups span nodes, whose collectives are
+/// the engine's; they then run one after the other.
+bool overlaps_passes(const Plan& plan);
 
 /// A group of replicas, as the collectives of ZeRO 3 see it.
 struct DataGroup {

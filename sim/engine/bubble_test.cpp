@@ -27,8 +27,9 @@ ProgramSet free_pipeline(const SchedulePtr& schedule, const PipelineShape& shape
   ProgramSet set;
   for (int chunk = 0; chunk < shape.chunks; ++chunk) {
     const Seconds backward = times.input_gradient + times.weight_gradient;
-    for (const Seconds time : {times.forward, backward, Seconds{0}, times.input_gradient,
-                               times.weight_gradient, backward})
+    for (const Seconds time :
+         {times.forward, backward, Seconds{0}, times.input_gradient, times.weight_gradient,
+          backward, times.forward, times.input_gradient, times.weight_gradient})
       set.work.push_back(work(time));
   }
   set.work.insert(set.work.end(), num_device_rows, Work{});
@@ -114,6 +115,24 @@ TEST_CASE("zero-bubble V idles p-1 passes of a chunk, all before its stages begi
     for (const int m : {2 * p - 1, 4 * p})
       CHECK(bubble(schedule_named("zero_bubble_v"), p, m, 2, PipelineSend::eager,
                    {1_s, 1_s, 1_s}) == doctest::Approx((p - 1.0) / (6.0 * m)).epsilon(1e-9));
+}
+
+TEST_CASE("DualPipe idles (p/2 - 1) (F&B + B - 3 W), DualPipeV as long on half as many devices") {
+  // DeepSeek-V3 (arXiv:2412.19437), table 2: p parts of the model, B the whole backward pass; F&B is F + B where nothing overlaps. Exact
+  // for F = W = B / 2, all of 1 s here: idle (p/2 - 1) (3 + 2 - 3) = p - 2. A device of DualPipe computes 3 m s, one of DualPipeV 6 m s;
+  // bubble() takes 6 m s for both.
+  const PassTimes equal{1_s, 1_s, 1_s};
+  for (const int p : {2, 4, 8, 16})
+    for (const int m : {2 * p, 4 * p}) {
+      CAPTURE(p);
+      CAPTURE(m);
+      const double both = bubble(schedule_named("dualpipe"), p, m, 2, PipelineSend::eager, equal);
+      CHECK((both + 1) * 6 * m == doctest::Approx(3 * m + p - 2).epsilon(1e-9));
+      if (p == 2) continue;  // one device has no neighbour
+      const double v =
+          bubble(schedule_named("dualpipe_v"), p / 2, m, 2, PipelineSend::eager, equal);
+      CHECK(v * 6 * m == doctest::Approx(p - 2).epsilon(1e-9));
+    }
 }
 
 }  // namespace

@@ -83,6 +83,7 @@ class ProgramBuilder {
     shape.chunks = plan_.parallel.virtual_pipeline;
     shape.chunk_path = plan_.parallel.schedule->chunk_path;
     shape.gradient_reduction = gradient_reduction(plan_);
+    shape.overlaps_passes = overlaps_passes(plan_);
     if (plan_.nodes_per_tensor_group > 1) {
       shape.tensor = in_.software->overlap_backward_tensor_collectives
                          ? TensorCollectives::overlapped
@@ -166,6 +167,17 @@ class ProgramBuilder {
     return members;
   }
 
+  /// The same part of all stages that hold the parameters of `stage`, in all replicas.
+  std::vector<DeviceId> holders_of(StageId stage, int part) const {
+    std::vector<DeviceId> members;
+    for (const StageId holder : plan_.chunk_map().holders(stage))
+      for (const DeviceId member : replicas_of(holder, part)) members.push_back(member);
+    return members;
+  }
+  bool is_first_holder(StageId stage) const {
+    return plan_.chunk_map().holders(stage).front() == stage;
+  }
+
   /// The nodes' parts of a tensor group.
   std::vector<DeviceId> parts_of(int replica, StageId stage) const {
     std::vector<DeviceId> members;
@@ -211,18 +223,19 @@ class ProgramBuilder {
                                  exchange_bytes(payload, copies, group, dispatch), group);
   }
 
-  /// The gradients of experts, among the replicas that hold the same ones.
+  /// The gradients of experts, among the devices that hold the same ones.
   void add_expert_reductions() {
     const Operation* const scattered = find_in_end(Label::scatter_expert_gradients);
     const Operation* const reduced = find_in_end(Label::reduce_expert_gradients);
     if (scattered == nullptr && reduced == nullptr) return;
     const int together = windtunnel::replicas_of_experts(plan_.parallel);
     for (int s = 0; s < plan_.parallel.pipeline; ++s)
-      for (int part = 0; part < plan_.nodes_per_tensor_group; ++part)
+      for (int part = 0; is_first_holder(StageId{s}) && part < plan_.nodes_per_tensor_group; ++part)
         for (int replica = 0; replica < together; ++replica) {
           std::vector<DeviceId> members;
-          for (const int other : replicas_of_same_experts(plan_.parallel, replica))
-            members.push_back(plan_.device(other, StageId{s}, part));
+          for (const StageId holder : plan_.chunk_map().holders(StageId{s}))
+            for (const int other : replicas_of_same_experts(plan_.parallel, replica))
+              members.push_back(plan_.device(other, holder, part));
           add_expert_reductions(members);
         }
   }
@@ -288,12 +301,12 @@ class ProgramBuilder {
   void add_gradient_reductions() {
     if (!reduces_gradients()) return;
     for (int s = 0; s < plan_.parallel.pipeline; ++s) {
-      for (int part = 0; part < plan_.nodes_per_tensor_group; ++part)
-        add_data_collectives(replicas_of(StageId{s}, part));
+      for (int part = 0; is_first_holder(StageId{s}) && part < plan_.nodes_per_tensor_group; ++part)
+        add_data_collectives(holders_of(StageId{s}, part));
     }
   }
 
-  /// The gradients of one stage's replicas: all-reduced, or scattered with the parameters gathered after the step (ZeRO 1 and 2).
+  /// The gradients that these devices have copies of: all-reduced, or scattered with the parameters gathered after the step (ZeRO 1 and 2).
   void add_data_collectives(const std::vector<DeviceId>& members) {
     const CodecStage codec = costs_.codec_stage(device(members.front()), cost(members.front()));
     const bool two_parts = codecs_.reduces_in_two_parts(codec);

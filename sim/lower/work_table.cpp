@@ -82,6 +82,9 @@ std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int bucket
     rows.push_back(work_of(chunk.input_gradient));
     rows.push_back(work_of(chunk.weight_gradient));
     rows.push_back(piece_of(work_of(splits ? chunk.weight_gradient : chunk.backward), buckets));
+    for (const PassCost* pass : {&chunk.overlapped_forward, &chunk.overlapped_input_gradient,
+                                 &chunk.overlapped_weight_gradient})
+      rows.push_back(work_of(*pass));
   }
   rows.resize(rows.size() + num_device_rows);
   for (const Operation& operation : cost.end) {

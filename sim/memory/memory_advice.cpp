@@ -70,6 +70,7 @@ void halve_replicas(Change& change) {
 
 void add_pipeline(const Transformer& model, const Plan& plan, std::vector<Change>& changes) {
   const int stages = 2 * plan.parallel.pipeline;
+  if (plan.parallel.schedule->is_both_ways()) return;
   if (model.layers % (stages * plan.parallel.virtual_pipeline) != 0) return;
   Change change{.text = "pipeline " + std::to_string(stages), .plan = plan};
   change.plan.parallel.pipeline = stages;
@@ -103,9 +104,11 @@ bool can_be_played(const Plan& before, const Plan& after) {
   const bool same_shape =
       parallel.pipeline == before.parallel.pipeline && after.microbatches == before.microbatches;
   if (parallel.schedule->written) return same_shape;
+  const OrderShape shape = order_shape(after);
+  if (!parallel.schedule->misfit(shape).empty()) return false;
   const int group =
       parallel.schedule->microbatch_group(parallel.pipeline, parallel.virtual_pipeline);
-  if (group > 1) return after.microbatches % group == 0;
+  if (group > 1) return true;
   return parallel.zero_stage < 3 || parallel.pipeline == 1;
 }
 

@@ -1,6 +1,7 @@
 #include "operations/operation.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/contracts.hpp"
 
@@ -52,7 +53,7 @@ class Placer {
     awaited_.push_back(gathered_[static_cast<std::size_t>(layer)]);
     for (std::size_t i = 0; i < pass_.layer.size(); ++i) {
       const Overlap overlap = pass_.layer[i].overlap;
-      if (overlap == Overlap::none || overlap == Overlap::beside_next)
+      if (overlap != Overlap::prefetched && overlap != Overlap::trailing)
         in_line(pass_.before.size() + i, layer);
     }
     for (std::size_t i = 0; i < pass_.layer.size(); ++i)
@@ -84,6 +85,15 @@ class Placer {
       next_beside_ = add(operation);
       return;
     }
+    int& exchange = beside_other_[static_cast<std::size_t>(pass_[number].of)];
+    if (pass_[number].overlap == Overlap::beside_other_pass) {
+      operation.stream = Stream::tensor;
+      operation.after = {last_in_line_, exchange};
+      exchange = add(operation);
+      return;
+    }
+    if (pass_[number].of != PassOfBlock::only)
+      awaited_.push_back(std::exchange(exchange, PlacedOperation::nothing));
     awaited_.push_back(beside_);
     beside_ = next_beside_;
     next_beside_ = PlacedOperation::nothing;
@@ -95,10 +105,10 @@ class Placer {
     last_in_line_ = add(operation);
   }
 
-  static PlacedOperation at(std::size_t number, int layer) {
+  PlacedOperation at(std::size_t number, int layer) const {
     PlacedOperation operation;
     operation.number = static_cast<std::uint16_t>(number);
-    operation.layer = static_cast<std::uint16_t>(layer);
+    operation.layer = std::max(static_cast<std::uint16_t>(layer), pass_[number].of_layer);
     return operation;
   }
 
@@ -119,6 +129,10 @@ class Placer {
   int last_in_line_ = PlacedOperation::nothing;
   int beside_ = PlacedOperation::nothing;  ///< the collective beside the last kernel
   int next_beside_ = PlacedOperation::nothing;
+  /// By pass of a block: its exchange that no operation has waited for yet.
+  std::array<int, num_passes_of_block> beside_other_{
+      PlacedOperation::nothing, PlacedOperation::nothing, PlacedOperation::nothing,
+      PlacedOperation::nothing};
   int trailing_ = PlacedOperation::nothing;
   PlacedPass placed_;
 };
@@ -245,6 +259,18 @@ PassTimes times_alone(const PassOperations& pass) {
   const PassTimes layer = walk_times(one);
   for (std::size_t i = 0; i < times.size(); ++i)
     times[i] += layer[i] * static_cast<double>(pass.layers);
+  return times;
+}
+
+std::array<PassTimes, num_passes_of_block> times_of_block(const PassOperations& block) {
+  std::array<PassTimes, num_passes_of_block> times{};
+  const auto line_of = [&](const PlacedOperation& o) -> Seconds& {
+    const Operation& operation = block[o.number];
+    return times[static_cast<std::size_t>(operation.of)][index_of(row_of(operation.label).part)];
+  };
+  const PlacedPass placed = place_operations(block);
+  const auto add = [&](const PlacedOperation& o, Seconds time) { line_of(o) += time; };
+  Walk{placed}([&](const PlacedOperation& o) { return duration_of(block, o); }, add, add);
   return times;
 }
 

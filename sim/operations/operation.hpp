@@ -18,7 +18,12 @@ enum class Overlap : std::uint8_t {
   beside_next,  ///< on the tensor stream, beside the kernel that follows it; what comes then waits for both
   prefetched,  ///< on the data stream, some layers ahead of the first kernel of the layer, which waits for it
   trailing,  ///< on the data stream, behind the last kernel of the layer; the end of the pass waits for it
+  beside_other_pass,  ///< of two passes at once: on the tensor stream; the next operation of its own pass waits for it
 };
+
+/// Which of the passes that run at once an operation belongs to (operations/overlapped.hpp).
+enum class PassOfBlock : std::uint8_t { only, forward, input_gradient, weight_gradient };
+inline constexpr int num_passes_of_block = 4;
 
 /// One step of a pass: a run of kernels, or a collective.
 struct Operation {
@@ -29,6 +34,9 @@ struct Operation {
   Seconds products{};  ///< kernels: how much of `time` is products with weight matrices
   Seconds launch{};    ///< CPU time to launch it
   Flops flops{};       ///< of the model's products, as publications count them
+  PassOfBlock of = PassOfBlock::only;
+  /// Counted from 1 in its chunk, where the layers of a pass stand here one after the other; 0: what PassOperations says.
+  std::uint16_t of_layer = 0;
   /// Of the layers of its chunk, how many have it: all else here is a mean over the layers, a collective so often its time alone.
   double share = 1;
   /// Collectives: what each rank of the group has in the end, or has to give away, as it is sent.
@@ -100,6 +108,8 @@ Seconds time_alone(const PlacedPass& pass,
 /// What the stream of the kernels does while the pass is played alone, by line: Seconds by Part.
 using PassTimes = std::array<Seconds, num_parts>;
 PassTimes times_alone(const PassOperations& pass);
+/// Of passes that run at once, by PassOfBlock: each with the waits for its own collectives. Together they last as long as the block.
+std::array<PassTimes, num_passes_of_block> times_of_block(const PassOperations& block);
 
 /// How many ranks a group has.
 struct GroupSizes {

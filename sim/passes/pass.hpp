@@ -18,8 +18,10 @@ enum class Direction : std::uint8_t {
   backward,        ///< input and weight gradients
   input_gradient,  ///< where the schedule splits the backward pass
   weight_gradient,
+  /// Forward together with a backward pass of the device's other chunk; only of schedules that run them so, behind all rewriting.
+  overlapped,
 };
-inline constexpr int num_directions = 4;
+inline constexpr int num_directions = 5;
 
 /// A model chunk of a stage.
 struct ChunkRole {
@@ -34,9 +36,9 @@ struct ChunkRole {
 struct PassBytes {
   Bytes activation{};                           ///< the input of a layer, whole
   Bytes layer_parameters{}, layer_gradients{};  ///< of its matrices
-  /// What one rank's tokens weigh in an exchange, a copy for each GPU that gets one: as they go to their experts, as their gradients do
+  /// What one rank's tokens weigh in an exchange, a copy for each GPU that gets one: as they go to their experts, as their gradients do,
   /// and as either comes back.
-  Bytes dispatch{}, combine{};
+  Bytes dispatch{}, gradient_dispatch{}, combine{};
   Bytes expert_inputs{};  ///< what the ranks that cut an expert gather of its inputs
   Bytes key_values{};     ///< of whole sequences, the heads of one rank
   Bytes attended{};       ///< queries, keys, values and attention's output of a rank's tokens

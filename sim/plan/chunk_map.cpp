@@ -30,7 +30,8 @@ ChunkMap::ChunkMap(int stages, int chunks, ChunkPath path)
 int ChunkMap::position(const ChunkPlace& place) const {
   const int stage = static_cast<int>(place.stage.index());
   WT_EXPECT(stage < stages_ && place.chunk >= 0 && place.chunk < chunks_);
-  return place.chunk * stages_ + (goes_up(place.chunk) ? stage : stages_ - 1 - stage);
+  const int passed = goes_up(place.chunk) ? stage : stages_ - 1 - stage;
+  return is_both_ways() ? passed : place.chunk * stages_ + passed;
 }
 
 ChunkPlace ChunkMap::at(int position) const {
@@ -39,14 +40,32 @@ ChunkPlace ChunkMap::at(int position) const {
   return {StageId{goes_up(chunk) ? passed : stages_ - 1 - passed}, chunk};
 }
 
+ChunkPlace ChunkMap::at(int position, int chunk) const {
+  if (!is_both_ways()) return at(position);
+  return {StageId{goes_up(chunk) ? position : stages_ - 1 - position}, chunk};
+}
+
+bool ChunkMap::holds_first(StageId stage) const {
+  return stage == first().stage || (is_both_ways() && stage == last().stage);
+}
+bool ChunkMap::holds_last(StageId stage) const {
+  return stage == last().stage || (is_both_ways() && stage == first().stage);
+}
+
+std::vector<StageId> ChunkMap::holders(StageId stage) const {
+  if (!is_both_ways()) return {stage};
+  const StageId mirrored{stages_ - 1 - static_cast<int>(stage.index())};
+  return {std::min(stage, mirrored), std::max(stage, mirrored)};
+}
+
 std::optional<ChunkPlace> ChunkMap::next(const ChunkPlace& place) const {
   const int behind = position(place) + 1;
-  return behind < num_positions() ? std::optional(at(behind)) : std::nullopt;
+  return behind < num_positions() ? std::optional(at(behind, place.chunk)) : std::nullopt;
 }
 
 std::optional<ChunkPlace> ChunkMap::previous(const ChunkPlace& place) const {
   const int before = position(place) - 1;
-  return before >= 0 ? std::optional(at(before)) : std::nullopt;
+  return before >= 0 ? std::optional(at(before, place.chunk)) : std::nullopt;
 }
 
 int ChunkMap::num_outputs(StageId stage) const {

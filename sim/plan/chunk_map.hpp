@@ -17,8 +17,12 @@ enum class ChunkPath : std::uint8_t {
   /// Up the stages with chunk 0, down with chunk 1: the first stage holds both ends of the model (Qi et al. 2024, arXiv:2401.10241,
   /// section 6). With more than two chunks it goes on up and down.
   v,
+  /// From both ends: each stage holds two of p parts of the model, chunk 0 part s and chunk 1 part p - 1 - s, so that each part is on
+  /// two stages. Microbatches with an even number go up through chunks 0, those with an odd one down through chunks 1 (DeepSeek-V3,
+  /// arXiv:2412.19437, section 3.2.1).
+  both_ways,
 };
-/// The names under which schedule files write them.
+/// The names under which schedule files write them; none for both_ways, which no file may ask for.
 const std::vector<std::pair<std::string, ChunkPath>>& chunk_paths_by_name();
 
 /// One model chunk of one stage.
@@ -30,19 +34,34 @@ struct ChunkPlace {
 
 /// Which chunk of which stage holds which part of the model. Parts are counted from the embedding; their number is the position.
 /// A chunk hands its activations to the one at the next position, and gradients to the one before. Where both are on one stage,
-/// nothing is sent.
+/// nothing is sent. Where the model is taken from both ends, two chunks have each position.
 class ChunkMap {
  public:
   ChunkMap(int stages, int chunks, ChunkPath path);
 
-  int num_positions() const { return stages_ * chunks_; }
+  int num_positions() const { return is_both_ways() ? stages_ : stages_ * chunks_; }
   int position(const ChunkPlace& place) const;
+  /// Of two chunks at a position the one that microbatch 0 takes.
   ChunkPlace at(int position) const;
 
   ChunkPlace first() const { return at(0); }                   ///< with the embedding
   ChunkPlace last() const { return at(num_positions() - 1); }  ///< with the head
+  bool is_first(const ChunkPlace& place) const { return position(place) == 0; }
+  bool is_last(const ChunkPlace& place) const { return position(place) == num_positions() - 1; }
+  bool holds_first(StageId stage) const;
+  bool holds_last(StageId stage) const;
   std::optional<ChunkPlace> next(const ChunkPlace& place) const;
   std::optional<ChunkPlace> previous(const ChunkPlace& place) const;
+
+  bool is_both_ways() const { return path_ == ChunkPath::both_ways; }
+  /// How many stages hold each part of the model.
+  int copies() const { return is_both_ways() ? 2 : 1; }
+  /// The stages that hold the parts that `stage` holds, in order: itself alone, but where the model is taken from both ends.
+  std::vector<StageId> holders(StageId stage) const;
+  /// Whether a microbatch goes through a chunk.
+  bool takes(int chunk, std::uint32_t microbatch) const {
+    return !is_both_ways() || static_cast<int>(microbatch % 2) == chunk;
+  }
 
   /// Whether the positions of a chunk number rise with the stages.
   bool goes_up(int chunk) const { return path_ == ChunkPath::loop || chunk % 2 == 0; }
@@ -53,6 +72,9 @@ class ChunkMap {
   std::vector<StageId> stages_before(StageId stage) const;
 
  private:
+  /// The chunk at a position that activations of `chunk` reach.
+  ChunkPlace at(int position, int chunk) const;
+
   int stages_, chunks_;
   ChunkPath path_;
 };

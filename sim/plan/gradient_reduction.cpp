@@ -3,7 +3,7 @@
 namespace windtunnel {
 
 GradientReduction gradient_reduction(const Plan& plan) {
-  if (plan.parallel.replicas() == 1 || plan.parallel.zero_stage == 3)
+  if (plan.parallel.gradient_replicas() == 1 || plan.parallel.zero_stage == 3)
     return GradientReduction::none;
   return plan.parallel.zero_stage == 2 ? GradientReduction::per_microbatch
                                        : GradientReduction::per_iteration;

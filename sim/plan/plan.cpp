@@ -108,8 +108,8 @@ int Plan::layers_before(const ChunkPlace& place) const {
 
 HeadPlace Plan::head_place() const {
   const ChunkMap map = chunk_map();
-  return map.first().stage == map.last().stage ? HeadPlace::with_embedding
-                                               : HeadPlace::on_another_stage;
+  return map.holds_last(map.first().stage) ? HeadPlace::with_embedding
+                                           : HeadPlace::on_another_stage;
 }
 
 bool synchronises_embedding(const Transformer& model, const Plan& plan) {
@@ -169,12 +169,14 @@ std::vector<int> divided(int layers, std::size_t parts, const EdgeLayers& edges)
 
 LayerSplit split_of(std::vector<int> positions, const ChunkMap& map) {
   LayerSplit split;
-  bool even = true;
+  bool even = !map.is_both_ways();
   for (int i = 0; i < map.num_positions(); ++i) {
     const ChunkPlace place = map.at(i);
     const int layers = positions[static_cast<std::size_t>(i)];
-    if (split.stages.size() <= place.stage.index()) split.stages.resize(place.stage.index() + 1);
-    split.stages[place.stage.index()] += layers;
+    for (const StageId holder : map.holders(place.stage)) {
+      if (split.stages.size() <= holder.index()) split.stages.resize(holder.index() + 1);
+      split.stages[holder.index()] += layers;
+    }
     even = even && layers == positions[static_cast<std::size_t>(map.position({place.stage, 0}))];
   }
   if (!even) split.positions = std::move(positions);
@@ -191,6 +193,7 @@ LayerSplit default_layer_split(int layers, const Parallel& parallel,
     return positions.empty() ? LayerSplit{} : split_of(std::move(positions), map);
   };
   if (parallel.edge_layers != EdgeLayers{}) return by_position(parallel.edge_layers);
+  if (layers % stages == 0 && map.is_both_ways()) return by_position({});
   if (layers % stages == 0)
     return {std::vector<int>(static_cast<std::size_t>(stages), layers / stages), {}};
   return embedding_and_head_as_layers && stages > 1 ? by_position({1, 1}) : LayerSplit{};

@@ -85,6 +85,11 @@ struct Parallel {
   /// Ranks that a model and one sequence are cut among.
   std::int64_t model_ranks() const { return std::int64_t{tensor} * context * pipeline; }
 
+  /// Ranks of one pipeline that hold the same parameters.
+  int copies_of_stage() const { return schedule->is_both_ways() ? 2 : 1; }
+  /// Ranks that reduce the gradients of the same parameters among them.
+  int gradient_replicas() const { return replicas() * copies_of_stage(); }
+
   /// 0 where it is not given.
   int setting(std::string_view name) const {
     const auto found = settings.find(name);
@@ -108,9 +113,13 @@ Layout expert_layout(const Parallel& parallel);
 inline int expert_ways(const Parallel& parallel) {
   return parallel.expert * parallel.expert_tensor;
 }
-/// Copies of each expert, which reduce its gradients.
+/// Ranks of a stage that hold the same experts.
 inline int expert_data_ways(const Parallel& parallel) {
   return parallel.replicas() * parallel.tensor / expert_ways(parallel);
+}
+/// Copies of each expert, which reduce its gradients.
+inline int expert_copies(const Parallel& parallel) {
+  return expert_data_ways(parallel) * parallel.copies_of_stage();
 }
 /// Neighbouring replicas, whole tensor groups each, that exchange tokens (check_experts).
 inline int replicas_of_experts(const Parallel& parallel) {
@@ -122,7 +131,7 @@ ChunkMap chunk_map_of(const Parallel& parallel);
 
 /// Replicas among which states are sharded, where ZeRO shards any.
 inline int sharding_ways(const Parallel& parallel) {
-  return parallel.zero_group > 0 ? parallel.zero_group : parallel.replicas();
+  return parallel.zero_group > 0 ? parallel.zero_group : parallel.gradient_replicas();
 }
 
 /// The GPU that plays a rank.
@@ -152,9 +161,10 @@ struct Plan {
   Compression compression;
   int num_nodes = 0;
   int gpus_per_node = 0;
-  int microbatches = 0;           ///< per pipeline and iteration, m = B / (d b)
-  std::vector<int> stage_layers;  ///< layers by stage; sums to the model's layers
-  /// Layers by the position of their chunk in the model, where those of a stage are not divided evenly.
+  int microbatches = 0;  ///< per pipeline and iteration, m = B / (d b)
+  std::vector<int>
+      stage_layers;  ///< layers by stage; sums to the model's layers, once for each copy of a stage
+  /// Layers by the position of their chunk in the model, where those of a stage are not divided evenly or two stages hold each.
   std::vector<int> position_layers;
   std::vector<GpuPlace> places;  ///< by rank
   int nodes_per_tensor_group = 1;
@@ -170,8 +180,12 @@ struct Plan {
         static_cast<std::size_t>(group_node)};
   }
   ChunkMap chunk_map() const { return chunk_map_of(parallel); }
-  bool has_embedding(StageId stage) const { return chunk_map().first().stage == stage; }
-  bool has_head(StageId stage) const { return chunk_map().last().stage == stage; }
+  bool has_embedding(StageId stage) const { return chunk_map().holds_first(stage); }
+  bool has_head(StageId stage) const { return chunk_map().holds_last(stage); }
+  /// Microbatches that go through each chunk.
+  double microbatches_of_chunk() const {
+    return static_cast<double>(microbatches) / parallel.copies_of_stage();
+  }
   HeadPlace head_place() const;
   int chunk_layers(const ChunkPlace& place) const;
   /// Of the stage's longest chunk.

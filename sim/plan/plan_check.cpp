@@ -154,16 +154,48 @@ void check_microbatch_groups(const PlanInputs& plan, PlanFindings& findings) {
   const int p = plan.parallel.pipeline;
   const Schedule& chosen = *plan.parallel.schedule;
   const int group = chosen.microbatch_group(p, plan.parallel.virtual_pipeline);
-  if (group == 1 ||
+  if ((group == 1 && chosen.fewest_microbatches_of_stage == 0) ||
       !findings.are_sound({chunks, schedule, pipeline, global_batch, micro_batch, data}))
     return;
-  const std::int64_t microbatches = microbatches_of(plan);
-  if (microbatches % group != 0)
-    findings.reject({global_batch,
-                     chosen.name + " needs microbatches in multiples of pipeline: " +
-                         count_text(microbatches, "microbatch") + " on " + text(p) + " stages",
-                     "use a global_batch in multiples of data * micro_batch * pipeline = " +
-                         text(samples_per_round(plan) * p)});
+  const int v = plan.parallel.virtual_pipeline;
+  const auto microbatches = static_cast<int>(microbatches_of(plan));
+  OrderShape shape{p, microbatches, v, chosen.chunk_path};
+  if (chosen.is_both_ways()) shape.stages += shape.stages % 2;  // check_both_ways
+  const std::string why = chosen.misfit(shape);
+  if (why.empty()) return;
+  const int fewest = chosen.fewest_microbatches(p, v);
+  const std::int64_t samples = samples_per_round(plan);
+  std::string suggestion =
+      "use a global_batch in multiples of data * micro_batch * pipeline = " + text(samples * p);
+  if (microbatches < fewest && chosen.fewest_microbatches_of_stage > 0)
+    suggestion = "use a global_batch of at least " + text(samples * fewest);
+  else if (chosen.is_both_ways())
+    suggestion =
+        "use a global_batch in multiples of 2 * data * micro_batch = " + text(samples * group);
+  findings.reject({global_batch, why, suggestion});
+}
+
+/// What a schedule with two copies of the model asks of stages and gradients.
+void check_both_ways(const PlanInputs& plan, PlanFindings& findings) {
+  const Parallel& parallel = plan.parallel;
+  if (!parallel.schedule->is_both_ways() || !findings.is_sound(schedule)) return;
+  const std::string& name = parallel.schedule->name;
+  if (findings.is_sound(pipeline) && parallel.pipeline % 2 != 0)
+    findings.reject({pipeline,
+                     "schedule " + name + " needs an even number of stages, but pipeline is " +
+                         text(parallel.pipeline),
+                     "use pipeline " + text(parallel.pipeline + 1)});
+  if (findings.is_sound(zero_stage) && parallel.zero_stage == 2)
+    findings.reject({zero_stage,
+                     "zero_stage 2 reduces the gradients of each microbatch, which the two stages "
+                     "with a copy of them would do in different orders under schedule " +
+                         name,
+                     "use zero_stage 0 or 1"});
+  if (findings.is_sound(overlap_gradient_reduce) && parallel.overlap_gradient_reduce)
+    findings.reject({overlap_gradient_reduce,
+                     "the gradients of schedule " + name +
+                         " are reduced at the end: two stages hold each of them",
+                     "write false, or leave it out"});
 }
 
 void check_chunks(const PlanInputs& plan, PlanFindings& findings) {
@@ -348,8 +380,12 @@ std::string product_text(const Parallel& parallel, bool with_result) {
 }
 
 LayerSplit layer_split(const PlanInputs& plan) {
-  if (!plan.parallel.stage_layers.empty())
-    return {plan.parallel.stage_layers, plan.parallel.position_layers};
+  const std::vector<int>& stages = plan.parallel.stage_layers;
+  const bool by_part = plan.parallel.schedule->is_both_ways() &&
+                       static_cast<int>(stages.size()) == plan.parallel.pipeline;
+  if (by_part && plan.parallel.virtual_pipeline == 2)
+    return split_of(stages, chunk_map_of(plan.parallel));
+  if (!stages.empty()) return {stages, plan.parallel.position_layers};
   return default_layer_split(plan.model.layers, plan.parallel,
                              plan.software.embedding_and_head_as_layers);
 }
@@ -394,6 +430,7 @@ void check_context(const PlanInputs& plan, PlanFindings& findings) {
 void check_pairs(const PlanInputs& plan, PlanFindings& findings) {
   check_chunked_schedule(plan, findings);
   check_sends(plan, findings);
+  check_both_ways(plan, findings);
   check_sharding_group(plan, findings);
   check_shards(plan, findings);
 }

@@ -24,6 +24,7 @@ inline constexpr const char* zero_stage = "/parallel/zero_stage";
 inline constexpr const char* zero_group = "/parallel/zero_group";
 inline constexpr const char* expert = "/parallel/expert";
 inline constexpr const char* expert_tensor = "/parallel/expert_tensor";
+inline constexpr const char* overlap_gradient_reduce = "/parallel/overlap_gradient_reduce";
 inline constexpr const char* sequence_parallel = "/parallel/sequence_parallel";
 inline constexpr const char* global_batch = "/training/global_batch";
 inline constexpr const char* micro_batch = "/training/micro_batch";

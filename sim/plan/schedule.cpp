@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/count_text.hpp"
 
 namespace windtunnel {
 
@@ -51,11 +52,30 @@ std::string schedule_name_list() {
 }
 
 std::string names_of_chunked_schedules(int chunks_per_device) {
-  std::string names;
+  std::vector<std::string> known;
   for (const SchedulePtr& schedule : named_schedules())
     if (schedule->chunks != ChunksPerDevice::one && schedule->takes(chunks_per_device))
-      names += (names.empty() ? "" : " or ") + schedule->name;
+      known.push_back(schedule->name);
+  std::string names;
+  for (std::size_t i = 0; i < known.size(); ++i)
+    names += (i == 0 ? "" : i + 1 == known.size() ? " or " : ", ") + known[i];
   return names;
+}
+
+std::string Schedule::misfit(const OrderShape& shape) const {
+  if (is_both_ways() && shape.stages % 2 != 0)
+    return "schedule " + name + " needs an even number of stages, not " +
+           std::to_string(shape.stages);
+  const std::string on = ": " + count_text(shape.microbatches, "microbatch") + " on " +
+                         count_text(shape.stages, "stage");
+  if (shape.microbatches < fewest_microbatches_of_stage * shape.stages)
+    return name + " needs at least " + std::to_string(fewest_microbatches_of_stage) +
+           " microbatches per stage" + on;
+  if (shape.microbatches % microbatch_group(shape.stages, shape.chunks) == 0) return {};
+  return name + " needs " +
+         (is_both_ways() ? "an even number of microbatches"
+                         : "microbatches in multiples of pipeline") +
+         on;
 }
 
 SchedulePtr written_schedule(ScheduleOrders orders) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -46,6 +47,9 @@ struct Schedule {
   std::optional<std::vector<std::string>> megatron_arguments = {};
   /// Finishes when both ends of a message wait for each other (PipelineSend::blocking_pairs). Of a written schedule that is looked up.
   bool allows_blocking_pairs = true;
+  int fewest_microbatches_of_stage = 0;  ///< a plan has at least so many times its stages
+  /// Forward and backward passes of a block hide each other's exchanges of tokens (Step::joined).
+  bool overlaps_passes = false;
   bool is_deepspeeds = false;  ///< DeepSpeed's pipeline engine runs this order, and knows no other
   bool is_what_if = true;  ///< `explain` asks what a plan of another schedule would gain with it
   /// The passes of all stages, where the user wrote them; null for a named schedule. They are for this shape alone.
@@ -56,10 +60,20 @@ struct Schedule {
     if (chunks == ChunksPerDevice::two) return chunks_per_device == 2;
     return chunks_per_device == 1 || chunks != ChunksPerDevice::one;
   }
+  /// Microbatches and stages are halves of either way through the model.
+  bool is_both_ways() const { return chunk_path == ChunkPath::both_ways; }
   /// The microbatches of a plan must be a multiple of this.
   int microbatch_group(int stages, int chunks_per_device) const {
+    if (is_both_ways()) return 2;
     return chunks_per_device > 1 && chunks == ChunksPerDevice::any_in_groups ? stages : 1;
   }
+  /// The fewest microbatches that a plan may have.
+  int fewest_microbatches(int stages, int chunks_per_device) const {
+    const int group = microbatch_group(stages, chunks_per_device);
+    return std::max(group, fewest_microbatches_of_stage * stages);
+  }
+  /// Why it has no order for so many stages and microbatches; empty: it has one.
+  std::string misfit(const OrderShape& shape) const;
 };
 
 /// A named schedule, or one of the user's own; never null in a plan. Named ones are equal where they are the same.

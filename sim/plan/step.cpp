@@ -38,6 +38,12 @@ const char* name_of(Phase phase) {
   return "?";
 }
 
+std::size_t end_of_block(const std::vector<Step>& order, std::size_t first) {
+  std::size_t end = first + 1;
+  while (end < order.size() && order[end].joined) ++end;
+  return end;
+}
+
 std::string token_of(const Step& step) {
   const char* const letter = step.phase == Phase::forward    ? "F"
                              : step.phase == Phase::backward ? "B"

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -34,8 +35,14 @@ struct Step {
   Phase phase = Phase::forward;  ///< forward, backward, or weight_gradient
   std::uint16_t chunk = 0;
   std::uint32_t microbatch = 0;
+  /// Runs together with the pass before it: all messages of such a block arrive before it begins and leave when it has ended, and a
+  /// forward and a backward pass of one block share the GPU, the exchanges of each beside the kernels of the other.
+  bool joined = false;
   bool operator==(const Step&) const = default;
 };
+
+/// One past the last pass of the block that begins at `first`.
+std::size_t end_of_block(const std::vector<Step>& order, std::size_t first);
 
 /// "F3", "B0", "W2"; with a chunk that is not 0, "F3.1".
 std::string token_of(const Step& step);

@@ -99,17 +99,17 @@ TEST_CASE("the files that the interface promises are there") {
             "pipette-a100-hdr", "aws-16xt4",      "aws-t4-v100-mixed", "dgx-a100-40gb",
             "hgx-a100-80gb",    "dgx-h100",       "h100-roce",         "grand-teton-h100-96gb",
             "hgx-h200",         "dgx-b200",       "dgx-b300",          "gb200-nvl72",
-            "gb300-nvl72"});
+            "gb300-nvl72",      "hgx-h800"});
   CHECK(names_in("platforms/devices") ==
         std::set<std::string>{"a100-pcie", "a100-sxm-40gb", "a100-sxm-80gb", "b200", "b300",
                               "gb200", "gb300", "h100-96gb-500w", "h100-sxm-80gb", "h200-sxm",
                               "t4-16gb", "v100-sxm2-16gb", "v100-sxm2-32gb", "v100-sxm3-32gb"});
   CHECK(names_in("platforms/software") ==
-        std::set<std::string>{"megatron-lm-2020", "megatron-lm-2021", "megatron-lm-2022",
-                              "megatron-deepspeed-2021", "megatron-deepspeed-2022",
-                              "deepspeed-megatron-2020", "deepspeed-zero3-2021",
-                              "composer-fsdp-2023", "nemo-2023", "nemo-2024", "nemo-2025",
-                              "megatron-core-2024", "megatron-core-2026", "torchtitan-2025"});
+        std::set<std::string>{
+            "megatron-lm-2020", "megatron-lm-2021", "megatron-lm-2022", "megatron-deepspeed-2021",
+            "megatron-deepspeed-2022", "deepspeed-megatron-2020", "deepspeed-zero3-2021",
+            "composer-fsdp-2023", "nemo-2023", "nemo-2024", "nemo-2025", "megatron-core-2024",
+            "megatron-core-2026", "torchtitan-2025", "hai-llm-2024"});
   CHECK(names_in("models") ==
         std::set<std::string>{
             "gpt3-175b",       "gpt-1.7b",    "gpt-3.6b",     "gpt-7.5b",      "gpt-18b",

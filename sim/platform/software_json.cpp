@@ -57,7 +57,12 @@ void read_experts(ObjectReader reader, SoftwareProfile& profile) {
       {{"all_to_all", ExpertDispatch::all_to_all},
        {"one_copy_per_node", ExpertDispatch::one_copy_per_node}});
   experts.fp8_dispatch = reader.optional_bool("fp8_dispatch", experts.fp8_dispatch);
+  experts.fp8_gradient_dispatch =
+      reader.optional_bool("fp8_gradient_dispatch", experts.fp8_gradient_dispatch);
   experts.overlap_shared = reader.optional_bool("overlap_shared", experts.overlap_shared);
+  constexpr int most_multiprocessors = 1'000;
+  experts.exchange_multiprocessors = reader.optional_int(
+      "exchange_multiprocessors", experts.exchange_multiprocessors, 0, most_multiprocessors);
   profile.sources.merge(read_sources(reader, "experts/"));
   reader.reject_unknown_keys();
 }

@@ -107,7 +107,11 @@ struct SoftwareProfile {
   struct Experts {
     ExpertDispatch dispatch = ExpertDispatch::all_to_all;
     bool fp8_dispatch = false;  ///< tokens go to their experts in fp8, with a scale for 128 values
-    bool overlap_shared = false;  ///< what every token takes is computed beside the dispatch
+    bool fp8_gradient_dispatch = false;  ///< and so do the gradients of what experts give
+    bool overlap_shared = false;         ///< what every token takes is computed beside the dispatch
+    /// Taken from kernels that run beside exchanges of another microbatch (Schedule::overlaps_passes): 20 of an H800's 132 (DeepSeek-V3,
+    /// arXiv:2412.19437, section 3.2.2), as many as DeepEP takes unless told otherwise.
+    int exchange_multiprocessors = 20;
   } experts;
   double exposed_gather_factor = 0;  ///< iota of sharded data parallelism
 

@@ -97,7 +97,7 @@ std::vector<Mistake> independent_mistakes() {
       wrong_value("/parallel/tensor", "5", "tensor 5 does not divide the model's 24 heads"),
       wrong_value("/parallel/schedule", "\"1f1bb\"",
                   "schedule is \"1f1bb\", which is none of gpipe, 1f1b, interleaved_1f1b, "
-                  "zero_bubble_h1, zero_bubble_v"),
+                  "zero_bubble_h1, zero_bubble_v, dualpipe, dualpipe_v"),
       wrong_value("/parallel/zero_prefetch", "2",
                   "zero_prefetch is for zero_stage 3, but zero_stage is 0"),
       wrong_value("/parallel/placement", "\"serch\"",
@@ -127,7 +127,7 @@ TEST_CASE("seven mistakes in seven blocks are told at once, each once, in the or
   const Messages expected{"memory_margin is 5, which is neither a share nor a size",
                           "rank is 0, which is too small",
                           "schedule is \"1f1bb\", which is none of gpipe, 1f1b, interleaved_1f1b, "
-                          "zero_bubble_h1, zero_bubble_v",
+                          "zero_bubble_h1, zero_bubble_v, dualpipe, dualpipe_v",
                           "pipeline is 2.5, which is not a whole number",
                           "unknown key \"microbatch\"",
                           "unknown platform \"boxs\"",

@@ -218,6 +218,10 @@ void split_by_layout(ObjectReader& reader, ParallelBlock& block) {
   const auto v = static_cast<std::size_t>(parallel.virtual_pipeline);
   const auto text = [](std::size_t number) { return std::to_string(number); };
   const std::vector<int>& parts = block.layout;
+  if (parallel.schedule->is_both_ways()) {  // check_stage_layers counts them
+    block.parallel.stage_layers = parts;
+    return;
+  }
   if (parts.size() != p * v)
     return reader.problem("stage_layers", "the layout has " + text(parts.size()) +
                                               " stages, but pipeline * virtual_pipeline = " +
@@ -231,6 +235,11 @@ void split_by_chunks(ObjectReader& reader, ParallelBlock& block) {
   const Parallel& parallel = block.parallel;
   const auto text = [](std::size_t number) { return std::to_string(number); };
   const auto p = static_cast<std::size_t>(parallel.pipeline);
+  if (parallel.schedule->is_both_ways())
+    return reader.problem(
+        "stage_layers",
+        "two stages hold each part of the model under schedule " + parallel.schedule->name,
+        "write one list: the layers of each part, in order");
   if (block.chunk_layers.size() != p)
     return reader.problem("stage_layers", "stage_layers has lists for " +
                                               count_text(block.chunk_layers.size(), "stage") +

@@ -194,6 +194,11 @@ std::vector<int> PlanReader::layers_before_balance() {
   constexpr double most_steps = 1e9;  // of the search; a second
   const int stages = block_.parallel.pipeline, count = scenario_->model.layers;
   const auto& moe = scenario_->model.moe;
+  if (block_.parallel.schedule->is_both_ways())
+    reader_.problem("stage_layers",
+                    "layers are not balanced under schedule " + block_.parallel.schedule->name +
+                        ", where each stage holds two parts of the model",
+                    "write the list, or leave stage_layers out");
   if (moe && (moe->dense_layers > 0 || moe->every > 1))
     reader_.problem("stage_layers", "layers with and without experts are not balanced among stages",
                     "write the list, or leave stage_layers out");
@@ -260,7 +265,10 @@ void PlanReader::lay_out(const ClusterShape& cluster) {
   plan.compression = std::move(scenario_->plan.compression);
   scenario_->plan = std::move(plan);
   JsonValue::Array by_stage;
-  for (const int count : scenario_->plan.stage_layers) by_stage.emplace_back(std::int64_t{count});
+  const Plan& made_plan = scenario_->plan;
+  const bool by_part = made_plan.parallel.schedule->is_both_ways();
+  for (const int count : by_part ? made_plan.position_layers : made_plan.stage_layers)
+    by_stage.emplace_back(std::int64_t{count});
   reader_.set_default("stage_layers", std::move(by_stage));
   list_nodes();
 }

@@ -53,6 +53,16 @@ Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
   if (scenario.model.moe && scenario.plan.compression.data_gradients)
     refusals.add("/compression/data_gradients",
                  "gradients of models with experts are not compressed", "leave data_gradients out");
+  if (parallel.schedule->is_both_ways()) {
+    const std::string of = " under schedule " + parallel.schedule->name +
+                           ", where two stages hold each part of the model";
+    if (scenario.placement_request == PlacementRequest::search)
+      refusals.add("/parallel/placement", "a placement is not searched" + of,
+                   "leave placement out, or give a permutation of nodes");
+    if (scenario.plan.compression.data_gradients && !scenario.model.moe)
+      refusals.add("/compression/data_gradients", "gradients are not compressed" + of,
+                   "leave data_gradients out");
+  }
   if (const std::string device = device_without_flash(scenario); !device.empty())
     refusals.add("/training/attention", "neither device \"" + device +
                                             "\" nor software profile \"" + scenario.software.name +

@@ -1,5 +1,7 @@
 #include "schedule/operation_writer.hpp"
 
+#include "core/contracts.hpp"
+
 namespace windtunnel::detail {
 namespace {
 
@@ -53,16 +55,32 @@ Direction OperationWriter::direction_of(const Step& step) const {
   return splits_backward_ ? Direction::input_gradient : Direction::backward;
 }
 
-const PlacedPass& OperationWriter::placed(const Step& step, Direction direction) {
-  auto& placed = placed_[step.chunk][static_cast<std::size_t>(direction)];
-  if (!placed) placed = place_operations((*chunks_)[step.chunk]->at(direction));
+const PlacedPass& OperationWriter::placed(int chunk, Direction direction) {
+  auto& placed = placed_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(direction)];
+  if (!placed)
+    placed = place_operations((*chunks_)[static_cast<std::size_t>(chunk)]->at(direction));
   return *placed;
 }
 
 void OperationWriter::pass(const Step& step, OpWriter& writer) {
-  const Direction direction = direction_of(step);
-  const PlacedPass& pass = placed(step, direction);
-  const PassOperations& operations = (*chunks_)[step.chunk]->at(direction);
+  play(
+      step.chunk, direction_of(step), [&step](const Operation&) { return step; }, writer);
+}
+
+void OperationWriter::block(std::span<const Step> block, OpWriter& writer) {
+  const auto step_of = [block](const Operation& operation) {
+    const auto number = static_cast<std::size_t>(operation.of) - 1;  // forward, then the halves
+    WT_EXPECT(number < block.size());
+    return block[number];
+  };
+  play(block.front().chunk, Direction::overlapped, step_of, writer);
+}
+
+template <class StepOf>
+void OperationWriter::play(int chunk, Direction direction, const StepOf& step_of,
+                           OpWriter& writer) {
+  const PlacedPass& pass = placed(chunk, direction);
+  const PassOperations& operations = (*chunks_)[static_cast<std::size_t>(chunk)]->at(direction);
   Ends ends(pass);
   const auto traffic_of = [&](std::size_t number) {
     return event_traffic(operations[pass.operations[number].number].label);
@@ -77,7 +95,7 @@ void OperationWriter::pass(const Step& step, OpWriter& writer) {
   for (std::size_t i = 0; i < pass.operations.size(); ++i) {
     const PlacedOperation& here = pass.operations[i];
     for (const int awaited : here.after) wait_for(here.stream, awaited, i);
-    writer.add(here.stream, op_of(step, direction, here));
+    writer.add(here.stream, op_of(step_of(operations[here.number]), chunk, direction, here));
     if (!ends.is_awaited(i)) continue;
     ends.event_of(i) = writer.new_event();
     writer.event(here.stream, OpKind::record, ends.event_of(i), traffic_of(i));
@@ -85,9 +103,10 @@ void OperationWriter::pass(const Step& step, OpWriter& writer) {
   wait_for(Stream::compute, pass.awaited_at_end, 0);
 }
 
-Op OperationWriter::op_of(const Step& step, Direction direction,
+Op OperationWriter::op_of(const Step& step, int chunk, Direction direction,
                           const PlacedOperation& placed) const {
-  const Label label = (*chunks_)[step.chunk]->at(direction)[placed.number].label;
+  const Label label =
+      (*chunks_)[static_cast<std::size_t>(chunk)]->at(direction)[placed.number].label;
   Op op;
   op.chunk = step.chunk;
   op.microbatch = step.microbatch;
@@ -97,10 +116,10 @@ Op OperationWriter::op_of(const Step& step, Direction direction,
   if (is_played_on_network(label, crosses_nodes_)) {
     op.kind = OpKind::collective;
     op.phase = phase_of(label);
-    op.slot = places_.slot(step.chunk, direction, placed.number);
+    op.slot = places_.slot(chunk, direction, placed.number);
     op.work = placed.layer;
   } else {
-    op.work = places_.row(step.chunk, direction, placed);
+    op.work = places_.row(chunk, direction, placed);
     op.slot = placed.layer;
   }
   return op;

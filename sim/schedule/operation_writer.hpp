@@ -2,6 +2,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "schedule/op_writer.hpp"
@@ -17,11 +18,16 @@ class OperationWriter {
 
   std::uint32_t num_slots() const { return places_.num_slots(); }
   void pass(const Step& step, OpWriter& writer);
+  /// A forward pass and the backward pass of the other chunk, at once.
+  void block(std::span<const Step> block, OpWriter& writer);
 
  private:
+  /// The operations of `direction` in a chunk; `step_of` says which pass each of them belongs to.
+  template <class StepOf>
+  void play(int chunk, Direction direction, const StepOf& step_of, OpWriter& writer);
   Direction direction_of(const Step& step) const;
-  const PlacedPass& placed(const Step& step, Direction direction);
-  Op op_of(const Step& step, Direction direction, const PlacedOperation& placed) const;
+  const PlacedPass& placed(int chunk, Direction direction);
+  Op op_of(const Step& step, int chunk, Direction direction, const PlacedOperation& placed) const;
 
   const StageOperations* chunks_;
   bool splits_backward_, crosses_nodes_;

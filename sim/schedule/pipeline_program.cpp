@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include "core/contracts.hpp"
 #include "schedule/operation_writer.hpp"
@@ -36,12 +37,18 @@ class StageWriter {
   }
 
   void write_eager(const std::vector<Step>& order) {
-    for (const Step& step : order) {
-      for (const Op& op : messages_.receives({step})) writer_.add(Stream::compute, op);
-      decode(step);
-      compute(step);
-      const Stream stream = encode(step);
-      for (const Op& op : messages_.sends({step})) writer_.add(stream, op);
+    for (std::size_t first = 0, end = 0; first < order.size(); first = end) {
+      end = end_of_block(order, first);
+      const std::span<const Step> block(&order[first], end - first);
+      for (const Step& step : block) {
+        for (const Op& op : messages_.receives({step})) writer_.add(Stream::compute, op);
+        decode(step);
+      }
+      compute_block(block);
+      for (const Step& step : block) {
+        const Stream stream = encode(step);
+        for (const Op& op : messages_.sends({step})) writer_.add(stream, op);
+      }
     }
   }
 
@@ -139,6 +146,26 @@ class StageWriter {
   static bool turns_around(const PassGroup& group, const PassGroup& next) {
     return group.steps.back().phase == Phase::forward &&
            next.steps.front().phase == Phase::backward;
+  }
+
+  /// At once where passes of both directions are in the block, and none reduces gradients; otherwise one after the other.
+  void compute_block(std::span<const Step> block) {
+    const bool both = block.front().phase == Phase::forward && block.size() > 1;
+    const bool reduces = std::any_of(
+        block.begin(), block.end(), [this](const Step& step) { return reductions_.reduces(step); });
+    if (!both || reduces || !shape_.overlaps_passes) {
+      for (const Step& step : block) compute(step);
+    } else if (operations_) {
+      operations_->block(block, writer_);
+    } else {
+      for (const Step& step : block)
+        writer_.work(step.phase, row_of(overlapped_row(step.phase), step.chunk), step);
+    }
+  }
+  static ChunkRow overlapped_row(Phase phase) {
+    if (phase == Phase::forward) return ChunkRow::overlapped_forward;
+    return phase == Phase::backward ? ChunkRow::overlapped_input_gradient
+                                    : ChunkRow::overlapped_weight_gradient;
   }
 
   void compute(const Step& step) {
@@ -292,7 +319,8 @@ std::uint32_t OperationPlaces::slot(int chunk, Direction direction, std::size_t 
 
 std::vector<Direction> directions_of(bool splits_backward) {
   if (splits_backward)
-    return {Direction::forward, Direction::input_gradient, Direction::weight_gradient};
+    return {Direction::forward, Direction::input_gradient, Direction::weight_gradient,
+            Direction::overlapped};
   return {Direction::forward, Direction::backward};
 }
 
@@ -316,6 +344,7 @@ StageProgram make_pipeline_program(const PipelineShape& shape, const std::vector
   WT_EXPECT(shape.microbatches > 0 && shape.chunks > 0 && !order.empty());
   WT_EXPECT(static_cast<int>(stage.index()) < shape.stages);
   WT_EXPECT(shape.chunks == 1 || shape.stages > 1);
+  WT_EXPECT(!shape.overlaps_passes || (shape.chunks == 2 && shape.send == PipelineSend::eager));
   WT_EXPECT(shape.operations.empty() || static_cast<int>(shape.operations.size()) == shape.chunks);
   StageWriter writer(shape, order, stage);
   if (shape.send == PipelineSend::eager)

@@ -19,8 +19,11 @@ enum class ChunkRow : std::uint16_t {
   input_gradient,  ///< where the schedule splits the backward pass: recomputation and input gradients
   weight_gradient,  ///< and the weight gradients
   last_piece,       ///< one of gradient_buckets equal pieces of a pass that reduces its gradients
+  overlapped_forward,  ///< one microbatch through the chunk while another goes back through the other chunk
+  overlapped_input_gradient,  ///< and the halves of a backward pass, beside a forward one through the other chunk
+  overlapped_weight_gradient,
 };
-inline constexpr int num_chunk_rows = 6;
+inline constexpr int num_chunk_rows = 9;
 /// Rows behind those of the chunks.
 enum class DeviceRow : std::uint16_t { optimizer, overhead };
 inline constexpr int num_device_rows = 2;
@@ -131,7 +134,7 @@ class OperationPlaces {
 /// Whether a collective is played over links when operations are: those of replicas, and those of tensor groups across nodes.
 bool is_played_on_network(Label label, bool tensor_crosses_nodes);
 
-/// The directions in which a schedule runs passes.
+/// The directions in which a schedule runs passes. Those that overlap have no operations under schedules that run none so.
 std::vector<Direction> directions_of(bool splits_backward);
 
 /// Rows of the message size table.
@@ -179,6 +182,7 @@ struct PipelineShape {
   ChunkPath chunk_path = ChunkPath::loop;
   ChunkMap chunk_map() const { return {stages, chunks, chunk_path}; }
   TensorCollectives tensor = TensorCollectives::inside_compute;
+  bool overlaps_passes = false;  ///< forward and backward passes of a block run at once
   GradientReduction gradient_reduction = GradientReduction::none;
   /// Gradients overlap the backward pass: by chunk, into how many buckets; empty: they do not. A pass that reduces its chunk's
   /// gradients is cut into as many pieces, and each bucket is reduced on the data stream when its piece is done, as by
@@ -197,7 +201,7 @@ struct PipelineShape {
 /// messages are epilogue messages.
 std::vector<bool> epilogue_passes(const std::vector<Step>& order, const OrderShape& shape);
 
-/// The program of `stage`: its passes in `order`, then the operations of the end. The activation of microbatch i for chunk c arrives in slot c m + i, its gradient in
+/// The program of `stage`: its passes in `order`, block by block (Step::joined), then the operations of the end. The activation of microbatch i for chunk c arrives in slot c m + i, its gradient in
 /// slot (v + c) m + i.
 ///  - eager: receive, compute, send; the message leaves by itself.
 ///  - blocking_pairs: every message is posted inside an exchange that both ends enter, as in megatron/schedules.py of Megatron-LM

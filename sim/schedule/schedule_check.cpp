@@ -49,7 +49,19 @@ class PassTable {
   }
 
   bool is_within(const Step& step) const {
-    return step.chunk < chunks() && step.microbatch < microbatches();
+    return step.chunk < chunks() && step.microbatch < microbatches() &&
+           orders_.shape.chunk_map().takes(step.chunk, step.microbatch);
+  }
+  /// The first and the last pass of the block that a pass is in.
+  std::size_t first_of_block(std::size_t node) const {
+    const auto [stage, position] = place(node);
+    std::size_t first = position;
+    while (orders_.of_stage[stage][first].joined) --first;
+    return node - (position - first);
+  }
+  std::size_t last_of_block(std::size_t node) const {
+    const auto [stage, position] = place(node);
+    return node + (end_of_block(orders_.of_stage[stage], position) - 1 - position);
   }
   /// The node of a pass; `nowhere` until it is set.
   std::size_t& at(std::size_t stage, const Step& step) {
@@ -134,6 +146,7 @@ class Examination {
       for (std::uint16_t chunk = 0; chunk < chunks; ++chunk) {
         for (std::uint32_t i = 0; i < microbatches; ++i) {
           const Step step{phase, chunk, i};
+          if (!map_.takes(chunk, i)) continue;
           if (faults_.size() >= most_faults) return;
           if (table_.at(stage, step) != nowhere) continue;
           fault(stage, orders_.of_stage[stage].size(),
@@ -152,7 +165,12 @@ class Examination {
     const auto wait_for = [&](const std::optional<ChunkPlace>& place, Phase phase) {
       if (!place) return;
       const Step input{phase, static_cast<std::uint16_t>(place->chunk), step.microbatch};
-      graph.add({node, table_.at(place->stage.index(), input), WaitGraph::Why::input});
+      const std::size_t first = table_.first_of_block(node),
+                        last = table_.last_of_block(table_.at(place->stage.index(), input));
+      if (last < first || place->stage.index() != stage)
+        graph.add({first, last, WaitGraph::Why::input});
+      else  // the halves of a backward pass in one block
+        graph.add({node, table_.at(stage, input), WaitGraph::Why::input});
     };
     const ChunkPlace here{StageId{stage}, step.chunk};
     switch (step.phase) {

@@ -95,6 +95,36 @@ TEST_CASE("no stage of a V idles between its first and its last pass") {
   }
 }
 
+TEST_CASE("DualPipe is legal from both ends, and idles p - 2 passes of a chunk") {
+  // DeepSeek-V3 (arXiv:2412.19437), table 2, with F = W = B / 2: (p/2 - 1) (3 + 2 - 3) of 3 m, and p + 1 chunks in flight.
+  for (const int p : {2, 4, 8})
+    for (const int m : {2 * p, 2 * p + 2, 5 * p}) {
+      const ScheduleOrders orders = schedule_orders(*schedule_named("dualpipe"), {p, m, 2});
+      REQUIRE(check_schedule(orders).empty());
+      const ScheduleTiming timing = time_schedule(orders);
+      CHECK(timing.busy == 3 * m);
+      CHECK(timing.end == 3 * m + p - 2);
+      for (const std::vector<Step>& order : orders.of_stage) CHECK(peak_in_flight(order) == p + 1);
+    }
+  const ScheduleOrders half = schedule_orders(*schedule_named("dualpipe_v"), {4, 8, 2});
+  REQUIRE(check_schedule(half).empty());
+  CHECK(time_schedule(half).end == 6 * 8 + 8 - 2);
+}
+
+TEST_CASE("what leaves with a block leaves when it has ended") {
+  // Stage 0 runs F1 together with B0 of 2 s; stage 1 has F1 only then.
+  ScheduleOrders orders{"",
+                        {2, 2, 1},
+                        {{{Phase::forward, 0, 0},
+                          {Phase::forward, 0, 1},
+                          {Phase::backward, 0, 0, true},
+                          {Phase::backward, 0, 1}},
+                         order("F0 B0 F1 B1")}};
+  CHECK(faults(orders) == Messages{});
+  // F0 0-1; stage 1 F0 1-2, B0 2-4; stage 0 F1 4-5, B0 5-7; stage 1 F1 7-8, B1 8-10; stage 0 B1 10-12.
+  CHECK(time_schedule(orders).begin == std::vector<std::vector<int>>{{0, 4, 5, 10}, {1, 2, 7, 8}});
+}
+
 TEST_CASE("with few microbatches a V is legal, and holds what there is") {
   for (const int p : {2, 3, 4, 8})
     for (int m = 1; m < 2 * p - 1; ++m)

@@ -58,19 +58,10 @@ struct Judged {
   std::string faults;  ///< what else is wrong; empty when nothing is
 };
 
-/// The report of a scenario, and whatever does not add up in it or in its trace. For a forked child.
-std::string judge(const std::filesystem::path& file) {
-  ReadOptions reading;
-  reading.placement_search = PlacementSearch::allowed;
-  const Scenario scenario = place_if_asked(read_scenario(file, Library{root}, reading));
-  SimulateOptions options;
-  options.keep_timeline = true;
-  const Simulation simulation = simulate(scenario, options);
+/// Whatever does not add up in a trace.
+std::string faults_of_trace(const Simulation& simulation, const Scenario& scenario) {
   const Report& report = simulation.report;
   std::string faults;
-  const double sum = report.breakdown.total() / report.iteration_time;
-  if (!(std::abs(sum - 1) <= 1e-9))
-    faults += "the breakdown adds up to " + std::to_string(sum) + " of the time\n";
   const TraceFindings trace =
       check_trace(chrome_trace(simulation.timeline, simulation.programs, scenario.plan, report));
   for (const std::string& problem : trace.problems) faults += "trace: " + problem + "\n";
@@ -83,6 +74,24 @@ std::string judge(const std::filesystem::path& file) {
   if (std::llround(peak) != std::llround(account))
     faults += "the memory counter peaks at " + std::to_string(peak) + ", the account says " +
               std::to_string(account) + "\n";
+  return faults;
+}
+
+/// The report of a scenario, and whatever does not add up in it or in its trace. For a forked child.
+std::string judge(const std::filesystem::path& file) {
+  ReadOptions reading;
+  reading.placement_search = PlacementSearch::allowed;
+  const Scenario scenario = place_if_asked(read_scenario(file, Library{root}, reading));
+  SimulateOptions options;
+  constexpr std::size_t most_traced = 1024;  // checking a trace of more devices takes minutes
+  options.keep_timeline = scenario.plan.devices.size() <= most_traced;
+  const Simulation simulation = simulate(scenario, options);
+  const Report& report = simulation.report;
+  std::string faults;
+  const double sum = report.breakdown.total() / report.iteration_time;
+  if (!(std::abs(sum - 1) <= 1e-9))
+    faults += "the breakdown adds up to " + std::to_string(sum) + " of the time\n";
+  if (options.keep_timeline) faults += faults_of_trace(simulation, scenario);
   return without_wall_time(to_json(report)) + "\n" + std::string(1, '\0') + faults;
 }
 

@@ -21,8 +21,8 @@ constexpr Seconds event_resolution{1e-9};
 /// their number.
 Plan with_fewest_microbatches(Plan plan) {
   if (plan.parallel.schedule->written) return plan;  // written for so many
-  plan.microbatches = plan.parallel.schedule->microbatch_group(plan.parallel.pipeline,
-                                                               plan.parallel.virtual_pipeline);
+  plan.microbatches = plan.parallel.schedule->fewest_microbatches(plan.parallel.pipeline,
+                                                                  plan.parallel.virtual_pipeline);
   return plan;
 }
 
@@ -70,6 +70,7 @@ class Bound {
         set_(built.programs),
         network_(built.network),
         splits_(plan.parallel.schedule->splits_backward),
+        hides_exchanges_(overlaps_passes(plan)),
         plays_operations_(built.plays_operations),
         reduction_(gradient_reduction(plan)),
         end_(set_.devices.size()) {
@@ -148,14 +149,22 @@ class Bound {
     const OperationPlaces places(chunks, directions_of(splits_));
     const PassOperations& pass = chunks[static_cast<std::size_t>(chunk)]->at(direction);
     return time_alone(place_operations(pass), [&](const PlacedOperation& placed) {
-      return is_played_on_network(pass[placed.number].label, plan_.nodes_per_tensor_group > 1)
+      const Label label = pass[placed.number].label;
+      const bool hides = label == Label::launch_floor || group_of(label) == GroupKind::experts;
+      if (hides_exchanges_ && hides) return Seconds{0};
+      return is_played_on_network(label, plan_.nodes_per_tensor_group > 1)
                  ? collective(device, places.slot(chunk, direction, placed.number))
                  : row(device, places.row(chunk, direction, placed));
     });
   }
+  /// A pass takes what it takes alone, or what it takes beside another, whichever is less.
+  Seconds pass_row(DeviceId device, ChunkRow alone, ChunkRow overlapped, int chunk) const {
+    const Seconds time = row(device, row_of(alone, chunk));
+    return hides_exchanges_ ? std::min(time, row(device, row_of(overlapped, chunk))) : time;
+  }
   Seconds forward(DeviceId device, int chunk) const {
     if (plays_operations_) return operations(device, chunk, Direction::forward);
-    return row(device, row_of(ChunkRow::forward, chunk)) +
+    return pass_row(device, ChunkRow::forward, ChunkRow::overlapped_forward, chunk) +
            collective(device, slot_of(ChunkCollective::forward, chunk));
   }
   /// A backward pass, or its input gradients where it is split.
@@ -164,7 +173,10 @@ class Bound {
       return operations(device, chunk, splits_ ? Direction::input_gradient : Direction::backward);
     const Seconds exposed = collective(device, slot_of(ChunkCollective::exposed, chunk));
     const Seconds hidden = collective(device, slot_of(ChunkCollective::backward, chunk));
-    if (splits_) return row(device, row_of(ChunkRow::input_gradient, chunk)) + exposed + hidden;
+    if (splits_)
+      return pass_row(device, ChunkRow::input_gradient, ChunkRow::overlapped_input_gradient,
+                      chunk) +
+             exposed + hidden;
     return with_reduction(
         device, chunk,
         row(device, row_of(ChunkRow::backward, chunk)) + exposed +
@@ -173,7 +185,9 @@ class Bound {
   Seconds weight_gradient(DeviceId device, int chunk) const {
     if (!splits_) return Seconds{0};
     if (plays_operations_) return operations(device, chunk, Direction::weight_gradient);
-    return with_reduction(device, chunk, row(device, row_of(ChunkRow::weight_gradient, chunk)));
+    return with_reduction(
+        device, chunk,
+        pass_row(device, ChunkRow::weight_gradient, ChunkRow::overlapped_weight_gradient, chunk));
   }
 
   double buckets(DeviceId device) const {
@@ -224,7 +238,7 @@ class Bound {
   Seconds passes(DeviceId device, int stage) const {
     Seconds all{};
     for (int chunk = 0; chunk < chunks(); ++chunk) {
-      const double m = plan_.microbatches;
+      const double m = plan_.microbatches_of_chunk();
       all += (forward(device, chunk) + backward(device, chunk)) * m +
              weight_gradient(device, chunk) * (m - weight_gradients_at_the_end(stage, chunk));
     }
@@ -236,7 +250,8 @@ class Bound {
     const int p = plan_.parallel.pipeline;
     const auto device = [&](int stage) { return plan_.device(replica, StageId{stage}, part); };
     std::vector<Seconds> fill(static_cast<std::size_t>(p));
-    for (int s = 0; s + 1 < p; ++s)
+    const bool from_both_ends = plan_.parallel.schedule->is_both_ways();  // then no end is empty
+    for (int s = 0; !from_both_ends && s + 1 < p; ++s)
       fill[static_cast<std::size_t>(s) + 1] =
           fill[static_cast<std::size_t>(s)] + forward(device(s), 0) +
           message(device(s), device(s + 1), MessageRow::activation);
@@ -343,6 +358,7 @@ class Bound {
   const ProgramSet& set_;
   const Network& network_;
   bool splits_;
+  bool hides_exchanges_;  ///< behind kernels of another pass
   bool plays_operations_;
   GradientReduction reduction_;
   /// By stage and chunk: after the stage's last backward pass.

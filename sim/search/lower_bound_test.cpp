@@ -122,6 +122,33 @@ std::vector<Seconds> simulated_times(const std::vector<Scenario>& scenarios) {
   return times;
 }
 
+TEST_CASE("the bound holds where passes run at once, from both ends and in a V") {
+  for (const std::string schedule : {"dualpipe", "dualpipe_v"})
+    for (const std::string recompute : {"none", "full"})
+      for (const int expert : {1, 8, 16})
+        for (const int microbatches : {8, 20}) {
+          const Scenario scenario = scenario_from(
+              R"({"platform": "dgx-h100", "nodes": 8, "software": "megatron-core-2026",
+    "model": {"layers": 8, "hidden": 2048, "heads": 16, "sequence": 2048, "vocab": 32000,
+      "moe": {"experts": 16, "top_k": 2, "ffn_hidden": 1024, "dense_layers": 1}},
+    "training": {"global_batch": )" +
+                  std::to_string(16 * microbatches) +
+                  R"(, "micro_batch": 1, "attention": "flash", "recompute": ")" + recompute +
+                  R"("}, "parallel": {"pipeline": 4, "data": 16, "expert": )" +
+                  std::to_string(expert) + R"(, "schedule": ")" + schedule +
+                  R"(", "virtual_pipeline": 2}})",
+              {});
+          SimulateOptions options;
+          options.engine = EngineKind::native;
+          const Seconds time = simulate(scenario, options).report.iteration_time;
+          const Seconds bound = bound_of(scenario);
+          CAPTURE(schedule);
+          CAPTURE(expert);
+          CHECK(bound <= time);
+          CHECK(bound > time * 0.7);
+        }
+}
+
 TEST_CASE("the bound is never above the simulated time, and near it on average") {
   ScenarioLottery lottery(1);
   constexpr int batches = 4;

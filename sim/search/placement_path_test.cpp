@@ -172,12 +172,14 @@ TEST_CASE("any pipeline of unequal stages, hops and codecs ends when the engine 
       if (send == PipelineSend::blocking_pairs && !schedule->allows_blocking_pairs) continue;
       for (int trial = 0; trial < 20; ++trial) {
         const int p = 2 + static_cast<int>(random() % 4);
-        const int m = p * (1 + static_cast<int>(random() % 3));
         const int v = schedule->takes(2) ? 2 : 1;
+        const int m =
+            std::max(p * (1 + static_cast<int>(random() % 3)), schedule->fewest_microbatches(p, v));
+        if (!schedule->misfit({p, m, v}).empty()) continue;
         PipelineShape shape = shape_of(p, m, send, v);
         if (trial % 2 == 1) shape.compressed = drawn_traffic(random);
         // The limit that PipelinePath states.
-        const bool is_v = schedule->chunk_path == ChunkPath::v;
+        const bool is_v = schedule->chunk_path != ChunkPath::loop;
         if (is_v && leaves_from_two_streams(shape.compressed)) continue;
         Pipeline pipeline(schedule, shape);
         for (std::size_t s = 0; s < pipeline.programs.size(); ++s) {

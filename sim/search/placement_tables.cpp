@@ -23,7 +23,9 @@ constexpr int played_rounds = 3;
 int played_microbatches(const Plan& plan) {
   const int p = plan.parallel.pipeline, m = plan.microbatches;
   const bool is_short = m <= most_played_passes / p / plan.parallel.virtual_pipeline;
-  if (is_short || plan.parallel.schedule->written || m < (played_rounds + 1) * p) return m;
+  const Schedule& schedule = *plan.parallel.schedule;
+  if (schedule.fewest_microbatches_of_stage > 0) return m;
+  if (is_short || schedule.written || m < (played_rounds + 1) * p) return m;
   return played_rounds * p + m % p;
 }
 

@@ -35,6 +35,7 @@ std::optional<std::string> schedule_of(const Schedule& schedule) {
   if (schedule.name == "interleaved_1f1b") return "Interleaved1F1B";
   if (schedule.name == "gpipe") return "GPipe";
   if (schedule.name == "zero_bubble_v") return "ZBVZeroBubble";
+  if (schedule.name == "dualpipe_v") return "DualPipeV";
   return std::nullopt;
 }
 

@@ -99,12 +99,15 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
     }
   }
   const int ways = sharding_ways(plan.parallel);
-  const GroupSizes sizes{
-      plan.parallel.tensor, plan.parallel.context,      ways, plan.parallel.replicas() / ways,
-      plan.parallel.expert, plan.parallel.expert_tensor};
+  const GroupSizes sizes{plan.parallel.tensor,
+                         plan.parallel.context,
+                         ways,
+                         plan.parallel.gradient_replicas() / ways,
+                         plan.parallel.expert,
+                         plan.parallel.expert_tensor};
   for (std::size_t i = 0; i < set.devices.size(); ++i) {
     const StageCost& cost = o.built->cost_of_device[i];
-    const double repeats = static_cast<double>(plan.microbatches) * plan.devices[i].num_gpus();
+    const double repeats = plan.microbatches_of_chunk() * plan.devices[i].num_gpus();
     for (const Traffic kind : {Traffic::tensor_activations, Traffic::context,
                                Traffic::expert_dispatch, Traffic::expert_combine})
       at(kind) += sent_in_passes(cost, kind, sizes) * repeats;
@@ -199,7 +202,7 @@ FlopCounts iteration_flops(const Outcome& o) {
     }
   }
   const double repeats =
-      static_cast<double>(plan.microbatches) * plan.parallel.replicas() * plan.parallel.tensor;
+      plan.microbatches_of_chunk() * plan.parallel.replicas() * plan.parallel.tensor;
   return {sum.model * repeats, sum.hardware * repeats};
 }
 
@@ -223,24 +226,25 @@ std::string text_of(const JsonValue& value) {
   return value.is_string() ? value.string() : canonical_text(value);
 }
 
-/// One microbatch through all chunks of a stage, forward and backward.
-std::pair<Seconds, Seconds> pass_times(const StageCost& cost) {
+/// One microbatch through all chunks of a stage that it takes, forward and backward; the mean where those are not the same for all.
+std::pair<Seconds, Seconds> pass_times(const StageCost& cost, const Plan& plan) {
   Seconds forward{}, backward{};
   for (const ChunkCost& chunk : cost.chunks) {
     forward += chunk.forward.duration;
     backward += chunk.backward.duration;
   }
-  return {forward, backward};
+  const double copies = plan.parallel.copies_of_stage();
+  return {forward / copies, backward / copies};
 }
 
 void fill_stage_times(const Outcome& o, Report& report) {
   for (std::size_t d = 0; d < o.built->cost_of_device.size(); ++d) {
-    const auto [forward, backward] = pass_times(o.built->cost_of_device[d]);
+    const auto [forward, backward] = pass_times(o.built->cost_of_device[d], *o.plan);
     if (forward + backward <= report.forward_time + report.backward_time) continue;
     report.forward_time = forward;
     report.backward_time = backward;
   }
-  const auto [forward, backward] = pass_times(o.built->cost_of_device.back());
+  const auto [forward, backward] = pass_times(o.built->cost_of_device.back(), *o.plan);
   report.last_stage_forward = forward * static_cast<double>(o.scenario->plan.microbatches);
   report.last_stage_backward = backward * static_cast<double>(o.scenario->plan.microbatches);
 }
@@ -416,7 +420,8 @@ std::size_t fewest_ops(const Plan& plan) {
   const auto passes = static_cast<std::size_t>(plan.microbatches) *
                       static_cast<std::size_t>(plan.parallel.virtual_pipeline);
   const std::size_t ops_of_pair = plan.parallel.pipeline > 1 ? 3 : 2;
-  return passes * ops_of_pair * plan.devices.size();
+  return passes * ops_of_pair * plan.devices.size() /
+         static_cast<std::size_t>(plan.parallel.copies_of_stage());
 }
 
 /// Whoever wants the timeline keeps the times of each op, its place on the critical path and its slice of a page or a trace.

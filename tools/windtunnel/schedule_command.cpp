@@ -48,6 +48,8 @@ void check_shape(const Schedule& schedule, const OrderShape& shape) {
                      names_of_chunked_schedules(shape.chunks) + ", not for " + schedule.name);
   if (shape.chunks > 1 && shape.stages == 1)
     throw UsageError(count_text(shape.chunks, "chunk") + " per device need more than one stage");
+  if (schedule.fewest_microbatches_of_stage > 0 && !schedule.misfit(shape).empty())
+    throw UsageError(schedule.misfit(shape));
   if (shape.microbatches % schedule.microbatch_group(shape.stages, shape.chunks) != 0)
     throw UsageError(schedule.name +
                      " needs microbatches in multiples of stages: " + text(shape.microbatches) +

@@ -78,7 +78,8 @@ void split_over_experts(ChunkOperations& chunk, const PassContext& in) {
        {Direction::forward, Direction::backward, Direction::input_gradient}) {
     const bool forward = direction == Direction::forward;
     std::vector<Operation>& layer = chunk.at(direction).layer;
-    layer = ExchangeWriter(in, forward ? in.bytes.dispatch : in.bytes.combine).write(layer);
+    layer =
+        ExchangeWriter(in, forward ? in.bytes.dispatch : in.bytes.gradient_dispatch).write(layer);
   }
 }
 

@@ -46,7 +46,7 @@ bool gathers_again(const PassContext& in) {
 void share_states(ChunkOperations& chunk, const Parallel& parallel) {
   const double ways = sharding_ways(parallel);
   chunk.for_each([&parallel, ways](Operation& operation) {
-    const double copies = is_of_experts(operation.label) ? expert_data_ways(parallel) : ways;
+    const double copies = is_of_experts(operation.label) ? expert_copies(parallel) : ways;
     StateWays& states = operation.held.ways;
     if (parallel.zero_stage >= 1) states.optimizer *= copies;
     if (parallel.zero_stage >= 2) states.gradients *= copies;

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <vector>
+
+#include "plan/schedule.hpp"
+
+namespace windtunnel::schedules {
+
+/// A rank of DualPipeV, and how its phases 0 and 1 are called: the chunk of each phase, and the number of its i-th microbatch.
+struct DualPipeRank {
+  int ranks = 1, rank = 0;
+  int microbatches = 1;  ///< of each phase
+  int chunk_of_first_phase = 0;
+  int stride = 1;  ///< the i-th microbatch of chunk c has the number i stride + c (stride - 1)
+};
+
+/// The eight steps of DualPipeV.step.
+std::vector<Step> dualpipe_order(const DualPipeRank& rank);
+
+}  // namespace windtunnel::schedules

@@ -1,0 +1,29 @@
+#include "plan/schedules/dualpipe.hpp"
+
+namespace windtunnel::schedules {
+namespace {
+
+std::vector<Step> order(const OrderShape& shape, StageId stage) {
+  return dualpipe_order({.ranks = shape.stages,
+                         .rank = static_cast<int>(stage.index()),
+                         .microbatches = shape.microbatches});
+}
+
+}  // namespace
+
+/// DualPipeV: DualPipe folded in the middle, on half as many devices with one copy of the parameters. Chunks go up and down the stages in
+/// a V; 2 p + 1 chunks in flight on every stage. The order is that of DualPipeV.step in dualpipe/dualpipev.py,
+/// github.com/deepseek-ai/DualPipe at 3da1bbe (after the "cut-in-half" schedule of Sea AI Lab).
+Schedule dualpipe_v() {
+  return {.name = "dualpipe_v",
+          .order = order,
+          .splits_backward = true,
+          .chunks = ChunksPerDevice::two,
+          .chunk_path = ChunkPath::v,
+          .allows_blocking_pairs = false,
+          .fewest_microbatches_of_stage = 2,
+          .overlaps_passes = true,
+          .is_what_if = false};
+}
+
+}  // namespace windtunnel::schedules
