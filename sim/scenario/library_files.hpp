@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <string>
 
@@ -22,6 +23,15 @@ inline constexpr LibraryKind noise_files{"noise", "platforms/noise", "noise"};
 inline constexpr LibraryKind schedule_files{"schedules", "scenarios/schedules", "schedule"};
 inline constexpr LibraryKind memory_files{"memory corrections", ".", "memory correction"};
 inline constexpr LibraryKind scenario_files{"scenarios", "scenarios", "scenario"};
+
+/// A block of a scenario that may be the name of a file of the library.
+struct NamedPart {
+  const char* key;
+  const LibraryKind* kind;
+};
+inline constexpr std::array named_parts{
+    NamedPart{"model", &model_files}, NamedPart{"platform", &platform_files},
+    NamedPart{"software", &software_files}, NamedPart{"noise", &noise_files}};
 
 /// The file of the built-in `name`; it need not exist.
 std::filesystem::path library_file(const Library& library, const LibraryKind& kind,

@@ -1,22 +1,14 @@
 #include "scenario/overrides.hpp"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <utility>
 
 #include "scenario/known_pointers.hpp"
+#include "scenario/library_files.hpp"
 
 namespace windtunnel {
 namespace {
-
-struct NamedPart {
-  const char* key;
-  const LibraryKind* kind;
-};
-constexpr std::array named_parts{
-    NamedPart{"model", &model_files}, NamedPart{"platform", &platform_files},
-    NamedPart{"software", &software_files}, NamedPart{"noise", &noise_files}};
 
 bool leads_through(const std::string& pointer, const std::string& part) {
   return pointer.empty() || pointer.starts_with(part + "/");

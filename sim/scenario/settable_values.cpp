@@ -44,14 +44,6 @@ void add_values(const JsonValue& value, const std::string& pointer, Values& valu
   }
 }
 
-struct NamedPart {
-  const char* key;
-  const LibraryKind* kind;
-};
-constexpr std::array named_parts{
-    NamedPart{"model", &model_files}, NamedPart{"platform", &platform_files},
-    NamedPart{"software", &software_files}, NamedPart{"noise", &noise_files}};
-
 /// "/model=gpt-39b" for each part that has the name of a file of the library.
 void add_names(const JsonValue& resolved, const Library& library, Values& values) {
   for (const NamedPart& part : named_parts) {

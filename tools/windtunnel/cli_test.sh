@@ -37,6 +37,7 @@ exits 0 check resolved.json
 for kind in models platforms devices software codecs keys; do exits 0 list $kind; exits 0 list $kind --json; parses; done
 export WINDTUNNEL_DATA=$here/../..
 exits 0 list models; is "a parameter count in each line" bash -c '! grep -vE "[0-9.]+ [MBT] parameters" stdout'; is "GPT-3's" grep -qE '^gpt3-175b +174.6 B parameters' stdout
+is "DeepSeek-V3's, all and those a token passes" grep -qE '^deepseek-v3 +671.0 B parameters, 37.[0-9] B active' stdout
 exits 0 list models --json; prints '"parameters": 174'
 exits 0 list platforms; is "GPUs and NICs in each line" bash -c '! grep -vE "[0-9]+ x [a-z0-9-]+, [0-9]+ x [0-9]+ Gbps" stdout'; is "Selene's" grep -qE '^selene-a100 +8 x a100-sxm-80gb, 8 x 200 Gbps +Selene' stdout
 exits 0 list scenarios; is "a description in each line" bash -c '! grep -vE "^[^ ]+ +[^ ]+ [^ ]+" stdout'

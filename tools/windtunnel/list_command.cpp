@@ -28,17 +28,19 @@ std::string text_at(const JsonValue& object, const char* key) {
   return value->is_string() ? value->string() : canonical_text(*value);
 }
 
-/// "174.6 B parameters", "96 layers, hidden 12288"
+/// "174.6 B parameters" or "671.0 B parameters, 37.6 B active"; "96 layers, hidden 12288"
 Entry model_entry(JsonValue file) {
   Entry entry;
   Problems problems;
   const Transformer model = read_transformer(file, {}, problems);
   if (!problems.empty()) return entry;
-  const double parameters = total_parameters(model);
+  const double parameters = total_parameters(model), active = active_parameters(model);
   entry.key_figure = parameter_text(parameters) + " parameters";
+  if (model.moe) entry.key_figure += ", " + parameter_text(active) + " active";
   entry.description =
       std::to_string(model.layers) + " layers, hidden " + std::to_string(model.hidden);
   entry.figures.set("parameters", JsonValue(parameters));
+  if (model.moe) entry.figures.set("active_parameters", JsonValue(active));
   return entry;
 }
 
