@@ -32,6 +32,8 @@ struct Architecture {
   const char* uses_window = nullptr;  ///< key without which sliding_window means nothing
   const char* experts = nullptr;      ///< key of how many a layer has
   const char* expert_ffn = "moe_intermediate_size";
+  const char* shared_ffn =
+      nullptr;  ///< key of the width of all shared experts together; else they are counted
   bool has_latent_attention = false;
 };
 
@@ -60,13 +62,15 @@ std::vector<Architecture> made_architectures() {
   gemma2.window_every = 2;
   gemma3.window_every = 6.0 / 5;
   gemma3.qk_norm = true;
-  Architecture mixtral = like_llama("mixtral"), qwen3_moe = like_llama("qwen3_moe"),
-               gpt_oss = like_llama("gpt_oss"), deepseek = like_llama("deepseek_v3");
+  Architecture qwen2_moe = qwen2, qwen3_moe = qwen3;
+  qwen2_moe.model_type = "qwen2_moe";
+  qwen3_moe.model_type = "qwen3_moe";
+  qwen2_moe.experts = qwen3_moe.experts = "num_experts";
+  qwen2_moe.shared_ffn = "shared_expert_intermediate_size";
+  Architecture mixtral = like_llama("mixtral"), gpt_oss = like_llama("gpt_oss"),
+               deepseek = like_llama("deepseek_v3");
   mixtral.experts = gpt_oss.experts = "num_local_experts";
   mixtral.expert_ffn = gpt_oss.expert_ffn = "intermediate_size";
-  qwen3_moe.experts = "num_experts";
-  qwen3_moe.qk_norm = true;
-  qwen3_moe.uses_window = "use_sliding_window";
   gpt_oss.qkv_bias = true;
   gpt_oss.window_every = 2;
   deepseek.experts = "n_routed_experts";
@@ -113,6 +117,7 @@ std::vector<Architecture> made_architectures() {
       gemma2,
       gemma3,
       mixtral,
+      qwen2_moe,
       qwen3_moe,
       gpt_oss,
       deepseek_v2,
@@ -140,7 +145,9 @@ constexpr std::array<Refusal, 8> refusals{{
     {"moe_num_experts", "a mixture of experts, whose keys are not known here"},
     {"kv_lora_rank", "multi-head latent attention, whose keys are not known here"},
     {"q_lora_rank", "multi-head latent attention, whose keys are not known here"},
-    {"text_config", "a model of several parts (text and images), which is not modelled"},
+    {"text_config",
+     "a model of several parts (text and images), which is not modelled; import what text_config "
+     "holds, as a file of its own, for its text part"},
     {"is_encoder_decoder", "an encoder and a decoder, which is not modelled"},
 }};
 
@@ -227,14 +234,33 @@ class ConfigReader {
     moe.top_k = reader_.required_int(chosen, 1, most_experts);
     moe.ffn_hidden = reader_.required_int(architecture_->expert_ffn, 1, most_ffn_hidden);
     moe.shared_ffn_hidden =
-        moe.ffn_hidden * reader_.optional_int("n_shared_experts", 0, 0, most_experts);
-    moe.dense_layers = reader_.optional_int("first_k_dense_replace", 0, 0, most_layers);
+        architecture_->shared_ffn != nullptr
+            ? reader_.optional_int(architecture_->shared_ffn, 0, 0, most_ffn_hidden)
+            : moe.ffn_hidden * reader_.optional_int("n_shared_experts", 0, 0, most_experts);
+    moe.dense_layers =
+        reader_.optional_int("first_k_dense_replace", first_dense_layers(), 0, most_layers);
     const char* every = reader_.has("moe_layer_freq") ? "moe_layer_freq" : "decoder_sparse_step";
     moe.every = reader_.optional_int(every, 1, 1, most_layers);
     // Experts in groups, of which a token takes some: one group a node, as these models are trained.
     if (reader_.optional_int("n_group", 1, 1, most_experts) > 1)
       moe.node_limit = reader_.optional_int("topk_group", 0, 0, most_experts);
     return moe;
+  }
+
+  /// By mlp_only_layers, the numbers of layers without experts; a model file knows such layers at the front only.
+  int first_dense_layers() {
+    const JsonValue* layers = reader_.take("mlp_only_layers");
+    if (layers == nullptr || !layers->is_array()) return 0;
+    std::int64_t count = 0;
+    for (const JsonValue& layer : layers->array()) {
+      const auto* number = std::get_if<std::int64_t>(&layer.content);
+      if (number == nullptr || *number != count)
+        reader_.problem("mlp_only_layers",
+                        "mlp_only_layers has a layer that does not follow on the ones before it, "
+                        "counted from 0");
+      ++count;
+    }
+    return static_cast<int>(count);
   }
 
   Transformer::LatentAttention read_latent_attention() {

@@ -60,6 +60,28 @@ TEST_CASE("published configurations of models with experts become the shipped mo
   }
 }
 
+TEST_CASE("Qwen1.5-MoE-A2.7B: 14.3 billion parameters, 2.7 billion of them active") {
+  const std::string config = R"({"model_type": "qwen2_moe", "hidden_size": 2048,
+    "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 16,
+    "max_position_embeddings": 8192, "intermediate_size": 5632, "moe_intermediate_size": 1408,
+    "shared_expert_intermediate_size": 5632, "num_experts": 60, "num_experts_per_tok": 4,
+    "decoder_sparse_step": 1, "vocab_size": 151936, "tie_word_embeddings": false,
+    "use_sliding_window": false, "sliding_window": 32768)";
+  ImportRun run("hf-config");
+  run.with("config.json", config + "}");
+  run.run();
+  const Transformer model = model_in(run.request.output);
+  // As published, but for the gate of the shared experts: one number for each of 2,048 in 24 layers.
+  CHECK(total_parameters(model) == 14'315'784'192 - 24 * 2048);
+  CHECK(active_parameters(model) / 1e9 == doctest::Approx(2.7).epsilon(0.02));
+
+  ImportRun dense("hf-config");
+  dense.with("config.json", config + R"(, "mlp_only_layers": [0, 1]})");
+  dense.run();
+  CHECK(model_in(dense.request.output).moe->dense_layers == 2);
+  CHECK(contains(problem_of(config + R"(, "mlp_only_layers": [0, 3]})"), "mlp_only_layers"));
+}
+
 TEST_CASE("experts of an unknown architecture are refused") {
   CHECK(problem_of(R"({"model_type": "llama", "num_experts": 8})").find("mixture of experts") !=
         std::string::npos);
