@@ -12,8 +12,10 @@
 #include "importers/fitted_interconnect.hpp"
 #include "importers/gpu_comparison.hpp"
 #include "importers/importer.hpp"
+#include "importers/probe_codecs.hpp"
 #include "importers/probe_file.hpp"
 #include "importers/probe_fit.hpp"
+#include "importers/probe_numbers.hpp"
 #include "importers/probe_text.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
@@ -23,12 +25,6 @@ namespace {
 
 constexpr double largest_trusted_error = 0.15;  ///< of a fit, on average; beyond, a warning
 constexpr double least_efficiency = 0.01;       ///< of network cards; less is something else
-constexpr std::size_t column = 22;              ///< of values in the text
-
-std::string line_of(const std::string& key, const std::string& value) {
-  return "  " + key + std::string(key.size() < column ? column - key.size() : 1, ' ') + value +
-         "\n";
-}
 
 /// Files of the script, laid into a platform: the GPU, its codecs, the links inside a node, the network cards.
 class ProbeImport {
@@ -40,26 +36,31 @@ class ProbeImport {
     for (const auto& input : request_->inputs) read(input);
     problems_.throw_if_any();
     check_gpus();
+    numbers_.gpu = probes_.front().gpu.empty() ? "a GPU without a name" : probes_.front().gpu;
+    numbers_.torch = probes_.front().torch;
+    numbers_.driver = probes_.front().driver;
     JsonValue& document = base_.document();
     const std::string base_name = base_.name();
     document.set("name", JsonValue(request_->output.stem().string()));
     device_ = &base_.only_device(*library_);
     fit_gpu();
-    write_codecs();
+    write_probed_codecs(numbers_, *device_, node().device, base_name, measurements_);
     fit_inside_node();
     fit_between_nodes();
-    if (num_written_ == 0)
-      throw option_error("import", "probe", files_ + " has nothing that a platform takes",
+    if (numbers_.count == 0)
+      throw option_error("import", "probe", numbers_.files + " has nothing that a platform takes",
                          "run the script without stopping it, or with more --seconds");
-    document.set("description", JsonValue(base_name + " with what " + files_ + " measured"));
+    document.set("description",
+                 JsonValue(base_name + " with what " + numbers_.files + " measured"));
     finish_text();
     imported_.document = document;
+    imported_.notes = std::move(numbers_.notes);
     read_back(document, *library_);
     return std::move(imported_);
   }
 
  private:
-  void note(std::string text) { imported_.notes.push_back(std::move(text)); }
+  void note(std::string text) { numbers_.notes.push_back(std::move(text)); }
   const NodeType& node() const { return base_.only_node(); }
 
   void read(const std::filesystem::path& input) {
@@ -76,7 +77,7 @@ class ProbeImport {
                      "print(torch.cuda.is_available())\")"});
     for (const std::string& skipped : probe.skipped)
       note(file + ": left out by the script: " + skipped);
-    files_ += (files_.empty() ? "" : ", ") + file;
+    numbers_.files += (numbers_.files.empty() ? "" : ", ") + file;
     measurements_.insert(measurements_.end(), probe.measurements.begin(), probe.measurements.end());
     probes_.push_back(std::move(probe));
   }
@@ -104,29 +105,14 @@ class ProbeImport {
             node().device.name + " has " + std::to_string(node().device.multiprocessors));
   }
 
-  std::string source(const std::string& detail) const {
-    const ProbeFile& first = probes_.front();
-    return "measured: windtunnel probe on " +
-           (first.gpu.empty() ? "a GPU without a name" : first.gpu) + ", PyTorch " + first.torch +
-           (first.driver.empty() ? "" : ", driver " + first.driver) + ", " + files_ +
-           (detail.empty() ? "" : " (" + detail + ")");
-  }
-
-  void set(JsonValue& object, const std::string& key, JsonValue value, const std::string& detail,
-           const std::string& shown) {
-    set_number(object, key, std::move(value), source(detail));
-    constants_ += line_of(key, shown);
-    ++num_written_;
-  }
-
   // The GPU.
 
   void fit_gpu() {
     const ProbeFit fit = fit_device(node(), measurements_);
     for (const std::string& key : fit.at_bound)
       throw option_error("--base", request_->options.base,
-                         files_ + " was faster than " + node().device.name + " can be: " + key +
-                             " would be 1 or more",
+                         numbers_.files + " was faster than " + node().device.name +
+                             " can be: " + key + " would be 1 or more",
                          "another base");
     for (const std::string& key : fit.kept)
       note(key + " is that of " + base_.name() + ": no time depends on it");
@@ -144,7 +130,8 @@ class ProbeImport {
     const Device& found = fit.device;
     const auto set_ratio = [&](const char* object, const char* name, double value,
                                const std::string& detail) {
-      set(*device_->find(object), name, ratio_number(value), detail, significant_text(value, 4));
+      numbers_.set(*device_->find(object), name, ratio_number(value), detail,
+                   significant_text(value, 4));
     };
     if (key == "gemm/peak_fraction")
       set_ratio("gemm", "peak_fraction", found.gemm.peak_fraction, products);
@@ -157,8 +144,8 @@ class ProbeImport {
                 count_text(fit.copy.count, "size") + " of copies, " + percent_text(fit.copy.mean) +
                     " error");
     else
-      set(*device_, key, amount_text(found.kernel_overhead / 1_us, "us"),
-          "a kernel of a CUDA graph", to_text(found.kernel_overhead));
+      numbers_.set(*device_, key, amount_text(found.kernel_overhead / 1_us, "us"),
+                   "a kernel of a CUDA graph", to_text(found.kernel_overhead));
   }
 
   void warn_of_error(const std::string& what, const ProbeError& error) {
@@ -185,105 +172,6 @@ class ProbeImport {
                                ? fit.device.memory_efficiency
                                : fit.device.kernel_overhead / 1_s;
       imported_.found.set(key == "kernel_overhead" ? "kernel_overhead_s" : key, JsonValue(value));
-    }
-  }
-
-  // Codecs.
-
-  std::vector<ProbeMeasurement> calls_of(const std::string& codec, const std::string& direction,
-                                         double bits = 0) const {
-    std::vector<ProbeMeasurement> calls;
-    for (const ProbeMeasurement& each : measurements_)
-      if (each.kind == ProbeKind::codec && each.name == codec && each.direction == direction &&
-          each.bits == bits)
-        calls.push_back(each);
-    return calls;
-  }
-
-  void write_codecs() {
-    JsonValue* codecs = device_->find("codecs");
-    write_call_cost(codecs);
-    codecs = device_->find("codecs");
-    if (codecs == nullptr) return;
-    const auto steps = calls_of("powersgd", "orthogonalize");
-    if (!steps.empty()) {
-      std::vector<Seconds> times;
-      for (const ProbeMeasurement& each : steps) times.push_back(each.median / each.rank);
-      const Seconds step = median_of(times);
-      set(*codecs, "column_step", amount_text(step / 1_us, "us"),
-          "Gram-Schmidt in plain PyTorch, " + std::to_string(steps.size()) + " times",
-          to_text(step));
-    }
-    if (const auto rate = rate_of("topk", "encode"))
-      set(*codecs, "selection", amount_text(rate->rate / 1_GBps, "GB/s"),
-          "torch.topk, " + fit_text(*rate), to_text(rate->rate));
-    raise_mpc(*codecs);
-    raise_zfp(*codecs);
-    if (!kept_codecs_.empty())
-      note("below what " + base_.name() +
-           " has, and only a lower bound, since plain PyTorch launches dozens of kernels where a "
-           "codec has one; kept: " +
-           kept_codecs_);
-  }
-
-  void write_call_cost(JsonValue* codecs) {
-    std::vector<Seconds> times;
-    for (const ProbeMeasurement& each : measurements_)
-      if (each.kind == ProbeKind::launch && each.name == "synchronized")
-        times.push_back(each.median);
-    if (times.empty()) return;
-    if (codecs == nullptr) codecs = &device_->set("codecs", JsonValue(JsonValue::Object{}));
-    const Seconds launch = median_of(times);
-    set(*codecs, "launch", amount_text(launch / 1_us, "us"), "a kernel and the wait for it",
-        to_text(launch));
-  }
-
-  static std::string fit_text(const StreamFit& fit) {
-    return std::to_string(fit.count) + " sizes, " + percent_text(fit.error) + " error";
-  }
-
-  /// Nothing where there are no two sizes, or where the times do not depend on them.
-  std::optional<StreamFit> rate_of(const std::string& codec, const std::string& direction,
-                                   double bits = 0) {
-    const std::vector<ProbeMeasurement> calls = calls_of(codec, direction, bits);
-    std::set<double> sizes;
-    for (const ProbeMeasurement& call : calls) sizes.insert(call.bytes / 1_B);
-    if (sizes.size() < 2) return std::nullopt;
-    const StreamFit fit = fit_stream(calls);
-    if (fit.is_held) return fit;
-    note(codec + " " + direction + ": no rate, the times do not depend on the size");
-    return std::nullopt;
-  }
-
-  /// What plain PyTorch does in many kernels a codec does in one: its rate is a lower bound, which replaces a smaller number.
-  void raise(JsonValue& object, const std::string& key, BytesPerSecond known,
-             const std::string& what, const std::optional<StreamFit>& fit) {
-    if (!fit) return;
-    if (fit->rate > known)
-      set(object, key, amount_text(fit->rate / 1_GBps, "GB/s"),
-          "lower bound: plain PyTorch, not the codec's own kernel; " + fit_text(*fit),
-          what + to_text(fit->rate) + ", a lower bound");
-    else
-      kept_codecs_ += (kept_codecs_.empty() ? "" : ", ") + what + key + " " + to_text(fit->rate);
-  }
-
-  void raise_mpc(JsonValue& codecs) {
-    const auto& known = node().device.codecs;
-    if (!known || !known->mpc_encode) return;
-    raise(codecs, "mpc_encode", *known->mpc_encode, "", rate_of("mpc_like", "encode"));
-    raise(codecs, "mpc_decode", *known->mpc_decode, "", rate_of("mpc_like", "decode"));
-  }
-
-  void raise_zfp(JsonValue& codecs) {
-    const auto& known = node().device.codecs;
-    JsonValue* list = codecs.find("zfp");
-    if (!known || list == nullptr) return;
-    for (std::size_t i = 0; i < known->zfp.size(); ++i) {
-      const ZfpSpeed& speed = known->zfp[i];
-      const std::string what = "zfp " + significant_text(speed.rate, 2) + " bits ";
-      JsonValue& entry = list->array()[i];
-      raise(entry, "encode", speed.encode, what, rate_of("zfp_like", "encode", speed.rate));
-      raise(entry, "decode", speed.decode, what, rate_of("zfp_like", "decode", speed.rate));
     }
   }
 
@@ -329,17 +217,17 @@ class ProbeImport {
     JsonValue& object = *base_.only_node_type().find("interconnect");
     const std::string detail = "collectives inside a node, " + count_text(num_fitted(fit), "time") +
                                " of 1 MiB and more, " + percent_text(mean_error(fit)) + " error";
-    write_constants(object, node().interconnect, fit, source(detail));
-    num_written_ += static_cast<int>(fit.fitted.size() + fit.bounded.size());
+    write_constants(object, node().interconnect, fit, numbers_.source(detail));
+    numbers_.count += static_cast<int>(fit.fitted.size() + fit.bounded.size());
     for (const std::string& key : fit.kept)
       note(key + " is that of " + base_.name() + ": no time depends on it");
     const Interconnect& found = fit.interconnect;
-    constants_ += line_of("saturated_bandwidth", to_text(found.saturated_bandwidth)) +
-                  line_of("group_loss", significant_text(found.group_loss, 4)) +
-                  line_of("floor_base", to_text(found.floor_base)) +
-                  line_of("floor_per_gpu", to_text(found.floor_per_gpu)) +
-                  line_of("half_size", to_text(found.half_size)) +
-                  line_of("sharpness", significant_text(found.sharpness, 4));
+    numbers_.show("saturated_bandwidth", to_text(found.saturated_bandwidth));
+    numbers_.show("group_loss", significant_text(found.group_loss, 4));
+    numbers_.show("floor_base", to_text(found.floor_base));
+    numbers_.show("floor_per_gpu", to_text(found.floor_per_gpu));
+    numbers_.show("half_size", to_text(found.half_size));
+    numbers_.show("sharpness", significant_text(found.sharpness, 4));
     errors_ += "  collectives inside a node: error " + percent_text(mean_error(fit)) +
                " on average, " + percent_text(worst_error(fit)) + " at most, over " +
                std::to_string(num_fitted(fit)) + "\n";
@@ -363,7 +251,7 @@ class ProbeImport {
     const CardRate found = card_rate(*best, node());
     if (found.efficiency > 1 || found.efficiency < least_efficiency)
       throw option_error("--base", request_->options.base,
-                         files_ + " has a bus bandwidth of " + to_text(found.rate) +
+                         numbers_.files + " has a bus bandwidth of " + to_text(found.rate) +
                              " between nodes, where the network cards of " + base_.name() +
                              " carry " + to_text(node().nic_rate * found.cards),
                          "another base");
@@ -371,20 +259,19 @@ class ProbeImport {
       note(
           "the largest size between nodes does not saturate the network: its bus bandwidth is "
           "taken as it is");
-    set(base_.only_node_type(), "nic_efficiency", ratio_number(found.efficiency),
-        std::string(name_of(best->collective)) + " over " + count_text(best->nodes, "node") +
-            ", bus bandwidth " + to_text(found.rate),
-        significant_text(found.efficiency, 4));
+    numbers_.set(base_.only_node_type(), "nic_efficiency", ratio_number(found.efficiency),
+                 std::string(name_of(best->collective)) + " over " +
+                     count_text(best->nodes, "node") + ", bus bandwidth " + to_text(found.rate),
+                 significant_text(found.efficiency, 4));
     imported_.found.set("nic_efficiency", JsonValue(found.efficiency));
   }
 
   void finish_text() {
-    const ProbeFile& first = probes_.front();
     const std::string unplaced = unplaced_text(measurements_, node().device);
     imported_.text =
-        files_ + ": " + (first.gpu.empty() ? "a GPU without a name" : first.gpu) + ", PyTorch " +
-        first.torch + "; " + count_text(measurements_.size(), "measurement") + ", laid into " +
-        base_.name() + "\n\n" + constants_ + "\n" + errors_ +
+        numbers_.files + ": " + numbers_.gpu + ", PyTorch " + numbers_.torch + "; " +
+        count_text(measurements_.size(), "measurement") + ", laid into " + base_.name() + "\n\n" +
+        numbers_.lines + "\n" + errors_ +
         (unplaced.empty() ? "" : "\nMeasured too; a platform has no number for it\n" + unplaced);
     imported_.found.set("measurements", JsonValue(static_cast<std::int64_t>(measurements_.size())));
   }
@@ -396,8 +283,8 @@ class ProbeImport {
   std::vector<ProbeFile> probes_;
   std::vector<ProbeMeasurement> measurements_;  ///< of all files
   JsonValue* device_ = nullptr;                 ///< in the document of the base
-  std::string files_, constants_, errors_, kept_codecs_;
-  int num_written_ = 0;
+  ProbeNumbers numbers_;
+  std::string errors_;
   Imported imported_;
 };
 
