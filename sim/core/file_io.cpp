@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <mutex>
 #include <set>
 #include <string>
 #include <system_error>
@@ -49,9 +50,11 @@ void expect_not_larger(const std::string& name, std::uintmax_t size, const Readi
           ""}});
 }
 
-/// "reading scenario.json". A note of work must live for ever; there are no more of these than files.
+/// "reading scenario.json". A note of work must live for ever; there are no more of these than files. Threads read files too.
 const char* reading_note(const std::string& name) {
+  static std::mutex mutex;
   static std::set<std::string> notes;
+  const std::lock_guard lock(mutex);
   return notes.insert("reading " + for_terminal(name)).first->c_str();
 }
 

@@ -5,9 +5,11 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <thread>
 
 #include "core/gzip.hpp"
 #include "core/hash.hpp"
@@ -63,6 +65,28 @@ TEST_CASE("a file that is not there cannot be read and the reason is given") {
   CHECK_THROWS_WITH_AS(read_source("/no/such/file.json"),
                        "cannot read /no/such/file.json: No such file or directory",
                        EnvironmentError);
+}
+
+/// ThreadSanitizer sees what chance rarely does.
+TEST_CASE("threads read files at the same time") {
+  const TemporaryFolder folder;
+  constexpr int num_threads = 4, num_files = 100;
+  const auto name = [&](int thread, int file) {
+    return folder.path() / (std::to_string(thread) + "-" + std::to_string(file));
+  };
+  for (int thread = 0; thread < num_threads; ++thread)
+    for (int file = 0; file < num_files; ++file)
+      write_file_atomically(name(thread, file), name(thread, file).string());
+  std::array<int, num_threads> num_right{};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < num_threads; ++thread)
+    threads.emplace_back([&, thread] {
+      for (int file = 0; file < num_files; ++file)
+        num_right[static_cast<std::size_t>(thread)] +=
+            read_source(name(thread, file))->text == name(thread, file).string() ? 1 : 0;
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const int right : num_right) CHECK(right == num_files);
 }
 
 TEST_CASE("a folder cannot be read as a file") {
