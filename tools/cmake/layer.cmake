@@ -30,6 +30,12 @@ if(WINDTUNNEL_SANITIZE)
   target_compile_options(windtunnel_build_options INTERFACE
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endif()
+if(WINDTUNNEL_SANITIZE_THREADS)
+  # GCC warns that it does not follow fences, which headers of SimGrid have; SimGrid plays in one thread.
+  target_compile_options(windtunnel_build_options INTERFACE -fsanitize=thread -Wno-tsan)
+  target_link_options(windtunnel_build_options INTERFACE -fsanitize=thread)
+  target_compile_definitions(windtunnel_build_options INTERFACE WINDTUNNEL_SANITIZED)
+endif()
 if(WINDTUNNEL_FUZZ)
   target_compile_options(windtunnel_build_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
