@@ -326,6 +326,7 @@ const std::vector<SearchKey>& search_keys() {
        "chunks to try; more than 1 means interleaved_1f1b unless `schedule` is listed",
        "the file's", "[1, 2]"},
       {&key_named("schedule"), "schedules to try", "the file's", R"(["1f1b", "zero_bubble_h1"])"},
+      {&key_named("precision"), "precisions to try", "the file's", R"(["bf16", "fp8"])"},
       {&key_named("recompute"), "recomputation to try", "the file's", R"(["selective", "full"])"},
       {&key_named("sequence_parallel"), "with it, without it, or both", "the file's",
        "[true, false]", false, splits_tensors},

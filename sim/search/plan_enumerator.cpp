@@ -75,6 +75,18 @@ class Enumeration {
 
 std::string text(std::int64_t number) { return std::to_string(number); }
 
+/// A GPU of the cluster that does not compute in this precision, or null. The file's own precision was checked when it was read.
+const Device* device_without(const Scenario& base, const SearchSpace& space, Precision precision) {
+  if (precision == base.plan.training.precision) return nullptr;
+  const int nodes = static_cast<int>(space.cluster.gpus_by_node.size());
+  for (int node = 0; node < nodes; ++node) {
+    const Device& device = base.platform.type_of(NodeId{node}).device;
+    for (const Precision each : {precision, base_precision(precision)})
+      if (!device.peak.contains(each)) return &device;
+  }
+  return nullptr;
+}
+
 /// What must hold before products of these numbers can be trusted.
 std::vector<PlanRejection> reject_products(const Scenario& base, const SearchSpace& space,
                                            const PlanChoice& choice) {
@@ -94,6 +106,11 @@ std::vector<PlanRejection> reject_products(const Scenario& base, const SearchSpa
              space.gpus % ways == 0 ? "data " + text(space.gpus / ways) + " would use them all"
                                     : std::string{}}};
   }
+  const Precision precision = choice.training.precision;
+  if (const Device* device = device_without(base, space, precision))
+    return {{"/training/precision",
+             std::string("device \"") + device->name + "\" has no " + name_of(precision) + " rate",
+             {}}};
   const std::int64_t round = std::int64_t{parallel.data} * choice.training.micro_batch;
   if (round > base.plan.training.global_batch)
     return {{"/training/micro_batch",

@@ -73,6 +73,15 @@ TEST_CASE("schedules that are listed are tried as they are") {
                       [&](const PlanChoice& plan) { return is_legal(scenario, plan); }) == 2);
 }
 
+TEST_CASE("a precision that the GPUs have no rate for is rejected") {
+  const Scenario scenario = on_two_nodes(
+      R"({"tensor": [4], "pipeline": [4], "micro_batch": [1], "precision": ["bf16", "fp8"]})");
+  const std::vector<PlanChoice> plans = plans_of(scenario);
+  REQUIRE(plans.size() == 2);
+  CHECK(is_legal(scenario, plans[0]));
+  CHECK(why_not(scenario, plans[1]) == "device \"a100-sxm-80gb\" has no fp8 rate");
+}
+
 TEST_CASE("the same work under two names is there once") {
   // One tensor way has no sequence to split, one replica nothing to shard.
   const auto count = [](const char* search) { return plans_of(on_two_nodes(search)).size(); };

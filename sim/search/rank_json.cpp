@@ -48,6 +48,7 @@ JsonValue training_json(const Training& training) {
   JsonValue json = object();
   json.set("global_batch", whole(training.global_batch));
   json.set("micro_batch", whole(training.micro_batch));
+  json.set("precision", word(name_of(training.precision)));
   json.set("recompute", word(name_of(training.recompute)));
   return json;
 }
