@@ -49,7 +49,8 @@ double linear_weights(const EndInputs& in) {
 
 Bytes weight_casts(const EndInputs& in) {
   const Precision precision = in.plan->training.precision;
-  if (!is_quantized(precision) || in.software->fp8_parameters || in.plan->parallel.zero_stage == 3)
+  if (!is_quantized(precision) || in.software->keeps_operands(precision) ||
+      in.plan->parallel.zero_stage == 3)
     return {};
   return (element_size(precision) + operand_size(precision) * 2.0) *
          (linear_weights(in) + in.parameters.experts);
@@ -89,7 +90,7 @@ std::vector<Operation> end_of_iteration(const EndInputs& in) {
 
 Bytes linear_weight_size(const Plan& plan, const SoftwareProfile& software) {
   const Precision precision = plan.training.precision;
-  return software.fp8_parameters ? operand_size(precision) : element_size(precision);
+  return software.keeps_operands(precision) ? operand_size(precision) : element_size(precision);
 }
 
 const Operation* find(const std::vector<Operation>& operations, Label label) {

@@ -120,7 +120,8 @@ Seconds kernel_time(const KernelWork& work, const KernelContext& context, double
                 ? work.flash / (peak(*context.device, base.precision) * flash_efficiency) +
                       context.device->kernel_overhead
                 : attention_time(work.flash, work.flash_shape, context);
-  time += memory_time(work.memory_traffic, *context.device) +
+  const BytesPerSecond rate = memory_rate(*context.device);
+  time += work.memory_traffic / std::min(rate, context.memory_rate.value_or(rate)) +
           context.device->kernel_overhead * work.memory_kernels;
   return time;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "platform/device.hpp"
 #include "platform/software_profile.hpp"
 #include "workload/transformer.hpp"
@@ -13,6 +15,8 @@ struct KernelContext {
   Precision attention_precision = Precision::fp16;  ///< of a fused attention kernel
   double compute_efficiency = 1;  ///< factor on the device's peak fraction (stack, throttled nodes)
   int head_size = 128;            ///< of the attention products
+  /// The most that kernels attain which move memory alone; nothing: what the device does.
+  std::optional<BytesPerSecond> memory_rate;
   double flash_forward_efficiency = 0,
          flash_backward_efficiency = 0;  ///< of the peak; 0: the device's own
 };

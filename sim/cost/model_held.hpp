@@ -55,6 +55,9 @@ class ModelHeld {
   Divisible<Bytes> gradient_of(double rows) const { return {{}, e_ * (rows * h_)}; }
 
   Divisible<Bytes> attention_tensors() const;
+  /// Where operations are recomputed: the layer's input, attention's output, queries and values, and the sum over the tensor group. Of the
+  /// MLP the first of its products. None of the products in eight bits.
+  Divisible<Bytes> attention_saved() const;
 
   const Transformer& model_;
   const Plan& plan_;

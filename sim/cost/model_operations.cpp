@@ -25,6 +25,8 @@ KernelContext kernel_context(const StageCostInputs& in, Precision precision) {
   context.attention_precision = attention_precision(in, precision);
   context.compute_efficiency = software.compute_efficiency * in.node->compute_efficiency;
   context.head_size = in.model->key_width();
+  if (const auto* rates = software.memory_rates_on(in.node->device))
+    context.memory_rate = rates->forward;
   if (const auto own = software.flash_rates(in.node->device)) {
     context.flash_forward_efficiency = own->forward;
     context.flash_backward_efficiency = own->backward;
@@ -32,9 +34,17 @@ KernelContext kernel_context(const StageCostInputs& in, Precision precision) {
   return context;
 }
 
-/// The context of what is no linear layer: the output head.
+/// The context of what is no linear layer: the output head, whose traffic counts attained bytes.
 KernelContext base_context(KernelContext context) {
   context.precision = base_precision(context.precision);
+  context.memory_rate.reset();
+  return context;
+}
+
+/// The same on the way back.
+KernelContext backward_context(const StageCostInputs& in, KernelContext context) {
+  if (const auto* rates = in.software->memory_rates_on(in.node->device))
+    context.memory_rate = rates->backward;
   return context;
 }
 
@@ -99,7 +109,8 @@ class ModelWriter {
 
   void time_layer(Backward& operation, const KernelWork& work, Seconds accumulation) const {
     operation.whole.time =
-        kernel_time(work, context_, 1, context_.flash_backward_efficiency) + accumulation;
+        kernel_time(work, backward_context(in_, context_), 1, context_.flash_backward_efficiency) +
+        accumulation;
     operation.whole.products = operation.inputs.products = linear_time(work, context_);
     operation.weights.time = weight_gradient_time(work, context_) + accumulation;
     operation.inputs.time = operation.whole.time - operation.weights.time;
@@ -348,6 +359,24 @@ Operation attention_core(const StageCostInputs& in) {
   core.launch = launch_time(in, work);
   core.flops = attention_core_flops(*in.model, shape);
   return core;
+}
+
+HalvesAgain halves_again(const StageCostInputs& in) {
+  HalvesAgain halves{kernel(Label::recomputed_attention, {}),
+                     kernel(Label::recomputed_feed_forward, {})};
+  if (in.node == nullptr) return halves;
+  const Precision precision = in.plan->training.precision;
+  const KernelContext context = kernel_context(in, precision);
+  const LayerWork work =
+      layer_again(*in.model, shape_of(in, precision), in.plan->training.recompute);
+  const auto fill = [&](Operation& half, const KernelWork& part) {
+    half.time = kernel_time(part, context, 1, context.flash_forward_efficiency);
+    half.launch = launch_time(in, part);
+    half.flops = product_flops(part.linear);
+  };
+  fill(halves.attention, work.attention);
+  fill(halves.feed_forward, work.feed_forward);
+  return halves;
 }
 
 }  // namespace windtunnel

@@ -16,5 +16,10 @@ ChunkOperations model_operations(const StageCostInputs& inputs, const ChunkRole&
 Operation flash_core_backward(const StageCostInputs& inputs);
 /// The attention core, forward.
 Operation attention_core(const StageCostInputs& inputs);
+/// The halves of a layer, forward, as far as a stack runs them again that recomputes operations.
+struct HalvesAgain {
+  Operation attention, feed_forward;
+};
+HalvesAgain halves_again(const StageCostInputs& inputs);
 
 }  // namespace windtunnel

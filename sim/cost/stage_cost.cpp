@@ -144,6 +144,12 @@ Seconds expert_time(const StageCostInputs& in, const Operation& operation) {
       .total();
 }
 
+/// Of a tensor that a stack reads and writes once more around its gather or scatter.
+Seconds copy_time(const StageCostInputs& in, Bytes payload) {
+  if (!in.software->copies_tensor_collectives) return {};
+  return memory_time(payload * 2.0, in.node->device);
+}
+
 /// Of a collective while nobody else is on the network; nothing for tensor groups across nodes. A scattered message is gathered as
 /// it was, whatever the codec of activations: half of an uncompressed all-reduce.
 Seconds collective_time(const StageCostInputs& in, const Operation& operation) {
@@ -167,9 +173,11 @@ Seconds collective_time(const StageCostInputs& in, const Operation& operation) {
   if (in.plan->nodes_per_tensor_group != 1) return {};
   if (operation.label == Label::gather_message)
     return in_node_time(in, activation_size(*in.model, layer_shape(*in.plan, *in.software))) / 2;
+  const Seconds overhead =
+      in.software->tensor_collective_overhead * in.node->collective_overhead_factor;
   const Seconds time = in_node_time(in, operation.payload);
-  return (operation.label == Label::reduce_activation ? time : time / 2) +
-         in.software->tensor_collective_overhead * in.node->collective_overhead_factor;
+  if (operation.label == Label::reduce_activation) return time + overhead;
+  return time / 2 + overhead + copy_time(in, operation.payload);
 }
 
 void set_collective_times(const StageCostInputs& in, PassOperations& pass) {
@@ -317,6 +325,13 @@ StageOperations operations_of(const StageCost& cost) {
   return operations;
 }
 
+namespace {
+bool recomputes_operations(const Plan& plan, const SoftwareProfile& software) {
+  return plan.training.recompute != Recompute::none &&
+         software.recomputed_unit == RecomputedUnit::operations;
+}
+}  // namespace
+
 ChunkOperations chunk_operations(const StageCostInputs& in, const ChunkRole& chunk) {
   ChunkOperations operations = model_operations(in, chunk);
   PassContext context;
@@ -330,6 +345,11 @@ ChunkOperations chunk_operations(const StageCostInputs& in, const ChunkRole& chu
   if (in.plan->training.recompute == Recompute::selective || cuts_attention)
     context.attention_core = attention_core(in);
   if (cuts_attention) context.core_backward = flash_core_backward(in);
+  if (recomputes_operations(*in.plan, *in.software)) {
+    HalvesAgain halves = halves_again(in);
+    context.attention_again = std::move(halves.attention);
+    context.feed_forward_again = std::move(halves.feed_forward);
+  }
   if (in.node != nullptr)
     context.collective_launch = in.software->launch.collective * in.node->launch_slowdown;
   if (in.node != nullptr && compresses_passes(in.plan->compression))
@@ -351,7 +371,8 @@ LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software) {
           .fused_kernels = software.fused_kernels,
           .traffic = software.layer_traffic,
           .reads_for_scale = software.current_scaling,
-          .casts_weights = plan.parallel.zero_stage == 3 && !software.fp8_parameters,
+          .casts_weights =
+              plan.parallel.zero_stage == 3 && !software.keeps_operands(plan.training.precision),
           .expert = plan.parallel.expert,
           .expert_tensor = plan.parallel.expert_tensor};
 }

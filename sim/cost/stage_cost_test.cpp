@@ -218,6 +218,31 @@ TEST_CASE("each tensor collective of the node takes the stack's overhead beside 
   CHECK(world.cost(0, {0}).chunks[0].forward.tensor_comm == Seconds{0});
 }
 
+TEST_CASE("a stack whose tensors are cut the other way copies them around gathers and scatters") {
+  World world;
+  world.plan.parallel.tensor = 2;
+  world.node.device.memory_bandwidth = BytesPerSecond{1e12};
+  const Seconds reduced = world.cost(0, {0, 1}).chunks[0].forward.tensor_comm;
+  world.software.copies_tensor_collectives = true;
+  CHECK(world.cost(0, {0, 1}).chunks[0].forward.tensor_comm == reduced);
+  // Two of the layer and one of the embedding, each a gather and a scatter of T h 2 = 2 MiB, read and written.
+  world.plan.parallel.sequence_parallel = true;
+  CHECK(world.cost(0, {0, 1}).chunks[0].forward.tensor_comm.value() ==
+        doctest::Approx(reduced.value() + 6 * 2 * 2097152 / 1e12));
+}
+
+TEST_CASE("kernels that move memory run no faster than the stack's own on that device") {
+  World world;
+  world.node.device.name = "known";
+  world.node.device.memory_bandwidth = BytesPerSecond{2e12};
+  const PassCost ahead = world.cost(0).chunks[0].forward, back = world.cost(0).chunks[0].backward;
+  world.software.memory_rates = {{{"other"}, BytesPerSecond{1e12}, BytesPerSecond{1e12}}};
+  CHECK(world.cost(0).chunks[0].forward.duration == ahead.duration);
+  world.software.memory_rates.push_back({{"known"}, BytesPerSecond{3e12}, BytesPerSecond{1e12}});
+  CHECK(world.cost(0).chunks[0].forward.duration == ahead.duration);
+  CHECK(world.cost(0).chunks[0].backward.duration > back.duration);
+}
+
 TEST_CASE("overlap hides each backward all-reduce behind a quarter of the weight products") {
   World world;
   world.plan.parallel.tensor = 2;

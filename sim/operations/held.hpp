@@ -13,6 +13,7 @@ namespace windtunnel {
 /// while the backward pass of one layer lasts.
 enum class Kept : std::uint8_t {
   input,  ///< of the layer: what it keeps if everything else is computed again; not counted by itself
+  saved,  ///< of the layer: what it keeps if operations are computed again one by one, but some are saved; not counted by itself
   tensors,          ///< what the backward pass reads, but for attention scores
   scores,           ///< attention scores, softmax and dropout
   passing,          ///< backward: the layer's output, gradients on their way through it
@@ -20,7 +21,7 @@ enum class Kept : std::uint8_t {
   logits,           ///< backward: logits, their fp32 copy, exponentials
   gathered,         ///< backward: parameters of other ranks
 };
-inline constexpr std::size_t num_kept = 7;
+inline constexpr std::size_t num_kept = 8;
 
 /// Among how many ranks the states of an operation's parameters are shared out.
 struct StateWays {

@@ -80,7 +80,9 @@ struct PassContext {
   bool model_shares_experts = false;  ///< every token takes some beside its own
   Operation attention_core;           ///< forward; where it is recomputed, or sequences are cut
   Operation core_backward;            ///< where sequences are cut
-  Seconds collective_launch{};        ///< CPU time to launch a tensor collective
+  /// The halves of a layer, as far as RecomputedUnit::operations runs them again; of attention no core.
+  Operation attention_again, feed_forward_again;
+  Seconds collective_launch{};  ///< CPU time to launch a tensor collective
   /// Compresses a collective as the scenario asks; where it does not, the payload stays and there is no codec.
   std::function<Encoded(Label, Bytes payload)> encode;
 };

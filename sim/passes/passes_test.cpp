@@ -25,6 +25,8 @@ struct World {
                      .attended = Bytes{60}};
     context.attention_core = kernel(Label::attention_core, 0.5);
     context.core_backward = kernel(Label::context_attention, 1);
+    context.attention_again = kernel(Label::recomputed_attention, 0.25);
+    context.feed_forward_again = kernel(Label::recomputed_feed_forward, 2);
     context.encode = [](Label, Bytes payload) { return Encoded{payload, {}}; };
     for (PassOperations& pass : chunk.passes) pass.layers = 2;
     chunk.at(Direction::forward).layer = {kernel(Label::attention, 1),
@@ -256,6 +258,61 @@ TEST_CASE("what is computed again is held while a layer's backward pass lasts") 
   world.layer(Direction::backward);
   CHECK(kept(world, Kept::tensors) == 0);
   CHECK(kept(world, Kept::scores) == 64);
+}
+
+TEST_CASE(
+    "where operations are recomputed, a layer's last product is not, and saved ones neither") {
+  World world;
+  world.software.recomputed_unit = RecomputedUnit::operations;
+  world.plan.parallel.tensor = 2;
+  world.plan.parallel.sequence_parallel = true;
+  world.plan.training.recompute = Recompute::full;
+  const std::string gather = "all-gather of an activation",
+                    scatter = "reduce-scatter of an activation";
+  CHECK(world.layer(Direction::backward)
+            .starts_with("recomputed attention, " + gather + ", " + scatter +
+                         ", recomputed feed-forward, " + gather + ", feed-forward, "));
+  CHECK(world.last.layer[0].time == Seconds{1});  // all of attention
+  CHECK(world.last.layer[3].time == Seconds{2});
+  world.plan.training.recompute = Recompute::selective;
+  CHECK(world.layer(Direction::backward)
+            .starts_with("recomputed attention, " + gather + ", recomputed feed-forward, " +
+                         gather + ", feed-forward, "));
+  CHECK(world.last.layer[0].time == Seconds{0.25});
+  CHECK(world.last.layer[2].time == Seconds{2});
+  world.plan.parallel.sequence_parallel = false;
+  CHECK(world.layer(Direction::backward)
+            .starts_with("recomputed attention, all-reduce of an activation, recomputed "
+                         "feed-forward, feed-forward, "));
+  // With ring attention the core's results are saved, and nothing is fetched again.
+  world.plan.parallel.tensor = 1;
+  world.plan.parallel.context = 2;
+  CHECK(world.layer(Direction::backward)
+            .starts_with("recomputed attention, recomputed feed-forward, feed-forward, "));
+}
+
+TEST_CASE("where operations are recomputed, the forward pass keeps what is saved") {
+  World world = world_with_tensors();
+  world.chunk.at(Direction::forward).layer.front().held.at(Kept::saved) = {8_B, 12_B};
+  world.software.recomputed_unit = RecomputedUnit::operations;
+  world.plan.training.recompute = Recompute::selective;
+  world.layer(Direction::forward);
+  CHECK(kept(world, Kept::tensors) == 20);
+  CHECK(count_parameters(world.last).all == 2 * 90);
+  world.layer(Direction::backward);
+  CHECK(kept(world, Kept::tensors) == 48);
+}
+
+TEST_CASE("gathers of operands are smaller where the stack gathers them, in layers alone") {
+  World world;
+  world.plan.parallel.tensor = 2;
+  world.plan.parallel.sequence_parallel = true;
+  world.plan.training.precision = Precision::fp8;
+  world.software.fp8_tensor_gathers = true;
+  world.layer(Direction::forward);
+  CHECK(world.last.layer[1].payload == Bytes{50});   // the gather, a byte an element
+  CHECK(world.last.layer[2].payload == Bytes{100});  // the scatter
+  CHECK(world.last.before[0].payload == Bytes{100});
 }
 
 TEST_CASE("each ZeRO stage shares out one more state among the replicas") {

@@ -25,6 +25,13 @@ bool Device::has_attention(Precision precision) const {
   });
 }
 
+const SoftwareProfile::MemoryRates* SoftwareProfile::memory_rates_on(const Device& device) const {
+  for (const MemoryRates& rates : memory_rates)
+    if (std::find(rates.devices.begin(), rates.devices.end(), device.name) != rates.devices.end())
+      return &rates;
+  return nullptr;
+}
+
 std::optional<SoftwareProfile::FlashRates> SoftwareProfile::flash_rates(
     const Device& device) const {
   if (!flash_forward_efficiency || !flash_backward_efficiency) return std::nullopt;

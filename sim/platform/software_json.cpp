@@ -74,6 +74,10 @@ void read_communication(ObjectReader& reader, SoftwareProfile& profile) {
       optional_quantity<Seconds>(reader, "tensor_collective_overhead", "0 s", {"0 s", "1 s"});
   profile.overlap_backward_tensor_collectives =
       reader.optional_bool("overlap_backward_tensor_collectives", true);
+  if (reader.take("copies_tensor_collectives") != nullptr)
+    profile.copies_tensor_collectives = reader.optional_bool("copies_tensor_collectives", false);
+  if (reader.take("fp8_tensor_gathers") != nullptr)
+    profile.fp8_tensor_gathers = reader.optional_bool("fp8_tensor_gathers", false);
   profile.pipeline_send = reader.optional_enum<PipelineSend>(
       "pipeline_send", PipelineSend::eager,
       {{"eager", PipelineSend::eager}, {"blocking_pairs", PipelineSend::blocking_pairs}});
@@ -133,6 +137,26 @@ void read_flash(ObjectReader& reader, SoftwareProfile& profile) {
   }
 }
 
+void read_memory_rates(ObjectReader& reader, SoftwareProfile& profile) {
+  JsonValue* list = reader.take("memory_rates");
+  if (list == nullptr) return;
+  if (!list->is_array() || list->array().empty())
+    return reader.problem("memory_rates", "expected a list of at least one pair of rates");
+  for (std::size_t i = 0; i < list->array().size(); ++i) {
+    const std::string place = "memory_rates/" + std::to_string(i);
+    ObjectReader entry(list->array()[i], reader.pointer() + "/" + place, reader.problems());
+    SoftwareProfile::MemoryRates rates;
+    rates.forward = required_quantity<BytesPerSecond>(entry, "forward");
+    rates.backward = required_quantity<BytesPerSecond>(entry, "backward");
+    rates.devices = read_devices(entry, "devices");
+    if (rates.devices.empty() && entry.are_sound({"devices"}))
+      entry.require("devices", "a list of devices' names");
+    profile.sources.merge(read_sources(entry, place + "/"));
+    entry.reject_unknown_keys();
+    profile.memory_rates.push_back(std::move(rates));
+  }
+}
+
 void read_compute(ObjectReader& reader, SoftwareProfile& profile) {
   profile.compute_efficiency =
       reader.optional_number("compute_efficiency", 1, least_ratio, most_factor);
@@ -146,10 +170,15 @@ void read_compute(ObjectReader& reader, SoftwareProfile& profile) {
   profile.iteration_overhead =
       optional_quantity<Seconds>(reader, "iteration_overhead", "2 ms", {"0 s", "1 h"});
   read_flash(reader, profile);
+  read_memory_rates(reader, profile);
   profile.current_scaling =
       reader.optional_enum<bool>("fp8_scaling", false, {{"delayed", false}, {"current", true}});
   profile.fp8_parameters = reader.optional_bool("fp8_parameters", false);
   profile.fp8_attention = reader.optional_bool("fp8_attention", false);
+  if (reader.take("recomputed_unit") != nullptr)
+    profile.recomputed_unit = reader.required_enum<RecomputedUnit>(
+        "recomputed_unit",
+        {{"modules", RecomputedUnit::modules}, {"operations", RecomputedUnit::operations}});
   profile.nvfp4_first_bf16_layers =
       reader.optional_int("nvfp4_first_bf16_layers", 0, 0, most_layers);
   profile.nvfp4_last_bf16_layers = reader.optional_int("nvfp4_last_bf16_layers", 0, 0, most_layers);

@@ -44,6 +44,16 @@ enum class ExpertDispatch {
   one_copy_per_node,
 };
 
+/// What recomputation runs again.
+enum class RecomputedUnit {
+  modules,  ///< full: layers; selective: attention's core (Korthikanti et al. 2022, section 5)
+  /// Operations whose results the backward pass reads, but for those that are saved. Full: nothing is saved. Selective: what attention's
+  /// core, every second matrix product of a layer and reduce-scatters give; of products in eight bits or fewer none is. Nothing reads
+  /// what a layer's last product gives, so it is not run again. _apply_ac_to_transformer_block in torchtitan/models/llama3/infra/
+  /// parallelize.py and its _save_list, torchtitan at 820504e (June 2025); PyTorch 2.8's checkpoint() without reentry, compiled.
+  operations,
+};
+
 /// A training software stack: what differs between stacks lives here and nowhere else. A file of platforms/software/.
 struct SoftwareProfile {
   std::string name;
@@ -73,6 +83,11 @@ struct SoftwareProfile {
   /// What each in-node tensor collective takes beside its transfer: launch, skew between the ranks, synchronisation.
   Seconds tensor_collective_overhead{};
   bool overlap_backward_tensor_collectives = true;
+  /// Gathers and scatters of activations copy the whole tensor: they cut its second dimension, and NCCL the first (all_gather_tensor and
+  /// reduce_scatter_tensor in torch/distributed/_functional_collectives.py, PyTorch 2.8).
+  bool copies_tensor_collectives = false;
+  bool fp8_tensor_gathers = false;  ///< activations are gathered as operands
+  RecomputedUnit recomputed_unit = RecomputedUnit::modules;
   PipelineSend pipeline_send = PipelineSend::eager;
   bool scatter_pipeline_messages = true;   ///< each rank of a tensor group sends 1/t of the message
   bool gather_scattered_messages = false;  ///< receipt adds an in-node all-gather
@@ -96,6 +111,13 @@ struct SoftwareProfile {
     std::vector<std::string> devices;
   };
   std::vector<FlashRates> flash_elsewhere;
+  /// The most that this stack's kernels attain that move memory alone, where it is less than what the device does: those of PyTorch on
+  /// GPUs whose memory is faster than an SM's share of it. By direction of the pass.
+  struct MemoryRates {
+    std::vector<std::string> devices;
+    BytesPerSecond forward{}, backward{};
+  };
+  std::vector<MemoryRates> memory_rates;
   bool current_scaling =
       false;  ///< fp8 casts read a tensor for its scale first, in place of using past scales
   bool fp8_parameters = false;  ///< linear weights are kept, and gathered after a step, as operands
@@ -123,9 +145,17 @@ struct SoftwareProfile {
   bool profiled = false;  ///< a measurement set of this stack stands behind its numbers
   std::map<std::string, Source> sources;
 
+  /// Whether linear weights of this precision are kept, and gathered after a step, as operands. Those of nvfp4 stay bf16: "fp4_param and
+  /// fp4_param_gather are not supported for now" (MixedPrecisionConfig.finalize in megatron/bridge/training/mixed_precision.py, Megatron-
+  /// Bridge at 0509780), and FP8_PARAM_GATHER=False in config_common_fp4.sh of NVIDIA's submissions to MLPerf Training 5.1.
+  bool keeps_operands(Precision precision) const {
+    return fp8_parameters && precision != Precision::nvfp4;
+  }
+
   /// This stack's own efficiencies of flash attention on `device`, where it runs at them: where they are those of its kernels there,
   /// or it has none.
   std::optional<FlashRates> flash_rates(const Device& device) const;
+  const MemoryRates* memory_rates_on(const Device& device) const;
   bool overrides_flash(const Device& device) const { return flash_rates(device).has_value(); }
 };
 

@@ -408,6 +408,51 @@ LayerWork layer_forward(const Transformer& model, const LayerShape& shape) {
   return work;
 }
 
+namespace {
+
+/// The products of a layer's halves, one for each matrix.
+struct SeparateProducts {
+  std::vector<Gemm> attention, feed_forward;
+};
+SeparateProducts separate_products(const Transformer& model, const LayerShape& shape) {
+  const double t = shape.tensor, h = model.hidden, n = tokens(model, shape);
+  const Gemm into{n, model.ffn_hidden / t, h}, out{n, h, model.ffn_hidden / t};
+  std::vector<Gemm> feed_forward(model.gated_mlp ? 2 : 1, into);
+  feed_forward.push_back(out);
+  if (model.mla) return {latent_products(model, shape), feed_forward};
+  const double heads = model.heads_width() / t,
+               keys = model.kv_heads * static_cast<double>(model.head_size()) / t;
+  return {{{n, heads, h}, {n, keys, h}, {n, keys, h}, {n, h, heads}}, feed_forward};
+}
+
+/// Drops the products that are saved, the first and every second behind it.
+void drop_saved(SeparateProducts& products) {
+  bool saved = false;
+  for (std::vector<Gemm>* half : {&products.attention, &products.feed_forward})
+    std::erase_if(*half, [&saved](const Gemm&) { return saved = !saved; });
+}
+
+}  // namespace
+
+LayerWork layer_again(const Transformer& model, const LayerShape& shape, Recompute recompute) {
+  LayerShape again = shape;
+  if (recompute == Recompute::selective) again.reads_for_scale = false;
+  LayerWork work = layer_forward(model, again);
+  work.feed_forward.linear.pop_back();
+  if (recompute != Recompute::selective) return work;
+  work.attention.flash = {};
+  work.attention.attention.clear();
+  work.attention.memory_traffic =
+      work.attention.memory_traffic - attention_core_forward(model, again).memory_traffic;
+  if (is_quantized(shape.precision)) return work;
+  SeparateProducts products = separate_products(model, again);
+  products.feed_forward.pop_back();
+  drop_saved(products);
+  work.attention.linear = products.attention;
+  work.feed_forward.linear = products.feed_forward;
+  return work;
+}
+
 LayerWork layer_backward(const Transformer& model, const LayerShape& shape) {
   LayerWork work;
   work.attention.linear = backward_products(attention_products(model, shape));

@@ -196,5 +196,32 @@ TEST_CASE("casts to fp8 read an element once and write it twice") {
         doctest::Approx(4 * 512.0 * 5120));
 }
 
+TEST_CASE("operations that are recomputed are every second product, and never the last") {
+  Transformer m = model("llama", 1, 4096, 32, 1024, 128256);
+  m.kv_heads = 8;
+  m.ffn_hidden = 14336;
+  m.gated_mlp = true;
+  LayerShape shape;
+  shape.attention = Attention::flash;
+  const auto flops = [](const LayerWork& work) {
+    return product_flops(work.attention.linear) + product_flops(work.feed_forward.linear);
+  };
+  const double all = flops(layer_forward(m, shape)).value(), out = 2.0 * 1024 * 4096 * 14336;
+  const LayerWork whole = layer_again(m, shape, Recompute::full);
+  CHECK(flops(whole).value() == doctest::Approx(all - out));
+  CHECK(whole.attention.flash > Flops{0});
+  // Keys (1024 columns), attention's output (4096) and the gate (14336): 37 % of the products.
+  const LayerWork some = layer_again(m, shape, Recompute::selective);
+  CHECK(flops(some).value() == doctest::Approx(2.0 * 1024 * 4096 * (1024 + 4096 + 14336)));
+  CHECK(flops(some).value() / all == doctest::Approx(0.365).epsilon(0.001));
+  CHECK(some.attention.flash == Flops{0});
+  // None of the products in eight bits is saved, but the largest values of their inputs are.
+  shape.precision = Precision::fp8;
+  shape.reads_for_scale = true;
+  const LayerWork fp8 = layer_again(m, shape, Recompute::selective);
+  CHECK(flops(fp8).value() == doctest::Approx(all - out));
+  CHECK(fp8.feed_forward.memory_traffic < layer_forward(m, shape).feed_forward.memory_traffic);
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "core/contracts.hpp"
 #include "passes/pass.hpp"
 
 namespace windtunnel {
@@ -50,25 +53,75 @@ std::vector<Operation> moved_core(std::vector<Operation>& forward, const PassCon
   return again;
 }
 
-/// What the backward pass of a layer begins with; the forward pass keeps less.
-std::vector<Operation> operations_again(std::vector<Operation>& forward, const PassContext& in) {
-  switch (in.plan->training.recompute) {
-    case Recompute::none:
-      return {};
-    case Recompute::selective:
-      return moved_core(forward, in);
-    case Recompute::full:
-      break;
-  }
+/// All of the layer.
+std::vector<Operation> whole_layer(std::vector<Operation>& forward) {
   std::vector<Operation> again = forward;
   for (Operation& operation : again) operation.label = recomputed(operation.label);
   keep_input(forward);
   return again;
 }
 
+/// A half of a layer that is run again in part, which holds all that it held forward.
+Operation part_again(const Operation& half, Operation part) {
+  part.held = half.held;
+  part.held.parameters = {};
+  part.share = half.share;
+  return part;
+}
+
+/// The whole layer without its last product and what sums its results up.
+std::vector<Operation> layer_without_output(std::vector<Operation>& forward,
+                                            const PassContext& in) {
+  std::vector<Operation> again = whole_layer(forward);
+  const auto last = std::find_if(again.begin(), again.end(), [](const Operation& operation) {
+    return operation.label == Label::recomputed_feed_forward;
+  });
+  if (last == again.end()) return again;
+  *last = part_again(*last, in.feed_forward_again);
+  again.erase(std::remove_if(last + 1, again.end(),
+                             [](const Operation& operation) {
+                               return operation.label == Label::scatter_activation ||
+                                      operation.label == Label::reduce_activation;
+                             }),
+              again.end());
+  return again;
+}
+
+/// Both halves but for what is saved, with the gathers of their inputs. Of a layer with experts only the attention half [limit].
+std::vector<Operation> layer_around_saved(std::vector<Operation>& forward, const PassContext& in) {
+  std::vector<Operation> again;
+  bool behind_attention = false;
+  for (Operation& operation : forward) {
+    if (operation.label == Label::attention || operation.label == Label::feed_forward) {
+      behind_attention = operation.label == Label::attention;
+      again.push_back(
+          part_again(operation, behind_attention ? in.attention_again : in.feed_forward_again));
+      operation.held.at(Kept::tensors) = operation.held.at(Kept::saved);
+    } else if (operation.label == Label::gather_activation ||
+               (operation.label == Label::reduce_activation && behind_attention)) {
+      again.push_back(operation);
+    }
+  }
+  return again;
+}
+
+/// What the backward pass of a layer begins with; the forward pass keeps less.
+std::vector<Operation> operations_again(std::vector<Operation>& forward, const PassContext& in) {
+  const bool by_operation = in.software->recomputed_unit == RecomputedUnit::operations;
+  switch (in.plan->training.recompute) {
+    case Recompute::none:
+      return {};
+    case Recompute::selective:
+      return by_operation ? layer_around_saved(forward, in) : moved_core(forward, in);
+    case Recompute::full:
+      return by_operation ? layer_without_output(forward, in) : whole_layer(forward);
+  }
+  WT_UNREACHABLE();
+}
+
 /// Recomputation: a layer's backward operations begin with those of its forward pass, all of them (Recompute::full, with their tensor
 /// collectives: _checkpointed_forward in megatron/model/transformer.py, Megatron-LM v2.5) or the attention core alone (selective,
-/// Korthikanti et al. 2022, section 5). What is computed again is kept by the backward pass of one layer, not by every microbatch in
+/// Korthikanti et al. 2022, section 5); where the stack recomputes operations, those that it has to (RecomputedUnit). What is computed again is kept by the backward pass of one layer, not by every microbatch in
 /// flight (their table 2).
 void recompute_activations(ChunkOperations& chunk, const PassContext& in) {
   if (in.plan->training.recompute == Recompute::none) return;

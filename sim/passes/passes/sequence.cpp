@@ -3,8 +3,14 @@
 namespace windtunnel {
 namespace {
 
+/// What is gathered of a tensor, over the whole of it.
+double gathered_share(const PassContext& in) {
+  const Precision precision = in.plan->training.precision;
+  return in.software->fp8_tensor_gathers ? operand_size(precision) / element_size(precision) : 1;
+}
+
 /// Each all-reduce as a gather, which nothing hides, and a scatter.
-std::vector<Operation> with_halves(const std::vector<Operation>& operations) {
+std::vector<Operation> with_halves(const std::vector<Operation>& operations, double gathered) {
   std::vector<Operation> result;
   for (const Operation& operation : operations) {
     if (operation.label != Label::reduce_activation) {
@@ -14,6 +20,7 @@ std::vector<Operation> with_halves(const std::vector<Operation>& operations) {
     Operation gather = operation, scatter = operation;
     gather.label = Label::gather_activation;
     gather.overlap = Overlap::none;
+    gather.payload = gather.payload * gathered;
     scatter.label = Label::scatter_activation;
     result.push_back(gather);
     result.push_back(scatter);
@@ -36,9 +43,10 @@ void divide_held(ChunkOperations& chunk, const PassContext& in) {
 void split_sequence(ChunkOperations& chunk, const PassContext& in) {
   if (!in.plan->parallel.sequence_parallel) return;
   divide_held(chunk, in);
-  for (PassOperations& pass : chunk.passes)
-    for (std::vector<Operation>* list : {&pass.before, &pass.layer, &pass.after})
-      *list = with_halves(*list);
+  for (PassOperations& pass : chunk.passes) {
+    pass.layer = with_halves(pass.layer, gathered_share(in));
+    for (std::vector<Operation>* list : {&pass.before, &pass.after}) *list = with_halves(*list, 1);
+  }
 }
 
 }  // namespace
