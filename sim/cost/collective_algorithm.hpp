@@ -21,7 +21,8 @@ struct CollectiveTask {
   Bytes payload{};              ///< what one rank holds: the whole reduced or gathered tensor
   double ranks_per_member = 1;  ///< as many collectives of one rank per member run side by side
   const RingLayout* layout = nullptr;
-  Seconds hop{};  ///< latency of a step between nodes
+  Seconds hop{};                   ///< latency of a step between nodes
+  bool reduced_in_switch = false;  ///< Interconnect::reduces_in_switch, of all nodes
   /// Work on so many bytes among the members of each node; the slowest node's.
   std::function<Seconds(Bytes payload, RingWork work)> in_node;
 };
@@ -61,6 +62,7 @@ const CollectiveAlgorithm& collective_algorithm(std::string_view name);
 ///   an edge     2 (N-1)/N * payload (all-reduce; half of it otherwise), over the nodes' NICs: NCCL's channels leave a node
 ///               through all of them
 ///   latency     ring_all_reduce_crossings(N, n) hops (half of them otherwise)
+/// An all-reduce that switches do in part crosses between nodes as all_reduce_crossing() says.
 CollectiveSteps flat_ring(const CollectiveTask& task);
 
 }  // namespace windtunnel

@@ -67,4 +67,10 @@ double ring_all_reduce_crossings(int members, int nodes) {
   return nodes == 1 ? 0.0 : 2.0 * (members - 1) * nodes / members;
 }
 
+NodeCrossing all_reduce_crossing(Bytes payload, int members, int nodes, bool reduced_in_switch) {
+  if (reduced_in_switch && nodes < members)
+    return {ring_all_reduce_volume(payload, nodes), 2 * std::ceil(std::log2(nodes))};
+  return {ring_all_reduce_volume(payload, members), ring_all_reduce_crossings(members, nodes)};
+}
+
 }  // namespace windtunnel

@@ -34,4 +34,16 @@ Bytes ring_all_reduce_volume(Bytes payload, int members);
 /// latency; hops inside a node are in the floor.
 double ring_all_reduce_crossings(int members, int nodes);
 
+/// What a node sends to others in an all-reduce, and hops between nodes one after the other.
+struct NodeCrossing {
+  Bytes volume{};
+  double hops = 0;
+};
+/// A ring through all members or, where switches reduce and nodes have several members, a tree of nodes, each of which is reduced inside
+/// at the same time:  2 (N-1)/N * payload,  2 log2(N) hops up and down.
+/// NCCL_ALGO_NVLS_TREE, which ncclTopoTuneModel (src/graph/tuning.cc, NCCL 2.18) prefers to the ring on GPUs with NVLink SHARP. A tree
+/// of N nodes has N-1 edges, each with the payload either way; two trees, in which leaves are inner nodes, share them evenly (Sanders
+/// et al., Parallel Computing 35(12), 2009). Limit: only all-reduces; gathers and scatters stay rings.
+NodeCrossing all_reduce_crossing(Bytes payload, int members, int nodes, bool reduced_in_switch);
+
 }  // namespace windtunnel

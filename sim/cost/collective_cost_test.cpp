@@ -89,5 +89,19 @@ TEST_CASE(
   CHECK(ring_all_reduce_crossings(8, 1) == 0);
 }
 
+TEST_CASE("where switches reduce, nodes form a tree, and each sends its payload once either way") {
+  // 16 members on 2 nodes: a ring carries 2 * 15/16 over each edge, a tree of two nodes 2 * 1/2.
+  const NodeCrossing ring = all_reduce_crossing(1_GB, 16, 2, false),
+                     tree = all_reduce_crossing(1_GB, 16, 2, true);
+  CHECK(ring.volume == Bytes{1.875e9});
+  CHECK(ring.hops == 3.75);
+  CHECK(tree.volume == Bytes{1e9});
+  CHECK(tree.hops == 2);
+  CHECK(all_reduce_crossing(1_GB, 512, 64, true).hops == 12);  // up and down six levels
+  // With a member a node there is nothing to reduce inside.
+  CHECK(all_reduce_crossing(1_GB, 4, 4, true).volume == Bytes{1.5e9});
+  CHECK(all_reduce_crossing(1_GB, 4, 4, true).hops == 6);
+}
+
 }  // namespace
 }  // namespace windtunnel

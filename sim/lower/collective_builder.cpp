@@ -21,6 +21,10 @@ Collective CollectiveBuilder::made_of(const Steps& steps, const std::vector<Devi
   task.ranks_per_member = device(members.front()).num_gpus();
   task.layout = &layout;
   task.hop = in_->platform->fabric.collective_latency;
+  task.reduced_in_switch =
+      std::all_of(members.begin(), members.end(), [this](const DeviceId member) {
+        return (*in_->nodes)[device(member).node.index()].interconnect.reduces_in_switch;
+      });
   task.in_node = [&](Bytes bytes, RingWork part) {
     return in_node_part(members, layout, bytes, part);
   };

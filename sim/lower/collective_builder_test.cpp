@@ -67,6 +67,18 @@ TEST_CASE("a flat ring goes through all replicas, inside and between nodes at th
   CHECK(ring.traffic_bytes / 720_MB == doctest::Approx(1).epsilon(1e-12));
 }
 
+TEST_CASE("where switches reduce, an all-reduce is a tree of nodes, a scatter is still a ring") {
+  World world("flat");
+  for (NodeType& node : world.nodes) node.interconnect.reduces_in_switch = true;
+  const Collective tree = world.ring(RingWork::all_reduce);
+  CHECK(tree.fixed.value() == doctest::Approx(1.2e-3).epsilon(1e-12));
+  CHECK(tree.latency.value() == doctest::Approx(10e-6).epsilon(1e-12));  // up and down
+  check_flows(tree, 60_MB);
+  check_flows(world.ring(RingWork::scatter_or_gather), 45_MB);
+  world.nodes.front().interconnect.reduces_in_switch = false;
+  check_flows(world.ring(RingWork::all_reduce), 90_MB);
+}
+
 TEST_CASE("a hierarchical ring scatters inside, reduces between nodes, gathers inside") {
   const Collective ring = World("hierarchical").ring(RingWork::all_reduce);
   // Inside, twice: 1/2 * 120 MB at 100 GB/s; then 2 (2-1) hops. Between nodes: 2 * 1/2 * 120 MB on two lanes.

@@ -67,6 +67,8 @@ void read_small_messages(ObjectReader& reader, Interconnect& interconnect) {
         reader.required_enum<Floor>("floor", {{"least", Floor::least}, {"added", Floor::added}});
   if (reader.has("all_to_all"))
     interconnect.all_to_all = required_quantity<BytesPerSecond>(reader, "all_to_all");
+  if (reader.has("reduces_in_switch"))
+    interconnect.reduces_in_switch = reader.optional_bool("reduces_in_switch", false);
   if (!reader.has("switch_size") && !reader.has("small_bandwidth")) return;
   interconnect.switch_size = required_quantity<Bytes>(reader, "switch_size");
   interconnect.small_bandwidth = required_quantity<BytesPerSecond>(reader, "small_bandwidth");

@@ -43,6 +43,8 @@ struct Interconnect {
   Seconds point_to_point_latency{};
   /// What one GPU sends while all of a group exchange tokens with each other. 0: the bus bandwidth of collectives.
   BytesPerSecond all_to_all{};
+  /// The switch adds up what GPUs send it (NVLink SHARP): all-reduces over several nodes are trees of nodes, not rings of GPUs.
+  bool reduces_in_switch = false;
 };
 
 /// One kind of node; a platform has one, or several for mixed clusters.

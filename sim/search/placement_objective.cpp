@@ -225,6 +225,9 @@ void PlacementObjective::add_ring(RingCost& ring, const std::vector<int>& member
   task.ranks_per_member = static_cast<double>(tables_.slot(0).gpus.size());
   task.layout = &layout;
   task.hop = tables_.scenario().platform.fabric.collective_latency;
+  task.reduced_in_switch = std::all_of(members.begin(), members.end(), [this](const int member) {
+    return tables_.node_type(slot_of(member)).interconnect.reduces_in_switch;
+  });
   task.in_node = [&](Bytes payload, RingWork work) {
     return in_node_part(members, layout, payload, work);
   };

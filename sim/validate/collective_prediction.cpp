@@ -108,11 +108,13 @@ Seconds collective_time(const CollectiveRun& run, const Platform& platform, Engi
     in_node = std::max(in_node, in_node_all_reduce(platform.type_of(NodeId{node}).interconnect,
                                                    first_gpus(run.gpus), payload));
   if (run.nodes == 1) return in_node;
-  const int members = run.gpus * run.nodes;
-  const Seconds latency =
-      platform.fabric.collective_latency * (ring_all_reduce_crossings(members, run.nodes) * share);
-  return std::max(in_node, latency + ring_flows(run, platform,
-                                                ring_all_reduce_volume(payload, members), engine));
+  bool is_tree = run.operation == CollectiveOperation::all_reduce;
+  for (int node = 0; node < run.nodes; ++node)
+    is_tree = is_tree && platform.type_of(NodeId{node}).interconnect.reduces_in_switch;
+  const NodeCrossing crossing =
+      all_reduce_crossing(payload, run.gpus * run.nodes, run.nodes, is_tree);
+  const Seconds latency = platform.fabric.collective_latency * (crossing.hops * share);
+  return std::max(in_node, latency + ring_flows(run, platform, crossing.volume, engine));
 }
 
 PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& scenario,

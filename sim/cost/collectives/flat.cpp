@@ -11,9 +11,10 @@ CollectiveSteps flat_ring(const CollectiveTask& task) {
   steps.fixed = task.in_node(task.payload, task.work);
   steps.traffic = ring_traffic(task);
   if (nodes == 1) return steps;
-  steps.latency = task.hop * (share * ring_all_reduce_crossings(members, nodes));
-  steps.flows = edge_flows(
-      layout, ring_all_reduce_volume(task.payload, members) * (share * task.ranks_per_member));
+  const bool is_tree = task.reduced_in_switch && task.work == RingWork::all_reduce;
+  const NodeCrossing crossing = all_reduce_crossing(task.payload, members, nodes, is_tree);
+  steps.latency = task.hop * (share * crossing.hops);
+  steps.flows = edge_flows(layout, crossing.volume * (share * task.ranks_per_member));
   return steps;
 }
 
