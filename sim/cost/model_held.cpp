@@ -44,9 +44,8 @@ Divisible<Bytes> ModelHeld::attention_tensors() const {
 Divisible<Bytes> ModelHeld::attention_saved() const {
   const double width = model_.heads_width() / h_;
   const double keys = model_.kv_heads / static_cast<double>(model_.heads) * width;
-  const double products = is_quantized(plan_.training.precision) ? 0 : width + keys;
   const double sums = plan_.parallel.tensor > 1 ? 1 : 0;
-  return {elements(1 + sums), elements(width + products)};
+  return {elements(1 + sums), elements(2 * width + keys)};
 }
 
 Held ModelHeld::attention() const {
@@ -65,7 +64,7 @@ Held ModelHeld::attention() const {
 Held ModelHeld::feed_forward() const {
   Held held;
   held.parameters = feed_forward_parameters(model_);
-  if (!is_quantized(plan_.training.precision)) held.at(Kept::saved).divided = elements(f_);
+  held.at(Kept::saved).divided = elements(f_);
   held.at(Kept::tensors) = {elements(2) + tokens(d_), elements((model_.gated_mlp ? 3 : 2) * f_)};
   if (is_quantized(plan_.training.precision))
     held.at(Kept::tensors) = {elements(1) + operands(1) + tokens(d_),

@@ -56,7 +56,7 @@ class ModelHeld {
 
   Divisible<Bytes> attention_tensors() const;
   /// Where operations are recomputed: the layer's input, attention's output, queries and values, and the sum over the tensor group. Of the
-  /// MLP the first of its products. None of the products in eight bits.
+  /// MLP the first of its products.
   Divisible<Bytes> attention_saved() const;
 
   const Transformer& model_;

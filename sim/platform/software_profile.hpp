@@ -48,7 +48,7 @@ enum class ExpertDispatch {
 enum class RecomputedUnit {
   modules,  ///< full: layers; selective: attention's core (Korthikanti et al. 2022, section 5)
   /// Operations whose results the backward pass reads, but for those that are saved. Full: nothing is saved. Selective: what attention's
-  /// core, every second matrix product of a layer and reduce-scatters give; of products in eight bits or fewer none is. Nothing reads
+  /// core, every second matrix product of a layer (in eight bits too: torchao calls torch.mm) and reduce-scatters give. Nothing reads
   /// what a layer's last product gives, so it is not run again. _apply_ac_to_transformer_block in torchtitan/models/llama3/infra/
   /// parallelize.py and its _save_list, torchtitan at 820504e (June 2025); PyTorch 2.8's checkpoint() without reentry, compiled.
   operations,

@@ -444,7 +444,6 @@ LayerWork layer_again(const Transformer& model, const LayerShape& shape, Recompu
   work.attention.attention.clear();
   work.attention.memory_traffic =
       work.attention.memory_traffic - attention_core_forward(model, again).memory_traffic;
-  if (is_quantized(shape.precision)) return work;
   SeparateProducts products = separate_products(model, again);
   products.feed_forward.pop_back();
   drop_saved(products);

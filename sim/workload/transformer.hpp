@@ -238,7 +238,7 @@ LayerWork layer_forward(const Transformer& model, const LayerShape& shape);
 LayerWork layer_backward(const Transformer& model, const LayerShape& shape);
 /// What of a layer's forward pass runs again, operation by operation (RecomputedUnit::operations in platform/software_profile.hpp):
 /// nothing reads what the last product gives. Selective recomputation has saved attention's core, every second of the products, counted
-/// matrix by matrix, and of quantised products the largest values alone.
+/// matrix by matrix, and the largest values of what is cast.
 LayerWork layer_again(const Transformer& model, const LayerShape& shape, Recompute recompute);
 /// A layer's experts on one rank, in the order of the forward pass. Tokens are cut among the tensor group, as sequence parallelism
 /// does.
