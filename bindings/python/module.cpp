@@ -18,6 +18,7 @@
 #include "report/report_json.hpp"
 #include "scenario/resolved_text.hpp"
 #include "scenario/unsupported.hpp"
+#include "search/best_plan.hpp"
 #include "search/rank.hpp"
 #include "search/rank_json.hpp"
 #include "search/rank_placement.hpp"
@@ -214,8 +215,8 @@ std::vector<std::string> sweep_rows(const std::shared_ptr<const Shelf>& library,
   const py::gil_scoped_release others_may_run;
   ReadOptions options;
   options.seed = arguments.seed;
-  const Sweep sweep(file, *library, options);
   const EngineKind engine = engine_named(arguments.engine);
+  const Sweep sweep(file, *library, options, plan_chooser(engine, "/sweep/plan"));
   const RowMaker rows(sweep, {}, engine);
   std::vector<std::string> texts(sweep.points().size());
   run_on_threads(texts.size(), threads == 0 ? default_at_once() : threads,

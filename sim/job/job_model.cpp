@@ -104,18 +104,6 @@ void set_checkpoints(Job& job, const Scenario& scenario) {
       static_cast<std::int64_t>(std::clamp(steps, 1.0, static_cast<double>(model.steps)));
 }
 
-/// Whoever computes, communicates: waiting is the rest.
-void set_shares(Job& job, const Report& report) {
-  const Seconds total = report.breakdown.total();
-  if (!(total > Seconds{})) return;
-  Seconds communicating{};
-  for (const Line line :
-       {Line::tensor_comm, Line::pipeline_comm, Line::data_comm, Line::embedding_sync})
-    communicating += report.breakdown.of(line);
-  job.communicating = communicating / total;
-  job.computing = 1 - job.communicating - report.breakdown.of(Line::pipeline_bubble) / total;
-}
-
 void refuse_endless(const Job& job) {
   if (job.step_time * static_cast<double>(job.model.steps) < Seconds{most_seconds}) return;
   Problems problems;
@@ -178,19 +166,6 @@ Bytes checkpoint_bytes(double parameters, const Scenario& scenario) {
   return Bytes{parameters * (states.weights + states.optimizer)};
 }
 
-JobBlock job_block_of(const Scenario& scenario) {
-  JsonValue tree = scenario.resolved;
-  Problems problems;
-  JsonValue* block = tree.find("job");
-  if (block == nullptr || !block->is_object())
-    problems.add({tree.origin, "/job", "the scenario has no job block",
-                  "write \"job\": {\"tokens\": 2e12}"});
-  problems.throw_if_any();
-  JobBlock job = read_job(ObjectReader(*block, "/job", problems));
-  problems.throw_if_any();
-  return job;
-}
-
 Job make_job(const Scenario& scenario, const Report& report) {
   WT_EXPECT(report.iteration_time > Seconds{});
   Job job;
@@ -217,7 +192,7 @@ Job make_job(const Scenario& scenario, const Report& report) {
   job.checkpoint = checkpoint_bytes(report.parameters, scenario);
   set_failures(job, scenario);
   set_checkpoints(job, scenario);
-  set_shares(job, report);
+  job.shares = shares_of(report.breakdown);
   job.assumptions = assumptions_of(job, scenario);
   return job;
 }

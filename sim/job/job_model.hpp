@@ -8,6 +8,7 @@
 #include "report/report.hpp"
 #include "scenario/job_json.hpp"
 #include "scenario/scenario.hpp"
+#include "simulate/objective_value.hpp"
 
 namespace windtunnel {
 
@@ -44,8 +45,7 @@ struct Job {
   double tokens_per_step = 0;
   int gpus = 0, gpus_per_node = 0;
   Bytes checkpoint{};  ///< on storage
-  /// Of the time of a step of the last device: computing, communicating, waiting.
-  double computing = 1, communicating = 0;
+  StepShares shares;   ///< of a step
   std::vector<Assumption>
       assumptions;  ///< every number of the job that was not given, and its source
 };
@@ -55,8 +55,6 @@ Bytes checkpoint_bytes(double parameters, const Scenario& scenario);
 
 /// The job of a scenario whose iteration takes what `report` says. The scenario must have a `job` block.
 Job make_job(const Scenario& scenario, const Report& report);
-/// The `job` block of a scenario that has been read; InputError where there is none.
-JobBlock job_block_of(const Scenario& scenario);
 
 /// Time lost is least with a checkpoint about every so long: J. W. Young, CACM 17(9), 530-531, 1974:
 ///   t = sqrt(2 stall mtbf)

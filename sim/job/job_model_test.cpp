@@ -41,8 +41,8 @@ TEST_CASE("a job of tokens has as many steps as its batches need") {
   CHECK(job.model.steps == 95'368);
   // 175e9 (2 + 12) bytes; BLOOM's checkpoints of 176e9 parameters in the same states had 2.3 "TB" (chronicles of tr11), 2.24 TiB
   CHECK(job.checkpoint / Bytes{1} == doctest::Approx(175e9 * 14));
-  CHECK(job.computing == doctest::Approx(20.0 / 30));
-  CHECK(job.communicating == doctest::Approx(6.0 / 30));
+  CHECK(job.shares.computing == doctest::Approx(20.0 / 30));
+  CHECK(job.shares.communicating == doctest::Approx(6.0 / 30));
 }
 
 TEST_CASE("a sharded checkpoint is written by all nodes, another by those of one replica") {

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/contracts.hpp"
+#include "report/report_words.hpp"
 #include "simulate/tasks.hpp"
 
 namespace windtunnel {
@@ -102,8 +103,7 @@ double cost_of(const Job& job, const JobDraw& draw) {
 /// always. Cooling and conversion are the overhead.
 double energy_of(const Job& job, const JobDraw& draw) {
   const JobBlock::Power& power = *job.block.power;
-  const double step = job.computing * power.computing + job.communicating * power.communicating +
-                      (1 - job.computing - job.communicating) * power.idle;
+  const double step = gpu_watts(power, job.shares);
   Ticks playing = 0;
   for (const Spent kind : {Spent::compute, Spent::slower, Spent::evaluation, Spent::lost})
     playing += draw.of(kind);
@@ -123,11 +123,7 @@ JobResult simulate_job(const Scenario& scenario, const Report& report, const Job
   result.scenario_hash = scenario.hash;
   result.platform_name = report.platform_name;
   result.model_name = report.model_name;
-  const Plan& plan = scenario.plan;
-  result.plan = "tensor " + std::to_string(plan.parallel.tensor) + ", pipeline " +
-                std::to_string(plan.parallel.pipeline) + ", data " +
-                std::to_string(plan.parallel.data) + ", microbatch " +
-                std::to_string(plan.training.micro_batch);
+  result.plan = detail::short_plan_text(scenario.plan);
   result.options = options;
   result.draws.resize(options.draws);
   constexpr std::size_t in_a_task = 64;

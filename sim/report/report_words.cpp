@@ -69,6 +69,16 @@ std::string verdict_text(const MemoryAccount& memory, const StageMemory& worst) 
   return "DOES NOT FIT: " + (memory.advice.empty() ? shortage : memory.advice);
 }
 
+std::string short_plan_text(const Plan& plan) {
+  const Parallel& parallel = plan.parallel;
+  std::string text = "tensor " + std::to_string(parallel.tensor);
+  if (parallel.context > 1) text += ", context " + std::to_string(parallel.context);
+  text +=
+      ", pipeline " + std::to_string(parallel.pipeline) + ", data " + std::to_string(parallel.data);
+  if (parallel.expert > 1) text += ", expert " + std::to_string(parallel.expert);
+  return text + ", microbatch " + std::to_string(plan.training.micro_batch);
+}
+
 std::string inputs_text(const Report& report) {
   struct Kind {
     Evidence evidence;

@@ -20,10 +20,10 @@ enum class CheckpointKind {
   asynchronous,  ///< training waits for a copy in host memory, which is written beside it
 };
 
-/// Which plan the job is played with.
+/// Which plan a job, or a point of a sweep, is played with.
 enum class JobPlan {
   given,  ///< the scenario's
-  best,   ///< the fastest that fits, of those that `rank` tries
+  best,   ///< the best that fits by search/objective, of those that `rank` tries
 };
 
 /// The `job` block: a training run made of many iterations. What is not given has no value here.

@@ -124,6 +124,7 @@ SearchBlock read_search(ObjectReader reader) {
   block.placement = reader.optional_enum<PlacementChoice>(
       "placement", PlacementChoice::megatron,
       {{"megatron", PlacementChoice::megatron}, {"search", PlacementChoice::search}});
+  block.objective = read_objective(reader, Objective::time);
   reader.reject_unknown_keys();
   return block;
 }

@@ -7,6 +7,7 @@
 
 #include "core/object_reader.hpp"
 #include "plan/plan.hpp"
+#include "scenario/objective.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
@@ -32,6 +33,7 @@ struct SearchBlock {
   std::map<std::string, std::vector<int>, std::less<>> values;
   MemoryMargin memory_margin;
   PlacementChoice placement = PlacementChoice::megatron;
+  Objective objective = Objective::time;
 
   /// Whether several values of the key are tried.
   bool varies(std::string_view name) const {

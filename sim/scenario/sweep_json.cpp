@@ -85,13 +85,26 @@ void check_points(ObjectReader& reader, const char* key) {
   }
 }
 
+/// Leaves out what is not given: results are kept under the hash of the block.
+SweepChoices read_choices(ObjectReader& reader) {
+  SweepChoices choices;
+  if (reader.take("objective") != nullptr)
+    choices.objective = read_objective(reader, choices.objective);
+  if (reader.take("plan") != nullptr)
+    choices.plan = reader.optional_enum<JobPlan>(
+        "plan", choices.plan, {{"given", JobPlan::given}, {"best", JobPlan::best}});
+  return choices;
+}
+
 }  // namespace
 
-void check_sweep(ObjectReader reader) {
+SweepChoices check_sweep(ObjectReader reader) {
   check_matrix(reader);
   check_points(reader, "exclude");
   check_points(reader, "include");
+  const SweepChoices choices = read_choices(reader);
   reader.reject_unknown_keys();
+  return choices;
 }
 
 }  // namespace windtunnel

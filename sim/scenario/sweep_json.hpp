@@ -1,11 +1,19 @@
 #pragma once
 
 #include "core/object_reader.hpp"
+#include "scenario/job_json.hpp"
+#include "scenario/objective.hpp"
 
 namespace windtunnel {
 
+/// What a `sweep` block says beside its points.
+struct SweepChoices {
+  Objective objective = Objective::tokens_per_second;  ///< by which points are ordered
+  JobPlan plan = JobPlan::given;                       ///< of each point
+};
+
 /// Checks the structure of the `sweep` block: `matrix` maps JSON pointers to the values to try, `exclude` lists points by
-/// some of the matrix's pointers, `include` lists points to add.
-void check_sweep(ObjectReader reader);
+/// some of the matrix's pointers, `include` lists points to add; `objective` and `plan` are what is returned.
+SweepChoices check_sweep(ObjectReader reader);
 
 }  // namespace windtunnel

@@ -1,6 +1,7 @@
 #include "search/rank.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <numeric>
 #include <tuple>
@@ -15,10 +16,15 @@ namespace {
 /// The search, one step of rank_plans() a function.
 class Ranking {
  public:
-  Ranking(const Scenario& base, const RankOptions& options) : base_(base), options_(options) {
+  Ranking(const Scenario& base, const RankOptions& options)
+      : base_(base),
+        options_(options),
+        objective_(base, base.search.objective, "/search/objective") {
     WT_EXPECT(options.top > 0 && options.at_once > 0);
     result_.space = search_space(base);
     result_.engine = options.engine;
+    result_.objective = objective_.objective();
+    result_.objective_column = objective_.column();
   }
 
   RankResult rank() {
@@ -32,8 +38,9 @@ class Ranking {
     };
     run_on_threads(begins.size() - 1, options_.at_once, consider_layout, {});
     for (std::size_t i = 0; i < choices.size(); ++i) add(choices[i], std::move(considered[i]));
-    std::stable_sort(legal_.begin(), legal_.end(),
-                     [](const RankedPlan& a, const RankedPlan& b) { return a.bound < b.bound; });
+    std::stable_sort(legal_.begin(), legal_.end(), [](const RankedPlan& a, const RankedPlan& b) {
+      return a.least_penalty < b.least_penalty;
+    });
     while (next_ < legal_.size() && !is_decided() && simulations_left() > 0) simulate_batch();
     conclude();
     return std::move(result_);
@@ -95,7 +102,9 @@ class Ranking {
                         memory.max_total,
                         memory.verdict,
                         {},
-                        {}});
+                        {},
+                        objective_.least_penalty(considered.bound),
+                        objective_.least_penalty(considered.bound)});
     }
   }
 
@@ -108,7 +117,7 @@ class Ranking {
   /// The last plan of the table is as fast as anything that is left.
   bool is_decided() const {
     const auto top = static_cast<std::size_t>(options_.top);
-    return best_.size() >= top && legal_[next_].bound >= best_[top - 1].time;
+    return best_.size() >= top && legal_[next_].least_penalty >= best_[top - 1].penalty;
   }
 
   std::size_t simulations_left() const {
@@ -137,9 +146,10 @@ class Ranking {
     plan.time = simulated.figures.iteration_time;
     plan.memory_max = simulated.figures.memory_max;
     plan.breakdown = simulated.breakdown;
-    const auto behind =
-        std::upper_bound(best_.begin(), best_.end(), plan.time,
-                         [](Seconds time, const RankedPlan& other) { return time < other.time; });
+    plan.penalty = objective_.penalty(plan.time, shares_of(plan.breakdown));
+    const auto behind = std::upper_bound(
+        best_.begin(), best_.end(), plan.penalty,
+        [](double penalty, const RankedPlan& other) { return penalty < other.penalty; });
     best_.insert(behind, std::move(plan));
   }
 
@@ -148,7 +158,7 @@ class Ranking {
     if (!best_.empty()) progress.best = best_.front().time;
     const auto top = static_cast<std::size_t>(options_.top);
     for (std::size_t i = next_; i < legal_.size(); ++i)
-      if (best_.size() < top || legal_[i].bound < best_[top - 1].time) ++progress.left;
+      if (best_.size() < top || legal_[i].least_penalty < best_[top - 1].penalty) ++progress.left;
     return progress;
   }
 
@@ -160,9 +170,11 @@ class Ranking {
     const bool all = next_ == legal_.size();
     result_.table_is_proven = all || is_decided();
     if (!best_.empty()) {
-      const Seconds best = best_.front().time;
-      result_.lower_bound = all ? best : std::min(best, legal_[next_].bound);
-      result_.gap = (best - result_.lower_bound) / best;
+      const RankedPlan& best = best_.front();
+      const bool is_proven = all || legal_[next_].least_penalty >= best.penalty;
+      result_.lower_bound = is_proven ? best.time : std::min(best.time, legal_[next_].bound);
+      if (!is_proven)
+        result_.gap = (best.penalty - legal_[next_].least_penalty) / std::abs(best.penalty);
     } else {
       result_.lower_bound = legal_.front().bound;
       result_.gap = 1;
@@ -176,6 +188,7 @@ class Ranking {
 
   const Scenario& base_;
   const RankOptions& options_;
+  ObjectiveValue objective_;
   RankResult result_;
   std::vector<RankedPlan> legal_;  ///< by bound; those before next_ are simulated
   std::size_t next_ = 0;

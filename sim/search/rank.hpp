@@ -9,6 +9,7 @@
 #include "search/memory_check.hpp"
 #include "search/plan_enumerator.hpp"
 #include "search/plan_simulator.hpp"
+#include "simulate/objective_value.hpp"
 
 namespace windtunnel {
 
@@ -31,7 +32,7 @@ struct RankOptions {
   EngineKind engine = engine_of_many;
 };
 
-/// A plan in the order of its time.
+/// A plan in the order of the objective: of its time, unless the search block asks for another.
 struct RankedPlan {
   PlanChoice choice;
   int microbatches = 0;  ///< of one pipeline
@@ -42,6 +43,7 @@ struct RankedPlan {
   MemoryVerdict memory_verdict = MemoryVerdict::fits;
   Breakdown breakdown;         ///< simulated plans only
   std::string placement_note;  ///< where its placement was searched: what was found, in one line
+  double penalty = 0, least_penalty = 0;  ///< of the objective, and its lower bound
 };
 
 /// Why a plan is not ranked: it cannot be laid out, or not be held.
@@ -55,12 +57,14 @@ struct RejectedPlan {
 struct RankResult {
   SearchSpace space;
   EngineKind engine = engine_of_many;  ///< what played the plans
+  Objective objective = Objective::time;
+  ObjectiveColumn objective_column;
   std::size_t considered = 0, rejected_shape = 0, rejected_memory = 0;
   std::size_t simulated = 0;
   std::vector<RankedPlan> plans;  ///< the best first, at most RankOptions::top; estimated ones last
-  /// No plan of the space is faster than this; equal to the best time when that is proven.
+  /// Simulated, the plan ranked first, if nothing better is left; else no plan of the space is faster than this.
   Seconds lower_bound{};
-  /// (best - lower bound) / best; 0: nothing better is left.
+  /// How much better, as a share of the best plan's objective, one that was not simulated can be; 0: nothing better is left.
   double gap = 0;
   std::size_t placements_searched =
       0;                         ///< plans of the table whose placement was searched after all that
@@ -68,7 +72,7 @@ struct RankResult {
   std::optional<RejectedPlan> nearest;  ///< when nothing fits: what misses by the least
 };
 
-/// Ranks the plans of the space around `base`: lays each out, rejects by shape and memory, orders the rest by lower bound, and
+/// Ranks the plans of the space around `base`: lays each out, rejects by shape and memory, orders the rest by lower bound of the objective, and
 /// simulates best-first until the bound of what is left is no better than the last plan of the table, or the budget ends.
 /// Equal times and bounds keep the order of enumeration, so the result is the same on any number of cores.
 RankResult rank_plans(const Scenario& base, const RankOptions& options);

@@ -1,5 +1,6 @@
 #include "search/rank_json.hpp"
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -129,9 +130,14 @@ std::string rank_json(const Scenario& base, const RankResult& result) {
     json.set("gap", JsonValue(result.gap));
     json.set("proven", JsonValue(result.table_is_proven));
   }
+  if (result.objective != Objective::time) json.set("objective", word(name_of(result.objective)));
   JsonValue::Array plans;
-  for (const RankedPlan& plan : result.plans)
-    plans.push_back(plan_json(base, plan, plans.size() + 1));
+  for (const RankedPlan& plan : result.plans) {
+    JsonValue entry = plan_json(base, plan, plans.size() + 1);
+    if (result.objective != Objective::time)
+      entry.set(name_of(result.objective), JsonValue(std::abs(plan.penalty)));
+    plans.push_back(std::move(entry));
+  }
   json.set("plans", JsonValue(std::move(plans)));
   return pretty_text(json) + "\n";
 }

@@ -19,6 +19,13 @@ void place(const Scenario& base, const RankResult& result, RankedPlan& plan) {
   plan.time = found.simulated_after;
 }
 
+/// Who waits and who communicates is that of ranks in order.
+double penalty_of(const ObjectiveValue& objective, const RankedPlan& plan) {
+  return plan.method == RankMethod::simulated
+             ? objective.penalty(plan.time, shares_of(plan.breakdown))
+             : plan.least_penalty;
+}
+
 }  // namespace
 
 void place_ranked_plans(const Scenario& base, RankResult& result) {
@@ -27,9 +34,11 @@ void place_ranked_plans(const Scenario& base, RankResult& result) {
     place(base, result, plan);
     ++result.placements_searched;
   }
+  const ObjectiveValue objective(base, base.search.objective, "/search/objective");
+  for (RankedPlan& plan : result.plans) plan.penalty = penalty_of(objective, plan);
   std::stable_sort(result.plans.begin(), result.plans.end(),
                    [](const RankedPlan& a, const RankedPlan& b) {
-                     return std::pair(a.method, a.time) < std::pair(b.method, b.time);
+                     return std::pair(a.method, a.penalty) < std::pair(b.method, b.penalty);
                    });
   if (result.placements_searched > 0)
     result.lower_bound = std::min(result.lower_bound, result.plans.front().time);

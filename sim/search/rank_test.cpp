@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "search/rank_json.hpp"
@@ -46,6 +47,65 @@ TEST_CASE("the table is what simulating every plan gives") {
   CHECK(table.table_is_proven);
   CHECK(table.gap == 0);
   CHECK(table.simulated < everything.simulated);
+}
+
+/// The same with a price and powers, ranked by `objective`.
+Scenario small_by(const std::string& objective) {
+  return scenario_from(
+      R"({"name": "small", "model": "gpt-1.7b", "platform": "a100-80gb-4hdr", "nodes": 2,
+          "training": {"global_batch": 64, "micro_batch": 2, "recompute": "full"},
+          "parallel": {"tensor": 8, "pipeline": 2},
+          "job": {"tokens": 1e11, "price": {"gpu_hour": 2},
+                  "power": {"computing": 400, "communicating": 200, "idle": 60, "node": 1500}},
+          "search": {"micro_batch": [1, 2, 4, 8], "objective": ")" +
+      objective + "\"}}");
+}
+
+TEST_CASE("on one cluster money, days and tokens a second rank plans as time does") {
+  const RankResult by_time = rank_plans(small_by("time"), top(5));
+  for (const std::string objective : {"tokens_per_second", "cost_per_token", "days"}) {
+    CAPTURE(objective);
+    const Scenario scenario = small_by(objective);
+    const RankResult result = rank_plans(scenario, top(5));
+    REQUIRE(result.plans.size() == by_time.plans.size());
+    for (std::size_t i = 0; i < result.plans.size(); ++i)
+      CHECK(result.plans[i].time == by_time.plans[i].time);
+    CHECK(result.table_is_proven);
+    CHECK(result.simulated == by_time.simulated);
+    const double tokens = 64.0 * scenario.model.sequence, time = result.plans[0].time.value();
+    const double by_hand = objective == "cost_per_token" ? 16 * 2 * time / 3600 / tokens
+                           : objective == "days"         ? std::ceil(1e11 / tokens) * time / 86400
+                                                         : -tokens / time;
+    CHECK(result.plans[0].penalty == doctest::Approx(by_hand));
+    CHECK(rank_json(scenario, result).find("\"" + objective + "\": ") != std::string::npos);
+  }
+}
+
+TEST_CASE("energy ranks plans in an order of its own, as simulating every plan gives") {
+  const Scenario scenario = small_by("energy_per_token");
+  const RankResult everything = rank_plans(scenario, top(all)),
+                   table = rank_plans(scenario, top(3));
+  REQUIRE(table.plans.size() == 3);
+  CHECK(table.table_is_proven);
+  for (std::size_t i = 0; i < table.plans.size(); ++i)
+    CHECK(table.plans[i].penalty == everything.plans[i].penalty);
+  const auto slower_first = [&](std::size_t i) {
+    return everything.plans[i].time > everything.plans[i + 1].time;
+  };
+  bool any = false;
+  for (std::size_t i = 0; i + 1 < everything.plans.size(); ++i) {
+    CHECK(everything.plans[i].penalty <= everything.plans[i + 1].penalty);
+    CHECK(everything.plans[i].least_penalty <= everything.plans[i].penalty);
+    any = any || slower_first(i);
+  }
+  CHECK(any);
+  CHECK(rank_text(scenario, table).find("J/token") != std::string::npos);
+}
+
+TEST_CASE("an objective without the price it needs is refused with its pointer") {
+  const Scenario scenario = small(R"({"objective": "cost_per_token"})");
+  CHECK_THROWS_WITH_AS(rank_plans(scenario, top(1)), doctest::Contains("/search/objective"),
+                       InputError);
 }
 
 TEST_CASE("ways of sharing out and cutting experts are searched, and written with the plans") {

@@ -64,6 +64,10 @@ std::vector<Column> columns_of(const RankResult& result) {
   columns.push_back({"samples/s", Side::right, [](const auto& p) {
                        return fixed_text(p.choice.training.global_batch / (p.time / 1_s), 1);
                      }});
+  if (!is_always_shown(result.objective))
+    columns.push_back({result.objective_column.title, Side::right, [&result](const auto& p) {
+                         return number_text(result.objective_column, p.penalty);
+                       }});
   columns.push_back({"memory", Side::right, [](const auto& p) {
                        return to_text(p.memory_max) +
                               (p.memory_verdict == MemoryVerdict::tight ? " ~" : "");
@@ -132,15 +136,18 @@ std::string placements(const RankResult& result) {
 }
 
 std::string verdict(const RankResult& result, const Painter& paint) {
+  const bool is_energy = result.objective == Objective::energy_per_token;  // the rest go by time
   if (result.gap > 0)
     return marked("~",
                   "the budget ended: a plan that was not simulated may take " +
-                      to_text(result.lower_bound) + " at best, a gap of " +
-                      percent_text(result.gap),
+                      (is_energy ? "less energy" : to_text(result.lower_bound) + " at best") +
+                      ", a gap of " + percent_text(result.gap),
                   Tone::doubtful, paint);
+  const std::string better = is_energy ? "takes less energy" : "is faster";
   const std::string what =
-      result.table_is_proven ? "the table is proven: no other plan is faster than one in it"
-                             : "plan 1 is proven: no other is faster. The places below it are not";
+      result.table_is_proven
+          ? "the table is proven: no other plan " + better + " than one in it"
+          : "plan 1 is proven: no other " + better + ". The places below it are not";
   if (result.placements_searched > 0)
     return marked("~",
                   "with ranks in order " + what +

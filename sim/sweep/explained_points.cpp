@@ -14,7 +14,7 @@ std::string explanation_text(const Sweep& sweep, std::size_t point, EngineKind e
   SimulateOptions options;
   options.engine = engine;
   options.evidence = &sweep.library();
-  const Report report = simulate(sweep.scenario(point), options).report;
+  const Report report = simulate(sweep.planned(sweep.scenario(point)), options).report;
   JsonValue reasons(JsonValue::Object{});
   for (const Reason& reason : reasons_for_time(report))
     reasons.set(name_of(reason.line), JsonValue(reason.text));

@@ -88,11 +88,13 @@ std::string csv_line(const std::vector<std::string>& fields) {
   return line + "\n";
 }
 
-std::string results_csv(const PartRows& rows, const std::vector<std::string>& columns) {
+std::string results_csv(const PartRows& rows, const std::vector<std::string>& columns,
+                        const std::vector<std::string>& asked) {
   std::vector<std::string> fields{"point", "id"};
   fields.insert(fields.end(), columns.begin(), columns.end());
   fields.emplace_back("ok");
   fields.insert(fields.end(), figures.begin(), figures.end());
+  fields.insert(fields.end(), asked.begin(), asked.end());
   const std::vector<std::string> header = fields;
   for (std::string& field : fields) field = for_terminal(field);
   std::string text = csv_line(fields);
@@ -111,7 +113,8 @@ PartRows merge_results(const fs::path& directory, const Sweep& sweep) {
   for (int round = 1;; ++round) {
     PartRows rows = read_parts(directory, sweep);
     write_file_atomically(directory / "results.jsonl", results_jsonl(rows));
-    write_file_atomically(directory / "results.csv", results_csv(rows, sweep.points().columns()));
+    write_file_atomically(directory / "results.csv",
+                          results_csv(rows, sweep.points().columns(), sweep.asked_figures()));
     const std::string picture = sweep_svg(sweep.name(), sweep.points().columns(), rows);
     std::error_code ignored;
     if (picture.empty())

@@ -12,8 +12,10 @@ namespace windtunnel {
 /// One line of a CSV table, with its line end: fields with commas, quotes or line ends stand in quotes (RFC 4180).
 std::string csv_line(const std::vector<std::string>& fields);
 
-/// The rows as a table: point, id, a column a swept pointer, ok, then the figures, failure and error. Absent values are empty.
-std::string results_csv(const PartRows& rows, const std::vector<std::string>& columns);
+/// The rows as a table: point, id, a column a swept pointer, ok, then the figures, failure and error, and what the sweep `asked` for. Absent
+/// values are empty.
+std::string results_csv(const PartRows& rows, const std::vector<std::string>& columns,
+                        const std::vector<std::string>& asked = {});
 
 /// Writes DIR/results.jsonl, results.csv and sweep.svg from what DIR/parts holds, each whole or not at all; and once or twice more where
 /// somebody added rows in the meantime, but never for as long as they come. Returns the rows. The picture is left out, and an old one removed, when there is nothing to draw.

@@ -13,7 +13,9 @@
 #include "core/json_number.hpp"
 #include "evidence/interval.hpp"
 #include "evidence/measurement_set.hpp"
+#include "report/report_words.hpp"
 #include "scenario/unsupported.hpp"
+#include "simulate/objective_value.hpp"
 
 namespace windtunnel {
 namespace {
@@ -158,13 +160,24 @@ std::string RowMaker::whole_row(std::size_t point, const std::string& id,
   return with_checksum("{" + line.text() + ", " + outcome + "}", sweep_->hash());
 }
 
-std::string RowMaker::figures(const Scenario& scenario) const {
+std::string RowMaker::figures(const Scenario& as_read) const {
+  const ObjectiveValue objective(as_read, sweep_->choices().objective, "/sweep/objective");
+  const Scenario scenario = sweep_->planned(as_read);
   const Report report = simulate_key_figures(scenario, build(scenario), engine_);
   WT_ENSURE(report.iteration_time > 0_s);
   std::optional<Interval> interval;
   if (!evidence_.regimes.empty())
     interval = interval_from(evidence_, traits_of(scenario), report.iteration_time);
-  return figures_text(report, interval);
+  std::string text = figures_text(report, interval);
+  for (const std::string& figure : sweep_->asked_figures()) {
+    LineText line;
+    if (figure == "plan")
+      line.add(figure, detail::short_plan_text(scenario.plan));
+    else
+      line.add(figure, objective.value(report.iteration_time, shares_of(report.breakdown)));
+    text += ", " + line.text();
+  }
+  return text;
 }
 
 bool RowMaker::needs_child() const {
@@ -223,6 +236,14 @@ std::optional<Row> parse_row(const std::string& line) {
   row.point = static_cast<std::size_t>(std::get<std::int64_t>(point->content));
   row.ok = std::get<bool>(ok->content);
   return row;
+}
+
+double penalty_of(const Sweep& sweep, const JsonValue& row) {
+  const Objective objective = sweep.choices().objective;
+  if (objective == Objective::tokens_per_second)
+    return -number_of(row.find("tokens_per_s")).value_or(0);
+  const char* key = objective == Objective::time ? "iteration_time_s" : name_of(objective);
+  return number_of(row.find(key)).value_or(0);
 }
 
 std::string with_checksum(const std::string& row, const std::string& sweep_hash) {

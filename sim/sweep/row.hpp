@@ -35,7 +35,7 @@ class RowMaker {
  private:
   /// The row of a point of which the simulation, or what stopped it, says `outcome`.
   std::string whole_row(std::size_t point, const std::string& id, const std::string& outcome) const;
-  std::string figures(const Scenario& scenario) const;
+  std::string figures(const Scenario& as_read) const;
   bool needs_child() const;
   /// Of a scenario that could be read: figures, or what stopped its child.
   std::string outcome_of(const Scenario& scenario) const;
@@ -57,6 +57,9 @@ struct Row {
 };
 /// Reads a row; nothing when the text is none.
 std::optional<Row> parse_row(const std::string& line);
+
+/// Of a row that has figures: the least is the best by the sweep's objective.
+double penalty_of(const Sweep& sweep, const JsonValue& row);
 
 /// `row`, an object, with its checksum as a row of the sweep.
 std::string with_checksum(const std::string& row, const std::string& sweep_hash);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/contracts.hpp"
 #include "core/file_io.hpp"
 #include "core/hash.hpp"
 #include "core/object_reader.hpp"
@@ -15,8 +16,11 @@
 namespace windtunnel {
 namespace {
 
-/// The scenarios that a schema published for them calls by no name: nothing of these acts on the result.
-constexpr const char* labels[] = {"$schema", "search"};
+/// For `windtunnel job`, which plays the points as jobs.
+bool job_wants_best_plan(const JsonValue& scenario) {
+  const JsonValue* plan = find_at(scenario, "/job/plan");
+  return plan != nullptr && plan->is_string() && plan->string() == "best";
+}
 
 /// The order in which values apply so that none replaces another: the platform, then its network cards.
 PointValues outer_first(PointValues values) {
@@ -100,12 +104,14 @@ class SweptContent {
 
 }  // namespace
 
-Sweep::Sweep(const std::filesystem::path& file, const Library& library, const ReadOptions& options)
+Sweep::Sweep(const std::filesystem::path& file, const Library& library, const ReadOptions& options,
+             PlanChooser chooser)
     : library_(library),
       folder_(file.parent_path()),
       seed_(options.seed),
       base_(merged_scenario(file, library, options)),
       name_(base_.find("name")->string()),
+      chooser_(std::move(chooser)),
       points_(take_sweep(file)) {
   expect_effect(options.overrides);
 }
@@ -132,12 +138,13 @@ JsonValue Sweep::take_sweep(const std::filesystem::path& file) {
                        file_name_of(file) + " has no sweep: which values to try",
                        R"(add "sweep": {"matrix": {"/nodes": [8, 16, 32]}})"}});
   Problems problems;
-  check_sweep(ObjectReader(*found, "/sweep", problems));
+  choices_ = check_sweep(ObjectReader(*found, "/sweep", problems));
   problems.throw_if_any();
   written_ = base_;
   JsonValue block = std::move(*found);
   base_.erase("sweep");
-  for (const char* label : labels) base_.erase(label);
+  base_.erase("$schema");
+  if (choices_.plan == JobPlan::given && !job_wants_best_plan(base_)) base_.erase("search");
   hash_ = hash_of_inputs(block);
   return block;
 }
@@ -154,6 +161,24 @@ Scenario Sweep::scenario(std::size_t point) const {
   options.seed = seed_;
   options.values = outer_first(points_.values(point));
   return read_scenario(base_, folder_, library_, options);
+}
+
+Scenario Sweep::planned(Scenario scenario) const {
+  if (choices_.plan == JobPlan::given) return scenario;
+  WT_EXPECT(chooser_ != nullptr);
+  // Points are compared by the sweep's objective, so that their plans are chosen by it too.
+  if (scenario.search.objective == Objective::time) scenario.search.objective = choices_.objective;
+  return chooser_(std::move(scenario));
+}
+
+std::vector<std::string> Sweep::asked_figures() const {
+  std::vector<std::string> figures;
+  if (choices_.plan == JobPlan::best) figures.emplace_back("plan");
+  // Every row has these two.
+  if (choices_.objective == Objective::cost_per_token ||
+      choices_.objective == Objective::energy_per_token || choices_.objective == Objective::days)
+    figures.emplace_back(name_of(choices_.objective));
+  return figures;
 }
 
 void Sweep::expect_a_readable_point() const {

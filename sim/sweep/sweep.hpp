@@ -2,22 +2,32 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "core/json_value.hpp"
 #include "scenario/scenario.hpp"
+#include "scenario/sweep_json.hpp"
 #include "sweep/points.hpp"
 
 namespace windtunnel {
+
+/// The scenario with the best of the plans that its search tries. InputError where none fits.
+using PlanChooser = std::function<Scenario(Scenario)>;
 
 /// A scenario file with its sweep: read once, then asked for one point after the other.
 class Sweep {
  public:
   /// Throws InputError with what is wrong with the file or its `sweep` block, and when it has none.
-  Sweep(const std::filesystem::path& file, const Library& library, const ReadOptions& options);
+  Sweep(const std::filesystem::path& file, const Library& library, const ReadOptions& options,
+        PlanChooser chooser = {});
 
   const std::string& name() const { return name_; }
   const SweepPoints& points() const { return points_; }
+  const SweepChoices& choices() const { return choices_; }
+  /// Figures of a row that are there because the sweep asks for them, after the others.
+  std::vector<std::string> asked_figures() const;
   /// Of everything that decides the results: scenario, files named by it or by the swept values, measured residuals, seed.
   const std::string& hash() const { return hash_; }
   const Library& library() const { return library_; }
@@ -26,6 +36,8 @@ class Sweep {
 
   /// The scenario of one point, as `run --set` with the same values would read it. Throws InputError.
   Scenario scenario(std::size_t point) const;
+  /// With the plan that the sweep wants it to be simulated with.
+  Scenario planned(Scenario scenario) const;
   /// Throws InputError when every point has the same problem, which is then not the swept values' fault. Looks at so many points as it
   /// takes to find out.
   void expect_a_readable_point() const;
@@ -43,6 +55,8 @@ class Sweep {
   std::string name_;
   std::string hash_;
   JsonValue written_;
+  PlanChooser chooser_;
+  SweepChoices choices_;
   SweepPoints points_;  ///< last: taking them out of base_ also makes the hash
 };
 

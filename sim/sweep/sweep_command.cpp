@@ -103,7 +103,7 @@ class SweepRun {
   SweepRun(const SweepRequest& request, const Library& library, std::ostream& out,
            std::ostream& messages)
       : request_(request),
-        sweep_(request.file, library, {request.overrides, request.seed}),
+        sweep_(request.file, library, {request.overrides, request.seed}, request.choose_plan),
         limits_{limit_of<Seconds>("--time-limit", request.time_limit, time_limits),
                 limit_of<Bytes>("--memory-limit", request.memory_limit, memory_limits)},
         out_(out),

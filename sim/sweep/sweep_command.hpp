@@ -11,6 +11,7 @@
 #include "report/progress_line.hpp"
 #include "scenario/scenario.hpp"
 #include "simulate/tasks.hpp"
+#include "sweep/sweep.hpp"
 
 namespace windtunnel {
 
@@ -30,8 +31,9 @@ struct SweepRequest {
   std::uint64_t seed = 0;
   std::size_t jobs = 0;  ///< 0: one a core
   EngineKind engine = engine_of_many;
-  std::string shard;       ///< "i/n"; empty: from the environment
-  std::string time_limit;  ///< of one point, as "90 s"; empty: none
+  PlanChooser choose_plan;  ///< for sweeps with "plan": "best"
+  std::string shard;        ///< "i/n"; empty: from the environment
+  std::string time_limit;   ///< of one point, as "90 s"; empty: none
   std::string memory_limit;
   bool retry_failed = false;     ///< do failed points again
   std::string version;           ///< of the program, for the manifest

@@ -48,8 +48,8 @@ void SweepContent::rank_rows() {
       if (row->ok && fits(*row)) ++num_fitting;
       ranked.push_back(std::move(*row));
     }
-  const auto key = [](const Row& row) {
-    return std::tuple(!row.ok, row.ok && !fits(row), -figure(row.content, "tokens_per_s"));
+  const auto key = [&](const Row& row) {
+    return std::tuple(!row.ok, row.ok && !fits(row), penalty_of(sweep, row.content));
   };
   std::stable_sort(ranked.begin(), ranked.end(),
                    [&](const Row& a, const Row& b) { return key(a) < key(b); });

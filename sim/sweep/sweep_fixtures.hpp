@@ -30,8 +30,9 @@ struct SweepFixture {
       "parallel": {"tensor": 2, "pipeline": 2},
       "sweep": )" + sweep + "}");
   }
-  Sweep sweep(const std::string& block, const Overrides& overrides = {}) const {
-    return Sweep(file(block), library, {overrides, 0});
+  Sweep sweep(const std::string& block, const Overrides& overrides = {},
+              PlanChooser chooser = {}) const {
+    return Sweep(file(block), library, {overrides, 0}, std::move(chooser));
   }
 };
 

@@ -5,6 +5,7 @@
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
 #include "sweep/sweep_content.hpp"
+#include "sweep/sweep_text.hpp"
 
 namespace windtunnel::detail {
 namespace {
@@ -35,13 +36,22 @@ FigureColumn time_column(const SweepContent& page) {
 }
 
 std::vector<FigureColumn> figure_columns(const SweepContent& page) {
-  constexpr double percent = 0.01, gib = 1073741824;
-  return {{"gpus", "GPUs", 1, 0, "", "ascending"},
-          time_column(page),
-          {"tokens_per_s", "tokens/s", 1, 0, "", "descending"},
-          {"model_tflops_per_gpu", "TFLOP/s per GPU", 1, 1, "", "descending"},
-          {"mfu", "MFU, %", percent, 1, "%", "descending"},
-          {"memory_max_bytes", "memory, GiB", gib, 1, "GiB", "ascending"}};
+  constexpr double percent = 0.01, gib = 1073741824, millionth = 1e-6;
+  constexpr int digits = 3;
+  std::vector<FigureColumn> columns{
+      {"gpus", "GPUs", 1, 0, "", "ascending"},
+      time_column(page),
+      {"tokens_per_s", "tokens/s", 1, 0, "", "descending"},
+      {"model_tflops_per_gpu", "TFLOP/s per GPU", 1, 1, "", "descending"},
+      {"mfu", "MFU, %", percent, 1, "%", "descending"},
+      {"memory_max_bytes", "memory, GiB", gib, 1, "GiB", "ascending"}};
+  const Objective objective = page.sweep.choices().objective;
+  if (objective == Objective::cost_per_token)
+    columns.push_back(
+        {"cost_per_token", "cost of 10^6 tokens", millionth, digits, "", "ascending"});
+  else if (!is_always_shown(objective))
+    columns.push_back({name_of(objective), unit_of(objective), 1, digits, "", "ascending"});
+  return columns;
 }
 
 std::string table_head(const SweepContent& page, const std::vector<FigureColumn>& figures) {
@@ -55,6 +65,7 @@ std::string table_head(const SweepContent& page, const std::vector<FigureColumn>
             significant_text(each.scale, 17) + "\" data-digits=\"" + std::to_string(each.digits) +
             "\" data-unit=\"" + each.unit + "\" data-first=\"" + each.first + "\">" +
             escaped(each.title) + "</th>";
+  if (page.sweep.choices().plan == JobPlan::best) html += "<th data-key=\"plan\">best plan</th>";
   html += "<th data-key=\"fits\">fits</th>";
   if (page.num_failed > 0) html += "<th data-key=\"error\">error</th>";
   return html;
@@ -76,6 +87,8 @@ std::string table_row(const SweepContent& page, std::size_t place,
     html +=
         element("td", "class=\"n\"", value ? point_number(place, each.key, text, each.unit) : "");
   }
+  if (page.sweep.choices().plan == JobPlan::best)
+    html += element("td", "", escaped(text_at(content, "plan")));
   html += element("td", "", !row.ok ? "" : fits(row) ? "yes" : "<strong class=\"bad\">NO</strong>");
   if (page.num_failed > 0)
     html += element("td", "class=\"error-text\"", escaped(text_at(content, "error")));
@@ -91,8 +104,8 @@ std::string point_section(const SweepContent& page) {
   std::string body;
   for (std::size_t i = 0; i < std::min(first_page_rows, page.ranked.size()); ++i)
     body += table_row(page, i, figures);
-  std::string note =
-      "The most tokens a second first; what does not fit in memory, then what failed, last.";
+  std::string note = std::string(order_words(page.sweep.choices().objective)) +
+                     " first; what does not fit in memory, then what failed, last.";
   if (page.rows.by_point.size() > page.ranked.size())
     note += " Of " + whole(page.rows.by_point.size()) + " points these are the first " +
             whole(page.ranked.size()) + "; results.csv has all.";

@@ -46,6 +46,64 @@ TEST_CASE("a row says what run --set of the same values says") {
   CHECK(std::get<std::int64_t>(row->content.find("gpus")->content) == 16);
 }
 
+double number_in(const JsonValue& row, const char* key) {
+  const JsonValue* value = row.find(key);
+  REQUIRE(value != nullptr);
+  return std::get<double>(value->content);
+}
+
+TEST_CASE("a point may be simulated with another plan, which its row names") {
+  const SweepFixture fixture;
+  const auto by_pipeline = [](Scenario scenario) {
+    CHECK(scenario.search.objective == Objective::tokens_per_second);
+    CHECK(scenario.search.values.at("pipeline") == std::vector{4});
+    scenario.plan.training.micro_batch = 7;  // as a search would, for the name alone
+    return scenario;
+  };
+  const Sweep sweep = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}, "plan": "best"})",
+                                    {{"/search", R"({"pipeline": [4]})"}}, by_pipeline);
+  const auto row = parse_row(RowMaker(sweep, {}).row(1));
+  REQUIRE(row);
+  REQUIRE(row->ok);
+  CHECK(row->content.find("plan")->string() == "tensor 2, pipeline 2, data 4, microbatch 7");
+  CHECK(holds(results_csv({}, sweep.points().columns(), sweep.asked_figures()), ",error,plan\n"));
+  const Sweep as_given = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})");
+  CHECK(parse_row(RowMaker(as_given, {}).row(1))->content.find("plan") == nullptr);
+  CHECK(sweep.hash() != as_given.hash());
+}
+
+TEST_CASE("money, energy and days of a point are worked out from its time") {
+  const SweepFixture fixture;
+  const std::string job =
+      R"({"steps": 1000, "price": {"gpu_hour": 3},
+          "power": {"computing": 400, "communicating": 400, "idle": 400, "node": 800, "pue": 1.5}})";
+  const auto row_by = [&](const std::string& objective) {
+    const Sweep sweep = fixture.sweep(
+        R"({"matrix": {"/nodes": [2]}, "objective": ")" + objective + R"("})", {{"/job", job}});
+    return parse_row(RowMaker(sweep, {}).row(0))->content;
+  };
+  const JsonValue cost = row_by("cost_per_token");
+  const double time = number_in(cost, "iteration_time_s"),
+               tokens = time * number_in(cost, "tokens_per_s");
+  // 16 GPUs at 3 an hour
+  CHECK(number_in(cost, "cost_per_token") == doctest::Approx(16 * 3 * time / 3600 / tokens));
+  // 16 GPUs of 400 W whatever they do, 2 nodes of 800 W, half as much again for cooling
+  CHECK(number_in(row_by("energy_per_token"), "energy_per_token") ==
+        doctest::Approx((16 * 400 + 2 * 800) * 1.5 * time / tokens));
+  CHECK(number_in(row_by("days"), "days") == doctest::Approx(1000 * time / 86400));
+  CHECK(row_by("time").find("cost_per_token") == nullptr);
+}
+
+TEST_CASE("an objective without what it needs is the point's problem, with the pointer") {
+  const SweepFixture fixture;
+  const Sweep sweep =
+      fixture.sweep(R"({"matrix": {"/nodes": [2]}, "objective": "cost_per_token"})");
+  const auto row = parse_row(RowMaker(sweep, {}).row(0));
+  CHECK(!row->ok);
+  CHECK(holds(row->content.find("error")->string(),
+              "cost_per_token needs a job block at /sweep/objective"));
+}
+
 /// The figures of a row, by their keys in a report.
 std::string figures_of(const JsonValue& object) {
   std::string text;

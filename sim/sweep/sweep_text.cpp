@@ -31,7 +31,7 @@ bool is_true(const JsonValue& row, const char* key) {
 /// What there is to say about all rows together.
 struct Tally {
   std::size_t ok = 0, failed = 0, too_large = 0;
-  std::vector<JsonValue> best;  ///< that fit, most tokens a second first
+  std::vector<JsonValue> best;                               ///< that fit, by the sweep's objective
   std::vector<std::pair<std::string, std::size_t>> reasons;  ///< of failures, the commonest first
 };
 
@@ -44,10 +44,10 @@ void count_reason(Tally& tally, const std::string& reason) {
     ++found->second;
 }
 
-Tally tally_of(const PartRows& rows) {
+Tally tally_of(const Sweep& sweep, const PartRows& rows) {
   Tally tally;
-  const auto is_better = [](const JsonValue& a, const JsonValue& b) {
-    return number_at(a, "tokens_per_s") > number_at(b, "tokens_per_s");
+  const auto is_better = [&](const JsonValue& a, const JsonValue& b) {
+    return penalty_of(sweep, a) < penalty_of(sweep, b);
   };
   for (const auto& [point, entry] : rows.by_point) {
     const std::optional<Row> row = parse_row(entry.row);
@@ -97,6 +97,7 @@ std::string best_text(const Sweep& sweep, const Tally& tally) {
   for (const std::string& column : sweep.points().columns()) lines[0].push_back(column);
   for (const char* figure : {"GPUs", "s/iteration", "tokens/s", "MFU %", "GiB"})
     lines[0].emplace_back(figure);
+  for (const std::string& figure : sweep.asked_figures()) lines[0].push_back(figure);
   for (const JsonValue& row : tally.best) {
     lines.emplace_back();
     lines.back().push_back(plain(*row.find("point")));
@@ -111,9 +112,37 @@ std::string best_text(const Sweep& sweep, const Tally& tally) {
     lines.back().push_back(grouped_text(number_at(row, "tokens_per_s")));
     lines.back().push_back(fixed_text(100 * number_at(row, "mfu"), 1));
     lines.back().push_back(fixed_text(Bytes{number_at(row, "memory_max_bytes")} / 1_GiB, 1));
+    for (const std::string& figure : sweep.asked_figures()) {
+      const JsonValue* value = row.find(figure);
+      const std::optional<double> amount = number_of(value);
+      constexpr int digits = 4;
+      lines.back().push_back(amount             ? significant_text(*amount, digits)
+                             : value != nullptr ? plain(*value)
+                                                : "");
+    }
   }
   return table(lines);
 }
+
+}  // namespace
+
+const char* order_words(Objective objective) {
+  switch (objective) {
+    case Objective::time:
+      return "Shortest iteration";
+    case Objective::tokens_per_second:
+      return "Most tokens a second";
+    case Objective::cost_per_token:
+      return "Least cost of a token";
+    case Objective::energy_per_token:
+      return "Least energy for a token";
+    case Objective::days:
+      return "Fewest days";
+  }
+  return "";
+}
+
+namespace {
 
 JsonValue count(std::size_t number) { return JsonValue(static_cast<std::int64_t>(number)); }
 
@@ -125,7 +154,7 @@ std::string same_text(const Sweep& sweep, const PartRows& rows) {
 
 std::string sweep_text(const Sweep& sweep, const PartRows& rows,
                        const std::filesystem::path& directory) {
-  const Tally tally = tally_of(rows);
+  const Tally tally = tally_of(sweep, rows);
   const std::size_t total = sweep.points().size();
   std::string text = sweep.name() + ": " + count_text(total, "point") + ", " +
                      std::to_string(tally.ok) + " simulated";
@@ -142,13 +171,15 @@ std::string sweep_text(const Sweep& sweep, const PartRows& rows,
   text += "\n";
   if (const std::string same = same_text(sweep, rows); !same.empty())
     text += "warning: " + same + "\n";
-  if (!tally.best.empty()) text += "\nMost tokens a second\n" + best_text(sweep, tally);
+  if (!tally.best.empty())
+    text +=
+        "\n" + std::string(order_words(sweep.choices().objective)) + "\n" + best_text(sweep, tally);
   return text + "\nAll of it: " + (directory / "results.csv").string() + "\n";
 }
 
 std::string sweep_json(const Sweep& sweep, const PartRows& rows,
                        const std::filesystem::path& directory) {
-  const Tally tally = tally_of(rows);
+  const Tally tally = tally_of(sweep, rows);
   const std::size_t total = sweep.points().size();
   JsonValue::Array same;
   for (const std::vector<std::size_t>& points : same_scenarios(rows)) {

@@ -8,6 +8,9 @@
 
 namespace windtunnel {
 
+/// What comes first where points are ordered by the objective: "Most tokens a second", "Least cost of a token".
+const char* order_words(Objective objective);
+
 /// What a sweep came to, for people:
 ///   12 points: 10 done, 2 failed
 ///   …

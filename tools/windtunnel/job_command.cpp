@@ -4,7 +4,7 @@
 
 #include "core/problem.hpp"
 #include "job/job_points.hpp"
-#include "search/rank.hpp"
+#include "search/best_plan.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
 #include "sweep/sweep.hpp"
@@ -29,14 +29,7 @@ Scenario with_plan(const CommandLine& line, Scenario scenario) {
   options.top = 1;
   options.engine = line.engine.value_or(engine_of_many);
   options.at_once = line.jobs == 0 ? default_at_once() : line.jobs;
-  const RankResult result = rank_plans(scenario, options);
-  if (result.plans.empty()) {
-    Problems problems;
-    problems.add({{}, "/job/plan", "no plan of the search fits on this cluster", "use more nodes"});
-    problems.throw_if_any();
-  }
-  scenario.plan = std::get<Plan>(lay_out(scenario, result.space, result.plans.front().choice));
-  return scenario;
+  return with_best_plan(std::move(scenario), options, "/job/plan");
 }
 
 PlayedJob play(const CommandLine& line, Scenario as_read) {
@@ -66,7 +59,7 @@ JobPoint play_point(const CommandLine& line, const Sweep& sweep, std::size_t ind
   JobPoint point;
   point.values = words_of(sweep.points().values(index));
   try {
-    PlayedJob played = play(line, sweep.scenario(index));
+    PlayedJob played = play(line, sweep.planned(sweep.scenario(index)));
     played.result.draws = {};
     point.fits = played.fits;
     point.result = std::move(played.result);
@@ -81,7 +74,8 @@ ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) 
   options.overrides = line.overrides;
   options.seed = line.seed;
   const Library library = Library::find();
-  const Sweep sweep(file, library, options);
+  const EngineKind engine = line.engine.value_or(engine_of_many);
+  const Sweep sweep(file, library, options, plan_chooser(engine, "/sweep/plan"));
   sweep.expect_a_readable_point();
   std::vector<JobPoint> points;
   for (std::size_t i = 0; i < sweep.points().size(); ++i)

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "search/best_plan.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"
@@ -33,6 +34,7 @@ ExitCode sweep_command(const CommandLine& line) {
   request.jobs = line.jobs;
   request.shard = line.shard;
   request.engine = line.engine.value_or(engine_of_many);
+  request.choose_plan = plan_chooser(request.engine, "/sweep/plan");
   request.time_limit = line.time_limit;
   request.memory_limit = line.memory_limit;
   request.retry_failed = line.retry_failed;

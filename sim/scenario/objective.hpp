@@ -1,0 +1,28 @@
+#pragma once
+
+#include "core/object_reader.hpp"
+
+namespace windtunnel {
+
+/// What makes one plan, or one point of a sweep, better than another.
+enum class Objective {
+  time,               ///< of an iteration, s; less is better
+  tokens_per_second,  ///< more is better
+  cost_per_token,     ///< job/price for every GPU, in its currency
+  energy_per_token,   ///< job/power of every GPU and node, J
+  days,               ///< that the job's steps take, without starts and failures
+};
+inline constexpr int num_objectives = 5;
+const char* name_of(Objective objective);  ///< "time", "tokens_per_second", ... as in files
+/// "s", "tokens/s", "per token", "J/token", "days"
+const char* unit_of(Objective objective);
+
+/// Of what every table of plans or points has: time and tokens/s.
+inline bool is_always_shown(Objective objective) {
+  return objective == Objective::time || objective == Objective::tokens_per_second;
+}
+
+/// The key `objective` of a `search` or `sweep` block.
+Objective read_objective(ObjectReader& reader, Objective otherwise);
+
+}  // namespace windtunnel
