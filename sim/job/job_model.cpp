@@ -104,10 +104,25 @@ void set_checkpoints(Job& job, const Scenario& scenario) {
       static_cast<std::int64_t>(std::clamp(steps, 1.0, static_cast<double>(model.steps)));
 }
 
-void refuse_endless(const Job& job) {
-  if (job.step_time * static_cast<double>(job.model.steps) < Seconds{most_seconds}) return;
+/// Without a failure; in doubles, since ticks would overflow.
+Seconds time_without_failures(const JobModel& model) {
+  const auto seconds = [](Ticks each, double times) { return to_seconds(each) * times; };
+  const auto steps = static_cast<double>(model.steps);
+  const auto every = static_cast<double>(model.checkpoint_every);
+  const Seconds writing = to_seconds(model.write) - seconds(model.step.front(), every);
+  Seconds time = to_seconds(model.start) + seconds(model.step.front(), steps);
+  if (model.evaluation_every > 0)
+    time += seconds(model.evaluation, steps / static_cast<double>(model.evaluation_every));
+  return time + (to_seconds(model.stall) + std::max(Seconds{0}, writing)) * (steps / every);
+}
+
+void refuse_endless(const JobModel& model) {
+  if (time_without_failures(model) < Seconds{most_seconds}) return;
   Problems problems;
-  problems.add({{}, "/job", "the steps of this job take more than 95 years", "write fewer"});
+  problems.add({{},
+                "/job",
+                "the steps, evaluations and checkpoints of this job take more than 95 years",
+                "write fewer"});
   problems.throw_if_any();
 }
 
@@ -179,7 +194,6 @@ Job make_job(const Scenario& scenario, const Report& report) {
   model.steps = job.block.steps > 0
                     ? job.block.steps
                     : static_cast<std::int64_t>(std::ceil(job.block.tokens / job.tokens_per_step));
-  refuse_endless(job);
   model.step = step_times(plan, job.step_time, job.block.elastic);
   model.start = to_ticks(job.block.start_time.value_or(measured_start_up(plan.num_nodes)) +
                          job.block.warm_up);
@@ -192,6 +206,7 @@ Job make_job(const Scenario& scenario, const Report& report) {
   job.checkpoint = checkpoint_bytes(report.parameters, scenario);
   set_failures(job, scenario);
   set_checkpoints(job, scenario);
+  refuse_endless(model);
   job.shares = shares_of(report.breakdown);
   job.assumptions = assumptions_of(job, scenario);
   return job;

@@ -105,6 +105,21 @@ TEST_CASE("a result is the same for any number of threads") {
   CHECK(text(1) == text(5));
 }
 
+TEST_CASE("a job of more than 95 years is refused, whatever takes them") {
+  const auto check = [](const std::string& job) {
+    const Scenario scenario = scenario_with_job(job);
+    CHECK_THROWS_WITH_AS(make_job(scenario, report_of(scenario)),
+                         doctest::Contains("more than 95 years"), InputError);
+  };
+  // 1e8 · 30 s; 1e5 evaluations of a day; 1e5 checkpoints of 2.45e12 bytes / 1 MB/s
+  check(R"({"steps": 100000000})");
+  check(R"({"steps": 100000, "evaluation": {"every": 1, "time": "24 h"}})");
+  for (const std::string kind : {"synchronous", "asynchronous"})
+    check(R"({"steps": 100000, "checkpoint": {"interval": "1 s", "storage_bandwidth": "1 MB/s",
+              "kind": ")" +
+          kind + "\"}}");
+}
+
 TEST_CASE("a job says how long it is once") {
   CHECK_THROWS_WITH_AS(scenario_with_job(R"({"tokens": 1e12, "steps": 5})"),
                        doctest::Contains("tokens and steps both say"), InputError);
