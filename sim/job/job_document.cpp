@@ -73,7 +73,9 @@ JsonValue assumptions_json(const std::vector<Assumption>& assumptions) {
 std::string job_json(const JobResult& result) {
   const Job& job = result.job;
   JsonValue json = object();
+  json.set("schema", JsonValue(std::string("windtunnel/job-v1")));
   json.set("name", JsonValue(result.name));
+  json.set("version", JsonValue(std::string(WINDTUNNEL_VERSION)));
   json.set("scenario_hash", JsonValue(result.scenario_hash));
   json.set("seed", JsonValue(std::to_string(result.options.seed)));
   json.set("draws", count(static_cast<std::int64_t>(result.options.draws)));

@@ -103,6 +103,7 @@ TEST_CASE("a result is the same for any number of threads") {
   };
   CHECK(text(1) == text(2));
   CHECK(text(1) == text(5));
+  CHECK(text(1).find(R"("schema": "windtunnel/job-v1")") != std::string::npos);
 }
 
 TEST_CASE("a job of more than 95 years is refused, whatever takes them") {

@@ -156,6 +156,8 @@ std::string job_points_text(const std::vector<JobPoint>& points) {
 
 std::string job_points_json(const std::vector<JobPoint>& points) {
   JsonValue json{JsonValue::Object{}};
+  json.set("schema", JsonValue(std::string("windtunnel/job-points-v1")));
+  json.set("version", JsonValue(std::string(WINDTUNNEL_VERSION)));
   JsonValue::Array list;
   for (const JobPoint& point : points) list.push_back(point_json(point));
   json.set("points", JsonValue(std::move(list)));

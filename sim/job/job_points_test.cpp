@@ -22,6 +22,7 @@ TEST_CASE("the front has the points that no other beats in days and money") {
   CHECK(points[1].on_front);
   CHECK(!points[2].on_front);
   CHECK(!points[3].on_front);
+  CHECK(job_points_json(points).find("windtunnel/job-points-v1") != std::string::npos);
 }
 
 TEST_CASE(
