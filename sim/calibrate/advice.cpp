@@ -149,6 +149,9 @@ std::optional<Overrides> changed_plan(const Scenario& plan, int nodes, int tenso
     changes.emplace_back("/parallel/schedule", "1f1b");
     changes.emplace_back("/parallel/virtual_pipeline", "1");
   }
+  const JsonValue* const stage_layers = find_at(plan.resolved, "/parallel/stage_layers");
+  if (stage_layers != nullptr && stage_layers->is_array())
+    changes.emplace_back("/parallel/stage_layers", "null");
   if (plan.model.moe && parallel.expert > data * parallel.context)
     changes.emplace_back("/parallel/expert", std::to_string(data * parallel.context));
   return changes;
@@ -234,6 +237,17 @@ std::size_t learn(LinearBelief& belief, Linearizer& linearizer,
   return learnt;
 }
 
+/// What was set for the plan holds for its runs too, but for what they change.
+Overrides on_top_of(const Overrides& of_plan, const Overrides& changes) {
+  Overrides all;
+  for (const auto& each : of_plan) {
+    const auto is_same = [&](const auto& change) { return change.first == each.first; };
+    if (std::none_of(changes.begin(), changes.end(), is_same)) all.push_back(each);
+  }
+  all.insert(all.end(), changes.begin(), changes.end());
+  return all;
+}
+
 }  // namespace
 
 Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& sets,
@@ -265,8 +279,8 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
     if (best == nullptr) break;
     best->is_taken = true;
     belief.measure(best->time.gradient, row_noise);
-    advice.runs.push_back({best->overrides, best->time.figures.gpus, best->time.figures.time,
-                           width_of(belief.variance(asked->gradient))});
+    advice.runs.push_back({on_top_of(request.overrides, best->overrides), best->time.figures.gpus,
+                           best->time.figures.time, width_of(belief.variance(asked->gradient))});
   }
   advice.num_simulations = linearizer.num_simulations();
   return advice;

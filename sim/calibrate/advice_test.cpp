@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "calibrate/linear_belief.hpp"
@@ -66,6 +67,29 @@ TEST_CASE("a constant of nodes is advised on nodes that it matters on") {
                                    {{"/platform/node_types/0/nic_rate", "10 Gbps"}});
   REQUIRE(!advice.runs.empty());
   CHECK(advice.runs.front().gpus > 8);  // inside one node no NIC is used
+}
+
+TEST_CASE("an advised run keeps what was set for the plan, but for what it changes") {
+  const TemporaryFolder folder;
+  const Advice advice =
+      advice_for(folder, {}, {},
+                 {{"/model/hidden", "8192"}, {"/parallel/tensor", "8"}, {"/parallel/data", "2"}});
+  REQUIRE(!advice.runs.empty());
+  for (const AdvisedRun& run : advice.runs) {
+    const auto given = [&](const std::string& pointer) {
+      return std::count_if(run.overrides.begin(), run.overrides.end(),
+                           [&](const auto& each) { return each.first == pointer; });
+    };
+    CHECK(run.overrides.front() == Overrides::value_type("/model/hidden", "8192"));
+    CHECK(given("/parallel/tensor") == 1);
+  }
+}
+
+TEST_CASE("a plan of uneven stages is advised on other numbers of stages") {
+  const TemporaryFolder folder;
+  const Advice even = advice_for(folder);
+  const Advice uneven = advice_for(folder, {}, {}, {{"/parallel/stage_layers", "[9, 8, 8, 7]"}});
+  CHECK(uneven.num_candidates == even.num_candidates);
 }
 
 TEST_CASE("rows that are measured already leave less to be asked") {
