@@ -1,14 +1,13 @@
 #include "job/job_points.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "core/json_value.hpp"
 #include "job/job_words.hpp"
 #include "report/html_page.hpp"
 #include "report/html_text.hpp"
-#include "report/svg_text.hpp"
+#include "report/pareto_front.hpp"
 
 namespace windtunnel {
 namespace {
@@ -17,12 +16,6 @@ using html::escaped;
 using html::number;
 
 bool counts(const JobPoint& point) { return point.result && point.fits && point.result->cost; }
-
-bool beats(const JobPoint& one, const JobPoint& other) {
-  const JobResult &a = *one.result, &b = *other.result;
-  return a.days.median <= b.days.median && a.cost->median <= b.cost->median &&
-         (a.days.median < b.days.median || a.cost->median < b.cost->median);
-}
 
 std::string optional_text(const std::optional<Spread>& spread) {
   return spread ? amount_text(spread->median) : "";
@@ -47,42 +40,13 @@ std::string csv_field(const std::string& text) {
 
 std::string exact(double value) { return canonical_text(JsonValue(value)); }
 
-constexpr double left = 90, top = 24, chart_width = 700, chart_height = 260;
-
-/// Points of days (right) against money (up), each from nought.
-std::string chart(const std::vector<JobPoint>& points) {
-  double most_days = 0, most_money = 0;
-  for (const JobPoint& point : points) {
-    if (!counts(point)) continue;
-    most_days = std::max(most_days, point.result->days.high);
-    most_money = std::max(most_money, point.result->cost->high);
-  }
-  if (most_days <= 0 || most_money <= 0) return "";
-  const double bottom = top + chart_height;
-  std::string svg;
-  for (const double share : {0.0, 0.25, 0.5, 0.75, 1.0}) {
-    svg += svg_text(left + chart_width * share, bottom + 20, amount_text(most_days * share),
-                    "text-anchor=\"middle\"");
-    svg += svg_text(left - 8, bottom - chart_height * share + 4, amount_text(most_money * share),
-                    "text-anchor=\"end\"");
-  }
-  svg += "<path d=\"M" + svg_number(left) + " " + svg_number(top) + "V" + svg_number(bottom) + "H" +
-         svg_number(left + chart_width) + "\" fill=\"none\" stroke=\"currentColor\"/>\n";
-  for (const JobPoint& point : points) {
-    if (!counts(point)) continue;
-    const double x = left + chart_width * point.result->days.median / most_days;
-    const double y = bottom - chart_height * point.result->cost->median / most_money;
-    svg += "<circle cx=\"" + svg_number(x) + "\" cy=\"" + svg_number(y) + "\" r=\"6\" fill=\"" +
-           (point.on_front ? "#1d7a46" : "#87919d") + "\"><title>" + escaped(point.values) +
-           "</title></circle>\n" + svg_text(x + 10, y + 4, point.values, "font-size=\"12\"");
-  }
-  svg += svg_text(left + chart_width / 2, bottom + 42, "days; up: money; green: on the front",
-                  "text-anchor=\"middle\"");
-  return "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Days against "
-         "money\"><svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1080 350\" "
-         "width=\"1080\" height=\"350\" fill=\"currentColor\" font-size=\"13\" role=\"img\" "
-         "aria-label=\"Days against money\">\n" +
-         svg + "</svg></div>\n";
+std::vector<PricedPoint> priced(const std::vector<JobPoint>& points) {
+  std::vector<PricedPoint> list;
+  for (const JobPoint& point : points)
+    if (counts(point))
+      list.push_back(
+          {point.values, point.result->days.median, point.result->cost->median, point.on_front});
+  return list;
 }
 
 JsonValue spread_json(const Spread& spread) {
@@ -117,11 +81,10 @@ JsonValue point_json(const JobPoint& point) {
 }  // namespace
 
 void mark_front(std::vector<JobPoint>& points) {
-  for (JobPoint& point : points)
-    point.on_front =
-        counts(point) && std::none_of(points.begin(), points.end(), [&](const JobPoint& other) {
-          return counts(other) && beats(other, point);
-        });
+  std::vector<PricedPoint> marked = priced(points);
+  mark_pareto_front(marked);
+  auto next = marked.begin();
+  for (JobPoint& point : points) point.on_front = counts(point) && (next++)->on_front;
 }
 
 std::string job_points_text(const std::vector<JobPoint>& points) {
@@ -207,7 +170,8 @@ std::string job_points_page(const std::string& name, const std::vector<JobPoint>
   page.places = {{"points", "Points"}};
   page.body = "<header class=\"hero\">\n<div>\n<p class=\"kicker\">" + escaped(name) +
               "</p>\n<h1>Days against money</h1>\n</div>\n</header>\n" +
-              html::section({"points", "Every point", chart(points) + html::table(table)});
+              html::section(
+                  {"points", "Every point", days_money_chart(priced(points)) + html::table(table)});
   page.data = {{"report", job_points_json(points)}};
   page.footer = "windtunnel " WINDTUNNEL_VERSION " · windtunnel job --json prints the same numbers";
   return html_document(page);

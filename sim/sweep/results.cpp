@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -10,6 +11,7 @@
 #include "core/file_io.hpp"
 #include "core/terminal_safe.hpp"
 #include "sweep/row.hpp"
+#include "sweep/sweep_front.hpp"
 #include "sweep/sweep_svg.hpp"
 
 namespace windtunnel {
@@ -61,6 +63,15 @@ const JsonValue* figure_of(const JsonValue& row, const std::string& name) {
   return &interval->array()[is_low ? 0 : 1];
 }
 
+/// Whether points are on the front, of those that have days and a cost.
+std::map<std::size_t, std::string> front_fields(const PartRows& rows,
+                                                const std::vector<std::string>& columns) {
+  std::map<std::size_t, std::string> fields;
+  for (const FrontPoint& each : front_of(rows, columns))
+    fields[each.point] = each.priced.on_front ? "true" : "false";
+  return fields;
+}
+
 /// Two processes that end together may write in either order, so each looks once more. Rows that keep coming are left to those who add them:
 /// they merge at their own end.
 constexpr int most_rounds = 3;
@@ -95,6 +106,9 @@ std::string results_csv(const PartRows& rows, const std::vector<std::string>& co
   fields.emplace_back("ok");
   fields.insert(fields.end(), figures.begin(), figures.end());
   fields.insert(fields.end(), asked.begin(), asked.end());
+  const bool has_front = std::find(asked.begin(), asked.end(), "cost") != asked.end();
+  if (has_front) fields.emplace_back("on_front");
+  const std::map<std::size_t, std::string> fronts = front_fields(rows, columns);
   const std::vector<std::string> header = fields;
   for (std::string& field : fields) field = for_terminal(field);
   std::string text = csv_line(fields);
@@ -103,7 +117,8 @@ std::string results_csv(const PartRows& rows, const std::vector<std::string>& co
     if (!row) continue;
     fields.clear();
     for (const std::string& name : header)
-      fields.push_back(field_of(figure_of(row->content, name)));
+      if (name != "on_front") fields.push_back(field_of(figure_of(row->content, name)));
+    if (has_front) fields.push_back(fronts.count(point) > 0 ? fronts.at(point) : "");
     text += csv_line(fields);
   }
   return text;

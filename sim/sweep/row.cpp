@@ -16,6 +16,7 @@
 #include "report/report_words.hpp"
 #include "scenario/unsupported.hpp"
 #include "simulate/objective_value.hpp"
+#include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {
@@ -71,6 +72,19 @@ std::string reason(const InputError& error) {
     if (!problem.suggestion.empty()) text += " (" + problem.suggestion + ")";
   }
   return text;
+}
+
+/// In the unit of the objective.
+double value_by(Objective objective, const Scenario& scenario, const Report& report) {
+  return ObjectiveValue(scenario, objective, "/sweep/objective")
+      .value(report.iteration_time, shares_of(report.breakdown));
+}
+
+/// Of the steps of the whole job.
+double cost_of_job(const Scenario& scenario, const Report& report) {
+  constexpr double seconds_per_day = 86'400;
+  const double seconds = value_by(Objective::days, scenario, report) * seconds_per_day;
+  return value_by(Objective::cost_per_token, scenario, report) * report.tokens_per_s * seconds;
 }
 
 std::string figures_text(const Report& report, const std::optional<Interval>& interval) {
@@ -160,10 +174,19 @@ std::string RowMaker::whole_row(std::size_t point, const std::string& id,
   return with_checksum("{" + line.text() + ", " + outcome + "}", sweep_->hash());
 }
 
+/// Energy depends on what GPUs do in a step; all else on how long it takes.
+Report RowMaker::report_of(const Scenario& scenario) const {
+  if (sweep_->choices().objective != Objective::energy_per_token)
+    return simulate_key_figures(scenario, build(scenario), engine_);
+  SimulateOptions options;
+  options.engine = engine_;
+  return simulate(scenario, options).report;
+}
+
 std::string RowMaker::figures(const Scenario& as_read) const {
   const ObjectiveValue objective(as_read, sweep_->choices().objective, "/sweep/objective");
   const Scenario scenario = sweep_->planned(as_read);
-  const Report report = simulate_key_figures(scenario, build(scenario), engine_);
+  const Report report = report_of(scenario);
   WT_ENSURE(report.iteration_time > 0_s);
   std::optional<Interval> interval;
   if (!evidence_.regimes.empty())
@@ -173,8 +196,11 @@ std::string RowMaker::figures(const Scenario& as_read) const {
     LineText line;
     if (figure == "plan")
       line.add(figure, detail::short_plan_text(scenario.plan));
+    else if (figure == "cost")
+      line.add(figure, cost_of_job(scenario, report));
     else
-      line.add(figure, objective.value(report.iteration_time, shares_of(report.breakdown)));
+      line.add(figure, value_by(figure == "days" ? Objective::days : objective.objective(),
+                                scenario, report));
     text += ", " + line.text();
   }
   return text;

@@ -35,6 +35,7 @@ class RowMaker {
  private:
   /// The row of a point of which the simulation, or what stopped it, says `outcome`.
   std::string whole_row(std::size_t point, const std::string& id, const std::string& outcome) const;
+  Report report_of(const Scenario& scenario) const;
   std::string figures(const Scenario& as_read) const;
   bool needs_child() const;
   /// Of a scenario that could be read: figures, or what stopped its child.

@@ -178,6 +178,10 @@ std::vector<std::string> Sweep::asked_figures() const {
   if (choices_.objective == Objective::cost_per_token ||
       choices_.objective == Objective::energy_per_token || choices_.objective == Objective::days)
     figures.emplace_back(name_of(choices_.objective));
+  // Days against money, where points are compared as ways to do a job.
+  if (figures.empty() || find_at(base_, "/job/price") == nullptr) return figures;
+  if (choices_.objective != Objective::days) figures.emplace_back("days");
+  figures.emplace_back("cost");
   return figures;
 }
 

@@ -5,6 +5,7 @@
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
 #include "sweep/sweep_content.hpp"
+#include "sweep/sweep_front.hpp"
 #include "sweep/sweep_text.hpp"
 
 namespace windtunnel::detail {
@@ -51,6 +52,11 @@ std::vector<FigureColumn> figure_columns(const SweepContent& page) {
         {"cost_per_token", "cost of 10^6 tokens", millionth, digits, "", "ascending"});
   else if (!is_always_shown(objective))
     columns.push_back({name_of(objective), unit_of(objective), 1, digits, "", "ascending"});
+  for (const std::string& figure : page.sweep.asked_figures()) {
+    if (figure == "days" && objective != Objective::days)
+      columns.push_back({"days", "days", 1, 1, "", "ascending"});
+    if (figure == "cost") columns.push_back({"cost", "cost", 1, 0, "", "ascending"});
+  }
   return columns;
 }
 
@@ -109,9 +115,12 @@ std::string point_section(const SweepContent& page) {
   if (page.rows.by_point.size() > page.ranked.size())
     note += " Of " + whole(page.rows.by_point.size()) + " points these are the first " +
             whole(page.ranked.size()) + "; results.csv has all.";
+  std::vector<PricedPoint> priced;
+  for (const FrontPoint& each : front_of(page.rows, page.sweep.points().columns()))
+    priced.push_back(each.priced);
   return section(
       {"points", "Points",
-       "<p class=\"quiet\">" + escaped(note) +
+       days_money_chart(priced) + "<p class=\"quiet\">" + escaped(note) +
            "</p>\n<p class=\"quiet sort-hint\" hidden>Press a column's head to sort by it.</p>\n"
            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Points\"><table "
            "class=\"points-table\" data-shown=\"" +

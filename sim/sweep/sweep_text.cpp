@@ -12,6 +12,7 @@
 #include "report/number_text.hpp"
 #include "sweep/row.hpp"
 #include "sweep/same_scenarios.hpp"
+#include "sweep/sweep_front.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -116,7 +117,9 @@ std::string best_text(const Sweep& sweep, const Tally& tally) {
       const JsonValue* value = row.find(figure);
       const std::optional<double> amount = number_of(value);
       constexpr int digits = 4;
-      lines.back().push_back(amount             ? significant_text(*amount, digits)
+      const bool is_money = figure == "cost";
+      lines.back().push_back(amount && is_money ? grouped_text(*amount)
+                             : amount           ? significant_text(*amount, digits)
                              : value != nullptr ? plain(*value)
                                                 : "");
     }
@@ -143,6 +146,17 @@ const char* order_words(Objective objective) {
 }
 
 namespace {
+
+std::string front_text(const std::vector<FrontPoint>& points) {
+  std::string text;
+  for (const FrontPoint& each : points)
+    if (each.priced.on_front)
+      text += "  point " + std::to_string(each.point) + ": " + each.priced.label + ": " +
+              fixed_text(each.priced.days, 1) + " days, " + grouped_text(each.priced.cost) + "\n";
+  return text.empty()
+             ? ""
+             : "\nDays against money: no other point takes fewer days and less money\n" + text;
+}
 
 JsonValue count(std::size_t number) { return JsonValue(static_cast<std::int64_t>(number)); }
 
@@ -174,6 +188,7 @@ std::string sweep_text(const Sweep& sweep, const PartRows& rows,
   if (!tally.best.empty())
     text +=
         "\n" + std::string(order_words(sweep.choices().objective)) + "\n" + best_text(sweep, tally);
+  text += front_text(front_of(rows, sweep.points().columns()));
   return text + "\nAll of it: " + (directory / "results.csv").string() + "\n";
 }
 
@@ -199,6 +214,12 @@ std::string sweep_json(const Sweep& sweep, const PartRows& rows,
   document.set("same_scenarios", JsonValue(std::move(same)));
   document.set("results", JsonValue((directory / "results.jsonl").string()));
   document.set("best", JsonValue(JsonValue::Array(tally.best)));
+  if (const auto points = front_of(rows, sweep.points().columns()); !points.empty()) {
+    JsonValue::Array front;
+    for (const FrontPoint& each : points)
+      if (each.priced.on_front) front.push_back(count(each.point));
+    document.set("front", JsonValue(std::move(front)));
+  }
   return pretty_text(document) + "\n";
 }
 

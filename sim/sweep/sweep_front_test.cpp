@@ -1,0 +1,75 @@
+#include "sweep/sweep_front.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/json_number.hpp"
+#include "simulate/objective_value.hpp"
+#include "simulate/simulate.hpp"
+#include "sweep/results.hpp"
+#include "sweep/sweep_fixtures.hpp"
+#include "sweep/sweep_text.hpp"
+
+namespace windtunnel {
+namespace {
+
+using testing::SweepFixture;
+
+double number_in(const std::string& row, const char* key) {
+  return *number_of(parse_row(row)->content.find(key));
+}
+
+TEST_CASE("days and cost of a point are those of the steps of its job") {
+  const SweepFixture fixture;
+  const Sweep sweep =
+      fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}, "objective": "cost_per_token"})",
+                    {{"/job", R"({"steps": 20000, "price": {"gpu_hour": 2}})"}});
+  const std::string row = RowMaker(sweep, {}).row(1);
+  const double time = number_in(row, "iteration_time_s");
+  CHECK(number_in(row, "days") == doctest::Approx(20'000 * time / 86'400));
+  CHECK(number_in(row, "cost") == doctest::Approx(20'000 * time / 3600 * 16 * 2));
+}
+
+TEST_CASE("the energy of a point counts what its GPUs do") {
+  const SweepFixture fixture;
+  const std::string job =
+      R"({"steps": 1000, "power": {"computing": 400, "communicating": 300, "idle": 100}})";
+  const Sweep sweep = fixture.sweep(
+      R"({"matrix": {"/nodes": [2]}, "objective": "energy_per_token"})", {{"/job", job}});
+  const Scenario scenario = sweep.scenario(0);
+  const Report report = simulate(scenario, {.engine = engine_of_many}).report;
+  const ObjectiveValue value(scenario, Objective::energy_per_token, "/sweep/objective");
+  const double expected = value.value(report.iteration_time, shares_of(report.breakdown));
+  CHECK(expected < value.value(report.iteration_time, {}));
+  CHECK(number_in(RowMaker(sweep, {}).row(0), "energy_per_token") == expected);
+}
+
+TEST_CASE("the front has the points that no other beats in days and money") {
+  const auto row = [](int point, double days, double cost, const char* fits) {
+    return "{\"point\": " + std::to_string(point) + ", \"/nodes\": " + std::to_string(point) +
+           ", \"ok\": true, \"fits\": " + fits + ", \"days\": " + std::to_string(days) +
+           ", \"cost\": " + std::to_string(cost) + "}";
+  };
+  PartRows rows;
+  rows.by_point[0] = {true, row(0, 40, 100, "true")};
+  rows.by_point[1] = {true, row(1, 20, 120, "true")};
+  rows.by_point[2] = {true, row(2, 25, 130, "true")};  // slower and dearer than 1
+  rows.by_point[3] = {true, row(3, 10, 50, "false")};  // does not fit
+  rows.by_point[4] = {false, R"({"point": 4, "ok": false})"};
+  const std::vector<FrontPoint> points = front_of(rows, {"/nodes"});
+  REQUIRE(points.size() == 3);
+  CHECK(points[1].priced.label == "nodes 1");
+  CHECK(points[0].priced.on_front);
+  CHECK(points[1].priced.on_front);
+  CHECK_FALSE(points[2].priced.on_front);
+  const std::string table = results_csv(rows, {"/nodes"}, {"days", "cost"});
+  CHECK(table.find("days,cost,on_front\n") != std::string::npos);
+  CHECK(table.find(",120,true\n") != std::string::npos);
+  CHECK(table.find(",130,false\n") != std::string::npos);
+  CHECK(table.find(",50,\n") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace windtunnel
