@@ -150,7 +150,8 @@ std::optional<Overrides> changed_plan(const Scenario& plan, int nodes, int tenso
     changes.emplace_back("/parallel/virtual_pipeline", "1");
   }
   const JsonValue* const stage_layers = find_at(plan.resolved, "/parallel/stage_layers");
-  if (stage_layers != nullptr && stage_layers->is_array())
+  if (stage_layers != nullptr && stage_layers->is_array() &&
+      stage_layers->origin.kind != OriginKind::defaulted)
     changes.emplace_back("/parallel/stage_layers", "null");
   if (plan.model.moe && parallel.expert > data * parallel.context)
     changes.emplace_back("/parallel/expert", std::to_string(data * parallel.context));

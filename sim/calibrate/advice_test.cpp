@@ -90,6 +90,13 @@ TEST_CASE("a plan of uneven stages is advised on other numbers of stages") {
   const Advice even = advice_for(folder);
   const Advice uneven = advice_for(folder, {}, {}, {{"/parallel/stage_layers", "[9, 8, 8, 7]"}});
   CHECK(uneven.num_candidates == even.num_candidates);
+  const auto count = [](const Advice& advice) {
+    const Overrides& set = advice.runs.at(0).overrides;
+    return std::count_if(set.begin(), set.end(),
+                         [](const auto& each) { return each.first == "/parallel/stage_layers"; });
+  };
+  CHECK(count(even) == 0);
+  CHECK(count(uneven) == 1);
 }
 
 TEST_CASE("rows that are measured already leave less to be asked") {
