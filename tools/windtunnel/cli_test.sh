@@ -239,6 +239,8 @@ exits 2 run $good --steps 3 --set "$noise" --trace t.json; says "show one iterat
 exits 2 run $good --csv steps.csv; says "belongs to --steps"
 exits 0 explain $good --steps 3 --set "$noise"; prints "gpu 1, 1.2 times as slow"
 exits 0 explain $good --steps 3 --set "$noise" --json; parses; prints '"critical_nodes"'
+exits 1 run $good --steps 2 --set "$noise" --set /model/hidden=16384; says "does not fit"
+exits 1 explain $good --steps 2 --set "$noise" --set /model/hidden=16384; says "does not fit"
 # Rank: the best plans, why one is not among them, and what launches the first.
 exits 0 rank $good; prints "plans considered"; prints "the table is proven"; silent stderr
 exits 0 rank $good --json; parses; prints '"schema": "windtunnel/rank-v1"'; prints '"method": "simulated"'

@@ -33,9 +33,11 @@ Explained explain_with_progress(const CommandLine& line, const Scenario& scenari
 
 ExitCode explain_steps(const CommandLine& line) {
   const Scenario scenario = read_placed_scenario_argument(line);
-  const StepOdds odds = step_odds(scenario, noise_block_of(scenario), step_options(line));
+  const NoiseBlock noise = noise_block_of(scenario);
+  const ExitCode exit = exit_of_steps(line, scenario);
+  const StepOdds odds = step_odds(scenario, noise, step_options(line));
   print_result(line.format == ResultFormat::json ? odds_json(odds) + "\n" : odds_text(odds));
-  return exit_done;
+  return exit;
 }
 
 }  // namespace

@@ -129,17 +129,12 @@ void write_outputs(const CommandLine& line, const Scenario& scenario,
 ExitCode run_steps(const CommandLine& line) {
   const Scenario scenario = read_placed_scenario_argument(line);
   const NoiseBlock noise = noise_block_of(scenario);
-  const StepOptions options = step_options(line);
-  SimulateOptions once;
-  once.engine = options.engine;
-  const bool fits = simulate(scenario, once).report.memory.fits;
-  const StepSeries series = play_steps(scenario, noise, options);
-  if (!fits && line.verbosity == Verbosity::normal)
-    print_message("warning: the plan does not fit in the memory of its GPUs");
+  const ExitCode exit = exit_of_steps(line, scenario);
+  const StepSeries series = play_steps(scenario, noise, step_options(line));
   if (!line.csv.empty()) write_output(line, line.csv, steps_csv(series));
   print_result(line.format == ResultFormat::json ? with_line_end(steps_json(series))
                                                  : steps_text(series));
-  return fits ? exit_done : exit_negative;
+  return exit;
 }
 
 }  // namespace

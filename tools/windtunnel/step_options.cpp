@@ -1,7 +1,9 @@
 #include "windtunnel/step_options.hpp"
 
 #include "simulate/forked.hpp"
+#include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
+#include "windtunnel/console.hpp"
 
 namespace windtunnel {
 
@@ -13,6 +15,15 @@ StepOptions step_options(const CommandLine& line) {
   options.detail = line.by_layer ? Detail::layer : Detail::pass;
   options.at_once = line.jobs == 0 ? default_at_once() : line.jobs;
   return options;
+}
+
+ExitCode exit_of_steps(const CommandLine& line, const Scenario& scenario) {
+  SimulateOptions once;
+  once.engine = line.engine.value_or(engine_of_many);
+  if (simulate(scenario, once).report.memory.fits) return exit_done;
+  if (line.verbosity == Verbosity::normal)
+    print_message("warning: the plan does not fit in the memory of its GPUs");
+  return exit_negative;
 }
 
 }  // namespace windtunnel
