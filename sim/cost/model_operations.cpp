@@ -51,7 +51,11 @@ KernelContext backward_context(const StageCostInputs& in, KernelContext context)
 LayerShape shape_of(const StageCostInputs& in, Precision precision) {
   LayerShape shape = layer_shape(*in.plan, *in.software);
   shape.precision = precision;
-  if (in.model->moe) shape.expert_load = expert_load(*in.model->moe, shape.expert).slowest;
+  if (!in.model->moe) return shape;
+  shape.expert_load = expert_load(*in.model->moe, shape.expert).slowest;
+  const SoftwareProfile::Experts& stack = experts_of(in);
+  shape.expert_kernels = stack.kernels;
+  shape.sorts_arrived_tokens = stack.dispatch == ExpertDispatch::all_to_all;
   return shape;
 }
 
@@ -69,6 +73,18 @@ Seconds launch_time(const StageCostInputs& in, const KernelWork& work) {
   const auto products = static_cast<int>(work.linear.size() + work.attention.size());
   const int kernels = products + work.memory_kernels + (work.flash > Flops{0} ? 1 : 0);
   return in.software->launch.kernel * (kernels * in.node->launch_slowdown);
+}
+
+/// What the CPU launches for one expert after another takes longer than launch_time() has it.
+Seconds loop_time(const StageCostInputs& in, const KernelWork& work) {
+  const SoftwareProfile::Experts& stack = experts_of(in);
+  if (stack.loop_launch == Seconds{0} || stack.kernels == ExpertKernels::all_experts) return {};
+  double products = 0;
+  for (const Gemm& product : work.linear) products += product.batch;
+  const auto counted = static_cast<double>(work.linear.size());
+  const Seconds each = std::max(Seconds{0}, stack.loop_launch - in.software->launch.kernel);
+  return (stack.loop_launch * (products - counted) + each * (work.looped_kernels + counted)) *
+         in.node->launch_slowdown;
 }
 
 class ModelWriter {
@@ -200,12 +216,22 @@ class ModelWriter {
       part.ahead.time = kernel_time(ahead, context_);
       part.ahead.launch = launch_time(in_, ahead);
       time_layer(part.back, back, ahead.linear.empty() ? Seconds{0} : accumulation(ahead));
+      if (label == Label::experts) add_loops(part, ahead, back);
       // The router's product is small: both of its gradients stay with the inputs'.
       count_flops(part.ahead, part.back, product_flops(ahead.linear),
                   product_flops(ahead.attention));
     }
     scale(part.ahead, part.back, share);
     return part;
+  }
+
+  void add_loops(BothWays& part, const KernelWork& ahead, const KernelWork& back) const {
+    constexpr double half = 0.5;
+    const Seconds backward = loop_time(in_, back);
+    part.ahead.launch += loop_time(in_, ahead);
+    part.back.whole.launch += backward;
+    part.back.inputs.launch += backward * half;
+    part.back.weights.launch += backward * half;
   }
 
   /// Experts, what every token takes beside them, and what is done around them.

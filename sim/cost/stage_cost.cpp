@@ -22,9 +22,9 @@ void add_exchanges(const StageCostInputs& in, PassBytes& bytes) {
   const double values =
       local_tokens(*in.model, layer_shape(*in.plan, *in.software)) * in.model->hidden;
   const Bytes element = element_size(in.plan->training.precision);
-  const double copies = token_copies(moe, in.experts, in.software->experts.dispatch).gpus;
+  const SoftwareProfile::Experts& stack = experts_of(in);
+  const double copies = token_copies(moe, in.experts, stack.dispatch).gpus;
   bytes.combine = element * (copies * values);
-  const SoftwareProfile::Experts& stack = in.software->experts;
   const Bytes quantized{fp8_value * copies * values};
   bytes.dispatch = stack.fp8_dispatch ? quantized : bytes.combine;
   bytes.gradient_dispatch = stack.fp8_gradient_dispatch ? quantized : bytes.combine;
@@ -137,7 +137,7 @@ Seconds expert_time(const StageCostInputs& in, const Operation& operation) {
   const double load = expert_load(*in.model->moe, in.plan->parallel.expert).slowest;
   if (group_of(operation.label) == GroupKind::expert_tensor)
     return cut_expert_time(in, operation.payload * load);
-  const ExpertDispatch dispatch = in.software->experts.dispatch;
+  const ExpertDispatch dispatch = experts_of(in).dispatch;
   const TokenCopies copies = token_copies(*in.model->moe, in.experts, dispatch);
   return exchange_time(exchange_bytes(operation.payload * load, copies, in.experts, dispatch),
                        in.experts, *in.node, *in.fabric)
@@ -279,8 +279,35 @@ ChunkCost chunk_cost(const StageCostInputs& in, const ChunkRole& role, Bytes pay
 /// How many times as long kernels take while exchanges have multiprocessors of their own.
 double slowdown_beside_exchanges(const StageCostInputs& in) {
   const double all = in.node->device.multiprocessors;
-  const double taken = std::min<double>(in.software->experts.exchange_multiprocessors, all - 1);
+  const double taken = std::min<double>(experts_of(in).exchange_multiprocessors, all - 1);
   return all / (all - taken);
+}
+
+/// Exchanges beside the kernels of another microbatch, which lose multiprocessors to them for as long (share s of all). Of exchanges
+/// X and kernels K of a forward and a backward pass, what is left to wait for is  max(s X, X - K).
+/// Limits: also where the pipeline fills and drains, which has no other microbatch; exchanges that are played as flows are not hidden.
+void hide_exchanges(const StageCostInputs& in, ChunkOperations& operations) {
+  if (!experts_of(in).overlap_exchanges || in.plan->parallel.schedule->overlaps_passes ||
+      in.plan->microbatches < 2)
+    return;
+  const auto is_exchange = [](const Operation& o) {
+    return is_collective(row_of(o.label).kind) && group_of(o.label) == GroupKind::experts;
+  };
+  Seconds exchanges{}, kernels{};
+  for (const Direction direction : {Direction::forward, Direction::backward}) {
+    const PassOperations& pass = operations.at(direction);
+    exchanges +=
+        sum_over(pass, [&](const Operation& o) { return is_exchange(o) ? o.time : Seconds{0}; });
+    kernels += sum_over(pass, [](const Operation& o) {
+      return row_of(o.label).part == Part::compute ? o.time : Seconds{0};
+    });
+  }
+  if (exchanges == Seconds{0}) return;
+  const double taken = 1 - 1 / slowdown_beside_exchanges(in),
+               left = std::max(taken, 1 - kernels / exchanges);
+  operations.for_each([&](Operation& o) {
+    if (is_exchange(o)) o.time *= left;
+  });
 }
 
 /// The forward pass of `ahead` and the backward pass of `back` at once. What the CPU takes longer to launch the block than it runs is
@@ -357,7 +384,13 @@ ChunkOperations chunk_operations(const StageCostInputs& in, const ChunkRole& chu
   for (const OperationPass& pass : operation_passes()) pass.rewrite(operations, context);
   if (in.node == nullptr) return operations;
   for (PassOperations& pass : operations.passes) set_collective_times(in, pass);
+  if (in.model->moe) hide_exchanges(in, operations);
   return operations;
+}
+
+const SoftwareProfile::Experts& experts_of(const StageCostInputs& in) {
+  if (in.node == nullptr) return in.software->experts;
+  return in.software->experts_on(in.node->device, in.plan->training.precision);
 }
 
 LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software) {

@@ -90,6 +90,9 @@ struct StageCostInputs {
   ExpertGroup experts = {};  ///< that exchange tokens, one of those that cut an expert
 };
 
+/// What the stack does with experts on this kind of node. Without a node, that of any.
+const SoftwareProfile::Experts& experts_of(const StageCostInputs& in);
+
 /// One activation or gradient message between stages, as one rank sends it: all of it, or its share where the stack scatters
 /// messages over the tensor group (_communicate in megatron/p2p_communication.py, Megatron-LM v2.5, splits the tensor with
 /// scatter_gather_tensors_in_pipeline, and gathers it on receipt with gather_split_1d_tensor).

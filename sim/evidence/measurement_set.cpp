@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <regex>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -55,6 +56,14 @@ void reject_misspelt_keys(ObjectReader& reader, const JsonValue& point) {
   }
 }
 
+/// What a row calls its container, where that is a release such as "26.04" or "26.04.01"; else nothing.
+std::string release_of(const JsonValue& row) {
+  const JsonValue* container = row.is_object() ? row.find("container") : nullptr;
+  if (container == nullptr || !container->is_string()) return {};
+  static const std::regex release("[0-9]{2}\\.[0-9]{2}(\\.[0-9]{1,2})?");
+  return std::regex_match(container->string(), release) ? container->string() : std::string();
+}
+
 MeasurementPoint read_point(JsonValue& value, const std::string& pointer, MeasurementKind kind,
                             Problems& problems) {
   ObjectReader reader(value, pointer, problems);
@@ -68,6 +77,7 @@ MeasurementPoint read_point(JsonValue& value, const std::string& pointer, Measur
     ObjectReader child = reader.child("measured");
     read_measured(child, point);
   }
+  point.release = release_of(value);
   if (value.is_object()) reject_misspelt_keys(reader, value);
   return point;
 }
@@ -178,6 +188,11 @@ std::string why_not_scored(const MeasurementSet& set, const MeasurementPoint& po
 JsonValue scenario_of(const MeasurementSet& set, const MeasurementPoint& point) {
   JsonValue scenario = set.base;
   merge_json(scenario, point.scenario);
+  if (const JsonValue* software = scenario.find("software");
+      !point.release.empty() && software != nullptr && software->is_string()) {
+    const std::string of_release = software->string() + "@" + point.release;
+    scenario.set("software", JsonValue(of_release));
+  }
   if (scenario.find("name") == nullptr) scenario.set("name", JsonValue(point.id));
   return scenario;
 }

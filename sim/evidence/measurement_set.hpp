@@ -24,6 +24,8 @@ struct MeasurementPoint {
   std::string group;   ///< points that a reader would compare with one another
   JsonValue scenario;  ///< merged over the set's base; empty object for a collective
   JsonValue measured;  ///< as written: times, memory, timers
+  std::string
+      release;  ///< of the software, from the row's `container` where that names one: "26.04"; empty: not stated
   std::optional<Seconds> iteration_time;
   MeasuredMemory memory;
   std::map<std::string, Seconds> timers;    ///< Megatron's, of the last rank

@@ -69,6 +69,16 @@ TEST_CASE("a point's scenario is merged over the base and named after the point"
         R"({"name":"a","nodes":2,"platform":"p","training":{"micro_batch":4,"precision":"fp16"}})");
 }
 
+TEST_CASE("a row's container is the release of its software where it names one") {
+  const MeasurementSet set = read(set_with(
+      R"([{"id": "a", "container": "26.04.01", "scenario": {"software": "s"}, "measured": {}},
+          {"id": "b", "container": "nvcr.io/x:1", "scenario": {"software": "s"}, "measured": {}},
+          {"id": "c", "container": "26.04", "scenario": {}, "measured": {}}])"));
+  CHECK(scenario_of(set, set.points[0]).find("software")->string() == "s@26.04.01");
+  CHECK(scenario_of(set, set.points[1]).find("software")->string() == "s");
+  CHECK(scenario_of(set, set.points[2]).find("software") == nullptr);
+}
+
 TEST_CASE("a set of collectives keeps its points without scenarios") {
   const MeasurementSet set = read(set_with(
       R"([{"id": "a", "collective": "all_reduce", "gpus": 2, "nodes": 1, "bytes": 1, "measured": {"time_s": 1}}])",

@@ -215,8 +215,11 @@ class ProgramBuilder {
 
   /// Of one rank, as the cost of its stage has them; alone: a layer that has experts.
   Collective exchange(const std::vector<DeviceId>& members, const Operation& operation) const {
-    const ExpertDispatch dispatch = in_.software->experts.dispatch;
-    const ExpertGroup group = costs_.expert_group(device(members.front()));
+    const PlanDevice& first = device(members.front());
+    const ExpertGroup group = costs_.expert_group(first);
+    const ExpertDispatch dispatch =
+        in_.software->experts_on(in_.platform->type_of(first.node).device, plan_.training.precision)
+            .dispatch;
     const TokenCopies copies = token_copies(*in_.model->moe, group, dispatch);
     const Bytes payload = operation.payload * (expert_load_ / operation.share);
     return collectives_.exchange(members, operation,

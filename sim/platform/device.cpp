@@ -32,6 +32,16 @@ const SoftwareProfile::MemoryRates* SoftwareProfile::memory_rates_on(const Devic
   return nullptr;
 }
 
+const SoftwareProfile::Experts& SoftwareProfile::experts_on(const Device& device,
+                                                            Precision precision) const {
+  const auto has = [](const auto& list, const auto& value) {
+    return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
+  };
+  for (const ExpertsElsewhere& other : experts_elsewhere)
+    if (has(other.devices, device.name) && has(other.precisions, precision)) return other.experts;
+  return experts;
+}
+
 std::optional<SoftwareProfile::FlashRates> SoftwareProfile::flash_rates(
     const Device& device) const {
   if (!flash_forward_efficiency || !flash_backward_efficiency) return std::nullopt;

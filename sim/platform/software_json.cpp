@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 #include "core/object_reader.hpp"
@@ -50,21 +51,137 @@ void read_host_gathers(ObjectReader reader, SoftwareProfile& profile) {
   reader.reject_unknown_keys();
 }
 
+constexpr int most_multiprocessors = 1'000;
+
+std::vector<std::string> read_names(ObjectReader& reader, std::string_view key, const char* what) {
+  std::vector<std::string> names;
+  const JsonValue* list = reader.take(key);
+  if (list == nullptr) return names;
+  const auto is_name = [](const JsonValue& each) { return each.is_string(); };
+  if (!list->is_array() || list->array().empty() ||
+      !std::all_of(list->array().begin(), list->array().end(), is_name)) {
+    reader.problem(key, std::string("expected a list of at least one ") + what);
+    return names;
+  }
+  for (const JsonValue& each : list->array()) names.push_back(each.string());
+  return names;
+}
+
+std::vector<std::string> read_devices(ObjectReader& reader, std::string_view key) {
+  return read_names(reader, key, "device's name");
+}
+
+std::vector<Precision> read_precisions(ObjectReader& reader) {
+  const auto known = {Precision::fp32, Precision::tf32,  Precision::fp16, Precision::bf16,
+                      Precision::fp8,  Precision::mxfp8, Precision::nvfp4};
+  std::vector<Precision> precisions;
+  for (const std::string& name : read_names(reader, "precisions", "precision")) {
+    const auto found = std::find_if(known.begin(), known.end(),
+                                    [&](Precision each) { return name == name_of(each); });
+    if (found == known.end())
+      reader.problem("precisions", "there is no precision \"" + name + "\"");
+    else
+      precisions.push_back(*found);
+  }
+  return precisions;
+}
+
+const std::vector<std::pair<std::string, ExpertDispatch>> dispatches = {
+    {"all_to_all", ExpertDispatch::all_to_all},
+    {"one_copy_per_node", ExpertDispatch::one_copy_per_node}};
+
+/// How kernels of experts are launched, and what runs beside exchanges.
+void read_launches(ObjectReader& reader, SoftwareProfile::Experts& experts) {
+  if (reader.take("kernels") != nullptr)
+    experts.kernels = reader.required_enum<ExpertKernels>(
+        "kernels",
+        {{"each_expert", ExpertKernels::each_expert}, {"all_experts", ExpertKernels::all_experts}});
+  if (const auto time = given_quantity<Seconds>(reader, "loop_launch")) experts.loop_launch = *time;
+  if (reader.take("overlap_exchanges") != nullptr)
+    experts.overlap_exchanges = reader.optional_bool("overlap_exchanges", false);
+}
+
+/// Entries say what differs from the rest of `experts`.
+void read_elsewhere(ObjectReader& reader, SoftwareProfile& profile) {
+  JsonValue* list = reader.take("elsewhere");
+  if (list == nullptr) return;
+  if (!list->is_array()) return reader.problem("elsewhere", "expected a list of exceptions");
+  profile.experts_elsewhere.clear();
+  for (std::size_t i = 0; i < list->array().size(); ++i) {
+    const std::string place = "elsewhere/" + std::to_string(i);
+    ObjectReader entry(list->array()[i], reader.pointer() + "/" + place, reader.problems());
+    SoftwareProfile::ExpertsElsewhere other{read_devices(entry, "devices"), read_precisions(entry),
+                                            profile.experts};
+    if (entry.take("dispatch") != nullptr)
+      other.experts.dispatch = entry.required_enum<ExpertDispatch>("dispatch", dispatches);
+    if (entry.take("exchange_multiprocessors") != nullptr)
+      other.experts.exchange_multiprocessors =
+          entry.required_int("exchange_multiprocessors", 0, most_multiprocessors);
+    read_launches(entry, other.experts);
+    profile.sources.merge(read_sources(entry, "experts/" + place + "/"));
+    entry.reject_unknown_keys();
+    profile.experts_elsewhere.push_back(std::move(other));
+  }
+}
+
 void read_experts(ObjectReader reader, SoftwareProfile& profile) {
   SoftwareProfile::Experts& experts = profile.experts;
-  experts.dispatch = reader.optional_enum<ExpertDispatch>(
-      "dispatch", experts.dispatch,
-      {{"all_to_all", ExpertDispatch::all_to_all},
-       {"one_copy_per_node", ExpertDispatch::one_copy_per_node}});
+  experts.dispatch = reader.optional_enum<ExpertDispatch>("dispatch", experts.dispatch, dispatches);
   experts.fp8_dispatch = reader.optional_bool("fp8_dispatch", experts.fp8_dispatch);
   experts.fp8_gradient_dispatch =
       reader.optional_bool("fp8_gradient_dispatch", experts.fp8_gradient_dispatch);
   experts.overlap_shared = reader.optional_bool("overlap_shared", experts.overlap_shared);
-  constexpr int most_multiprocessors = 1'000;
   experts.exchange_multiprocessors = reader.optional_int(
       "exchange_multiprocessors", experts.exchange_multiprocessors, 0, most_multiprocessors);
+  read_launches(reader, experts);
+  read_elsewhere(reader, profile);
   profile.sources.merge(read_sources(reader, "experts/"));
   reader.reject_unknown_keys();
+}
+
+/// "26.04.01" as its numbers; empty: no release.
+std::vector<int> numbers_of(const std::string& release) {
+  std::vector<int> numbers;
+  std::istringstream in(release);
+  for (std::string part; std::getline(in, part, '.');) {
+    constexpr std::size_t most_digits = 4;
+    const bool is_number =
+        !part.empty() && part.size() <= most_digits &&
+        std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (!is_number) return {};
+    numbers.push_back(std::stoi(part));
+  }
+  return numbers;
+}
+
+std::vector<int> read_release(ObjectReader& reader, const char* key) {
+  if (reader.take(key) == nullptr) return {};
+  const std::string text = reader.required_string(key);
+  std::vector<int> numbers = numbers_of(text);
+  if (numbers.empty() && reader.are_sound({key}))
+    reader.problem(key, "\"" + text + "\" is no release", "such as \"26.04\" or \"26.04.01\"");
+  return numbers;
+}
+
+/// Lays the newest of `releases` that is no newer than `release` over what the stack does with experts.
+void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
+  const std::vector<int> release = read_release(reader, "release");
+  JsonValue* list = reader.take("releases");
+  if (list == nullptr) return;
+  if (!list->is_array()) return reader.problem("releases", "expected a list of releases");
+  SoftwareProfile chosen = profile;
+  for (std::size_t i = 0; i < list->array().size(); ++i) {
+    ObjectReader entry(list->array()[i], reader.pointer() + "/releases/" + std::to_string(i),
+                       reader.problems());
+    SoftwareProfile read = profile;
+    entry.required_string("from");
+    const std::vector<int> from = read_release(entry, "from");
+    entry.optional_text("description", "");
+    if (entry.take("experts") != nullptr) read_experts(entry.child("experts"), read);
+    entry.reject_unknown_keys();
+    if (!release.empty() && from <= release) chosen = std::move(read);
+  }
+  profile = std::move(chosen);
 }
 
 void read_communication(ObjectReader& reader, SoftwareProfile& profile) {
@@ -100,20 +217,6 @@ std::optional<double> optional_ratio(ObjectReader& reader, std::string_view key)
 }
 
 /// Names of devices; nothing is written back where there are none.
-std::vector<std::string> read_devices(ObjectReader& reader, std::string_view key) {
-  std::vector<std::string> names;
-  const JsonValue* list = reader.take(key);
-  if (list == nullptr) return names;
-  const auto is_name = [](const JsonValue& each) { return each.is_string(); };
-  if (!list->is_array() || list->array().empty() ||
-      !std::all_of(list->array().begin(), list->array().end(), is_name)) {
-    reader.problem(key, "expected a list of at least one device's name");
-    return names;
-  }
-  for (const JsonValue& each : list->array()) names.push_back(each.string());
-  return names;
-}
-
 void read_flash(ObjectReader& reader, SoftwareProfile& profile) {
   profile.flash_forward_efficiency = optional_ratio(reader, "flash_forward_efficiency");
   profile.flash_backward_efficiency = optional_ratio(reader, "flash_backward_efficiency");
@@ -228,6 +331,7 @@ SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Prob
   if (reader.take("host_gathers") != nullptr)
     read_host_gathers(reader.child("host_gathers"), profile);
   if (reader.take("experts") != nullptr) read_experts(reader.child("experts"), profile);
+  read_releases(reader, profile);
   read_memory(reader.child("memory"), profile);
   reader.reject_unknown_keys();
   return profile;

@@ -134,7 +134,22 @@ struct SoftwareProfile {
     /// Taken from kernels that run beside exchanges of another microbatch (Schedule::overlaps_passes): 20 of an H800's 132 (DeepSeek-V3,
     /// arXiv:2412.19437, section 3.2.2), as many as DeepEP takes unless told otherwise.
     int exchange_multiprocessors = 20;
+    ExpertKernels kernels = ExpertKernels::each_expert;
+    /// CPU time of a kernel that is launched for one expert after another; zero: that of any other kernel, and the products of all
+    /// experts are launched as one.
+    Seconds loop_launch{};
+    /// Exchanges run beside the kernels of another microbatch: overlap_moe_expert_parallel_comm of Megatron-Core.
+    bool overlap_exchanges = false;
   } experts;
+  /// What the stack does otherwise with experts on some devices, or in some precisions.
+  struct ExpertsElsewhere {
+    std::vector<std::string> devices;   ///< empty: all
+    std::vector<Precision> precisions;  ///< empty: all
+    Experts experts;
+  };
+  std::vector<ExpertsElsewhere> experts_elsewhere;
+  /// The first of `experts_elsewhere` that fits, else `experts`.
+  const Experts& experts_on(const Device& device, Precision precision) const;
   double exposed_gather_factor = 0;  ///< iota of sharded data parallelism
 
   StateBytes states_fp16, states_bf16;  ///< by training precision (fp32 training uses its own rule)

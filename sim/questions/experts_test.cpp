@@ -1,6 +1,7 @@
 // Models with experts, played.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 
@@ -18,6 +19,11 @@ Scenario read(const std::string& text, const Overrides& overrides = {}) {
   problems.throw_if_any();
   ReadOptions options;
   options.overrides = overrides;
+  const bool is_given = std::any_of(overrides.begin(), overrides.end(),
+                                    [](const auto& each) { return each.first == "/software"; });
+  if (!is_given)
+    options.overrides.insert(options.overrides.begin(),
+                             {"/software/experts/dispatch", "one_copy_per_node"});
   const Library files{source_dir()};
   return read_scenario(std::move(value), files.root, files, options);
 }
@@ -127,6 +133,46 @@ TEST_CASE("the fullest rank's memory follows the skew") {
   const MemoryAccount skewed =
       play(read(four_gpus, {{"/model/moe/balance", R"({"zipf": 1})"}})).memory;
   CHECK(skewed.stages[0].activations > even.stages[0].activations);
+}
+
+TEST_CASE("exchanges beside another microbatch leave what their multiprocessors take") {
+  const Overrides two{{"/training/global_batch", "8"}};
+  const Overrides beside{{"/training/global_batch", "8"},
+                         {"/software/experts/overlap_exchanges", "true"},
+                         {"/software/experts/exchange_multiprocessors", "27"}};
+  // 27 of an A100's 108 multiprocessors for as long as exchanges run, and the kernels take longer than they do.
+  const Overrides slow_kernels{{"/model/sequence", "1024"}, {"/model/moe/ffn_hidden", "65536"}};
+  const auto with = [&](Overrides changes) {
+    changes.insert(changes.end(), slow_kernels.begin(), slow_kernels.end());
+    return play(read(four_gpus, changes)).breakdown.of(Line::expert_comm);
+  };
+  CHECK(with(beside).value() == doctest::Approx(with(two).value() / 4).epsilon(1e-9));
+}
+
+TEST_CASE("kernels for all experts at once spare the host its loops") {
+  const auto time = [](const char* kernels, const char* launch) {
+    return play(read(four_gpus, {{"/model/moe/experts", "16"},
+                                 {"/software/experts/kernels", kernels},
+                                 {"/software/experts/loop_launch", launch}}))
+        .iteration_time;
+  };
+  CHECK(time("each_expert", "1 ms") > time("each_expert", "3 us"));
+  CHECK(time("all_experts", "1 ms") == time("all_experts", "3 us"));
+}
+
+TEST_CASE("a release of the stack is the newest of its list that is no newer") {
+  const auto experts = [](const std::string& software, const std::string& gpus = "h100-sxm-80gb") {
+    const Scenario scenario = read(four_gpus, {{"/software", software}});
+    Device device;
+    device.name = gpus;
+    return scenario.software.experts_on(device, Precision::mxfp8);
+  };
+  CHECK(experts("megatron-core-2026").kernels == ExpertKernels::each_expert);
+  CHECK(experts("megatron-core-2026@26.04.01").kernels == ExpertKernels::each_expert);
+  CHECK(experts("megatron-core-2026@26.04", "gb200").dispatch == ExpertDispatch::one_copy_per_node);
+  CHECK(experts("megatron-core-2026@26.06").kernels == ExpertKernels::all_experts);
+  CHECK(experts("megatron-core-2026@27.01").overlap_exchanges);
+  CHECK_THROWS_AS(experts("megatron-core-2026@newest"), InputError);
 }
 
 TEST_CASE("61 layers of 256 experts on 1,024 GPUs are played within two seconds") {

@@ -412,7 +412,9 @@ class WhatIfCollector {
     if (!scenario_.model.moe->balance.is_even())
       add(WhatIfKind::training, "tokens spread evenly over experts",
           {{"/model/moe/balance", "balanced"}});
-    if (scenario_.software.experts.dispatch == ExpertDispatch::all_to_all && crosses_nodes())
+    const SoftwareProfile& stack = scenario_.software;
+    if (stack.experts_elsewhere.empty() && stack.experts.dispatch == ExpertDispatch::all_to_all &&
+        crosses_nodes())
       add(WhatIfKind::software, "one copy of a token a node",
           {{"/software/experts/dispatch", "one_copy_per_node"}});
   }

@@ -64,6 +64,17 @@ std::shared_ptr<const SourceText> unquotable(SourceText source) {
   return std::make_shared<const SourceText>(std::move(source));
 }
 
+/// Of software, the release behind its name ("megatron-core-2026@26.04"), which is cut off; else nothing.
+std::string take_release(JsonValue& slot, const LibraryKind& kind) {
+  const std::string text = slot.string();
+  const std::size_t at = text.rfind('@');
+  if (std::string_view(kind.name) != software_files.name || at == std::string::npos || at == 0 ||
+      text.find('/', at) != std::string::npos)
+    return {};
+  slot.content = text.substr(0, at);
+  return text.substr(at + 1);
+}
+
 }  // namespace
 
 void overlay_json(JsonValue& base, const JsonValue& overlay) {
@@ -131,6 +142,7 @@ bool ScenarioFiles::lay_over(JsonValue& base, const JsonValue& entry,
 bool ScenarioFiles::expand(JsonValue& slot, const LibraryKind& kind, const std::string& pointer) {
   if (!slot.is_string()) return lay_over_base(slot, kind, pointer);
   if (failed_.count(pointer) != 0) return false;
+  const std::string release = take_release(slot, kind);
   const std::string text = slot.string();
   JsonValue content;
   if (looks_like_path(text)) {
@@ -154,6 +166,7 @@ bool ScenarioFiles::expand(JsonValue& slot, const LibraryKind& kind, const std::
   }
   if (content.find("name") == nullptr)
     content.set("name", JsonValue(looks_like_path(text) ? fs::path(text).stem().string() : text));
+  if (!release.empty()) content.set("release", JsonValue(release));
   slot = std::move(content);
   return lay_over_base(slot, kind, pointer);
 }

@@ -43,28 +43,28 @@ double mean_of(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-TEST_CASE(
-    "rows of models with experts are predicted without a constant that was fitted on an "
-    "iteration") {
+TEST_CASE("rows of models with experts, with one constant fitted on those of Qwen3-30B") {
   const ValidatedSet set = validated("megatron-bridge/moe.json");
   CHECK(set.comparisons.size() == 78);
-  CHECK(set.fitted_numbers.empty());
+  REQUIRE(set.fitted_numbers.size() == 1);
+  CHECK(set.fitted_numbers.begin()->find("experts/loop_launch") != std::string::npos);
   const std::vector<double> open = errors_of(set, "Qwen3_30B_a3B");
   CHECK(open.size() == 26);
-  CHECK(mean_of(open) < 0.30);  // releases differ by 1.8 times on one plan
+  CHECK(mean_of(open) < 0.16);
   std::vector<double> blind;
   for (const ScoredRow& row : set.comparisons)
     if (!may_be_fitted_on(row.id)) blind.push_back(std::abs(row.error()));
   CHECK(blind.size() == 52);
-  CHECK(mean_of(blind) < 0.22);
-  CHECK(mean_of(errors_of(set, "GPT_OSS_120B")) < 0.21);
-  CHECK(mean_of(errors_of(set, "DeepSeekV3")) < 0.12);
-  CHECK(mean_of(errors_of(set, "Qwen3_235B_a22B")) < 0.18);
+  CHECK(mean_of(blind) < 0.14);
+  CHECK(mean_of(errors_of(set, "GPT_OSS_120B")) <
+        0.26);  // releases differ by 1.6 times on one plan
+  CHECK(mean_of(errors_of(set, "DeepSeekV3")) < 0.10);
+  CHECK(mean_of(errors_of(set, "Qwen3_235B_a22B")) < 0.10);
 }
 
 TEST_CASE("DeepSeek's layers on one node of B200, and what they hold in memory") {
   const ValidatedSet set = validated("simumax/b200.json");
-  CHECK(mean_of(errors_of(set, "simumax-b200-deepseek")) < 0.18);
+  CHECK(mean_of(errors_of(set, "simumax-b200-deepseek")) < 0.11);
   std::vector<double> memory;
   for (const MemoryComparison& each : set.memory)
     if (each.id.starts_with("simumax-b200-deepseek") && each.kind == MemoryKind::allocated)

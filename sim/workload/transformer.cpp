@@ -501,6 +501,10 @@ double expert_tokens(const Transformer& model, const LayerShape& shape) {
   return local_tokens(model, shape) * shape.expert_tensor * model.moe->top_k * shape.expert_load;
 }
 
+int experts_of_rank(const Transformer& model, const LayerShape& shape) {
+  return model.moe->experts / shape.expert;
+}
+
 std::vector<Gemm> expert_products(const Transformer& model, const LayerShape& shape) {
   const double groups = static_cast<double>(model.moe->experts) / shape.expert;
   const double rows = expert_tokens(model, shape) / groups, h = model.hidden;
@@ -513,16 +517,36 @@ std::vector<Gemm> expert_products(const Transformer& model, const LayerShape& sh
 /// both operands; backward the gradient's cast and the scales of both operands of two products [own count of GroupedLinear of
 /// Transformer Engine 2, which calls them in a loop over experts; in its releases of mid 2026 one kernel does it for all].
 constexpr int expert_quantising_forward = 3, expert_quantising_backward = 5;
+/// With one scale for a tensor there are none to rearrange: forward the input's largest value and its cast, backward the gradient's.
+constexpr int expert_quantising_by_tensor = 2;
+
+/// Whether scales belong to blocks of a tensor, in an order that products ask for.
+bool scales_blocks(Precision precision) {
+  return precision == Precision::mxfp8 || precision == Precision::nvfp4;
+}
 
 void add_expert_casts(KernelWork& work, const Transformer& model, const LayerShape& shape,
                       bool backward) {
   const std::vector<Gemm> products = expert_products(model, shape);
   add_casts(work, products, shape, backward);
-  if (!is_quantized(shape.precision)) return;
-  const double experts = static_cast<double>(model.moe->experts) / shape.expert;
-  work.memory_kernels +=
-      static_cast<int>(experts * static_cast<double>(products.size()) *
-                       (backward ? expert_quantising_backward : expert_quantising_forward));
+  if (!is_quantized(shape.precision) || shape.expert_kernels == ExpertKernels::all_experts) return;
+  const int by_block = backward ? expert_quantising_backward : expert_quantising_forward,
+            each = scales_blocks(shape.precision) ? by_block : expert_quantising_by_tensor;
+  work.looped_kernels = experts_of_rank(model, shape) * static_cast<int>(products.size()) * each;
+  work.memory_kernels += work.looped_kernels;
+}
+
+/// Tokens from other ranks come rank by rank, and are put in the order of experts, read and written; so are results before they
+/// leave: sort_chunks_by_idxs in MoEAlltoAllTokenDispatcher, megatron/core/transformer/moe/token_dispatcher.py.
+void add_sorting(ExpertWork& work, const Transformer& model, const LayerShape& shape) {
+  if (!shape.sorts_arrived_tokens || shape.expert == 1 || experts_of_rank(model, shape) == 1)
+    return;
+  constexpr double read_and_written = 2;
+  const Bytes sorted = moved(model, shape, read_and_written * model.moe->top_k) * shape.expert_load;
+  for (KernelWork* each : {&work.routing, &work.merging}) {
+    each->memory_traffic += sorted;
+    ++each->memory_kernels;
+  }
 }
 
 std::vector<Gemm> shared_products(const Transformer& model, const LayerShape& shape) {
@@ -580,6 +604,7 @@ ExpertWork experts_forward(const Transformer& model, const LayerShape& shape) {
   work.experts.linear = expert_products(model, shape);
   work.shared.linear = shared_products(model, shape);
   add_expert_casts(work.experts, model, shape, false);
+  add_sorting(work, model, shape);
   add_casts(work.shared, work.shared.linear, shape, false);
   return work;
 }
@@ -594,6 +619,7 @@ ExpertWork experts_backward(const Transformer& model, const LayerShape& shape) {
   work.experts.linear = backward_products(expert_products(model, shape));
   work.shared.linear = backward_products(shared_products(model, shape));
   add_expert_casts(work.experts, model, shape, true);
+  add_sorting(work, model, shape);
   add_casts(work.shared, shared_products(model, shape), shape, true);
   return work;
 }

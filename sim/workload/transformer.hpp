@@ -194,6 +194,7 @@ struct KernelWork {
   Bytes memory_traffic{};       ///< bytes moved by memory-bound kernels (norms, dropout, softmax,
                                 ///< residuals)
   int memory_kernels = 0;       ///< how many memory-bound kernels carry that traffic
+  int looped_kernels = 0;       ///< of them, those that are launched for one expert after another
   Flops flash{};  ///< flash-attention FLOPs, causal half (zero with standard attention)
   AttentionShape flash_shape;  ///< where `flash` is not zero
 };
@@ -204,6 +205,13 @@ struct KernelWork {
 struct LayerTraffic {
   double forward_hidden = 22, forward_split = 20, forward_scores = 9;
   double backward_hidden = 46, backward_split = 60, backward_scores = 11;
+};
+
+/// How the products of a rank's experts, and the casts before them, are launched.
+enum class ExpertKernels {
+  each_expert,  ///< one expert after another: GroupedLinear of Transformer Engine, split_quantize and multi-stream cuBLAS
+  /// One kernel for all experts: Transformer Engine's grouped MLP of mid 2026. Its fusion with the nonlinearity is not modelled.
+  all_experts,
 };
 
 /// The shape of one execution: how much of the model one rank sees at once.
@@ -225,6 +233,9 @@ struct LayerShape {
   bool reads_for_scale = false, casts_weights = false;
   int expert = 1, expert_tensor = 1;  ///< ways that experts are shared out, and each is cut
   double expert_load = 1;             ///< tokens of the rank that has most of them, over the mean
+  ExpertKernels expert_kernels = ExpertKernels::each_expert;
+  /// Whether tokens that arrive from other ranks are put in the order of experts, and back before they leave.
+  bool sorts_arrived_tokens = false;
 };
 
 /// The two halves of a layer, each with its norm, dropout and residual. How the traffic and kernels that docs/model.md (model E) has

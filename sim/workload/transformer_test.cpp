@@ -54,13 +54,41 @@ TEST_CASE("experts that are quantised one by one launch kernels of their own") {
   m.moe->ffn_hidden = 32;
   LayerShape shape, quantised;
   shape.expert = quantised.expert = 2;  // four experts a rank, of two products each
-  quantised.precision = Precision::fp8;
+  quantised.precision = Precision::mxfp8;
   const int forward = experts_forward(m, shape).experts.memory_kernels;
   const int backward = experts_backward(m, shape).experts.memory_kernels;
   // One cast for each product, or two where weights are cast too, and three or five kernels for each product of each expert.
   const int casts = quantised.casts_weights ? 4 : 2;
   CHECK(experts_forward(m, quantised).experts.memory_kernels == forward + casts + 4 * 2 * 3);
   CHECK(experts_backward(m, quantised).experts.memory_kernels == backward + casts + 4 * 2 * 5);
+  // One scale for a tensor: its largest value and its cast.
+  quantised.precision = Precision::fp8;
+  CHECK(experts_forward(m, quantised).experts.looped_kernels == 4 * 2 * 2);
+  CHECK(experts_backward(m, quantised).experts.looped_kernels == 4 * 2 * 2);
+  quantised.expert_kernels = ExpertKernels::all_experts;
+  CHECK(experts_forward(m, quantised).experts.memory_kernels == forward + casts);
+}
+
+TEST_CASE("tokens from other ranks are sorted where the dispatcher does so") {
+  Transformer m = model("llama", 2, 64, 4, 8, 100);
+  m.moe = Transformer::Experts{};
+  m.moe->experts = 8;
+  m.moe->top_k = 2;
+  m.moe->ffn_hidden = 32;
+  LayerShape plain;
+  plain.expert = 2;
+  LayerShape sorts = plain;
+  sorts.sorts_arrived_tokens = true;
+  // Each copy is read and written before the experts, and again behind them: 8 tokens, 2 copies, 64 values of 2 bytes.
+  const Bytes sorted{2.0 * 8 * 2 * 64 * 2};
+  for (const auto& pass : {experts_forward, experts_backward}) {
+    const ExpertWork before = pass(m, plain), after = pass(m, sorts);
+    CHECK(after.routing.memory_traffic - before.routing.memory_traffic == sorted);
+    CHECK(after.merging.memory_traffic - before.merging.memory_traffic == sorted);
+  }
+  sorts.expert = plain.expert = 8;  // one expert a rank: nothing to sort
+  CHECK(experts_forward(m, sorts).routing.memory_traffic ==
+        experts_forward(m, plain).routing.memory_traffic);
 }
 
 TEST_CASE("a window leaves the pairs out that are too far apart") {
