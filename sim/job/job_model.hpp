@@ -22,9 +22,14 @@ struct JobModel {
   std::int64_t steps = 0;
   /// Of one step, with so many nodes missing; one entry unless the job is elastic.
   std::vector<Ticks> step;
-  Ticks start = 0;  ///< launch to first step, without reading a checkpoint
-  Ticks read = 0;   ///< reading a checkpoint, at a restart
-  Ticks detection = 0, repair = 0;
+  Ticks start = 0;      ///< launch to first step, without reading a checkpoint
+  Ticks read = 0;       ///< reading a checkpoint, at a restart
+  Ticks detection = 0;  ///< of a failure that ends its process
+  Ticks hang = 0;       ///< of one that does not: the others wait for it
+  double hang_share = 0;
+  Ticks repair = 0;
+  /// What steps take longer than `step`, one after the other, over and over; empty where all steps are alike.
+  std::vector<Ticks> noise;
   std::int64_t evaluation_every = 0;  ///< steps; 0: never
   Ticks evaluation = 0;
   std::int64_t checkpoint_every = 1;  ///< steps
@@ -41,7 +46,7 @@ struct JobModel {
 struct Job {
   JobModel model;
   JobBlock block;
-  Seconds step_time{};
+  Seconds step_time{};  ///< without noise
   double tokens_per_step = 0;
   int gpus = 0, gpus_per_node = 0;
   Bytes checkpoint{};  ///< on storage
@@ -53,8 +58,9 @@ struct Job {
 /// Parameters and optimizer states, each once, as the memory account counts their bytes.
 Bytes checkpoint_bytes(double parameters, const Scenario& scenario);
 
-/// The job of a scenario whose iteration takes what `report` says. The scenario must have a `job` block.
-Job make_job(const Scenario& scenario, const Report& report);
+/// The job of a scenario whose iteration takes what `report` says. The scenario must have a `job` block. `steps` are times of
+/// single steps over that of the iteration without noise, in order; empty where there is no noise.
+Job make_job(const Scenario& scenario, const Report& report, const std::vector<double>& steps = {});
 
 /// Time lost is least with a checkpoint about every so long: J. W. Young, CACM 17(9), 530-531, 1974:
 ///   t = sqrt(2 stall mtbf)

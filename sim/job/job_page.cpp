@@ -29,6 +29,8 @@ const char* colour_of(Spent spent) {
       return "codec";
     case Spent::compute:
       return "compute";
+    case Spent::noise:
+      return "context_comm";
     case Spent::slower:
       return "tensor_comm";
     case Spent::evaluation:

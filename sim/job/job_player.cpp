@@ -48,8 +48,40 @@ class RandomStream {
 /// The steps between two checkpoints, which count once the second is safe.
 struct Period {
   std::int64_t steps = 0;
-  Ticks compute = 0, slower = 0, evaluation = 0;
+  Ticks compute = 0, noise = 0, slower = 0, evaluation = 0;
+  Ticks total() const { return compute + noise + slower + evaluation; }
   Ticks safe_at = never;
+};
+
+/// How much longer steps take than the fastest: a series that is played over and over.
+class StepNoises {
+ public:
+  StepNoises(const std::vector<Ticks>& series, RandomStream& random) {
+    if (series.empty()) return;
+    first_ = static_cast<std::int64_t>(random.uniform() * static_cast<double>(series.size()));
+    sums_.reserve(series.size() + 1);
+    sums_.push_back(0);
+    for (const Ticks each : series) sums_.push_back(sums_.back() + each);
+    most_ = *std::max_element(series.begin(), series.end());
+  }
+  /// Of the steps from number `from` to before `to`.
+  Ticks between(std::int64_t from, std::int64_t to) const {
+    return sums_.empty() ? 0 : up_to(first_ + to) - up_to(first_ + from);
+  }
+  /// No `steps` steps in a row have more.
+  Ticks most_of(std::int64_t steps) const {
+    if (sums_.empty()) return 0;
+    return steps / length() * sums_.back() + steps % length() * most_;
+  }
+
+ private:
+  std::int64_t length() const { return static_cast<std::int64_t>(sums_.size()) - 1; }
+  Ticks up_to(std::int64_t step) const {
+    return step / length() * sums_.back() + sums_[static_cast<std::size_t>(step % length())];
+  }
+  std::int64_t first_ = 0;
+  std::vector<Ticks> sums_;
+  Ticks most_ = 0;
 };
 
 class JobPlayer {
@@ -58,6 +90,7 @@ class JobPlayer {
       : model_(&model),
         quiet_(quiet),
         random_(seed, draw),
+        noises_(model.noise, random_),
         until_failure_(random_.until_event(rate())) {}
 
   JobDraw play() {
@@ -120,20 +153,26 @@ class JobPlayer {
     const std::int64_t every = model_->checkpoint_every;
     const Ticks compute = every * model_->step.front();
     if (quiet_ == QuietPeriods::one_by_one || missing_ > 0 || model_->write > compute) return;
-    Ticks longest = compute + model_->stall;
+    Ticks longest = compute + noises_.most_of(every) + model_->stall;
     if (model_->evaluation_every > 0)
       longest += model_->evaluation * (every / model_->evaluation_every + 1);
     const std::int64_t periods =
         std::min((model_->steps - done_ - 1) / every, until_failure_ / longest) - 1;
     if (periods < 1) return;
     const std::int64_t end = done_ + periods * every;
-    const Period all{periods * every, periods * compute, 0, evaluations(done_, end)};
+    const Period all{periods * every, periods * compute, noises_.between(done_, end), 0,
+                     evaluations(done_, end)};
     add(all, +1);
     spent(Spent::checkpoint) += periods * model_->stall;
     draw_.checkpoints += periods;
-    run(all.compute + all.evaluation + periods * model_->stall);
+    run(all.total() + periods * model_->stall);
     saved_ = saved_ || periods > 1 || written_.steps > 0;
-    written_ = {every, compute, 0, evaluations(end - every, end), now_ + model_->write};
+    written_ = {every,
+                compute,
+                noises_.between(end - every, end),
+                0,
+                evaluations(end - every, end),
+                now_ + model_->write};
     done_ = end;
   }
 
@@ -143,9 +182,10 @@ class JobPlayer {
     Period period;
     period.steps = steps;
     period.compute = steps * model_->step.front();
+    period.noise = noises_.between(done_, done_ + steps);
     period.slower = steps * model_->step[static_cast<std::size_t>(missing_)] - period.compute;
     period.evaluation = evaluations(done_, done_ + steps);
-    const Ticks ran = run(period.compute + period.slower + period.evaluation);
+    const Ticks ran = run(period.total());
     if (failed_) {
       spent(Spent::lost) += ran;
       return false;
@@ -165,6 +205,7 @@ class JobPlayer {
 
   void add(const Period& period, int sign) {
     spent(Spent::compute) += sign * period.compute;
+    spent(Spent::noise) += sign * period.noise;
     spent(Spent::slower) += sign * period.slower;
     spent(Spent::evaluation) += sign * period.evaluation;
   }
@@ -186,7 +227,7 @@ class JobPlayer {
       saved_ = true;
     } else if (period.steps > 0) {
       add(period, -1);
-      spent(Spent::lost) += period.compute + period.slower + period.evaluation;
+      spent(Spent::lost) += period.total();
       done_ -= period.steps;
     }
     period = {};
@@ -198,7 +239,8 @@ class JobPlayer {
     const FailingPart part = failing_part();
     ++draw_.failures[static_cast<std::size_t>(part)];
     if (part != FailingPart::software) repaired_at_.push_back(now_ + model_->repair);
-    wait_for(Spent::detection, model_->detection);
+    const bool hangs = model_->hang_share > 0 && random_.uniform() < model_->hang_share;
+    wait_for(Spent::detection, hangs ? model_->hang : model_->detection);
     missing_ = missing_nodes();
     while (static_cast<std::size_t>(missing_) >= model_->step.size()) {
       wait_for(Spent::idle, repaired_at_.front() - now_);
@@ -237,6 +279,7 @@ class JobPlayer {
   const JobModel* model_;
   QuietPeriods quiet_;
   RandomStream random_;
+  StepNoises noises_;
   JobDraw draw_;
   Ticks now_ = 0;
   std::int64_t done_ = 0;  ///< steps, safe or not
@@ -256,6 +299,8 @@ const char* name_of(Spent spent) {
       return "start";
     case Spent::compute:
       return "compute";
+    case Spent::noise:
+      return "noise";
     case Spent::slower:
       return "slower";
     case Spent::evaluation:

@@ -12,6 +12,7 @@ namespace windtunnel {
 enum class Spent {
   start,    ///< the first launch
   compute,  ///< steps that count, at the speed of all nodes
+  noise,    ///< what they took longer than the fastest step
   slower,   ///< what they took longer on fewer nodes
   evaluation,
   checkpoint,  ///< training waits for a checkpoint
@@ -20,7 +21,7 @@ enum class Spent {
   restart,     ///< launching again and reading a checkpoint
   idle,        ///< too few nodes
 };
-inline constexpr std::size_t num_spent = 9;
+inline constexpr std::size_t num_spent = 10;
 const char* name_of(Spent spent);  ///< "start", "compute", ...
 
 /// One draw of a job: a whole run, with the failures that it met.
@@ -45,6 +46,8 @@ enum class QuietPeriods { at_once, one_by_one };
 /// while the job runs, starts or waits for a checkpoint. A failure undoes all steps since the last safe checkpoint; once it is
 /// known, a spare takes the place of the failed node; without one the job goes on with fewer nodes where it is elastic and has
 /// at least half of its replicas, and waits for the repair where it does not. A repaired node joins at the next checkpoint.
+/// Steps differ as those of `JobModel::noise` do, in their order, from a first one that is drawn; a step that is played again
+/// takes as long as before.
 JobDraw play_job(const JobModel& model, std::uint64_t seed, std::uint64_t draw,
                  QuietPeriods quiet = QuietPeriods::at_once);
 

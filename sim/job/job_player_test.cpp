@@ -85,6 +85,61 @@ TEST_CASE("quiet periods played at once give what they give one by one") {
   }
 }
 
+TEST_CASE("a job plays the steps of its noise over and over, from a first one that is drawn") {
+  JobModel model = plain_job();
+  model.noise = {1 * second, 2 * second, 0, 5 * second};
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    const JobDraw draw = play_job(model, 0, i);
+    // 250 times 8 s, wherever it begins, on top of 100 + 10,000 + 400 s
+    CHECK(draw.of(Spent::noise) == 2000 * second);
+    CHECK(draw.total == 12'500 * second);
+  }
+  model.steps = 1001;  // the step beyond is the first again
+  bool differ = false;
+  for (std::uint64_t i = 1; i < 20; ++i)
+    differ |= play_job(model, 0, i).of(Spent::noise) != play_job(model, 0, 0).of(Spent::noise);
+  CHECK(differ);
+}
+
+TEST_CASE("with noise, too, every draw adds up exactly, played at once or one by one") {
+  for (const Ticks write : {Ticks{0}, 300 * second, 900 * second}) {
+    JobModel model = plain_job();
+    model.steps = 20'003;
+    model.write = write;
+    model.noise = {1 * second + 3, 0, 7 * second, 2 * second, 2 * second + 1, 0, 11};
+    model.evaluation_every = 33;
+    model.evaluation = 7 * second + 1;
+    model.hang = 900 * second;
+    model.hang_share = 0.3;
+    set_rate(model, FailingPart::gpu, 0.1);
+    set_rate(model, FailingPart::software, 0.1);
+    for (std::uint64_t i = 0; i < 100; ++i) {
+      const JobDraw draw = play_job(model, 4, i);
+      CHECK(sum(draw) == draw.total);
+      CHECK(draw.of(Spent::compute) == model.steps * model.step.front());
+      for (const Ticks each : draw.spent) CHECK(each >= 0);
+      CHECK(draw.spent == play_job(model, 4, i, QuietPeriods::one_by_one).spent);
+    }
+  }
+}
+
+TEST_CASE("as many failures hang as their share says, and take the longer time to be noticed") {
+  JobModel model = plain_job();
+  model.steps = 100'000;
+  model.hang = 600 * second;
+  model.hang_share = 0.25;
+  set_rate(model, FailingPart::software, 0.5);
+  Ticks noticing = 0;
+  std::int64_t failures = 0;
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    const JobDraw draw = play_job(model, 1, i);
+    noticing += draw.of(Spent::detection);
+    failures += draw.num_failures();
+  }
+  // 0.75 · 60 + 0.25 · 600 = 195 s; some 8,000 failures know the share to 2 %, and with it the mean to 2.4 %; three times that
+  CHECK(to_seconds(noticing) / Seconds{1} / double(failures) == doctest::Approx(195).epsilon(0.08));
+}
+
 TEST_CASE("as many failures come as their rate says") {
   JobModel model = plain_job();
   model.steps = 100'000;

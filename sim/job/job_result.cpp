@@ -105,7 +105,8 @@ double energy_of(const Job& job, const JobDraw& draw) {
   const JobBlock::Power& power = *job.block.power;
   const double step = gpu_watts(power, job.shares);
   Ticks playing = 0;
-  for (const Spent kind : {Spent::compute, Spent::slower, Spent::evaluation, Spent::lost})
+  for (const Spent kind :
+       {Spent::compute, Spent::noise, Spent::slower, Spent::evaluation, Spent::lost})
     playing += draw.of(kind);
   const double nodes = job.model.nodes + double(job.block.spare_nodes);
   const double spare_gpus = double(job.block.spare_nodes) * job.gpus_per_node;
@@ -118,7 +119,7 @@ double energy_of(const Job& job, const JobDraw& draw) {
 JobResult simulate_job(const Scenario& scenario, const Report& report, const JobOptions& options) {
   WT_EXPECT(options.draws > 0);
   JobResult result;
-  result.job = make_job(scenario, report);
+  result.job = make_job(scenario, report, options.noisy_steps);
   result.name = scenario.name;
   result.scenario_hash = scenario.hash;
   result.platform_name = report.platform_name;

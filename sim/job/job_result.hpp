@@ -15,6 +15,8 @@ struct JobOptions {
   std::size_t draws = 1000;
   std::uint64_t seed = 0;
   std::size_t at_once = 1;  ///< threads; the result is the same for any number
+  /// Times of single steps with the scenario's noise, over that of one without, in order; empty where it has none.
+  std::vector<double> noisy_steps = {};
 };
 
 /// A figure over all draws.

@@ -16,6 +16,8 @@ inline const char* words_of(Spent spent) {
       return "first start";
     case Spent::compute:
       return "training that counts";
+    case Spent::noise:
+      return "steps slower than the fastest";
     case Spent::slower:
       return "slower on fewer nodes";
     case Spent::evaluation:

@@ -54,6 +54,8 @@ StepStatistics statistics_of(const std::vector<Seconds>& times);
 
 std::string steps_text(const StepSeries& series);
 std::string steps_json(const StepSeries& series);
+/// A page with the series and how often steps take how long.
+std::string steps_page(const StepSeries& series);
 /// "step,time_s" and a row for each step.
 std::string steps_csv(const StepSeries& series);
 

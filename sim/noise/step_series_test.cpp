@@ -175,6 +175,23 @@ TEST_CASE("statistics of ten steps are those one finds by hand") {
   CHECK(found.above_1_2 == doctest::Approx(0.1));
 }
 
+TEST_CASE("a page of steps draws all of them, whatever they are") {
+  for (const char* noise : {R"({"pass_jitter": 0.01})", "{}"})
+    for (const std::size_t steps : {std::size_t{1}, std::size_t{2}, std::size_t{900}}) {
+      StepSeries series;
+      series.name = "a page";
+      series.noise_name = noise;
+      series.without_noise = Seconds{1};
+      for (std::size_t i = 0; i < steps; ++i)
+        series.times.push_back(Seconds{1 + (noise[1] == '}' ? 0.0 : double(i % 7) / 10)});
+      const std::string page = steps_page(series);
+      CHECK(page.find("How long each step takes") != std::string::npos);
+      CHECK(page.find("How many steps take how long") != std::string::npos);
+      CHECK(page.find("\"nan") == std::string::npos);
+      CHECK(page.find("\"-nan") == std::string::npos);
+    }
+}
+
 TEST_CASE("a scenario without noise is refused, and a slow part that is not there") {
   CHECK_THROWS_AS(noise_block_of(read_scenario(source_dir() / "scenarios/gpt3-175b-512xa100.json",
                                                Library{source_dir()})),

@@ -86,7 +86,8 @@ void read_failures(ObjectReader reader, JobBlock& job) {
 }
 
 void read_restart(ObjectReader reader, JobBlock& job) {
-  job.detection = optional_quantity<Seconds>(reader, "detection", "10 min", waiting);
+  if (reader.take("detection") != nullptr)
+    job.detection = required_quantity<Seconds>(reader, "detection", waiting);
   job.repair = optional_quantity<Seconds>(reader, "repair", "24 h", waiting);
   job.spare_nodes = reader.optional_int("spare_nodes", 0, 0, most_spares);
   job.elastic = reader.optional_bool("elastic", false);

@@ -47,7 +47,8 @@ struct JobBlock {
   /// Failures per part and year: of a GPU, a GPU's memory, a NIC, a NIC's share of the network, a node, and the
   /// software of a node.
   std::array<double, num_failing_parts> failures_per_year{};
-  Seconds detection{}, repair{};
+  std::optional<Seconds> detection;  ///< of every failure; none: by what fails
+  Seconds repair{};
   int spare_nodes = 0;
   bool elastic = false;
 

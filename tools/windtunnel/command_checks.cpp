@@ -113,10 +113,10 @@ void check_steps(const CommandLine& line) {
       throw UsageError("--report and --budget belong to explain without --steps");
     return;
   }
-  if (!line.trace.empty() || !line.rank_traces.empty() || !line.report.empty() || !line.out.empty())
+  if (!line.trace.empty() || !line.rank_traces.empty() || !line.out.empty())
     throw UsageError(
-        "--trace, --rank-traces, --report and --out show one iteration: leave out "
-        "--steps, or write the steps with --csv");
+        "--trace, --rank-traces and --out show one iteration: leave out "
+        "--steps, or write the steps with --csv or --report");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"
 #include "windtunnel/scenario_argument.hpp"
+#include "windtunnel/step_options.hpp"
 
 namespace windtunnel {
 namespace {
@@ -32,6 +33,22 @@ Scenario with_plan(const CommandLine& line, Scenario scenario) {
   return with_best_plan(std::move(scenario), options, "/job/plan");
 }
 
+/// Steps that are played with the scenario's noise, from which those of the job are taken. A step time that was measured keeps its length.
+std::vector<double> noisy_steps(const CommandLine& line, const Scenario& scenario) {
+  constexpr std::size_t played_steps = 200;
+  const JsonValue* block = scenario.resolved.find("noise");
+  if (block == nullptr || block->is_null()) return {};
+  const NoiseBlock noise = noise_block_of(scenario);
+  if (noise.is_none()) return {};
+  StepOptions options = step_options(line);
+  options.steps = played_steps;
+  if (!is_reentrant(options.engine)) options.engine = engine_of_many;
+  const StepSeries series = play_steps(scenario, noise, options);
+  std::vector<double> factors;
+  for (const Seconds time : series.times) factors.push_back(time / series.without_noise);
+  return factors;
+}
+
 PlayedJob play(const CommandLine& line, Scenario as_read) {
   const Scenario scenario = with_plan(line, std::move(as_read));
   SimulateOptions simulate_options;
@@ -41,6 +58,7 @@ PlayedJob play(const CommandLine& line, Scenario as_read) {
   options.draws = static_cast<std::size_t>(line.draws);
   options.seed = line.seed;
   options.at_once = line.jobs == 0 ? default_at_once() : line.jobs;
+  options.noisy_steps = noisy_steps(line, scenario);
   return {simulate_job(scenario, report, options), report.memory.fits};
 }
 

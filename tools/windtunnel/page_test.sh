@@ -119,6 +119,18 @@ is "reasons stand in the page" grep -q 'id="failed"' failing.html
 sweep_page single --set '/sweep/matrix={"/nodes": [64]}'
 passes single.html
 
+# A sweep of best plans, ordered by what they cost.
+"$program" sweep job-llama3-70b-clusters --out sweep-best --quiet --report best.html --set '/sweep/plan="best"' \
+  --set /sweep/objective=cost_per_token --set '/sweep/matrix={"/nodes": [64, 128]}' --set /sweep/include=null >/dev/null
+passes best.html
+stands_alone best.html
+
+# Steps with noise.
+"$program" run gpt-39b-512xa100 --set /noise=mlperf-small --steps 100 --quiet --json --report steps.html >steps.json
+passes steps.html
+stands_alone steps.html
+holds steps.html steps.json
+
 # The numbers are those of the JSON, which the page repeats.
 "$program" run "$root/scenarios/gpt-2.5b-uneven-links.json" --quiet --out out >/dev/null
 mv out/report.html uneven.html && mv out/report.json uneven.json && rm -r out
