@@ -215,6 +215,7 @@ Job make_job(const Scenario& scenario, const Report& report, const std::vector<d
   job.step_time = job.block.step_time.value_or(report.iteration_time);
   job.gpus = plan.num_nodes * plan.gpus_per_node;
   job.gpus_per_node = plan.gpus_per_node;
+  job.ranks = plan.num_ranks();
   job.tokens_per_step = static_cast<double>(plan.training.global_batch) * scenario.model.sequence;
   JobModel& model = job.model;
   model.steps = job.block.steps > 0

@@ -93,6 +93,26 @@ TEST_CASE("money and energy of a job in which nothing fails") {
   CHECK(result.tonnes_co2->median == doctest::Approx(4.649 * 0.4).epsilon(1e-3));
 }
 
+TEST_CASE("GPUs of a node that the plan does not use idle") {
+  const auto energy = [](const std::string& tensor) {
+    const Scenario scenario = read_scenario(
+        source_dir() / "scenarios/gpt-39b-512xa100.json", Library{source_dir()},
+        {.overrides = {{"/nodes", "1"},
+                       {"/model/layers", "2"},
+                       {"/parallel", R"({"pipeline": 1, "data": 1, "tensor": )" + tensor + "}"},
+                       {"/job", R"({"steps": 3600, "step_time": "1 s", "start": {"time": "0 s"},
+                          "checkpoint": {"storage_bandwidth": "1000 TB/s", "node_bandwidth": "1000 TB/s"},
+                          "failures": {"gpu": 0, "memory": 0, "nic": 0, "network": 0, "node": 0, "software": 0},
+                          "power": {"computing": 400, "communicating": 400, "idle": 100}})"}}});
+    Report report = report_of(scenario);
+    report.breakdown = {};
+    return simulate_job(scenario, report, {.draws = 1}).energy_mwh->median;
+  };
+  // An hour: 8 · 400 W, and 2 · 400 W + 6 · 100 W
+  CHECK(energy("8") == doctest::Approx(3.2e-3).epsilon(1e-3));
+  CHECK(energy("2") == doctest::Approx(1.4e-3).epsilon(1e-3));
+}
+
 TEST_CASE("a result is the same for any number of threads") {
   const Scenario scenario = scenario_with_job(R"({"tokens": 1e12, "failures": {"gpu": 1}})");
   const Report report = report_of(scenario);

@@ -100,7 +100,7 @@ double cost_of(const Job& job, const JobDraw& draw) {
 }
 
 /// While steps are played, GPUs compute, communicate and wait as in the iteration; else they idle, and those of spare nodes
-/// always. Cooling and conversion are the overhead.
+/// and those that the plan does not use always. Cooling and conversion are the overhead.
 double energy_of(const Job& job, const JobDraw& draw) {
   const JobBlock::Power& power = *job.block.power;
   const double step = gpu_watts(power, job.shares);
@@ -111,8 +111,8 @@ double energy_of(const Job& job, const JobDraw& draw) {
   const double nodes = job.model.nodes + double(job.block.spare_nodes);
   const double spare_gpus = double(job.block.spare_nodes) * job.gpus_per_node;
   const double watt_hours =
-      job.gpus * (hours(playing) * step + hours(draw.total - playing) * power.idle) +
-      hours(draw.total) * (spare_gpus * power.idle + nodes * power.node);
+      job.ranks * (hours(playing) * step + hours(draw.total - playing) * power.idle) +
+      hours(draw.total) * ((job.gpus - job.ranks + spare_gpus) * power.idle + nodes * power.node);
   return watt_hours * power.overhead / watts_per_megawatt;
 }
 

@@ -168,7 +168,7 @@ std::string steps_page(const StepSeries& series) {
               section({"spread", "How often steps take how long", histogram(series, found)}) +
               source_section(series);
   if (!series.sources.empty()) page.places.push_back({"inputs", "Noise"});
-  page.data = {{"report", steps_json(series)}};
+  page.data = {{"report", steps_json(series) + "\n"}};
   page.footer =
       "windtunnel " WINDTUNNEL_VERSION " · windtunnel run --steps --json prints the same numbers";
   return html_document(page);

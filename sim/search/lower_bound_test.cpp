@@ -128,7 +128,7 @@ TEST_CASE("the bound holds where passes run at once, from both ends and in a V")
       for (const int expert : {1, 8, 16})
         for (const int microbatches : {8, 20}) {
           const Scenario scenario = scenario_from(
-              R"({"platform": "dgx-h100", "nodes": 8, "software": "megatron-core-2026",
+              R"({"platform": "dgx-h100", "nodes": 8, "software": "megatron-core-2024",
     "model": {"layers": 8, "hidden": 2048, "heads": 16, "sequence": 2048, "vocab": 32000,
       "moe": {"experts": 16, "top_k": 2, "ffn_hidden": 1024, "dense_layers": 1}},
     "training": {"global_batch": )" +

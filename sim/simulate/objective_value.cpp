@@ -93,6 +93,7 @@ ObjectiveValue::ObjectiveValue(const Scenario& scenario, Objective objective,
   tokens_ = static_cast<double>(plan.training.global_batch) * scenario.model.sequence;
   nodes_ = plan.num_nodes;
   gpus_ = nodes_ * plan.gpus_per_node;
+  ranks_ = plan.num_ranks();
 }
 
 double ObjectiveValue::value(Seconds time, const StepShares& shares) const {
@@ -106,7 +107,8 @@ double ObjectiveValue::value(Seconds time, const StepShares& shares) const {
       return gpus_ * job_->price->gpu_hour * (seconds / seconds_per_hour) / tokens_;
     case Objective::energy_per_token: {
       const JobBlock::Power& power = *job_->power;
-      const double watts = gpus_ * gpu_watts(power, shares) + nodes_ * power.node;
+      const double watts =
+          ranks_ * gpu_watts(power, shares) + (gpus_ - ranks_) * power.idle + nodes_ * power.node;
       return watts * power.overhead * seconds / tokens_;
     }
     case Objective::days:

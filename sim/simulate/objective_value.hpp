@@ -51,8 +51,8 @@ class ObjectiveValue {
  private:
   Objective objective_;
   std::optional<JobBlock> job_;
-  double tokens_ = 1;  ///< of an iteration
-  double gpus_ = 1, nodes_ = 1;
+  double tokens_ = 1;                        ///< of an iteration
+  double gpus_ = 1, nodes_ = 1, ranks_ = 1;  ///< the plan uses `ranks_` of the GPUs
 };
 
 }  // namespace windtunnel

@@ -49,7 +49,7 @@ std::vector<FigureColumn> figure_columns(const SweepContent& page) {
   const Objective objective = page.sweep.choices().objective;
   if (objective == Objective::cost_per_token)
     columns.push_back(
-        {"cost_per_token", "cost of 10^6 tokens", millionth, digits, "", "ascending"});
+        {"cost_per_token", "cost of 10^6 tokens", millionth, digits, "of a million", "ascending"});
   else if (!is_always_shown(objective))
     columns.push_back({name_of(objective), unit_of(objective), 1, digits, "", "ascending"});
   for (const std::string& figure : page.sweep.asked_figures()) {

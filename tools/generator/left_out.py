@@ -17,6 +17,12 @@ LEFT_OUT = {
     **{f"/software/flash_elsewhere/N/{key}": "of devices by name; tests of software profiles have it"
        for key in ("devices", "forward_efficiency", "backward_efficiency", "source")},
     "/software/flash_elsewhere": "of devices by name; tests of software profiles have it",
+    **{f"/software/experts/elsewhere{key}": "of devices and precisions by name; tests of software profiles have it"
+       for key in ("", *(f"/N/{name}" for name in ("devices", "precisions", "dispatch", "exchange_multiprocessors", "kernels", "loop_launch",
+                                                   "overlap_exchanges", "source")))},
+    "/software/release": "says which of a shipped profile's releases is meant; tests of software profiles have it",
+    **{key: "what is best, not what is simulated; tests of sweep and search have it" for key in ("/sweep/objective", "/sweep/plan", "/search/objective")},
+    "/search/precision": "of GPUs that compute in several; a test of search has it",
     "/memory_correction": "what `calibrate --memory` writes of a set of runs; no file of that kind is shipped",
 }
 
