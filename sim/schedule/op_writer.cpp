@@ -21,9 +21,7 @@ Op op_of(Phase phase, const Step& step) {
 
 }  // namespace
 
-void OpWriter::add(Stream stream, const Op& op) {
-  program_.streams[static_cast<std::size_t>(stream)].push_back(op);
-}
+void OpWriter::add(Stream stream, const Op& op) { ops(stream).push_back(op); }
 
 void OpWriter::work(Phase phase, std::uint16_t row, const Step& step) {
   Op op = op_of(phase, step);

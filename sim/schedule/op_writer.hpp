@@ -28,6 +28,7 @@ class OpWriter {
   /// `later` goes on when `earlier` has come so far.
   void order(Stream earlier, Stream later, Traffic traffic);
 
+  std::vector<Op>& ops(Stream stream) { return program_.streams[static_cast<std::size_t>(stream)]; }
   StageProgram& program() { return program_; }
   StageProgram take() { return std::move(program_); }
 

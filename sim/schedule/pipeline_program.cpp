@@ -14,9 +14,7 @@ namespace windtunnel {
 namespace {
 
 /// Passes between two exchanges; one, but for the pairs of a schedule with several chunks.
-struct PassGroup {
-  std::vector<Step> steps;
-};
+using PassGroup = std::span<const Step>;
 
 /// Writes one stage's ops. Every function appends O(1) ops.
 class StageWriter {
@@ -41,26 +39,33 @@ class StageWriter {
       end = end_of_block(order, first);
       const std::span<const Step> block(&order[first], end - first);
       for (const Step& step : block) {
-        for (const Op& op : messages_.receives({step})) writer_.add(Stream::compute, op);
-        decode(step);
+        const auto message = messages_.receive(step);
+        if (!message) continue;
+        messages_.add_parts(*message, writer_.ops(Stream::compute));
+        decode(*message);
       }
       compute_block(block);
-      for (const Step& step : block) {
-        const Stream stream = encode(step);
-        for (const Op& op : messages_.sends({step})) writer_.add(stream, op);
-      }
+      for (const Step& step : block)
+        if (const auto message = messages_.send(step))
+          messages_.add_parts(*message, writer_.ops(encode(*message)));
     }
   }
 
   void write_blocking(const std::vector<PassGroup>& groups) {
-    writer_.exchange(messages_.receives(groups.front().steps));
+    std::vector<Op> messages, next;
+    add_receives(groups.front(), messages);
+    writer_.exchange(messages);
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      for (const Step& step : groups[g].steps) decode(step);
-      for (const Step& step : groups[g].steps) compute(step);
-      for (const Step& step : groups[g].steps) encode_here(step);
-      std::vector<Op> messages = messages_.sends(groups[g].steps);
+      for (const Step& step : groups[g])
+        if (const auto message = messages_.receive(step)) decode(*message);
+      for (const Step& step : groups[g]) compute(step);
+      for (const Step& step : groups[g])
+        if (const auto message = messages_.send(step)) encode_here(*message);
+      messages.clear();
+      add_sends(groups[g], messages);
       if (g + 1 < groups.size()) {
-        const std::vector<Op> next = messages_.receives(groups[g + 1].steps);
+        next.clear();
+        add_receives(groups[g + 1], next);
         const bool shared = shape_.chunks > 1 ? !turns_around(groups[g], groups[g + 1])
                                               : same_neighbour(messages, next);
         if (!shared) {
@@ -107,30 +112,34 @@ class StageWriter {
     writer_.codec(stream, phase, row_of(row, shape_.chunks), message.traffic,
                   {Phase::forward, message.chunk, message.microbatch});
   }
-  void decode(const Step& step) {
-    const auto message = messages_.receive(step);
-    if (message && messages_.is_compressed(*message))
-      codec(Stream::compute, Phase::decode, *message);
+  void decode(const Op& message) {
+    if (messages_.is_compressed(message)) codec(Stream::compute, Phase::decode, message);
   }
-  void encode_here(const Step& step) {
-    const auto message = messages_.send(step);
-    if (message && messages_.is_compressed(*message))
-      codec(Stream::compute, Phase::encode, *message);
+  void encode_here(const Op& message) {
+    if (messages_.is_compressed(message)) codec(Stream::compute, Phase::encode, message);
   }
   /// Encodes the message of an eager pass; on which stream it is sent then.
-  Stream encode(const Step& step) {
-    const auto message = messages_.send(step);
-    if (!message || !messages_.is_compressed(*message)) return Stream::compute;
-    const CodecStream encoder = message->phase == Phase::activation
+  Stream encode(const Op& message) {
+    if (!messages_.is_compressed(message)) return Stream::compute;
+    const CodecStream encoder = message.phase == Phase::activation
                                     ? shape_.compressed.activation_encoder
                                     : shape_.compressed.gradient_encoder;
     if (encoder == CodecStream::compute) {
-      encode_here(step);
+      encode_here(message);
       return Stream::compute;
     }
-    writer_.order(Stream::compute, Stream::codec, message->traffic);
-    codec(Stream::codec, Phase::encode, *message);
+    writer_.order(Stream::compute, Stream::codec, message.traffic);
+    codec(Stream::codec, Phase::encode, message);
     return Stream::codec;
+  }
+
+  void add_receives(PassGroup group, std::vector<Op>& ops) const {
+    for (const Step& step : group)
+      if (const auto message = messages_.receive(step)) messages_.add_parts(*message, ops);
+  }
+  void add_sends(PassGroup group, std::vector<Op>& ops) const {
+    for (const Step& step : group)
+      if (const auto message = messages_.send(step)) messages_.add_parts(*message, ops);
   }
 
   /// Whether a message goes to, or comes from, the next stage.
@@ -143,9 +152,8 @@ class StageWriter {
   }
   /// Between the last forward and the first backward of an order without pairs, Megatron-LM's interleaved loop finishes the send,
   /// then calls recv_backward.
-  static bool turns_around(const PassGroup& group, const PassGroup& next) {
-    return group.steps.back().phase == Phase::forward &&
-           next.steps.front().phase == Phase::backward;
+  static bool turns_around(PassGroup group, PassGroup next) {
+    return group.back().phase == Phase::forward && next.front().phase == Phase::backward;
   }
 
   /// At once where passes of both directions are in the block, and none reduces gradients; otherwise one after the other.
@@ -244,11 +252,10 @@ bool has_steady_phase(const std::vector<Step>& order) {
 std::vector<PassGroup> groups_of(const std::vector<Step>& order, int chunks) {
   const bool pairs = chunks > 1 && has_steady_phase(order);
   std::vector<PassGroup> groups;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    groups.push_back({{order[i]}});
-    const bool pair = pairs && i + 1 < order.size() && order[i].phase == Phase::forward &&
-                      order[i + 1].phase == Phase::backward;
-    if (pair) groups.back().steps.push_back(order[++i]);
+  for (std::size_t first = 0; first < order.size(); first += groups.back().size()) {
+    const bool pair = pairs && first + 1 < order.size() && order[first].phase == Phase::forward &&
+                      order[first + 1].phase == Phase::backward;
+    groups.emplace_back(&order[first], pair ? 2 : 1);
   }
   return groups;
 }

@@ -83,20 +83,6 @@ std::optional<Op> StageMessages::send(const Step& step) const {
   return message(OpKind::send, phase, step, to->chunk);
 }
 
-std::vector<Op> StageMessages::receives(const std::vector<Step>& steps) const {
-  std::vector<Op> ops;
-  for (const Step& step : steps)
-    if (const auto op = receive(step)) add_parts(*op, ops);
-  return ops;
-}
-
-std::vector<Op> StageMessages::sends(const std::vector<Step>& steps) const {
-  std::vector<Op> ops;
-  for (const Step& step : steps)
-    if (const auto op = send(step)) add_parts(*op, ops);
-  return ops;
-}
-
 void StageMessages::add_parts(Op message, std::vector<Op>& ops) const {
   const bool activation = message.phase == Phase::activation;
   if (!is_compressed(message)) return ops.push_back(message);

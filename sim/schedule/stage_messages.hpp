@@ -20,9 +20,8 @@ class StageMessages {
 
   std::optional<Op> receive(const Step& step) const;
   std::optional<Op> send(const Step& step) const;
-  /// Those of several passes, each message in the parts in which its codec sends it.
-  std::vector<Op> receives(const std::vector<Step>& steps) const;
-  std::vector<Op> sends(const std::vector<Step>& steps) const;
+  /// Adds a message in the parts in which its codec sends it.
+  void add_parts(Op message, std::vector<Op>& ops) const;
   bool is_compressed(const Op& message) const;
 
  private:
@@ -41,7 +40,6 @@ class StageMessages {
   /// A channel to one of the neighbours, if any message goes there.
   std::uint8_t add_target(bool up, std::vector<StageId>& targets) const;
   Op message(OpKind kind, Phase phase, const Step& step, int receiving_chunk) const;
-  void add_parts(Op message, std::vector<Op>& ops) const;
   CodecParts parts_of(const Op& message) const;
 
   const PipelineShape* shape_;
