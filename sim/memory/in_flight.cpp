@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <utility>
+#include <vector>
 
 namespace windtunnel {
 namespace {
-
-using Pair = std::pair<std::uint32_t, std::uint16_t>;  // microbatch, chunk
 
 bool is_backward(const Op& op) {
   return op.phase == Phase::backward || op.phase == Phase::weight_gradient;
@@ -21,17 +18,27 @@ struct Span {
   std::size_t last_backward = SIZE_MAX;
 };
 
-std::map<Pair, Span> held_spans(const std::vector<Op>& ops) {
-  std::map<Pair, Span> spans;
+bool is_pass(const Op& op) {
+  return op.kind == OpKind::compute && (op.phase == Phase::forward || is_backward(op));
+}
+
+/// By microbatch of the first chunk, of the second, ...: a stage passes each through each of its chunks.
+std::vector<Span> held_spans(const std::vector<Op>& ops) {
+  std::size_t microbatches = 0, chunks = 0;
+  for (const Op& op : ops) {
+    if (!is_pass(op)) continue;
+    microbatches = std::max<std::size_t>(microbatches, op.microbatch + std::size_t{1});
+    chunks = std::max<std::size_t>(chunks, op.chunk + std::size_t{1});
+  }
+  std::vector<Span> spans(microbatches * chunks);
   for (std::size_t at = 0; at < ops.size(); ++at) {
     const Op& op = ops[at];
-    if (op.kind != OpKind::compute) continue;
-    if (op.phase == Phase::forward) {
-      Span& span = spans[{op.microbatch, op.chunk}];
+    if (!is_pass(op)) continue;
+    Span& span = spans[op.chunk * microbatches + op.microbatch];
+    if (op.phase == Phase::forward)
       span.first_forward = std::min(span.first_forward, at);
-    } else if (is_backward(op)) {
-      spans[{op.microbatch, op.chunk}].last_backward = at;
-    }
+    else
+      span.last_backward = at;
   }
   return spans;
 }
@@ -43,7 +50,7 @@ struct Change {
 
 std::vector<Change> changes_of(const std::vector<Op>& ops) {
   std::vector<Change> changes(ops.size());
-  for (const auto& [pair, span] : held_spans(ops)) {
+  for (const Span& span : held_spans(ops)) {
     if (span.first_forward == SIZE_MAX) continue;
     ++changes[span.first_forward].before;
     if (span.last_backward != SIZE_MAX) --changes[span.last_backward].after;
