@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/canonical_text.hpp"
 #include "core/contracts.hpp"
 #include "core/json_value.hpp"
 #include "core/terminal_safe.hpp"
@@ -62,10 +63,21 @@ std::string escaped_control(char c) {
   return std::string("\\u00") + digits[code >> 4U] + digits[code & 15U];
 }
 
+/// Whether JSON writes a character as it is, and a terminal only shows it.
+bool is_plain(char c) {
+  return static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7F &&
+         c != '"' && c != '\\';
+}
+
 /// `text` in double quotes; bytes that are not UTF-8 become U+FFFD, for JSON cannot say them. What would act on a terminal is escaped.
 std::string quoted(std::string_view text) {
   std::string result = "\"";
   for (std::size_t at = 0; at < text.size();) {
+    const auto* const begin = text.data() + at;
+    const auto* const end = std::find_if_not(begin, text.data() + text.size(), is_plain);
+    result.append(begin, end);
+    at += static_cast<std::size_t>(end - begin);
+    if (at == text.size()) break;
     const std::size_t length = utf8_length_at(text, at);
     const char c = text[at];
     if (length == 0)
@@ -96,38 +108,40 @@ std::string scalar_text(const JsonValue& value, NumberStyle style) {
   return value.is_array() ? "[]" : "{}";
 }
 
-void append_canonical(const JsonValue& value, std::string& text);
+void append_canonical(const JsonValue& value, const LeftOut& left_out, std::string& text);
 
-void append_canonical(const JsonValue::Array& array, std::string& text) {
+void append_canonical(const JsonValue::Array& array, const LeftOut& left_out, std::string& text) {
   text += '[';
   for (const JsonValue& element : array) {
-    append_canonical(element, text);
+    append_canonical(element, left_out, text);
     text += ',';
   }
   if (!array.empty()) text.pop_back();
   text += ']';
 }
 
-void append_canonical(const JsonValue::Object& object, std::string& text) {
+void append_canonical(const JsonValue::Object& object, const LeftOut& left_out, std::string& text) {
   std::vector<const JsonValue::Member*> members;
-  for (const JsonValue::Member& member : object) members.push_back(&member);
+  members.reserve(object.size());
+  for (const JsonValue::Member& member : object)
+    if (left_out.empty() || !left_out.contains(&member.value)) members.push_back(&member);
   std::sort(members.begin(), members.end(),
             [](const auto* a, const auto* b) { return a->key < b->key; });
   text += '{';
   for (const JsonValue::Member* member : members) {
     text += quoted(member->key) + ':';
-    append_canonical(member->value, text);
+    append_canonical(member->value, left_out, text);
     text += ',';
   }
   if (!members.empty()) text.pop_back();
   text += '}';
 }
 
-void append_canonical(const JsonValue& value, std::string& text) {
+void append_canonical(const JsonValue& value, const LeftOut& left_out, std::string& text) {
   if (value.is_array())
-    append_canonical(value.array(), text);
+    append_canonical(value.array(), left_out, text);
   else if (value.is_object())
-    append_canonical(value.object(), text);
+    append_canonical(value.object(), left_out, text);
   else
     text += scalar_text(value, NumberStyle::canonical);
 }
@@ -181,9 +195,11 @@ void append_pretty(const JsonValue& value, std::size_t indent, std::string& text
 
 }  // namespace
 
-std::string canonical_text(const JsonValue& value) {
+std::string canonical_text(const JsonValue& value) { return canonical_text(value, {}); }
+
+std::string canonical_text(const JsonValue& value, const LeftOut& left_out) {
   std::string text;
-  append_canonical(value, text);
+  append_canonical(value, left_out, text);
   return text;
 }
 

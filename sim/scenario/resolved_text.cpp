@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/canonical_text.hpp"
 #include "core/hash.hpp"
 
 namespace windtunnel {
@@ -62,14 +63,21 @@ void add_missing_sources(JsonValue& value) {
   for (JsonValue::Member& entry : missing) source->object().push_back(std::move(entry));
 }
 
-/// Takes away what describes and does not act. `outermost`: the object's own name is only a label.
-void drop_labels(JsonValue& value, bool outermost) {
+bool is_label(std::string_view key) {
+  return key == "$schema" || key == "description" || key == "source";
+}
+
+/// Leaves out what describes and does not act. `outermost`: the object's own name is only a label.
+void leave_out_labels(const JsonValue& value, bool outermost, LeftOut& left_out) {
   if (value.is_array())
-    for (JsonValue& element : value.array()) drop_labels(element, false);
+    for (const JsonValue& element : value.array()) leave_out_labels(element, false, left_out);
   if (!value.is_object()) return;
-  if (outermost) value.erase("name");
-  for (const char* label : {"$schema", "description", "source"}) value.erase(label);
-  for (JsonValue::Member& member : value.object()) drop_labels(member.value, false);
+  for (const JsonValue::Member& member : value.object()) {
+    if (is_label(member.key) || (outermost && member.key == "name"))
+      left_out.insert(&member.value);
+    else
+      leave_out_labels(member.value, false, left_out);
+  }
 }
 
 /// Whether any class of traffic has an entry in the compression block.
@@ -81,12 +89,12 @@ bool compresses(const JsonValue& tree) {
 }
 
 /// What codecs cost is no part of a scenario that uses none.
-void drop_codec_speeds(JsonValue& tree) {
-  JsonValue* types = find_at(tree, "/platform/node_types");
+void leave_out_codec_speeds(const JsonValue& tree, LeftOut& left_out) {
+  const JsonValue* types = find_at(tree, "/platform/node_types");
   if (types == nullptr || !types->is_array()) return;
-  for (JsonValue& type : types->array())
-    if (JsonValue* device = type.find("device"); device != nullptr && device->is_object())
-      device->erase("codecs");
+  for (const JsonValue& type : types->array())
+    if (const JsonValue* device = type.find("device"))
+      if (const JsonValue* codecs = device->find("codecs")) left_out.insert(codecs);
 }
 
 std::string origin_text(const Origin& origin) {
@@ -182,13 +190,16 @@ std::string resolved_text(const JsonValue& resolved) {
   return writer.text();
 }
 
-std::string resolved_hash(JsonValue tree) {
-  if (!compresses(tree)) drop_codec_speeds(tree);
-  for (const char* key : {"$schema", "name", "sweep", "search", "extends"}) tree.erase(key);
+std::string resolved_hash(const JsonValue& tree) {
+  LeftOut left_out;
+  if (!compresses(tree)) leave_out_codec_speeds(tree, left_out);
+  for (const char* key : {"$schema", "name", "sweep", "search", "extends"})
+    if (const JsonValue* value = tree.find(key)) left_out.insert(value);
   for (const char* part : {"model", "platform", "software", "noise"})
-    if (JsonValue* value = tree.find(part)) drop_labels(*value, true);
-  if (JsonValue* schedule = find_at(tree, "/parallel/schedule")) drop_labels(*schedule, true);
-  return fnv1a_128_hex(canonical_text(tree));
+    if (const JsonValue* value = tree.find(part)) leave_out_labels(*value, true, left_out);
+  if (const JsonValue* schedule = find_at(tree, "/parallel/schedule"))
+    leave_out_labels(*schedule, true, left_out);
+  return fnv1a_128_hex(canonical_text(tree, left_out));
 }
 
 }  // namespace windtunnel

@@ -20,6 +20,6 @@ std::string resolved_text(const JsonValue& resolved);
 
 /// Hash of what is simulated: 32 hexadecimal digits. Left out: $schema, sweep, search, names (but a device's, which the
 /// software profile refers to), descriptions and sources. Written and defaulted values count alike.
-std::string resolved_hash(JsonValue resolved);
+std::string resolved_hash(const JsonValue& resolved);
 
 }  // namespace windtunnel

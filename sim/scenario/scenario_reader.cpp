@@ -68,7 +68,7 @@ class ScenarioReader {
       throw UnsupportedError(refused.in_order());
     if (balances) balance_stages();
     make_self_contained(tree_);
-    scenario_.hash = resolved_hash(hashed_tree());
+    scenario_.hash = hash();
     scenario_.resolved = std::move(tree_);
     return std::move(scenario_);
   }
@@ -85,13 +85,13 @@ class ScenarioReader {
   }
 
  private:
-  /// What the hash is of: a placement that is searched also depends on the seed.
-  JsonValue hashed_tree() const {
+  /// A placement that is searched also depends on the seed.
+  std::string hash() const {
+    if (scenario_.placement_request != PlacementRequest::search) return resolved_hash(tree_);
     JsonValue tree = tree_;
-    if (scenario_.placement_request == PlacementRequest::search)
-      set_at(tree, "/parallel/placement",
-             JsonValue("search with seed " + std::to_string(scenario_.seed)));
-    return tree;
+    set_at(tree, "/parallel/placement",
+           JsonValue("search with seed " + std::to_string(scenario_.seed)));
+    return resolved_hash(tree);
   }
 
   void merge_files(JsonValue tree) {
