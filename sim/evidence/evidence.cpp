@@ -11,7 +11,7 @@ namespace {
 constexpr int digits_shown = 4;
 
 /// True when some traffic class has a codec.
-bool is_compressed(JsonValue& resolved) {
+bool is_compressed(const JsonValue& resolved) {
   const JsonValue* compression = resolved.find("compression");
   if (compression == nullptr || !compression->is_object()) return false;
   for (const JsonValue::Member& member : compression->object())
@@ -61,7 +61,7 @@ std::vector<std::string> job_beyond(const EvidenceRegime& regime, const Scenario
 }
 
 std::map<std::string, std::string> choices_of(const Scenario& scenario) {
-  JsonValue resolved = scenario.resolved;
+  const JsonValue& resolved = scenario.resolved;
   std::map<std::string, std::string> choices;
   // From the resolved scenario: what an author can write is what can be compared.
   for (const Key& key : key_table())

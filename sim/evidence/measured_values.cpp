@@ -23,9 +23,35 @@ std::string difference_text(const UsedNumber& value, const Range* measured) {
          (lowest == highest ? "" : " to " + value_text(highest, value.unit));
 }
 
-void note(bool is_used, std::string text, ValueDifferences& differences) {
-  if (is_used)
-    differences.used.push_back(std::move(text));
+/// "optimizer fused, measured foreach, none"; `measured` is null where nothing was.
+std::string difference_text(const UsedHabit& habit, const std::set<std::string>* measured) {
+  return habit.label + " " + habit.word +
+         (measured == nullptr ? ", never measured" : ", measured " + listed(*measured));
+}
+
+/// Looks up keys that are asked for in ascending order, in one walk through a map.
+template <class Value>
+class Walk {
+ public:
+  explicit Walk(const std::map<std::string, Value>& map) : at_(map.begin()), end_(map.end()) {}
+  /// Null where the map has no such key.
+  const Value* at(const std::string& key) {
+    for (; at_ != end_; ++at_) {
+      const int order = at_->first.compare(key);
+      if (order >= 0) return order == 0 ? &at_->second : nullptr;
+    }
+    return nullptr;
+  }
+
+ private:
+  typename std::map<std::string, Value>::const_iterator at_, end_;
+};
+
+/// The text of what is used; the rest is counted.
+template <class Value, class Measured>
+void note(const Value& value, const Measured* measured, ValueDifferences& differences) {
+  if (value.is_used)
+    differences.used.push_back(difference_text(value, measured));
   else
     ++differences.unused;
 }
@@ -48,20 +74,15 @@ void MeasuredValues::include(const UsedValues& values) {
 
 ValueDifferences MeasuredValues::differences(const UsedValues& values) const {
   ValueDifferences differences;
+  Walk number(numbers);
   for (const auto& [key, value] : values.numbers) {
-    const auto measured = numbers.find(key);
-    const Range* const range = measured == numbers.end() ? nullptr : &measured->second;
-    if (range == nullptr || !lies_in(value, *range))
-      note(value.is_used, difference_text(value, range), differences);
+    const Range* const range = number.at(key);
+    if (range == nullptr || !lies_in(value, *range)) note(value, range, differences);
   }
+  Walk words_of(habits);
   for (const auto& [key, habit] : values.habits) {
-    const auto measured = habits.find(key);
-    const bool is_known = measured != habits.end();
-    if (is_known && measured->second.contains(habit.word)) continue;
-    note(habit.is_used,
-         habit.label + " " + habit.word +
-             (is_known ? ", measured " + listed(measured->second) : ", never measured"),
-         differences);
+    const std::set<std::string>* const words = words_of.at(key);
+    if (words == nullptr || !words->contains(habit.word)) note(habit, words, differences);
   }
   return differences;
 }

@@ -129,14 +129,16 @@ MemoryAccount account(const Scenario& scenario, Plan plan, const BuiltPrograms& 
 /// Every link that carried anything, the highest utilisation first; among equals in the network's order.
 std::vector<LinkUse> links_in_use(const Network& network,
                                   const std::vector<TrafficBytes>& carried) {
+  std::vector<std::pair<Seconds, std::size_t>> busy;  // how long at its full rate, and which
+  for (std::size_t i = 0; i < carried.size(); ++i)
+    if (const Bytes bytes = total_of(carried[i]); bytes > Bytes{0})
+      busy.emplace_back(bytes / network.links()[i].bandwidth, i);
+  std::stable_sort(busy.begin(), busy.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<LinkUse> used;
-  for (std::size_t i = 0; i < carried.size(); ++i) {
-    const Link& link = network.links()[i];
-    if (total_of(carried[i]) > Bytes{0}) used.push_back({link.name, link.bandwidth, carried[i]});
-  }
-  std::stable_sort(used.begin(), used.end(), [](const LinkUse& a, const LinkUse& b) {
-    return total_of(a.carried) / a.bandwidth > total_of(b.carried) / b.bandwidth;
-  });
+  used.reserve(busy.size());
+  for (const auto& [time, i] : busy)
+    used.push_back({network.links()[i].name, network.links()[i].bandwidth, carried[i]});
   return used;
 }
 
@@ -251,17 +253,18 @@ void fill_stage_times(const Outcome& o, Report& report) {
 
 /// The numbers of one file, each with the value in use and where it comes from. `pointer` is the file's place in the
 /// resolved scenario.
-void add_sources(JsonValue& resolved, const std::map<std::string, Source>& sources,
+void add_sources(const JsonValue& resolved, const std::map<std::string, Source>& sources,
                  const std::string& pointer, const std::string& file, Report& report) {
+  const JsonValue* const part = find_at(resolved, pointer);
   for (const auto& [key, source] : sources) {
-    const JsonValue* value = find_at(resolved, pointer + "/" + key);
+    const JsonValue* value = part == nullptr ? nullptr : find_at(*part, "/" + key);
     report.assumptions.push_back(
         {file + ": " + key, value ? text_of(*value) : "", source.text, source.evidence});
   }
 }
 
 void fill_assumptions(const Scenario& scenario, Report& report) {
-  JsonValue resolved = scenario.resolved;
+  const JsonValue& resolved = scenario.resolved;
   std::set<std::string> devices;
   for (std::size_t i = 0; i < scenario.platform.node_types.size(); ++i) {
     const Device& device = scenario.platform.node_types[i].device;
