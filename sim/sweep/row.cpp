@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -185,7 +186,9 @@ Report RowMaker::report_of(const Scenario& scenario) const {
 
 std::string RowMaker::figures(const Scenario& as_read) const {
   const ObjectiveValue objective(as_read, sweep_->choices().objective, "/sweep/objective");
-  const Scenario scenario = sweep_->planned(as_read);
+  std::optional<Scenario> planned;
+  if (sweep_->choices().plan != JobPlan::given) planned = sweep_->planned(as_read);
+  const Scenario& scenario = planned ? *planned : as_read;
   const Report report = report_of(scenario);
   WT_ENSURE(report.iteration_time > 0_s);
   std::optional<Interval> interval;
