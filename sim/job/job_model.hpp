@@ -49,7 +49,7 @@ struct Job {
   Seconds step_time{};  ///< without noise
   double tokens_per_step = 0;
   int gpus = 0, gpus_per_node = 0;
-  int ranks = 0;  ///< GPUs that the plan uses; the others of its nodes idle
+  int ranks = 0;       ///< GPUs that the plan uses; the others of its nodes idle
   Bytes checkpoint{};  ///< on storage
   StepShares shares;   ///< of a step
   std::vector<Assumption>
