@@ -24,7 +24,19 @@ step() {  # step NAME COMMAND...: runs it and notes how it ended
 build_and_test() {
   configure "$1" always || return 1
   cmake --build --preset "$1" --parallel "$(build_jobs)" || return 1
+  rm -f "build/$1/Testing/Temporary/LastTestsFailed.log"
   ctest --preset "$1" --parallel "$(nproc)" --no-tests=error
+}
+
+# The output of the tests that failed in build/PRESET, once more: of a long log often only the end is kept.
+retell_failures() {
+  local folder=build/$1/Testing/Temporary number name
+  [[ -s $folder/LastTestsFailed.log ]] || return 0
+  while IFS=: read -r number name; do
+    echo "== failed in $1: $name"
+    awk -v title="^$number/[0-9]+ Test: " '$0 ~ title { told = 1 } told; told && /^<end of output>/ { exit }' "$folder/LastTest.log" |
+      tail -60 | cut -c1-400
+  done <"$folder/LastTestsFailed.log"
 }
 
 # Ten seconds of random scenario files; a crash leaves its input in build/fuzz.
@@ -59,6 +71,8 @@ step "format" format_check clang-format-14
 
 list() { local text; printf -v text '%s, ' "$@"; echo "${text%, }"; }
 if [[ ${#failed[@]} -gt 0 ]]; then
+  retell_failures release
+  retell_failures sanitize
   echo "test.sh: FAILED: $(list "${failed[@]}") (passed: ${#passed[@]}; ${SECONDS} s)"
   exit 1
 fi

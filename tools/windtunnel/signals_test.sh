@@ -67,7 +67,7 @@ for signal in SIGINT SIGTERM; do
   [[ $signal = SIGINT ]] || number=-15
   ends $number $signal run long.json
   ends $number $signal run long.json --set /training/global_batch=2000 --trace long.trace.json
-  ends $number $signal explain long.json --set /training/global_batch=20000
+  ends $number $signal explain long.json --set /training/global_batch=6000
   ends $number $signal rank long.json
   ends $number $signal compare long.json --toggle /training/recompute --set /training/recompute=full
   ends $number $signal validate ./long-set.json

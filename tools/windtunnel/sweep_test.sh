@@ -60,42 +60,47 @@ same jobs2/results.jsonl whole/results.jsonl
 exits 1 sweep sweep.json --out jobs2 --json --quiet; is "stdout is JSON" json_is_whole stdout; prints "\"failed\": $bad"
 is "stderr is silent" test ! -s stderr
 
+# What is killed in the middle must take longer than it takes to see how far it is: here a second or more, on any machine.
+readonly long_points=2202  # 3 * 4 * 100 * 2 - 100 * 2 + 2
+sed "s|\"50 Gbps\", \"100 Gbps\", \"400 Gbps\"|$(seq -s '", "' 1 100 | sed 's/[0-9][0-9]*/& Gbps/g; s/.*/"&"/')|" sweep.json >long.json
+exits 1 sweep long.json --out long --jobs 2; prints "$long_points points"
+
 # Killed in the middle, with its last line torn: the same command does the rest.
-"$program" sweep sweep.json --out killed --jobs 2 >stdout 2>stderr &
+"$program" sweep long.json --out killed --jobs 2 >stdout 2>stderr &
 victim=$!
 until_true has_rows killed 10
 kill -9 $victim; wait $victim 2>/dev/null
 before=$(rows killed)
-is "it was killed in the middle ($before rows)" test "$before" -lt $points
+is "it was killed in the middle ($before rows)" test "$before" -lt $long_points
 is "no result was half-written" test ! -e killed/results.jsonl
 sleep 0.3
 is "its workers are gone" test "$(rows killed)" -le $((before + 4))
 before=$(rows killed)
 part=$(find killed/parts -name '*.jsonl' | head -1)
 printf '{"point": 5, "id": "12' >>"$part"
-exits 0 sweep sweep.json --out killed --status; prints "$((points - before)) left to do"
-exits 1 sweep sweep.json --out killed --jobs 2; says "unfinished line"; says "$before points are done already"
-same killed/results.jsonl whole/results.jsonl; same killed/results.csv whole/results.csv
-is "nothing was done twice" test "$(rows killed)" -eq $points
+exits 0 sweep long.json --out killed --status; prints "$((long_points - before)) left to do"
+exits 1 sweep long.json --out killed --jobs 2; says "unfinished line"; says "$before points are done already"
+same killed/results.jsonl long/results.jsonl; same killed/results.csv long/results.csv
+is "nothing was done twice" test "$(rows killed)" -eq $long_points
 
 # A worker that is killed is replaced, and nobody notices.
-"$program" sweep sweep.json --out hurt --jobs 2 >stdout 2>stderr &
+"$program" sweep long.json --out hurt --jobs 2 >stdout 2>stderr &
 victim=$!
 until_true has_rows hurt 5
 kill -9 "$(pgrep -P $victim | head -1)"
 wait $victim; is "a killed worker does not end the sweep" test $? -eq 1
-same hurt/results.jsonl whole/results.jsonl
+same hurt/results.jsonl long/results.jsonl
 
 # Interrupted by a signal: 75, and the same command goes on.
 for signal in INT TERM; do
-  env --default-signal=INT "$program" sweep sweep.json --out stopped$signal --jobs 1 >stdout 2>stderr &
+  env --default-signal=INT "$program" sweep long.json --out stopped$signal --jobs 1 >stdout 2>stderr &
   victim=$!
   until_true has_rows stopped$signal 5
   kill -$signal $victim; wait $victim
   is "SIG$signal: 75" test $? -eq 75
   says "interrupted: "; says "goes on from here"
-  exits 1 sweep sweep.json --out stopped$signal
-  same stopped$signal/results.jsonl whole/results.jsonl
+  exits 1 sweep long.json --out stopped$signal
+  same stopped$signal/results.jsonl long/results.jsonl
 done
 
 # Shards, given or assigned by the environment.
