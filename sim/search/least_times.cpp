@@ -1,0 +1,143 @@
+#include "search/least_times.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+#include "core/contracts.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// The rate of a flow that is alone on its way.
+BytesPerSecond rate_alone(const Network& network, PathId up, PathId down) {
+  BytesPerSecond slowest{std::numeric_limits<double>::infinity()};
+  for (const PathId path : {up, down})
+    for (const LinkId link : network.path(path))
+      slowest = std::min(slowest, network.links()[link.index()].bandwidth);
+  return slowest;
+}
+
+/// Least time of collectives: all flows of one of them share links, nothing else does.
+class CollectiveTimes {
+ public:
+  explicit CollectiveTimes(const Network& network)
+      : network_(network), load_(network.links().size()) {}
+
+  Seconds least(const Collective& collective) {
+    Seconds longest{};
+    for (const CollectiveFlow& flow : collective.flows)
+      for (const PathId path : {flow.up, flow.down})
+        for (const LinkId link : network_.path(path)) {
+          Bytes& load = load_[link.index()];
+          load += flow.bytes;
+          longest = std::max(longest, load / network_.links()[link.index()].bandwidth);
+        }
+    for (const CollectiveFlow& flow : collective.flows)
+      for (const PathId path : {flow.up, flow.down})
+        for (const LinkId link : network_.path(path)) load_[link.index()] = Bytes{};
+    return std::max(collective.fixed, collective.latency + longest);
+  }
+
+ private:
+  const Network& network_;
+  std::vector<Bytes> load_;  ///< by link; all zero between calls
+};
+
+}  // namespace
+
+LeastTimes::LeastTimes(const Plan& plan, const BuiltPrograms& built)
+    : plan_(plan),
+      built_(built),
+      splits_(plan.parallel.schedule->splits_backward),
+      hides_exchanges_(overlaps_passes(plan)),
+      reduction_(gradient_reduction(plan)) {
+  CollectiveTimes times(built.network);
+  for (const Collective& collective : built.programs.collectives)
+    collective_times_.push_back(times.least(collective));
+}
+
+Seconds LeastTimes::collective_in(DeviceId device, std::uint32_t slot) const {
+  const CollectiveId id = built_.programs.devices[device.index()].collectives[slot];
+  return id == no_collective ? Seconds{0} : collective(id);
+}
+
+Seconds LeastTimes::operations(DeviceId device, int chunk, Direction direction) const {
+  const StageOperations chunks = operations_of(built_.cost_of_device[device.index()]);
+  const OperationPlaces places(chunks, directions_of(splits_));
+  const PassOperations& pass = chunks[static_cast<std::size_t>(chunk)]->at(direction);
+  return time_alone(place_operations(pass), [&](const PlacedOperation& placed) {
+    const Label label = pass[placed.number].label;
+    const bool hides = label == Label::launch_floor || group_of(label) == GroupKind::experts;
+    if (hides_exchanges_ && hides) return Seconds{0};
+    return is_played_on_network(label, plan_.nodes_per_tensor_group > 1)
+               ? collective_in(device, places.slot(chunk, direction, placed.number))
+               : row(device, places.row(chunk, direction, placed));
+  });
+}
+
+Seconds LeastTimes::pass_row(DeviceId device, ChunkRow alone, ChunkRow overlapped,
+                             int chunk) const {
+  const Seconds time = row(device, row_of(alone, chunk));
+  return hides_exchanges_ ? std::min(time, row(device, row_of(overlapped, chunk))) : time;
+}
+
+Seconds LeastTimes::forward(DeviceId device, int chunk) const {
+  if (built_.plays_operations) return operations(device, chunk, Direction::forward);
+  return pass_row(device, ChunkRow::forward, ChunkRow::overlapped_forward, chunk) +
+         collective_in(device, slot_of(ChunkCollective::forward, chunk));
+}
+
+Seconds LeastTimes::backward(DeviceId device, int chunk) const {
+  if (built_.plays_operations)
+    return operations(device, chunk, splits_ ? Direction::input_gradient : Direction::backward);
+  const Seconds exposed = collective_in(device, slot_of(ChunkCollective::exposed, chunk));
+  const Seconds hidden = collective_in(device, slot_of(ChunkCollective::backward, chunk));
+  if (splits_)
+    return pass_row(device, ChunkRow::input_gradient, ChunkRow::overlapped_input_gradient, chunk) +
+           exposed + hidden;
+  return with_reduction(
+      device, chunk,
+      row(device, row_of(ChunkRow::backward, chunk)) + exposed +
+          std::max(row(device, row_of(ChunkRow::backward_overlapped, chunk)), hidden));
+}
+
+Seconds LeastTimes::weight_gradient(DeviceId device, int chunk) const {
+  if (!splits_) return Seconds{0};
+  if (built_.plays_operations) return operations(device, chunk, Direction::weight_gradient);
+  return with_reduction(
+      device, chunk,
+      pass_row(device, ChunkRow::weight_gradient, ChunkRow::overlapped_weight_gradient, chunk));
+}
+
+double LeastTimes::buckets(DeviceId device) const {
+  return std::max(1, plan_.most_chunk_layers(plan_.devices[device.index()].stage));
+}
+
+Seconds LeastTimes::in_pieces(DeviceId device, int chunk, Seconds pass) const {
+  const Seconds bucket = collective_in(device, slot_of(ChunkCollective::bucket, chunk));
+  const Seconds piece = row(device, row_of(ChunkRow::last_piece, chunk));
+  const double k = buckets(device);
+  return std::max({pass, piece * k + bucket, piece + bucket * k});
+}
+
+Seconds LeastTimes::with_reduction(DeviceId device, int chunk, Seconds pass) const {
+  if (reduction_ != GradientReduction::per_microbatch) return pass;
+  if (plan_.parallel.overlap_gradient_reduce) return in_pieces(device, chunk, pass);
+  return pass + collective_in(device, slot_of(ChunkCollective::bucket, chunk));
+}
+
+Seconds LeastTimes::message(DeviceId from, DeviceId to, MessageRow size) const {
+  const Bytes bytes = built_.programs.message_bytes[static_cast<std::size_t>(size)];
+  for (const ChannelId id : built_.programs.devices[from.index()].channels) {
+    const Channel& channel = built_.programs.channels[id.index()];
+    if (channel.to != to) continue;
+    if (bytes == Bytes{0}) return channel.latency;
+    const BytesPerSecond rate =
+        channel.in_node ? channel.bandwidth : rate_alone(built_.network, channel.up, channel.down);
+    return channel.latency + bytes / rate;
+  }
+  WT_UNREACHABLE();
+}
+
+}  // namespace windtunnel

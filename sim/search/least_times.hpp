@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lower/program_builder.hpp"
+#include "plan/plan.hpp"
+#include "schedule/pipeline_program.hpp"
+
+namespace windtunnel {
+
+/// The least that each part of a plan's programs takes: passes, messages and collectives that have their links to themselves.
+class LeastTimes {
+ public:
+  /// Both must outlive it.
+  LeastTimes(const Plan& plan, const BuiltPrograms& built);
+
+  /// A row of the device's work table.
+  Seconds row(DeviceId device, std::uint16_t row) const {
+    return built_.programs.work[built_.programs.devices[device.index()].work_base + row].duration;
+  }
+  Seconds collective(CollectiveId id) const { return collective_times_[id.index()]; }
+  /// With its collectives across nodes.
+  Seconds forward(DeviceId device, int chunk) const;
+  /// A backward pass, or its input gradients where it is split.
+  Seconds backward(DeviceId device, int chunk) const;
+  /// Nothing where the backward pass is not split.
+  Seconds weight_gradient(DeviceId device, int chunk) const;
+  Seconds message(DeviceId from, DeviceId to, MessageRow size) const;
+  /// Into how many a chunk's gradients are cut.
+  double buckets(DeviceId device) const;
+
+ private:
+  Seconds collective_in(DeviceId device, std::uint32_t slot) const;
+  /// A pass that is played operation by operation, alone on the network, with each collective at its least.
+  Seconds operations(DeviceId device, int chunk, Direction direction) const;
+  /// A pass takes what it takes alone, or what it takes beside another, whichever is less.
+  Seconds pass_row(DeviceId device, ChunkRow alone, ChunkRow overlapped, int chunk) const;
+  /// The longest of a pass that reduces its gradients beside it: the pass, all its pieces and the last bucket, the first piece
+  /// and all buckets.
+  Seconds in_pieces(DeviceId device, int chunk, Seconds pass) const;
+  /// A pass that makes gradients, with their reduction where every microbatch has its own.
+  Seconds with_reduction(DeviceId device, int chunk, Seconds pass) const;
+
+  const Plan& plan_;
+  const BuiltPrograms& built_;
+  bool splits_;
+  bool hides_exchanges_;  ///< behind kernels of another pass
+  GradientReduction reduction_;
+  std::vector<Seconds> collective_times_;
+};
+
+}  // namespace windtunnel
