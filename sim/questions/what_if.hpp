@@ -16,9 +16,6 @@ namespace windtunnel {
 /// each stage, the microbatch, schedule and exchange habits, codecs of each traffic class. Only those that the scenario allows.
 std::vector<WhatIf> what_ifs(const Scenario& scenario, const Library& library);
 
-/// Those about compression: each traffic class that there is without its codec, with each other that could be used, and at half the bytes for nothing.
-std::vector<WhatIf> codec_what_ifs(const Scenario& scenario);
-
 /// What came of all of them, in the order of the list, each simulated on its own, so many at once.
 /// `on_done`: called with the number of those done. `is_over`: asked before each; where it says so, the what-if is over budget.
 std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Library& library,

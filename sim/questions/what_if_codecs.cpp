@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cost/codec_table.hpp"
-#include "questions/what_if.hpp"
+#include "questions/what_if_parts.hpp"
 #include "scenario/compression_json.hpp"
 #include "workload/transformer.hpp"
 
