@@ -55,15 +55,17 @@ std::vector<HeldOut> fold_groups(std::size_t count, std::uint64_t seed) {
 
 /// Refits without each group and predicts it; nothing when there is only one.
 std::vector<HeldOut> hold_out(std::vector<HeldOut> groups, const std::vector<double>& fitted,
-                              std::size_t count, ConstantFitter& fitter) {
+                              const std::vector<CalibrationPoint>& points, ConstantFitter& fitter) {
   if (groups.size() < 2) return {};
   for (HeldOut& group : groups) {
     Indices rest;
-    for (const std::size_t row : all_rows(count))
+    for (const std::size_t row : all_rows(points.size()))
       if (std::find(group.points.begin(), group.points.end(), row) == group.points.end())
         rest.push_back(row);
     group.values = fitted.empty() ? fitted : fitter.fit(rest, fitted).fit.values;
     group.comparisons = fitter.compare(group.points, group.values);
+    const AnchoredResiduals anchors = anchors_of(points, rest, fitter.compare(rest, group.values));
+    group.anchored = anchored(group.comparisons, points, group.points, anchors);
   }
   return groups;
 }
@@ -147,9 +149,8 @@ Calibration calibrate(const std::vector<CalibrationPoint>& points, const Calibra
   const ConstantFit fit = plan.constants.empty() ? ConstantFit{} : fitter.fit(rows);
   const std::vector<double>& values = fit.fit.values;
   calibration.in_sample = fitter.compare(rows, values);
-  calibration.by_size = hold_out(size_groups(points), values, points.size(), fitter);
-  calibration.by_fold =
-      hold_out(fold_groups(points.size(), plan.seed), values, points.size(), fitter);
+  calibration.by_size = hold_out(size_groups(points), values, points, fitter);
+  calibration.by_fold = hold_out(fold_groups(points.size(), plan.seed), values, points, fitter);
   const auto& refits = calibration.by_size.empty() ? calibration.by_fold : calibration.by_size;
   for (std::size_t j = 0; j < plan.constants.size(); ++j) {
     FittedConstant fitted = describe(plan.constants, j, fit, refits);
@@ -167,6 +168,33 @@ std::vector<ScoredRow> all_of(const std::vector<HeldOut>& groups) {
   for (const HeldOut& group : groups)
     all.insert(all.end(), group.comparisons.begin(), group.comparisons.end());
   return all;
+}
+
+std::vector<ScoredRow> anchored_of(const std::vector<HeldOut>& groups) {
+  std::vector<ScoredRow> all;
+  for (const HeldOut& group : groups)
+    all.insert(all.end(), group.anchored.begin(), group.anchored.end());
+  return all;
+}
+
+AnchoredResiduals anchors_of(const std::vector<CalibrationPoint>& points,
+                             const std::vector<std::size_t>& rows,
+                             const std::vector<ScoredRow>& comparisons) {
+  std::vector<Anchor> anchors;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    anchors.push_back(
+        {points[rows[i]].place, std::log(comparisons[i].measured / comparisons[i].predicted)});
+  return AnchoredResiduals(std::move(anchors));
+}
+
+std::vector<ScoredRow> anchored(std::vector<ScoredRow> comparisons,
+                                const std::vector<CalibrationPoint>& points,
+                                const std::vector<std::size_t>& rows,
+                                const AnchoredResiduals& anchors) {
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    comparisons[i].predicted =
+        comparisons[i].predicted * std::exp(anchors.at(points[rows[i]].place).mean);
+  return comparisons;
 }
 
 }  // namespace windtunnel

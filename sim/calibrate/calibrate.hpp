@@ -52,6 +52,7 @@ struct HeldOut {
   std::vector<std::size_t> points;  ///< indices
   std::vector<double> values;
   std::vector<ScoredRow> comparisons;
+  std::vector<ScoredRow> anchored;  ///< moved by what the other rows missed
 };
 
 /// Constants fitted to measured iterations, with errors on rows that the fit saw and did not see.
@@ -86,6 +87,18 @@ Calibration calibrate(const std::vector<CalibrationPoint>& points, const Calibra
 
 /// The comparisons of all groups.
 std::vector<ScoredRow> all_of(const std::vector<HeldOut>& groups);
+/// The same, anchored.
+std::vector<ScoredRow> anchored_of(const std::vector<HeldOut>& groups);
+
+/// What measured rows and their predictions say of predictions near them.
+AnchoredResiduals anchors_of(const std::vector<CalibrationPoint>& points,
+                             const std::vector<std::size_t>& rows,
+                             const std::vector<ScoredRow>& comparisons);
+/// `comparisons` of `rows`, moved by `anchors`.
+std::vector<ScoredRow> anchored(std::vector<ScoredRow> comparisons,
+                                const std::vector<CalibrationPoint>& points,
+                                const std::vector<std::size_t>& rows,
+                                const AnchoredResiduals& anchors);
 
 /// For each point the prediction that was made without having seen it: by model size, by fold where
 /// there is one size only, or as given when nothing was fitted.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "calibrate/advice.hpp"
+#include "calibrate/anchored_prediction.hpp"
 #include "calibrate/calibration_text.hpp"
 #include "core/file_io.hpp"
 #include "core/option_error.hpp"
@@ -189,6 +190,42 @@ int run_advise(const CalibrateRequest& request, const Library& library, std::ost
   return 0;
 }
 
+/// The constants that the rows moved are laid over what the command line sets.
+AnchoredPrediction predict_plan(const CalibrateRequest& request, const Library& library,
+                                const std::vector<CalibrationPoint>& points,
+                                const Calibration& calibration) {
+  ReadOptions options;
+  options.overrides = request.overrides;
+  for (auto& fitted : fitted_overrides(calibration)) options.overrides.push_back(std::move(fitted));
+  const Scenario plan = read_scenario(request.predict, library, options);
+  return predict_anchored(plan, library, points, calibration, request.engine);
+}
+
+std::string result_text(const CalibrateRequest& request, const CalibrationPoints& points,
+                        const Calibration& calibration, std::size_t num_predictions,
+                        const std::optional<AnchoredPrediction>& prediction) {
+  if (request.format == CalibrationFormat::text)
+    return calibration_text(calibration, points, num_predictions) +
+           (prediction ? prediction_text(*prediction, request.predict_name) : "");
+  JsonValue document = calibration_value(calibration, points, num_predictions);
+  if (prediction) document.set("prediction", prediction_value(*prediction));
+  return pretty_text(document) + "\n";
+}
+
+int run_draws(const CalibrateRequest& request, const std::vector<CalibrationPoint>& points,
+              const CalibrationPlan& plan, PointPredictor& predictor, std::ostream& out) {
+  if (points.size() <= request.draws->rows)
+    throw option_error(
+        "--rows", std::to_string(request.draws->rows),
+        "the sets have " + std::to_string(points.size()) + " rows, and one must be left to predict",
+        {});
+  const std::vector<Draw> draws = draw_calibrations(points, plan, *request.draws, predictor);
+  out << (request.format == CalibrationFormat::json ? draws_json : draws_text)(
+             draws, *request.draws, points.size())
+      << std::flush;
+  return 0;
+}
+
 }  // namespace
 
 int run_calibrate(const CalibrateRequest& request, const Library& library, std::ostream& out,
@@ -207,12 +244,18 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
   const auto on_progress = [&line](std::size_t done) {
     line.show("calibrate: " + std::to_string(done) + " iterations simulated");
   };
-  PointPredictor predictor(points.points, plan.constants,
-                           predict_by_simulation(library, request.overrides, request.engine),
-                           on_progress, request.engine);
+  PointPredictor::Predict simulated =
+      predict_by_simulation(library, request.overrides, request.engine);
+  PointPredictor predictor(
+      points.points, plan.constants,
+      request.draws ? tabulated(std::move(simulated), plan.constants) : std::move(simulated),
+      on_progress, request.engine);
+  if (request.draws) return run_draws(request, points.points, plan, predictor, out);
   const Calibration calibration = calibrate(points.points, plan, predictor);
-  out << (request.format == CalibrationFormat::json ? calibration_json : calibration_text)(
-             calibration, points, predictor.num_predictions())
+  std::optional<AnchoredPrediction> prediction;
+  if (!request.predict.empty())
+    prediction = predict_plan(request, library, points.points, calibration);
+  out << result_text(request, points, calibration, predictor.num_predictions(), prediction)
       << std::flush;
   if (refuse_bounds(request, calibration, messages)) return 1;
   if (refuse_kept(request, calibration, messages)) return 1;

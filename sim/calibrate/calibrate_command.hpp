@@ -8,6 +8,7 @@
 
 #include "calibrate/calibrate.hpp"
 #include "calibrate/calibration_points.hpp"
+#include "calibrate/draw_check.hpp"
 #include "calibrate/fitted_file.hpp"
 #include "report/progress_line.hpp"
 #include "simulate/tasks.hpp"
@@ -24,6 +25,9 @@ struct CalibrateRequest {
   std::optional<FittedFile> file;  ///< --device, --software or --platform, and -o
   std::filesystem::path advise;  ///< --advise: a plan that measurements are advised for; empty: fit
   std::string advise_name;       ///< as the command line has it
+  std::filesystem::path predict;  ///< --predict: a plan to predict with the fit; empty: none
+  std::string predict_name;
+  std::optional<DrawPlan> draws;    ///< --draws: how well fits to a few rows predict the others
   std::filesystem::path residuals;  ///< --residuals: where held-out residuals go; empty: nowhere
   Overrides overrides;              ///< --set
   /// Of the fit; none where --residuals is given: the shipped values may have been fitted to these

@@ -101,8 +101,8 @@ JsonValue skipped_value(const CalibrationPoints& points) {
 
 }  // namespace
 
-std::string calibration_json(const Calibration& calibration, const CalibrationPoints& points,
-                             std::size_t num_predictions) {
+JsonValue calibration_value(const Calibration& calibration, const CalibrationPoints& points,
+                            std::size_t num_predictions) {
   JsonValue document = object();
   document.set("schema", JsonValue(std::string("windtunnel/calibration-v1")));
   JsonValue::Array sets, constants;
@@ -122,12 +122,13 @@ std::string calibration_json(const Calibration& calibration, const CalibrationPo
   }
   if (!calibration.by_fold.empty()) {
     document.set("random_folds", score_value(all_of(calibration.by_fold)));
+    document.set("random_folds_anchored", score_value(anchored_of(calibration.by_fold)));
     document.set("folds", groups_value(calibration, calibration.by_fold));
   }
   document.set("points", points_value(calibration, points));
   document.set("skipped", skipped_value(points));
   document.set("simulations", whole(num_predictions));
-  return pretty_text(document) + "\n";
+  return document;
 }
 
 }  // namespace windtunnel

@@ -50,6 +50,7 @@ CalibrationPoint read_point(const MeasurementSet& set, const MeasurementPoint& m
   options.overrides = reading.overrides;
   Scenario scenario = read_scenario(point.scenario, point.folder, *reading.library, options);
   point.traits = traits_of(scenario);
+  point.place = anchor_place(scenario);
   if (scenario.software.profiled) point.stack = StackKnowledge::known;
   point.is_fitted = is_fitted_on(scenario, set.name);
   point.size = size_name(total_parameters(scenario.model));

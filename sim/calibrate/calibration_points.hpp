@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "calibrate/anchoring.hpp"
 #include "calibrate/fit_constant.hpp"
 #include "evidence/evidence.hpp"
 #include "evidence/measurement_set.hpp"
@@ -21,6 +22,7 @@ struct CalibrationPoint {
   std::filesystem::path folder;  ///< what paths in the scenario are relative to
   Seconds measured{};
   ScenarioTraits traits;
+  AnchorPlace place;
   StackKnowledge stack = StackKnowledge::unmeasured;  ///< known: the profile was measured
   bool is_fitted = false;             ///< a number of the point's own files was fitted on its set
   std::vector<NumberWithUnit> given;  ///< of each constant, as the point's own files have it

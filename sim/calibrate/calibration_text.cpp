@@ -67,6 +67,15 @@ Row score_row(const std::string& name, const std::vector<ScoredRow>& comparisons
   return row;
 }
 
+/// Whether rows say something of each other beyond the constants.
+bool is_anchored(const Calibration& calibration) {
+  const std::vector<ScoredRow> plain = all_of(calibration.by_fold);
+  const std::vector<ScoredRow> moved = anchored_of(calibration.by_fold);
+  return !std::equal(
+      plain.begin(), plain.end(), moved.begin(), moved.end(),
+      [](const ScoredRow& a, const ScoredRow& b) { return a.predicted == b.predicted; });
+}
+
 std::string scores_text(const Calibration& calibration, const CalibrationPoints& points) {
   const std::size_t largest = num_largest(calibration.as_given.size());
   std::vector<Row> rows{{"error", "mean", "median", "90th", "worst", "bias"}};
@@ -78,11 +87,18 @@ std::string scores_text(const Calibration& calibration, const CalibrationPoints&
     rows.push_back(score_row("leave one size out", all_of(calibration.by_size)));
   if (!calibration.constants.empty() && !calibration.by_fold.empty())
     rows.push_back(score_row("random folds", all_of(calibration.by_fold)));
+  if (is_anchored(calibration))
+    rows.push_back(score_row("folds, anchored", anchored_of(calibration.by_fold)));
   std::string text = table(rows);
   if (!calibration.constants.empty())
     text +=
         "  in-sample: on the very rows that the constants were fitted to. Expect the held-out "
         "errors elsewhere, not these.\n";
+  if (is_anchored(calibration))
+    text +=
+        "  anchored: each row moved by what rows near it missed, of the same model and tensor "
+        "ways, "
+        "as --predict does.\n";
   for (const std::string& set : points.fitted_sets)
     text += "  as given: numbers of the files were themselves fitted on " + set +
             ", so that this line is in-sample too.\n";

@@ -28,8 +28,8 @@ std::string calibration_text(const Calibration& calibration, const CalibrationPo
                              std::size_t num_predictions);
 
 /// The same as one JSON document, windtunnel/calibration-v1, with errors as fractions.
-std::string calibration_json(const Calibration& calibration, const CalibrationPoints& points,
-                             std::size_t num_predictions);
+JsonValue calibration_value(const Calibration& calibration, const CalibrationPoints& points,
+                            std::size_t num_predictions);
 
 /// "well identified", or what is wrong with the constant.
 /// "+-3.1 %": of ln(constant).

@@ -32,12 +32,12 @@ ConstantFit ConstantFitter::fit(const Indices& rows, const std::vector<double>& 
   ConstantFit fitted;
   fitted.kept.resize(ranges_.size());
   const std::vector<double> first = start.empty() ? starts() : start;
-  fitted.fit = fit_free(rows, first, fitted.kept, row_noise);
+  fitted.fit = fit_free(rows, first, fitted.kept, noise_of(rows));
   if (plan_->prior == PriorKind::none) return fitted;
   fitted.prior_widths = spreads(rows);
   fitted.posterior_widths = fitted.fit.widths;
   while (keep_one_more(fitted)) {
-    fitted.fit = fit_free(rows, first, fitted.kept, row_noise);
+    fitted.fit = fit_free(rows, first, fitted.kept, noise_of(rows));
     for (std::size_t j = 0; j < ranges_.size(); ++j)
       if (!fitted.kept[j]) fitted.posterior_widths[j] = fitted.fit.widths[j];
   }
@@ -108,6 +108,13 @@ std::vector<double> ConstantFitter::spreads(const Indices& rows) const {
     for (const std::size_t row : rows)
       spreads[j] = std::max(spreads[j], prior_spread(plan_->constants[j], (*points_)[row].stack));
   return spreads;
+}
+
+double ConstantFitter::noise_of(const Indices& rows) const {
+  const bool measured = std::all_of(rows.begin(), rows.end(), [&](std::size_t row) {
+    return (*points_)[row].stack == StackKnowledge::known;
+  });
+  return measured ? row_noise : unmeasured_row_noise;
 }
 
 bool ConstantFitter::keep_one_more(ConstantFit& fitted) const {

@@ -5,12 +5,10 @@
 #include <vector>
 
 #include "calibrate/calibrate.hpp"
+#include "calibrate/row_noise.hpp"
 #include "core/robust_fit.hpp"
 
 namespace windtunnel {
-
-/// Of ln(time): rows of measured stacks, held out, miss by 5 %.
-inline constexpr double row_noise = 0.05;
 
 /// The constants fitted to some rows, and which of them keep their given values and why.
 struct ConstantFit {
@@ -43,6 +41,7 @@ class ConstantFitter {
   std::vector<double> residuals(const std::vector<double>& values, const Indices& rows);
   std::vector<double> weights(const Indices& rows) const;
   std::vector<double> spreads(const Indices& rows) const;
+  double noise_of(const Indices& rows) const;
   /// Keeps one more constant at its given value; false when all free ones are identified.
   bool keep_one_more(ConstantFit& fitted) const;
   bool makes_too_many_worse(const Indices& rows, const std::vector<double>& values);

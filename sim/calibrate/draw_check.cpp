@@ -85,6 +85,36 @@ double at_share(std::vector<double> values, double share) {
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
+/// Errors after a calibration over those before.
+struct Ratios {
+  double median = 0, nearly_all = 0, worst = 0;
+};
+
+Ratios ratios_of(const std::vector<Draw>& draws, double (Draw::*ratio)() const) {
+  constexpr double middle = 0.5, nearly_all = 0.95;
+  std::vector<double> ratios;
+  for (const Draw& one : draws) ratios.push_back((one.*ratio)());
+  return {at_share(ratios, middle), at_share(ratios, nearly_all), at_share(ratios, 1)};
+}
+
+/// All draws together.
+struct Summary {
+  double given_error = 0;
+  std::size_t changed = 0;
+  Ratios fitted, anchored;
+};
+
+Summary summary_of(const std::vector<Draw>& draws) {
+  Summary summary;
+  for (const Draw& one : draws) {
+    summary.given_error += one.given_error / static_cast<double>(draws.size());
+    summary.changed += one.changes_something ? 1 : 0;
+  }
+  summary.fitted = ratios_of(draws, &Draw::fitted_ratio);
+  summary.anchored = ratios_of(draws, &Draw::anchored_ratio);
+  return summary;
+}
+
 }  // namespace
 
 std::vector<Draw> draw_calibrations(const std::vector<CalibrationPoint>& points,
@@ -101,29 +131,52 @@ std::vector<Draw> draw_calibrations(const std::vector<CalibrationPoint>& points,
     one.changes_something = std::any_of(fit.kept.begin(), fit.kept.end(),
                                         [](const auto& kept) { return !kept.has_value(); });
     one.given_error = score(fitter.compare(rest, {})).mape;
-    one.fitted_error =
-        one.changes_something ? score(fitter.compare(rest, fit.fit.values)).mape : one.given_error;
+    const std::vector<double> values =
+        one.changes_something ? fit.fit.values : std::vector<double>{};
+    const std::vector<ScoredRow> fitted = fitter.compare(rest, values);
+    const AnchoredResiduals anchors = anchors_of(points, drawn, fitter.compare(drawn, values));
+    one.fitted_error = score(fitted).mape;
+    one.anchored_error = score(anchored(fitted, points, rest, anchors)).mape;
     done.push_back(one);
   }
   return done;
 }
 
 std::string draws_text(const std::vector<Draw>& draws, const DrawPlan& plan, std::size_t rows) {
-  constexpr double middle = 0.5, nearly_all = 0.95;
-  std::vector<double> ratios;
-  double given = 0;
-  std::size_t changed = 0;
-  for (const Draw& one : draws) {
-    ratios.push_back(one.ratio());
-    given += one.given_error / static_cast<double>(draws.size());
-    changed += one.changes_something ? 1 : 0;
-  }
+  const Summary summary = summary_of(draws);
+  const auto line = [](const char* name, const Ratios& ratios) {
+    return left_aligned(name, 20) + right_aligned(fixed_text(ratios.median, 2), 8) +
+           right_aligned(fixed_text(ratios.nearly_all, 2), 6) +
+           right_aligned(fixed_text(ratios.worst, 2), 7) + "\n";
+  };
   return std::to_string(draws.size()) + " draws of " + std::to_string(plan.rows) + " rows of " +
          std::to_string(rows) + ": error of the rest with the given constants " +
-         percent_text(given) + "\n  a constant is changed in       " + std::to_string(changed) +
-         " draws\n  error after / before, median   " + fixed_text(at_share(ratios, middle), 2) +
-         "\n                        95th     " + fixed_text(at_share(ratios, nearly_all), 2) +
-         "\n                        worst    " + fixed_text(at_share(ratios, 1), 2) + "\n";
+         percent_text(summary.given_error) + "\n  a constant is changed in " +
+         std::to_string(summary.changed) +
+         " draws\n\n  error after / before  median  95th  worst\n  " +
+         line("fitted", summary.fitted) + "  " + line("fitted and anchored", summary.anchored);
+}
+
+std::string draws_json(const std::vector<Draw>& draws, const DrawPlan& plan, std::size_t rows) {
+  const Summary summary = summary_of(draws);
+  const auto whole = [](std::size_t count) { return JsonValue(static_cast<std::int64_t>(count)); };
+  const auto value_of = [](const Ratios& ratios) {
+    JsonValue value(JsonValue::Object{});
+    value.set("median", JsonValue(ratios.median));
+    value.set("p95", JsonValue(ratios.nearly_all));
+    value.set("worst", JsonValue(ratios.worst));
+    return value;
+  };
+  JsonValue document(JsonValue::Object{});
+  document.set("schema", JsonValue(std::string("windtunnel/calibration-draws-v1")));
+  document.set("draws", whole(draws.size()));
+  document.set("rows_drawn", whole(plan.rows));
+  document.set("rows", whole(rows));
+  document.set("changed", whole(summary.changed));
+  document.set("given_mape", JsonValue(summary.given_error));
+  document.set("fitted_over_given", value_of(summary.fitted));
+  document.set("anchored_over_given", value_of(summary.anchored));
+  return pretty_text(document) + "\n";
 }
 
 PointPredictor::Predict tabulated(PointPredictor::Predict exact,

@@ -15,10 +15,12 @@ struct DrawPlan {
 
 /// One calibration on drawn rows and what it did to the others.
 struct Draw {
-  bool changes_something = false;            ///< false: every constant kept its value
-  double given_error = 0, fitted_error = 0;  ///< mean absolute errors of the rows not drawn
+  bool changes_something = false;  ///< false: every constant kept its value
+  /// Mean absolute errors of the rows not drawn.
+  double given_error = 0, fitted_error = 0, anchored_error = 0;
 
-  double ratio() const { return fitted_error / given_error; }
+  double fitted_ratio() const { return fitted_error / given_error; }
+  double anchored_ratio() const { return anchored_error / given_error; }
 };
 
 /// Calibrates on `rows` drawn rows, `draws` times. At least one more row than are drawn.
@@ -27,11 +29,14 @@ std::vector<Draw> draw_calibrations(const std::vector<CalibrationPoint>& points,
                                     PointPredictor& predictor);
 
 ///   200 draws of 3 rows of 54: error of the rest with the given constants 5.1 %
-///     a constant is changed in                 12 draws
-///     error after / before, median   1.00
-///                           95th     1.00
-///                           worst    1.21
+///     a constant is changed in 12 draws
+///
+///     error after / before  median  95th  worst
+///     fitted                  1.00  1.00   1.21
+///     fitted and anchored     0.99  1.01   1.21
 std::string draws_text(const std::vector<Draw>& draws, const DrawPlan& plan, std::size_t rows);
+/// The same as one JSON document, windtunnel/calibration-draws-v1.
+std::string draws_json(const std::vector<Draw>& draws, const DrawPlan& plan, std::size_t rows);
 
 /// `exact`, called at most once a point and grid value. Between grid values, 2.5 % apart, ln(time) is
 /// linear in ln(constant); constants act one by one, so that several together are approximate. A

@@ -42,6 +42,16 @@ ExitCode calibrate_command(const CommandLine& line) {
     request.advise = scenario_file_for(line.advise, library);
     request.advise_name = line.advise;
   }
+  if (!line.predict.empty()) {
+    request.predict = scenario_file_for(line.predict, library);
+    request.predict_name = line.predict;
+  }
+  if (!line.prior.empty())
+    request.prior = line.prior == "none" ? PriorKind::none : PriorKind::shipped;
+  if (line.fit_draws > 0)
+    request.draws =
+        DrawPlan{line.fit_draws,
+                 line.fit_rows > 0 ? static_cast<std::size_t>(line.fit_rows) : DrawPlan{}.rows};
   request.residuals = line.residuals;
   request.overrides = line.overrides;
   request.seed = line.seed;

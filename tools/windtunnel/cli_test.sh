@@ -352,6 +352,8 @@ exits 2 check $good --trace t.json; says 'unknown option "--trace"'
 exits 2 calibrate; says "calibrate needs a SET"; silent stdout
 exits 2 calibrate vtrain --memory --fit emax; says "--memory fits no constants"; silent stdout
 exits 2 run $good --set /memory_correction=learned; says "which is no path"; silent stdout
+exits 2 calibrate vtrain --rows 4 --fit emax; says "it goes with --draws"; silent stdout
+exits 2 calibrate vtrain --draws 9; says "--draws tries fits and keeps none"; silent stdout
 exits 2 calibrate vtrain --fit emaxx; says 'did you mean "emax"?'; silent stdout
 exits 2 calibrate vtrain --fit emax --device a100-sxm-80gb; says "-o OUT is missing"; silent stdout
 exits 2 run; says "run needs a FILE"

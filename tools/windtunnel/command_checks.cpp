@@ -21,15 +21,22 @@ void check_sweep(const CommandLine& line) {
 
 void check_calibrate(const CommandLine& line) {
   if (!line.advise.empty()) {
-    if (line.memory || !line.residuals.empty() || !line.output.empty())
+    if (line.memory || !line.residuals.empty() || !line.output.empty() || !line.predict.empty() ||
+        !line.prior.empty() || line.fit_draws > 0)
       throw UsageError("--advise writes no file: it goes with SETs and --fit alone");
     return;
   }
+  if (line.fit_draws > 0 && (line.memory || line.fit.empty() || !line.residuals.empty() ||
+                             !line.output.empty() || !line.predict.empty()))
+    throw UsageError("--draws tries fits and keeps none: it goes with SETs and --fit alone");
+  if (line.fit_rows > 0 && line.fit_draws == 0)
+    throw UsageError("--rows says how many rows a draw has: it goes with --draws");
   if (line.arguments.empty())
     throw UsageError("calibrate needs a SET (a path, or a name as validate takes it)");
   if (line.memory) {
     if (!line.fit.empty() || !line.residuals.empty() || !line.device.empty() ||
-        !line.software.empty() || !line.platform.empty())
+        !line.software.empty() || !line.platform.empty() || !line.predict.empty() ||
+        !line.prior.empty())
       throw UsageError("--memory fits no constants: it goes with -o alone");
     return;
   }

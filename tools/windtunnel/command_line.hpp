@@ -71,6 +71,9 @@ struct CommandLine {
   std::string device, software, platform;  ///< the file that takes the fitted numbers; at most one
   std::string output, residuals;           ///< output: of import too
   std::string advise;                      ///< the scenario that runs are advised for
+  std::string predict;                     ///< the scenario that is predicted with the fit
+  std::string prior;                       ///< "shipped", "none" or empty: the default
+  int fit_draws = 0, fit_rows = 0;         ///< of --draws and --rows; 0: not given
   ImportOptions import;                    ///< of import
   bool from_datasheet = false, kernels = false;  ///< of device
   bool script = false;                           ///< of probe

@@ -193,6 +193,21 @@ void add_calibrate_options(CLI::App* calibrate, CommandLine& line) {
       "Fit nothing: say which runs to measure next, so that this scenario's prediction becomes "
       "surer",
       "FILE");
+  add("--predict", line.predict,
+      "Predict this scenario with the fitted constants, anchored by measured rows near it", "FILE");
+  calibrate
+      ->add_option("--prior", line.prior,
+                   "What a fit starts from: shipped (default; what the rows do not identify keeps "
+                   "its value) or none (the rows alone decide; default with --residuals)")
+      ->type_name("shipped|none")
+      ->check(CLI::IsMember({"shipped", "none"}));
+  const auto add_number = [calibrate](const char* name, int& value, const char* about) {
+    calibrate->add_option(name, value, about)->type_name("N")->check(between(1, 1 << 20));
+  };
+  add_number("--draws", line.fit_draws,
+             "Write nothing: fit to drawn rows, so many times, and say what that does to the error "
+             "of the others");
+  add_number("--rows", line.fit_rows, "Rows of a draw (default 3)");
   calibrate->add_flag("--memory", line.memory,
                       "Train a correction of the memory account instead; -o takes its file");
   add("--device", line.device, "Device to copy with the fitted numbers", "FILE");

@@ -93,6 +93,10 @@ const std::vector<Topic>& topics() {
        "written then",
        {{"windtunnel calibrate iterations.json --fit nic_efficiency", "fit one constant"},
         {"windtunnel calibrate --advise gpt-39b-512xa100", "say which runs to measure next"},
+        {"windtunnel calibrate iterations.json --fit compute_efficiency --predict gpt-39b-512xa100",
+         "predict a plan by the fit and by measured runs near it"},
+        {"windtunnel calibrate iterations.json --fit compute_efficiency --draws 200",
+         "what fits to three of the rows do to the error of the others"},
         {"windtunnel calibrate iterations.json --fit /platform/node_types/0/compute_efficiency "
          "--platform cluster.json -o fitted.json",
          "write a copy of your platform with the fitted number"}}},
