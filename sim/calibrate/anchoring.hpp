@@ -38,7 +38,7 @@ double agreed_shift(std::vector<double> residuals);
 /// a Gaussian process among kin (Rasmussen & Williams, Gaussian Processes for Machine Learning, MIT Press 2006, eq. 2.25 and 2.26):
 ///   mean = k^T (K + noise^2 I)^-1 r,   variance = k(0) - k^T (K + noise^2 I)^-1 k
 ///   k(a, b) = spread^2 exp(-|a - b|^2 / (2 length^2)) among kin, else 0
-/// /// Half of what a row of a measured stack misses is taken for its own, and nearly all of one of another.
+/// Half of what a row of a measured stack misses is taken for its own, and nearly all of one of another.
 class AnchoredResiduals {
  public:
   explicit AnchoredResiduals(std::vector<Anchor> anchors) : anchors_(std::move(anchors)) {}

@@ -47,11 +47,11 @@ TEST_CASE("rows of a stack that nobody measured move all others on it") {
       {{{"s", "a", {0}}, 0.2}, {{"s", "b", {0}}, 0.3}, {{"s", "c", {0}}, 0.1}});
   CHECK(three.at({"s", "d", {3}}).mean == doctest::Approx(0.1));
   CHECK(three.at({"t", "d", {3}}).mean == 0);
-  // By hand: of the stack 0.0529 * 0.0169 / (3 * 0.0529 + 0.0169), with 0.0169 of each row.
+  // By hand: of the stack 0.04 * 0.0144 / (3 * 0.04 + 0.0144), with 0.0144 of each row.
   CHECK(three.at({"s", "d", {3}}).left_open ==
-        doctest::Approx((0.0529 * 0.0169 / 0.1756 + 0.0169) / 0.0698));
+        doctest::Approx((0.04 * 0.0144 / 0.1344 + 0.0144) / 0.0544));
   // Kin move by their part of what is left of 0.3.
-  CHECK(three.at({"s", "b", {0}}).mean == doctest::Approx(0.1 + 0.2 * 0.0025 / 0.0194));
+  CHECK(three.at({"s", "b", {0}}).mean == doctest::Approx(0.1 + 0.2 * 0.0025 / 0.0169));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST_CASE("three drawn rows of a measured stack do not make the others much wors
 }
 
 TEST_CASE("three drawn rows make the others of an unmeasured stack much better") {
-  // Stacks without what was fitted on them, as tools/leave_one_set_out.json has it.
+  // Without what was fitted on the stack, and with the attention of the year after and all gathers hidden.
   const Overrides megatron{{"/software/profiled", "false"},
                            {"/software/in_node_collective_slowdown", "1"},
                            {"/software/tensor_collective_overhead", "200 us"},
