@@ -51,33 +51,7 @@ Architecture like_llama(const char* model_type, bool tied_embeddings = false) {
           true};
 }
 
-std::vector<Architecture> made_architectures() {
-  Architecture qwen2 = like_llama("qwen2");
-  qwen2.qkv_bias = true;
-  qwen2.uses_window = "use_sliding_window";
-  Architecture qwen3 = like_llama("qwen3");
-  qwen3.qk_norm = true;
-  qwen3.uses_window = "use_sliding_window";
-  Architecture gemma2 = like_llama("gemma2", true), gemma3 = like_llama("gemma3_text", true);
-  gemma2.window_every = 2;
-  gemma3.window_every = 6.0 / 5;
-  gemma3.qk_norm = true;
-  Architecture qwen2_moe = qwen2, qwen3_moe = qwen3;
-  qwen2_moe.model_type = "qwen2_moe";
-  qwen3_moe.model_type = "qwen3_moe";
-  qwen2_moe.experts = qwen3_moe.experts = "num_experts";
-  qwen2_moe.shared_ffn = "shared_expert_intermediate_size";
-  Architecture mixtral = like_llama("mixtral"), gpt_oss = like_llama("gpt_oss"),
-               deepseek = like_llama("deepseek_v3");
-  mixtral.experts = gpt_oss.experts = "num_local_experts";
-  mixtral.expert_ffn = gpt_oss.expert_ffn = "intermediate_size";
-  gpt_oss.qkv_bias = true;
-  gpt_oss.window_every = 2;
-  deepseek.experts = "n_routed_experts";
-  deepseek.has_latent_attention = true;
-  Architecture deepseek_v2 = deepseek, kimi = deepseek;
-  deepseek_v2.model_type = "deepseek_v2";
-  kimi.model_type = "kimi_k2";
+std::vector<Architecture> older_architectures() {
   return {
       {"gpt2",
        "gpt",
@@ -109,21 +83,41 @@ std::vector<Architecture> made_architectures() {
        true,
        false,
        false},
-      like_llama("llama"),
-      like_llama("mistral"),
-      like_llama("phi3"),
-      qwen2,
-      qwen3,
-      gemma2,
-      gemma3,
-      mixtral,
-      qwen2_moe,
-      qwen3_moe,
-      gpt_oss,
-      deepseek_v2,
-      deepseek,
-      kimi,
   };
+}
+
+std::vector<Architecture> made_architectures() {
+  Architecture qwen2 = like_llama("qwen2");
+  qwen2.qkv_bias = true;
+  qwen2.uses_window = "use_sliding_window";
+  Architecture qwen3 = like_llama("qwen3");
+  qwen3.qk_norm = true;
+  qwen3.uses_window = "use_sliding_window";
+  Architecture gemma2 = like_llama("gemma2", true), gemma3 = like_llama("gemma3_text", true);
+  gemma2.window_every = 2;
+  gemma3.window_every = 6.0 / 5;
+  gemma3.qk_norm = true;
+  Architecture qwen2_moe = qwen2, qwen3_moe = qwen3;
+  qwen2_moe.model_type = "qwen2_moe";
+  qwen3_moe.model_type = "qwen3_moe";
+  qwen2_moe.experts = qwen3_moe.experts = "num_experts";
+  qwen2_moe.shared_ffn = "shared_expert_intermediate_size";
+  Architecture mixtral = like_llama("mixtral"), gpt_oss = like_llama("gpt_oss"),
+               deepseek = like_llama("deepseek_v3");
+  mixtral.experts = gpt_oss.experts = "num_local_experts";
+  mixtral.expert_ffn = gpt_oss.expert_ffn = "intermediate_size";
+  gpt_oss.qkv_bias = true;
+  gpt_oss.window_every = 2;
+  deepseek.experts = "n_routed_experts";
+  deepseek.has_latent_attention = true;
+  Architecture deepseek_v2 = deepseek, kimi = deepseek;
+  deepseek_v2.model_type = "deepseek_v2";
+  kimi.model_type = "kimi_k2";
+  std::vector<Architecture> all = older_architectures();
+  all.insert(all.end(),
+             {like_llama("llama"), like_llama("mistral"), like_llama("phi3"), qwen2, qwen3, gemma2,
+              gemma3, mixtral, qwen2_moe, qwen3_moe, gpt_oss, deepseek_v2, deepseek, kimi});
+  return all;
 }
 
 const std::vector<Architecture>& architectures() {

@@ -95,6 +95,11 @@ std::vector<Key> training_keys() {
        .fallback_words = "the software profile's `gradient_type`",
        .example = R"("fp32")",
        .is_choice = has_replicas},
+  };
+}
+
+std::vector<Key> step_keys() {
+  return {
       {.pointer = "/training/optimizer",
        .meaning = "states and step of it",
        .value = word<Training, Optimizer>(&Training::optimizer,
@@ -123,7 +128,7 @@ std::vector<Key> training_keys() {
   };
 }
 
-std::vector<Key> parallel_keys() {
+std::vector<Key> way_keys() {
   return {
       {.pointer = "/parallel/tensor",
        .meaning = "tensor-parallel ways",
@@ -142,6 +147,11 @@ std::vector<Key> parallel_keys() {
        .fallback_words = "GPUs of `nodes` / (tensor · pipeline); 1 without `nodes`",
        .example = "8",
        .launch = note_data},
+  };
+}
+
+std::vector<Key> schedule_keys() {
+  return {
       {.pointer = "/parallel/schedule",
        .meaning =
            "order of passes in a pipeline: a name, the path of a schedule file, or its content",
@@ -172,6 +182,11 @@ std::vector<Key> parallel_keys() {
        .fallback_words = "the software profile's",
        .example = R"("blocking_pairs")",
        .is_choice = has_stages},
+  };
+}
+
+std::vector<Key> replica_keys() {
+  return {
       {.pointer = "/parallel/sequence_parallel",
        .meaning = "norms and dropout split over the tensor group too; each all-reduce becomes a "
                   "reduce-scatter and an all-gather",
@@ -208,6 +223,11 @@ std::vector<Key> parallel_keys() {
        .example = R"("hierarchical")",
        .words_at = "collective_name",
        .is_choice = has_replicas},
+  };
+}
+
+std::vector<Key> cut_keys() {
+  return {
       {.pointer = "/parallel/context",
        .meaning =
            "GPUs that each sequence is cut among; they count as replicas where gradients are "
@@ -256,6 +276,11 @@ std::vector<Key> parallel_keys() {
        .value = whole(&Parallel::zero_group, 0, most_ranks),
        .example = "8",
        .is_choice = shards_weights},
+  };
+}
+
+std::vector<Key> place_keys() {
+  return {
       {.pointer = "/parallel/rank_order",
        .meaning = "which index of a rank counts fastest, second, slowest; ranks fill the nodes' "
                   "GPUs in order",
@@ -307,8 +332,10 @@ const Key& key_named(std::string_view name) {
 
 const std::vector<Key>& key_table() {
   static const std::vector<Key> table = [] {
-    std::vector<Key> keys = training_keys(), more = parallel_keys();
-    std::move(more.begin(), more.end(), std::back_inserter(keys));
+    std::vector<Key> keys;
+    for (std::vector<Key> topic : {training_keys(), step_keys(), way_keys(), schedule_keys(),
+                                   replica_keys(), cut_keys(), place_keys()})
+      std::move(topic.begin(), topic.end(), std::back_inserter(keys));
     return keys;
   }();
   return table;

@@ -6,6 +6,28 @@ namespace windtunnel {
 
 std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
 
+void check_one_argument(const CommandLine& line) {
+  const std::string what = line.command == "list"         ? "KIND"
+                           : line.command == "completion" ? "SHELL"
+                           : line.command == "device"     ? "NAME"
+                                                          : "FILE";
+  if (line.arguments.size() == 1) return;
+  if (line.command == "device" && !line.arguments.empty()) return;
+  if (line.arguments.empty())
+    throw UsageError(
+        line.command + " needs a " + what + " (" +
+        (what == "FILE"
+             ? "a path, a name that `windtunnel list scenarios` prints, or - for standard input"
+         : what == "NAME" ? "a path, or a name that `windtunnel list devices` prints"
+         : what == "KIND" ? "models, platforms, devices, software, noise, scenarios, codecs or keys"
+                          : "bash, zsh or fish") +
+        ")");
+  throw UsageError(line.command + " takes one " + what + ", these are " +
+                   std::to_string(line.arguments.size()) + ": " + in_quotes(line.arguments[0]) +
+                   ", " + in_quotes(line.arguments[1]) +
+                   (line.arguments.size() > 2 ? ", ..." : ""));
+}
+
 void check_sweep(const CommandLine& line) {
   if (line.worker && line.arguments.front() == "-")
     throw UsageError(

@@ -9,6 +9,9 @@ namespace windtunnel {
 /// The word in double quotes, for messages.
 std::string in_quotes(const std::string& word);
 
+/// Of commands that take a FILE, KIND, SHELL or NAME: that there is one.
+void check_one_argument(const CommandLine& line);
+
 /// What the options of one command cannot say together. UsageError with what to write instead.
 void check_sweep(const CommandLine& line);
 void check_calibrate(const CommandLine& line);

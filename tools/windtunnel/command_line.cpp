@@ -24,6 +24,9 @@ constexpr const char* commands_there_are =
 
 constexpr const char* list_kinds = "models|platforms|devices|software|noise|scenarios|codecs|keys";
 
+constexpr const char* scenario_argument =
+    "A path, a name that `windtunnel list scenarios` prints, or - for standard input";
+
 constexpr const char* common_options = "Options of every command";
 
 /// CLI11's help, with a usage line as people write the command, and what every command has in common below each of them.
@@ -124,37 +127,19 @@ class Grammar {
     return command;
   }
 
-  void add_run(const char* file) {
-    CLI::App* run =
-        add_command("run", "Simulate one training iteration of a scenario", "FILE", file);
-    run->add_option("--trace", line_.trace, "Write a Chrome trace (.json or .json.gz)")
-        ->type_name("OUT")
-        ->check(output_name());
-    run->add_flag("--trace-all", line_.trace_all,
-                  "Every device in the trace, even where that is more than viewers load");
-    run->add_option("--rank-traces", line_.rank_traces,
-                    "Write a trace of each simulated device, named by its first rank")
-        ->type_name("DIR")
-        ->check(output_name());
-    add_report(run, line_);
-    run->add_option(
-           "--detail", detail_,
-           "layer: every layer of every pass as events, kernels and collectives, for a trace that "
-           "shows them; times are those of pass, unless messages contend")
-        ->type_name("pass|layer")
-        ->check(CLI::IsMember({"pass", "layer"}).description(""));
-    add_engine(run, line_, EngineKind::simgrid);
-    add_step_options(run, line_);
-    run->add_option("--out", line_.out,
-                    "Write report.json, report.html and trace.json.gz into a folder")
-        ->type_name("DIR")
-        ->check(output_name());
+  void add_commands() {
+    add_commands_of_scenarios();
+    add_commands_of_measurements();
+    add_command("completion", "Print a script that completes commands in a shell", "SHELL",
+                "bash, zsh or fish");
+    add_command("help", "Print help, of a command where one is named", "COMMAND",
+                "One of the commands");
   }
 
-  void add_commands() {
-    const char* const file =
-        "A path, a name that `windtunnel list scenarios` prints, or - for standard input";
-    add_run(file);
+  void add_commands_of_scenarios() {
+    const char* const file = scenario_argument;
+    add_run_options(
+        add_command("run", "Simulate one training iteration of a scenario", "FILE", file), line_);
     add_command("check", "Read and check a scenario, no more", "FILE", file);
     CLI::App* show =
         add_command("show", "Print the whole scenario with the origin of each value", "FILE", file);
@@ -174,12 +159,19 @@ class Grammar {
             "--toggle. "
             "Timelines instead where one is a trace, of PyTorch's profiler or of run --trace"),
         line_);
-    add_schedule();
+    add_schedule_options(
+        add_command("schedule", "Say whether a pipeline schedule is legal, or draw it",
+                    "check|draw NAME|FILE",
+                    schedule_name_list() + "; or the path of a schedule file"),
+        line_);
     add_sweep_options(
         add_command("sweep", "Simulate every point of a scenario's sweep", "FILE", file), line_);
     add_job_options(
         add_command("job", "Simulate a training run of weeks: days, failures, money", "FILE", file),
         line_);
+  }
+
+  void add_commands_of_measurements() {
     add_validate_options(
         add_command("validate", "Predict published measurements and score the predictions", "SET",
                     "Paths or names of measurement sets; none: all of validation/"),
@@ -190,36 +182,20 @@ class Grammar {
         line_);
     add_explain_options(
         add_command("explain", "Show the critical path of an iteration, and what would change it",
-                    "FILE", file),
+                    "FILE", scenario_argument),
         line_);
     add_import_options(
         add_command("import", "Make one of our files of a log or another tool's file", "KIND IN",
                     import_kinds().c_str()),
         line_);
-    add_device();
+    add_device_options(
+        add_command("device", "Complete the file of a GPU, or score its kernels", "NAME",
+                    "A path, or a name that `windtunnel list devices` prints"),
+        line_);
     add_probe();
     add_codec_options(add_command("codec", "Measure what codecs do to a real tensor", "FILE.npy",
                                   "A NumPy array of float16, float32 or float64"),
                       line_);
-    add_command("completion", "Print a script that completes commands in a shell", "SHELL",
-                "bash, zsh or fish");
-    add_command("help", "Print help, of a command where one is named", "COMMAND",
-                "One of the commands");
-  }
-
-  void add_device() {
-    CLI::App* device =
-        add_command("device", "Complete the file of a GPU, or score its kernels", "NAME",
-                    "A path, or a name that `windtunnel list devices` prints");
-    device->add_flag("--from-datasheet", line_.from_datasheet,
-                     "Print the file with all that a data sheet does not give, scaled from the "
-                     "nearest measured GPU");
-    device->add_flag("--kernels", line_.kernels,
-                     "Errors on kernels that were measured alone on this GPU");
-    device->add_option("--svg", line_.svg, "With --kernels: predicted against measured times")
-        ->type_name("OUT")
-        ->check(output_name());
-    device->add_option("-o,--output", line_.output, "Write the completed file")->type_name("OUT");
   }
 
   void add_probe() {
@@ -281,21 +257,6 @@ class Grammar {
     return names;
   }
 
-  void add_schedule() {
-    CLI::App* schedule = add_command(
-        "schedule", "Say whether a pipeline schedule is legal, or draw it", "check|draw NAME|FILE",
-        schedule_name_list() + "; or the path of a schedule file");
-    const auto add = [schedule](const char* name, int& value, const std::string& about) {
-      schedule->add_option(name, value, about)->type_name("N")->check(between(1, 1 << 20));
-    };
-    add("--stages", line_.stages, "Pipeline stages of a named schedule");
-    add("--microbatches", line_.microbatches, "Microbatches of a named schedule");
-    add("--virtual", line_.chunks,
-        "Model chunks a device of " + names_of_chunked_schedules() +
-            " holds (default: as few as it can)");
-    schedule->add_option("--svg", line_.svg, "Write the drawing as a picture")->type_name("OUT");
-  }
-
   void refuse_unknown_words(CLI::App* command) const {
     const std::vector<std::string> words = app_.remaining(true);
     const auto is_option = [](const std::string& word) {
@@ -319,7 +280,6 @@ class Grammar {
   void check() {
     line_.format = json_ ? ResultFormat::json : ResultFormat::text;
     line_.verbosity = quiet_ ? Verbosity::quiet : Verbosity::normal;
-    line_.by_layer = detail_ == "layer";
     line_.colour = colour_ == "always"  ? ColourChoice::always
                    : colour_ == "never" ? ColourChoice::never
                                         : ColourChoice::automatic;
@@ -349,7 +309,7 @@ class Grammar {
     else if (line_.command == "probe")
       check_probe(line_);
     else if (line_.command != "validate")
-      check_one_argument();
+      check_one_argument(line_);
     check_emit(line_);
     if (line_.command == "show" && resolved_ == line_.pointers)
       throw UsageError(resolved_ ? "show prints one thing: --resolved or --pointers"
@@ -358,33 +318,10 @@ class Grammar {
     check_outputs(line_);
   }
 
-  void check_one_argument() const {
-    const std::string what = line_.command == "list"         ? "KIND"
-                             : line_.command == "completion" ? "SHELL"
-                             : line_.command == "device"     ? "NAME"
-                                                             : "FILE";
-    if (line_.arguments.size() == 1) return;
-    if (line_.command == "device" && !line_.arguments.empty()) return;
-    if (line_.arguments.empty())
-      throw UsageError(
-          line_.command + " needs a " + what + " (" +
-          (what == "FILE"
-               ? "a path, a name that `windtunnel list scenarios` prints, or - for standard input"
-           : what == "NAME" ? "a path, or a name that `windtunnel list devices` prints"
-           : what == "KIND"
-               ? "models, platforms, devices, software, noise, scenarios, codecs or keys"
-               : "bash, zsh or fish") +
-          ")");
-    throw UsageError(line_.command + " takes one " + what + ", these are " +
-                     std::to_string(line_.arguments.size()) + ": " + in_quotes(line_.arguments[0]) +
-                     ", " + in_quotes(line_.arguments[1]) +
-                     (line_.arguments.size() > 2 ? ", ..." : ""));
-  }
-
   CLI::App app_{"Predicts how long LLM training takes on a cluster, and says why.", "windtunnel"};
   CommandLine line_;
   std::vector<std::string> sets_;
-  std::string seed_ = "0", colour_ = "auto", detail_ = "pass";
+  std::string seed_ = "0", colour_ = "auto";
   bool json_ = false, quiet_ = false, version_ = false, help_ = false, resolved_ = false;
 };
 

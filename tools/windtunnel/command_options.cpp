@@ -48,6 +48,55 @@ void add_engine(CLI::App* command, CommandLine& line, EngineKind by_default) {
       ->check(CLI::IsMember({"simgrid", "native", "heap"}).description(""));
 }
 
+void add_run_options(CLI::App* run, CommandLine& line) {
+  run->add_option("--trace", line.trace, "Write a Chrome trace (.json or .json.gz)")
+      ->type_name("OUT")
+      ->check(output_name());
+  run->add_flag("--trace-all", line.trace_all,
+                "Every device in the trace, even where that is more than viewers load");
+  run->add_option("--rank-traces", line.rank_traces,
+                  "Write a trace of each simulated device, named by its first rank")
+      ->type_name("DIR")
+      ->check(output_name());
+  add_report(run, line);
+  run->add_option_function<std::string>(
+         "--detail", [&line](const std::string& detail) { line.by_layer = detail == "layer"; },
+         "layer: every layer of every pass as events, kernels and collectives, for a trace that "
+         "shows them; times are those of pass, unless messages contend")
+      ->type_name("pass|layer")
+      ->check(CLI::IsMember({"pass", "layer"}).description(""));
+  add_engine(run, line, EngineKind::simgrid);
+  add_step_options(run, line);
+  run->add_option("--out", line.out,
+                  "Write report.json, report.html and trace.json.gz into a folder")
+      ->type_name("DIR")
+      ->check(output_name());
+}
+
+void add_schedule_options(CLI::App* schedule, CommandLine& line) {
+  const auto add = [schedule](const char* name, int& value, const std::string& about) {
+    schedule->add_option(name, value, about)->type_name("N")->check(between(1, 1 << 20));
+  };
+  add("--stages", line.stages, "Pipeline stages of a named schedule");
+  add("--microbatches", line.microbatches, "Microbatches of a named schedule");
+  add("--virtual", line.chunks,
+      "Model chunks a device of " + names_of_chunked_schedules() +
+          " holds (default: as few as it can)");
+  schedule->add_option("--svg", line.svg, "Write the drawing as a picture")->type_name("OUT");
+}
+
+void add_device_options(CLI::App* device, CommandLine& line) {
+  device->add_flag("--from-datasheet", line.from_datasheet,
+                   "Print the file with all that a data sheet does not give, scaled from the "
+                   "nearest measured GPU");
+  device->add_flag("--kernels", line.kernels,
+                   "Errors on kernels that were measured alone on this GPU");
+  device->add_option("--svg", line.svg, "With --kernels: predicted against measured times")
+      ->type_name("OUT")
+      ->check(output_name());
+  device->add_option("-o,--output", line.output, "Write the completed file")->type_name("OUT");
+}
+
 void add_explain_options(CLI::App* explain, CommandLine& line) {
   explain
       ->add_option("--steps", line.steps,

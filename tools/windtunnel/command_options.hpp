@@ -20,6 +20,9 @@ CLI::Validator output_name();
 void add_report(CLI::App* command, CommandLine& line);
 /// --engine, and which one plays where it is not given.
 void add_engine(CLI::App* command, CommandLine& line, EngineKind by_default);
+void add_run_options(CLI::App* run, CommandLine& line);
+void add_schedule_options(CLI::App* schedule, CommandLine& line);
+void add_device_options(CLI::App* device, CommandLine& line);
 void add_explain_options(CLI::App* explain, CommandLine& line);
 void add_rank_options(CLI::App* rank, CommandLine& line);
 void add_compare_options(CLI::App* compare, CommandLine& line);

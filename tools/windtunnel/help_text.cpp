@@ -23,8 +23,8 @@ struct Topic {
 
 constexpr const char* does_not_fit = "done; the plan does not fit in the memory of its GPUs";
 
-const std::vector<Topic>& topics() {
-  static const std::vector<Topic> all{
+std::vector<Topic> topics_of_simulations() {
+  return {
       {"",
        "done, with a negative verdict: does not fit, above a limit, some points failed",
        {{"windtunnel run gpt3-175b-512xa100", "one iteration of a scenario that comes with it"},
@@ -82,6 +82,11 @@ const std::vector<Topic>& topics() {
          "a page with charts, and every draw as a row"},
         {"windtunnel job job-llama3-70b-2048xa100 --set /job/restart/spare_nodes=8",
          "with more spare nodes"}}},
+  };
+}
+
+std::vector<Topic> topics_of_measurements_and_files() {
+  return {
       {"validate",
        "done; above a limit of --fail-above, points that failed, or nothing to score",
        {{"windtunnel validate", "every published set, a line each"},
@@ -133,6 +138,14 @@ const std::vector<Topic>& topics() {
         {"windtunnel completion fish >windtunnel.fish", "to be put in fish's completions folder"}}},
       {"help", "", {{"windtunnel help sweep", "the same as windtunnel sweep --help"}}},
   };
+}
+
+const std::vector<Topic>& topics() {
+  static const std::vector<Topic> all = [] {
+    std::vector<Topic> topics = topics_of_simulations();
+    for (Topic& topic : topics_of_measurements_and_files()) topics.push_back(std::move(topic));
+    return topics;
+  }();
   return all;
 }
 
