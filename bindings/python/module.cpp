@@ -17,6 +17,7 @@
 #include "questions/explain.hpp"
 #include "report/report_json.hpp"
 #include "scenario/resolved_text.hpp"
+#include "scenario/scenario_template.hpp"
 #include "scenario/unsupported.hpp"
 #include "search/best_plan.hpp"
 #include "search/rank.hpp"
@@ -54,20 +55,19 @@ class ScenarioHandle {
  public:
   ScenarioHandle(std::shared_ptr<const Shelf> library, JsonValue merged,
                  std::filesystem::path folder)
-      : library_(std::move(library)), merged_(std::move(merged)), folder_(std::move(folder)) {}
+      : library_(std::move(library)), template_(std::move(merged), std::move(folder), *library_) {}
 
   Scenario read(Settings settings, std::uint64_t seed) const {
     ReadOptions options;
     options.seed = seed;
     options.values = std::move(settings);
-    return read_scenario(merged_, folder_, *library_, options);
+    return template_.read(options);
   }
   const Shelf& library() const { return *library_; }
 
  private:
   std::shared_ptr<const Shelf> library_;
-  JsonValue merged_;
-  std::filesystem::path folder_;
+  ScenarioTemplate template_;
 };
 
 std::shared_ptr<ScenarioHandle> scenario_of_file(const std::shared_ptr<const Shelf>& library,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -47,7 +48,7 @@ Numbers roles_of(const ProgramSet& set) {
       for (const Seconds part : work.parts) signatures.add(bits(part.value()));
     }
   }
-  const Numbers role_of_pair = signatures.numbered();
+  const Numbers role_of_pair = signatures.numbered().numbers;
   for (std::uint32_t& number : pair_of_device) number = role_of_pair[number];
   return pair_of_device;
 }
@@ -70,7 +71,7 @@ class ClassFinder {
     for (int round = 0; round < most_rounds; ++round) {
       const std::size_t before = num_classes();
       split();
-      classes_.num_devices = count_of(classes_.of_device);
+      classes_.num_devices = device_kind_.count;
       if (classes_.num_devices == set_.devices.size()) return std::nullopt;
       if (num_classes() == before)
         return is_one_for_all() ? std::optional(std::move(classes_)) : std::nullopt;
@@ -125,128 +126,143 @@ class ClassFinder {
 
   void begin_classes(const Network& network) {
     classes_.of_device = roles_of(set_);
-    Signatures channels, collectives, flows, links;
+    device_kind_.count = count_of(classes_.of_device);
     const auto [peers, slots] = places();
+    signatures_.clear();
     for (std::size_t i = 0; i < set_.channels.size(); ++i) {
       const Channel& channel = set_.channels[i];
-      channels.begin();
-      channels.add(peers[i]);
-      channels.add(channel.in_node);
-      channels.add(bits(channel.in_node ? channel.bandwidth.value() : 0));
-      channels.add(bits(channel.latency.value()));
+      signatures_.begin();
+      signatures_.add(peers[i]);
+      signatures_.add(channel.in_node);
+      signatures_.add(bits(channel.in_node ? channel.bandwidth.value() : 0));
+      signatures_.add(bits(channel.latency.value()));
     }
+    number(classes_.of_channel, channel_kind_);
     for (std::size_t i = 0; i < set_.collectives.size(); ++i) {
       const Collective& collective = set_.collectives[i];
-      collectives.begin();
-      collectives.add(slots[i]);
-      collectives.add(bits(collective.fixed.value()));
-      collectives.add(bits(collective.latency.value()));
+      signatures_.begin();
+      signatures_.add(slots[i]);
+      signatures_.add(bits(collective.fixed.value()));
+      signatures_.add(bits(collective.latency.value()));
     }
+    number(classes_.of_collective, collective_kind_);
     for (const CollectiveFlow* flow : flows_) {
-      flows.begin();
-      flows.add(bits(flow->bytes.value()));
+      signatures_.begin();
+      signatures_.add(bits(flow->bytes.value()));
     }
+    number(classes_.of_flow, flow_kind_);
     for (const Link& link : network.links()) {
-      links.begin();
-      links.add(bits(link.bandwidth.value()));
+      signatures_.begin();
+      signatures_.add(bits(link.bandwidth.value()));
     }
-    classes_.of_channel = channels.numbered();
-    classes_.of_collective = collectives.numbered();
-    classes_.of_flow = flows.numbered();
-    classes_.of_link = links.numbered();
+    number(classes_.of_link, link_kind_);
+  }
+
+  /// The things of one kind.
+  struct Kind {
+    std::size_t count = 0;  ///< of classes
+    std::size_t told_apart_by = std::numeric_limits<
+        std::size_t>::max();  ///< classes of other kinds when they were last split
+  };
+
+  /// Makes classes of what has been written down since the last time.
+  void number(Numbers& classes, Kind& kind) {
+    auto numbered = signatures_.numbered();
+    signatures_.clear();
+    classes = std::move(numbered.numbers);
+    kind.count = numbered.count;
   }
 
   std::size_t num_classes() const {
-    return count_of(classes_.of_device) + count_of(classes_.of_channel) +
-           count_of(classes_.of_collective) + count_of(classes_.of_flow) +
-           count_of(classes_.of_link);
+    return device_kind_.count + channel_kind_.count + collective_kind_.count + flow_kind_.count +
+           link_kind_.count;
   }
 
-  /// One round. Each thing keeps what told it apart before.
+  /// One round. Each thing keeps what told it apart before, so classes only split: as many of them as before are the same ones, and what
+  /// only they tell apart need not be looked at again.
   void split() {
-    split_paths();
-    split_channels();
-    split_collectives();
-    split_flows();
-    split_devices();
-    split_links();
+    if (has_news(path_kind_, link_kind_.count)) split_paths();
+    if (has_news(channel_kind_, device_kind_.count + path_kind_.count)) split_channels();
+    if (has_news(collective_kind_, device_kind_.count + flow_kind_.count)) split_collectives();
+    if (has_news(flow_kind_, collective_kind_.count + path_kind_.count)) split_flows();
+    if (has_news(device_kind_, channel_kind_.count + collective_kind_.count)) split_devices();
+    if (has_news(link_kind_, channel_kind_.count + flow_kind_.count)) split_links();
+  }
+  /// Whether the classes of other kinds that tell this one apart have split since the last time.
+  static bool has_news(Kind& kind, std::size_t num_other_classes) {
+    return std::exchange(kind.told_apart_by, num_other_classes) != num_other_classes;
   }
 
   void split_paths() {
-    Signatures signatures;
     for (const std::vector<LinkId>& path : paths_) {
-      signatures.begin();
-      for (const LinkId link : path) signatures.add(classes_.of_link[link.index()]);
+      signatures_.begin();
+      for (const LinkId link : path) signatures_.add(classes_.of_link[link.index()]);
     }
-    of_path_ = signatures.numbered();
+    number(of_path_, path_kind_);
   }
 
   void split_channels() {
-    Signatures signatures;
     for (std::size_t i = 0; i < set_.channels.size(); ++i) {
       const Channel& channel = set_.channels[i];
-      signatures.begin();
-      signatures.add(classes_.of_channel[i]);
-      signatures.add(classes_.of_device[channel.from.index()]);
-      signatures.add(classes_.of_device[channel.to.index()]);
+      signatures_.begin();
+      signatures_.add(classes_.of_channel[i]);
+      signatures_.add(classes_.of_device[channel.from.index()]);
+      signatures_.add(classes_.of_device[channel.to.index()]);
       if (channel.in_node) continue;
-      signatures.add(of_path_[channel.up.index()]);
-      signatures.add(of_path_[channel.down.index()]);
+      signatures_.add(of_path_[channel.up.index()]);
+      signatures_.add(of_path_[channel.down.index()]);
     }
-    classes_.of_channel = signatures.numbered();
+    number(classes_.of_channel, channel_kind_);
   }
 
   void split_collectives() {
-    Signatures signatures;
     std::size_t flow = 0;
     for (std::size_t i = 0; i < set_.collectives.size(); ++i) {
       const Collective& collective = set_.collectives[i];
-      signatures.begin();
-      signatures.add(classes_.of_collective[i]);
-      signatures.add(collective.members.size());
+      signatures_.begin();
+      signatures_.add(classes_.of_collective[i]);
+      signatures_.add(collective.members.size());
       for (const DeviceId member : collective.members)
-        signatures.add(classes_.of_device[member.index()]);
-      signatures.unordered(collective.members.size());
+        signatures_.add(classes_.of_device[member.index()]);
+      signatures_.unordered(collective.members.size());
       for (std::size_t f = 0; f < collective.flows.size(); ++f)
-        signatures.add(classes_.of_flow[flow++]);
-      signatures.unordered(collective.flows.size());
+        signatures_.add(classes_.of_flow[flow++]);
+      signatures_.unordered(collective.flows.size());
     }
-    classes_.of_collective = signatures.numbered();
+    number(classes_.of_collective, collective_kind_);
   }
 
   void split_flows() {
-    Signatures signatures;
     std::size_t flow = 0;
     for (std::size_t i = 0; i < set_.collectives.size(); ++i) {
       for (const CollectiveFlow& each : set_.collectives[i].flows) {
-        signatures.begin();
-        signatures.add(classes_.of_flow[flow++]);
-        signatures.add(classes_.of_collective[i]);
-        signatures.add(of_path_[each.up.index()]);
-        signatures.add(of_path_[each.down.index()]);
+        signatures_.begin();
+        signatures_.add(classes_.of_flow[flow++]);
+        signatures_.add(classes_.of_collective[i]);
+        signatures_.add(of_path_[each.up.index()]);
+        signatures_.add(of_path_[each.down.index()]);
       }
     }
-    classes_.of_flow = signatures.numbered();
+    number(classes_.of_flow, flow_kind_);
   }
 
   void split_devices() {
-    Signatures signatures;
     for (std::size_t i = 0; i < set_.devices.size(); ++i) {
       const ProgramDevice& device = set_.devices[i];
-      signatures.begin();
-      signatures.add(classes_.of_device[i]);
+      signatures_.begin();
+      signatures_.add(classes_.of_device[i]);
       for (const ChannelId channel : device.channels)
-        signatures.add(classes_.of_channel[channel.index()]);
+        signatures_.add(classes_.of_channel[channel.index()]);
       for (const CollectiveId collective : device.collectives)
-        signatures.add(collective == no_collective ? none
-                                                   : classes_.of_collective[collective.index()]);
+        signatures_.add(collective == no_collective ? none
+                                                    : classes_.of_collective[collective.index()]);
       std::size_t num_incoming = 0;
       for (const std::uint32_t* channel = incoming_.begin(i); channel != incoming_.end(i);
            ++channel, ++num_incoming)
-        signatures.add(classes_.of_channel[*channel]);
-      signatures.unordered(num_incoming);
+        signatures_.add(classes_.of_channel[*channel]);
+      signatures_.unordered(num_incoming);
     }
-    classes_.of_device = signatures.numbered();
+    number(classes_.of_device, device_kind_);
   }
 
   std::uint64_t class_of(std::uint32_t use) const {
@@ -255,17 +271,16 @@ class ClassFinder {
   }
 
   void split_links() {
-    Signatures signatures;
     for (std::size_t i = 0; i < classes_.of_link.size(); ++i) {
-      signatures.begin();
-      signatures.add(classes_.of_link[i]);
+      signatures_.begin();
+      signatures_.add(classes_.of_link[i]);
       std::size_t num_uses = 0;
       for (const std::uint32_t* use = crossing_.begin(i); use != crossing_.end(i);
            ++use, ++num_uses)
-        signatures.add(class_of(*use));
-      signatures.unordered(num_uses);
+        signatures_.add(class_of(*use));
+      signatures_.unordered(num_uses);
     }
-    classes_.of_link = signatures.numbered();
+    number(classes_.of_link, link_kind_);
   }
 
   /// Whether no link has two of a class over it, and no device two incoming channels of a class.
@@ -297,6 +312,8 @@ class ClassFinder {
   Lists incoming_, crossing_;
   DeviceClasses classes_;
   Numbers of_path_;
+  Kind device_kind_, channel_kind_, collective_kind_, flow_kind_, link_kind_, path_kind_;
+  Signatures signatures_;
   std::vector<std::uint64_t> seen_;
 };
 

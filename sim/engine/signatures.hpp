@@ -7,9 +7,19 @@
 
 namespace windtunnel::detail {
 
-/// Things written as lists of words; equal lists get equal numbers.
+/// Things written as lists of words; equal lists get equal numbers. Clearing it keeps its memory.
 class Signatures {
  public:
+  /// What things were numbered as, and how many numbers there are.
+  struct Numbered {
+    std::vector<std::uint32_t> numbers;
+    std::size_t count = 0;
+  };
+
+  void clear() {
+    words_.clear();
+    begins_.clear();
+  }
   void begin() { begins_.push_back(words_.size()); }
   void add(std::uint64_t word) { words_.push_back(word); }
   /// The order of the last `count` words does not matter.
@@ -18,25 +28,25 @@ class Signatures {
   }
 
   /// In order of first appearance from 0; lists are compared, not only their hashes.
-  std::vector<std::uint32_t> numbered() const {
+  Numbered numbered() {
     constexpr std::size_t fewest_places = 16;
     std::size_t places = fewest_places;
     while (places < 2 * begins_.size()) places *= 2;
-    std::vector<std::uint32_t> table(places, free_place);
-    std::vector<std::uint32_t> numbers(begins_.size());
-    std::uint32_t next = 0;
+    table_.assign(places, free_place);
+    Numbered result;
+    result.numbers.resize(begins_.size());
     for (std::size_t i = 0; i < begins_.size(); ++i) {
       std::size_t place = hash(i) & (places - 1);
-      while (table[place] != free_place && !equal(table[place], i))
+      while (table_[place] != free_place && !equal(table_[place], i))
         place = (place + 1) & (places - 1);
-      if (table[place] == free_place) {
-        table[place] = static_cast<std::uint32_t>(i);
-        numbers[i] = next++;
+      if (table_[place] == free_place) {
+        table_[place] = static_cast<std::uint32_t>(i);
+        result.numbers[i] = static_cast<std::uint32_t>(result.count++);
       } else {
-        numbers[i] = numbers[table[place]];
+        result.numbers[i] = result.numbers[table_[place]];
       }
     }
-    return numbers;
+    return result;
   }
 
  private:
@@ -63,6 +73,7 @@ class Signatures {
 
   std::vector<std::uint64_t> words_;
   std::vector<std::size_t> begins_;
+  std::vector<std::uint32_t> table_;
 };
 
 /// For each of some things, a list of others.

@@ -42,20 +42,30 @@ std::string amount_text(double amount) {
 }
 
 /// Sizes and choices of the job outside the regime's.
-std::vector<std::string> job_beyond(const EvidenceRegime& regime, const ScenarioTraits& traits) {
-  std::vector<std::string> reasons;
-  for (const auto& [name, amount] : traits.amounts) {
-    const auto range = regime.ranges.find(name);
+using Amount = std::map<std::string, double>::value_type;
+using Choice = std::map<std::string, std::string>::value_type;
+
+/// "gpus 128, measured 8 to 64"
+std::string difference_text(const Amount& amount, const std::pair<double, double>& measured) {
+  const auto& [lowest, highest] = measured;
+  return amount.first + " " + amount_text(amount.second) + ", measured " + amount_text(lowest) +
+         (lowest == highest ? "" : " to " + amount_text(highest));
+}
+
+std::vector<Difference> job_beyond(const EvidenceRegime& regime, const ScenarioTraits& traits) {
+  std::vector<Difference> reasons;
+  for (const Amount& amount : traits.amounts) {
+    const auto range = regime.ranges.find(amount.first);
     if (range == regime.ranges.end()) continue;
-    const auto [lowest, highest] = range->second;
-    if (amount < lowest || amount > highest)
-      reasons.push_back(name + " " + amount_text(amount) + ", measured " + amount_text(lowest) +
-                        (lowest == highest ? "" : " to " + amount_text(highest)));
+    if (amount.second < range->second.first || amount.second > range->second.second)
+      reasons.push_back([&amount, range] { return difference_text(amount, range->second); });
   }
-  for (const auto& [name, choice] : traits.choices) {
-    const auto known = regime.choices.find(name);
-    if (known != regime.choices.end() && !known->second.contains(choice))
-      reasons.push_back(name + " " + choice + ", measured " + listed(known->second));
+  for (const Choice& choice : traits.choices) {
+    const auto known = regime.choices.find(choice.first);
+    if (known != regime.choices.end() && !known->second.contains(choice.second))
+      reasons.push_back([&choice, known] {
+        return choice.first + " " + choice.second + ", measured " + listed(known->second);
+      });
   }
   return reasons;
 }

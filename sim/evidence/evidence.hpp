@@ -22,15 +22,13 @@ inline constexpr std::size_t num_evidence_axes = 4;
 /// The axes whose values are compared: all but the job, which is compared by its sizes and choices.
 inline constexpr std::size_t num_valued_axes = 3;
 
-/// What of a scenario lies outside what was measured, by axis: "gpus 128, measured 8 to 64".
+/// What of a scenario lies outside what was measured, by axis: "gpus 128, measured 8 to 64". Refers to both.
 struct Beyond {
-  std::array<std::vector<std::string>, num_evidence_axes> reasons;
+  std::array<std::vector<Difference>, num_evidence_axes> reasons;
   std::size_t unused_of_stack =
       0;  ///< values of the stack that differ and that this job does not use
-  std::vector<std::string>& of(EvidenceAxis axis) {
-    return reasons[static_cast<std::size_t>(axis)];
-  }
-  const std::vector<std::string>& of(EvidenceAxis axis) const {
+  std::vector<Difference>& of(EvidenceAxis axis) { return reasons[static_cast<std::size_t>(axis)]; }
+  const std::vector<Difference>& of(EvidenceAxis axis) const {
     return reasons[static_cast<std::size_t>(axis)];
   }
 };
@@ -60,7 +58,7 @@ struct EvidenceRegime {
 
   /// Widens ranges, choices, values and platforms so that they hold `traits`.
   void include(const ScenarioTraits& traits);
-  /// What of `traits` lies outside what was measured.
+  /// What of `traits` lies outside what was measured; refers to both.
   Beyond beyond(const ScenarioTraits& traits) const;
 };
 

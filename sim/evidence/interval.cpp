@@ -28,10 +28,10 @@ std::string runs_text(const EvidenceRegime& regime) {
   return text;
 }
 
-std::string joined(const std::vector<std::string>& reasons) {
+std::string joined(const std::vector<Difference>& reasons) {
   std::string text;
   for (std::size_t i = 0; i < std::min(reasons.size(), most_reasons); ++i)
-    text += (i == 0 ? "" : "; ") + reasons[i];
+    text += (i == 0 ? "" : "; ") + reasons[i]();
   return text + (reasons.size() > most_reasons ? "; …" : "");
 }
 

@@ -51,7 +51,7 @@ class Walk {
 template <class Value, class Measured>
 void note(const Value& value, const Measured* measured, ValueDifferences& differences) {
   if (value.is_used)
-    differences.used.push_back(difference_text(value, measured));
+    differences.used.push_back([&value, measured] { return difference_text(value, measured); });
   else
     ++differences.unused;
 }

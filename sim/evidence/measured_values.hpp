@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -11,10 +12,14 @@
 
 namespace windtunnel {
 
+/// Says what differs from what was measured: "attained NIC rate 25.0 GB/s, measured 21.2 GB/s". Refers to both. Most differences are only
+/// counted, and words take longer than finding them.
+using Difference = std::function<std::string()>;
+
 /// Where values differ from measured ones.
 struct ValueDifferences {
-  std::vector<std::string> used;  ///< in words: "attained NIC rate 25.0 GB/s, measured 21.2 GB/s"
-  std::size_t unused = 0;         ///< of values that this job's time does not depend on
+  std::vector<Difference> used;
+  std::size_t unused = 0;  ///< of values that this job's time does not depend on
 };
 
 /// The values that measured runs had, by the key in their file.

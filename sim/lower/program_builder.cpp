@@ -188,12 +188,11 @@ bool plays_operations(const BuildInputs& inputs) {
 }
 
 BuiltPrograms build_programs(const BuildInputs& inputs) {
-  Plan plan = *inputs.plan;
-  plan.compression = with_stages_chosen(inputs);
+  const PlanWithStages with_stages(inputs);
   BuildInputs chosen = inputs;
-  chosen.plan = &plan;
+  chosen.plan = &with_stages.plan();
   BuiltPrograms built = ProgramBuilder(chosen).build();
-  built.compression = plan.compression;
+  built.compression = chosen.plan->compression;
   built.plays_operations = plays_operations(chosen);
   if (inputs.replicas == Replicas::collapsed_when_exact)
     built.collapsed = collapse(built.programs, built.network);

@@ -118,14 +118,23 @@ class StageSearch {
   Seconds least_;
 };
 
+bool leaves_stages_open(const Plan& plan) {
+  return plan.compression.data_gradients &&
+         plan.compression.gradient_stages.kind == CompressedStages::Kind::automatic;
+}
+
 }  // namespace
 
 Compression with_stages_chosen(const BuildInputs& inputs) {
-  const Compression& asked = inputs.plan->compression;
-  if (!asked.data_gradients || asked.gradient_stages.kind != CompressedStages::Kind::automatic)
-    return asked;
+  if (!leaves_stages_open(*inputs.plan)) return inputs.plan->compression;
   StageSearch search(inputs);
   return search.with(search.best());
+}
+
+PlanWithStages::PlanWithStages(const BuildInputs& inputs) : given_(inputs.plan) {
+  if (!leaves_stages_open(*given_)) return;
+  chosen_ = *given_;
+  chosen_->compression = with_stages_chosen(inputs);
 }
 
 }  // namespace windtunnel

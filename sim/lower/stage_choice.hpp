@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "lower/program_builder.hpp"
 
 namespace windtunnel {
@@ -11,5 +13,16 @@ namespace windtunnel {
 /// one by one until that gains nothing. A test compares the choice with every set of stages. Validity: where messages and
 /// reductions share links, the iteration may take a little longer than with another choice; list stages to compare.
 Compression with_stages_chosen(const BuildInputs& inputs);
+
+/// The plan of `inputs` with its stages chosen. A copy only where that was left to the program: refers to the plan.
+class PlanWithStages {
+ public:
+  explicit PlanWithStages(const BuildInputs& inputs);
+  const Plan& plan() const { return chosen_ ? *chosen_ : *given_; }
+
+ private:
+  const Plan* given_;
+  std::optional<Plan> chosen_;
+};
 
 }  // namespace windtunnel

@@ -35,7 +35,7 @@ const char* name_of(MemoryVerdict verdict) {
   return "does not fit";
 }
 
-MemoryAccount account_memory(const MemoryInputs& inputs) {
+MemoryAccount account_without_advice(const MemoryInputs& inputs) {
   expect_complete(inputs);
   MemoryAccount account;
   for (int stage = 0; stage < inputs.plan->parallel.pipeline; ++stage) {
@@ -49,7 +49,13 @@ MemoryAccount account_memory(const MemoryInputs& inputs) {
   account.worst_stage = worst.stage;
   account.capacity = inputs.device_of_stage[worst.stage.index()]->memory_capacity;
   account.fits = account.verdict != MemoryVerdict::does_not_fit;
-  if (!account.fits) account.advice = memory_advice(inputs, worst);
+  return account;
+}
+
+MemoryAccount account_memory(const MemoryInputs& inputs) {
+  MemoryAccount account = account_without_advice(inputs);
+  if (!account.fits)
+    account.advice = memory_advice(inputs, account.stages[account.worst_stage.index()]);
   return account;
 }
 

@@ -13,4 +13,7 @@ namespace windtunnel {
 /// Each change is tried alone. Figures are phi * allocated + context of the fullest stage.
 std::string memory_advice(const MemoryInputs& inputs, const StageMemory& worst);
 
+/// account_memory() for whoever reads no advice: finding it takes longer than the account.
+MemoryAccount account_without_advice(const MemoryInputs& inputs);
+
 }  // namespace windtunnel

@@ -1,5 +1,6 @@
 #include "platform/platform_json.hpp"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,12 +37,14 @@ void read_factors(ObjectReader& reader, NodeType& node) {
   node.launch_slowdown = reader.optional_number("launch_slowdown", 1, least_ratio, most_factor);
 }
 
+using DeviceReader = std::function<Device(ObjectReader& node_type)>;
+
 NodeType read_node_type(JsonValue& value, const std::string& pointer, const std::string& prefix,
-                        Platform& platform, Problems& problems, const DeviceLoader& load_device) {
+                        Platform& platform, Problems& problems, const DeviceReader& device) {
   ObjectReader reader(value, pointer, problems);
   NodeType node;
   if (reader.take("count") != nullptr) node.count = reader.required_int("count", 1, most_nodes);
-  node.device = read_device_of(reader, load_device);
+  node.device = device(reader);
   node.gpus = reader.required_int("gpus", 1, most_node_parts);
   node.nics = reader.required_int("nics", 1, most_node_parts);
   node.nic_rate = required_quantity<BytesPerSecond>(reader, "nic_rate");
@@ -56,7 +59,8 @@ NodeType read_node_type(JsonValue& value, const std::string& pointer, const std:
   return node;
 }
 
-void read_node_types(ObjectReader& reader, Platform& platform, const DeviceLoader& load_device) {
+void read_node_types(ObjectReader& reader, Platform& platform, const DeviceLoader& load_device,
+                     const Platform* read_before) {
   JsonValue* list = reader.require("node_types");
   if (list == nullptr) return;
   if (!list->is_array() || list->array().empty()) {
@@ -68,9 +72,14 @@ void read_node_types(ObjectReader& reader, Platform& platform, const DeviceLoade
     if (i > 0 && platform.node_types.back().count == 0)
       reader.problem("node_types", "only the last node type may leave its count open");
     const std::string index = std::to_string(i);
+    const auto device = [&](ObjectReader& node_type) {
+      if (read_before == nullptr) return read_device_of(node_type, load_device);
+      node_type.take("device");
+      return read_before->node_types[i].device;
+    };
     platform.node_types.push_back(read_node_type(list->array()[i], pointer_join(pointer, index),
                                                  "node_types/" + index + "/", platform,
-                                                 reader.problems(), load_device));
+                                                 reader.problems(), device));
   }
 }
 
@@ -257,12 +266,12 @@ void read_domains(ObjectReader& reader, Platform& platform) {
 }  // namespace
 
 Platform read_platform(JsonValue& value, const std::string& pointer, Problems& problems,
-                       const DeviceLoader& load_device) {
+                       const DeviceLoader& load_device, const Platform* read_before) {
   ObjectReader reader(value, pointer, problems);
   Platform platform;
   platform.name = reader.required_string("name");
   platform.description = read_preamble(reader);
-  read_node_types(reader, platform, load_device);
+  read_node_types(reader, platform, load_device, read_before);
   read_fabric(reader.child("fabric"), platform);
   read_own_links(reader, platform);
   read_domains(reader, platform);

@@ -19,7 +19,8 @@ using DeviceLoader = std::function<std::optional<Device>(
 
 /// Reads a file of platforms/, or the same object written inline; docs/platforms.md lists the keys.
 /// A "device" is a name for `load_device` or an inline object. What is wrong goes to `problems`.
+/// `read_before`: a platform whose devices were read from the same values, which are not read again.
 Platform read_platform(JsonValue& value, const std::string& pointer, Problems& problems,
-                       const DeviceLoader& load_device);
+                       const DeviceLoader& load_device, const Platform* read_before = nullptr);
 
 }  // namespace windtunnel

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/file_io.hpp"
 #include "core/object_reader.hpp"
@@ -19,6 +21,7 @@
 #include "scenario/resolved_text.hpp"
 #include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
+#include "scenario/scenario_template.hpp"
 #include "scenario/sweep_json.hpp"
 #include "scenario/unsupported.hpp"
 #include "workload/model_json.hpp"
@@ -38,11 +41,25 @@ constexpr std::array keys{"$schema",  "extends",           "name",        "versi
 
 enum class VersionKey { required, optional };
 
+/// What was read before from values that are the same again; null: not read.
+struct KnownParts {
+  const Transformer* model = nullptr;
+  const Platform* platform = nullptr;
+  const Platform* devices = nullptr;  ///< a platform that has the same ones
+  const SoftwareProfile* software = nullptr;
+};
+
+/// Devices are in place of their names already; a name that is left could not be found.
+std::optional<Device> no_device(const std::string&, const Origin&, const std::string&, Problems&) {
+  return std::nullopt;
+}
+
 /// Reads one scenario: merges its files, reads every block, and checks the whole.
 class ScenarioReader {
  public:
-  ScenarioReader(const Library& library, fs::path folder, const ReadOptions& options)
-      : files_(library, std::move(folder), problems_), options_(&options) {}
+  ScenarioReader(const Library& library, fs::path folder, const ReadOptions& options,
+                 KnownParts known = {})
+      : files_(library, std::move(folder), problems_), options_(&options), known_(known) {}
 
   Problems& problems() { return problems_; }
 
@@ -71,6 +88,12 @@ class ScenarioReader {
     scenario_.hash = hash();
     scenario_.resolved = std::move(tree_);
     return std::move(scenario_);
+  }
+
+  /// The same, with whatever problems there are.
+  JsonValue merge_only(JsonValue tree) {
+    merge_files(std::move(tree));
+    return std::move(tree_);
   }
 
   /// The tree of the whole scenario, nothing read from it yet.
@@ -142,19 +165,18 @@ class ScenarioReader {
           std::string("write the name of a ") + kind.noun + ", a path, or an object");
       return nullptr;
     };
-    if (JsonValue* value = part("model", model_files))
+    if (known_.model != nullptr)
+      scenario_.model = *known_.model;
+    else if (JsonValue* value = part("model", model_files))
       scenario_.model = read_transformer(*value, "/model", problems_);
-    if (JsonValue* value = part("platform", platform_files))
-      scenario_.platform = read_platform(*value, "/platform", problems_, device_loader());
-    if (JsonValue* value = part("software", software_files))
+    if (known_.platform != nullptr)
+      scenario_.platform = *known_.platform;
+    else if (JsonValue* value = part("platform", platform_files))
+      scenario_.platform = read_platform(*value, "/platform", problems_, no_device, known_.devices);
+    if (known_.software != nullptr)
+      scenario_.software = *known_.software;
+    else if (JsonValue* value = part("software", software_files))
       scenario_.software = read_software(*value, "/software", problems_);
-  }
-
-  /// Devices are in place of their names already; a name that is left could not be found.
-  static DeviceLoader device_loader() {
-    return [](const std::string&, const Origin&, const std::string&, Problems&) {
-      return std::optional<Device>();
-    };
   }
 
   /// Puts the layers in place of "balanced", in the plan and in the resolved scenario, of which the rest is known to be sound.
@@ -218,6 +240,7 @@ class ScenarioReader {
   Problems problems_;
   ScenarioFiles files_;
   const ReadOptions* options_;
+  KnownParts known_;
   JsonValue tree_;
   Scenario scenario_;
   std::optional<NoiseBlock> noise_;
@@ -254,6 +277,110 @@ Scenario read_scenario(JsonValue value, const fs::path& folder, const Library& l
   ScenarioReader reader(library, folder, options);
   require_object(value, reader.problems());
   return reader.read(std::move(value), "scenario", VersionKey::optional);
+}
+
+namespace {
+
+/// Whether a value at `pointer` changes what stands at `part`.
+bool changes(const std::string& pointer, const std::string& part) {
+  return pointer == part || pointer.empty() || lies_inside(pointer, part) ||
+         lies_inside(part, pointer);
+}
+
+/// The pointers that options set.
+std::vector<std::string> pointers_of(const ReadOptions& options) {
+  std::vector<std::string> pointers;
+  for (const auto& [pointer, text] : options.overrides) pointers.push_back(pointer);
+  for (const auto& [pointer, value] : options.values) pointers.push_back(pointer);
+  return pointers;
+}
+
+bool change(const std::vector<std::string>& pointers, const std::string& part) {
+  return std::any_of(pointers.begin(), pointers.end(),
+                     [&](const std::string& pointer) { return changes(pointer, part); });
+}
+
+/// Also where another platform is put underneath.
+bool change_devices(const std::vector<std::string>& pointers, std::size_t num_node_types) {
+  if (change(pointers, "/platform/extends")) return true;
+  for (std::size_t i = 0; i < num_node_types; ++i)
+    if (change(pointers, "/platform/node_types/" + std::to_string(i) + "/device")) return true;
+  return false;
+}
+
+}  // namespace
+
+template <class Part, class Reader>
+std::optional<ScenarioTemplate::Block<Part>> ScenarioTemplate::read_block(const char* key,
+                                                                          Reader reader) const {
+  const JsonValue* const found = tree_.find(key);
+  if (found == nullptr || !found->is_object()) return std::nullopt;
+  Block<Part> block{{}, *found};
+  Problems problems;
+  block.part = reader(block.resolved, pointer_join({}, key), problems);
+  if (!problems.empty()) return std::nullopt;
+  return block;
+}
+
+ScenarioTemplate::ScenarioTemplate(JsonValue tree, fs::path folder, Library library)
+    : tree_(std::move(tree)), folder_(std::move(folder)), library_(std::move(library)) {
+  if (!tree_.is_object()) return;
+  const ReadOptions as_written;
+  ScenarioReader reader(library_, folder_, as_written);
+  JsonValue merged = reader.merge_only(tree_);
+  if (!reader.problems().empty()) return;
+  tree_ = std::move(merged);
+  model_ = read_block<Transformer>("model", read_transformer);
+  software_ = read_block<SoftwareProfile>("software", read_software);
+  platform_ = read_block<Platform>(
+      "platform", [](JsonValue& value, const std::string& pointer, Problems& problems) {
+        return read_platform(value, pointer, problems, no_device);
+      });
+  if (platform_) platform_of_known_devices_ = with_devices_resolved(*tree_.find("platform"));
+}
+
+JsonValue ScenarioTemplate::with_devices_resolved(const JsonValue& platform) const {
+  JsonValue result = platform;
+  JsonValue::Array& types = result.find("node_types")->array();
+  const JsonValue::Array& resolved = platform_->resolved.find("node_types")->array();
+  for (std::size_t i = 0; i < types.size(); ++i)
+    *types[i].find("device") = *resolved[i].find("device");
+  return result;
+}
+
+Scenario ScenarioTemplate::read(const ReadOptions& options) const {
+  if (!tree_.is_object()) return read_scenario(tree_, folder_, library_, options);
+  const std::vector<std::string> pointers = pointers_of(options);
+  KnownParts known;
+  const auto known_value = [&](const std::string& key) -> const JsonValue* {
+    const auto stays = [&](const char* part) {
+      return key == part && !change(pointers, "/" + key);
+    };
+    if (model_ && stays("model")) {
+      known.model = &model_->part;
+      return &model_->resolved;
+    }
+    if (software_ && stays("software")) {
+      known.software = &software_->part;
+      return &software_->resolved;
+    }
+    if (!platform_ || key != "platform") return nullptr;
+    if (stays("platform")) {
+      known.platform = &platform_->part;
+      return &platform_->resolved;
+    }
+    if (change_devices(pointers, platform_->part.node_types.size())) return nullptr;
+    known.devices = &platform_->part;
+    return &platform_of_known_devices_;
+  };
+  JsonValue tree(JsonValue::Object{}, tree_.origin);
+  for (const JsonValue::Member& member : tree_.object()) {
+    const JsonValue* const value = known_value(member.key);
+    tree.object().push_back(
+        {member.key, member.key_origin, value == nullptr ? member.value : *value});
+  }
+  return ScenarioReader(library_, folder_, options, known)
+      .read(std::move(tree), "scenario", VersionKey::optional);
 }
 
 }  // namespace windtunnel

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "lower/program_builder.hpp"
 #include "lower/stage_choice.hpp"
 #include "memory/in_flight.hpp"
+#include "memory/memory_advice.hpp"
 #include "report/number_text.hpp"
 #include "scenario/unsupported.hpp"
 #include "schedule/pipeline_program.hpp"
@@ -30,7 +32,8 @@ using Clock = std::chrono::steady_clock;
 /// What one pass through a scenario has in hand when the report is written.
 struct Outcome {
   const Scenario* scenario = nullptr;
-  const Plan* plan = nullptr;  ///< that was played: the scenario's, or a fold of it
+  const Plan* whole_plan = nullptr;  ///< the scenario's, with its compressed stages chosen
+  const Plan* plan = nullptr;        ///< that was played: the same, or a fold of it
   const BuiltPrograms* built = nullptr;
   const Played* played = nullptr;
   const BreakdownListener* breakdowns = nullptr;
@@ -80,6 +83,18 @@ bool is_counted_by_pass(Traffic traffic) {
          traffic == Traffic::expert_dispatch || traffic == Traffic::expert_combine;
 }
 
+/// Of each program, the ops whose bytes count_traffic() counts one by one, in order.
+std::vector<std::vector<const Op*>> counted_ops(const ProgramSet& set) {
+  std::vector<std::vector<const Op*>> counted(set.programs.size());
+  for (std::size_t i = 0; i < counted.size(); ++i)
+    for (const std::vector<Op>& stream : set.programs[i].streams)
+      for (const Op& op : stream)
+        if (op.kind == OpKind::send ||
+            (op.kind == OpKind::collective && !is_counted_by_pass(op.traffic)))
+          counted[i].push_back(&op);
+  return counted;
+}
+
 /// Bytes all GPUs together send in one iteration, NVLink included.
 std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
   const Plan& plan = *o.plan;
@@ -88,14 +103,15 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
   const auto at = [&traffic](Traffic kind) -> Bytes& {
     return traffic[static_cast<std::size_t>(kind)];
   };
+  const auto counted = counted_ops(set);
   for (const ProgramDevice& device : set.devices) {
-    for (const std::vector<Op>& stream : set.programs[device.program].streams) {
-      for (const Op& op : stream) {
-        if (op.kind == OpKind::send) at(op.traffic) += set.message_bytes[op.work];
-        if (op.kind != OpKind::collective || is_counted_by_pass(op.traffic)) continue;
-        const Collective& collective = set.collectives[device.collectives[op.slot].index()];
-        at(op.traffic) += collective.traffic_bytes / static_cast<double>(collective.members.size());
+    for (const Op* op : counted[device.program]) {
+      if (op->kind == OpKind::send) {
+        at(op->traffic) += set.message_bytes[op->work];
+        continue;
       }
+      const Collective& collective = set.collectives[device.collectives[op->slot].index()];
+      at(op->traffic) += collective.traffic_bytes / static_cast<double>(collective.members.size());
     }
   }
   const int ways = sharding_ways(plan.parallel);
@@ -105,25 +121,30 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
                          plan.parallel.gradient_replicas() / ways,
                          plan.parallel.expert,
                          plan.parallel.expert_tensor};
+  std::vector<Traffic> kinds{Traffic::tensor_activations, Traffic::context,
+                             Traffic::expert_dispatch, Traffic::expert_combine};
+  if (!o.built->plays_operations)
+    kinds.insert(kinds.end(), {Traffic::zero_gather, Traffic::data_gradients});
+  std::map<const StageCost*, std::vector<Bytes>> sent_by_rank;  // by place in `kinds`
   for (std::size_t i = 0; i < set.devices.size(); ++i) {
     const StageCost& cost = o.built->cost_of_device[i];
     const double repeats = plan.microbatches_of_chunk() * plan.devices[i].num_gpus();
-    for (const Traffic kind : {Traffic::tensor_activations, Traffic::context,
-                               Traffic::expert_dispatch, Traffic::expert_combine})
-      at(kind) += sent_in_passes(cost, kind, sizes) * repeats;
-    if (o.built->plays_operations) continue;
-    for (const Traffic kind : {Traffic::zero_gather, Traffic::data_gradients})
-      at(kind) += sent_in_passes(cost, kind, sizes) * repeats;
+    std::vector<Bytes>& sent = sent_by_rank[&cost];
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+      if (sent.size() == kind) sent.push_back(sent_in_passes(cost, kinds[kind], sizes));
+      at(kinds[kind]) += sent[kind] * repeats;
+    }
   }
   return traffic;
 }
 
-MemoryAccount account(const Scenario& scenario, Plan plan, const BuiltPrograms& built) {
-  plan.compression = built.compression;
+/// `plan`: with its compressed stages chosen.
+MemoryInputs account_inputs(const Scenario& scenario, const Plan& plan,
+                            const BuiltPrograms& built) {
   MemoryInputs inputs =
       memory_inputs(scenario, plan, in_flight_microbatches(built.programs.programs));
   inputs.correction = scenario.memory_correction.get();
-  return account_memory(inputs);
+  return inputs;
 }
 
 /// Every link that carried anything, the highest utilisation first; among equals in the network's order.
@@ -338,7 +359,8 @@ void unfold(const Outcome& o, Report& report) {
   const Fold& fold = *o.fold;
   const double repeats = fold.repeats;
   const BuiltPrograms longer = build_programs(build_inputs(*o.scenario, fold.longer));
-  const Outcome one_more{o.scenario, &fold.longer, &longer, o.played, o.breakdowns, nullptr};
+  const Outcome one_more{o.scenario, o.whole_plan, &fold.longer, &longer,
+                         o.played,   o.breakdowns, nullptr};
   const auto traffic = count_traffic(one_more);
   const auto messages = count_messages(longer.programs);
   report.iteration_time += fold.duration * repeats;
@@ -378,7 +400,7 @@ Report make_key_report(const Outcome& o) {
   report.placement_note = scenario.placement_note;
   report.iteration_time = o.played->end;
   report.num_gpus = scenario.plan.num_ranks();
-  report.memory = account(scenario, scenario.plan, *o.built);
+  report.memory = account_without_advice(account_inputs(scenario, *o.whole_plan, *o.built));
   report.activities = o.played->activities;
   report.flows = o.played->flows;
   report.played_replicas = played_replicas(o);
@@ -388,6 +410,9 @@ Report make_key_report(const Outcome& o) {
 Report make_report(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
   Report report = make_key_report(o);
+  if (!report.memory.fits)
+    report.memory.advice = memory_advice(account_inputs(scenario, *o.whole_plan, *o.built),
+                                         report.memory.stages[report.memory.worst_stage.index()]);
   report.plan = scenario.plan;
   report.model_name = scenario.model.name;
   report.platform_name = scenario.platform.name;
@@ -442,19 +467,13 @@ void expect_room_for_timeline(std::size_t ops, const std::string& of_devices) {
   expect_memory_for(bytes_of_op * static_cast<double>(ops), what, advice);
 }
 
-/// The plan, with the stages whose gradients are compressed chosen where that was left to the program.
-Plan plan_to_play(const Scenario& scenario, const Plan& given) {
-  Plan plan = given;
-  plan.compression = with_stages_chosen(build_inputs(scenario, given));
-  return plan;
-}
-
 }  // namespace
 
 Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   WT_EXPECT(scenario.placement_request == PlacementRequest::as_planned);
   const Clock::time_point start = Clock::now();
-  const Plan chosen = plan_to_play(scenario, scenario.plan);
+  const PlanWithStages with_stages(build_inputs(scenario, scenario.plan));
+  const Plan& chosen = with_stages.plan();
   const Replicas replicas = options.keep_timeline ? Replicas::each : options.replicas;
   const std::optional<Fold> fold =
       options.keep_timeline || options.folding == Folding::never
@@ -473,8 +492,8 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
       options.keep_timeline ? static_cast<PlayListener*>(&both) : &breakdowns;
   const Played played = play(built, options.engine, listener);
   Simulation simulation;
-  simulation.report =
-      make_report({&scenario, &plan, &built, &played, &breakdowns, fold ? &*fold : nullptr});
+  simulation.report = make_report(
+      {&scenario, &chosen, &plan, &built, &played, &breakdowns, fold ? &*fold : nullptr});
   simulation.report.engine = name_of(options.engine);
   if (options.evidence != nullptr) add_interval(scenario, *options.evidence, simulation.report);
   simulation.report.wall = Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
@@ -489,7 +508,7 @@ BuiltScenario build(const Scenario& scenario) { return build(scenario, scenario.
 
 BuiltScenario build(const Scenario& scenario, const Plan& plan) {
   BuiltScenario built;
-  built.plan = plan_to_play(scenario, plan);
+  built.plan = PlanWithStages(build_inputs(scenario, plan)).plan();
   constexpr Replicas replicas = Replicas::collapsed_when_exact;
   built.fold = find_fold(build_inputs(scenario, built.plan, replicas));
   built.programs =
@@ -502,7 +521,9 @@ PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan, EngineKind
   BreakdownListener breakdowns(built.programs.programs_to_play().devices.size());
   const Played played = play(built.programs, engine, &breakdowns);
   const DeviceId last = built.programs.played_as(played.last_device);
-  PlanFigures figures{played.end, account(scenario, plan, built.programs), breakdowns.of(last)};
+  PlanFigures figures{played.end,
+                      account_without_advice(account_inputs(scenario, built.plan, built.programs)),
+                      breakdowns.of(last)};
   if (built.fold) {
     figures.iteration_time += built.fold->duration * static_cast<double>(built.fold->repeats);
     add_times(figures.breakdown, built.fold->breakdowns[last.index()], built.fold->repeats);
@@ -514,7 +535,7 @@ Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built
                             EngineKind engine) {
   const Played played = play(built.programs, engine);
   const Plan& plan = built.fold ? built.fold->plan : built.plan;
-  const Outcome outcome{&scenario, &plan, &built.programs, &played, nullptr, nullptr};
+  const Outcome outcome{&scenario, &built.plan, &plan, &built.programs, &played, nullptr, nullptr};
   Report report = make_key_report(outcome);
   report.engine = name_of(engine);
   if (built.fold)

@@ -112,7 +112,8 @@ Sweep::Sweep(const std::filesystem::path& file, const Library& library, const Re
       base_(merged_scenario(file, library, options)),
       name_(base_.find("name")->string()),
       chooser_(std::move(chooser)),
-      points_(take_sweep(file)) {
+      points_(take_sweep(file)),
+      template_(base_, folder_, library_) {
   expect_effect(options.overrides);
 }
 
@@ -160,7 +161,7 @@ Scenario Sweep::scenario(std::size_t point) const {
   ReadOptions options;
   options.seed = seed_;
   options.values = outer_first(points_.values(point));
-  return read_scenario(base_, folder_, library_, options);
+  return template_.read(options);
 }
 
 Scenario Sweep::planned(Scenario scenario) const {

@@ -8,6 +8,7 @@
 
 #include "core/json_value.hpp"
 #include "scenario/scenario.hpp"
+#include "scenario/scenario_template.hpp"
 #include "scenario/sweep_json.hpp"
 #include "sweep/points.hpp"
 
@@ -57,7 +58,8 @@ class Sweep {
   JsonValue written_;
   PlanChooser chooser_;
   SweepChoices choices_;
-  SweepPoints points_;  ///< last: taking them out of base_ also makes the hash
+  SweepPoints points_;         ///< taking them out of base_ also makes the hash
+  ScenarioTemplate template_;  ///< of base_ as it is then
 };
 
 }  // namespace windtunnel
