@@ -334,7 +334,8 @@ void overlap(const StageCostInputs& in, ChunkCost& ahead, ChunkCost& back) {
   ahead.overlapped_forward.duration += floor;
   Operation waits = kernel(Label::launch_floor, floor);
   waits.of = PassOfBlock::forward;
-  block.before.push_back(waits);
+  // In front: what a stream of collectives begins with waits for it, and so for the block's messages.
+  block.before.insert(block.before.begin(), waits);
   const auto operations = std::make_shared<ChunkOperations>(*ahead.operations);
   operations->at(Direction::overlapped) = std::move(block);
   ahead.operations = operations;

@@ -83,19 +83,28 @@ class TrainingWhatIfs {
   void add_order() {
     std::vector<SchedulePtr> others = named_schedules();
     std::erase_if(others, [this](const SchedulePtr& each) {
-      return !each->is_what_if || each == plan_.parallel.schedule;
+      const bool is_idle = each->overlaps_passes && plan_.parallel.expert == 1;  // hides nothing
+      return !each->is_what_if || is_idle || each == plan_.parallel.schedule;
     });
     for (const SchedulePtr& each : others)
       if (!each->takes(2))
         list_.add(WhatIfKind::schedule, "schedule " + each->name,
                   {{"/parallel/schedule", each->name}, {"/parallel/virtual_pipeline", "1"}});
-    const bool even = std::all_of(
-        plan_.stage_layers.begin(), plan_.stage_layers.end(),
-        [this](int layers) { return layers % 2 == 0 && layers == plan_.stage_layers.front(); });
     for (const SchedulePtr& each : others)
-      if (even && each->takes(2) &&
-          plan_.microbatches % each->microbatch_group(plan_.parallel.pipeline, 2) == 0)
-        add_order_of_two_chunks(*each);
+      if (each->takes(2) && fits_two_chunks(*each)) add_order_of_two_chunks(*each);
+  }
+  bool fits_two_chunks(const Schedule& schedule) const {
+    const Parallel& parallel = plan_.parallel;
+    const int cuts = schedule.is_both_ways() ? 1 : 2;  // of what a stage has
+    const int held = parallel.schedule->is_both_ways() ? 2 : 1;
+    const bool even =
+        std::all_of(plan_.stage_layers.begin(), plan_.stage_layers.end(), [&](int layers) {
+          return layers % (cuts * held) == 0 && layers == plan_.stage_layers.front();
+        });
+    const bool sums =
+        schedule.is_both_ways() && (parallel.zero_stage == 2 || parallel.overlap_gradient_reduce);
+    return even && !sums &&
+           schedule.misfit({parallel.pipeline, plan_.microbatches, 2, schedule.chunk_path}).empty();
   }
   void add_order_of_two_chunks(const Schedule& schedule) {
     std::string title = "schedule " + schedule.name + ", two chunks a device";

@@ -31,11 +31,18 @@ inline std::string drawn_scenario(const Draws& draws = {}) {
     return gpus < gpus_a_node || gpus % gpus_a_node == 0;
   };
   const int data = *rc::gen::suchThat(rc::gen::elementOf(draws.data), fills_nodes);
-  const auto schedule =
-      *rc::gen::element<std::string>("1f1b", "interleaved_1f1b", "zero_bubble_h1", "zero_bubble_v");
-  const bool is_v = schedule == "zero_bubble_v";
-  const int chunks = is_v ? 2 : schedule == "interleaved_1f1b" ? *rc::gen::element(1, 2) : 1;
+  const auto schedule = *rc::gen::element<std::string>("1f1b", "interleaved_1f1b", "zero_bubble_h1",
+                                                       "zero_bubble_v", "dualpipe", "dualpipe_v");
+  const bool both_ways = schedule == "dualpipe";
+  const bool is_v = schedule == "zero_bubble_v" || schedule == "dualpipe_v" || both_ways;
+  const int virtual_pipeline = is_v                             ? 2
+                               : schedule == "interleaved_1f1b" ? *rc::gen::element(1, 2)
+                                                                : 1;
+  const int chunks = both_ways ? 1 : virtual_pipeline;  // whose layers a plan lists, by stage
   int microbatches = *rc::gen::inRange(draws.least_microbatches, draws.most_microbatches);
+  if (schedule == "dualpipe" || schedule == "dualpipe_v")
+    microbatches = std::max(microbatches, 2 * pipeline);
+  if (both_ways) microbatches += microbatches % 2;
   microbatches -= chunks > 1 && !is_v ? microbatches % pipeline : 0;
   // Layers are moved from one end of the model to the other; of chunks, one at most.
   const int per_chunk = 8 / pipeline / chunks;
@@ -64,10 +71,11 @@ inline std::string drawn_scenario(const Draws& draws = {}) {
          std::to_string(tensor) + R"(, "context": )" + std::to_string(context) +
          R"(, "context_method": )" + quoted(ring ? "ring" : "all_to_all") + R"(, "pipeline": )" +
          std::to_string(pipeline) + R"(, "data": )" + std::to_string(data) + R"(, "schedule": )" +
-         quoted(schedule) + R"(, "virtual_pipeline": )" + std::to_string(chunks) +
+         quoted(schedule) + R"(, "virtual_pipeline": )" + std::to_string(virtual_pipeline) +
          R"(, "stage_layers": [)" + stages + R"(], "pipeline_send": )" +
          choice("eager", is_v ? "eager" : "blocking_pairs") + R"(, "zero_stage": )" +
-         std::to_string(*rc::gen::inRange(0, 3)) + R"(, "overlap_gradient_reduce": )" + truth() +
+         std::to_string(*rc::gen::inRange(0, both_ways ? 2 : 3)) +
+         R"(, "overlap_gradient_reduce": )" + (both_ways ? "false" : truth()) +
          R"(, "rank_order": )" + choice("tensor-data-pipeline", "tensor-pipeline-data") + "}}";
 }
 

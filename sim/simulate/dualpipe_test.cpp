@@ -184,6 +184,29 @@ TEST_CASE("both ends of DualPipe are alike: its stages in pairs hold and compute
   }
 }
 
+TEST_CASE("long iterations are folded, with microbatches from both ends in pairs") {
+  for (const char* schedule : {"dualpipe", "dualpipe_v"}) {
+    CAPTURE(schedule);
+    Drawn d;
+    d.schedule = schedule;
+    d.microbatches = 402;
+    const Scenario scenario = read(text_of(d));
+    SimulateOptions options;
+    options.engine = EngineKind::heap;
+    options.folding = Folding::when_exact;
+    const Report folded = simulate(scenario, options).report;
+    options.folding = Folding::never;
+    const Report whole = simulate(scenario, options).report;
+    CHECK(folded.played_microbatches > 0);
+    CHECK(folded.played_microbatches < 402);
+    CHECK(folded.iteration_time / whole.iteration_time == doctest::Approx(1).epsilon(1e-9));
+    for (int line = 0; line < num_lines; ++line)
+      CHECK(std::abs((folded.breakdown.of(static_cast<Line>(line)) -
+                      whole.breakdown.of(static_cast<Line>(line))) /
+                     whole.iteration_time) < 1e-9);
+  }
+}
+
 TEST_CASE("the engines agree on passes at once, whose exchanges meet messages between stages") {
   Drawn d;
   d.data = 16;

@@ -76,10 +76,11 @@ void SteadyStateListener::occupy(PathId path, Seconds begin, Seconds end) {
 
 std::optional<SteadyState> SteadyStateListener::find(int longest) const {
   if (messages_met_ || times_.empty()) return std::nullopt;
-  const int last = first_draining() - 1;
   const auto at = [&](int microbatch) {  // the first device's first forward pass
     return times_[static_cast<std::size_t>(microbatch)];
   };
+  int last = first_draining() - 1;
+  while (last > 0 && std::isnan(at(last).value())) --last;  // of another way through the model
   for (int period = shape_.step; period <= longest; period += shape_.step) {
     if (last - period - shape_.lag < 0) break;
     const Seconds duration = at(last) - at(last - period);

@@ -208,8 +208,9 @@ class DocumentDraw:
 
     @staticmethod
     def give_sources(value):
-        """A source for every number, whatever keys there are now."""
-        for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-            DocumentDraw.give_sources(each)
+        """A source for every number, whatever keys there are now; releases have a description in its place."""
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+            if key != "releases":
+                DocumentDraw.give_sources(each)
         if isinstance(value, dict):
             value["source"] = DRAWN

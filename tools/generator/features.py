@@ -11,6 +11,7 @@ MOST_GPUS_TO_SEARCH = 16
 CHOICES = ("/training/precision", "/training/gradient_dtype", "/training/optimizer", "/training/recompute", "/training/attention",
            "/parallel/schedule", "/parallel/pipeline_send", "/parallel/sequence_parallel", "/parallel/overlap_gradient_reduce",
            "/parallel/gradient_ring", "/parallel/rank_order")
+TWO_CHUNKS = ("zero_bubble_v", "dualpipe", "dualpipe_v")  # schedules that go up and down the stages, each message by itself
 TRAFFIC = ("pipeline_forward", "pipeline_backward", "data_gradients", "tensor_activations", "zero_gather")
 
 
@@ -134,9 +135,9 @@ class FeatureDraw:
 
     def fit_schedule(self, drawn):
         schedule, chunks = drawn["/parallel/schedule"], drawn["/parallel/virtual_pipeline"] or 1
-        if schedule == "zero_bubble_v" and drawn["pipeline"] == 1:
+        if schedule in TWO_CHUNKS and drawn["pipeline"] == 1 or schedule == "dualpipe" and drawn["pipeline"] % 2:
             schedule = drawn["/parallel/schedule"] = None
-        if schedule == "zero_bubble_v":
+        if schedule in TWO_CHUNKS:
             chunks = drawn["/parallel/virtual_pipeline"] = 2
             drawn["/parallel/pipeline_send"] = "eager"
         elif schedule not in ("interleaved_1f1b", "written") or drawn["pipeline"] == 1:
@@ -146,11 +147,27 @@ class FeatureDraw:
             drawn["microbatches"] = drawn["pipeline"] * self.rng.choice((1, 2, 3))
         if schedule == "written" and drawn["pipeline"] * drawn["microbatches"] * chunks > 64:
             drawn["microbatches"] = 4
+        if schedule in ("dualpipe", "dualpipe_v"):
+            drawn["microbatches"] = 2 * drawn["pipeline"] + 2 * self.rng.choice((0, 1, 3))
+        if schedule == "dualpipe":
+            self.fit_two_copies(drawn)
         drawn["chunks"] = chunks
         may_choose = schedule == "written" and chunks > 1
-        drawn["chunk_path"] = "v" if schedule == "zero_bubble_v" else self.rng.choice(("loop", "v")) if may_choose else "loop"
+        drawn["chunk_path"] = "v" if schedule in TWO_CHUNKS else self.rng.choice(("loop", "v")) if may_choose else "loop"
         if schedule == "written" and chunks > 1:
             drawn["/parallel/pipeline_send"] = "eager"  # all forward passes first deadlocks where both ends wait
+
+    def fit_two_copies(self, drawn):
+        """What a schedule that holds each part of the model on two stages is refused with, or has another form of."""
+        if drawn["/parallel/zero_stage"] == 2:
+            drawn["/parallel/zero_stage"] = 1
+        if drawn["/parallel/overlap_gradient_reduce"]:
+            drawn["/parallel/overlap_gradient_reduce"] = False
+        if drawn["/parallel/stage_layers"] in ("balanced", "layout"):
+            drawn["/parallel/stage_layers"] = "uneven"
+        if drawn["/parallel/placement"] == "search":
+            drawn["/parallel/placement"] = "permuted"
+        drawn["/compression/data_gradients"] = None
 
     def fit_training(self, drawn):
         types = self.library.nodes(drawn["platform"])[:drawn["nodes in use"]]

@@ -4,10 +4,6 @@ import re
 AMOUNT = re.compile(r"^\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*$")
 AMOUNTS = ("bytes", "seconds", "data_rate", "flop_rate")
 
-# Schedules that need even stages or many microbatches; sim/simulate/dualpipe_test.cpp draws them. The oracles do not play them.
-NOT_DRAWN = ("dualpipe", "dualpipe_v")
-
-
 class Schema:
     def __init__(self, document):
         self.document = document
@@ -60,7 +56,7 @@ class Schema:
         for choice in self.choices(self.keys[pointer]):
             if "boolean" in choice.get("type", ()):
                 values += [False, True]
-            values += [value for value in choice.get("enum", []) if value is not None and value not in NOT_DRAWN]
+            values += [value for value in choice.get("enum", []) if value is not None]
         return values
 
     def codec_choices(self):

@@ -131,7 +131,7 @@ class ShardedWorker(Worker):
         self.page, self.layers, self.prefetch = page, job.layers(0), job.parallel["zero_prefetch"]
         self.split = job.schedule.split
 
-    def run(self, kind, microbatch, chunk):
+    def run(self, kind, microbatch, chunk, at_once=False):
         step = kind, microbatch, chunk
         if kind == "W":
             yield compute(self.page.weight_gradient(self.layers, True))
@@ -345,7 +345,7 @@ class Job:
         for replica in self.replicas:
             machines.append(Machine(self.wires(replica), self.clock, self.rings))
             for stage in self.stages:
-                times = pass_times(self.page(replica, stage), self.schedule, stage, self.layers(stage))
+                times = pass_times(self.page(replica, stage), self.schedule, stage, [self.layers(stage)] * len(self.chunks))
                 arguments = self.schedule, stage, times, machines[-1], Reduction(self, stage)
                 worker = ShardedWorker(self, self.page(replica, stage), *arguments) if self.plays_layers() else Worker(*arguments)
                 machines[-1].play(stage, self.device(worker, replica, stage, ends))

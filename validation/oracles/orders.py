@@ -1,12 +1,18 @@
-"""Orders of passes that no Megatron-LM loop plays: of papers, of PyTorch, and any legal one, and the way of the model through the chunks. A pass is
-(kind, microbatch, chunk), kind "F", "B" or "W"."""
+"""Orders of passes that no Megatron-LM loop plays: of papers, of PyTorch, of DeepSeek, and any legal one, and the way of the model through the chunks.
+A pass is (kind, microbatch, chunk), kind "F", "B" or "W"."""
+
+PATHS = {"zero_bubble_v": "v", "dualpipe_v": "v", "dualpipe": "both ways"}
 
 
 class Path:
-    """Which part of the model, counted from the embedding, a chunk of a stage is: round the stages again and again, or up and down them in a V."""
+    """Which part of the model, counted from the embedding, a chunk of a stage is: round the stages again and again, up and down them in a V, or from both
+    ends: up with chunk 0 for even microbatches, down with chunk 1 for odd ones."""
 
     def __init__(self, stages, chunks, shape):
-        self.places = []
+        self.places, self.both_ways = [], shape == "both ways"
+        if self.both_ways:
+            self.places = [(stage, 0) for stage in range(stages)]
+            return
         for chunk in range(chunks):
             down = shape == "v" and chunk % 2 == 1
             self.places += [(stage, chunk) for stage in (reversed(range(stages)) if down else range(stages))]
@@ -14,17 +20,26 @@ class Path:
     @classmethod
     def of(cls, parallel):
         schedule = parallel["schedule"]
-        shape = schedule.get("chunk_path", "loop") if isinstance(schedule, dict) else "v" if schedule == "zero_bubble_v" else "loop"
+        shape = schedule.get("chunk_path", "loop") if isinstance(schedule, dict) else PATHS.get(schedule, "loop")
         return cls(parallel["pipeline"], parallel["virtual_pipeline"], shape)
 
     def part(self, stage, chunk):
-        return self.places.index((stage, chunk))
+        return len(self.places) - 1 - stage if self.both_ways and chunk else self.places.index((stage, chunk))
+
+    def place(self, part, microbatch):
+        """The stage and chunk of a part that a microbatch goes through."""
+        return (len(self.places) - 1 - part, 1) if self.both_ways and microbatch % 2 else self.places[part]
 
     def is_first(self, stage, chunk):
-        return self.places[0] == (stage, chunk)
+        return self.part(stage, chunk) == 0
 
     def is_last(self, stage, chunk):
-        return self.places[-1] == (stage, chunk)
+        return self.part(stage, chunk) == len(self.places) - 1
+
+    def holds(self, stage):
+        """Whether a stage has the embedding, and whether it has the head."""
+        ends = [end[0] for end in (self.places[0], self.places[-1])]
+        return (stage in ends,) * 2 if self.both_ways else tuple(stage == end for end in ends)
 
     def ends(self):
         """The stages of the embedding and of the head."""
@@ -85,6 +100,83 @@ def zero_bubble_v(stages, microbatches, stage):
     while done("W", 0) < done("B", 0):
         add(("W", 0))
     return [each for each in passes if each[1] < microbatches]
+
+
+def dualpipe_v(stages, microbatches, stage):
+    """DualPipeV.step, dualpipe/dualpipev.py, github.com/deepseek-ai/DualPipe at 3da1bbe, step by step: blocks of passes that run at once."""
+    return dualpipe_blocks(stages, stage, microbatches, lambda kind, phase, i: (kind, i, phase))
+
+
+def dualpipe(stages, microbatches, stage):
+    """DualPipe.step, dualpipe/dualpipe.py, the same commit. Ranks of the second half call the phases the other way round (its phase ^= is_in_second_half);
+    phase 0 of the first half has the even microbatches here."""
+    flip = stage >= stages // 2
+
+    def name(kind, phase, i):
+        chunk = phase ^ flip
+        return kind, 2 * i + chunk, chunk
+
+    return dualpipe_blocks(stages // 2, min(stage, stages - 1 - stage), microbatches // 2, name)
+
+
+def dualpipe_blocks(ranks, rank, microbatches, name):
+    blocks, count, weights = [], {}, []
+
+    def following(kind, phase):
+        count[kind, phase] = count.get((kind, phase), -1) + 1
+        return name(kind, phase, count[kind, phase])
+
+    def whole(phase):
+        gradient = following("B", phase)
+        return [gradient, ("W", *gradient[1:])]
+
+    def forward(phase):
+        blocks.append([following("F", phase)])
+
+    def backward(phase, enable_zb=False):
+        gradient, weight = whole(phase)
+        blocks.append([gradient] if enable_zb else [gradient, weight])
+        weights.extend([weight] if enable_zb else [])
+
+    def weight():
+        blocks.append([weights.pop(0)])
+
+    def forward_backward(phase0, phase1):
+        blocks.append([following("F", phase0)] + whole(phase1))
+
+    for _ in range((ranks - rank - 1) * 2):  # step 1: nF0
+        forward(0)
+    for _ in range(rank + 1):  # step 2: nF0F1
+        forward(0)
+        forward(1)
+    for _ in range(ranks - rank - 1):  # step 3: nB1W1F1
+        backward(1, True)
+        weight()
+        forward(1)
+    for i in range(microbatches - ranks * 2 + rank + 1):  # step 4: nF0B1F1B0
+        if i == 0 and rank == ranks - 1:
+            forward(0)
+            backward(1)
+        else:
+            forward_backward(0, 1)
+        forward_backward(1, 0)
+    for _ in range(ranks - rank - 1):  # step 5: nB1F1B0
+        backward(1)
+        forward_backward(1, 0)
+    enable_zb, step_6 = False, rank + 1  # step 6: nB1B0
+    for i in range(step_6):
+        if i == step_6 // 2 and rank % 2 == 1:
+            enable_zb = True
+        backward(1, enable_zb)
+        if i == step_6 // 2 and rank % 2 == 0:
+            enable_zb = True
+        backward(0, enable_zb)
+    for _ in range(ranks - rank - 1):  # step 7: nWB0
+        weight()
+        backward(0, True)
+    for _ in range(rank + 1):  # step 8: nW
+        weight()
+    return blocks
 
 
 def needs(step, path, stage):

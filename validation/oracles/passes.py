@@ -300,11 +300,14 @@ class Page:
         reductions = first if direction == "F" else last
         return self.launch(products) + self.collective_launches(reductions)
 
-    def forward(self, l, first, last):
+    def forward_parts(self, l, first, last):
         f, g = self.layer_forward(), self.gather(self.matrix_weights())
         gpu = (l * (f + 2 * self.all_reduce()) + self.waits(l, f, g, 0, "F") + first * (self.embedding() + self.all_reduce()) +
                last * self.head(False) + (not first) * self.receipt() + first * last * self.gather(self.edges()))
-        return self.floored(gpu, l * self.launches()[0] + self.edge_launches(first, last, "F"))
+        return gpu, l * self.launches()[0] + self.edge_launches(first, last, "F")
+
+    def forward(self, l, first, last):
+        return self.floored(*self.forward_parts(l, first, last))
 
     def backward_parts(self, l, first, last, kind):
         """Of a backward pass (B), or of its weight and input gradients with nothing beside all-reduces (I): what the GPU takes, and what launching
@@ -327,8 +330,17 @@ class Page:
         return self.floored(*self.weight_gradient_parts(l, last))
 
     def input_gradient(self, l, first, last):
+        return self.floored(*self.input_gradient_parts(l, first, last))
+
+    def input_gradient_parts(self, l, first, last):
         both, weights = self.backward_parts(l, first, last, "I"), self.weight_gradient_parts(l, last)
-        return self.floored(both[0] - weights[0], both[1] - weights[1])
+        return both[0] - weights[0], both[1] - weights[1]
+
+    def parts(self, kind, l, first, last):
+        """What a pass takes on the GPU, and what launching it takes."""
+        if kind == "F":
+            return self.forward_parts(l, first, last)
+        return self.input_gradient_parts(l, first, last) if kind == "I" else self.weight_gradient_parts(l, last)
 
     # The end of the iteration, section 5
     def layer_parameters(self):

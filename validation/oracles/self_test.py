@@ -66,6 +66,9 @@ class KnownResults(unittest.TestCase):
         # The same, section 6, two chunks in a V: no stage idles once it has begun, and stage i begins i passes of a chunk late.
         self.assertAlmostEqual(makespan("zero_bubble_v", "eager", 4, 8, 2, forward=2, backward=2), 8 * 6 + 3, places=12)
 
+        # DeepSeek-V3, arXiv:2412.19437, table 2: idle (p/2 - 1)(F&B + B - 3 W) = 3 + 2 - 3, with 1 a pass of a chunk and W among B and F&B.
+        self.assertAlmostEqual(makespan("dualpipe", "eager", 4, 8, 2, forward=2, backward=2), 8 * 3 + 2, places=12)
+
     def test_sends_that_wait_for_each_other_never_end(self):
         def program(peer):
             yield communicate([(peer, "F", "first", "x", 1)], [])

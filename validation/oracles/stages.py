@@ -7,6 +7,7 @@ from passes import amount
 MEGATRON = {"1f1b": megatron.forward_backward_pipelining_without_interleaving,
             "interleaved_1f1b": megatron.forward_backward_pipelining_with_interleaving}
 ORDERS = {"gpipe": orders.gpipe, "zero_bubble_h1": orders.zero_bubble_h1, "zero_bubble_v": orders.zero_bubble_v}
+BLOCKS = {"dualpipe": orders.dualpipe, "dualpipe_v": orders.dualpipe_v}  # of passes that run at once
 
 
 def text_of(step, chunks):
@@ -37,7 +38,8 @@ class Schedule:
         scattered = software["scatter_pipeline_messages"] or parallel["sequence_parallel"]
         self.message = activation / (parallel["tensor"] if scattered else 1)
         self.codecs = {"F": None, "B": None}
-        self.orders = self.all_orders()
+        self.blocks = self.all_blocks()
+        self.orders = [[step for block in one for step in block] for one in self.blocks]
         self.last_forward = [max(i for i, step in enumerate(one) if step[0] == "F") for one in self.orders]
         self.split = any(step[0] == "W" for one in self.orders for step in one)
         self.codecs = {"F": scenario["compression"].get("pipeline_forward"), "B": scenario["compression"].get("pipeline_backward")}
@@ -48,6 +50,11 @@ class Schedule:
     def loop(self, worker):
         counts = [self.microbatches] + ([self.chunks] if self.name == "interleaved_1f1b" else [])
         return MEGATRON[self.name](CodingPointToPoint(self, worker), worker, *counts)
+
+    def all_blocks(self):
+        if isinstance(self.name, str) and self.name in BLOCKS:
+            return [BLOCKS[self.name](self.stages, self.microbatches, stage) for stage in range(self.stages)]
+        return [[[step] for step in one] for one in self.all_orders()]
 
     def all_orders(self):
         if isinstance(self.name, dict):
@@ -70,7 +77,7 @@ class Schedule:
             return False
         if codec.get("messages", "all") == "all":
             return True
-        stage, chunk = self.path.places[part]
+        stage, chunk = self.path.place(part, microbatch)
         return self.orders[stage].index((kind, microbatch, chunk)) > self.last_forward[stage]
 
     def coding_time(self, tensor, rate):
@@ -84,15 +91,16 @@ class Schedule:
         kind, microbatch, chunk = step
         if kind == "W":
             return [], []
-        part, places = self.path.part(stage, chunk), self.path.places
+        part = self.path.part(stage, chunk)
+        stage_of = lambda other: self.path.place(other, microbatch)[0]
         origin, following = (part - 1, part + 1) if kind == "F" else (part + 1, part - 1)
-        is_elsewhere = lambda other: 0 <= other < len(places) and places[other][0] != stage
+        is_elsewhere = lambda other: 0 <= other < len(self.path.places) and stage_of(other) != stage
         return ([(kind, microbatch, origin)] if is_elsewhere(origin) else [],
-                [(places[following][0], (kind, microbatch, part))] if is_elsewhere(following) else [])
+                [(stage_of(following), (kind, microbatch, part))] if is_elsewhere(following) else [])
 
     def way(self, tensor):
         """The channel between two stages that a tensor takes: the one up or the one down the stages, round the ends."""
-        rises = self.path.rises(self.path.places[tensor[2]][1], self.stages)
+        rises = self.path.rises(self.path.place(tensor[2], tensor[1])[1], self.stages)
         return "up" if rises == (tensor[0] == "F") else "down"
 
     def received(self, stage, group):
@@ -131,9 +139,10 @@ class NoReduction:
 
 
 class Worker:
-    """The passes of one stage, which take `times`[kind, chunk]."""
+    """The passes of one stage, which take `times`[kind, chunk]; in a block with passes of both directions `times_at_once`[kind, chunk]."""
 
-    def __init__(self, schedule, stage, times, machine, reduction=NoReduction()):
+    def __init__(self, schedule, stage, times, machine, reduction=NoReduction(), times_at_once=None):
+        self.times_at_once = times_at_once
         self.schedule, self.stage, self.times, self.machine, self.reduction = schedule, stage, times, machine, reduction
         self.forwards, self.log = [0] * schedule.chunks, []
 
@@ -142,11 +151,11 @@ class Worker:
             return self.eager()
         return self.schedule.loop(self) if self.schedule.has_loop() else self.exchanges()
 
-    def run(self, kind, microbatch, chunk):
+    def run(self, kind, microbatch, chunk, at_once=False):
         begin, step = self.machine.clock.now, (kind, microbatch, chunk)
         count = self.reduction.pieces(step)
         for piece in range(count):
-            yield compute(self.times[kind, chunk] / count)
+            yield compute((self.times_at_once if at_once and self.times_at_once else self.times)[kind, chunk] / count)
             yield from self.reduction.after_piece(step, piece)
         self.log.append((kind, microbatch, chunk, begin, self.machine.clock.now))
         yield from self.reduction.after_pass(step)
@@ -172,14 +181,15 @@ class Worker:
         return "B", microbatch, part
 
     def eager(self):
-        """A pass waits for what it needs, and what it makes leaves by itself."""
+        """A pass waits for what it needs, and what it makes leaves by itself; a block of passes waits for all that they need."""
         schedule = self.schedule
-        for step in schedule.orders[self.stage]:
-            for tensor in schedule.received(self.stage, [step]):
+        for block in schedule.blocks[self.stage]:
+            for tensor in schedule.received(self.stage, block):
                 yield receive(tensor)
                 yield from self.code([tensor], "decode_rate")
-            yield from self.run(*step)
-            for to, tensor in schedule.sent(self.stage, [step]):
+            for step in block:
+                yield from self.run(*step, at_once=block[0][0] == "F" and len(block) > 1)
+            for to, tensor in schedule.sent(self.stage, block):
                 yield from self.code([tensor], "encode_rate")
                 yield send(to, schedule.way(tensor), tensor, schedule.message_size(tensor))
 
@@ -222,15 +232,32 @@ class Worker:
     def call(self, sends, receives):
         # Matched by what they carry: a drawn order may cross messages that Megatron-LM's loops never do.
         return communicate([(to, self.schedule.way(tensor), tensor, tensor, self.schedule.message_size(tensor)) for to, tensor in sends],
-                           [(self.schedule.path.places[tensor[2]][0], self.schedule.way(tensor), tensor) for tensor in receives])
+                           [(self.schedule.path.place(tensor[2], tensor[1])[0], self.schedule.way(tensor), tensor) for tensor in receives])
 
 
-def pass_times(page, schedule, stage, layers):
-    """{(kind, chunk): seconds} of a stage with so many layers a chunk."""
+def pass_times(page, schedule, stage, layers_of_chunks):
+    """{(kind, chunk): seconds} of a stage with so many layers in each chunk."""
     times = {}
-    for chunk in range(schedule.chunks):
+    for chunk, layers in enumerate(layers_of_chunks):
         first, last = schedule.path.is_first(stage, chunk), schedule.path.is_last(stage, chunk)
         times["F", chunk] = page.forward(layers, first, last)
         times["B", chunk] = page.input_gradient(layers, first, last) if schedule.split else page.backward(layers, first, last)
         times["W", chunk] = page.weight_gradient(layers, last)
+    return times
+
+
+def times_at_once(page, schedule, stage, layers_of_chunks):
+    """The same of passes that run beside one of the other direction through the other chunk. Their launches are counted together, and what that floor
+    adds is the forward pass's."""
+    times = {}
+    if not schedule.split or schedule.chunks != 2:
+        return times
+    for chunk in range(schedule.chunks):
+        parts = []
+        for kind, of in (("F", chunk), ("I", 1 - chunk), ("W", 1 - chunk)):
+            first, last = schedule.path.is_first(stage, of), schedule.path.is_last(stage, of)
+            parts.append(page.parts(kind, layers_of_chunks[of], first, last))
+        gpu = sum(part[0] for part in parts)
+        times["F", chunk] = parts[0][0] + page.floored(gpu, sum(part[1] for part in parts)) - gpu
+        times["B", 1 - chunk], times["W", 1 - chunk] = parts[1][0], parts[2][0]
     return times

@@ -75,7 +75,15 @@ std::vector<Step> order(const OrderShape& shape, StageId stage) {
                          .stride = 2});
 }
 
+ScheduleReach reach(const OrderShape& shape) {
+  return dualpipe_reach({.ranks = shape.stages / 2, .stride = 2});
+}
+
 }  // namespace
+
+ScheduleReach dualpipe_reach(const DualPipeRank& rank) {
+  return {.step = rank.stride, .lag = rank.stride * 4 * rank.ranks};
+}
 
 std::vector<Step> dualpipe_order(const DualPipeRank& shape) {
   const int p = shape.ranks, r = shape.rank, before = p - r - 1;
@@ -132,10 +140,10 @@ Schedule dualpipe() {
           .splits_backward = true,
           .chunks = ChunksPerDevice::two,
           .chunk_path = ChunkPath::both_ways,
+          .reach = reach,
           .allows_blocking_pairs = false,
           .fewest_microbatches_of_stage = 2,
-          .overlaps_passes = true,
-          .is_what_if = false};
+          .overlaps_passes = true};
 }
 
 }  // namespace windtunnel::schedules

@@ -17,4 +17,7 @@ struct DualPipeRank {
 /// The eight steps of DualPipeV.step.
 std::vector<Step> dualpipe_order(const DualPipeRank& rank);
 
+/// Up to 2 p + 1 microbatches of either phase are on their way through p ranks of DualPipeV.
+ScheduleReach dualpipe_reach(const DualPipeRank& rank);
+
 }  // namespace windtunnel::schedules

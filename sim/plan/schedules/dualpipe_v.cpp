@@ -9,6 +9,8 @@ std::vector<Step> order(const OrderShape& shape, StageId stage) {
                          .microbatches = shape.microbatches});
 }
 
+ScheduleReach reach(const OrderShape& shape) { return dualpipe_reach({.ranks = shape.stages}); }
+
 }  // namespace
 
 /// DualPipeV: DualPipe folded in the middle, on half as many devices with one copy of the parameters. Chunks go up and down the stages in
@@ -20,10 +22,10 @@ Schedule dualpipe_v() {
           .splits_backward = true,
           .chunks = ChunksPerDevice::two,
           .chunk_path = ChunkPath::v,
+          .reach = reach,
           .allows_blocking_pairs = false,
           .fewest_microbatches_of_stage = 2,
-          .overlaps_passes = true,
-          .is_what_if = false};
+          .overlaps_passes = true};
 }
 
 }  // namespace windtunnel::schedules
