@@ -277,6 +277,23 @@ void Problems::throw_if_any() const {
   if (!problems_.empty()) throw InputError(in_order(), more_);
 }
 
+namespace {
+
+/// The shortest candidate that goes on where the word ends: "h100" begins "h100-sxm".
+std::string shortest_continuation(const std::string& lower_word,
+                                  const std::vector<std::string>& candidates) {
+  constexpr std::size_t least_letters = 3;
+  std::string shortest;
+  if (lower_word.size() < least_letters) return shortest;
+  for (const std::string& candidate : candidates)
+    if (lower_case(candidate).starts_with(lower_word) &&
+        (shortest.empty() || candidate.size() < shortest.size()))
+      shortest = candidate;
+  return shortest;
+}
+
+}  // namespace
+
 std::string closest_match(std::string_view word, const std::vector<std::string>& candidates) {
   constexpr std::size_t slips_in_a_short_word = 2;
   constexpr std::size_t letters_per_slip = 3;
@@ -294,6 +311,9 @@ std::string closest_match(std::string_view word, const std::vector<std::string>&
     best = candidate;
     best_distance = distance;
   }
+  if (best_distance.first > 1)
+    if (const std::string longer = shortest_continuation(lower, candidates); !longer.empty())
+      return longer;
   return best;
 }
 

@@ -132,8 +132,8 @@ class Problems {
 /// True for "/a/b" and "/a", and for "/a" and "/a": what is at `inner` is, or is part of, what is at `outer`.
 bool is_at_or_in(std::string_view inner, std::string_view outer);
 
-/// The candidate closest to `word` by Damerau-Levenshtein distance, if near enough to be a slip of
-/// the fingers (distance <= max(2, length / 3)); otherwise empty.
+/// The candidate closest to `word` by Damerau-Levenshtein distance, if near enough to be a slip of the fingers (distance <= max(2, length / 3));
+/// where that takes two slips, the shortest that begins with `word` instead, if one does. Otherwise empty.
 std::string closest_match(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace windtunnel

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/quantile.hpp"
 
 namespace windtunnel {
 namespace {
@@ -13,14 +14,6 @@ std::vector<double> errors_of(const std::vector<ScoredRow>& comparisons) {
   std::vector<double> errors;
   for (const ScoredRow& comparison : comparisons) errors.push_back(comparison.error());
   return errors;
-}
-
-/// Between the two nearest of `sorted`, linearly: quantile 0 is the first, 1 the last.
-double quantile(const std::vector<double>& sorted, double fraction) {
-  const double position = fraction * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], position - static_cast<double>(below));
 }
 
 double mean(const std::vector<double>& values) {

@@ -3,6 +3,7 @@
 
 #include "core/json_value.hpp"
 #include "job/job_result.hpp"
+#include "report/seed_value.hpp"
 
 namespace windtunnel {
 namespace {
@@ -77,7 +78,7 @@ std::string job_json(const JobResult& result) {
   json.set("name", JsonValue(result.name));
   json.set("version", JsonValue(std::string(WINDTUNNEL_VERSION)));
   json.set("scenario_hash", JsonValue(result.scenario_hash));
-  json.set("seed", JsonValue(std::to_string(result.options.seed)));
+  json.set("seed", seed_value(result.options.seed));
   json.set("draws", count(static_cast<std::int64_t>(result.options.draws)));
   json.set("gpus", count(job.gpus));
   json.set("plan", JsonValue(result.plan));

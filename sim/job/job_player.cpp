@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/contracts.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -135,12 +136,12 @@ class JobPlayer {
       play_quiet_periods();
       if (!play_period()) return false;
       if (missing_ > 0 && missing_nodes() < missing_ && done_ < model_->steps) {
-        if (!settle()) return false;
+        if (!settle_written()) return false;
         missing_ = missing_nodes();
         if (!launch(false)) return false;
       }
     }
-    return settle();
+    return settle_written();
   }
 
   Ticks evaluations(std::int64_t from, std::int64_t to) const {
@@ -219,7 +220,6 @@ class JobPlayer {
     written_ = {};
     return true;
   }
-  bool settle() { return settle_written(); }
 
   /// Steps that are not safe are undone.
   void undo(Period& period) {
@@ -265,12 +265,19 @@ class JobPlayer {
     return FailingPart::software;
   }
 
-  [[noreturn]] static void give_up() {
+  [[noreturn]] void give_up() const {
+    const auto text = [](double ticks) { return to_text(to_seconds(static_cast<Ticks>(ticks))); };
+    const double between_failures = 1 / model_->failure_rate();
+    const auto restart = static_cast<double>(model_->detection + model_->start + model_->read);
     Problems problems;
-    problems.add({{},
-                  "/job",
-                  "the job does not end: it fails before it gets from one checkpoint to the next",
-                  "write a shorter checkpoint/interval, or lower rates"});
+    problems.add(
+        {{},
+         "/job",
+         "the job does not end: it fails every " + text(between_failures) + " on average, needs " +
+             text(restart) + " to go on, and begins a checkpoint every " +
+             text(static_cast<double>(model_->checkpoint_every * model_->step.front())),
+         restart > between_failures ? "lower rates, or a shorter restart, detection and read"
+                                    : "write a shorter checkpoint/interval, or lower rates"});
     problems.throw_if_any();
     WT_EXPECT(false);
     std::abort();

@@ -85,6 +85,15 @@ TEST_CASE("quiet periods played at once give what they give one by one") {
   }
 }
 
+TEST_CASE("a job that does not end says which of its times are too long") {
+  JobModel model = plain_job();
+  model.checkpoint_every = 1000;            // 10,000 s of steps
+  set_rate(model, FailingPart::gpu, 14.4);  // every 250 s, and 190 s to go on
+  CHECK_THROWS_WITH_AS(play_job(model, 0, 0), doctest::Contains("checkpoint/interval"), InputError);
+  model.start = model.detection = 86'400 * second;
+  CHECK_THROWS_WITH_AS(play_job(model, 0, 0), doctest::Contains("shorter restart"), InputError);
+}
+
 TEST_CASE("a job plays the steps of its noise over and over, from a first one that is drawn") {
   JobModel model = plain_job();
   model.noise = {1 * second, 2 * second, 0, 5 * second};

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/contracts.hpp"
+#include "core/quantile.hpp"
 #include "report/report_words.hpp"
 #include "simulate/tasks.hpp"
 
@@ -18,13 +19,6 @@ constexpr double bytes_per_terabyte = 1e12;
 constexpr double low_share = 0.05, high_share = 0.95;
 
 double hours(Ticks ticks) { return to_seconds(ticks) / Seconds{seconds_per_hour}; }
-
-double percentile(const std::vector<double>& sorted, double share) {
-  const double at = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (sorted[above] - sorted[below]) * (at - static_cast<double>(below));
-}
 
 Spread spread_by(const std::vector<JobDraw>& draws,
                  const std::function<double(const JobDraw&)>& value) {
@@ -85,7 +79,7 @@ Spread spread_of(std::vector<double> values) {
   WT_EXPECT(!values.empty());
   std::sort(values.begin(), values.end());
   constexpr double half = 0.5;
-  return {percentile(values, half), percentile(values, low_share), percentile(values, high_share)};
+  return {quantile(values, half), quantile(values, low_share), quantile(values, high_share)};
 }
 
 double days_of(const JobDraw& draw) { return to_seconds(draw.total) / Seconds{seconds_per_day}; }

@@ -86,7 +86,8 @@ std::string job_text(const JobResult& result) {
                      parameter_text(job.tokens_per_step * static_cast<double>(job.model.steps)) +
                      " tokens in " + grouped_text(static_cast<double>(job.model.steps)) +
                      " steps of " + to_text(job.step_time) + "; " +
-                     grouped_text(static_cast<double>(result.options.draws)) + " draws\n\n";
+                     grouped_text(static_cast<double>(result.options.draws)) +
+                     (result.options.draws == 1 ? " draw\n\n" : " draws\n\n");
   if (job.block.plan == JobPlan::best) text += "  best plan: " + result.plan + "\n";
   text += spread_line("days", result.days);
   text += line("goodput", percent_text(result.goodput.median),

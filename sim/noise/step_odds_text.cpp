@@ -5,6 +5,7 @@
 #include "core/json_value.hpp"
 #include "noise/step_odds.hpp"
 #include "report/number_text.hpp"
+#include "report/seed_value.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -70,7 +71,7 @@ std::string odds_json(const StepOdds& odds) {
   json.set("name", JsonValue(odds.series.name));
   json.set("version", JsonValue(std::string(WINDTUNNEL_VERSION)));
   json.set("scenario_hash", JsonValue(odds.series.scenario_hash));
-  json.set("seed", JsonValue(std::to_string(odds.series.seed)));
+  json.set("seed", seed_value(odds.series.seed));
   json.set("noise", JsonValue(odds.series.noise_name));
   json.set("engine", JsonValue(odds.series.engine));
   json.set("steps", JsonValue(static_cast<std::int64_t>(odds.series.times.size())));

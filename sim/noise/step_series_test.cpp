@@ -198,6 +198,11 @@ TEST_CASE("a scenario without noise is refused, and a slow part that is not ther
                   InputError);
   CHECK_THROWS_AS(scenario_with(R"({"slow_parts": [{"gpu": 32, "slowdown": 1.1}]})"), InputError);
   CHECK_NOTHROW(scenario_with(R"({"slow_parts": [{"gpu": 31, "slowdown": 1.1}]})"));
+  // Four GPUs of a node.
+  const Overrides fewer{{"/parallel/pipeline", "1"}, {"/parallel/data", "1"}, {"/nodes", "null"}};
+  CHECK_NOTHROW(scenario_with(R"({"slow_parts": [{"gpu": 3, "slowdown": 1.1}]})", fewer));
+  CHECK_THROWS_WITH_AS(scenario_with(R"({"slow_parts": [{"gpu": 4, "slowdown": 1.1}]})", fewer),
+                       doctest::Contains("leaves idle"), InputError);
 }
 
 }  // namespace

@@ -2,18 +2,11 @@
 #include <cmath>
 
 #include "core/contracts.hpp"
+#include "core/quantile.hpp"
 #include "noise/step_series.hpp"
 
 namespace windtunnel {
 namespace {
-
-/// Between the two nearest of sorted times, linearly.
-Seconds quantile(const std::vector<Seconds>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (sorted[above] - sorted[below]) * (place - static_cast<double>(below));
-}
 
 double share_above(const std::vector<Seconds>& times, Seconds limit) {
   const auto count =

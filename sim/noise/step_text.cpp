@@ -3,6 +3,7 @@
 #include "core/json_value.hpp"
 #include "noise/step_series.hpp"
 #include "report/number_text.hpp"
+#include "report/seed_value.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -35,8 +36,9 @@ JsonValue seconds(Seconds time) { return JsonValue(time / Seconds{1}); }
 std::string steps_text(const StepSeries& series) {
   const StepStatistics found = statistics_of(series.times);
   std::string text = series.name + ": " + grouped_text(static_cast<double>(series.times.size())) +
-                     " steps on " + grouped_text(series.num_gpus) + " GPUs with noise \"" +
-                     series.noise_name + "\", seed " + std::to_string(series.seed) + "\n\n";
+                     (series.times.size() == 1 ? " step on " : " steps on ") +
+                     grouped_text(series.num_gpus) + " GPUs with noise \"" + series.noise_name +
+                     "\", seed " + std::to_string(series.seed) + "\n\n";
   text += line("without noise", to_text(series.without_noise));
   text += line("median", to_text(found.median),
                signed_percent_text(found.median / series.without_noise - 1) + " by noise");
@@ -64,7 +66,7 @@ std::string steps_json(const StepSeries& series) {
   json.set("name", JsonValue(series.name));
   json.set("version", JsonValue(std::string(WINDTUNNEL_VERSION)));
   json.set("scenario_hash", JsonValue(series.scenario_hash));
-  json.set("seed", JsonValue(std::to_string(series.seed)));
+  json.set("seed", seed_value(series.seed));
   json.set("noise", JsonValue(series.noise_name));
   json.set("engine", JsonValue(series.engine));
   json.set("gpus", JsonValue(std::int64_t{series.num_gpus}));

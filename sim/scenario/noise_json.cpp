@@ -1,7 +1,6 @@
 #include "scenario/noise_json.hpp"
 
 #include <cmath>
-#include <numeric>
 
 #include "units/quantity_reader.hpp"
 
@@ -114,28 +113,6 @@ NoiseBlock read_noise(ObjectReader reader) {
   noise.stalls = read_stalls(reader.child("stalls"), noise.sources);
   end_object(reader, {}, noise.sources);
   return noise;
-}
-
-void check_slow_parts(const NoiseBlock& noise, const std::vector<NodeType>& nodes, JsonValue& block,
-                      Problems& problems) {
-  const int num_nodes = static_cast<int>(nodes.size());
-  const int num_gpus = std::accumulate(
-      nodes.begin(), nodes.end(), 0, [](int sum, const NodeType& node) { return sum + node.gpus; });
-  for (std::size_t i = 0; i < noise.slow_parts.size(); ++i) {
-    const NoiseBlock::SlowPart& part = noise.slow_parts[i];
-    const bool is_gpu = part.gpu.has_value();
-    const int number = is_gpu ? *part.gpu : part.node.value_or(0);
-    const int most = is_gpu ? num_gpus : num_nodes;
-    if (number < most) continue;
-    const std::string kind = is_gpu ? "gpu" : "node";
-    const std::string inner = "/slow_parts/" + std::to_string(i) + "/" + kind;
-    const JsonValue* const value = find_at(block, inner);
-    problems.add({value == nullptr ? block.origin : value->origin,
-                  "/noise" + inner,
-                  kind + " is " + std::to_string(number) + ", and the job has " +
-                      std::to_string(most) + (is_gpu ? " GPUs" : " nodes") + ", counted from 0",
-                  {}});
-  }
 }
 
 }  // namespace windtunnel

@@ -61,8 +61,4 @@ struct NoiseBlock {
 /// Reads and checks the block.
 NoiseBlock read_noise(ObjectReader reader);
 
-/// Slow parts that the nodes in use do not have are problems of `block`, the block as it was written.
-void check_slow_parts(const NoiseBlock& noise, const std::vector<NodeType>& nodes, JsonValue& block,
-                      Problems& problems);
-
 }  // namespace windtunnel

@@ -71,12 +71,11 @@ JsonValue value_of_override(const std::string& pointer, const std::string& text,
   JsonValue value = parse_json(source, syntax, OriginKind::command_line);
   const bool meant_as_json =
       text.starts_with('{') || text.starts_with('[') || text.starts_with('"');
-  if (syntax.empty()) {
-    if (!value.origin.source) value.origin = origin_of(source);
-    return value;
-  }
-  if (meant_as_json) problems.append(syntax, pointer);
-  return JsonValue(text, origin_of(source));
+  if (!value.origin.source) value.origin = origin_of(source);
+  if (syntax.empty()) return value;
+  if (!meant_as_json) return JsonValue(text, origin_of(source));
+  problems.append(syntax, pointer);
+  return value;  // what could be read of it, so that nothing is said twice
 }
 
 bool lies_inside(const std::string& inner, const std::string& outer) {

@@ -22,6 +22,7 @@
 #include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
 #include "scenario/scenario_template.hpp"
+#include "scenario/slow_part_check.hpp"
 #include "scenario/sweep_json.hpp"
 #include "scenario/unsupported.hpp"
 #include "workload/model_json.hpp"
@@ -214,7 +215,7 @@ class ScenarioReader {
 
   void check_noise() {
     if (noise_ && !scenario_.nodes.empty())
-      check_slow_parts(*noise_, scenario_.nodes, *tree_.find("noise"), problems_);
+      check_slow_parts(*noise_, scenario_.nodes, scenario_.plan, *tree_.find("noise"), problems_);
   }
 
   /// The file stands in place of its path. It holds for the stack it was trained on.

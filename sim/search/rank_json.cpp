@@ -1,11 +1,10 @@
 #include "search/rank_json.hpp"
 
 #include <cmath>
-#include <cstdint>
-#include <limits>
 #include <utility>
 
 #include "core/json_value.hpp"
+#include "report/seed_value.hpp"
 #include "search/launch_arguments.hpp"
 #include "search/plan_explanation.hpp"
 
@@ -16,13 +15,6 @@ JsonValue object() { return JsonValue(JsonValue::Object{}); }
 JsonValue count(std::size_t number) { return JsonValue(static_cast<std::int64_t>(number)); }
 JsonValue whole(int number) { return JsonValue(std::int64_t{number}); }
 JsonValue word(const char* text) { return JsonValue(std::string(text)); }
-
-/// A whole number where JSON's integers reach.
-JsonValue seed_json(std::uint64_t seed) {
-  constexpr auto largest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  return seed <= largest ? JsonValue(static_cast<std::int64_t>(seed))
-                         : JsonValue(static_cast<double>(seed));
-}
 
 JsonValue parallel_json(const Parallel& parallel) {
   JsonValue json = object();
@@ -118,7 +110,7 @@ std::string rank_json(const Scenario& base, const RankResult& result) {
   JsonValue json = object();
   json.set("schema", word("windtunnel/rank-v1"));
   json.set("name", JsonValue(base.name));
-  json.set("seed", seed_json(base.seed));
+  json.set("seed", seed_value(base.seed));
   json.set("considered", count(result.considered));
   JsonValue rejected = object();
   rejected.set("shape", count(result.rejected_shape));

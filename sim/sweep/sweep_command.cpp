@@ -178,6 +178,9 @@ class SweepRun {
     if (!shard.origin.empty())
       note("part " + std::to_string(shard.index) + " of " + std::to_string(shard.count) + ", by " +
            shard.origin);
+    if (const JsonValue* noise = sweep_.written().find("noise");
+        noise != nullptr && !noise->is_null())
+      note("iterations are played without noise; run --steps N plays N with it");
     const PartRows before = read_parts(request_.directory, sweep_);
     if (before.num_torn > 0)
       note(count_text(before.num_torn, "unfinished line") + " of an earlier run " +

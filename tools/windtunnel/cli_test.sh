@@ -341,6 +341,10 @@ is "no file takes it" test ! -e slow-card.json -a ! -e slow.json
 
 # Global options stand anywhere; --set may be repeated.
 exits 0 --set /name=first check $good --set /training/micro_batch=2 --quiet; prints "first: correct"; prints " 16 microbatches"
+exits 2 run $good --set '/noise={"pass_jitter":0.1,"pass_jitter":0.2}'; says 'duplicate key "pass_jitter"'
+is "what cannot be read is told once" test "$(grep -c 'error: ' stderr)" -eq 1
+exits 0 rank $good --set '/noise={"pass_jitter":0.1}' --top 1; says "note: iterations are played without noise"
+exits 0 compare $good $good --set '/noise={"pass_jitter":0.1}'; says "note: iterations are played without noise"
 exits 0 run --seed 7 $good --json; prints '"seed": 7'
 
 # Wrong usage: 2, nothing on stdout, a suggestion.

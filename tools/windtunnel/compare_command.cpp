@@ -36,6 +36,12 @@ ExitCode compare_command(const CommandLine& line) {
   if (const auto done = compare_timelines_if_any(line)) return *done;
   const Library library = Library::find();
   const std::vector<CompareInput> inputs = inputs_of(line, library);
+  for (const CompareInput& input : inputs)
+    if (const auto* scenario = std::get_if<Scenario>(&input.content);
+        scenario != nullptr && scenario->resolved.find("noise") != nullptr) {
+      note_noise(line, *scenario);
+      break;
+    }
   const Comparison comparison =
       compare(inputs, library, line.break_even ? BreakEvens::simulated : BreakEvens::none,
               line.report.empty() ? RunDetail::report : RunDetail::page,

@@ -47,6 +47,7 @@ ExitCode explain_command(const CommandLine& line) {
   CommandLine run = line;  // what repeats it
   run.engine = line.engine.value_or(engine_of_many);
   const Scenario scenario = read_placed_scenario_argument(line);
+  note_noise(line, scenario);
   Explained explained = explain_with_progress(line, scenario, *run.engine);
   Explanation& explanation = explained.explanation;
   explanation.command = run_command_line(run, scenario);

@@ -12,6 +12,7 @@ namespace windtunnel {
 
 ExitCode rank_command(const CommandLine& line) {
   const Scenario base = read_scenario_argument(line);
+  note_noise(line, base);
   RankRequest request;
   request.engine = line.engine.value_or(engine_of_many);
   request.top = line.top;

@@ -155,8 +155,7 @@ ExitCode run_command(const CommandLine& line) {
   write_outputs(line, scenario, simulation);
   if (line.verbosity == Verbosity::normal && scenario.resolved.find("sweep") != nullptr)
     print_message("note: run simulates the file's own point, not its sweep");
-  if (line.verbosity == Verbosity::normal && scenario.resolved.find("noise") != nullptr)
-    print_message("note: one iteration is played without noise; --steps N plays N with it");
+  note_noise(line, scenario);
   if (line.format == ResultFormat::text) {
     print_result(with_line_end(summary_text(report, colour_of_results(line))));
   } else {

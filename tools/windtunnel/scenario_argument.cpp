@@ -6,6 +6,7 @@
 #include "core/file_io.hpp"
 #include "scenario/library_files.hpp"
 #include "search/placement_search.hpp"
+#include "windtunnel/console.hpp"
 
 namespace windtunnel {
 namespace fs = std::filesystem;
@@ -30,6 +31,14 @@ Scenario read_scenario_argument(const CommandLine& line, PlacementSearch search)
 
 Scenario read_placed_scenario_argument(const CommandLine& line) {
   return place_if_asked(read_scenario_argument(line, PlacementSearch::allowed));
+}
+
+void note_noise(const CommandLine& line, const Scenario& scenario) {
+  if (line.verbosity == Verbosity::quiet || scenario.resolved.find("noise") == nullptr) return;
+  const bool takes_steps = line.command == "run" || line.command == "explain";
+  print_message(takes_steps
+                    ? "note: one iteration is played without noise; --steps N plays N with it"
+                    : "note: iterations are played without noise; run --steps N plays N with it");
 }
 
 }  // namespace windtunnel

@@ -18,4 +18,7 @@ Scenario read_scenario_argument(const CommandLine& line,
 /// The same with the placement searched, where the scenario asks for it.
 Scenario read_placed_scenario_argument(const CommandLine& line);
 
+/// Says, where the scenario has noise, that this command plays iterations without it.
+void note_noise(const CommandLine& line, const Scenario& scenario);
+
 }  // namespace windtunnel
