@@ -156,39 +156,34 @@ int PlacementObjective::target(int stage, int channel) const {
 /// The messages of a stage's channel in all pipelines, each link shared by those that cross it.
 void PlacementObjective::set_messages(int stage, std::uint32_t channel) {
   const int to = target(stage, static_cast<int>(channel));
-  const auto route_of = [&](int replica, int part) -> const PlacementTables::Route& {
-    return tables_.route(slot_of(unit(replica, stage, part)), slot_of(unit(replica, to, part)));
-  };
-  const auto each_link = [&](const auto& visit) {
-    for (int replica = 0; replica < data_; ++replica)
-      for (int part = 0; part < parts_; ++part) {
-        const PlacementTables::Route& route = route_of(replica, part);
-        for (std::uint32_t i = 0; i < route.num_links; ++i) visit(tables_.links(route)[i]);
-      }
-  };
-  each_link([&](LinkId link) {
-    if (link_flows_.size() <= link.index()) link_flows_.resize(tables_.num_links());
-    ++link_flows_[link.index()];
-  });
+  message_routes_.clear();
+  for (int replica = 0; replica < data_; ++replica)
+    for (int part = 0; part < parts_; ++part)
+      message_routes_.push_back(
+          tables_.route(slot_of(unit(replica, stage, part)), slot_of(unit(replica, to, part))));
+  link_flows_.resize(tables_.num_links());
+  for (const PlacementTables::Route& route : message_routes_)
+    for (const auto& link : tables_.links(route)) ++link_flows_[link.id.index()];
+  for (PlacementTables::Route& route : message_routes_) {  // from here on `bandwidth` is its share
+    if (!route.in_node) route.bandwidth = no_limit;
+    for (const auto& link : tables_.links(route))
+      route.bandwidth = std::min(
+          route.bandwidth, link.bandwidth / static_cast<double>(link_flows_[link.id.index()]));
+  }
   for (int replica = 0; replica < data_; ++replica) {
+    const auto first = static_cast<std::size_t>(replica) * static_cast<std::size_t>(parts_);
     for (std::uint32_t row = 0; row < tables_.layout().messages; ++row) {
       const Bytes bytes = tables_.programs().message_bytes[row];
       Seconds slowest{};
-      for (int part = 0; part < parts_; ++part) {
-        const PlacementTables::Route& route = route_of(replica, part);
-        BytesPerSecond rate = route.in_node ? route.bandwidth : no_limit;
-        for (std::uint32_t i = 0; i < route.num_links; ++i) {
-          const LinkId link = tables_.links(route)[i];
-          rate = std::min(
-              rate, tables_.link(link).bandwidth / static_cast<double>(link_flows_[link.index()]));
-        }
-        slowest = std::max(slowest, route.latency + bytes / rate);
-      }
+      for (std::size_t i = first; i < first + static_cast<std::size_t>(parts_); ++i)
+        slowest =
+            std::max(slowest, message_routes_[i].latency + bytes / message_routes_[i].bandwidth);
       set_duration(replica, tables_.layout().message(static_cast<std::size_t>(stage), channel, row),
                    slowest);
     }
   }
-  each_link([&](LinkId link) { link_flows_[link.index()] = 0; });
+  for (const PlacementTables::Route& route : message_routes_)
+    for (const auto& link : tables_.links(route)) link_flows_[link.id.index()] = 0;
 }
 
 /// Of a tensor group across nodes: a ring through its parts, each on its own node.
@@ -199,11 +194,10 @@ void PlacementObjective::set_tensor_collectives(int replica, int stage) {
     if (like->flows.size() != static_cast<std::size_t>(parts_)) continue;  // nothing to move
     Seconds time = like->fixed;
     for (int part = 0; part < parts_; ++part) {
-      const auto& route = tables_.route(slot_of(unit(replica, stage, part)),
-                                        slot_of(unit(replica, stage, (part + 1) % parts_)));
+      const auto route = tables_.route(slot_of(unit(replica, stage, part)),
+                                       slot_of(unit(replica, stage, (part + 1) % parts_)));
       BytesPerSecond rate = route.in_node ? route.bandwidth : no_limit;
-      for (std::uint32_t i = 0; i < route.num_links; ++i)
-        rate = std::min(rate, tables_.link(tables_.links(route)[i]).bandwidth);
+      for (const auto& link : tables_.links(route)) rate = std::min(rate, link.bandwidth);
       time =
           std::max(time, like->latency + like->flows[static_cast<std::size_t>(part)].bytes / rate);
     }
@@ -235,11 +229,9 @@ void PlacementObjective::add_ring(RingCost& ring, const std::vector<int>& member
   ring.fixed = std::max(ring.fixed, steps.fixed);
   ring.latency = std::max(ring.latency, steps.latency);
   for (const MemberFlow& flow : steps.flows) {
-    const auto& route = tables_.route(slot_of(members[flow.from]), slot_of(members[flow.to]));
-    for (std::uint32_t i = 0; i < route.num_links; ++i) {
-      const LinkId link = tables_.links(route)[i];
-      ring.busy.emplace_back(link, flow.bytes / tables_.link(link).bandwidth);
-    }
+    const auto route = tables_.route(slot_of(members[flow.from]), slot_of(members[flow.to]));
+    for (const auto& link : tables_.links(route))
+      ring.busy.emplace_back(link.id, flow.bytes / link.bandwidth);
   }
 }
 
@@ -534,9 +526,9 @@ std::vector<std::pair<int, int>> PlacementObjective::flows_of(const PlacementTer
 PlacementObjective::Slowest PlacementObjective::slowest_link(const PlacementTerm& term) const {
   Slowest slowest{{}, no_limit};
   for (const auto& [from, to] : flows_of(term)) {
-    const auto& route = tables_.route(slot_of(from), slot_of(to));
-    for (std::uint32_t i = 0; i < route.num_links; ++i) {
-      const Link& link = tables_.link(tables_.links(route)[i]);
+    const auto route = tables_.route(slot_of(from), slot_of(to));
+    for (const auto& on_way : tables_.links(route)) {
+      const Link& link = tables_.link(on_way.id);
       if (link.bandwidth < slowest.bandwidth) slowest = {link.name, link.bandwidth};
     }
   }

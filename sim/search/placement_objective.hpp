@@ -154,8 +154,9 @@ class PlacementObjective {
   std::array<std::vector<RingCost>, num_after_passes> rings_;  ///< by AfterPasses, by stage
   Seconds embedding_{}, value_{};
   Undo undo_;
-  mutable std::vector<Seconds> link_time_;  ///< scratch, zero between uses
-  mutable std::vector<int> link_flows_;     ///< likewise
+  mutable std::vector<Seconds> link_time_;              ///< scratch, zero between uses
+  mutable std::vector<int> link_flows_;                 ///< likewise
+  std::vector<PlacementTables::Route> message_routes_;  ///< scratch
 };
 
 }  // namespace windtunnel

@@ -153,12 +153,17 @@ const Collective* PlacementTables::collective(int unit, std::uint32_t slot_numbe
   return id == no_collective ? nullptr : &programs().collectives[id.index()];
 }
 
-const PlacementTables::Route& PlacementTables::route(int from_slot, int to_slot) {
-  const auto key =
-      static_cast<std::uint64_t>(from_slot) * slots_.size() + static_cast<std::uint64_t>(to_slot);
-  const auto [found, is_new] = routes_.try_emplace(key);
-  Route& route = found->second;
-  if (!is_new) return route;
+PlacementTables::Route PlacementTables::route(int from_slot, int to_slot) {
+  routes_.resize(slots_.size());
+  std::vector<std::optional<Route>>& row = routes_[static_cast<std::size_t>(from_slot)];
+  row.resize(slots_.size());
+  std::optional<Route>& known = row[static_cast<std::size_t>(to_slot)];
+  if (!known) known = find_route(from_slot, to_slot);
+  return *known;
+}
+
+PlacementTables::Route PlacementTables::find_route(int from_slot, int to_slot) {
+  Route route;
   const Network::Endpoint &from = slot(from_slot), &to = slot(to_slot);
   if (from.node == to.node) {
     const Interconnect& wires = node_type(from_slot).interconnect;
@@ -171,7 +176,7 @@ const PlacementTables::Route& PlacementTables::route(int from_slot, int to_slot)
   route.latency = way.latency;
   route.first_link = static_cast<std::uint32_t>(link_list_.size());
   for (const PathId path : {way.up, way.down})
-    for (const LinkId link : network_.path(path)) link_list_.push_back(link);
+    for (const LinkId id : network_.path(path)) link_list_.push_back({id, link(id).bandwidth});
   route.num_links = static_cast<std::uint32_t>(link_list_.size()) - route.first_link;
   return route;
 }

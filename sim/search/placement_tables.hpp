@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
+#include <span>
 #include <vector>
 
 #include "lower/program_builder.hpp"
@@ -23,10 +23,16 @@ class PlacementTables {
     bool in_node = true;
     BytesPerSecond bandwidth{};  ///< in the node; nothing else shares it
     Seconds latency{};
-    std::uint32_t first_link = 0, num_links = 0;  ///< in link_list()
+    std::uint32_t first_link = 0, num_links = 0;  ///< in link_list_
   };
-  const Route& route(int from_slot, int to_slot);
-  const LinkId* links(const Route& route) const { return &link_list_[route.first_link]; }
+  struct RouteLink {
+    LinkId id;
+    BytesPerSecond bandwidth{};
+  };
+  Route route(int from_slot, int to_slot);
+  std::span<const RouteLink> links(const Route& route) const {
+    return {link_list_.data() + route.first_link, route.num_links};
+  }
   const Link& link(LinkId id) const { return network_.links()[id.index()]; }
   std::size_t num_links() const { return network_.links().size(); }
 
@@ -73,8 +79,11 @@ class PlacementTables {
   std::vector<std::vector<char>> fits_;  ///< by stage, by kind; empty where it does not matter
   std::optional<PipelinePath> path_, shorter_path_;  ///< the second: a round fewer
   Network network_;
-  std::unordered_map<std::uint64_t, Route> routes_;
-  std::vector<LinkId> link_list_;
+  Route find_route(int from_slot, int to_slot);
+
+  /// By slots from and to; a row is empty until somebody asks for one of it.
+  std::vector<std::vector<std::optional<Route>>> routes_;
+  std::vector<RouteLink> link_list_;
 };
 
 }  // namespace windtunnel
