@@ -1,5 +1,5 @@
 // How fast programs are played. Every repetition is a process of its own (SimGrid: one engine in a
-// process); its time and peak memory are measured there, from the empty engine to the last event.
+// process); its CPU time and peak memory are measured there, from the empty engine to the last event.
 //
 //   windtunnel_engine_bench --benchmark_repetitions=5 --benchmark_report_aggregates_only=true
 #include <benchmark/benchmark.h>
@@ -9,7 +9,7 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
+#include <ctime>
 #include <functional>
 #include <numeric>
 #include <random>
@@ -93,16 +93,18 @@ Workload make_slow_link(const PipelineShape& shape) {
   return workload;
 }
 
-/// Leaf switches of 16 nodes with two devices each, whose uplinks carry a quarter of what their network cards carry; the cards differ, and the
-/// devices are spread over the nodes at random. Messages and gradients as GPT-39B has them, four GPUs a device: nearly every message crosses
-/// two uplinks that hundreds share.
-Workload make_tapered(const PipelineShape& shape) {
-  constexpr std::size_t devices_per_leaf = 32;
+/// Leaf switches of 16 nodes of eight GPUs, whose uplinks carry a quarter of what their network cards carry; the cards differ, and the
+/// devices are spread over the nodes at random. Messages and gradients as GPT-39B has them, `tensor` GPUs a device: nearly every message
+/// crosses two uplinks that hundreds share.
+Workload make_tapered(const PipelineShape& shape, int tensor) {
+  constexpr std::size_t gpus_per_leaf = 128;
   constexpr double oversubscription = 4;
+  const auto devices_per_leaf = gpus_per_leaf / static_cast<std::size_t>(tensor);
+  const double share = tensor / 4.0;  // of a node's cards, and of the work of four GPUs
   std::mt19937 random(1);
   std::uniform_real_distribution<double> card_speed(0.5, 1.0);
   Workload workload{make_pipeline(shape), {}};
-  set_compute(workload.set, 170_ms, 340_ms);
+  set_compute(workload.set, 170_ms / share, 340_ms / share);
   workload.set.message_bytes = {134_MB};
   Network& network = workload.network;
   std::vector<std::size_t> devices(workload.set.devices.size());
@@ -114,7 +116,7 @@ Workload make_tapered(const PipelineShape& shape) {
     std::vector<BytesPerSecond> rates;
     BytesPerSecond sum{};
     for (std::size_t i = first; i < end; ++i) {
-      rates.push_back(42_GBps * card_speed(random));
+      rates.push_back(42_GBps * share * card_speed(random));
       sum += rates.back();
     }
     const LinkId leaf_up = network.add_link(sum / oversubscription, "leaf up");
@@ -129,26 +131,29 @@ Workload make_tapered(const PipelineShape& shape) {
   return workload;
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+/// That this process has had. Not wall time: other processes would lengthen it.
+double cpu_seconds() {
+  std::timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 struct Measured {
-  double wall = 0;       ///< seconds, engine and platform included
+  double cpu = 0;        ///< seconds, engine and platform included
   double simulated = 0;  ///< seconds
   double computes = 0, flows = 0;
   double peak_memory = 0;  ///< MB
 };
 
 std::array<double, 4> measure_here(const Workload& workload, EngineKind kind) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = cpu_seconds();
   const auto engine = make_engine(kind, workload.network);
   const Played played = play(workload.set, *engine);
-  const double wall = seconds_since(start);
+  const double cpu = cpu_seconds() - start;
   const auto messages = static_cast<double>(played.activities - workload.set.collectives.size());
   const auto flows = static_cast<double>(played.flows);
   const auto ring_flows = static_cast<double>(workload.set.devices.size());
-  return {wall, played.end / 1_s, messages - (flows - ring_flows), flows};
+  return {cpu, played.end / 1_s, messages - (flows - ring_flows), flows};
 }
 
 /// All members of groups send to all others of theirs at once, over cards that differ.
@@ -165,11 +170,12 @@ class AllToAll final : public EventHandler {
   void on_event(std::uint64_t) override {}
 
   std::array<double, 4> measure_here(EngineKind kind) {
-    const auto start = std::chrono::steady_clock::now();
+    const double start = cpu_seconds();
     const auto engine = make_engine(kind, network_);
     for (int group = 0; group < num_groups_; ++group) start_group(group, *engine);
     engine->run(*this);
-    return {seconds_since(start), engine->now() / 1_s, 0, static_cast<double>(engine->num_flows())};
+    return {cpu_seconds() - start, engine->now() / 1_s, 0,
+            static_cast<double>(engine->num_flows())};
   }
 
  private:
@@ -213,7 +219,7 @@ void report(benchmark::State& state, const std::function<std::array<double, 4>()
   Measured last;
   for (auto _ : state) {
     last = measure(in_child);
-    state.SetIterationTime(last.wall);
+    state.SetIterationTime(last.cpu);
   }
   state.counters["computes"] = last.computes;
   state.counters["flows"] = last.flows;
@@ -235,7 +241,9 @@ void play_pipeline(benchmark::State& state, EngineKind kind) {
          [&] { return measure_here(make_workload(shape_of_arguments(state), message), kind); });
 }
 void play_tapered(benchmark::State& state, EngineKind kind) {
-  report(state, [&] { return measure_here(make_tapered(shape_of_arguments(state)), kind); });
+  const auto tensor = static_cast<int>(state.range(3));
+  report(state,
+         [&] { return measure_here(make_tapered(shape_of_arguments(state), tensor), kind); });
 }
 void play_slow_link(benchmark::State& state, EngineKind kind) {
   report(state, [&] { return measure_here(make_slow_link(shape_of_arguments(state)), kind); });
@@ -259,11 +267,12 @@ BENCHMARK_CAPTURE(play_pipeline, heap, EngineKind::heap)->Apply(sizes);
 BENCHMARK_CAPTURE(play_pipeline, native, EngineKind::native)->Apply(sizes);
 BENCHMARK_CAPTURE(play_pipeline, simgrid, EngineKind::simgrid)->Apply(sizes);
 
-/// 512, 2,048, 8,192 and 16,384 GPUs at four a device. SimGrid takes minutes for the last.
+/// 512, 2,048, 8,192 and 16,384 GPUs at four and eight a device. SimGrid takes minutes for the last.
 void tapered_sizes(benchmark::internal::Benchmark* benchmark, bool all) {
-  benchmark->ArgNames({"pipeline", "data", "microbatches"});
-  benchmark->Args({8, 16, 48})->Args({8, 64, 48});
-  if (all) benchmark->Args({8, 256, 48})->Args({8, 512, 48});
+  benchmark->ArgNames({"pipeline", "data", "microbatches", "tensor"});
+  for (const int tensor : {4, 8})
+    for (const int gpus : {512, 2048, 8192, 16384})
+      if (all || gpus <= 2048) benchmark->Args({8, gpus / 8 / tensor, 48, tensor});
   benchmark->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
 }
 void all_tapered_sizes(benchmark::internal::Benchmark* benchmark) {
