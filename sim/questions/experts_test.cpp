@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 
 #include "core/testing.hpp"
@@ -175,18 +174,16 @@ TEST_CASE("a release of the stack is the newest of its list that is no newer") {
   CHECK_THROWS_AS(experts("megatron-core-2026@newest"), InputError);
 }
 
-TEST_CASE("61 layers of 256 experts on 1,024 GPUs are played within two seconds") {
+TEST_CASE("61 layers of 256 experts on 1,024 GPUs take less than a million activities") {
   const std::string text = R"({
     "platform": "dgx-h100", "nodes": 128, "software": "megatron-core-2026", "model": "deepseek-v3",
     "training": {"global_batch": 2048, "micro_batch": 1, "attention": "flash", "precision": "bf16"},
     "parallel": {"pipeline": 16, "data": 64, "expert": 64, "zero_stage": 1,
       "stage_layers": [4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1]}})";
   const Scenario scenario = read(text);
-  const auto begin = std::chrono::steady_clock::now();
   const Report report = play(scenario);
-  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   CHECK(report.breakdown.of(Line::expert_comm) > Seconds{0});
-  CHECK(wall.count() < 2);
+  CHECK(report.activities < 1'000'000);
 }
 
 TEST_CASE("plans that experts cannot be laid out by are refused with what would do") {
