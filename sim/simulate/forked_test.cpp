@@ -95,7 +95,7 @@ TEST_CASE("a child that takes longer than it may is ended, and the others are no
   CHECK(std::get<std::string>(outcomes[2]) == "2");
   const auto& late = std::get<ChildFailure>(outcomes[1]);
   CHECK(late.kind == FailureKind::out_of_time);
-  CHECK(late.text == "the simulation took longer than the 3 s it may take");
+  CHECK(late.text == "the simulation took longer than the 3.000 s it may take");
 }
 
 TEST_CASE("std::bad_alloc in a child is told as lack of memory") {
