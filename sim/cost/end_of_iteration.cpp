@@ -16,6 +16,10 @@ Operation gradient_reduction_of(const EndInputs& in) {
       parallel.overlap_gradient_reduce ? Overlap::trailing : Overlap::none);
 }
 
+bool reduces_at_end(const Plan& plan) {
+  return gradient_reduction(plan) == GradientReduction::per_iteration;
+}
+
 /// Experts have copies of their own, and reduce their gradients among them, behind the others.
 bool has_copies_of_experts(const EndInputs& in) {
   return in.parameters.experts > 0 && expert_copies(in.plan->parallel) > 1;
@@ -73,9 +77,8 @@ bool gathers_parameters(const Parallel& parallel) {
 
 std::vector<Operation> end_of_iteration(const EndInputs& in) {
   std::vector<Operation> end;
-  if (gradient_reduction(*in.plan) == GradientReduction::per_iteration)
-    end.push_back(gradient_reduction_of(in));
-  if (has_copies_of_experts(in)) end.push_back(expert_reduction_of(in));
+  if (reduces_at_end(*in.plan)) end.push_back(gradient_reduction_of(in));
+  if (has_copies_of_experts(in) && reduces_at_end(*in.plan)) end.push_back(expert_reduction_of(in));
   if (synchronises_embedding(in)) end.push_back(embedding_sync(in));
   const Bytes stepped{in.software->optimizer_bytes * in.parameters.optimizer};
   end.push_back(kernel(Label::optimizer_step, memory_time(stepped + weight_casts(in), *in.device)));

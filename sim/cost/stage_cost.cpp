@@ -38,6 +38,8 @@ PassBytes pass_bytes(const StageCostInputs& in) {
   const LayerShape shape = layer_shape(*in.plan, *in.software);
   PassBytes bytes;
   bytes.activation = activation_size(*in.model, shape);
+  bytes.weight = weight;
+  bytes.gradient = gradient;
   bytes.layer_parameters = weight * layer;
   bytes.layer_gradients = gradient * layer;
   bytes.key_values = key_value_size(*in.model, shape);
@@ -166,6 +168,7 @@ Seconds collective_time(const StageCostInputs& in, const Operation& operation) {
     case GroupKind::tensor:
       break;
     case GroupKind::expert_data:
+      return ring_time(in, in.expert_copies, operation);
     case GroupKind::replicas:
     case GroupKind::embedding:
       WT_UNREACHABLE();  // not in passes
@@ -271,8 +274,9 @@ ChunkCost chunk_cost(const StageCostInputs& in, const ChunkRole& role, Bytes pay
   cost.input_gradient = pass(Direction::input_gradient, cost.backward_cross);
   cost.weight_gradient = pass(Direction::weight_gradient, {});
   cost.parameters = count_parameters(operations->at(Direction::forward));
-  cost.gradients = element_size(in.plan->training.gradient_type) *
-                   (cost.parameters.all - cost.parameters.experts);
+  const Bytes element = element_size(in.plan->training.gradient_type);
+  cost.gradients = element * (cost.parameters.all - cost.parameters.experts);
+  cost.expert_gradients = element * cost.parameters.experts;
   return cost;
 }
 

@@ -48,6 +48,7 @@ struct ChunkCost {
   CrossNodeCollectives forward_cross, backward_cross;
   std::shared_ptr<const ChunkOperations> operations;  ///< the same passes, taken apart
   ParameterCounts parameters;                         ///< one rank's
+  Bytes expert_gradients{};                           ///< those of experts, as reduced
   Bytes gradients{};                                  ///< one rank's, as reduced, without experts'
 };
 
@@ -88,6 +89,7 @@ struct StageCostInputs {
   DataGroup context;             ///< that has the parts of a sequence
   DataGroup copies;          ///< the ranks that hold the same shard, where there are several groups
   ExpertGroup experts = {};  ///< that exchange tokens, one of those that cut an expert
+  DataGroup expert_copies = {};  ///< that hold the same experts, where their states are shared out
 };
 
 /// What the stack does with experts on this kind of node. Without a node, that of any.

@@ -28,7 +28,8 @@ void OperationCollectives::add() {
 void OperationCollectives::add_groups(StageId stage) {
   const int replicas = plan_.parallel.replicas();
   for (int part = 0; part < plan_.nodes_per_tensor_group; ++part)
-    for (const GroupKind kind : {GroupKind::sharding, GroupKind::copies, GroupKind::context})
+    for (const GroupKind kind :
+         {GroupKind::sharding, GroupKind::copies, GroupKind::context, GroupKind::expert_data})
       for (int replica = 0; replica < replicas; ++replica)
         if (replicas_with(plan_.parallel, replica, kind).front() == replica)
           add_over(groups_.group_of(replica, kind, stage, part), kind);

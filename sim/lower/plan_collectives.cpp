@@ -46,7 +46,7 @@ void PlanCollectives::add_reduction(const std::vector<DeviceId>& members,
 }
 
 void PlanCollectives::add_expert_reductions() {
-  if (!any_end_has(Label::scatter_expert_gradients) && !any_end_has(Label::reduce_expert_gradients))
+  if (!any_end_has(Label::gather_expert_parameters) && !any_end_has(Label::reduce_expert_gradients))
     return;
   const int together = replicas_of_experts(plan_.parallel);
   for (int s = 0; s < plan_.parallel.pipeline; ++s)
@@ -71,6 +71,14 @@ void PlanCollectives::add_expert_reductions(const std::vector<DeviceId>& members
     add(collectives_.gradients(members, operation.payload, work),
         slot_of(end_place(operation.label).slot));
   }
+  if (gradient_reduction(plan_) != GradientReduction::per_microbatch) return;
+  const double pieces = codecs_.buckets(device(members.front()).stage);
+  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
+    add(collectives_.gradients(
+            members,
+            cost(members.front()).chunks[static_cast<std::size_t>(chunk)].expert_gradients / pieces,
+            RingWork::scatter_or_gather),
+        slot_of(ChunkCollective::expert_bucket, chunk));
 }
 
 void PlanCollectives::add_embedding_syncs() {

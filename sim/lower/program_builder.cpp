@@ -100,6 +100,10 @@ class ProgramBuilder {
           plan_.parallel.overlap_gradient_reduce)
         shape.gradient_buckets.assign(static_cast<std::size_t>(shape.chunks),
                                       codecs_.buckets(stage));
+      if (gradient_reduction(plan_) == GradientReduction::per_microbatch &&
+          expert_copies(plan_.parallel) > 1)
+        for (const ChunkCost& chunk : cost.chunks)
+          shape.reduces_experts.push_back(chunk.expert_gradients > Bytes{0});
       set().programs.push_back(make_pipeline_program(shape, schedule_order(plan_, stage), stage));
     }
   }
@@ -182,6 +186,8 @@ bool plays_operations(const BuildInputs& inputs) {
                                        !shares_nics_evenly(inputs.nodes->front(), plan)))
     return true;
   const bool gathers = plan.parallel.zero_stage == 3 && plan.parallel.replicas() > 1;
+  // What is gathered ahead and tokens on their way to experts share the NICs.
+  if (gathers && plan.parallel.zero_prefetch > 0 && exchanges_across_nodes(plan)) return true;
   if (!gathers && plan.parallel.context == 1) return false;
   return plan.nodes_per_tensor_group > 1 || !unevenness(*inputs.platform, plan.num_nodes).empty() ||
          (plan.num_nodes > 1 && !shares_nics_evenly(inputs.nodes->front(), plan));

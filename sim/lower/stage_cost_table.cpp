@@ -38,6 +38,8 @@ const StageCostTable::Entry& StageCostTable::by_key(const PlanDevice& d) {
   const DataGroup gathered_over =
       gathers_layers() ? data_group(d, GroupKind::sharding) : DataGroup{};
   const DataGroup copies = gathers_layers() ? data_group(d, GroupKind::copies) : DataGroup{};
+  const DataGroup same_experts =
+      gathers_layers() && in_->model->moe ? data_group(d, GroupKind::expert_data) : DataGroup{};
   const DataGroup context = cuts_sequences() ? data_group(d, GroupKind::context) : DataGroup{};
   const auto gpus_that_matter = [position_matters](const DataGroup& group) {
     return position_matters ? group.gpus_in_node
@@ -62,6 +64,8 @@ const StageCostTable::Entry& StageCostTable::by_key(const PlanDevice& d) {
                 gpus_that_matter(copies),
                 context.nodes,
                 gpus_that_matter(context),
+                same_experts.nodes,
+                gpus_that_matter(same_experts),
                 compresses_gradients(plan_->compression, static_cast<int>(d.stage.index())),
                 way_to_next(d),
                 way_to_previous(d),
@@ -71,7 +75,7 @@ const StageCostTable::Entry& StageCostTable::by_key(const PlanDevice& d) {
   if (is_new) {
     found->second.cost = std::make_shared<const StageCost>(
         stage_cost({in_->model, plan_, in_->software, &node, &in_->platform->fabric, d.stage,
-                    d.gpus, gathered_over, context, copies, experts}));
+                    d.gpus, gathered_over, context, copies, experts, same_experts}));
     write_rows(d, found->second);
   }
   return found->second;
@@ -136,6 +140,7 @@ BytesPerSecond StageCostTable::slowest_link(PathId path) const {
 }
 
 std::vector<int> replicas_with(const Parallel& parallel, int replica, GroupKind kind) {
+  if (kind == GroupKind::expert_data) return replicas_of_same_experts(parallel, replica);
   const bool is_context = kind == GroupKind::context;
   const int ways = is_context ? parallel.context : sharding_ways(parallel);
   const bool shares = is_context || kind == GroupKind::sharding;

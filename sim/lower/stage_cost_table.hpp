@@ -40,8 +40,9 @@ class StageCostTable {
   /// Layers and role, kind of node and GPUs, groups of ZeRO 3 and of sequences' parts, what is compressed on which way, layers with
   /// experts by chunk, and how those who exchange tokens lie.
   using Key = std::tuple<std::vector<int>, bool, bool, const NodeType*, int, std::vector<int>, int,
-                         std::vector<int>, int, std::vector<int>, int, std::vector<int>, bool,
-                         BytesPerSecond, BytesPerSecond, std::vector<int>, std::array<int, 4>>;
+                         std::vector<int>, int, std::vector<int>, int, std::vector<int>, int,
+                         std::vector<int>, bool, BytesPerSecond, BytesPerSecond, std::vector<int>,
+                         std::array<int, 4>>;
 
   const Entry& by_key(const PlanDevice& device);
   /// Whether its kind of node and its number of GPUs tell a device from the others of its stage.

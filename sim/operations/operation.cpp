@@ -235,10 +235,13 @@ Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation
   const Seconds layer = pass.layer_kernels();
   if (layer == Seconds{0}) return own;
   Seconds collectives{};
-  if (operation.beside_gather) collectives += time_of(pass.layer, Label::gather_layer);
+  if (operation.beside_gather)
+    collectives += time_of(pass.layer, Label::gather_layer) +
+                   time_of(pass.layer, Label::gather_expert_parameters);
   if (operation.beside_scatter)
-    collectives +=
-        time_of(pass.layer, Label::scatter_layer) + time_of(pass.layer, Label::reduce_layer);
+    collectives += time_of(pass.layer, Label::scatter_layer) +
+                   time_of(pass.layer, Label::reduce_layer) +
+                   time_of(pass.layer, Label::scatter_expert_gradients);
   const Seconds slower = prefetches(pass) ? pass.interference * std::min(collectives, layer)
                                           : collectives * (std::max(1.0, pass.interference) - 1);
   return own * ((layer + slower) / layer);
@@ -289,6 +292,7 @@ int GroupSizes::of(GroupKind group) const {
     case GroupKind::expert_tensor:
       return expert_tensor;
     case GroupKind::expert_data:
+      return expert_data;
     case GroupKind::replicas:
     case GroupKind::embedding:
       break;  // not in passes

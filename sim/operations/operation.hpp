@@ -113,7 +113,8 @@ std::array<PassTimes, num_passes_of_block> times_of_block(const PassOperations& 
 
 /// How many ranks a group has.
 struct GroupSizes {
-  int tensor = 1, context = 1, sharding = 1, copies = 1, experts = 1, expert_tensor = 1;
+  int tensor = 1, context = 1, sharding = 1, copies = 1, experts = 1, expert_tensor = 1,
+      expert_data = 1;
   int of(GroupKind group) const;
 };
 /// Bytes that one rank sends in collectives of `traffic`: (n-1)/n of the payload in a group of n, twice for an all-reduce.

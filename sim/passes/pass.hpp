@@ -35,7 +35,8 @@ struct ChunkRole {
 /// Amounts that collectives of a pass carry, on one rank.
 struct PassBytes {
   Bytes activation{};                           ///< the input of a layer, whole
-  Bytes layer_parameters{}, layer_gradients{};  ///< of its matrices
+  Bytes layer_parameters{}, layer_gradients{};  ///< of its matrices, without those of experts
+  Bytes weight{}, gradient{};                   ///< one of them
   /// What one rank's tokens weigh in an exchange, a copy for each GPU that gets one: as they go to their experts, as their gradients do,
   /// and as either comes back.
   Bytes dispatch{}, gradient_dispatch{}, combine{};

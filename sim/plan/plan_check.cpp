@@ -332,11 +332,9 @@ void check_experts(const PlanInputs& plan, PlanFindings& findings) {
                      "with tensor " + text(parallel.tensor) +
                          ", experts need tokens that are split over the tensor group",
                      R"(write "sequence_parallel": true)"});
-  if (findings.is_sound(zero_stage) && parallel.zero_stage > 1)
-    findings.reject(
-        {zero_stage,
-         "zero_stage " + text(parallel.zero_stage) + " is not simulated for models with experts",
-         "use zero_stage 0 or 1"});
+  if (findings.is_sound(zero_stage) && parallel.zero_stage == 3 && parallel.zero_group > 0)
+    findings.reject({zero_group, "states of experts are shared out among all ranks that hold them",
+                     "leave zero_group out"});
   if (!findings.are_sound({expert, expert_tensor, tensor})) return;
   const std::int64_t ways = std::int64_t{parallel.expert} * parallel.expert_tensor;
   const std::string product = "expert * expert_tensor = " + text(parallel.expert) + " * " +

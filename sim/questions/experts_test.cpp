@@ -201,7 +201,8 @@ TEST_CASE("plans that experts cannot be laid out by are refused with what would 
   CHECK(has(problem({{"/parallel/expert", "3"}}), "does not divide the model's 4 experts"));
   CHECK(has(problem({{"/model/moe/experts", "8"}, {"/parallel/expert", "8"}}),
             "does not divide the 4 ranks of a stage"));
-  CHECK(has(problem({{"/parallel/zero_stage", "3"}}), "zero_stage 3 is not simulated"));
+  CHECK(has(problem({{"/parallel/zero_stage", "3"}, {"/parallel/zero_group", "2"}}),
+            "shared out among all ranks that hold them"));
   CHECK(
       has(problem({{"/parallel/tensor", "2"}, {"/parallel/data", "2"}, {"/parallel/expert", "2"}}),
           "tokens that are split over the tensor group"));

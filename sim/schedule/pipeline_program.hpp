@@ -91,8 +91,9 @@ enum class ChunkCollective : std::uint32_t {
   backward,       ///< backward ones that weight gradients may hide
   bucket,         ///< one bucket of the chunk's gradients; all of them where nothing overlaps
   bucket_second,  ///< of a codec in two parts
+  expert_bucket,  ///< the same of experts, among the ranks that hold them
 };
-inline constexpr std::uint32_t num_chunk_collectives = 5;
+inline constexpr std::uint32_t num_chunk_collectives = 6;
 constexpr std::uint32_t slot_of(CollectiveSlot slot) { return static_cast<std::uint32_t>(slot); }
 constexpr std::uint32_t slot_of(ChunkCollective slot, int chunk) {
   return num_device_collectives + num_chunk_collectives * static_cast<std::uint32_t>(chunk) +
@@ -188,6 +189,8 @@ struct PipelineShape {
   /// gradients is cut into as many pieces, and each bucket is reduced on the data stream when its piece is done, as by
   /// Bucket.register_grad_ready in megatron/core/distributed/grad_buffer.py, Megatron-LM core_v0.4.0; one bucket a layer is own.
   std::vector<int> gradient_buckets;
+  /// By chunk: whether every pass that reduces gradients also reduces those of experts, in as many buckets; empty: none does.
+  std::vector<bool> reduces_experts = {};
   /// What the stage does when its passes have ended: end_of_iteration().
   std::vector<Operation> end{kernel(Label::optimizer_step, {}),
                              kernel(Label::iteration_overhead, {})};

@@ -63,6 +63,9 @@ void ReductionWriter::reduce_chunk(Stream stream, const Step& step, OpWriter& wr
                       Traffic::data_gradients, step);
   };
   reduce_in_parts(shape_->compressed.reduced_gradients, codec, reduce);
+  if (!shape_->reduces_experts.empty() && shape_->reduces_experts[step.chunk])
+    writer.collective(stream, slot_of(ChunkCollective::expert_bucket, step.chunk),
+                      Phase::gradient_reduce, Traffic::data_gradients, step);
 }
 
 void ReductionWriter::wait_for_buckets(OpWriter& writer) const {

@@ -120,7 +120,8 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
                          ways,
                          plan.parallel.gradient_replicas() / ways,
                          plan.parallel.expert,
-                         plan.parallel.expert_tensor};
+                         plan.parallel.expert_tensor,
+                         expert_data_ways(plan.parallel)};
   std::vector<Traffic> kinds{Traffic::tensor_activations, Traffic::context,
                              Traffic::expert_dispatch, Traffic::expert_combine};
   if (!o.built->plays_operations)

@@ -16,22 +16,36 @@ int layers_ahead(const PassContext& in) {
 }
 
 /// A gather, with what the host does around its `tensors` where the stack has the host drive it.
-std::vector<Operation> gather(const PassContext& in, const Operation& collective, int tensors) {
+std::vector<Operation> gather(const PassContext& in, const Operation& collective, int tensors,
+                              double ranks) {
   if (!in.software->host_gathers) return {collective};
   const SoftwareProfile::HostGathers& host = *in.software->host_gathers;
-  const double ranks = sharding_ways(in.plan->parallel);
   return {kernel(Label::host_gather,
                  collective.payload / host.rate + host.per_rank * (ranks * tensors)),
           collective};
 }
 
-void gather_layers(PassOperations& pass, const PassContext& in, Overlap overlap) {
+/// Parameters of a layer's experts on one rank, where others have them too.
+double shared_out_experts(const PassContext& in, const std::vector<Operation>& forward_layer) {
+  if (expert_copies(in.plan->parallel) == 1) return 0;
+  return count_parameters({{}, forward_layer, {}, 1}).experts;
+}
+
+/// `experts`: the parameters of a layer's experts, which are gathered beside those of the rest.
+void gather_layers(PassOperations& pass, const PassContext& in, Overlap overlap, double experts) {
   move_edges_forward(pass);
   pass.prefetch = std::max(1, layers_ahead(in));
   pass.interference = in.software->exposed_gather_factor;
   const int tensors = in.software->host_gathers ? in.software->host_gathers->tensors_per_layer : 1;
   const std::vector<Operation> gathered =
-      gather(in, collective(Label::gather_layer, in.bytes.layer_parameters, overlap), tensors);
+      gather(in, collective(Label::gather_layer, in.bytes.layer_parameters, overlap), tensors,
+             sharding_ways(in.plan->parallel));
+  if (experts > 0) {
+    const std::vector<Operation> of_experts =
+        gather(in, collective(Label::gather_expert_parameters, in.bytes.weight * experts, overlap),
+               tensors, expert_copies(in.plan->parallel));
+    pass.layer.insert(pass.layer.begin(), of_experts.begin(), of_experts.end());
+  }
   pass.layer.insert(pass.layer.begin(), gathered.begin(), gathered.end());
 }
 
@@ -68,6 +82,12 @@ double most_words(const PassOperations& forward) {
   return words;
 }
 
+/// Of a layer; experts that nobody else has are no other rank's.
+double gathered_parameters(const PassContext& in, const std::vector<Operation>& forward_layer) {
+  const ParameterCounts counts = count_parameters({{}, forward_layer, {}, 1});
+  return counts.all - (expert_copies(in.plan->parallel) == 1 ? counts.experts : 0);
+}
+
 /// The parameters and gradients that a rank has of others while a layer's backward pass lasts: the layer's own and those gathered
 /// ahead, its gradient, the words and their gradient. Bounds only: docs/memory.md, section 7, which counts no other gradients.
 void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
@@ -84,7 +104,7 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
   const PassOperations& forward = chunk.at(Direction::forward);
   const Bytes words = element * most_words(forward);
   if (!backward.layer.empty() && in.chunk.layers > 0)
-    hold(backward.layer.back(), element * count_parameters({{}, forward.layer, {}, 1}).all,
+    hold(backward.layer.back(), element * gathered_parameters(in, forward.layer),
          std::min(in.chunk.layers, 1 + layers_ahead(in)));
   if (!backward.before.empty())
     hold(backward.before.front(), words, 1);
@@ -104,6 +124,8 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
 /// Where the host drives the gathers (SoftwareProfile::host_gathers), nothing is prefetched, and recomputation gathers a third time:
 /// DeepSpeed 0.4, all_gather in runtime/zero/partition_parameters.py, one parameter after another, each with a buffer that is filled, a
 /// synchronisation of the device and a loop over the ranks (its issue 1174, pull request 1188).
+/// Experts are gathered and scattered among the ranks that hold the same ones, in the same places: DeepSpeed 0.16.5, expert_dp_process_group
+/// in runtime/zero/stage_1_and_2.py; one more mesh for experts in torchtitan's apply_fsdp (torchtitan/models/llama4/infra/parallelize.py).
 /// Limit: what the pass does beside its layers stands before them, so that no scatter hides behind the embedding.
 void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
   share_states(chunk, in.plan->parallel);
@@ -113,20 +135,23 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
   const bool prefetches = layers_ahead(in) > 0;
   const Overlap ahead = prefetches ? Overlap::prefetched : Overlap::none;
   PassOperations& forward = chunk.at(Direction::forward);
-  const double edges = edge_parameters(forward);
+  const double edges = edge_parameters(forward), experts = shared_out_experts(in, forward.layer);
   const Bytes gradients = element_size(in.plan->training.gradient_type) * edges;
-  gather_layers(forward, in, ahead);
+  gather_layers(forward, in, ahead, experts);
   const std::vector<Operation> gathered =
       gather(in, collective(Label::gather_edges, element_size(in.plan->training.precision) * edges),
-             edge_tensors);
+             edge_tensors, sharding_ways(in.plan->parallel));
   forward.before.insert(forward.before.begin(), gathered.begin(), gathered.end());
   const int ways = sharding_ways(in.plan->parallel);
   const Overlap behind = prefetches ? Overlap::trailing : Overlap::none;
   for (const Direction direction : {Direction::backward, Direction::input_gradient}) {
     PassOperations& backward = chunk.at(direction);
-    gather_layers(backward, in, ahead);
-    if (gathers_again(in)) gather_layers(backward, in, ahead);
+    gather_layers(backward, in, ahead, experts);
+    if (gathers_again(in)) gather_layers(backward, in, ahead, experts);
     backward.layer.push_back(collective(Label::scatter_layer, in.bytes.layer_gradients, behind));
+    if (experts > 0)
+      backward.layer.push_back(
+          collective(Label::scatter_expert_gradients, in.bytes.gradient * experts, behind));
     backward.after.push_back(collective(Label::scatter_edges, gradients));
     if (ways == in.plan->parallel.replicas()) continue;
     const double shard = 1.0 / ways;
