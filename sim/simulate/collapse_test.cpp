@@ -259,9 +259,7 @@ TEST_CASE("any replicas come out the same, simulated once or each") {
     RC_LOG() << text;
     const std::string rate = *rc::gen::element<std::string>("2 Gbps", "20 Gbps", "200 Gbps");
     RC_LOG() << rate;
-    const Scenario scenario =
-        read(text, {{"/platform/node_types/0/nic_rate", rate},
-                    {"/parallel/zero_stage", std::to_string(*rc::gen::inRange(0, 3))}});
+    const Scenario scenario = read(text, {{"/platform/node_types/0/nic_rate", rate}});
     const Compared compared = compare(scenario);
     if (compared.played_replicas > 0) ++num_collapsed;
     RC_ASSERT(compared.heap == 0);
