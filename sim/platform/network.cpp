@@ -89,10 +89,10 @@ LinkId Network::link(const std::string& name, BytesPerSecond bandwidth) {
 }
 
 PathId Network::shared_path(std::vector<LinkId> links) {
-  if (const auto known = path_by_links_.find(links); known != path_by_links_.end())
-    return known->second;
+  const auto place = path_by_links_.lower_bound(links);
+  if (place != path_by_links_.end() && place->first == links) return place->second;
   const PathId path = add_path(links);
-  path_by_links_.emplace(std::move(links), path);
+  path_by_links_.emplace_hint(place, std::move(links), path);
   return path;
 }
 

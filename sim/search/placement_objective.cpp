@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "core/contracts.hpp"
 #include "cost/collective_cost.hpp"
@@ -23,9 +24,19 @@ std::vector<std::uint32_t> tensor_slots(int chunks) {
   return slots;
 }
 
+std::vector<int> own_slots(const Scenario& scenario) {
+  std::vector<int> slots(scenario.plan.devices.size());
+  std::iota(slots.begin(), slots.end(), 0);
+  return slots;
+}
+
 }  // namespace
 
-PlacementObjective::PlacementObjective(const Scenario& scenario) : tables_(scenario) {
+PlacementObjective::PlacementObjective(const Scenario& scenario)
+    : PlacementObjective(scenario, own_slots(scenario)) {}
+
+PlacementObjective::PlacementObjective(const Scenario& scenario, std::vector<int> slots)
+    : tables_(std::make_shared<PlacementTables>(scenario)) {
   const Parallel& parallel = scenario.plan.parallel;
   pipeline_ = parallel.pipeline;
   data_ = parallel.replicas();
@@ -40,13 +51,11 @@ PlacementObjective::PlacementObjective(const Scenario& scenario) : tables_(scena
   head_stage_ = static_cast<int>(map.last().stage.index());
   const auto replicas = static_cast<std::size_t>(data_);
   durations_.assign(
-      replicas, std::vector<Seconds>(tables_.layout().size(static_cast<std::size_t>(pipeline_))));
+      replicas, std::vector<Seconds>(tables_->layout().size(static_cast<std::size_t>(pipeline_))));
   ends_.assign(replicas, std::vector<Seconds>(static_cast<std::size_t>(pipeline_)));
   dirty_.assign(replicas, 0);
-  for (std::vector<RingCost>& of_stage : rings_)
-    of_stage.resize(static_cast<std::size_t>(pipeline_));
-  std::vector<int> slots(static_cast<std::size_t>(num_units()));
-  std::iota(slots.begin(), slots.end(), 0);
+  add_messages();
+  add_rings();
   slot_of_ = slots;
   place(slots);
 }
@@ -64,6 +73,7 @@ void PlacementObjective::move(const std::vector<std::pair<int, int>>& changes) {
   undo_.ends.clear();
   undo_.durations.clear();
   undo_.rings.clear();
+  undo_.messages.clear();
   undo_.embedding = embedding_;
   undo_.value = value_;
   std::vector<char> stages(static_cast<std::size_t>(pipeline_), 0);
@@ -81,7 +91,8 @@ void PlacementObjective::undo() {
   for (auto old = undo_.durations.rbegin(); old != undo_.durations.rend(); ++old)
     durations_[old->replica][old->index] = old->time;
   for (auto& [replica, ends] : undo_.ends) ends_[replica] = std::move(ends);
-  for (auto& [which, stage, cost] : undo_.rings) rings(which)[stage] = std::move(cost);
+  for (const std::size_t ring : undo_.rings) rings_[ring].undo();
+  for (const std::size_t messages : undo_.messages) messages_[messages].undo();
   embedding_ = undo_.embedding;
   value_ = undo_.value;
   undo_ = Undo{};
@@ -101,23 +112,32 @@ void PlacementObjective::refresh(const std::vector<char>& stages,
     for (int channel = 0; channel < num_channels(stage); ++channel)
       if (stages[static_cast<std::size_t>(stage)] != 0 ||
           stages[static_cast<std::size_t>(target(stage, channel))] != 0)
-        set_messages(stage, static_cast<std::uint32_t>(channel));
+        set_messages(stage, channel);
     if (stages[static_cast<std::size_t>(stage)] == 0) continue;
-    if (has_rings_) set_ring(stage, AfterPasses::gradients);
-    if (has_rings_) set_ring(stage, AfterPasses::second_gradients);
-    if (has_gather_) set_ring(stage, AfterPasses::parameters);
+    for (const AfterPasses which :
+         {AfterPasses::gradients, AfterPasses::second_gradients, AfterPasses::parameters})
+      follow(ring_of(which, stage));
     if (has_buckets_) set_buckets(stage);
   }
-  if (ties_embeddings_ && (stages[static_cast<std::size_t>(embedding_stage_)] != 0 ||
-                           stages[static_cast<std::size_t>(head_stage_)] != 0))
-    set_embedding();
-  for (std::size_t replica = 0; replica < ends_.size(); ++replica) {
-    if (dirty_[replica] == 0) continue;
-    dirty_[replica] = 0;
-    undo_.ends.emplace_back(replica, std::move(ends_[replica]));
-    ends_[replica] = tables_.ends(durations_[replica]);
-  }
+  if (ties_embeddings_ && follow(rings_.size() - 1)) embedding_ = rings_.back().cost().alone();
+  refresh_ends();
   value_ = total();
+}
+
+/// Of the pipelines whose durations have changed.
+void PlacementObjective::refresh_ends() {
+  std::vector<std::size_t> replicas;
+  std::vector<const std::vector<Seconds>*> pipelines;
+  for (std::size_t replica = 0; replica < ends_.size(); ++replica) {
+    if (std::exchange(dirty_[replica], 0) == 0) continue;
+    replicas.push_back(replica);
+    pipelines.push_back(&durations_[replica]);
+  }
+  std::vector<std::vector<Seconds>> ends = tables_->ends(pipelines);
+  for (std::size_t i = 0; i < replicas.size(); ++i) {
+    undo_.ends.emplace_back(replicas[i], std::move(ends_[replicas[i]]));
+    ends_[replicas[i]] = std::move(ends[i]);
+  }
 }
 
 void PlacementObjective::set_duration(int replica, std::uint32_t index, Seconds time) {
@@ -132,135 +152,83 @@ void PlacementObjective::set_duration(int replica, std::uint32_t index, Seconds 
 /// The ranks of a tensor group wait for each other: the slowest part's time.
 void PlacementObjective::set_works(int replica, int stage) {
   const auto s = static_cast<std::size_t>(stage);
-  for (std::uint32_t row = 0; row < tables_.layout().rows; ++row) {
+  for (std::uint32_t row = 0; row < tables_->layout().rows; ++row) {
     Seconds slowest{};
     for (int part = 0; part < parts_; ++part)
       slowest =
-          std::max(slowest, tables_.works(s, slot_of(unit(replica, stage, part)))[row].duration);
-    set_duration(replica, tables_.layout().work(s, row), slowest);
+          std::max(slowest, tables_->works(s, slot_of(unit(replica, stage, part)))[row].duration);
+    set_duration(replica, tables_->layout().work(s, row), slowest);
   }
 }
 
 int PlacementObjective::num_channels(int stage) const {
   return static_cast<int>(
-      tables_.programs().programs[static_cast<std::size_t>(stage)].targets.size());
+      tables_->programs().programs[static_cast<std::size_t>(stage)].targets.size());
 }
 
 int PlacementObjective::target(int stage, int channel) const {
-  return static_cast<int>(tables_.programs()
+  return static_cast<int>(tables_->programs()
                               .programs[static_cast<std::size_t>(stage)]
                               .targets[static_cast<std::size_t>(channel)]
                               .index());
 }
 
-/// The messages of a stage's channel in all pipelines, each link shared by those that cross it.
-void PlacementObjective::set_messages(int stage, std::uint32_t channel) {
-  const int to = target(stage, static_cast<int>(channel));
-  message_routes_.clear();
-  for (int replica = 0; replica < data_; ++replica)
-    for (int part = 0; part < parts_; ++part)
-      message_routes_.push_back(
-          tables_.route(slot_of(unit(replica, stage, part)), slot_of(unit(replica, to, part))));
-  link_flows_.resize(tables_.num_links());
-  for (const PlacementTables::Route& route : message_routes_)
-    for (const auto& link : tables_.links(route)) ++link_flows_[link.id.index()];
-  for (PlacementTables::Route& route : message_routes_) {  // from here on `bandwidth` is its share
-    if (!route.in_node) route.bandwidth = no_limit;
-    for (const auto& link : tables_.links(route))
-      route.bandwidth = std::min(
-          route.bandwidth, link.bandwidth / static_cast<double>(link_flows_[link.id.index()]));
+/// By stage and channel, each pipeline's parts beside each other.
+void PlacementObjective::add_messages() {
+  for (int stage = 0; stage < pipeline_; ++stage) {
+    first_messages_.push_back(messages_.size());
+    for (int channel = 0; channel < num_channels(stage); ++channel) {
+      PlacedMessages& messages = messages_.emplace_back();
+      for (int replica = 0; replica < data_; ++replica)
+        for (int part = 0; part < parts_; ++part)
+          messages.add(unit(replica, stage, part), unit(replica, target(stage, channel), part));
+    }
   }
+}
+
+/// A message takes as long as its slowest part.
+void PlacementObjective::set_messages(int stage, int channel) {
+  const std::size_t index =
+      first_messages_[static_cast<std::size_t>(stage)] + static_cast<std::size_t>(channel);
+  if (!messages_[index].follow(*tables_, slot_of_, scratch_)) return;
+  undo_.messages.push_back(index);
+  const auto flow_of = [&](int replica) {
+    return messages_[index].flows().begin() + replica * parts_;
+  };
   for (int replica = 0; replica < data_; ++replica) {
-    const auto first = static_cast<std::size_t>(replica) * static_cast<std::size_t>(parts_);
-    for (std::uint32_t row = 0; row < tables_.layout().messages; ++row) {
-      const Bytes bytes = tables_.programs().message_bytes[row];
+    const auto first = flow_of(replica), last = flow_of(replica + 1);
+    if (std::none_of(first, last, [](const auto& flow) { return flow.has_changed; })) continue;
+    for (std::uint32_t row = 0; row < tables_->layout().messages; ++row) {
+      const Bytes bytes = tables_->programs().message_bytes[row];
       Seconds slowest{};
-      for (std::size_t i = first; i < first + static_cast<std::size_t>(parts_); ++i)
-        slowest =
-            std::max(slowest, message_routes_[i].latency + bytes / message_routes_[i].bandwidth);
-      set_duration(replica, tables_.layout().message(static_cast<std::size_t>(stage), channel, row),
+      for (auto flow = first; flow != last; ++flow)
+        slowest = std::max(slowest, flow->route.latency + bytes / flow->share);
+      set_duration(replica,
+                   tables_->layout().message(static_cast<std::size_t>(stage),
+                                             static_cast<std::uint32_t>(channel), row),
                    slowest);
     }
   }
-  for (const PlacementTables::Route& route : message_routes_)
-    for (const auto& link : tables_.links(route)) link_flows_[link.id.index()] = 0;
 }
 
 /// Of a tensor group across nodes: a ring through its parts, each on its own node.
 void PlacementObjective::set_tensor_collectives(int replica, int stage) {
-  for (const std::uint32_t number : tensor_slots(tables_.layout().chunks)) {
-    const Collective* like = tables_.collective(unit(replica, stage, 0), number);
+  for (const std::uint32_t number : tensor_slots(tables_->layout().chunks)) {
+    const Collective* like = tables_->collective(unit(replica, stage, 0), number);
     WT_EXPECT(like != nullptr);
     if (like->flows.size() != static_cast<std::size_t>(parts_)) continue;  // nothing to move
     Seconds time = like->fixed;
     for (int part = 0; part < parts_; ++part) {
-      const auto route = tables_.route(slot_of(unit(replica, stage, part)),
-                                       slot_of(unit(replica, stage, (part + 1) % parts_)));
+      const auto route = tables_->route(slot_of(unit(replica, stage, part)),
+                                        slot_of(unit(replica, stage, (part + 1) % parts_)));
       BytesPerSecond rate = route.in_node ? route.bandwidth : no_limit;
-      for (const auto& link : tables_.links(route)) rate = std::min(rate, link.bandwidth);
+      for (const auto& link : tables_->links(route)) rate = std::min(rate, link.bandwidth);
       time =
           std::max(time, like->latency + like->flows[static_cast<std::size_t>(part)].bytes / rate);
     }
-    set_duration(replica, tables_.layout().collective(static_cast<std::size_t>(stage), number),
+    set_duration(replica, tables_->layout().collective(static_cast<std::size_t>(stage), number),
                  time);
   }
-}
-
-/// A ring through `members` that moves as much as `like`, which stands in the plan's own placement, as CollectiveBuilder would
-/// make it.
-void PlacementObjective::add_ring(RingCost& ring, const std::vector<int>& members,
-                                  const Collective& like, const RingKind& kind) const {
-  std::vector<NodeId> nodes;
-  for (const int member : members) nodes.push_back(tables_.slot(slot_of(member)).node);
-  const RingLayout layout = ring_layout(nodes);
-  CollectiveTask task;
-  task.work = kind.work;
-  task.payload = like.payload;
-  task.ranks_per_member = static_cast<double>(tables_.slot(0).gpus.size());
-  task.layout = &layout;
-  task.hop = tables_.scenario().platform.fabric.collective_latency;
-  task.reduced_in_switch = std::all_of(members.begin(), members.end(), [this](const int member) {
-    return tables_.node_type(slot_of(member)).interconnect.reduces_in_switch;
-  });
-  task.in_node = [&](Bytes payload, RingWork work) {
-    return in_node_part(members, layout, payload, work);
-  };
-  const CollectiveSteps steps = kind.steps(task);
-  ring.fixed = std::max(ring.fixed, steps.fixed);
-  ring.latency = std::max(ring.latency, steps.latency);
-  for (const MemberFlow& flow : steps.flows) {
-    const auto route = tables_.route(slot_of(members[flow.from]), slot_of(members[flow.to]));
-    for (const auto& link : tables_.links(route))
-      ring.busy.emplace_back(link.id, flow.bytes / link.bandwidth);
-  }
-}
-
-Seconds PlacementObjective::in_node_part(const std::vector<int>& members, const RingLayout& layout,
-                                         Bytes payload, RingWork work) const {
-  Seconds longest{};
-  for (const std::vector<std::size_t>& on_node : layout.by_node) {
-    if (on_node.size() < 2) continue;
-    std::vector<int> gpus;
-    for (const std::size_t member : on_node)
-      gpus.push_back(tables_.slot(slot_of(members[member])).gpus.front());
-    const Interconnect& wires = tables_.node_type(slot_of(members[on_node.front()])).interconnect;
-    longest = std::max(longest, in_node_ring(wires, gpus, payload, work));
-  }
-  return longest;
-}
-
-/// Each link once, with all the time it is kept busy.
-void PlacementObjective::merge_links(RingCost& ring) const {
-  if (link_time_.size() < tables_.num_links()) link_time_.resize(tables_.num_links());
-  for (const auto& [link, time] : ring.busy) link_time_[link.index()] += time;
-  std::size_t kept = 0;
-  for (const auto& [link, time] : ring.busy) {
-    Seconds& sum = link_time_[link.index()];
-    if (sum == Seconds{0}) continue;
-    ring.busy[kept++] = {link, sum};
-    sum = Seconds{0};
-  }
-  ring.busy.resize(kept);
 }
 
 /// What the rings of a stage's gradients do: a codec in two parts all-reduces both, sharded or not.
@@ -270,101 +238,117 @@ RingWork PlacementObjective::ring_work(int stage) const {
                                    ? windtunnel::slot_of(ChunkCollective::bucket_second, 0)
                                    : windtunnel::slot_of(CollectiveSlot::gradient_reduce_second);
   const bool scatters =
-      tables_.plan().parallel.zero_stage > 0 && tables_.collective(first, second) == nullptr;
+      tables_->plan().parallel.zero_stage > 0 && tables_->collective(first, second) == nullptr;
   return scatters ? RingWork::scatter_or_gather : RingWork::all_reduce;
 }
 
-PlacementObjective::RingCost PlacementObjective::ring_of_stage(int stage, std::uint32_t number,
-                                                               RingWork work) const {
-  const RingKind kind{work, collective_algorithm(tables_.plan().parallel.gradient_ring).steps};
-  RingCost ring;
+/// Through all replicas, one for each part.
+PlacedRings PlacementObjective::rings_of_stage(int stage, std::uint32_t number,
+                                               RingWork work) const {
+  PlacedRings rings;
   for (int part = 0; part < parts_; ++part) {
     std::vector<int> members;
     for (int replica = 0; replica < data_; ++replica) members.push_back(unit(replica, stage, part));
-    const Collective* like = tables_.collective(members.front(), number);
-    if (like != nullptr) add_ring(ring, members, *like, kind);
+    const Collective* like = tables_->collective(members.front(), number);
+    if (like == nullptr) continue;
+    rings.add(std::move(members), *like,
+              {work, collective_algorithm(tables_->plan().parallel.gradient_ring).steps});
   }
-  merge_links(ring);
-  return ring;
-}
-
-void PlacementObjective::set_ring(int stage, AfterPasses which) {
-  const auto s = static_cast<std::size_t>(stage);
-  undo_.rings.push_back({which, s, std::move(rings(which)[s])});
-  RingCost& ring = rings(which)[s];
-  if (which == AfterPasses::parameters)
-    ring = ring_of_stage(stage, windtunnel::slot_of(CollectiveSlot::parameter_gather),
-                         RingWork::scatter_or_gather);
-  else
-    ring = ring_of_stage(stage,
-                         windtunnel::slot_of(which == AfterPasses::gradients
-                                                 ? CollectiveSlot::gradient_reduce
-                                                 : CollectiveSlot::gradient_reduce_second),
-                         ring_work(stage));
-}
-
-/// Gradients that are reduced chunk by chunk, bucket after bucket.
-void PlacementObjective::set_buckets(int stage) {
-  set_buckets(stage, ChunkCollective::bucket);
-  set_buckets(stage, ChunkCollective::bucket_second);
-}
-
-void PlacementObjective::set_buckets(int stage, ChunkCollective which) {
-  for (int chunk = 0; chunk < tables_.layout().chunks; ++chunk) {
-    const std::uint32_t number = windtunnel::slot_of(which, chunk);
-    const Seconds time = alone(ring_of_stage(stage, number, ring_work(stage)));
-    for (int replica = 0; replica < data_; ++replica)
-      set_duration(replica, tables_.layout().collective(static_cast<std::size_t>(stage), number),
-                   time);
-  }
+  return rings;
 }
 
 /// All pipelines synchronise their first with their last stage at the same time: each for itself, or fused into one ring.
-void PlacementObjective::set_embedding() {
-  RingCost all;
+PlacedRings PlacementObjective::embedding_rings() const {
+  PlacedRings all;
   for (int part = 0; part < parts_; ++part) {
     std::vector<int> members;
     for (int replica = 0; replica < data_; ++replica) {
       members.push_back(unit(replica, embedding_stage_, part));
       members.push_back(unit(replica, head_stage_, part));
       const Collective* like =
-          tables_.collective(members.front(), windtunnel::slot_of(CollectiveSlot::embedding_sync));
+          tables_->collective(members.front(), windtunnel::slot_of(CollectiveSlot::embedding_sync));
       WT_EXPECT(like != nullptr);
       if (members.size() < like->members.size()) continue;
-      add_ring(all, members, *like, {RingWork::all_reduce, flat_ring});
-      members.clear();
+      all.add(std::exchange(members, {}), *like, {RingWork::all_reduce, flat_ring});
     }
   }
-  merge_links(all);
-  embedding_ = alone(all);
+  return all;
 }
 
-Seconds PlacementObjective::alone(const RingCost& ring) const {
-  Seconds slowest{};
-  for (const auto& [link, time] : ring.busy) slowest = std::max(slowest, time);
-  return std::max(ring.fixed, ring.latency + slowest);
+std::size_t PlacementObjective::ring_of(AfterPasses which, int stage) const {
+  return static_cast<std::size_t>(which) * static_cast<std::size_t>(pipeline_) +
+         static_cast<std::size_t>(stage);
+}
+
+std::size_t PlacementObjective::bucket_ring(int stage, int chunk, ChunkCollective which) const {
+  const int half = which == ChunkCollective::bucket ? 0 : 1;
+  return num_after_passes * static_cast<std::size_t>(pipeline_) +
+         static_cast<std::size_t>((stage * tables_->layout().chunks + chunk) * 2 + half);
+}
+
+/// In the order of ring_of() and bucket_ring().
+void PlacementObjective::add_rings() {
+  const auto add = [&](bool exists, int stage, std::uint32_t number, RingWork work) {
+    rings_.push_back(exists ? rings_of_stage(stage, number, work) : PlacedRings{});
+  };
+  using windtunnel::slot_of;
+  for (int stage = 0; stage < pipeline_; ++stage)
+    add(has_rings_, stage, slot_of(CollectiveSlot::gradient_reduce), ring_work(stage));
+  for (int stage = 0; stage < pipeline_; ++stage)
+    add(has_rings_, stage, slot_of(CollectiveSlot::gradient_reduce_second), ring_work(stage));
+  for (int stage = 0; stage < pipeline_; ++stage)
+    add(has_gather_, stage, slot_of(CollectiveSlot::parameter_gather), RingWork::scatter_or_gather);
+  for (int stage = 0; stage < pipeline_; ++stage)
+    for (int chunk = 0; chunk < tables_->layout().chunks; ++chunk)
+      for (const ChunkCollective which : {ChunkCollective::bucket, ChunkCollective::bucket_second})
+        add(has_buckets_, stage, slot_of(which, chunk), ring_work(stage));
+  rings_.push_back(ties_embeddings_ ? embedding_rings() : PlacedRings{});
+}
+
+bool PlacementObjective::follow(std::size_t ring) {
+  if (!rings_[ring].follow(*tables_, slot_of_, scratch_)) return false;
+  undo_.rings.push_back(ring);
+  return true;
+}
+
+/// Gradients that are reduced chunk by chunk, bucket after bucket.
+void PlacementObjective::set_buckets(int stage) {
+  for (int chunk = 0; chunk < tables_->layout().chunks; ++chunk) {
+    for (const ChunkCollective which : {ChunkCollective::bucket, ChunkCollective::bucket_second}) {
+      const std::size_t ring = bucket_ring(stage, chunk, which);
+      if (!follow(ring)) continue;
+      for (int replica = 0; replica < data_; ++replica)
+        set_duration(replica,
+                     tables_->layout().collective(static_cast<std::size_t>(stage),
+                                                  windtunnel::slot_of(which, chunk)),
+                     rings_[ring].cost().alone());
+    }
+  }
 }
 
 /// When each stage's ring is done, entered at `ends`.
 void PlacementObjective::serve(AfterPasses which, std::vector<Seconds>& ends) {
-  const std::vector<RingCost>& rings = this->rings(which);
-  if (link_time_.size() < tables_.num_links()) link_time_.resize(tables_.num_links());
+  const auto cost = [&](std::size_t stage) -> const RingCost& {
+    return rings_[ring_of(which, static_cast<int>(stage))].cost();
+  };
+  std::vector<Seconds>& link_time = scratch_.link_time;
+  if (link_time.size() < tables_->num_links()) link_time.resize(tables_->num_links());
   std::vector<std::size_t> order(ends.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return ends[a] < ends[b]; });
   for (const std::size_t stage : order) {
-    const RingCost& ring = rings[stage];
+    const RingCost& ring = cost(stage);
     const Seconds begin = ends[stage] + ring.latency;
     ends[stage] = std::max(ends[stage] + ring.fixed, begin);
     for (const auto& [link, time] : ring.busy) {
-      Seconds& free = link_time_[link.index()];
+      Seconds& free = link_time[link.index()];
       free = std::max(free, begin) + time;
       ends[stage] = std::max(ends[stage], free);
     }
   }
-  for (const RingCost& ring : rings)
-    for (const auto& [link, time] : ring.busy) link_time_[link.index()] = Seconds{0};
+  for (std::size_t stage = 0; stage < ends.size(); ++stage)
+    for (const auto& [link, time] : cost(stage).busy) link_time[link.index()] = Seconds{0};
 }
 
 Seconds PlacementObjective::total() {
@@ -372,8 +356,8 @@ Seconds PlacementObjective::total() {
   std::vector<Seconds> ends(stages);
   for (const std::vector<Seconds>& of_replica : ends_)
     for (std::size_t s = 0; s < stages; ++s) ends[s] = std::max(ends[s], of_replica[s]);
-  const int chunks = tables_.layout().chunks;
-  const bool codecs = has_codec_work(tables_.plan().compression);
+  const int chunks = tables_->layout().chunks;
+  const bool codecs = has_codec_work(tables_->plan().compression);
   const auto codec = [&](CodecRow row) {
     if (codecs) add_slowest(row_of(row, chunks), ends);
   };
@@ -404,7 +388,7 @@ void PlacementObjective::add_slowest(std::uint16_t row, std::vector<Seconds>& en
   for (std::size_t s = 0; s < ends.size(); ++s) {
     Seconds slowest{};
     for (const std::vector<Seconds>& durations : durations_)
-      slowest = std::max(slowest, durations[tables_.layout().work(s, row)]);
+      slowest = std::max(slowest, durations[tables_->layout().work(s, row)]);
     ends[s] += slowest;
   }
 }
@@ -415,10 +399,10 @@ int PlacementObjective::num_misfits() const {
   for (int unit = 0; parts_ > 1 && unit < num_units(); ++unit)
     for (int other = unit + 1; other < unit - unit % parts_ + parts_; ++other)
       if (node_of(slot_of(unit)) == node_of(slot_of(other))) ++misfits;
-  if (!tables_.memory_matters()) return misfits;
+  if (!tables_->memory_matters()) return misfits;
   for (int unit = 0; unit < num_units(); ++unit) {
     const auto stage = static_cast<std::size_t>(unit / parts_ % pipeline_);
-    if (!tables_.fits(stage, slot_of(unit))) ++misfits;
+    if (!tables_->fits(stage, slot_of(unit))) ++misfits;
   }
   return misfits;
 }
@@ -439,7 +423,7 @@ std::vector<PlacementTerm> PlacementObjective::terms() const {
 /// Where the term's durations stand in a pipeline's list.
 std::vector<std::uint32_t> PlacementObjective::durations_of(const PlacementTerm& term) const {
   const auto stage = static_cast<std::size_t>(term.stage);
-  const DurationLayout& layout = tables_.layout();
+  const DurationLayout& layout = tables_->layout();
   std::vector<std::uint32_t> indices;
   if (term.kind == PlacementTerm::Kind::passes) {
     for (std::uint32_t row = 0; row < layout.rows; ++row)
@@ -461,36 +445,36 @@ std::vector<std::uint32_t> PlacementObjective::durations_of(const PlacementTerm&
 Seconds PlacementObjective::value_with(const PlacementTerm& term,
                                        const PlacementObjective& other) const {
   PlacementObjective mixed = *this;
-  const auto stage = static_cast<std::size_t>(term.stage);
   if (term.kind == PlacementTerm::Kind::embedding) mixed.embedding_ = other.embedding_;
   if (term.kind == PlacementTerm::Kind::ring) {
-    for (std::size_t which = 0; which < num_after_passes; ++which)
-      mixed.rings_[which][stage] = other.rings_[which][stage];
+    for (const AfterPasses which :
+         {AfterPasses::gradients, AfterPasses::second_gradients, AfterPasses::parameters})
+      mixed.rings_[ring_of(which, term.stage)] = other.rings_[ring_of(which, term.stage)];
   }
   const std::vector<std::uint32_t> indices = durations_of(term);
-  for (std::size_t replica = 0; replica < durations_.size(); ++replica) {
+  for (std::size_t replica = 0; replica < durations_.size() && !indices.empty(); ++replica) {
     for (const std::uint32_t index : indices)
       mixed.durations_[replica][index] = other.durations_[replica][index];
-    if (!indices.empty()) mixed.ends_[replica] = tables_.ends(mixed.durations_[replica]);
+    mixed.dirty_[replica] = 1;
   }
+  mixed.refresh_ends();
   return mixed.total();
 }
 
 Seconds PlacementObjective::time_of(const PlacementTerm& term) const {
   if (term.kind == PlacementTerm::Kind::embedding) return embedding_;
   if (term.kind == PlacementTerm::Kind::ring && has_rings_) {
-    const auto stage = static_cast<std::size_t>(term.stage);
-    return alone(rings(AfterPasses::gradients)[stage]) +
-           alone(rings(AfterPasses::second_gradients)[stage]);
+    return rings_[ring_of(AfterPasses::gradients, term.stage)].cost().alone() +
+           rings_[ring_of(AfterPasses::second_gradients, term.stage)].cost().alone();
   }
   Seconds slowest{};
   for (const std::vector<Seconds>& durations : durations_) {
     Seconds time{};
     if (term.kind == PlacementTerm::Kind::passes) {
-      for (int chunk = 0; chunk < tables_.plan().parallel.virtual_pipeline; ++chunk)
+      for (int chunk = 0; chunk < tables_->plan().parallel.virtual_pipeline; ++chunk)
         for (const ChunkRow row : {ChunkRow::forward, ChunkRow::backward})
-          time += durations[tables_.layout().work(static_cast<std::size_t>(term.stage),
-                                                  row_of(row, chunk))];
+          time += durations[tables_->layout().work(static_cast<std::size_t>(term.stage),
+                                                   row_of(row, chunk))];
     } else {
       for (const std::uint32_t index : durations_of(term)) time = std::max(time, durations[index]);
     }
@@ -506,7 +490,7 @@ std::vector<std::pair<int, int>> PlacementObjective::flows_of(const PlacementTer
     std::vector<NodeId> nodes;
     for (int replica = 0; replica < data_; ++replica) {
       const int here = unit(replica, term.stage, part);
-      nodes.push_back(tables_.slot(slot_of(here)).node);
+      nodes.push_back(tables_->slot(slot_of(here)).node);
       if (term.kind == PlacementTerm::Kind::messages)
         flows.emplace_back(here, unit(replica, target(term.stage, term.channel), part));
       if (term.kind == PlacementTerm::Kind::embedding) {
@@ -526,9 +510,9 @@ std::vector<std::pair<int, int>> PlacementObjective::flows_of(const PlacementTer
 PlacementObjective::Slowest PlacementObjective::slowest_link(const PlacementTerm& term) const {
   Slowest slowest{{}, no_limit};
   for (const auto& [from, to] : flows_of(term)) {
-    const auto route = tables_.route(slot_of(from), slot_of(to));
-    for (const auto& on_way : tables_.links(route)) {
-      const Link& link = tables_.link(on_way.id);
+    const auto route = tables_->route(slot_of(from), slot_of(to));
+    for (const auto& on_way : tables_->links(route)) {
+      const Link& link = tables_->link(on_way.id);
       if (link.bandwidth < slowest.bandwidth) slowest = {link.name, link.bandwidth};
     }
   }

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <array>
-#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "lower/collective_builder.hpp"
 #include "schedule/pipeline_program.hpp"
+#include "search/placement_flows.hpp"
 #include "search/placement_tables.hpp"
 
 namespace windtunnel {
@@ -47,9 +46,11 @@ class PlacementObjective {
   /// The scenario must outlive the objective.
   explicit PlacementObjective(const Scenario& scenario);
   explicit PlacementObjective(Scenario&&) = delete;
+  /// With the units in these slots from the start: nothing is kept of another placement.
+  PlacementObjective(const Scenario& scenario, std::vector<int> slots);
 
   Seconds value() const { return value_; }
-  int num_units() const { return tables_.num_units(); }
+  int num_units() const { return tables_->num_units(); }
   /// By unit (device of the plan): the place, as the device that is there in the plan's own placement.
   const std::vector<int>& slots() const { return slot_of_; }
 
@@ -75,19 +76,10 @@ class PlacementObjective {
   int num_channels(int stage) const;
   int target(int stage, int channel) const;
   /// The node of a slot.
-  int node_of(int slot) const { return static_cast<int>(tables_.slot(slot).node.index()); }
-  int microbatches() const { return tables_.plan().microbatches; }
+  int node_of(int slot) const { return static_cast<int>(tables_->slot(slot).node.index()); }
+  int microbatches() const { return tables_->plan().microbatches; }
 
  private:
-  struct RingKind {
-    RingWork work = RingWork::all_reduce;
-    std::function<CollectiveSteps(const CollectiveTask&)> steps;
-  };
-  /// A ring, or several at once: what it keeps busy, and what does not depend on links.
-  struct RingCost {
-    Seconds fixed{}, latency{};
-    std::vector<std::pair<LinkId, Seconds>> busy;
-  };
   /// The rings of all replicas that a stage enters after its passes, in this order.
   enum class AfterPasses { gradients, second_gradients, parameters };
   static constexpr std::size_t num_after_passes = 3;
@@ -99,12 +91,7 @@ class PlacementObjective {
       Seconds time;
     };
     std::vector<Duration> durations;
-    struct Ring {
-      AfterPasses which;
-      std::size_t stage;
-      RingCost cost;
-    };
-    std::vector<Ring> rings;
+    std::vector<std::size_t> rings, messages;  ///< in rings_ and messages_
     Seconds embedding{}, value{};
   };
 
@@ -115,27 +102,20 @@ class PlacementObjective {
 
   void set_duration(int replica, std::uint32_t index, Seconds time);
   void set_works(int replica, int stage);
-  void set_messages(int stage, std::uint32_t channel);
+  void add_messages();
+  void add_rings();
+  PlacedRings rings_of_stage(int stage, std::uint32_t number, RingWork work) const;
+  PlacedRings embedding_rings() const;
+  void set_messages(int stage, int channel);
   void set_tensor_collectives(int replica, int stage);
-  void set_ring(int stage, AfterPasses which);
+  /// Whether a member of these rings has moved.
+  bool follow(std::size_t ring);
   void set_buckets(int stage);
-  void set_buckets(int stage, ChunkCollective which);
-  void set_embedding();
   void refresh(const std::vector<char>& stages, const std::vector<std::pair<int, int>>& units);
-  void add_ring(RingCost& ring, const std::vector<int>& members, const Collective& like,
-                const RingKind& kind) const;
-  Seconds in_node_part(const std::vector<int>& members, const RingLayout& layout, Bytes payload,
-                       RingWork work) const;
-  void merge_links(RingCost& ring) const;
-  std::vector<RingCost>& rings(AfterPasses which) {
-    return rings_[static_cast<std::size_t>(which)];
-  }
-  const std::vector<RingCost>& rings(AfterPasses which) const {
-    return rings_[static_cast<std::size_t>(which)];
-  }
+  void refresh_ends();
+  std::size_t ring_of(AfterPasses which, int stage) const;
+  std::size_t bucket_ring(int stage, int chunk, ChunkCollective which) const;
   RingWork ring_work(int stage) const;
-  RingCost ring_of_stage(int stage, std::uint32_t number, RingWork work) const;
-  Seconds alone(const RingCost& ring) const;
   void serve(AfterPasses which, std::vector<Seconds>& ends);
   void add_slowest(std::uint16_t row, std::vector<Seconds>& ends) const;
   Seconds total();
@@ -143,20 +123,21 @@ class PlacementObjective {
   std::vector<std::pair<int, int>> flows_of(const PlacementTerm& term) const;
   std::vector<std::uint32_t> durations_of(const PlacementTerm& term) const;
 
-  mutable PlacementTables tables_;
+  std::shared_ptr<PlacementTables> tables_;  ///< copies of the objective share them
   int pipeline_ = 1, data_ = 1, parts_ = 1;
   bool has_rings_ = false, has_buckets_ = false, has_gather_ = false, ties_embeddings_ = false;
   int embedding_stage_ = 0, head_stage_ = 0;
   std::vector<int> slot_of_;
-  std::vector<std::vector<Seconds>> durations_;                ///< by replica
-  std::vector<std::vector<Seconds>> ends_;                     ///< by replica, by stage
-  std::vector<char> dirty_;                                    ///< by replica
-  std::array<std::vector<RingCost>, num_after_passes> rings_;  ///< by AfterPasses, by stage
+  std::vector<std::vector<Seconds>> durations_;  ///< by replica
+  std::vector<std::vector<Seconds>> ends_;       ///< by replica, by stage
+  std::vector<char> dirty_;                      ///< by replica
+  std::vector<PlacedMessages> messages_;         ///< by stage, by channel
+  std::vector<std::size_t> first_messages_;      ///< of a stage, in messages_
+  /// By AfterPasses, by stage; then of buckets, by stage, chunk and half; then of embeddings.
+  std::vector<PlacedRings> rings_;
   Seconds embedding_{}, value_{};
   Undo undo_;
-  mutable std::vector<Seconds> link_time_;              ///< scratch, zero between uses
-  mutable std::vector<int> link_flows_;                 ///< likewise
-  std::vector<PlacementTables::Route> message_routes_;  ///< scratch
+  PlacementScratch scratch_;
 };
 
 }  // namespace windtunnel

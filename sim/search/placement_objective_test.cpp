@@ -20,6 +20,8 @@ using placement_cases::with_slow_nodes;
 /// Small plans that between them use everything that the objective knows.
 std::vector<std::pair<std::string, Scenario>> all_sorts() {
   const char* const powersgd = R"({"codec": "powersgd", "rank": 16})";
+  const char* const tapered = R"({"nodes_per_leaf": 2, "oversubscription": 4, "latency": "1.5 us",
+      "collective_latency": "5 us", "source": "assumed: for this test"})";
   const auto small = [](std::vector<std::pair<std::string, std::string>> more) {
     std::vector<std::pair<std::string, std::string>> base{{"/nodes", "4"},
                                                           {"/model/layers", "8"},
@@ -62,6 +64,13 @@ std::vector<std::pair<std::string, Scenario>> all_sorts() {
        small({{"/compression/data_gradients", powersgd}})},
       {"PowerSGD's two rings, overlapped", small({{"/compression/data_gradients", powersgd},
                                                   {"/parallel/overlap_gradient_reduce", "true"}})},
+      {"leaf switches that replicas share", small({{"/nodes", "8"},
+                                                   {"/platform/extends", "\"pipette-a100-hdr\""},
+                                                   {"/platform/fabric", tapered}})},
+      {"leaf switches that parts of nodes share",
+       small({{"/parallel/tensor", "4"},
+              {"/platform/extends", "\"pipette-a100-hdr\""},
+              {"/platform/fabric", tapered}})},
       {"fused embeddings", small({{"/compression/embedding_sync/fused", "true"}})},
       {"V100 and T4", read_text(R"({
           "model": {"layers": 24, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 52256},
@@ -82,27 +91,35 @@ TEST_CASE("after any moves the estimate is that of the same placement worked out
     const auto& scenario = sort.second;
     CAPTURE(name);
     PlacementObjective objective(scenario);
-    PlacementObjective fresh(scenario);
     PlacementMoves moves = moves_of(objective, 3);
-    for (int i = 0; i < 30; ++i) {
+    for (int i = 0; i < 40; ++i) {
       const Seconds before = objective.value();
       const std::vector<int> was = objective.slots();
       objective.move(moves.draw(objective.slots()));
-      if (i % 3 == 0) {
-        objective.undo();
-        CHECK(objective.value() == before);
-        CHECK(objective.slots() == was);
-        continue;
-      }
-      fresh.place(was);  // by a way of its own
-      fresh.place(objective.slots());
-      CHECK(objective.value() == fresh.value());
-      CHECK(objective.value() == [&] {
-        PlacementObjective scratch(scenario);
-        scratch.place(objective.slots());
-        return scratch.value();
-      }());
+      const PlacementObjective scratch(scenario, objective.slots());
+      CHECK(objective.value() == scratch.value());
+      for (const PlacementTerm& term : objective.terms())
+        CHECK(objective.time_of(term) == scratch.time_of(term));
+      if (i % 3 != 0) continue;
+      objective.undo();
+      CHECK(objective.value() == before);
+      CHECK(objective.slots() == was);
     }
+  }
+}
+
+TEST_CASE("a copy of an objective goes its own way") {
+  const Scenario scenario = pipette(4);
+  PlacementObjective objective(scenario);
+  const PlacementObjective before = objective;
+  PlacementMoves moves = moves_of(objective, 5);
+  for (int i = 0; i < 10; ++i) objective.move(moves.draw(objective.slots()));
+  const PlacementObjective own(scenario);
+  CHECK(before.value() == own.value());
+  CHECK(before.slots() == own.slots());
+  for (const PlacementTerm& term : before.terms()) {
+    CHECK(before.time_of(term) == own.time_of(term));
+    CHECK(objective.value_with(term, before) == objective.value_with(term, own));
   }
 }
 

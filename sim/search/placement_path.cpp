@@ -3,11 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "core/contracts.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
+namespace {
+
+/// Pipelines worked out together.
+constexpr std::size_t most_lanes = 4;
+
+}  // namespace
 
 /// Plays the programs without times: whenever an op can happen, it becomes a step after those it waits for.
 class PathWriter {
@@ -189,18 +196,49 @@ class PathWriter {
 PipelinePath::PipelinePath(const std::vector<StageProgram>& programs,
                            const DurationLayout& layout) {
   PathWriter(programs, layout, *this).write();
-  times_.resize(steps_.size());
+  times_.resize(steps_.size() * most_lanes);
 }
 
 std::vector<Seconds> PipelinePath::ends(const std::vector<Seconds>& durations) const {
+  return std::move(ends(std::vector{&durations}).front());
+}
+
+std::vector<std::vector<Seconds>> PipelinePath::ends(
+    const std::vector<const std::vector<Seconds>*>& pipelines) const {
+  std::vector<std::vector<Seconds>> ends;
+  ends.reserve(pipelines.size());
+  while (ends.size() < pipelines.size()) {
+    const auto next = pipelines.data() + ends.size();
+    const std::size_t left = pipelines.size() - ends.size();
+    if (left >= most_lanes)
+      add_ends<most_lanes>(next, ends);
+    else if (left >= 2)
+      add_ends<2>(next, ends);
+    else
+      add_ends<1>(next, ends);
+  }
+  return ends;
+}
+
+/// Of so many pipelines, step by step.
+template <std::size_t lanes>
+void PipelinePath::add_ends(const std::vector<Seconds>* const* pipelines,
+                            std::vector<std::vector<Seconds>>& ends) const {
+  std::array<const Seconds*, lanes> durations{};
+  for (std::size_t lane = 0; lane < lanes; ++lane) durations[lane] = pipelines[lane]->data();
+  std::fill_n(times_.begin(), lanes, Seconds{0});
   for (std::size_t i = 1; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
-    times_[i] = std::max(times_[step.a], times_[step.b]) + durations[step.duration];
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      times_[i * lanes + lane] =
+          std::max(times_[step.a * lanes + lane], times_[step.b * lanes + lane]) +
+          durations[lane][step.duration];
   }
-  std::vector<Seconds> ends;
-  ends.reserve(stage_end_.size());
-  for (const std::uint32_t end : stage_end_) ends.push_back(times_[end]);
-  return ends;
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    std::vector<Seconds>& of_stages = ends.emplace_back();
+    of_stages.reserve(stage_end_.size());
+    for (const std::uint32_t end : stage_end_) of_stages.push_back(times_[end * lanes + lane]);
+  }
 }
 
 }  // namespace windtunnel

@@ -46,6 +46,9 @@ class PipelinePath {
   /// By stage: when it would enter its gradient reduction, or what follows where there is none. `durations` as in the
   /// layout.
   std::vector<Seconds> ends(const std::vector<Seconds>& durations) const;
+  /// The same of several pipelines. Those that are worked out together hide each other's waiting for memory.
+  std::vector<std::vector<Seconds>> ends(
+      const std::vector<const std::vector<Seconds>*>& pipelines) const;
 
  private:
   friend class PathWriter;
@@ -53,6 +56,9 @@ class PipelinePath {
     std::uint32_t a = 0, b = 0;  ///< steps it comes after
     std::uint32_t duration = 0;
   };
+  template <std::size_t lanes>
+  void add_ends(const std::vector<Seconds>* const* pipelines,
+                std::vector<std::vector<Seconds>>& ends) const;
   std::vector<Step> steps_;               ///< each after those it names; the first is the start
   std::vector<std::uint32_t> stage_end_;  ///< step by stage
   mutable std::vector<Seconds> times_;    ///< scratch

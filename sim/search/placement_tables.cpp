@@ -39,7 +39,10 @@ PlacementTables::PlacementTables(const Scenario& scenario)
   played_plan_.microbatches = played_microbatches(plan());
   left_rounds_ = static_cast<double>(plan().microbatches - played_plan_.microbatches) / p;
   built_ = build(scenario, played_plan_);
-  for (const PlanDevice& device : plan().devices) slots_.push_back({device.node, device.gpus});
+  for (const PlanDevice& device : plan().devices) {
+    slots_.push_back({device.node, device.gpus});
+    attachments_.push_back(network_.attach(device.node, device.gpus));
+  }
   layout_.chunks = plan().parallel.virtual_pipeline;
   layout_.rows = num_work_rows(layout_.chunks, has_codec_work(plan().compression));
   layout_.messages = static_cast<std::uint32_t>(programs().message_bytes.size());
@@ -171,21 +174,25 @@ PlacementTables::Route PlacementTables::find_route(int from_slot, int to_slot) {
     route.latency = wires.point_to_point_latency;
     return route;
   }
-  const windtunnel::Route way = network_.route(from, to);
   route.in_node = false;
-  route.latency = way.latency;
+  route.latency = scenario_->platform.fabric.latency;
   route.first_link = static_cast<std::uint32_t>(link_list_.size());
+  const windtunnel::Route way = network_.route(attachments_[static_cast<std::size_t>(from_slot)],
+                                               attachments_[static_cast<std::size_t>(to_slot)]);
   for (const PathId path : {way.up, way.down})
     for (const LinkId id : network_.path(path)) link_list_.push_back({id, link(id).bandwidth});
   route.num_links = static_cast<std::uint32_t>(link_list_.size()) - route.first_link;
   return route;
 }
 
-std::vector<Seconds> PlacementTables::ends(const std::vector<Seconds>& durations) const {
-  std::vector<Seconds> ends = path_->ends(durations);
+std::vector<std::vector<Seconds>> PlacementTables::ends(
+    const std::vector<const std::vector<Seconds>*>& pipelines) const {
+  std::vector<std::vector<Seconds>> ends = path_->ends(pipelines);
   if (!shorter_path_) return ends;
-  const std::vector<Seconds> before = shorter_path_->ends(durations);
-  for (std::size_t s = 0; s < ends.size(); ++s) ends[s] += (ends[s] - before[s]) * left_rounds_;
+  const std::vector<std::vector<Seconds>> before = shorter_path_->ends(pipelines);
+  for (std::size_t i = 0; i < ends.size(); ++i)
+    for (std::size_t s = 0; s < ends[i].size(); ++s)
+      ends[i][s] += (ends[i][s] - before[i][s]) * left_rounds_;
   return ends;
 }
 

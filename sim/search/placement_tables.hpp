@@ -52,9 +52,10 @@ class PlacementTables {
   /// The collective that the device of this stage enters at `slot_number` in the plan's own placement, or null.
   const Collective* collective(int unit, std::uint32_t slot_number) const;
 
-  /// By stage: when its passes end, all microbatches played. Long schedules of equal rounds are played for a few rounds, and
-  /// what the last round added is added for each of the others.
-  std::vector<Seconds> ends(const std::vector<Seconds>& durations) const;
+  /// Of each pipeline, by stage: when its passes end, all microbatches played. Long schedules of equal rounds are played for a
+  /// few rounds, and what the last round added is added for each of the others.
+  std::vector<std::vector<Seconds>> ends(
+      const std::vector<const std::vector<Seconds>*>& pipelines) const;
 
  private:
   struct Kind {
@@ -72,7 +73,8 @@ class PlacementTables {
   double left_rounds_ = 0;  ///< rounds of p microbatches that are not played
   BuiltPrograms built_;
   DurationLayout layout_;
-  std::vector<Network::Endpoint> slots_;  ///< where the plan's own devices are
+  std::vector<Network::Endpoint> slots_;          ///< where the plan's own devices are
+  std::vector<Network::Attachment> attachments_;  ///< of the slots
   std::vector<int> kind_of_slot_;
   std::vector<Kind> kinds_;
   std::vector<std::vector<std::vector<Work>>> works_;  ///< by stage, by kind

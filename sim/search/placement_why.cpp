@@ -50,8 +50,11 @@ std::string why_better(const PlacementObjective& before, const PlacementObjectiv
                      before.time_of(term) - after.time_of(term)};
   };
   const PlacementTerm* most = &terms.front();
-  for (const PlacementTerm& term : terms)
-    if (loss(term) > loss(*most)) most = &term;
+  auto most_loss = loss(*most);
+  for (const PlacementTerm& term : terms) {
+    const auto of_term = loss(term);
+    if (of_term > most_loss) most = &term, most_loss = of_term;
+  }
   return text_of(*most, before, after);
 }
 
