@@ -3,10 +3,15 @@
 #include "cost/stage_cost.hpp"
 
 namespace windtunnel {
+
 CodecMessage stage_message(const Transformer& model, const Plan& plan,
                            const SoftwareProfile& software) {
+  return stage_message(model, plan, stage_message_size(model, plan, software));
+}
+
+CodecMessage stage_message(const Transformer& model, const Plan& plan, Bytes size) {
   CodecMessage message;
-  message.size = stage_message_size(model, plan, software);
+  message.size = size;
   message.element = element_size(plan.training.precision);
   message.matrix.columns = model.hidden;
   message.matrix.rows = message.size / message.element / model.hidden;

@@ -11,6 +11,8 @@ namespace windtunnel {
 /// the tensor group), by the hidden size. At tensor 8 that is the matrix of Optimus-CC's released code, which always divides by 8.
 CodecMessage stage_message(const Transformer& model, const Plan& plan,
                            const SoftwareProfile& software);
+/// The same of `size` bytes.
+CodecMessage stage_message(const Transformer& model, const Plan& plan, Bytes size);
 
 /// The matrices among the gradients of one model chunk of a stage, on one rank: those of its layers, the word embedding where it
 /// is held and reduced with the rest (a fused embedding synchronisation takes it out), learned positions.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cost/codec_held.hpp"
+#include "cost/codec_shapes.hpp"
 #include "cost/kernel_cost.hpp"
 #include "plan/gradient_reduction.hpp"
 
@@ -10,14 +12,23 @@ namespace {
 
 Operation gradient_reduction_of(const EndInputs& in) {
   const Parallel& parallel = in.plan->parallel;
-  return collective(
-      parallel.zero_stage > 0 ? Label::scatter_gradients : Label::reduce_gradients,
-      element_size(in.plan->training.gradient_type) * (in.parameters.all - in.parameters.experts),
-      parallel.overlap_gradient_reduce ? Overlap::trailing : Overlap::none);
+  return collective(parallel.zero_stage > 0 ? Label::scatter_gradients : Label::reduce_gradients,
+                    dense_gradients(*in.plan, in.parameters),
+                    parallel.overlap_gradient_reduce ? Overlap::trailing : Overlap::none);
 }
 
-bool reduces_at_end(const Plan& plan) {
-  return gradient_reduction(plan) == GradientReduction::per_iteration;
+/// What the codec of the gradients of chunks [first, last) keeps.
+KeptByCodec kept_of_gradients(const EndInputs& in, int first, int last) {
+  const Plan& plan = *in.plan;
+  if (plan.parallel.replicas() == 1 ||
+      !compresses_gradients(plan.compression, static_cast<int>(in.stage.index())))
+    return {};
+  std::vector<CodecMatrix> matrices;
+  for (int chunk = first; chunk < last; ++chunk)
+    for (const CodecMatrix& matrix : gradient_matrices(*in.model, plan, in.stage, chunk))
+      matrices.push_back(matrix);
+  return kept_of_gradients(*plan.compression.data_gradients, matrices,
+                           element_size(plan.training.gradient_type), plan.parallel.replicas());
 }
 
 /// Experts have copies of their own, and reduce their gradients among them, behind the others.
@@ -29,6 +40,24 @@ Operation expert_reduction_of(const EndInputs& in) {
   return collective(in.plan->parallel.zero_stage > 0 ? Label::scatter_expert_gradients
                                                      : Label::reduce_expert_gradients,
                     element_size(in.plan->training.gradient_type) * in.parameters.experts);
+}
+
+/// Parameters are gathered layer by layer.
+KeptByCodec kept_of_gather(const EndInputs& in) {
+  const Plan& plan = *in.plan;
+  if (!plan.compression.zero_gather) return {};
+  const Bytes element = element_size(plan.training.precision);
+  return kept_of_ring(*plan.compression.zero_gather,
+                      element * layer_matrix_parameters(*in.model, plan.parallel.tensor), element,
+                      sharding_ways(plan.parallel));
+}
+
+void add_reductions(const EndInputs& in, std::vector<Operation>& end) {
+  if (gradient_reduction(*in.plan) != GradientReduction::per_iteration) return;
+  end.push_back(gradient_reduction_of(in));
+  if (!reduces_by_chunk(*in.plan))
+    end.back().held.codec = kept_of_gradients(in, 0, in.plan->parallel.virtual_pipeline);
+  if (has_copies_of_experts(in)) end.push_back(expert_reduction_of(in));
 }
 
 Operation embedding_sync(const EndInputs& in) {
@@ -60,6 +89,12 @@ Bytes weight_casts(const EndInputs& in) {
          (linear_weights(in) + in.parameters.experts);
 }
 
+Seconds step_time(const EndInputs& in) {
+  if (in.device == nullptr) return {};
+  const Bytes stepped{in.software->optimizer_bytes * in.parameters.optimizer};
+  return memory_time(stepped + weight_casts(in), *in.device);
+}
+
 Bytes gathered_parameters(const EndInputs& in) {
   const Bytes element = element_size(in.plan->training.precision),
               saved = element - linear_weight_size(*in.plan, *in.software);
@@ -77,18 +112,33 @@ bool gathers_parameters(const Parallel& parallel) {
 
 std::vector<Operation> end_of_iteration(const EndInputs& in) {
   std::vector<Operation> end;
-  if (reduces_at_end(*in.plan)) end.push_back(gradient_reduction_of(in));
-  if (has_copies_of_experts(in) && reduces_at_end(*in.plan)) end.push_back(expert_reduction_of(in));
+  add_reductions(in, end);
   if (synchronises_embedding(in)) end.push_back(embedding_sync(in));
-  const Bytes stepped{in.software->optimizer_bytes * in.parameters.optimizer};
-  end.push_back(kernel(Label::optimizer_step, memory_time(stepped + weight_casts(in), *in.device)));
-  if (gathers_parameters(in.plan->parallel))
+  end.push_back(kernel(Label::optimizer_step, step_time(in)));
+  if (gathers_parameters(in.plan->parallel)) {
     end.push_back(collective(Label::gather_parameters, gathered_parameters(in)));
-  if (gathers_parameters(in.plan->parallel) && has_copies_of_experts(in))
-    end.push_back(collective(Label::gather_expert_parameters,
-                             linear_weight_size(*in.plan, *in.software) * in.parameters.experts));
+    end.back().held.codec = kept_of_gather(in);
+    if (has_copies_of_experts(in))
+      end.push_back(collective(Label::gather_expert_parameters,
+                               linear_weight_size(*in.plan, *in.software) * in.parameters.experts));
+  }
   end.push_back(kernel(Label::iteration_overhead, in.software->iteration_overhead));
   return end;
+}
+
+std::vector<Operation> chunk_reductions(const EndInputs& in, int chunk) {
+  std::vector<Operation> reductions;
+  if (!reduces_by_chunk(*in.plan)) return reductions;
+  reductions.push_back(gradient_reduction_of(in));
+  reductions.back().held.codec = kept_of_gradients(in, chunk, chunk + 1);
+  if (gradient_reduction(*in.plan) == GradientReduction::per_microbatch &&
+      has_copies_of_experts(in))
+    reductions.push_back(expert_reduction_of(in));
+  return reductions;
+}
+
+Bytes dense_gradients(const Plan& plan, const ParameterCounts& parameters) {
+  return element_size(plan.training.gradient_type) * (parameters.all - parameters.experts);
 }
 
 Bytes linear_weight_size(const Plan& plan, const SoftwareProfile& software) {

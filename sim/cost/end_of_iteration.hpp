@@ -14,9 +14,9 @@ struct EndInputs {
   const Transformer* model = nullptr;
   const Plan* plan = nullptr;
   const SoftwareProfile* software = nullptr;
-  const Device* device = nullptr;
+  const Device* device = nullptr;  ///< null: there are no times
   StageId stage;
-  ParameterCounts parameters;  ///< of one rank
+  ParameterCounts parameters;  ///< of one rank; chunk_reductions(): of one of its chunks
 };
 
 /// What a stage does when its passes have ended, in order, payloads uncompressed: reduces its gradients, unless that was part of the
@@ -30,6 +30,13 @@ struct EndInputs {
 /// weights that are kept as operands are written by the optimizer.
 /// A reduction that overlaps the backward pass is `trailing`: the end waits for what is left of it.
 std::vector<Operation> end_of_iteration(const EndInputs& inputs);
+
+/// What a pass that reduces the gradients of its chunk does with them, payloads uncompressed: nothing where the stage's are reduced at once
+/// at the end (reduces_by_chunk). Where it overlaps the pass it does so piece by piece (gradient_buckets).
+std::vector<Operation> chunk_reductions(const EndInputs& inputs, int chunk);
+
+/// Gradients of so many parameters as reduced, without those of experts.
+Bytes dense_gradients(const Plan& plan, const ParameterCounts& parameters);
 
 /// One weight of the linear layers as it is gathered: in the products' own format where the stack keeps it so.
 Bytes linear_weight_size(const Plan& plan, const SoftwareProfile& software);

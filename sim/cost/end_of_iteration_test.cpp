@@ -73,6 +73,31 @@ TEST_CASE("a replica that steps a shard scatters gradients and gathers parameter
   CHECK(world.text(1) == "optimizer step, overhead");
 }
 
+TEST_CASE(
+    "a pass reduces what its chunk has made where gradients are sharded or reductions overlap") {
+  World world;
+  world.plan.parallel.expert = 2;
+  world.parameters.experts = 400;
+  const auto reductions = [&world] {
+    return chunk_reductions(
+        {&world.model, &world.plan, &world.software, nullptr, StageId{1}, world.parameters}, 0);
+  };
+  CHECK(reductions().empty());  // all at the end
+  // 600 parameters of 4 bytes among four replicas, 400 of experts among two.
+  world.plan.parallel.zero_stage = 2;
+  REQUIRE(reductions().size() == 2);
+  CHECK(reductions()[0].label == Label::scatter_gradients);
+  CHECK(reductions()[0].payload == Bytes{2400});
+  CHECK(reductions()[1].label == Label::scatter_expert_gradients);
+  CHECK(reductions()[1].payload == Bytes{1600});
+  // Beside the last pass that makes them; experts reduce theirs at the end.
+  world.plan.parallel.zero_stage = 0;
+  world.plan.parallel.overlap_gradient_reduce = true;
+  REQUIRE(reductions().size() == 1);
+  CHECK(reductions()[0].label == Label::reduce_gradients);
+  CHECK(reductions()[0].overlap == Overlap::trailing);
+}
+
 TEST_CASE("one replica has nobody to reduce gradients with") {
   World world;
   world.plan.parallel.data = 1;

@@ -5,6 +5,8 @@
 
 #include "core/contracts.hpp"
 #include "cost/codec_cost.hpp"
+#include "cost/codec_held.hpp"
+#include "cost/codec_shapes.hpp"
 #include "cost/collective_cost.hpp"
 #include "cost/end_of_iteration.hpp"
 #include "cost/kernel_cost.hpp"
@@ -48,50 +50,68 @@ PassBytes pass_bytes(const StageCostInputs& in) {
   return bytes;
 }
 
-/// A ring of `payload` in values of `element` bytes through a compressor, if there is one.
-EncodedCollective encoded(const StageCostInputs& in, const std::optional<Compressor>& compressor,
-                          RingKind kind, Bytes payload, Bytes element, int members) {
-  if (!compressor) return {payload, {}, {}, {}, {}};
-  return encode_ring(*compressor, in.node->device, kind, payload, element, members);
+/// How a ring inside a pass is compressed.
+struct CompressedRing {
+  const std::optional<Compressor>& compressor;
+  RingKind kind;
+  Bytes element;  ///< one value
+  int members;
+};
+
+CompressedRing compressed_ring(const StageCostInputs& in, Label label) {
+  static const std::optional<Compressor> none;
+  const Compression& compression = in.plan->compression;
+  const Bytes element = element_size(in.plan->training.precision);
+  const int sharding = sharding_ways(in.plan->parallel);
+  switch (label) {
+    case Label::reduce_activation:
+    case Label::gather_activation:
+    case Label::scatter_activation:
+      return {compression.tensor_activations, RingKind::all_reduce, element,
+              in.plan->parallel.tensor};
+    case Label::gather_layer:
+    case Label::gather_edges:
+      return {compression.zero_gather, RingKind::all_gather, element, sharding};
+    case Label::scatter_layer:
+    case Label::scatter_edges: {
+      const bool chosen = compresses_gradients(compression, static_cast<int>(in.stage.index()));
+      return {chosen ? compression.data_gradients : none, RingKind::reduce_scatter,
+              element_size(in.plan->training.gradient_type), sharding};
+    }
+    default:
+      return {none, RingKind::all_reduce, element, 1};
+  }
 }
 
-EncodedCollective encoded_activation(const StageCostInputs& in, Bytes payload) {
-  return encoded(in, in.plan->compression.tensor_activations, RingKind::all_reduce, payload,
-                 element_size(in.plan->training.precision), in.plan->parallel.tensor);
+/// Without a device as it was.
+EncodedCollective encoded(const StageCostInputs& in, Label label, Bytes payload) {
+  const CompressedRing ring = compressed_ring(in, label);
+  if (!ring.compressor || in.node == nullptr) return {payload, {}, {}, {}, {}};
+  return encode_ring(*ring.compressor, in.node->device, ring.kind, payload, ring.element,
+                     ring.members);
 }
-EncodedCollective encoded_gather(const StageCostInputs& in, Bytes payload) {
-  return encoded(in, in.plan->compression.zero_gather, RingKind::all_gather, payload,
-                 element_size(in.plan->training.precision), sharding_ways(in.plan->parallel));
-}
-EncodedCollective encoded_scatter(const StageCostInputs& in, Bytes payload) {
+
+KeptByCodec kept_of_message(const StageCostInputs& in, Label label, Bytes payload) {
   const Compression& compression = in.plan->compression;
-  const bool chosen = compresses_gradients(compression, static_cast<int>(in.stage.index()));
-  return encoded(in, chosen ? compression.data_gradients : std::nullopt, RingKind::reduce_scatter,
-                 payload, element_size(in.plan->training.gradient_type),
-                 sharding_ways(in.plan->parallel));
+  const std::optional<Compressor>& compressor = label == Label::activation_message
+                                                    ? compression.pipeline_forward
+                                                    : compression.pipeline_backward;
+  if (!compressor) return {};
+  return kept_of_message(*compressor, stage_message(*in.model, *in.plan, payload));
 }
 
 /// The halves of an all-reduce share its codec.
 Encoded encode(const StageCostInputs& in, Label label, Bytes payload) {
-  const auto whole = [](const EncodedCollective& c, double share = 1) {
-    return Encoded{c.payload, (c.encode + c.decode) * share};
-  };
-  constexpr double half = 0.5;
-  switch (label) {
-    case Label::reduce_activation:
-      return whole(encoded_activation(in, payload));
-    case Label::gather_activation:
-    case Label::scatter_activation:
-      return whole(encoded_activation(in, payload), half);
-    case Label::gather_layer:
-    case Label::gather_edges:
-      return whole(encoded_gather(in, payload));
-    case Label::scatter_layer:
-    case Label::scatter_edges:
-      return whole(encoded_scatter(in, payload));
-    default:
-      return {payload, {}};
-  }
+  if (row_of(label).kind == OperationKind::message)
+    return {payload, {}, kept_of_message(in, label, payload)};
+  const CompressedRing ring = compressed_ring(in, label);
+  if (!ring.compressor) return {payload, {}, {}};
+  const EncodedCollective c = encoded(in, label, payload);
+  const bool is_half = label == Label::gather_activation || label == Label::scatter_activation;
+  const bool reduces = ring.kind == RingKind::reduce_scatter;
+  return {c.payload, (c.encode + c.decode) * (is_half ? 1.0 / 2 : 1.0),
+          (reduces ? kept_of_gradients(*ring.compressor, payload, ring.element, ring.members)
+                   : kept_of_ring(*ring.compressor, payload, ring.element, ring.members))};
 }
 
 /// A ring over a group of replicas, or of a sequence's parts: what it takes in the node, or the node's share of it between nodes, whichever is longer. It
@@ -193,10 +213,6 @@ void set_collective_times(const StageCostInputs& in, PassOperations& pass) {
       }
 }
 
-bool compresses_passes(const Compression& compression) {
-  return compression.tensor_activations || compression.zero_gather || compression.data_gradients;
-}
-
 /// Sum of a value over all operations of a pass.
 template <class Value>
 auto sum_over(const PassOperations& pass, const Value& value) {
@@ -274,10 +290,11 @@ ChunkCost chunk_cost(const StageCostInputs& in, const ChunkRole& role, Bytes pay
   cost.input_gradient = pass(Direction::input_gradient, cost.backward_cross);
   cost.weight_gradient = pass(Direction::weight_gradient, {});
   cost.parameters = count_parameters(operations->at(Direction::forward));
-  const Bytes element = element_size(in.plan->training.gradient_type);
-  cost.gradients = element * (cost.parameters.all - cost.parameters.experts);
-  cost.expert_gradients = element * cost.parameters.experts;
   return cost;
+}
+
+EndInputs end_inputs(const StageCostInputs& in, const ParameterCounts& parameters) {
+  return {in.model, in.plan, in.software, &in.node->device, in.stage, parameters};
 }
 
 /// How many times as long kernels take while exchanges have multiprocessors of their own.
@@ -384,7 +401,7 @@ ChunkOperations chunk_operations(const StageCostInputs& in, const ChunkRole& chu
   }
   if (in.node != nullptr)
     context.collective_launch = in.software->launch.collective * in.node->launch_slowdown;
-  if (in.node != nullptr && compresses_passes(in.plan->compression))
+  if (has_codecs(in.plan->compression))
     context.encode = [&in](Label label, Bytes payload) { return encode(in, label, payload); };
   for (const OperationPass& pass : operation_passes()) pass.rewrite(operations, context);
   if (in.node == nullptr) return operations;
@@ -445,7 +462,7 @@ StageCost stage_cost(const StageCostInputs& in) {
   const Parallel& parallel = in.plan->parallel;
   StageCost cost;
   const PassBytes bytes = pass_bytes(in);
-  cost.tensor_payload = encoded_activation(in, bytes.activation).payload;
+  cost.tensor_payload = encoded(in, Label::reduce_activation, bytes.activation).payload;
   ParameterCounts parameters;
   ChunkRole before;
   for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk) {
@@ -455,8 +472,10 @@ StageCost stage_cost(const StageCostInputs& in) {
     cost.chunks.push_back(as_before ? cost.chunks.back()
                                     : chunk_cost(in, role, cost.tensor_payload));
     before = role;
-    cost.gradients += cost.chunks.back().gradients;
-    parameters = sum(parameters, cost.chunks.back().parameters);
+    ChunkCost& added = cost.chunks.back();
+    if (!as_before) added.reductions = chunk_reductions(end_inputs(in, added.parameters), chunk);
+    cost.gradients += dense_gradients(*in.plan, added.parameters);
+    parameters = sum(parameters, added.parameters);
   }
   if (overlaps_passes(*in.plan)) {
     WT_EXPECT(cost.chunks.size() == 2);
@@ -465,11 +484,10 @@ StageCost stage_cost(const StageCostInputs& in) {
   }
   cost.message = cost.chunks.front().operations->message.payload;
   if (parallel.zero_stage == 3)
-    cost.gathered_layer = encoded_gather(in, bytes.layer_parameters).payload;
+    cost.gathered_layer = encoded(in, Label::gather_layer, bytes.layer_parameters).payload;
   cost.embedding_share = element_size(in.plan->training.gradient_type) *
                          word_embedding_parameters(*in.model, parallel.tensor);
-  cost.end =
-      end_of_iteration({in.model, in.plan, in.software, &in.node->device, in.stage, parameters});
+  cost.end = end_of_iteration(end_inputs(in, parameters));
   return cost;
 }
 

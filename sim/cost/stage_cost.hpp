@@ -48,8 +48,8 @@ struct ChunkCost {
   CrossNodeCollectives forward_cross, backward_cross;
   std::shared_ptr<const ChunkOperations> operations;  ///< the same passes, taken apart
   ParameterCounts parameters;                         ///< one rank's
-  Bytes expert_gradients{};                           ///< those of experts, as reduced
-  Bytes gradients{};                                  ///< one rank's, as reduced, without experts'
+  /// What a pass that reduces the chunk's gradients does with them: chunk_reductions().
+  std::vector<Operation> reductions;
 };
 
 /// What one stage costs on one kind of node.
@@ -108,7 +108,7 @@ ChunkRole chunk_role(const Transformer& model, const Plan& plan, const ChunkPlac
 LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software);
 
 /// What a chunk does on one rank: the operations of the model (model_operations()), rewritten by all passes (operation_passes()), each
-/// collective with the time that it takes while nobody else is on the network. Without a node there are no times, and nothing is
+/// collective with the time that it takes while nobody else is on the network. Without a node there are no times, and no payload is
 /// compressed: what operations hold in memory, and what a message weighs, depends on neither.
 ChunkOperations chunk_operations(const StageCostInputs& inputs, const ChunkRole& chunk);
 

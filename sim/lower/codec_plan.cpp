@@ -5,6 +5,7 @@
 #include "cost/codec_shapes.hpp"
 #include "cost/end_of_iteration.hpp"
 #include "lower/work_table.hpp"
+#include "plan/gradient_reduction.hpp"
 
 namespace windtunnel {
 namespace {
@@ -48,13 +49,10 @@ CodecParts CodecPlan::gradient_parts(StageId stage, const StageCost& cost) const
   if (!compresses_gradients(compression_, static_cast<int>(stage.index())) ||
       parallel.replicas() == 1 || parallel.zero_stage == 3)
     return CodecParts::none;
-  Bytes largest{};
-  for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk) {
-    const Bytes gradients = chunk_gradients(stage, cost, chunk);
-    largest = reduces_by_chunk(plan_)
-                  ? std::max(largest, gradients / static_cast<double>(buckets(stage)))
-                  : largest + gradients;
-  }
+  Bytes largest = reduces_by_chunk(plan_) ? Bytes{0} : stage_gradients(stage, cost);
+  for (int chunk = 0; reduces_by_chunk(plan_) && chunk < parallel.virtual_pipeline; ++chunk)
+    largest = std::max(largest, chunk_gradients(stage, cost, chunk) /
+                                    static_cast<double>(gradient_buckets(plan_, stage)));
   if (!is_compressed(*compression_.data_gradients, largest / parallel.replicas()))
     return CodecParts::none;
   if (!compression_.data_gradients->codec->sends_factors()) return CodecParts::one;
@@ -102,12 +100,16 @@ EncodedMessage CodecPlan::over(const std::optional<Compressor>& compressor, cons
   return in_chunks(whole, compressor->chunks, size / way);
 }
 
-int CodecPlan::buckets(StageId stage) const {
-  return plan_.parallel.overlap_gradient_reduce ? std::max(1, plan_.most_chunk_layers(stage)) : 1;
+/// Without a fused embedding.
+Bytes CodecPlan::stage_gradients(StageId stage, const StageCost& cost) const {
+  Bytes gradients = cost.gradients;
+  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
+    if (holds_fused_embedding(model_, plan_, stage, chunk)) gradients -= cost.embedding_share;
+  return gradients;
 }
 
 Bytes CodecPlan::chunk_gradients(StageId stage, const StageCost& cost, int chunk) const {
-  const Bytes gradients = cost.chunks[static_cast<std::size_t>(chunk)].gradients;
+  const Bytes gradients = cost.chunks[static_cast<std::size_t>(chunk)].reductions.front().payload;
   return holds_fused_embedding(model_, plan_, stage, chunk) ? gradients - cost.embedding_share
                                                             : gradients;
 }
@@ -129,21 +131,18 @@ EncodedCollective CodecPlan::reduction(const CodecStage& stage, Bytes payload,
 }
 
 EncodedCollective CodecPlan::reduced_gradients(const CodecStage& stage) const {
-  // Added up as stage_cost does, so that nothing changes where nothing is taken out.
-  Bytes payload = stage.cost->gradients;
   std::vector<CodecMatrix> matrices;
   for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
-    if (holds_fused_embedding(model_, plan_, stage.stage, chunk))
-      payload -= stage.cost->embedding_share;
     const auto of_chunk = gradient_matrices(model_, plan_, stage.stage, chunk);
     matrices.insert(matrices.end(), of_chunk.begin(), of_chunk.end());
   }
-  return reduction(stage, payload, matrices);
+  return reduction(stage, stage_gradients(stage.stage, *stage.cost), matrices);
 }
 
 EncodedCollective CodecPlan::reduced_bucket(const CodecStage& stage, int chunk) const {
+  if (!reduces_by_chunk(plan_)) return {};
   const Bytes payload = chunk_gradients(stage.stage, *stage.cost, chunk);
-  const int pieces = buckets(stage.stage);
+  const int pieces = gradient_buckets(plan_, stage.stage);
   if (gradient_parts(stage.stage, *stage.cost) == CodecParts::two)
     return piece_of(reduction(stage, payload, gradient_matrices(model_, plan_, stage.stage, chunk)),
                     pieces);

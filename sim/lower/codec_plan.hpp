@@ -41,9 +41,8 @@ class CodecPlan {
   }
   /// The gradients that one rank of the stage reduces after its last pass: all, but for a fused embedding.
   EncodedCollective reduced_gradients(const CodecStage& stage) const;
-  /// One bucket of a chunk's, where it is reduced by itself: one a layer (at least one) beside the backward pass, else all of it.
+  /// One of gradient_buckets() of a chunk's; nothing where a chunk's are not reduced by themselves.
   EncodedCollective reduced_bucket(const CodecStage& stage, int chunk) const;
-  int buckets(StageId stage) const;
   /// The parameters gathered after a sharded step; nothing where none are.
   EncodedCollective gathered_parameters(const CodecStage& stage) const;
 
@@ -56,6 +55,7 @@ class CodecPlan {
   CodecParts gradient_parts(StageId stage, const StageCost& cost) const;
   EncodedMessage over(const std::optional<Compressor>& compressor, const CodecStage& stage,
                       BytesPerSecond way) const;
+  Bytes stage_gradients(StageId stage, const StageCost& cost) const;
   Bytes chunk_gradients(StageId stage, const StageCost& cost, int chunk) const;
   EncodedCollective reduction(const CodecStage& stage, Bytes payload,
                               const std::vector<CodecMatrix>& matrices) const;

@@ -63,22 +63,21 @@ bool PlanCollectives::any_end_has(Label label) const {
 }
 
 void PlanCollectives::add_expert_reductions(const std::vector<DeviceId>& members) {
-  for (const Operation& operation : cost(members.front()).end) {
-    if (group_of(operation.label) != GroupKind::expert_data) continue;
+  const StageCost& stage = cost(members.front());
+  const auto add_in = [&](const Operation& operation, double pieces, std::uint32_t slot) {
     const RingWork work = row_of(operation.label).kind == OperationKind::all_reduce
                               ? RingWork::all_reduce
                               : RingWork::scatter_or_gather;
-    add(collectives_.gradients(members, operation.payload, work),
-        slot_of(end_place(operation.label).slot));
-  }
-  if (gradient_reduction(plan_) != GradientReduction::per_microbatch) return;
-  const double pieces = codecs_.buckets(device(members.front()).stage);
-  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
-    add(collectives_.gradients(
-            members,
-            cost(members.front()).chunks[static_cast<std::size_t>(chunk)].expert_gradients / pieces,
-            RingWork::scatter_or_gather),
-        slot_of(ChunkCollective::expert_bucket, chunk));
+    add(collectives_.gradients(members, operation.payload / pieces, work), slot);
+  };
+  for (const Operation& operation : stage.end)
+    if (group_of(operation.label) == GroupKind::expert_data)
+      add_in(operation, 1, slot_of(end_place(operation.label).slot));
+  const double pieces = gradient_buckets(plan_, device(members.front()).stage);
+  for (std::size_t chunk = 0; chunk < stage.chunks.size(); ++chunk)
+    for (const Operation& operation : stage.chunks[chunk].reductions)
+      if (group_of(operation.label) == GroupKind::expert_data)
+        add_in(operation, pieces, slot_of(ChunkCollective::expert_bucket, static_cast<int>(chunk)));
 }
 
 void PlanCollectives::add_embedding_syncs() {

@@ -96,14 +96,8 @@ class ProgramBuilder {
       shape.compressed = codecs_.traffic_of(stage, cost);
       shape.end = cost.end;
       if (plays_operations(in_)) shape.operations = operations_of(cost);
-      if (gradient_reduction(plan_) != GradientReduction::none &&
-          plan_.parallel.overlap_gradient_reduce)
-        shape.gradient_buckets.assign(static_cast<std::size_t>(shape.chunks),
-                                      codecs_.buckets(stage));
-      if (gradient_reduction(plan_) == GradientReduction::per_microbatch &&
-          expert_copies(plan_.parallel) > 1)
-        for (const ChunkCost& chunk : cost.chunks)
-          shape.reduces_experts.push_back(chunk.expert_gradients > Bytes{0});
+      for (const ChunkCost& chunk : cost.chunks) shape.reductions.push_back(chunk.reductions);
+      shape.gradient_buckets = gradient_buckets(plan_, stage);
       set().programs.push_back(make_pipeline_program(shape, schedule_order(plan_, stage), stage));
     }
   }

@@ -6,6 +6,7 @@
 
 #include "cost/codec_shapes.hpp"
 #include "lower/work_table.hpp"
+#include "plan/gradient_reduction.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
@@ -95,7 +96,7 @@ void StageCostTable::write_rows(const PlanDevice& d, Entry& entry) {
   const auto append = [this](const std::vector<Work>& rows, std::size_t first) {
     work_->insert(work_->end(), rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end());
   };
-  append(work_table(*entry.cost, *plan_, codecs_->buckets(d.stage)), 0);
+  append(work_table(*entry.cost, *plan_, gradient_buckets(*plan_, d.stage)), 0);
   append(codecs_->rows(codec_stage(d, *entry.cost)), 0);
   if (plays_operations(*in_))
     append(operation_rows(operations_of(*entry.cost),

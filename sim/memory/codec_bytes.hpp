@@ -1,24 +1,26 @@
 #pragma once
 
-#include "plan/plan.hpp"
-#include "units/quantity.hpp"
+#include <array>
+
+#include "operations/operation.hpp"
 
 namespace windtunnel {
 
-/// What compression keeps on one rank beside everything else, all through an iteration.
-struct CodecBytes {
-  Bytes residuals{};  ///< error feedback: what was lost of the last message or gradients, in fp32
-  Bytes factors{};    ///< of codecs that send them; one also starts the next iteration
-  Bytes buffers{};    ///< encoded bytes before they are sent and after they are received
-  Bytes total() const { return residuals + factors + buffers; }
-};
+/// What compression keeps on one rank all through an iteration, added up from what its operations keep by class of traffic. Collectives
+/// of a class take turns with the largest of their buffers.
+class CodecBytes {
+ public:
+  void add(const Operation& operation, double times = 1);
+  void add(const PassOperations& pass);
+  /// At each end that the rank is of a message: residuals only where it sends.
+  void add_message(const Operation& message, bool sends, bool receives);
+  Bytes total() const;
 
-/// Of one rank of `stage`:
-///   stage messages   at each end the encoded message, or its factors; at the sender the residual, 4 bytes a value
-///   gradients        factors of every matrix, and residuals of all of them; elementwise: two encoded blocks of the ring
-///   other rings      two encoded blocks: one sent, one received
-/// A library's buffer bounds what is encoded at once. A codec that is only for what-ifs keeps nothing. Automatic stages count as compressed.
-CodecBytes codec_bytes(const Transformer& model, const Plan& plan, const SoftwareProfile& software,
-                       StageId stage);
+ private:
+  KeptByCodec& of(const Operation& operation) {
+    return by_traffic_[static_cast<std::size_t>(row_of(operation.label).traffic)];
+  }
+  std::array<KeptByCodec, num_traffic_classes> by_traffic_{};
+};
 
 }  // namespace windtunnel

@@ -2,11 +2,13 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "cost/end_of_iteration.hpp"
 #include "cost/stage_cost.hpp"
 #include "memory/codec_bytes.hpp"
 #include "memory/memory_account.hpp"
 #include "memory/memory_correction.hpp"
 #include "memory/stage_states.hpp"
+#include "plan/gradient_reduction.hpp"
 
 namespace windtunnel {
 namespace {
@@ -40,13 +42,16 @@ struct Moment {
   Bytes sum() const { return states.total() + activations + work.sum() + step_temporary; }
 };
 
-const ChunkOperations& operations_of(const MemoryInputs& inputs, const ChunkRole& role) {
+/// Stages of a role differ in no operation: what depends on the stage, compressed scatters of ZeRO 3, is of plans with one stage.
+const ChunkOperations& operations_of(const MemoryInputs& inputs, const ChunkRole& role,
+                                     StageId id) {
   for (const MemoryInputs::KnownRole& known : inputs.known_roles)
     if (known.role == role) return *known.operations;
   StageCostInputs model;
   model.model = inputs.model;
   model.plan = inputs.plan;
   model.software = inputs.software;
+  model.stage = id;
   inputs.known_roles.push_back(
       {role, std::make_shared<const ChunkOperations>(chunk_operations(model, role))});
   return *inputs.known_roles.back().operations;
@@ -75,7 +80,7 @@ Stage stage_of(const MemoryInputs& inputs, StageId id) {
   const Plan& plan = *inputs.plan;
   const ChunkRole role{plan.stage_layers[id.index()], plan.has_embedding(id), plan.has_head(id),
                        expert_layers_of(*inputs.model, plan, id)};
-  const ChunkOperations& operations = operations_of(inputs, role);
+  const ChunkOperations& operations = operations_of(inputs, role, id);
   const ParameterCounts parameters = count_parameters(operations.at(Direction::forward));
   StageStates states = stage_states(plan.training, *inputs.software, parameters);
   states.weights +=
@@ -219,6 +224,32 @@ void correct(StageMemory& memory, const MemoryInputs& inputs) {
   memory.reserved *= factor;
 }
 
+/// What a rank of the stage does once an iteration, and in passes that reduce gradients.
+std::vector<Operation> end_of_stage(const MemoryInputs& inputs, const Stage& stage) {
+  EndInputs in{inputs.model, inputs.plan, inputs.software, nullptr, stage.id, stage.parameters};
+  std::vector<Operation> end = end_of_iteration(in);
+  if (!reduces_by_chunk(stage.plan)) return end;
+  for (int chunk = 0; chunk < stage.plan.parallel.virtual_pipeline; ++chunk) {
+    const ChunkRole role = chunk_role(*inputs.model, stage.plan, {stage.id, chunk});
+    in.parameters = count_parameters(operations_of(inputs, role, stage.id).at(Direction::forward));
+    for (const Operation& reduction : chunk_reductions(in, chunk)) end.push_back(reduction);
+  }
+  return end;
+}
+
+Bytes kept_by_codecs(const MemoryInputs& inputs, const Stage& stage) {
+  const ChunkMap map = stage.plan.chunk_map();
+  CodecBytes bytes;
+  const bool has_next = !map.stages_behind(stage.id).empty(),
+             has_previous = !map.stages_before(stage.id).empty();
+  bytes.add_message(stage.operations.message, has_next, has_previous);
+  bytes.add_message(stage.operations.gradient_message, has_previous, has_next);
+  for (const Direction direction : {Direction::forward, Direction::backward})
+    bytes.add(stage.operations.at(direction));
+  for (const Operation& operation : end_of_stage(inputs, stage)) bytes.add(operation);
+  return bytes.total();
+}
+
 }  // namespace
 
 StageMemory account_stage(const MemoryInputs& inputs, StageId id) {
@@ -237,7 +268,7 @@ StageMemory account_stage(const MemoryInputs& inputs, StageId id) {
   write_lines(memory,
               first_step ? first_maximum(stage, all) : steady_maximum(stage, all, with_gradients));
   const Bytes pool = first_step ? first_pool(stage, all) : steady_pool(stage, with_gradients);
-  memory.codec = codec_bytes(*inputs.model, stage.plan, stage.software, id).total();
+  if (has_codecs(stage.plan.compression)) memory.codec = kept_by_codecs(inputs, stage);
   memory.buffers += memory.codec;
   memory.allocated += memory.codec;
   memory.pool = std::max(pool + memory.codec, memory.allocated);

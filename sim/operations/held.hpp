@@ -28,11 +28,22 @@ struct StateWays {
   double weights = 1, gradients = 1, optimizer = 1;
 };
 
+/// What a codec keeps on a rank for an operation, all through an iteration.
+struct KeptByCodec {
+  Bytes
+      residuals{};  ///< error feedback: what was lost of the last message or gradients, in fp32; of a message only at its sender
+  Bytes factors{};  ///< of codecs that send them; one also starts the next iteration
+  Bytes
+      buffers{};  ///< encoded bytes before they are sent and after they are received; collectives of a traffic class share them
+  Bytes total() const { return residuals + factors + buffers; }
+};
+
 /// What an operation holds in the memory of its rank. Its parameters stand with the forward operation.
 struct Held {
   Divisible<double> parameters;
   StateWays ways;
   std::array<Divisible<Bytes>, num_kept> tensors{};
+  KeptByCodec codec = {};
 
   Divisible<Bytes>& at(Kept kind) { return tensors[static_cast<std::size_t>(kind)]; }
   const Divisible<Bytes>& at(Kept kind) const { return tensors[static_cast<std::size_t>(kind)]; }

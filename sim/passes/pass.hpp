@@ -45,27 +45,32 @@ struct PassBytes {
   Bytes attended{};       ///< queries, keys, values and attention's output of a rank's tokens
 };
 
-/// What a collective is when it is compressed: what it moves, and the codec's time on the GPU.
+/// What a collective or message is when it is compressed: what it moves, the codec's time on the GPU, and what the codec keeps.
 struct Encoded {
   Bytes payload{};
   Seconds codec{};
+  KeptByCodec kept = {};
 };
 
 /// The passes of a chunk, by Direction.
 struct ChunkOperations {
   std::array<PassOperations, num_directions> passes;
   /// What the chunk sends to the one behind it, if that is on another stage, as one rank does: its output, which it keeps until the
-  /// backward pass. The gradient that it gets for it weighs as much.
-  Operation message;
+  /// backward pass. And the gradient that it sends to the one before it, which weighs as much.
+  Operation message, gradient_message;
   PassOperations& at(Direction direction) { return passes[static_cast<std::size_t>(direction)]; }
   const PassOperations& at(Direction direction) const {
     return passes[static_cast<std::size_t>(direction)];
+  }
+  void divide_messages(double ways) {
+    for (Operation* each : {&message, &gradient_message}) each->payload = each->payload / ways;
   }
   /// Calls `change` with each operation, those of a layer once.
   template <class Change>
   void for_each(const Change& change) {
     for (PassOperations& pass : passes) pass.for_each(change);
     change(message);
+    change(gradient_message);
   }
 };
 
@@ -84,7 +89,8 @@ struct PassContext {
   /// The halves of a layer, as far as RecomputedUnit::operations runs them again; of attention no core.
   Operation attention_again, feed_forward_again;
   Seconds collective_launch{};  ///< CPU time to launch a tensor collective
-  /// Compresses a collective as the scenario asks; where it does not, the payload stays and there is no codec.
+  /// Compresses a collective as the scenario asks; where it does not, the payload stays and there is no codec. Messages keep their payload,
+  /// of which some may go as they are.
   std::function<Encoded(Label, Bytes payload)> encode;
 };
 

@@ -60,6 +60,8 @@ struct Compression {
 inline bool has_codec_work(const Compression& c) {
   return c.pipeline_forward || c.pipeline_backward || c.data_gradients || c.zero_gather;
 }
+/// Whether anything is compressed at all, but for an embedding that is synchronised at once.
+inline bool has_codecs(const Compression& c) { return has_codec_work(c) || c.tensor_activations; }
 /// Whether the gradients of `stage` are compressed. Automatic stages that have not been chosen are all of them.
 bool compresses_gradients(const Compression& compression, int stage);
 

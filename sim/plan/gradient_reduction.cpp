@@ -1,5 +1,7 @@
 #include "plan/gradient_reduction.hpp"
 
+#include <algorithm>
+
 namespace windtunnel {
 
 GradientReduction gradient_reduction(const Plan& plan) {
@@ -19,6 +21,10 @@ bool reduces_by_chunk(const Plan& plan) {
       return true;
   }
   return false;
+}
+
+int gradient_buckets(const Plan& plan, StageId stage) {
+  return plan.parallel.overlap_gradient_reduce ? std::max(1, plan.most_chunk_layers(stage)) : 1;
 }
 
 }  // namespace windtunnel

@@ -157,8 +157,8 @@ class Classes {
     const EncodedCollective encoded =
         by_chunk ? codecs_.reduced_bucket(stage, 0) : codecs_.reduced_gradients(stage);
     const double share = half_share(parallel.replicas()) * (parallel.zero_stage == 0 ? 2 : 1);
-    const Bytes payload = by_chunk ? stage.cost->chunks.front().gradients /
-                                         static_cast<double>(codecs_.buckets(stage.stage))
+    const Bytes payload = by_chunk ? stage.cost->chunks.front().reductions.front().payload /
+                                         static_cast<double>(gradient_buckets(plan_, stage.stage))
                                    : stage.cost->gradients;
     found_.push_back(break_even(
         Traffic::data_gradients, (payload - encoded_payload(encoded)) * share, codec_work(encoded),

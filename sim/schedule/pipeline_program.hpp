@@ -185,12 +185,11 @@ struct PipelineShape {
   TensorCollectives tensor = TensorCollectives::inside_compute;
   bool overlaps_passes = false;  ///< forward and backward passes of a block run at once
   GradientReduction gradient_reduction = GradientReduction::none;
-  /// Gradients overlap the backward pass: by chunk, into how many buckets; empty: they do not. A pass that reduces its chunk's
-  /// gradients is cut into as many pieces, and each bucket is reduced on the data stream when its piece is done, as by
+  /// By chunk: what a pass that reduces its gradients does with them, chunk_reductions(). Where they overlap the pass (Overlap::trailing), it
+  /// is cut into `gradient_buckets` pieces, and a bucket is reduced on the data stream when its piece is done, as by
   /// Bucket.register_grad_ready in megatron/core/distributed/grad_buffer.py, Megatron-LM core_v0.4.0; one bucket a layer is own.
-  std::vector<int> gradient_buckets;
-  /// By chunk: whether every pass that reduces gradients also reduces those of experts, in as many buckets; empty: none does.
-  std::vector<bool> reduces_experts = {};
+  std::vector<std::vector<Operation>> reductions = {};
+  int gradient_buckets = 1;
   /// What the stage does when its passes have ended: end_of_iteration().
   std::vector<Operation> end{kernel(Label::optimizer_step, {}),
                              kernel(Label::iteration_overhead, {})};

@@ -39,9 +39,13 @@ bool ReductionWriter::reduces(const Step& step) const {
   return false;
 }
 
+bool ReductionWriter::overlaps() const {
+  return !shape_->reductions.empty() && !shape_->reductions.front().empty() &&
+         shape_->reductions.front().front().overlap == Overlap::trailing;
+}
+
 void ReductionWriter::pass_in_pieces(const Step& step, OpWriter& writer) const {
-  const int pieces = shape_->gradient_buckets[step.chunk];
-  for (int piece = 0; piece < pieces; ++piece) {
+  for (int piece = 0; piece < shape_->gradient_buckets; ++piece) {
     writer.work(step.phase, row_of(ChunkRow::last_piece, step.chunk), step);
     writer.order(Stream::compute, Stream::data, Traffic::data_gradients);
     reduce_chunk(Stream::data, step, writer);
@@ -62,10 +66,13 @@ void ReductionWriter::reduce_chunk(Stream stream, const Step& step, OpWriter& wr
     writer.collective(stream, slot_of(slot, step.chunk), Phase::gradient_reduce,
                       Traffic::data_gradients, step);
   };
-  reduce_in_parts(shape_->compressed.reduced_gradients, codec, reduce);
-  if (!shape_->reduces_experts.empty() && shape_->reduces_experts[step.chunk])
-    writer.collective(stream, slot_of(ChunkCollective::expert_bucket, step.chunk),
-                      Phase::gradient_reduce, Traffic::data_gradients, step);
+  for (const Operation& reduction : shape_->reductions[step.chunk]) {
+    if (group_of(reduction.label) == GroupKind::expert_data)
+      writer.collective(stream, slot_of(ChunkCollective::expert_bucket, step.chunk),
+                        Phase::gradient_reduce, Traffic::data_gradients, step);
+    else
+      reduce_in_parts(shape_->compressed.reduced_gradients, codec, reduce);
+  }
 }
 
 void ReductionWriter::wait_for_buckets(OpWriter& writer) const {

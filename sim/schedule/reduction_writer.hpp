@@ -16,7 +16,7 @@ class ReductionWriter {
   /// Whether gradients of the step's chunk are reduced in this pass.
   bool reduces(const Step& step) const;
   /// Whether they are reduced beside it, in buckets.
-  bool overlaps() const { return !shape_->gradient_buckets.empty(); }
+  bool overlaps() const;
 
   /// A pass in pieces, each followed by its bucket's reduction on the data stream.
   void pass_in_pieces(const Step& step, OpWriter& writer) const;

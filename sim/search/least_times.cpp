@@ -111,7 +111,7 @@ Seconds LeastTimes::weight_gradient(DeviceId device, int chunk) const {
 }
 
 double LeastTimes::buckets(DeviceId device) const {
-  return std::max(1, plan_.most_chunk_layers(plan_.devices[device.index()].stage));
+  return gradient_buckets(plan_, plan_.devices[device.index()].stage);
 }
 
 Seconds LeastTimes::in_pieces(DeviceId device, int chunk, Seconds pass) const {

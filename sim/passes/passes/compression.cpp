@@ -24,6 +24,7 @@ class CollectiveCompressor {
       if (is_collective(row_of(operation.label).kind)) {
         const Encoded encoded = in_.encode(operation.label, operation.payload);
         operation.payload = encoded.payload;
+        operation.held.codec = encoded.kept;
         if (!is_of_tensor_group(operation.label))
           sharding += encoded.codec;
         else if (encoded.codec > Seconds{0})
@@ -40,10 +41,12 @@ class CollectiveCompressor {
 
 /// Compression of the collectives inside passes: they move fewer bytes, and a codec runs on the stream of the kernels, since it needs
 /// the same multiprocessors. An activation's runs before its collective; those of sharded parameters and gradients run together before
-/// the pass.
+/// the pass. Of messages between chunks only what their codec keeps stands here.
 void compress_collectives(ChunkOperations& chunk, const PassContext& in) {
   if (!in.encode) return;
   for (PassOperations& pass : chunk.passes) CollectiveCompressor(in).compress(pass);
+  for (Operation* message : {&chunk.message, &chunk.gradient_message})
+    message->held.codec = in.encode(message->label, message->payload).kept;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ void divide_held(ChunkOperations& chunk, const PassContext& in) {
     operation.held.parameters.divided /= ways;
     for (Divisible<Bytes>& tensor : operation.held.tensors) tensor.divided = tensor.divided / ways;
   });
-  if (in.software->scatter_pipeline_messages) chunk.message.payload = chunk.message.payload / ways;
+  if (in.software->scatter_pipeline_messages) chunk.divide_messages(ways);
 }
 
 /// Behind each kernel that is cut, its all-reduce.
