@@ -74,6 +74,11 @@ std::vector<Topic> topics_of_simulations() {
         {"windtunnel sweep sweep-gpt-39b-cluster-size --out points --report points.html",
          "all of them on all cores; the same line again goes on where it stopped"},
         {"windtunnel sweep sweep-gpt-39b-cluster-size --out points --status", "how far it is"}}},
+  };
+}
+
+std::vector<Topic> topics_of_jobs_and_measurements() {
+  return {
       {"job",
        "done; the plan, or one of a sweep's, does not fit in memory or cannot be made",
        {{"windtunnel job job-llama3-405b-16384xh100", "54 days of Llama 3's training, and more"},
@@ -82,11 +87,6 @@ std::vector<Topic> topics_of_simulations() {
          "a page with charts, and every draw as a row"},
         {"windtunnel job job-llama3-70b-2048xa100 --set /job/restart/spare_nodes=8",
          "with more spare nodes"}}},
-  };
-}
-
-std::vector<Topic> topics_of_measurements_and_files() {
-  return {
       {"validate",
        "done; above a limit of --fail-above, points that failed, or nothing to score",
        {{"windtunnel validate", "every published set, a line each"},
@@ -108,6 +108,11 @@ std::vector<Topic> topics_of_measurements_and_files() {
       {"explain",
        does_not_fit,
        {{"windtunnel explain gpt-39b-512xa100 --report why.html", "the same as a page"}}},
+  };
+}
+
+std::vector<Topic> topics_of_files_and_devices() {
+  return {
       {"import",
        "",
        {{"windtunnel import mpigraph mpigraph.log --base a100-80gb-4hdr --rails 4 -o cluster.json",
@@ -143,7 +148,8 @@ std::vector<Topic> topics_of_measurements_and_files() {
 const std::vector<Topic>& topics() {
   static const std::vector<Topic> all = [] {
     std::vector<Topic> topics = topics_of_simulations();
-    for (Topic& topic : topics_of_measurements_and_files()) topics.push_back(std::move(topic));
+    for (const auto more : {topics_of_jobs_and_measurements, topics_of_files_and_devices})
+      for (Topic& topic : more()) topics.push_back(std::move(topic));
     return topics;
   }();
   return all;
