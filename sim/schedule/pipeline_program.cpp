@@ -56,11 +56,9 @@ class StageWriter {
     add_receives(groups.front(), messages);
     writer_.exchange(messages);
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      for (const Step& step : groups[g])
-        if (const auto message = messages_.receive(step)) decode(*message);
+      if (messages_.compresses()) decode_received(groups[g]);
       for (const Step& step : groups[g]) compute(step);
-      for (const Step& step : groups[g])
-        if (const auto message = messages_.send(step)) encode_here(*message);
+      if (messages_.compresses()) encode_sent(groups[g]);
       messages.clear();
       add_sends(groups[g], messages);
       if (g + 1 < groups.size()) {
@@ -131,6 +129,15 @@ class StageWriter {
     writer_.order(Stream::compute, Stream::codec, message.traffic);
     codec(Stream::codec, Phase::encode, message);
     return Stream::codec;
+  }
+
+  void decode_received(PassGroup group) {
+    for (const Step& step : group)
+      if (const auto message = messages_.receive(step)) decode(*message);
+  }
+  void encode_sent(PassGroup group) {
+    for (const Step& step : group)
+      if (const auto message = messages_.send(step)) encode_here(*message);
   }
 
   void add_receives(PassGroup group, std::vector<Op>& ops) const {

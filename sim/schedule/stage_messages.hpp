@@ -23,6 +23,11 @@ class StageMessages {
   /// Adds a message in the parts in which its codec sends it.
   void add_parts(Op message, std::vector<Op>& ops) const;
   bool is_compressed(const Op& message) const;
+  /// Whether any message may be.
+  bool compresses() const {
+    return shape_->compressed.activations != CodecParts::none ||
+           shape_->compressed.gradients != CodecParts::none;
+  }
 
  private:
   /// The chunks before and behind one of this stage, where they are on another stage.

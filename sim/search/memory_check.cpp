@@ -6,7 +6,12 @@
 namespace windtunnel {
 
 MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin) {
-  MemoryInputs inputs = memory_inputs(base, plan, estimate_in_flight(plan));
+  return check_memory(base, plan, margin, estimate_in_flight(plan));
+}
+
+MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin,
+                         const InFlightOfStages& in_flight) {
+  MemoryInputs inputs = memory_inputs(base, plan, in_flight);
   inputs.correction = base.memory_correction.get();
   MemoryCheck check;
   for (int s = 0; s < plan.parallel.pipeline; ++s) {
@@ -20,6 +25,14 @@ MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMar
   }
   check.fits = check.with_margin <= check.worst.usable;
   return check;
+}
+
+const InFlightOfStages& InFlightTable::of(const Plan& plan) {
+  const OrderShape shape = order_shape(plan);
+  const auto [place, is_new] = known_.try_emplace(
+      {plan.parallel.schedule.get(), shape.stages, shape.chunks, shape.microbatches});
+  if (is_new) place->second = estimate_in_flight(plan);
+  return place->second;
 }
 
 std::string text_of(const MemoryCheck& check) {

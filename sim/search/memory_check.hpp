@@ -1,5 +1,9 @@
 #pragma once
 
+#include <map>
+#include <tuple>
+
+#include "memory/in_flight.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
@@ -16,6 +20,20 @@ struct MemoryCheck {
 /// The memory account of the plan (docs/memory.md), in flight as the schedule's closed form has it:
 ///   fits  =  required * (1 + share) + amount <= usable   on every stage
 MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin);
+
+/// The same, with what is in flight known.
+MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin,
+                         const InFlightOfStages& in_flight);
+
+/// What plans of as many stages have in flight, counted once for those of one order of passes.
+class InFlightTable {
+ public:
+  const InFlightOfStages& of(const Plan& plan);
+
+ private:
+  /// The schedule, stages, chunks, microbatches.
+  std::map<std::tuple<const Schedule*, int, int, int>, InFlightOfStages> known_;
+};
 
 /// "stage 0 needs 83.1 GiB and a margin of 4.2 GiB, the GPU has 79.2 GiB".
 std::string text_of(const MemoryCheck& check);

@@ -33,8 +33,9 @@ class Ranking {
     std::vector<Considered> considered(choices.size());
     const auto consider_layout = [&](std::size_t layout) {
       PlanMaker maker(base_.model, result_.space.cluster, base_.software);
+      InFlightTable in_flight;
       for (std::size_t i = begins[layout]; i < begins[layout + 1]; ++i)
-        considered[i] = consider(choices[i], maker);
+        considered[i] = consider(choices[i], maker, in_flight);
     };
     run_on_threads(begins.size() - 1, options_.at_once, consider_layout, {});
     for (std::size_t i = 0; i < choices.size(); ++i) add(choices[i], std::move(considered[i]));
@@ -68,7 +69,7 @@ class Ranking {
     return begins;
   }
 
-  Considered consider(const PlanChoice& choice, PlanMaker& maker) const {
+  Considered consider(const PlanChoice& choice, PlanMaker& maker, InFlightTable& in_flight) const {
     Considered considered;
     auto laid_out = lay_out(base_, result_.space, choice, maker);
     if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out)) {
@@ -76,7 +77,7 @@ class Ranking {
       return considered;
     }
     const Plan& plan = *std::get<const Plan*>(laid_out);
-    considered.memory = check_memory(base_, plan, base_.search.memory_margin);
+    considered.memory = check_memory(base_, plan, base_.search.memory_margin, in_flight.of(plan));
     considered.microbatches = plan.microbatches;
     if (considered.memory.fits)
       considered.bound =
@@ -125,11 +126,20 @@ class Ranking {
                            : legal_.size();
   }
 
-  /// Simulates as many at once as there are cores, and takes the results in the order in which one core would have come to
-  /// them: what it would not have simulated any more is dropped.
+  /// As many as there are cores; more where the table has room for them all, whatever their times: then no core waits for the
+  /// slowest of each round.
+  std::size_t batch_size() const {
+    constexpr std::size_t most_rounds = 4;  // between two reports of progress
+    const std::size_t room = static_cast<std::size_t>(options_.top) -
+                             std::min(best_.size(), static_cast<std::size_t>(options_.top));
+    const std::size_t count = std::clamp(room, options_.at_once, most_rounds * options_.at_once);
+    return std::min({count, legal_.size() - next_, simulations_left()});
+  }
+
+  /// Simulates a batch, and takes the results in the order in which one core would have come to them: what it would not have
+  /// simulated any more is dropped.
   void simulate_batch() {
-    const std::size_t count =
-        std::min({options_.at_once, legal_.size() - next_, simulations_left()});
+    const std::size_t count = batch_size();
     std::vector<const PlanChoice*> choices;
     for (std::size_t i = 0; i < count; ++i) choices.push_back(&legal_[next_ + i].choice);
     const std::vector<SimulatedPlan> simulated =
