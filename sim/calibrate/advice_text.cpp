@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
 #include "calibrate/advice.hpp"
 #include "core/count_text.hpp"
+#include "core/json_build.hpp"
 #include "report/explanation.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
@@ -57,15 +59,9 @@ std::string constants_text(const Advice& advice) {
   return text;
 }
 
-JsonValue pair_of(double first, double second) {
-  JsonValue::Array ends;
-  ends.emplace_back(first);
-  ends.emplace_back(second);
-  return JsonValue(std::move(ends));
-}
-
 JsonValue interval_value(Seconds time, double width) {
-  return pair_of(time / factor_of(width) / Seconds{1}, time * factor_of(width) / Seconds{1});
+  return array_of(
+      std::array{time / factor_of(width) / Seconds{1}, time * factor_of(width) / Seconds{1}});
 }
 
 JsonValue constant_value(const AdvisedConstant& each) {

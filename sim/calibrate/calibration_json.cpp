@@ -1,24 +1,18 @@
+#include <array>
 #include <utility>
 
 #include "calibrate/calibration_text.hpp"
+#include "core/json_build.hpp"
 
 namespace windtunnel {
 namespace {
 
-JsonValue object() { return JsonValue(JsonValue::Object{}); }
 JsonValue whole(std::size_t count) { return JsonValue(static_cast<std::int64_t>(count)); }
-
-JsonValue pair_of(double first, double second) {
-  JsonValue::Array ends;
-  ends.emplace_back(first);
-  ends.emplace_back(second);
-  return JsonValue(std::move(ends));
-}
 
 JsonValue score_value(const std::vector<ScoredRow>& comparisons) {
   const Score all = score(comparisons);
   const std::size_t largest = num_largest(comparisons.size());
-  JsonValue value = object();
+  JsonValue value = empty_object();
   value.set("scored", whole(all.scored));
   value.set("mape", JsonValue(all.mape));
   value.set("median_ape", JsonValue(all.median_ape));
@@ -31,7 +25,7 @@ JsonValue score_value(const std::vector<ScoredRow>& comparisons) {
 }
 
 JsonValue constant_value(const FittedConstant& fitted) {
-  JsonValue value = object();
+  JsonValue value = empty_object();
   value.set("name", JsonValue(fitted.constant.name));
   value.set("pointer", JsonValue(fitted.constant.pointer));
   value.set("start", JsonValue(fitted.given.number));
@@ -39,8 +33,8 @@ JsonValue constant_value(const FittedConstant& fitted) {
   if (!fitted.given.unit.empty())
     value.set("unit",
               JsonValue(fitted.given.unit.substr(fitted.given.unit.front() == ' ' ? 1 : 0)));
-  value.set("bounds", pair_of(fitted.range.bounds.lower, fitted.range.bounds.upper));
-  value.set("refits", pair_of(fitted.lowest, fitted.highest));
+  value.set("bounds", array_of(std::array{fitted.range.bounds.lower, fitted.range.bounds.upper}));
+  value.set("refits", array_of(std::array{fitted.lowest, fitted.highest}));
   value.set("sensitivity", JsonValue(fitted.sensitivity));
   value.set("largest_share_of_a_row", JsonValue(fitted.largest_share));
   if (!fitted.partner.empty()) {
@@ -58,25 +52,23 @@ JsonValue constant_value(const FittedConstant& fitted) {
 }
 
 JsonValue groups_value(const Calibration& calibration, const std::vector<HeldOut>& groups) {
-  JsonValue::Array list;
-  for (const HeldOut& group : groups) {
-    JsonValue value = object();
+  return array_of(groups, [&](const HeldOut& group) {
+    JsonValue value = empty_object();
     value.set("left_out", JsonValue(group.name));
-    JsonValue values = object();
+    JsonValue values = empty_object();
     for (std::size_t j = 0; j < group.values.size(); ++j)
       values.set(calibration.constants[j].constant.name, JsonValue(group.values[j]));
     value.set("constants", std::move(values));
     value.set("score", score_value(group.comparisons));
-    list.push_back(std::move(value));
-  }
-  return JsonValue(std::move(list));
+    return value;
+  });
 }
 
 JsonValue points_value(const Calibration& calibration, const CalibrationPoints& points) {
   JsonValue::Array list;
   for (std::size_t i = 0; i < points.points.size(); ++i) {
     const ScoredRow& row = calibration.in_sample[i];
-    JsonValue value = object();
+    JsonValue value = empty_object();
     value.set("set", JsonValue(points.points[i].set));
     value.set("id", JsonValue(row.id));
     value.set("size", JsonValue(row.group));
@@ -91,7 +83,7 @@ JsonValue points_value(const Calibration& calibration, const CalibrationPoints& 
 JsonValue skipped_value(const CalibrationPoints& points) {
   JsonValue::Array list;
   for (const auto& [point, why] : points.skipped) {
-    JsonValue value = object();
+    JsonValue value = empty_object();
     value.set("id", JsonValue(point));
     value.set("why", JsonValue(why));
     list.push_back(std::move(value));
@@ -103,7 +95,7 @@ JsonValue skipped_value(const CalibrationPoints& points) {
 
 JsonValue calibration_value(const Calibration& calibration, const CalibrationPoints& points,
                             std::size_t num_predictions) {
-  JsonValue document = object();
+  JsonValue document = empty_object();
   document.set("schema", JsonValue(std::string("windtunnel/calibration-v1")));
   JsonValue::Array sets, constants;
   for (const std::string& set : set_names(points)) sets.emplace_back(set);

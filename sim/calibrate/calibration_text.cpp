@@ -34,7 +34,7 @@ std::string table(const std::vector<Row>& rows) {
   return text;
 }
 
-std::string value_text(double value) { return digits_text(value, value_digits); }
+std::string value_text(double value) { return significant_text(value, value_digits); }
 std::string signed_percent(double share) { return (share >= 0 ? "+" : "") + percent_text(share); }
 
 std::string constants_text(const Calibration& calibration) {

@@ -162,14 +162,6 @@ std::string text_of(const NumberWithUnit& value) {
   return std::string(buffer.data(), end) + value.unit;
 }
 
-std::string digits_text(double number, int digits) {
-  std::array<char, 64> buffer;
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
-                                 std::chars_format::general, digits)
-                       .ptr;
-  return {buffer.data(), end};
-}
-
 FitRange range_of(const FitConstant& constant, double start) {
   const FitBounds bounds =
       constant.bounds.value_or(FitBounds{start / unknown_range, start * unknown_range});

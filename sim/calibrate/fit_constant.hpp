@@ -51,9 +51,6 @@ std::optional<NumberWithUnit> number_at(JsonValue& scenario, const std::string& 
 /// The text that --set takes for the value: "0.832", "0.317 ms".
 std::string text_of(const NumberWithUnit& value);
 
-/// `number` to so many significant digits, as a person would write it.
-std::string digits_text(double number, int digits);
-
 /// A start value within bounds, ready to be fitted: the bounds of the constant, or a tenth to ten
 /// times `start`, and the start moved into them.
 struct FitRange {

@@ -78,7 +78,7 @@ void check_same_file(const FittedFile& file, const FittedConstant& fitted, JsonV
 
 void write_number(JsonValue& document, const std::string& pointer, const FittedConstant& fitted,
                   const std::string& source) {
-  const double rounded = std::stod(digits_text(fitted.value, written_digits));
+  const double rounded = rounded_to(fitted.value, written_digits);
   JsonValue value = fitted.given.unit.empty() ? JsonValue(rounded)
                                               : JsonValue(text_of({rounded, fitted.given.unit}));
   const bool is_set = set_at(document, pointer, std::move(value));

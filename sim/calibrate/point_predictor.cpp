@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "report/number_text.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {
@@ -10,7 +11,7 @@ namespace {
 /// To nine digits: what differs by rounding of a logarithm is the same value.
 std::vector<double> rounded(std::vector<double> values) {
   constexpr int digits = 9;
-  for (double& value : values) value = std::stod(digits_text(value, digits));
+  for (double& value : values) value = rounded_to(value, digits);
   return values;
 }
 

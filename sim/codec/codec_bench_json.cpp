@@ -5,6 +5,7 @@
 
 #include "codec/codec_bench.hpp"
 #include "codec/measured_codec.hpp"
+#include "core/json_build.hpp"
 #include "core/json_value.hpp"
 #include "cost/codec_table.hpp"
 #include "report/number_text.hpp"
@@ -31,13 +32,6 @@ JsonValue number(double value) {
 }
 
 JsonValue number(std::size_t value) { return JsonValue(static_cast<std::int64_t>(value)); }
-
-template <class List, class ToValue>
-JsonValue array_of(const List& list, ToValue to_value) {
-  JsonValue::Array array;
-  for (const auto& item : list) array.push_back(to_value(item));
-  return JsonValue(std::move(array));
-}
 
 /// {"codec": "zfp", "rate": 8}, and the ratio that was measured where a scenario has to assume one: an entry of a scenario's `compression` block.
 JsonValue choice_value(const CodecChoice& choice) {

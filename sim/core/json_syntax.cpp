@@ -13,12 +13,6 @@ namespace {
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
-std::string lower_case(std::string_view word) {
-  std::string lower(word);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
-
 JsonSyntaxError at(const JsonToken& token, std::string message, std::string suggestion = {}) {
   return {token.begin, token.length, std::move(message), std::move(suggestion)};
 }

@@ -1,7 +1,6 @@
 #include "core/problem.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <tuple>
 #include <utility>
@@ -113,12 +112,6 @@ bool is_same_source(const Origin& a, const Origin& b) {
 
 bool is_same_place(const Origin& a, const Origin& b) {
   return is_same_source(a, b) && a.line == b.line && a.column == b.column;
-}
-
-std::string lower_case(std::string_view word) {
-  std::string lower(word);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
 }
 
 /// Edits (insert, delete, replace, swap neighbours) that turn `a` into `b`; no letter is edited

@@ -1,5 +1,7 @@
 #include "core/utf8.hpp"
 
+#include <cctype>
+
 namespace windtunnel {
 namespace {
 
@@ -45,6 +47,12 @@ int utf8_count(std::string_view text) {
     at += length == 0 ? 1 : length;
   }
   return count;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
 }
 
 }  // namespace windtunnel

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <system_error>
 #include <utility>
 
 #include "core/file_io.hpp"
+#include "core/json_build.hpp"
 #include "core/object_reader.hpp"
 #include "evidence/evidence.hpp"
 #include "evidence/measurement_set.hpp"
@@ -18,31 +18,17 @@ constexpr const char* schema_name = "windtunnel/residuals-v2";
 constexpr double decimals = 1e5;  ///< residuals are written to 0.001 %
 constexpr std::array<const char*, num_valued_axes> axis_names{"stack", "gpu", "cluster"};
 
-JsonValue strings_value(const std::set<std::string>& strings) {
-  JsonValue::Array array;
-  for (const std::string& text : strings) array.emplace_back(text);
-  return JsonValue(std::move(array));
-}
-
-JsonValue numbers_value(const std::vector<double>& numbers) {
-  JsonValue::Array array;
-  for (const double number : numbers) array.emplace_back(number);
-  return JsonValue(std::move(array));
-}
-
 /// To twelve digits: what remains of a unit's factor is not written.
 double rounded(double number) {
   constexpr int digits = 12;
-  const std::string text = significant_text(number, digits);
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
+  return rounded_to(number, digits);
 }
 
 JsonValue values_value(const MeasuredValues& values) {
   JsonValue value{JsonValue::Object{}};
   for (const auto& [key, range] : values.numbers)
-    value.set(key, numbers_value({rounded(range.first), rounded(range.second)}));
-  for (const auto& [key, words] : values.habits) value.set(key, strings_value(words));
+    value.set(key, array_of(std::array{rounded(range.first), rounded(range.second)}));
+  for (const auto& [key, words] : values.habits) value.set(key, array_of(words));
   return value;
 }
 
@@ -50,22 +36,22 @@ JsonValue residuals_value(const std::vector<double>& residuals) {
   std::vector<double> rounded;
   for (const double residual : residuals)
     rounded.push_back(std::round(residual * decimals) / decimals);
-  return numbers_value(rounded);
+  return array_of(rounded);
 }
 
 JsonValue regime_value(const EvidenceRegime& regime) {
   JsonValue value{JsonValue::Object{}};
   value.set("software", JsonValue(regime.software));
   value.set("device_family", JsonValue(regime.device_family));
-  value.set("platforms", strings_value(regime.platforms));
-  value.set("sets", strings_value(regime.sets));
+  value.set("platforms", array_of(regime.platforms));
+  value.set("sets", array_of(regime.sets));
   value.set("method", JsonValue(regime.method));
   JsonValue ranges{JsonValue::Object{}};
   for (const auto& [name, range] : regime.ranges)
-    ranges.set(name, numbers_value({range.first, range.second}));
+    ranges.set(name, array_of(std::array{range.first, range.second}));
   value.set("ranges", std::move(ranges));
   JsonValue choices{JsonValue::Object{}};
-  for (const auto& [name, known] : regime.choices) choices.set(name, strings_value(known));
+  for (const auto& [name, known] : regime.choices) choices.set(name, array_of(known));
   value.set("choices", std::move(choices));
   JsonValue values{JsonValue::Object{}};
   for (std::size_t axis = 0; axis < num_valued_axes; ++axis)

@@ -5,15 +5,10 @@
 #include <cctype>
 #include <initializer_list>
 
+#include "core/utf8.hpp"
+
 namespace windtunnel {
 namespace {
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
-}
 
 bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;

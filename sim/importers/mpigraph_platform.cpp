@@ -1,8 +1,6 @@
 #include "importers/mpigraph_platform.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -13,18 +11,7 @@
 namespace windtunnel {
 namespace {
 
-constexpr int written_digits = 6;
-
-/// `number` as it is written: means of many processes have no more digits than that.
-double rounded(double number) {
-  std::array<char, 32> buffer;
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
-                                 std::chars_format::general, written_digits)
-                       .ptr;
-  double result = 0;
-  std::from_chars(buffer.data(), end, result);
-  return result;
-}
+constexpr int written_digits = 6;  ///< means of many processes have no more
 
 /// Writes what was found into a base.
 class PlatformWriter {
@@ -146,7 +133,7 @@ class PlatformWriter {
       JsonValue::Array row;
       for (std::size_t j = 0; j < found_.rates.nodes.size(); ++j)
         row.push_back(i == j ? JsonValue(std::int64_t{0})
-                             : JsonValue(rounded(*found_.rates.rate[i][j])));
+                             : JsonValue(rounded_to(*found_.rates.rate[i][j], written_digits)));
       rows.emplace_back(std::move(row));
     }
     matrix.set("rows", JsonValue(std::move(rows)));

@@ -1,3 +1,4 @@
+#include "core/json_build.hpp"
 #include "importers/mpigraph_findings.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
@@ -89,16 +90,14 @@ JsonValue findings_json(const MpigraphFindings& found) {
   if (found.difference_of_tables)
     json.set("send_recv_difference", JsonValue(*found.difference_of_tables));
   json.set("phase_artefact", artefact_json(found));
-  JsonValue::Array inferred;
-  for (const InferredPair& pair : found.inferred) {
-    JsonValue item(JsonValue::Object{});
-    item.set("from", JsonValue(found.rates.nodes[pair.from]));
-    item.set("to", JsonValue(found.rates.nodes[pair.to]));
-    item.set("bytes_per_s", rate(pair.rate));
-    item.set("basis", JsonValue(basis_text(pair)));
-    inferred.push_back(std::move(item));
-  }
-  json.set("inferred", JsonValue(std::move(inferred)));
+  json.set("inferred", array_of(found.inferred, [&](const InferredPair& pair) {
+             JsonValue item(JsonValue::Object{});
+             item.set("from", JsonValue(found.rates.nodes[pair.from]));
+             item.set("to", JsonValue(found.rates.nodes[pair.to]));
+             item.set("bytes_per_s", rate(pair.rate));
+             item.set("basis", JsonValue(basis_text(pair)));
+             return item;
+           }));
   return json;
 }
 

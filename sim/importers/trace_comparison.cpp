@@ -11,6 +11,7 @@
 #include "importers/gpu_totals_report.hpp"
 #include "importers/trace_event_reader.hpp"
 #include "report/chrome_trace.hpp"
+#include "report/comparison_words.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
 #include "units/quantity_reader.hpp"
@@ -39,6 +40,7 @@ bool names_rank(const std::string& process, std::int64_t rank) {
 
 namespace {
 
+using detail::letter_of;
 using detail::names_rank;
 
 constexpr std::int64_t any_rank = -1;
@@ -177,11 +179,6 @@ std::vector<std::string> simulate_all(const std::vector<TimelineInput>& inputs,
 }
 
 }  // namespace
-
-std::string letter_of(std::size_t run) {
-  constexpr std::size_t letters = 26;
-  return run < letters ? std::string(1, static_cast<char>('A' + run)) : std::to_string(run + 1);
-}
 
 bool is_trace_file(const std::filesystem::path& file) {
   if (file.extension() == ".gz") return true;

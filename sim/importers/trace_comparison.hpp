@@ -43,9 +43,6 @@ namespace detail {
 bool names_rank(const std::string& process, std::int64_t rank);
 }  // namespace detail
 
-/// "A", "B", …, "Z", "27", …: what a run is called in the table and the notes.
-std::string letter_of(std::size_t run);
-
 /// Timelines side by side. The first is what the others are measured against.
 struct TimelineComparison {
   std::vector<ComparedTimeline> runs;

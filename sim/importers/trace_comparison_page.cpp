@@ -9,6 +9,7 @@
 
 #include "core/contracts.hpp"
 #include "importers/gpu_totals_report.hpp"
+#include "report/comparison_words.hpp"
 #include "report/html_page.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
@@ -16,6 +17,8 @@
 
 namespace windtunnel {
 namespace {
+
+using detail::letter_of;
 
 using html::Change;
 using html::escaped;

@@ -4,6 +4,7 @@
 
 #include "importers/gpu_totals_report.hpp"
 #include "importers/trace_comparison.hpp"
+#include "report/comparison_words.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
 
@@ -11,6 +12,7 @@ namespace windtunnel {
 namespace {
 
 using detail::indent;
+using detail::letter_of;
 using detail::marked;
 using detail::Painter;
 using detail::Tone;

@@ -1,6 +1,7 @@
 #include <string>
 #include <utility>
 
+#include "core/json_build.hpp"
 #include "core/json_value.hpp"
 #include "job/job_result.hpp"
 #include "report/seed_value.hpp"
@@ -10,20 +11,11 @@ namespace {
 
 JsonValue number(double value) { return JsonValue(value); }
 JsonValue count(std::int64_t value) { return JsonValue(value); }
-JsonValue object() { return JsonValue(JsonValue::Object{}); }
 JsonValue seconds(Seconds value) { return number(value / Seconds{1}); }
-
-JsonValue spread_json(const Spread& spread) {
-  JsonValue json = object();
-  json.set("median", number(spread.median));
-  json.set("p5", number(spread.low));
-  json.set("p95", number(spread.high));
-  return json;
-}
 
 JsonValue checkpoint_json(const JobResult& result) {
   const Job& job = result.job;
-  JsonValue json = object();
+  JsonValue json = empty_object();
   json.set("bytes", number(job.checkpoint / Bytes{1}));
   json.set("stall_s", seconds(to_seconds(job.model.stall)));
   json.set("safe_after_s", seconds(to_seconds(job.model.stall + job.model.write)));
@@ -34,19 +26,17 @@ JsonValue checkpoint_json(const JobResult& result) {
   if (result.daly) json.set("daly_s", seconds(*result.daly));
   if (!result.intervals) return json;
   json.set("best_s", seconds(job.step_time * result.intervals->best_steps));
-  JsonValue::Array curve;
-  for (const IntervalPoint& point : result.intervals->points) {
-    JsonValue entry = object();
-    entry.set("every_s", seconds(job.step_time * static_cast<double>(point.steps)));
-    entry.set("mean_s", number(point.mean_seconds));
-    curve.push_back(std::move(entry));
-  }
-  json.set("curve", JsonValue(std::move(curve)));
+  json.set("curve", array_of(result.intervals->points, [&](const IntervalPoint& point) {
+             JsonValue entry = empty_object();
+             entry.set("every_s", seconds(job.step_time * static_cast<double>(point.steps)));
+             entry.set("mean_s", number(point.mean_seconds));
+             return entry;
+           }));
   return json;
 }
 
 JsonValue failures_json(const JobResult& result) {
-  JsonValue json = object(), parts = object();
+  JsonValue json = empty_object(), parts = empty_object();
   for (std::size_t i = 0; i < num_failing_parts; ++i)
     parts.set(name_of(static_cast<FailingPart>(i)), number(result.mean_failures[i]));
   json.set("count", spread_json(result.failures));
@@ -56,24 +46,30 @@ JsonValue failures_json(const JobResult& result) {
 }
 
 JsonValue assumptions_json(const std::vector<Assumption>& assumptions) {
-  JsonValue::Array list;
-  for (const Assumption& each : assumptions) {
-    JsonValue entry = object();
+  return array_of(assumptions, [&](const Assumption& each) {
+    JsonValue entry = empty_object();
     entry.set("what", JsonValue(each.what));
     entry.set("value", JsonValue(each.value));
     entry.set("note", JsonValue(each.note));
     entry.set("evidence",
               JsonValue(std::string(each.evidence == Evidence::measured ? "measured" : "assumed")));
-    list.push_back(std::move(entry));
-  }
-  return JsonValue(std::move(list));
+    return entry;
+  });
 }
 
 }  // namespace
 
+JsonValue spread_json(const Spread& spread) {
+  JsonValue json = empty_object();
+  json.set("median", number(spread.median));
+  json.set("p5", number(spread.low));
+  json.set("p95", number(spread.high));
+  return json;
+}
+
 std::string job_json(const JobResult& result) {
   const Job& job = result.job;
-  JsonValue json = object();
+  JsonValue json = empty_object();
   json.set("schema", JsonValue(std::string("windtunnel/job-v1")));
   json.set("name", JsonValue(result.name));
   json.set("version", JsonValue(std::string(WINDTUNNEL_VERSION)));
@@ -87,7 +83,7 @@ std::string job_json(const JobResult& result) {
   json.set("tokens", number(job.tokens_per_step * static_cast<double>(job.model.steps)));
   json.set("days", spread_json(result.days));
   json.set("goodput", spread_json(result.goodput));
-  JsonValue shares = object();
+  JsonValue shares = empty_object();
   for (std::size_t i = 0; i < num_spent; ++i)
     shares.set(name_of(static_cast<Spent>(i)), number(result.mean_shares[i]));
   json.set("mean_shares", std::move(shares));

@@ -110,19 +110,6 @@ std::string time_section(const JobResult& result) {
 constexpr double left = 70, top = 24, chart_width = 820, chart_height = 260;
 constexpr double right_edge = left + chart_width, bottom = top + chart_height;
 
-std::string frame(const std::string& label, const std::string& inside) {
-  return "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"" + escaped(label) +
-         "\"><svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 920 350\" width=\"920\" "
-         "height=\"350\" fill=\"currentColor\" font-size=\"13\" role=\"img\" aria-label=\"" +
-         escaped(label) + "\">\n" + inside + "</svg></div>\n";
-}
-
-std::string rule(double x1, double y1, double x2, double y2, const std::string& extra = "") {
-  return "<line x1=\"" + svg_number(x1) + "\" y1=\"" + svg_number(y1) + "\" x2=\"" +
-         svg_number(x2) + "\" y2=\"" + svg_number(y2) + "\" stroke=\"currentColor\" " +
-         (extra.empty() ? "stroke-opacity=\"0.3\"" : extra) + "/>\n";
-}
-
 /// Lengths of all draws: how many end in each span of days.
 std::string days_chart(const JobResult& result) {
   constexpr int num_bars = 41;
@@ -142,7 +129,7 @@ std::string days_chart(const JobResult& result) {
            svg_number(height) + "\" fill=\"#3d7cc0\"><title>" + std::to_string(counts[i]) +
            " draws</title></rect>\n";
   }
-  svg += rule(left, bottom, right_edge, bottom);
+  svg += svg_rule(left, bottom, right_edge, bottom);
   constexpr int num_marks = 5;
   for (int i = 0; i < num_marks; ++i) {
     const double share = double(i) / (num_marks - 1);
@@ -154,10 +141,10 @@ std::string days_chart(const JobResult& result) {
        {std::pair{result.days.low, "5th"}, std::pair{result.days.median, "median"},
         std::pair{result.days.high, "95th"}}) {
     const double x = left + chart_width * (value - least) / width;
-    svg += rule(x, top, x, bottom, "stroke-dasharray=\"4 3\"") +
+    svg += svg_rule(x, top, x, bottom, "stroke-dasharray=\"4 3\"") +
            svg_text(x, top - 6, name, "text-anchor=\"middle\"");
   }
-  return frame("How long the draws take, in days", svg);
+  return svg_chart("How long the draws take, in days", 920, 350, svg);
 }
 
 struct IntervalAxis {
@@ -185,7 +172,7 @@ std::string interval_chart(const JobResult& result) {
             svg_number(y(point.mean_seconds)) + " ";
   svg +=
       "<polyline points=\"" + line + "\" fill=\"none\" stroke=\"#3d7cc0\" stroke-width=\"3\"/>\n";
-  svg += rule(left, bottom, right_edge, bottom) + rule(left, top, left, bottom);
+  svg += svg_rule(left, bottom, right_edge, bottom) + svg_rule(left, top, left, bottom);
   for (const double share : {0.0, 0.5, 1.0}) {
     const double seconds = least + span * share;
     svg += svg_text(left - 8, y(seconds) + 4, fixed_text(seconds / seconds_per_day, 2),
@@ -204,12 +191,12 @@ std::string interval_chart(const JobResult& result) {
        {std::pair{best, "best, played"}, std::pair{*result.young / Seconds{1}, "Young"},
         std::pair{*result.daly / Seconds{1}, "Daly"}}) {
     if (seconds < axis.low || seconds > axis.high) continue;
-    svg += rule(axis.x(seconds), top, axis.x(seconds), bottom, "stroke-dasharray=\"4 3\"") +
+    svg += svg_rule(axis.x(seconds), top, axis.x(seconds), bottom, "stroke-dasharray=\"4 3\"") +
            svg_text(axis.x(seconds) + 5, row,
                     std::string(name) + " " + interval_text(Seconds{seconds}), "");
     row += 18;
   }
-  return frame("Mean length of the job by interval of checkpoints", svg);
+  return svg_chart("Mean length of the job by interval of checkpoints", 920, 350, svg);
 }
 
 std::string checkpoint_section(const JobResult& result) {

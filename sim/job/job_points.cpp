@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/json_build.hpp"
 #include "core/json_value.hpp"
 #include "job/job_words.hpp"
 #include "report/html_page.hpp"
@@ -47,14 +48,6 @@ std::vector<PricedPoint> priced(const std::vector<JobPoint>& points) {
       list.push_back(
           {point.values, point.result->days.median, point.result->cost->median, point.on_front});
   return list;
-}
-
-JsonValue spread_json(const Spread& spread) {
-  JsonValue json{JsonValue::Object{}};
-  json.set("median", JsonValue(spread.median));
-  json.set("p5", JsonValue(spread.low));
-  json.set("p95", JsonValue(spread.high));
-  return json;
 }
 
 JsonValue point_json(const JobPoint& point) {
@@ -121,9 +114,7 @@ std::string job_points_json(const std::vector<JobPoint>& points) {
   JsonValue json{JsonValue::Object{}};
   json.set("schema", JsonValue(std::string("windtunnel/job-points-v1")));
   json.set("version", JsonValue(std::string(WINDTUNNEL_VERSION)));
-  JsonValue::Array list;
-  for (const JobPoint& point : points) list.push_back(point_json(point));
-  json.set("points", JsonValue(std::move(list)));
+  json.set("points", array_of(points, point_json));
   return pretty_text(json);
 }
 

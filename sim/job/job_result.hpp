@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/json_value.hpp"
 #include "job/job_interval.hpp"
 #include "job/job_player.hpp"
 
@@ -25,6 +26,7 @@ struct Spread {
 };
 /// The percentiles of `values`, between neighbours on a straight line.
 Spread spread_of(std::vector<double> values);
+JsonValue spread_json(const Spread& spread);
 
 /// What many draws of a job say.
 struct JobResult {

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "core/json_build.hpp"
 #include "core/json_value.hpp"
 #include "noise/step_odds.hpp"
 #include "report/number_text.hpp"
@@ -35,15 +36,13 @@ std::string gain_line(const NoiseGain& gain, Seconds mean) {
 }
 
 JsonValue odds_list(const std::vector<CriticalOdds>& list) {
-  JsonValue::Array entries;
-  for (const CriticalOdds& odds : list) {
+  return array_of(list, [&](const CriticalOdds& odds) {
     JsonValue entry(JsonValue::Object{});
     entry.set("what", JsonValue(odds.what));
     entry.set("share_of_steps", JsonValue(odds.share_of_steps));
     entry.set("share_of_time", JsonValue(odds.share_of_time));
-    entries.push_back(std::move(entry));
-  }
-  return JsonValue(std::move(entries));
+    return entry;
+  });
 }
 
 }  // namespace
@@ -80,15 +79,13 @@ std::string odds_json(const StepOdds& odds) {
   json.set("median_s", JsonValue(found.median / Seconds{1}));
   json.set("critical", odds_list(odds.work));
   json.set("critical_nodes", odds_list(odds.nodes));
-  JsonValue::Array gains;
-  for (const NoiseGain& gain : odds.gains) {
-    JsonValue entry(JsonValue::Object{});
-    entry.set("without", JsonValue(gain.what));
-    entry.set("mean_gain_s", JsonValue(gain.mean / Seconds{1}));
-    entry.set("median_gain_s", JsonValue(gain.median / Seconds{1}));
-    gains.push_back(std::move(entry));
-  }
-  json.set("gains", JsonValue(std::move(gains)));
+  json.set("gains", array_of(odds.gains, [&](const NoiseGain& gain) {
+             JsonValue entry(JsonValue::Object{});
+             entry.set("without", JsonValue(gain.what));
+             entry.set("mean_gain_s", JsonValue(gain.mean / Seconds{1}));
+             entry.set("median_gain_s", JsonValue(gain.median / Seconds{1}));
+             return entry;
+           }));
   return pretty_text(json);
 }
 

@@ -22,19 +22,6 @@ using html::section;
 constexpr double left = 80, top = 24, chart_width = 820, chart_height = 240;
 constexpr double right_edge = left + chart_width, bottom = top + chart_height;
 
-std::string frame(const std::string& label, const std::string& inside) {
-  return "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"" + escaped(label) +
-         "\"><svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1000 320\" width=\"1000\" "
-         "height=\"320\" fill=\"currentColor\" font-size=\"13\" role=\"img\" aria-label=\"" +
-         escaped(label) + "\">\n" + inside + "</svg></div>\n";
-}
-
-std::string rule(double x1, double y1, double x2, double y2, const std::string& extra) {
-  return "<line x1=\"" + svg_number(x1) + "\" y1=\"" + svg_number(y1) + "\" x2=\"" +
-         svg_number(x2) + "\" y2=\"" + svg_number(y2) + "\" stroke=\"currentColor\" " + extra +
-         "/>\n";
-}
-
 /// Times of the charts, a little beyond the fastest and the slowest step.
 struct TimeRange {
   Seconds low{}, high{};
@@ -72,7 +59,7 @@ std::string series_chart(const StepSeries& series, const StepStatistics& found) 
   }
   svg +=
       "<polyline points=\"" + line + "\" fill=\"none\" stroke=\"#3d7cc0\" stroke-width=\"1.5\"/>\n";
-  svg += rule(left, bottom, right_edge, bottom, "stroke-opacity=\"0.3\"");
+  svg += svg_rule(left, bottom, right_edge, bottom);
   for (const double share : quarters) {
     svg += svg_text(left - 8, bottom - chart_height * share + 4, to_text(range.at(share)),
                     "text-anchor=\"end\"");
@@ -81,10 +68,10 @@ std::string series_chart(const StepSeries& series, const StepStatistics& found) 
                     "text-anchor=\"middle\"");
   }
   for (const auto& [time, name] : {std::pair{found.median, "median"}, std::pair{found.p95, "95th"}})
-    svg += rule(left, y(time), right_edge, y(time), "stroke-dasharray=\"4 3\"") +
+    svg += svg_rule(left, y(time), right_edge, y(time), "stroke-dasharray=\"4 3\"") +
            svg_text(right_edge + 6, y(time) + 4, name, "");
   svg += svg_text(left + chart_width / 2, bottom + 42, "step", "text-anchor=\"middle\"");
-  return frame("How long each step takes", svg);
+  return svg_chart("How long each step takes", 1000, 320, svg);
 }
 
 std::string histogram(const StepSeries& series, const StepStatistics& found) {
@@ -104,7 +91,7 @@ std::string histogram(const StepSeries& series, const StepStatistics& found) {
            svg_number(height) + "\" fill=\"#3d7cc0\"><title>" + std::to_string(counts[i]) +
            " steps</title></rect>\n";
   }
-  svg += rule(left, bottom, right_edge, bottom, "stroke-opacity=\"0.3\"");
+  svg += svg_rule(left, bottom, right_edge, bottom);
   for (const double share : quarters)
     svg += svg_text(left + chart_width * share, bottom + 20, to_text(range.at(share)),
                     "text-anchor=\"middle\"");
@@ -114,13 +101,14 @@ std::string histogram(const StepSeries& series, const StepStatistics& found) {
        {std::pair{found.median, "median"}, std::pair{found.p95, "95th percentile"},
         std::pair{found.p99, "99th percentile"}}) {
     const double x = left + chart_width * range.share(time);
-    svg += rule(x, top - 4, x, bottom, "stroke-dasharray=\"4 3\"") + svg_text(x + 5, row, name, "");
+    svg += svg_rule(x, top - 4, x, bottom, "stroke-dasharray=\"4 3\"") +
+           svg_text(x + 5, row, name, "");
     row += row_height;
   }
   svg += svg_text(left - 8, top + 4, std::to_string(static_cast<int>(most)), "text-anchor=\"end\"");
   svg += svg_text(left + chart_width / 2, bottom + 42, "time of a step; up: number of steps",
                   "text-anchor=\"middle\"");
-  return frame("How many steps take how long", svg);
+  return svg_chart("How many steps take how long", 1000, 320, svg);
 }
 
 std::string headline(const StepSeries& series, const StepStatistics& found) {

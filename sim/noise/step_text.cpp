@@ -1,5 +1,6 @@
 #include <string>
 
+#include "core/json_build.hpp"
 #include "core/json_value.hpp"
 #include "noise/step_series.hpp"
 #include "report/number_text.hpp"
@@ -83,9 +84,7 @@ std::string steps_json(const StepSeries& series) {
   json.set("share_above_1_05", JsonValue(found.above_1_05));
   json.set("share_above_1_2", JsonValue(found.above_1_2));
   json.set("lag1_correlation", JsonValue(found.lag1_correlation));
-  JsonValue::Array times;
-  for (const Seconds time : series.times) times.push_back(seconds(time));
-  json.set("times_s", JsonValue(std::move(times)));
+  json.set("times_s", array_of(series.times, seconds));
   return pretty_text(json);
 }
 

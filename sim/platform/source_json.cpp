@@ -18,17 +18,6 @@ constexpr std::array<std::pair<std::string_view, Evidence>, 4> evidence_names{
      {"fitted", Evidence::fitted},
      {"assumed", Evidence::assumed}}};
 
-/// A number, a text that starts as a quantity does, or a list that holds one.
-bool carries_number(const JsonValue& value) {
-  if (value.is_number()) return true;
-  if (value.is_string()) {
-    const std::string& text = value.string();
-    return !text.empty() && text.front() >= '0' && text.front() <= '9';
-  }
-  if (!value.is_array()) return false;
-  return std::any_of(value.array().begin(), value.array().end(), carries_number);
-}
-
 std::optional<Source> parse_source(std::string_view text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos) return std::nullopt;
@@ -89,6 +78,15 @@ const char* name_of(Evidence evidence) {
   for (const auto& [name, each] : evidence_names)
     if (each == evidence) return name.data();  // a literal: ends with a zero
   WT_UNREACHABLE();
+}
+
+bool carries_number(const JsonValue& value) {
+  if (value.is_string())
+    return !value.string().empty() && value.string().front() >= '0' &&
+           value.string().front() <= '9';
+  if (value.is_array())
+    return std::any_of(value.array().begin(), value.array().end(), carries_number);
+  return value.is_number();
 }
 
 Sources read_sources(ObjectReader& reader, const std::string& prefix) {

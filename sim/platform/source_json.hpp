@@ -22,6 +22,9 @@ using Sources = std::map<std::string, Source>;
 /// Defaults need no source (their documentation is it); a number given by --set is `assumed`.
 Sources read_sources(ObjectReader& reader, const std::string& prefix = {});
 
+/// Whether it is a number, an amount such as "25 GB/s", or a list that holds one: what needs a source.
+bool carries_number(const JsonValue& value);
+
 /// Gives the number `key` of `object` its own source; others keep theirs.
 void set_source(JsonValue& object, const std::string& key, const std::string& source);
 

@@ -1,6 +1,7 @@
 #include "report/compare_page.hpp"
 
 #include "core/contracts.hpp"
+#include "core/json_build.hpp"
 #include "report/compare_sections.hpp"
 #include "report/html_page.hpp"
 #include "report/number_text.hpp"
@@ -21,10 +22,9 @@ std::string title_of(const Comparison& comparison) {
 
 /// A list with a null for each run that has no details.
 std::string why_json(const Comparison& comparison) {
-  JsonValue::Array list;
-  for (const ComparedRun& run : comparison.runs)
-    list.push_back(run.details ? run.details->why : JsonValue());
-  return canonical_text(JsonValue(std::move(list)));
+  return canonical_text(array_of(comparison.runs, [](const ComparedRun& run) {
+    return run.details ? run.details->why : JsonValue();
+  }));
 }
 
 }  // namespace

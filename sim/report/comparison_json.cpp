@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/json_build.hpp"
 #include "core/object_reader.hpp"
 #include "report/comparison.hpp"
 #include "report/report_json.hpp"
@@ -147,13 +148,6 @@ JsonValue codec_value(const CodecBreakEven& codec) {
     object.set("attained_bytes_per_s", JsonValue(codec.now.value()));
   object.set("loses", JsonValue(codec.loses()));
   return object;
-}
-
-template <class List, class ToValue>
-JsonValue array_of(const List& list, ToValue to_value) {
-  JsonValue::Array array;
-  for (const auto& item : list) array.push_back(to_value(item));
-  return JsonValue(std::move(array));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
+#include "core/json_build.hpp"
 #include "report/explanation.hpp"
 #include "report/report_json.hpp"
 
 namespace windtunnel {
 namespace {
 
-JsonValue object() { return JsonValue(JsonValue::Object{}); }
 JsonValue number(int value) { return JsonValue(std::int64_t{value}); }
 JsonValue seconds(Seconds time) { return JsonValue(time.value()); }
 
@@ -22,18 +22,8 @@ const char* name_of_kind(Activity::Kind kind) {
   return "?";
 }
 
-JsonValue breakdown_value(const Breakdown& breakdown) {
-  JsonValue value = object();
-  for (int i = 0; i < num_lines; ++i) {
-    const auto line = static_cast<Line>(i);
-    if (is_always_written(line) || breakdown.of(line) > Seconds{0})
-      value.set(name_of(line), seconds(breakdown.of(line)));
-  }
-  return value;
-}
-
 JsonValue share_value(const PathShare& share, Seconds whole) {
-  JsonValue value = object();
+  JsonValue value = empty_object();
   value.set("what", JsonValue(share.what));
   value.set("kind", JsonValue(std::string(name_of_kind(share.kind))));
   value.set("line", JsonValue(std::string(name_of(share.line))));
@@ -51,7 +41,7 @@ JsonValue share_value(const PathShare& share, Seconds whole) {
 }
 
 JsonValue segment_value(const PathSegment& segment) {
-  JsonValue value = object();
+  JsonValue value = empty_object();
   value.set("what", JsonValue(segment.what));
   value.set("kind", JsonValue(std::string(name_of_kind(segment.kind))));
   if (!segment.where.empty()) value.set("where", JsonValue(segment.where));
@@ -62,7 +52,7 @@ JsonValue segment_value(const PathSegment& segment) {
 }
 
 JsonValue slack_value(const Slack& slack) {
-  JsonValue value = object();
+  JsonValue value = empty_object();
   value.set("what", JsonValue(slack.what));
   value.set("busy_s", seconds(slack.busy));
   value.set("on_path_s", seconds(slack.on_path));
@@ -72,10 +62,10 @@ JsonValue slack_value(const Slack& slack) {
 }
 
 JsonValue what_if_value(const Explanation& explanation, const WhatIfResult& result) {
-  JsonValue value = object();
+  JsonValue value = empty_object();
   value.set("what", JsonValue(result.change.what));
   value.set("kind", JsonValue(std::string(name_of(result.change.kind))));
-  JsonValue set = object();
+  JsonValue set = empty_object();
   for (const auto& [pointer, text] : result.change.overrides) set.set(pointer, JsonValue(text));
   value.set("set", set);
   value.set("command", JsonValue(result.command));
@@ -97,36 +87,29 @@ JsonValue what_if_value(const Explanation& explanation, const WhatIfResult& resu
   return value;
 }
 
-template <typename List, typename ToValue>
-JsonValue list_value(const List& list, ToValue to_value) {
-  JsonValue::Array array;
-  for (const auto& each : list) array.push_back(to_value(each));
-  return JsonValue(std::move(array));
-}
-
 }  // namespace
 
 JsonValue path_value(const Explanation& e) {
   const Seconds whole = e.report.iteration_time;
-  JsonValue value = object();
+  JsonValue value = empty_object();
   value.set("schema", JsonValue(std::string("windtunnel/explanation-v1")));
   value.set("iteration_time_s", seconds(whole));
   value.set("breakdown_s", breakdown_value(e.report.breakdown));
-  value.set("critical_path", list_value(e.shares, [whole](const PathShare& share) {
+  value.set("critical_path", array_of(e.shares, [whole](const PathShare& share) {
               return share_value(share, whole);
             }));
   value.set("critical_path_s", breakdown_value(lines_of_path(e.shares)));
-  value.set("segments", list_value(e.segments, segment_value));
-  value.set("stages", list_value(e.stages, slack_value));
-  value.set("devices", list_value(e.devices, slack_value));
-  value.set("links", list_value(e.links, slack_value));
+  value.set("segments", array_of(e.segments, segment_value));
+  value.set("stages", array_of(e.stages, slack_value));
+  value.set("devices", array_of(e.devices, slack_value));
+  value.set("links", array_of(e.links, slack_value));
   return value;
 }
 
 JsonValue explanation_value(const Explanation& e) {
   JsonValue value = path_value(e);
   value.set("command", JsonValue(e.command));
-  value.set("what_ifs", list_value(e.what_ifs, [&e](const WhatIfResult& result) {
+  value.set("what_ifs", array_of(e.what_ifs, [&e](const WhatIfResult& result) {
               return what_if_value(e, result);
             }));
   value.set("report", report_value(e.report));

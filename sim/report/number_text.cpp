@@ -69,4 +69,10 @@ std::string significant_text(double number, int digits) {
   return {buffer.data(), end};
 }
 
+double rounded_to(double number, int digits) {
+  const std::string text = significant_text(number, digits);
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
 }  // namespace windtunnel

@@ -9,6 +9,8 @@ namespace windtunnel {
 std::string fixed_text(double number, int decimals);
 /// `number` with so many significant digits, in scientific notation where that is shorter: 0.82345, 4 -> "0.8235".
 std::string significant_text(double number, int digits);
+/// The number that significant_text() writes.
+double rounded_to(double number, int digits);
 /// Rounded to whole units, with thousands apart: 192872.3 -> "192,872".
 std::string grouped_text(double number);
 /// A number of parameters as models are called: "39.1 B", "760 M".

@@ -45,11 +45,7 @@ std::string days_money_chart(const std::vector<PricedPoint>& points) {
   }
   svg += svg_text(left + chart_width / 2, bottom + 42, "days; up: money; green: on the front",
                   "text-anchor=\"middle\"");
-  return "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Days against "
-         "money\"><svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1080 350\" "
-         "width=\"1080\" height=\"350\" fill=\"currentColor\" font-size=\"13\" role=\"img\" "
-         "aria-label=\"Days against money\">\n" +
-         svg + "</svg></div>\n";
+  return svg_chart("Days against money", 1080, 350, svg);
 }
 
 void mark_pareto_front(std::vector<PricedPoint>& points) {

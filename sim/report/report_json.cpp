@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/json_build.hpp"
 #include "report/figures.hpp"
 
 namespace windtunnel {
@@ -52,16 +53,6 @@ class ObjectWriter {
   JsonValue::Object object_;
 };
 
-JsonValue breakdown_value(const Breakdown& breakdown) {
-  ObjectWriter object;
-  for (int i = 0; i < num_lines; ++i) {
-    const auto line = static_cast<Line>(i);
-    if (is_always_written(line) || breakdown.of(line) > 0_s)
-      object.add(name_of(line), breakdown.of(line));
-  }
-  return object.take();
-}
-
 JsonValue stage_value(const StageMemory& stage) {
   ObjectWriter object;
   object.add("stage", static_cast<int>(stage.stage.index()))
@@ -86,13 +77,11 @@ JsonValue stage_value(const StageMemory& stage) {
 }
 
 JsonValue memory_value(const MemoryAccount& memory) {
-  JsonValue::Array stages;
-  for (const StageMemory& stage : memory.stages) stages.push_back(stage_value(stage));
   return ObjectWriter()
       .add("capacity_bytes", memory.capacity)
       .add("max_bytes", memory.max_total)
       .add("fits", memory.fits)
-      .add("per_stage", JsonValue(std::move(stages)))
+      .add("per_stage", array_of(memory.stages, stage_value))
       .add("verdict", name_of(memory.verdict))
       .add("worst_stage", static_cast<int>(memory.worst_stage.index()))
       .add("advice", memory.advice)
@@ -142,8 +131,7 @@ JsonValue links_value(const Report& report) {
 }
 
 JsonValue stage_times_value(const Report& report) {
-  JsonValue::Array stages;
-  for (const StageTime& time : report.stage_times) {
+  return array_of(report.stage_times, [&](const StageTime& time) {
     ObjectWriter object;
     object.add("stage", static_cast<int>(time.stage.index())).add("end", time.end);
     for (int i = 0; i < num_lines; ++i) {
@@ -151,9 +139,8 @@ JsonValue stage_times_value(const Report& report) {
       if (is_always_written(line) || time.breakdown.of(line) > 0_s)
         object.add(name_of(line), time.breakdown.of(line));
     }
-    stages.push_back(object.take());
-  }
-  return JsonValue(std::move(stages));
+    return object.take();
+  });
 }
 
 JsonValue messages_value(const Report& report) {
@@ -170,34 +157,18 @@ JsonValue messages_value(const Report& report) {
 }
 
 JsonValue assumptions_value(const std::vector<Assumption>& assumptions) {
-  JsonValue::Array array;
-  for (const Assumption& assumption : assumptions)
-    array.push_back(ObjectWriter()
-                        .add("what", assumption.what)
-                        .add("value", assumption.value)
-                        .add("source", name_of(assumption.evidence))
-                        .add("note", assumption.note)
-                        .take());
-  return JsonValue(std::move(array));
+  return array_of(assumptions, [](const Assumption& assumption) {
+    return ObjectWriter()
+        .add("what", assumption.what)
+        .add("value", assumption.value)
+        .add("source", name_of(assumption.evidence))
+        .add("note", assumption.note)
+        .take();
+  });
 }
 
 JsonValue interval_value(const std::pair<Seconds, Seconds>& interval) {
-  JsonValue::Array ends;
-  ends.emplace_back(interval.first.value());
-  ends.emplace_back(interval.second.value());
-  return JsonValue(std::move(ends));
-}
-
-JsonValue warnings_value(const std::vector<std::string>& warnings) {
-  JsonValue::Array array;
-  for (const std::string& warning : warnings) array.emplace_back(warning);
-  return JsonValue(std::move(array));
-}
-
-JsonValue list_value(const std::vector<int>& numbers) {
-  JsonValue::Array array;
-  for (const int number : numbers) array.emplace_back(std::int64_t{number});
-  return JsonValue(std::move(array));
+  return array_of(std::array{interval.first.value(), interval.second.value()});
 }
 
 JsonValue job_value(const Report& report) {
@@ -217,7 +188,8 @@ JsonValue job_value(const Report& report) {
       .add("micro_batch", report.plan.training.micro_batch)
       .add("microbatches", report.plan.microbatches);
   if (report.plan.compression.data_gradients)
-    object.add("compressed_stages", list_value(report.compressed_stages));
+    object.add("compressed_stages",
+               array_of(report.compressed_stages, [](int stage) { return std::int64_t{stage}; }));
   return object.take();
 }
 
@@ -240,6 +212,16 @@ JsonValue engine_value(const Report& report) {
 
 }  // namespace
 
+JsonValue breakdown_value(const Breakdown& breakdown) {
+  ObjectWriter object;
+  for (int i = 0; i < num_lines; ++i) {
+    const auto line = static_cast<Line>(i);
+    if (is_always_written(line) || breakdown.of(line) > 0_s)
+      object.add(name_of(line), breakdown.of(line));
+  }
+  return object.take();
+}
+
 JsonValue report_value(const Report& report) {
   ObjectWriter object;
   object.add("schema", "windtunnel/report-v1")
@@ -257,7 +239,7 @@ JsonValue report_value(const Report& report) {
       .add("messages", messages_value(report))
       .add("assumptions", assumptions_value(report.assumptions))
       .add("engine", engine_value(report))
-      .add("warnings", warnings_value(report.warnings))
+      .add("warnings", array_of(report.warnings))
       .add("job", job_value(report))
       .add("timers_s", timers_value(report))
       .add("stage_times_s", stage_times_value(report))

@@ -21,6 +21,9 @@ static_assert(published_traffic.size() == num_traffic_classes);
 /// Amounts are in SI: the unit is in the key (`iteration_time_s`), or it is bytes.
 JsonValue report_value(const Report& report);
 
+/// Seconds by line; a line that is not always written where it took any.
+JsonValue breakdown_value(const Breakdown& breakdown);
+
 /// How many links a report names.
 inline constexpr std::size_t most_links = 16;
 

@@ -11,6 +11,7 @@
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
 #include "core/gzip.hpp"
+#include "core/json_build.hpp"
 #include "core/json_value.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
@@ -25,7 +26,6 @@ using detail::Nanoseconds;
 using detail::to_nanoseconds;
 
 JsonValue number(std::int64_t value) { return JsonValue(value); }
-JsonValue object() { return JsonValue(JsonValue::Object{}); }
 JsonValue text(std::string value) { return JsonValue(std::move(value)); }
 
 /// Columns of integers, packed.
@@ -52,7 +52,7 @@ class Columns {
     bytes_ += static_cast<char>(rest);
   }
 
-  JsonValue places_ = object();
+  JsonValue places_ = empty_object();
   std::string bytes_;
 };
 
@@ -151,18 +151,16 @@ const char* kind_of(Phase phase) {
 }
 
 JsonValue devices_json(const PlayedIteration& played, const ShownDevices& shown) {
-  JsonValue::Array list;
-  for (const DeviceId id : shown.devices) {
+  return array_of(shown.devices, [&](const DeviceId id) {
     const PlanDevice& device = played.plan->devices[id.index()];
-    JsonValue json = object();
+    JsonValue json = empty_object();
     json.set("name", text(detail::process_name(*played.plan, device)));
     json.set("stage", number(device.stage.index()));
     json.set("replica", number(device.replica));
     json.set("part", number(device.group_node));
     json.set("ends_last", JsonValue(id == played.last_device));
-    list.push_back(std::move(json));
-  }
-  return JsonValue(std::move(list));
+    return json;
+  });
 }
 
 /// What a step is called and coloured as: "stage 7" in the colour of its phase.
@@ -201,7 +199,7 @@ class TimelineWriter {
   }
 
   std::string write() {
-    JsonValue json = object();
+    JsonValue json = empty_object();
     add_computes();
     add_waits();
     add_messages();
@@ -378,10 +376,9 @@ class TimelineWriter {
 
   /// [name, colour]
   JsonValue path_names() const {
-    JsonValue::Array list;
-    for (const auto& [name, kind] : path_names_.keys())
-      list.emplace_back(JsonValue::Array{text(name), text(kind)});
-    return JsonValue(std::move(list));
+    return array_of(path_names_.keys(), [](const auto& key) {
+      return JsonValue::Array{text(key.first), text(key.second)};
+    });
   }
 
   /// [stream, phase, colour, chunk, nanoseconds of each part]
@@ -401,16 +398,13 @@ class TimelineWriter {
 
   /// [name, line of the breakdown]
   JsonValue phases() const {
-    JsonValue::Array list;
-    for (const Phase phase : phases_.keys())
-      list.emplace_back(JsonValue::Array{text(name_of(phase)), text(name_of(line_of(phase)))});
-    return JsonValue(std::move(list));
+    return array_of(phases_.keys(), [](Phase phase) {
+      return JsonValue::Array{text(name_of(phase)), text(name_of(line_of(phase)))};
+    });
   }
 
   JsonValue sizes() const {
-    JsonValue::Array list;
-    for (const Bytes bytes : sizes_.keys()) list.emplace_back(bytes / Bytes{1});
-    return JsonValue(std::move(list));
+    return array_of(sizes_.keys(), [](Bytes bytes) { return bytes / Bytes{1}; });
   }
 
   JsonValue link_or_null(PathId up, PathId down) {
@@ -459,13 +453,10 @@ class TimelineWriter {
 
   /// [name, bytes per second]
   JsonValue links() const {
-    JsonValue::Array list;
-    for (const std::uint32_t link : links_.keys()) {
+    return array_of(links_.keys(), [this](std::uint32_t link) {
       const Link& known = played_.network->links()[link];
-      list.emplace_back(
-          JsonValue::Array{text(known.name), JsonValue(known.bandwidth / BytesPerSecond{1})});
-    }
-    return JsonValue(std::move(list));
+      return JsonValue::Array{text(known.name), JsonValue(known.bandwidth / BytesPerSecond{1})};
+    });
   }
 
   const PlayedIteration& played_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/json_build.hpp"
 #include "scenario/key_table.hpp"
 
 namespace windtunnel {
@@ -16,8 +17,6 @@ JsonValue json(const std::string& text) {
   return value;
 }
 
-JsonValue object() { return JsonValue(JsonValue::Object{}); }
-
 JsonValue type(const char* name, bool or_null) {
   return or_null ? JsonValue(JsonValue::Array{JsonValue(std::string(name)),
                                               JsonValue(std::string("null"))})
@@ -27,7 +26,7 @@ JsonValue type(const char* name, bool or_null) {
 /// What is allowed: one value. Words that are listed elsewhere stand beside the reference, and null does not.
 JsonValue allowed(const Key& key, bool or_null) {
   const KeyValue& value = key.value;
-  JsonValue schema = object();
+  JsonValue schema = empty_object();
   if (value.kind == KeyValue::Kind::flag) schema.set("type", type("boolean", or_null));
   if (value.kind == KeyValue::Kind::whole_number) {
     schema.set("type", type("integer", or_null));
@@ -53,13 +52,13 @@ JsonValue allowed_in_all(const Key& key) {
   if (!key.words_at.empty()) choices.push_back(json(R"({"type": "null"})"));
   JsonValue others = json(key.also.empty() ? "[]" : key.also);
   for (JsonValue& other : others.array()) choices.push_back(std::move(other));
-  JsonValue schema = object();
+  JsonValue schema = empty_object();
   schema.set("anyOf", JsonValue(std::move(choices)));
   return schema;
 }
 
 JsonValue described(const std::string& meaning, const Key& key) {
-  JsonValue schema = object();
+  JsonValue schema = empty_object();
   schema.set("description", JsonValue(meaning));
   if (!key.unit.empty()) schema.set("x-unit", JsonValue(key.unit));
   return schema;

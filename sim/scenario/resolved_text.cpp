@@ -7,6 +7,7 @@
 
 #include "core/canonical_text.hpp"
 #include "core/hash.hpp"
+#include "platform/source_json.hpp"
 
 namespace windtunnel {
 namespace {
@@ -18,16 +19,6 @@ void drop_nulls(JsonValue& value) {
   std::erase_if(value.object(),
                 [](const JsonValue::Member& member) { return member.value.is_null(); });
   for (JsonValue::Member& member : value.object()) drop_nulls(member.value);
-}
-
-/// A number, an amount such as "25 GB/s", or a list of them: what needs a source.
-bool carries_number(const JsonValue& value) {
-  if (value.is_string())
-    return !value.string().empty() && value.string().front() >= '0' &&
-           value.string().front() <= '9';
-  if (value.is_array())
-    return std::any_of(value.array().begin(), value.array().end(), carries_number);
-  return value.is_number();
 }
 
 /// Entries of "source" that are missing for the defaulted and overridden numbers of `object`.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/json_build.hpp"
 #include "core/json_value.hpp"
 #include "report/seed_value.hpp"
 #include "search/launch_arguments.hpp"
@@ -11,13 +12,12 @@
 namespace windtunnel {
 namespace {
 
-JsonValue object() { return JsonValue(JsonValue::Object{}); }
 JsonValue count(std::size_t number) { return JsonValue(static_cast<std::int64_t>(number)); }
 JsonValue whole(int number) { return JsonValue(std::int64_t{number}); }
 JsonValue word(const char* text) { return JsonValue(std::string(text)); }
 
 JsonValue parallel_json(const Parallel& parallel) {
-  JsonValue json = object();
+  JsonValue json = empty_object();
   json.set("tensor", whole(parallel.tensor));
   json.set("pipeline", whole(parallel.pipeline));
   json.set("data", whole(parallel.data));
@@ -38,7 +38,7 @@ JsonValue parallel_json(const Parallel& parallel) {
 }
 
 JsonValue training_json(const Training& training) {
-  JsonValue json = object();
+  JsonValue json = empty_object();
   json.set("global_batch", whole(training.global_batch));
   json.set("micro_batch", whole(training.micro_batch));
   json.set("precision", word(name_of(training.precision)));
@@ -57,7 +57,7 @@ JsonValue placement_json(const Scenario& base, const Parallel& parallel) {
 }
 
 JsonValue plan_json(const Scenario& base, const RankedPlan& plan, std::size_t rank) {
-  JsonValue json = object();
+  JsonValue json = empty_object();
   json.set("rank", count(rank));
   json.set("parallel", parallel_json(plan.choice.parallel));
   json.set("training", training_json(plan.choice.training));
@@ -71,7 +71,7 @@ JsonValue plan_json(const Scenario& base, const RankedPlan& plan, std::size_t ra
   if (!plan.placement_note.empty()) json.set("placement_note", JsonValue(plan.placement_note));
   json.set("method", word(name_of(plan.method)));
   if (plan.method == RankMethod::simulated) {
-    JsonValue breakdown = object();
+    JsonValue breakdown = empty_object();
     for (int i = 0; i < num_lines; ++i) {
       const auto line = static_cast<Line>(i);
       if (is_always_written(line) || plan.breakdown.of(line) > Seconds{0})
@@ -83,7 +83,7 @@ JsonValue plan_json(const Scenario& base, const RankedPlan& plan, std::size_t ra
 }
 
 JsonValue memory_json(const MemoryCheck& memory) {
-  JsonValue json = object();
+  JsonValue json = empty_object();
   json.set("stage", count(memory.worst.stage.index()));
   json.set("required_bytes", JsonValue(memory.worst.required.value()));
   json.set("margin_bytes", JsonValue((memory.with_margin - memory.worst.required).value()));
@@ -93,26 +93,24 @@ JsonValue memory_json(const MemoryCheck& memory) {
 }
 
 JsonValue shape_json(const std::vector<PlanRejection>& rejections) {
-  JsonValue::Array list;
-  for (const PlanRejection& rejection : rejections) {
-    JsonValue entry = object();
+  return array_of(rejections, [&](const PlanRejection& rejection) {
+    JsonValue entry = empty_object();
     entry.set("at", JsonValue(rejection.key));
     entry.set("why", JsonValue(rejection.message));
     if (!rejection.suggestion.empty()) entry.set("suggestion", JsonValue(rejection.suggestion));
-    list.push_back(std::move(entry));
-  }
-  return JsonValue(std::move(list));
+    return entry;
+  });
 }
 
 }  // namespace
 
 std::string rank_json(const Scenario& base, const RankResult& result) {
-  JsonValue json = object();
+  JsonValue json = empty_object();
   json.set("schema", word("windtunnel/rank-v1"));
   json.set("name", JsonValue(base.name));
   json.set("seed", seed_value(base.seed));
   json.set("considered", count(result.considered));
-  JsonValue rejected = object();
+  JsonValue rejected = empty_object();
   rejected.set("shape", count(result.rejected_shape));
   rejected.set("memory", count(result.rejected_memory));
   json.set("rejected", std::move(rejected));
@@ -135,7 +133,7 @@ std::string rank_json(const Scenario& base, const RankResult& result) {
 }
 
 std::string explanation_json(const Scenario& base, const PlanExplanation& explanation) {
-  JsonValue json = object();
+  JsonValue json = empty_object();
   json.set("schema", word("windtunnel/rank-why-v1"));
   json.set("name", JsonValue(base.name));
   json.set("parallel", parallel_json(explanation.choice.parallel));
@@ -161,7 +159,7 @@ std::string launch_json(const Scenario& base, const RankedPlan& plan, const Plan
   JsonValue::Array hosts;
   for (const GpuPlace& place : laid_out.places)
     hosts.emplace_back(std::to_string(place.node.index()) + ":" + std::to_string(place.gpu));
-  JsonValue json = object();
+  JsonValue json = empty_object();
   json.set("schema", word("windtunnel/launch-v1"));
   json.set("name", JsonValue(base.name));
   json.set("plan", plan_json(base, plan, 1));

@@ -9,13 +9,12 @@
 #include "scenario/key_table.hpp"
 #include "sweep/plot_axis.hpp"
 #include "sweep/row.hpp"
+#include "sweep/sweep_content.hpp"
 
 namespace windtunnel {
 namespace {
 
-double figure(const JsonValue& row, const char* key) {
-  return number_of(row.find(key)).value_or(0);
-}
+using detail::figure;
 
 std::string text_of(const JsonValue& row, const std::string& column) {
   const JsonValue* value = row.find(column);

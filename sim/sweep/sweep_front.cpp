@@ -4,14 +4,10 @@
 #include <utility>
 
 #include "core/json_number.hpp"
+#include "sweep/sweep_content.hpp"
 
 namespace windtunnel {
 namespace {
-
-bool fits(const Row& row) {
-  const JsonValue* value = row.content.find("fits");
-  return row.ok && value != nullptr && value->is_bool() && std::get<bool>(value->content);
-}
 
 /// "nodes 128, platform dgx-h100"; the name of the point, where it sets one.
 std::string label_of(const Row& row, const std::vector<std::string>& columns) {
@@ -33,7 +29,7 @@ std::vector<FrontPoint> front_of(const PartRows& rows, const std::vector<std::st
   std::vector<PricedPoint> priced;
   for (const auto& [number, entry] : rows.by_point) {
     const std::optional<Row> row = parse_row(entry.row);
-    if (!row || !fits(*row)) continue;
+    if (!row || !row->ok || !detail::fits(*row)) continue;
     const auto days = number_of(row->content.find("days"));
     const auto cost = number_of(row->content.find("cost"));
     if (!days || !cost) continue;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/json_build.hpp"
 #include "report/html_page.hpp"
 #include "report/html_text.hpp"
 #include "sweep/sweep_content.hpp"
@@ -21,15 +22,13 @@ std::string points_json_text(const SweepContent& page) {
 }
 
 std::string explained_json(const SweepContent& page) {
-  JsonValue::Array list;
-  for (const ExplainedPoint& each : page.explained) {
+  return canonical_text(array_of(page.explained, [&](const ExplainedPoint& each) {
     JsonValue object(JsonValue::Object{});
     object.set("point", JsonValue(static_cast<std::int64_t>(each.point)));
     for (const char* key : {"iteration_time_s", "breakdown_s"})
       object.set(key, *each.report.find(key));
-    list.push_back(std::move(object));
-  }
-  return canonical_text(JsonValue(std::move(list)));
+    return object;
+  }));
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #include "units/quantity_reader.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <type_traits>
 
 #include "core/contracts.hpp"
+#include "core/utf8.hpp"
 #include "units/unit_table.hpp"
 
 namespace windtunnel {
@@ -56,12 +56,6 @@ std::string_view trimmed(std::string_view text) {
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
   return text;
-}
-
-std::string lower_case(std::string_view word) {
-  std::string lower(word);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
 }
 
 /// U+00B5 (micro sign) and U+03BC (Greek mu) as "u".

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/json_build.hpp"
 #include "core/json_value.hpp"
 #include "validate/metrics.hpp"
 
@@ -11,17 +12,13 @@ namespace {
 
 JsonValue count(std::size_t number) { return JsonValue(static_cast<std::int64_t>(number)); }
 JsonValue number(double value) { return JsonValue(value); }
-JsonValue object() { return JsonValue(JsonValue::Object{}); }
-
 JsonValue skipped_json(const std::vector<SkippedPoint>& skipped) {
-  JsonValue::Array list;
-  for (const SkippedPoint& point : skipped) {
-    JsonValue entry = object();
+  return array_of(skipped, [&](const SkippedPoint& point) {
+    JsonValue entry = empty_object();
     entry.set("id", JsonValue(point.id));
     entry.set("why", JsonValue(point.why));
-    list.push_back(std::move(entry));
-  }
-  return JsonValue(std::move(list));
+    return entry;
+  });
 }
 
 void add_scores(JsonValue& json, const Score& score) {
@@ -34,16 +31,17 @@ void add_scores(JsonValue& json, const Score& score) {
 
 JsonValue without_largest_json(const std::vector<ScoredRow>& comparisons) {
   const std::size_t left_out = num_largest(comparisons.size());
-  JsonValue json = object();
+  JsonValue json = empty_object();
   json.set("left_out", count(left_out));
   add_scores(json, score_without_largest(comparisons, left_out));
   return json;
 }
 
 void add_groups(JsonValue& json, const std::vector<ScoredRow>& comparisons) {
-  JsonValue groups = object(), taus = object(), rhos = object(), regrets = object();
+  JsonValue groups = empty_object(), taus = empty_object(), rhos = empty_object(),
+            regrets = empty_object();
   for (const auto& [name, members] : by_group(comparisons)) {
-    JsonValue group = object();
+    JsonValue group = empty_object();
     group.set("scored", count(members.size()));
     add_scores(group, score(members));
     groups.set(name, std::move(group));
@@ -72,7 +70,7 @@ void add_memory_scores(JsonValue& json, const ValidatedSet& set) {
        {"memory_mape", "memory_allocated_mape", "memory_reserved_mape", "memory_smi_mape"})
     if (const auto value = find_metric(name)->of(set)) json.set(name, number(*value));
   if (set.kind != MeasurementKind::iteration) return;
-  JsonValue verdicts = object();
+  JsonValue verdicts = empty_object();
   verdicts.set("caught", count(set.capacity.caught.size()));
   verdicts.set("missed", count(set.capacity.missed.size()));
   verdicts.set("refused_that_ran", count(set.capacity.refused_that_ran.size()));
@@ -82,14 +80,14 @@ void add_memory_scores(JsonValue& json, const ValidatedSet& set) {
 
 void add_timer_scores(JsonValue& json, const ValidatedSet& set) {
   if (set.timers.empty()) return;
-  JsonValue timers = object();
+  JsonValue timers = empty_object();
   for (const auto& [name, errors] : timer_errors(set.timers))
     timers.set(name, number(*mean_absolute_error(errors)));
   json.set("timers_mape", std::move(timers));
 }
 
 JsonValue set_json(const ValidatedSet& set) {
-  JsonValue json = object();
+  JsonValue json = empty_object();
   json.set("set", JsonValue(set.name));
   json.set("points", count(set.num_points));
   json.set("scored", count(set.comparisons.size()));
@@ -106,7 +104,7 @@ JsonValue set_json(const ValidatedSet& set) {
 }
 
 JsonValue point_json(const ValidatedSet& set, const ScoredRow& comparison) {
-  JsonValue json = object();
+  JsonValue json = empty_object();
   json.set("set", JsonValue(set.name));
   json.set("id", JsonValue(comparison.id));
   json.set("group", JsonValue(comparison.group));
@@ -117,7 +115,7 @@ JsonValue point_json(const ValidatedSet& set, const ScoredRow& comparison) {
 }
 
 JsonValue memory_json(const ValidatedSet& set, const MemoryComparison& comparison) {
-  JsonValue json = object();
+  JsonValue json = empty_object();
   json.set("set", JsonValue(set.name));
   json.set("id", JsonValue(comparison.id));
   json.set("kind", JsonValue(std::string(name_of(comparison.kind))));
@@ -129,7 +127,7 @@ JsonValue memory_json(const ValidatedSet& set, const MemoryComparison& compariso
 }
 
 JsonValue timer_json(const ValidatedSet& set, const TimerComparison& comparison) {
-  JsonValue json = object();
+  JsonValue json = empty_object();
   json.set("set", JsonValue(set.name));
   json.set("id", JsonValue(comparison.id));
   json.set("timer", JsonValue(comparison.name));
@@ -152,10 +150,10 @@ std::string validation_json(const std::vector<ValidatedSet>& sets) {
     for (const TimerComparison& comparison : set.timers)
       timers.push_back(timer_json(set, comparison));
   }
-  JsonValue json = object();
+  JsonValue json = empty_object();
   json.set("schema", JsonValue(std::string("windtunnel/validation-v1")));
   if (const std::vector<ScoredRow> all = iterations_of(sets); !all.empty()) {
-    JsonValue iterations = object();
+    JsonValue iterations = empty_object();
     iterations.set("scored", count(all.size()));
     add_scores(iterations, score(all));
     json.set("iterations", std::move(iterations));
