@@ -29,6 +29,10 @@ class Enumeration {
       derive(searched.key->pointer, choice.parallel);
       return vary(place + 1, std::move(choice));
     }
+    if (values.size() == 1) {
+      searched.key->value.set(choice, values.front());
+      return vary(place + 1, std::move(choice));
+    }
     for (const int value : values) {
       searched.key->value.set(choice, value);
       vary(place + 1, choice);

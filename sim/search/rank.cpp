@@ -29,15 +29,15 @@ class Ranking {
 
   RankResult rank() {
     const std::vector<PlanChoice> choices = enumerate_plans(base_, result_.space);
-    const std::vector<std::size_t> begins = begins_of_layouts(choices);
+    const std::vector<std::size_t> begins = begins_of_groups(choices);
     std::vector<Considered> considered(choices.size());
-    const auto consider_layout = [&](std::size_t layout) {
+    const auto consider_group = [&](std::size_t group) {
       PlanMaker maker(base_.model, result_.space.cluster, base_.software);
       InFlightTable in_flight;
-      for (std::size_t i = begins[layout]; i < begins[layout + 1]; ++i)
+      for (std::size_t i = begins[group]; i < begins[group + 1]; ++i)
         considered[i] = consider(choices[i], maker, in_flight);
     };
-    run_on_threads(begins.size() - 1, options_.at_once, consider_layout, {});
+    run_on_threads(begins.size() - 1, options_.at_once, consider_group, {});
     for (std::size_t i = 0; i < choices.size(); ++i) add(choices[i], std::move(considered[i]));
     std::stable_sort(legal_.begin(), legal_.end(), [](const RankedPlan& a, const RankedPlan& b) {
       return a.least_penalty < b.least_penalty;
@@ -56,15 +56,17 @@ class Ranking {
     int microbatches = 0;
   };
 
-  /// Where choices begin that place their ranks as those behind them, and the end: what one thread considers at a time.
-  static std::vector<std::size_t> begins_of_layouts(const std::vector<PlanChoice>& choices) {
+  /// Where choices begin that place their ranks as those behind them, a few at a time, and the end: what one thread considers at a
+  /// time.
+  static std::vector<std::size_t> begins_of_groups(const std::vector<PlanChoice>& choices) {
+    constexpr std::size_t largest_group = 24;  // making a layout again costs less than waiting
     const auto ways = [&](std::size_t i) {
       const Parallel& parallel = choices[i].parallel;
       return std::tuple(parallel.tensor, parallel.pipeline, parallel.data);
     };
     std::vector<std::size_t> begins{0};
     for (std::size_t i = 1; i < choices.size(); ++i)
-      if (ways(i) != ways(i - 1)) begins.push_back(i);
+      if (ways(i) != ways(i - 1) || i - begins.back() == largest_group) begins.push_back(i);
     begins.push_back(choices.size());
     return begins;
   }
@@ -126,13 +128,24 @@ class Ranking {
                            : legal_.size();
   }
 
-  /// As many as there are cores; more where the table has room for them all, whatever their times: then no core waits for the
-  /// slowest of each round.
+  /// Plans that are to be simulated as the table is now: all that may enter it.
+  std::size_t num_left() const {
+    const auto top = static_cast<std::size_t>(options_.top);
+    if (best_.size() < top) return legal_.size() - next_;
+    const auto enters = [&](const RankedPlan& plan) {
+      return plan.least_penalty < best_[top - 1].penalty;
+    };
+    const auto first = legal_.begin() + static_cast<std::ptrdiff_t>(next_);
+    return static_cast<std::size_t>(std::count_if(first, legal_.end(), enters));
+  }
+
+  /// What fills the table, then what may enter it: the more at once, the less cores wait for the slowest, but the later is known
+  /// what need not be simulated.
   std::size_t batch_size() const {
-    constexpr std::size_t most_rounds = 4;  // between two reports of progress
-    const std::size_t room = static_cast<std::size_t>(options_.top) -
-                             std::min(best_.size(), static_cast<std::size_t>(options_.top));
-    const std::size_t count = std::clamp(room, options_.at_once, most_rounds * options_.at_once);
+    constexpr std::size_t most_rounds = 5;  // between two reports of progress
+    const auto top = static_cast<std::size_t>(options_.top);
+    const std::size_t wanted = best_.size() < top ? top - best_.size() : num_left();
+    const std::size_t count = std::clamp(wanted, options_.at_once, most_rounds * options_.at_once);
     return std::min({count, legal_.size() - next_, simulations_left()});
   }
 
@@ -166,9 +179,7 @@ class Ranking {
   RankProgress progress() const {
     RankProgress progress{result_.simulated, 0, std::nullopt};
     if (!best_.empty()) progress.best = best_.front().time;
-    const auto top = static_cast<std::size_t>(options_.top);
-    for (std::size_t i = next_; i < legal_.size(); ++i)
-      if (best_.size() < top || legal_[i].least_penalty < best_[top - 1].penalty) ++progress.left;
+    progress.left = num_left();
     return progress;
   }
 
