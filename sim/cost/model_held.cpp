@@ -7,6 +7,12 @@ namespace {
 
 constexpr Bytes single{4};  // of an fp32 value
 
+/// Models of this family are trained without dropout [Touvron et al. 2023, arXiv:2302.13971, whose table 2 and section 2.3 have none; the
+/// recipes of Megatron-LM, NeMo and torchtitan].
+bool has_dropout(const Transformer& model) {
+  return model.family != "llama";
+}
+
 }  // namespace
 
 ModelHeld::ModelHeld(const Transformer& model, const Plan& plan)
@@ -16,7 +22,7 @@ ModelHeld::ModelHeld(const Transformer& model, const Plan& plan)
       b_(plan.training.micro_batch),
       h_(model.hidden),
       f_(model.ffn_hidden / h_),
-      d_(plan.parallel.zero_stage == 3 ? 0 : 1),
+      d_(has_dropout(model) && plan.parallel.zero_stage != 3 ? 1 : 0),
       e_(element_size(plan.training.precision)),
       q_(operand_size(plan.training.precision)) {}
 

@@ -19,8 +19,8 @@ namespace windtunnel {
 ///   latent attention: the latent vectors with the inputs, and queries, keys and values of their own widths
 ///   passing, backward             sbh (2e | e m f),   m = 1, gated MLP 2
 /// Source: Korthikanti et al. 2022, section 4.1 and eq. 1-4, whose sums 10, 24 and 5 these are for g = d = 1, f = 4, e = 2; our
-/// generalisation to grouped queries and gated MLPs counts their stored tensors [assumed]. ZeRO 3 counts no dropout masks (d = 0):
-/// readings of FSDP rows bound 10 + 24 = 34 to 32 [docs/memory.md, section 7].
+/// generalisation to grouped queries and gated MLPs counts their stored tensors [assumed]. Models of the llama family, and ZeRO 3, count
+/// no dropout masks (d = 0): readings of FSDP rows bound 10 + 24 = 34 to 32 [docs/memory.md, section 7].
 class ModelHeld {
  public:
   ModelHeld(const Transformer& model, const Plan& plan);

@@ -51,6 +51,7 @@ KernelContext backward_context(const StageCostInputs& in, KernelContext context)
 LayerShape shape_of(const StageCostInputs& in, Precision precision) {
   LayerShape shape = layer_shape(*in.plan, *in.software);
   shape.precision = precision;
+  shape.fp8_attention = in.node != nullptr && attention_precision(in, precision) == Precision::fp8;
   if (!in.model->moe) return shape;
   shape.expert_load = expert_load(*in.model->moe, shape.expert).slowest;
   const SoftwareProfile::Experts& stack = experts_of(in);
@@ -370,8 +371,9 @@ ChunkOperations model_operations(const StageCostInputs& in, const ChunkRole& chu
 Operation flash_core_backward(const StageCostInputs& in) {
   Operation core = kernel(Label::context_attention, {});
   if (in.node == nullptr) return core;
-  const KernelContext context = kernel_context(in, in.plan->training.precision);
-  const LayerShape shape = layer_shape(*in.plan, *in.software);
+  const Precision precision = in.plan->training.precision;
+  const KernelContext context = backward_context(in, kernel_context(in, precision));
+  const LayerShape shape = shape_of(in, precision);
   core.time = kernel_time(flash_core_backward(*in.model, shape), context, 1,
                           context.flash_backward_efficiency);
   core.flops = attention_core_flops(*in.model, shape) * 2.0;
@@ -381,8 +383,9 @@ Operation flash_core_backward(const StageCostInputs& in) {
 Operation attention_core(const StageCostInputs& in) {
   Operation core = kernel(Label::attention_core, {});
   if (in.node == nullptr) return core;
-  const KernelContext context = kernel_context(in, in.plan->training.precision);
-  const LayerShape shape = layer_shape(*in.plan, *in.software);
+  const Precision precision = in.plan->training.precision;
+  const KernelContext context = kernel_context(in, precision);
+  const LayerShape shape = shape_of(in, precision);
   const KernelWork work = attention_core_forward(*in.model, shape);
   core.time = kernel_time(work, context, 1, context.flash_forward_efficiency);
   core.launch = launch_time(in, work);

@@ -420,6 +420,7 @@ LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software) {
           .tensor = plan.parallel.tensor,
           .context = plan.parallel.context,
           .attends_by_parts = plan.parallel.context_method == ContextMethod::ring,
+          .merging = software.ring_merging,
           .sequence_parallel = plan.parallel.sequence_parallel,
           .attention = plan.training.attention,
           .precision = plan.training.precision,

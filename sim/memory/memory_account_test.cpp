@@ -116,6 +116,20 @@ TEST_CASE("interleaved chunks cost their fraction of a microbatch, each with its
         10_MiB);  // 4*2 + 2: one output is the model's
 }
 
+TEST_CASE("a stack that frees what it sent keeps no outputs, and the llama family no masks") {
+  World world = small_world();
+  world.plan.parallel.schedule = schedule_named("interleaved_1f1b");
+  world.plan.parallel.virtual_pipeline = 2;
+  world.software.frees_outputs = true;
+  CHECK(first_stage(world).activation_per_microbatch == 9_MiB);  // 13 without the two outputs of 2
+  world.plan.training.recompute = Recompute::none;
+  const Bytes masked = first_stage(world).activation_per_microbatch;
+  world.model.family = "llama";
+  // Two masks of each of 4 layers and the embedding's; and one of s^2 b bytes for each of 16 heads' scores.
+  const Bytes scores = 4.0 * 16 * 1_MiB;
+  CHECK(masked - first_stage(world).activation_per_microbatch == 9_MiB + scores);
+}
+
 TEST_CASE("the first stage of a V holds both ends of the model, and tied words once") {
   World world = small_world();
   world.plan.parallel.schedule = schedule_named("zero_bubble_v");

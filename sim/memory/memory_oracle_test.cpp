@@ -23,7 +23,7 @@ struct ClosedForm {
   bool first = stage == 0, last = stage + 1 == plan.parallel.pipeline;
   double l = plan.stage_layers[static_cast<std::size_t>(stage)];
   double whole = plan.parallel.sequence_parallel ? t : 1;
-  double d = sharded ? 0 : 1, sbh = s * b * h;
+  double d = sharded || model.family == "llama" ? 0 : 1, sbh = s * b * h;
   double e = element_size(plan.training.precision) / 1_B;
   double vocab = padded_vocab(model, plan.parallel.tensor);
   Recompute recompute = plan.training.recompute;

@@ -92,12 +92,14 @@ Stage stage_of(const MemoryInputs& inputs, StageId id) {
 Bytes boundary(const Stage& stage) { return stage.operations.message.held.at(Kept::tensors).sum(); }
 
 /// One microbatch in flight:  l_i kept + [not last] 2 sbh + [first] sbh.  The middle term is the
-/// stage's output, kept until its backward pass: one for each model chunk that hands it to another
-/// stage.
+/// stage's output, one for each model chunk that hands it to another stage, kept until its backward
+/// pass, unless the stack frees it when it is sent.
 Bytes activation_per_microbatch(const Stage& stage) {
   const PassOperations& forward = stage.operations.at(Direction::forward);
+  const int outputs =
+      stage.software.frees_outputs ? 0 : stage.plan.chunk_map().num_outputs(stage.id);
   return kept_by_pass(forward, Kept::tensors) + kept_by_pass(forward, Kept::scores) +
-         boundary(stage) * stage.plan.chunk_map().num_outputs(stage.id);
+         boundary(stage) * outputs;
 }
 
 /// The largest of those of a layer, and what embedding and head hold beside it.

@@ -147,12 +147,6 @@ Layout layout_of(const Parallel& parallel) {
   return Layout(std::move(axes));
 }
 
-Layout expert_layout(const Parallel& parallel) {
-  return Layout({{AxisName::expert_tensor, parallel.expert_tensor},
-                 {AxisName::expert, parallel.expert},
-                 {AxisName::expert_data, expert_data_ways(parallel)}});
-}
-
 namespace {
 
 /// `layers` and what the edges count for, divided by the number of parts, without what they count for; empty where it does not divide.

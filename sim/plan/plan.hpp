@@ -106,10 +106,8 @@ struct PlanChoice {
 /// The ranks of a plan on their axes.
 Layout layout_of(const Parallel& parallel);
 
-/// The ranks of a stage in their second folding, which experts go by (Megatron-Core's parallel folding, arXiv:2504.14960):
-/// expert_tensor x expert x expert_data, the first counts fastest, over the ranks of the first folding in their order.
-Layout expert_layout(const Parallel& parallel);
-/// Ranks of a stage among which the tokens of a layer are exchanged, all ways of cutting an expert included.
+/// Ranks of a stage among which the tokens of a layer are exchanged, all ways of cutting an expert included. Experts fold the ranks of
+/// a stage anew: expert_tensor x expert x their copies, the first counts fastest (Megatron-Core's parallel folding, arXiv:2504.14960).
 inline int expert_ways(const Parallel& parallel) {
   return parallel.expert * parallel.expert_tensor;
 }

@@ -163,7 +163,24 @@ std::vector<int> read_release(ObjectReader& reader, const char* key) {
   return numbers;
 }
 
-/// Lays the newest of `releases` that is no newer than `release` over what the stack does with experts.
+std::vector<std::pair<std::string, GradientType>> gradient_types() {
+  return {{"fp16", GradientType::fp16}, {"bf16", GradientType::bf16}, {"fp32", GradientType::fp32}};
+}
+
+StateBytes read_states(ObjectReader reader, const std::string& prefix, Sources& sources) {
+  StateBytes states;
+  states.weights = reader.required_number("weights", 0, most_state_bytes);
+  states.gradients = reader.required_number("gradients", 0, most_state_bytes);
+  states.stale_gradients = reader.optional_number("stale_gradients", 0, 0, most_state_bytes);
+  states.optimizer = reader.required_number("optimizer", 0, most_state_bytes);
+  states.step_temporary = reader.optional_number("step_temporary", 0, 0, most_state_bytes);
+  states.gradients_freed_each_step = reader.optional_bool("gradients_freed_each_step", true);
+  sources.merge(read_sources(reader, prefix));
+  reader.reject_unknown_keys();
+  return states;
+}
+
+/// Lays the newest of `releases` that is no newer than `release` over what the stack does with experts, and over what its recipes set.
 void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
   const std::vector<int> release = read_release(reader, "release");
   JsonValue* list = reader.take("releases");
@@ -171,13 +188,21 @@ void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
   if (!list->is_array()) return reader.problem("releases", "expected a list of releases");
   SoftwareProfile chosen = profile;
   for (std::size_t i = 0; i < list->array().size(); ++i) {
-    ObjectReader entry(list->array()[i], reader.pointer() + "/releases/" + std::to_string(i),
-                       reader.problems());
+    const std::string place = "releases/" + std::to_string(i);
+    ObjectReader entry(list->array()[i], reader.pointer() + "/" + place, reader.problems());
     SoftwareProfile read = profile;
     entry.required_string("from");
     const std::vector<int> from = read_release(entry, "from");
     entry.optional_text("description", "");
     if (entry.take("experts") != nullptr) read_experts(entry.child("experts"), read);
+    for (auto [key, recipe] : {std::pair{"sequence_parallel", &read.sequence_parallel},
+                               std::pair{"overlap_gradient_reduce", &read.overlap_gradient_reduce}})
+      if (entry.take(key) != nullptr) *recipe = entry.optional_bool(key, false);
+    if (entry.take("gradient_type") != nullptr)
+      read.gradient_type = entry.required_enum<GradientType>("gradient_type", gradient_types());
+    if (entry.take("states_bf16") != nullptr)
+      read.states_bf16 =
+          read_states(entry.child("states_bf16"), place + "/states_bf16/", read.sources);
     entry.reject_unknown_keys();
     if (!release.empty() && from <= release) chosen = std::move(read);
   }
@@ -200,13 +225,11 @@ void read_communication(ObjectReader& reader, SoftwareProfile& profile) {
       {{"eager", PipelineSend::eager}, {"blocking_pairs", PipelineSend::blocking_pairs}});
   profile.scatter_pipeline_messages = reader.optional_bool("scatter_pipeline_messages", true);
   profile.gather_scattered_messages = reader.optional_bool("gather_scattered_messages", false);
-  const std::vector<std::pair<std::string, GradientType>> types = {
-      {"fp16", GradientType::fp16}, {"bf16", GradientType::bf16}, {"fp32", GradientType::fp32}};
   profile.gradient_type =
-      reader.optional_enum<GradientType>("gradient_type", GradientType::fp32, types);
+      reader.optional_enum<GradientType>("gradient_type", GradientType::fp32, gradient_types());
   if (reader.take("embedding_gradient_type") != nullptr)
     profile.embedding_gradient_type =
-        reader.required_enum<GradientType>("embedding_gradient_type", types);
+        reader.required_enum<GradientType>("embedding_gradient_type", gradient_types());
   profile.exposed_gather_factor =
       reader.optional_number("exposed_gather_factor", 0, 0, most_factor);
 }
@@ -282,22 +305,14 @@ void read_compute(ObjectReader& reader, SoftwareProfile& profile) {
     profile.recomputed_unit = reader.required_enum<RecomputedUnit>(
         "recomputed_unit",
         {{"modules", RecomputedUnit::modules}, {"operations", RecomputedUnit::operations}});
+  if (reader.take("ring_merging") != nullptr)
+    profile.ring_merging = reader.required_enum<RingMerging>(
+        "ring_merging", {{"uncounted", RingMerging::uncounted},
+                         {"fused", RingMerging::fused},
+                         {"by_operation", RingMerging::by_operation}});
   profile.nvfp4_first_bf16_layers =
       reader.optional_int("nvfp4_first_bf16_layers", 0, 0, most_layers);
   profile.nvfp4_last_bf16_layers = reader.optional_int("nvfp4_last_bf16_layers", 0, 0, most_layers);
-}
-
-StateBytes read_states(ObjectReader reader, const std::string& prefix, Sources& sources) {
-  StateBytes states;
-  states.weights = reader.required_number("weights", 0, most_state_bytes);
-  states.gradients = reader.required_number("gradients", 0, most_state_bytes);
-  states.stale_gradients = reader.optional_number("stale_gradients", 0, 0, most_state_bytes);
-  states.optimizer = reader.required_number("optimizer", 0, most_state_bytes);
-  states.step_temporary = reader.optional_number("step_temporary", 0, 0, most_state_bytes);
-  states.gradients_freed_each_step = reader.optional_bool("gradients_freed_each_step", true);
-  sources.merge(read_sources(reader, prefix));
-  reader.reject_unknown_keys();
-  return states;
 }
 
 void read_memory(ObjectReader reader, SoftwareProfile& profile) {
@@ -310,6 +325,8 @@ void read_memory(ObjectReader reader, SoftwareProfile& profile) {
   profile.fixed_work = optional_quantity<Bytes>(reader, "fixed_work", "46 MiB");
   if (reader.take("extra_context") != nullptr)
     profile.extra_context = required_quantity<Bytes>(reader, "extra_context");
+  if (reader.take("frees_outputs") != nullptr)
+    profile.frees_outputs = reader.optional_bool("frees_outputs", false);
   profile.sources.merge(read_sources(reader, "memory/"));
   reader.reject_unknown_keys();
 }
@@ -331,8 +348,8 @@ SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Prob
   if (reader.take("host_gathers") != nullptr)
     read_host_gathers(reader.child("host_gathers"), profile);
   if (reader.take("experts") != nullptr) read_experts(reader.child("experts"), profile);
-  read_releases(reader, profile);
   read_memory(reader.child("memory"), profile);
+  read_releases(reader, profile);
   reader.reject_unknown_keys();
   return profile;
 }

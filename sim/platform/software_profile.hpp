@@ -88,6 +88,10 @@ struct SoftwareProfile {
   bool copies_tensor_collectives = false;
   bool fp8_tensor_gathers = false;  ///< activations are gathered as operands
   RecomputedUnit recomputed_unit = RecomputedUnit::modules;
+  RingMerging ring_merging = RingMerging::uncounted;
+  /// What the stack's recipes set where the plan does not say: the first with tensor ways, the second where gradients are reduced once an
+  /// iteration.
+  bool sequence_parallel = false, overlap_gradient_reduce = false;
   PipelineSend pipeline_send = PipelineSend::eager;
   bool scatter_pipeline_messages = true;   ///< each rank of a tensor group sends 1/t of the message
   bool gather_scattered_messages = false;  ///< receipt adds an in-node all-gather
@@ -157,6 +161,8 @@ struct SoftwareProfile {
   double fragmentation = 1.065;         ///< phi of the rule for "fits"
   Bytes fixed_work{};                   ///< constant part of the backward working set
   Bytes extra_context{};                ///< communication buckets beside the device's context
+  bool frees_outputs =
+      false;              ///< what a stage sent on is freed, and not kept until its backward pass
   bool profiled = false;  ///< a measurement set of this stack stands behind its numbers
   std::map<std::string, Source> sources;
 

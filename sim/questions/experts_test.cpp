@@ -174,6 +174,31 @@ TEST_CASE("a release of the stack is the newest of its list that is no newer") {
   CHECK_THROWS_AS(experts("megatron-core-2026@newest"), InputError);
 }
 
+TEST_CASE("a plan that does not say has what the recipes of a release set") {
+  const auto with = [](const std::string& software, Overrides changes) {
+    changes.insert(changes.begin(), {"/software", software});
+    return read(four_gpus, changes);
+  };
+  const Overrides two_ways = {{"/parallel/tensor", "2"},
+                              {"/parallel/data", "2"},
+                              {"/parallel/expert", "1"},
+                              {"/model/moe", "null"}};
+  const Scenario own = with("megatron-core-2026", two_ways),
+                 recipes = with("megatron-core-2026@26.04", two_ways);
+  CHECK_FALSE(own.plan.parallel.sequence_parallel);
+  CHECK(recipes.plan.parallel.sequence_parallel);
+  CHECK_FALSE(with("megatron-core-2026@26.04", {}).plan.parallel.sequence_parallel);
+  CHECK_FALSE(own.plan.parallel.overlap_gradient_reduce);
+  CHECK(recipes.plan.parallel.overlap_gradient_reduce);
+  CHECK(own.plan.training.gradient_type == GradientType::fp32);
+  CHECK(recipes.plan.training.gradient_type == GradientType::bf16);
+  CHECK(own.software.states_bf16.gradients == 4);
+  CHECK(recipes.software.states_bf16.gradients == 2);
+  Overrides said = two_ways;
+  said.push_back({"/parallel/sequence_parallel", "false"});
+  CHECK_FALSE(with("megatron-core-2026@26.04", said).plan.parallel.sequence_parallel);
+}
+
 TEST_CASE("61 layers of 256 experts on 1,024 GPUs take less than a million activities") {
   const std::string text = R"({
     "platform": "dgx-h100", "nodes": 128, "software": "megatron-core-2026", "model": "deepseek-v3",

@@ -192,6 +192,12 @@ std::vector<Key> replica_keys() {
                   "reduce-scatter and an all-gather",
        .own_label = "sequence",
        .value = flag(&Parallel::sequence_parallel, {"whole", "split"}),
+       .fallback =
+           [](PlanChoice& choice, const SoftwareProfile& software) {
+             choice.parallel.sequence_parallel =
+                 software.sequence_parallel && choice.parallel.tensor > 1;
+           },
+       .fallback_words = "`false`, or what the release of the software says",
        .example = "true",
        .launch = options({{}, {"--sequence-parallel"}}),
        .is_choice = always},
@@ -214,6 +220,13 @@ std::vector<Key> replica_keys() {
        .meaning = "gradients of a chunk are reduced beside its last backward pass and what "
                   "follows; with zero_stage 2 beside every backward pass",
        .value = flag(&Parallel::overlap_gradient_reduce),
+       .fallback =
+           [](PlanChoice& choice, const SoftwareProfile& software) {
+             choice.parallel.overlap_gradient_reduce = software.overlap_gradient_reduce &&
+                                                       choice.parallel.zero_stage < 2 &&
+                                                       !choice.parallel.schedule->is_both_ways();
+           },
+       .fallback_words = "`false`, or what the release of the software says",
        .example = "true",
        .launch = options({{}, {"--overlap-grad-reduce"}}),
        .is_choice = always},

@@ -147,6 +147,62 @@ AttentionShape flash_shape(const Transformer& model, const LayerShape& shape, bo
           .backward = backward};
 }
 
+/// Bytes that merging moves for each value: in the first step of a ring, and in each of the c - 1 others.
+struct MergedBytes {
+  double first = 0, further = 0;
+};
+
+/// What merging moves in a pass, for each value of queries (or attention's output) and of keys and values, and its kernels in a step.
+struct RingTraffic {
+  MergedBytes queries, keys;
+  int kernels = 0;
+};
+
+/// Counted from what each kernel of RingMerging's sources reads and writes [own count, no measurement of them alone], on the rank that
+/// computes with all its queries in each step and, but for its own, half of the others' keys: the last of a ring whose parts are
+/// balanced. In bytes, of bf16 and fp32:
+///  - fused, forward: weighed (2 + 2); added (4 + 2). Backward, queries: copied (2 + 2), added (4 + 2); keys: half a copy, half sums
+///    and a whole one for the rank's own.
+///  - fused, fp8: each step dequantised (1 + 4), then weighed (4 + 4) or added (8 + 4); last cast to bf16 (4 + 2) and fp8 (2 + 1).
+///    Backward each step is kept (1 + 1), dequantised (1 + 4) and read for the sum (4), which is written (4) and cast (4 + 2).
+///  - by operation, forward: each step cast (2 + 4), the others' difference taken (8 + 4), weighed (4 + 4) and subtracted (8 + 4), the
+///    last cast (4 + 2); keys made contiguous or joined for their gather (2 + 2). Backward zeros (4), sums (6 + 4), a cast (4 + 2); keys
+///    also joined for their gather (2 + 2) and, with half a sum, for theirs on the way (4 + 4 each time).
+RingTraffic ring_traffic(const LayerShape& shape, bool backward) {
+  switch (shape.merging) {
+    case RingMerging::uncounted:
+      return {};
+    case RingMerging::fused:
+      if (shape.fp8_attention)
+        return backward ? RingTraffic{{21, 11}, {21, 11}, 2} : RingTraffic{{22, 17}, {}, 3};
+      return backward ? RingTraffic{{4, 6}, {5, 3}, 3} : RingTraffic{{4, 6}, {}, 2};
+    case RingMerging::by_operation:
+      return backward ? RingTraffic{{20, 10}, {28, 25}, 7} : RingTraffic{{12, 38}, {4, 4}, 11};
+  }
+  WT_UNREACHABLE();
+}
+
+/// Heads of keys and values that go round.
+double exchanged_key_heads(const Transformer& model, const LayerShape& shape) {
+  const int heads = shape.merging == RingMerging::by_operation ? model.heads : model.kv_heads;
+  return std::max(1.0, static_cast<double>(heads) / shape.tensor);
+}
+
+void add_merging(KernelWork& work, const Transformer& model, const LayerShape& shape,
+                 bool backward) {
+  if (!shape.attends_by_parts || shape.context == 1) return;
+  const RingTraffic ring = ring_traffic(shape, backward);
+  const auto bytes = [&shape](const MergedBytes& each) {
+    return each.first + each.further * (shape.context - 1);
+  };
+  const double keys = exchanged_key_heads(model, shape) * (model.key_width() + model.value_width());
+  work.memory_traffic +=
+      Bytes{tokens(model, shape) *
+            (bytes(ring.queries) * model.heads_width() / shape.tensor + bytes(ring.keys) * keys)} *
+      element_scale(shape);
+  work.memory_kernels += ring.kernels * shape.context;
+}
+
 }  // namespace
 
 const char* name_of(Recompute recompute) {
@@ -387,10 +443,12 @@ void add_query_key_norms(KernelWork& work, const Transformer& model, const Layer
 LayerWork layer_forward(const Transformer& model, const LayerShape& shape) {
   LayerWork work;
   work.attention = attention_core_forward(model, shape);
+  const int merging_kernels =
+      shape.attention == Attention::flash ? work.attention.memory_kernels : 0;
   work.attention.linear = attention_products(model, shape);
   work.attention.memory_traffic +=
       attention_traffic(model, shape, shape.traffic.forward_hidden, shape.traffic.forward_split);
-  work.attention.memory_kernels = 5;
+  work.attention.memory_kernels = 5 + merging_kernels;
   if (model.qk_norm) add_query_key_norms(work.attention, model, shape, norm_passes_forward);
   work.feed_forward.linear = feed_forward_products(model, shape);
   work.feed_forward.memory_traffic =
@@ -442,8 +500,9 @@ LayerWork layer_again(const Transformer& model, const LayerShape& shape, Recompu
   if (recompute != Recompute::selective) return work;
   work.attention.flash = {};
   work.attention.attention.clear();
-  work.attention.memory_traffic =
-      work.attention.memory_traffic - attention_core_forward(model, again).memory_traffic;
+  const KernelWork core = attention_core_forward(model, again);
+  work.attention.memory_traffic = work.attention.memory_traffic - core.memory_traffic;
+  if (shape.attention == Attention::flash) work.attention.memory_kernels -= core.memory_kernels;
   SeparateProducts products = separate_products(model, again);
   products.feed_forward.pop_back();
   drop_saved(products);
@@ -468,6 +527,7 @@ LayerWork layer_backward(const Transformer& model, const LayerShape& shape) {
   if (shape.attention == Attention::flash) {
     work.attention.flash = flash_forward_flops(model, shape) * flash_backward_ratio;
     work.attention.flash_shape = flash_shape(model, shape, true);
+    add_merging(work.attention, model, shape, true);
     return work;
   }
   work.attention.attention = backward_products(attention_core_forward(model, shape).attention);
@@ -631,6 +691,7 @@ KernelWork attention_core_forward(const Transformer& model, const LayerShape& sh
     work.memory_kernels = 0;
     work.flash = flash_forward_flops(model, shape);
     work.flash_shape = flash_shape(model, shape, false);
+    add_merging(work, model, shape, false);
     return work;
   }
   const double s = model.sequence, z = local_heads(model, shape);
@@ -646,13 +707,14 @@ KernelWork flash_core_backward(const Transformer& model, const LayerShape& shape
   KernelWork work;
   work.flash = flash_forward_flops(model, shape) * flash_backward_ratio;
   work.flash_shape = flash_shape(model, shape, true);
+  add_merging(work, model, shape, true);
   return work;
 }
 
 Bytes key_value_size(const Transformer& model, const LayerShape& shape) {
-  const double heads = std::max(1.0, static_cast<double>(model.kv_heads) / shape.tensor);
-  return element_size(shape.precision) * (static_cast<double>(shape.microbatch) * model.sequence *
-                                          heads * (model.key_width() + model.value_width()));
+  return element_size(shape.precision) *
+         (static_cast<double>(shape.microbatch) * model.sequence *
+          exchanged_key_heads(model, shape) * (model.key_width() + model.value_width()));
 }
 
 Bytes attended_size(const Transformer& model, const LayerShape& shape) {

@@ -214,6 +214,19 @@ enum class ExpertKernels {
   all_experts,
 };
 
+/// How a ring of ranks that cut sequences (context parallelism) puts together what its steps give: attention's output, and backward the
+/// gradients of queries, keys and values.
+enum class RingMerging {
+  uncounted,
+  /// One kernel adds the output of a step, weighed by its softmax sum, to that of the steps before; after attention in fp8 all sums are
+  /// fp32: AttnFuncWithCPAndKVP2P in transformer_engine/pytorch/attention.py, Transformer Engine 2.2.
+  fused,
+  /// Each operation is a kernel of its own, in fp32, and keys and values have been repeated for each query head: _SDPAMerger and
+  /// _templated_ring_attention_backward in torch/distributed/tensor/experimental/_attention.py, PyTorch 2.9; repeat_kv in
+  /// torchtitan/models/llama3/model/model.py, June 2025.
+  by_operation,
+};
+
 /// The shape of one execution: how much of the model one rank sees at once.
 struct LayerShape {
   int microbatch = 1;  ///< samples
@@ -221,6 +234,8 @@ struct LayerShape {
   int context = 1;     ///< parts of each sequence, of which the rank has one
   /// Whether a part attends to the keys of one part after another (a ring), and not some of the heads to all of them at once.
   bool attends_by_parts = false;
+  RingMerging merging = RingMerging::uncounted;
+  bool fp8_attention = false;
   bool sequence_parallel = false;
   Attention attention = Attention::standard;
   Precision precision = Precision::fp16;

@@ -224,6 +224,41 @@ TEST_CASE("casts to fp8 read an element once and write it twice") {
         doctest::Approx(4 * 512.0 * 5120));
 }
 
+TEST_CASE("a ring of cut sequences merges its steps through memory") {
+  Transformer m = model("llama", 1, 1024, 8, 4096, 1024);
+  m.kv_heads = 2;
+  LayerShape ring;
+  ring.precision = Precision::bf16;
+  ring.attention = Attention::flash;
+  ring.context = 4;
+  ring.attends_by_parts = true;
+  ring.tensor = 2;
+  LayerShape merged = ring;
+  const auto more = [&](auto&& traffic) {
+    return traffic(merged).memory_traffic.value() - traffic(ring).memory_traffic.value();
+  };
+  const auto ahead = [&](const LayerShape& shape) { return layer_forward(m, shape).attention; };
+  const auto back = [&](const LayerShape& shape) { return layer_backward(m, shape).attention; };
+  // 1024 tokens of 512 queries, and of 2 x 128 keys and values, on one rank.
+  const double queries = 1024.0 * 512, keys = 1024.0 * 256;
+  merged.merging = RingMerging::fused;
+  CHECK(more(ahead) == doctest::Approx(queries * (4 + 3 * 6)));
+  CHECK(more(back) == doctest::Approx(queries * (4 + 3 * 6) + keys * (5 + 3 * 3)));
+  // The core alone has it too, as where it runs again.
+  CHECK(attention_core_forward(m, merged).memory_traffic.value() ==
+        doctest::Approx(queries * (4 + 3 * 6)));
+  CHECK(flash_core_backward(m, merged).memory_traffic.value() == doctest::Approx(more(back)));
+  merged.fp8_attention = true;
+  CHECK(more(ahead) == doctest::Approx(queries * (22 + 3 * 17)));
+  CHECK(more(back) == doctest::Approx((queries + keys) * (21 + 3 * 11)));
+  merged.merging = RingMerging::by_operation;  // keys and values repeated for all of 8 / 2 heads
+  CHECK(more(ahead) == doctest::Approx(queries * (12 + 3 * 38) + 2 * queries * (4 + 3 * 4)));
+  CHECK(more(back) == doctest::Approx(queries * (20 + 3 * 10) + 2 * queries * (28 + 3 * 25)));
+  CHECK(key_value_size(m, merged) == key_value_size(m, ring) * 4.0);
+  merged.context = ring.context = 1;
+  CHECK(more(ahead) == 0);
+}
+
 TEST_CASE("operations that are recomputed are every second product, and never the last") {
   Transformer m = model("llama", 1, 4096, 32, 1024, 128256);
   m.kv_heads = 8;

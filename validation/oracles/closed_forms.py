@@ -181,13 +181,14 @@ class Forms:
         undivided = t if self.parallel["sequence_parallel"] else 1
         kv, f, gated = self.model["kv_heads"] / self.model["heads"], self.model["ffn_hidden"] / h, self.model["gated_mlp"]
         tokens, recompute = s * b * h, self.training["recompute"]
-        boundary = e * tokens / undivided
-        layer = tokens * ((4 * e + 2) / undivided + e * (2 + 2 * kv + (3 if gated else 2) * f) / t)
-        scores = 0 if self.training["attention"] == "flash" else (2 * e + 1) * self.model["heads"] * s * s * b / t
+        boundary, mask = e * tokens / undivided, 0 if self.model["family"] == "llama" else 1
+        layer = tokens * ((4 * e + 2 * mask) / undivided + e * (2 + 2 * kv + (3 if gated else 2) * f) / t)
+        scores = 0 if self.training["attention"] == "flash" else (2 * e + mask) * self.model["heads"] * s * s * b / t
         passing = e * tokens * (2 / undivided + (2 if gated else 1) * f / t)
         logits = (10 if e == 2 else 8) * s * b * page.vocab() / t
         kept = {"full": boundary, "selective": layer, "none": layer + scores}[recompute]
-        each = layers * kept + (self.v - last) * boundary + first * tokens / undivided
+        outputs = 0 if self.software["memory"]["frees_outputs"] else self.v - last
+        each = layers * kept + outputs * boundary + first * mask * tokens / undivided
         work = passing - first * boundary + amount(self.software["memory"]["fixed_work"])
         if layers:
             widest = max(page.qkv, (2 if gated else 1) * self.model["ffn_hidden"])

@@ -63,7 +63,7 @@ class Draw:
             return {"weights": 2, "gradients": random.choice([2, 4, 6]), "stale_gradients": random.choice([0, 0, 6]), "optimizer": 12,
                     "step_temporary": random.choice([0, 4]), "gradients_freed_each_step": random.choice([True, False])} | SOURCE
         return {"states_fp16": states(), "states_bf16": states(), "allocator_slack": random.uniform(1, 1.3), "fragmentation": random.uniform(1, 1.1),
-                "fixed_work": self.text(1, 100, "MiB"), "extra_context": self.text(0.1, 2, "GiB")} | SOURCE
+                "fixed_work": self.text(1, 100, "MiB"), "extra_context": self.text(0.1, 2, "GiB"), "frees_outputs": random.choice([True, False])} | SOURCE
 
     def model(self, layers, tensor):
         random = self.random
