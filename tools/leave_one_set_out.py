@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How far predictions are off for a stack or cluster of which nothing was measured: every measurement set is predicted without the constants that were fitted on it.
+"""How far predictions are off for a stack or cluster of which nothing was measured: every measurement set is predicted without the constants that were fitted on it; most sets have none.
 
   tools/leave_one_set_out.py [PROGRAM]      (default: build/release/windtunnel)
 
@@ -35,13 +35,16 @@ def stacks_of(measurements):
 class Table:
     def __init__(self, program):
         self.program = program
-        self.sets = json.loads((ROOT / "tools/leave_one_set_out.json").read_text())["sets"]
+        plan = json.loads((ROOT / "tools/leave_one_set_out.json").read_text())
+        self.sets, self.groups = plan["sets"], plan["groups"]
         self.profiles = [json.loads(file.read_text()) for file in sorted((ROOT / "platforms/software").glob("*.json"))]
         self.measured = {}
         for file in (ROOT / "validation").glob("*/*.json"):
             measurements = json.loads(file.read_text())
             if measurements.get("kind") == "iteration":
                 self.measured[measurements["name"]] = measurements
+        if sorted(self.measured) != sorted(name for group in self.groups for name in group["sets"]):
+            sys.exit("tools/leave_one_set_out.json: the groups do not have every set of iterations once")
 
     def median_of_others(self, pointer, left_out):
         """Of the measured stacks that the set does not use and whose files give the value; a quantity as they write it."""
@@ -72,6 +75,10 @@ class Table:
         for entry in self.sets:
             values = self.stand_ins(entry)
             yield entry["set"], values, self.score(entry["set"], {}), self.score(entry["set"], values)
+        with_constants = {entry["set"] for entry in self.sets}
+        for name in sorted(set(self.measured) - with_constants):
+            shipped = self.score(name, {})
+            yield name, {}, shipped, shipped
 
 
 def percent(errors):
@@ -82,35 +89,40 @@ def bias(errors):
     return 100 * statistics.mean(math.exp(error) - 1 for error in errors)
 
 
-def write_residuals(errors):
-    """ln(measured / predicted) by set, as `unseen` of the residuals' file."""
+def write_residuals(errors, groups):
+    """ln(measured / predicted) by set, in groups of GPUs, as `unseen` of the residuals' file."""
     file = ROOT / "validation/residuals.json"
     text = file.read_text()
     kept = text[:text.index(',\n  "unseen"')] if '"unseen"' in text else text.rstrip()[:-1].rstrip()
-    sets = ",\n".join(f"      {json.dumps(name)}: {json.dumps([round(-error, 5) for error in left_out])}" for name, left_out in sorted(errors.items()))
+    written = []
+    for group in groups:
+        sets = ",\n".join(f"          {json.dumps(name)}: {json.dumps([round(-error, 5) for error in errors[name]])}" for name in sorted(group["sets"]))
+        head = f'      {{\n        "name": {json.dumps(group["name"])},\n        "device_families": {json.dumps(group["device_families"])},\n'
+        written.append(f'{head}        "sets": {{\n{sets}\n        }}\n      }}')
+    joined = ",\n".join(written)
     method = "every set predicted without what was fitted on it or its cluster: tools/leave_one_set_out.py"
-    file.write_text(f'{kept},\n  "unseen": {{\n    "method": {json.dumps(method)},\n    "sets": {{\n{sets}\n    }}\n  }}\n}}\n')
+    file.write_text(f'{kept},\n  "unseen": {{\n    "method": {json.dumps(method)},\n    "groups": [\n{joined}\n    ]\n  }}\n}}\n')
 
 
 def main():
     program = str(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release/windtunnel").resolve())
     lines = ["| set | rows | as shipped, mean % | left out, mean % | bias | what stood in |", "|---|---|---|---|---|---|"]
     means, errors = [], {}
-    for name, values, shipped, left_out in Table(program).rows():
+    table = Table(program)
+    for name, values, shipped, left_out in table.rows():
         means.append(percent(left_out))
         errors[name] = left_out
         texts = ", ".join(f"`{pointer.split('/')[-1]}` {value if isinstance(value, str) else format(value, '.3g')}" for pointer, value in values.items())
-        lines.append(f"| {name} | {len(left_out)} | {percent(shipped):.1f} | **{percent(left_out):.1f}** | {bias(left_out):+.1f} | {texts} |")
+        lines.append(f"| {name} | {len(left_out)} | {percent(shipped):.1f} | **{percent(left_out):.1f}** | {bias(left_out):+.1f} | {texts or 'nothing was fitted on it'} |")
         print(lines[-1], file=sys.stderr)
     lines.append(f"| mean over sets | | | **{statistics.mean(means):.1f}** | | |")
-    table = "\n".join(lines)
-    print(table)
-    write_residuals(errors)
+    print("\n".join(lines))
+    write_residuals(errors, table.groups)
     page = ROOT / "docs/accuracy.md"
     text = page.read_text()
     if BEGIN in text:
         head, rest = text.split(BEGIN)
-        page.write_text(head + BEGIN + "\n\n" + table + "\n\n" + END + rest.split(END)[1])
+        page.write_text(head + BEGIN + "\n\n" + "\n".join(lines) + "\n\n" + END + rest.split(END)[1])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ namespace {
 /// Of ln(time): held-out rows of measured stacks miss by 5 % (row_noise). Half of that variance, taken as shared among neighbours
 /// and as a row's own alike, is what leave-one-row-out errors on the A100 sets allow: a larger shared part makes BigScience's rows worse.
 constexpr double shared_spread = row_noise;
-/// Of sets that were left out whole (`unseen` in validation/residuals.json): rms of their medians.
+/// Of the eleven sets whose constants were left out (`unseen` in validation/residuals.json): rms of their medians.
 constexpr double stack_spread = 0.20;
 /// How often an end of the interval behind agreed_shift() may lie on the wrong side of the median.
 constexpr double most_wrong = 0.125;

@@ -41,6 +41,7 @@ struct ScenarioTraits {
       amounts;  ///< gpus, parameters, sequence, tensor, pipeline, micro_batch
   std::map<std::string, std::string> choices;  ///< schedule, recompute, attention, precision, …
   std::array<UsedValues, num_valued_axes> values;
+  bool has_experts = false;
 };
 ScenarioTraits traits_of(const Scenario& scenario);
 
@@ -62,15 +63,27 @@ struct EvidenceRegime {
   Beyond beyond(const ScenarioTraits& traits) const;
 };
 
-/// How far predictions of whole measurement sets were off when nothing fitted on them or their cluster was used: by set,
-/// ln(measured / predicted) of its runs.
+/// How far predictions of whole measurement sets were off when nothing fitted on them or their cluster was used, in groups of GPUs whose
+/// constants are alike in kind.
 struct UnseenErrors {
+  struct Group {
+    std::string name;  ///< what the constants of its GPUs rest on
+    std::set<std::string> device_families;
+    std::map<std::string, std::vector<double>>
+        sets;  ///< by set, ln(measured / predicted) of its runs
+  };
   std::string method;  ///< how the sets were left out
-  std::map<std::string, std::vector<double>> sets;
-  /// What 90 % of the runs are no further off than, either way, every set counting alike. Rows of a set share its stack and cluster, so
-  /// a set is what is drawn anew (Dunn, Wasserman & Ramdas, JASA 118(544), 2023, who pool groups likewise); with as few sets as there
-  /// are this is an estimate without a guarantee. 0 without sets.
-  double bound() const;
+  std::vector<Group> groups;
+
+  /// What 90 % of the runs are no further off than, either way, every set counting alike: of the group that holds the scenario's GPUs, or
+  /// of all sets where none does and for models with experts, of which too few sets were measured. Rows of a set share its stack and
+  /// cluster, so a set is what is drawn anew (Dunn, Wasserman & Ramdas, JASA 118(544), 2023, who pool groups likewise); with as few sets
+  /// as there are this is an estimate without a guarantee. 0 without sets.
+  double bound(const ScenarioTraits& traits) const;
+  /// Whether sets on GPUs of the scenario's kind were left out.
+  bool know(const ScenarioTraits& traits) const;
+  /// For the score of a set: its own errors say nothing about how sure a prediction of it was.
+  void leave_out(const std::string& set);
 };
 
 /// What predictions are judged by.
@@ -92,8 +105,8 @@ MeasuredErrors read_evidence(const Library& library);
 ///    "values": {"stack": {"launch/kernel": [0.000025, 0.000025], "fused_kernels": ["yes"], …}, "gpu": {…},
 ///    "cluster": {…}},
 ///    "residuals": [-0.021, …]}],
-///    "unseen": {"method": "…", "sets": {"amp-t4": [0.31, …], …}}}
-/// `unseen` is left out where there are no sets.
+///    "unseen": {"method": "…", "groups": [{"name": "…", "device_families": ["t4", …], "sets": {"amp-t4": [0.31, …], …}}, …]}}
+/// `unseen` is left out where there are no groups.
 std::string evidence_json(const MeasuredErrors& errors);
 
 }  // namespace windtunnel

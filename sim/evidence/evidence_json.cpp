@@ -142,24 +142,47 @@ EvidenceRegime read_regime(ObjectReader reader) {
   return regime;
 }
 
+UnseenErrors::Group read_group(ObjectReader reader) {
+  UnseenErrors::Group group;
+  group.name = reader.required_text("name");
+  group.device_families = strings_of(reader, "device_families");
+  ObjectReader sets = reader.child("sets");
+  for (const std::string& key : keys_of(sets)) {
+    group.sets[key] = elements_of<double>(sets, key);
+    if (group.sets[key].empty()) sets.problem(key, "a set without runs says nothing");
+  }
+  reader.reject_unknown_keys();
+  return group;
+}
+
 UnseenErrors read_unseen(ObjectReader& reader) {
   UnseenErrors unseen;
   unseen.method = reader.required_text("method");
-  ObjectReader sets = reader.child("sets");
-  for (const std::string& key : keys_of(sets)) {
-    unseen.sets[key] = elements_of<double>(sets, key);
-    if (unseen.sets[key].empty()) sets.problem(key, "a set without runs says nothing");
-  }
+  JsonValue* list = reader.require("groups");
+  if (list != nullptr && !list->is_array())
+    reader.problem("groups", "is " + list->kind_name() + ", not an array");
+  if (list != nullptr && list->is_array())
+    for (std::size_t i = 0; i < list->array().size(); ++i)
+      unseen.groups.push_back(read_group(ObjectReader(
+          list->array()[i], reader.pointer() + "/groups/" + std::to_string(i), reader.problems())));
   reader.reject_unknown_keys();
   return unseen;
 }
 
 JsonValue unseen_value(const UnseenErrors& unseen) {
-  JsonValue sets{JsonValue::Object{}};
-  for (const auto& [set, residuals] : unseen.sets) sets.set(set, residuals_value(residuals));
+  JsonValue::Array groups;
+  for (const UnseenErrors::Group& group : unseen.groups) {
+    JsonValue sets{JsonValue::Object{}};
+    for (const auto& [set, residuals] : group.sets) sets.set(set, residuals_value(residuals));
+    JsonValue value{JsonValue::Object{}};
+    value.set("name", JsonValue(group.name));
+    value.set("device_families", array_of(group.device_families));
+    value.set("sets", std::move(sets));
+    groups.push_back(std::move(value));
+  }
   JsonValue value{JsonValue::Object{}};
   value.set("method", JsonValue(unseen.method));
-  value.set("sets", std::move(sets));
+  value.set("groups", JsonValue(std::move(groups)));
   return value;
 }
 
@@ -208,7 +231,7 @@ std::string evidence_json(const MeasuredErrors& errors) {
   JsonValue document{JsonValue::Object{}};
   document.set("schema", JsonValue(std::string(schema_name)));
   document.set("regimes", JsonValue(std::move(list)));
-  if (!errors.unseen.sets.empty()) document.set("unseen", unseen_value(errors.unseen));
+  if (!errors.unseen.groups.empty()) document.set("unseen", unseen_value(errors.unseen));
   return pretty_text(document) + "\n";
 }
 

@@ -90,7 +90,8 @@ TEST_CASE("a number as near to measured ones as such numbers vary is one of them
 
 TEST_CASE("what is written can be read again") {
   const TemporaryFolder folder;
-  const MeasuredErrors written{{small_regime()}, {"left out", {{"set", {0.25, -0.5}}}}};
+  const MeasuredErrors written{{small_regime()},
+                               {"left out", {{"kind", {"a100", "t4"}, {{"set", {0.25, -0.5}}}}}}};
   const MeasuredErrors read = read_evidence(folder.write("residuals.json", evidence_json(written)));
   const auto& regimes = read.regimes;
   REQUIRE(regimes.size() == 1);
@@ -100,7 +101,10 @@ TEST_CASE("what is written can be read again") {
   CHECK(regimes[0].values[2].numbers.at("nic_rate") == std::pair<double, double>{20e9, 25e9});
   CHECK(regimes[0].residuals == std::vector<double>{-0.02, 0.0, 0.31});
   CHECK(read.unseen.method == "left out");
-  CHECK(read.unseen.sets.at("set") == std::vector<double>{0.25, -0.5});
+  REQUIRE(read.unseen.groups.size() == 1);
+  CHECK(read.unseen.groups[0].name == "kind");
+  CHECK(read.unseen.groups[0].device_families == std::set<std::string>{"a100", "t4"});
+  CHECK(read.unseen.groups[0].sets.at("set") == std::vector<double>{0.25, -0.5});
   CHECK(evidence_json(read) == evidence_json(written));
 }
 

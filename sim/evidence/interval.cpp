@@ -99,7 +99,17 @@ Neighbourhood neighbourhood_of(const std::vector<EvidenceRegime>& regimes,
   return near;
 }
 
-std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenErrors& unseen) {
+bool is_akin(const UnseenErrors::Group& group, const ScenarioTraits& traits) {
+  return !traits.has_experts && group.device_families.contains(traits.device_family) &&
+         !group.sets.empty();
+}
+
+std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenErrors& unseen,
+                                    const ScenarioTraits& traits) {
+  const double bound = unseen.bound(traits);
+  // Stacks that were measured on other GPUs only say less than sets on such GPUs do.
+  if (!near.holds(EvidenceAxis::stack) && !near.holds(EvidenceAxis::gpu) && unseen.know(traits))
+    return {-bound, bound};
   std::pair<double, double> widest{0, 0};
   for (const Neighbour& each : near.nearest) {
     const auto [low, high] = conformal_bounds(each.regime->residuals);
@@ -108,7 +118,6 @@ std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenError
   for (const EvidenceAxis axis : {EvidenceAxis::cluster, EvidenceAxis::job})
     if (!near.holds(axis)) widest = {widest.first * widening, widest.second * widening};
   if (near.holds(EvidenceAxis::stack) && near.holds(EvidenceAxis::gpu)) return widest;
-  const double bound = unseen.bound();
   return {std::min(widest.first, -bound), std::max(widest.second, bound)};
 }
 
@@ -149,18 +158,33 @@ std::string reason_of(const Neighbourhood& near, const ScenarioTraits& traits) {
 
 }  // namespace
 
-double UnseenErrors::bound() const {
+bool UnseenErrors::know(const ScenarioTraits& traits) const {
+  return std::any_of(groups.begin(), groups.end(),
+                     [&traits](const Group& group) { return is_akin(group, traits); });
+}
+
+double UnseenErrors::bound(const ScenarioTraits& traits) const {
+  const bool one_is = know(traits);
   std::vector<std::pair<double, double>> weighted;  // how far off, and the run's weight
-  for (const auto& [set, residuals] : sets)
-    for (const double residual : residuals)
-      weighted.emplace_back(std::abs(residual), 1.0 / static_cast<double>(residuals.size()));
+  double num_sets = 0;
+  for (const Group& group : groups) {
+    if (one_is && !is_akin(group, traits)) continue;
+    num_sets += static_cast<double>(group.sets.size());
+    for (const auto& [set, residuals] : group.sets)
+      for (const double residual : residuals)
+        weighted.emplace_back(std::abs(residual), 1.0 / static_cast<double>(residuals.size()));
+  }
   std::sort(weighted.begin(), weighted.end());
   double held = 0;
   for (const auto& [distance, weight] : weighted) {
     held += weight;
-    if (held >= interval_share * static_cast<double>(sets.size()) - 1e-9) return distance;
+    if (held >= interval_share * num_sets - 1e-9) return distance;
   }
   return 0;
+}
+
+void UnseenErrors::leave_out(const std::string& set) {
+  for (Group& group : groups) group.sets.erase(set);
 }
 
 std::pair<double, double> conformal_bounds(const std::vector<double>& sorted_residuals) {
@@ -183,7 +207,7 @@ Interval interval_from(const MeasuredErrors& errors, const ScenarioTraits& trait
                        Seconds predicted) {
   WT_EXPECT(!errors.regimes.empty());
   const Neighbourhood near = neighbourhood_of(errors.regimes, traits);
-  Interval interval = interval_of(predicted, bounds_of(near, errors.unseen));
+  Interval interval = interval_of(predicted, bounds_of(near, errors.unseen, traits));
   interval.basis = near.beyond.empty()               ? IntervalBasis::measured
                    : near.holds(EvidenceAxis::stack) ? IntervalBasis::extrapolated
                                                      : IntervalBasis::unprofiled;

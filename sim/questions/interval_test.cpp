@@ -48,7 +48,10 @@ EvidenceRegime even_regime() {
 }
 
 /// Two sets of which nothing was measured: nine tenths of their runs, a set counting as much as the other, are within 0.4.
-const UnseenErrors unseen{"left out", {{"few", {0.1, -0.4}}, {"many", {0, 0.1, -0.1, 0.2, 0.5}}}};
+const UnseenErrors unseen{"left out",
+                          {{"of their kind",
+                            {"a100", "h100", "v100"},
+                            {{"few", {0.1, -0.4}}, {"many", {0, 0.1, -0.1, 0.2, 0.5}}}}}};
 
 double low_log(const Interval& interval) { return std::log(interval.low / Seconds{10}); }
 double high_log(const Interval& interval) { return std::log(interval.high / Seconds{10}); }
@@ -133,9 +136,26 @@ TEST_CASE("a stack measured on other GPUs is an extrapolation") {
 }
 
 TEST_CASE("every set counts alike among those of which nothing was measured") {
-  CHECK(unseen.bound() == 0.4);
-  CHECK(UnseenErrors{}.bound() == 0);
-  CHECK(UnseenErrors{"m", {{"one", {-0.3}}}}.bound() == 0.3);
+  CHECK(unseen.bound(traits(16)) == 0.4);
+  CHECK(UnseenErrors{}.bound(traits(16)) == 0);
+  CHECK(UnseenErrors{"m", {{"g", {}, {{"one", {-0.3}}}}}}.bound(traits(16)) == 0.3);
+}
+
+TEST_CASE("sets on GPUs of another kind say nothing, unless there are none of this kind") {
+  UnseenErrors errors = unseen;
+  errors.groups.push_back({"of another kind", {"b200"}, {{"other", {0.05, -0.02}}}});
+  ScenarioTraits scenario = traits(16);
+  CHECK(errors.bound(scenario) == 0.4);
+  scenario.device_family = "b200";
+  CHECK(errors.bound(scenario) == 0.05);
+  scenario.device_family = "l40s";
+  CHECK(errors.bound(scenario) == 0.4);  // of all three: 27 of 30 shares lie within
+  scenario.device_family = "b200";
+  scenario.has_experts = true;
+  CHECK(errors.bound(scenario) == 0.4);
+  scenario.has_experts = false;
+  errors.leave_out("other");  // the only one of its kind
+  CHECK(errors.bound(scenario) == 0.4);
 }
 
 TEST_CASE("a stack that nobody measured is as sure as left-out sets were predicted") {
@@ -146,6 +166,19 @@ TEST_CASE("a stack that nobody measured is as sure as left-out sets were predict
   CHECK(interval.basis == IntervalBasis::unprofiled);
   CHECK(low_log(interval) == doctest::Approx(-0.4));
   CHECK(high_log(interval) == doctest::Approx(0.4));
+}
+
+TEST_CASE("of a stack and GPUs that nobody measured sets on such GPUs alone speak") {
+  ScenarioTraits other = traits(16);
+  move_value(other, EvidenceAxis::stack, "launch");
+  move_value(other, EvidenceAxis::gpu, "peak");
+  move_value(other, EvidenceAxis::cluster, "nics");
+  EvidenceRegime wide = even_regime();
+  for (double& residual : wide.residuals) residual *= 4;
+  CHECK(high_log(interval_from({{wide}, unseen}, other, Seconds{10})) == doctest::Approx(0.4));
+  other.device_family = "l40s";  // no sets
+  CHECK(high_log(interval_from({{wide}, unseen}, other, Seconds{10})) ==
+        doctest::Approx(1.5 * 0.64));
 }
 
 TEST_CASE("a stack that nobody measured is no surer than those measured on its GPUs") {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/contracts.hpp"
+#include "evidence/interval.hpp"
 #include "evidence/score.hpp"
 #include "memory/in_flight.hpp"
 #include "simulate/memory_inputs.hpp"
@@ -63,14 +64,15 @@ bool FittedNumber::is_fitted_on(const std::string& set) const {
 
 PointPrediction predict_by_simulation(const JsonValue& value, const std::filesystem::path& folder,
                                       const Library& library, const ReadOptions& reading,
-                                      EngineKind engine) {
+                                      EngineKind engine, const MeasuredErrors* evidence) {
   const Scenario scenario = read_scenario(value, folder, library, reading);
   const Plan& plan = scenario.plan;
   SimulateOptions options;
-  options.evidence = &library;
+  if (evidence == nullptr) options.evidence = &library;
   options.engine = engine;
-  const Simulation simulation = simulate(scenario, options);
-  const Report& report = simulation.report;
+  Simulation simulation = simulate(scenario, options);
+  Report& report = simulation.report;
+  if (evidence != nullptr && !evidence->regimes.empty()) add_interval(scenario, *evidence, report);
   PointPrediction prediction;
   prediction.time = report.iteration_time;
   prediction.ideal_work = ideal_work(

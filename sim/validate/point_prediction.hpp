@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "evidence/evidence.hpp"
 #include "evidence/measurement_set.hpp"
 #include "scenario/scenario.hpp"
 
@@ -42,11 +43,13 @@ struct PointPrediction {
 std::string to_bytes(const PointPrediction& prediction);
 PointPrediction from_bytes(const std::string& bytes);
 
-/// Reads and simulates the scenario with the models and platforms of `library`.
+/// Reads and simulates the scenario with the models and platforms of `library`; its interval is that of `evidence`, of the library where
+/// that is null.
 PointPrediction predict_by_simulation(const JsonValue& scenario,
                                       const std::filesystem::path& folder, const Library& library,
                                       const ReadOptions& reading = {},
-                                      EngineKind engine = EngineKind::simgrid);
+                                      EngineKind engine = EngineKind::simgrid,
+                                      const MeasuredErrors* evidence = nullptr);
 
 /// Predicts one collective on the platform that `scenario` names.
 PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& scenario,

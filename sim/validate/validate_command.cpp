@@ -123,8 +123,10 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
   Prediction prediction;
   prediction.at_once = request.threads == 0 ? default_at_once() : request.threads;
   prediction.engine = request.engine;
+  const MeasuredErrors all_errors = read_evidence(library);
+  MeasuredErrors errors;
   prediction.predict = [&](const JsonValue& scenario, const std::filesystem::path& folder) {
-    return predict_by_simulation(scenario, folder, library, reading, request.engine);
+    return predict_by_simulation(scenario, folder, library, reading, request.engine, &errors);
   };
   prediction.predict_collective = [&](const CollectiveRun& run, const JsonValue& scenario,
                                       const std::filesystem::path& folder) {
@@ -132,6 +134,8 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
   };
   std::vector<ValidatedSet> validated;
   for (const MeasurementSet& set : sets) {
+    errors = all_errors;
+    errors.unseen.leave_out(set.name);
     validated.push_back(validate_with_progress(set, prediction, request.progress, messages));
     for (const auto& [pointer, value] : request.overrides)
       validated.back().overrides.push_back(pointer + "=" + value);
