@@ -169,8 +169,13 @@ TEST_CASE("a release of the stack is the newest of its list that is no newer") {
   CHECK(experts("megatron-core-2026").kernels == ExpertKernels::each_expert);
   CHECK(experts("megatron-core-2026@26.04.01").kernels == ExpertKernels::each_expert);
   CHECK(experts("megatron-core-2026@26.04", "gb200").dispatch == ExpertDispatch::one_copy_per_node);
-  CHECK(experts("megatron-core-2026@26.06").kernels == ExpertKernels::all_experts);
-  CHECK(experts("megatron-core-2026@27.01").overlap_exchanges);
+  CHECK(experts("megatron-core-2026@26.02", "b200").dispatch == ExpertDispatch::all_to_all);
+  CHECK(experts("megatron-core-2026@26.02.01", "b200").dispatch ==
+        ExpertDispatch::one_copy_per_node);
+  CHECK(experts("megatron-core-2026@26.06", "gb200").kernels == ExpertKernels::all_experts);
+  CHECK(experts("megatron-core-2026@27.01", "gb300").overlap_exchanges);
+  CHECK(experts("megatron-core-2026@26.06", "b300").kernels == ExpertKernels::each_expert);
+  CHECK_FALSE(experts("megatron-core-2026@26.06").overlap_exchanges);
   CHECK_THROWS_AS(experts("megatron-core-2026@newest"), InputError);
 }
 
