@@ -9,9 +9,7 @@ constexpr Bytes single{4};  // of an fp32 value
 
 /// Models of this family are trained without dropout [Touvron et al. 2023, arXiv:2302.13971, whose table 2 and section 2.3 have none; the
 /// recipes of Megatron-LM, NeMo and torchtitan].
-bool has_dropout(const Transformer& model) {
-  return model.family != "llama";
-}
+bool has_dropout(const Transformer& model) { return model.family != "llama"; }
 
 }  // namespace
 

@@ -324,9 +324,8 @@ class ModelWriter {
     result_.message = {.label = Label::activation_message,
                        .payload = activation_size(*in_.model, shape_),
                        .held = held_.message()};
-    result_.gradient_message = {.label = Label::gradient_message,
-                                .payload = result_.message.payload,
-                                .held = {}};
+    result_.gradient_message = {
+        .label = Label::gradient_message, .payload = result_.message.payload, .held = {}};
   }
 
   const StageCostInputs& in_;
