@@ -49,5 +49,7 @@ using MakeSimGridLoop = SimGridLoop* (*)(const SimGridNetwork&);
 inline constexpr const char* make_simgrid_loop_symbol = "windtunnel_make_simgrid_loop";
 /// Found beside the program or in its library folder, by the run path it was linked with.
 inline constexpr const char* simgrid_module = "windtunnel-simgrid.so";
+/// Loads empty libraries under the names of ns-3's, before the module (docs/decisions/simgrid-without-ns3.md). Not everywhere.
+inline constexpr const char* ns3_stand_ins = "windtunnel-no-ns3.so";
 
 }  // namespace windtunnel::detail

@@ -94,6 +94,8 @@ struct MeasuredErrors {
 
 /// Reads a file in the format windtunnel/residuals-v2; InputError with every problem, EnvironmentError when it cannot be read.
 MeasuredErrors read_evidence(const std::filesystem::path& file, ReadFor purpose = ReadFor::use);
+/// The same, of such a file's text.
+MeasuredErrors parse_evidence(std::shared_ptr<const SourceText> source);
 /// The residuals' file of a library; nothing where it has none.
 std::optional<std::filesystem::path> residuals_of(const Library& library);
 /// What it holds; nothing where there is no file.

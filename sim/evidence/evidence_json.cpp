@@ -201,8 +201,12 @@ MeasuredErrors read_evidence(const Library& library) {
 }
 
 MeasuredErrors read_evidence(const std::filesystem::path& file, ReadFor purpose) {
+  return parse_evidence(read_source(file, {purpose}));
+}
+
+MeasuredErrors parse_evidence(std::shared_ptr<const SourceText> source) {
   Problems problems;
-  JsonValue value = parse_json(read_source(file, {purpose}), problems);
+  JsonValue value = parse_json(std::move(source), problems);
   problems.throw_if_any();
   MeasuredErrors errors;
   {

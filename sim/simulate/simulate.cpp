@@ -3,14 +3,19 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
+#include <future>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "core/contracts.hpp"
+#include "core/file_io.hpp"
 #include "core/memory_left.hpp"
 #include "engine/player.hpp"
+#include "evidence/evidence.hpp"
 #include "evidence/interval.hpp"
 #include "lower/program_builder.hpp"
 #include "lower/stage_choice.hpp"
@@ -468,11 +473,22 @@ void expect_room_for_timeline(std::size_t ops, const std::string& of_devices) {
   expect_memory_for(bytes_of_op * static_cast<double>(ops), what, advice);
 }
 
+/// How far predictions were off. Making sense of the file takes a quarter of a small run, so that is done beside it, where there is a core.
+std::future<MeasuredErrors> measured_errors(const Library& library) {
+  const std::optional<std::filesystem::path> file = residuals_of(library);
+  return std::async(file ? std::launch::async | std::launch::deferred : std::launch::deferred,
+                    [source = file ? read_source(*file) : nullptr] {
+                      return source ? parse_evidence(source) : MeasuredErrors{};
+                    });
+}
+
 }  // namespace
 
 Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   WT_EXPECT(scenario.placement_request == PlacementRequest::as_planned);
   const Clock::time_point start = Clock::now();
+  std::future<MeasuredErrors> errors;
+  if (options.evidence != nullptr) errors = measured_errors(*options.evidence);
   const PlanWithStages with_stages(build_inputs(scenario, scenario.plan));
   const Plan& chosen = with_stages.plan();
   const Replicas replicas = options.keep_timeline ? Replicas::each : options.replicas;
@@ -496,7 +512,9 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   simulation.report = make_report(
       {&scenario, &chosen, &plan, &built, &played, &breakdowns, fold ? &*fold : nullptr});
   simulation.report.engine = name_of(options.engine);
-  if (options.evidence != nullptr) add_interval(scenario, *options.evidence, simulation.report);
+  if (errors.valid())
+    if (const MeasuredErrors known = errors.get(); !known.regimes.empty())
+      add_interval(scenario, known, simulation.report);
   simulation.report.wall = Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
   simulation.programs = std::move(built.programs);
   simulation.network = std::move(built.network);

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <memory>
 #include <sstream>
+#include <string_view>
+#include <vector>
 
 #include "core/problem.hpp"
 #include "plan/schedule.hpp"
@@ -56,10 +58,10 @@ class UsageFormatter final : public CLI::Formatter {
   }
 };
 
-/// The grammar, and what CLI11 puts the words into.
+/// The grammar, and what CLI11 puts the words into. Only commands among the words get their options: making those of all takes longer than `--version` does.
 class Grammar {
  public:
-  Grammar() {
+  Grammar(int argc, const char* const* argv) : words_(argv, argv + argc) {
     app_.set_help_flag();
     app_.require_subcommand(0, 1);
     app_.fallthrough();
@@ -117,13 +119,22 @@ class Grammar {
     app_.add_flag("-h,--help", help_, "Print help, of a command where one is named")->group(group);
   }
 
+  /// A script that completes commands has the options of all.
+  bool is_asked_for(std::string_view command) const {
+    return std::any_of(words_.begin(), words_.end(), [command](std::string_view word) {
+      return word == command || word == "completion";
+    });
+  }
+
+  using AddOptions = void (*)(CLI::App* command, CommandLine& line);
   CLI::App* add_command(const char* name, const char* what, const char* argument,
-                        const std::string& about) {
+                        const std::string& about, AddOptions add_options_of = nullptr) {
     CLI::App* command = app_.add_subcommand(name, what);
     command->group("Commands");
     command->set_help_flag();
     command->allow_extras();
     command->add_option(argument, line_.arguments, about)->type_name("");
+    if (add_options_of != nullptr && is_asked_for(name)) add_options_of(command, line_);
     return command;
   }
 
@@ -138,8 +149,8 @@ class Grammar {
 
   void add_commands_of_scenarios() {
     const char* const file = scenario_argument;
-    add_run_options(
-        add_command("run", "Simulate one training iteration of a scenario", "FILE", file), line_);
+    add_command("run", "Simulate one training iteration of a scenario", "FILE", file,
+                add_run_options);
     add_command("check", "Read and check a scenario, no more", "FILE", file);
     CLI::App* show =
         add_command("show", "Print the whole scenario with the origin of each value", "FILE", file);
@@ -148,54 +159,37 @@ class Grammar {
                    "One line for each value that --set can change, as --set takes it");
     add_command("list", "Print what is built in", "KIND",
                 "models, platforms, devices, software, noise, scenarios, codecs or keys");
-    add_rank_options(
-        add_command("rank", "Search the parallel plans of a scenario and print the best", "FILE",
-                    file),
-        line_);
-    add_compare_options(
-        add_command(
-            "compare", "Lay runs side by side: times, where they went, bytes, memory", "FILE",
-            "Scenarios (as run takes them) or reports of run --json, two or more; one with "
-            "--toggle. "
-            "Timelines instead where one is a trace, of PyTorch's profiler or of run --trace"),
-        line_);
-    add_schedule_options(
-        add_command("schedule", "Say whether a pipeline schedule is legal, or draw it",
-                    "check|draw NAME|FILE",
-                    schedule_name_list() + "; or the path of a schedule file"),
-        line_);
-    add_sweep_options(
-        add_command("sweep", "Simulate every point of a scenario's sweep", "FILE", file), line_);
-    add_job_options(
-        add_command("job", "Simulate a training run of weeks: days, failures, money", "FILE", file),
-        line_);
+    add_command("rank", "Search the parallel plans of a scenario and print the best", "FILE", file,
+                add_rank_options);
+    add_command("compare", "Lay runs side by side: times, where they went, bytes, memory", "FILE",
+                "Scenarios (as run takes them) or reports of run --json, two or more; one with "
+                "--toggle. "
+                "Timelines instead where one is a trace, of PyTorch's profiler or of run --trace",
+                add_compare_options);
+    add_command("schedule", "Say whether a pipeline schedule is legal, or draw it",
+                "check|draw NAME|FILE", schedule_name_list() + "; or the path of a schedule file",
+                add_schedule_options);
+    add_command("sweep", "Simulate every point of a scenario's sweep", "FILE", file,
+                add_sweep_options);
+    add_command("job", "Simulate a training run of weeks: days, failures, money", "FILE", file,
+                add_job_options);
   }
 
   void add_commands_of_measurements() {
-    add_validate_options(
-        add_command("validate", "Predict published measurements and score the predictions", "SET",
-                    "Paths or names of measurement sets; none: all of validation/"),
-        line_);
-    add_calibrate_options(
-        add_command("calibrate", "Fit named constants to measurements, with held-out errors", "SET",
-                    "Paths or names of measurement sets"),
-        line_);
-    add_explain_options(
-        add_command("explain", "Show the critical path of an iteration, and what would change it",
-                    "FILE", scenario_argument),
-        line_);
-    add_import_options(
-        add_command("import", "Make one of our files of a log or another tool's file", "KIND IN",
-                    import_kinds().c_str()),
-        line_);
-    add_device_options(
-        add_command("device", "Complete the file of a GPU, or score its kernels", "NAME",
-                    "A path, or a name that `windtunnel list devices` prints"),
-        line_);
+    add_command("validate", "Predict published measurements and score the predictions", "SET",
+                "Paths or names of measurement sets; none: all of validation/",
+                add_validate_options);
+    add_command("calibrate", "Fit named constants to measurements, with held-out errors", "SET",
+                "Paths or names of measurement sets", add_calibrate_options);
+    add_command("explain", "Show the critical path of an iteration, and what would change it",
+                "FILE", scenario_argument, add_explain_options);
+    add_command("import", "Make one of our files of a log or another tool's file", "KIND IN",
+                import_kinds(), add_import_options);
+    add_command("device", "Complete the file of a GPU, or score its kernels", "NAME",
+                "A path, or a name that `windtunnel list devices` prints", add_device_options);
     add_probe();
-    add_codec_options(add_command("codec", "Measure what codecs do to a real tensor", "FILE.npy",
-                                  "A NumPy array of float16, float32 or float64"),
-                      line_);
+    add_command("codec", "Measure what codecs do to a real tensor", "FILE.npy",
+                "A NumPy array of float16, float32 or float64", add_codec_options);
   }
 
   void add_probe() {
@@ -318,6 +312,7 @@ class Grammar {
     check_outputs(line_);
   }
 
+  const std::vector<std::string_view> words_;
   CLI::App app_{"Predicts how long LLM training takes on a cluster, and says why.", "windtunnel"};
   CommandLine line_;
   std::vector<std::string> sets_;
@@ -328,7 +323,7 @@ class Grammar {
 }  // namespace
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
-  return Grammar().parse(argc, argv);
+  return Grammar(argc, argv).parse(argc, argv);
 }
 
 }  // namespace windtunnel
