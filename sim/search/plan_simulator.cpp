@@ -1,5 +1,7 @@
 #include "search/plan_simulator.hpp"
 
+#include <algorithm>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <variant>
@@ -26,18 +28,39 @@ SimulatedPlan plan_or_throw(const TaskOutcome<SimulatedPlan>& outcome, const Pla
   throw std::runtime_error(text);
 }
 
+/// Passes of one replica, by which the times of simulations go.
+double num_passes(const PlanChoice& choice) {
+  const Parallel& parallel = choice.parallel;
+  const int samples_at_once = choice.training.micro_batch * parallel.replicas();
+  return static_cast<double>(choice.training.global_batch) / samples_at_once * parallel.pipeline *
+         parallel.virtual_pipeline;
+}
+
+/// The indices of plans, those that take longest first: so that threads end at about the same time.
+std::vector<std::size_t> longest_first(const std::vector<const PlanChoice*>& choices) {
+  std::vector<std::size_t> order(choices.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return num_passes(*choices[a]) > num_passes(*choices[b]);
+  });
+  return order;
+}
+
 }  // namespace
 
 std::vector<SimulatedPlan> simulate_plans(const Scenario& base, const SearchSpace& space,
                                           const std::vector<const PlanChoice*>& choices,
                                           std::size_t at_once, EngineKind engine) {
+  const std::vector<std::size_t> order = longest_first(choices);
   const auto outcomes = run_tasks<SimulatedPlan>(
       engine, {.count = choices.size(), .at_once = at_once, .work = [&](std::size_t i) {
-                 return simulate_choice(base, space, *choices[i], engine);
+                 return simulate_choice(base, space, *choices[order[i]], engine);
                }});
+  std::vector<std::size_t> place(choices.size());
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
   std::vector<SimulatedPlan> simulated;
   for (std::size_t i = 0; i < choices.size(); ++i)
-    simulated.push_back(plan_or_throw(outcomes[i], *choices[i], base));
+    simulated.push_back(plan_or_throw(outcomes[place[i]], *choices[i], base));
   return simulated;
 }
 

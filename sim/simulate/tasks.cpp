@@ -80,12 +80,9 @@ void run_on_threads(std::size_t count, std::size_t at_once,
         counter.end_one();
       }
     });
-  for (std::size_t told = 0; told < count;) {
+  for (std::size_t told = 0; on_done && told < count;) {
     const std::size_t done = counter.wait_for_more_than(told);
-    while (told < done) {
-      ++told;
-      if (on_done) on_done(told);
-    }
+    while (told < done) on_done(++told);
   }
   threads.clear();
   counter.rethrow();
