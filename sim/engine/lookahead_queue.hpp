@@ -2,19 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "core/contracts.hpp"
+#include "engine/far_events.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel::detail {
 
 /// The order of EventQueue, for tens of thousands of events: then the time goes into fetching memory and into jumps that the
 /// processor guesses wrong. The next few events stand sorted in `near_`: what they need can be fetched ahead, and an event that is asked
-/// for a moment ahead never enters the heap. The others are a heap in which each event has four below it: half as deep as a binary one.
+/// for a moment ahead is never one of the others (FarEvents).
 template <class Payload>
 class LookaheadQueue {
  public:
@@ -30,14 +29,14 @@ class LookaheadQueue {
 
   void push(Seconds time, const Payload& payload) {
     WT_EXPECT(time >= Seconds{0});
-    const Event event{time + Seconds{0}, num_pushed_++, payload};  // no -0: see earlier()
+    const Event event{time + Seconds{0}, num_pushed_++, payload};  // no -0: see FarEvents
     const bool near = num_near_ > 0 && time < near_[first_near_ + num_near_ - 1].time;
     if (near) {
       insert_near(event);
     } else if (far_.empty() && num_near_ < lookahead) {
       append_near(event);
     } else {
-      push_far(event);
+      far_.push(event);
     }
   }
 
@@ -48,7 +47,7 @@ class LookaheadQueue {
     ++first_near_;
     --num_near_;
     if (num_near_ < lookahead && !far_.empty()) {
-      append_near(pop_far());
+      append_near(far_.pop());
       coming.prefetch_first(near_[first_near_ + num_near_ - 1].payload);
     }
     if (num_near_ > num_before_close)
@@ -65,19 +64,8 @@ class LookaheadQueue {
   static constexpr std::size_t lookahead = 16;
   /// The event with so many before it is close: time enough to fetch a cache line.
   static constexpr std::size_t num_before_close = 6;
-  static constexpr std::size_t children = 4;
   /// Room for events that are pushed between the sorted ones, and for moving on without copying.
   static constexpr std::size_t near_room = 128;
-
-  /// 1 if `a` comes before `b`, else 0: without a jump, which the processor could only guess. Times are never negative, so their bits
-  /// are in the order of their values.
-  static std::size_t earlier(const Event& a, const Event& b) {
-    const auto time_a = std::bit_cast<std::uint64_t>(a.time);
-    const auto time_b = std::bit_cast<std::uint64_t>(b.time);
-    return static_cast<std::size_t>(time_a < time_b) |
-           (static_cast<std::size_t>(time_a == time_b) &
-            static_cast<std::size_t>(a.number < b.number));
-  }
 
   void append_near(const Event& event) {
     if (first_near_ + num_near_ == near_room) move_near_to_begin();
@@ -88,7 +76,7 @@ class LookaheadQueue {
     first_near_ = 0;
   }
   void insert_near(const Event& event) {
-    if (num_near_ == 2 * lookahead) push_far(near_[first_near_ + --num_near_]);
+    if (num_near_ == 2 * lookahead) far_.push(near_[first_near_ + --num_near_]);
     if (first_near_ + num_near_ == near_room) move_near_to_begin();
     std::size_t place = first_near_ + num_near_++;
     for (; place > first_near_ && event.time < near_[place - 1].time; --place) {
@@ -97,50 +85,10 @@ class LookaheadQueue {
     near_[place] = event;
   }
 
-  void push_far(const Event& event) {
-    far_.push_back(event);
-    sift_up(far_.size() - 1, event);
-  }
-  void sift_up(std::size_t place, const Event& event) {
-    while (place > 0) {
-      const std::size_t parent = (place - 1) / children;
-      if (earlier(event, far_[parent]) == 0) break;
-      far_[place] = far_[parent];
-      place = parent;
-    }
-    far_[place] = event;
-  }
-  Event pop_far() {
-    const Event top = far_.front();
-    const Event last = far_.back();
-    far_.pop_back();
-    if (far_.empty()) return top;
-    std::size_t hole = 0;
-    std::size_t child = 1;
-    for (; child + children <= far_.size(); child = children * hole + 1) {
-      const Event* const four = &far_[child];
-      const std::size_t left = earlier(four[1], four[0]);
-      const std::size_t right = 2 + earlier(four[3], four[2]);
-      const std::size_t earliest = left + (right - left) * earlier(four[right], four[left]);
-      far_[hole] = four[earliest];
-      hole = child + earliest;
-    }
-    if (child < far_.size()) {  // fewer than four, at the bottom
-      std::size_t earliest = child;
-      for (std::size_t other = child + 1; other < far_.size(); ++other) {
-        if (earlier(far_[other], far_[earliest]) != 0) earliest = other;
-      }
-      far_[hole] = far_[earliest];
-      hole = earliest;
-    }
-    sift_up(hole, last);
-    return top;
-  }
-
   std::array<Event, near_room> near_;
   std::size_t first_near_ = 0;
   std::size_t num_near_ = 0;
-  std::vector<Event> far_;
+  FarEvents<Event> far_;
   std::uint64_t num_pushed_ = 0;
 };
 

@@ -63,6 +63,9 @@ TEST_CASE("the lookahead queue gives events in the order of the plain one, ties 
       {.begin = 16, .delays = many_delays()},
       {.begin = 17, .delays = many_delays()},
       {.begin = 3000, .delays = many_delays()},
+      {.begin = 20'000, .events = 60'000, .delays = many_delays()},  // more than a heap holds
+      {.begin = 20'000, .events = 60'000, .delays = {0_s, 1_us, 1_s, 1'000'000_s}},
+      {.begin = 20'000, .events = 20'000, .delays = {1_s}},
       {.begin = 300, .delays = {0_s}},              // all at once
       {.begin = 300, .delays = {0_s, 1_s}},         // many ties
       {.begin = 300, .delays = {0_s, 5_us, 10_s}},  // almost now, or long after
