@@ -7,10 +7,8 @@ The formulas are those of validation/oracles/passes.py, written a second time, f
 """
 import gzip
 import json
-import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
@@ -18,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "validation" / "oracles"))
 from passes import Page  # noqa: E402
+from program import Program  # noqa: E402
 
 CASES = [
     ("gpt-39b-512xa100", []),
@@ -30,14 +29,7 @@ CASES = [
                           "/parallel={\"zero_stage\": 3}", "/training/micro_batch=1", "/training/global_batch=512"]),
     ("gpt-39b-512xa100", ["/parallel={\"zero_stage\": 3, \"tensor\": 8}", "/training/gradient_dtype=fp32"]),
 ]
-program = sys.argv[1]
-
-
-def run(*arguments):
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, env={**os.environ, "WINDTUNNEL_DATA": str(ROOT)})
-    if done.returncode > 1:
-        sys.exit(f"{' '.join(arguments)}: {done.stderr}")
-    return done.stdout
+run = Program(pathlib.Path(sys.argv[1]).resolve(), ROOT).call
 
 
 def played(options, folder):

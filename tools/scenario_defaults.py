@@ -7,16 +7,16 @@ Of one scenario, written out whole, every key with a default is left out and the
 must show those values, and both must give the same report; also with more than one GPU, where collectives and messages have their defaults too.
 """
 import json
-import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from scenario_reference import ROOT, read_reference  # noqa: E402
+sys.path.insert(0, str(ROOT / "validation" / "oracles"))
+from program import Program  # noqa: E402
 
 # Some layers on one GPU, since the ways are 1 by default; a codec of every kind of key; and blocks for a search, a job and noise.
 BASE = ["gpt-8.3b-128xa100", "--set", "/nodes=null", "--set", '/parallel={"edge_layers": {}}', "--set", "/training/global_batch=64",
@@ -30,14 +30,7 @@ CODECS = {"pipeline_forward": {"codec": "int8"}, "pipeline_backward": {"codec": 
           "data_gradients": {"codec": "topk", "density": 0.1}, "tensor_activations": {"codec": "zfp", "rate": 8},
           "zero_gather": {"codec": "mpc", "ratio": 1.3}, "embedding_sync": {}}
 LABELS = ("name", "scenario_hash", "assumptions", "version")
-program = sys.argv[1]
-
-
-def run(*arguments):
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, env={**os.environ, "WINDTUNNEL_DATA": str(ROOT)})
-    if done.returncode > 1:
-        sys.exit(f"{' '.join(arguments)}: {done.stderr}")
-    return done.stdout
+run = Program(pathlib.Path(sys.argv[1]).resolve(), ROOT).call
 
 
 def resolved(*arguments):
