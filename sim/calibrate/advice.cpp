@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "calibrate/constant_fitter.hpp"
 #include "calibrate/linear_belief.hpp"
@@ -42,6 +44,9 @@ struct LinearTime {
   std::vector<double> gradient;
 };
 
+/// A configuration's, or why it cannot be simulated.
+using LinearOutcome = std::variant<LinearTime, ChildFailure>;
+
 class Linearizer {
  public:
   Linearizer(const AdviceRequest& request, const Library& library,
@@ -58,9 +63,7 @@ class Linearizer {
   const std::vector<NumberWithUnit>& given() const { return given_; }
   std::size_t num_simulations() const { return num_simulations_; }
 
-  /// None for a configuration that cannot be simulated.
-  std::vector<std::optional<LinearTime>> linearize(
-      const std::vector<Configuration>& configurations) {
+  std::vector<LinearOutcome> linearize(const std::vector<Configuration>& configurations) {
     const std::size_t each = constants_.size() + 1;
     Tasks<Figures> tasks;
     tasks.count = configurations.size() * each;
@@ -70,7 +73,7 @@ class Linearizer {
       tasks.on_done = [&](std::size_t done) { request_->on_progress(num_simulations_ + done); };
     const std::vector<TaskOutcome<Figures>> outcomes = run_tasks(request_->engine, tasks);
     num_simulations_ += tasks.count;
-    std::vector<std::optional<LinearTime>> times;
+    std::vector<LinearOutcome> times;
     for (std::size_t i = 0; i < configurations.size(); ++i)
       times.push_back(time_of(outcomes, i * each));
     return times;
@@ -91,10 +94,10 @@ class Linearizer {
     return {report.iteration_time, report.num_gpus, report.memory.fits};
   }
 
-  std::optional<LinearTime> time_of(const std::vector<TaskOutcome<Figures>>& outcomes,
-                                    std::size_t first) const {
+  LinearOutcome time_of(const std::vector<TaskOutcome<Figures>>& outcomes,
+                        std::size_t first) const {
     for (std::size_t j = 0; j <= constants_.size(); ++j)
-      if (std::holds_alternative<ChildFailure>(outcomes[first + j])) return {};
+      if (const auto* failure = std::get_if<ChildFailure>(&outcomes[first + j])) return *failure;
     LinearTime time{std::get<Figures>(outcomes[first]), {}};
     for (std::size_t j = 1; j <= constants_.size(); ++j)
       time.gradient.push_back(
@@ -127,6 +130,20 @@ Linearizer make_linearizer(const AdviceRequest& request, Scenario& plan, const L
   return {request, library, std::move(constants), std::move(given)};
 }
 
+/// Splits experts as the plan does, as far as the ranks of a stage allow: expert * expert_tensor must divide them and be a multiple of the
+/// tensor ways, over which experts ask for split sequences.
+void split_experts(const Parallel& plan, int replicas, int tensor, Overrides& changes) {
+  const int ranks = replicas * tensor;
+  const int expert = std::gcd(plan.expert, ranks);
+  const int expert_tensor =
+      std::lcm(tensor / std::gcd(expert, tensor), std::gcd(plan.expert_tensor, ranks / expert));
+  if (expert != plan.expert) changes.emplace_back("/parallel/expert", std::to_string(expert));
+  if (expert_tensor != plan.expert_tensor)
+    changes.emplace_back("/parallel/expert_tensor", std::to_string(expert_tensor));
+  if (tensor > 1 && !plan.sequence_parallel)
+    changes.emplace_back("/parallel/sequence_parallel", "true");
+}
+
 /// The plan on so many nodes, cut to so many stages of as many layers.
 std::optional<Overrides> changed_plan(const Scenario& plan, int nodes, int tensor, int pipeline,
                                       int micro_batch) {
@@ -153,8 +170,7 @@ std::optional<Overrides> changed_plan(const Scenario& plan, int nodes, int tenso
   if (stage_layers != nullptr && stage_layers->is_array() &&
       stage_layers->origin.kind != OriginKind::defaulted)
     changes.emplace_back("/parallel/stage_layers", "null");
-  if (plan.model.moe && parallel.expert > data * parallel.context)
-    changes.emplace_back("/parallel/expert", std::to_string(data * parallel.context));
+  if (plan.model.moe) split_experts(parallel, data * parallel.context, tensor, changes);
   return changes;
 }
 
@@ -209,33 +225,46 @@ Candidate* best_of(std::vector<Candidate>& candidates, const LinearBelief& belie
 
 double width_of(double variance) { return std::sqrt(variance + row_noise * row_noise); }
 
+std::string first_line_of(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+/// Those that fit in memory; `advice` counts the others.
 std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& plan,
-                                     const JsonValue& merged, const std::filesystem::path& folder) {
+                                     const Configuration& asked, Advice& advice) {
   std::vector<Configuration> configurations;
   const std::vector<Overrides> changes = candidates(plan);
-  for (const Overrides& each : changes) configurations.push_back({&merged, folder, each});
-  const auto times = linearizer.linearize(configurations);
+  for (const Overrides& each : changes)
+    configurations.push_back({asked.scenario, asked.folder, each});
+  const std::vector<LinearOutcome> outcomes = linearizer.linearize(configurations);
   std::vector<Candidate> found;
-  for (std::size_t i = 0; i < changes.size(); ++i)
-    if (times[i] && times[i]->figures.fits) found.push_back({changes[i], *times[i]});
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i])) {
+      if (advice.num_refused++ == 0) advice.why_refused = first_line_of(failure->text);
+    } else if (const auto& time = std::get<LinearTime>(outcomes[i]); time.figures.fits) {
+      found.push_back({changes[i], time});
+    }
+  }
+  advice.num_candidates = found.size();
   return found;
 }
 
 /// What the measured rows tell of the constants.
-std::size_t learn(LinearBelief& belief, Linearizer& linearizer,
-                  const std::vector<MeasurementSet>& sets, const AdviceRequest& request,
-                  const Library& library) {
+void learn(LinearBelief& belief, Linearizer& linearizer, const std::vector<MeasurementSet>& sets,
+           const AdviceRequest& request, const Library& library, Advice& advice) {
   const CalibrationPoints read = read_calibration_points(sets, {&library, request.overrides, {}});
   std::vector<Configuration> rows;
   for (const CalibrationPoint& point : read.points)
     rows.push_back({&point.scenario, point.folder, request.overrides});
-  std::size_t learnt = 0;
-  for (const auto& time : linearizer.linearize(rows)) {
-    if (!time) continue;
-    belief.measure(time->gradient, row_noise);
-    ++learnt;
+  advice.skipped = read.skipped;
+  const std::vector<LinearOutcome> outcomes = linearizer.linearize(rows);
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i])) {
+      advice.skipped.emplace_back(read.points[i].set + ": " + read.points[i].id,
+                                  first_line_of(failure->text));
+      continue;
+    }
+    belief.measure(std::get<LinearTime>(outcomes[i]).gradient, row_noise);
+    ++advice.num_rows;
   }
-  return learnt;
 }
 
 /// What was set for the plan holds for its runs too, but for what they change.
@@ -263,18 +292,19 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
 
   Advice advice;
   advice.noise = row_noise;
-  const auto asked = linearizer.linearize({{&merged, folder, {}}}).front();
-  if (!asked)
+  const Configuration configuration{&merged, folder, {}};
+  const LinearOutcome outcome = linearizer.linearize({configuration}).front();
+  const auto* const asked = std::get_if<LinearTime>(&outcome);
+  if (asked == nullptr)
     throw UnsupportedError({{{}, {}, "the plan cannot be simulated", "windtunnel run says why"}});
   advice.iteration_time = asked->figures.time;
-  advice.num_rows = learn(belief, linearizer, sets, request, library);
+  learn(belief, linearizer, sets, request, library, advice);
   advice.width = width_of(belief.variance(asked->gradient));
   for (std::size_t j = 0; j < asked->gradient.size(); ++j)
     if (std::abs(asked->gradient[j]) > least_effect)
       advice.constants.push_back(
           {linearizer.constants()[j], linearizer.given()[j], belief.spread(j), asked->gradient[j]});
-  std::vector<Candidate> found = candidates_of(linearizer, plan, merged, folder);
-  advice.num_candidates = found.size();
+  std::vector<Candidate> found = candidates_of(linearizer, plan, configuration, advice);
   while (advice.runs.size() < most_runs) {
     Candidate* const best = best_of(found, belief, asked->gradient);
     if (best == nullptr) break;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calibrate/calibration_points.hpp"
@@ -47,7 +48,11 @@ struct Advice {
   std::vector<AdvisedConstant> constants;
   std::vector<AdvisedRun> runs;  ///< at most three, the best one first
   std::size_t num_rows = 0;      ///< measured already
+  std::vector<std::pair<std::string, std::string>>
+      skipped;  ///< rows that told nothing: "set: id", reason
   std::size_t num_candidates = 0, num_simulations = 0;
+  std::size_t num_refused = 0;  ///< configurations that cannot be simulated
+  std::string why_refused;      ///< the first of them
 };
 
 /// Linearises ln(time) in the logarithms of the constants, for the plan, each measured row and each candidate: the plan's model with as many

@@ -99,6 +99,31 @@ TEST_CASE("a plan of uneven stages is advised on other numbers of stages") {
   CHECK(count(uneven) == 1);
 }
 
+TEST_CASE("experts are split over as many ranks as a candidate has") {
+  const TemporaryFolder folder;
+  const Overrides experts{{"/model/moe", R"({"experts": 8, "top_k": 2, "ffn_hidden": 4096})"},
+                          {"/parallel/expert", "8"},
+                          {"/parallel/sequence_parallel", "true"}};
+  const Advice split = advice_for(folder, {}, {}, experts);
+  CHECK(split.num_refused == 0);
+  Overrides whole = experts;
+  whole[1].second = "4";
+  whole.emplace_back("/parallel/expert_tensor", "4");
+  CHECK(advice_for(folder, {}, {}, whole).num_refused == 0);
+}
+
+TEST_CASE("candidates and rows that cannot be simulated are said") {
+  const TemporaryFolder folder;
+  const Advice advice = advice_for(folder, {}, {}, {{"/model/heads", "4"}});
+  CHECK(advice.num_refused > 0);
+  CHECK(advice.why_refused.find("heads") != std::string::npos);
+  const std::string text = advice_text(advice, "plan.json");
+  CHECK(text.find(std::to_string(advice.num_refused) + " more cannot be simulated; the first: " +
+                  advice.why_refused) != std::string::npos);
+  CHECK(advice_json(advice).find("\"refused\": " + std::to_string(advice.num_refused)) !=
+        std::string::npos);
+}
+
 TEST_CASE("rows that are measured already leave less to be asked") {
   const TemporaryFolder folder;
   folder.write("set.json", std::string(R"({"schema": "windtunnel/measurements-v1", "name": "ours",

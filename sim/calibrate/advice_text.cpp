@@ -59,6 +59,18 @@ std::string constants_text(const Advice& advice) {
   return text;
 }
 
+std::string skipped_text(const Advice& advice) {
+  std::string text;
+  for (const auto& [row, why] : advice.skipped) text += "  skipped " + row + ": " + why + "\n";
+  return text;
+}
+
+std::string refused_text(const Advice& advice) {
+  if (advice.num_refused == 0) return {};
+  return "  (" + std::to_string(advice.num_refused) +
+         " more cannot be simulated; the first: " + advice.why_refused + ")\n";
+}
+
 JsonValue interval_value(Seconds time, double width) {
   return array_of(
       std::array{time / factor_of(width) / Seconds{1}, time * factor_of(width) / Seconds{1}});
@@ -81,12 +93,13 @@ std::string advice_text(const Advice& advice, const std::string& file) {
   std::string text = file + ": " + time_text(time, time) +
                      " per iteration\n\n  90 % interval of what its constants leave open: " +
                      interval_text(time, advice.width) + ", with " +
-                     count_text(advice.num_rows, "measured row") + "\n" + constants_text(advice);
+                     count_text(advice.num_rows, "measured row") + "\n" + skipped_text(advice) +
+                     constants_text(advice);
   if (advice.runs.empty())
     return text + "\n  No run on one to four nodes would narrow it by a twentieth: " +
-           count_text(advice.num_candidates, "configuration") + " tried\n";
+           count_text(advice.num_candidates, "configuration") + " tried\n" + refused_text(advice);
   text += "\n  Measure next, of " + count_text(advice.num_candidates, "configuration") +
-          " that fit on one to four nodes\n";
+          " that fit on one to four nodes\n" + refused_text(advice);
   int number = 0;
   for (const AdvisedRun& run : advice.runs)
     text += "    " + std::to_string(++number) + ". " + plan_text(run) + "; " +
@@ -102,7 +115,9 @@ std::string advice_json(const Advice& advice) {
   json.set("interval_s", interval_value(advice.iteration_time, advice.width));
   json.set("measured_rows", JsonValue(static_cast<std::int64_t>(advice.num_rows)));
   json.set("candidates", JsonValue(static_cast<std::int64_t>(advice.num_candidates)));
-  JsonValue::Array constants, runs;
+  json.set("refused", JsonValue(static_cast<std::int64_t>(advice.num_refused)));
+  if (advice.num_refused > 0) json.set("first_refusal", JsonValue(advice.why_refused));
+  JsonValue::Array constants, runs, skipped;
   for (const AdvisedConstant& each : advice.constants) constants.push_back(constant_value(each));
   for (const AdvisedRun& run : advice.runs) {
     JsonValue value{JsonValue::Object{}}, set{JsonValue::Object{}};
@@ -114,7 +129,13 @@ std::string advice_json(const Advice& advice) {
     runs.push_back(std::move(value));
   }
   json.set("constants", JsonValue(std::move(constants)));
+  for (const auto& [row, why] : advice.skipped) {
+    JsonValue& value = skipped.emplace_back(JsonValue::Object{});
+    value.set("id", JsonValue(row));
+    value.set("why", JsonValue(why));
+  }
   json.set("measure_next", JsonValue(std::move(runs)));
+  json.set("skipped", JsonValue(std::move(skipped)));
   return pretty_text(json) + "\n";
 }
 
