@@ -111,9 +111,14 @@ ObjectReader::ObjectReader(JsonValue& value, std::string pointer, Problems& prob
       place_(std::move(place)),
       silent_(silent) {
   if (!value.is_object()) {
-    const std::string name = pointer_.empty() ? "this" : pointer_.substr(pointer_.rfind('/') + 1);
+    const std::string name = pointer_.substr(pointer_.rfind('/') + 1);
+    const bool is_entry =
+        !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
     report_value(place_, pointer_,
-                 name + " is " + text_for_message(value) + ", which is not an object",
+                 (name.empty() ? "this"
+                  : is_entry   ? "entry " + name
+                               : name) +
+                     " is " + text_for_message(value) + ", which is not an object",
                  "write { ... }");
     silent_ = true;
     value.content = JsonValue::Object{};

@@ -294,6 +294,14 @@ TEST_CASE("what is no object is one problem however much is read of it") {
         "model is an array, which is not an object at /plan/model (write { ... })");
 }
 
+TEST_CASE("an entry of a list that is no object is named by its number") {
+  Read read(R"({"nodes": [{}, 3]})");
+  JsonValue& entry = read.reader.take("nodes")->array()[1];
+  ObjectReader(entry, "/plan/nodes/1", read.reader.problems());
+  CHECK(read.complaints() ==
+        "entry 1 is 3, which is not an object at /plan/nodes/1 (write { ... })");
+}
+
 TEST_CASE("a file that is no object is a problem of the file") {
   Problems problems;
   JsonValue value(std::int64_t{8});

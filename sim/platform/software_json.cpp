@@ -1,6 +1,7 @@
 #include "platform/software_json.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -187,6 +188,8 @@ void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
   if (list == nullptr) return;
   if (!list->is_array()) return reader.problem("releases", "expected a list of releases");
   SoftwareProfile chosen = profile;
+  std::map<std::vector<int>, std::string> places;  // of the entries, by where they begin
+  std::vector<int> newest;                         // that is no newer than `release`
   for (std::size_t i = 0; i < list->array().size(); ++i) {
     const std::string place = "releases/" + std::to_string(i);
     ObjectReader entry(list->array()[i], reader.pointer() + "/" + place, reader.problems());
@@ -204,7 +207,12 @@ void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
       read.states_bf16 =
           read_states(entry.child("states_bf16"), place + "/states_bf16/", read.sources);
     entry.reject_unknown_keys();
-    if (!release.empty() && from <= release) chosen = std::move(read);
+    if (const auto [same, is_new] = places.emplace(from, place); !from.empty() && !is_new)
+      entry.problem("from",
+                    "the release is that of " + reader.pointer() + "/" + same->second + " too");
+    if (from.empty() || from > release || from < newest) continue;
+    newest = from;
+    chosen = std::move(read);
   }
   profile = std::move(chosen);
 }
@@ -239,48 +247,56 @@ std::optional<double> optional_ratio(ObjectReader& reader, std::string_view key)
   return reader.required_number(key, least_ratio, 1);
 }
 
+/// Reads the entries of list `key`, each for the devices that it names, with `read_rates`.
+template <class Rates>
+std::vector<Rates> read_rates_of_devices(ObjectReader& reader, const char* key,
+                                         void (*read_rates)(ObjectReader&, Rates&),
+                                         Sources& sources) {
+  std::vector<Rates> found;
+  JsonValue* list = reader.take(key);
+  if (list == nullptr) return found;
+  if (!list->is_array() || list->array().empty()) {
+    reader.problem(key, "expected a list of at least one pair of rates");
+    return found;
+  }
+  for (std::size_t i = 0; i < list->array().size(); ++i) {
+    const std::string place = std::string(key) + "/" + std::to_string(i);
+    ObjectReader entry(list->array()[i], reader.pointer() + "/" + place, reader.problems());
+    Rates& rates = found.emplace_back();
+    read_rates(entry, rates);
+    rates.devices = read_devices(entry, "devices");
+    if (rates.devices.empty() && entry.are_sound({"devices"}))
+      entry.require("devices", "a list of devices' names");
+    sources.merge(read_sources(entry, place + "/"));
+    entry.reject_unknown_keys();
+  }
+  return found;
+}
+
 /// Names of devices; nothing is written back where there are none.
 void read_flash(ObjectReader& reader, SoftwareProfile& profile) {
+  using Rates = SoftwareProfile::FlashRates;
   profile.flash_forward_efficiency = optional_ratio(reader, "flash_forward_efficiency");
   profile.flash_backward_efficiency = optional_ratio(reader, "flash_backward_efficiency");
   profile.flash_devices = read_devices(reader, "flash_devices");
-  JsonValue* list = reader.take("flash_elsewhere");
-  if (list == nullptr) return;
-  if (!list->is_array() || list->array().empty())
-    return reader.problem("flash_elsewhere", "expected a list of at least one pair of rates");
-  for (std::size_t i = 0; i < list->array().size(); ++i) {
-    const std::string place = "flash_elsewhere/" + std::to_string(i);
-    ObjectReader entry(list->array()[i], reader.pointer() + "/" + place, reader.problems());
-    SoftwareProfile::FlashRates rates;
-    rates.forward = entry.required_number("forward_efficiency", least_ratio, 1);
-    rates.backward = entry.required_number("backward_efficiency", least_ratio, 1);
-    rates.devices = read_devices(entry, "devices");
-    if (rates.devices.empty() && entry.are_sound({"devices"}))
-      entry.require("devices", "a list of devices' names");
-    profile.sources.merge(read_sources(entry, place + "/"));
-    entry.reject_unknown_keys();
-    profile.flash_elsewhere.push_back(std::move(rates));
-  }
+  profile.flash_elsewhere = read_rates_of_devices<Rates>(
+      reader, "flash_elsewhere",
+      [](ObjectReader& entry, Rates& rates) {
+        rates.forward = entry.required_number("forward_efficiency", least_ratio, 1);
+        rates.backward = entry.required_number("backward_efficiency", least_ratio, 1);
+      },
+      profile.sources);
 }
 
 void read_memory_rates(ObjectReader& reader, SoftwareProfile& profile) {
-  JsonValue* list = reader.take("memory_rates");
-  if (list == nullptr) return;
-  if (!list->is_array() || list->array().empty())
-    return reader.problem("memory_rates", "expected a list of at least one pair of rates");
-  for (std::size_t i = 0; i < list->array().size(); ++i) {
-    const std::string place = "memory_rates/" + std::to_string(i);
-    ObjectReader entry(list->array()[i], reader.pointer() + "/" + place, reader.problems());
-    SoftwareProfile::MemoryRates rates;
-    rates.forward = required_quantity<BytesPerSecond>(entry, "forward");
-    rates.backward = required_quantity<BytesPerSecond>(entry, "backward");
-    rates.devices = read_devices(entry, "devices");
-    if (rates.devices.empty() && entry.are_sound({"devices"}))
-      entry.require("devices", "a list of devices' names");
-    profile.sources.merge(read_sources(entry, place + "/"));
-    entry.reject_unknown_keys();
-    profile.memory_rates.push_back(std::move(rates));
-  }
+  using Rates = SoftwareProfile::MemoryRates;
+  profile.memory_rates = read_rates_of_devices<Rates>(
+      reader, "memory_rates",
+      [](ObjectReader& entry, Rates& rates) {
+        rates.forward = required_quantity<BytesPerSecond>(entry, "forward");
+        rates.backward = required_quantity<BytesPerSecond>(entry, "backward");
+      },
+      profile.sources);
 }
 
 void read_compute(ObjectReader& reader, SoftwareProfile& profile) {

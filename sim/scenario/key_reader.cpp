@@ -44,6 +44,17 @@ void read_keys(ObjectReader& reader, PlanChoice& choice, const SoftwareProfile& 
   }
 }
 
+void reject_misplaced_keys(ObjectReader& reader) {
+  const std::string block = reader.pointer() + "/";
+  const auto check = [&](const std::string& pointer, const std::string& name) {
+    if (pointer == block + name || !reader.has(name)) return;
+    reader.take(name);
+    reader.problem(name, "unknown key \"" + name + "\"", "did you mean " + pointer + "?");
+  };
+  for (const Key& key : key_table()) check(key.pointer, key.name());
+  check("/nodes", "nodes");
+}
+
 std::string text_of(const Key& key, int value) {
   if (key.value.kind == KeyValue::Kind::whole_number) return std::to_string(value);
   if (key.value.kind == KeyValue::Kind::flag) return value == 1 ? "true" : "false";

@@ -75,6 +75,9 @@ const std::vector<SearchKey>& search_keys();
 
 /// Reads the keys of the block at `reader`.
 void read_keys(ObjectReader& reader, PlanChoice& choice, const SoftwareProfile& software);
+/// Reports the keys of other blocks that stand at `reader`, each with its place: "global_batch" under "parallel". To be called before
+/// unknown keys are rejected, which then says nothing of them.
+void reject_misplaced_keys(ObjectReader& reader);
 /// The reader that most keys have.
 void read_value(ObjectReader& reader, const Key& key, PlanChoice& choice);
 

@@ -198,6 +198,7 @@ ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& softwar
   block.parallel = std::move(choice.parallel);
   read_stage_layers(reader, block);
   read_edge_layers(reader, block.parallel);
+  reject_misplaced_keys(reader);
   reader.reject_unknown_keys();
   reject_sharding_keys(reader, block.parallel);
   return block;

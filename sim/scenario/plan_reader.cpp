@@ -36,6 +36,7 @@ Training read_training_of(ObjectReader& root, const SoftwareProfile& software) {
   ObjectReader reader = root.child("training");
   PlanChoice choice;
   read_keys(reader, choice, software);
+  reject_misplaced_keys(reader);
   reader.reject_unknown_keys();
   return choice.training;
 }

@@ -69,7 +69,7 @@ std::string take_release(JsonValue& slot, const LibraryKind& kind) {
   const std::string text = slot.string();
   const std::size_t at = text.rfind('@');
   if (std::string_view(kind.name) != software_files.name || at == std::string::npos || at == 0 ||
-      text.find('/', at) != std::string::npos)
+      at + 1 == text.size() || text.find('/', at) != std::string::npos)
     return {};
   slot.content = text.substr(0, at);
   return text.substr(at + 1);
@@ -166,7 +166,12 @@ bool ScenarioFiles::expand(JsonValue& slot, const LibraryKind& kind, const std::
   }
   if (content.find("name") == nullptr)
     content.set("name", JsonValue(looks_like_path(text) ? fs::path(text).stem().string() : text));
-  if (!release.empty()) content.set("release", JsonValue(release));
+  // Of rows of measurement sets, which name the container they ran in, the release is taken where there are any.
+  if (!release.empty() && slot.origin.source && content.find("releases") == nullptr)
+    problem(slot.origin, pointer, text_for_message(slot) + " does not tell releases apart",
+            "write " + text_for_message(slot));
+  else if (!release.empty())
+    content.set("release", JsonValue(release, slot.origin));
   slot = std::move(content);
   return lay_over_base(slot, kind, pointer);
 }

@@ -14,6 +14,7 @@
 #include "scenario/balanced_stages.hpp"
 #include "scenario/compression_json.hpp"
 #include "scenario/job_json.hpp"
+#include "scenario/key_table.hpp"
 #include "scenario/library_files.hpp"
 #include "scenario/noise_json.hpp"
 #include "scenario/overrides.hpp"
@@ -71,6 +72,7 @@ class ScenarioReader {
     {
       ObjectReader root(tree_, {}, problems_);
       for (const char* key : keys) root.take(key);
+      reject_misplaced_keys(root);
       root.reject_unknown_keys();  // first, since a misspelt block is missed by every check
       read_label(root, fallback_name, version);
       read_named_parts(root);

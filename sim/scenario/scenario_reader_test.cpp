@@ -183,6 +183,50 @@ TEST_CASE("--set is applied in order, and the last one wins") {
   CHECK(read("plain", {{"/model/layers", "16"}, {"/model", "tiny"}}).model.layers == 8);
 }
 
+TEST_CASE("a key in the wrong block is told where it belongs") {
+  CHECK(refusal("plain", {{"/parallel/global_batch", "4"}}) ==
+        "--set /parallel/global_batch=4: error: unknown key \"global_batch\" at "
+        "/parallel/global_batch (did you mean /training/global_batch?)");
+  CHECK(refusal("plain", {{"/training/zero_stage", "1"}})
+            .ends_with("(did you mean /parallel/zero_stage?)"));
+  CHECK(refusal("plain", {{"/tensor", "1"}}).ends_with("(did you mean /parallel/tensor?)"));
+  CHECK(refusal("plain", {{"/parallel/nodes", "2"}}).ends_with("(did you mean /nodes?)"));
+}
+
+TEST_CASE("the newest release that is no newer holds, in whatever order they stand") {
+  const auto gradients = [](const char* releases) {
+    const Scenario scenario =
+        read("plain", {{"/software/releases", releases}, {"/software/release", "\"26.10\""}});
+    return scenario.software.gradient_type;
+  };
+  CHECK(gradients(R"([{"from": "25.09", "gradient_type": "fp32"},
+                      {"from": "26.09", "gradient_type": "bf16"}])") == GradientType::bf16);
+  CHECK(gradients(R"([{"from": "26.09", "gradient_type": "bf16"},
+                      {"from": "25.09", "gradient_type": "fp32"}])") == GradientType::bf16);
+  CHECK(refusal("plain", {{"/software/releases", R"([{"from": "25.09"}, {"from": "25.09"}])"}})
+            .ends_with("error: the release is that of /software/releases/0 too at "
+                       "/software/releases/1/from"));
+}
+
+TEST_CASE("a release is asked of software that has some") {
+  const auto problem = [](const char* software) {
+    try {
+      read_scenario(source_dir() / "scenarios/gpt-39b-512xa100.json", Library{source_dir()},
+                    {{{"/software", software}}});
+      return std::string();
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+  };
+  CHECK(problem("megatron-core-2026@26.04") == "");
+  CHECK(
+      problem("megatron-lm-2021@26.04") ==
+      "--set /software=megatron-lm-2021@26.04: error: \"megatron-lm-2021\" does not tell releases "
+      "apart at /software (write \"megatron-lm-2021\")");
+  CHECK(problem("megatron-core-2026@").find("unknown software") != std::string::npos);
+  CHECK(problem("megatron-core-2026@x").starts_with("--set /software=megatron-core-2026@x: error"));
+}
+
 TEST_CASE("--set of a path that nobody knows is an error with a suggestion") {
   CHECK(refusal("plain", {{"/parallel/tensr", "4"}}) ==
         "--set /parallel/tensr=4: error: unknown key \"tensr\" at /parallel (did you mean "
