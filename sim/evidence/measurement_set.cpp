@@ -207,6 +207,7 @@ std::vector<fs::path> find_measurement_sets(const std::vector<std::string>& aske
       files.emplace_back(name);
       continue;
     }
+    if (name.ends_with(".json")) read_source(name);  // says why it cannot be read
     const std::vector<fs::path> known = all_sets(folder);
     const std::size_t before = files.size();
     std::copy_if(known.begin(), known.end(), std::back_inserter(files),

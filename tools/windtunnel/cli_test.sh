@@ -93,6 +93,11 @@ is "schedule check -" test $? -eq 0; prints '"name": "stdin"'; parses
 "$program" sweep - --dry-run <<<'{"version": 1, "model": "tiny", "platform": "boxes", "training": {"global_batch": 8, "micro_batch": 1}, "sweep": {"matrix": {"/training/micro_batch": [1, 2]}}}' >stdout 2>stderr
 is "sweep -" test $? -eq 0; prints "micro_batch"
 exits 2 sweep - --out none --worker; says "name a file"
+for command in run check rank "device --from-datasheet" "device --kernels" validate; do
+  # shellcheck disable=SC2086
+  exits 3 $command ./none.json; says "none.json: No such file or directory"; silent stdout
+done
+exits 2 device none --kernels; says 'unknown device "none"'
 
 # What --set can change, as --set takes it.
 exits 0 show --pointers $good; prints "/parallel/tensor=2"; prints "/model=tiny"; prints "/compression/data_gradients=null"; silent stderr

@@ -3,6 +3,7 @@
 #include "core/file_io.hpp"
 #include "importers/datasheet_device.hpp"
 #include "platform/device_json.hpp"
+#include "scenario/library_files.hpp"
 #include "scenario/scenario_files.hpp"
 #include "validate/kernel_score.hpp"
 #include "validate/scatter_svg.hpp"
@@ -15,6 +16,7 @@ namespace {
 
 /// What the file of a device says, by its name or path.
 JsonValue device_file(const std::string& name, const Library& library) {
+  if (looks_like_path(name)) read_source(name);  // a path that cannot be read is no bad input
   Problems problems;
   ScenarioFiles files(library, {}, problems);
   Origin origin;
