@@ -171,7 +171,7 @@ bool ScenarioFiles::expand(JsonValue& slot, const LibraryKind& kind, const std::
     problem(slot.origin, pointer, text_for_message(slot) + " does not tell releases apart",
             "write " + text_for_message(slot));
   else if (!release.empty())
-    content.set("release", JsonValue(release, slot.origin));
+    content.set("release", JsonValue(release));  // without a place: nobody gives it a source
   slot = std::move(content);
   return lay_over_base(slot, kind, pointer);
 }
