@@ -68,9 +68,9 @@ std::string headline(const JobResult& result) {
   std::string text = "<header class=\"hero\">\n<div>\n<p class=\"kicker\">" + escaped(result.name) +
                      "</p>\n<h1><span class=\"big\">" +
                      number("/days/median", amount_text(result.days.median)) +
-                     "</span> days</h1>\n<p class=\"interval\">90 of 100 runs take " +
+                     "</span> days</h1>\n<p class=\"interval\"><span>90 of 100 runs take " +
                      number("/days/p5", amount_text(result.days.low)) + " to " +
-                     number("/days/p95", amount_text(result.days.high)) + " days</p>\n";
+                     number("/days/p95", amount_text(result.days.high)) + " days</span></p>\n";
   text += "<p class=\"job\">" + escaped(result.model_name) + " on " +
           number("/gpus", grouped_text(job.gpus)) + " GPUs (" + escaped(result.platform_name) +
           "): " + escaped(parameter_text(tokens)) + " tokens in " +
@@ -186,17 +186,19 @@ std::string interval_chart(const JobResult& result) {
   svg += svg_text(left + chart_width / 2, bottom + 42,
                   "interval between checkpoints; up: mean days", "text-anchor=\"middle\"");
   const double best = result.intervals->best_steps * step;
+  std::string names;  // over all rules, which lie close
   double row = top + 10;
   for (const auto& [seconds, name] :
        {std::pair{best, "best, played"}, std::pair{*result.young / Seconds{1}, "Young"},
         std::pair{*result.daly / Seconds{1}, "Daly"}}) {
     if (seconds < axis.low || seconds > axis.high) continue;
-    svg += svg_rule(axis.x(seconds), top, axis.x(seconds), bottom, "stroke-dasharray=\"4 3\"") +
-           svg_text(axis.x(seconds) + 5, row,
-                    std::string(name) + " " + interval_text(Seconds{seconds}), "");
+    svg += svg_rule(axis.x(seconds), top, axis.x(seconds), bottom, "stroke-dasharray=\"4 3\"");
+    names +=
+        svg_text(axis.x(seconds) + 5, row,
+                 std::string(name) + " " + interval_text(Seconds{seconds}), "class=\"over-rules\"");
     row += 18;
   }
-  return svg_chart("Mean length of the job by interval of checkpoints", 920, 350, svg);
+  return svg_chart("Mean length of the job by interval of checkpoints", 920, 350, svg + names);
 }
 
 std::string checkpoint_section(const JobResult& result) {

@@ -107,7 +107,7 @@ class TrainingWhatIfs {
            schedule.misfit({parallel.pipeline, plan_.microbatches, 2, schedule.chunk_path}).empty();
   }
   void add_order_of_two_chunks(const Schedule& schedule) {
-    std::string title = "schedule " + schedule.name + ", two chunks a device";
+    std::string title = "schedule " + schedule.name + ", two chunks per device";
     Overrides overrides{{"/parallel/schedule", schedule.name}, {"/parallel/virtual_pipeline", "2"}};
     if (!schedule.allows_blocking_pairs &&
         plan_.parallel.pipeline_send == PipelineSend::blocking_pairs) {

@@ -32,6 +32,13 @@ TEST_CASE("a page is one document whose policy names its one style and its one s
   CHECK(html.find("id=\"report\">{\"a\": \"\\u003c\"}</script>") != std::string::npos);
 }
 
+TEST_CASE(
+    "no rule for a class of texts is one for a whole page, whose body has its kind as class") {
+  const std::string style = "\n" + std::string(detail::page_style.text);
+  for (const char* kind : {"run", "explain", "compare", "sweep", "validate", "steps", "job"})
+    CHECK(style.find(std::string("\n.") + kind + " {") == std::string::npos);
+}
+
 TEST_CASE("the built-in texts carry hashes of 256 bits") {
   for (const detail::Asset& asset :
        {detail::page_style, detail::page_script, detail::scatter_style}) {

@@ -42,7 +42,7 @@ std::string tensor_text(const Report& report) {
   const Bytes bytes = report.traffic[static_cast<std::size_t>(Traffic::tensor_activations)];
   return "Activations are reduced twice a layer in each direction among the " +
          std::to_string(plan.parallel.tensor) + " GPUs of a tensor group" + where +
-         ". All groups together move " + to_text(bytes) + " an iteration.";
+         ". All groups together move " + to_text(bytes) + " per iteration.";
 }
 
 std::string bubble_text(const Report& report) {
@@ -56,7 +56,7 @@ std::string bubble_text(const Report& report) {
             " of the time of all passes, (p - 1) / (v m + p - 1); uneven stages and messages on "
             "the way add to it.";
   return text + " More microbatches" +
-         (plan.parallel.virtual_pipeline == 1 ? ", more chunks a device" : "") +
+         (plan.parallel.virtual_pipeline == 1 ? ", more chunks per device" : "") +
          " or fewer stages shrink it.";
 }
 

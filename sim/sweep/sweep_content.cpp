@@ -79,10 +79,16 @@ const Row* SweepContent::row_of(std::size_t point) const {
 }
 
 std::string SweepContent::values_of(const JsonValue& row) const {
+  const std::vector<std::string>& columns = sweep.points().columns();
+  const auto name_of = [&](const std::string& column) {
+    const std::string last = column.substr(column.rfind('/'));
+    const auto ends_alike = [&](const std::string& other) { return other.ends_with(last); };
+    return std::count_if(columns.begin(), columns.end(), ends_alike) == 1 ? last.substr(1) : column;
+  };
   std::string text;
-  for (const std::string& column : sweep.points().columns())
+  for (const std::string& column : columns)
     if (row.find(column) != nullptr)
-      text += (text.empty() ? "" : " · ") + column + " " + text_at(row, column);
+      text += (text.empty() ? "" : " · ") + name_of(column) + " " + text_at(row, column);
   return text;
 }
 

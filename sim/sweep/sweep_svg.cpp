@@ -170,8 +170,9 @@ class SweepPlot {
         time{time_of};
     std::vector<Panel> panels{throughput(tokens)};
     if (const std::vector<double> shares = values_of(efficiency); !shares.empty())
-      panels.push_back(share_panel("Scaling efficiency: tokens/s a GPU over the smallest cluster's",
-                                   {efficiency}, shares));
+      panels.push_back(
+          share_panel("Scaling efficiency: tokens/s per GPU over the smallest cluster's",
+                      {efficiency}, shares));
     else
       panels.push_back(
           {"Iteration time", {time}, PlotAxis::linear_from_zero(values_of(time)), " s"});
@@ -351,7 +352,8 @@ std::vector<CurveKey> curve_keys(const PlotData& data) {
   const bool any_scales = std::any_of(
       data.series.begin(), data.series.end(),
       [](const PlotSeries& series) { return series.points.front().efficiency.has_value(); });
-  if (any_scales) keys.push_back({"<path class=\"ideal\" d=\"M0 0H30\"/>", "same tokens/s a GPU"});
+  if (any_scales)
+    keys.push_back({"<path class=\"ideal\" d=\"M0 0H30\"/>", "same tokens/s per GPU"});
   if (!all_fit) keys.push_back({dot + "none\"/>", "does not fit in memory"});
   return keys;
 }

@@ -80,7 +80,7 @@ void add_schedule_options(CLI::App* schedule, CommandLine& line) {
   add("--stages", line.stages, "Pipeline stages of a named schedule");
   add("--microbatches", line.microbatches, "Microbatches of a named schedule");
   add("--virtual", line.chunks,
-      "Model chunks a device of " + names_of_chunked_schedules() +
+      "Model chunks per device of " + names_of_chunked_schedules() +
           " holds (default: as few as it can)");
   schedule->add_option("--svg", line.svg, "Write the drawing as a picture")->type_name("OUT");
 }
