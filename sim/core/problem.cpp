@@ -200,7 +200,9 @@ void Problems::append(const Problems& of_text, const std::string& pointer) {
   for (std::size_t i = 0; i < of_text.problems_.size(); ++i) {
     std::vector<std::string> spoils = of_text.spoils_[i];
     for (std::string& each : spoils) each.insert(0, pointer);
-    add(of_text.problems_[i], std::move(spoils));
+    Problem problem = of_text.problems_[i];
+    if (!problem.pointer.empty()) problem.pointer.insert(0, pointer);
+    add(std::move(problem), std::move(spoils));
   }
   more_ += of_text.more_;
 }

@@ -228,7 +228,7 @@ TEST_CASE("problems of a text spoil what stands where its values go") {
   problems.append(of_text, "/model");
   CHECK_FALSE(problems.is_sound("/model/layers"));
   CHECK(problems.is_sound("/layers"));
-  CHECK(problems.all().front().pointer == "/layers");
+  CHECK(problems.all().front().pointer == "/model/layers");
 }
 
 TEST_CASE("a slip of the fingers finds the word that was meant") {

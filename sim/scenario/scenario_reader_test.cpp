@@ -208,6 +208,12 @@ TEST_CASE("the newest release that is no newer holds, in whatever order they sta
                        "/software/releases/1/from"));
 }
 
+TEST_CASE("a mistake inside a value of --set is placed in the scenario") {
+  CHECK(refusal("plain", {{"/job", R"({"steps": 1e400})"}})
+            .ends_with(
+                "1e400 is too large for a number at /job/steps (the largest is about 1.8e308)"));
+}
+
 TEST_CASE("a release is asked of software that has some") {
   const auto problem = [](const char* software) {
     try {
