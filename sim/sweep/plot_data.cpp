@@ -8,6 +8,7 @@
 #include "core/json_number.hpp"
 #include "scenario/key_table.hpp"
 #include "sweep/plot_axis.hpp"
+#include "sweep/points.hpp"
 #include "sweep/row.hpp"
 #include "sweep/sweep_content.hpp"
 
@@ -150,8 +151,7 @@ ChosenAxis choose_axis(const std::vector<JsonValue>& rows,
 std::string series_name(const JsonValue& row, const std::vector<std::string>& telling) {
   std::string name;
   for (const std::string& column : telling)
-    name += (name.empty() ? "" : ", ") + column.substr(column.rfind('/') + 1) + " " +
-            text_of(row, column);
+    name += (name.empty() ? "" : ", ") + short_name(column, telling) + " " + text_of(row, column);
   return name;
 }
 

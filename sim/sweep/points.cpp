@@ -150,4 +150,15 @@ bool SweepPoints::all_set(const std::string& pointer) const {
          });
 }
 
+std::string short_name(const std::string& column, const std::vector<std::string>& columns) {
+  std::size_t begin = column.rfind('/');
+  while (begin != std::string::npos && begin > 0) {
+    const std::string tail = column.substr(begin);
+    const auto ends_alike = [&](const std::string& other) { return other.ends_with(tail); };
+    if (std::count_if(columns.begin(), columns.end(), ends_alike) <= 1) break;
+    begin = column.rfind('/', begin - 1);
+  }
+  return column.substr(begin + 1);
+}
+
 }  // namespace windtunnel

@@ -56,4 +56,7 @@ class SweepPoints {
   std::size_t num_combinations_ = 1;
 };
 
+/// What a swept key is called among `columns`: "micro_batch", or "data_gradients/rank" where another key ends in "/rank" too.
+std::string short_name(const std::string& column, const std::vector<std::string>& columns);
+
 }  // namespace windtunnel

@@ -77,5 +77,13 @@ TEST_CASE(
                   InputError);
 }
 
+TEST_CASE("a swept key goes by as much of its pointer as tells it from the others") {
+  const std::string backward = "/compression/pipeline_backward/rank",
+                    gradients = "/compression/data_gradients/rank";
+  CHECK(short_name(backward, {"/nodes", backward}) == "rank");
+  CHECK(short_name(backward, {gradients, backward}) == "pipeline_backward/rank");
+  CHECK(short_name("/nodes", {"/search/nodes", "/nodes"}) == "nodes");
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -7,6 +7,7 @@
 #include "core/json_number.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
+#include "sweep/points.hpp"
 
 namespace windtunnel::detail {
 
@@ -80,15 +81,11 @@ const Row* SweepContent::row_of(std::size_t point) const {
 
 std::string SweepContent::values_of(const JsonValue& row) const {
   const std::vector<std::string>& columns = sweep.points().columns();
-  const auto name_of = [&](const std::string& column) {
-    const std::string last = column.substr(column.rfind('/'));
-    const auto ends_alike = [&](const std::string& other) { return other.ends_with(last); };
-    return std::count_if(columns.begin(), columns.end(), ends_alike) == 1 ? last.substr(1) : column;
-  };
   std::string text;
   for (const std::string& column : columns)
     if (row.find(column) != nullptr)
-      text += (text.empty() ? "" : " · ") + name_of(column) + " " + text_at(row, column);
+      text +=
+          (text.empty() ? "" : " · ") + short_name(column, columns) + " " + text_at(row, column);
   return text;
 }
 

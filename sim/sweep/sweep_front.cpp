@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/json_number.hpp"
+#include "sweep/points.hpp"
 #include "sweep/sweep_content.hpp"
 
 namespace windtunnel {
@@ -16,7 +17,7 @@ std::string label_of(const Row& row, const std::vector<std::string>& columns) {
     const JsonValue* value = row.content.find(column);
     if (value == nullptr) continue;
     if (column == "/name" && value->is_string()) return value->string();
-    label += (label.empty() ? "" : ", ") + column.substr(column.rfind('/') + 1) + " " +
+    label += (label.empty() ? "" : ", ") + short_name(column, columns) + " " +
              (value->is_string() ? value->string() : canonical_text(*value));
   }
   return label;

@@ -5,6 +5,7 @@
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
+#include "sweep/points.hpp"
 #include "sweep/sweep_content.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -24,7 +25,7 @@ std::string label_of(const SweepContent& page, const ExplainedPoint& explained) 
   std::string text = by_gpus ? grouped_text(figure(row->content, "gpus")) + " GPUs" : "";
   for (const std::string& column : page.sweep.points().columns())
     if (row->content.find(column) != nullptr && !(by_gpus && column == "/nodes"))
-      text += (text.empty() ? "" : ", ") + column.substr(column.rfind('/') + 1) + " " +
+      text += (text.empty() ? "" : ", ") + short_name(column, page.sweep.points().columns()) + " " +
               text_at(row->content, column);
   return text;
 }
