@@ -59,6 +59,11 @@ Held ModelHeld::attention() const {
   held.at(Kept::input).whole = elements(1);
   held.at(Kept::saved) = attention_saved();
   held.at(Kept::tensors) = attention_tensors();
+  if (model_.mla) {
+    held.at(Kept::norm).whole = is_quantized(plan_.training.precision) ? operands(1) : elements(1);
+    held.at(Kept::up_projected).divided =
+        elements((2.0 * a * model_.key_width() + model_.heads_width()) / h_);
+  }
   if (plan_.training.attention == Attention::flash) return held;
   const double scores = a * s_ * model_.sequence * b_;
   held.at(Kept::scores).divided = e_ * (2 * scores) + Bytes{d_ * scores};
@@ -69,6 +74,7 @@ Held ModelHeld::feed_forward() const {
   Held held;
   held.parameters = feed_forward_parameters(model_);
   held.at(Kept::saved).divided = elements(f_);
+  held.at(Kept::module_input).whole = elements(1);
   held.at(Kept::tensors) = {elements(2) + tokens(d_), elements((model_.gated_mlp ? 3 : 2) * f_)};
   if (is_quantized(plan_.training.precision))
     held.at(Kept::tensors) = {elements(1) + operands(1) + tokens(d_),
@@ -76,11 +82,14 @@ Held ModelHeld::feed_forward() const {
   return held;
 }
 
+Bytes ModelHeld::probabilities() const { return single * (s_ * b_ * model_.moe->experts); }
+
 Held ModelHeld::routing() const {
-  constexpr double probability = 4;  // bytes, of one token and expert
   Held held;
   held.parameters.whole = router_parameters(model_);
-  held.at(Kept::tensors).whole = elements(2) + Bytes{probability * s_ * b_ * model_.moe->experts};
+  held.at(Kept::tensors).whole = elements(2) + probabilities();
+  held.at(Kept::norm).whole = elements(1);
+  held.at(Kept::module_input).whole = elements(2);
   return held;
 }
 
@@ -90,6 +99,8 @@ Held ModelHeld::experts() const {
   Held held;
   held.parameters.whole = expert_parameters(model_);
   held.at(Kept::tensors) = {elements(copies), elements(copies * (model_.gated_mlp ? 3 : 2) * f)};
+  held.at(Kept::activated).divided =
+      is_quantized(plan_.training.precision) ? operands(copies * f) : elements(copies * f);
   if (is_quantized(plan_.training.precision))
     held.at(Kept::tensors) = {
         operands(copies), elements(copies * (model_.gated_mlp ? 2 : 1) * f) + operands(copies * f)};

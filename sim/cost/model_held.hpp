@@ -54,6 +54,8 @@ class ModelHeld {
   /// of the first MLP matrix in one.
   Divisible<Bytes> gradient_of(double rows) const { return {{}, e_ * (rows * h_)}; }
 
+  /// What the router gives each token for each expert, in fp32.
+  Bytes probabilities() const;
   Divisible<Bytes> attention_tensors() const;
   /// Where operations are recomputed: the layer's input, attention's output, queries and values, and the sum over the tensor group. Of the
   /// MLP the first of its products.

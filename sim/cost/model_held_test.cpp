@@ -29,5 +29,44 @@ TEST_CASE("eight bits halve what is kept of the inputs of products") {
   CHECK(mlp().divided == Bytes{12 * sbh});  // 4 h at 2, 4 h at 1
 }
 
+TEST_CASE("what a recomputed module gives is a part of what is kept") {
+  Transformer model;
+  model.hidden = 256;
+  model.heads = model.kv_heads = 8;
+  model.sequence = 128;
+  model.ffn_hidden = 1024;
+  model.family = "llama";
+  model.mla = Transformer::LatentAttention{};
+  model.mla->query_rank = 64;
+  model.mla->key_value_rank = 32;
+  model.mla->key_size = model.mla->value_size = 32;
+  model.mla->rope_size = 16;
+  model.moe = Transformer::Experts{};
+  model.moe->experts = 4;
+  model.moe->top_k = 2;
+  model.moe->ffn_hidden = 128;
+  Plan plan;
+  plan.training.micro_batch = 2;
+  plan.training.attention = Attention::flash;
+  plan.training.precision = Precision::bf16;
+  const double tokens = 128 * 2;
+  const ModelHeld held(model, plan);
+  // Eight heads of 48 queries and keys, and 32 values, at two bytes.
+  CHECK(held.attention().at(Kept::up_projected).divided == Bytes{2 * tokens * 8 * (48 + 48 + 32)});
+  CHECK(held.attention().at(Kept::norm).whole == Bytes{2 * tokens * 256});
+  CHECK(held.experts().at(Kept::activated).divided == Bytes{2 * tokens * 2 * 128});
+  // The router's module stays with the input of the norm and what the norm gave.
+  const Held routing = held.routing();
+  CHECK(routing.at(Kept::tensors).whole - routing.at(Kept::module_input).whole ==
+        Bytes{4 * tokens * 4});
+  CHECK(held.feed_forward().at(Kept::module_input).whole == Bytes{2 * tokens * 256});
+  // Without latent vectors nothing is projected up.
+  model.mla.reset();
+  CHECK(ModelHeld(model, plan).attention().at(Kept::up_projected).sum() == Bytes{});
+  // In eight bits the inputs of products are kept at one.
+  plan.training.precision = Precision::fp8;
+  CHECK(ModelHeld(model, plan).experts().at(Kept::activated).divided == Bytes{tokens * 2 * 128});
+}
+
 }  // namespace
 }  // namespace windtunnel

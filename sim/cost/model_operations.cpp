@@ -57,6 +57,9 @@ LayerShape shape_of(const StageCostInputs& in, Precision precision) {
   const SoftwareProfile::Experts& stack = experts_of(in);
   shape.expert_kernels = stack.kernels;
   shape.sorts_arrived_tokens = stack.dispatch == ExpertDispatch::all_to_all;
+  shape.pads_experts = stack.pads_tokens;
+  shape.adds_expert_biases = stack.adds_biases;
+  shape.weighs_in_fp32 = stack.dispatch == ExpertDispatch::one_copy_per_node;
   return shape;
 }
 
@@ -84,7 +87,8 @@ Seconds loop_time(const StageCostInputs& in, const KernelWork& work) {
   for (const Gemm& product : work.linear) products += product.batch;
   const auto counted = static_cast<double>(work.linear.size());
   const Seconds each = std::max(Seconds{0}, stack.loop_launch - in.software->launch.kernel);
-  return (stack.loop_launch * (products - counted) + each * (work.looped_kernels + counted)) *
+  return (stack.loop_launch * (products - counted + work.looped_calls) +
+          each * (work.looped_kernels + counted)) *
          in.node->launch_slowdown;
 }
 
@@ -390,6 +394,44 @@ Operation attention_core(const StageCostInputs& in) {
   core.launch = launch_time(in, work);
   core.flops = attention_core_flops(*in.model, shape);
   return core;
+}
+
+namespace {
+
+/// A part of a layer in kernels of its own. The work is counted where it is timed.
+template <class Work>
+Operation part_again(const StageCostInputs& in, Label label, const Work& count) {
+  Operation part = kernel(label, {});
+  if (in.node == nullptr) return part;
+  const Precision precision = in.plan->training.precision;
+  const KernelWork work = count(*in.model, shape_of(in, precision));
+  part.time = kernel_time(work, kernel_context(in, precision));
+  part.launch = launch_time(in, work);
+  part.flops = product_flops(work.linear);
+  return part;
+}
+
+}  // namespace
+
+std::vector<PartAgain> parts_again(const StageCostInputs& in) {
+  using Module = RecomputedModule;
+  const RecomputedModules& modules = in.plan->training.recompute_modules;
+  std::vector<PartAgain> parts;
+  if (modules.has(Module::norms) && in.model->mla)
+    parts.push_back(
+        {Label::attention, part_again(in, Label::recomputed_attention, norm_forward), Kept::norm});
+  if (modules.has(Module::up_projection))
+    parts.push_back({Label::attention,
+                     part_again(in, Label::recomputed_attention, up_projection_forward),
+                     Kept::up_projected});
+  if (modules.has(Module::norms) && in.model->moe)
+    parts.push_back(
+        {Label::routing, part_again(in, Label::recomputed_routing, norm_forward), Kept::norm});
+  if (modules.has(Module::expert_activation))
+    parts.push_back({Label::experts,
+                     part_again(in, Label::recomputed_experts, expert_activation_forward),
+                     Kept::activated});
+  return parts;
 }
 
 HalvesAgain halves_again(const StageCostInputs& in) {

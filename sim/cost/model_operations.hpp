@@ -16,6 +16,9 @@ ChunkOperations model_operations(const StageCostInputs& inputs, const ChunkRole&
 Operation flash_core_backward(const StageCostInputs& inputs);
 /// The attention core, forward.
 Operation attention_core(const StageCostInputs& inputs);
+/// Parts of a layer's operations that run again where the plan recomputes modules, in the order of the forward pass.
+std::vector<PartAgain> parts_again(const StageCostInputs& in);
+
 /// The halves of a layer, forward, as far as a stack runs them again that recomputes operations.
 struct HalvesAgain {
   Operation attention, feed_forward;

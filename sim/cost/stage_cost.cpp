@@ -304,13 +304,20 @@ double slowdown_beside_exchanges(const StageCostInputs& in) {
   return all / (all - taken);
 }
 
-/// Exchanges beside the kernels of another microbatch, which lose multiprocessors to them for as long (share s of all). Of exchanges
-/// X and kernels K of a forward and a backward pass, what is left to wait for is  max(s X, X - K).
+/// Whether exchanges run beside another microbatch's kernels. With stages, Megatron-Core asks for several chunks on each: __post_init__ in
+/// megatron/core/transformer/transformer_config.py, Megatron-Core 0.15.
+bool hides_exchanges(const StageCostInputs& in) {
+  const Parallel& parallel = in.plan->parallel;
+  return experts_of(in).overlap_exchanges && !parallel.schedule->overlaps_passes &&
+         in.plan->microbatches > 1 && (parallel.pipeline == 1 || parallel.virtual_pipeline > 1);
+}
+
+/// Exchanges beside the kernels of another microbatch, which lose multiprocessors to them for as long (share s of all), and in turn make
+/// them take f times as long. Of exchanges X and kernels K of a forward and a backward pass, what is left to wait for is
+///   s f X  where kernels last, f X (1 - s) <= K, else  X + K ((1 - 1/f) / (1 - s) - 1)   [own]
 /// Limits: also where the pipeline fills and drains, which has no other microbatch; exchanges that are played as flows are not hidden.
 void hide_exchanges(const StageCostInputs& in, ChunkOperations& operations) {
-  if (!experts_of(in).overlap_exchanges || in.plan->parallel.schedule->overlaps_passes ||
-      in.plan->microbatches < 2)
-    return;
+  if (!hides_exchanges(in)) return;
   const auto is_exchange = [](const Operation& o) {
     return is_collective(row_of(o.label).kind) && group_of(o.label) == GroupKind::experts;
   };
@@ -324,8 +331,10 @@ void hide_exchanges(const StageCostInputs& in, ChunkOperations& operations) {
     });
   }
   if (exchanges == Seconds{0}) return;
-  const double taken = 1 - 1 / slowdown_beside_exchanges(in),
-               left = std::max(taken, 1 - kernels / exchanges);
+  const double free = 1 / slowdown_beside_exchanges(in), slowed = experts_of(in).exchange_slowdown;
+  const double beside = (1 - free) * slowed,
+               behind = 1 + kernels / exchanges * ((1 - 1 / slowed) / free - 1);
+  const double left = std::min(1.0, std::max(beside, behind));
   operations.for_each([&](Operation& o) {
     if (is_exchange(o)) o.time *= left;
   });
@@ -393,6 +402,7 @@ ChunkOperations chunk_operations(const StageCostInputs& in, const ChunkRole& chu
       in.plan->parallel.context > 1 && in.plan->parallel.context_method == ContextMethod::ring;
   if (in.plan->training.recompute == Recompute::selective || cuts_attention)
     context.attention_core = attention_core(in);
+  if (in.plan->training.recompute == Recompute::selective) context.parts_again = parts_again(in);
   if (cuts_attention) context.core_backward = flash_core_backward(in);
   if (recomputes_operations(*in.plan, *in.software)) {
     HalvesAgain halves = halves_again(in);
@@ -412,7 +422,7 @@ ChunkOperations chunk_operations(const StageCostInputs& in, const ChunkRole& chu
 
 const SoftwareProfile::Experts& experts_of(const StageCostInputs& in) {
   if (in.node == nullptr) return in.software->experts;
-  return in.software->experts_on(in.node->device, in.plan->training.precision);
+  return in.software->experts_on(in.node->device, in.plan->training.precision, *in.model);
 }
 
 LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software) {

@@ -80,9 +80,10 @@ Collective OperationCollectives::exchange(const std::vector<DeviceId>& members,
                                           const Operation& operation) const {
   const PlanDevice& first = device(members.front());
   const ExpertGroup group = costs_.expert_group(first);
-  const ExpertDispatch dispatch =
-      in_.software->experts_on(in_.platform->type_of(first.node).device, plan_.training.precision)
-          .dispatch;
+  const ExpertDispatch dispatch = in_.software
+                                      ->experts_on(in_.platform->type_of(first.node).device,
+                                                   plan_.training.precision, *in_.model)
+                                      .dispatch;
   const TokenCopies copies = token_copies(*in_.model->moe, group, dispatch);
   const Bytes payload = operation.payload * (expert_load_ / operation.share);
   return collectives_.exchange(members, operation, exchange_bytes(payload, copies, group, dispatch),

@@ -14,6 +14,12 @@ namespace windtunnel {
 enum class Kept : std::uint8_t {
   input,  ///< of the layer: what it keeps if everything else is computed again; not counted by itself
   saved,  ///< of the layer: what it keeps if operations are computed again one by one, but some are saved; not counted by itself
+  /// Of the tensors, those that are not kept where one module runs again: the output of a norm, what an up-projection gives, and what goes
+  /// into the last product. Then what stays where the operation's module runs again whole. Not counted by themselves.
+  norm,
+  up_projected,
+  activated,
+  module_input,
   tensors,          ///< what the backward pass reads, but for attention scores
   scores,           ///< attention scores, softmax and dropout
   passing,          ///< backward: the layer's output, gradients on their way through it
@@ -21,7 +27,7 @@ enum class Kept : std::uint8_t {
   logits,           ///< backward: logits, their fp32 copy, exponentials
   gathered,         ///< backward: parameters of other ranks
 };
-inline constexpr std::size_t num_kept = 8;
+inline constexpr std::size_t num_kept = 12;
 
 /// Among how many ranks the states of an operation's parameters are shared out.
 struct StateWays {

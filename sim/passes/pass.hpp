@@ -77,6 +77,14 @@ struct ChunkOperations {
 /// Those of a stage, by chunk; stages and chunks that are alike share them.
 using StageOperations = std::vector<std::shared_ptr<const ChunkOperations>>;
 
+/// What of a layer's operation runs again where a module is recomputed that is a part of it, as in a layer that has it whole, and what
+/// the forward pass then keeps no more.
+struct PartAgain {
+  Label of{};
+  Operation operation;
+  Kept freed{};
+};
+
 /// What rewriting goes by.
 struct PassContext {
   const Plan* plan = nullptr;
@@ -86,6 +94,8 @@ struct PassContext {
   bool model_shares_experts = false;  ///< every token takes some beside its own
   Operation attention_core;           ///< forward; where it is recomputed, or sequences are cut
   Operation core_backward;            ///< where sequences are cut
+  std::vector<PartAgain>
+      parts_again;  ///< where modules are recomputed, in the order of the forward pass
   /// The halves of a layer, as far as RecomputedUnit::operations runs them again; of attention no core.
   Operation attention_again, feed_forward_again;
   Seconds collective_launch{};  ///< CPU time to launch a tensor collective

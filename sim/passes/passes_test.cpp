@@ -303,6 +303,67 @@ TEST_CASE("where operations are recomputed, the forward pass keeps what is saved
   CHECK(kept(world, Kept::tensors) == 48);
 }
 
+/// Of a layer with experts, 16 bytes kept by each operation.
+World world_with_experts(std::initializer_list<RecomputedModule> modules) {
+  World world;
+  std::vector<Operation>& layer = world.chunk.at(Direction::forward).layer;
+  layer = {World::kernel(Label::attention, 1), World::kernel(Label::routing, 2),
+           World::kernel(Label::experts, 3), World::kernel(Label::merging, 4)};
+  world.context.chunk.expert_layers = 2;
+  for (Operation& operation : layer) {
+    operation.held.at(Kept::tensors).whole = 16_B;
+    operation.held.at(Kept::norm).whole = 1_B;
+    operation.held.at(Kept::activated).whole = 2_B;
+    operation.held.at(Kept::up_projected).whole = 4_B;
+    if (operation.label != Label::merging) operation.held.at(Kept::module_input).whole = 8_B;
+  }
+  layer[2].share = 0.5;  // half of the layers; what it holds has been halved
+  world.context.parts_again = {
+      {Label::attention, World::kernel(Label::recomputed_attention, 0.125), Kept::up_projected},
+      {Label::routing, World::kernel(Label::recomputed_routing, 0.25), Kept::norm},
+      {Label::experts, World::kernel(Label::recomputed_experts, 0.5), Kept::activated}};
+  world.plan.training.recompute = Recompute::selective;
+  world.plan.training.recompute_modules = RecomputedModules::none();
+  for (const RecomputedModule module : modules) world.plan.training.recompute_modules.add(module);
+  return world;
+}
+
+TEST_CASE("parts of operations run again, and what they give is kept for a layer alone") {
+  World world = world_with_experts({RecomputedModule::up_projection, RecomputedModule::norms,
+                                    RecomputedModule::expert_activation});
+  world.layer(Direction::forward);
+  CHECK(kept(world, Kept::tensors) == 4 * 16 - 4 - 1 - 2);
+  CHECK(world.layer(Direction::backward)
+            .starts_with("recomputed attention, recomputed routing, recomputed experts, "));
+  CHECK(kept(world, Kept::tensors) == 4 + 1 + 2);
+  CHECK(world.last.layer[0].time == Seconds{0.125});
+  CHECK(world.last.layer[2].time == Seconds{0.25});  // half of the layers have it
+}
+
+TEST_CASE("a module that runs again whole keeps what it reads") {
+  World world = world_with_experts({RecomputedModule::experts, RecomputedModule::norms});
+  world.context.parts_again.erase(world.context.parts_again.begin());
+  world.layer(Direction::forward);
+  CHECK(kept(world, Kept::tensors) == 16 + 7 + 8 + 0);
+  CHECK(world.layer(Direction::backward)
+            .starts_with("recomputed routing, recomputed routing, recomputed experts, recomputed "
+                         "merging, "));
+  CHECK(kept(world, Kept::tensors) == 1 + 8 + 8 + 16);
+  CHECK(count_parameters(world.last).all == 0);
+}
+
+TEST_CASE("an MLP runs again with the collectives beside it") {
+  World world;
+  world.plan.parallel.tensor = 2;
+  world.plan.parallel.sequence_parallel = true;
+  world.plan.training.recompute = Recompute::selective;
+  world.plan.training.recompute_modules = RecomputedModules::none();
+  world.plan.training.recompute_modules.add(RecomputedModule::mlp);
+  CHECK(world.layer(Direction::backward)
+            .starts_with("recomputed feed-forward, all-gather of an activation, reduce-scatter of "
+                         "an activation, feed-forward, "));
+}
+
 TEST_CASE("gathers of operands are smaller where the stack gathers them, in layers alone") {
   World world;
   world.plan.parallel.tensor = 2;

@@ -237,6 +237,7 @@ std::variant<const Plan*, std::vector<PlanRejection>> PlanMaker::make(const Trai
   check_context(inputs, rejections);
   check_product(inputs, *cluster_, rejections);
   check_experts(inputs, rejections);
+  check_recompute(inputs, rejections);
   check_work(inputs, rejections);
   if (!rejections.all().empty()) return rejections.all();
 

@@ -29,6 +29,8 @@ struct Training {
   GradientType gradient_type = GradientType::fp32;
   Optimizer optimizer = Optimizer::adam;
   Recompute recompute = Recompute::none;
+  RecomputedModules recompute_modules =
+      RecomputedModules::of_selective();  ///< where it is selective
   Attention attention = Attention::standard;
 };
 

@@ -356,6 +356,37 @@ void check_experts(const PlanInputs& plan, PlanFindings& findings) {
                      {expert, expert_tensor}});
 }
 
+void check_recompute(const PlanInputs& plan, PlanFindings& findings) {
+  const RecomputedModules& modules = plan.training.recompute_modules;
+  if (plan.training.recompute != Recompute::selective || !findings.is_sound(recompute_modules))
+    return;
+  if (plan.software.recomputed_unit == RecomputedUnit::operations) {
+    if (modules != RecomputedModules::of_selective())
+      findings.reject({recompute_modules, "this software recomputes operations, not modules",
+                       "leave recompute_modules out"});
+    return;
+  }
+  for (const RecomputedModule module : RecomputedModules::all) {
+    if (modules.has(module) && module == RecomputedModule::norms && !plan.model.mla &&
+        !plan.model.moe)
+      return findings.reject({recompute_modules,
+                              "norms of a model without experts and latent attention are part of "
+                              "the products behind them",
+                              "leave \"norms\" out"});
+    const bool is_latent = module == RecomputedModule::up_projection,
+               is_of_experts = module == RecomputedModule::expert_activation ||
+                               module == RecomputedModule::experts ||
+                               module == RecomputedModule::shared_experts;
+    if (!modules.has(module)) continue;
+    if ((is_latent && !plan.model.mla) || (is_of_experts && !plan.model.moe))
+      return findings.reject({recompute_modules,
+                              std::string("the model has no \"") + name_of(module) +
+                                  "\" to recompute: it has no " +
+                                  (is_latent ? "latent attention" : "experts"),
+                              "leave it out"});
+  }
+}
+
 std::string product_text(const std::vector<Factor>& factors, bool with_result) {
   std::string names, sizes;
   std::int64_t product = 1;

@@ -26,6 +26,7 @@ inline constexpr const char* expert = "/parallel/expert";
 inline constexpr const char* expert_tensor = "/parallel/expert_tensor";
 inline constexpr const char* overlap_gradient_reduce = "/parallel/overlap_gradient_reduce";
 inline constexpr const char* sequence_parallel = "/parallel/sequence_parallel";
+inline constexpr const char* recompute_modules = "/training/recompute_modules";
 inline constexpr const char* global_batch = "/training/global_batch";
 inline constexpr const char* micro_batch = "/training/micro_batch";
 inline constexpr const char* layers = "/model/layers";
@@ -88,6 +89,8 @@ void check_pairs(const PlanInputs& plan, PlanFindings& findings);
 void check_context(const PlanInputs& plan, PlanFindings& findings);
 /// experts are shared out and cut evenly, and fold whole tensor groups,
 void check_experts(const PlanInputs& plan, PlanFindings& findings);
+/// the model has the modules that are recomputed, and the stack recomputes modules,
+void check_recompute(const PlanInputs& plan, PlanFindings& findings);
 /// the ranks are the GPUs of the cluster,
 void check_product(const PlanInputs& plan, const ClusterShape& cluster, PlanFindings& findings);
 /// stages, chunks, schedule and batch fit each other,

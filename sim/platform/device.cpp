@@ -33,12 +33,18 @@ const SoftwareProfile::MemoryRates* SoftwareProfile::memory_rates_on(const Devic
 }
 
 const SoftwareProfile::Experts& SoftwareProfile::experts_on(const Device& device,
-                                                            Precision precision) const {
+                                                            Precision precision,
+                                                            const Transformer& model) const {
   const auto has = [](const auto& list, const auto& value) {
     return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
   };
-  for (const ExpertsElsewhere& other : experts_elsewhere)
-    if (has(other.devices, device.name) && has(other.precisions, precision)) return other.experts;
+  for (const ExpertsElsewhere& other : experts_elsewhere) {
+    const auto is_model = [&](const RecipeModel& each) { return each.is(model); };
+    const bool for_model =
+        other.models.empty() || std::any_of(other.models.begin(), other.models.end(), is_model);
+    if (for_model && has(other.devices, device.name) && has(other.precisions, precision))
+      return other.experts;
+  }
   return experts;
 }
 

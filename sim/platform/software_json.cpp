@@ -53,6 +53,7 @@ void read_host_gathers(ObjectReader reader, SoftwareProfile& profile) {
 }
 
 constexpr int most_multiprocessors = 1'000;
+constexpr double most_slowdown = 1'000;
 
 std::vector<std::string> read_names(ObjectReader& reader, std::string_view key, const char* what) {
   std::vector<std::string> names;
@@ -100,6 +101,33 @@ void read_launches(ObjectReader& reader, SoftwareProfile::Experts& experts) {
   if (const auto time = given_quantity<Seconds>(reader, "loop_launch")) experts.loop_launch = *time;
   if (reader.take("overlap_exchanges") != nullptr)
     experts.overlap_exchanges = reader.optional_bool("overlap_exchanges", false);
+  if (reader.take("exchange_slowdown") != nullptr)
+    experts.exchange_slowdown = reader.required_number("exchange_slowdown", 1, most_slowdown);
+  if (reader.take("pads_tokens") != nullptr)
+    experts.pads_tokens = reader.optional_bool("pads_tokens", false);
+  if (reader.take("adds_biases") != nullptr)
+    experts.adds_biases = reader.optional_bool("adds_biases", false);
+}
+
+/// Names are for people: models are told by their sizes, since scenarios may hold them without a name.
+std::vector<RecipeModel> read_models(ObjectReader& reader) {
+  std::vector<RecipeModel> models;
+  JsonValue* list = reader.take("models");
+  if (list == nullptr) return models;
+  if (!list->is_array() || list->array().empty()) {
+    reader.problem("models", "expected a list of at least one model's sizes");
+    return models;
+  }
+  for (std::size_t i = 0; i < list->array().size(); ++i) {
+    ObjectReader entry(list->array()[i], reader.pointer() + "/models/" + std::to_string(i),
+                       reader.problems());
+    entry.optional_string("name", "");
+    constexpr int most = 10'000'000;
+    models.push_back({entry.required_int("layers", 1, most), entry.required_int("hidden", 1, most),
+                      entry.required_int("experts", 1, most)});
+    entry.reject_unknown_keys();
+  }
+  return models;
 }
 
 /// Entries say what differs from the rest of `experts`.
@@ -111,8 +139,8 @@ void read_elsewhere(ObjectReader& reader, SoftwareProfile& profile) {
   for (std::size_t i = 0; i < list->array().size(); ++i) {
     const std::string place = "elsewhere/" + std::to_string(i);
     ObjectReader entry(list->array()[i], reader.pointer() + "/" + place, reader.problems());
-    SoftwareProfile::ExpertsElsewhere other{read_devices(entry, "devices"), read_precisions(entry),
-                                            profile.experts};
+    SoftwareProfile::ExpertsElsewhere other{read_models(entry), read_devices(entry, "devices"),
+                                            read_precisions(entry), profile.experts};
     if (entry.take("dispatch") != nullptr)
       other.experts.dispatch = entry.required_enum<ExpertDispatch>("dispatch", dispatches);
     if (entry.take("exchange_multiprocessors") != nullptr)

@@ -54,6 +54,15 @@ enum class RecomputedUnit {
   operations,
 };
 
+/// A model with experts, as far as recipes of a stack tell one from another. Scenarios may hold a model without its name.
+struct RecipeModel {
+  int layers = 0, hidden = 0, experts = 0;
+  bool is(const Transformer& model) const {
+    return model.moe && model.layers == layers && model.hidden == hidden &&
+           model.moe->experts == experts;
+  }
+};
+
 /// A training software stack: what differs between stacks lives here and nowhere else. A file of platforms/software/.
 struct SoftwareProfile {
   std::string name;
@@ -144,16 +153,24 @@ struct SoftwareProfile {
     Seconds loop_launch{};
     /// Exchanges run beside the kernels of another microbatch: overlap_moe_expert_parallel_comm of Megatron-Core.
     bool overlap_exchanges = false;
+    double exchange_slowdown = 1;  ///< time of an exchange beside such kernels, over that alone
+    /// In eight bits each expert's tokens are copied with rows to spare, as its products ask: Fp8Padding and Fp8Unpadding in TEGroupedMLP.
+    bool pads_tokens = false;
+    /// What an expert's second product gives is weighed and gets its bias in kernels of their own, expert by expert: _apply_bias of
+    /// TEGroupedMLP in megatron/core/transformer/moe/experts.py, Megatron-Core 0.15 to 0.18.
+    bool adds_biases = false;
   } experts;
-  /// What the stack does otherwise with experts on some devices, or in some precisions.
+  /// What the stack does otherwise with experts of some models, on some devices, or in some precisions.
   struct ExpertsElsewhere {
+    std::vector<RecipeModel> models;    ///< empty: all
     std::vector<std::string> devices;   ///< empty: all
     std::vector<Precision> precisions;  ///< empty: all
     Experts experts;
   };
   std::vector<ExpertsElsewhere> experts_elsewhere;
   /// The first of `experts_elsewhere` that fits, else `experts`.
-  const Experts& experts_on(const Device& device, Precision precision) const;
+  const Experts& experts_on(const Device& device, Precision precision,
+                            const Transformer& model) const;
   double exposed_gather_factor = 0;  ///< iota of sharded data parallelism
 
   StateBytes states_fp16, states_bf16;  ///< by training precision (fp32 training uses its own rule)

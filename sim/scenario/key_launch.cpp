@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "plan/pipeline_layout.hpp"
@@ -85,6 +86,25 @@ void launch_context_method(const Plan& plan, int, LaunchArguments& launch) {
   if (plan.parallel.context == 1) return;
   const bool ring = plan.parallel.context_method == ContextMethod::ring;
   launch.arguments.emplace_back(ring ? "--cp-comm-type p2p" : "--cp-comm-type a2a");
+}
+
+void launch_recomputed_modules(const Plan& plan, int, LaunchArguments& launch) {
+  const Training& training = plan.training;
+  if (training.recompute != Recompute::selective ||
+      training.recompute_modules == RecomputedModules::of_selective())
+    return;
+  const std::map<RecomputedModule, const char*> names{
+      {RecomputedModule::attention_core, "core_attn"},
+      {RecomputedModule::norms, "layernorm"},
+      {RecomputedModule::up_projection, "mla_up_proj"},
+      {RecomputedModule::mlp, "mlp"},
+      {RecomputedModule::shared_experts, "shared_experts"},
+      {RecomputedModule::expert_activation, "moe_act"},
+      {RecomputedModule::experts, "moe"}};
+  std::string argument = "--recompute-modules";
+  for (const auto& [module, name] : names)
+    if (training.recompute_modules.has(module)) argument += std::string(" ") + name;
+  launch.arguments.push_back(argument);
 }
 
 void launch_rank_order(const Plan& plan, int, LaunchArguments& launch) {

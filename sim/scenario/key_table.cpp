@@ -8,6 +8,7 @@
 #include "cost/collective_algorithm.hpp"
 #include "scenario/key_launch.hpp"
 #include "scenario/parallel_json.hpp"
+#include "scenario/recompute_json.hpp"
 
 namespace windtunnel {
 namespace {
@@ -43,6 +44,20 @@ KeyValue placement_words() {
           .words = {"megatron", "search"},
           .get = [](const PlanChoice&) { return 0; },
           .set = [](PlanChoice&, int) {}};
+}
+
+/// Read and kept by functions of its own.
+KeyValue not_kept_as_number() {
+  return {.get = [](const PlanChoice&) { return 0; }, .set = [](PlanChoice&, int) {}};
+}
+
+/// A list of modules' names.
+std::string recomputed_modules_schema() {
+  std::string names;
+  for (const RecomputedModule module : RecomputedModules::all)
+    names += std::string(names.empty() ? "" : ", ") + '"' + name_of(module) + '"';
+  return R"([{"type": "array", "minItems": 1, "items": {"enum": [)" + names +
+         R"(]}}, {"type": "null"}])";
 }
 
 bool always(const Parallel&) { return true; }
@@ -107,8 +122,8 @@ std::vector<Key> step_keys() {
        .example = R"("adam")",
        .is_choice = always},
       {.pointer = "/training/recompute",
-       .meaning = "activations computed again in the backward pass: none, those of the attention "
-                  "core, or all but each layer's input",
+       .meaning = "activations computed again in the backward pass: none, those of some modules "
+                  "(`recompute_modules`), or all but each layer's input",
        .value = word(&Training::recompute,
                      named<Recompute>({Recompute::none, Recompute::selective, Recompute::full})),
        .example = R"("selective")",
@@ -117,6 +132,14 @@ std::vector<Key> step_keys() {
                           {"--recompute-granularity full", "--recompute-method uniform",
                            "--recompute-num-layers 1"}}),
        .is_choice = always},
+      {.pointer = "/training/recompute_modules",
+       .meaning = "with recompute `selective`: what of a layer is computed again",
+       .value = not_kept_as_number(),
+       .fallback_words = R"(`["attention_core"]`)",
+       .example = R"(["up_projection", "expert_activation"])",
+       .also = recomputed_modules_schema(),
+       .read = read_recomputed_modules,
+       .launch = launch_recomputed_modules},
       {.pointer = "/training/attention",
        .meaning = "`flash`: scores never reach memory, the causal half only; needs the device's "
                   "`attention` or the profile's two flash efficiencies",

@@ -78,6 +78,7 @@ void PlanReader::check() {
   const std::optional<ClusterShape> cluster = find_cluster();
   if (cluster) check_product(inputs(), *cluster, findings_);
   check_experts(inputs(), findings_);
+  check_recompute(inputs(), findings_);
   settle_layers();
   check_samples();
   check_work(inputs(), findings_);

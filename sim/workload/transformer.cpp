@@ -205,6 +205,32 @@ void add_merging(KernelWork& work, const Transformer& model, const LayerShape& s
 
 }  // namespace
 
+const char* name_of(RecomputedModule module) {
+  switch (module) {
+    case RecomputedModule::attention_core:
+      return "attention_core";
+    case RecomputedModule::norms:
+      return "norms";
+    case RecomputedModule::up_projection:
+      return "up_projection";
+    case RecomputedModule::mlp:
+      return "mlp";
+    case RecomputedModule::shared_experts:
+      return "shared_experts";
+    case RecomputedModule::expert_activation:
+      return "expert_activation";
+    case RecomputedModule::experts:
+      return "experts";
+  }
+  WT_UNREACHABLE();
+}
+
+RecomputedModules RecomputedModules::of_selective() {
+  RecomputedModules modules;
+  modules.add(RecomputedModule::attention_core);
+  return modules;
+}
+
 const char* name_of(Recompute recompute) {
   switch (recompute) {
     case Recompute::none:
@@ -573,27 +599,69 @@ std::vector<Gemm> expert_products(const Transformer& model, const LayerShape& sh
   return {{rows, (model.gated_mlp ? 2 : 1) * f, h, groups, grouped}, {rows, h, f, groups, grouped}};
 }
 
-/// Kernels of one expert that is quantised on its own, for each of its products: forward the input's cast and the rearranged scales of
-/// both operands; backward the gradient's cast and the scales of both operands of two products [own count of GroupedLinear of
-/// Transformer Engine 2, which calls them in a loop over experts; in its releases of mid 2026 one kernel does it for all].
-constexpr int expert_quantising_forward = 3, expert_quantising_backward = 5;
-/// With one scale for a tensor there are none to rearrange: forward the input's largest value and its cast, backward the gradient's.
-constexpr int expert_quantising_by_tensor = 2;
+/// Kernels that quantise one operand of one expert, where each is quantised on its own, which GroupedLinear of Transformer Engine 2.7
+/// to 2.14 does to inputs forward and to gradients backward (split_quantize in transformer_engine/pytorch/csrc/extensions/cast.cpp). With
+/// the largest value of the tensor as its scale: clearing it, finding it, the scale, the cast (Float8CurrentScalingQuantizer in
+/// csrc/quantizer.cpp, compute_amax in common/recipe/current_scaling.cu). With scales for blocks the cast alone: scales of all experts are
+/// rearranged at once (multi_tensor_swizzle_scaling_factors in csrc/extensions/gemm.cpp). With past scales all are cast at once.
+constexpr int quantising_by_tensor = 4, quantising_by_block = 1;
 
 /// Whether scales belong to blocks of a tensor, in an order that products ask for.
 bool scales_blocks(Precision precision) {
   return precision == Precision::mxfp8 || precision == Precision::nvfp4;
 }
 
+/// Kernels that are launched for one expert after another.
+void add_loop(KernelWork& work, const Transformer& model, const LayerShape& shape, int kernels) {
+  const int launched = experts_of_rank(model, shape) * kernels;
+  work.looped_kernels += launched;
+  work.memory_kernels += launched;
+}
+
 void add_expert_casts(KernelWork& work, const Transformer& model, const LayerShape& shape,
                       bool backward) {
   const std::vector<Gemm> products = expert_products(model, shape);
   add_casts(work, products, shape, backward);
-  if (!is_quantized(shape.precision) || shape.expert_kernels == ExpertKernels::all_experts) return;
-  const int by_block = backward ? expert_quantising_backward : expert_quantising_forward,
-            each = scales_blocks(shape.precision) ? by_block : expert_quantising_by_tensor;
-  work.looped_kernels = experts_of_rank(model, shape) * static_cast<int>(products.size()) * each;
-  work.memory_kernels += work.looped_kernels;
+  const bool quantised = is_quantized(shape.precision);
+  // Forward a look-up of the quantised weight (get_weight_workspace), backward the gradient's hand-over (handle_custom_ddp_from_mcore), both
+  // in Python, in transformer_engine/pytorch/module/grouped_linear.py.
+  if (quantised || backward)
+    work.looped_calls = experts_of_rank(model, shape) * static_cast<int>(products.size());
+  if (!quantised || shape.expert_kernels == ExpertKernels::all_experts) return;
+  const int by_tensor = shape.reads_for_scale ? quantising_by_tensor : 0,
+            each = scales_blocks(shape.precision) ? quantising_by_block : by_tensor;
+  add_loop(work, model, shape, static_cast<int>(products.size()) * each);
+}
+
+/// So many bytes for each value of the copies of tokens that a rank's experts take.
+Bytes copies_traffic(const Transformer& model, const LayerShape& shape, double bytes) {
+  return Bytes{bytes * expert_tokens(model, shape) * model.hidden};
+}
+
+/// Copies of the tokens with rows to spare, and of what the experts give without them, each read and written; backward of the gradients
+/// likewise: Fp8Padding and Fp8Unpadding in TEGroupedMLP, megatron/core/transformer/moe/experts.py, Megatron-Core 0.15 to 0.17. Hybrid-EP
+/// hands over padded copies.
+void add_padding(KernelWork& work, const Transformer& model, const LayerShape& shape) {
+  if (!shape.pads_experts || !is_quantized(shape.precision)) return;
+  constexpr double both = 2, read_and_written = 2;
+  work.memory_traffic += copies_traffic(model, shape, both * read_and_written * element);
+  work.memory_kernels += 2;
+}
+
+/// Bytes of _apply_bias for each value, and its kernels for each expert: the bias times the token's weight, added to what the product
+/// gave, all experts' results put together, and, where weights are fp32, cast back to bf16. Backward the cast, the gradients put together,
+/// and two products and sums for the gradients of bias and weight [counted from what each operation of PyTorch reads and writes].
+constexpr double bias_forward_bf16 = 2 + 6 + 4, bias_forward_fp32 = 4 + 10 + 8 + 6,
+                 bias_backward_bf16 = 4 + 2 * 6, bias_backward_fp32 = 6 + 6 + 4 + 2 * 12;
+constexpr int bias_kernels_forward = 2, bias_kernels_backward = 4;
+
+void add_biases(KernelWork& work, const Transformer& model, const LayerShape& shape,
+                bool backward) {
+  if (!shape.adds_expert_biases) return;
+  const double forward_bytes = shape.weighs_in_fp32 ? bias_forward_fp32 : bias_forward_bf16,
+               backward_bytes = shape.weighs_in_fp32 ? bias_backward_fp32 : bias_backward_bf16;
+  work.memory_traffic += copies_traffic(model, shape, backward ? backward_bytes : forward_bytes);
+  add_loop(work, model, shape, backward ? bias_kernels_backward : bias_kernels_forward);
 }
 
 /// Tokens from other ranks come rank by rank, and are put in the order of experts, read and written; so are results before they
@@ -664,6 +732,8 @@ ExpertWork experts_forward(const Transformer& model, const LayerShape& shape) {
   work.experts.linear = expert_products(model, shape);
   work.shared.linear = shared_products(model, shape);
   add_expert_casts(work.experts, model, shape, false);
+  add_padding(work.experts, model, shape);
+  add_biases(work.experts, model, shape, false);
   add_sorting(work, model, shape);
   add_casts(work.shared, work.shared.linear, shape, false);
   return work;
@@ -679,6 +749,8 @@ ExpertWork experts_backward(const Transformer& model, const LayerShape& shape) {
   work.experts.linear = backward_products(expert_products(model, shape));
   work.shared.linear = backward_products(shared_products(model, shape));
   add_expert_casts(work.experts, model, shape, true);
+  add_padding(work.experts, model, shape);
+  add_biases(work.experts, model, shape, true);
   add_sorting(work, model, shape);
   add_casts(work.shared, shared_products(model, shape), shape, true);
   return work;
@@ -700,6 +772,38 @@ KernelWork attention_core_forward(const Transformer& model, const LayerShape& sh
   work.memory_traffic = score_traffic(
       model, shape,
       shape.traffic.forward_scores + (shape.fused_kernels ? 0 : unfused_scores_forward));
+  return work;
+}
+
+KernelWork norm_forward(const Transformer& model, const LayerShape& shape) {
+  constexpr double read_and_written = 2;
+  const double n = tokens(model, shape), own = shape.sequence_parallel ? n / shape.tensor : n;
+  KernelWork work;
+  work.memory_traffic =
+      Bytes{element * read_and_written * own * model.hidden} * element_scale(shape);
+  work.memory_kernels = 1;
+  return work;
+}
+
+KernelWork up_projection_forward(const Transformer& model, const LayerShape& shape) {
+  WT_EXPECT(model.mla);
+  const std::vector<Gemm> products = latent_products(model, shape);
+  KernelWork work;
+  // Into the latent vectors, out of them, and the projection; queries may have no latent vector.
+  const std::size_t queries = model.mla->query_rank > 0 ? 1 : 0;
+  work.linear = {products.at(queries), products.at(queries + 2)};
+  add_casts(work, work.linear, shape, false);
+  return work;
+}
+
+KernelWork expert_activation_forward(const Transformer& model, const LayerShape& shape) {
+  WT_EXPECT(model.moe);
+  KernelWork work;
+  work.memory_traffic =
+      nonlinear_traffic(model, shape, expert_tokens(model, shape),
+                        static_cast<double>(model.moe->ffn_hidden) / shape.expert_tensor,
+                        shape.traffic.forward_split);
+  work.memory_kernels = 1;
   return work;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,12 +36,45 @@ Bytes operand_size(Precision precision);
 /// What of the forward pass is computed again in the backward pass.
 enum class Recompute {
   none,       ///< every activation is kept
-  selective,  ///< only the attention core (scores, softmax, dropout, context); Korthikanti et al.
-              ///< 2022
+  selective,  ///< some modules of a layer, of themselves its attention core (RecomputedModule)
   full,       ///< only the input of each layer is kept
 };
 /// "none", "selective", "full"
 const char* name_of(Recompute recompute);
+
+/// What of a layer selective recomputation computes again: --recompute-modules of Megatron-Core 0.15.
+enum class RecomputedModule : std::uint8_t {
+  attention_core,  ///< scores, softmax, dropout, context ("core_attn")
+  norms,  ///< those in front of experts, and of latent attention, whose kernels stand alone ("layernorm")
+  up_projection,  ///< of latent attention: queries, keys and values from their latent vectors ("mla_up_proj")
+  mlp,            ///< all of the MLP of layers without experts ("mlp")
+  shared_experts,     ///< all of what every token takes ("shared_experts")
+  expert_activation,  ///< nonlinearity of the experts ("moe_act")
+  experts,            ///< router, exchanges and experts ("moe")
+};
+/// "attention_core", "norms", …
+const char* name_of(RecomputedModule module);
+
+/// Modules of one plan.
+class RecomputedModules {
+ public:
+  bool has(RecomputedModule module) const { return (bits_ & bit(module)) != 0; }
+  void add(RecomputedModule module) { bits_ |= bit(module); }
+  bool operator==(const RecomputedModules&) const = default;
+
+  static constexpr std::array all{
+      RecomputedModule::attention_core, RecomputedModule::norms,
+      RecomputedModule::up_projection,  RecomputedModule::mlp,
+      RecomputedModule::shared_experts, RecomputedModule::expert_activation,
+      RecomputedModule::experts};
+  /// The core of attention alone, as of Korthikanti et al. 2022, section 5.
+  static RecomputedModules of_selective();
+  static RecomputedModules none() { return {}; }
+
+ private:
+  static unsigned bit(RecomputedModule module) { return 1U << static_cast<unsigned>(module); }
+  unsigned bits_ = 0;
+};
 
 enum class Attention {
   standard,  ///< scores are written to memory
@@ -195,6 +229,8 @@ struct KernelWork {
                                 ///< residuals)
   int memory_kernels = 0;       ///< how many memory-bound kernels carry that traffic
   int looped_kernels = 0;       ///< of them, those that are launched for one expert after another
+  int looped_calls =
+      0;  ///< what the host does besides for one expert after another, each as long as a launch
   Flops flash{};  ///< flash-attention FLOPs, causal half (zero with standard attention)
   AttentionShape flash_shape;  ///< where `flash` is not zero
 };
@@ -251,6 +287,10 @@ struct LayerShape {
   ExpertKernels expert_kernels = ExpertKernels::each_expert;
   /// Whether tokens that arrive from other ranks are put in the order of experts, and back before they leave.
   bool sorts_arrived_tokens = false;
+  /// Whether copies of tokens are padded, expert by expert, to the rows that products in eight bits ask for.
+  bool pads_experts = false;
+  /// Whether biases of experts are added in kernels of their own, and whether those compute in fp32, as the routers' weights are.
+  bool adds_expert_biases = false, weighs_in_fp32 = false;
 };
 
 /// The two halves of a layer, each with its norm, dropout and residual. How the traffic and kernels that docs/model.md (model E) has
@@ -283,6 +323,12 @@ double local_tokens(const Transformer& model, const LayerShape& shape);
 /// The attention core that selective recomputation runs again: the batched products, softmax and
 /// dropout.
 KernelWork attention_core_forward(const Transformer& model, const LayerShape& shape);
+/// A norm in a kernel of its own, which reads and writes each value of the rank's tokens once.
+KernelWork norm_forward(const Transformer& model, const LayerShape& shape);
+/// Latent attention's products that make queries, keys and values of the latent vectors, with the casts of their inputs.
+KernelWork up_projection_forward(const Transformer& model, const LayerShape& shape);
+/// The nonlinearity between the products of a rank's experts.
+KernelWork expert_activation_forward(const Transformer& model, const LayerShape& shape);
 /// The same backward, of flash attention alone.
 KernelWork flash_core_backward(const Transformer& model, const LayerShape& shape);
 /// Keys and values of whole sequences, as many heads of them as one rank has of a tensor group.

@@ -57,16 +57,86 @@ TEST_CASE("experts that are quantised one by one launch kernels of their own") {
   quantised.precision = Precision::mxfp8;
   const int forward = experts_forward(m, shape).experts.memory_kernels;
   const int backward = experts_backward(m, shape).experts.memory_kernels;
-  // One cast for each product, or two where weights are cast too, and three or five kernels for each product of each expert.
+  // One cast for each product, or two where weights are cast too, and one for each product of each expert.
   const int casts = quantised.casts_weights ? 4 : 2;
-  CHECK(experts_forward(m, quantised).experts.memory_kernels == forward + casts + 4 * 2 * 3);
-  CHECK(experts_backward(m, quantised).experts.memory_kernels == backward + casts + 4 * 2 * 5);
-  // One scale for a tensor: its largest value and its cast.
+  CHECK(experts_forward(m, quantised).experts.memory_kernels == forward + casts + 4 * 2);
+  CHECK(experts_backward(m, quantised).experts.memory_kernels == backward + casts + 4 * 2);
+  // One scale for a tensor: its largest value is cleared and found, then the scale, and the cast.
   quantised.precision = Precision::fp8;
-  CHECK(experts_forward(m, quantised).experts.looped_kernels == 4 * 2 * 2);
-  CHECK(experts_backward(m, quantised).experts.looped_kernels == 4 * 2 * 2);
+  quantised.reads_for_scale = true;
+  CHECK(experts_forward(m, quantised).experts.looped_kernels == 4 * 2 * 4);
+  CHECK(experts_backward(m, quantised).experts.looped_kernels == 4 * 2 * 4);
+  quantised.reads_for_scale = false;  // with past scales one kernel casts for all
+  CHECK(experts_forward(m, quantised).experts.looped_kernels == 0);
+  // The weight looked up, and the gradient handed over, which needs no quantisation.
+  CHECK(experts_forward(m, quantised).experts.looped_calls == 4 * 2);
+  CHECK(experts_forward(m, shape).experts.looped_calls == 0);
+  CHECK(experts_backward(m, shape).experts.looped_calls == 4 * 2);
   quantised.expert_kernels = ExpertKernels::all_experts;
   CHECK(experts_forward(m, quantised).experts.memory_kernels == forward + casts);
+}
+
+TEST_CASE("padding copies tokens and results, and biases are added in kernels of their own") {
+  Transformer m = model("llama", 2, 64, 4, 8, 100);
+  m.moe = Transformer::Experts{};
+  m.moe->experts = 8;
+  m.moe->top_k = 2;
+  m.moe->ffn_hidden = 32;
+  LayerShape plain;
+  plain.expert = 2;
+  plain.precision = Precision::mxfp8;
+  const double values = 8 * 2 * 64;  // tokens, copies of each, values of each
+  const auto more = [&](const LayerShape& shape, bool backward) {
+    const auto experts = [&](const LayerShape& each) {
+      return (backward ? experts_backward(m, each) : experts_forward(m, each)).experts;
+    };
+    return (experts(shape).memory_traffic - experts(plain).memory_traffic).value();
+  };
+  LayerShape padded = plain;
+  padded.pads_experts = true;
+  // Two copies, each read and written at two bytes.
+  CHECK(more(padded, false) == doctest::Approx(8 * values));
+  CHECK(more(padded, true) == doctest::Approx(8 * values));
+  padded.precision = plain.precision = Precision::bf16;
+  CHECK(more(padded, false) == 0);
+  LayerShape biased = plain;
+  biased.adds_expert_biases = true;
+  CHECK(more(biased, false) == doctest::Approx(12 * values));
+  CHECK(more(biased, true) == doctest::Approx(16 * values));
+  biased.weighs_in_fp32 = true;
+  CHECK(more(biased, false) == doctest::Approx(28 * values));
+  CHECK(more(biased, true) == doctest::Approx(40 * values));
+  CHECK(experts_forward(m, biased).experts.looped_kernels == 4 * 2);  // four experts a rank
+}
+
+TEST_CASE("parts of a layer that run again are parts of its forward pass") {
+  Transformer m = model("llama", 2, 64, 4, 8, 100);
+  m.moe = Transformer::Experts{};
+  m.moe->experts = 8;
+  m.moe->ffn_hidden = 32;
+  m.mla = Transformer::LatentAttention{};
+  m.mla->query_rank = 24;
+  m.mla->key_value_rank = 16;
+  m.mla->key_size = m.mla->value_size = 16;
+  m.mla->rope_size = 8;
+  LayerShape shape;
+  shape.tensor = 2;
+  const KernelWork up = up_projection_forward(m, shape);
+  const std::vector<Gemm> all = layer_forward(m, shape).attention.linear;
+  REQUIRE(up.linear.size() == 2);
+  CHECK(up.linear[0].k == 24);
+  CHECK(up.linear[0].n == 4 * (16 + 8) / 2);
+  CHECK(up.linear[1].k == 16);
+  CHECK(up.linear[1].n == 4 * (16 + 16) / 2);
+  CHECK(up.linear[0].flops() == all[1].flops());
+  CHECK(up.linear[1].flops() == all[3].flops());
+  m.mla->query_rank = 0;  // queries are made of the layer's input
+  CHECK(up_projection_forward(m, shape).linear[0].k == 64);
+  CHECK(norm_forward(m, shape).memory_traffic == Bytes{2 * 2 * 8 * 64});
+  shape.sequence_parallel = true;
+  CHECK(norm_forward(m, shape).memory_traffic == Bytes{2 * 2 * 8 * 64 / 2});
+  CHECK(expert_activation_forward(m, shape).memory_traffic <
+        experts_forward(m, shape).experts.memory_traffic + Bytes{1});
 }
 
 TEST_CASE("tokens from other ranks are sorted where the dispatcher does so") {

@@ -17,9 +17,13 @@ LEFT_OUT = {
     **{f"/software/flash_elsewhere/N/{key}": "of devices by name; tests of software profiles have it"
        for key in ("devices", "forward_efficiency", "backward_efficiency", "source")},
     "/software/flash_elsewhere": "of devices by name; tests of software profiles have it",
-    **{f"/software/experts/elsewhere{key}": "of devices and precisions by name; tests of software profiles have it"
-       for key in ("", *(f"/N/{name}" for name in ("devices", "precisions", "dispatch", "exchange_multiprocessors", "kernels", "loop_launch",
-                                                   "overlap_exchanges", "source")))},
+    **{f"/software/experts/elsewhere{key}": "of models, devices and precisions by name; tests of software profiles have it"
+       for key in ("", *(f"/N/{name}" for name in ("models", "models/N/name", "models/N/layers", "models/N/hidden", "models/N/experts", "devices",
+                                                   "precisions", "dispatch", "exchange_multiprocessors", "kernels", "loop_launch",
+                                                   "overlap_exchanges", "exchange_slowdown", "pads_tokens", "adds_biases", "source")))},
+    **{f"/software/experts/{key}": "of models with experts; tests of cost and questions have it"
+       for key in ("exchange_slowdown", "pads_tokens", "adds_biases")},
+    "/training/recompute_modules": "mostly of models with experts; tests of passes, cost and scenarios have it",
     "/software/release": "says which of a shipped profile's releases is meant; tests of software profiles have it",
     **{key: "what is best, not what is simulated; tests of sweep and search have it" for key in ("/sweep/objective", "/sweep/plan", "/search/objective")},
     "/search/precision": "of GPUs that compute in several; a test of search has it",

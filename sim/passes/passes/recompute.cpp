@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "core/contracts.hpp"
 #include "passes/pass.hpp"
@@ -50,6 +51,79 @@ std::vector<Operation> moved_core(std::vector<Operation>& forward, const PassCon
         is_collective(row_of(operation.label).kind))
       again.push_back(operation);
   again.push_back(core);
+  return again;
+}
+
+/// Takes `freed` from what is kept, and gives it back.
+Divisible<Bytes> taken(Held& held, const Divisible<Bytes>& freed) {
+  Divisible<Bytes>& kept = held.at(Kept::tensors);
+  kept = {kept.whole - freed.whole, kept.divided - freed.divided};
+  return freed;
+}
+
+/// The whole operation again; what it reads stays.
+Operation whole_again(Operation& forward) {
+  Operation again = forward;
+  again.label = recomputed(forward.label);
+  again.held = {};
+  if (again.label == forward.label) return again;  // a collective
+  const Divisible<Bytes> kept = forward.held.at(Kept::tensors),
+                         stays = forward.held.at(Kept::module_input);
+  again.held.at(Kept::tensors) =
+      taken(forward.held, {kept.whole - stays.whole, kept.divided - stays.divided});
+  return again;
+}
+
+/// A part of `forward` again, which keeps less for it.
+Operation part_of(Operation& forward, const PartAgain& part) {
+  Operation again = part.operation;
+  const double share = forward.share;
+  again.share = share;
+  again.time *= share;
+  again.products *= share;
+  again.launch *= share;
+  again.flops *= share;
+  again.held = {};
+  again.held.at(Kept::tensors) = taken(forward.held, forward.held.at(part.freed));
+  return again;
+}
+
+/// Whether a module that runs again whole has the operation. Tensor collectives of an MLP stand behind it [limit: they do
+/// not run again where the chunk has experts too].
+bool runs_again(const std::vector<Operation>& forward, std::size_t i, const PassContext& in) {
+  const RecomputedModules& modules = in.plan->training.recompute_modules;
+  const Label label = forward[i].label;
+  const bool with_experts = modules.has(RecomputedModule::experts),
+             with_mlp = modules.has(RecomputedModule::mlp);
+  if (label == Label::feed_forward) return with_mlp;
+  if (label == Label::shared_experts)
+    return with_experts || modules.has(RecomputedModule::shared_experts);
+  if (label == Label::routing || label == Label::experts || label == Label::merging)
+    return with_experts;
+  if (!is_collective(row_of(label).kind)) return false;
+  if (group_of(label) == GroupKind::experts) return with_experts;
+  const auto here = forward.begin() + static_cast<std::ptrdiff_t>(i);
+  const bool is_of_mlp = std::any_of(forward.begin(), here, [](const Operation& operation) {
+    return operation.label == Label::feed_forward;
+  });
+  return with_mlp && in.chunk.expert_layers == 0 && is_of_mlp;
+}
+
+/// Modules of the layer, in the order of the forward pass.
+std::vector<Operation> modules_again(std::vector<Operation>& forward, const PassContext& in) {
+  std::vector<Operation> core, again;
+  if (in.plan->training.recompute_modules.has(RecomputedModule::attention_core))
+    core = moved_core(forward, in);
+  for (std::size_t i = 0; i < forward.size(); ++i) {
+    std::optional<Operation> whole;
+    if (runs_again(forward, i, in)) whole = whole_again(forward[i]);
+    for (const PartAgain& part : in.parts_again)
+      // The norm before the router is no part of the experts' module.
+      if (part.of == forward[i].label && (!whole || part.freed == Kept::norm))
+        again.push_back(part_of(forward[i], part));
+    if (whole) again.push_back(*whole);
+    if (forward[i].label == Label::attention) again.insert(again.end(), core.begin(), core.end());
+  }
   return again;
 }
 
@@ -112,7 +186,7 @@ std::vector<Operation> operations_again(std::vector<Operation>& forward, const P
     case Recompute::none:
       return {};
     case Recompute::selective:
-      return by_operation ? layer_around_saved(forward, in) : moved_core(forward, in);
+      return by_operation ? layer_around_saved(forward, in) : modules_again(forward, in);
     case Recompute::full:
       return by_operation ? layer_without_output(forward, in) : whole_layer(forward);
   }
@@ -120,8 +194,9 @@ std::vector<Operation> operations_again(std::vector<Operation>& forward, const P
 }
 
 /// Recomputation: a layer's backward operations begin with those of its forward pass, all of them (Recompute::full, with their tensor
-/// collectives: _checkpointed_forward in megatron/model/transformer.py, Megatron-LM v2.5) or the attention core alone (selective,
-/// Korthikanti et al. 2022, section 5); where the stack recomputes operations, those that it has to (RecomputedUnit). What is computed again is kept by the backward pass of one layer, not by every microbatch in
+/// collectives: _checkpointed_forward in megatron/model/transformer.py, Megatron-LM v2.5) or some modules (selective; the attention core
+/// alone: Korthikanti et al. 2022, section 5; others: megatron/core/transformer/transformer_layer.py, multi_latent_attention.py and
+/// moe/moe_layer.py, Megatron-Core 0.15); where the stack recomputes operations, those that it has to (RecomputedUnit). What is computed again is kept by the backward pass of one layer, not by every microbatch in
 /// flight (their table 2).
 void recompute_activations(ChunkOperations& chunk, const PassContext& in) {
   if (in.plan->training.recompute == Recompute::none) return;
