@@ -138,6 +138,7 @@ TEST_CASE("exchanges beside another microbatch leave what their multiprocessors 
   const Overrides two{{"/training/global_batch", "8"}};
   const Overrides beside{{"/training/global_batch", "8"},
                          {"/software/experts/overlap_exchanges", "true"},
+                         {"/software/experts/exchange_slowdown", "1"},
                          {"/software/experts/exchange_multiprocessors", "27"}};
   // 27 of an A100's 108 multiprocessors for as long as exchanges run, and the kernels take longer than they do.
   const Overrides slow_kernels{{"/model/sequence", "1024"}, {"/model/moe/ffn_hidden", "65536"}};
@@ -146,6 +147,45 @@ TEST_CASE("exchanges beside another microbatch leave what their multiprocessors 
     return play(read(four_gpus, changes)).breakdown.of(Line::expert_comm);
   };
   CHECK(with(beside).value() == doctest::Approx(with(two).value() / 4).epsilon(1e-9));
+  // Exchanges that kernels slow down hold them for longer.
+  Overrides slowed = beside;
+  slowed[2].second = "1.5";
+  CHECK(with(slowed).value() == doctest::Approx(with(two).value() * 1.5 / 4).epsilon(1e-9));
+}
+
+TEST_CASE("of exchanges that outlast kernels the rest runs alone") {
+  const auto exchanges = [](const char* overlap, const char* slowdown) {
+    return play(read(four_gpus, {{"/training/global_batch", "8"},
+                                 {"/platform/node_types/0/nic_rate", "1 Gbps"},
+                                 {"/software/experts/overlap_exchanges", overlap},
+                                 {"/software/experts/exchange_multiprocessors", "27"},
+                                 {"/software/experts/exchange_slowdown", slowdown}}))
+        .breakdown.of(Line::expert_comm)
+        .value();
+  };
+  // Kernels K hide K of the exchanges where those are as fast as alone. With 3/4 of the multiprocessors kernels last K / (3/4); exchanges
+  // that take 1.5 times as long beside them are then at K / (3/4) / 1.5, and K / (3/4) - K more has been waited for.
+  const double alone = exchanges("false", "1"), hidden = alone - exchanges("true", "1"),
+               slowed = alone - exchanges("true", "1.5");
+  CHECK(hidden > 0);
+  CHECK(slowed / hidden == doctest::Approx(1 / 0.75 / 1.5 - (1 / 0.75 - 1)).epsilon(1e-9));
+}
+
+TEST_CASE("with stages exchanges hide only where each has several chunks") {
+  const auto exchanges = [](const std::string& layers, const char* chunks, const char* overlap) {
+    return play(read(four_gpus, {{"/model/layers", layers},
+                                 {"/training/global_batch", "8"},
+                                 {"/parallel/data", "2"},
+                                 {"/parallel/pipeline", "2"},
+                                 {"/parallel/expert", "2"},
+                                 {"/parallel/virtual_pipeline", chunks},
+                                 {"/parallel/schedule",
+                                  chunks == std::string("1") ? "1f1b" : "interleaved_1f1b"},
+                                 {"/software/experts/overlap_exchanges", overlap}}))
+        .breakdown.of(Line::expert_comm);
+  };
+  CHECK(exchanges("4", "1", "true") == exchanges("4", "1", "false"));
+  CHECK(exchanges("4", "2", "true") < exchanges("4", "2", "false"));
 }
 
 TEST_CASE("kernels for all experts at once spare the host its loops") {
@@ -160,23 +200,34 @@ TEST_CASE("kernels for all experts at once spare the host its loops") {
 }
 
 TEST_CASE("a release of the stack is the newest of its list that is no newer") {
-  const auto experts = [](const std::string& software, const std::string& gpus = "h100-sxm-80gb") {
-    const Scenario scenario = read(four_gpus, {{"/software", software}});
+  const auto experts = [](const std::string& software, const std::string& gpus = "h100-sxm-80gb",
+                          const std::string& model = "") {
+    Overrides changes{{"/software", software}};
+    if (!model.empty()) changes.emplace_back("/model", model);
+    const Scenario scenario = read(four_gpus, changes);
     Device device;
     device.name = gpus;
-    return scenario.software.experts_on(device, Precision::mxfp8);
+    return scenario.software.experts_on(device, Precision::mxfp8, scenario.model);
   };
   CHECK(experts("megatron-core-2026").kernels == ExpertKernels::each_expert);
   CHECK(experts("megatron-core-2026@26.04.01").kernels == ExpertKernels::each_expert);
   CHECK(experts("megatron-core-2026@26.04", "gb200").dispatch == ExpertDispatch::one_copy_per_node);
-  CHECK(experts("megatron-core-2026@26.02", "b200").dispatch == ExpertDispatch::all_to_all);
-  CHECK(experts("megatron-core-2026@26.02.01", "b200").dispatch ==
-        ExpertDispatch::one_copy_per_node);
+  CHECK(experts("megatron-core-2026@26.02.01", "b200").dispatch == ExpertDispatch::all_to_all);
   CHECK(experts("megatron-core-2026@26.06", "gb200").kernels == ExpertKernels::all_experts);
   CHECK(experts("megatron-core-2026@27.01", "gb300").overlap_exchanges);
   CHECK(experts("megatron-core-2026@26.06", "b300").kernels == ExpertKernels::each_expert);
   CHECK_FALSE(experts("megatron-core-2026@26.06").overlap_exchanges);
   CHECK_THROWS_AS(experts("megatron-core-2026@newest"), InputError);
+  // Recipes of one model, which is known by its sizes.
+  const std::string h100 = "h100-sxm-80gb";
+  CHECK(experts("megatron-core-2026@26.02", "b200", "qwen3-30b-a3b").dispatch ==
+        ExpertDispatch::all_to_all);
+  CHECK(experts("megatron-core-2026@26.02.01", "b200", "qwen3-30b-a3b").dispatch ==
+        ExpertDispatch::one_copy_per_node);
+  CHECK(experts("megatron-core-2026@26.04", h100, "qwen3-235b-a22b").overlap_exchanges);
+  CHECK_FALSE(experts("megatron-core-2026@26.04", h100, "deepseek-v3").overlap_exchanges);
+  CHECK(experts("megatron-core-2026@26.04", h100, "gpt-oss-120b").adds_biases);
+  CHECK_FALSE(experts("megatron-core-2026@26.04", h100, "qwen3-30b-a3b").adds_biases);
 }
 
 TEST_CASE("a plan that does not say has what the recipes of a release set") {
