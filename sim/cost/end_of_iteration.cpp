@@ -89,10 +89,19 @@ Bytes weight_casts(const EndInputs& in) {
          (linear_weights(in) + in.parameters.experts);
 }
 
+/// Read or written, of all gradients; sharded ones belong to the optimizer's own traffic.
+Bytes gradient_passes(const EndInputs& in) {
+  const Plan& plan = *in.plan;
+  if (plan.parallel.zero_stage > 1) return {};
+  const bool scales = in.software->scales_gradients && plan.parallel.replicas() > 1;
+  const double passes = (in.software->zeroes_gradients ? 1 : 0) + (scales ? 2 : 0);
+  return element_size(plan.training.gradient_type) * (passes * in.parameters.all);
+}
+
 Seconds step_time(const EndInputs& in) {
   if (in.device == nullptr) return {};
   const Bytes stepped{in.software->optimizer_bytes * in.parameters.optimizer};
-  return memory_time(stepped + weight_casts(in), *in.device);
+  return memory_time(stepped + gradient_passes(in) + weight_casts(in), *in.device);
 }
 
 Bytes gathered_parameters(const EndInputs& in) {

@@ -50,6 +50,21 @@ TEST_CASE("replicas reduce their gradients, the first and the last stage add up 
   CHECK(end[3].time == 5_ms);
 }
 
+TEST_CASE("gradients are zeroed and scaled whole, and not where they are sharded") {
+  World world;
+  world.software.zeroes_gradients = true;
+  const auto step = [&world] { return find(world.end(1), Label::optimizer_step)->time / 1_s; };
+  const double optimizer = 20 * 250 / 1e6;
+  CHECK(step() == doctest::Approx(optimizer + 4000 / 1e6));  // 1000 gradients of 4 bytes
+  world.software.scales_gradients = true;
+  CHECK(step() == doctest::Approx(optimizer + 3 * 4000 / 1e6));
+  world.plan.parallel.zero_stage = 2;
+  CHECK(step() == doctest::Approx(optimizer));
+  world.plan.parallel.zero_stage = 1;
+  world.plan.parallel.data = 1;
+  CHECK(step() == doctest::Approx(optimizer + 4000 / 1e6));  // one replica has nothing to average
+}
+
 TEST_CASE("a V of three chunks synchronises tied words where it begins and ends") {
   World world;
   world.plan.parallel.virtual_pipeline = 3;

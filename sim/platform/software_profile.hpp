@@ -111,6 +111,9 @@ struct SoftwareProfile {
       false;                               ///< layout when layers do not divide but layers + 2 do
   double gradient_accumulation_bytes = 6;  ///< traffic per matrix parameter and microbatch
   double optimizer_bytes = 30;             ///< traffic per parameter of one step
+  /// What an iteration does with the whole of its gradients before they are sharded: sets them to zero, and multiplies them by one over
+  /// the replicas where the reduction does not average.
+  bool zeroes_gradients = false, scales_gradients = false;
   bool fused_kernels = true;        ///< mask and softmax, bias and GeLU, bias, dropout and residual
   double cross_entropy_bytes = 30;  ///< traffic per logit, forward and backward together
   Seconds iteration_overhead{};     ///< once an iteration: data, logging, scaler

@@ -360,4 +360,11 @@ class Page:
 
     def optimizer(self, parameters):
         owners = self.d if self.parallel["zero_stage"] else 1
-        return self.software["optimizer_bytes"] * parameters / owners / self.BW
+        return (self.software["optimizer_bytes"] * parameters / owners + self.gradient_passes() * parameters) / self.BW
+
+    def gradient_passes(self):
+        """Bytes of a parameter's gradient that are read or written before gradients are sharded."""
+        if self.parallel["zero_stage"] > 1:
+            return 0
+        passes = self.software.get("zeroes_gradients", False) + 2 * (self.software.get("scales_gradients", False) and self.d > 1)
+        return passes * (4 if self.training["gradient_dtype"] == "fp32" else 2)
