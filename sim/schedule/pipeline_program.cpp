@@ -7,14 +7,12 @@
 
 #include "core/contracts.hpp"
 #include "schedule/operation_writer.hpp"
+#include "schedule/pass_groups.hpp"
 #include "schedule/reduction_writer.hpp"
 #include "schedule/stage_messages.hpp"
 
 namespace windtunnel {
 namespace {
-
-/// Passes between two exchanges; one, but for the pairs of a schedule with several chunks.
-using PassGroup = std::span<const Step>;
 
 /// Writes one stage's ops. Every function appends O(1) ops.
 class StageWriter {
@@ -246,27 +244,6 @@ class StageWriter {
       operations_;  ///< where passes are played operation by operation
 };
 
-/// Whether `order` alternates between the directions, instead of running all forwards before the first backward.
-bool has_steady_phase(const std::vector<Step>& order) {
-  return !std::is_partitioned(order.begin(), order.end(),
-                              [](const Step& step) { return step.phase == Phase::forward; });
-}
-
-/// With one chunk each pass is a group of its own. With several, a forward and the backward right behind it are one group. Source:
-/// forward_backward_pipelining_with_interleaving in megatron/schedules.py, the same loop in Megatron-LM v2.5 (August 2021) and at
-/// commit 2514892 (October 2022): every steady iteration, the last included, runs both passes and then calls
-/// send_forward_backward_recv_forward_backward once. Where all_warmup_microbatches is set there is no steady iteration.
-std::vector<PassGroup> groups_of(const std::vector<Step>& order, int chunks) {
-  const bool pairs = chunks > 1 && has_steady_phase(order);
-  std::vector<PassGroup> groups;
-  for (std::size_t first = 0; first < order.size(); first += groups.back().size()) {
-    const bool pair = pairs && first + 1 < order.size() && order[first].phase == Phase::forward &&
-                      order[first + 1].phase == Phase::backward;
-    groups.emplace_back(&order[first], pair ? 2 : 1);
-  }
-  return groups;
-}
-
 }  // namespace
 
 EndPlace end_place(Label label) {
@@ -364,7 +341,7 @@ StageProgram make_pipeline_program(const PipelineShape& shape, const std::vector
   if (shape.send == PipelineSend::eager)
     writer.write_eager(order);
   else
-    writer.write_blocking(groups_of(order, shape.chunks));
+    writer.write_blocking(pass_groups(order, shape.chunks));
   writer.write_end();
   return writer.take();
 }

@@ -18,7 +18,7 @@ BytesPerSecond rate_alone(const Network& network, PathId up, PathId down) {
   return slowest;
 }
 
-/// Least time of collectives: all flows of one of them share links, nothing else does.
+/// Least time of collectives whose flows share links. Flows of others do not.
 class CollectiveTimes {
  public:
   explicit CollectiveTimes(const Network& network)
@@ -44,17 +44,27 @@ class CollectiveTimes {
   std::vector<Bytes> load_;  ///< by link; all zero between calls
 };
 
+/// Where they share none.
+Seconds least_alone(const Collective& collective, const Network& network) {
+  Seconds longest{};
+  for (const CollectiveFlow& flow : collective.flows)
+    longest = std::max(longest, flow.bytes / rate_alone(network, flow.up, flow.down));
+  return std::max(collective.fixed, collective.latency + longest);
+}
+
 }  // namespace
 
-LeastTimes::LeastTimes(const Plan& plan, const BuiltPrograms& built)
+LeastTimes::LeastTimes(const Plan& plan, const BuiltPrograms& built, EngineKind engine)
     : plan_(plan),
       built_(built),
+      engine_(engine),
       splits_(plan.parallel.schedule->splits_backward),
       hides_exchanges_(overlaps_passes(plan)),
       reduction_(gradient_reduction(plan)) {
   CollectiveTimes times(built.network);
   for (const Collective& collective : built.programs.collectives)
-    collective_times_.push_back(times.least(collective));
+    collective_times_.push_back(shares_links() ? times.least(collective)
+                                               : least_alone(collective, built.network));
 }
 
 Seconds LeastTimes::collective_in(DeviceId device, std::uint32_t slot) const {
@@ -127,17 +137,38 @@ Seconds LeastTimes::with_reduction(DeviceId device, int chunk, Seconds pass) con
   return pass + collective_in(device, slot_of(ChunkCollective::bucket, chunk));
 }
 
-Seconds LeastTimes::message(DeviceId from, DeviceId to, MessageRow size) const {
-  const Bytes bytes = built_.programs.message_bytes[static_cast<std::size_t>(size)];
-  for (const ChannelId id : built_.programs.devices[from.index()].channels) {
+const Channel& LeastTimes::channel(const StageMessage& message) const {
+  for (const ChannelId id : built_.programs.devices[message.from.index()].channels) {
     const Channel& channel = built_.programs.channels[id.index()];
-    if (channel.to != to) continue;
-    if (bytes == Bytes{0}) return channel.latency;
-    const BytesPerSecond rate =
-        channel.in_node ? channel.bandwidth : rate_alone(built_.network, channel.up, channel.down);
-    return channel.latency + bytes / rate;
+    if (channel.to == message.to) return channel;
   }
   WT_UNREACHABLE();
+}
+
+Seconds LeastTimes::message(const StageMessage& message) const {
+  const Channel& way = channel(message);
+  if (bytes(message) == Bytes{0}) return way.latency;
+  const BytesPerSecond rate =
+      way.in_node ? way.bandwidth : rate_alone(built_.network, way.up, way.down);
+  return way.latency + bytes(message) / rate;
+}
+
+/// Both pass each link that they share, the first no earlier than after its latency.
+Seconds LeastTimes::both(const StageMessage& one, const StageMessage& other) const {
+  Seconds least = std::max(message(one), message(other));
+  const Channel &way = channel(one), &other_way = channel(other);
+  if (!shares_links() || way.in_node || other_way.in_node) return least;
+  const Network& network = built_.network;
+  const Seconds latency = std::min(way.latency, other_way.latency);
+  for (const PathId path : {way.up, way.down})
+    for (const LinkId link : network.path(path))
+      for (const PathId other_path : {other_way.up, other_way.down}) {
+        const std::vector<LinkId>& links = network.path(other_path);
+        if (std::find(links.begin(), links.end(), link) == links.end()) continue;
+        const BytesPerSecond rate = network.links()[link.index()].bandwidth;
+        least = std::max(least, latency + (bytes(one) + bytes(other)) / rate);
+      }
+  return least;
 }
 
 }  // namespace windtunnel

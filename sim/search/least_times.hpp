@@ -1,19 +1,30 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "engine/engine.hpp"
 #include "lower/program_builder.hpp"
 #include "plan/plan.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
 
-/// The least that each part of a plan's programs takes: passes, messages and collectives that have their links to themselves.
+/// A message between two devices that have a channel.
+struct StageMessage {
+  DeviceId from, to;
+  MessageRow size = MessageRow::activation;
+};
+
+/// The least that each part of a plan's programs takes on an engine: passes, messages and collectives that have their links to themselves.
 class LeastTimes {
  public:
-  /// Both must outlive it.
-  LeastTimes(const Plan& plan, const BuiltPrograms& built);
+  /// Plan and programs must outlive it.
+  LeastTimes(const Plan& plan, const BuiltPrograms& built, EngineKind engine);
+
+  /// Whether flows on one link share it.
+  bool shares_links() const { return engine_ != EngineKind::heap; }
 
   /// A row of the device's work table.
   Seconds row(DeviceId device, std::uint16_t row) const {
@@ -26,11 +37,17 @@ class LeastTimes {
   Seconds backward(DeviceId device, int chunk) const;
   /// Nothing where the backward pass is not split.
   Seconds weight_gradient(DeviceId device, int chunk) const;
-  Seconds message(DeviceId from, DeviceId to, MessageRow size) const;
+  Seconds message(const StageMessage& message) const;
+  /// Of two messages that are posted at the same time, until both have arrived.
+  Seconds both(const StageMessage& one, const StageMessage& other) const;
   /// Into how many a chunk's gradients are cut.
   double buckets(DeviceId device) const;
 
  private:
+  const Channel& channel(const StageMessage& message) const;
+  Bytes bytes(const StageMessage& message) const {
+    return built_.programs.message_bytes[static_cast<std::size_t>(message.size)];
+  }
   Seconds collective_in(DeviceId device, std::uint32_t slot) const;
   /// A pass that is played operation by operation, alone on the network, with each collective at its least.
   Seconds operations(DeviceId device, int chunk, Direction direction) const;
@@ -44,6 +61,7 @@ class LeastTimes {
 
   const Plan& plan_;
   const BuiltPrograms& built_;
+  EngineKind engine_;
   bool splits_;
   bool hides_exchanges_;  ///< behind kernels of another pass
   GradientReduction reduction_;

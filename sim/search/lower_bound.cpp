@@ -9,6 +9,7 @@
 
 #include "schedule/pipeline_program.hpp"
 #include "search/least_times.hpp"
+#include "search/stage_exchanges.hpp"
 
 namespace windtunnel {
 namespace {
@@ -29,16 +30,16 @@ Plan with_fewest_microbatches(Plan plan) {
 /// The formulas of lower_bound.hpp over all devices of a plan.
 class Bound {
  public:
-  Bound(const Plan& plan, const BuiltPrograms& built)
+  Bound(const Plan& plan, const BuiltPrograms& built, EngineKind engine)
       : plan_(plan),
         built_(built),
         set_(built.programs),
         network_(built.network),
-        least_(plan, built),
+        least_(plan, built, engine),
         splits_(plan.parallel.schedule->splits_backward),
         reduction_(gradient_reduction(plan)),
         end_(set_.devices.size()) {
-    find_ends_of_stages();
+    read_orders();
   }
 
   Seconds seconds() {
@@ -60,15 +61,17 @@ class Bound {
  private:
   int chunks() const { return plan_.parallel.virtual_pipeline; }
 
-  /// How the orders of the stages end. Not looked up where nothing else can be, and a schedule that the user wrote is taken for
-  /// one that ends anyhow.
-  void find_ends_of_stages() {
+  /// How the orders of the stages end, and which exchanges they have. Not looked up where nothing else can be, and a schedule that the
+  /// user wrote is taken for one that ends anyhow.
+  void read_orders() {
     weight_gradients_at_the_end_.assign(static_cast<std::size_t>(plan_.parallel.pipeline),
                                         std::vector<int>(static_cast<std::size_t>(chunks()), 0));
     ends_in_first_chunk_ = !plan_.parallel.schedule->written;
-    if (!ends_in_first_chunk_ || (!splits_ && chunks() == 1)) return;
+    const bool blocks = plan_.parallel.pipeline_send == PipelineSend::blocking_pairs;
+    if (!ends_in_first_chunk_ || (!splits_ && chunks() == 1 && !blocks)) return;
     for (int s = 0; s < plan_.parallel.pipeline; ++s) {
       const std::vector<Step> order = schedule_order(plan_, StageId{s});
+      exchanges_.emplace_back(plan_, order, StageId{s});
       const auto last_backward = std::find_if(order.rbegin(), order.rend(), [](const Step& step) {
         return step.phase == Phase::backward;
       });
@@ -129,14 +132,16 @@ class Bound {
     for (int s = 0; !from_both_ends && s + 1 < p; ++s)
       fill[static_cast<std::size_t>(s) + 1] =
           fill[static_cast<std::size_t>(s)] + least_.forward(device(s), 0) +
-          least_.message(device(s), device(s + 1), MessageRow::activation);
+          least_.message({device(s), device(s + 1), MessageRow::activation});
     Seconds drained{};  // the end of the last backward pass of the stage behind, and its message
     for (int s = p - 1; s >= 0; --s) {
       const DeviceId id = device(s);
-      Seconds backwards = fill[static_cast<std::size_t>(s)] + passes(id, s);
+      const auto stage = static_cast<std::size_t>(s);
+      Seconds backwards = fill[stage] + passes(id, s);
+      if (!exchanges_.empty()) backwards += exchanges_[stage].least(least_, replica, part);
       if (ends_in_first_chunk_) backwards = std::max(backwards, drained + least_.backward(id, 0));
       end_[id.index()] = backwards + time_at_the_end(id, s);
-      if (s > 0) drained = backwards + least_.message(id, device(s - 1), MessageRow::gradient);
+      if (s > 0) drained = backwards + least_.message({id, device(s - 1), MessageRow::gradient});
     }
   }
 
@@ -165,6 +170,7 @@ class Bound {
   /// All flows of these collectives pass a link that several of them use, the first of them no earlier than the first
   /// collective: whichever ends last ends behind all of them.
   void share_links(const Uses& uses, Seconds rest) {
+    if (!least_.shares_links()) return;
     struct Load {
       Seconds first{std::numeric_limits<double>::infinity()};
       Bytes bytes{};
@@ -237,6 +243,7 @@ class Bound {
   GradientReduction reduction_;
   /// By stage and chunk: after the stage's last backward pass.
   std::vector<std::vector<int>> weight_gradients_at_the_end_;
+  std::vector<StageExchanges> exchanges_;  ///< by stage; empty: they are not counted
   /// The last pass of every stage, and its last backward pass, are of chunk 0.
   bool ends_in_first_chunk_ = true;
   std::vector<Seconds> end_;  ///< by device: it has come so far at the earliest
@@ -245,12 +252,12 @@ class Bound {
 
 }  // namespace
 
-Seconds lower_bound(const BuildInputs& inputs) {
+Seconds lower_bound(const BuildInputs& inputs, EngineKind engine) {
   const Plan skeleton = with_fewest_microbatches(*inputs.plan);
   BuildInputs small = inputs;
   small.plan = &skeleton;
   const BuiltPrograms built = build_programs(small);
-  return Bound(*inputs.plan, built).seconds();
+  return Bound(*inputs.plan, built, engine).seconds();
 }
 
 }  // namespace windtunnel

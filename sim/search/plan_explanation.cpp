@@ -21,11 +21,13 @@ RankedPlan simulated_plan(const Scenario& base, const PlanExplanation& explanati
   const PlanChoice& choice = explanation.choice;
   const SimulatedPlan simulated =
       simulate_plans(base, result.space, {&choice}, 1, result.engine).front();
+  const Seconds bound =
+      lower_bound({&base.model, &base.platform, &base.nodes, &base.software, &plan}, result.engine);
   return {choice,
           plan.microbatches,
           RankMethod::simulated,
           simulated.figures.iteration_time,
-          lower_bound({&base.model, &base.platform, &base.nodes, &base.software, &plan}),
+          bound,
           simulated.figures.memory_max,
           explanation.memory->verdict,
           simulated.breakdown,

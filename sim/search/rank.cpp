@@ -82,8 +82,8 @@ class Ranking {
     considered.memory = check_memory(base_, plan, base_.search.memory_margin, in_flight.of(plan));
     considered.microbatches = plan.microbatches;
     if (considered.memory.fits)
-      considered.bound =
-          lower_bound({&base_.model, &base_.platform, &base_.nodes, &base_.software, &plan});
+      considered.bound = lower_bound(
+          {&base_.model, &base_.platform, &base_.nodes, &base_.software, &plan}, options_.engine);
     return considered;
   }
 

@@ -25,6 +25,7 @@ std::vector<Step> order(const OrderShape& shape, StageId stage) {
   // With one group only, Megatron-LM runs all forwards first (its all_warmup_microbatches).
   const int warm_up = shape.microbatches == shape.stages ? passes : std::min(wanted, passes);
   std::vector<Step> steps;
+  steps.reserve(2 * static_cast<std::size_t>(passes));
   for (int k = 0; k < warm_up; ++k) steps.push_back(pass_number(k, Phase::forward, shape));
   for (int k = warm_up; k < passes; ++k) {
     steps.push_back(pass_number(k, Phase::forward, shape));

@@ -9,6 +9,7 @@ std::vector<Step> one_f_one_b_order(const OrderShape& shape, StageId stage) {
   const auto m = static_cast<std::uint32_t>(shape.microbatches);
   const std::uint32_t warm_up = std::min(static_cast<std::uint32_t>(shape.stages - s - 1), m);
   std::vector<Step> steps;
+  steps.reserve(2 * std::size_t{m});
   for (std::uint32_t i = 0; i < warm_up; ++i) steps.push_back({Phase::forward, 0, i});
   for (std::uint32_t i = warm_up; i < m; ++i) {
     steps.push_back({Phase::forward, 0, i});
