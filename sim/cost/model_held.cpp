@@ -165,8 +165,8 @@ Held ModelHeld::embedding_backward() const {
   return held;
 }
 
-Held ModelHeld::head_backward() const {
-  const double copies = e_ < single ? 2 : 1;
+Held ModelHeld::head_backward(bool in_place) const {
+  const double copies = in_place ? 0 : e_ < single ? 2 : 1;
   const Bytes each = plan_.parallel.zero_stage == 3 ? single : e_ + single * copies;
   Held held;
   held.at(Kept::logits).divided = each * (s_ * b_ * padded_vocab(model_, plan_.parallel.tensor));

@@ -43,8 +43,9 @@ class ModelHeld {
   Held feed_forward_backward() const;
   /// The first stage sends no gradient on: one tensor less on its way.
   Held embedding_backward() const;
-  /// Logits, their fp32 copy unless they are fp32 already, and fp32 exponentials. Fully sharded: 4 bytes each, the bound of the FSDP rows.
-  Held head_backward() const;
+  /// Logits, their fp32 copy unless they are fp32 already, and fp32 exponentials; `in_place`: logits alone, which become the gradients.
+  /// Fully sharded: 4 bytes each, the bound of the FSDP rows.
+  Held head_backward(bool in_place) const;
 
  private:
   Bytes tokens(double bytes) const { return Bytes{bytes * s_ * b_ * h_}; }

@@ -68,5 +68,19 @@ TEST_CASE("what a recomputed module gives is a part of what is kept") {
   CHECK(ModelHeld(model, plan).experts().at(Kept::activated).divided == Bytes{tokens * 2 * 128});
 }
 
+TEST_CASE("a loss that writes gradients over logits keeps no fp32 copies") {
+  Transformer model;
+  model.vocab = 1024;
+  model.sequence = 16;
+  Plan plan;
+  plan.training.micro_batch = 2;
+  plan.training.precision = Precision::bf16;
+  const auto logit = [&](bool in_place) {
+    return ModelHeld(model, plan).head_backward(in_place).at(Kept::logits).divided;
+  };
+  CHECK(logit(false) == Bytes{10.0 * 16 * 2 * 1024});
+  CHECK(logit(true) == Bytes{2.0 * 16 * 2 * 1024});
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -228,8 +228,11 @@ void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
     if (entry.take("experts") != nullptr) read_experts(entry.child("experts"), read);
     for (auto [key, recipe] : {std::pair{"sequence_parallel", &read.sequence_parallel},
                                std::pair{"overlap_gradient_reduce", &read.overlap_gradient_reduce},
-                               std::pair{"scales_gradients", &read.scales_gradients}})
+                               std::pair{"scales_gradients", &read.scales_gradients},
+                               std::pair{"in_place_cross_entropy", &read.in_place_cross_entropy}})
       if (entry.take(key) != nullptr) *recipe = entry.optional_bool(key, false);
+    if (entry.take("cross_entropy_bytes") != nullptr)
+      read.cross_entropy_bytes = entry.required_number("cross_entropy_bytes", 0, most_factor);
     if (entry.take("gradient_type") != nullptr)
       read.gradient_type = entry.required_enum<GradientType>("gradient_type", gradient_types());
     if (entry.take("states_bf16") != nullptr)
@@ -336,9 +339,10 @@ void read_compute(ObjectReader& reader, SoftwareProfile& profile) {
   profile.gradient_accumulation_bytes =
       reader.optional_number("gradient_accumulation_bytes", 6, 0, most_factor);
   profile.optimizer_bytes = reader.optional_number("optimizer_bytes", 30, 0, most_factor);
-  for (auto [key, passed] : {std::pair{"zeroes_gradients", &profile.zeroes_gradients},
-                             std::pair{"scales_gradients", &profile.scales_gradients}})
-    if (reader.take(key) != nullptr) *passed = reader.optional_bool(key, false);
+  for (auto [key, does] : {std::pair{"zeroes_gradients", &profile.zeroes_gradients},
+                           std::pair{"scales_gradients", &profile.scales_gradients},
+                           std::pair{"in_place_cross_entropy", &profile.in_place_cross_entropy}})
+    if (reader.take(key) != nullptr) *does = reader.optional_bool(key, false);
   profile.cross_entropy_bytes = reader.optional_number("cross_entropy_bytes", 30, 0, most_factor);
   profile.fused_kernels = reader.optional_bool("fused_kernels", true);
   profile.iteration_overhead =

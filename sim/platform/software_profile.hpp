@@ -116,7 +116,8 @@ struct SoftwareProfile {
   bool zeroes_gradients = false, scales_gradients = false;
   bool fused_kernels = true;        ///< mask and softmax, bias and GeLU, bias, dropout and residual
   double cross_entropy_bytes = 30;  ///< traffic per logit, forward and backward together
-  Seconds iteration_overhead{};     ///< once an iteration: data, logging, scaler
+  bool in_place_cross_entropy = false;  ///< gradients are written over the logits
+  Seconds iteration_overhead{};         ///< once an iteration: data, logging, scaler
   std::optional<double> flash_forward_efficiency,
       flash_backward_efficiency;  ///< of the device's peak, in place of the device's own rates
   std::vector<std::string>

@@ -185,7 +185,7 @@ class Forms:
         layer = tokens * ((4 * e + 2 * mask) / undivided + e * (2 + 2 * kv + (3 if gated else 2) * f) / t)
         scores = 0 if self.training["attention"] == "flash" else (2 * e + mask) * self.model["heads"] * s * s * b / t
         passing = e * tokens * (2 / undivided + (2 if gated else 1) * f / t)
-        logits = (10 if e == 2 else 8) * s * b * page.vocab() / t
+        logits = (e if self.software.get("in_place_cross_entropy", False) else 10 if e == 2 else 8) * s * b * page.vocab() / t
         kept = {"full": boundary, "selective": layer, "none": layer + scores}[recompute]
         outputs = 0 if self.software["memory"]["frees_outputs"] else self.v - last
         each = layers * kept + outputs * boundary + first * mask * tokens / undivided
