@@ -1,1 +1,1 @@
-// Nothing: the library is linked with those that stand in for ns-3's, and loads them.
+// Nothing: a library of this has the name of one of ns-3's, for the linker.

@@ -1,3 +1,5 @@
+#include <malloc.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -22,6 +24,10 @@
 
 namespace windtunnel {
 namespace {
+
+/// Residuals are read beside the simulation (measured_errors() in simulate.cpp). A heap for that thread alone would grow by a few pages per
+/// system call, and each of these delays the main thread, which maps SimGrid's libraries meanwhile.
+void share_one_heap() { mallopt(M_ARENA_MAX, 1); }
 
 std::string with_line_end(std::string text) {
   if (!text.ends_with('\n')) text += '\n';
@@ -142,6 +148,7 @@ ExitCode run_steps(const CommandLine& line) {
 
 ExitCode run_command(const CommandLine& line) {
   if (line.steps > 0) return run_steps(line);
+  share_one_heap();
   Scenario scenario = read_scenario_argument(line, PlacementSearch::allowed);
   scenario = place_if_asked(std::move(scenario));
   const Library library = Library::find();
