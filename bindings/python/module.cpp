@@ -6,6 +6,7 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -90,6 +91,14 @@ struct ReportHandle {
   const Report& report() const { return simulation.report; }
 };
 
+/// Whoever drops the last reference to a simulation need not keep the others from running meanwhile.
+void free_beside_others(ReportHandle* handle) {
+  const bool holds_lock = PyGILState_Check() != 0;
+  std::optional<py::gil_scoped_release> others_may_run;
+  if (holds_lock) others_may_run.emplace();
+  delete handle;
+}
+
 struct SimulateArguments {
   std::string engine;
   bool timeline = false;
@@ -100,7 +109,7 @@ std::shared_ptr<ReportHandle> simulate_handle(const ScenarioHandle& handle, cons
                                               const SimulateArguments& arguments) {
   Settings settings = settings_of(values);
   const py::gil_scoped_release others_may_run;
-  auto result = std::make_shared<ReportHandle>();
+  std::shared_ptr<ReportHandle> result(new ReportHandle, free_beside_others);
   result->scenario = handle.read(std::move(settings), arguments.seed);
   SimulateOptions options;
   options.engine = engine_named(arguments.engine);

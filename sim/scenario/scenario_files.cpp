@@ -88,6 +88,7 @@ void overlay_json(JsonValue& base, const JsonValue& overlay) {
 }
 
 JsonValue ScenarioFiles::merge_extended(JsonValue value) {
+  if (value.find("extends") == nullptr) return value;
   std::vector<fs::path> chain;
   if (value.origin.source) {
     std::error_code ignored;

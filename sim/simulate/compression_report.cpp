@@ -288,14 +288,13 @@ std::string value_text(const JsonValue* value) {
 void add_device_codec(const Scenario& scenario, std::size_t type, const std::set<std::string>& keys,
                       Report& report) {
   const Device& device = scenario.platform.node_types[type].device;
-  JsonValue resolved = scenario.resolved;
   const std::string place = "/platform/node_types/" + std::to_string(type) + "/device/codecs/";
   for (const std::string& key : keys) {
     const auto source = device.codecs->sources.find(key);
     if (source == device.codecs->sources.end()) continue;
     report.assumptions.push_back({"device " + device.name + ": codecs/" + key,
-                                  value_text(find_at(resolved, place + key)), source->second.text,
-                                  source->second.evidence});
+                                  value_text(find_at(scenario.resolved, place + key)),
+                                  source->second.text, source->second.evidence});
   }
 }
 
