@@ -5,8 +5,8 @@
 namespace windtunnel {
 
 CodecMessage stage_message(const Transformer& model, const Plan& plan,
-                           const SoftwareProfile& software) {
-  return stage_message(model, plan, stage_message_size(model, plan, software));
+                           const SoftwareProfile& software, Label message) {
+  return stage_message(model, plan, stage_message_size(model, plan, software, message));
 }
 
 CodecMessage stage_message(const Transformer& model, const Plan& plan, Bytes size) {

@@ -3,14 +3,15 @@
 #include <vector>
 
 #include "cost/codec_cost.hpp"
+#include "operations/label.hpp"
 #include "plan/plan.hpp"
 
 namespace windtunnel {
 
-/// A message between stages as its codec sees it: the tokens that one rank sends (1/t of them where messages are scattered over
+/// A message between stages, an activation or its gradient, as its codec sees it: the tokens that one rank sends (1/t of them where messages are scattered over
 /// the tensor group), by the hidden size. At tensor 8 that is the matrix of Optimus-CC's released code, which always divides by 8.
 CodecMessage stage_message(const Transformer& model, const Plan& plan,
-                           const SoftwareProfile& software);
+                           const SoftwareProfile& software, Label message);
 /// The same of `size` bytes.
 CodecMessage stage_message(const Transformer& model, const Plan& plan, Bytes size);
 

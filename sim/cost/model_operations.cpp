@@ -152,8 +152,8 @@ class ModelWriter {
   Seconds accumulation(const KernelWork& forward) const {
     double parameters = 0;
     for (const Gemm& product : forward.linear) parameters += product.n * product.k * product.batch;
-    return memory_time(Bytes{in_.software->gradient_accumulation_bytes * parameters},
-                       in_.node->device);
+    const double bytes = in_.software->accumulation_bytes(in_.plan->training.precision);
+    return memory_time(Bytes{bytes * parameters}, in_.node->device);
   }
 
   void add_layers() {

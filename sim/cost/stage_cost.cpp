@@ -260,14 +260,31 @@ PassCost cost_of(const PassTimes& times) {
 
 /// The CPU launches on while collectives run, so the floor holds for kernels and collectives together; those played as flows
 /// are taken out again. What the kernels wait for is an operation of its own.
-PassCost fold(PassOperations& pass, Seconds flows, double sharpness) {
+/// Before them it may wait for the host, which reads a microbatch.
+PassCost fold(PassOperations& pass, Seconds flows, Seconds read, double sharpness) {
   PassCost cost = cost_of(times_alone(pass));
   cost.launch = sum_over(pass, [](const Operation& o) { return o.launch; });
   const Seconds work = cost.duration;
-  cost.duration = std::max(work, with_launch_floor(work + flows, cost.launch, sharpness) - flows);
+  cost.duration =
+      read + std::max(work, with_launch_floor(work + flows, cost.launch, sharpness) - flows);
   pass.before.push_back(
       kernel(Label::launch_floor, std::max(Seconds{0}, cost.floor_share())));  // the sum is rounded
   return cost;
+}
+
+/// What the GPU waits for while the host reads a microbatch (SoftwareProfile::BatchRead): launches, and broadcasts of a few bytes over the
+/// tensor group, half of the least all-reduce each; none of groups across nodes.
+Seconds batch_read(const StageCostInputs& in, const ChunkRole& chunk) {
+  const auto& read = in.software->batch_read;
+  if (!read || !(read->on_every_stage || chunk.first || chunk.last)) return {};
+  const SoftwareProfile::LaunchFloor& launch = in.software->launch;
+  const Seconds launches = launch.kernel * static_cast<double>(read->kernels) +
+                           launch.collective * static_cast<double>(read->collectives);
+  const Seconds broadcast =
+      in.plan->nodes_per_tensor_group == 1
+          ? in_node_all_reduce(in.node->interconnect, in.tensor_gpus, Bytes{1}) / 2
+          : Seconds{0};
+  return launches * in.node->launch_slowdown + broadcast * static_cast<double>(read->collectives);
 }
 
 ParameterCounts sum(const ParameterCounts& a, const ParameterCounts& b) {
@@ -283,7 +300,8 @@ ChunkCost chunk_cost(const StageCostInputs& in, const ChunkRole& role, Bytes pay
   cost.backward_cross = cross_node(in, operations->at(Direction::backward));
   const auto pass = [&](Direction direction, const CrossNodeCollectives& cross) {
     const Seconds flows = uncontended_time(cross, payload, in.plan->parallel.tensor, *in.node);
-    return fold(operations->at(direction), flows, in.software->launch.sharpness);
+    const Seconds read = direction == Direction::forward ? batch_read(in, role) : Seconds{0};
+    return fold(operations->at(direction), flows, read, in.software->launch.sharpness);
   };
   cost.forward = pass(Direction::forward, cost.forward_cross);
   cost.backward = pass(Direction::backward, cost.backward_cross);
@@ -388,6 +406,12 @@ bool recomputes_operations(const Plan& plan, const SoftwareProfile& software) {
   return plan.training.recompute != Recompute::none &&
          software.recomputed_unit == RecomputedUnit::operations;
 }
+
+/// One mask for all samples of a microbatch, in 16 bits: get_ltor_masks_and_position_ids in megatron/utils.py, Megatron-LM 1.1.5, where
+/// documents are not masked from each other.
+Bytes mask_size(const Transformer& model) {
+  return element_size(Precision::fp16) * (static_cast<double>(model.sequence) * model.sequence);
+}
 }  // namespace
 
 ChunkOperations chunk_operations(const StageCostInputs& in, const ChunkRole& chunk) {
@@ -414,6 +438,7 @@ ChunkOperations chunk_operations(const StageCostInputs& in, const ChunkRole& chu
   if (has_codecs(in.plan->compression))
     context.encode = [&in](Label label, Bytes payload) { return encode(in, label, payload); };
   for (const OperationPass& pass : operation_passes()) pass.rewrite(operations, context);
+  if (in.software->sends_mask) operations.message.payload += mask_size(*in.model);
   if (in.node == nullptr) return operations;
   for (PassOperations& pass : operations.passes) set_collective_times(in, pass);
   if (in.model->moe) hide_exchanges(in, operations);
@@ -453,12 +478,14 @@ Seconds uncontended_time(const CrossNodeCollectives& collectives, Bytes payload,
 }
 
 Bytes stage_message_size(const Transformer& model, const Plan& plan,
-                         const SoftwareProfile& software) {
+                         const SoftwareProfile& software, Label message) {
   StageCostInputs inputs;
   inputs.model = &model;
   inputs.plan = &plan;
   inputs.software = &software;
-  return chunk_operations(inputs, {}).message.payload;
+  const ChunkOperations operations = chunk_operations(inputs, {});
+  return (message == Label::activation_message ? operations.message : operations.gradient_message)
+      .payload;
 }
 
 ChunkRole chunk_role(const Transformer& model, const Plan& plan, const ChunkPlace& place) {
@@ -493,7 +520,6 @@ StageCost stage_cost(const StageCostInputs& in) {
     overlap(in, cost.chunks.front(), cost.chunks.back());
     overlap(in, cost.chunks.back(), cost.chunks.front());
   }
-  cost.message = cost.chunks.front().operations->message.payload;
   if (parallel.zero_stage == 3)
     cost.gathered_layer = encoded(in, Label::gather_layer, bytes.layer_parameters).payload;
   cost.embedding_share = element_size(in.plan->training.gradient_type) *

@@ -20,7 +20,8 @@ struct PassCost {
   Seconds context_comm{};  ///< exchanges within the context group that nothing hides
   Seconds codec{};         ///< encoding and decoding for the collectives inside the pass
   Seconds launch{};        ///< CPU time to launch it all
-  Seconds duration{};      ///< of the span: with_launch_floor(all of the above, launch)
+  Seconds
+      duration{};  ///< of the span: with_launch_floor(all of the above, launch), and reading a microbatch
   Seconds floor_share() const {
     return duration - compute - tensor_comm - expert_comm - data_comm - context_comm - codec;
   }
@@ -56,7 +57,6 @@ struct ChunkCost {
 struct StageCost {
   std::vector<ChunkCost> chunks;
   std::vector<Operation> end;  ///< what it does when its passes have ended: end_of_iteration()
-  Bytes message{};             ///< one activation or gradient message, sent by one rank
   Bytes gradients{};           ///< one rank's gradients, as reduced, without those of experts
   Bytes gathered_layer{};      ///< ZeRO 3: one layer's parameters, as a pass gathers them
   Bytes embedding_share{};  ///< the word embedding's share of `gradients`, where the stage holds it
@@ -95,11 +95,11 @@ struct StageCostInputs {
 /// What the stack does with experts on this kind of node. Without a node, that of any.
 const SoftwareProfile::Experts& experts_of(const StageCostInputs& in);
 
-/// One activation or gradient message between stages, as one rank sends it: all of it, or its share where the stack scatters
+/// One message between stages, an activation or its gradient, as one rank sends it: all of it, or its share where the stack scatters
 /// messages over the tensor group (_communicate in megatron/p2p_communication.py, Megatron-LM v2.5, splits the tensor with
 /// scatter_gather_tensors_in_pipeline, and gathers it on receipt with gather_split_1d_tensor).
 Bytes stage_message_size(const Transformer& model, const Plan& plan,
-                         const SoftwareProfile& software);
+                         const SoftwareProfile& software, Label message);
 
 /// Which part of the model a chunk is.
 ChunkRole chunk_role(const Transformer& model, const Plan& plan, const ChunkPlace& place);

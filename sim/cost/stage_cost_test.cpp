@@ -200,7 +200,7 @@ TEST_CASE("tensor parallelism divides the products and adds two all-reduces a la
         doctest::Approx(3 * all_reduce.value()).epsilon(1e-12));
   CHECK(cost.chunks[0].forward.compute.value() ==
         doctest::Approx(layer_flops / 2 / 1e14).epsilon(1e-9));
-  CHECK(cost.message == 1_MiB);  // scattered over the two ranks
+  CHECK(operations_of(cost)[0]->message.payload == 1_MiB);  // scattered over the two ranks
 }
 
 TEST_CASE("each tensor collective of the node takes the stack's overhead beside its transfer") {
@@ -216,6 +216,71 @@ TEST_CASE("each tensor collective of the node takes the stack's overhead beside 
         doctest::Approx((bare + 1800_us).value()));
   world.plan.parallel.tensor = 1;
   CHECK(world.cost(0, {0}).chunks[0].forward.tensor_comm == Seconds{0});
+}
+
+TEST_CASE("messages are sent in shares, activations alone, or whole, and take a mask along") {
+  World world;
+  world.plan.parallel.tensor = 2;
+  const auto bytes = [&world](Label message) {
+    return stage_message_size(world.model, world.plan, world.software, message);
+  };
+  CHECK(bytes(Label::activation_message) == 1_MiB);
+  CHECK(bytes(Label::gradient_message) == 1_MiB);
+  world.software.scatter_pipeline_messages = ScatteredMessages::activations;
+  CHECK(bytes(Label::activation_message) == 1_MiB);
+  CHECK(bytes(Label::gradient_message) == 2_MiB);
+  world.software.scatter_pipeline_messages = ScatteredMessages::none;
+  CHECK(bytes(Label::activation_message) == 2_MiB);
+  world.software.sends_mask = true;  // 1024 x 1024 scores, 2 bytes each
+  CHECK(bytes(Label::activation_message) == 4_MiB);
+  CHECK(bytes(Label::gradient_message) == 2_MiB);
+  // Sequence parallelism cuts what the stack would send whole.
+  world.software.sends_mask = false;
+  world.plan.parallel.sequence_parallel = true;
+  CHECK(bytes(Label::activation_message) == 1_MiB);
+  CHECK(bytes(Label::gradient_message) == 1_MiB);
+}
+
+TEST_CASE("a forward pass begins when the host has read the microbatch") {
+  World world;
+  world.software.launch.kernel = 1_us;
+  world.software.launch.collective = 70_us;
+  world.software.launch.sharpness =
+      100;  // 300 us of products outlast the launches of their kernels
+  const Seconds bare = world.cost(0).chunks[0].forward.duration;
+  const Seconds back = world.cost(0).chunks[0].backward.duration;
+  world.software.batch_read = {10, 2, true};
+  // 10 x 1 + 2 x 70 us; one GPU has nobody to broadcast to.
+  CHECK((world.cost(0).chunks[0].forward.duration - bare).value() == doctest::Approx(150e-6));
+  CHECK(world.cost(0).chunks[0].backward.duration == back);
+  world.node.launch_slowdown = 2;
+  CHECK((world.cost(0).chunks[0].forward.duration - bare).value() == doctest::Approx(300e-6));
+  // In between nobody reads it, where the stack does so at the ends alone.
+  world.node.launch_slowdown = 1;
+  world.plan.parallel.pipeline = 3;
+  world.plan.stage_layers = {1, 1, 1};
+  world.model.layers = 3;
+  world.software.batch_read->on_every_stage = false;
+  const Seconds between = world.cost(1).chunks[0].forward.duration;
+  world.software.batch_read.reset();
+  CHECK(between == world.cost(1).chunks[0].forward.duration);
+}
+
+TEST_CASE("bf16 gradients may take more traffic to add up") {
+  World world;
+  world.node.device.peak[Precision::bf16] = 100_TFLOPS;
+  world.node.device.memory_bandwidth = 1000_GBps;
+  world.plan.training.precision = Precision::bf16;
+  const Seconds six = world.cost(0).chunks[0].backward.duration;
+  world.software.bf16_gradient_accumulation_bytes = 18;
+  // 12 h^2 weights, 18 bytes each where none were counted
+  CHECK((world.cost(0).chunks[0].backward.duration - six).value() ==
+        doctest::Approx(18 * 12 * 1024.0 * 1024 / 1e12));
+  world.plan.training.precision = Precision::fp16;
+  world.software.bf16_gradient_accumulation_bytes.reset();
+  const Seconds half = world.cost(0).chunks[0].backward.duration;
+  world.software.bf16_gradient_accumulation_bytes = 18;
+  CHECK(world.cost(0).chunks[0].backward.duration == half);
 }
 
 TEST_CASE("a stack whose tensors are cut the other way copies them around gathers and scatters") {

@@ -87,6 +87,18 @@ std::string name_of(GradientType type) {
   WT_UNREACHABLE();
 }
 
+std::string name_of(ScatteredMessages messages) {
+  switch (messages) {
+    case ScatteredMessages::none:
+      return "no";
+    case ScatteredMessages::activations:
+      return "activations";
+    case ScatteredMessages::all:
+      return "yes";
+  }
+  WT_UNREACHABLE();
+}
+
 void add_launch(const SoftwareProfile::LaunchFloor& launch, const Parallel& parallel,
                 ValueCollector& values) {
   values.add("launch/kernel", "launching a kernel", weak, launch.kernel);
@@ -181,7 +193,7 @@ UsedValues stack_values(const Scenario& scenario) {
   values.add("tensor_collective_overhead", "overhead of a tensor collective", weak,
              stack.tensor_collective_overhead, splits_tensors);
   values.add("gradient_accumulation_bytes", "bytes to accumulate a gradient", efficiency,
-             stack.gradient_accumulation_bytes);
+             stack.accumulation_bytes(scenario.plan.training.precision));
   values.add("optimizer_bytes", "bytes of an optimizer step", efficiency, stack.optimizer_bytes);
   values.add("cross_entropy_bytes", "bytes of the loss", efficiency, stack.cross_entropy_bytes);
   values.add("iteration_overhead", "overhead of an iteration", weak, stack.iteration_overhead);
@@ -196,9 +208,12 @@ UsedValues stack_values(const Scenario& scenario) {
   values.add_habit("overlap_backward_tensor_collectives", "hidden backward tensor collectives",
                    stack.overlap_backward_tensor_collectives, splits_tensors);
   values.add_habit("scatter_pipeline_messages", "scattered messages",
-                   stack.scatter_pipeline_messages, has_stages && splits_tensors);
+                   name_of(stack.scatter_pipeline_messages), has_stages && splits_tensors);
   values.add_habit("gather_scattered_messages", "gathered messages",
                    stack.gather_scattered_messages, has_stages && splits_tensors);
+  values.add_habit("regathers_outputs", "outputs gathered again", stack.regathers_outputs,
+                   has_stages && splits_tensors);
+  values.add_habit("sends_mask", "masks sent with messages", stack.sends_mask, has_stages);
   values.add_habit("fused_kernels", "fused kernels", stack.fused_kernels);
   values.add_habit("embedding_gradient_type", "type of embedding gradients",
                    name_of(stack.embedding_gradient_type.value_or(stack.gradient_type)),

@@ -32,15 +32,19 @@ CodecPlan::CodecPlan(const Transformer& model, const Plan& plan, const SoftwareP
     : model_(model),
       plan_(plan),
       compression_(plan.compression),
-      message_(stage_message(model, plan, software)) {}
+      activation_{plan.compression.pipeline_forward,
+                  stage_message(model, plan, software, Label::activation_message)},
+      gradient_{plan.compression.pipeline_backward,
+                stage_message(model, plan, software, Label::gradient_message)} {}
 
-bool CodecPlan::is_encoded(const std::optional<Compressor>& compressor) const {
-  return compressor && plan_.parallel.pipeline > 1 && is_compressed(*compressor, message_.size);
+bool CodecPlan::is_encoded(const StageMessage& message) const {
+  return message.compressor && plan_.parallel.pipeline > 1 &&
+         is_compressed(*message.compressor, message.whole.size);
 }
 
-CodecParts CodecPlan::message_parts(const std::optional<Compressor>& compressor) const {
-  if (!is_encoded(compressor)) return CodecParts::none;
-  return compressor->codec->sends_factors() ? CodecParts::two : CodecParts::one;
+CodecParts CodecPlan::parts_of(const StageMessage& message) const {
+  if (!is_encoded(message)) return CodecParts::none;
+  return message.compressor->codec->sends_factors() ? CodecParts::two : CodecParts::one;
 }
 
 /// ZeRO 3 scatters inside the passes (stage_cost).
@@ -64,8 +68,8 @@ CodecParts CodecPlan::gradient_parts(StageId stage, const StageCost& cost) const
 
 CompressedTraffic CodecPlan::traffic_of(StageId stage, const StageCost& cost) const {
   CompressedTraffic traffic;
-  traffic.activations = message_parts(compression_.pipeline_forward);
-  traffic.gradients = message_parts(compression_.pipeline_backward);
+  traffic.activations = parts_of(activation_);
+  traffic.gradients = parts_of(gradient_);
   if (compression_.pipeline_forward)
     traffic.activation_encoder = compression_.pipeline_forward->stream;
   if (compression_.pipeline_backward)
@@ -78,26 +82,25 @@ CompressedTraffic CodecPlan::traffic_of(StageId stage, const StageCost& cost) co
   return traffic;
 }
 
-EncodedMessage CodecPlan::message(const std::optional<Compressor>& compressor,
-                                  const Device& device) const {
-  if (!is_encoded(compressor)) return {message_.size, {}, {}, {}};
-  return encode_message(*compressor, device, message_);
+EncodedMessage CodecPlan::encoded(const StageMessage& message, const Device& device) const {
+  if (!is_encoded(message)) return {message.whole.size, {}, {}, {}};
+  return encode_message(*message.compressor, device, message.whole);
 }
 
 std::vector<Bytes> CodecPlan::message_sizes(const Device& device) const {
-  const EncodedMessage activation = message(compression_.pipeline_forward, device);
-  const EncodedMessage gradient = message(compression_.pipeline_backward, device);
-  return {message_.size,  message_.size,     activation.first,
-          gradient.first, activation.second, gradient.second};
+  const EncodedMessage activation = encoded(activation_, device);
+  const EncodedMessage gradient = encoded(gradient_, device);
+  return {activation_.whole.size, gradient_.whole.size, activation.first,
+          gradient.first,         activation.second,    gradient.second};
 }
 
 /// What a message costs at one of its ends, its chunks overlapped with their time on the wire to or from there.
-EncodedMessage CodecPlan::over(const std::optional<Compressor>& compressor, const CodecStage& stage,
+EncodedMessage CodecPlan::over(const StageMessage& message, const CodecStage& stage,
                                BytesPerSecond way) const {
-  const EncodedMessage whole = message(compressor, *stage.device);
-  if (!compressor || way == BytesPerSecond{0}) return whole;
+  const EncodedMessage whole = encoded(message, *stage.device);
+  if (!message.compressor || way == BytesPerSecond{0}) return whole;
   const Bytes size = whole.size() * static_cast<double>(stage.ranks);
-  return in_chunks(whole, compressor->chunks, size / way);
+  return in_chunks(whole, message.compressor->chunks, size / way);
 }
 
 /// Without a fused embedding.
@@ -174,12 +177,10 @@ void CodecPlan::add_reduction_rows(const CodecStage& stage, std::vector<Work>& r
 std::vector<Work> CodecPlan::rows(const CodecStage& stage) const {
   std::vector<Work> rows;
   if (!has_codec_work(compression_)) return rows;
-  const auto& forward = compression_.pipeline_forward;
-  const auto& backward = compression_.pipeline_backward;
-  for (const Seconds time :
-       {over(forward, stage, stage.to_next).encode, over(forward, stage, stage.to_previous).decode,
-        over(backward, stage, stage.to_previous).encode,
-        over(backward, stage, stage.to_next).decode})
+  for (const Seconds time : {over(activation_, stage, stage.to_next).encode,
+                             over(activation_, stage, stage.to_previous).decode,
+                             over(gradient_, stage, stage.to_previous).encode,
+                             over(gradient_, stage, stage.to_next).decode})
     rows.push_back(codec_work(time));
   add_reduction_rows(stage, rows);
   return rows;

@@ -46,14 +46,18 @@ class CodecPlan {
   /// The parameters gathered after a sharded step; nothing where none are.
   EncodedCollective gathered_parameters(const CodecStage& stage) const;
 
-  /// A stage message, forward or backward; as it is where it is not compressed.
-  EncodedMessage message(const std::optional<Compressor>& compressor, const Device& device) const;
-
  private:
-  bool is_encoded(const std::optional<Compressor>& compressor) const;
-  CodecParts message_parts(const std::optional<Compressor>& compressor) const;
+  /// What one rank sends to a neighbouring stage, one way.
+  struct StageMessage {
+    std::optional<Compressor> compressor;
+    CodecMessage whole;
+  };
+  bool is_encoded(const StageMessage& message) const;
+  CodecParts parts_of(const StageMessage& message) const;
+  /// As it is where it is not compressed.
+  EncodedMessage encoded(const StageMessage& message, const Device& device) const;
   CodecParts gradient_parts(StageId stage, const StageCost& cost) const;
-  EncodedMessage over(const std::optional<Compressor>& compressor, const CodecStage& stage,
+  EncodedMessage over(const StageMessage& message, const CodecStage& stage,
                       BytesPerSecond way) const;
   Bytes stage_gradients(StageId stage, const StageCost& cost) const;
   Bytes chunk_gradients(StageId stage, const StageCost& cost, int chunk) const;
@@ -64,7 +68,7 @@ class CodecPlan {
   const Transformer& model_;
   const Plan& plan_;
   const Compression& compression_;
-  CodecMessage message_;  ///< between stages, one rank's
+  StageMessage activation_, gradient_;
 };
 
 }  // namespace windtunnel

@@ -62,9 +62,6 @@ struct ChunkOperations {
   const PassOperations& at(Direction direction) const {
     return passes[static_cast<std::size_t>(direction)];
   }
-  void divide_messages(double ways) {
-    for (Operation* each : {&message, &gradient_message}) each->payload = each->payload / ways;
-  }
   /// Calls `change` with each operation, those of a layer once.
   template <class Change>
   void for_each(const Change& change) {

@@ -91,6 +91,28 @@ TEST_CASE("tensor ways add an all-reduce behind each half of a layer") {
   CHECK(world.layer(Direction::weight_gradient) == "weight gradients");
 }
 
+TEST_CASE("what is sent in shares is gathered, and what the stage had sent once more") {
+  World world;
+  world.plan.parallel.tensor = 2;
+  world.context.chunk = {2, false, false};
+  const auto gathers = [&world](Direction direction) {
+    world.layer(direction);
+    return std::ranges::count(world.last.before, Label::gather_message, &Operation::label);
+  };
+  CHECK(gathers(Direction::forward) == 0);
+  world.software.gather_scattered_messages = true;
+  CHECK(gathers(Direction::forward) == 1);
+  CHECK(gathers(Direction::backward) == 1);
+  world.software.regathers_outputs = true;
+  CHECK(gathers(Direction::forward) == 1);
+  CHECK(gathers(Direction::backward) == 2);
+  world.software.scatter_pipeline_messages = ScatteredMessages::activations;
+  CHECK(gathers(Direction::forward) == 1);
+  CHECK(gathers(Direction::backward) == 1);  // gradients come whole
+  world.software.scatter_pipeline_messages = ScatteredMessages::none;
+  CHECK(gathers(Direction::backward) == 0);
+}
+
 TEST_CASE(
     "stacks that overlap take a quarter of the products out of the kernels, beside each "
     "all-reduce") {

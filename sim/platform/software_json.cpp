@@ -17,6 +17,7 @@ constexpr double least_ratio = 1e-3;     ///< of an efficiency or factor
 constexpr double most_factor = 1e3;      ///< no factor of a stack is larger
 constexpr int most_layers = 1'000'000;   ///< nor any model
 constexpr double most_state_bytes = 64;  ///< nor any state, in bytes a parameter
+constexpr int most_launches = 1'000;     ///< of what reads a microbatch
 
 void read_launch(ObjectReader reader, SoftwareProfile& profile) {
   SoftwareProfile::LaunchFloor& launch = profile.launch;
@@ -249,6 +250,35 @@ void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
   profile = std::move(chosen);
 }
 
+/// Yes or no for all of them, or which.
+ScatteredMessages read_scattered(ObjectReader& reader) {
+  constexpr const char* key = "scatter_pipeline_messages";
+  const JsonValue* value = reader.take(key);
+  if (value != nullptr && value->is_string())
+    return reader.required_enum<ScatteredMessages>(
+        key, {{"activations", ScatteredMessages::activations}});
+  return reader.optional_bool(key, true) ? ScatteredMessages::all : ScatteredMessages::none;
+}
+
+void read_messages(ObjectReader& reader, SoftwareProfile& profile) {
+  profile.scatter_pipeline_messages = read_scattered(reader);
+  profile.gather_scattered_messages = reader.optional_bool("gather_scattered_messages", false);
+  if (reader.take("regathers_outputs") != nullptr)
+    profile.regathers_outputs = reader.optional_bool("regathers_outputs", false);
+  if (reader.take("sends_mask") != nullptr)
+    profile.sends_mask = reader.optional_bool("sends_mask", false);
+}
+
+void read_batch_read(ObjectReader reader, SoftwareProfile& profile) {
+  SoftwareProfile::BatchRead read;
+  read.kernels = reader.required_int("kernels", 0, most_launches);
+  read.collectives = reader.required_int("collectives", 0, most_launches);
+  read.on_every_stage = reader.optional_bool("on_every_stage", true);
+  profile.batch_read = read;
+  profile.sources.merge(read_sources(reader, "batch_read/"));
+  reader.reject_unknown_keys();
+}
+
 void read_communication(ObjectReader& reader, SoftwareProfile& profile) {
   profile.in_node_collective_slowdown =
       reader.optional_number("in_node_collective_slowdown", 1, 1, most_factor);
@@ -263,8 +293,7 @@ void read_communication(ObjectReader& reader, SoftwareProfile& profile) {
   profile.pipeline_send = reader.optional_enum<PipelineSend>(
       "pipeline_send", PipelineSend::eager,
       {{"eager", PipelineSend::eager}, {"blocking_pairs", PipelineSend::blocking_pairs}});
-  profile.scatter_pipeline_messages = reader.optional_bool("scatter_pipeline_messages", true);
-  profile.gather_scattered_messages = reader.optional_bool("gather_scattered_messages", false);
+  read_messages(reader, profile);
   profile.gradient_type =
       reader.optional_enum<GradientType>("gradient_type", GradientType::fp32, gradient_types());
   if (reader.take("embedding_gradient_type") != nullptr)
@@ -338,6 +367,9 @@ void read_compute(ObjectReader& reader, SoftwareProfile& profile) {
       reader.optional_bool("embedding_and_head_as_layers", false);
   profile.gradient_accumulation_bytes =
       reader.optional_number("gradient_accumulation_bytes", 6, 0, most_factor);
+  if (reader.take("bf16_gradient_accumulation_bytes") != nullptr)
+    profile.bf16_gradient_accumulation_bytes =
+        reader.required_number("bf16_gradient_accumulation_bytes", 0, most_factor);
   profile.optimizer_bytes = reader.optional_number("optimizer_bytes", 30, 0, most_factor);
   for (auto [key, does] : {std::pair{"zeroes_gradients", &profile.zeroes_gradients},
                            std::pair{"scales_gradients", &profile.scales_gradients},
@@ -399,6 +431,7 @@ SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Prob
     read_layer_traffic(reader.child("layer_traffic"), profile);
   if (reader.take("host_gathers") != nullptr)
     read_host_gathers(reader.child("host_gathers"), profile);
+  if (reader.take("batch_read") != nullptr) read_batch_read(reader.child("batch_read"), profile);
   if (reader.take("experts") != nullptr) read_experts(reader.child("experts"), profile);
   read_memory(reader.child("memory"), profile);
   read_releases(reader, profile);

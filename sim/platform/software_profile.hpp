@@ -18,6 +18,9 @@ enum class PipelineSend {
   blocking_pairs,
 };
 
+/// Which messages between stages a tensor group sends in shares: each rank 1/t of the tensor.
+enum class ScatteredMessages { none, activations, all };
+
 enum class GradientType { fp16, bf16, fp32 };
 /// Bytes of one gradient.
 inline Bytes element_size(GradientType type) {
@@ -71,8 +74,19 @@ struct SoftwareProfile {
   struct LaunchFloor {
     Seconds kernel{};      ///< one kernel, as many as the workload counts
     Seconds collective{};  ///< one tensor-parallel collective
-    double sharpness = 4;  ///< q of (gpu^q + cpu^q)^(1/q)
+    /// q of (gpu^q + cpu^q)^(1/q); 1 where the host waits for each kernel before it launches the next.
+    double sharpness = 4;
   } launch;
+
+  /// What the host launches to read a microbatch before the model's first kernel of its forward pass. The GPU has nothing else to do
+  /// meanwhile: the host has waited for it, since it reads the microbatch's sizes back. broadcast_data in megatron/mpu/data.py and
+  /// get_batch in pretrain_gpt.py, Megatron-LM v2.5.
+  struct BatchRead {
+    int kernels = 0;             ///< copies and kernels
+    int collectives = 0;         ///< broadcasts over the tensor group
+    bool on_every_stage = true;  ///< else on the first and the last one
+  };
+  std::optional<BatchRead> batch_read;
 
   /// Traffic of a layer's memory-bound kernels.
   LayerTraffic layer_traffic;
@@ -102,15 +116,23 @@ struct SoftwareProfile {
   /// iteration.
   bool sequence_parallel = false, overlap_gradient_reduce = false;
   PipelineSend pipeline_send = PipelineSend::eager;
-  bool scatter_pipeline_messages = true;   ///< each rank of a tensor group sends 1/t of the message
+  ScatteredMessages scatter_pipeline_messages = ScatteredMessages::all;
   bool gather_scattered_messages = false;  ///< receipt adds an in-node all-gather
+  /// What a stage sent in shares it gathers once more for its own backward pass, as it kept no more than its share: part_output.full()
+  /// in deepspeed/runtime/pipe/engine.py, DeepSpeed 0.3.1 to 0.6.
+  bool regathers_outputs = false;
+  /// Forward messages take the attention mask along, which no rank of a tensor group shares: _exec_send_activations in
+  /// deepspeed/runtime/pipe/engine.py, DeepSpeed 0.3, sends what the layers of GPT2ModelPipe hand on, the mask as 16-bit numbers.
+  bool sends_mask = false;
   GradientType gradient_type = GradientType::fp32;
   /// Of the tied embeddings' synchronisation, where it is not that of the other gradients.
   std::optional<GradientType> embedding_gradient_type;
   bool embedding_and_head_as_layers =
       false;                               ///< layout when layers do not divide but layers + 2 do
   double gradient_accumulation_bytes = 6;  ///< traffic per matrix parameter and microbatch
-  double optimizer_bytes = 30;             ///< traffic per parameter of one step
+  /// The same where parameters are bf16, if it differs.
+  std::optional<double> bf16_gradient_accumulation_bytes;
+  double optimizer_bytes = 30;  ///< traffic per parameter of one step
   /// What an iteration does with the whole of its gradients before they are sharded: sets them to zero, and multiplies them by one over
   /// the replicas where the reduction does not average.
   bool zeroes_gradients = false, scales_gradients = false;
@@ -186,6 +208,12 @@ struct SoftwareProfile {
       false;              ///< what a stage sent on is freed, and not kept until its backward pass
   bool profiled = false;  ///< a measurement set of this stack stands behind its numbers
   std::map<std::string, Source> sources;
+
+  double accumulation_bytes(Precision precision) const {
+    return base_precision(precision) == Precision::bf16
+               ? bf16_gradient_accumulation_bytes.value_or(gradient_accumulation_bytes)
+               : gradient_accumulation_bytes;
+  }
 
   /// Whether linear weights of this precision are kept, and gathered after a step, as operands. Those of nvfp4 stay bf16: "fp4_param and
   /// fp4_param_gather are not supported for now" (MixedPrecisionConfig.finalize in megatron/bridge/training/mixed_precision.py, Megatron-

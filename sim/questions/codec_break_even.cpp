@@ -119,7 +119,9 @@ class Classes {
   void add_messages(Traffic traffic, const std::optional<Compressor>& compressor) {
     if (!compressor || plan_.parallel.pipeline == 1) return;
     const Device& device = scenario_.nodes.front().device;
-    const CodecMessage message = stage_message(scenario_.model, plan_, scenario_.software);
+    const Label label =
+        traffic == Traffic::pipeline_forward ? Label::activation_message : Label::gradient_message;
+    const CodecMessage message = stage_message(scenario_.model, plan_, scenario_.software, label);
     if (!is_compressed(*compressor, message.size)) return;
     const EncodedMessage encoded = encode_message(*compressor, device, message);
     found_.push_back(break_even(traffic, message.size - encoded.size(),

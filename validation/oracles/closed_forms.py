@@ -93,7 +93,7 @@ class Forms:
         return order[len(order) - last:].count(0)
 
     def message_bytes(self, way):
-        scattered = self.software["scatter_pipeline_messages"] or self.parallel["sequence_parallel"]
+        scattered = self.parallel["sequence_parallel"] or self.software["scatter_pipeline_messages"] in (True, *["activations"] * (way == "pipeline_forward"))
         compressed, plain = self.pipeline_messages(way)
         ratio = self.scenario["compression"].get(way, {}).get("ratio", 1)
         return (compressed / ratio + plain) * self.page.activation() * (1 if scattered else self.t) * self.d

@@ -159,10 +159,23 @@ class Page:
     def hiding(self):
         return self.backward_products() / 4 if self.software["overlap_backward_tensor_collectives"] else 0
 
-    def receipt(self):
-        """A scattered message that the stack gathers again, in the node."""
-        gathers = self.software["gather_scattered_messages"] and self.software["scatter_pipeline_messages"] and not self.sequence_parallel
-        return self.transfer() / 2 if gathers else 0
+    def receipt(self, direction):
+        """Scattered messages that the stack gathers again, in the node: what came, and backward what the stage itself had sent."""
+        scattered = self.software["scatter_pipeline_messages"]
+        if self.sequence_parallel or not scattered:
+            return 0
+        came = self.software["gather_scattered_messages"] and (direction == "F" or scattered is True)
+        sent = direction == "B" and self.software.get("regathers_outputs", False)
+        return (came + sent) * self.transfer() / 2
+
+    def batch_read(self, first, last):
+        """What the GPU waits for before a forward pass while the host reads a microbatch."""
+        read = self.software.get("batch_read")
+        if not read or not (read["on_every_stage"] or first or last):
+            return 0
+        launches = (read["kernels"] * amount(self.software["launch"]["kernel"]) +
+                    read["collectives"] * amount(self.software["launch"]["collective"])) * self.node["launch_slowdown"]
+        return launches + read["collectives"] * self.in_node(1, self.t if self.t <= self.node["gpus"] else 1) / 2
 
     # Section 6
     def gather(self, weights, element=None):
@@ -303,11 +316,11 @@ class Page:
     def forward_parts(self, l, first, last):
         f, g = self.layer_forward(), self.gather(self.matrix_weights())
         gpu = (l * (f + 2 * self.all_reduce()) + self.waits(l, f, g, 0, "F") + first * (self.embedding() + self.all_reduce()) +
-               last * self.head(False) + (not first) * self.receipt() + first * last * self.gather(self.edges()))
+               last * self.head(False) + (not first) * self.receipt("F") + first * last * self.gather(self.edges()))
         return gpu, l * self.launches()[0] + self.edge_launches(first, last, "F")
 
     def forward(self, l, first, last):
-        return self.floored(*self.forward_parts(l, first, last))
+        return self.batch_read(first, last) + self.floored(*self.forward_parts(l, first, last))
 
     def backward_parts(self, l, first, last, kind):
         """Of a backward pass (B), or of its weight and input gradients with nothing beside all-reduces (I): what the GPU takes, and what launching
@@ -316,7 +329,7 @@ class Page:
         hides, kernels = (self.hiding(), f) if kind == "B" else (0, f - self.layer_weight_gradient())
         again = l if self.training["recompute"] == "full" else 0
         gpu = (l * (f + 2 * self.exposed(hides)) + self.waits(l, kernels, g, scatter, kind) + 2 * again * self.all_reduce() + first * self.embedding() +
-               last * (self.head(True) + self.all_reduce()) + (not last) * self.receipt() + first * last * self.scatter(self.edges()))
+               last * (self.head(True) + self.all_reduce()) + (not last) * self.receipt("B") + first * last * self.scatter(self.edges()))
         return gpu, l * (self.launches()[1] + self.relaunches()) + self.edge_launches(first, last, "B")
 
     def backward(self, l, first, last):

@@ -35,8 +35,9 @@ class Schedule:
         self.path = orders.Path.of(parallel)
         self.microbatches = training["global_batch"] // training["micro_batch"] // parallel["data"]
         self.eager = parallel["pipeline_send"] == "eager"
-        scattered = software["scatter_pipeline_messages"] or parallel["sequence_parallel"]
-        self.message = activation / (parallel["tensor"] if scattered else 1)
+        scattered = {"F": (True, "activations"), "B": (True,)}
+        self.message = {way: activation / (parallel["tensor"] if software["scatter_pipeline_messages"] in kinds or parallel["sequence_parallel"] else 1)
+                        for way, kinds in scattered.items()}
         self.codecs = {"F": None, "B": None}
         self.blocks = self.all_blocks()
         self.orders = [[step for block in one for step in block] for one in self.blocks]
@@ -81,10 +82,10 @@ class Schedule:
         return self.orders[stage].index((kind, microbatch, chunk)) > self.last_forward[stage]
 
     def coding_time(self, tensor, rate):
-        return self.message / amount(self.codecs[tensor[0]][rate])
+        return self.message[tensor[0]] / amount(self.codecs[tensor[0]][rate])
 
     def message_size(self, tensor):
-        return self.message / (self.codecs[tensor[0]]["ratio"] if self.is_encoded(tensor) else 1)
+        return self.message[tensor[0]] / (self.codecs[tensor[0]]["ratio"] if self.is_encoded(tensor) else 1)
 
     def needed(self, stage, step):
         """Tensors of other stages that a pass waits for, and (to whom, tensor) that it sends."""

@@ -34,7 +34,11 @@ void divide_held(ChunkOperations& chunk, const PassContext& in) {
   chunk.for_each([ways](Operation& operation) {
     for (Divisible<Bytes>& tensor : operation.held.tensors) tensor.whole = tensor.whole / ways;
   });
-  if (!in.software->scatter_pipeline_messages) chunk.divide_messages(ways);
+  const ScatteredMessages scattered =
+      in.software->scatter_pipeline_messages;  // done by the tensor pass
+  if (scattered == ScatteredMessages::none) chunk.message.payload = chunk.message.payload / ways;
+  if (scattered != ScatteredMessages::all)
+    chunk.gradient_message.payload = chunk.gradient_message.payload / ways;
 }
 
 /// Sequence parallelism: each all-reduce is a reduce-scatter and an all-gather of the same bytes. Backward the gather is exposed and

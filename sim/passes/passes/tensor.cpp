@@ -17,7 +17,10 @@ void divide_held(ChunkOperations& chunk, const PassContext& in) {
     operation.held.parameters.divided /= ways;
     for (Divisible<Bytes>& tensor : operation.held.tensors) tensor.divided = tensor.divided / ways;
   });
-  if (in.software->scatter_pipeline_messages) chunk.divide_messages(ways);
+  const ScatteredMessages scattered = in.software->scatter_pipeline_messages;
+  if (scattered != ScatteredMessages::none) chunk.message.payload = chunk.message.payload / ways;
+  if (scattered == ScatteredMessages::all)
+    chunk.gradient_message.payload = chunk.gradient_message.payload / ways;
 }
 
 /// Behind each kernel that is cut, its all-reduce.
@@ -62,17 +65,19 @@ std::vector<Operation> with_hidden_all_reduces(const std::vector<Operation>& lay
   return result;
 }
 
-/// A message that was scattered over the tensor group when it was sent.
-bool gathers_messages(const PassContext& in) {
+/// Messages, scattered over the tensor group when they were sent, that a pass gathers before it begins: what it received, and backward
+/// also what the stage itself had sent.
+int gathered_messages(const PassContext& in, Direction direction) {
   const SoftwareProfile& software = *in.software;
-  return software.gather_scattered_messages && software.scatter_pipeline_messages &&
-         !in.plan->parallel.sequence_parallel;
+  const ScatteredMessages scattered = software.scatter_pipeline_messages;
+  if (in.plan->parallel.sequence_parallel || scattered == ScatteredMessages::none) return 0;
+  if (direction == Direction::forward) return software.gather_scattered_messages;
+  return (software.gather_scattered_messages && scattered == ScatteredMessages::all) +
+         software.regathers_outputs;
 }
 
 /// Its bytes are counted in no traffic class.
-void gather_message(PassOperations& pass) {
-  pass.before.insert(pass.before.begin(), collective(Label::gather_message, Bytes{0}));
-}
+Operation gather_message() { return collective(Label::gather_message, Bytes{0}); }
 
 /// Tensor parallelism (Shoeybi et al. 2019, arXiv:1909.08053, section 3): every layer all-reduces one activation behind its attention
 /// and one behind its feed-forward network, forward; and backward one for the input of each. The embedding is all-reduced forward,
@@ -83,7 +88,8 @@ void gather_message(PassOperations& pass) {
 ///    ColumnParallelLinearWithAsyncAllreduce.backward in megatron/mpu/layers.py at 16c9044 (September 2021). A backward pass without
 ///    weight gradients has nothing to hide them behind.
 ///  - A stage message that was scattered over the tensor group is gathered again on receipt (_communicate in
-///    megatron/p2p_communication.py, v2.5), unless the next layer wants it scattered.
+///    megatron/p2p_communication.py, v2.5), unless the next layer wants it scattered. DeepSpeed scatters and gathers too
+///    (PartitionedTensor in deepspeed/runtime/utils.py), gradients from 0.5 on.
 void split_over_tensor_group(ChunkOperations& chunk, const PassContext& in) {
   if (in.plan->parallel.tensor == 1) return;
   divide_held(chunk, in);
@@ -95,12 +101,15 @@ void split_over_tensor_group(ChunkOperations& chunk, const PassContext& in) {
                        ? with_hidden_all_reduces(backward.layer, in)
                        : with_all_reduces(backward.layer, in);
   input_gradient.layer = with_all_reduces(input_gradient.layer, in);
-  for (PassOperations* pass : {&forward, &backward, &input_gradient}) {
-    const bool begins_model = pass == &forward ? in.chunk.first : in.chunk.last;
+  for (const Direction direction :
+       {Direction::forward, Direction::backward, Direction::input_gradient}) {
+    std::vector<Operation>& before = chunk.at(direction).before;
+    const bool begins_model = direction == Direction::forward ? in.chunk.first : in.chunk.last;
     if (begins_model)
-      pass->before.push_back(all_reduce(in));
-    else if (gathers_messages(in))
-      gather_message(*pass);
+      before.push_back(all_reduce(in));
+    else
+      before.insert(before.begin(), static_cast<std::size_t>(gathered_messages(in, direction)),
+                    gather_message());
   }
 }
 
