@@ -520,8 +520,6 @@ StageCost stage_cost(const StageCostInputs& in) {
     overlap(in, cost.chunks.front(), cost.chunks.back());
     overlap(in, cost.chunks.back(), cost.chunks.front());
   }
-  if (parallel.zero_stage == 3)
-    cost.gathered_layer = encoded(in, Label::gather_layer, bytes.layer_parameters).payload;
   cost.embedding_share = element_size(in.plan->training.gradient_type) *
                          word_embedding_parameters(*in.model, parallel.tensor);
   cost.end = end_of_iteration(end_inputs(in, parameters));

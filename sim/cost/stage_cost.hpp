@@ -58,7 +58,6 @@ struct StageCost {
   std::vector<ChunkCost> chunks;
   std::vector<Operation> end;  ///< what it does when its passes have ended: end_of_iteration()
   Bytes gradients{};           ///< one rank's gradients, as reduced, without those of experts
-  Bytes gathered_layer{};      ///< ZeRO 3: one layer's parameters, as a pass gathers them
   Bytes embedding_share{};  ///< the word embedding's share of `gradients`, where the stage holds it
   Bytes tensor_payload{};   ///< of one tensor all-reduce, as sent
 };

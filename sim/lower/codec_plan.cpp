@@ -53,7 +53,7 @@ CodecParts CodecPlan::gradient_parts(StageId stage, const StageCost& cost) const
   if (!compresses_gradients(compression_, static_cast<int>(stage.index())) ||
       parallel.replicas() == 1 || parallel.zero_stage == 3)
     return CodecParts::none;
-  Bytes largest = reduces_by_chunk(plan_) ? Bytes{0} : stage_gradients(stage, cost);
+  Bytes largest = reduces_by_chunk(plan_) ? Bytes{0} : stage_gradients(model_, plan_, stage, cost);
   for (int chunk = 0; reduces_by_chunk(plan_) && chunk < parallel.virtual_pipeline; ++chunk)
     largest = std::max(largest, chunk_gradients(stage, cost, chunk) /
                                     static_cast<double>(gradient_buckets(plan_, stage)));
@@ -103,11 +103,11 @@ EncodedMessage CodecPlan::over(const StageMessage& message, const CodecStage& st
   return in_chunks(whole, message.compressor->chunks, size / way);
 }
 
-/// Without a fused embedding.
-Bytes CodecPlan::stage_gradients(StageId stage, const StageCost& cost) const {
+Bytes stage_gradients(const Transformer& model, const Plan& plan, StageId stage,
+                      const StageCost& cost) {
   Bytes gradients = cost.gradients;
-  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
-    if (holds_fused_embedding(model_, plan_, stage, chunk)) gradients -= cost.embedding_share;
+  for (int chunk = 0; chunk < plan.parallel.virtual_pipeline; ++chunk)
+    if (holds_fused_embedding(model, plan, stage, chunk)) gradients -= cost.embedding_share;
   return gradients;
 }
 
@@ -139,7 +139,7 @@ EncodedCollective CodecPlan::reduced_gradients(const CodecStage& stage) const {
     const auto of_chunk = gradient_matrices(model_, plan_, stage.stage, chunk);
     matrices.insert(matrices.end(), of_chunk.begin(), of_chunk.end());
   }
-  return reduction(stage, stage_gradients(stage.stage, *stage.cost), matrices);
+  return reduction(stage, stage_gradients(model_, plan_, stage.stage, *stage.cost), matrices);
 }
 
 EncodedCollective CodecPlan::reduced_bucket(const CodecStage& stage, int chunk) const {

@@ -21,6 +21,10 @@ struct CodecStage {
   BytesPerSecond to_next{}, to_previous{};
 };
 
+/// What one rank of the stage reduces beside experts, uncompressed, without a fused embedding.
+Bytes stage_gradients(const Transformer& model, const Plan& plan, StageId stage,
+                      const StageCost& cost);
+
 /// Compression made concrete for one plan: what is encoded, what it weighs, what encoding it costs. The referred objects must
 /// outlive it.
 class CodecPlan {
@@ -59,7 +63,6 @@ class CodecPlan {
   CodecParts gradient_parts(StageId stage, const StageCost& cost) const;
   EncodedMessage over(const StageMessage& message, const CodecStage& stage,
                       BytesPerSecond way) const;
-  Bytes stage_gradients(StageId stage, const StageCost& cost) const;
   Bytes chunk_gradients(StageId stage, const StageCost& cost, int chunk) const;
   EncodedCollective reduction(const CodecStage& stage, Bytes payload,
                               const std::vector<CodecMatrix>& matrices) const;

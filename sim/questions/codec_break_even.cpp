@@ -198,8 +198,12 @@ class Classes {
     const DeviceId id = first_device(StageId{0});
     const CodecStage stage = codec_stage(id);
     const bool by_layer = parallel.zero_stage == 3;
-    const Bytes payload = by_layer ? stage.cost->gathered_layer
-                                   : find(stage.cost->end, Label::gather_parameters)->payload;
+    const StageCost& cost = *stage.cost;
+    const Bytes payload = by_layer
+                              ? find(cost.chunks.front().operations->at(Direction::forward).layer,
+                                     Label::gather_layer)
+                                    ->payload
+                              : find(cost.end, Label::gather_parameters)->payload;
     const EncodedCollective encoded =
         encode_ring(*plan_.compression.zero_gather, *stage.device, RingKind::all_gather, payload,
                     element_size(plan_.training.precision), parallel.replicas());

@@ -78,10 +78,6 @@ void launch_layout(const Plan& plan, int, LaunchArguments& launch) {
     launch.arguments.push_back("--pipeline-model-parallel-layout '" + pipeline_layout(plan) + "'");
 }
 
-void launch_context(const Plan&, int ways, LaunchArguments& launch) {
-  if (ways > 1) launch.arguments.push_back("--context-parallel-size " + std::to_string(ways));
-}
-
 void launch_context_method(const Plan& plan, int, LaunchArguments& launch) {
   if (plan.parallel.context == 1) return;
   const bool ring = plan.parallel.context_method == ContextMethod::ring;

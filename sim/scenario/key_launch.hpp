@@ -24,7 +24,6 @@ void launch_schedule(const Plan& plan, int value, LaunchArguments& launch);
 void launch_chunks(const Plan& plan, int chunks, LaunchArguments& launch);
 /// Uneven stages as --pipeline-model-parallel-layout.
 void launch_layout(const Plan& plan, int value, LaunchArguments& launch);
-void launch_context(const Plan& plan, int ways, LaunchArguments& launch);
 void launch_context_method(const Plan& plan, int value, LaunchArguments& launch);
 /// Modules that selective recomputation has beside or in place of attention's core.
 void launch_recomputed_modules(const Plan& plan, int value, LaunchArguments& launch);

@@ -6,6 +6,7 @@
 
 #include "cost/codec_shapes.hpp"
 #include "cost/collective_cost.hpp"
+#include "lower/codec_plan.hpp"
 #include "report/number_text.hpp"
 #include "schedule/pipeline_program.hpp"
 #include "units/quantity_reader.hpp"
@@ -246,11 +247,8 @@ void warn_of_reduction(const Scenario& scenario, const BuiltPrograms& built, con
       const Collective& collective = built.programs.collectives[entered[slot].index()];
       sent += collective.traffic_bytes / static_cast<double>(collective.members.size());
     }
-  const StageCost& cost = built.cost_of_device[device.index()];
-  Bytes gradients = cost.gradients;
-  for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk)
-    if (holds_fused_embedding(scenario.model, scenario.plan, stage, chunk))
-      gradients -= cost.embedding_share;
+  const Bytes gradients =
+      stage_gradients(scenario.model, scenario.plan, stage, built.cost_of_device[device.index()]);
   const Bytes whole =
       ring_all_reduce_volume(gradients, parallel.replicas()) *
       (scenario.plan.devices[device.index()].num_gpus() * (parallel.zero_stage > 0 ? 0.5 : 1.0));
