@@ -16,7 +16,7 @@ BUILD is a build folder of Ninja in which `windtunnel` is built. An example is a
   ```
 
 Sections without "Files that change" are text. An example fails when more or fewer files change than it says, when a new source file is in no
-list of CMake, when it does not compile or link, when the layers or the scenario reference no longer hold, or when a command prints something else.
+list of CMake, when more than `most_files` change, when it does not compile or link, when the layers or the scenario reference no longer hold, or when a command prints something else.
 
 Nothing is built in full: CMake configures the scratch copy; the sources that the example adds, changes, or reaches through a header, a table or an embedded text
 are compiled as CMake says; all other objects are those of BUILD. The schema and the reference of keys are then written anew, and do not count. An example that reaches more than `most_objects` of them is refused: a new entry of
@@ -33,6 +33,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 most_objects = 12
+most_files = 4  # what it adds, its lines in two tables, and a test
 CHANGE = re.compile(r"In `([^`]+)`, (below|above|in place of) `([^`]+)`:$")
 NEW_FILE = re.compile(r"New file `([^`]+)`:$")
 GENERATED = ["docs/scenario.schema.json", "docs/scenario-reference.md", "docs/platforms.md"]
@@ -124,6 +125,8 @@ class Scratch:
         changed = sorted(set(self.touched))
         if len(changed) != example.count:
             raise Failure(f"changes {counted(len(changed))} and says {example.count}: {', '.join(changed)}")
+        if len(changed) > most_files:
+            raise Failure(f"changes {counted(len(changed))}, more than {most_files}")
         return changed
 
     def insert(self, name, where, anchor, text):

@@ -22,6 +22,9 @@ example() {
 example "changes 1 file, as it says" 1 "$new_file"$'\n'"$commands"
 example "changes 1 file and says 2: models/new.txt" 2 "$new_file"$'\n'"$commands"
 example "changes 2 files and says 1: models/new.txt, models/other.txt" 1 "$new_file"$'\nNew file `models/other.txt`:\n~~~\n~~~\n'"$commands"
+five=""
+for name in a b c d e; do five+=$'New file `models/'"$name"$'.txt`:\n~~~\n~~~\n'; done
+example "changes 5 files, more than 4" 5 "$five$commands"
 example "its commands:" 1 "$new_file"$'\n~~~console\n$ cat models/new.txt\nold\n~~~'
 example "changes 1 file, as it says" 1 "$new_file"$'\n'"$change"$'\n~~~console\n$ cat models/new.txt\nnew\nsecond\n~~~'
 example 'models/new.txt has 0 lines `none`' 1 "$new_file"$'\n'"${change/\`new\`/\`none\`}"$'\n'"$commands"
