@@ -31,6 +31,7 @@ inline constexpr const char* global_batch = "/training/global_batch";
 inline constexpr const char* micro_batch = "/training/micro_batch";
 inline constexpr const char* layers = "/model/layers";
 inline constexpr const char* layers_at_the_ends = "/software/embedding_and_head_as_layers";
+inline constexpr const char* exposed_gather_factor = "/software/exposed_gather_factor";
 }  // namespace plan_keys
 
 /// Whom the checks of a plan tell what is wrong, and ask what can be relied on. One mistake is told once: what has been
@@ -93,7 +94,7 @@ void check_experts(const PlanInputs& plan, PlanFindings& findings);
 void check_recompute(const PlanInputs& plan, PlanFindings& findings);
 /// the ranks are the GPUs of the cluster,
 void check_product(const PlanInputs& plan, const ClusterShape& cluster, PlanFindings& findings);
-/// stages, chunks, schedule and batch fit each other,
+/// stages, chunks, schedule and batch fit each other, and the stack says what the plan's gathers cost,
 void check_work(const PlanInputs& plan, PlanFindings& findings);
 /// and no tensor group is cut unevenly by the borders of nodes. This one lays the plan out, so its values must be sound.
 void check_borders(const Parallel& parallel, const ClusterShape& cluster, PlanFindings& findings);

@@ -299,8 +299,8 @@ void read_communication(ObjectReader& reader, SoftwareProfile& profile) {
   if (reader.take("embedding_gradient_type") != nullptr)
     profile.embedding_gradient_type =
         reader.required_enum<GradientType>("embedding_gradient_type", gradient_types());
-  profile.exposed_gather_factor =
-      reader.optional_number("exposed_gather_factor", 0, 0, most_factor);
+  if (reader.take("exposed_gather_factor") != nullptr)
+    profile.exposed_gather_factor = reader.required_number("exposed_gather_factor", 0, most_factor);
 }
 
 std::optional<double> optional_ratio(ObjectReader& reader, std::string_view key) {

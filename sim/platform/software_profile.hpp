@@ -197,7 +197,9 @@ struct SoftwareProfile {
   /// The first of `experts_elsewhere` that fits, else `experts`.
   const Experts& experts_on(const Device& device, Precision precision,
                             const Transformer& model) const;
-  double exposed_gather_factor = 0;  ///< iota of sharded data parallelism
+  /// iota of sharded data parallelism: docs/model.md. Without it, nothing says what ZeRO 3 costs beside kernels, and plans with it are
+  /// refused.
+  std::optional<double> exposed_gather_factor;
 
   StateBytes states_fp16, states_bf16;  ///< by training precision (fp32 training uses its own rule)
   double allocator_slack = 1.206;       ///< reserved / pool

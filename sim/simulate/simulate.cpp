@@ -331,13 +331,6 @@ void fill_warnings(const Scenario& scenario, Report& report) {
         "head size " + std::to_string(scenario.model.head_size()) +
         " is no multiple of 8: attention products run several times slower on tensor cores");
   }
-  const Parallel& parallel = scenario.plan.parallel;
-  if (parallel.zero_stage == 3 && parallel.replicas() > 1 &&
-      scenario.software.exposed_gather_factor == 0)
-    report.warnings.push_back(
-        "software " + scenario.software.name +
-        " does not say what gathers cost the kernels beside them (exposed_gather_factor): nothing "
-        "is taken; composer-fsdp-2023 has 1.65");
   if (!scenario.software.profiled) {
     report.warnings.push_back(
         "software " + scenario.software.name +

@@ -244,7 +244,7 @@ class Page:
 
     def slowed(self, f, collectives):
         """A layer of length f with collectives beside it; without prefetch, between them."""
-        iota = self.software["exposed_gather_factor"]
+        iota = self.software.get("exposed_gather_factor", 0)
         if not self.parallel.get("zero_prefetch", 1):
             return f + (max(1, iota) - 1) * collectives
         return f + iota * min(collectives, f)

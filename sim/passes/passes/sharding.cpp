@@ -35,7 +35,7 @@ double shared_out_experts(const PassContext& in, const std::vector<Operation>& f
 void gather_layers(PassOperations& pass, const PassContext& in, Overlap overlap, double experts) {
   move_edges_forward(pass);
   pass.prefetch = std::max(1, layers_ahead(in));
-  pass.interference = in.software->exposed_gather_factor;
+  pass.interference = in.software->exposed_gather_factor.value_or(0);
   const int tensors = in.software->host_gathers ? in.software->host_gathers->tensors_per_layer : 1;
   const std::vector<Operation> gathered =
       gather(in, collective(Label::gather_layer, in.bytes.layer_parameters, overlap), tensors,
