@@ -19,7 +19,7 @@
 // How SimGrid is driven. There are no actors. A queue of our own holds timers, and the ends of flows that have their links to
 // themselves (bytes / slowest link, no solver needed). When a flow meets another on a link, both are given to SimGrid with the bytes they
 // have left, and SimGrid shares the links max-min fairly. While it has no flow under way, our queue is played ahead of its clock in one go,
-// up to the next two flows that meet; SimGrid's clock follows there before it starts them. Three times faster than a Comm for each
+// up to the next two flows that meet; SimGrid's clock follows there before it starts them. Three times faster than giving SimGrid each
 // flow, with the same results. A run in which no flows meet never loads SimGrid.
 namespace windtunnel::detail {
 namespace {

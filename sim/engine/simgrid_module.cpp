@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <simgrid/kernel/resource/Model.hpp>
-#include <simgrid/s4u/Comm.hpp>
+#include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u/Engine.hpp>
 #include <simgrid/s4u/Host.hpp>
 #include <simgrid/s4u/Link.hpp>
@@ -15,16 +15,18 @@
 #include <vector>
 
 #include "engine/simgrid_loop.hpp"
+#include "engine/simgrid_network_model.hpp"
 
 namespace windtunnel::detail {
 namespace {
 
 namespace s4u = simgrid::s4u;
+namespace resource = simgrid::kernel::resource;
 
-/// A Comm's payload is an integer. Bytes and bandwidths are given to SimGrid in units of a
-/// millionth of a byte, so that rounding the remaining bytes of a flow costs less than 1e-15 s on a
-/// 1 GB/s link.
+/// Bytes and bandwidths are given to SimGrid in units of a millionth of a byte, and bytes rounded to whole ones, so that rounding the
+/// remaining bytes of a flow costs less than 1e-15 s on a 1 GB/s link.
 constexpr double units_per_byte = 1e6;
+constexpr double unlimited_rate = -1;
 /// The clock advances by rounded differences.
 constexpr double clock_rounding = 1e-15;
 /// SimGrid's precision of time, in seconds, until this time; behind it the precision grows with the clock.
@@ -75,10 +77,8 @@ class ClockPrecision {
   double good_until_ = finest_until;
 };
 
-class Loop;
-
 /// The companion's events inside SimGrid's loop.
-class CompanionModel final : public simgrid::kernel::resource::Model {
+class CompanionModel final : public resource::Model {
  public:
   explicit CompanionModel(const std::size_t& num_flows)
       : Model("windtunnel_events"), num_flows_(num_flows) {
@@ -120,9 +120,6 @@ s4u::Engine* make_s4u_engine() {
 
 double simgrid_bandwidth(BytesPerSecond bandwidth) { return bandwidth.value() * units_per_byte; }
 
-/// The one of this process. A global because SimGrid's callbacks are.
-Loop* the_loop = nullptr;
-
 class Loop final : public SimGridLoop {
  public:
   explicit Loop(const SimGridNetwork& network);
@@ -136,9 +133,10 @@ class Loop final : public SimGridLoop {
   }
   void start_flow(std::uint32_t flow, PathId up, PathId down, Bytes bytes) override;
   void run() override { simgrid_->run(); }
-  void on_completion(const s4u::Activity& activity);
 
  private:
+  void end_flows();
+
   s4u::Engine* simgrid_ =
       make_s4u_engine();  ///< never deleted: its clock and signals outlive it anyway
   std::vector<s4u::Link*> links_;
@@ -146,7 +144,7 @@ class Loop final : public SimGridLoop {
   std::size_t num_flows_ = 0;  ///< under way
   std::shared_ptr<CompanionModel> events_ = std::make_shared<CompanionModel>(num_flows_);
   Companion* companion_ = nullptr;
-  std::vector<s4u::Activity*> ended_;
+  resource::NetworkModel* network_model_ = nullptr;
 };
 
 /// A star of hosts, one for each path: from it, and to it, the way is over the path's links.
@@ -167,31 +165,27 @@ Loop::Loop(const SimGridNetwork& network) {
     host_of_path_.push_back(host);
   }
   zone->seal();
-  s4u::Activity::on_completion_cb(
-      [](const s4u::Activity& activity) { the_loop->on_completion(activity); });
+  network_model_ = zone->get_impl()->get_network_model().get();
+  s4u::Engine::on_time_advance_cb([this](double /*step*/) { end_flows(); });
 }
 
+/// A flow is an action of the network model. A Comm about it would take SimGrid as much time again: it keeps those under way in one list,
+/// and goes through all of it whenever one ends.
 void Loop::start_flow(std::uint32_t flow, PathId up, PathId down, Bytes bytes) {
   ++num_flows_;
-  const auto units = static_cast<std::uint64_t>(std::llround(bytes.value() * units_per_byte));
-  s4u::CommPtr comm = s4u::Comm::sendto_init();
-  comm->set_payload_size(std::max<std::uint64_t>(units, 1));
-  comm->set_data(reinterpret_cast<void*>(std::uintptr_t{flow} + 1));  // 0 is none
-  comm->add_ref();                                                    // given back in on_completion
-  comm->set_source(host_of_path_[up.index()]);
-  comm->set_destination(host_of_path_[down.index()]);  // starts it
+  const double units = std::max(std::round(bytes.value() * units_per_byte), 1.0);
+  resource::Action* const action = network_model_->communicate(
+      host_of_path_[up.index()], host_of_path_[down.index()], units, unlimited_rate);
+  set_flow(*action, flow);
 }
 
-/// A Comm is freed with its last reference, which must not happen while SimGrid reports its end:
-/// the references we hold are given back at the next end.
-void Loop::on_completion(const s4u::Activity& activity) {
-  for (s4u::Activity* old : ended_) old->unref();
-  ended_.clear();
-  const auto flow = reinterpret_cast<std::uintptr_t>(activity.get_data<void>());
-  if (flow == 0) return;
-  ended_.push_back(const_cast<s4u::Activity*>(&activity));
-  --num_flows_;
-  if (companion_ != nullptr) companion_->on_flow_end(static_cast<std::uint32_t>(flow - 1));
+/// Called when SimGrid's clock has advanced, before SimGrid drops the actions that ended and belong to no activity.
+void Loop::end_flows() {
+  while (resource::Action* const action = network_model_->extract_done_action()) {
+    --num_flows_;
+    if (companion_ != nullptr) companion_->on_flow_end(flow_of(*action));
+    action->unref();
+  }
 }
 
 }  // namespace
@@ -199,7 +193,6 @@ void Loop::on_completion(const s4u::Activity& activity) {
 
 extern "C" __attribute__((visibility("default"))) windtunnel::detail::SimGridLoop*
 windtunnel_make_simgrid_loop(const windtunnel::detail::SimGridNetwork& network) {
-  using namespace windtunnel::detail;
-  the_loop = new Loop(network);  // never destroyed: SimGrid's callbacks outlive everything
-  return the_loop;
+  return new windtunnel::detail::Loop(
+      network);  // never destroyed: SimGrid's callbacks outlive everything
 }
