@@ -1,5 +1,6 @@
 #include "core/json_lexer.hpp"
 
+#include <array>
 #include <cctype>
 #include <string_view>
 
@@ -10,9 +11,14 @@ namespace {
 
 bool is_continuation(int byte) { return (byte & 0xC0) == 0x80; }
 bool is_line_end(int c) { return c == '\n' || c == '\r'; }
-bool is_word_character(int c) {
-  return c >= 0 && (std::isalnum(c) != 0 || c == '_' || c == '+' || c == '-' || c == '.');
-}
+constexpr bool is_between(int c, char first, char last) { return c >= first && c <= last; }
+// Objects and not functions, so that take_run() is compiled for each.
+constexpr auto is_word_character = [](int c) {
+  return is_between(c, 'a', 'z') || is_between(c, '0', '9') || is_between(c, 'A', 'Z') ||
+         c == '.' || c == '_' || c == '-' || c == '+';
+};
+/// Whether a string holds the character as it is, in one byte.
+constexpr auto is_plain = [](int c) { return is_between(c, ' ', '\x7F') && c != '"' && c != '\\'; };
 
 std::string hexadecimal(int value, int digits) {
   std::string text;
@@ -66,7 +72,7 @@ JsonToken& JsonLexer::next() {
     read_word();
   } else if (const std::size_t mark = marks.find(static_cast<char>(first)); mark != marks.npos) {
     token_.kind = static_cast<TokenKind>(mark);
-    token_.text = take();
+    token_.text.assign(1, take());
   } else {
     read_other();
   }
@@ -85,6 +91,25 @@ char JsonLexer::take() {
   return static_cast<char>(byte);
 }
 
+template <class Belongs>
+void JsonLexer::take_run(Belongs belongs) {
+  constexpr std::size_t longest = 256;  // appended at once
+  std::array<char, longest> run;
+  std::size_t length = 0;
+  const auto append = [&] {
+    token_.text.append(run.data(), length);
+    at_.byte += length;
+    at_.column += static_cast<std::int64_t>(length);
+    length = 0;
+    expect_room();
+  };
+  for (int next = peek(); belongs(next); next = input_.snextc()) {
+    if (length == longest) append();
+    run[length++] = static_cast<char>(next);
+  }
+  append();
+}
+
 void JsonLexer::take_character(std::string& text) {
   constexpr std::size_t longest = 4;  // bytes
   const TextPosition begin = at_;
@@ -101,14 +126,21 @@ void JsonLexer::take_character(std::string& text) {
 }
 
 void JsonLexer::skip_blanks() {
+  int next = peek();
   for (;;) {
-    const int next = peek();
-    if (next == ' ' || next == '\n' || next == '\r' || next == '\t')
+    if (next == ' ' || next == '\r' || next == '\t') {
+      ++at_.byte;
+      ++at_.column;
+      next = input_.snextc();
+    } else if (next == '\n') {
       take();
-    else if (next == '/' && comments_ == Comments::skipped)
+      next = peek();
+    } else if (next == '/' && comments_ == Comments::skipped) {
       skip_comment();
-    else
+      next = peek();
+    } else {
       return;
+    }
   }
 }
 
@@ -132,10 +164,7 @@ void JsonLexer::skip_comment() {
 
 void JsonLexer::read_word() {
   token_.kind = TokenKind::word;
-  while (is_word_character(peek())) {
-    token_.text += take();
-    expect_room();
-  }
+  take_run(is_word_character);
   token_.length = characters_since(token_.begin);
 }
 
@@ -161,8 +190,8 @@ void JsonLexer::read_string() {
       throw JsonSyntaxError{
           at_, 1, "control character U+" + hexadecimal(c, 4) + " is not allowed in a string",
           c == '\t' ? "write \\t" : "write \\u" + hexadecimal(c, 4)};
-    else if (c > 0 && c < 0x80)
-      token_.text += take();
+    else if (is_plain(c))
+      take_run(is_plain);
     else
       take_character(token_.text);
     expect_room();

@@ -66,6 +66,9 @@ class JsonLexer {
 
   int peek() { return input_.sgetc(); }
   char take();
+  /// Takes characters of one byte for as long as they belong, none of which ends a line, and appends them to the token.
+  template <class Belongs>
+  void take_run(Belongs belongs);
   /// Takes a whole character and appends it to `text`.
   void take_character(std::string& text);
   void skip_blanks();

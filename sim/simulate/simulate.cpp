@@ -466,10 +466,11 @@ void expect_room_for_timeline(std::size_t ops, const std::string& of_devices) {
   expect_memory_for(bytes_of_op * static_cast<double>(ops), what, advice);
 }
 
-/// How far predictions were off. Making sense of the file takes a quarter of a small run, so that is done beside it, where there is a core.
-std::future<MeasuredErrors> measured_errors(const Library& library) {
+/// How far predictions were off.
+std::future<MeasuredErrors> measured_errors(const Library& library, EvidenceReading reading) {
   const std::optional<std::filesystem::path> file = residuals_of(library);
-  return std::async(file ? std::launch::async | std::launch::deferred : std::launch::deferred,
+  const bool beside = file && reading == EvidenceReading::beside;
+  return std::async(beside ? std::launch::async | std::launch::deferred : std::launch::deferred,
                     [source = file ? read_source(*file) : nullptr] {
                       return source ? parse_evidence(source) : MeasuredErrors{};
                     });
@@ -481,7 +482,8 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   WT_EXPECT(scenario.placement_request == PlacementRequest::as_planned);
   const Clock::time_point start = Clock::now();
   std::future<MeasuredErrors> errors;
-  if (options.evidence != nullptr) errors = measured_errors(*options.evidence);
+  if (options.evidence != nullptr)
+    errors = measured_errors(*options.evidence, options.evidence_reading);
   const PlanWithStages with_stages(build_inputs(scenario, scenario.plan));
   const Plan& chosen = with_stages.plan();
   const Replicas replicas = options.keep_timeline ? Replicas::each : options.replicas;
@@ -500,6 +502,7 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   ListenerPair both(breakdowns, timeline);
   PlayListener* const listener =
       options.keep_timeline ? static_cast<PlayListener*>(&both) : &breakdowns;
+  if (errors.valid() && options.evidence_reading == EvidenceReading::before_playing) errors.wait();
   const Played played = play(built, options.engine, listener);
   Simulation simulation;
   simulation.report = make_report(

@@ -12,6 +12,12 @@ namespace windtunnel {
 /// Whether a long iteration's steady state is played once and repeated (simulate/folding.hpp), or microbatch by microbatch.
 enum class Folding { when_exact, never };
 
+/// When evidence is read, which takes a quarter of a small run.
+enum class EvidenceReading {
+  beside,          ///< beside the simulation, on a thread of its own, where there is a core
+  before_playing,  ///< on the thread that simulates, while something else is done beside it
+};
+
 /// What to keep of a simulation beside its report.
 struct SimulateOptions {
   EngineKind engine = EngineKind::simgrid;
@@ -21,6 +27,7 @@ struct SimulateOptions {
   Detail detail = Detail::pass;
   /// Whose evidence gives the prediction interval; null: the report has none.
   const Library* evidence = nullptr;
+  EvidenceReading evidence_reading = EvidenceReading::beside;
 };
 
 /// One simulated iteration.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <ostream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/staged_files.hpp"
@@ -25,9 +27,21 @@
 namespace windtunnel {
 namespace {
 
-/// Residuals are read beside the simulation (measured_errors() in simulate.cpp). A heap for that thread alone would grow by a few pages per
-/// system call, and each of these delays the main thread, which maps SimGrid's libraries meanwhile.
-void share_one_heap() { mallopt(M_ARENA_MAX, 1); }
+/// Heaps grow in large steps, and keep what is freed: growing takes a system call, which waits for other threads that map memory meanwhile,
+/// as the one that loads SimGrid does. Memory that is not used costs nothing.
+void grow_heaps_in_large_steps() {
+  constexpr int step = 8 << 20, trim_threshold = 256 << 20, mmap_threshold = 32 << 20;  // bytes
+  mallopt(M_TOP_PAD, step);
+  mallopt(M_TRIM_THRESHOLD, trim_threshold);
+  mallopt(M_MMAP_THRESHOLD, mmap_threshold);
+}
+
+/// Loading SimGrid takes as long as reading a scenario and building its programs: with a core to spare, that is done beside it. Whether any
+/// flows will meet, and need SimGrid, is known only when they are played. Invalid: it is not done.
+std::future<void> load_beside(EngineKind engine) {
+  if (engine != EngineKind::simgrid || std::thread::hardware_concurrency() < 2) return {};
+  return std::async(std::launch::async | std::launch::deferred, preload_simgrid);
+}
 
 std::string with_line_end(std::string text) {
   if (!text.ends_with('\n')) text += '\n';
@@ -148,14 +162,17 @@ ExitCode run_steps(const CommandLine& line) {
 
 ExitCode run_command(const CommandLine& line) {
   if (line.steps > 0) return run_steps(line);
-  share_one_heap();
+  grow_heaps_in_large_steps();
+  const EngineKind engine = line.engine.value_or(EngineKind::simgrid);
+  const std::future<void> loading = load_beside(engine);
   Scenario scenario = read_scenario_argument(line, PlacementSearch::allowed);
   scenario = place_if_asked(std::move(scenario));
   const Library library = Library::find();
   SimulateOptions options;
   options.evidence = &library;
   options.keep_timeline = writes_files(line);
-  options.engine = line.engine.value_or(EngineKind::simgrid);
+  options.engine = engine;
+  if (loading.valid()) options.evidence_reading = EvidenceReading::before_playing;
   options.detail = line.by_layer ? Detail::layer : Detail::pass;
   const Simulation simulation = simulate(scenario, options);
   const Report& report = simulation.report;
