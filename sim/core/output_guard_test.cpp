@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <vector>
+
 #include "core/json_stream.hpp"
 #include "core/testing.hpp"
 
@@ -10,13 +12,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The outputs of one test, which the next one does not have.
+class Announced {
+ public:
+  explicit Announced(const std::vector<fs::path>& outputs) { announce_outputs(outputs); }
+  ~Announced() { announce_outputs({}); }
+  Announced(const Announced&) = delete;
+  Announced& operator=(const Announced&) = delete;
+};
+
 TEST_CASE("an announced output is not read, whatever it is called") {
   const TemporaryFolder folder;
   const fs::path file = folder.write("a.json", "{}");
   const fs::path link = folder.path() / "link.json", twin = folder.path() / "twin.json";
   fs::create_symlink("a.json", link);
   fs::create_hard_link(file, twin);
-  announce_outputs({link});
+  const Announced outputs({link});
   for (const fs::path& name : {file, link, twin, folder.path() / "." / "a.json"}) {
     CAPTURE(name);
     const std::string both =
@@ -29,7 +40,7 @@ TEST_CASE("an announced output is not read, whatever it is called") {
 TEST_CASE("what was asked for as input is not written, even where the refusal was caught") {
   const TemporaryFolder folder;
   const fs::path file = folder.write("a.json", "{}");
-  announce_outputs({file});
+  const Announced outputs({file});
   CHECK_THROWS_AS(read_source(file), InputError);
   CHECK_THROWS_AS(write_file_atomically(file, "[]"), InputError);
   CHECK(read_source(file, {ReadFor::rewriting})->text == "{}");
@@ -38,7 +49,7 @@ TEST_CASE("what was asked for as input is not written, even where the refusal wa
 TEST_CASE("other files, new files, devices and files to be written anew are no matter") {
   const TemporaryFolder folder;
   const fs::path old = folder.write("old.json", "{}"), other = folder.write("other.json", "[]");
-  announce_outputs({old, folder.path() / "new.json", "/dev/null"});
+  const Announced outputs({old, folder.path() / "new.json", "/dev/null"});
   CHECK(read_source(other)->text == "[]");
   CHECK(read_source("/dev/null")->text.empty());
   CHECK(read_source(old, {ReadFor::rewriting})->text == "{}");
@@ -58,7 +69,7 @@ TEST_CASE("two outputs that are one file are refused, devices are not") {
   const std::string both = link.string() + " and " + made.string();
   CHECK_THROWS_WITH_AS(announce_outputs({link, file, made}), doctest::Contains(both.c_str()),
                        InputError);
-  announce_outputs({file, link, "/dev/null", "/dev/null"});
+  const Announced outputs({file, link, "/dev/null", "/dev/null"});
 }
 
 }  // namespace
