@@ -169,6 +169,23 @@ cmp tools/example/one_iteration.cpp "$scratch/mine/one_iteration.cpp" || fail "d
 "$scratch/prefix/bin/windtunnel" run scenarios/gpt-8.3b-128xa100.json --json | grep -v wall_s | cmp - "$scratch/report" || fail "the example's report is not the program's"
 grep -q '^tensor 8, data 4: ' "$scratch/sizes" || { cat "$scratch/sizes"; fail "the example's answer"; }
 
+# The wheel of `pip install .`: module, program, what drives SimGrid, and the data, under a prefix of its own.
+if [[ -e $build/python/windtunnel/__init__.py ]] && /usr/bin/python3 -m pip --version >/dev/null 2>&1; then
+  { /usr/bin/python3 -m pip wheel . --no-deps --no-index --config-settings "build-dir=$build" --wheel-dir "$scratch/wheel" &&
+    PIP_BREAK_SYSTEM_PACKAGES=1 /usr/bin/python3 -m pip install --no-deps --no-index --prefix "$scratch/pip" "$scratch"/wheel/*.whl; } >"$scratch/log" 2>&1 ||
+    { cat "$scratch/log"; fail "pip wheel and pip install"; }
+  packages=$(dirname "$(dirname "$(find "$scratch/pip" -name _windtunnel.*.so)")")
+  for engine in native simgrid; do
+    (cd "$scratch" && PYTHONPATH=$packages /usr/bin/python3 -c "
+import windtunnel
+assert str(windtunnel.library_root()).startswith('$scratch/pip')
+print(f'{windtunnel.simulate(\"gpt-39b-512xa100\", engine=\"$engine\").iteration_time_s:.2f}')") >"$scratch/seconds" || fail "the module of the wheel, on $engine"
+    "$scratch/prefix/bin/windtunnel" run gpt-39b-512xa100 --quiet | grep -qF "$(<"$scratch/seconds") s per iteration" || fail "the module's answer on $engine: $(<"$scratch/seconds") s"
+  done
+else
+  echo "wheel: left out, the Python module or pip is not there"
+fi
+
 if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null; then
   cpack -G DEB --config "$build/CPackConfig.cmake" -B "$scratch/packages" >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "cpack"; }
   dpkg-deb -x "$scratch"/packages/windtunnel_*.deb "$scratch/debian"
