@@ -51,7 +51,7 @@ std::string_view name_of(EngineKind kind);
 /// That of the name, which must be one of these.
 EngineKind engine_named(std::string_view name);
 
-/// Loads SimGrid, if it is there: children forked from here on need not.
+/// Loads SimGrid, if it is there: children forked from here on need not, and no thread once this has returned.
 void preload_simgrid();
 
 /// Only one simgrid engine may exist in a process, ever: SimGrid's clock is never reset. A second is a ContractViolation.

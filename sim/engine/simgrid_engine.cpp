@@ -74,21 +74,34 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow>, public SimGr
 
 bool engine_was_made = false;
 
+struct Module {
+  void* handle = nullptr;
+  std::string error;  ///< why there is none
+};
+
 /// Loads the module, with nothing in the place of ns-3 where the build could make stand-ins. A SimGrid that finds too little in them gets ns-3.
-void* open_module() {
+Module open_module() {
   constexpr int flags = RTLD_LAZY | RTLD_LOCAL;
   void* const stand_ins = dlopen(ns3_stand_ins, flags);
-  void* module = dlopen(simgrid_module, flags);
-  if (module == nullptr && stand_ins != nullptr) {
+  void* handle = dlopen(simgrid_module, flags);
+  if (handle == nullptr && stand_ins != nullptr) {
     dlclose(stand_ins);
-    module = dlopen(simgrid_module, flags);
+    handle = dlopen(simgrid_module, flags);
   }
-  return module;
+  if (handle == nullptr) return {nullptr, dlerror()};
+  return {handle, {}};
+}
+
+/// The module, loaded by whoever asks first; other threads wait for that.
+const Module& module() {
+  static const Module loaded = open_module();
+  return loaded;
 }
 
 SimGridLoop* load_simgrid(const SimGridNetwork& network) {
-  void* const module = open_module();
-  void* const make = module == nullptr ? nullptr : dlsym(module, make_simgrid_loop_symbol);
+  const Module& loaded = module();
+  if (loaded.handle == nullptr) throw EnvironmentError("cannot load SimGrid: " + loaded.error);
+  void* const make = dlsym(loaded.handle, make_simgrid_loop_symbol);
   if (make == nullptr) throw EnvironmentError(std::string("cannot load SimGrid: ") + dlerror());
   return reinterpret_cast<MakeSimGridLoop>(make)(network);
 }
@@ -245,6 +258,6 @@ std::unique_ptr<Engine> make_simgrid_engine(const Network& network) {
 
 namespace windtunnel {
 
-void preload_simgrid() { detail::open_module(); }
+void preload_simgrid() { detail::module(); }
 
 }  // namespace windtunnel
