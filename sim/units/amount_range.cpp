@@ -17,17 +17,38 @@ Amount amount_of(const char* text) {
   return *amount;
 }
 
+template <class Amount>
+struct Ends {
+  Amount least, most;
+};
+
+template <class Amount>
+Ends<Amount> read_ends(AmountRange range) {
+  return {amount_of<Amount>(range.least), amount_of<Amount>(range.most)};
+}
+
+/// Those of the usual range are read once.
+template <class Amount>
+Ends<Amount> ends_of(AmountRange range) {
+  constexpr AmountRange usual = usual_range<Amount>();
+  static const Ends<Amount> usual_ends = read_ends<Amount>(usual);
+  const bool is_usual = range.least == usual.least && range.most == usual.most;
+  return is_usual ? usual_ends : read_ends<Amount>(range);
+}
+
 }  // namespace
 
 template <class Amount>
 RangeSide side_of(Amount amount, AmountRange range) {
-  if (amount < amount_of<Amount>(range.least)) return RangeSide::below;
-  return amount > amount_of<Amount>(range.most) ? RangeSide::above : RangeSide::inside;
+  const Ends<Amount> ends = ends_of<Amount>(range);
+  if (amount < ends.least) return RangeSide::below;
+  return amount > ends.most ? RangeSide::above : RangeSide::inside;
 }
 
 template <class Amount>
 Amount clamped(Amount amount, AmountRange range) {
-  return std::clamp(amount, amount_of<Amount>(range.least), amount_of<Amount>(range.most));
+  const Ends<Amount> ends = ends_of<Amount>(range);
+  return std::clamp(amount, ends.least, ends.most);
 }
 
 template <class Amount>

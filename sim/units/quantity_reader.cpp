@@ -261,8 +261,10 @@ std::optional<Amount> parse_quantity(std::string_view text, std::string& problem
 
 template <class Amount>
 Amount required_quantity(ObjectReader& reader, std::string_view key, AmountRange range) {
-  const JsonValue* member = reader.require(
-      key, unit_table<Amount>().kind + " such as \"" + unit_table<Amount>().example + "\"");
+  const JsonValue* member = reader.take(key);
+  if (member == nullptr)
+    reader.require(key,
+                   unit_table<Amount>().kind + " such as \"" + unit_table<Amount>().example + "\"");
   constexpr Amount stand_in{1};
   return member == nullptr ? stand_in
                            : amount_from<Amount>(reader, key, *member, range).value_or(stand_in);
