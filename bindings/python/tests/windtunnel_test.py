@@ -77,10 +77,13 @@ class Simulate(unittest.TestCase):
             thread.join()
         self.assertEqual(together, alone)
 
-    def test_a_notebook_shows_the_breakdown(self):
+    def test_a_notebook_shows_the_summary(self):
         page = wt.simulate(GPT_39B)._repr_html_()
-        self.assertIn("15.18 s per iteration", page)
+        self.assertIn("15.18 s per iteration (90 %: 14.43 s to 18.23 s)", page)
         self.assertIn("pipeline bubble", page)
+        self.assertRegex(page, "stage 0</td><td>27.4 GiB</td><td>34.3 %")
+        self.assertNotIn("<li>", page)
+        self.assertIn("<li>the prediction interval is extrapolated", wt.simulate(GPT_39B, set={"/model/sequence": 1024})._repr_html_())
 
     def test_attributes_are_the_keys_of_the_document(self):
         report = wt.simulate(GPT_39B)

@@ -13,6 +13,18 @@ def _in_seconds(seconds):
     return f"{seconds * 1e9:.4g} ns"
 
 
+_GIB = 2**30
+
+
+def _bars(title, rows):
+    """A table of (name, amount, share of the whole); shares that would not be seen are left out."""
+    cells = "".join(
+        f'<tr><td style="text-align:left">{html.escape(name)}</td><td>{amount}</td><td>{100 * share:.1f} %</td><td style="min-width:16em">'
+        f'<div style="background:#2b6cb0;height:0.8em;width:{min(100 * share, 100):.1f}%"></div></td></tr>'
+        for name, amount, share in rows if share >= 0.0005)
+    return f'<table><caption style="text-align:left">{html.escape(title)}</caption>{cells}</table>'
+
+
 class Report:
     """One simulated iteration. Every key of ``windtunnel run --json`` is an attribute as well: ``report.breakdown_s``."""
 
@@ -92,19 +104,20 @@ class Report:
         return f"<windtunnel.Report {self.to_dict()['name']}: {_in_seconds(self.iteration_time_s)} per iteration{fit}>"
 
     def _repr_html_(self):
+        """The summary of ``windtunnel run`` for a notebook: time, where it goes, the memory of each stage, and warnings."""
         report = self.to_dict()
-        rows = []
-        for line, seconds in sorted(report["breakdown_s"].items(), key=lambda item: -item[1]):
-            share = 100 * seconds / self.iteration_time_s
-            if share < 0.05:
-                continue
-            bar = f'<div style="background:#2b6cb0;height:0.8em;width:{share:.1f}%"></div>'
-            rows.append(
-                f'<tr><td style="text-align:left">{html.escape(line.replace("_", " "))}</td><td>{_in_seconds(seconds)}</td>'
-                f'<td>{share:.1f} %</td><td style="min-width:16em">{bar}</td></tr>')
-        memory = self.memory_max_bytes / 2**30
+        usual = " (90 %: {} to {})".format(*map(_in_seconds, self.iteration_time_interval_s)) if self.iteration_time_interval_s else ""
+        lines = sorted(report["breakdown_s"].items(), key=lambda item: -item[1])
+        times = [(line.replace("_", " "), _in_seconds(seconds), seconds / self.iteration_time_s) for line, seconds in lines]
+        stages = [
+            (f"stage {stage['stage']}", f"{stage['total'] / _GIB:.1f} GiB", stage["total"] / report["memory"]["capacity_bytes"])
+            for stage in report["memory"]["per_stage"]
+        ]
         verdict = "fits" if self.fits else "does not fit"
+        warnings = "".join(f"<li>{html.escape(warning)}</li>" for warning in report["warnings"])
         return (
-            f"<div><b>{html.escape(report['name'])}</b>: {_in_seconds(self.iteration_time_s)} per iteration, "
-            f"{self.tokens_per_s:,.0f} tokens/s, {100 * self.mfu:.1f} % of peak, {memory:.1f} GiB on the fullest GPU ({verdict})"
-            f"<table>{''.join(rows)}</table></div>")
+            f"<div><b>{html.escape(report['name'])}</b>: {_in_seconds(self.iteration_time_s)} per iteration{usual}, "
+            f"{self.tokens_per_s:,.0f} tokens/s, {100 * self.mfu:.1f} % of peak, "
+            f"{self.memory_max_bytes / _GIB:.1f} GiB on the fullest GPU ({verdict})"
+            f"{_bars('Where the time goes, on the GPUs that finish last', times)}{_bars('Memory of a GPU', stages)}"
+            + (f"<ul>{warnings}</ul>" if warnings else "") + "</div>")
