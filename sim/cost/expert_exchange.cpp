@@ -102,7 +102,7 @@ ExchangeTime exchange_time(const ExchangeBytes& bytes, const ExpertGroup& group,
   return time;
 }
 
-ExpertLoad expert_load(const Transformer::Experts& moe, int ways) {
+std::vector<double> expert_loads(const Transformer::Experts& moe, int ways) {
   if (moe.balance.is_even()) return {};
   constexpr int draws = 256;
   constexpr std::uint64_t seed = 17;
@@ -111,12 +111,21 @@ ExpertLoad expert_load(const Transformer::Experts& moe, int ways) {
   // Tokens beyond an expert's capacity are dropped.
   if (moe.capacity > 0)
     for (double& share : shares) share = std::min(share, moe.capacity / moe.experts);
-  ExpertLoad load{0, 0};
+  std::vector<double> loads;
   for (int draw = 0; draw < draws; ++draw) {
     shuffle(shares, random);
-    const double fullest = fullest_rank(shares, ways);
-    load.slowest += fullest / draws;
-    load.fullest = std::max(load.fullest, fullest);
+    loads.push_back(fullest_rank(shares, ways));
+  }
+  return loads;
+}
+
+ExpertLoad expert_load(const Transformer::Experts& moe, int ways) {
+  const std::vector<double> loads = expert_loads(moe, ways);
+  if (loads.empty()) return {};
+  ExpertLoad load{0, 0};
+  for (const double each : loads) {
+    load.slowest += each / static_cast<double>(loads.size());
+    load.fullest = std::max(load.fullest, each);
   }
   return load;
 }

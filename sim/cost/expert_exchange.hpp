@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "platform/platform.hpp"
 #include "platform/software_profile.hpp"
 #include "units/quantity.hpp"
@@ -50,10 +52,14 @@ struct ExchangeTime {
 ExchangeTime exchange_time(const ExchangeBytes& bytes, const ExpertGroup& group,
                            const NodeType& node, const Fabric& fabric);
 
-/// Tokens of a rank's experts over the mean, where they are not spread evenly. Which experts are busy is drawn for every layer and
-/// microbatch; all ranks of a group wait for the one that has most.
+/// Tokens of the fullest of `ways` ranks over those of the mean one, where they are not spread evenly: one value for each of 256 ways of
+/// sharing out busy experts among ranks, drawn from a fixed seed. All ranks of a group wait for the fullest. Empty where tokens are spread
+/// evenly.
+std::vector<double> expert_loads(const Transformer::Experts& moe, int ways);
+
+/// The same in two numbers.
 struct ExpertLoad {
-  double slowest = 1;  ///< of the rank with most, on average over the draws
+  double slowest = 1;  ///< the mean of the draws
   double fullest = 1;  ///< the most of all
 };
 ExpertLoad expert_load(const Transformer::Experts& moe, int ways);

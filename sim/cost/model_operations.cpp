@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/contracts.hpp"
+#include "cost/expert_times.hpp"
 #include "cost/kernel_cost.hpp"
 #include "cost/model_held.hpp"
 
@@ -53,7 +54,7 @@ LayerShape shape_of(const StageCostInputs& in, Precision precision) {
   shape.precision = precision;
   shape.fp8_attention = in.node != nullptr && attention_precision(in, precision) == Precision::fp8;
   if (!in.model->moe) return shape;
-  shape.expert_load = expert_load(*in.model->moe, shape.expert).slowest;
+  shape.expert_load = expert_load_of(in);
   const SoftwareProfile::Experts& stack = experts_of(in);
   shape.expert_kernels = stack.kernels;
   shape.sorts_arrived_tokens = stack.dispatch == ExpertDispatch::all_to_all;

@@ -1,7 +1,6 @@
 #include "cost/stage_cost.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/contracts.hpp"
 #include "cost/codec_cost.hpp"
@@ -9,6 +8,7 @@
 #include "cost/codec_shapes.hpp"
 #include "cost/collective_cost.hpp"
 #include "cost/end_of_iteration.hpp"
+#include "cost/expert_times.hpp"
 #include "cost/kernel_cost.hpp"
 #include "cost/model_operations.hpp"
 #include "operations/overlapped.hpp"
@@ -140,30 +140,10 @@ Seconds in_node_time(const StageCostInputs& in, Bytes payload) {
          (in.software->in_node_collective_slowdown * in.node->in_node_collective_slowdown);
 }
 
-/// What the ranks that cut an expert gather or scatter: they are neighbours, in one node or filling several.
-Seconds cut_expert_time(const StageCostInputs& in, Bytes payload) {
-  const int ways = in.plan->parallel.expert_tensor;
-  std::vector<int> gpus(static_cast<std::size_t>(std::min(ways, in.node->gpus)));
-  std::iota(gpus.begin(), gpus.end(), 0);
-  const Seconds inside = in_node_all_gather(in.node->interconnect, gpus, payload);
-  if (ways <= in.node->gpus) return inside;
-  const double share = static_cast<double>(ways - 1) / ways;
-  return std::max(inside,
-                  payload * (share * in.node->gpus) /
-                          (in.node->effective_nic_rate() * static_cast<double>(in.node->nics)) +
-                      in.fabric->latency + in.fabric->collective_latency);
-}
-
-/// An exchange of tokens, or what the ranks that cut an expert gather and scatter. The fullest rank's part sets its pace.
+/// The longer of its parts inside nodes and between them.
 Seconds expert_time(const StageCostInputs& in, const Operation& operation) {
-  const double load = expert_load(*in.model->moe, in.plan->parallel.expert).slowest;
-  if (group_of(operation.label) == GroupKind::expert_tensor)
-    return cut_expert_time(in, operation.payload * load);
-  const ExpertDispatch dispatch = experts_of(in).dispatch;
-  const TokenCopies copies = token_copies(*in.model->moe, in.experts, dispatch);
-  return exchange_time(exchange_bytes(operation.payload * load, copies, in.experts, dispatch),
-                       in.experts, *in.node, *in.fabric)
-      .total();
+  const auto [inside, between] = expert_collective_times(in, operation, expert_load_of(in));
+  return std::max(inside, between);
 }
 
 /// Of a tensor that a stack reads and writes once more around its gather or scatter.
@@ -354,7 +334,7 @@ void hide_exchanges(const StageCostInputs& in, ChunkOperations& operations) {
                behind = 1 + kernels / exchanges * ((1 - 1 / slowed) / free - 1);
   const double left = std::min(1.0, std::max(beside, behind));
   operations.for_each([&](Operation& o) {
-    if (is_exchange(o)) o.time *= left;
+    if (is_exchange(o)) slow_down(o, left);
   });
 }
 
@@ -412,9 +392,9 @@ bool recomputes_operations(const Plan& plan, const SoftwareProfile& software) {
 Bytes mask_size(const Transformer& model) {
   return element_size(Precision::fp16) * (static_cast<double>(model.sequence) * model.sequence);
 }
-}  // namespace
 
-ChunkOperations chunk_operations(const StageCostInputs& in, const ChunkRole& chunk) {
+/// chunk_operations() of one load of experts, with exchanges that nothing hides.
+ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& chunk) {
   ChunkOperations operations = model_operations(in, chunk);
   PassContext context;
   context.plan = in.plan;
@@ -441,7 +421,21 @@ ChunkOperations chunk_operations(const StageCostInputs& in, const ChunkRole& chu
   if (in.software->sends_mask) operations.message.payload += mask_size(*in.model);
   if (in.node == nullptr) return operations;
   for (PassOperations& pass : operations.passes) set_collective_times(in, pass);
-  if (in.model->moe) hide_exchanges(in, operations);
+  return operations;
+}
+}  // namespace
+
+ChunkOperations chunk_operations(const StageCostInputs& given, const ChunkRole& chunk) {
+  if (given.node == nullptr || !given.model->moe) return operations_at_load(given, chunk);
+  StageCostInputs in = given;
+  const TimedLoads loads = timed_loads(in);
+  const auto at = [&](double load) {
+    in.expert_load = load;
+    return operations_at_load(in, chunk);
+  };
+  ChunkOperations operations = at(loads.mean);
+  if (loads.differ()) set_times_by_fullness(in, loads, at(loads.least), at(loads.most), operations);
+  hide_exchanges(in, operations);
   return operations;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cost/expert_exchange.hpp"
@@ -89,6 +90,8 @@ struct StageCostInputs {
   DataGroup copies;          ///< the ranks that hold the same shard, where there are several groups
   ExpertGroup experts = {};  ///< that exchange tokens, one of those that cut an expert
   DataGroup expert_copies = {};  ///< that hold the same experts, where their states are shared out
+  /// Tokens of the fullest rank over those of the mean one; nothing: their mean over all draws.
+  std::optional<double> expert_load = {};
 };
 
 /// What the stack does with experts on this kind of node. Without a node, that of any.

@@ -44,6 +44,8 @@ class Collapser {
     set().programs = whole_.programs;
     set().work = whole_.work;
     set().message_bytes = whole_.message_bytes;
+    set().drawn_rows = whole_.drawn_rows;
+    set().fullness = whole_.fullness;
     number_devices();
     for (const DeviceId device : result_.stands_for) add_device(whole_.devices[device.index()]);
     return std::move(result_);
@@ -103,6 +105,8 @@ class Collapser {
     collective.fixed = original.fixed;
     collective.latency = original.latency;
     collective.traffic_bytes = original.traffic_bytes;
+    collective.varying = original.varying;
+    collective.draws = original.draws;
     for (const DeviceId member : original.members)
       collective.members.push_back(result_.played_as[member.index()]);
     std::sort(collective.members.begin(), collective.members.end());

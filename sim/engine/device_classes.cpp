@@ -46,6 +46,9 @@ Numbers roles_of(const ProgramSet& set) {
       const Work& work = set.work[device.work_base + row];
       signatures.add(bits(work.duration.value()));
       for (const Seconds part : work.parts) signatures.add(bits(part.value()));
+      const std::vector<std::uint32_t>& drawn =
+          set.drawn_rows.first;  // as good as what stands there
+      if (device.work_base + row < drawn.size()) signatures.add(drawn[device.work_base + row]);
     }
   }
   const Numbers role_of_pair = signatures.numbered().numbers;
@@ -144,6 +147,8 @@ class ClassFinder {
       signatures_.add(slots[i]);
       signatures_.add(bits(collective.fixed.value()));
       signatures_.add(bits(collective.latency.value()));
+      signatures_.add(bits(collective.varying.value()));
+      signatures_.add(collective.draws);
     }
     number(classes_.of_collective, collective_kind_);
     for (const CollectiveFlow* flow : flows_) {

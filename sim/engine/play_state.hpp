@@ -92,6 +92,7 @@ struct CollectiveState {
   std::uint32_t parts_left = 0;  ///< under way: fixed part, latency and flows
   WaiterList waiters;
   Seconds begin{};
+  double fullness = 1;  ///< ProgramSet::fullness
 };
 
 /// Something a program records once and other streams wait for.

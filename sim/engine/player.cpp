@@ -150,7 +150,7 @@ bool ProgramPlayer::begin_op(std::uint32_t index, StreamState& stream) {
 }
 
 bool ProgramPlayer::begin_compute(std::uint32_t index, StreamState& stream) {
-  const std::uint32_t row = stream.tables.work + stream.next->work;
+  const std::uint32_t row = set_.row_of(stream.tables.work, *stream.next);
   Seconds duration = state_.durations[row];
   if (disturbance_ != nullptr)
     duration = disturbance_->duration(device_of(index), kind_of(index), set_.work[row], now_);
@@ -166,7 +166,7 @@ bool ProgramPlayer::begin_compute(std::uint32_t index, StreamState& stream) {
 void ProgramPlayer::end_compute(std::uint32_t index, StreamState& stream) {
   count_done(++played_.activities);
   if (listener_ != nullptr) {
-    const Work& work = set_.work[stream.tables.work + stream.next->work];
+    const Work& work = set_.work[set_.row_of(stream.tables.work, *stream.next)];
     listener_->on_compute(device_of(index), kind_of(index), *stream.next, work, stream.begin, now_);
   }
   const bool is_operation = label_of(*stream.next) != Label::whole_pass;

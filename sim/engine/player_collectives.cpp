@@ -33,17 +33,20 @@ void ProgramPlayer::begin_collective(CollectiveId id) {
     last = num_instances_;
   }
   state.parts_left = 2;
-  engine_.after(collective.fixed, token(Happening::collective_part, id.index()));
+  state.fullness = set_.fullness_of(collective, *state_.streams[state.waiters.first].next);
+  const Seconds fixed = collective.fixed + collective.varying * (state.fullness - 1);
+  engine_.after(fixed, token(Happening::collective_part, id.index()));
   const Seconds latency = latency_from(collective.members.front(), collective.latency);
   engine_.after(latency, token(Happening::collective_launched, id.index()));
 }
 
 void ProgramPlayer::launch_collective(CollectiveId id) {
   const Collective& collective = set_.collectives[id.index()];
-  state_.collectives[id.index()].parts_left += static_cast<std::uint32_t>(collective.flows.size());
+  CollectiveState& state = state_.collectives[id.index()];
+  state.parts_left += static_cast<std::uint32_t>(collective.flows.size());
   for (const CollectiveFlow& flow : collective.flows) {
     ++played_.flows;
-    engine_.start_flow(flow.up, flow.down, flow.bytes,
+    engine_.start_flow(flow.up, flow.down, flow.bytes * state.fullness,
                        token(Happening::collective_part, id.index()));
   }
   end_collective_part(id);  // the latency

@@ -2,18 +2,21 @@
 
 #include <cstddef>
 
+#include "lower/drawn_rows.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
 
 OperationCollectives::OperationCollectives(const BuildInputs& in,
                                            const CollectiveBuilder& collectives,
-                                           const StageCostTable& costs, BuiltPrograms& built)
+                                           const StageCostTable& costs, const TokenDraws& draws,
+                                           BuiltPrograms& built)
     : in_(in),
       plan_(*in.plan),
       groups_(plan_),
       collectives_(collectives),
       costs_(costs),
+      draws_(draws),
       built_(built),
       expert_load_(in.model->moe ? expert_load(*in.model->moe, in.plan->parallel.expert).slowest
                                  : 1) {}
@@ -53,10 +56,14 @@ void OperationCollectives::add_over(const std::vector<DeviceId>& members, GroupK
       const PassOperations& pass = chunks[chunk]->at(direction);
       for (std::size_t number = 0; number < pass.size(); ++number) {
         const Label label = pass[number].label;
-        if (group_of(label) == kind &&
-            is_played_on_network(label, plan_.nodes_per_tensor_group > 1))
-          add_collective(built_.programs, made_of(members, pass[number]),
-                         places.slot(static_cast<int>(chunk), direction, number));
+        if (group_of(label) != kind ||
+            !is_played_on_network(label, plan_.nodes_per_tensor_group > 1))
+          continue;
+        Collective collective = made_of(members, pass[number]);
+        if (kind == GroupKind::experts && draws_.vary())
+          set_draws(collective, static_cast<int>(chunk_of(pass[number], chunk)));
+        add_collective(built_.programs, std::move(collective),
+                       places.slot(static_cast<int>(chunk), direction, number));
       }
     }
   }
@@ -76,6 +83,20 @@ Collective OperationCollectives::made_of(const std::vector<DeviceId>& members,
       (operation.label == Label::reduce_activation ? 1 : half) * operation.share);
 }
 
+void OperationCollectives::set_draws(Collective& collective, int chunk) {
+  ProgramSet& set = built_.programs;
+  const DeviceId first = collective.members.front();
+  const auto [found, is_new] = first_draw_.try_emplace({first, chunk}, 0);
+  if (is_new) {
+    if (set.fullness.empty()) set.fullness.push_back(1);
+    found->second = static_cast<std::uint32_t>(set.fullness.size());
+    const TokenDraws::OfChunk drawn = draws_.of_chunk(plan_, device(first), chunk);
+    for (std::size_t layer = 0; layer < drawn.front().size(); ++layer)
+      for (const std::vector<double>& microbatch : drawn) set.fullness.push_back(microbatch[layer]);
+  }
+  collective.draws = found->second;
+}
+
 Collective OperationCollectives::exchange(const std::vector<DeviceId>& members,
                                           const Operation& operation) const {
   const PlanDevice& first = device(members.front());
@@ -86,8 +107,13 @@ Collective OperationCollectives::exchange(const std::vector<DeviceId>& members,
                                       .dispatch;
   const TokenCopies copies = token_copies(*in_.model->moe, group, dispatch);
   const Bytes payload = operation.payload * (expert_load_ / operation.share);
-  return collectives_.exchange(members, operation, exchange_bytes(payload, copies, group, dispatch),
-                               group);
+  const auto with = [&](Bytes of_fullest) {
+    return collectives_.exchange(members, operation,
+                                 exchange_bytes(of_fullest, copies, group, dispatch), group);
+  };
+  Collective collective = with(payload);
+  collective.varying = with(payload * 2.0).fixed - collective.fixed;  // all but the floor
+  return collective;
 }
 
 }  // namespace windtunnel

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "lower/collective_builder.hpp"
 #include "lower/plan_groups.hpp"
 #include "lower/program_builder.hpp"
 #include "lower/stage_cost_table.hpp"
+#include "lower/token_draws.hpp"
 
 namespace windtunnel {
 
@@ -14,7 +18,7 @@ class OperationCollectives {
  public:
   /// All must outlive it; `built` has its devices and what they cost.
   OperationCollectives(const BuildInputs& in, const CollectiveBuilder& collectives,
-                       const StageCostTable& costs, BuiltPrograms& built);
+                       const StageCostTable& costs, const TokenDraws& draws, BuiltPrograms& built);
 
   /// Those of every pass of every stage.
   void add();
@@ -28,6 +32,8 @@ class OperationCollectives {
   /// Those of all passes that run over a group of this kind, which is `members`.
   void add_over(const std::vector<DeviceId>& members, GroupKind kind);
   Collective made_of(const std::vector<DeviceId>& members, const Operation& operation) const;
+  /// Adds what its tokens make of an exchange of this chunk.
+  void set_draws(Collective& collective, int chunk);
   /// Of one rank, as the cost of its stage has them; alone: a layer that has experts.
   Collective exchange(const std::vector<DeviceId>& members, const Operation& operation) const;
 
@@ -36,7 +42,10 @@ class OperationCollectives {
   const PlanGroups groups_;
   const CollectiveBuilder& collectives_;
   const StageCostTable& costs_;
+  const TokenDraws& draws_;
   BuiltPrograms& built_;
+  /// Where draws begin in ProgramSet::fullness, by first member and chunk.
+  std::map<std::pair<DeviceId, int>, std::uint32_t> first_draw_;
   const double expert_load_;  ///< tokens of the fullest rank over the mean
 };
 

@@ -14,6 +14,7 @@
 #include "lower/plan_collectives.hpp"
 #include "lower/stage_choice.hpp"
 #include "lower/stage_cost_table.hpp"
+#include "lower/token_draws.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
@@ -28,7 +29,8 @@ class ProgramBuilder {
         built_{{}, Network(*in.platform, in.plan->num_nodes), {}, {}, false, {}},
         routes_(plan_, built_.network),
         collectives_(in_, routes_),
-        costs_(in_, codecs_, built_.network, built_.programs.work) {}
+        draws_(in_),
+        costs_(in_, codecs_, draws_, built_.network, built_.programs) {}
 
   BuiltPrograms build() {
     const Doing building("building the programs");
@@ -36,7 +38,8 @@ class ProgramBuilder {
     add_stage_programs();
     for (std::size_t i = 0; i < plan_.devices.size(); ++i) add_device(DeviceId{i});
     add_message_sizes();
-    if (plays_operations(in_)) OperationCollectives(in_, collectives_, costs_, built_).add();
+    if (plays_operations(in_))
+      OperationCollectives(in_, collectives_, costs_, draws_, built_).add();
     PlanCollectives whole(in_, codecs_, collectives_, costs_, built_);
     whole.add_gradient_reductions();
     whole.add_expert_reductions();
@@ -50,7 +53,7 @@ class ProgramBuilder {
   void expect_memory() {
     // Resident memory of two runs, 1,024 and 4,096 microbatches of gpt-39b-512xa100: by layer, 79 to 102 B an operation.
     constexpr double bytes_of_pass = 170, bytes_of_operation = 90;
-    double events = bytes_of_pass;
+    double events = bytes_of_pass + (draws_.vary() ? drawn_bytes_of_pass() : 0);
     if (plays_operations(in_)) {
       const ChunkOperations& chunk =
           *costs_.of(plan_.devices.front()).cost->chunks.front().operations;
@@ -65,6 +68,15 @@ class ProgramBuilder {
         events * passes,
         "a pipeline of " + std::to_string(static_cast<std::int64_t>(passes)) + " passes",
         "use a smaller global_batch, or a larger micro_batch or data");
+  }
+
+  /// Of the work table, for a microbatch through a chunk and back, in all groups that exchange tokens.
+  double drawn_bytes_of_pass() const {
+    constexpr double rows_of_pass = 7;        // DrawnRowWriter: with two halves and blocks
+    constexpr double varying_operations = 3;  // of a layer: experts forward, again and backward
+    const double groups = plan_.parallel.replicas() / replicas_of_experts(plan_.parallel);
+    const double layers = plays_operations(in_) ? plan_.most_chunk_layers(StageId{0}) : 0;
+    return sizeof(Work) * (rows_of_pass + varying_operations * layers) * groups;
   }
 
   ProgramSet& set() { return built_.programs; }
@@ -151,6 +163,7 @@ class ProgramBuilder {
   BuiltPrograms built_;
   const DeviceRoutes routes_;
   const CollectiveBuilder collectives_;
+  const TokenDraws draws_;
   StageCostTable costs_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -47,6 +48,17 @@ struct BuiltPrograms {
   }
 };
 
+/// How passes meet tokens that are not spread evenly over experts.
+struct Tokens {
+  enum class Draws : std::uint8_t {
+    mean,     ///< every pass takes the mean over all draws
+    by_seed,  ///< every layer and microbatch of a group of ranks has a draw of its own
+    least,    ///< every pass takes what the emptiest draw would: for bounds
+  };
+  Draws draws = Draws::mean;
+  std::uint64_t seed = 0;
+};
+
 /// What a plan is built from. The referred objects must outlive the result (the network refers to
 /// the platform).
 struct BuildInputs {
@@ -57,6 +69,7 @@ struct BuildInputs {
   const Plan* plan = nullptr;
   Replicas replicas = Replicas::each;
   Detail detail = Detail::pass;
+  Tokens tokens = {};
 };
 
 /// Whether passes are played operation by operation: where the detail is asked for; and where gathers and scatters (ZeRO 3) are not the

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cost/codec_shapes.hpp"
+#include "lower/drawn_rows.hpp"
 #include "lower/work_table.hpp"
 #include "plan/gradient_reduction.hpp"
 #include "schedule/pipeline_program.hpp"
@@ -13,6 +14,7 @@ namespace windtunnel {
 
 const StageCostTable::Entry& StageCostTable::of(const PlanDevice& d) {
   const NodeType& type = in_->platform->type_of(d.node);
+  if (draws_->vary()) return with_draws(d, by_key(d));
   if (!is_plain(type)) return by_key(d);
   plain_.resize(static_cast<std::size_t>(plan_->parallel.pipeline));
   std::vector<Plain>& known = plain_[d.stage.index()];
@@ -82,6 +84,16 @@ const StageCostTable::Entry& StageCostTable::by_key(const PlanDevice& d) {
   return found->second;
 }
 
+const StageCostTable::Entry& StageCostTable::with_draws(const PlanDevice& d, const Entry& known) {
+  const int first = windtunnel::replicas_of_experts(plan_->parallel, d.replica).front();
+  const auto [found, is_new] = drawn_.try_emplace({&known, d.stage, first}, known);
+  if (is_new) {
+    write_rows(d, found->second);
+    DrawnRowWriter(*in_, *draws_, *set_).write(d, *known.cost, found->second.work_base);
+  }
+  return found->second;
+}
+
 std::vector<int> StageCostTable::chunk_layers(StageId stage) const {
   if (plan_->position_layers.empty()) return {plan_->stage_layers[stage.index()]};
   std::vector<int> layers;
@@ -92,16 +104,17 @@ std::vector<int> StageCostTable::chunk_layers(StageId stage) const {
 
 /// Rows of operations stand where OperationPlaces has them.
 void StageCostTable::write_rows(const PlanDevice& d, Entry& entry) {
-  entry.work_base = static_cast<std::uint32_t>(work_->size());
-  const auto append = [this](const std::vector<Work>& rows, std::size_t first) {
-    work_->insert(work_->end(), rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end());
+  std::vector<Work>& work = set_->work;
+  entry.work_base = static_cast<std::uint32_t>(work.size());
+  const auto append = [&work](const std::vector<Work>& rows, std::size_t first) {
+    work.insert(work.end(), rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end());
   };
   append(work_table(*entry.cost, *plan_, gradient_buckets(*plan_, d.stage)), 0);
   append(codecs_->rows(codec_stage(d, *entry.cost)), 0);
   if (plays_operations(*in_))
     append(operation_rows(operations_of(*entry.cost),
                           directions_of(plan_->parallel.schedule->splits_backward)),
-           work_->size() - entry.work_base);
+           work.size() - entry.work_base);
 }
 
 CodecStage StageCostTable::codec_stage(const PlanDevice& d, const StageCost& cost) const {

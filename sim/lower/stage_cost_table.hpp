@@ -9,6 +9,7 @@
 
 #include "lower/codec_plan.hpp"
 #include "lower/program_builder.hpp"
+#include "lower/token_draws.hpp"
 
 namespace windtunnel {
 
@@ -22,10 +23,15 @@ std::vector<int> replicas_of_same_experts(const Parallel& parallel, int replica)
 /// What the stages of a plan cost, and where their rows stand in the work table: stages that cannot differ share both.
 class StageCostTable {
  public:
-  /// Rows are written to `work`, routes asked for of `network`; all must outlive the table.
-  StageCostTable(const BuildInputs& in, const CodecPlan& codecs, Network& network,
-                 std::vector<Work>& work)
-      : in_(&in), plan_(in.plan), codecs_(&codecs), network_(&network), work_(&work) {}
+  /// Rows are written to `set`, routes asked for of `network`; all must outlive the table.
+  StageCostTable(const BuildInputs& in, const CodecPlan& codecs, const TokenDraws& draws,
+                 Network& network, ProgramSet& set)
+      : in_(&in),
+        plan_(in.plan),
+        codecs_(&codecs),
+        draws_(&draws),
+        network_(&network),
+        set_(&set) {}
 
   struct Entry {
     std::shared_ptr<const StageCost> cost;
@@ -45,6 +51,8 @@ class StageCostTable {
                          std::array<int, 4>>;
 
   const Entry& by_key(const PlanDevice& device);
+  /// As `known`, with rows of its own for what the device's tokens make of its passes.
+  const Entry& with_draws(const PlanDevice& device, const Entry& known);
   /// Whether its kind of node and its number of GPUs tell a device from the others of its stage.
   bool is_plain(const NodeType& type) const;
   const NodeType& node_type(NodeId node) const { return (*in_->nodes)[node.index()]; }
@@ -70,9 +78,12 @@ class StageCostTable {
   const BuildInputs* in_;
   const Plan* plan_;
   const CodecPlan* codecs_;
+  const TokenDraws* draws_;
   Network* network_;
-  std::vector<Work>* work_;
+  ProgramSet* set_;
   std::map<Key, Entry> entries_;
+  /// By entry, stage, and number of the first replica of those that exchange tokens.
+  std::map<std::tuple<const Entry*, StageId, int>, Entry> drawn_;
   /// Of plain devices, by stage: so that not every device has a key made.
   struct Plain {
     const NodeType* type = nullptr;

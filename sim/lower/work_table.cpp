@@ -1,7 +1,6 @@
 #include "lower/work_table.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "schedule/pipeline_program.hpp"
 
@@ -21,34 +20,43 @@ Work work_of(const PassCost& pass) {
   return work;
 }
 
+/// How much of a backward pass runs beside its overlapped collectives.
+Seconds beside_overlap(const ChunkCost& cost) {
+  return std::min(cost.backward_cross.hidden_behind, cost.backward.compute);
+}
+
+}  // namespace
+
 Work piece_of(Work work, int pieces) {
   work.duration = work.duration / static_cast<double>(pieces);
   for (Seconds& part : work.parts) part = part / static_cast<double>(pieces);
   return work;
 }
 
-/// The backward pass cut in two: what runs before the overlapped collectives, and what runs beside them.
-std::pair<Work, Work> split_backward(const ChunkCost& cost) {
-  const Seconds beside = std::min(cost.backward_cross.hidden_behind, cost.backward.compute);
-  PassCost before = cost.backward;
-  before.compute -= beside;
-  before.duration -= beside;
-  return {work_of(before), work_of(beside, Part::compute)};
+Work before_overlap(Work backward, const ChunkCost& cost) {
+  const Seconds beside = beside_overlap(cost);
+  backward.parts[static_cast<std::size_t>(Part::compute)] -= beside;
+  backward.duration -= beside;
+  return backward;
 }
 
-/// An operation in this company; what it costs kernels is the collectives'.
-Work work_of(const PassOperations& pass, const PlacedOperation& placed) {
-  const Operation& operation = pass[placed.number];
-  const LabelRow& label = row_of(operation.label);
+Work work_of(const PassTimes& times) {
   Work work;
-  work.duration = duration_of(pass, placed);
-  work.parts[static_cast<std::size_t>(label.part)] = operation.time;
-  if (work.duration > operation.time)
-    work.parts[static_cast<std::size_t>(Part::data_comm)] = work.duration - operation.time;
+  work.parts = times;
+  for (const Seconds part : times) work.duration += part;
   return work;
 }
 
-}  // namespace
+Work work_of(const PassOperations& pass, const PlacedOperation& placed, double fullness) {
+  const Operation& operation = pass[placed.number];
+  const Seconds own = time_of(operation, fullness);
+  Work work;
+  work.duration = duration_of(pass, placed, fullness);
+  work.parts[static_cast<std::size_t>(row_of(operation.label).part)] = own;
+  if (work.duration > own)
+    work.parts[static_cast<std::size_t>(Part::data_comm)] = work.duration - own;
+  return work;
+}
 
 std::vector<Work> operation_rows(const StageOperations& chunks,
                                  const std::vector<Direction>& played) {
@@ -75,10 +83,9 @@ std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int bucket
   const bool splits = plan.parallel.schedule->splits_backward;
   std::vector<Work> rows;
   for (const ChunkCost& chunk : cost.chunks) {
-    const auto [before, beside] = split_backward(chunk);
     rows.push_back(work_of(chunk.forward));
-    rows.push_back(before);
-    rows.push_back(beside);
+    rows.push_back(before_overlap(work_of(chunk.backward), chunk));
+    rows.push_back(work_of(beside_overlap(chunk), Part::compute));
     rows.push_back(work_of(chunk.input_gradient));
     rows.push_back(work_of(chunk.weight_gradient));
     rows.push_back(piece_of(work_of(splits ? chunk.weight_gradient : chunk.backward), buckets));

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "noise/philox.hpp"
+#include "core/philox.hpp"
 
 namespace windtunnel {
 namespace {

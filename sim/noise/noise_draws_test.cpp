@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "noise/philox.hpp"
+#include "core/philox.hpp"
 
 namespace windtunnel {
 namespace {

@@ -29,8 +29,14 @@ std::optional<Seconds> play_uniform_step(const BuiltPrograms& built, const Noise
 
 BuiltPrograms build(const Scenario& scenario, const StepOptions& options) {
   WT_EXPECT(is_reentrant(options.engine));
-  return build_programs({&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software,
-                         &scenario.plan, options.replicas, options.detail});
+  return build_programs({&scenario.model,
+                         &scenario.platform,
+                         &scenario.nodes,
+                         &scenario.software,
+                         &scenario.plan,
+                         options.replicas,
+                         options.detail,
+                         {Tokens::Draws::by_seed, scenario.seed}});
 }
 
 }  // namespace

@@ -181,20 +181,27 @@ class Walk {
 
 std::size_t index_of(Part part) { return static_cast<std::size_t>(part); }
 
-PassTimes walk_times(const PassOperations& pass) {
+double of_mean_draw(const PlacedOperation&) { return 1; }
+
+template <class Fullness>
+PassTimes walk_times(const PassOperations& pass, const PlacedPass& placed,
+                     const Fullness& fullness) {
   PassTimes times{};
   const auto part_of = [&pass](const PlacedOperation& o) {
     return index_of(row_of(pass[o.number].label).part);
   };
-  const PlacedPass placed = place_operations(pass);
-  Walk{placed}([&pass](const PlacedOperation& o) { return duration_of(pass, o); },
+  Walk{placed}([&](const PlacedOperation& o) { return duration_of(pass, o, fullness(o)); },
                [&](const PlacedOperation& o, Seconds time) { times[part_of(o)] += time; },
                [&](const PlacedOperation& o, Seconds time) {
-                 const Seconds own = pass[o.number].time;
+                 const Seconds own = time_of(pass[o.number], fullness(o));
                  times[part_of(o)] += own;
                  times[index_of(Part::data_comm)] += time - own;
                });
   return times;
+}
+
+PassTimes walk_times(const PassOperations& pass) {
+  return walk_times(pass, place_operations(pass), of_mean_draw);
 }
 
 }  // namespace
@@ -204,6 +211,24 @@ Operation kernel(Label label, Seconds time) {
   operation.label = label;
   operation.time = time;
   return operation;
+}
+
+bool varies(const Operation& operation) {
+  return std::any_of(operation.by_fullness.begin(), operation.by_fullness.end(),
+                     [](const TimeByFullness& time) { return time.varying != Seconds{0}; });
+}
+
+Seconds time_of(const Operation& operation, double fullness) {
+  if (fullness == 1 || !varies(operation)) return operation.time;
+  return std::max(operation.by_fullness[0].at(fullness), operation.by_fullness[1].at(fullness));
+}
+
+void slow_down(Operation& operation, double factor) {
+  operation.time *= factor;
+  for (TimeByFullness& time : operation.by_fullness) {
+    time.at_mean *= factor;
+    time.varying *= factor;
+  }
 }
 
 Operation collective(Label label, Bytes payload, Overlap overlap) {
@@ -247,6 +272,11 @@ Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation
   return own * ((layer + slower) / layer);
 }
 
+Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation, double fullness) {
+  const Operation& of = pass[operation.number];
+  return duration_of(pass, operation) + (time_of(of, fullness) - of.time);
+}
+
 Seconds time_alone(const PlacedPass& pass,
                    const std::function<Seconds(const PlacedOperation&)>& duration) {
   const auto ignore = [](const PlacedOperation&, Seconds) {};
@@ -265,15 +295,25 @@ PassTimes times_alone(const PassOperations& pass) {
   return times;
 }
 
-std::array<PassTimes, num_passes_of_block> times_of_block(const PassOperations& block) {
-  std::array<PassTimes, num_passes_of_block> times{};
+PassTimes times_alone(const PassOperations& pass, const PlacedPass& placed,
+                      const FullnessOf& fullness) {
+  return walk_times(pass, placed, fullness);
+}
+
+BlockTimes times_of_block(const PassOperations& block) {
+  return times_of_block(block, place_operations(block), of_mean_draw);
+}
+
+BlockTimes times_of_block(const PassOperations& block, const PlacedPass& placed,
+                          const FullnessOf& fullness) {
+  BlockTimes times{};
   const auto line_of = [&](const PlacedOperation& o) -> Seconds& {
     const Operation& operation = block[o.number];
     return times[static_cast<std::size_t>(operation.of)][index_of(row_of(operation.label).part)];
   };
-  const PlacedPass placed = place_operations(block);
   const auto add = [&](const PlacedOperation& o, Seconds time) { line_of(o) += time; };
-  Walk{placed}([&](const PlacedOperation& o) { return duration_of(block, o); }, add, add);
+  Walk{placed}([&](const PlacedOperation& o) { return duration_of(block, o, fullness(o)); }, add,
+               add);
   return times;
 }
 

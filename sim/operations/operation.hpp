@@ -25,6 +25,13 @@ enum class Overlap : std::uint8_t {
 enum class PassOfBlock : std::uint8_t { only, forward, input_gradient, weight_gradient };
 inline constexpr int num_passes_of_block = 4;
 
+/// What something takes where tokens are not spread evenly over experts. The fullness f of a draw is the tokens of the fullest rank over
+/// their mean over all draws:  t = at_mean + varying (f - 1)
+struct TimeByFullness {
+  Seconds at_mean{}, varying{};
+  Seconds at(double fullness) const { return at_mean + varying * (fullness - 1); }
+};
+
 /// One step of a pass: a run of kernels, or a collective.
 struct Operation {
   Label label = Label::whole_pass;
@@ -34,6 +41,9 @@ struct Operation {
   Seconds products{};  ///< kernels: how much of `time` is products with weight matrices
   Seconds launch{};    ///< CPU time to launch it
   Flops flops{};       ///< of the model's products, as publications count them
+  /// Where tokens are not spread evenly: it takes the longer of the two, `time` being that of the mean draw. Exchanges have one inside
+  /// nodes and one between them, kernels one.
+  std::array<TimeByFullness, 2> by_fullness{};
   PassOfBlock of = PassOfBlock::only;
   /// Counted from 1 in its chunk, where the layers of a pass stand here one after the other; 0: what PassOperations says.
   std::uint16_t of_layer = 0;
@@ -45,6 +55,11 @@ struct Operation {
 };
 
 Operation kernel(Label label, Seconds time);
+/// Whether its time depends on how tokens are spread in a draw.
+bool varies(const Operation& operation);
+Seconds time_of(const Operation& operation, double fullness);
+/// Makes it take so many times as long, in every draw.
+void slow_down(Operation& operation, double factor);
 /// Its time is set when the group's network is known.
 Operation collective(Label label, Bytes payload, Overlap overlap = Overlap::none);
 
@@ -100,6 +115,11 @@ PlacedPass place_operations(const PassOperations& pass);
 /// Memory traffic is what interferes, so `collectives` is their time with nobody else on the network (own form, fitted to
 /// llm-foundry-fsdp: docs/model.md, section 6).
 Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation);
+/// In a draw of that fullness. What its company costs is that of the mean draw.
+Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation, double fullness);
+
+/// The fullness of the draw that an operation of a pass meets.
+using FullnessOf = std::function<double(const PlacedOperation&)>;
 
 /// When the last operation ends, where each takes what `duration` says and nobody else is on the network.
 Seconds time_alone(const PlacedPass& pass,
@@ -108,8 +128,14 @@ Seconds time_alone(const PlacedPass& pass,
 /// What the stream of the kernels does while the pass is played alone, by line: Seconds by Part.
 using PassTimes = std::array<Seconds, num_parts>;
 PassTimes times_alone(const PassOperations& pass);
+/// The same where layers meet different draws. `placed`: place_operations(pass).
+PassTimes times_alone(const PassOperations& pass, const PlacedPass& placed,
+                      const FullnessOf& fullness);
 /// Of passes that run at once, by PassOfBlock: each with the waits for its own collectives. Together they last as long as the block.
-std::array<PassTimes, num_passes_of_block> times_of_block(const PassOperations& block);
+using BlockTimes = std::array<PassTimes, num_passes_of_block>;
+BlockTimes times_of_block(const PassOperations& block);
+BlockTimes times_of_block(const PassOperations& block, const PlacedPass& placed,
+                          const FullnessOf& fullness);
 
 /// How many ranks a group has.
 struct GroupSizes {

@@ -115,7 +115,7 @@ PassOperations overlapped(const TwoPasses& passes, double slowdown) {
   WT_ENSURE(taken == ahead.size());
   if (std::none_of(block.before.begin(), block.before.end(), is_exchange)) return block;
   for (Operation& operation : block.before)
-    if (row_of(operation.label).part == Part::compute) operation.time *= slowdown;
+    if (row_of(operation.label).part == Part::compute) slow_down(operation, slowdown);
   return block;
 }
 

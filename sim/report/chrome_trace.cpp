@@ -238,7 +238,7 @@ class TraceWriter {
   void write_span(const Slice& slice) {
     const Span& span = timeline_.computes[slice.index];
     const ProgramDevice& device = programs_.devices[span.device.index()];
-    const Work& work = programs_.work[device.work_base + span.op.work];
+    const Work& work = programs_.work_of(device, span.op);
     ObjectText parts;
     for (std::size_t i = 0; i < work.parts.size(); ++i)
       if (work.parts[i] > 0_s)
@@ -374,8 +374,7 @@ class TraceWriter {
 std::vector<std::size_t> events_by_device(const Timeline& timeline, const ProgramSet& programs) {
   std::vector<std::size_t> events(programs.devices.size(), 0);
   for (const Span& span : timeline.computes) {
-    const Work& work =
-        programs.work[programs.devices[span.device.index()].work_base + span.op.work];
+    const Work& work = programs.work_of(programs.devices[span.device.index()], span.op);
     events[span.device.index()] +=
         1 + static_cast<std::size_t>(std::count_if(work.parts.begin(), work.parts.end(),
                                                    [](Seconds part) { return part > 0_s; }));

@@ -107,7 +107,7 @@ class PathReader {
   /// A span is split into its parts, the last of which ends with it (BreakdownListener does the same).
   void add_compute(const Span& span, Shares& shares) const {
     const ProgramDevice& tables = programs_.devices[span.device.index()];
-    const Work& work = programs_.work[tables.work_base + span.op.work];
+    const Work& work = programs_.work_of(tables, span.op);
     const std::size_t stage = device(span.device).stage.index();
     Seconds left = span.end - span.begin;
     std::size_t last = 0;

@@ -69,7 +69,7 @@ class SliceCollector {
   /// The parts lie one after the other inside the op; the collectives' on their own threads.
   void add_parts(const Span& span, const Slice& whole) {
     const ProgramDevice& device = programs_.devices[span.device.index()];
-    const Work& work = programs_.work[device.work_base + span.op.work];
+    const Work& work = programs_.work_of(device, span.op);
     Seconds at = span.begin;
     Slice slice{whole.begin, whole.begin, SliceKind::part, Part::compute, whole.index};
     for (std::size_t i = 0; i < work.parts.size(); ++i) {

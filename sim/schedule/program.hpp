@@ -91,6 +91,10 @@ struct Collective {
   std::vector<CollectiveFlow> flows;
   Bytes traffic_bytes{};  ///< sent by all members together
   Bytes payload{};        ///< what one rank of a ring holds
+  /// Where tokens are not spread evenly (ProgramSet::fullness): of `fixed`, what goes in proportion to them, as all bytes of flows do; and
+  /// where its draws begin, 0 where it has none.
+  Seconds varying{};
+  std::uint32_t draws = 0;
 };
 
 /// Stands in a device's list where its program enters no collective.
@@ -104,6 +108,17 @@ struct ProgramDevice {
   std::vector<CollectiveId> collectives;  ///< by Op::slot of collective
 };
 
+/// Rows of the work table that differ from microbatch to microbatch, since tokens are not spread evenly over experts.
+struct DrawnRows {
+  /// By row: where the rows begin that stand for it, those of all microbatches of a layer one after the other; 0: it stands for itself.
+  std::vector<std::uint32_t> first;
+  std::uint32_t microbatches = 0;
+  /// Where a layer and microbatch have their place. Layers count from 1; 0, of none, is the first.
+  std::uint32_t place(std::uint32_t layer, std::uint32_t microbatch) const {
+    return (layer > 0 ? layer - 1 : 0) * microbatches + microbatch;
+  }
+};
+
 /// Everything the engine plays: programs, who plays which, what things cost.
 struct ProgramSet {
   std::vector<StageProgram> programs;
@@ -113,6 +128,24 @@ struct ProgramSet {
       message_bytes;  ///< by Op::work of send: bytes of one device's share of the message
   std::vector<Channel> channels;
   std::vector<Collective> collectives;
+  DrawnRows drawn_rows;
+  /// Tokens of the fullest rank of an exchange over their mean over all draws, in the places of DrawnRows. The first one is of no draw.
+  std::vector<double> fullness;
+
+  /// What a compute op of the device takes.
+  const Work& work_of(const ProgramDevice& device, const Op& op) const {
+    return work[row_of(device.work_base, op)];
+  }
+  /// Its row, of a device whose table begins there.
+  std::uint32_t row_of(std::uint32_t work_base, const Op& op) const {
+    const std::uint32_t row = work_base + op.work;
+    const std::uint32_t first = row < drawn_rows.first.size() ? drawn_rows.first[row] : 0;
+    return first == 0 ? row : first + drawn_rows.place(layer_of(op), op.microbatch);
+  }
+  double fullness_of(const Collective& collective, const Op& op) const {
+    if (collective.draws == 0) return 1;
+    return fullness[collective.draws + drawn_rows.place(layer_of(op), op.microbatch)];
+  }
 };
 
 }  // namespace windtunnel

@@ -18,25 +18,29 @@ BytesPerSecond rate_alone(const Network& network, PathId up, PathId down) {
   return slowest;
 }
 
+Seconds fixed_part(const Collective& collective, double fullness) {
+  return collective.fixed + collective.varying * (fullness - 1);
+}
+
 /// Least time of collectives whose flows share links. Flows of others do not.
 class CollectiveTimes {
  public:
   explicit CollectiveTimes(const Network& network)
       : network_(network), load_(network.links().size()) {}
 
-  Seconds least(const Collective& collective) {
+  Seconds least(const Collective& collective, double fullness) {
     Seconds longest{};
     for (const CollectiveFlow& flow : collective.flows)
       for (const PathId path : {flow.up, flow.down})
         for (const LinkId link : network_.path(path)) {
           Bytes& load = load_[link.index()];
-          load += flow.bytes;
+          load += flow.bytes * fullness;
           longest = std::max(longest, load / network_.links()[link.index()].bandwidth);
         }
     for (const CollectiveFlow& flow : collective.flows)
       for (const PathId path : {flow.up, flow.down})
         for (const LinkId link : network_.path(path)) load_[link.index()] = Bytes{};
-    return std::max(collective.fixed, collective.latency + longest);
+    return std::max(fixed_part(collective, fullness), collective.latency + longest);
   }
 
  private:
@@ -45,11 +49,11 @@ class CollectiveTimes {
 };
 
 /// Where they share none.
-Seconds least_alone(const Collective& collective, const Network& network) {
+Seconds least_alone(const Collective& collective, double fullness, const Network& network) {
   Seconds longest{};
   for (const CollectiveFlow& flow : collective.flows)
-    longest = std::max(longest, flow.bytes / rate_alone(network, flow.up, flow.down));
-  return std::max(collective.fixed, collective.latency + longest);
+    longest = std::max(longest, flow.bytes * fullness / rate_alone(network, flow.up, flow.down));
+  return std::max(fixed_part(collective, fullness), collective.latency + longest);
 }
 
 }  // namespace
@@ -62,9 +66,11 @@ LeastTimes::LeastTimes(const Plan& plan, const BuiltPrograms& built, EngineKind 
       hides_exchanges_(overlaps_passes(plan)),
       reduction_(gradient_reduction(plan)) {
   CollectiveTimes times(built.network);
-  for (const Collective& collective : built.programs.collectives)
-    collective_times_.push_back(shares_links() ? times.least(collective)
-                                               : least_alone(collective, built.network));
+  for (const Collective& collective : built.programs.collectives) {
+    const double fullness = built.programs.fullness_of(collective, Op{});  // the same in every pass
+    collective_times_.push_back(shares_links() ? times.least(collective, fullness)
+                                               : least_alone(collective, fullness, built.network));
+  }
 }
 
 Seconds LeastTimes::collective_in(DeviceId device, std::uint32_t slot) const {

@@ -28,7 +28,9 @@ class LeastTimes {
 
   /// A row of the device's work table.
   Seconds row(DeviceId device, std::uint16_t row) const {
-    return built_.programs.work[built_.programs.devices[device.index()].work_base + row].duration;
+    Op op;
+    op.work = row;
+    return built_.programs.work_of(built_.programs.devices[device.index()], op).duration;
   }
   Seconds collective(CollectiveId id) const { return collective_times_[id.index()]; }
   /// With its collectives across nodes.

@@ -256,6 +256,7 @@ Seconds lower_bound(const BuildInputs& inputs, EngineKind engine) {
   const Plan skeleton = with_fewest_microbatches(*inputs.plan);
   BuildInputs small = inputs;
   small.plan = &skeleton;
+  small.tokens.draws = Tokens::Draws::least;
   const BuiltPrograms built = build_programs(small);
   return Bound(*inputs.plan, built, engine).seconds();
 }

@@ -2,6 +2,7 @@
 
 #include "core/contracts.hpp"
 #include "engine/player.hpp"
+#include "lower/token_draws.hpp"
 #include "schedule/pipeline_program.hpp"
 #include "timeline/steady_state.hpp"
 
@@ -33,7 +34,8 @@ bool may_fold(const BuildInputs& inputs) {
   if (encodes_beside(plan.compression.pipeline_forward) ||
       encodes_beside(plan.compression.pipeline_backward))
     return false;
-  if (reduces_across_nodes(plan) || plays_operations(inputs)) return false;
+  if (reduces_across_nodes(plan) || plays_operations(inputs) || TokenDraws(inputs).vary())
+    return false;
   return plan.nodes_per_tensor_group == 1 && plan.parallel.schedule->reach;
 }
 

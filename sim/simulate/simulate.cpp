@@ -340,8 +340,10 @@ void fill_warnings(const Scenario& scenario, Report& report) {
 
 BuildInputs build_inputs(const Scenario& scenario, const Plan& plan,
                          Replicas replicas = Replicas::each, Detail detail = Detail::pass) {
-  return {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software,
-          &plan,           replicas,           detail};
+  return {&scenario.model, &scenario.platform,
+          &scenario.nodes, &scenario.software,
+          &plan,           replicas,
+          detail,          {Tokens::Draws::by_seed, scenario.seed}};
 }
 
 std::vector<TrafficBytes> unfolded_links(const Outcome& played, const Outcome& longer) {
