@@ -24,7 +24,7 @@ BASE = ["gpt-8.3b-128xa100", "--set", "/nodes=null", "--set", '/parallel={"edge_
         "--set", '/job={"steps": 1000, "price": {"gpu_hour": 2}, "power": {"computing": 600, "communicating": 300, "idle": 100}}', "--set", '/noise={"stalls": {"per_gpu_hour": 1}}', "--set", "/platform/node_types/0/count=1",
         "--set", '/platform/bandwidth_matrix={"unit": "GB/s", "rows": [[0]]}',
         "--set", '/model/mla={"key_value_rank": 512, "key_size": 64, "rope_size": 32, "value_size": 64}', "--set", '/software/experts={"source": "assumed: a test"}']
-# Gradients of models with experts are not compressed, so theirs is a scenario of its own.
+# Models with experts have a scenario of their own.
 EXPERTS = ["--set", '/model/moe={"experts": 8, "top_k": 2, "ffn_hidden": 1024}']
 CODECS = {"pipeline_forward": {"codec": "int8"}, "pipeline_backward": {"codec": "powersgd", "rank": 16},
           "data_gradients": {"codec": "topk", "density": 0.1}, "tensor_activations": {"codec": "zfp", "rate": 8},

@@ -15,10 +15,14 @@ CodecMessage stage_message(const Transformer& model, const Plan& plan,
 /// The same of `size` bytes.
 CodecMessage stage_message(const Transformer& model, const Plan& plan, Bytes size);
 
-/// The matrices among the gradients of one model chunk of a stage, on one rank: those of its layers, the word embedding where it
+/// The matrices among the gradients of one model chunk of a stage, on one rank, without those of experts: those of its layers, the word embedding where it
 /// is held and reduced with the rest (a fused embedding synchronisation takes it out), learned positions.
 std::vector<CodecMatrix> gradient_matrices(const Transformer& model, const Plan& plan,
                                            StageId stage, int chunk);
+
+/// The matrices of the experts that one rank holds of a chunk.
+std::vector<CodecMatrix> expert_gradient_matrices(const Transformer& model, const Plan& plan,
+                                                  StageId stage, int chunk);
 
 /// Whether the word embedding of tied first and last stages is synchronised over both and all replicas at once.
 bool fuses_embedding_sync(const Transformer& model, const Plan& plan);

@@ -31,6 +31,18 @@ KeptByCodec kept_of_gradients(const EndInputs& in, int first, int last) {
                            element_size(plan.training.gradient_type), plan.parallel.replicas());
 }
 
+/// The same of the experts', among those that hold the same ones.
+KeptByCodec kept_of_expert_gradients(const EndInputs& in, int first, int last) {
+  const Plan& plan = *in.plan;
+  if (!compresses_gradients(plan.compression, static_cast<int>(in.stage.index()))) return {};
+  std::vector<CodecMatrix> matrices;
+  for (int chunk = first; chunk < last; ++chunk)
+    for (const CodecMatrix& matrix : expert_gradient_matrices(*in.model, plan, in.stage, chunk))
+      matrices.push_back(matrix);
+  return kept_of_gradients(*plan.compression.data_gradients, matrices,
+                           element_size(plan.training.gradient_type), expert_copies(plan.parallel));
+}
+
 /// Experts have copies of their own, and reduce their gradients among them, behind the others.
 bool has_copies_of_experts(const EndInputs& in) {
   return in.parameters.experts > 0 && expert_copies(in.plan->parallel) > 1;
@@ -52,12 +64,23 @@ KeptByCodec kept_of_gather(const EndInputs& in) {
                       sharding_ways(plan.parallel));
 }
 
+KeptByCodec kept_of_expert_gather(const EndInputs& in) {
+  const Plan& plan = *in.plan;
+  if (!plan.compression.zero_gather) return {};
+  const Bytes element = element_size(plan.training.precision);
+  return kept_of_ring(*plan.compression.zero_gather,
+                      element * (expert_parameters(*in.model) / expert_ways(plan.parallel)),
+                      element, expert_copies(plan.parallel));
+}
+
 void add_reductions(const EndInputs& in, std::vector<Operation>& end) {
   if (gradient_reduction(*in.plan) != GradientReduction::per_iteration) return;
   end.push_back(gradient_reduction_of(in));
   if (!reduces_by_chunk(*in.plan))
     end.back().held.codec = kept_of_gradients(in, 0, in.plan->parallel.virtual_pipeline);
-  if (has_copies_of_experts(in)) end.push_back(expert_reduction_of(in));
+  if (!has_copies_of_experts(in)) return;
+  end.push_back(expert_reduction_of(in));
+  end.back().held.codec = kept_of_expert_gradients(in, 0, in.plan->parallel.virtual_pipeline);
 }
 
 Operation embedding_sync(const EndInputs& in) {
@@ -127,9 +150,11 @@ std::vector<Operation> end_of_iteration(const EndInputs& in) {
   if (gathers_parameters(in.plan->parallel)) {
     end.push_back(collective(Label::gather_parameters, gathered_parameters(in)));
     end.back().held.codec = kept_of_gather(in);
-    if (has_copies_of_experts(in))
+    if (has_copies_of_experts(in)) {
       end.push_back(collective(Label::gather_expert_parameters,
                                linear_weight_size(*in.plan, *in.software) * in.parameters.experts));
+      end.back().held.codec = kept_of_expert_gather(in);
+    }
   }
   end.push_back(kernel(Label::iteration_overhead, in.software->iteration_overhead));
   return end;
@@ -140,9 +165,11 @@ std::vector<Operation> chunk_reductions(const EndInputs& in, int chunk) {
   if (!reduces_by_chunk(*in.plan)) return reductions;
   reductions.push_back(gradient_reduction_of(in));
   reductions.back().held.codec = kept_of_gradients(in, chunk, chunk + 1);
-  if (gradient_reduction(*in.plan) == GradientReduction::per_microbatch &&
-      has_copies_of_experts(in))
-    reductions.push_back(expert_reduction_of(in));
+  if (gradient_reduction(*in.plan) != GradientReduction::per_microbatch ||
+      !has_copies_of_experts(in))
+    return reductions;
+  reductions.push_back(expert_reduction_of(in));
+  reductions.back().held.codec = kept_of_expert_gradients(in, chunk, chunk + 1);
   return reductions;
 }
 

@@ -78,6 +78,14 @@ CompressedRing compressed_ring(const StageCostInputs& in, Label label) {
       return {chosen ? compression.data_gradients : none, RingKind::reduce_scatter,
               element_size(in.plan->training.gradient_type), sharding};
     }
+    case Label::gather_expert_parameters:
+      return {compression.zero_gather, RingKind::all_gather, element,
+              expert_data_ways(in.plan->parallel)};
+    case Label::scatter_expert_gradients: {
+      const bool chosen = compresses_gradients(compression, static_cast<int>(in.stage.index()));
+      return {chosen ? compression.data_gradients : none, RingKind::reduce_scatter,
+              element_size(in.plan->training.gradient_type), expert_data_ways(in.plan->parallel)};
+    }
     default:
       return {none, RingKind::all_reduce, element, 1};
   }

@@ -20,6 +20,15 @@ std::vector<std::vector<bool>> epilogue_messages(const Plan& plan) {
   return messages;
 }
 
+/// What reduces experts' gradients at the end, or with each chunk's; null where nothing does.
+const Operation* expert_reduction(const std::vector<Operation>& operations) {
+  for (const Operation& operation : operations)
+    if (operation.label == Label::reduce_expert_gradients ||
+        operation.label == Label::scatter_expert_gradients)
+      return &operation;
+  return nullptr;
+}
+
 EncodedCollective piece_of(EncodedCollective whole, int pieces) {
   const double n = pieces;
   return {whole.payload / n, whole.second_payload / n, whole.encode / n, whole.between / n,
@@ -66,6 +75,21 @@ CodecParts CodecPlan::gradient_parts(StageId stage, const StageCost& cost) const
   return CodecParts::none;
 }
 
+CodecParts CodecPlan::expert_parts(StageId stage, const StageCost& cost) const {
+  if (!compresses_gradients(compression_, static_cast<int>(stage.index()))) return CodecParts::none;
+  const Operation* reduction = expert_reduction(cost.end);
+  Bytes largest = reduction == nullptr ? Bytes{0} : reduction->payload;
+  for (const ChunkCost& chunk : cost.chunks)
+    if (const Operation* of_chunk = expert_reduction(chunk.reductions); of_chunk != nullptr)
+      largest = std::max(largest,
+                         of_chunk->payload / static_cast<double>(gradient_buckets(plan_, stage)));
+  const Compressor& compressor = *compression_.data_gradients;
+  if (largest == Bytes{0} ||
+      !is_compressed(compressor, largest / static_cast<double>(expert_copies(plan_.parallel))))
+    return CodecParts::none;
+  return compressor.codec->sends_factors() ? CodecParts::two : CodecParts::one;
+}
+
 CompressedTraffic CodecPlan::traffic_of(StageId stage, const StageCost& cost) const {
   CompressedTraffic traffic;
   traffic.activations = parts_of(activation_);
@@ -78,6 +102,7 @@ CompressedTraffic CodecPlan::traffic_of(StageId stage, const StageCost& cost) co
       compression_.backward_messages == CompressedMessages::epilogue)
     traffic.gradient_messages = epilogue_messages(plan_);
   traffic.reduced_gradients = gradient_parts(stage, cost);
+  traffic.expert_gradients = expert_parts(stage, cost);
   if (compression_.zero_gather) traffic.gathered_parameters = CodecParts::one;
   return traffic;
 }
@@ -117,9 +142,9 @@ Bytes CodecPlan::chunk_gradients(StageId stage, const StageCost& cost, int chunk
                                                             : gradients;
 }
 
-EncodedCollective CodecPlan::reduction(const CodecStage& stage, Bytes payload,
+EncodedCollective CodecPlan::reduction(const CodecStage& stage, CodecParts parts, int members,
+                                       Bytes payload,
                                        const std::vector<CodecMatrix>& matrices) const {
-  const CodecParts parts = gradient_parts(stage.stage, *stage.cost);
   if (parts == CodecParts::none) return {payload, {}, {}, {}, {}};
   const Compressor& compressor = *compression_.data_gradients;
   const Bytes element = element_size(plan_.training.gradient_type);
@@ -127,7 +152,7 @@ EncodedCollective CodecPlan::reduction(const CodecStage& stage, Bytes payload,
     return encode_ring(
         compressor, *stage.device,
         plan_.parallel.zero_stage > 0 ? RingKind::reduce_scatter : RingKind::all_reduce, payload,
-        element, plan_.parallel.replicas());
+        element, members);
   Bytes rest = payload;
   for (const CodecMatrix& matrix : matrices) rest -= element * matrix.elements();
   return encode_powersgd(compressor, *stage.device, matrices, std::max(rest, Bytes{0}));
@@ -139,38 +164,73 @@ EncodedCollective CodecPlan::reduced_gradients(const CodecStage& stage) const {
     const auto of_chunk = gradient_matrices(model_, plan_, stage.stage, chunk);
     matrices.insert(matrices.end(), of_chunk.begin(), of_chunk.end());
   }
-  return reduction(stage, stage_gradients(model_, plan_, stage.stage, *stage.cost), matrices);
+  return reduction(stage, gradient_parts(stage.stage, *stage.cost), plan_.parallel.replicas(),
+                   stage_gradients(model_, plan_, stage.stage, *stage.cost), matrices);
 }
 
 EncodedCollective CodecPlan::reduced_bucket(const CodecStage& stage, int chunk) const {
   if (!reduces_by_chunk(plan_)) return {};
   const Bytes payload = chunk_gradients(stage.stage, *stage.cost, chunk);
-  const int pieces = gradient_buckets(plan_, stage.stage);
-  if (gradient_parts(stage.stage, *stage.cost) == CodecParts::two)
-    return piece_of(reduction(stage, payload, gradient_matrices(model_, plan_, stage.stage, chunk)),
+  const int pieces = gradient_buckets(plan_, stage.stage), members = plan_.parallel.replicas();
+  const CodecParts parts = gradient_parts(stage.stage, *stage.cost);
+  if (parts == CodecParts::two)
+    return piece_of(reduction(stage, parts, members, payload,
+                              gradient_matrices(model_, plan_, stage.stage, chunk)),
                     pieces);
-  return reduction(stage, payload / static_cast<double>(pieces), {});
+  return reduction(stage, parts, members, payload / static_cast<double>(pieces), {});
+}
+
+EncodedCollective CodecPlan::reduced_experts(const CodecStage& stage) const {
+  const Operation* const experts = expert_reduction(stage.cost->end);
+  if (experts == nullptr) return {};
+  std::vector<CodecMatrix> matrices;
+  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
+    const auto of_chunk = expert_gradient_matrices(model_, plan_, stage.stage, chunk);
+    matrices.insert(matrices.end(), of_chunk.begin(), of_chunk.end());
+  }
+  return reduction(stage, expert_parts(stage.stage, *stage.cost), expert_copies(plan_.parallel),
+                   experts->payload, matrices);
+}
+
+EncodedCollective CodecPlan::reduced_expert_bucket(const CodecStage& stage, int chunk) const {
+  const Operation* const experts =
+      expert_reduction(stage.cost->chunks[static_cast<std::size_t>(chunk)].reductions);
+  if (experts == nullptr) return {};
+  const int pieces = gradient_buckets(plan_, stage.stage);
+  const CodecParts parts = expert_parts(stage.stage, *stage.cost);
+  return reduction(stage, parts, expert_copies(plan_.parallel),
+                   experts->payload / static_cast<double>(pieces), {});
+}
+
+EncodedCollective CodecPlan::gathered(const CodecStage& stage, Label label, int members) const {
+  const Operation* const gather = find(stage.cost->end, label);
+  if (gather == nullptr) return {};
+  if (!compression_.zero_gather) return {gather->payload, {}, {}, {}, {}};
+  return encode_ring(*compression_.zero_gather, *stage.device, RingKind::all_gather,
+                     gather->payload, element_size(plan_.training.precision), members);
 }
 
 EncodedCollective CodecPlan::gathered_parameters(const CodecStage& stage) const {
-  const Operation* const gather = find(stage.cost->end, Label::gather_parameters);
-  if (gather == nullptr) return {};
-  const Bytes parameters = gather->payload;
-  if (!compression_.zero_gather) return {parameters, {}, {}, {}, {}};
-  return encode_ring(*compression_.zero_gather, *stage.device, RingKind::all_gather, parameters,
-                     element_size(plan_.training.precision), plan_.parallel.replicas());
+  return gathered(stage, Label::gather_parameters, plan_.parallel.replicas());
 }
 
+EncodedCollective CodecPlan::gathered_experts(const CodecStage& stage) const {
+  return gathered(stage, Label::gather_expert_parameters, expert_copies(plan_.parallel));
+}
+
+/// In the order of CodecRow and BucketRow.
 void CodecPlan::add_reduction_rows(const CodecStage& stage, std::vector<Work>& rows) const {
-  const EncodedCollective reduced = reduced_gradients(stage);
-  const EncodedCollective gathered = gathered_parameters(stage);
-  for (const Seconds time :
-       {reduced.encode, reduced.between, reduced.decode, gathered.encode, gathered.decode})
-    rows.push_back(codec_work(time));
-  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
-    const EncodedCollective bucket = reduced_bucket(stage, chunk);
-    for (const Seconds time : {bucket.encode, bucket.between, bucket.decode})
+  const auto add = [&rows](const EncodedCollective& reduced) {
+    for (const Seconds time : {reduced.encode, reduced.between, reduced.decode})
       rows.push_back(codec_work(time));
+  };
+  add(reduced_gradients(stage));
+  add(reduced_experts(stage));
+  for (const EncodedCollective& gathered : {gathered_parameters(stage), gathered_experts(stage)})
+    for (const Seconds time : {gathered.encode, gathered.decode}) rows.push_back(codec_work(time));
+  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
+    add(reduced_bucket(stage, chunk));
+    add(reduced_expert_bucket(stage, chunk));
   }
 }
 

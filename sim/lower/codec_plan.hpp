@@ -50,6 +50,15 @@ class CodecPlan {
   /// The parameters gathered after a sharded step; nothing where none are.
   EncodedCollective gathered_parameters(const CodecStage& stage) const;
 
+
+  /// The same of experts, among the ranks that hold the same ones; nothing where nobody else does.
+  bool reduces_experts_in_two_parts(const CodecStage& stage) const {
+    return expert_parts(stage.stage, *stage.cost) == CodecParts::two;
+  }
+  EncodedCollective reduced_experts(const CodecStage& stage) const;
+  EncodedCollective reduced_expert_bucket(const CodecStage& stage, int chunk) const;
+  EncodedCollective gathered_experts(const CodecStage& stage) const;
+
  private:
   /// What one rank sends to a neighbouring stage, one way.
   struct StageMessage {
@@ -61,11 +70,14 @@ class CodecPlan {
   /// As it is where it is not compressed.
   EncodedMessage encoded(const StageMessage& message, const Device& device) const;
   CodecParts gradient_parts(StageId stage, const StageCost& cost) const;
+  CodecParts expert_parts(StageId stage, const StageCost& cost) const;
   EncodedMessage over(const StageMessage& message, const CodecStage& stage,
                       BytesPerSecond way) const;
   Bytes chunk_gradients(StageId stage, const StageCost& cost, int chunk) const;
-  EncodedCollective reduction(const CodecStage& stage, Bytes payload,
+  /// In so many parts, among so many ranks.
+  EncodedCollective reduction(const CodecStage& stage, CodecParts parts, int members, Bytes payload,
                               const std::vector<CodecMatrix>& matrices) const;
+  EncodedCollective gathered(const CodecStage& stage, Label label, int members) const;
   void add_reduction_rows(const CodecStage& stage, std::vector<Work>& rows) const;
 
   const Transformer& model_;

@@ -63,21 +63,26 @@ bool PlanCollectives::any_end_has(Label label) const {
 }
 
 void PlanCollectives::add_expert_reductions(const std::vector<DeviceId>& members) {
-  const StageCost& stage = cost(members.front());
-  const auto add_in = [&](const Operation& operation, double pieces, std::uint32_t slot) {
-    const RingWork work = row_of(operation.label).kind == OperationKind::all_reduce
-                              ? RingWork::all_reduce
-                              : RingWork::scatter_or_gather;
-    add(collectives_.gradients(members, operation.payload / pieces, work), slot);
-  };
-  for (const Operation& operation : stage.end)
-    if (group_of(operation.label) == GroupKind::expert_data)
-      add_in(operation, 1, slot_of(end_place(operation.label).slot));
-  const double pieces = gradient_buckets(plan_, device(members.front()).stage);
-  for (std::size_t chunk = 0; chunk < stage.chunks.size(); ++chunk)
-    for (const Operation& operation : stage.chunks[chunk].reductions)
+  const CodecStage codec = costs_.codec_stage(device(members.front()), cost(members.front()));
+  const bool two_parts = codecs_.reduces_experts_in_two_parts(codec);
+  for (const Operation& operation : codec.cost->end) {
+    if (group_of(operation.label) != GroupKind::expert_data) continue;
+    if (operation.label == Label::gather_expert_parameters)
+      add(collectives_.gradients(members, codecs_.gathered_experts(codec).payload,
+                                 RingWork::scatter_or_gather),
+          slot_of(end_place(operation.label).slot));
+    else
+      add_reduction(members, codecs_.reduced_experts(codec), two_parts,
+                    slot_of(CollectiveSlot::expert_gradient_reduce),
+                    slot_of(CollectiveSlot::expert_gradient_reduce_second));
+  }
+  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
+    for (const Operation& operation :
+         codec.cost->chunks[static_cast<std::size_t>(chunk)].reductions)
       if (group_of(operation.label) == GroupKind::expert_data)
-        add_in(operation, pieces, slot_of(ChunkCollective::expert_bucket, static_cast<int>(chunk)));
+        add_reduction(members, codecs_.reduced_expert_bucket(codec, chunk), two_parts,
+                      slot_of(ChunkCollective::expert_bucket, chunk),
+                      slot_of(ChunkCollective::expert_bucket_second, chunk));
 }
 
 void PlanCollectives::add_embedding_syncs() {

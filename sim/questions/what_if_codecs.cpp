@@ -47,7 +47,7 @@ bool is_in_use(std::string_view name, const Scenario& scenario) {
   if (name.starts_with("pipeline")) return parallel.pipeline > 1;
   if (name == "tensor_activations") return parallel.tensor > 1;
   if (name == "zero_gather") return parallel.replicas() > 1 && parallel.zero_stage > 0;
-  return parallel.replicas() > 1 && !scenario.model.moe;  // whose gradients are not compressed
+  return parallel.replicas() > 1 && !parallel.schedule->is_both_ways();  // which refuses it
 }
 
 std::string spoken_class(std::string name) {

@@ -50,16 +50,13 @@ Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
                  "a placement is not searched for zero_stage 3: the search does not weigh gathers "
                  "yet",
                  "leave placement out, or give a permutation of nodes");
-  if (scenario.model.moe && scenario.plan.compression.data_gradients)
-    refusals.add("/compression/data_gradients",
-                 "gradients of models with experts are not compressed", "leave data_gradients out");
   if (parallel.schedule->is_both_ways()) {
     const std::string of = " under schedule " + parallel.schedule->name +
                            ", where two stages hold each part of the model";
     if (scenario.placement_request == PlacementRequest::search)
       refusals.add("/parallel/placement", "a placement is not searched" + of,
                    "leave placement out, or give a permutation of nodes");
-    if (scenario.plan.compression.data_gradients && !scenario.model.moe)
+    if (scenario.plan.compression.data_gradients)
       refusals.add("/compression/data_gradients", "gradients are not compressed" + of,
                    "leave data_gradients out");
   }

@@ -82,8 +82,13 @@ class StageWriter {
         case Label::scatter_gradients:
           reductions_.at_end(writer_);
           break;
+        case Label::reduce_expert_gradients:
+        case Label::scatter_expert_gradients:
+          reductions_.experts_at_end(writer_);
+          break;
         case Label::gather_parameters:
-          reductions_.gather_parameters(writer_);
+        case Label::gather_expert_parameters:
+          reductions_.gather_parameters(writer_, operation.label);
           break;
         default:
           if (is_collective(row_of(operation.label).kind))

@@ -45,13 +45,25 @@ enum class CodecRow : std::uint16_t {
   encode_reduced,         ///< gradients before their collective
   encode_reduced_second,  ///< between the two collectives of a codec in two parts
   decode_reduced,
+  encode_experts,  ///< the same of experts' gradients
+  encode_experts_second,
+  decode_experts,
   encode_gathered,  ///< parameters of a sharded step
   decode_gathered,
+  encode_gathered_experts,
+  decode_gathered_experts,
 };
-inline constexpr int num_codec_rows = 9;
+inline constexpr int num_codec_rows = 14;
 /// And behind those, for each chunk, one bucket of its gradients.
-enum class BucketRow : std::uint16_t { encode, encode_second, decode };
-inline constexpr int num_bucket_rows = 3;
+enum class BucketRow : std::uint16_t {
+  encode,
+  encode_second,
+  decode,
+  encode_experts,  ///< the same of experts' gradients
+  encode_experts_second,
+  decode_experts,
+};
+inline constexpr int num_bucket_rows = 6;
 
 constexpr std::uint16_t row_of(CodecRow row, int chunks) {
   return static_cast<std::uint16_t>(chunks * num_chunk_rows + num_device_rows +
@@ -82,9 +94,10 @@ enum class CollectiveSlot : std::uint32_t {
   embedding_sync,
   parameter_gather,
   expert_gradient_reduce,
+  expert_gradient_reduce_second,
   expert_parameter_gather,
 };
-inline constexpr std::uint32_t num_device_collectives = 6;
+inline constexpr std::uint32_t num_device_collectives = 7;
 enum class ChunkCollective : std::uint32_t {
   forward,        ///< all of a chunk's forward all-reduces of one microbatch, across nodes
   exposed,        ///< backward ones that nothing hides (recomputation, head, embedding)
@@ -92,8 +105,9 @@ enum class ChunkCollective : std::uint32_t {
   bucket,         ///< one bucket of the chunk's gradients; all of them where nothing overlaps
   bucket_second,  ///< of a codec in two parts
   expert_bucket,  ///< the same of experts, among the ranks that hold them
+  expert_bucket_second,
 };
-inline constexpr std::uint32_t num_chunk_collectives = 6;
+inline constexpr std::uint32_t num_chunk_collectives = 7;
 constexpr std::uint32_t slot_of(CollectiveSlot slot) { return static_cast<std::uint32_t>(slot); }
 constexpr std::uint32_t slot_of(ChunkCollective slot, int chunk) {
   return num_device_collectives + num_chunk_collectives * static_cast<std::uint32_t>(chunk) +
@@ -171,6 +185,7 @@ struct CompressedTraffic {
   std::vector<std::vector<bool>> gradient_messages;
   CodecStream activation_encoder = CodecStream::compute, gradient_encoder = CodecStream::compute;
   CodecParts reduced_gradients = CodecParts::none;  ///< of this stage
+  CodecParts expert_gradients = CodecParts::none;
   CodecParts gathered_parameters = CodecParts::none;
 };
 

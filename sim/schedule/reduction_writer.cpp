@@ -53,25 +53,26 @@ void ReductionWriter::pass_in_pieces(const Step& step, OpWriter& writer) const {
 }
 
 void ReductionWriter::reduce_chunk(Stream stream, const Step& step, OpWriter& writer) const {
-  const auto codec = [&](Phase phase, int part) {
-    const BucketRow row = phase == Phase::decode ? BucketRow::decode
-                          : part == 0            ? BucketRow::encode
-                                                 : BucketRow::encode_second;
-    writer.codec(stream, phase, row_of(row, step.chunk, shape_->chunks), Traffic::data_gradients,
-                 step);
-  };
-  const auto reduce = [&](int part) {
-    const ChunkCollective slot =
-        part == 0 ? ChunkCollective::bucket : ChunkCollective::bucket_second;
-    writer.collective(stream, slot_of(slot, step.chunk), Phase::gradient_reduce,
-                      Traffic::data_gradients, step);
-  };
   for (const Operation& reduction : shape_->reductions[step.chunk]) {
-    if (group_of(reduction.label) == GroupKind::expert_data)
-      writer.collective(stream, slot_of(ChunkCollective::expert_bucket, step.chunk),
-                        Phase::gradient_reduce, Traffic::data_gradients, step);
-    else
-      reduce_in_parts(shape_->compressed.reduced_gradients, codec, reduce);
+    const bool experts = group_of(reduction.label) == GroupKind::expert_data;
+    const BucketRow encode = experts ? BucketRow::encode_experts : BucketRow::encode,
+                    second = experts ? BucketRow::encode_experts_second : BucketRow::encode_second,
+                    decode = experts ? BucketRow::decode_experts : BucketRow::decode;
+    const auto codec = [&](Phase phase, int part) {
+      const BucketRow row = phase == Phase::decode ? decode : part == 0 ? encode : second;
+      writer.codec(stream, phase, row_of(row, step.chunk, shape_->chunks), Traffic::data_gradients,
+                   step);
+    };
+    const ChunkCollective one = experts ? ChunkCollective::expert_bucket : ChunkCollective::bucket,
+                          two = experts ? ChunkCollective::expert_bucket_second
+                                        : ChunkCollective::bucket_second;
+    const auto reduce = [&](int part) {
+      writer.collective(stream, slot_of(part == 0 ? one : two, step.chunk), Phase::gradient_reduce,
+                        Traffic::data_gradients, step);
+    };
+    const CompressedTraffic& compressed = shape_->compressed;
+    reduce_in_parts(experts ? compressed.expert_gradients : compressed.reduced_gradients, codec,
+                    reduce);
   }
 }
 
@@ -82,30 +83,45 @@ void ReductionWriter::wait_for_buckets(OpWriter& writer) const {
 void ReductionWriter::at_end(OpWriter& writer) const {
   if (shape_->gradient_reduction != GradientReduction::per_iteration) return;
   if (overlaps()) return wait_for_buckets(writer);
+  reduce_all(shape_->compressed.reduced_gradients,
+             {CodecRow::encode_reduced, CodecRow::encode_reduced_second, CodecRow::decode_reduced,
+              CollectiveSlot::gradient_reduce, CollectiveSlot::gradient_reduce_second},
+             writer);
+}
+
+void ReductionWriter::experts_at_end(OpWriter& writer) const {
+  reduce_all(
+      shape_->compressed.expert_gradients,
+      {CodecRow::encode_experts, CodecRow::encode_experts_second, CodecRow::decode_experts,
+       CollectiveSlot::expert_gradient_reduce, CollectiveSlot::expert_gradient_reduce_second},
+      writer);
+}
+
+void ReductionWriter::reduce_all(CodecParts parts, const WholeReduction& whole,
+                                 OpWriter& writer) const {
   const auto codec = [&](Phase phase, int part) {
-    const CodecRow row = phase == Phase::decode ? CodecRow::decode_reduced
-                         : part == 0            ? CodecRow::encode_reduced
-                                                : CodecRow::encode_reduced_second;
+    const CodecRow row = phase == Phase::decode ? whole.decode
+                         : part == 0            ? whole.encode
+                                                : whole.encode_second;
     writer.codec(Stream::compute, phase, row_of(row, shape_->chunks), Traffic::data_gradients, {});
   };
   const auto reduce = [&](int part) {
-    const CollectiveSlot slot =
-        part == 0 ? CollectiveSlot::gradient_reduce : CollectiveSlot::gradient_reduce_second;
-    writer.collective(Stream::compute, slot_of(slot), Phase::gradient_reduce,
-                      Traffic::data_gradients, {});
+    writer.collective(Stream::compute, slot_of(part == 0 ? whole.slot : whole.second_slot),
+                      Phase::gradient_reduce, Traffic::data_gradients, {});
   };
-  reduce_in_parts(shape_->compressed.reduced_gradients, codec, reduce);
+  reduce_in_parts(parts, codec, reduce);
 }
 
-void ReductionWriter::gather_parameters(OpWriter& writer) const {
+void ReductionWriter::gather_parameters(OpWriter& writer, Label label) const {
+  const bool experts = label == Label::gather_expert_parameters;
   const auto codec = [&](Phase phase, CodecRow row) {
     if (shape_->compressed.gathered_parameters != CodecParts::none)
       writer.codec(Stream::compute, phase, row_of(row, shape_->chunks), Traffic::zero_gather, {});
   };
-  codec(Phase::encode, CodecRow::encode_gathered);
-  writer.collective(Stream::compute, slot_of(CollectiveSlot::parameter_gather),
-                    Phase::parameter_gather, Traffic::zero_gather, {});
-  codec(Phase::decode, CodecRow::decode_gathered);
+  codec(Phase::encode, experts ? CodecRow::encode_gathered_experts : CodecRow::encode_gathered);
+  writer.collective(Stream::compute, slot_of(end_place(label).slot), Phase::parameter_gather,
+                    Traffic::zero_gather, {});
+  codec(Phase::decode, experts ? CodecRow::decode_gathered_experts : CodecRow::decode_gathered);
 }
 
 }  // namespace windtunnel::detail

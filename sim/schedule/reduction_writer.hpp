@@ -25,10 +25,19 @@ class ReductionWriter {
   void wait_for_buckets(OpWriter& writer) const;
   /// Behind the last pass: the whole reduction, or what is left of it.
   void at_end(OpWriter& writer) const;
-  /// Behind a step that has updated shards.
-  void gather_parameters(OpWriter& writer) const;
+  /// And that of experts' gradients, where passes do not reduce them.
+  void experts_at_end(OpWriter& writer) const;
+  /// Behind a step that has updated shards; of experts or of all else.
+  void gather_parameters(OpWriter& writer, Label label) const;
 
  private:
+  /// Where a reduction at the end has its places.
+  struct WholeReduction {
+    CodecRow encode, encode_second, decode;
+    CollectiveSlot slot, second_slot;
+  };
+  void reduce_all(CodecParts parts, const WholeReduction& whole, OpWriter& writer) const;
+
   const PipelineShape* shape_;
   bool splits_backward_;
   std::vector<Step> last_pass_;  ///< by chunk: where its gradients are complete

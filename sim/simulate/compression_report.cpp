@@ -215,19 +215,40 @@ Reductions reductions_of(const Plan& plan) {
   Reductions all;
   if (!reduces_by_chunk(plan)) {
     all.slots = {slot_of(CollectiveSlot::gradient_reduce),
-                 slot_of(CollectiveSlot::gradient_reduce_second)};
+                 slot_of(CollectiveSlot::gradient_reduce_second),
+                 slot_of(CollectiveSlot::expert_gradient_reduce),
+                 slot_of(CollectiveSlot::expert_gradient_reduce_second)};
     for (const CodecRow row :
-         {CodecRow::encode_reduced, CodecRow::encode_reduced_second, CodecRow::decode_reduced})
+         {CodecRow::encode_reduced, CodecRow::encode_reduced_second, CodecRow::decode_reduced,
+          CodecRow::encode_experts, CodecRow::encode_experts_second, CodecRow::decode_experts})
       all.rows.push_back(row_of(row, chunks));
     return all;
   }
   for (int chunk = 0; chunk < chunks; ++chunk) {
-    for (const ChunkCollective slot : {ChunkCollective::bucket, ChunkCollective::bucket_second})
+    for (const ChunkCollective slot :
+         {ChunkCollective::bucket, ChunkCollective::bucket_second, ChunkCollective::expert_bucket,
+          ChunkCollective::expert_bucket_second})
       all.slots.push_back(slot_of(slot, chunk));
-    for (const BucketRow row : {BucketRow::encode, BucketRow::encode_second, BucketRow::decode})
+    for (const BucketRow row :
+         {BucketRow::encode, BucketRow::encode_second, BucketRow::decode, BucketRow::encode_experts,
+          BucketRow::encode_experts_second, BucketRow::decode_experts})
       all.rows.push_back(row_of(row, chunk, chunks));
   }
   return all;
+}
+
+/// One rank's gradients of experts that others hold too.
+Bytes reduced_expert_gradients(const StageCost& cost) {
+  Bytes gradients{};
+  const auto add = [&gradients](const std::vector<Operation>& operations) {
+    for (const Operation& operation : operations)
+      if (group_of(operation.label) == GroupKind::expert_data &&
+          operation.label != Label::gather_expert_parameters)
+        gradients += operation.payload;
+  };
+  add(cost.end);
+  for (const ChunkCost& chunk : cost.chunks) add(chunk.reductions);
+  return gradients;
 }
 
 /// Where nothing hides the reduction of the gradients.
@@ -250,7 +271,8 @@ void warn_of_reduction(const Scenario& scenario, const BuiltPrograms& built, con
   const Bytes gradients =
       stage_gradients(scenario.model, scenario.plan, stage, built.cost_of_device[device.index()]);
   const Bytes whole =
-      ring_all_reduce_volume(gradients, parallel.replicas()) *
+      (ring_all_reduce_volume(gradients, parallel.replicas()) +
+       ring_all_reduce_volume(reduced_expert_gradients(cost), expert_copies(parallel))) *
       (scenario.plan.devices[device.index()].num_gpus() * (parallel.zero_stage > 0 ? 0.5 : 1.0));
   warn_of_loss(entry, "a reduction",
                Balances(scenario, built).collectives(stage, reductions, whole / sent), report);

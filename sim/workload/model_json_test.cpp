@@ -143,6 +143,30 @@ TEST_CASE("DeepSeek-V3, parameter by parameter") {
   CHECK(active_parameters(model) == all - 58.0 * 248 * expert);
 }
 
+TEST_CASE("matrices of a layer add up to its weights, with latent attention and experts too") {
+  const auto elements = [](const std::vector<MatrixShape>& shapes) {
+    double sum = 0;
+    for (const MatrixShape& shape : shapes) sum += shape.rows * shape.columns;
+    return sum;
+  };
+  for (const char* name :
+       {"llama3-8b", "gpt3-175b", "qwen3-30b-a3b", "deepseek-v3", "gpt-oss-120b"})
+    for (const int tensor : {1, 8}) {
+      CAPTURE(name);
+      const Transformer model = shipped(name);
+      const double with_experts =
+          model.moe ? model.expert_layers(0, model.layers) / static_cast<double>(model.layers) : 0;
+      const int shared = model.moe ? model.moe->shared_ffn_hidden : 0;
+      CHECK(elements(attention_shapes(model, tensor)) +
+                elements(mlp_shapes(model, model.ffn_hidden, tensor)) * (1 - with_experts) +
+                elements(mlp_shapes(model, shared, tensor)) * with_experts ==
+            doctest::Approx(layer_matrix_parameters(model, tensor)).epsilon(1e-12));
+      if (model.moe)
+        CHECK(elements(mlp_shapes(model, model.moe->ffn_hidden, 1)) * model.moe->experts ==
+              doctest::Approx(expert_parameters(model)).epsilon(1e-12));
+    }
+}
+
 TEST_CASE("experts are in the layers that dense_layers and every leave them") {
   Transformer model;
   model.layers = 8;

@@ -383,12 +383,29 @@ double shared_expert_parameters(const Transformer& model) {
   return model.moe ? mlp_matrices(model, model.moe->shared_ffn_hidden) : 0;
 }
 
-std::vector<MatrixShape> layer_matrices(const Transformer& model, int tensor_ways) {
+std::vector<MatrixShape> attention_shapes(const Transformer& model, int tensor_ways) {
   const double h = model.hidden, t = tensor_ways;
-  return {{model.qkv_width() / t, h},
-          {h, model.heads_width() / t},
-          {model.mlp_input_width() / t, h},
-          {h, model.ffn_hidden / t}};
+  const MatrixShape projection{h, model.heads_width() / t};
+  if (!model.mla) return {{model.qkv_width() / t, h}, projection};
+  const Transformer::LatentAttention& latent = *model.mla;
+  const double queries = model.heads * static_cast<double>(model.key_width()) / t,
+               keys_values = model.heads * (latent.key_size + latent.value_size) / t;
+  std::vector<MatrixShape> shapes;
+  if (latent.query_rank > 0) {
+    shapes = {{static_cast<double>(latent.query_rank), h},
+              {queries, static_cast<double>(latent.query_rank)}};
+  } else {
+    shapes = {{queries, h}};
+  }
+  shapes.push_back({static_cast<double>(latent.key_value_rank + latent.rope_size), h});
+  shapes.push_back({keys_values, static_cast<double>(latent.key_value_rank)});
+  shapes.push_back(projection);
+  return shapes;
+}
+
+std::vector<MatrixShape> mlp_shapes(const Transformer& model, int width, int ways) {
+  const double h = model.hidden, columns = static_cast<double>(width) / ways;
+  return {{(model.gated_mlp ? 2 : 1) * columns, h}, {h, columns}};
 }
 
 Divisible<double> attention_parameters(const Transformer& model) {

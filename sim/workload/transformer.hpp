@@ -187,9 +187,12 @@ double layer_matrix_parameters(const Transformer& model, int tensor_ways);
 struct MatrixShape {
   double rows = 0, columns = 0;
 };
-/// One layer's weight matrices on one rank: QKV, projection, and the two (gated: wider first) of the MLP. Their elements add up
-/// to layer_matrix_parameters().
-std::vector<MatrixShape> layer_matrices(const Transformer& model, int tensor_ways);
+/// The weight matrices of a layer's attention on one rank: QKV and projection; of latent attention those into the latent vectors, out of
+/// them, and the projection.
+std::vector<MatrixShape> attention_shapes(const Transformer& model, int tensor_ways);
+/// The two matrices (gated: wider first) of an MLP of so many columns, cut `ways` ways: of a layer, of what every token takes beside its
+/// experts, or of an expert.
+std::vector<MatrixShape> mlp_shapes(const Transformer& model, int width, int ways);
 /// Word embedding, padded for a tensor group of `tensor_ways` and divided among it, and learned positions: of the first stage.
 Divisible<double> embedding_parameters(const Transformer& model, int tensor_ways);
 /// Word embedding shard alone: V' h / t.

@@ -1,0 +1,145 @@
+// Compressed gradients and parameters of models with experts, whose copies reduce and gather among themselves.
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "core/testing.hpp"
+#include "simulate/simulate.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Two nodes of two GPUs, each with a NIC of 25 GB/s; four experts of 2 * 1024 * 2048 parameters; two microbatches.
+Scenario scenario_of(int zero_stage, int expert, const std::string& compression,
+                     const Overrides& more = {}) {
+  const std::string text = R"({
+  "platform": {"extends": "selene-a100", "name": "two by two", "node_types": [{"gpus": 2, "nics": 2, "nic_rate": "200 Gbps",
+      "nic_efficiency": 1, "source": "assumed: of the test",
+      "interconnect": {"floor_base": "10 us", "floor_per_gpu": "0 us", "all_to_all": "100 GB/s", "source": "assumed: of the test"}}],
+    "fabric": {"latency": "15 us", "collective_latency": "5 us", "source": "assumed: of the test"}},
+  "nodes": 2, "software": "megatron-core-2026",
+  "model": {"layers": 1, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 32000,
+    "moe": {"experts": 4, "top_k": 2, "ffn_hidden": 2048}},
+  "training": {"global_batch": 8, "micro_batch": 1, "precision": "bf16", "gradient_dtype": "fp32"},
+  "compression": {)" + compression +
+                           R"(},
+  "parallel": {"data": 4, "expert": )" +
+                           std::to_string(expert) + R"(, "zero_stage": )" +
+                           std::to_string(zero_stage) + "}}";
+  Problems problems;
+  JsonValue value =
+      parse_json(std::make_shared<const SourceText>(SourceText{"codec.json", text}), problems);
+  problems.throw_if_any();
+  ReadOptions options;
+  options.overrides = more;
+  const Library files{source_dir()};
+  return read_scenario(std::move(value), files.root, files, options);
+}
+
+Report play(const Scenario& scenario, Detail detail = Detail::pass,
+            EngineKind engine = EngineKind::native) {
+  SimulateOptions options;
+  options.engine = engine;
+  options.detail = detail;
+  return simulate(scenario, options).report;
+}
+
+double sent(const Report& report, Traffic traffic) {
+  return report.traffic[static_cast<std::size_t>(traffic)].value();
+}
+Seconds codec(const Report& report) { return report.breakdown.of(Line::codec); }
+
+constexpr double of_rank = 2.0 * 2 * 1024 * 2048;  // parameters of two experts
+const std::string quarter = R"("data_gradients": {"codec": "fixed", "ratio": 4})";
+
+TEST_CASE("gradients of experts are compressed like all others") {
+  for (const int zero : {0, 1, 2, 3})
+    for (const int expert : {2, 4})
+      CHECK(
+          sent(play(scenario_of(zero, expert, quarter)), Traffic::data_gradients) ==
+          doctest::Approx(sent(play(scenario_of(zero, expert, "")), Traffic::data_gradients) / 4));
+}
+
+TEST_CASE("parameters of experts are compressed as they are gathered, like all others") {
+  const std::string gather = R"("zero_gather": {"codec": "fixed", "ratio": 4})";
+  for (const int zero : {1, 2, 3})
+    for (const int expert : {2, 4})
+      CHECK(sent(play(scenario_of(zero, expert, gather)), Traffic::zero_gather) ==
+            doctest::Approx(sent(play(scenario_of(zero, expert, "")), Traffic::zero_gather) / 4));
+}
+
+TEST_CASE("two copies of experts encode and decode all of their gradients once") {
+  // With four experts on four ranks nobody else has them. With two on a rank, a ring of two encodes two halves and decodes two: 4 bytes
+  // a gradient at 100 and at 200 GB/s.
+  const std::string timed =
+      R"("data_gradients": {"codec": "fixed", "ratio": 4, "encode_rate": "100 GB/s", "decode_rate": "200 GB/s"})";
+  constexpr double paper = 4 * of_rank / 100e9 + 4 * of_rank / 200e9;
+  for (const char* overlap : {"false", "true"}) {
+    const Overrides overlapping{{"/parallel/overlap_gradient_reduce", overlap}};
+    const Seconds shared = codec(play(scenario_of(0, 2, timed, overlapping))),
+                  alone = codec(play(scenario_of(0, 4, timed, overlapping)));
+    CHECK((shared - alone).value() == doctest::Approx(paper).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("a gather of experts encodes a half and decodes the other's") {
+  const std::string timed =
+      R"("zero_gather": {"codec": "fixed", "ratio": 4, "encode_rate": "100 GB/s", "decode_rate": "200 GB/s"})";
+  constexpr double paper = of_rank / 100e9 + of_rank / 200e9;  // half of 2 bytes a parameter
+  CHECK((codec(play(scenario_of(1, 2, timed))) - codec(play(scenario_of(1, 4, timed)))).value() ==
+        doctest::Approx(paper).epsilon(1e-9));
+}
+
+TEST_CASE("PowerSGD sends the factors of every expert's matrices") {
+  // Two experts a rank, two matrices of 2,048 x 1,024 each, rank 8: (2,048 + 1,024) * 8 fp32 values. An all-reduce between two copies
+  // sends each once, on four ranks.
+  const std::string factors = R"("data_gradients": {"codec": "powersgd", "rank": 8})";
+  const Report shared = play(scenario_of(0, 2, factors)), alone = play(scenario_of(0, 4, factors));
+  CHECK(sent(shared, Traffic::data_gradients) - sent(alone, Traffic::data_gradients) ==
+        doctest::Approx(4 * 4 * (2048 + 1024) * 8 * 4));
+  CHECK(codec(shared) > codec(alone));
+}
+
+TEST_CASE("PowerSGD keeps a residual of each expert's gradient") {
+  const auto buffers = [](int expert, const char* feedback) {
+    return play(scenario_of(0, expert,
+                            std::string(R"("data_gradients": {"codec": "powersgd", "rank": 8, )") +
+                                "\"error_feedback\": " + feedback + "}"))
+        .memory.stages.front()
+        .buffers;
+  };
+  const Bytes shared = buffers(2, "true") - buffers(2, "false"),
+              alone = buffers(4, "true") - buffers(4, "false");
+  CHECK((shared - alone).value() == doctest::Approx(4 * of_rank).epsilon(1e-9));
+}
+
+TEST_CASE("experts' codecs take as long as numbers as operation by operation") {
+  CHECK(rc::check([] {
+    const int zero = *rc::gen::inRange(0, 4), expert = *rc::gen::element(1, 2, 4);
+    const std::string rates = R"("encode_rate": "100 GB/s", "decode_rate": "200 GB/s"})";
+    std::string classes = R"("data_gradients": {"codec": "fixed", "ratio": 3, )" + rates;
+    if (zero > 0) classes += R"(, "zero_gather": {"codec": "fixed", "ratio": 2, )" + rates;
+    if (zero == 0 && *rc::gen::inRange(0, 2) == 1)
+      classes = R"("data_gradients": {"codec": "powersgd", "rank": 4})";
+    Overrides more{{"/model/layers", *rc::gen::element<std::string>("2", "3")},
+                   {"/model/moe/dense_layers", *rc::gen::element<std::string>("0", "1")},
+                   {"/model/moe/shared_ffn_hidden", *rc::gen::element<std::string>("0", "512")}};
+    if (zero < 3)
+      more.emplace_back("/parallel/overlap_gradient_reduce",
+                        *rc::gen::element<std::string>("false", "true"));
+    if (zero == 3) more.emplace_back("/parallel/zero_prefetch", "1");
+    const Scenario scenario = scenario_of(zero, expert, classes, more);
+    const Report folded = play(scenario, Detail::pass, EngineKind::heap),
+                 layered = play(scenario, Detail::layer, EngineKind::heap);
+    RC_ASSERT(std::abs(layered.iteration_time / folded.iteration_time - 1) < 1e-9);
+    for (std::size_t kind = 0; kind < folded.traffic.size(); ++kind)
+      RC_ASSERT(std::abs(layered.traffic[kind].value() - folded.traffic[kind].value()) <=
+                1e-9 * folded.traffic[kind].value());
+  }));
+}
+
+}  // namespace
+}  // namespace windtunnel
