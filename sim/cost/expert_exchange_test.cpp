@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
@@ -82,6 +83,63 @@ TEST_CASE("bytes in nodes and between them: 4 GPUs, 2 nodes, 4 experts, top 2") 
   const ExchangeBytes merged = exchange_bytes(payload, copies, group, one_copy_per_node);
   CHECK(merged.in_node.value() == doctest::Approx(300'000).epsilon(1e-12));
   CHECK(merged.between_nodes.value() == doctest::Approx(250'000).epsilon(1e-12));
+}
+
+/// Copies of tokens that each of four GPUs on two nodes sends, an expert on each, when every GPU has a token for each pair of experts.
+struct CountedCopies {
+  std::array<int, 4> in_node{}, between_nodes{}, received{};
+  int kept = 0;
+};
+
+void send(int from, int to, CountedCopies& copies) {
+  const bool is_near = from / 2 == to / 2;
+  ++(is_near ? copies.in_node : copies.between_nodes)[static_cast<std::size_t>(from)];
+  ++copies.received[static_cast<std::size_t>(to)];
+}
+
+CountedCopies count_copies(ExpertDispatch dispatch) {
+  CountedCopies copies;
+  for (int gpu = 0; gpu < 4; ++gpu)
+    for (int one = 0; one < 4; ++one)
+      for (int two = one + 1; two < 4; ++two) {
+        if (one == gpu || two == gpu) ++copies.kept;
+        const int counterpart = (gpu + 2) % 4, other_node = counterpart / 2;
+        const bool crosses = one / 2 == other_node || two / 2 == other_node;
+        if (dispatch == one_copy_per_node && crosses) send(gpu, counterpart, copies);
+        for (const int expert : {one, two}) {
+          const bool is_near = expert / 2 == gpu / 2;
+          if (dispatch == all_to_all || is_near) {
+            if (expert != gpu) send(gpu, expert, copies);
+          } else if (expert != counterpart) {
+            send(counterpart, expert, copies);  // forwarded
+          }
+        }
+      }
+  return copies;
+}
+
+TEST_CASE("bytes that each rank sends for a given routing, counted copy by copy") {
+  // Six tokens a GPU, one for each pair of four experts, 100 bytes each: 1,200 bytes of copies.
+  //   all-to-all: each expert is in 3 pairs. 300 bytes stay, 300 go to the neighbour, 2 * 300 to the other node
+  //   one copy a node: 5 pairs have an expert on the other node, 500 bytes; in the node 300 of its own and 300 forwarded
+  const ExpertGroup group{4, 2, 2, 2};
+  for (const ExpertDispatch dispatch : {all_to_all, one_copy_per_node}) {
+    const CountedCopies counted = count_copies(dispatch);
+    const ExchangeBytes bytes =
+        exchange_bytes(Bytes{1200}, token_copies(experts(4, 2), group, dispatch), group, dispatch);
+    int sent = 0, received = 0;
+    for (std::size_t gpu = 0; gpu < 4; ++gpu) {
+      CHECK(bytes.in_node.value() == doctest::Approx(100 * counted.in_node[gpu]).epsilon(1e-12));
+      CHECK(bytes.between_nodes.value() ==
+            doctest::Approx(100 * counted.between_nodes[gpu]).epsilon(1e-12));
+      sent += counted.in_node[gpu] + counted.between_nodes[gpu];
+      received += counted.received[gpu];
+    }
+    CHECK(sent == received);
+    // 24 tokens go to two experts each. Where copies are forwarded, those that arrive for the neighbour alone are sent twice.
+    CHECK(counted.kept == 12);
+    CHECK(sent == (dispatch == all_to_all ? 48 - 12 : 24 + 20));
+  }
 }
 
 TEST_CASE("4 GPUs, 2 nodes, 4 experts, top 2, on paper to the microsecond") {
