@@ -60,6 +60,55 @@ TEST_CASE("published configurations of models with experts become the shipped mo
   }
 }
 
+TEST_CASE("other sizes of those families become the shipped models too") {
+  struct Sibling {
+    std::string sample, name;
+    /// What its published configuration has instead.
+    std::vector<std::pair<std::string, std::string>> values;
+  };
+  const std::vector<Sibling> siblings{{"mixtral-8x7b",
+                                       "mixtral-8x22b",
+                                       {{"hidden_size", "6144"},
+                                        {"intermediate_size", "16384"},
+                                        {"num_attention_heads", "48"},
+                                        {"num_hidden_layers", "56"}}},
+                                      {"qwen3-30b-a3b",
+                                       "qwen3-235b-a22b",
+                                       {{"hidden_size", "4096"},
+                                        {"intermediate_size", "12288"},
+                                        {"moe_intermediate_size", "1536"},
+                                        {"num_attention_heads", "64"},
+                                        {"num_hidden_layers", "94"}}},
+                                      {"deepseek-v3",
+                                       "kimi-k2",
+                                       {{"model_type", "\"kimi_k2\""},
+                                        {"first_k_dense_replace", "1"},
+                                        {"n_group", "1"},
+                                        {"topk_group", "1"},
+                                        {"n_routed_experts", "384"},
+                                        {"num_attention_heads", "64"},
+                                        {"num_key_value_heads", "64"},
+                                        {"vocab_size", "163840"}}}};
+  for (const Sibling& sibling : siblings) {
+    CAPTURE(sibling.name);
+    std::string config = read_source(sample("hf/" + sibling.sample + ".config.json"))->text;
+    for (const auto& [key, value] : sibling.values) {
+      const std::size_t begin = config.find("\"" + key + "\": ") + key.size() + 4;
+      config.replace(begin, config.find_first_of(",\n", begin) - begin, value);
+    }
+    ImportRun run("hf-config");
+    run.with("config.json", config);
+    run.request.options.sequence = 4096;
+    run.run();
+    const Transformer imported = model_in(run.request.output);
+    const Transformer shipped = model_in(source_dir() / "models" / (sibling.name + ".json"));
+    CHECK(total_parameters(imported) == total_parameters(shipped));
+    CHECK(active_parameters(imported) == active_parameters(shipped));
+    CHECK(imported.moe->node_limit == shipped.moe->node_limit);
+    CHECK(imported.moe->dense_layers == shipped.moe->dense_layers);
+  }
+}
+
 TEST_CASE("Qwen1.5-MoE-A2.7B: 14.3 billion parameters, 2.7 billion of them active") {
   const std::string config = R"({"model_type": "qwen2_moe", "hidden_size": 2048,
     "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 16,
