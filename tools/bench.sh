@@ -109,6 +109,14 @@ cat >"$scratch/fsdp.json" <<'END'
  "training": {"global_batch": 1024, "micro_batch": 1, "precision": "bf16", "recompute": "full", "attention": "flash"},
  "parallel": {"tensor": 1, "pipeline": 1, "data": 1024, "zero_stage": 3}}
 END
+# 61 layers of 256 experts, whose tokens cross eight nodes: by formula, and as flows where a link is slow.
+cat >"$scratch/experts.json" <<'END'
+{"version": 1, "model": "deepseek-v3", "platform": "dgx-h100", "nodes": 128, "software": "megatron-core-2026",
+ "training": {"global_batch": 2048, "micro_batch": 1, "attention": "flash", "precision": "bf16"},
+ "parallel": {"pipeline": 16, "data": 64, "expert": 64, "zero_stage": 1,
+              "stage_layers": [4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1]}}
+END
+slow_link='/platform/link_overrides=[{"from": 0, "to": 1, "bandwidth": "25 GB/s", "source": "assumed: for the benchmark"}]'
 drawn_matrix 512 >"$scratch/matrix.json"
 cat >"$scratch/placement.json" <<'END'
 {"version": 1, "model": "gpt3-175b", "platform": "matrix.json", "nodes": 512, "software": "megatron-lm-2021",
@@ -130,6 +138,9 @@ for ((i = 0; i < whole_repetitions; ++i)); do
   whole gpt_39b_native "$windtunnel" run gpt-39b-512xa100 --engine native
   whole rank_39b "$windtunnel" rank rank-gpt-39b-512xa100
   whole rank_530b "$windtunnel" rank rank-gpt-530b-2240xa100
+  cpu experts "$windtunnel" run "$scratch/experts.json" --quiet
+  cpu experts_uneven "$windtunnel" run "$scratch/experts.json" --quiet --set '/model/moe/balance={"zipf": 0.5}'
+  cpu experts_flows "$windtunnel" run "$scratch/experts.json" --quiet --engine native --set "$slow_link"
   for engine in heap native simgrid; do cpu "fsdp_$engine" "$windtunnel" run "$scratch/fsdp.json" --engine "$engine"; done
 done
 for ((i = 0; i < repetitions; ++i)); do
@@ -243,6 +254,9 @@ goals() {
       whole_row("`rank` of GPT-530B on 2,240 GPUs, whole process", "rank_530b", 0.15)
       whole_row("`rank` of GPT-1T on 12,288 GPUs, 5,292 plans, whole process", "rank_trillion", 1)
       whole_row("`explain` with 256 kinds of node", "explain", 5)
+      whole_row("DeepSeek-V3 on 1,024 GPUs, 61 layers of 256 experts over 64 of them, CPU time of the whole process", "experts", 0.2)
+      whole_row("the same, tokens not spread evenly (a Zipf exponent of 0.5)", "experts_uneven", 0.2)
+      whole_row("the same with one slow link and `--engine native`, 3.6 million flows", "experts_flows", 2)
       whole_row("placement on 512 nodes, a bandwidth for each pair", "placement", 10)
       if (whole["calls_a_second"] > 0)
         row("`simulate` from Python, GPT-39B on 512 GPUs, one key changed", "≥ 1,000 calls a second and core",
