@@ -268,8 +268,8 @@ void warn_of_reduction(const Scenario& scenario, const BuiltPrograms& built, con
       const Collective& collective = built.programs.collectives[entered[slot].index()];
       sent += collective.traffic_bytes / static_cast<double>(collective.members.size());
     }
-  const Bytes gradients =
-      stage_gradients(scenario.model, scenario.plan, stage, built.cost_of_device[device.index()]);
+  const StageCost& cost = built.cost_of_device[device.index()];
+  const Bytes gradients = stage_gradients(scenario.model, scenario.plan, stage, cost);
   const Bytes whole =
       (ring_all_reduce_volume(gradients, parallel.replicas()) +
        ring_all_reduce_volume(reduced_expert_gradients(cost), expert_copies(parallel))) *
