@@ -1,7 +1,6 @@
 #include "engine/path_rates.hpp"
 
-#include <algorithm>
-#include <limits>
+#include <cstddef>
 
 #include "core/contracts.hpp"
 
@@ -9,13 +8,9 @@ namespace windtunnel::detail {
 
 PathRates::PathRates(const Network& network) {
   by_path_.reserve(network.paths().size());
-  for (const auto& path : network.paths()) {
-    BytesPerSecond slowest{std::numeric_limits<double>::infinity()};
-    for (const LinkId link : path) {
-      slowest = std::min(slowest, network.links()[link.index()].bandwidth);
-    }
-    WT_EXPECT(slowest > BytesPerSecond{0});
-    by_path_.push_back(slowest);
+  for (std::size_t path = 0; path < network.paths().size(); ++path) {
+    by_path_.push_back(network.rate_alone({PathId(path)}));
+    WT_EXPECT(by_path_.back() > BytesPerSecond{0});
   }
 }
 

@@ -1,10 +1,8 @@
 #include "lower/stage_cost_table.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
-#include "cost/codec_shapes.hpp"
 #include "lower/drawn_rows.hpp"
 #include "lower/work_table.hpp"
 #include "plan/gradient_reduction.hpp"
@@ -143,14 +141,7 @@ BytesPerSecond StageCostTable::way_to(const PlanDevice& d, StageId stage) const 
   if (to.node == d.node)
     return node_type(d.node).interconnect.point_to_point * static_cast<double>(d.num_gpus());
   const Route route = network_->route({d.node, d.gpus}, {to.node, to.gpus});
-  return std::min(slowest_link(route.up), slowest_link(route.down));
-}
-
-BytesPerSecond StageCostTable::slowest_link(PathId path) const {
-  BytesPerSecond slowest{std::numeric_limits<double>::infinity()};
-  for (const LinkId link : network_->path(path))
-    slowest = std::min(slowest, network_->links()[link.index()].bandwidth);
-  return slowest;
+  return network_->rate_alone({route.up, route.down});
 }
 
 std::vector<int> replicas_with(const Parallel& parallel, int replica, GroupKind kind) {

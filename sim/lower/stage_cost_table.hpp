@@ -70,7 +70,6 @@ class StageCostTable {
   BytesPerSecond way_to_next(const PlanDevice& device) const;
   BytesPerSecond way_to_previous(const PlanDevice& device) const;
   BytesPerSecond way_to(const PlanDevice& device, StageId stage) const;
-  BytesPerSecond slowest_link(PathId path) const;
   /// What tells stages of different lengths from one another.
   std::vector<int> chunk_layers(StageId stage) const;
   void write_rows(const PlanDevice& device, Entry& entry);

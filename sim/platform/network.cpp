@@ -1,6 +1,7 @@
 #include "platform/network.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/contracts.hpp"
@@ -80,6 +81,21 @@ LinkId Network::add_link(BytesPerSecond bandwidth, std::string name) {
 PathId Network::add_path(std::vector<LinkId> links) {
   paths_.push_back(std::move(links));
   return PathId(paths_.size() - 1);
+}
+
+std::optional<LinkId> Network::slowest_link(std::initializer_list<PathId> paths) const {
+  std::optional<LinkId> slowest;
+  for (const PathId each : paths)
+    for (const LinkId link : path(each))
+      if (!slowest || links_[link.index()].bandwidth < links_[slowest->index()].bandwidth)
+        slowest = link;
+  return slowest;
+}
+
+BytesPerSecond Network::rate_alone(std::initializer_list<PathId> paths) const {
+  const std::optional<LinkId> slowest = slowest_link(paths);
+  return slowest ? links_[slowest->index()].bandwidth
+                 : BytesPerSecond{std::numeric_limits<double>::infinity()};
 }
 
 LinkId Network::link(const std::string& name, BytesPerSecond bandwidth) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -62,6 +63,10 @@ class Network {
   const std::vector<Link>& links() const { return links_; }
   const std::vector<LinkId>& path(PathId path) const { return paths_[path.index()]; }
   const std::vector<std::vector<LinkId>>& paths() const { return paths_; }
+  /// The first of the slowest links on these paths; none where they have no link.
+  std::optional<LinkId> slowest_link(std::initializer_list<PathId> paths) const;
+  /// The rate of a flow that has these paths to itself: that of their slowest link, infinite where they have none.
+  BytesPerSecond rate_alone(std::initializer_list<PathId> paths) const;
 
   /// A network made by hand, for tests and benchmarks.
   LinkId add_link(BytesPerSecond bandwidth, std::string name);

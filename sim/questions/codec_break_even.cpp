@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <string>
 
 #include "cost/codec_shapes.hpp"
 #include "cost/collective_cost.hpp"
@@ -25,23 +24,13 @@ struct Bare {
   BuiltPrograms built;
 };
 
-BytesPerSecond slowest_link(const Network& network, PathId path) {
-  BytesPerSecond slowest{};
-  for (const LinkId link : network.path(path)) {
-    const BytesPerSecond bandwidth = network.links()[link.index()].bandwidth;
-    if (slowest == BytesPerSecond{} || bandwidth < slowest) slowest = bandwidth;
-  }
-  return slowest;
-}
-
 /// What a rank of the slowest pair of stages attains, alone.
 BytesPerSecond message_bandwidth(const Bare& bare) {
   const Network& network = bare.built.network;
   std::optional<BytesPerSecond> slowest;
   for (const Channel& channel : bare.built.programs.channels) {
-    const BytesPerSecond whole = channel.in_node ? channel.bandwidth
-                                                 : std::min(slowest_link(network, channel.up),
-                                                            slowest_link(network, channel.down));
+    const BytesPerSecond whole =
+        channel.in_node ? channel.bandwidth : network.rate_alone({channel.up, channel.down});
     const BytesPerSecond rank =
         whole / static_cast<double>(bare.plan.devices[channel.from.index()].num_gpus());
     if (!slowest || rank < *slowest) slowest = rank;

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "core/contracts.hpp"
-#include "core/file_io.hpp"
 #include "core/gzip.hpp"
 #include "core/json_build.hpp"
 #include "core/json_value.hpp"
@@ -119,16 +118,6 @@ std::string share_text(const Plan& plan, const std::vector<DeviceId>& devices) {
   return of_total(static_cast<double>(devices.size()), static_cast<double>(plan.devices.size()),
                   "simulated devices") +
          " (" + of_total(gpus, plan.num_ranks(), "GPUs") + ")";
-}
-
-/// The slowest link of a way, or none where it has no link.
-std::optional<std::uint32_t> slowest_link(const Network& network, PathId up, PathId down) {
-  std::optional<std::uint32_t> slowest;
-  for (const PathId path : {up, down})
-    for (const LinkId link : network.path(path))
-      if (!slowest || network.links()[link.index()].bandwidth < network.links()[*slowest].bandwidth)
-        slowest = link.index();
-  return slowest;
 }
 
 /// What a computing op is coloured as.
@@ -408,8 +397,8 @@ class TimelineWriter {
   }
 
   JsonValue link_or_null(PathId up, PathId down) {
-    const auto link = slowest_link(*played_.network, up, down);
-    return link ? number(links_.of(*link)) : JsonValue();
+    const auto link = played_.network->slowest_link({up, down});
+    return link ? number(links_.of(link->index())) : JsonValue();
   }
 
   /// [from, to, slowest link or null inside a node, bytes per second]; devices that are not shown are null.

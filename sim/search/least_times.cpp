@@ -2,21 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 
 #include "core/contracts.hpp"
 
 namespace windtunnel {
 namespace {
-
-/// The rate of a flow that is alone on its way.
-BytesPerSecond rate_alone(const Network& network, PathId up, PathId down) {
-  BytesPerSecond slowest{std::numeric_limits<double>::infinity()};
-  for (const PathId path : {up, down})
-    for (const LinkId link : network.path(path))
-      slowest = std::min(slowest, network.links()[link.index()].bandwidth);
-  return slowest;
-}
 
 Seconds fixed_part(const Collective& collective, double fullness) {
   return collective.fixed + collective.varying * (fullness - 1);
@@ -52,7 +42,7 @@ class CollectiveTimes {
 Seconds least_alone(const Collective& collective, double fullness, const Network& network) {
   Seconds longest{};
   for (const CollectiveFlow& flow : collective.flows)
-    longest = std::max(longest, flow.bytes * fullness / rate_alone(network, flow.up, flow.down));
+    longest = std::max(longest, flow.bytes * fullness / network.rate_alone({flow.up, flow.down}));
   return std::max(fixed_part(collective, fullness), collective.latency + longest);
 }
 
@@ -155,7 +145,7 @@ Seconds LeastTimes::message(const StageMessage& message) const {
   const Channel& way = channel(message);
   if (bytes(message) == Bytes{0}) return way.latency;
   const BytesPerSecond rate =
-      way.in_node ? way.bandwidth : rate_alone(built_.network, way.up, way.down);
+      way.in_node ? way.bandwidth : built_.network.rate_alone({way.up, way.down});
   return way.latency + bytes(message) / rate;
 }
 

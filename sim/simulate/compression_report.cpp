@@ -1,7 +1,6 @@
 #include "simulate/compression_report.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "cost/codec_shapes.hpp"
@@ -53,19 +52,10 @@ std::string element_text(const Scenario& scenario, const Entry& entry) {
   return "?";
 }
 
-/// How long bytes take on a path with nothing else on it.
-Seconds transfer_time(const Network& network, PathId up, PathId down, Bytes bytes) {
-  BytesPerSecond slowest{std::numeric_limits<double>::infinity()};
-  for (const PathId path : {up, down})
-    for (const LinkId link : network.path(path))
-      slowest = std::min(slowest, network.links()[link.index()].bandwidth);
-  return bytes / slowest;
-}
-
 Seconds transfer_time(const Network& network, const Collective& collective) {
   Seconds longest = collective.fixed;
   for (const CollectiveFlow& flow : collective.flows)
-    longest = std::max(longest, transfer_time(network, flow.up, flow.down, flow.bytes));
+    longest = std::max(longest, flow.bytes / network.rate_alone({flow.up, flow.down}));
   return longest;
 }
 
@@ -95,10 +85,10 @@ class Balances {
     Balance balance;
     const Bytes saved = size(plain) - size(first) - size(second);
     for (const Channel& channel : set_.channels)
-      balance.saved = std::max(
-          balance.saved, channel.in_node
-                             ? saved / channel.bandwidth
-                             : transfer_time(built_.network, channel.up, channel.down, saved));
+      balance.saved =
+          std::max(balance.saved,
+                   channel.in_node ? saved / channel.bandwidth
+                                   : saved / built_.network.rate_alone({channel.up, channel.down}));
     balance.codec = duration(DeviceId{0}, encode) + duration(DeviceId{0}, decode);
     return balance;
   }
