@@ -40,7 +40,7 @@ struct PointPrediction {
 };
 
 /// For the way from a child process; from_bytes(to_bytes(p)) is p.
-std::string to_bytes(const PointPrediction& prediction);
+std::string to_bytes(PointPrediction prediction);
 PointPrediction from_bytes(const std::string& bytes);
 
 /// Reads and simulates the scenario with the models and platforms of `library`; its interval is that of `evidence`, of the library where
