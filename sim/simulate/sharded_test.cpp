@@ -247,7 +247,8 @@ TEST_CASE(
 
 TEST_CASE("a slow cable and oversubscribed leaves change the time of sharded training") {
   const auto time = [](const Overrides& overrides) {
-    return play(read(on_selene, "", overrides), Detail::pass).report.iteration_time;
+    return play(read(on_selene, "", overrides), Detail::pass, false, EngineKind::native)
+        .report.iteration_time;
   };
   const Seconds even = time({{"/nodes", "4"}, {"/parallel/data", "32"}});
   const Seconds cable =
@@ -257,8 +258,8 @@ TEST_CASE("a slow cable and oversubscribed leaves change the time of sharded tra
              R"([{"from": 1, "to": 2, "bandwidth": "1 GB/s", "source": "assumed: a test"}])"}});
   const Seconds leaves = time({{"/nodes", "4"},
                                {"/parallel/data", "32"},
-                               {"/platform/fabric/nodes_per_leaf", "2"},
-                               {"/platform/fabric/oversubscription", "64"}});
+                               {"/platform/fabric/nodes_per_leaf", "1"},
+                               {"/platform/fabric/oversubscription", "8"}});
   CHECK(cable > even * 1.5);
   CHECK(leaves > even * 1.05);
 }
