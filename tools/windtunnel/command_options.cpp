@@ -41,7 +41,7 @@ void add_engine(CLI::App* command, CommandLine& line, EngineKind by_default) {
   command
       ->add_option_function<std::string>(
           "--engine", [&line](const std::string& name) { line.engine = engine_named(name); },
-          "What plays iterations (default " + std::string(name_of(by_default)) +
+          "What simulates iterations (default " + std::string(name_of(by_default)) +
               "): native and simgrid share links by the same rule, native is faster where messages "
               "contend; heap gives each message its links to itself")
       ->type_name("simgrid|native|heap")
@@ -53,7 +53,7 @@ void add_run_options(CLI::App* run, CommandLine& line) {
       ->type_name("OUT")
       ->check(output_name());
   run->add_flag("--trace-all", line.trace_all,
-                "Every device in the trace, even where that is more than viewers load");
+                "Write every device to the trace, even if viewers cannot load it");
   run->add_option("--rank-traces", line.rank_traces,
                   "Write a trace of each simulated device, named by its first rank")
       ->type_name("DIR")
@@ -61,14 +61,14 @@ void add_run_options(CLI::App* run, CommandLine& line) {
   add_report(run, line);
   run->add_option_function<std::string>(
          "--detail", [&line](const std::string& detail) { line.by_layer = detail == "layer"; },
-         "layer: every layer of every pass as events, kernels and collectives, for a trace that "
-         "shows them; times are those of pass, unless messages contend")
+         "layer: simulate each kernel and collective of every layer as an event, and show them in "
+         "a "
+         "trace; times are those of pass, unless messages contend")
       ->type_name("pass|layer")
       ->check(CLI::IsMember({"pass", "layer"}).description(""));
   add_engine(run, line, EngineKind::simgrid);
   add_step_options(run, line);
-  run->add_option("--out", line.out,
-                  "Write report.json, report.html and trace.json.gz into a folder")
+  run->add_option("--out", line.out, "Write report.json, report.html and trace.json.gz to a folder")
       ->type_name("DIR")
       ->check(output_name());
 }
@@ -80,18 +80,18 @@ void add_schedule_options(CLI::App* schedule, CommandLine& line) {
   add("--stages", line.stages, "Pipeline stages of a named schedule");
   add("--microbatches", line.microbatches, "Microbatches of a named schedule");
   add("--virtual", line.chunks,
-      "Model chunks per device of " + names_of_chunked_schedules() +
-          " holds (default: as few as it can)");
+      "Model chunks per device, for " + names_of_chunked_schedules() +
+          " (default: as few as possible)");
   schedule->add_option("--svg", line.svg, "Write the drawing as a picture")->type_name("OUT");
 }
 
 void add_device_options(CLI::App* device, CommandLine& line) {
   device->add_flag("--from-datasheet", line.from_datasheet,
-                   "Print the file with all that a data sheet does not give, scaled from the "
+                   "Complete the file: what a data sheet does not give is scaled from the "
                    "nearest measured GPU");
   device->add_flag("--kernels", line.kernels,
-                   "Errors on kernels that were measured alone on this GPU");
-  device->add_option("--svg", line.svg, "With --kernels: predicted against measured times")
+                   "Score predictions of kernels that were measured alone on this GPU");
+  device->add_option("--svg", line.svg, "With --kernels: plot predicted against measured times")
       ->type_name("OUT")
       ->check(output_name());
   device->add_option("-o,--output", line.output, "Write the completed file")->type_name("OUT");
@@ -100,20 +100,21 @@ void add_device_options(CLI::App* device, CommandLine& line) {
 void add_explain_options(CLI::App* explain, CommandLine& line) {
   explain
       ->add_option("--steps", line.steps,
-                   "Play so many iterations with the scenario's noise: how often each resource was "
-                   "critical, and what each part of the noise costs")
+                   "Simulate N iterations with the scenario's noise: how often each resource was "
+                   "critical, and what each kind of noise costs")
       ->type_name("N")
       ->check(between(1, most_explained_steps));
   explain
-      ->add_option("--jobs", line.jobs,
-                   "With --steps: threads (default: one a core); the result is the same")
+      ->add_option(
+          "--jobs", line.jobs,
+          "With --steps: number of threads, which changes no result (default: one per core)")
       ->type_name("N")
       ->check(between(1, most_jobs));
   add_report(explain, line);
   add_engine(explain, line, engine_of_many);
   explain
       ->add_option("--budget", line.budget,
-                   "Begin no simulation of a what-if later than this (default: simulate all)")
+                   "Start no what-if after this time (default: simulate all)")
       ->type_name("SECONDS")
       ->check(between(0, most_seconds));
 }
@@ -123,20 +124,21 @@ void add_rank_options(CLI::App* rank, CommandLine& line) {
   rank->add_option("--top", line.top, "How many plans to print (default 10)")
       ->type_name("K")
       ->check(between(1, most_plans));
-  rank->add_option("--budget", line.budget, "Simulations at most (default: until it is proven)")
+  rank->add_option("--budget", line.budget, "Most simulations (default: until the table is proven)")
       ->type_name("N")
       ->check(between(0, most_plans));
-  rank->add_option("--jobs", line.jobs, "Simulations at the same time (default: one a core)")
+  rank->add_option("--jobs", line.jobs, "Simulations at the same time (default: one per core)")
       ->type_name("N")
       ->check(between(1, most_jobs));
   rank->add_option("--why", line.why,
-                   "Say why a plan is where it is, as in tensor=8,pipeline=4,micro_batch=2")
+                   "Explain the place of one plan, such as tensor=8,pipeline=4,micro_batch=2")
       ->type_name("PLAN");
   rank->add_option("--method", line.method,
-                   "Show what another method would pick, and what that costs by simulation")
+                   "Show which plan another method would pick, and simulate it")
       ->type_name("amp|varuna|pipette|megatron")
       ->check(CLI::IsMember({"amp", "varuna", "pipette", "megatron"}).description(""));
-  rank->add_option("--emit", line.emit, "Print what launches the best plan")
+  rank->add_option("--emit", line.emit,
+                   "Print the launch arguments or configuration of the best plan")
       ->type_name("megatron|deepspeed|torchtitan")
       ->check(CLI::IsMember({"megatron", "deepspeed", "torchtitan"}).description(""));
   rank->add_option("--host-map", line.host_map, "With --emit: write which GPU plays which rank")
@@ -147,41 +149,43 @@ void add_compare_options(CLI::App* compare, CommandLine& line) {
   add_engine(compare, line, EngineKind::simgrid);
   compare
       ->add_option("--toggle", line.toggle,
-                   "Run the one FILE without and with what stands at the pointer; "
+                   "Run the one FILE without and with the value at the pointer; "
                    "\"compression\" is short for /compression")
       ->type_name("/POINTER");
   compare->add_flag("--break-even", line.break_even,
-                    "Search the network bandwidth at which each run is as fast as the first");
+                    "Find the network bandwidth at which each run is as fast as the first");
   add_report(compare, line);
 }
 
 void add_step_options(CLI::App* run, CommandLine& line) {
   constexpr int most_steps = 1'000'000;
   run->add_option("--steps", line.steps,
-                  "Play so many iterations, each with other draws of the scenario's noise (engine "
-                  "native), and say how their times differ")
+                  "Simulate N iterations, each with its own random draws of the scenario's noise "
+                  "(engine native), and show how their times vary")
       ->type_name("N")
       ->check(between(1, most_steps));
-  run->add_option("--jobs", line.jobs,
-                  "With --steps: threads (default: one a core); the result is the same")
+  run->add_option(
+         "--jobs", line.jobs,
+         "With --steps: number of threads, which changes no result (default: one per core)")
       ->type_name("N")
       ->check(between(1, most_jobs));
-  run->add_option("--csv", line.csv, "With --steps: write a row for each step")
+  run->add_option("--csv", line.csv, "With --steps: write one row per step")
       ->type_name("OUT.csv")
       ->check(output_name());
 }
 
 void add_job_options(CLI::App* job, CommandLine& line) {
   constexpr int most_draws = 1'000'000;
-  job->add_option("--draws", line.draws, "How many times the run is played (default 1000)")
+  job->add_option("--draws", line.draws, "How many times to simulate the run (default 1000)")
       ->type_name("N")
       ->check(between(1, most_draws));
-  job->add_option("--jobs", line.jobs, "Threads (default: one a core); the result is the same")
+  job->add_option("--jobs", line.jobs,
+                  "Number of threads, which changes no result (default: one per core)")
       ->type_name("N")
       ->check(between(1, most_jobs));
   add_engine(job, line, engine_of_many);
   add_report(job, line);
-  job->add_option("--csv", line.csv, "Write a row for each time the run was played")
+  job->add_option("--csv", line.csv, "Write one row per simulated run")
       ->type_name("OUT.csv")
       ->check(output_name());
 }
@@ -191,20 +195,22 @@ void add_sweep_options(CLI::App* sweep, CommandLine& line) {
                            const char* type) {
     sweep->add_option(name, value, about)->type_name(type);
   };
-  add("--out", line.out, "Folder of the results; the same again goes on where it stopped", "DIR");
+  add("--out", line.out, "Folder of the results; the same command continues an interrupted sweep",
+      "DIR");
   add_engine(sweep, line, engine_of_many);
-  sweep->add_option("--jobs", line.jobs, "Points simulated at the same time (default: one a core)")
+  sweep
+      ->add_option("--jobs", line.jobs, "Points simulated at the same time (default: one per core)")
       ->type_name("N")
       ->check(between(1, 1 << 16));
   add("--shard", line.shard,
-      "Do part i of n only (default: as Slurm, Open MPI or PMI number this process)", "i/n");
+      "Simulate only part i of n (default: as Slurm, Open MPI or PMI number this process)", "i/n");
   add("--time-limit", line.time_limit,
       "Longest time for one point, such as \"90 s\": 1 us to 240 h", "TIME");
   add("--memory-limit", line.memory_limit,
       "Most memory for one point, such as \"4 GB\": 64 MB to 1 PB", "SIZE");
-  sweep->add_flag("--retry-failed", line.retry_failed, "Do failed points again");
+  sweep->add_flag("--retry-failed", line.retry_failed, "Simulate failed points again");
   sweep->add_flag("--dry-run", line.dry_run, "List the points and stop");
-  sweep->add_flag("--status", line.status, "Merge and count what is done so far, and stop");
+  sweep->add_flag("--status", line.status, "Merge and count the results so far, and stop");
   sweep->add_flag("--worker", line.worker)->group("");
   add_report(sweep, line);
 }
@@ -212,10 +218,10 @@ void add_sweep_options(CLI::App* sweep, CommandLine& line) {
 void add_validate_options(CLI::App* validate, CommandLine& line) {
   add_engine(validate, line, EngineKind::simgrid);
   validate->add_flag("--details", line.details,
-                     "Print every point, and memory, timers and the order of plans");
+                     "Print every point, and the scores of memory, timers and the order of plans");
   validate
       ->add_option("--fail-above", line.fail_above,
-                   "Exit with 1 when a set's metric is above; may be repeated")
+                   "Exit with 1 if a metric of a set is above the limit; may be repeated")
       ->type_name("METRIC=LIMIT")
       ->allow_extra_args(false);
   validate->add_option("--svg", line.svg, "Write a scatter plot of predicted and measured times")
@@ -239,8 +245,8 @@ void add_calibrate_options(CLI::App* calibrate, CommandLine& line) {
     calibrate->add_option(name, value, about)->type_name(type);
   };
   add("--advise", line.advise,
-      "Fit nothing: say which runs to measure next, so that this scenario's prediction becomes "
-      "surer",
+      "Fit nothing: name the runs to measure next that make the prediction of this scenario most "
+      "certain",
       "FILE");
   add("--predict", line.predict,
       "Predict this scenario with the fitted constants, anchored by measured rows near it", "FILE");
@@ -253,18 +259,19 @@ void add_calibrate_options(CLI::App* calibrate, CommandLine& line) {
   const auto add_number = [calibrate](const char* name, int& value, const char* about) {
     calibrate->add_option(name, value, about)->type_name("N")->check(between(1, 1 << 20));
   };
-  add_number("--draws", line.fit_draws,
-             "Write nothing: fit to drawn rows, so many times, and say what that does to the error "
-             "of the others");
-  add_number("--rows", line.fit_rows, "Rows of a draw (default 3)");
+  add_number(
+      "--draws", line.fit_draws,
+      "Write nothing: fit N times to randomly drawn rows, and show how the error of the other "
+      "rows changes");
+  add_number("--rows", line.fit_rows, "Rows per draw (default 3)");
   calibrate->add_flag("--memory", line.memory,
-                      "Train a correction of the memory account instead; -o takes its file");
+                      "Train a correction of the memory account instead, and write it to -o");
   add("--device", line.device, "Device to copy with the fitted numbers", "FILE");
-  add("--software", line.software, "Software profile to copy likewise", "FILE");
-  add("--platform", line.platform, "Platform to copy likewise", "FILE");
-  add("-o,--output", line.output, "Where the copy goes", "OUT");
+  add("--software", line.software, "Software profile to copy with the fitted numbers", "FILE");
+  add("--platform", line.platform, "Platform to copy with the fitted numbers", "FILE");
+  add("-o,--output", line.output, "Where to write the copy", "OUT");
   add("--residuals", line.residuals,
-      "Write held-out residuals, which prediction intervals are made of", "OUT");
+      "Write held-out residuals, from which prediction intervals are made", "OUT");
 }
 
 void add_import_options(CLI::App* command, CommandLine& line) {
@@ -272,20 +279,20 @@ void add_import_options(CLI::App* command, CommandLine& line) {
                              const char* type) {
     command->add_option(name, value, about)->type_name(type);
   };
-  add("-o,--output", line.output, "Where the platform, model or measured set goes", "OUT");
+  add("-o,--output", line.output, "Where to write the platform, model or measured set", "OUT");
   add("--base", line.import.base,
-      "Platform of the same GPU that says what the file cannot know, or the scenario of traced "
+      "Platform with the same GPU, for what the file does not contain, or the scenario of traced "
       "steps: a name or a path",
       "PLATFORM");
   add("--clean", line.import.clean,
-      "phase: put medians in place of what mpiGraph's ring steps lowered", "WHAT");
-  add("--table", line.import.table, "Which table of mpiGraph: send (default) or recv", "TABLE");
-  add("--unit", line.import.unit, "Of mpiGraph's rates (default MiB/s)", "UNIT");
+      "phase: replace rates that mpiGraph's ring steps lowered by medians", "WHAT");
+  add("--table", line.import.table, "Table of mpiGraph to read: send (default) or recv", "TABLE");
+  add("--unit", line.import.unit, "Unit of mpiGraph's rates (default MiB/s)", "UNIT");
   const auto add_number = [command](const char* name, int& value, const char* about) {
     command->add_option(name, value, about)->type_name("N")->check(between(1, 1 << 28));
   };
   add_number("--rails", line.import.rails,
-             "Processes a node, each with its own network card, that mpiGraph had");
+             "Processes per node in mpiGraph's run, each with its own network card");
   add_number("--sequence", line.import.sequence, "Sequence length of a model, in tokens");
 }
 
@@ -296,8 +303,8 @@ void add_codec_options(CLI::App* codec, CommandLine& line) {
   const auto side = [codec](const char* name, std::size_t& value, const char* about) {
     codec->add_option(name, value, about)->type_name("N")->check(between(1, 1 << 16));
   };
-  side("--rows", request.rows, "Of a synthetic tensor (default 1024)");
-  side("--columns", request.columns, "Likewise");
+  side("--rows", request.rows, "Rows of a synthetic tensor (default 1024)");
+  side("--columns", request.columns, "Columns of a synthetic tensor (default 1024)");
   const auto list = [codec](const std::string& name, auto& values, const std::string& about,
                             const char* type) {
     return codec->add_option(name, values, about)->type_name(type)->allow_extra_args(false);
@@ -315,7 +322,7 @@ void add_codec_options(CLI::App* codec, CommandLine& line) {
                       : between(key->least, key->most));
   codec
       ->add_option("--error-feedback", request.feedback_messages,
-                   "Also add up N messages, without and with error feedback")
+                   "Also compare the sums of N messages without and with error feedback")
       ->type_name("N")
       ->check(between(1, 1 << 20));
   codec->add_option("-o,--output", line.output, "Write the JSON document into a file")
