@@ -17,7 +17,6 @@
 #include "python_json.hpp"
 #include "questions/explain.hpp"
 #include "report/report_json.hpp"
-#include "scenario/resolved_text.hpp"
 #include "scenario/scenario_template.hpp"
 #include "scenario/unsupported.hpp"
 #include "search/best_plan.hpp"

@@ -9,7 +9,6 @@
 #include "report/explanation.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
-#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,7 +1,6 @@
 #include "calibrate/calibration_text.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "report/number_text.hpp"
 

@@ -1,7 +1,6 @@
 #include "calibrate/draw_check.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <memory>

@@ -1,7 +1,6 @@
 #include "calibrate/fitted_file.hpp"
 
 #include <cmath>
-#include <optional>
 #include <set>
 #include <utility>
 

@@ -1,7 +1,6 @@
 #include "calibrate/memory_calibration_command.hpp"
 
 #include <ostream>
-#include <set>
 #include <utility>
 
 #include "calibrate/memory_calibration.hpp"

@@ -1,9 +1,7 @@
 #include "codec/codec_command.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <ostream>
-#include <utility>
 
 #include "codec/codec_bench.hpp"
 #include "codec/measured_codec.hpp"

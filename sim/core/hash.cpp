@@ -1,7 +1,5 @@
 #include "core/hash.hpp"
 
-#include <cstdint>
-
 namespace windtunnel {
 namespace {
 

@@ -1,6 +1,5 @@
 #include "core/json_stream.hpp"
 
-#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <string_view>
 
 #include "core/json_value.hpp"
 #include "core/utf8.hpp"

@@ -12,7 +12,6 @@
 #include <streambuf>
 #include <string>
 #include <system_error>
-#include <utility>
 
 #include "core/gzip.hpp"
 #include "core/open_file.hpp"

@@ -8,7 +8,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/contracts.hpp"
 #include "core/work_note.hpp"
 #include "importers/trace_event_reader.hpp"
 

@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <utility>
 
-#include "core/contracts.hpp"
 #include "core/file_io.hpp"
 #include "core/option_error.hpp"
 #include "importers/base_platform.hpp"
@@ -12,7 +10,6 @@
 #include "importers/gpu_comparison.hpp"
 #include "importers/importer.hpp"
 #include "importers/nccl_run.hpp"
-#include "platform/source_json.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 

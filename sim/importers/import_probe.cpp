@@ -1,8 +1,5 @@
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <optional>
-#include <set>
 #include <utility>
 
 #include "core/count_text.hpp"

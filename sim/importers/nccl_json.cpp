@@ -1,8 +1,6 @@
-#include <cctype>
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <utility>
 
 #include "core/object_reader.hpp"
 #include "importers/nccl_run.hpp"

@@ -9,8 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "core/contracts.hpp"
-
 namespace windtunnel {
 namespace {
 

@@ -1,6 +1,5 @@
 #include "importers/topo_table.hpp"
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>

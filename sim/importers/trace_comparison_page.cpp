@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/contracts.hpp"
-#include "importers/gpu_totals_report.hpp"
 #include "report/comparison_words.hpp"
 #include "report/html_page.hpp"
 #include "report/html_text.hpp"

@@ -1,13 +1,11 @@
 #include "importers/traced_iteration.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "core/option_error.hpp"
 #include "importers/rate_matrix.hpp"
-#include "report/number_text.hpp"
 #include "scenario/library_files.hpp"
 
 namespace windtunnel {

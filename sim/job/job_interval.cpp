@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 
-#include "core/contracts.hpp"
 #include "job/job_player.hpp"
 #include "simulate/tasks.hpp"
 

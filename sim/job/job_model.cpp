@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "core/contracts.hpp"
 #include "job/job_words.hpp"

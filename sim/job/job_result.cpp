@@ -1,7 +1,6 @@
 #include "job/job_result.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 
 #include "core/contracts.hpp"

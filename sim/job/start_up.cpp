@@ -1,6 +1,5 @@
 #include "job/start_up.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
-#include <utility>
 #include <vector>
 
 #include "memory/in_flight.hpp"

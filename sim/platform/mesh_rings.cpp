@@ -1,6 +1,5 @@
 #include "platform/mesh_rings.hpp"
 
-#include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/stoer_wagner_min_cut.hpp>
 #include <cstddef>

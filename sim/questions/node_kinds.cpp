@@ -4,8 +4,6 @@
 #include <filesystem>
 #include <set>
 
-#include "platform/platform_json.hpp"
-
 namespace windtunnel {
 namespace {
 

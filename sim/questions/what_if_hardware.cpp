@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <functional>
 
 #include "platform/platform_json.hpp"

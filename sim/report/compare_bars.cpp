@@ -5,7 +5,6 @@
 #include "core/json_number.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
-#include "units/quantity_reader.hpp"
 
 namespace windtunnel::html {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 #include "core/json_number.hpp"
 #include "report/comparison_words.hpp"

@@ -4,7 +4,6 @@
 #include "core/json_build.hpp"
 #include "report/compare_sections.hpp"
 #include "report/html_page.hpp"
-#include "report/number_text.hpp"
 #include "report/report_json.hpp"
 
 namespace windtunnel {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <string_view>
 
-#include "core/contracts.hpp"
 #include "report/number_text.hpp"
 
 namespace windtunnel {

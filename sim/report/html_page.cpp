@@ -1,7 +1,6 @@
 #include "report/html_page.hpp"
 
 #include <charconv>
-#include <string_view>
 
 #include "report/html_text.hpp"
 #include "report/page_assets.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <string_view>
 #include <vector>
 
 #include "core/utf8.hpp"

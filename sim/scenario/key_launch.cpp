@@ -1,7 +1,6 @@
 #include "scenario/key_launch.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <utility>
 

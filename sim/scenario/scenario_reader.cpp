@@ -8,7 +8,6 @@
 #include "core/file_io.hpp"
 #include "core/object_reader.hpp"
 #include "memory/memory_correction_json.hpp"
-#include "platform/device_json.hpp"
 #include "platform/platform_json.hpp"
 #include "platform/software_json.hpp"
 #include "scenario/balanced_stages.hpp"

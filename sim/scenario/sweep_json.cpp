@@ -1,8 +1,6 @@
 #include "scenario/sweep_json.hpp"
 
-#include <algorithm>
 #include <string>
-#include <vector>
 
 #include "scenario/known_pointers.hpp"
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <vector>
 
 #include "core/markup_text.hpp"
 #include "schedule/schedule_check.hpp"

@@ -4,7 +4,6 @@
 
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
-#include "search/plan_explanation.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

@@ -1,6 +1,5 @@
 #include "sweep/manifest.hpp"
 
-#include <memory>
 #include <system_error>
 
 #include "core/file_io.hpp"

@@ -1,7 +1,6 @@
 #include "sweep/plot_axis.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/contracts.hpp"

@@ -11,10 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

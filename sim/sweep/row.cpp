@@ -1,12 +1,9 @@
 #include "sweep/row.hpp"
 
 #include <cmath>
-#include <filesystem>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "core/contracts.hpp"

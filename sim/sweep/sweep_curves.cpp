@@ -1,4 +1,3 @@
-#include "report/html_page.hpp"
 #include "report/html_text.hpp"
 #include "sweep/sweep_content.hpp"
 #include "sweep/sweep_svg.hpp"

@@ -2,7 +2,6 @@
 #include <map>
 #include <utility>
 
-#include "report/html_page.hpp"
 #include "report/html_text.hpp"
 #include "report/terminal_text.hpp"
 #include "sweep/sweep_content.hpp"

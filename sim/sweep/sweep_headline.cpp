@@ -1,6 +1,5 @@
 #include <functional>
 
-#include "report/html_page.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"

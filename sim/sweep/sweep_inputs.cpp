@@ -1,7 +1,6 @@
 #include <map>
 #include <set>
 
-#include "report/html_page.hpp"
 #include "report/html_text.hpp"
 #include "scenario/resolved_text.hpp"
 #include "sweep/sweep_content.hpp"

@@ -1,7 +1,5 @@
 #include "sweep/sweep_page.hpp"
 
-#include <utility>
-
 #include "core/json_build.hpp"
 #include "report/html_page.hpp"
 #include "report/html_text.hpp"

@@ -13,7 +13,6 @@
 #include "sweep/row.hpp"
 #include "sweep/same_scenarios.hpp"
 #include "sweep/sweep_front.hpp"
-#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {

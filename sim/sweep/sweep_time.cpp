@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "core/json_number.hpp"
-#include "report/html_page.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"

@@ -1,6 +1,5 @@
 #include "timeline/activity_graph.hpp"
 
-#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>

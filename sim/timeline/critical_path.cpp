@@ -6,7 +6,6 @@
 #include <boost/range/iterator_range.hpp>
 #include <iterator>
 
-#include "core/contracts.hpp"
 #include "timeline/activity_graph.hpp"
 
 namespace windtunnel {

@@ -1,6 +1,5 @@
 #include "timeline/steady_state.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "engine/binding_links.hpp"

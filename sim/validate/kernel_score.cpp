@@ -6,8 +6,6 @@
 #include <map>
 #include <set>
 #include <sstream>
-#include <string_view>
-#include <tuple>
 
 #include "core/file_io.hpp"
 #include "cost/kernel_cost.hpp"

@@ -1,6 +1,5 @@
 #include "validate/point_prediction.hpp"
 
-#include <algorithm>
 #include <set>
 
 #include "core/contracts.hpp"

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/contracts.hpp"
-
 namespace windtunnel {
 namespace {
 

@@ -2,10 +2,8 @@
 
 #include <charconv>
 #include <cmath>
-#include <memory>
 #include <optional>
 #include <ostream>
-#include <utility>
 
 #include "core/file_io.hpp"
 #include "core/option_error.hpp"

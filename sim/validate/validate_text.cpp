@@ -1,15 +1,12 @@
 #include "validate/validate_text.hpp"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <string_view>
 #include <vector>
 
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
-#include "validate/metrics.hpp"
 #include "validate/text_table.hpp"
 
 namespace windtunnel {

@@ -2,10 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <memory>
-#include <sstream>
 #include <string_view>
 #include <vector>
 

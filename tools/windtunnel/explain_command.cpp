@@ -1,11 +1,8 @@
-#include <filesystem>
 #include <iostream>
 
 #include "noise/step_odds.hpp"
 #include "questions/explain.hpp"
 #include "report/progress_line.hpp"
-#include "report/run_page.hpp"
-#include "scenario/resolved_text.hpp"
 #include "simulate/forked.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
