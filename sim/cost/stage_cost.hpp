@@ -36,7 +36,7 @@ struct CrossNodeCollectives {
   Seconds hidden_behind{};  ///< how much of the pass may run beside the overlappable ones
 };
 
-/// Of the collectives, `payload` bytes each, if they had all NICs of the node to themselves: what the engine will play as flows.
+/// The time of these collectives, `payload` bytes each, with all NICs of the node to themselves. The engine plays them as flows.
 Seconds uncontended_time(const CrossNodeCollectives& collectives, Bytes payload, int tensor_ways,
                          const NodeType& node);
 
@@ -44,13 +44,13 @@ Seconds uncontended_time(const CrossNodeCollectives& collectives, Bytes payload,
 struct ChunkCost {
   PassCost forward, backward;
   PassCost input_gradient, weight_gradient;  ///< the backward pass where the schedule splits it
-  /// Where passes run at once: forward beside a backward pass of the other chunk, and the halves of a backward pass beside the other
-  /// chunk's forward one. The three of a block add up to its time.
+  /// Where passes run at once: a forward pass beside a backward pass of the other chunk, and the halves of a backward pass beside the other
+  /// chunk's forward pass. The three of a block add up to its time.
   PassCost overlapped_forward, overlapped_input_gradient, overlapped_weight_gradient;
   CrossNodeCollectives forward_cross, backward_cross;
-  std::shared_ptr<const ChunkOperations> operations;  ///< the same passes, taken apart
+  std::shared_ptr<const ChunkOperations> operations;  ///< the operations of the same passes
   ParameterCounts parameters;                         ///< one rank's
-  /// What a pass that reduces the chunk's gradients does with them: chunk_reductions().
+  /// The reductions of the chunk's gradients, if passes make them: chunk_reductions().
   std::vector<Operation> reductions;
 };
 
@@ -85,8 +85,8 @@ struct StageCostInputs {
   const Fabric* fabric = nullptr;
   StageId stage;
   std::vector<int> tensor_gpus;  ///< the tensor group's GPUs in this node
-  DataGroup data;                ///< that the states are shared out in
-  DataGroup context;             ///< that has the parts of a sequence
+  DataGroup data;                ///< the replicas that shard states
+  DataGroup context;             ///< the ranks that share a sequence
   DataGroup copies;          ///< the ranks that hold the same shard, where there are several groups
   ExpertGroup experts = {};  ///< that exchange tokens, one of those that cut an expert
   DataGroup expert_copies = {};  ///< that hold the same experts, where their states are shared out
@@ -94,7 +94,7 @@ struct StageCostInputs {
   std::optional<double> expert_load = {};
 };
 
-/// What the stack does with experts on this kind of node. Without a node, that of any.
+/// How the stack treats experts on this kind of node; without a node, on any.
 const SoftwareProfile::Experts& experts_of(const StageCostInputs& in);
 
 /// One message between stages, an activation or its gradient, as one rank sends it: all of it, or its share where the stack scatters

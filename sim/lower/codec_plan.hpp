@@ -10,22 +10,22 @@
 
 namespace windtunnel {
 
-/// One stage on one kind of node, as its codecs see it.
+/// What codecs need to know about a stage on one kind of node.
 struct CodecStage {
   StageId stage;
   const Device* device = nullptr;
   const StageCost* cost = nullptr;
   int ranks = 1;  ///< of one simulated device
-  /// Bandwidth of the ways to the stages behind and before, with nothing else on them; 0 where there is none. Where there are two,
-  /// as in the middle of a V, that of the slower way.
+  /// Bandwidth of the routes to the next and the previous stage, with nothing else on them; 0 if there is none. Of two routes, as in the
+  /// middle of a V, the slower one.
   BytesPerSecond to_next{}, to_previous{};
 };
 
-/// What one rank of the stage reduces beside experts, uncompressed, without a fused embedding.
+/// The gradients that one rank of the stage reduces, uncompressed, without those of experts and of a fused embedding.
 Bytes stage_gradients(const Transformer& model, const Plan& plan, StageId stage,
                       const StageCost& cost);
 
-/// Compression made concrete for one plan: what is encoded, what it weighs, what encoding it costs. The referred objects must
+/// Compression in one plan: what is encoded, how many bytes remain, and what encoding costs. The referenced objects must
 /// outlive it.
 class CodecPlan {
  public:
@@ -33,7 +33,7 @@ class CodecPlan {
 
   /// What the program of a stage compresses.
   CompressedTraffic traffic_of(StageId stage, const StageCost& cost) const;
-  /// What one rank sends, in the order of MessageRow.
+  /// The sizes of the messages that one rank sends, in the order of MessageRow.
   std::vector<Bytes> message_sizes(const Device& device) const;
   /// The rows of a device's work table behind DeviceRow, in the order of CodecRow and BucketRow; none in a plan without
   /// compression.
@@ -43,11 +43,11 @@ class CodecPlan {
   bool reduces_in_two_parts(const CodecStage& stage) const {
     return gradient_parts(stage.stage, *stage.cost) == CodecParts::two;
   }
-  /// The gradients that one rank of the stage reduces after its last pass: all, but for a fused embedding.
+  /// The reduction of a rank's gradients after its last pass, without a fused embedding.
   EncodedCollective reduced_gradients(const CodecStage& stage) const;
-  /// One of gradient_buckets() of a chunk's; nothing where a chunk's are not reduced by themselves.
+  /// The reduction of one of a chunk's gradient_buckets(); nothing if gradients are not reduced by chunk.
   EncodedCollective reduced_bucket(const CodecStage& stage, int chunk) const;
-  /// The parameters gathered after a sharded step; nothing where none are.
+  /// The gather of parameters after a sharded optimizer step; nothing if there is none.
   EncodedCollective gathered_parameters(const CodecStage& stage) const;
 
 

@@ -20,7 +20,7 @@ std::vector<int> replicas_with(const Parallel& parallel, int replica, GroupKind 
 std::vector<int> replicas_of_experts(const Parallel& parallel, int replica);
 std::vector<int> replicas_of_same_experts(const Parallel& parallel, int replica);
 
-/// What the stages of a plan cost, and where their rows stand in the work table: stages that cannot differ share both.
+/// What the stages of a plan cost, and where their rows are in the work table. Stages that cannot differ share both.
 class StageCostTable {
  public:
   /// Rows are written to `set`, routes asked for of `network`; all must outlive the table.
@@ -39,7 +39,7 @@ class StageCostTable {
   };
   const Entry& of(const PlanDevice& device);
   CodecStage codec_stage(const PlanDevice& device, const StageCost& cost) const;
-  /// Those who exchange tokens with this device.
+  /// The devices that exchange tokens with this one.
   ExpertGroup expert_group(const PlanDevice& device) const;
 
  private:
@@ -61,16 +61,16 @@ class StageCostTable {
   bool gathers_layers() const {
     return plan_->parallel.replicas() > 1 && plan_->parallel.zero_stage == 3;
   }
-  /// Encoders take a message in chunks, so that what they cost depends on the way it takes.
+  /// Whether messages are encoded in chunks, so that the cost depends on their route.
   bool sends_in_chunks() const;
   /// Such a group of this device's stage and node of the tensor group, as its first rank sees it.
   DataGroup data_group(const PlanDevice& device, GroupKind kind) const;
-  /// Bandwidth of the slowest way to one of these stages, where messages go in chunks; else none is looked for.
+  /// Bandwidth of the slowest route to one of these stages; zero unless messages are sent in chunks.
   BytesPerSecond slowest_way(const PlanDevice& device, const std::vector<StageId>& stages) const;
   BytesPerSecond way_to_next(const PlanDevice& device) const;
   BytesPerSecond way_to_previous(const PlanDevice& device) const;
   BytesPerSecond way_to(const PlanDevice& device, StageId stage) const;
-  /// What tells stages of different lengths from one another.
+  /// The length of a stage, by chunk.
   std::vector<int> chunk_layers(StageId stage) const;
   void write_rows(const PlanDevice& device, Entry& entry);
 

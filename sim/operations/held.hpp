@@ -9,42 +9,42 @@
 
 namespace windtunnel {
 
-/// Tensors that an operation keeps. A forward operation keeps them until the backward pass of the same microbatch, a backward one
-/// while the backward pass of one layer lasts.
+/// The tensors that an operation keeps in memory: a forward operation until the backward pass of the same microbatch, a backward
+/// operation until the backward pass of its layer ends.
 enum class Kept : std::uint8_t {
-  input,  ///< of the layer: what it keeps if everything else is computed again; not counted by itself
-  saved,  ///< of the layer: what it keeps if operations are computed again one by one, but some are saved; not counted by itself
+  input,  ///< the layer's input, all that is kept if everything else is recomputed; not counted by itself
+  saved,  ///< what the layer keeps if single operations are recomputed and others are saved; not counted by itself
   /// Of the tensors, those that are not kept where one module runs again: the output of a norm, what an up-projection gives, and what goes
   /// into the last product. Then what stays where the operation's module runs again whole. Not counted by themselves.
   norm,
   up_projected,
   activated,
   module_input,
-  tensors,          ///< what the backward pass reads, but for attention scores
-  scores,           ///< attention scores, softmax and dropout
-  passing,          ///< backward: the layer's output, gradients on their way through it
-  weight_gradient,  ///< backward: of the largest matrix, before it is added to those of other microbatches
-  logits,           ///< backward: logits, their fp32 copy, exponentials
-  gathered,         ///< backward: parameters of other ranks
+  tensors,  ///< what the backward pass reads, without attention scores
+  scores,   ///< attention scores, softmax and dropout
+  passing,  ///< backward: the layer's output, and the gradients that pass through it
+  weight_gradient,  ///< backward: the gradient of the largest matrix, before it is added to those of other microbatches
+  logits,    ///< backward: logits, their fp32 copy, exponentials
+  gathered,  ///< backward: parameters of other ranks
 };
 inline constexpr std::size_t num_kept = 12;
 
-/// Among how many ranks the states of an operation's parameters are shared out.
+/// Over how many ranks the states of an operation's parameters are sharded.
 struct StateWays {
   double weights = 1, gradients = 1, optimizer = 1;
 };
 
-/// What a codec keeps on a rank for an operation, all through an iteration.
+/// What a codec keeps on a rank for an operation, throughout an iteration.
 struct KeptByCodec {
   Bytes
-      residuals{};  ///< error feedback: what was lost of the last message or gradients, in fp32; of a message only at its sender
-  Bytes factors{};  ///< of codecs that send them; one also starts the next iteration
+      residuals{};  ///< error feedback: what compression lost of the last message or gradients, in fp32; for messages only at the sender
+  Bytes factors{};  ///< factors that a codec sends; one of them is kept to start the next iteration
   Bytes
-      buffers{};  ///< encoded bytes before they are sent and after they are received; collectives of a traffic class share them
+      buffers{};  ///< encoded bytes before sending and after receiving; collectives of the same traffic class share them
   Bytes total() const { return residuals + factors + buffers; }
 };
 
-/// What an operation holds in the memory of its rank. Its parameters stand with the forward operation.
+/// What an operation holds in the memory of its rank. Parameters are listed with the forward operation.
 struct Held {
   Divisible<double> parameters;
   StateWays ways;

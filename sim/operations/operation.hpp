@@ -14,14 +14,14 @@ namespace windtunnel {
 
 /// How a collective of a pass overlaps its kernels.
 enum class Overlap : std::uint8_t {
-  none,  ///< in line with the kernels
-  beside_next,  ///< on the tensor stream, beside the kernel that follows it; what comes then waits for both
-  prefetched,  ///< on the data stream, some layers ahead of the first kernel of the layer, which waits for it
+  none,         ///< in line with the kernels
+  beside_next,  ///< on the tensor stream, beside the next kernel; the operation after that waits for both
+  prefetched,  ///< on the data stream, some layers ahead; the first kernel of its layer waits for it
   trailing,  ///< on the data stream, behind the last kernel of the layer; the end of the pass waits for it
-  beside_other_pass,  ///< of two passes at once: on the tensor stream; the next operation of its own pass waits for it
+  beside_other_pass,  ///< where two passes run at once: on the tensor stream; the next operation of its own pass waits for it
 };
 
-/// Which of the passes that run at once an operation belongs to (operations/overlapped.hpp).
+/// Where passes run at once (operations/overlapped.hpp): the pass that an operation belongs to.
 enum class PassOfBlock : std::uint8_t { only, forward, input_gradient, weight_gradient };
 inline constexpr int num_passes_of_block = 4;
 
@@ -37,19 +37,19 @@ struct Operation {
   Label label = Label::whole_pass;
   Overlap overlap = Overlap::none;
   Seconds
-      time{};  ///< alone; zero for a collective whose time only the engine can tell (across nodes)
-  Seconds products{};  ///< kernels: how much of `time` is products with weight matrices
+      time{};  ///< with nothing else running; zero for a collective that only the engine can time (across nodes)
+  Seconds products{};  ///< kernels: the share of `time` that is products with weight matrices
   Seconds launch{};    ///< CPU time to launch it
   Flops flops{};       ///< of the model's products, as publications count them
   /// Where tokens are not spread evenly: it takes the longer of the two, `time` being that of the mean draw. Exchanges have one inside
   /// nodes and one between them, kernels one.
   std::array<TimeByFullness, 2> by_fullness{};
   PassOfBlock of = PassOfBlock::only;
-  /// Counted from 1 in its chunk, where the layers of a pass stand here one after the other; 0: what PassOperations says.
+  /// The layer, counted from 1 in its chunk, in a list that holds the layers one after the other; 0 in other lists.
   std::uint16_t of_layer = 0;
-  /// Of the layers of its chunk, how many have it: all else here is a mean over the layers, a collective so often its time alone.
+  /// The share of its chunk's layers that have this operation. All other numbers are means over the layers.
   double share = 1;
-  /// Collectives: what each rank of the group has in the end, or has to give away, as it is sent.
+  /// Collectives: the bytes that each rank ends up with or starts from, as they are sent.
   Bytes payload{};
   Held held;
 };
@@ -63,17 +63,16 @@ void slow_down(Operation& operation, double factor);
 /// Its time is set when the group's network is known.
 Operation collective(Label label, Bytes payload, Overlap overlap = Overlap::none);
 
-/// What one pass of one microbatch through a model chunk does, in order. Layers are alike, so their operations stand here once.
+/// The operations of one pass of one microbatch through a model chunk, in order. All layers are alike, so theirs are listed once.
 struct PassOperations {
   std::vector<Operation> before, layer, after;
   int layers = 0;
-  int prefetch =
-      0;  ///< layers that prefetched collectives are ahead of the one that computes, at least 1
-  /// Iota: what a second of prefetched and trailing collectives costs the kernels beside them.
+  int prefetch = 0;  ///< how many layers ahead collectives are prefetched, at least 1
+  /// Iota: by how many seconds a second of prefetched and trailing collectives slows the kernels beside them.
   double interference = 0;
 
   std::size_t size() const { return before.size() + layer.size() + after.size(); }
-  /// By position in `before`, `layer`, `after` taken together.
+  /// The operation at a position in `before`, `layer` and `after`, counted through.
   const Operation& operator[](std::size_t number) const;
   /// Kernels of one layer.
   Seconds layer_kernels() const;
@@ -85,34 +84,35 @@ struct PassOperations {
   }
 };
 
-/// One operation in its place among all operations of a pass. Those of a stream follow one another.
+/// One operation in the order of its pass. Operations of the same stream run one after the other.
 struct PlacedOperation {
   static constexpr int nothing = -1;
   std::uint16_t number = 0;         ///< in PassOperations
   std::uint16_t layer = 0;          ///< counted from 1; 0: of none
   Stream stream = Stream::compute;  ///< compute, tensor or data
-  std::array<int, 2> after{nothing,
-                           nothing};  ///< earlier ones, on other streams, whose ends it waits for
-  /// Of kernels: whether collectives run beside them, or around them where nothing is prefetched.
+  std::array<int, 2> after{
+      nothing, nothing};  ///< earlier operations on other streams, for whose ends it waits
+  /// Kernels: whether collectives run beside them, or before and after them where nothing is prefetched.
   bool beside_gather = false, beside_scatter = false;
 };
 
 /// All operations of a pass, layer by layer.
 struct PlacedPass {
   std::vector<PlacedOperation> operations;
-  int awaited_at_end = PlacedOperation::nothing;  ///< by the kernels that follow the pass
+  int awaited_at_end =
+      PlacedOperation::nothing;  ///< the kernels that follow the pass wait for this one
 };
 
 /// The operations of `pass` in the order in which the streams begin them.
 ///
-/// Prefetch: layer l + prefetch is asked for when the kernels of layer l - 1 have ended; collectives of a stream follow one another, so
-/// what the layers before leave to scatter goes first. Source: _prefetch_handle in torch/distributed/fsdp/_runtime_utils.py, PyTorch
+/// Prefetch: the gather of layer l + prefetch is issued when the kernels of layer l - 1 have ended. Collectives of a stream run one after
+/// the other, so the scatters of earlier layers go first. Source: _prefetch_handle in torch/distributed/fsdp/_runtime_utils.py, PyTorch
 /// 2.1.
 PlacedPass place_operations(const PassOperations& pass);
 
-/// How long it takes: `time`; for kernels of a layer beside collectives, slowed by these in proportion:
+/// How long an operation takes: its `time`. Kernels of a layer beside collectives are slowed:
 ///   layer + iota min(collectives, layer);  where nothing is prefetched  layer + (max(1, iota) - 1) collectives
-/// Memory traffic is what interferes, so `collectives` is their time with nobody else on the network (own form, fitted to
+/// The collectives interfere through memory traffic, so `collectives` is their time on an idle network (our own form, fitted to
 /// llm-foundry-fsdp: docs/model.md, section 6).
 Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation);
 /// In a draw of that fullness. What its company costs is that of the mean draw.
@@ -121,11 +121,11 @@ Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation
 /// The fullness of the draw that an operation of a pass meets.
 using FullnessOf = std::function<double(const PlacedOperation&)>;
 
-/// When the last operation ends, where each takes what `duration` says and nobody else is on the network.
+/// The time until the last operation ends, on an idle network, if each takes what `duration` says.
 Seconds time_alone(const PlacedPass& pass,
                    const std::function<Seconds(const PlacedOperation&)>& duration);
 
-/// What the stream of the kernels does while the pass is played alone, by line: Seconds by Part.
+/// How the stream of the kernels spends its time while the pass runs alone: Seconds by Part.
 using PassTimes = std::array<Seconds, num_parts>;
 PassTimes times_alone(const PassOperations& pass);
 /// The same where layers meet different draws. `placed`: place_operations(pass).
@@ -146,24 +146,24 @@ struct GroupSizes {
 /// Bytes that one rank sends in collectives of `traffic`: (n-1)/n of the payload in a group of n, twice for an all-reduce.
 Bytes sent_bytes(const PassOperations& pass, Traffic traffic, const GroupSizes& sizes);
 
-/// FLOPs of a pass: those that the model needs, and with them those of what is computed again.
+/// FLOPs of a pass: those that the model needs, and those with recomputation.
 struct FlopCounts {
   Flops model{}, hardware{};
 };
 FlopCounts count_flops(const PassOperations& pass);
 
-/// Parameters of a chunk on one rank, and of how many of them this rank keeps the weights, gradients and optimizer states.
+/// Parameters of a chunk on one rank, and how many of them have their weights, gradients and optimizer states there.
 struct ParameterCounts {
   double all = 0, weights = 0, gradients = 0, optimizer = 0;
-  double experts = 0;  ///< of all of them, those of experts
+  double experts = 0;  ///< how many of `all` are parameters of experts
 };
 ParameterCounts count_parameters(const PassOperations& forward);
 
-/// Of this kind, kept by all operations of a pass.
+/// Bytes of this kind that all operations of a pass keep.
 Bytes kept_by_pass(const PassOperations& pass, Kept kind);
-/// Of this kind, kept by the operations of one layer.
+/// Bytes of this kind that the operations of one layer keep.
 Bytes kept_by_layer(const PassOperations& pass, Kept kind);
-/// Of this kind, kept by what comes before and after the layers.
+/// Bytes of this kind that the operations before and after the layers keep.
 Bytes kept_by_edges(const PassOperations& pass, Kept kind);
 
 }  // namespace windtunnel

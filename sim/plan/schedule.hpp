@@ -25,34 +25,34 @@ enum class ChunksPerDevice {
 /// How far passes reach back in the middle of an iteration, in microbatches (timeline/steady_state.hpp).
 struct ScheduleReach {
   int step = 1;  ///< the order of passes repeats after this many
-  int lag = 1;   ///< a pass depends on none that is longer ago
+  int lag = 1;   ///< a pass depends on nothing further back than this
 };
 
-/// The order in which stages run their passes, and all that the program asks of it. The named schedules are a table:
+/// The order in which stages run their passes, and its properties. The named schedules are a table:
 /// schedules.def lists them, one file of schedules/ defines each (docs/extending.md).
 struct Schedule {
   std::string name;  ///< as scenario files write it
   /// The passes of one stage, in the order in which its device runs them.
   std::function<std::vector<Step>(const OrderShape& shape, StageId stage)> order;
-  bool splits_backward = false;  ///< weight gradients are passes of their own
+  bool splits_backward = false;  ///< weight gradients are separate passes
   ChunksPerDevice chunks = ChunksPerDevice::one;
   ChunkPath chunk_path = ChunkPath::loop;  ///< which part of the model each chunk is
-  /// Plans that name no schedule get this one: of the schedules for one chunk one says so, of those for several another.
+  /// Plans that name no schedule get this one. One schedule for a single chunk says so, and one for several chunks.
   bool is_default = false;
-  /// Where the order has a steady state: how far its passes reach. A long run is then folded; without, it is played in full.
+  /// If the order has a steady state: how far its passes reach. A long run is then folded; otherwise it is played in full.
   std::function<ScheduleReach(const OrderShape& shape)> reach = {};
   /// Equal stages idle only while the pipeline fills and drains: (p - 1) / (v m + p - 1) of the time.
   bool idles_only_at_the_ends = false;
-  /// What Megatron-LM is told beside the number of chunks; none where it has no such schedule.
+  /// Megatron-LM's arguments beside the number of chunks; none if it has no such schedule.
   std::optional<std::vector<std::string>> megatron_arguments = {};
-  /// Finishes when both ends of a message wait for each other (PipelineSend::blocking_pairs). Of a written schedule that is looked up.
+  /// Whether it finishes when both ends of a message wait for each other (PipelineSend::blocking_pairs); computed for written schedules.
   bool allows_blocking_pairs = true;
-  int fewest_microbatches_of_stage = 0;  ///< a plan has at least so many times its stages
+  int fewest_microbatches_of_stage = 0;  ///< a plan has at least this many microbatches per stage
   /// Forward and backward passes of a block hide each other's exchanges of tokens (Step::joined).
   bool overlaps_passes = false;
-  bool is_deepspeeds = false;  ///< DeepSpeed's pipeline engine runs this order, and knows no other
-  bool is_what_if = true;  ///< `explain` asks what a plan of another schedule would gain with it
-  /// The passes of all stages, where the user wrote them; null for a named schedule. They are for this shape alone.
+  bool is_deepspeeds = false;  ///< DeepSpeed's pipeline engine runs this order, and no other
+  bool is_what_if = true;      ///< `explain` tries it on plans with another schedule
+  /// The passes of all stages as the user wrote them, for one shape only; null for a named schedule.
   std::shared_ptr<const ScheduleOrders> written = {};
 
   int fewest_chunks() const { return chunks == ChunksPerDevice::two ? 2 : 1; }
@@ -72,11 +72,11 @@ struct Schedule {
     const int group = microbatch_group(stages, chunks_per_device);
     return std::max(group, fewest_microbatches_of_stage * stages);
   }
-  /// Why it has no order for so many stages and microbatches; empty: it has one.
+  /// Why it has no order for this number of stages and microbatches; empty: it has one.
   std::string misfit(const OrderShape& shape) const;
 };
 
-/// A named schedule, or one of the user's own; never null in a plan. Named ones are equal where they are the same.
+/// A named schedule, or one that the user wrote; never null in a plan. Equal names are the same object.
 using SchedulePtr = std::shared_ptr<const Schedule>;
 
 /// The table.
@@ -89,10 +89,10 @@ SchedulePtr default_schedule(int chunks_per_device = 1);
 std::vector<std::pair<std::string, SchedulePtr>> schedules_by_name();
 /// "gpipe, 1f1b, interleaved_1f1b": all names, for messages and help texts.
 std::string schedule_name_list();
-/// "interleaved_1f1b or zero_bubble_v": the names of those for several chunks per device that take so many.
+/// "interleaved_1f1b or zero_bubble_v": the names of the schedules that can have this many chunks per device.
 std::string names_of_chunked_schedules(int chunks_per_device = 2);
 
-/// A schedule that the user wrote, called "custom". It must be legal.
+/// A schedule that the user wrote, named "custom". It must be legal.
 SchedulePtr written_schedule(ScheduleOrders orders);
 
 /// All stages of a schedule.

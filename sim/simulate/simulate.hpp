@@ -25,7 +25,7 @@ struct SimulateOptions {
   Replicas replicas = Replicas::collapsed_when_exact;  ///< each when the timeline is kept
   bool keep_timeline = false;
   Detail detail = Detail::pass;
-  /// Whose evidence gives the prediction interval; null: the report has none.
+  /// The library whose evidence gives the prediction interval; null: the report has none.
   const Library* evidence = nullptr;
   EvidenceReading evidence_reading = EvidenceReading::beside;
 };
@@ -38,7 +38,7 @@ struct Simulation {
   Timeline timeline;    ///< empty unless asked for
 };
 
-/// Plays one training iteration of the scenario, whose placement must be there. At most one call per process may use the simgrid engine: use
+/// Simulates one training iteration of the scenario, whose placement must be settled. At most one call per process may use the simgrid engine: use
 /// simulate_isolated() for the second.
 Simulation simulate(const Scenario& scenario, const SimulateOptions& options = {});
 
