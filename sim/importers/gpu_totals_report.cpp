@@ -118,7 +118,7 @@ JsonValue json_of(const GpuTotals& gpu, std::int64_t steps) {
   return value;
 }
 
-const char* spoken(CommClass comm) {
+const char* words_for(CommClass comm) {
   switch (comm) {
     case CommClass::tensor:
       return "tensor parallel";
@@ -143,7 +143,8 @@ std::string text_of(const GpuTotals& gpu, const std::string& over) {
   lines.add(2, "hidden behind compute", gpu.overlap);
   lines.add(2, "exposed", gpu.exposed_communication());
   for (std::size_t i = 0; i < gpu.exposed.size(); ++i)
-    if (gpu.communicating[i] > 0) lines.add(3, spoken(static_cast<CommClass>(i)), gpu.exposed[i]);
+    if (gpu.communicating[i] > 0)
+      lines.add(3, words_for(static_cast<CommClass>(i)), gpu.exposed[i]);
   lines.add(1, "copies alone", gpu.of(TraceLine::copies));
   lines.add(1, "idle", gpu.idle());
   for (const TraceLine why : {TraceLine::launch_gaps, TraceLine::pipeline_bubble})

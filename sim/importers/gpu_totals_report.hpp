@@ -26,7 +26,7 @@ JsonValue json_of(const GpuTotals& gpu, std::int64_t steps = 1);
 std::string text_of(const GpuTotals& gpu, const std::string& over);
 
 /// "data parallel", "other or unnamed groups".
-const char* spoken(CommClass comm);
+const char* words_for(CommClass comm);
 
 /// What a trace says of itself: "PyTorch's profiler, rank 0 of 2, NVIDIA A100-SXM4-40GB".
 std::string described(const GpuTrace& trace);

@@ -96,7 +96,7 @@ std::vector<CauseCost> causes_to_name(const StragglerAnalysis& analysis) {
   return named;
 }
 
-const char* spoken(const StragglerAnalysis& analysis, StragglerCause cause) {
+const char* words_for(const StragglerAnalysis& analysis, StragglerCause cause) {
   switch (cause) {
     case StragglerCause::slow_worker:
       return "slow workers";
@@ -133,7 +133,7 @@ std::string text_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
           right_aligned(fixed_text(analysis.slowdown(), 3), number_width) + "\n\n";
   text += row("removed alone", "saves", "", "of the loss");
   for (const CauseCost& cost : analysis.causes)
-    text += row(spoken(analysis, cost.cause), time_text(cost.saved),
+    text += row(words_for(analysis, cost.cause), time_text(cost.saved),
                 "± " + time_text(cost.standard_error), percent_text(analysis.share(cost)));
   const std::vector<CauseCost> named = causes_to_name(analysis);
   text += "\nVerdict\n";

@@ -124,7 +124,7 @@ class Pair {
     std::string text;
     for (std::size_t i = 0; i < static_cast<std::size_t>(num_comm_classes); ++i)
       text += row(
-          spoken(static_cast<CommClass>(i)),
+          words_for(static_cast<CommClass>(i)),
           [i](const GpuTotals& gpu) {
             return gpu.lines[static_cast<std::size_t>(TraceLine::tensor_comm) + i];
           },
@@ -143,7 +143,7 @@ class Pair {
     std::string text;
     for (std::size_t i = 0; i < static_cast<std::size_t>(num_comm_classes); ++i)
       text += row(
-          spoken(static_cast<CommClass>(i)),
+          words_for(static_cast<CommClass>(i)),
           [i](const GpuTotals& gpu) { return gpu.communicating[i]; }, 1);
     return text;
   }

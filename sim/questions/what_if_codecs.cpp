@@ -50,7 +50,7 @@ bool is_in_use(std::string_view name, const Scenario& scenario) {
   return parallel.replicas() > 1 && !parallel.schedule->is_both_ways();  // which refuses it
 }
 
-std::string spoken_class(std::string name) {
+std::string words_for_class(std::string name) {
   for (char& letter : name)
     if (letter == '_') letter = ' ';
   return name;
@@ -66,9 +66,9 @@ std::vector<WhatIf> codec_what_ifs(const Scenario& scenario) {
   for (const char* name : compression_classes) {
     const JsonValue* entry = compression == nullptr ? nullptr : compression->find(name);
     const bool compressed = entry != nullptr && !entry->is_null();
-    const std::string pointer = std::string("/compression/") + name, spoken = spoken_class(name);
+    const std::string pointer = std::string("/compression/") + name, words = words_for_class(name);
     if (compressed)
-      list.push_back({WhatIfKind::codec, "no compression of " + spoken, {{pointer, "null"}}});
+      list.push_back({WhatIfKind::codec, "no compression of " + words, {{pointer, "null"}}});
     if (std::string_view(name) == "embedding_sync") {
       if (!compressed && parallel.replicas() > 1 &&
           synchronises_embedding(scenario.model, scenario.plan))
@@ -83,7 +83,7 @@ std::vector<WhatIf> codec_what_ifs(const Scenario& scenario) {
       if (codec != nullptr && codec->string() == candidate->name()) continue;
       const CodecTrial trial = candidate->trial(traffic);
       list.push_back({WhatIfKind::codec,
-                      spoken + ": " + trial.what,
+                      words + ": " + trial.what,
                       {{pointer, setting_text(*candidate, trial)}}});
     }
   }

@@ -19,8 +19,8 @@ std::string time_mark(double time, Seconds whole) {
 
 }  // namespace
 
-using detail::spoken;
 using detail::time_text;
+using detail::with_spaces;
 
 Seconds longest_time(const ComparedFigures& figures) {
   return Seconds{figures.largest(time_pointer)};
@@ -46,7 +46,7 @@ std::vector<Piece> pieces_of(const JsonValue* object, Seconds whole) {
     const std::string name = name_of(static_cast<Line>(i));
     const Seconds time{number_of(object->find(name)).value_or(0)};
     if (time > 0_s)
-      pieces.push_back({time / whole, name, spoken(name) + ": " + time_text(time, whole)});
+      pieces.push_back({time / whole, name, with_spaces(name) + ": " + time_text(time, whole)});
   }
   return pieces;
 }
@@ -56,7 +56,7 @@ std::string line_legend(const ComparedFigures& figures) {
   for (int i = 0; i < num_lines; ++i) {
     const std::string name = name_of(static_cast<Line>(i));
     if (figures.largest("/breakdown_s/" + name) > 0)
-      legend += "<span>" + swatch(name) + escaped(spoken(name)) + "</span> ";
+      legend += "<span>" + swatch(name) + escaped(with_spaces(name)) + "</span> ";
   }
   return "<p class=\"legend\">" + legend + "</p>\n";
 }

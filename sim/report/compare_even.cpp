@@ -10,7 +10,7 @@
 namespace windtunnel::html {
 namespace {
 
-using detail::spoken;
+using detail::with_spaces;
 
 /// A break-even on a logarithmic axis of bandwidth: where the second run is the faster one, and where the network is now.
 std::string break_even_picture(const BreakEven& found) {
@@ -78,7 +78,8 @@ std::string codec_list(const Comparison& comparison) {
   std::string html;
   for (const CodecBreakEven& codec : comparison.codecs)
     html += "<li class=\"" + std::string(codec.loses() ? "bad" : "") + "\">" + letter(codec.run) +
-            escaped(spoken(name_of(codec.traffic)) + ": " + detail::pays_below(codec)) + "</li>\n";
+            escaped(with_spaces(name_of(codec.traffic)) + ": " + detail::pays_below(codec)) +
+            "</li>\n";
   if (html.empty()) return "";
   return "<h3>Where compressing pays, by formula</h3>\n<p class=\"quiet\">A codec pays while its "
          "time is shorter than that of the bytes it saves.</p>\n<ul class=\"evens\">\n" +

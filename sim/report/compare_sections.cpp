@@ -14,8 +14,8 @@ namespace windtunnel::html {
 namespace {
 
 using detail::letter_of;
-using detail::spoken;
 using detail::time_text;
+using detail::with_spaces;
 
 /// All runs on one axis of time.
 std::string runs_chart(const ComparedFigures& figures) {
@@ -191,7 +191,7 @@ std::string reasons(const ComparedFigures& figures, std::size_t run) {
   std::string items;
   for (const LineChange& change : changes) {
     const std::string at = "/breakdown_s/" + std::string(name_of(change.line));
-    items += "<li><b>" + swatch(name_of(change.line)) + escaped(spoken(name_of(change.line))) +
+    items += "<li><b>" + swatch(name_of(change.line)) + escaped(with_spaces(name_of(change.line))) +
              ": " + figures.change(run, {"", at, times_of(figures), Change::difference}) + "</b>" +
              reason(figures, 0, change.line) + reason(figures, run, change.line) + "</li>\n";
   }
@@ -211,8 +211,8 @@ std::vector<FigureRow> line_rows(const std::string& pointer,
   std::vector<FigureRow> rows;
   for (int i = 0; i < num_lines; ++i) {
     const std::string name = name_of(static_cast<Line>(i));
-    rows.push_back(
-        {swatch(name) + escaped(spoken(name)), pointer + "/" + name, text, Change::difference});
+    rows.push_back({swatch(name) + escaped(with_spaces(name)), pointer + "/" + name, text,
+                    Change::difference});
   }
   return rows;
 }

@@ -15,7 +15,7 @@ namespace windtunnel::html {
 namespace {
 
 using detail::letter_of;
-using detail::spoken;
+using detail::with_spaces;
 
 constexpr std::array memory_parts{"weights", "gradients", "optimizer", "activations",
                                   "buffers", "cache",     "context"};
@@ -99,7 +99,7 @@ std::string traffic_table(const ComparedFigures& figures) {
   const auto bytes = [](double b) { return to_text(Bytes{b}); };
   for (const Traffic traffic : published_traffic) {
     const std::string name = name_of(traffic);
-    rows.push_back({escaped(spoken(name)), "/traffic_bytes/" + name, bytes, Change::relative});
+    rows.push_back({escaped(with_spaces(name)), "/traffic_bytes/" + name, bytes, Change::relative});
     if (figures.largest("/messages/" + name + "/compressed") > 0) {
       rows.push_back({"<span class=\"part\">messages compressed</span>",
                       "/messages/" + name + "/compressed", grouped_text, Change::difference});

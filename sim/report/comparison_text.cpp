@@ -19,10 +19,10 @@ using detail::Painter;
 using detail::pays_below;
 using detail::relative_change;
 using detail::signed_text;
-using detail::spoken;
 using detail::time_text;
 using detail::Tone;
 using detail::verdict_of;
+using detail::with_spaces;
 
 constexpr int label_width = 20, value_width = 12, change_width = 10;
 constexpr std::size_t others_at_once = 3;  ///< what has room beside the first run in text_width
@@ -129,7 +129,7 @@ std::string times(const Block& block) {
   std::string text = block.heading("Where the time goes, on the GPUs that finish last");
   for (const Line line : lines_in_use(block))
     text +=
-        block.row({spoken(name_of(line)),
+        block.row({with_spaces(name_of(line)),
                    [=](const ReportFigures& f) { return time_text(f.breakdown.of(line), whole); },
                    [=](const ReportFigures& a, const ReportFigures& b) {
                      return signed_text((b.breakdown.of(line) - a.breakdown.of(line)) / unit, 3);
@@ -143,7 +143,7 @@ std::string shares(const Block& block) {
   };
   std::string text = block.heading("Share of the iteration, on the same GPUs");
   for (const Line line : lines_in_use(block))
-    text += block.row({spoken(name_of(line)),
+    text += block.row({with_spaces(name_of(line)),
                        [=](const ReportFigures& f) { return percent_text(share(f, line)); },
                        [=](const ReportFigures& a, const ReportFigures& b) {
                          return signed_text((share(b, line) - share(a, line)) * 100, 1);
@@ -163,7 +163,7 @@ std::string traffic(const Block& block) {
     if (block.any([i](const ReportFigures& f) {
           return f.traffic[i] > Bytes{} || f.messages[i].compressed > 0;
         }))
-      text += block.row({spoken(name_of(kind)),
+      text += block.row({with_spaces(name_of(kind)),
                          [i](const ReportFigures& f) { return to_text(f.traffic[i]); },
                          [i](const ReportFigures& a, const ReportFigures& b) {
                            return relative_change(a.traffic[i] / 1_B, b.traffic[i] / 1_B);
@@ -218,10 +218,10 @@ std::string codecs(const Comparison& comparison, const Painter& paint) {
   if (comparison.codecs.empty()) return "";
   std::string text = "\n" + paint(Tone::heading, "Where compressing pays, by formula") + "\n";
   for (const CodecBreakEven& codec : comparison.codecs)
-    text += marked(
-        "·",
-        letter_of(codec.run) + ", " + spoken(name_of(codec.traffic)) + ": " + pays_below(codec),
-        codec.loses() ? Tone::doubtful : Tone::quiet, paint);
+    text += marked("·",
+                   letter_of(codec.run) + ", " + with_spaces(name_of(codec.traffic)) + ": " +
+                       pays_below(codec),
+                   codec.loses() ? Tone::doubtful : Tone::quiet, paint);
   return text;
 }
 

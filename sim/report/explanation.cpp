@@ -9,8 +9,8 @@
 namespace windtunnel {
 namespace {
 
-using detail::spoken;
 using detail::time_text;
+using detail::with_spaces;
 
 std::string shell_word(const std::string& word) {
   constexpr std::string_view plain =
@@ -97,7 +97,7 @@ std::string moved_text(const WhatIfResult& result, const Report& report) {
   if (moved.size() > most_lines) moved.resize(most_lines);
   std::string text;
   for (const auto& [difference, line] : moved)
-    text += (text.empty() ? "" : ", ") + spoken(name_of(line)) +
+    text += (text.empty() ? "" : ", ") + with_spaces(name_of(line)) +
             (difference > Seconds{0} ? " +" : " -") +
             time_text(std::max(difference, -difference), report.iteration_time);
   return text;

@@ -14,8 +14,8 @@
 namespace windtunnel::html {
 namespace {
 
-using detail::spoken;
 using detail::time_text;
+using detail::with_spaces;
 
 std::string joined(const std::vector<std::string>& items) {
   std::string text;
@@ -100,8 +100,8 @@ std::vector<Piece> pieces_of(const Breakdown& breakdown, Seconds whole) {
     const auto line = static_cast<Line>(i);
     const Seconds time = breakdown.of(line);
     if (!(time > 0_s)) continue;
-    const std::string title =
-        spoken(name_of(line)) + ": " + time_text(time, whole) + ", " + percent_text(time / whole);
+    const std::string title = with_spaces(name_of(line)) + ": " + time_text(time, whole) + ", " +
+                              percent_text(time / whole);
     pieces.push_back({time / whole, name_of(line), title});
   }
   return pieces;
@@ -123,7 +123,7 @@ std::string breakdown_table(const Report& report) {
     const Seconds time = report.breakdown.of(line);
     const std::string text = time_text(time, total);
     if (text == time_text(0_s, total)) continue;
-    table.rows.push_back({swatch(name_of(line)) + escaped(spoken(name_of(line))),
+    table.rows.push_back({swatch(name_of(line)) + escaped(with_spaces(name_of(line))),
                           number("/breakdown_s/" + std::string(name_of(line)), text),
                           escaped(percent_text(time / total))});
   }
@@ -247,7 +247,7 @@ std::string traffic_table(const Report& report) {
     const std::uint64_t messages = count.compressed + count.uncompressed;
     const std::string at = "/messages/" + std::string(name_of(traffic)) + "/compressed";
     table.rows.push_back(
-        {escaped(spoken(name_of(traffic))),
+        {escaped(with_spaces(name_of(traffic))),
          meter(report.traffic[i] / total, "t-" + std::string(name_of(traffic))),
          number("/traffic_bytes/" + std::string(name_of(traffic)), to_text(report.traffic[i])),
          messages > 0 ? grouped_text(static_cast<double>(messages)) : "",
@@ -263,8 +263,8 @@ std::string classes_of(const LinkUse& link) {
   std::vector<std::pair<Bytes, std::string>> classes;
   for (const Traffic traffic : page_traffic)
     if (const Bytes bytes = link.carried[static_cast<std::size_t>(traffic)]; bytes > Bytes{0})
-      classes.emplace_back(
-          bytes, spoken(name_of(traffic)) + " " + percent_text(bytes / total_of(link.carried)));
+      classes.emplace_back(bytes, with_spaces(name_of(traffic)) + " " +
+                                      percent_text(bytes / total_of(link.carried)));
   std::stable_sort(classes.begin(), classes.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text;
@@ -344,7 +344,7 @@ std::string headline(const Report& report) {
   const auto overhead = std::find_if(
       why.begin(), why.end(), [](const Reason& reason) { return reason.line != Line::compute; });
   if (overhead != why.end())
-    html += card("largest overhead", escaped(spoken(name_of(overhead->line))),
+    html += card("largest overhead", escaped(with_spaces(name_of(overhead->line))),
                  escaped(time_text(overhead->time, report.iteration_time) + ", " +
                          percent_text(overhead->time / report.iteration_time)));
   return html + "</div>\n</header>\n";

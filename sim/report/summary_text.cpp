@@ -18,9 +18,9 @@ using detail::indent;
 using detail::listed;
 using detail::marked;
 using detail::Painter;
-using detail::spoken;
 using detail::time_text;
 using detail::Tone;
+using detail::with_spaces;
 
 std::string headline(const Report& report, const Painter& paint) {
   std::string line = std::string(indent) +
@@ -53,7 +53,7 @@ std::string breakdown(const Report& report, const Painter& paint) {
     const Seconds time = report.breakdown.of(line);
     const std::string number = time_text(time, total);
     if (number == time_text(0_s, total)) continue;
-    text += std::string(indent) + left_aligned(spoken(name_of(line)), name_width) +
+    text += std::string(indent) + left_aligned(with_spaces(name_of(line)), name_width) +
             right_aligned(number, time_width) +
             right_aligned(percent_text(time / total), share_width) + "  " +
             paint(Tone::bar, bar_text(time / total, bar_width)) + "\n";

@@ -89,7 +89,7 @@ std::string listed(const std::vector<std::string>& items) {
   return result + std::string(indent) + line + "\n";
 }
 
-std::string spoken(std::string name) {
+std::string with_spaces(std::string name) {
   std::replace(name.begin(), name.end(), '_', ' ');
   return name;
 }

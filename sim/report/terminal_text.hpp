@@ -34,7 +34,7 @@ std::string marked(std::string_view mark, std::string_view text, Tone tone, cons
 std::string listed(const std::vector<std::string>& items);
 
 /// "tensor comm" for tensor_comm.
-std::string spoken(std::string name);
+std::string with_spaces(std::string name);
 /// `time` in the unit that suits the whole it is part of.
 std::string time_text(Seconds time, Seconds whole);
 

@@ -33,7 +33,7 @@ std::string place_of(const PathShare& share, const std::vector<PathShare>& all, 
   return at("critical_path", static_cast<std::size_t>(found - all.begin()), key);
 }
 
-std::string said(const std::string& pointer, const std::string& text) {
+std::string marked_number(const std::string& pointer, const std::string& text) {
   return pointer.empty() ? escaped(text) : exact(pointer, text);
 }
 
@@ -64,9 +64,10 @@ class WhySection {
     const std::size_t count = std::min(most_said, shares_.size());
     for (std::size_t i = 0; i < count; ++i) {
       const PathShare& share = shares_[i];
-      text += std::string(i == 0 ? "" : ", ") + "<b>" +
-              said(place_of(share, e_.shares, "share"), percent_text(share.time / whole_)) +
-              "</b> " + escaped(spoken_share(share));
+      text +=
+          std::string(i == 0 ? "" : ", ") + "<b>" +
+          marked_number(place_of(share, e_.shares, "share"), percent_text(share.time / whole_)) +
+          "</b> " + escaped(spoken_share(share));
       rest -= share.time;
     }
     if (count < shares_.size())
@@ -91,9 +92,9 @@ class WhySection {
           {swatch(name_of(share.line)) + escaped(spoken_share(share)),
            stacked_bar({{std::min(part, 1.0), name_of(share.line), percent_text(part)}},
                        percent_text(part)),
-           said(place_of(share, e_.shares, "share"), percent_text(part)),
-           said(place_of(share, e_.shares, "time_s"), to_text(share.time)),
-           said(place_of(share, e_.shares, "steps"), grouped_text(share.steps))});
+           marked_number(place_of(share, e_.shares, "share"), percent_text(part)),
+           marked_number(place_of(share, e_.shares, "time_s"), to_text(share.time)),
+           marked_number(place_of(share, e_.shares, "steps"), grouped_text(share.steps))});
     }
     return table(list);
   }

@@ -11,8 +11,8 @@ namespace windtunnel {
 namespace {
 
 using detail::counted;
-using detail::spoken;
 using detail::time_text;
+using detail::with_spaces;
 
 std::string capitalised(std::string text) {
   if (!text.empty() && text[0] >= 'a' && text[0] <= 'z')
@@ -151,8 +151,8 @@ std::vector<Reason> reasons_for_time(const Report& report) {
     const Seconds time = report.breakdown.of(line);
     if (time < least_share * total) continue;
     reasons.push_back({line, time,
-                       capitalised(spoken(name_of(line))) + ": " + time_text(time, total) + ", " +
-                           percent_text(time / total),
+                       capitalised(with_spaces(name_of(line))) + ": " + time_text(time, total) +
+                           ", " + percent_text(time / total),
                        text_of(line, report)});
   }
   std::stable_sort(reasons.begin(), reasons.end(),

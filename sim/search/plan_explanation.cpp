@@ -13,8 +13,8 @@ namespace {
 using detail::indent;
 using detail::marked;
 using detail::Painter;
-using detail::spoken;
 using detail::Tone;
+using detail::with_spaces;
 
 RankedPlan simulated_plan(const Scenario& base, const PlanExplanation& explanation,
                           const Plan& plan, const RankResult& result) {
@@ -67,7 +67,7 @@ std::string comparison(const RankedPlan& plan, const RankedPlan& best, const Pai
     const auto line = static_cast<Line>(i);
     constexpr Seconds least = 500_us;  // what rounds to a millisecond
     const Seconds mine = plan.breakdown.of(line), other = best.breakdown.of(line);
-    if (std::max(mine, other) >= least) text += row(spoken(name_of(line)), mine, other);
+    if (std::max(mine, other) >= least) text += row(with_spaces(name_of(line)), mine, other);
   }
   return text + row("iteration", plan.time, best.time);
 }

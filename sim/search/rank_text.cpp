@@ -15,8 +15,8 @@ namespace {
 using detail::indent;
 using detail::marked;
 using detail::Painter;
-using detail::spoken;
 using detail::Tone;
+using detail::with_spaces;
 
 enum class Side { left, right };
 
@@ -40,8 +40,8 @@ std::string what_takes_the_time(const RankedPlan& plan) {
   for (std::size_t i = 0; i < most_lines; ++i) {
     const double share = plan.breakdown.of(lines[i]) / plan.time;
     if (i > 0 && share < least_share) break;
-    text +=
-        (i > 0 ? ", " : "") + spoken(name_of(lines[i])) + " " + fixed_text(100 * share, 0) + " %";
+    text += (i > 0 ? ", " : "") + with_spaces(name_of(lines[i])) + " " +
+            fixed_text(100 * share, 0) + " %";
   }
   return text;
 }

@@ -42,7 +42,7 @@ std::string failure_section(const SweepContent& page) {
       named +=
           (k == 0 ? "" : "<br>") + escaped("point " + std::to_string(groups[i].rows[k]->point) +
                                            ": " + page.values_of(groups[i].rows[k]->content));
-    table.rows.push_back({escaped(spoken(groups[i].kind)), escaped(groups[i].error),
+    table.rows.push_back({escaped(with_spaces(groups[i].kind)), escaped(groups[i].error),
                           whole(groups[i].rows.size()), named});
   }
   const std::string rest = groups.size() > most_groups

@@ -46,7 +46,7 @@ std::string breakdown_chart(const SweepContent& page) {
       if (part > 0_s)
         pieces.push_back(
             {part / time, line,
-             spoken(line) + ": " + time_text(part, time) + ", " + percent_text(part / time)});
+             with_spaces(line) + ": " + time_text(part, time) + ", " + percent_text(part / time)});
     }
     rows.push_back(
         {"<span class=\"name\" title=\"" + escaped(values_of_point(page, page.explained[i].point)) +
@@ -79,7 +79,7 @@ std::string best_reasons(const SweepContent& page) {
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string items;
   for (const auto& [part, line] : lines)
-    items += "<li><b>" + html::swatch(line) + escaped(spoken(line)) + ": " +
+    items += "<li><b>" + html::swatch(line) + escaped(with_spaces(line)) + ": " +
              of_data("explained", number(at + line, time_text(part, time))) + ", " +
              escaped(percent_text(part / time)) + "</b><p>" +
              escaped(text_at(found->reasons, line)) + "</p></li>\n";
@@ -98,7 +98,7 @@ std::string time_section(const SweepContent& page) {
         std::any_of(page.explained.begin(), page.explained.end(), [&](const ExplainedPoint& each) {
           return number_of(find_at(each.report, "/breakdown_s/" + line)).value_or(0) > 0;
         });
-    if (is_there) legend += "<span>" + html::swatch(line) + escaped(spoken(line)) + "</span> ";
+    if (is_there) legend += "<span>" + html::swatch(line) + escaped(with_spaces(line)) + "</span> ";
   }
   return section({"time", "Where the time goes",
                   "<p class=\"quiet\">Shares of each iteration, on the GPUs that finish last; "
