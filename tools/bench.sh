@@ -80,6 +80,17 @@ kinds_of_node() {
   }'
 }
 
+# placed_at_random RANKS: a list of the GPUs of nodes of eight, in a drawn order
+placed_at_random() {
+  awk -v ranks="$1" 'BEGIN {
+    srand(1)
+    for (i = 0; i < ranks; ++i) gpu[i] = int(i / 8) ":" i % 8
+    for (i = ranks - 1; i > 0; --i) { j = int(rand() * (i + 1)); other = gpu[i]; gpu[i] = gpu[j]; gpu[j] = other }
+    for (i = 0; i < ranks; ++i) printf "%s\"%s\"", i == 0 ? "[" : ", ", gpu[i]
+    print "]"
+  }'
+}
+
 engine_program=$(built windtunnel_engine_bench)
 search_program=$(built windtunnel_search_bench)
 sweep_program=$(built windtunnel_sweep_bench)
@@ -117,6 +128,7 @@ cat >"$scratch/experts.json" <<'END'
               "stage_layers": [4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1]}}
 END
 slow_link='/platform/link_overrides=[{"from": 0, "to": 1, "bandwidth": "25 GB/s", "source": "assumed: for the benchmark"}]'
+sed -e 's/llama2-7b/llama2-70b/' -e "s|\"data\": 1024|&, \"placement\": $(placed_at_random 1024)|" "$scratch/fsdp.json" >"$scratch/fsdp_at_random.json"
 drawn_matrix 512 >"$scratch/matrix.json"
 cat >"$scratch/placement.json" <<'END'
 {"version": 1, "model": "gpt3-175b", "platform": "matrix.json", "nodes": 512, "software": "megatron-lm-2021",
@@ -146,6 +158,7 @@ done
 for ((i = 0; i < repetitions; ++i)); do
   whole rank_trillion "$windtunnel" rank "${rank_trillion[@]}"
   whole explain "$windtunnel" explain "$scratch/explain.json" --quiet
+  cpu fsdp_at_random "$windtunnel" run "$scratch/fsdp_at_random.json"
 done
 whole placement "$windtunnel" run "$scratch/placement.json" --quiet
 cat >"$scratch/calls.py" <<'END'
@@ -247,6 +260,8 @@ goals() {
           tapered["512x4", "native"] > 0 && tapered["512x4", "native"] <= 4 && falls > 0 && falls <= 3)
       gain = tapered["64x4", "native"] > 0 ? tapered["64x4", "simgrid"] / tapered["64x4", "native"] : 0
       row("2,048 of them against the solver of SimGrid", "≥ 10 × faster", sprintf("%.0f ×", gain), gain >= 10)
+      row("FSDP of 1,024 GPUs placed at random, 80 layers, 4:1 taper, with SimGrid, whole process", "≤ 2 s of CPU",
+          sprintf("%.2f s", whole["fsdp_at_random"]), whole["fsdp_at_random"] > 0 && whole["fsdp_at_random"] <= 2)
       whole_row("GPT-39B on 512 GPUs with SimGrid, whole process", "gpt_39b", 0.01)
       whole_row("the same with `--engine native`", "gpt_39b_native", 0.01)
       whole_row("`windtunnel --version`, whole process", "version", 0.003)
