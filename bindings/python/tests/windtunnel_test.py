@@ -168,6 +168,7 @@ class Arrays(unittest.TestCase):
 
 
 class Pages(unittest.TestCase):
+    @unittest.skipIf("LD_PRELOAD" in os.environ, "a shell does not start with ThreadSanitizer's library")
     def test_commands_print_what_the_page_says(self):
         """The ```sh blocks, with the module that is tested."""
         page = (ROOT / "docs" / "python.md").read_text()
