@@ -119,6 +119,7 @@ TEST_CASE("a slow node is one whose GPUs have lower rates") {
                        {"/parallel", R"({"tensor": 8, "data": 2})"},
                        {"/software/launch/kernel", "0 us"},
                        {"/software/launch/collective", "0 us"},
+                       {"/software/batch_read", "null"},
                        {"/software/overlap_backward_tensor_collectives", "false"}};
   const Scenario usual = scenario_with(R"({"slow_parts": [{"node": 1, "slowdown": 1.25}]})", plan);
   JsonValue fast = *find_at(usual.resolved, "/platform/node_types/0");

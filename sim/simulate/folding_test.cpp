@@ -71,7 +71,9 @@ int check_fold(const Scenario& scenario) {
 Scenario scheduled(const std::string& send, const std::string& schedule) {
   Scenario scenario = scenario_of(R"("tensor": 8, "pipeline": 4, "data": 1, "pipeline_send": ")" +
                                   send + "\", " + schedule);
-  scenario.software.tensor_collective_overhead = {};  // which messages meet depends on it
+  // Which messages meet depends on these.
+  scenario.software.tensor_collective_overhead = {};
+  scenario.software.batch_read.reset();
   return scenario;
 }
 
