@@ -120,6 +120,10 @@ s4u::Engine* make_s4u_engine() {
 
 double simgrid_bandwidth(BytesPerSecond bandwidth) { return bandwidth.value() * units_per_byte; }
 
+class Loop;
+/// The one of this process. A global because SimGrid's callbacks are, and so that it can be reached until the process ends.
+Loop* the_loop = nullptr;
+
 class Loop final : public SimGridLoop {
  public:
   explicit Loop(const SimGridNetwork& network);
@@ -134,9 +138,9 @@ class Loop final : public SimGridLoop {
   void start_flow(std::uint32_t flow, PathId up, PathId down, Bytes bytes) override;
   void run() override { simgrid_->run(); }
 
- private:
   void end_flows();
 
+ private:
   s4u::Engine* simgrid_ =
       make_s4u_engine();  ///< never deleted: its clock and signals outlive it anyway
   std::vector<s4u::Link*> links_;
@@ -166,7 +170,7 @@ Loop::Loop(const SimGridNetwork& network) {
   }
   zone->seal();
   network_model_ = zone->get_impl()->get_network_model().get();
-  s4u::Engine::on_time_advance_cb([this](double /*step*/) { end_flows(); });
+  s4u::Engine::on_time_advance_cb([](double /*step*/) { the_loop->end_flows(); });
 }
 
 /// A flow is an action of the network model. A Comm about it would take SimGrid as much time again: it keeps those under way in one list,
@@ -193,6 +197,7 @@ void Loop::end_flows() {
 
 extern "C" __attribute__((visibility("default"))) windtunnel::detail::SimGridLoop*
 windtunnel_make_simgrid_loop(const windtunnel::detail::SimGridNetwork& network) {
-  return new windtunnel::detail::Loop(
-      network);  // never destroyed: SimGrid's callbacks outlive everything
+  using namespace windtunnel::detail;
+  the_loop = new Loop(network);  // never destroyed: SimGrid's callbacks outlive everything
+  return the_loop;
 }

@@ -50,7 +50,6 @@ class CodecPlan {
   /// The gather of parameters after a sharded optimizer step; nothing if there is none.
   EncodedCollective gathered_parameters(const CodecStage& stage) const;
 
-
   /// The same of experts, among the ranks that hold the same ones; nothing where nobody else does.
   bool reduces_experts_in_two_parts(const CodecStage& stage) const {
     return expert_parts(stage.stage, *stage.cost) == CodecParts::two;
