@@ -98,7 +98,7 @@ class Reference:
         if "const" in node:
             return f"`{json.dumps(node['const'])}`"
         if "enum" in node:
-            return ", ".join(f"`{value}`" for value in node["enum"] if value is not None)
+            return ", ".join(f"`{json.dumps(value) if isinstance(value, bool) else value}`" for value in node["enum"] if value is not None)
         if "anyOf" in node:
             words = []
             ends = {key: node[key] for key in ("x-minimum", "x-maximum") if key in node}

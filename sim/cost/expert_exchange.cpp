@@ -36,7 +36,7 @@ std::vector<double> shares_of(const Transformer::Experts& moe) {
     for (const double share : shares) (share >= most ? full : rest) += std::min(share, most);
     over = false;
     for (double& share : shares) {
-      share = share >= most ? most : share * ((1 - full) / rest);
+      share = share >= most ? most : share * (rest > 0 ? (1 - full) / rest : 0);
       over = over || share > most;
     }
   }

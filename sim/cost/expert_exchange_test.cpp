@@ -177,6 +177,14 @@ TEST_CASE("measured shares decide, and capacity bounds them") {
   CHECK(expert_load(moe, 4).slowest == doctest::Approx(1.25).epsilon(1e-12));
 }
 
+TEST_CASE("experts that get nothing stay empty where the others are full") {
+  Transformer::Experts moe = experts(4, 2);
+  moe.balance.shares = {1, 1, 0, 0};
+  // Every token goes to both: half of all copies each, on one rank of two at worst.
+  CHECK(expert_load(moe, 2).fullest == doctest::Approx(2).epsilon(1e-12));
+  CHECK(expert_load(moe, 4).slowest == doctest::Approx(2).epsilon(1e-12));
+}
+
 TEST_CASE("no expert gets a token twice") {
   Transformer::Experts moe = experts(4, 2);
   moe.balance.shares = {100, 1, 1, 1};

@@ -213,6 +213,11 @@ UsedValues stack_values(const Scenario& scenario) {
                    stack.gather_scattered_messages, has_stages && splits_tensors);
   values.add_habit("regathers_outputs", "outputs gathered again", stack.regathers_outputs,
                    has_stages && splits_tensors);
+  const SoftwareProfile::BatchRead read = stack.batch_read.value_or(SoftwareProfile::BatchRead{});
+  values.add("batch_read/kernels", "launches to read a microbatch", read.kernels);
+  values.add("batch_read/collectives", "broadcasts of a microbatch", read.collectives);
+  values.add_habit("batch_read/on_every_stage", "microbatches read on every stage",
+                   read.on_every_stage, has_stages && stack.batch_read.has_value());
   values.add_habit("sends_mask", "masks sent with messages", stack.sends_mask, has_stages);
   values.add_habit("fused_kernels", "fused kernels", stack.fused_kernels);
   values.add_habit("embedding_gradient_type", "type of embedding gradients",

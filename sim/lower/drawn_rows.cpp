@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 
 #include "core/contracts.hpp"
 #include "lower/work_table.hpp"

@@ -16,8 +16,13 @@ TokenDraws::TokenDraws(const BuildInputs& in) : seed_(in.tokens.seed) {
   const double mean =
       std::accumulate(drawn_.begin(), drawn_.end(), 0.0) / static_cast<double>(drawn_.size());
   for (double& load : drawn_) load /= mean;
-  if (in.tokens.draws == Tokens::Draws::least)
-    drawn_ = {*std::min_element(drawn_.begin(), drawn_.end())};
+  // One expert on each rank: every draw has the same fullest rank.
+  constexpr double rounding = 1e-9;
+  const auto [least, most] = std::minmax_element(drawn_.begin(), drawn_.end());
+  if (*most - *least <= rounding)
+    drawn_.clear();
+  else if (in.tokens.draws == Tokens::Draws::least)
+    drawn_ = {*least};
 }
 
 double TokenDraws::fullness(Place place) const {

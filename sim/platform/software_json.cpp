@@ -254,10 +254,11 @@ void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
 ScatteredMessages read_scattered(ObjectReader& reader) {
   constexpr const char* key = "scatter_pipeline_messages";
   const JsonValue* value = reader.take(key);
-  if (value != nullptr && value->is_string())
-    return reader.required_enum<ScatteredMessages>(
-        key, {{"activations", ScatteredMessages::activations}});
-  return reader.optional_bool(key, true) ? ScatteredMessages::all : ScatteredMessages::none;
+  if (value == nullptr || value->is_bool())
+    return reader.optional_bool(key, true) ? ScatteredMessages::all : ScatteredMessages::none;
+  if (value->is_string() && value->string() == "activations") return ScatteredMessages::activations;
+  reader.problem(key, R"(expected true, false or "activations")");
+  return ScatteredMessages::all;
 }
 
 void read_messages(ObjectReader& reader, SoftwareProfile& profile) {

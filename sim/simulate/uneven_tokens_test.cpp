@@ -142,6 +142,11 @@ TEST_CASE("a layer and microbatch of a group has one draw, and another group ano
   CHECK(of(0) != of(4));
   CHECK(of(4) == of(7));
   CHECK_FALSE(TokenDraws(inputs_of(scenario, {})).vary());
+  // One expert on each rank: the fullest is as full in every draw.
+  const Scenario apart = read(one_node, {{"/parallel/expert", "8"},
+                                         {"/model/moe/experts", "8"},
+                                         {"/model/moe/balance", R"({"zipf": 1})"}});
+  CHECK_FALSE(TokenDraws(inputs_of(apart, {Tokens::Draws::by_seed, 3})).vary());
   const Scenario alone = read(one_node, {{"/parallel/expert", "1"}});
   CHECK_FALSE(TokenDraws(inputs_of(alone, {Tokens::Draws::by_seed, 3})).vary());
 }

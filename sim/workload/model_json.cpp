@@ -92,7 +92,7 @@ std::vector<double> read_shares(const JsonValue& value, const std::string& point
 }
 
 /// "balanced", or one of {"zipf": 0.5} and {"shares": [3, 1, …]}.
-Transformer::ExpertBalance read_balance(ObjectReader& parent, int experts) {
+Transformer::ExpertBalance read_balance(ObjectReader& parent, int experts, int top_k) {
   constexpr double most_skew = 10;
   Transformer::ExpertBalance balance;
   const JsonValue* value = parent.take("balance");
@@ -105,11 +105,12 @@ Transformer::ExpertBalance read_balance(ObjectReader& parent, int experts) {
   ObjectReader reader = parent.child("balance");
   if (const JsonValue* shares = reader.take("shares")) {
     balance.shares = read_shares(*shares, reader.pointer() + "/shares", reader.problems());
-    const bool any = std::any_of(balance.shares.begin(), balance.shares.end(),
-                                 [](double share) { return share > 0; });
-    if (!any || static_cast<int>(balance.shares.size()) != experts) {
+    const auto above_zero = std::count_if(balance.shares.begin(), balance.shares.end(),
+                                          [](double share) { return share > 0; });
+    if (above_zero < top_k || static_cast<int>(balance.shares.size()) != experts) {
       reader.problem("shares", "expected the shares of tokens of all " + std::to_string(experts) +
-                                   " experts, none below 0 and not all of them 0");
+                                   " experts, none below 0 and at least " + std::to_string(top_k) +
+                                   " above it, since each token goes to so many");
       balance.shares.clear();
     }
   } else {
@@ -131,7 +132,7 @@ Transformer::Experts read_experts(ObjectReader reader, int layers) {
   moe.every = reader.optional_int("every", 1, 1, most_layers);
   moe.node_limit = reader.optional_int("node_limit", 0, 0, most_experts);
   moe.capacity = reader.optional_number("capacity", 0, 0, most_capacity);
-  moe.balance = read_balance(reader, moe.experts);
+  moe.balance = read_balance(reader, moe.experts, moe.top_k);
   reader.reject_unknown_keys();
   if (moe.top_k > moe.experts && reader.are_sound({"top_k", "experts"})) {
     reader.problem("top_k", "a token cannot go to " + std::to_string(moe.top_k) + " of " +

@@ -189,9 +189,12 @@ TEST_CASE("mistakes in experts are told with what may be written") {
                  "/model/moe/dense_layers"});
   CHECK(problems_of(start + "'top_k':1,'balance':'even'}}") ==
         Messages{"is neither \"balanced\" nor an object at /model/moe/balance"});
-  CHECK(problems_of(start + "'top_k':1,'balance':{'shares':[1,2]}}}") ==
-        Messages{"expected the shares of tokens of all 4 experts, none below 0 and not all of them "
-                 "0 at /model/moe/balance/shares"});
+  CHECK(
+      problems_of(start + "'top_k':1,'balance':{'shares':[1,2]}}}") ==
+      Messages{"expected the shares of tokens of all 4 experts, none below 0 and at least 1 above "
+               "it, since each token goes to so many at /model/moe/balance/shares"});
+  CHECK(problems_of(start + "'top_k':2,'balance':{'shares':[1,0,0,0]}}}").size() == 1);
+  CHECK(problems_of(start + "'top_k':2,'balance':{'shares':[1,1,0,0]}}}").empty());
   CHECK(problems_of(start + "'top_k':1,'balance':{'shares':[1,2,0,4]}}}").empty());
   CHECK(problems_of(start + "'top_k':1,'balance':{'zipf':0.5}}}").empty());
 }

@@ -89,7 +89,7 @@ Operation gather_message() { return collective(Label::gather_message, Bytes{0});
 ///    weight gradients has nothing to hide them behind.
 ///  - A stage message that was scattered over the tensor group is gathered again on receipt (_communicate in
 ///    megatron/p2p_communication.py, v2.5), unless the next layer wants it scattered. DeepSpeed scatters and gathers too
-///    (PartitionedTensor in deepspeed/runtime/utils.py), gradients from 0.5 on.
+///    (PartitionedTensor in deepspeed/runtime/utils.py), gradients from 0.5.2 on.
 void split_over_tensor_group(ChunkOperations& chunk, const PassContext& in) {
   if (in.plan->parallel.tensor == 1) return;
   divide_held(chunk, in);
