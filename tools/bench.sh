@@ -45,7 +45,7 @@ whole() {
 # cpu NAME COMMAND...: adds the CPU time of one run of the command, in milliseconds, to the same table
 cpu() {
   local TIMEFORMAT='%U %S' seconds
-  seconds=$({ time "${@:2}" >"$scratch/answer" 2>"$scratch/log"; } 2>&1) || { cat "$scratch/log" >&2; exit 1; }
+  seconds=$({ time "${@:2}" >"$scratch/answer" 2>"$scratch/log"; } 2>&1) || [[ $? -eq 1 ]] || { cat "$scratch/log" >&2; exit 1; }  # 1: does not fit in memory
   awk -v name="$1" '{ print name, ($1 + $2) * 1e3 }' <<<"$seconds" >>"$scratch/whole"
 }
 
