@@ -3,56 +3,17 @@
 #include <rapidcheck.h>
 
 #include <cmath>
-#include <memory>
 #include <string>
 
-#include "core/testing.hpp"
-#include "simulate/simulate.hpp"
+#include "simulate/expert_fixtures.hpp"
 
 namespace windtunnel {
 namespace {
 
-/// Two nodes of two GPUs, each with a NIC of 25 GB/s; four experts of 2 * 1024 * 2048 parameters; two microbatches.
-Scenario scenario_of(int zero_stage, int expert, const std::string& compression,
-                     const Overrides& more = {}) {
-  const std::string text = R"({
-  "platform": {"extends": "selene-a100", "name": "two by two", "node_types": [{"gpus": 2, "nics": 2, "nic_rate": "200 Gbps",
-      "nic_efficiency": 1, "source": "assumed: of the test",
-      "interconnect": {"floor_base": "10 us", "floor_per_gpu": "0 us", "all_to_all": "100 GB/s", "source": "assumed: of the test"}}],
-    "fabric": {"latency": "15 us", "collective_latency": "5 us", "source": "assumed: of the test"}},
-  "nodes": 2, "software": "megatron-core-2026",
-  "model": {"layers": 1, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 32000,
-    "moe": {"experts": 4, "top_k": 2, "ffn_hidden": 2048}},
-  "training": {"global_batch": 8, "micro_batch": 1, "precision": "bf16", "gradient_dtype": "fp32"},
-  "compression": {)" + compression +
-                           R"(},
-  "parallel": {"data": 4, "expert": )" +
-                           std::to_string(expert) + R"(, "zero_stage": )" +
-                           std::to_string(zero_stage) + "}}";
-  Problems problems;
-  JsonValue value =
-      parse_json(std::make_shared<const SourceText>(SourceText{"codec.json", text}), problems);
-  problems.throw_if_any();
-  ReadOptions options;
-  options.overrides = more;
-  const Library files{source_dir()};
-  return read_scenario(std::move(value), files.root, files, options);
-}
+using namespace two_by_two;
 
-Report play(const Scenario& scenario, Detail detail = Detail::pass,
-            EngineKind engine = EngineKind::native) {
-  SimulateOptions options;
-  options.engine = engine;
-  options.detail = detail;
-  return simulate(scenario, options).report;
-}
-
-double sent(const Report& report, Traffic traffic) {
-  return report.traffic[static_cast<std::size_t>(traffic)].value();
-}
 Seconds codec(const Report& report) { return report.breakdown.of(Line::codec); }
 
-constexpr double of_rank = 2.0 * 2 * 1024 * 2048;  // parameters of two experts
 const std::string quarter = R"("data_gradients": {"codec": "fixed", "ratio": 4})";
 
 TEST_CASE("gradients of experts are compressed like all others") {
