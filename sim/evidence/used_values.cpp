@@ -166,6 +166,18 @@ void add_pairs(const Scenario& scenario, ValueCollector& values) {
                    platform.matrix.has_value() || !platform.link_overrides.empty(), nodes > 1);
 }
 
+/// What kernels that move memory alone attain where the stack says so.
+void add_memory_rates(const Scenario& scenario, ValueCollector& values) {
+  for (const NodeType* type : types_in_use(scenario)) {
+    const auto* rates = scenario.software.memory_rates_on(type->device);
+    if (rates == nullptr) continue;
+    values.add("memory_rates/forward", "memory rate of the stack's kernels forward", efficiency,
+               rates->forward);
+    values.add("memory_rates/backward", "memory rate of the stack's kernels backward", efficiency,
+               rates->backward);
+  }
+}
+
 /// What no job's time depends on, or what the job itself says (ScenarioTraits::choices), but one stack has and another has not.
 void tell_apart(const SoftwareProfile& stack, ValueCollector& values) {
   values.add_habit("gradient_type", "type of gradients", name_of(stack.gradient_type), false);
@@ -205,6 +217,7 @@ UsedValues stack_values(const Scenario& scenario) {
   if (stack.flash_backward_efficiency)
     values.add("flash_backward_efficiency", "efficiency of flash attention backward", efficiency,
                *stack.flash_backward_efficiency, has_flash);
+  add_memory_rates(scenario, values);
   values.add_habit("overlap_backward_tensor_collectives", "hidden backward tensor collectives",
                    stack.overlap_backward_tensor_collectives, splits_tensors);
   values.add_habit("scatter_pipeline_messages", "scattered messages",

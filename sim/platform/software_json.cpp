@@ -356,7 +356,9 @@ void read_memory_rates(ObjectReader& reader, SoftwareProfile& profile) {
       reader, "memory_rates",
       [](ObjectReader& entry, Rates& rates) {
         rates.forward = required_quantity<BytesPerSecond>(entry, "forward");
-        rates.backward = required_quantity<BytesPerSecond>(entry, "backward");
+        rates.backward = rates.forward;
+        if (entry.take("backward") != nullptr)
+          rates.backward = required_quantity<BytesPerSecond>(entry, "backward");
       },
       profile.sources);
 }
@@ -426,7 +428,7 @@ SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Prob
   profile.profiled = reader.optional_bool("profiled", false);
   read_compute(reader, profile);
   read_communication(reader, profile);
-  profile.sources = read_sources(reader);
+  profile.sources.merge(read_sources(reader));
   read_launch(reader.child("launch"), profile);
   if (reader.take("layer_traffic") != nullptr)
     read_layer_traffic(reader.child("layer_traffic"), profile);
