@@ -45,13 +45,26 @@ TEST_CASE("three rows agree on the least of what they missed, seven on the secon
 TEST_CASE("rows of a stack that nobody measured move all others on it") {
   const AnchoredResiduals three(
       {{{"s", "a", {0}}, 0.2}, {{"s", "b", {0}}, 0.3}, {{"s", "c", {0}}, 0.1}});
-  CHECK(three.at({"s", "d", {3}}).mean == doctest::Approx(0.1));
+  // By hand: they agree on 0.1, and three rows bear witness to 3 * 0.08: 0.1 / sqrt(1 + (0.1 / 0.24)^2) = 0.0923077.
+  CHECK(three.at({"s", "d", {3}}).mean == doctest::Approx(0.0923077));
   CHECK(three.at({"t", "d", {3}}).mean == 0);
-  // By hand: of the stack 0.04 * 0.0144 / (3 * 0.04 + 0.0144), with 0.0144 of each row.
+  // Of the stack 0.0064 * 0.0121 / (3 * 0.0064 + 0.0121), with 0.0121 of each row.
   CHECK(three.at({"s", "d", {3}}).left_open ==
-        doctest::Approx((0.04 * 0.0144 / 0.1344 + 0.0144) / 0.0544));
+        doctest::Approx((0.0064 * 0.0121 / 0.0313 + 0.0121) / 0.0185));
   // Kin move by their part of what is left of 0.3.
-  CHECK(three.at({"s", "b", {0}}).mean == doctest::Approx(0.1 + 0.2 * 0.0025 / 0.0169));
+  CHECK(three.at({"s", "b", {0}}).mean ==
+        doctest::Approx(0.0923077 + (0.3 - 0.1) * 0.0025 / 0.0146));
+}
+
+TEST_CASE("more rows make a larger shift believable") {
+  const auto shift_of = [](std::size_t rows) {
+    std::vector<Anchor> anchors;
+    for (std::size_t i = 0; i < rows; ++i)
+      anchors.push_back({{"s", "row " + std::to_string(i), {0}}, 0.7});
+    return AnchoredResiduals(anchors).at({"s", "other", {0}}).mean;
+  };
+  CHECK(shift_of(3) == doctest::Approx(0.7 / std::sqrt(1 + std::pow(0.7 / 0.24, 2))));
+  CHECK(shift_of(12) == doctest::Approx(0.7 / std::sqrt(1 + std::pow(0.7 / 0.96, 2))));
 }
 
 }  // namespace

@@ -10,9 +10,9 @@
 namespace windtunnel {
 namespace {
 
-/// What calibrations of `constant` on three drawn rows of a shipped set do to its other rows.
-std::vector<Draw> try_draws(const char* set, const char* constant,
-                            const Overrides& overrides = {}) {
+/// What calibrations of `constant` on three drawn rows of a shipped set do to its other rows, 200 for each of `seeds` seeds.
+std::vector<Draw> try_draws(const char* set, const char* constant, const Overrides& overrides = {},
+                            std::uint64_t seeds = 1) {
   const Library library{source_dir()};
   CalibrationPlan plan;
   plan.constants = {parse_fit_constant(constant)};
@@ -23,7 +23,11 @@ std::vector<Draw> try_draws(const char* set, const char* constant,
       read_calibration_points(sets, {&library, overrides, plan.constants});
   PointPredictor predictor(read.points, plan.constants,
                            tabulated(predict_by_simulation(library, overrides), plan.constants));
-  return draw_calibrations(read.points, plan, DrawPlan{200}, predictor);
+  std::vector<Draw> draws;
+  for (; plan.seed < seeds; ++plan.seed)
+    for (const Draw& one : draw_calibrations(read.points, plan, DrawPlan{200}, predictor))
+      draws.push_back(one);
+  return draws;
 }
 
 double worst_ratio(const std::vector<Draw>& draws) {
@@ -33,11 +37,11 @@ double worst_ratio(const std::vector<Draw>& draws) {
   return worst;
 }
 
-double anchored_ratio_at(const std::vector<Draw>& draws, std::size_t place) {
+double anchored_ratio_at(const std::vector<Draw>& draws, double share) {
   std::vector<double> ratios;
   for (const Draw& one : draws) ratios.push_back(one.anchored_ratio());
   std::sort(ratios.begin(), ratios.end());
-  return ratios.at(place);
+  return ratios.at(static_cast<std::size_t>(share * static_cast<double>(ratios.size())));
 }
 
 TEST_CASE("three drawn rows of a measured stack do not make the others much worse") {
@@ -58,10 +62,10 @@ TEST_CASE("three drawn rows make the others of an unmeasured stack much better")
                            {"/software/exposed_gather_factor", "0"}};
   for (const auto& [set, overrides] :
        {std::pair("bigscience-a100-176b", megatron), std::pair("llm-foundry-fsdp", composer)}) {
-    const auto draws = try_draws(set, "compute_efficiency", overrides);
-    CHECK(anchored_ratio_at(draws, 100) < 0.7);
-    // Nine of ten draws make nothing worse. The worst of 200 may: rows that all happen to be slow look like a slow stack.
-    CHECK(anchored_ratio_at(draws, 180) <= 1);
+    const auto draws = try_draws(set, "compute_efficiency", overrides, 5);
+    CHECK(anchored_ratio_at(draws, 0.5) < 0.7);
+    CHECK(anchored_ratio_at(draws, 0.9) <= 1);
+    CHECK(worst_ratio(draws) <= 1.3);
   }
 }
 
