@@ -9,6 +9,8 @@
 
 #include "core/file_io.hpp"
 #include "cost/kernel_cost.hpp"
+#include "cost/stage_cost.hpp"
+#include "platform/software_json.hpp"
 #include "report/number_text.hpp"
 #include "validate/text_table.hpp"
 
@@ -55,7 +57,7 @@ double number(const CsvRow& row, const std::string& column) {
 Seconds measured_time(const CsvRow& row) { return Seconds{number(row, "time_us") * microsecond}; }
 
 Precision precision_of(const CsvRow& row) {
-  for (const Precision each : {Precision::fp8, Precision::mxfp8, Precision::nvfp4})
+  for (const Precision each : {Precision::fp16, Precision::fp8, Precision::mxfp8, Precision::nvfp4})
     if (row.at("precision") == name_of(each)) return each;
   return Precision::bf16;
 }
@@ -145,6 +147,39 @@ void add_norms(const fs::path& folder, const Device& device, std::vector<KernelP
                       memory_time(Bytes{number(row, "bytes")}, device) + device.kernel_overhead});
 }
 
+SoftwareProfile shipped_software(const fs::path& root, const std::string& name) {
+  Problems problems;
+  JsonValue value =
+      parse_json(read_source(root / "platforms" / "software" / (name + ".json")), problems);
+  SoftwareProfile software = read_software(value, {}, problems);
+  problems.throw_if_any();
+  return software;
+}
+
+/// Whole layers of standard attention, one after another on one GPU, which no collective interrupts.
+void add_layers(const fs::path& root, const Device& device, std::vector<KernelPoint>& points) {
+  for (const CsvRow& row : rows_of(root / "validation" / "kernels", "layers", device.name)) {
+    const SoftwareProfile software = shipped_software(root, row.at("stack"));
+    Transformer model;
+    model.hidden = static_cast<int>(number(row, "hidden"));
+    model.heads = model.kv_heads = static_cast<int>(number(row, "heads"));
+    model.sequence = static_cast<int>(number(row, "sequence"));
+    constexpr int inner_ratio = 4;
+    model.ffn_hidden = inner_ratio * model.hidden;
+    Plan plan;
+    plan.training.micro_batch = static_cast<int>(number(row, "samples"));
+    plan.training.precision = Precision::fp16;
+    KernelContext context = context_of(device, plan.training.precision);
+    context.compute_efficiency = software.compute_efficiency;
+    context.head_size = model.key_width();
+    if (const auto* rates = software.memory_rates_on(device)) context.memory_rate = rates->forward;
+    const LayerWork work = layer_forward(model, layer_shape(plan, software));
+    points.push_back(
+        {"layers", row.at("stack") + " forward", measured_time(row),
+         kernel_time(work.attention, context) + kernel_time(work.feed_forward, context)});
+  }
+}
+
 double median_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
@@ -166,12 +201,14 @@ KernelError error_of(const std::string& table, const std::string& group,
 
 }  // namespace
 
-std::vector<KernelPoint> kernel_points(const fs::path& folder, const Device& device) {
+std::vector<KernelPoint> kernel_points(const fs::path& root, const Device& device) {
+  const fs::path folder = root / "validation" / "kernels";
   std::vector<KernelPoint> points;
   add_products(folder, device, points);
   add_grouped(folder, device, points);
   add_attention(folder, device, points);
   add_norms(folder, device, points);
+  add_layers(root, device, points);
   return points;
 }
 

@@ -12,16 +12,16 @@ namespace windtunnel {
 
 /// A kernel that was measured alone, and what the formulas of sim/cost/kernel_cost.hpp say of it on the same GPU.
 struct KernelPoint {
-  std::string table;  ///< "gemm", "grouped", "attention", "norms"
+  std::string table;  ///< "gemm", "grouped", "attention", "norms", "layers"
   std::string group;  ///< within the table: "bf16", "bf16 forward", "cudnn backward"
   Seconds measured{}, predicted{};
   double error() const { return (predicted - measured) / measured; }
 };
 
-/// Every kernel of `folder` (validation/kernels: gemm.csv, grouped.csv, attention.csv, norms.csv) that was measured on this device and that its
-/// file has rates for. Left out: attention of a precision or in a window that the device's file says nothing of, and
+/// Every kernel in validation/kernels of the library at `root` (gemm.csv, grouped.csv, attention.csv, norms.csv; layers.csv, whole layers of a stack)
+/// that was measured on this device and that its file has rates for. Left out: attention of a precision or in a window that the device's file says nothing of, and
 /// deterministic backward passes where the same shape was also measured without.
-std::vector<KernelPoint> kernel_points(const std::filesystem::path& folder, const Device& device);
+std::vector<KernelPoint> kernel_points(const std::filesystem::path& root, const Device& device);
 
 /// How far some of them are off, as shares of what was measured.
 struct KernelError {
