@@ -6,44 +6,23 @@
 
 #include "core/testing.hpp"
 #include "questions/what_if.hpp"
-#include "simulate/simulate.hpp"
+#include "simulate/expert_fixtures.hpp"
 
 namespace windtunnel {
 namespace {
 
-Scenario read(const std::string& text, const Overrides& overrides = {}) {
-  Problems problems;
-  JsonValue value =
-      parse_json(std::make_shared<const SourceText>(SourceText{"experts.json", text}), problems);
-  problems.throw_if_any();
-  ReadOptions options;
-  options.overrides = overrides;
+using two_by_two::play;
+
+Scenario read(const std::string& text, Overrides overrides = {}) {
   const bool is_given = std::any_of(overrides.begin(), overrides.end(),
                                     [](const auto& each) { return each.first == "/software"; });
   if (!is_given)
-    options.overrides.insert(options.overrides.begin(),
-                             {"/software/experts/dispatch", "one_copy_per_node"});
-  const Library files{source_dir()};
-  return read_scenario(std::move(value), files.root, files, options);
-}
-
-Report play(const Scenario& scenario, Detail detail = Detail::pass,
-            EngineKind engine = EngineKind::native) {
-  SimulateOptions options;
-  options.engine = engine;
-  options.detail = detail;
-  return simulate(scenario, options).report;
+    overrides.insert(overrides.begin(), {"/software/experts/dispatch", "one_copy_per_node"});
+  return testing::read_text(text, overrides);
 }
 
 /// Two nodes of two GPUs, an expert on each, top 2, one layer: 1,024 tokens of 1,024 values of two bytes a rank.
-const std::string four_gpus = R"({
-  "platform": {"extends": "selene-a100", "name": "two by two", "node_types": [{"gpus": 2, "nics": 2, "nic_rate": "200 Gbps",
-      "nic_efficiency": 1, "source": "assumed: of the test",
-      "interconnect": {"floor_base": "10 us", "floor_per_gpu": "0 us", "all_to_all": "100 GB/s", "source": "assumed: of the test"}}],
-    "fabric": {"latency": "15 us", "collective_latency": "5 us", "source": "assumed: of the test"}},
-  "nodes": 2, "software": "megatron-core-2026",
-  "model": {"layers": 1, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 32000,
-    "moe": {"experts": 4, "top_k": 2, "ffn_hidden": 2048}},
+const std::string four_gpus = std::string(two_by_two::cluster_and_model) + R"(
   "training": {"global_batch": 4, "micro_batch": 1},
   "parallel": {"data": 4, "expert": 4}})";
 

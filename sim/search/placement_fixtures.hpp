@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -10,22 +9,18 @@
 #include "core/testing.hpp"
 #include "platform/platform.hpp"
 #include "scenario/scenario.hpp"
+#include "scenario/testing.hpp"
 #include "search/placement_search.hpp"
 #include "simulate/isolated.hpp"
 
 /// What the tests and the study of placements share.
 namespace windtunnel::placement_cases {
 
-inline Scenario read_text(const std::string& text,
-                          std::vector<std::pair<std::string, std::string>> overrides = {}) {
-  Problems problems;
-  JsonValue value =
-      parse_json(std::make_shared<const SourceText>(SourceText{"case.json", text}), problems);
-  problems.throw_if_any();
+inline Scenario read_text(const std::string& text, const Overrides& overrides = {}) {
   ReadOptions options;
-  options.overrides = std::move(overrides);
+  options.overrides = overrides;
   options.placement_search = PlacementSearch::allowed;
-  return read_scenario(std::move(value), ".", Library{source_dir()}, options);
+  return testing::read_text_with(options, text);
 }
 
 /// GPT 8.1B on the 16 nodes that Pipette measured, a tensor group a node.

@@ -1,30 +1,21 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/json_value.hpp"
 #include "core/testing.hpp"
 #include "scenario/scenario.hpp"
+#include "scenario/testing.hpp"
 
 namespace windtunnel {
 
 inline Library shipped_library() { return Library{source_dir()}; }
 
 /// A scenario of the shipped library, written in place.
-inline Scenario scenario_from(const std::string& text,
-                              std::vector<std::pair<std::string, std::string>> overrides = {}) {
-  Problems problems;
-  JsonValue value =
-      parse_json(std::make_shared<const SourceText>(SourceText{"test.json", text}), problems);
-  problems.throw_if_any();
-  const Library library = shipped_library();
-  ReadOptions options;
-  options.overrides = std::move(overrides);
-  return read_scenario(std::move(value), library.root, library, options);
+inline Scenario scenario_from(const std::string& text, const Overrides& overrides = {}) {
+  return testing::read_text(text, overrides);
 }
 
 /// A model of 12 layers on two nodes of eight GPUs, with this search block.

@@ -8,21 +8,13 @@
 
 #include "core/testing.hpp"
 #include "lower/program_builder.hpp"
+#include "scenario/testing.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {
 
-Scenario read(const std::string& text, const Overrides& overrides = {}) {
-  Problems problems;
-  JsonValue value =
-      parse_json(std::make_shared<const SourceText>(SourceText{"dualpipe.json", text}), problems);
-  problems.throw_if_any();
-  ReadOptions options;
-  options.overrides = overrides;
-  const Library files{source_dir()};
-  return read_scenario(std::move(value), files.root, files, options);
-}
+using testing::read_text;
 
 Simulation play(const Scenario& scenario, Detail detail = Detail::pass,
                 EngineKind engine = EngineKind::heap) {
@@ -101,7 +93,7 @@ TEST_CASE("passes at once take as long as numbers as operation by operation") {
   CHECK(rc::check([] {
     const Drawn d = drawn();
     RC_LOG() << text_of(d) << " " << d.dispatch << (d.overlap_shared ? ", overlapped" : "");
-    const Scenario scenario = read(text_of(d), stack_of(d));
+    const Scenario scenario = read_text(text_of(d), stack_of(d));
     const Report folded = play(scenario).report, layered = play(scenario, Detail::layer).report;
     RC_ASSERT(std::abs(layered.iteration_time / folded.iteration_time - 1) < 1e-9);
     // Of all stages: those of both ends of DualPipe end together, and rounding picks the one that is last. Operation by operation,
@@ -128,7 +120,7 @@ TEST_CASE("exchanges hide behind the other microbatch, at the price of its multi
   const auto exposed = [&d](const std::string& schedule, const Overrides& more) {
     Drawn other = d;
     other.schedule = schedule;
-    return play(read(text_of(other), more)).report;
+    return play(read_text(text_of(other), more)).report;
   };
   const Report v = exposed("zero_bubble_v", {}), dual = exposed("dualpipe_v", {});
   CHECK(dual.breakdown.of(Line::expert_comm) < v.breakdown.of(Line::expert_comm) * 0.5);
@@ -142,14 +134,14 @@ TEST_CASE("DualPipe holds each part of the model twice, and reduces its gradient
   Drawn d;
   d.pipeline = 4;
   d.microbatches = 8;
-  const Scenario scenario = read(text_of(d));
+  const Scenario scenario = read_text(text_of(d));
   const Report dual = play(scenario).report;
   Drawn once = d;
   once.schedule = "1f1b";
   std::string text = text_of(once);
   text.replace(text.find("\"virtual_pipeline\": 2"), 21, "\"virtual_pipeline\": 1");
   // 1F1B on as many stages: the model of text_of() has as many layers a part for both.
-  const Report plain = play(read(text, {{"/model/layers", "8"}})).report;
+  const Report plain = play(read_text(text, {{"/model/layers", "8"}})).report;
   const auto parameters = [](const Report& report) {
     double all = 0;
     for (const StageMemory& stage : report.memory.stages) all += stage.parameters;
@@ -176,7 +168,7 @@ TEST_CASE("both ends of DualPipe are alike: its stages in pairs hold and compute
   Drawn d;
   d.pipeline = 4;
   d.microbatches = 10;
-  const Report report = play(read(text_of(d))).report;
+  const Report report = play(read_text(text_of(d))).report;
   const auto& stages = report.memory.stages;
   for (std::size_t s = 0; s < 2; ++s) {
     CHECK(stages[s].parameters == doctest::Approx(stages[3 - s].parameters));
@@ -190,7 +182,7 @@ TEST_CASE("long iterations are folded, with microbatches from both ends in pairs
     Drawn d;
     d.schedule = schedule;
     d.microbatches = 402;
-    const Scenario scenario = read(text_of(d));
+    const Scenario scenario = read_text(text_of(d));
     SimulateOptions options;
     options.engine = EngineKind::heap;
     options.folding = Folding::when_exact;
@@ -211,7 +203,7 @@ TEST_CASE("the engines agree on passes at once, whose exchanges meet messages be
   Drawn d;
   d.data = 16;
   d.expert = 16;
-  const Scenario scenario = read(text_of(d));
+  const Scenario scenario = read_text(text_of(d));
   const auto time = [&scenario](EngineKind engine) {
     return play(scenario, Detail::layer, engine).report.iteration_time.value();
   };

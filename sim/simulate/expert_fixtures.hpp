@@ -1,39 +1,34 @@
 #pragma once
 
-#include <memory>
 #include <string>
 
-#include "core/testing.hpp"
+#include "scenario/testing.hpp"
 #include "simulate/simulate.hpp"
 
-// The small world in which sharding and compression of experts are worked out by hand.
+// The small world in which exchanges, sharding and compression of experts are worked out by hand.
 namespace windtunnel::two_by_two {
 
-/// Two nodes of two GPUs, each with a NIC of 25 GB/s; four experts of 2 * 1024 * 2048 parameters; two microbatches.
-inline Scenario scenario_of(int zero_stage, int expert, const std::string& compression,
-                            const Overrides& more = {}) {
-  const std::string text = R"({
+/// Two nodes of two GPUs, each with a NIC of 25 GB/s; four experts of 2 * 1024 * 2048 parameters, two for each token. The rest of the scenario follows.
+inline constexpr const char* cluster_and_model = R"({
   "platform": {"extends": "selene-a100", "name": "two by two", "node_types": [{"gpus": 2, "nics": 2, "nic_rate": "200 Gbps",
       "nic_efficiency": 1, "source": "assumed: of the test",
       "interconnect": {"floor_base": "10 us", "floor_per_gpu": "0 us", "all_to_all": "100 GB/s", "source": "assumed: of the test"}}],
     "fabric": {"latency": "15 us", "collective_latency": "5 us", "source": "assumed: of the test"}},
   "nodes": 2, "software": "megatron-core-2026",
   "model": {"layers": 1, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 32000,
-    "moe": {"experts": 4, "top_k": 2, "ffn_hidden": 2048}},
+    "moe": {"experts": 4, "top_k": 2, "ffn_hidden": 2048}},)";
+
+/// Two microbatches on each rank.
+inline Scenario scenario_of(int zero_stage, int expert, const std::string& compression,
+                            const Overrides& more = {}) {
+  const std::string text = std::string(cluster_and_model) + R"(
   "training": {"global_batch": 8, "micro_batch": 1, "precision": "bf16", "gradient_dtype": "fp32"},
   "compression": {)" + compression +
                            R"(},
   "parallel": {"data": 4, "expert": )" +
                            std::to_string(expert) + R"(, "zero_stage": )" +
                            std::to_string(zero_stage) + "}}";
-  Problems problems;
-  JsonValue value =
-      parse_json(std::make_shared<const SourceText>(SourceText{"experts.json", text}), problems);
-  problems.throw_if_any();
-  ReadOptions options;
-  options.overrides = more;
-  const Library files{source_dir()};
-  return read_scenario(std::move(value), files.root, files, options);
+  return testing::read_text(text, more);
 }
 
 inline Report play(const Scenario& scenario, Detail detail = Detail::pass,

@@ -9,21 +9,14 @@
 #include <vector>
 
 #include "core/testing.hpp"
+#include "scenario/testing.hpp"
 #include "simulate/drawn_scenario.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {
 
-Scenario read(const std::string& text, const Overrides& overrides) {
-  Problems problems;
-  JsonValue value =
-      parse_json(std::make_shared<const SourceText>(SourceText{"drawn.json", text}), problems);
-  ReadOptions options;
-  options.overrides = overrides;
-  const Library files{source_dir()};
-  return read_scenario(std::move(value), files.root, files, options);
-}
+using testing::read_text;
 
 Simulation play(const Scenario& scenario, Detail detail) {
   SimulateOptions options;
@@ -74,18 +67,18 @@ TEST_CASE("a pass takes as long in one piece as operation by operation, where no
     const Overrides overrides = drawn_overrides();
     for (const auto& [pointer, value] : overrides) RC_LOG() << pointer << "=" << value << " ";
     RC_LOG() << text;
-    const Scenario scenario = read(text, overrides);
+    const Scenario scenario = read_text(text, overrides);
     check_equal(play(scenario, Detail::pass).report, play(scenario, Detail::layer).report);
   }));
 }
 
 TEST_CASE("by layer, a timeline has every kernel and collective of every layer") {
-  const Scenario scenario = read(R"({
+  const Scenario scenario = read_text(R"({
       "platform": "selene-a100", "nodes": 1, "software": "megatron-lm-2021",
       "model": {"layers": 6, "hidden": 1024, "heads": 16, "sequence": 512, "vocab": 32000},
       "training": {"global_batch": 3, "micro_batch": 1, "recompute": "full"},
       "parallel": {"tensor": 4, "pipeline": 2, "data": 1}})",
-                                 {});
+                                      {});
   std::map<Label, int> counts;
   std::map<Label, std::set<std::uint32_t>> layers;
   for (const Span& span : play(scenario, Detail::layer).timeline.computes) {
@@ -115,7 +108,7 @@ std::string cut_scenario(const std::string& method) {
 TEST_CASE(
     "context groups send keys, values and their gradients round, or heads for tokens and back") {
   const auto bytes = [](const std::string& method) {
-    const Report report = play(read(cut_scenario(method), {}), Detail::pass).report;
+    const Report report = play(read_text(cut_scenario(method), {}), Detail::pass).report;
     CHECK(report.num_gpus == 8);
     CHECK(report.breakdown.of(Line::context_comm) > 0_s);
     return report.traffic[static_cast<std::size_t>(Traffic::context)].value();
@@ -135,14 +128,14 @@ TEST_CASE(
       "model": {"layers": 6, "hidden": 1024, "heads": 16, "sequence": 4096, "vocab": 32000},
       "training": {"global_batch": 3, "micro_batch": 1, "attention": "flash"},
       "parallel": {"tensor": 8, "context": 2}})";
-  const Report even = play(read(text, {}), Detail::pass).report;
+  const Report even = play(read_text(text, {}), Detail::pass).report;
   CHECK(even.breakdown.of(Line::context_comm) > 0_s);
   const Report slow =
-      play(read(text, {{"/platform/node_types/0/nic_rate", "1 Gbps"}}), Detail::pass).report;
+      play(read_text(text, {{"/platform/node_types/0/nic_rate", "1 Gbps"}}), Detail::pass).report;
   CHECK(slow.breakdown.of(Line::context_comm) > 10 * even.breakdown.of(Line::context_comm));
   const Report uneven =
       play(
-          read(
+          read_text(
               text,
               {{"/platform/link_overrides",
                 R"([{"from": 0, "to": 1, "bandwidth": "1 Gbps", "source": "assumed: made up"}])"}}),
@@ -174,7 +167,7 @@ TEST_CASE("the FLOPs of all operations are the published counts") {
                                          {"/software/flash_forward_efficiency", "0.5"},
                                          {"/software/flash_backward_efficiency", "0.4"}});
     RC_LOG() << text;
-    const Scenario scenario = read(text, overrides);
+    const Scenario scenario = read_text(text, overrides);
     SimulateOptions options;
     options.engine = EngineKind::heap;
     const Report report = simulate(scenario, options).report;

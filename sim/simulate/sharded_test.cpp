@@ -11,6 +11,7 @@
 
 #include "core/testing.hpp"
 #include "cost/stage_cost.hpp"
+#include "scenario/testing.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {
@@ -23,13 +24,7 @@ const char* const on_selene = R"({
     "parallel": {"tensor": 1, "pipeline": 1, "data": 16, "zero_stage": 3}})";
 
 Scenario read(const std::string& text, const std::string& library, const Overrides& overrides) {
-  Problems problems;
-  JsonValue value =
-      parse_json(std::make_shared<const SourceText>(SourceText{"sharded.json", text}), problems);
-  ReadOptions options;
-  options.overrides = overrides;
-  const Library files{source_dir() / library};
-  return read_scenario(std::move(value), files.root, files, options);
+  return testing::read_text(text, overrides, Library{source_dir() / library});
 }
 
 Simulation play(const Scenario& scenario, Detail detail, bool keep_timeline = false,

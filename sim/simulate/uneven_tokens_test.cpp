@@ -4,28 +4,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "core/testing.hpp"
 #include "lower/token_draws.hpp"
+#include "scenario/testing.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {
 
 Scenario read(const std::string& text, const Overrides& overrides = {}, std::uint64_t seed = 0) {
-  Problems problems;
-  JsonValue value =
-      parse_json(std::make_shared<const SourceText>(SourceText{"uneven.json", text}), problems);
-  problems.throw_if_any();
   ReadOptions options;
   options.overrides = overrides;
   options.seed = seed;
-  const Library files{source_dir()};
-  return read_scenario(std::move(value), files.root, files, options);
+  return testing::read_text_with(options, text);
 }
 
 Simulation play(const Scenario& scenario, SimulateOptions options = {}) {
