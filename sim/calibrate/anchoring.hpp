@@ -35,7 +35,8 @@ struct AnchoredShift {
 double agreed_shift(std::vector<double> residuals);
 
 /// Moves predictions by what measured rows missed. On a stack that nobody measured, all rows move by their agreed_shift(), of which n
-/// rows make believable what n times the spread of stacks allows. What is left is a Gaussian process among kin (Rasmussen & Williams, Gaussian Processes for Machine Learning, MIT Press 2006, eq. 2.25 and 2.26):
+/// rows make believable what n times the spread of stacks allows. What they miss beyond it is a Gaussian process among kin (Rasmussen &
+/// Williams, Gaussian Processes for Machine Learning, MIT Press 2006, eq. 2.25 and 2.26):
 ///   mean = k^T (K + noise^2 I)^-1 r,   variance = k(0) - k^T (K + noise^2 I)^-1 k
 ///   k(a, b) = spread^2 exp(-|a - b|^2 / (2 length^2)) among kin, else 0
 /// Half of what a row of a measured stack misses is taken for its own, and nearly all of one of another.

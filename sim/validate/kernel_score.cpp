@@ -9,9 +9,10 @@
 
 #include "core/file_io.hpp"
 #include "cost/kernel_cost.hpp"
-#include "cost/stage_cost.hpp"
+#include "cost/model_operations.hpp"
 #include "platform/software_json.hpp"
 #include "report/number_text.hpp"
+#include "scenario/library_files.hpp"
 #include "validate/text_table.hpp"
 
 namespace windtunnel {
@@ -147,36 +148,46 @@ void add_norms(const fs::path& folder, const Device& device, std::vector<KernelP
                       memory_time(Bytes{number(row, "bytes")}, device) + device.kernel_overhead});
 }
 
-SoftwareProfile shipped_software(const fs::path& root, const std::string& name) {
+SoftwareProfile shipped_software(const Library& library, const std::string& name) {
   Problems problems;
-  JsonValue value =
-      parse_json(read_source(root / "platforms" / "software" / (name + ".json")), problems);
+  JsonValue value = parse_json(read_source(library_file(library, software_files, name)), problems);
   SoftwareProfile software = read_software(value, {}, problems);
   problems.throw_if_any();
   return software;
 }
 
-/// Whole layers of standard attention, one after another on one GPU, which no collective interrupts.
-void add_layers(const fs::path& root, const Device& device, std::vector<KernelPoint>& points) {
-  for (const CsvRow& row : rows_of(root / "validation" / "kernels", "layers", device.name)) {
-    const SoftwareProfile software = shipped_software(root, row.at("stack"));
-    Transformer model;
-    model.hidden = static_cast<int>(number(row, "hidden"));
-    model.heads = model.kv_heads = static_cast<int>(number(row, "heads"));
-    model.sequence = static_cast<int>(number(row, "sequence"));
-    constexpr int inner_ratio = 4;
-    model.ffn_hidden = inner_ratio * model.hidden;
-    Plan plan;
-    plan.training.micro_batch = static_cast<int>(number(row, "samples"));
-    plan.training.precision = Precision::fp16;
-    KernelContext context = context_of(device, plan.training.precision);
-    context.compute_efficiency = software.compute_efficiency;
-    context.head_size = model.key_width();
-    if (const auto* rates = software.memory_rates_on(device)) context.memory_rate = rates->forward;
-    const LayerWork work = layer_forward(model, layer_shape(plan, software));
-    points.push_back(
-        {"layers", row.at("stack") + " forward", measured_time(row),
-         kernel_time(work.attention, context) + kernel_time(work.feed_forward, context)});
+/// One layer of standard attention on one GPU, forward, as runs have it.
+Seconds layer_time(const CsvRow& row, const NodeType& node, const SoftwareProfile& software) {
+  constexpr int inner_ratio = 4;
+  Transformer model;
+  model.hidden = static_cast<int>(number(row, "hidden"));
+  model.heads = model.kv_heads = static_cast<int>(number(row, "heads"));
+  model.sequence = static_cast<int>(number(row, "sequence"));
+  model.ffn_hidden = inner_ratio * model.hidden;
+  Plan plan;
+  plan.training.micro_batch = static_cast<int>(number(row, "samples"));
+  plan.training.precision = Precision::fp16;
+  StageCostInputs inputs;
+  inputs.model = &model;
+  inputs.plan = &plan;
+  inputs.software = &software;
+  inputs.node = &node;
+  const ChunkOperations chunk = model_operations(inputs, {.layers = 1});
+  Seconds time{};
+  for (const Operation& operation : chunk.at(Direction::forward).layer) time += operation.time;
+  return time;
+}
+
+void add_layers(const Library& library, const fs::path& folder, const Device& device,
+                std::vector<KernelPoint>& points) {
+  NodeType node;
+  node.device = device;
+  std::map<std::string, SoftwareProfile> stacks;
+  for (const CsvRow& row : rows_of(folder, "layers", device.name)) {
+    const std::string& name = row.at("stack");
+    if (!stacks.contains(name)) stacks.emplace(name, shipped_software(library, name));
+    points.push_back({"layers", name + " " + row.at("direction"), measured_time(row),
+                      layer_time(row, node, stacks.at(name))});
   }
 }
 
@@ -201,14 +212,14 @@ KernelError error_of(const std::string& table, const std::string& group,
 
 }  // namespace
 
-std::vector<KernelPoint> kernel_points(const fs::path& root, const Device& device) {
-  const fs::path folder = root / "validation" / "kernels";
+std::vector<KernelPoint> kernel_points(const Library& library, const Device& device) {
+  const fs::path folder = library.root / "validation" / "kernels";
   std::vector<KernelPoint> points;
   add_products(folder, device, points);
   add_grouped(folder, device, points);
   add_attention(folder, device, points);
   add_norms(folder, device, points);
-  add_layers(root, device, points);
+  add_layers(library, folder, device, points);
   return points;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,10 +17,11 @@ struct KernelPoint {
   double error() const { return (predicted - measured) / measured; }
 };
 
-/// Every kernel in validation/kernels of the library at `root` (gemm.csv, grouped.csv, attention.csv, norms.csv; layers.csv, whole layers of a stack)
-/// that was measured on this device and that its file has rates for. Left out: attention of a precision or in a window that the device's file says nothing of, and
-/// deterministic backward passes where the same shape was also measured without.
-std::vector<KernelPoint> kernel_points(const std::filesystem::path& root, const Device& device);
+/// Every kernel in the library's validation/kernels (gemm.csv, grouped.csv, attention.csv, norms.csv; layers.csv, whole layers of a
+/// stack) that was measured on this device and that its file has rates for. Left out: attention of a precision or in a window that the
+/// device's file says nothing of, and deterministic backward passes where the same shape was also measured without. Throws Problems
+/// where the file of a stack is not sound.
+std::vector<KernelPoint> kernel_points(const Library& library, const Device& device);
 
 /// How far some of them are off, as shares of what was measured.
 struct KernelError {

@@ -73,7 +73,7 @@ ExitCode score(const CommandLine& line, const Library& library) {
   std::vector<ValidatedSet> sets;
   for (const std::string& name : line.arguments) {
     const Device device = read_named(name, library);
-    const std::vector<KernelPoint> points = kernel_points(library.root, device);
+    const std::vector<KernelPoint> points = kernel_points(library, device);
     const std::vector<KernelError> errors = kernel_errors(points);
     for (const char* table : {"gemm", "grouped", "attention"})
       if (ValidatedSet set = kernel_set(device.name + ", " + table, table, points);
