@@ -10,12 +10,14 @@ What stands in for those constants says tools/leave_one_set_out.json. Prints a t
 import json
 import math
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+PART = r"^/(software|platform/node_types/[0-9]+)/"
 BEGIN, END = "<!-- left out:begin -->", "<!-- left out:end -->"
 
 
@@ -112,7 +114,7 @@ def main():
     for name, values, shipped, left_out in table.rows():
         means.append(percent(left_out))
         errors[name] = left_out
-        texts = ", ".join(f"`{pointer.split('/')[-1]}` {value if isinstance(value, str) else format(value, '.3g')}" for pointer, value in values.items())
+        texts = ", ".join(f"`{re.sub(PART, '', pointer)}` {value if isinstance(value, str) else format(value, '.3g')}" for pointer, value in values.items())
         lines.append(f"| {name} | {len(left_out)} | {percent(shipped):.1f} | **{percent(left_out):.1f}** | {bias(left_out):+.1f} | {texts or 'nothing was fitted on it'} |")
         print(lines[-1], file=sys.stderr)
     lines.append(f"| mean over sets | | | **{statistics.mean(means):.1f}** | | |")
