@@ -165,6 +165,8 @@ MeasurementSet read_measurement_set(JsonValue value, const fs::path& folder) {
     set.licence = source.required_text("licence");
     source.reject_unknown_keys();
     set.note = reader.optional_text("note", "");
+    if (reader.take("never_fitted") != nullptr)
+      set.never_fitted = reader.optional_bool("never_fitted", false);
     set.base = object_member(reader, "base");
     read_points(reader, set);
     reader.reject_unknown_keys();

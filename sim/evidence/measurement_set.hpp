@@ -40,7 +40,9 @@ struct MeasurementSet {
   MeasurementKind kind = MeasurementKind::iteration;
   std::string citation, licence;
   std::string note;  ///< what a reader must know before believing a score on this set
-  JsonValue base;    ///< scenario fragment that all points share
+  bool never_fitted =
+      false;       ///< no constant was fitted on it, and none may be: its score is out of sample
+  JsonValue base;  ///< scenario fragment that all points share
   std::vector<MeasurementPoint> points;
   std::filesystem::path folder;  ///< what paths in the scenarios are relative to
 };

@@ -2,8 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/testing.hpp"
 
@@ -129,6 +134,32 @@ TEST_CASE("the vTrain set is whole") {
   for (const MeasurementPoint& point : set.points) sum += *point.iteration_time;
   CHECK(sum / Seconds{1} ==
         doctest::Approx(1122.8766).epsilon(1e-9));  // the published column, added up
+}
+
+/// All of validation/.
+std::vector<MeasurementSet> shipped_sets() {
+  std::vector<MeasurementSet> sets;
+  for (const auto& file : find_measurement_sets({}, source_dir() / "validation"))
+    sets.push_back(read_measurement_set(file));
+  return sets;
+}
+
+TEST_CASE("no file of platforms/ names a set that says it was never fitted") {
+  std::vector<std::string> never_fitted;
+  for (const MeasurementSet& set : shipped_sets())
+    if (set.never_fitted) never_fitted.push_back(set.name);
+  CHECK(never_fitted.size() >= 7);
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(source_dir() / "platforms")) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream in(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    for (const std::string& name : never_fitted) {
+      CAPTURE(entry.path());
+      CAPTURE(name);
+      CHECK(text.find(name) == std::string::npos);
+    }
+  }
 }
 
 }  // namespace

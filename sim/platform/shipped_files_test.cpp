@@ -91,15 +91,35 @@ TEST_CASE("every model file reads without a problem and names its source") {
 }
 
 TEST_CASE("the files that the interface promises are there") {
-  CHECK(names_in("platforms") ==
-        std::set<std::string>{
-            "selene-a100",      "a100-80gb-4hdr", "a100-80gb-1hdr",    "a100-80gb-roce",
-            "a100-40gb-roce",   "jean-zay-a100",  "jean-zay-v100",     "dgx1-v100",
-            "dgx2-v100",        "lassen-v100",    "lassen-v100-mpi",   "pipette-v100-edr",
-            "pipette-a100-hdr", "aws-16xt4",      "aws-t4-v100-mixed", "dgx-a100-40gb",
-            "hgx-a100-80gb",    "dgx-h100",       "h100-roce",         "grand-teton-h100-96gb",
-            "hgx-h200",         "dgx-b200",       "dgx-b300",          "gb200-nvl72",
-            "gb300-nvl72",      "hgx-h800"});
+  CHECK(names_in("platforms") == std::set<std::string>{"selene-a100",
+                                                       "a100-80gb-4hdr",
+                                                       "a100-80gb-1hdr",
+                                                       "a100-80gb-roce",
+                                                       "a100-40gb-roce",
+                                                       "jean-zay-a100",
+                                                       "jean-zay-v100",
+                                                       "dgx1-v100",
+                                                       "dgx2-v100",
+                                                       "lassen-v100",
+                                                       "lassen-v100-mpi",
+                                                       "pipette-v100-edr",
+                                                       "pipette-a100-hdr",
+                                                       "aws-16xt4",
+                                                       "aws-t4-v100-mixed",
+                                                       "dgx-a100-40gb",
+                                                       "hgx-a100-80gb",
+                                                       "dgx-h100",
+                                                       "h100-roce",
+                                                       "grand-teton-h100-96gb",
+                                                       "hgx-h200",
+                                                       "dgx-b200",
+                                                       "dgx-b300",
+                                                       "gb200-nvl72",
+                                                       "gb300-nvl72",
+                                                       "hgx-h800",
+                                                       "dgx1-v100-16gb-1edr",
+                                                       "hgx-a100-80gb-4x100g",
+                                                       "h100-8x100g"});
   CHECK(names_in("platforms/devices") ==
         std::set<std::string>{"a100-pcie", "a100-sxm-40gb", "a100-sxm-80gb", "b200", "b300",
                               "gb200", "gb300", "h100-96gb-500w", "h100-sxm-80gb", "h200-sxm",

@@ -95,6 +95,7 @@ ValidatedSet validate(const MeasurementSet& set, const Prediction& prediction) {
   validated.citation = set.citation;
   validated.note = set.note;
   validated.num_points = set.points.size();
+  validated.never_fitted = set.never_fitted;
   validated.kind = set.kind;
   const std::vector<const MeasurementPoint*> points = points_to_predict(set);
   const std::vector<ChildOutcome> outcomes = predict_points(set, points, prediction);

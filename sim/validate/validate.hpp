@@ -39,6 +39,7 @@ struct ValidatedSet {
   std::vector<std::string>
       overrides;  ///< "/pointer=value", over every point: a what-if, not the score of the shipped files
   std::size_t num_points = 0;
+  bool never_fitted = false;  ///< as the set says
   std::vector<ScoredRow> comparisons;
   std::vector<SkippedPoint> skipped;
 

@@ -96,6 +96,7 @@ JsonValue set_json(const ValidatedSet& set) {
     return JsonValue(JsonValue::Array(texts.begin(), texts.end()));
   };
   json.set("fitted_on_this_set", list(set.fitted_numbers));
+  json.set("never_fitted", JsonValue(set.never_fitted));
   if (!set.overrides.empty()) json.set("overrides", list(set.overrides));
   if (!set.comparisons.empty()) add_time_scores(json, set);
   if (set.has_scores()) add_memory_scores(json, set);

@@ -139,8 +139,10 @@ std::string capacity_text(const CapacityVerdicts& verdicts) {
   return text.empty() ? text : "\n" + text;
 }
 
-std::string fitted_text(const std::set<std::string>& numbers) {
-  if (numbers.empty()) return {};
+std::string fitted_text(const ValidatedSet& set) {
+  const std::set<std::string>& numbers = set.fitted_numbers;
+  if (numbers.empty())
+    return set.never_fitted ? "\n  never fitted: no constant was chosen with this set\n" : "";
   return "\n  not blind: fitted on this set were " + listed({numbers.begin(), numbers.end()}) +
          "\n";
 }
@@ -167,8 +169,8 @@ std::string validation_text(const ValidatedSet& set) {
     if (set.kind == MeasurementKind::iteration) text += groups_text(set.comparisons);
     if (set.kind == MeasurementKind::collective) text += collective_groups_text(set.comparisons);
   }
-  return text + other_scores_text(set) + capacity_text(set.capacity) +
-         fitted_text(set.fitted_numbers) + skipped_text(set.skipped);
+  return text + other_scores_text(set) + capacity_text(set.capacity) + fitted_text(set) +
+         skipped_text(set.skipped);
 }
 
 }  // namespace windtunnel

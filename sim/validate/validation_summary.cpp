@@ -13,6 +13,7 @@ constexpr const char* legend_text =
     "  bar     error of one constant (efficiency, bus bandwidth) fitted on these rows\n"
     "  inside  measured times inside the predicted 90 % interval, in %\n"
     "  fitted  how many numbers of the files in use were fitted on these very rows\n"
+    "          (never: a set that nothing may be fitted on)\n"
     "  --details prints rows, memory, timers, the order of plans, what was skipped\n";
 
 std::string in_percent(double share) { return fixed_text(100 * share, 1); }
@@ -45,7 +46,9 @@ TextRow row_of(const ValidatedSet& set) {
                {in_percent(all.mape), in_percent(all.worst_ape), signed_in_percent(all.bias),
                 in_percent(naive_mape(set.comparisons)), inside_text(set.intervals)});
   }
-  row.push_back(std::to_string(set.fitted_numbers.size()));
+  row.push_back(set.never_fitted && set.fitted_numbers.empty()
+                    ? "never"
+                    : std::to_string(set.fitted_numbers.size()));
   row.emplace_back();  // the last column of a table is left-aligned, these are numbers
   return row;
 }
