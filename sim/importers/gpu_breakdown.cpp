@@ -80,6 +80,7 @@ struct Ran {
 std::string label_of(const GpuTrace& trace, const GpuEvent& event) {
   const std::string& kind = trace.names[event.kind];
   if (event.work == GpuWork::compute) return name_of(event.work);
+  if (event.work == GpuWork::communication) return kind;
   return std::string(name_of(event.work)) + (kind.empty() ? "" : " " + kind);
 }
 

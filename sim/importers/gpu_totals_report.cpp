@@ -175,4 +175,19 @@ std::string gpu_name(const GpuTrace& trace, std::int64_t device) {
   return "GPU " + std::to_string(device);
 }
 
+std::string unknown_kernels_note(const GpuTrace& trace) {
+  if (trace.unknown_kernels.empty()) return {};
+  constexpr std::size_t most_named = 3, longest_name = 60;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(most_named, trace.unknown_kernels.size()); ++i) {
+    const std::string& name = trace.unknown_kernels[i].first;
+    names += (i > 0 ? ", " : "") + name.substr(0, longest_name) +
+             (name.size() > longest_name ? "…" : "");
+  }
+  if (trace.unknown_kernels.size() > most_named) names += ", …";
+  return percent_text(trace.unknown_share()) +
+         " of the kernels' time is in kernels whose names say nothing; it counts as computing (" +
+         names + ")";
+}
+
 }  // namespace windtunnel

@@ -33,4 +33,7 @@ std::string described(const GpuTrace& trace);
 /// Its GPU in words: "GPU 0", or the process's name of a simulated one.
 std::string gpu_name(const GpuTrace& trace, std::int64_t device);
 
+/// What share of the kernels' time is of an unknown kind, with the longest of them; empty where all are known.
+std::string unknown_kernels_note(const GpuTrace& trace);
+
 }  // namespace windtunnel

@@ -160,6 +160,11 @@ class GpuTraceBuilder {
     find_phases();
     find_groups();
     put_steps_in_order();
+    trace_.unknown_kernels.assign(unknown_.begin(), unknown_.end());
+    std::sort(trace_.unknown_kernels.begin(), trace_.unknown_kernels.end(),
+              [](const auto& a, const auto& b) {
+                return std::pair{b.second, a.first} < std::pair{a.second, b.first};
+              });
     trace_.names = std::move(names_).names();
     return std::move(trace_);
   }
@@ -175,9 +180,11 @@ class GpuTraceBuilder {
     bounds_.keep();
     bounds_.count_time(*length);
     GpuEvent event;
-    event.work =
-        work == GpuWork::compute && is_communication(text.name) ? GpuWork::communication : work;
-    event.kind = kind_of(event.work, text.name);
+    event.work = work;
+    event.kind =
+        work == GpuWork::compute
+            ? kernel_kind(text.name, event.work)
+            : names_.number_of(work == GpuWork::copy ? direction_in(text.name) : std::string());
     event.group = event.work == GpuWork::communication ? group_of(text) : names_.number_of({});
     event.stream = number_of_name(text.tid);
     event.device = *device;
@@ -186,7 +193,11 @@ class GpuTraceBuilder {
     if (event.work == GpuWork::compute) event.phase = phase_named(text.name);
     correlations_.push_back(text.correlation);
     trace_.events.push_back(event);
-    if (event.work == GpuWork::communication) take_call(text, event);
+    if (event.work == GpuWork::communication && names_[event.kind].starts_with("nccl"))
+      take_call(text, event);
+    if (work == GpuWork::compute) trace_.kernel_time += *length;
+    if (event.work == GpuWork::compute && names_[event.kind] == unknown_kernels)
+      unknown_[text.name] += *length;
   }
 
   void take_call(const TraceEventText& text, const GpuEvent& event) {
@@ -216,16 +227,20 @@ class GpuTraceBuilder {
                : 0;
   }
 
-  std::uint32_t kind_of(GpuWork work, const std::string& name) {
-    if (work == GpuWork::communication) return names_.number_of(collective_in(name));
-    if (work == GpuWork::copy) return names_.number_of(direction_in(name));
-    if (work != GpuWork::compute) return names_.number_of({});
-    const auto [found, is_new] = kinds_.try_emplace(name, 0);
-    if (is_new) bounds_.keep(name.size());
-    if (is_new)
-      found->second = names_.number_of(
-          phase_named(name) != ComputePhase::unknown ? name : compute_kind_of(name));
-    return found->second;
+  /// The name of a kernel's kind; `work` becomes communication where it is that.
+  std::uint32_t kernel_kind(const std::string& name, GpuWork& work) {
+    const auto [found, is_new] = kinds_.try_emplace(name);
+    auto& [kind, of_kernel] = found->second;
+    if (is_new) {
+      bounds_.keep(name.size());
+      const std::string communication = communication_in(name);
+      of_kernel = communication.empty() ? GpuWork::compute : GpuWork::communication;
+      kind = names_.number_of(!communication.empty()                       ? communication
+                              : phase_named(name) != ComputePhase::unknown ? name
+                                                                           : compute_kind_of(name));
+    }
+    work = of_kernel;
+    return kind;
   }
 
   /// What the kernel says of its group: the description, or the name by which the head describes it.
@@ -341,7 +356,9 @@ class GpuTraceBuilder {
   TraceBounds bounds_;
   GpuTrace trace_;
   NameTable names_, threads_;
-  std::unordered_map<std::string, std::uint32_t> kinds_;  ///< of kernels by name
+  std::unordered_map<std::string, std::pair<std::uint32_t, GpuWork>>
+      kinds_;                                              ///< of kernels by name
+  std::unordered_map<std::string, std::int64_t> unknown_;  ///< ns, of kernels of unknown names
   std::unordered_map<std::uint32_t, std::string> to_describe_;
   std::vector<std::int64_t> correlations_;  ///< of trace_.events; 0: none
   std::unordered_map<std::int64_t, Launch> launches_;
@@ -355,7 +372,7 @@ const char* name_of(GpuWork work) {
     case GpuWork::compute:
       return "compute";
     case GpuWork::communication:
-      return "nccl";
+      return "communication";
     case GpuWork::copy:
       return "memcpy";
     case GpuWork::set:
@@ -417,6 +434,12 @@ const char* name_of(ComputePhase phase) {
       return "unknown";
   }
   return "";
+}
+
+double GpuTrace::unknown_share() const {
+  std::int64_t unknown = 0;
+  for (const auto& [name, time] : unknown_kernels) unknown += time;
+  return kernel_time > 0 ? static_cast<double>(unknown) / static_cast<double>(kernel_time) : 0;
 }
 
 GpuTrace read_gpu_trace(TextInput& input) {

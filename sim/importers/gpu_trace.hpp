@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/problem.hpp"
@@ -26,7 +27,7 @@ struct GpuEvent {
   GpuWork work = GpuWork::compute;
   ComputePhase phase = ComputePhase::unknown;  ///< of compute and set
   CommClass comm = CommClass::other;           ///< of communication
-  std::uint32_t kind = 0;    ///< in GpuTrace::names: "AllReduce", "DtoH", "matrix product"
+  std::uint32_t kind = 0;    ///< in GpuTrace::names: "nccl AllReduce", "DtoH", "matrix product"
   std::uint32_t stream = 0;  ///< in GpuTrace::names
   std::uint32_t group = 0;   ///< in GpuTrace::names: the process group's description; may be empty
   std::int64_t device = 0;
@@ -72,8 +73,8 @@ enum class TraceKind { real, simulated };
 /// The GPU's side of a trace: of PyTorch's profiler (Kineto), or one that `run --trace` wrote.
 ///
 /// Work are complete events ("ph": "X") of the categories kernel, gpu_memcpy and gpu_memset (and
-/// launch and bubble, where a simulation says why nothing runs). Kernels
-/// whose name begins with "nccl" communicate; the process group tells their class. The phase of a
+/// launch and bubble, where a simulation says why nothing runs). A kernel's name tells whether it
+/// communicates (communication_in()), and the process group the class of that. The phase of a
 /// real kernel is that of its launch (the runtime event of the same correlation): backward where
 /// autograd's engine runs on that thread, optimizer inside "Optimizer.step", forward elsewhere.
 /// Other events are passed over, and only what is needed of these is kept: memory grows with the
@@ -89,6 +90,11 @@ struct GpuTrace {
   std::vector<TraceStep> steps;                   ///< by time, disjoint
   std::map<std::int64_t, std::string> processes;  ///< names by pid
   std::vector<std::string> names;
+  /// Kernels whose names say nothing, with their time in ns, the longest first: they count as computing.
+  std::vector<std::pair<std::string, std::int64_t>> unknown_kernels;
+  std::int64_t kernel_time = 0;  ///< ns, the sum of the durations of all kernels
+  /// The share of that which kernels of unknown names take.
+  double unknown_share() const;
   std::size_t unlaunched = 0;  ///< kernels whose launch is not in the trace, though others' are
 };
 

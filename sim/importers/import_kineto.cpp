@@ -69,6 +69,9 @@ std::vector<std::string> doubts_about(const std::vector<ReadTrace>& traces) {
       doubts.push_back(trace.file + ": " + std::to_string(trace.unlaunched) +
                        " kernels were launched before the trace began; their phase is unknown");
   }
+  for (const ReadTrace& read : traces)
+    if (const std::string note = unknown_kernels_note(read.trace); !note.empty())
+      doubts.push_back(read.trace.file + ": " + note);
   if (worlds.size() > 1) doubts.emplace_back("the files are of jobs of different sizes");
   return doubts;
 }
@@ -82,6 +85,7 @@ JsonValue json_of(const ReadTrace& read) {
   if (trace.world_size >= 0) value.set("world_size", JsonValue(trace.world_size));
   if (!trace.gpu.empty()) value.set("gpu", JsonValue(trace.gpu));
   value.set("events", JsonValue(static_cast<std::int64_t>(read.num_events)));
+  value.set("unknown_kernels_share", JsonValue(trace.unknown_share()));
   JsonValue::Array gpus, steps;
   for (const GpuTotals& gpu : read.whole) gpus.push_back(json_of(gpu));
   value.set("gpus", JsonValue(std::move(gpus)));

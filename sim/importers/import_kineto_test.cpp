@@ -125,6 +125,69 @@ TEST_CASE("names of groups are sorted by the parallelism that they name, and not
   CHECK(compute_kind_of("something_new") == std::string("other kernels"));
 }
 
+TEST_CASE("communication is told by the library that a kernel's name belongs to") {
+  const std::vector<std::pair<const char*, const char*>> kernels{
+      {"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+       "nccl AllReduce"},
+      {"ncclSymkDevKernel_ReduceScatter_LD(ncclSymkDevWorkArgs)", "nccl ReduceScatter"},
+      {"void deep_ep::internode::dispatch<false, 8, true, 8>(int4*, float*)", "DeepEP dispatch"},
+      {"void other::ep::internode::cached_notify<false>(int, int)", "DeepEP cached_notify"},
+      {"void deep_ep::intranode::combine<__nv_bfloat16, 8, 768>(__nv_bfloat16*)", "DeepEP combine"},
+      {"void deep_ep::internode_ll::dispatch<true, 7168>(void*)", "DeepEP dispatch"},
+      {"void hybrid_ep::dispatch_kernel<Config>(hybrid_ep::dispatch_kernel_param_t<unsigned char>)",
+       "hybrid-EP dispatch_kernel"},
+      {"void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(c10::BFloat16*)",
+       "symmetric memory multimem_all_reduce_kernel"},
+      {"void (anonymous namespace)::two_shot_all_reduce_kernel_inplace<c10::BFloat16, 16, 2>(int)",
+       "symmetric memory two_shot_all_reduce_kernel_inplace"},
+      {"void vllm::cross_device_reduce_2stage<__nv_bfloat16, 8>(vllm::RankData*)",
+       "custom all-reduce cross_device_reduce_2stage"},
+      {"userbuffers_fp16_sum_inplace_gpu_rr_rs",
+       "user buffers userbuffers_fp16_sum_inplace_gpu_rr_rs"},
+      {"kuserbuffers_pushrecv(int, int, int*)", "user buffers kuserbuffers_pushrecv"},
+      {"void nvshmemi_transfer_put<int>(int*)", "NVSHMEM nvshmemi_transfer_put"},
+      {"void somebody::intranode_alltoall_kernel<8>(char*)", "intranode_alltoall_kernel"}};
+  for (const auto& [kernel, communication] : kernels)
+    CHECK(communication_in(kernel) == std::string(communication));
+  // Computing, though their names sound like it.
+  const std::vector<std::pair<const char*, const char*>> computing{
+      {"void deep_ep::layout::get_dispatch_layout<256, 32, 8>(long const*)", "embedding and index"},
+      {"triton_poi_fused_add_all_reduce_4", "reduction"},
+      {"void at::native::reduce_kernel<512, 1>(at::native::ReduceOp<float>)", "reduction"},
+      {"nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_NTT", "matrix product"},
+      {"nvjet_tst_192x192_64x4_1x2_h_bz_coopB_TNN", "matrix product"},
+      {"Cijk_Ailk_Bljk_BBS_BH_MT256x256x64_MI16x16", "matrix product"},
+      {"void a::grouped_gemm::utils::transpose<512, 128>(unsigned char const*)",
+       "cast and transpose"}};
+  for (const auto& [kernel, kind] : computing) {
+    CHECK(communication_in(kernel).empty());
+    CHECK(compute_kind_of(kernel) == std::string(kind));
+  }
+}
+
+TEST_CASE("exchanges of experts without NCCL are communication, hidden where products run beside") {
+  // On stream 20 a dispatch from 0 to 60 us, on stream 7 a product from 10 to 50, then a kernel that nobody knows for 40 us.
+  const std::string events =
+      event("kernel", "void deep_ep::internode::dispatch<false, 8>(int4*)", 20, at(0, 60)) + "," +
+      event("kernel", "nvjet_tst_192x192_64x4_1x2_h_bz_coopB_TNN", 7, at(10, 40)) + "," +
+      event("kernel", "mystery", 7, at(60, 40));
+  const GpuTrace trace = trace_of(events);
+  const GpuTotals gpu = totals_of(trace).front();
+  CHECK(gpu.communication == 60'000);
+  CHECK(gpu.overlap == 40'000);
+  CHECK(gpu.exposed_communication() == 20'000);
+  CHECK(gpu.by_kernel.at("DeepEP dispatch").count == 1);
+  CHECK(trace.calls.empty());  // of NCCL, which alone says its group
+  CHECK(trace.unknown_share() == doctest::Approx(40.0 / 140));
+  ImportRun run("kineto");
+  run.with("t.json", "{\"traceEvents\": [" + events + "]}");
+  std::ostringstream out, notes;
+  run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+  CHECK(contains(notes.str(),
+                 "28.6 % of the kernels' time is in kernels whose names say nothing; it counts as "
+                 "computing (mystery)"));
+}
+
 TEST_CASE("a kernel's phase is that of its launch, not of when it runs") {
   // Thread 1 trains, thread 2 is autograd's. Kernels run 100 us after their launches.
   const auto launched = [](int correlation, int thread, int time) {

@@ -34,25 +34,83 @@ struct Kind {
   std::initializer_list<std::string_view> parts;  ///< of a kernel's name in lower case
 };
 
-/// Parts of the names that PyTorch, cuBLAS, cuDNN, CUTLASS, FlashAttention, Apex and Triton give
-/// their kernels. Order decides: "cudnn::bn_bw" is a normalisation.
-const std::array<Kind, 10>& kinds() {
-  static const std::array<Kind, 10> table{{
+/// Parts of the names that libraries give the kernels that communicate. The first match decides.
+///   DeepEP             csrc/kernels/{intranode,internode,internode_ll}.cu; deep_ep/include/deep_ep/impls of 2026. Counting tokens
+///                      (get_dispatch_layout) and copying them behind an exchange (…_epilogue) stay on the GPU and are computing
+///   hybrid-EP          csrc/hybrid_ep/backend/hybrid_ep_backend.cuh
+///   user buffers       transformer_engine/common/comm_gemm_overlap/userbuffers/userbuffers.cu
+///   symmetric memory   torch/csrc/distributed/c10d/symm_mem/{CUDASymmetricMemoryOps,nvshmem_extension}.cu, PyTorch 2.9
+///   custom all-reduce  csrc/custom_all_reduce.cuh of vLLM, and of SGLang
+///   TensorRT-LLM       flashinfer/comm/trtllm_allreduce_fusion.cuh
+const std::array<Kind, 7>& communication_libraries() {
+  static const std::array<Kind, 7> table{{
+      {"hybrid-EP", {"hybrid_ep::dispatch", "hybrid_ep::combine", "hybrid_ep::device_sync"}},
+      {"DeepEP",
+       {"ep::internode", "ep::intranode", "deep_ep::dispatch_impl", "deep_ep::combine_impl",
+        "deep_ep::hybrid_dispatch", "deep_ep::hybrid_combine", "deep_ep::elastic::dispatch_impl",
+        "deep_ep::elastic::combine_impl", "deep_ep::elastic::hybrid_dispatch",
+        "deep_ep::elastic::hybrid_combine"}},
+      {"NVSHMEM", {"nvshmem"}},
+      {"user buffers", {"userbuffers"}},
+      {"symmetric memory",
+       {"one_shot_all_reduce", "two_shot_all_reduce", "multimem_", "exchangesplitandoffset",
+        "alltoallv"}},
+      {"custom all-reduce", {"cross_device_reduce"}},
+      {"TensorRT-LLM", {"trtllm_allreduce", "oneshotallreduce", "twoshotallreduce"}},
+  }};
+  return table;
+}
+
+/// What other libraries call such a kernel after. Kernels that Inductor made ("triton_poi_fused_all_reduce_4") are called after all that
+/// they compute on, and products that reduce their result ("gemm_allreduce") compute as well as communicate: neither counts.
+bool is_called_after_a_collective(const std::string& kernel) {
+  if (kernel.starts_with("triton_") || has(kernel, "gemm")) return false;
+  constexpr std::array<std::string_view, 9> collectives{
+      "all_reduce",    "allreduce",  "all_gather", "allgather", "reduce_scatter",
+      "reducescatter", "all_to_all", "alltoall",   "sendrecv"};
+  return std::any_of(collectives.begin(), collectives.end(),
+                     [&](std::string_view each) { return has(kernel, each); });
+}
+
+/// Parts of the names that PyTorch, cuBLAS ("nvjet" on Hopper and Blackwell), hipBLASLt ("Cijk"), cuDNN, CUTLASS, FlashAttention, Apex,
+/// Transformer Engine, DeepSeek and Triton give their kernels. Order decides: "cudnn::bn_bw" is a normalisation.
+const std::array<Kind, 11>& compute_kinds() {
+  static const std::array<Kind, 11> table{{
       {"attention", {"flash", "fmha", "attention", "sdpa"}},
       {"normalisation",
        {"bn_fw", "bn_bw", "batch_norm", "batchnorm", "layer_norm", "layernorm", "rms_norm",
         "rmsnorm", "groupnorm"}},
       {"optimizer kernels", {"multi_tensor", "adam", "adagrad"}},
       {"convolution", {"conv", "winograd", "dgrad", "wgrad", "fprop", "cudnn"}},
-      {"matrix product", {"gemm", "gemv", "cutlass", "cublas", "splitk", "wgmma", "xmma"}},
+      {"cast and transpose",
+       {"transpose<", "cast_transpose", "transpose_kernel", "cast_to_fp8", "cast_back",
+        "quantize"}},
+      {"matrix product",
+       {"gemm", "gemv", "cutlass", "cublas", "nvjet", "cijk_", "splitk", "wgmma", "xmma"}},
       {"softmax and loss", {"softmax", "nll_loss", "cross_entropy"}},
-      {"embedding and index", {"embedding", "index", "gather", "scatter"}},
+      {"embedding and index",
+       {"embedding", "index", "gather", "scatter", "topk", "permute", "dispatch_layout"}},
       {"pooling", {"pool"}},
       {"reduction", {"reduce"}},
       {"elementwise",
-       {"elementwise", "vectorized", "fill", "dropout", "gelu", "relu", "catarray", "triton"}},
+       {"elementwise", "vectorized", "fill", "dropout", "gelu", "relu", "silu", "swiglu", "rotary",
+        "rope", "copy_tensor", "catarray", "triton"}},
   }};
   return table;
+}
+
+const char* first_match(const std::string& name, const auto& kinds) {
+  for (const Kind& kind : kinds)
+    for (const std::string_view part : kind.parts)
+      if (has(name, part)) return kind.name;
+  return nullptr;
+}
+
+/// "dispatch" of "void deep_ep::internode::dispatch<false, 8>(int4*)".
+std::string function_in(std::string_view kernel) {
+  kernel = kernel.substr(0, kernel.find_first_of("<("));
+  const std::size_t from = kernel.find_last_of(": ");
+  return std::string(from == std::string_view::npos ? kernel : kernel.substr(from + 1));
 }
 
 }  // namespace
@@ -86,10 +144,22 @@ CommClass comm_class_of(std::string_view description) {
   return tensor ? CommClass::tensor : pipeline ? CommClass::pipeline : CommClass::data;
 }
 
-std::string collective_in(std::string_view kernel) {
-  const std::size_t from = kernel.find('_');
-  if (from == std::string_view::npos) return "other";
-  return std::string(kernel.substr(from + 1, kernel.find_first_of("_( ", from + 1) - from - 1));
+std::string communication_in(std::string_view kernel) {
+  if (kernel.starts_with("void ")) kernel.remove_prefix(5);
+  if (kernel.starts_with("nccl")) {
+    const std::size_t from = kernel.find('_');
+    if (from == std::string_view::npos) return "nccl other";
+    return "nccl " +
+           std::string(kernel.substr(from + 1, kernel.find_first_of("_( ", from + 1) - from - 1));
+  }
+  const std::string name = lower_case(kernel);
+  // An unnamed namespace holds no function: "(anonymous namespace)::multimem_all_reduce_kernel<…>(…)".
+  constexpr std::string_view anonymous = "(anonymous namespace)::";
+  if (const std::size_t at = kernel.find(anonymous); at != std::string_view::npos)
+    kernel.remove_prefix(at + anonymous.size());
+  if (const char* library = first_match(name, communication_libraries()))
+    return std::string(library) + " " + function_in(kernel);
+  return is_called_after_a_collective(name) ? function_in(kernel) : "";
 }
 
 std::string direction_in(std::string_view name) {
@@ -98,14 +168,9 @@ std::string direction_in(std::string_view name) {
   return std::string(name.substr(from + 1, name.find(' ', from + 1) - from - 1));
 }
 
-bool is_communication(std::string_view kernel) { return kernel.starts_with("nccl"); }
-
 const char* compute_kind_of(std::string_view kernel) {
-  const std::string name = lower_case(kernel);
-  for (const Kind& kind : kinds())
-    for (const std::string_view part : kind.parts)
-      if (has(name, part)) return kind.name;
-  return "other kernels";
+  const char* kind = first_match(lower_case(kernel), compute_kinds());
+  return kind != nullptr ? kind : unknown_kernels;
 }
 
 }  // namespace windtunnel

@@ -16,15 +16,14 @@ const char* name_of(CommClass comm);  ///< "tensor_comm", …, "other_comm"
 /// kinds ("CONTEXT_PARALLEL_GROUP") and those without a name ("default_pg", "") are other.
 CommClass comm_class_of(std::string_view description);
 
-/// "AllReduce" of "ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)"; "other" where there is none.
-std::string collective_in(std::string_view kernel);
+/// What a kernel that communicates does, after its library: "nccl AllReduce" of "ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)",
+/// "DeepEP dispatch" of "void deep_ep::internode::dispatch<false, 8>(…)"; empty for a kernel that computes.
+std::string communication_in(std::string_view kernel);
 /// "DtoH" of "Memcpy DtoH (Device -> Pinned)"; "other" where there is none.
 std::string direction_in(std::string_view name);
-/// Whether a kernel communicates: its name begins with "nccl", as Holistic Trace Analysis has it.
-bool is_communication(std::string_view kernel);
-
-/// What kind of computing a kernel does, by what libraries call theirs ("ampere_sgemm_128x64_nn" is
-/// a matrix product). First match of a list, "other kernels" where nothing matches.
+/// What kind of computing a kernel does, by what libraries call theirs ("ampere_sgemm_128x64_nn" is a matrix product). First match of a
+/// list, `unknown_kernels` where nothing matches.
 const char* compute_kind_of(std::string_view kernel);
+inline constexpr const char* unknown_kernels = "other kernels";
 
 }  // namespace windtunnel

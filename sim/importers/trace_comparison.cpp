@@ -84,6 +84,8 @@ void add_notes(const std::string& letter, const ComparedTimeline& run, const Gpu
         letter + ": " +
         to_text(run.of_one(totals.phases[static_cast<std::size_t>(ComputePhase::unknown)])) +
         " of computing have no launch in the trace: neither forward nor backward");
+  if (const std::string note = unknown_kernels_note(trace); !note.empty())
+    notes.push_back(letter + ": " + note);
   std::set<std::string> unnamed;
   for (const GpuEvent& event : trace.events)
     if (event.work == GpuWork::communication && event.comm == CommClass::other)
