@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "importers/rate_matrix.hpp"
 
@@ -59,6 +60,18 @@ OutlierTest::OutlierTest(const std::vector<double>& deviations) : count_(deviati
 OutlierTest::OutlierTest(const std::vector<double>& deviations, double least_scatter)
     : OutlierTest(deviations) {
   scatter_ = std::max(scatter_, least_scatter);
+}
+
+double OutlierTest::least_outlier() const {
+  constexpr double largest = 100;  // e^100 times as long
+  if (!is_outlier(largest)) return std::numeric_limits<double>::infinity();
+  double low = 0, high = largest;
+  constexpr double exact = 1e-6;
+  while (high - low > exact) {
+    const double middle = (low + high) / 2;
+    (is_outlier(middle) ? high : low) = middle;
+  }
+  return high;
 }
 
 double OutlierTest::chance_of(double deviation) const {

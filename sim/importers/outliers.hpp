@@ -22,6 +22,8 @@ class OutlierTest {
   bool is_outlier(double deviation) const { return chance_of(deviation) < false_alarm_rate; }
   /// The probability that any of so many healthy parts deviates by as much, upwards.
   double chance_of(double deviation) const;
+  /// The smallest deviation that is an outlier: what a fault must make of a part to be told from chance. Infinite of fewer than three parts.
+  double least_outlier() const;
   double scatter() const { return scatter_; }
 
   static constexpr double false_alarm_rate = 0.001;

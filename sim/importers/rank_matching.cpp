@@ -20,22 +20,6 @@ struct GroupKey {
   auto operator<=>(const GroupKey&) const = default;
 };
 
-/// "[0, 8, 16]" as numbers; nothing where ranks are left out ("[0, 1, ..., 63]") or it is no list.
-std::optional<std::vector<std::int64_t>> ranks_in(const std::string& text) {
-  if (text.size() < 2 || text.front() != '[' || text.back() != ']') return std::nullopt;
-  std::vector<std::int64_t> ranks;
-  const char *at = text.data() + 1, *const end = text.data() + text.size() - 1;
-  while (at < end) {
-    std::int64_t rank = 0;
-    const auto [next, error] = std::from_chars(at, end, rank);
-    if (error != std::errc() || rank < 0) return std::nullopt;
-    ranks.push_back(rank);
-    at = next;
-    while (at < end && (*at == ',' || *at == ' ')) ++at;
-  }
-  return ranks;
-}
-
 /// One rank's calls in one group, in order.
 struct RankCalls {
   std::size_t member = 0;
@@ -268,6 +252,21 @@ std::int64_t MatchedCall::transfer() const {
   return length(*std::min_element(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
     return length(a) < length(b);
   }));
+}
+
+std::optional<std::vector<std::int64_t>> ranks_in(const std::string& text) {
+  if (text.size() < 2 || text.front() != '[' || text.back() != ']') return std::nullopt;
+  std::vector<std::int64_t> ranks;
+  const char *at = text.data() + 1, *const end = text.data() + text.size() - 1;
+  while (at < end) {
+    std::int64_t rank = 0;
+    const auto [next, error] = std::from_chars(at, end, rank);
+    if (error != std::errc() || rank < 0) return std::nullopt;
+    ranks.push_back(rank);
+    at = next;
+    while (at < end && (*at == ',' || *at == ' ')) ++at;
+  }
+  return ranks;
 }
 
 MatchedRanks match_ranks(const std::vector<RankTrace>& ranks) { return RankMatcher(ranks).match(); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,9 @@ struct MatchedRanks {
   std::vector<std::int64_t> clock_offsets;  ///< ns, of each rank's clock to the mean
   std::size_t num_unmatched = 0;  ///< parts of calls whose others are missing or different
 };
+
+/// "[0, 8, 16]" as numbers; nothing where ranks are left out ("[0, 1, ..., 63]") or it is no list.
+std::optional<std::vector<std::int64_t>> ranks_in(const std::string& text);
 
 /// Matches by process group, then by sequence number where all calls have one, else in order where all ranks of the group made
 /// the same number of calls; kind and size must agree. Calls that do not say their group are not matched. Messages are matched by source and destination, or in groups of two.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -88,11 +89,42 @@ class PaceJudge {
       }
     }
     const OutlierTest test(deviations);
+    verdict().power.num_judged = judged.size();
+    verdict().power.least_named = std::expm1(test.least_outlier());
     for (std::size_t i = 0; i < judged.size(); ++i) {
       RankPace& pace = verdict().ranks[judged[i]];
       pace.is_slow = test.is_outlier(deviations[i]) && cost_of(pace) > 0;
     }
     name_slow_ranks();
+    if (!verdict().power.can_judge()) find_suspect();
+  }
+
+  /// Where chance explains whatever a rank does, or nobody does the same work: whom the others wait for most.
+  void find_suspect() {
+    const auto latest =
+        std::max_element(verdict().ranks.begin(), verdict().ranks.end(),
+                         [](const RankPace& a, const RankPace& b) { return a.lag < b.lag; });
+    if (latest == verdict().ranks.end() || !(latest->lag > 0)) return;
+    verdict().power.suspect = latest->member;
+    verdict().power.missing_peers = missing_peers_of(latest->member);
+  }
+
+  /// Ranks without a trace that are in process groups with this one: those of its smallest groups, until there are enough to judge by.
+  std::vector<std::int64_t> missing_peers_of(std::size_t member) const {
+    constexpr std::size_t enough = 7;
+    std::set<std::vector<std::int64_t>> groups;
+    for (const CollectiveCall& call : ranks()[member].calls)
+      if (call.kind != CollectiveKind::message)
+        if (auto group = ranks_in(ranks()[member].names.at(call.ranks)))
+          groups.insert(std::move(*group));
+    std::vector<std::vector<std::int64_t>> by_size(groups.begin(), groups.end());
+    std::stable_sort(by_size.begin(), by_size.end(),
+                     [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    std::set<std::int64_t> missing;
+    for (const auto& group : by_size)
+      if (missing.size() < enough) missing.insert(group.begin(), group.end());
+    for (const RankTrace& rank : ranks()) missing.erase(rank.rank);
+    return {missing.begin(), missing.end()};
   }
 
   /// What others wait for this rank beyond what they wait for any.
@@ -140,7 +172,8 @@ class PaceJudge {
     std::vector<double> ratios;
     for (const std::size_t member : members) {
       ratios.push_back(verdict().ranks[member].compute_over_peers);
-      finding.cost += cost_of(verdict().ranks[member]);
+      // The GPUs of a node are late at once: what waits for them waits once.
+      finding.cost = std::max(finding.cost, cost_of(verdict().ranks[member]));
     }
     finding.ratio = median_of(std::move(ratios));
     finding.text = "all GPUs of node " + std::to_string(node) + " compute " +

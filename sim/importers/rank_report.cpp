@@ -64,6 +64,30 @@ std::string groups_text(const RankVerdict& verdict) {
   return text;
 }
 
+/// What the traces cannot tell of ranks; empty where they can tell.
+std::string cannot_judge_text(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
+  const RankPower& power = verdict.power;
+  if (power.can_judge()) return {};
+  std::string text = "cannot judge whether a rank is slow: ";
+  if (power.num_judged == 0)
+    text += "none of the " + std::to_string(ranks.size()) +
+            " has two others beside it that do the same work";
+  else
+    text += "of " + std::to_string(power.num_judged) +
+            " that can be compared, one of half the speed could be so by chance";
+  if (!power.suspect) return text + ". Add the traces of all ranks of a tensor or data group";
+  const RankPace& pace = verdict.ranks[*power.suspect];
+  text += ". Suspect rank " + std::to_string(ranks[*power.suspect].rank) +
+          ", for which others wait " + time_text(pace.lag) + " a step: add the traces of ";
+  if (power.missing_peers.empty()) return text + "the other ranks of its process groups";
+  constexpr std::size_t most_named = 8;
+  text += power.missing_peers.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < std::min(most_named, power.missing_peers.size()); ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(power.missing_peers[i]);
+  return text + (power.missing_peers.size() > most_named ? ", …" : "") +
+         ", which are in a process group with it";
+}
+
 JsonValue json_of(const RankPace& pace, const RankTrace& rank) {
   JsonValue value(JsonValue::Object{});
   value.set("rank", JsonValue(rank.rank));
@@ -115,8 +139,13 @@ std::string text_of(const RankVerdict& verdict, const std::vector<RankTrace>& ra
                      std::to_string(verdict.matched.groups.size()) + " groups\n";
   text += late_ranks_text(verdict, ranks) + groups_text(verdict) + "\nVerdict\n";
   for (const RankFinding& finding : verdict.findings) text += "  " + finding.text + "\n";
+  const std::string cannot = cannot_judge_text(verdict, ranks);
+  if (!cannot.empty()) return text + "  " + cannot + "\n";
   if (verdict.findings.empty())
-    text += "  none: no rank computes slower, and no group moves less, than chance explains\n";
+    text +=
+        "  none: no rank computes slower, and no group moves less, than chance explains (a rank "
+        "would be named that computes " +
+        percent_text(verdict.power.least_named) + " longer than its peers)\n";
   return text;
 }
 
@@ -133,6 +162,18 @@ JsonValue json_of(const RankVerdict& verdict, const std::vector<RankTrace>& rank
   value.set("ranks", JsonValue(std::move(paces)));
   value.set("groups", JsonValue(std::move(groups)));
   value.set("verdict", JsonValue(std::move(findings)));
+  const std::string cannot = cannot_judge_text(verdict, ranks);
+  if (cannot.empty()) {
+    value.set("least_named_slowdown", JsonValue(verdict.power.least_named));
+    return value;
+  }
+  JsonValue unjudged(JsonValue::Object{});
+  unjudged.set("text", JsonValue(cannot));
+  if (verdict.power.suspect) unjudged.set("suspect", JsonValue(ranks[*verdict.power.suspect].rank));
+  JsonValue::Array missing;
+  for (const std::int64_t rank : verdict.power.missing_peers) missing.emplace_back(rank);
+  unjudged.set("add_ranks", JsonValue(std::move(missing)));
+  value.set("cannot_judge", std::move(unjudged));
   return value;
 }
 

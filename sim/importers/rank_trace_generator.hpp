@@ -21,7 +21,8 @@ struct MadeUpPlan {
 
 struct MadeUpFaults {
   std::optional<int> slow_rank;
-  double slow_factor = 1;  ///< of its kernels' durations
+  std::optional<int> slow_node;  ///< all of its ranks
+  double slow_factor = 1;        ///< of their kernels' durations
   std::optional<std::pair<int, int>> slow_link;
   double link_share = 1;         ///< of a link's bandwidth that is left
   std::optional<int> slow_rail;  ///< GPU of each node whose network card has as much left
@@ -123,7 +124,8 @@ class MadeUpJob {
 
   void compute(int rank, const std::string& kernel, double duration) {
     duration *=
-        pace_[at(rank)] * scattered(0.02) * (faults_.slow_rank == rank ? faults_.slow_factor : 1);
+        pace_[at(rank)] * scattered(0.02) *
+        (faults_.slow_rank == rank || faults_.slow_node == node_of(rank) ? faults_.slow_factor : 1);
     write(rank, "kernel", kernel, 7, now_[at(rank)], duration, "");
     constexpr double stall_chance = 1.0 / 500, stall = 2000;
     now_[at(rank)] += duration + 4 + (uniform_(random_) < stall_chance ? stall : 0);

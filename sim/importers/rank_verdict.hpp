@@ -1,6 +1,8 @@
 #pragma once
 
+#include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,14 +49,29 @@ struct RankFinding {
       places;        ///< the rank; the node; the two ends of the link; the ranks of the group
   double ratio = 1;  ///< of computing to that of peers
   double bandwidth = 0, usual_bandwidth = 0;  ///< bytes/s
-  double cost = 0;   ///< s per step: waited for by others, or longer transfers
+  double cost =
+      0;  ///< s per step: waited for by others, or longer transfers; of parts that wait together, the longest
   std::string text;  ///< "rank 11 computes 25.1 % slower than its peers and costs 22.4 ms a step"
 };
 const char* name_of(RankFinding::Kind kind);  ///< "slow-rank"
 
+/// How far the traces tell a slow rank from chance.
+struct RankPower {
+  /// A rank that computes this much longer than its peers, as a fraction, would be named, and one that does so by less would not. Infinite
+  /// where no rank has two peers.
+  double least_named = std::numeric_limits<double>::infinity();
+  std::size_t num_judged = 0;  ///< ranks with two peers or more
+  /// Whether a rank of half the speed of its peers would be named.
+  bool can_judge() const { return least_named <= 1; }
+  /// Whom the others wait for most, where nobody can be judged, and ranks that do the same work and whose traces are not given.
+  std::optional<std::size_t> suspect;  ///< in the list of ranks
+  std::vector<std::int64_t> missing_peers;
+};
+
 /// Who makes a job slow, out of the traces of its ranks.
 struct RankVerdict {
   MatchedRanks matched;
+  RankPower power;
   std::vector<RankPace> ranks;    ///< by rank
   std::vector<GroupRate> groups;  ///< those whose sizes are known
   std::vector<RankFinding> findings;

@@ -155,7 +155,7 @@ TEST_CASE("a group is named that moves half of what seven like it move") {
 }
 
 TEST_CASE("one rank of 64 and one link are named with what they cost") {
-  const MadeUpFaults faults{11, 1.25, std::pair{3, 5}, 0.21, {}};
+  const MadeUpFaults faults{11, {}, 1.25, std::pair{3, 5}, 0.21, {}};
   const auto traces = MadeUpJob({8, 4, 2}, faults, 5).traces();
   const RankVerdict verdict = verdict_of(traces);
   REQUIRE(found_in(verdict) == "slow-rank 11; slow-link 3 5; ");
@@ -174,6 +174,61 @@ TEST_CASE("one rank of 64 and one link are named with what they cost") {
   CHECK(contains(out.str(), "\n  the link between nodes 3 and 5 moves "));
   run_import(run.request, ImportFormat::json, shipped_library(), json, notes);
   CHECK(contains(json.str(), "\"kind\": \"slow-link\""));
+}
+
+TEST_CASE("GPUs of a node that are late together cost the job once") {
+  MadeUpFaults faults;
+  faults.slow_node = 2;
+  faults.slow_factor = 1.25;
+  const RankVerdict verdict = verdict_of(MadeUpJob({8, 4, 2}, faults, 7).traces());
+  REQUIRE(found_in(verdict) == "slow-node 2; ");
+  // As of one slow rank: a quarter of 21.6 ms of passes a step, and not of eight times that. Their pipeline waits too, which counts no
+  // lag, so that the replica beside theirs is all that is charged.
+  CHECK(verdict.findings[0].cost < 0.3 * 21.6e-3);
+  CHECK(verdict.findings[0].cost > 0.15 * 21.6e-3);
+}
+
+TEST_CASE(
+    "where no rank has two peers nobody is judged, and the one that is waited for is suspect") {
+  MadeUpFaults faults;
+  faults.slow_rank = 40;
+  faults.slow_factor = 1.25;
+  const auto traces = MadeUpJob({8, 4, 2}, faults, 5).traces();
+  const auto at = [&](std::size_t rank) { return traces[rank]; };
+  const std::vector<std::string> given{at(0), at(8), at(40), at(41)};
+  const RankVerdict verdict = verdict_of(given);
+  CHECK(verdict.findings.empty());
+  CHECK_FALSE(verdict.power.can_judge());
+  REQUIRE(verdict.power.suspect);
+  CHECK(*verdict.power.suspect == 2);
+  // Its data group is ranks 32 and 40, its tensor group ranks 40 to 47.
+  CHECK(verdict.power.missing_peers == std::vector<std::int64_t>{32, 42, 43, 44, 45, 46, 47});
+
+  ImportRun run("kineto");
+  for (std::size_t i = 0; i < given.size(); ++i)
+    run.with("rank" + std::to_string(i) + ".json", given[i]);
+  std::ostringstream out, json, notes;
+  run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+  CHECK(contains(out.str(), "cannot judge whether a rank is slow"));
+  CHECK(contains(out.str(), "Suspect rank 40, for which others wait "));
+  CHECK_FALSE(contains(out.str(), "none: "));
+  run_import(run.request, ImportFormat::json, shipped_library(), json, notes);
+  CHECK(contains(json.str(), "\"suspect\": 40"));
+}
+
+TEST_CASE("a verdict of none says how slow a rank would have to be") {
+  const RankVerdict verdict = verdict_of(MadeUpJob({8, 4, 2}, {}, 5).traces());
+  CHECK(verdict.findings.empty());
+  CHECK(verdict.power.can_judge());
+  CHECK(verdict.power.num_judged == 64);
+  // GPUs scatter by 1 %: a deviation of some four standard deviations stands out of 64.
+  CHECK(verdict.power.least_named > 0.02);
+  CHECK(verdict.power.least_named < 0.15);
+  // At that deviation a part is an outlier, and a little below it it is none.
+  const std::vector<double> scatter{0.01, -0.01, 0.012, -0.008, 0.009, -0.011, 0.01, -0.01};
+  const OutlierTest test(scatter);
+  CHECK(test.is_outlier(test.least_outlier() * 1.001));
+  CHECK_FALSE(test.is_outlier(test.least_outlier() * 0.999));
 }
 
 TEST_CASE(
