@@ -15,8 +15,9 @@ LaunchArguments megatron_arguments(const Plan& plan);
 /// pipeline ways are no part of that file: they are Megatron-DeepSpeed's arguments.
 std::string deepspeed_config(const Plan& plan);
 
-/// The plan as torchtitan's TOML: batch sizes, parallelism, activation checkpoints, converters (torchtitan/config/job_config.py, 0.2), in
-/// one argument. Model and data are added by the user.
+/// The plan as a Python function that takes a torchtitan configuration (Trainer.Config) and gives it the plan's batches, degrees, parts and
+/// activation checkpoints, in one argument: torchtitan/config/configs.py of August 2026 (commit b5bcd76), where TOML files are no more.
+/// Model and data stay those of the configuration.
 LaunchArguments torchtitan_config(const Plan& plan, int sequence);
 
 /// Which GPU plays which rank, a line each: "12 node1 4" is rank 12 on GPU 4 of the job's second node.

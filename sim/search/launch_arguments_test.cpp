@@ -120,21 +120,43 @@ TEST_CASE("DeepSpeed's batch is microbatch times accumulation times replicas") {
 
 TEST_CASE("torchtitan gets its degrees, its batches and what it cannot do") {
   const LaunchArguments sharded =
-      torchtitan_config(plan_of(R"({"tensor": 2, "data": 8, "zero_stage": 3})"), 2048);
-  const std::string& toml = sharded.arguments.front();
+      torchtitan_config(plan_of(R"({"tensor": 2, "data": 8, "zero_stage": 3})",
+                                R"(, "precision": "mxfp8", "recompute": "full")"),
+                        2048);
+  const std::string& code = sharded.arguments.front();
   for (const char* line :
-       {"[training]\nseq_len = 2048\n", "data_parallel_replicate_degree = 1\n",
-        "data_parallel_shard_degree = 8\n", "tensor_parallel_degree = 2\n",
-        "context_parallel_degree = 1\n", "pipeline_parallel_degree = 1\n", "mode = \""})
-    CHECK_MESSAGE(toml.find(line) != std::string::npos, line);
-  CHECK(toml.find("schedule") == std::string::npos);
-  REQUIRE(sharded.notes.size() == 1);
-  CHECK(sharded.notes.front().starts_with("torchtitan's tensor parallelism"));
+       {"import FullAC\n", "def with_plan(config):\n", "training.max_context_length = 2048\n",
+        "num_tokens_per_microbatch_per_dp_rank = 4096  # 2 sequences\n",
+        "num_tokens_per_train_step = 131072  # 64 sequences\n",
+        "data_parallel_replicate_degree = 1\n", "data_parallel_shard_degree = 8\n",
+        "fsdp_reshard_after_forward = \"always\"\n", "tensor_parallel_degree = 2\n",
+        "enable_sequence_parallel = False\n", "context_parallel_degree = 1\n",
+        "pipeline_parallel_degree = 1\n", "config.activation_checkpoint = FullAC.Config()\n"})
+    CHECK_MESSAGE(code.find(line) != std::string::npos, line);
+  CHECK(code.find("schedule") == std::string::npos);
+  CHECK(words({sharded.notes, {}}).find("MXFP8LinearConverter.Config()") != std::string::npos);
+  // 12 layers in 2 stages, 64 sequences over 8 replicas in microbatches of 2.
   const LaunchArguments stages =
-      torchtitan_config(plan_of(R"({"pipeline": 2, "data": 8, "zero_stage": 1})"), 2048);
-  CHECK(stages.arguments.front().find("pipeline_parallel_schedule = \"1F1B\"") !=
+      torchtitan_config(plan_of(R"({"pipeline": 2, "data": 8, "zero_stage": 1,
+                                    "stage_layers": [7, 5]})"),
+                        2048);
+  for (const char* line :
+       {"pipeline_parallel_schedule = \"1F1B\"\n", "num_pp_microbatches = 4\n",
+        "layers = [7, 5]  # of each part", "data_parallel_shard_degree = 8\n",
+        "fsdp_reshard_after_forward = \"never\"\n", "config.activation_checkpoint = None\n"})
+    CHECK_MESSAGE(stages.arguments.front().find(line) != std::string::npos, line);
+  CHECK(words({stages.notes, {}}).find("torchtitan has no ZeRO 1") != std::string::npos);
+}
+
+TEST_CASE("parts of the model are listed for torchtitan in the order of the model") {
+  // Chunks of two stages: 0 and 2 on the first, 1 and 3 on the second.
+  const LaunchArguments launch =
+      torchtitan_config(plan_of(R"({"tensor": 8, "pipeline": 2, "schedule": "interleaved_1f1b",
+                                    "virtual_pipeline": 2, "stage_layers": [8, 4]})"),
+                        1024);
+  CHECK(launch.arguments.front().find("layers = [4, 2, 4, 2]  # of each part") !=
         std::string::npos);
-  CHECK(stages.notes.front().starts_with("torchtitan shards everything or nothing"));
+  CHECK(launch.arguments.front().find("\"Interleaved1F1B\"") != std::string::npos);
 }
 
 }  // namespace
