@@ -15,8 +15,7 @@
 namespace windtunnel {
 namespace {
 
-constexpr double equal_within = 1e-9;  ///< of the time: what rounding can do to it
-constexpr int digits = 17;             ///< that every double survives
+constexpr int digits = 17;  ///< that every double survives
 
 /// "200 Gbps" times `factor`, as text in bytes per second, as far as a file may say it.
 void scale_rate(JsonValue& object, const char* key, double factor) {
@@ -62,23 +61,6 @@ void scale_inside_nodes(JsonValue& platform, double factor) {
     for (const char* rate : {"saturated_bandwidth", "small_bandwidth", "point_to_point"})
       scale_rate(*interconnect, rate, factor);
   });
-}
-
-/// The iteration time of each tree. Throws what a simulation failed with.
-std::vector<Seconds> times_of(const std::vector<JsonValue>& trees, const Library& library,
-                              const BreakEvenSearch& search, std::uint64_t seed) {
-  const auto outcomes = run_tasks<Seconds>(
-      search.engine, {.count = trees.size(), .at_once = search.at_once, .work = [&](std::size_t i) {
-                        const Scenario scenario = read_scenario(trees[i], {}, library, {{}, seed});
-                        return simulate(scenario, {.engine = search.engine}).report.iteration_time;
-                      }});
-  std::vector<Seconds> times;
-  for (const TaskOutcome<Seconds>& outcome : outcomes) {
-    if (const auto* failure = std::get_if<ChildFailure>(&outcome))
-      throw_failure(*failure, "searching the break-even bandwidth");
-    times.push_back(std::get<Seconds>(outcome));
-  }
-  return times;
 }
 
 /// -1: the second is faster; 1: slower; 0: as fast.
@@ -140,7 +122,8 @@ std::vector<int> signs_at(const std::vector<Probe>& probes,
     trees.push_back(with_scaled_network(question.first, question.part, factor));
     trees.push_back(with_scaled_network(question.second, question.part, factor));
   }
-  const std::vector<Seconds> times = times_of(trees, library, search, seed);
+  const std::vector<Seconds> times = iteration_times(
+      trees, library, {"searching the break-even bandwidth", search.at_once, search.engine, seed});
   std::vector<int> signs;
   for (std::size_t i = 0; i < times.size(); i += 2)
     signs.push_back(sign_of(times[i], times[i + 1]));
@@ -148,6 +131,23 @@ std::vector<int> signs_at(const std::vector<Probe>& probes,
 }
 
 }  // namespace
+
+std::vector<Seconds> iteration_times(const std::vector<JsonValue>& resolved, const Library& library,
+                                     const TimedSimulations& how) {
+  const auto outcomes = run_tasks<Seconds>(
+      how.engine,
+      {.count = resolved.size(), .at_once = how.at_once, .work = [&](std::size_t i) {
+         const Scenario scenario = read_scenario(resolved[i], {}, library, {{}, how.seed});
+         return simulate(scenario, {.engine = how.engine}).report.iteration_time;
+       }});
+  std::vector<Seconds> times;
+  for (const TaskOutcome<Seconds>& outcome : outcomes) {
+    if (const auto* failure = std::get_if<ChildFailure>(&outcome))
+      throw_failure(*failure, how.what_for);
+    times.push_back(std::get<Seconds>(outcome));
+  }
+  return times;
+}
 
 JsonValue with_scaled_network(JsonValue resolved, NetworkPart part, double factor) {
   JsonValue* const platform = resolved.find("platform");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -11,6 +12,20 @@
 #include "simulate/tasks.hpp"
 
 namespace windtunnel {
+
+/// Part of an iteration's time that rounding can make of nothing.
+inline constexpr double equal_within = 1e-9;
+
+/// How many resolved scenarios are simulated for their times alone.
+struct TimedSimulations {
+  std::string what_for;  ///< of the message where one fails
+  std::size_t at_once = 1;
+  EngineKind engine = engine_of_many;
+  std::uint64_t seed = 0;
+};
+/// The iteration time of each. Throws what a simulation failed with.
+std::vector<Seconds> iteration_times(const std::vector<JsonValue>& resolved, const Library& library,
+                                     const TimedSimulations& how);
 
 /// A resolved scenario with the bandwidth of one part of its network multiplied by `factor`, itself a scenario that can be
 /// read. Between nodes: NICs, measured matrices and single links, and with the NICs the uplinks of leaf switches. Inside

@@ -14,7 +14,7 @@ namespace windtunnel {
 ///   collectives      saved = v (S - E), v = 2 (n-1)/n for an all-reduce, (n-1)/n for its halves; codec = all of a member's work
 /// S is the message before and E after encoding, encode and decode what sim/cost/codec_cost.hpp says for the scenario's GPU. Below BW
 /// compression wins. For one transfer that waits for its codec and is waited for: latencies, chunks that overlap, and whatever
-/// hides behind computing are left to the simulation.
+/// hides behind computing are left to the simulation, which decides (CodecBreakEven::saved_by_job, filled in by compare()).
 ///
 /// `now` is what a rank attains with nothing else on the links: of the slowest pair of stages, or of the collective of the first
 /// compressed stage.

@@ -1,6 +1,7 @@
 #include "questions/compare.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -175,19 +176,31 @@ std::vector<BreakEvenQuestion> questions_of(const std::vector<CompareInput>& inp
   return questions;
 }
 
-/// What each scenario's codecs are worth by formula, and a warning for each that loses.
-void add_codecs(const std::vector<CompareInput>& inputs, Comparison& comparison) {
+/// What each codec of each scenario does to its job, simulated without it, and a warning for each that makes it slower.
+void add_codecs(const std::vector<CompareInput>& inputs, const Library& library, EngineKind engine,
+                Comparison& comparison) {
+  std::vector<JsonValue> without;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Scenario* const scenario = scenario_of(inputs[i]);
     if (scenario == nullptr) continue;
     for (CodecBreakEven codec : codec_break_evens(*scenario)) {
       codec.run = i;
-      if (codec.loses())
-        comparison.warnings.push_back(inputs[i].label + ": compressing " + name_of(codec.traffic) +
-                                      " loses by itself: a GPU attains " + to_text(codec.now) +
-                                      ", and it pays below " + to_text(*codec.bandwidth));
       comparison.codecs.push_back(codec);
+      without.push_back(scenario->resolved);
+      without.back().find("compression")->erase(name_of(codec.traffic));
     }
+  }
+  const std::vector<Seconds> times = iteration_times(
+      without, library,
+      {.what_for = "simulating without a codec", .at_once = default_at_once(), .engine = engine});
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    CodecBreakEven& codec = comparison.codecs[i];
+    codec.saved_by_job = times[i] - comparison.runs[codec.run].figures.iteration_time;
+    if (std::abs(codec.saved_by_job / times[i]) < equal_within) codec.saved_by_job = Seconds{};
+    if (codec.slows_job())
+      comparison.warnings.push_back(inputs[codec.run].label + ": compressing " +
+                                    name_of(codec.traffic) + " makes an iteration " +
+                                    to_text(Seconds{} - codec.saved_by_job) + " longer");
   }
 }
 
@@ -254,7 +267,7 @@ Comparison compare(const std::vector<CompareInput>& inputs, const Library& libra
     comparison.failed.push_back({inputs[place].label, failure.text});
   comparison.differences = differences_of(compared, comparison.runs);
   comparison.warnings = warnings_of(comparison, all_are_scenarios(compared));
-  add_codecs(compared, comparison);
+  add_codecs(compared, library, engine, comparison);
   warn_of_losses(comparison);
   if (break_evens == BreakEvens::simulated) {
     BreakEvenSearch search;

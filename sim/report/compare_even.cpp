@@ -77,12 +77,14 @@ std::string break_even_list(const Comparison& comparison) {
 std::string codec_list(const Comparison& comparison) {
   std::string html;
   for (const CodecBreakEven& codec : comparison.codecs)
-    html += "<li class=\"" + std::string(codec.loses() ? "bad" : "") + "\">" + letter(codec.run) +
-            escaped(with_spaces(name_of(codec.traffic)) + ": " + detail::pays_below(codec)) +
-            "</li>\n";
+    html +=
+        "<li class=\"" + std::string(codec.slows_job() ? "bad" : "") + "\">" + letter(codec.run) +
+        escaped(with_spaces(name_of(codec.traffic)) + ": " + detail::effect_of(codec)) + "</li>\n";
   if (html.empty()) return "";
-  return "<h3>Where compressing pays, by formula</h3>\n<p class=\"quiet\">A codec pays while its "
-         "time is shorter than that of the bytes it saves.</p>\n<ul class=\"evens\">\n" +
+  return "<h3>What compressing does to the job</h3>\n<p class=\"quiet\">Simulated without each "
+         "codec. A transfer alone gains while its codec takes less time than the bytes it saves; "
+         "in "
+         "a job it may have been hidden.</p>\n<ul class=\"evens\">\n" +
          html + "</ul>\n";
 }
 

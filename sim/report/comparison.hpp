@@ -81,7 +81,8 @@ struct BreakEven {
   BytesPerSecond bandwidth_now{};  ///< of a node, as the scenario has it
 };
 
-/// Where compressing one class of traffic stops paying, by formula (sim/questions/codec_break_even.hpp).
+/// Where compressing one class of traffic stops paying for a transfer alone, by formula (sim/questions/codec_break_even.hpp), and what it
+/// does to the job, by simulation.
 struct CodecBreakEven {
   std::size_t run = 0;  ///< of the comparison
   Traffic traffic = Traffic::pipeline_forward;
@@ -91,7 +92,9 @@ struct CodecBreakEven {
   std::optional<BytesPerSecond> bandwidth;
   BytesPerSecond now{};  ///< what a rank attains; 0: not known
 
-  bool loses() const { return bandwidth && now > BytesPerSecond{} && now >= *bandwidth; }
+  /// An iteration without this codec, less one with it. A transfer that gains alone may have been hidden, so this decides.
+  Seconds saved_by_job{};
+  bool slows_job() const { return saved_by_job < Seconds{}; }
 };
 
 /// Runs side by side. The first is what the others are measured against.

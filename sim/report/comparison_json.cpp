@@ -146,7 +146,8 @@ JsonValue codec_value(const CodecBreakEven& codec) {
   if (codec.bandwidth) object.set("break_even_bytes_per_s", JsonValue(codec.bandwidth->value()));
   if (codec.now > BytesPerSecond{})
     object.set("attained_bytes_per_s", JsonValue(codec.now.value()));
-  object.set("loses", JsonValue(codec.loses()));
+  object.set("saved_by_job_s", JsonValue(codec.saved_by_job.value()));
+  object.set("loses", JsonValue(codec.slows_job()));
   return object;
 }
 

@@ -11,12 +11,12 @@
 namespace windtunnel {
 namespace {
 
+using detail::effect_of;
 using detail::indent;
 using detail::letter_of;
 using detail::marked;
 using detail::meaning_of;
 using detail::Painter;
-using detail::pays_below;
 using detail::relative_change;
 using detail::signed_text;
 using detail::time_text;
@@ -216,12 +216,13 @@ std::string differences(const Comparison& comparison, const Painter& paint) {
 
 std::string codecs(const Comparison& comparison, const Painter& paint) {
   if (comparison.codecs.empty()) return "";
-  std::string text = "\n" + paint(Tone::heading, "Where compressing pays, by formula") + "\n";
+  std::string text =
+      "\n" + paint(Tone::heading, "What compressing does to the job, by simulation") + "\n";
   for (const CodecBreakEven& codec : comparison.codecs)
-    text += marked("·",
-                   letter_of(codec.run) + ", " + with_spaces(name_of(codec.traffic)) + ": " +
-                       pays_below(codec),
-                   codec.loses() ? Tone::doubtful : Tone::quiet, paint);
+    text += marked(
+        "·",
+        letter_of(codec.run) + ", " + with_spaces(name_of(codec.traffic)) + ": " + effect_of(codec),
+        codec.slows_job() ? Tone::doubtful : Tone::quiet, paint);
   return text;
 }
 

@@ -42,11 +42,15 @@ std::string verdict_of(const BreakEven& found) {
   return "?";
 }
 
-std::string pays_below(const CodecBreakEven& codec) {
-  std::string text = codec.bandwidth ? "pays below " + to_text(*codec.bandwidth) : "always pays";
+std::string effect_of(const CodecBreakEven& codec) {
+  const Seconds saved = codec.saved_by_job;
+  std::string text = saved == Seconds{}  ? "changes nothing"
+                     : codec.slows_job() ? "costs " + to_text(Seconds{} - saved) + " an iteration"
+                                         : "saves " + to_text(saved) + " an iteration";
+  text += "; alone, a transfer " +
+          (codec.bandwidth ? "gains below " + to_text(*codec.bandwidth) : "always gains");
   text += " a GPU (" + to_text(codec.codec) + " of codec for " + to_text(codec.saved) + ")";
-  if (codec.now > BytesPerSecond{})
-    text += ", now " + to_text(codec.now) + (codec.loses() ? ": LOSES" : ": wins");
+  if (codec.now > BytesPerSecond{}) text += ", now " + to_text(codec.now);
   return text;
 }
 
