@@ -29,9 +29,10 @@ def answer(program, *arguments):
 
 
 def stacks_of(measurements):
-    """Names of the software profiles that the points of a set use."""
-    base = measurements["base"].get("software")
-    return {point["scenario"].get("software", base) for point in measurements["points"]}
+    """Names of the software profiles that the points of a set use, whatever their release."""
+    base = measurements.get("base", {}).get("software")
+    names = {point["scenario"].get("software", base) for point in measurements["points"]}
+    return {name.partition("@")[0] for name in names if isinstance(name, str)}
 
 
 class Table:
@@ -91,8 +92,8 @@ def bias(errors):
     return 100 * statistics.mean(math.exp(error) - 1 for error in errors)
 
 
-def write_residuals(errors, groups):
-    """ln(measured / predicted) by set, in groups of GPUs, as `unseen` of the residuals' file."""
+def write_residuals(errors, groups, measured):
+    """ln(measured / predicted) by set, and the stacks that ran it, in groups of GPUs, as `unseen` of the residuals' file."""
     file = ROOT / "validation/residuals.json"
     text = file.read_text()
     kept = text[:text.index(',\n  "unseen"')] if '"unseen"' in text else text.rstrip()[:-1].rstrip()
@@ -100,7 +101,8 @@ def write_residuals(errors, groups):
     for group in groups:
         sets = ",\n".join(f"          {json.dumps(name)}: {json.dumps([round(-error, 5) for error in errors[name]])}" for name in sorted(group["sets"]))
         head = f'      {{\n        "name": {json.dumps(group["name"])},\n        "device_families": {json.dumps(group["device_families"])},\n'
-        written.append(f'{head}        "sets": {{\n{sets}\n        }}\n      }}')
+        stacks = ",\n".join(f"          {json.dumps(name)}: {json.dumps(sorted(stacks_of(measured[name])))}" for name in sorted(group["sets"]))
+        written.append(f'{head}        "sets": {{\n{sets}\n        }},\n        "software": {{\n{stacks}\n        }}\n      }}')
     joined = ",\n".join(written)
     method = "every set predicted without what was fitted on it or its cluster: tools/leave_one_set_out.py"
     file.write_text(f'{kept},\n  "unseen": {{\n    "method": {json.dumps(method)},\n    "groups": [\n{joined}\n    ]\n  }}\n}}\n')
@@ -119,7 +121,7 @@ def main():
         print(lines[-1], file=sys.stderr)
     lines.append(f"| mean over sets | | | **{statistics.mean(means):.1f}** | | |")
     print("\n".join(lines))
-    write_residuals(errors, table.groups)
+    write_residuals(errors, table.groups, table.measured)
     page = ROOT / "docs/accuracy.md"
     text = page.read_text()
     if BEGIN in text:

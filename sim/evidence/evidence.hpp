@@ -71,6 +71,7 @@ struct UnseenErrors {
     std::set<std::string> device_families;
     std::map<std::string, std::vector<double>>
         sets;  ///< by set, ln(measured / predicted) of its runs
+    std::map<std::string, std::set<std::string>> software;  ///< by set, the stacks it ran on
   };
   std::string method;  ///< how the sets were left out
   std::vector<Group> groups;
@@ -80,6 +81,8 @@ struct UnseenErrors {
   /// cluster, so a set is what is drawn anew (Dunn, Wasserman & Ramdas, JASA 118(544), 2023, who pool groups likewise); with as few sets
   /// as there are this is an estimate without a guarantee. 0 without sets.
   double bound(const ScenarioTraits& traits) const;
+  /// Sets that the stack of this name ran, with the residuals of their runs.
+  std::map<std::string, std::vector<double>> of_software(const std::string& name) const;
   /// Whether sets on GPUs of the scenario's kind were left out.
   bool know(const ScenarioTraits& traits) const;
   /// For the score of a set: its own errors say nothing about how sure a prediction of it was.
@@ -107,7 +110,8 @@ MeasuredErrors read_evidence(const Library& library);
 ///    "values": {"stack": {"launch/kernel": [0.000025, 0.000025], "fused_kernels": ["yes"], …}, "gpu": {…},
 ///    "cluster": {…}},
 ///    "residuals": [-0.021, …]}],
-///    "unseen": {"method": "…", "groups": [{"name": "…", "device_families": ["t4", …], "sets": {"amp-t4": [0.31, …], …}}, …]}}
+///    "unseen": {"method": "…", "groups": [{"name": "…", "device_families": ["t4", …], "sets": {"amp-t4": [0.31, …], …},
+///    "software": {"amp-t4": ["megatron-lm-2020"], …}}, …]}}
 /// `unseen` is left out where there are no groups.
 std::string evidence_json(const MeasuredErrors& errors);
 

@@ -151,6 +151,11 @@ UnseenErrors::Group read_group(ObjectReader reader) {
     group.sets[key] = elements_of<double>(sets, key);
     if (group.sets[key].empty()) sets.problem(key, "a set without runs says nothing");
   }
+  if (std::optional<ObjectReader> software = reader.optional_child("software"))
+    for (const std::string& key : keys_of(*software)) {
+      group.software[key] = strings_of(*software, key);
+      if (!group.sets.contains(key)) software->problem(key, "no set of this name is in the group");
+    }
   reader.reject_unknown_keys();
   return group;
 }
@@ -174,10 +179,13 @@ JsonValue unseen_value(const UnseenErrors& unseen) {
   for (const UnseenErrors::Group& group : unseen.groups) {
     JsonValue sets{JsonValue::Object{}};
     for (const auto& [set, residuals] : group.sets) sets.set(set, residuals_value(residuals));
+    JsonValue software{JsonValue::Object{}};
+    for (const auto& [set, stacks] : group.software) software.set(set, array_of(stacks));
     JsonValue value{JsonValue::Object{}};
     value.set("name", JsonValue(group.name));
     value.set("device_families", array_of(group.device_families));
     value.set("sets", std::move(sets));
+    if (!group.software.empty()) value.set("software", std::move(software));
     groups.push_back(std::move(value));
   }
   JsonValue value{JsonValue::Object{}};

@@ -90,8 +90,9 @@ TEST_CASE("a number as near to measured ones as such numbers vary is one of them
 
 TEST_CASE("what is written can be read again") {
   const TemporaryFolder folder;
-  const MeasuredErrors written{{small_regime()},
-                               {"left out", {{"kind", {"a100", "t4"}, {{"set", {0.25, -0.5}}}}}}};
+  const MeasuredErrors written{
+      {small_regime()},
+      {"left out", {{"kind", {"a100", "t4"}, {{"set", {0.25, -0.5}}}, {{"set", {"stack"}}}}}}};
   const MeasuredErrors read = read_evidence(folder.write("residuals.json", evidence_json(written)));
   const auto& regimes = read.regimes;
   REQUIRE(regimes.size() == 1);
@@ -105,6 +106,8 @@ TEST_CASE("what is written can be read again") {
   CHECK(read.unseen.groups[0].name == "kind");
   CHECK(read.unseen.groups[0].device_families == std::set<std::string>{"a100", "t4"});
   CHECK(read.unseen.groups[0].sets.at("set") == std::vector<double>{0.25, -0.5});
+  CHECK(read.unseen.of_software("stack").at("set").size() == 2);
+  CHECK(read.unseen.of_software("other").empty());
   CHECK(evidence_json(read) == evidence_json(written));
 }
 

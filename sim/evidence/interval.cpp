@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/contracts.hpp"
+#include "report/number_text.hpp"
 
 namespace windtunnel {
 namespace {
@@ -121,8 +122,25 @@ std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenError
   return {std::min(widest.first, -bound), std::max(widest.second, bound)};
 }
 
+/// A stack that nothing was fitted on: what sets say that ran it, or that there are none.
+std::string stack_headline(const UnseenErrors& unseen, const std::string& software) {
+  const auto sets = unseen.of_software(software);
+  if (sets.empty()) return "no measured runs of software " + software;
+  std::string text =
+      "software " + software + " has no fitted runs; without any fit, predictions of ";
+  for (const auto& [set, residuals] : sets) {
+    double sum = 0;
+    for (const double residual : residuals) sum += std::abs(std::exp(-residual) - 1);
+    text += (set == sets.begin()->first ? "" : ", ") + std::to_string(residuals.size()) +
+            " runs in " + set + " were " +
+            percent_text(sum / static_cast<double>(residuals.size())) + " off";
+  }
+  return text;
+}
+
 /// What was measured in place of the scenario's own part, by its names; nothing for the job, which has none.
-std::string headline(const Neighbourhood& near, EvidenceAxis axis, const ScenarioTraits& traits) {
+std::string headline(const Neighbourhood& near, const UnseenErrors& unseen, EvidenceAxis axis,
+                     const ScenarioTraits& traits) {
   std::set<std::string> families, platforms;
   for (const Neighbour& each : near.nearest) {
     families.insert(each.regime->device_family);
@@ -130,7 +148,7 @@ std::string headline(const Neighbourhood& near, EvidenceAxis axis, const Scenari
   }
   switch (axis) {
     case EvidenceAxis::stack:
-      return "no measured runs of software " + traits.software;
+      return stack_headline(unseen, traits.software);
     case EvidenceAxis::gpu:
       return families.contains(traits.device_family)
                  ? traits.device_family + " GPUs unlike those measured"
@@ -146,10 +164,11 @@ std::string headline(const Neighbourhood& near, EvidenceAxis axis, const Scenari
 }
 
 /// What none of the nearest regimes holds, axis by axis.
-std::string reason_of(const Neighbourhood& near, const ScenarioTraits& traits) {
+std::string reason_of(const Neighbourhood& near, const UnseenErrors& unseen,
+                      const ScenarioTraits& traits) {
   std::string text;
   for (const EvidenceAxis axis : near.beyond) {
-    const std::string head = headline(near, axis, traits);
+    const std::string head = headline(near, unseen, axis, traits);
     const std::string reasons = joined(near.nearest.front().beyond.of(axis));
     text += (text.empty() ? "" : "; ") + (head.empty() ? reasons : head + " (" + reasons + ")");
   }
@@ -183,6 +202,17 @@ double UnseenErrors::bound(const ScenarioTraits& traits) const {
   return 0;
 }
 
+std::map<std::string, std::vector<double>> UnseenErrors::of_software(
+    const std::string& name) const {
+  std::map<std::string, std::vector<double>> found;
+  for (const Group& group : groups)
+    for (const auto& [set, stacks] : group.software)
+      if (const auto residuals = group.sets.find(set);
+          stacks.contains(name) && residuals != group.sets.end())
+        found.insert(*residuals);
+  return found;
+}
+
 void UnseenErrors::leave_out(const std::string& set) {
   for (Group& group : groups) group.sets.erase(set);
 }
@@ -208,11 +238,13 @@ Interval interval_from(const MeasuredErrors& errors, const ScenarioTraits& trait
   WT_EXPECT(!errors.regimes.empty());
   const Neighbourhood near = neighbourhood_of(errors.regimes, traits);
   Interval interval = interval_of(predicted, bounds_of(near, errors.unseen, traits));
-  interval.basis = near.beyond.empty()               ? IntervalBasis::measured
-                   : near.holds(EvidenceAxis::stack) ? IntervalBasis::extrapolated
-                                                     : IntervalBasis::unprofiled;
-  interval.reason =
-      near.beyond.empty() ? runs_text(*near.nearest.front().regime) : reason_of(near, traits);
+  const bool stack_was_run =
+      near.holds(EvidenceAxis::stack) || !errors.unseen.of_software(traits.software).empty();
+  interval.basis = near.beyond.empty() ? IntervalBasis::measured
+                   : stack_was_run     ? IntervalBasis::extrapolated
+                                       : IntervalBasis::unprofiled;
+  interval.reason = near.beyond.empty() ? runs_text(*near.nearest.front().regime)
+                                        : reason_of(near, errors.unseen, traits);
   return interval;
 }
 

@@ -15,7 +15,7 @@ namespace windtunnel {
 /// What stands behind an interval.
 enum class IntervalBasis {
   measured,      ///< this stack, these GPUs, this cluster and such a job were measured together
-  extrapolated,  ///< this stack was measured, but not like this: wider
+  extrapolated,  ///< this stack was measured, but not like this, or nothing was fitted on it: wider
   unprofiled,    ///< nobody measured this stack: a guess
 };
 

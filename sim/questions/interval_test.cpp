@@ -209,6 +209,27 @@ TEST_CASE(
   CHECK(high_log(larger) == doctest::Approx(1.5 * 0.16));
 }
 
+TEST_CASE("sets that ran a stack are cited though nothing was fitted on them") {
+  ScenarioTraits other = traits(16);
+  other.software = "mine";
+  move_value(other, EvidenceAxis::stack, "launch");
+  // ln(measured / predicted) of 0.1 and -0.1: predictions 9.5 % short and 10.5 % long, 10.0 % off.
+  UnseenErrors left_out{"m",
+                        {{"kind",
+                          {"a100"},
+                          {{"runs", {0.1, -0.1}}, {"others", {0.4}}},
+                          {{"runs", {"mine"}}, {"others", {"theirs"}}}}}};
+  const Interval interval = interval_from({{even_regime()}, left_out}, other, Seconds{10});
+  CHECK(interval.reason ==
+        "software mine has no fitted runs; without any fit, predictions of 2 runs in runs were "
+        "10.0 % off (launches 1000, measured 3)");
+  CHECK(interval.basis == IntervalBasis::extrapolated);
+  // A set's own errors are no evidence while it is scored itself.
+  left_out.leave_out("runs");
+  CHECK(interval_from({{even_regime()}, left_out}, other, Seconds{10}).basis ==
+        IntervalBasis::unprofiled);
+}
+
 TEST_CASE("GPUs and a cluster measured with another stack are no news") {
   ScenarioTraits other = traits(16);
   move_value(other, EvidenceAxis::stack, "launch");

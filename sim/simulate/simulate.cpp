@@ -331,11 +331,6 @@ void fill_warnings(const Scenario& scenario, Report& report) {
         "head size " + std::to_string(scenario.model.head_size()) +
         " is no multiple of 8: attention products run several times slower on tensor cores");
   }
-  if (!scenario.software.profiled) {
-    report.warnings.push_back(
-        "software " + scenario.software.name +
-        " is not profiled: expect ±15 % or more until 3-4 of your own measurements calibrate it");
-  }
 }
 
 BuildInputs build_inputs(const Scenario& scenario, const Plan& plan,
