@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/foreign_json.hpp"
 #include "core/json_reader.hpp"
 #include "core/json_value.hpp"
 #include "core/work_note.hpp"
@@ -50,8 +51,14 @@ class KeyIndex {
 /// Builds the value of a text from the steps of its reader.
 class ValueBuilder {
  public:
-  ValueBuilder(std::shared_ptr<const SourceText> source, OriginKind kind, Problems& problems)
-      : source_(std::move(source)), kind_(kind), problems_(problems), input_(source_->text) {}
+  ValueBuilder(std::shared_ptr<const SourceText> source, OriginKind kind, Problems& problems,
+               detail::Numbers numbers, std::size_t most_keys)
+      : source_(std::move(source)),
+        kind_(kind),
+        problems_(problems),
+        input_(source_->text),
+        reader_(input_, detail::Comments::skipped, numbers),
+        most_keys_(most_keys) {}
 
   /// Null where the text cannot be read; why is among the problems.
   JsonValue build();
@@ -99,7 +106,8 @@ class ValueBuilder {
   OriginKind kind_;
   Problems& problems_;
   TextBuffer input_;
-  detail::JsonReader reader_{input_, detail::Comments::skipped};
+  detail::JsonReader reader_;
+  std::size_t most_keys_;
   std::vector<Frame> open_;
   JsonValue root_;
   std::size_t num_values_ = 0;
@@ -183,9 +191,9 @@ bool ValueBuilder::take_key() {
   frame.key_origin = origin();
   const JsonValue::Member* const first = frame.keys.find(members, frame.key);
   frame.duplicate_key = first != nullptr;
-  if (first == nullptr && members.size() == max_json_keys) {
+  if (first == nullptr && members.size() == most_keys_) {
     report(pointer(open_.size() - 1),
-           "more than " + std::to_string(max_json_keys) + " keys in one object");
+           "more than " + std::to_string(most_keys_) + " keys in one object");
     return false;
   }
   if (first != nullptr)
@@ -260,7 +268,15 @@ void ValueBuilder::report(Origin origin, std::string pointer, std::string messag
 JsonValue parse_json(std::shared_ptr<const SourceText> source, Problems& problems,
                      OriginKind kind) {
   const Doing reading("reading JSON", "values");
-  return ValueBuilder(std::move(source), kind, problems).build();
+  return ValueBuilder(std::move(source), kind, problems, detail::Numbers::finite, max_json_keys)
+      .build();
+}
+
+JsonValue parse_foreign_json(std::shared_ptr<const SourceText> source, Problems& problems) {
+  const Doing reading("reading JSON", "values");
+  return ValueBuilder(std::move(source), OriginKind::file, problems, detail::Numbers::of_python,
+                      max_json_values)
+      .build();
 }
 
 }  // namespace windtunnel

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "core/foreign_json.hpp"
 #include "core/json_value.hpp"
 
 namespace windtunnel {
@@ -296,6 +297,23 @@ TEST_CASE("no word of a file that is not to be quoted gets into a problem") {
       CHECK(told.find(word) == std::string::npos);
     CHECK(told.starts_with("base.json:1:"));
   }
+}
+
+TEST_CASE("what other programs write may have any number of keys, and numbers that are none") {
+  std::string text = R"({"a": [0.0, Infinity, -Infinity, NaN], "many": {"0": 0)";
+  for (std::size_t i = 1; i <= max_json_keys; ++i) text += ", \"" + std::to_string(i) + "\": 0";
+  text += "}}";
+  Problems problems;
+  const JsonValue value = parse_foreign_json(source_of(text), problems);
+  CHECK(problems.empty());
+  CHECK(value.find("many")->object().size() == max_json_keys + 1);
+  CHECK(value.find("a")->array()[1].is_null());
+  CHECK(value.find("a")->array()[3].is_null());
+  // What is no JSON otherwise stays a problem, and in our own files so do these.
+  parse_foreign_json(source_of("[Infinite]"), problems);
+  CHECK(problems.size() == 1);
+  CHECK(complaints("[Infinity]") ==
+        "1:2: error: Infinity is not a JSON number (write a finite number)");
 }
 
 }  // namespace

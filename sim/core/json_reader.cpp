@@ -63,6 +63,12 @@ JsonEvent JsonReader::value() {
 }
 
 JsonEvent JsonReader::word() {
+  const std::string& text = token_->text;
+  if (numbers_ == Numbers::of_python &&
+      (text == "NaN" || text == "Infinity" || text == "-Infinity")) {
+    value_is_done();
+    return JsonEvent::null;
+  }
   if (!is_json_word(token_->text)) throw misplaced();
   value_is_done();
   const char first = token_->text.front();

@@ -23,11 +23,15 @@ enum class JsonEvent {
   end,  ///< of the text
 };
 
+/// Whether NaN and Infinity are errors, or read as null: Python's json module writes them.
+enum class Numbers { finite, of_python };
+
 /// Reads a JSON text (RFC 8259) step by step: each byte once, however deep it is nested without recursion, and no step
 /// before it is asked for.
 class JsonReader {
  public:
-  JsonReader(std::streambuf& input, Comments comments) : lexer_(input, comments) {}
+  JsonReader(std::streambuf& input, Comments comments, Numbers numbers = Numbers::finite)
+      : lexer_(input, comments), numbers_(numbers) {}
 
   /// Takes the next step. JsonSyntaxError where the text is not JSON.
   JsonEvent next();
@@ -49,6 +53,7 @@ class JsonReader {
   JsonSyntaxError misplaced() const;
 
   JsonLexer lexer_;
+  Numbers numbers_;
   JsonToken* token_ = nullptr;
   TokenKind before_ = TokenKind::end;  ///< the token before token_
   TextPosition begin_of_before_;
