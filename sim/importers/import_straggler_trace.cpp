@@ -44,6 +44,12 @@ std::string slow_worker_sentence(const StragglerAnalysis& analysis, const CauseC
          " cost " + of_each_step(analysis, cost.saved);
 }
 
+/// Whether a stage has more than one worker.
+bool has_peers(const StragglerAnalysis& analysis) {
+  return std::any_of(analysis.workers.begin(), analysis.workers.end(),
+                     [](const WorkerPace& worker) { return worker.data_rank > 0; });
+}
+
 std::string uneven_stages_sentence(const StragglerAnalysis& analysis, const CauseCost& cost) {
   const auto longest = std::max_element(analysis.stage_ratios.begin(), analysis.stage_ratios.end());
   const auto stage = longest - analysis.stage_ratios.begin();
@@ -52,7 +58,10 @@ std::string uneven_stages_sentence(const StragglerAnalysis& analysis, const Caus
          std::to_string(analysis.stage_ratios.size()) + " has too much to do: its passes take " +
          percent_text(*longest - 1) +
          " longer than the mean of the stages; an even partition would save " +
-         of_each_step(analysis, cost.saved);
+         of_each_step(analysis, cost.saved) +
+         (has_peers(analysis) ? ""
+                              : " (or its one worker is slow: with one data-parallel rank nothing "
+                                "tells these apart)");
 }
 
 bool are_sequence_lengths(const StragglerAnalysis& analysis) {

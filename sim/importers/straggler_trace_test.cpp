@@ -115,6 +115,37 @@ TEST_CASE("single kinds of operation slow the jobs down as their authors say") {
   CHECK(of(JobWork::forward_compute) == doctest::Approx(1.3689).epsilon(0.05));
 }
 
+TEST_CASE("a long stage may be a slow worker where it has but one, and the verdict says so") {
+  // Four microbatches through two stages; passes of the first take 10 us, those of the second 40.
+  const auto job = [](int data_ranks) {
+    std::string text;
+    for (int rank = 0; rank < data_ranks; ++rank) {
+      text += (rank > 0 ? "," : "") + thread_name(rank, 0, 0) + "," + thread_name(rank, 5, 1);
+      for (int i = 0; i < 4; ++i)
+        text += "," + operation("forward-compute", rank, 0, i, 10 * i, 10) + "," +
+                operation("forward-send", rank, 0, i, 10 * i + 10, 1) + "," +
+                operation("forward-recv", rank, 5, i, 10 * i + 10, 1) + "," +
+                operation("forward-compute", rank, 5, i, 11 + 40 * i, 40) + "," +
+                operation("backward-compute", rank, 5, i, 171 + 40 * i, 40) + "," +
+                operation("backward-send", rank, 5, i, 211 + 40 * i, 1) + "," +
+                operation("backward-recv", rank, 0, i, 211 + 40 * i, 1) + "," +
+                operation("backward-compute", rank, 0, i, 212 + 40 * i, 10);
+    }
+    return "[" + text + "]";
+  };
+  const auto verdict = [&](int data_ranks) {
+    ImportRun run("straggler-trace");
+    run.with("t.json", job(data_ranks));
+    std::ostringstream out, notes;
+    run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+    return out.str();
+  };
+  CHECK(contains(verdict(1), "the last stage of 2 has too much to do"));
+  CHECK(contains(verdict(1), "or its one worker is slow"));
+  CHECK(contains(verdict(2), "the last stage of 2 has too much to do"));
+  CHECK_FALSE(contains(verdict(2), "or its one worker is slow"));
+}
+
 TEST_CASE("the cause of each of the three jobs is named") {
   // AR: one worker slowed on purpose. ST: a long last stage. SE: sequences of different lengths.
   CHECK(analysis_of("AR").causes.front().cause == StragglerCause::slow_worker);

@@ -51,7 +51,8 @@ EvidenceRegime even_regime() {
 const UnseenErrors unseen{"left out",
                           {{"of their kind",
                             {"a100", "h100", "v100"},
-                            {{"few", {0.1, -0.4}}, {"many", {0, 0.1, -0.1, 0.2, 0.5}}}}}};
+                            {{"few", {0.1, -0.4}}, {"many", {0, 0.1, -0.1, 0.2, 0.5}}},
+                            {}}}};
 
 double low_log(const Interval& interval) { return std::log(interval.low / Seconds{10}); }
 double high_log(const Interval& interval) { return std::log(interval.high / Seconds{10}); }
@@ -138,12 +139,12 @@ TEST_CASE("a stack measured on other GPUs is an extrapolation") {
 TEST_CASE("every set counts alike among those of which nothing was measured") {
   CHECK(unseen.bound(traits(16)) == 0.4);
   CHECK(UnseenErrors{}.bound(traits(16)) == 0);
-  CHECK(UnseenErrors{"m", {{"g", {}, {{"one", {-0.3}}}}}}.bound(traits(16)) == 0.3);
+  CHECK(UnseenErrors{"m", {{"g", {}, {{"one", {-0.3}}}, {}}}}.bound(traits(16)) == 0.3);
 }
 
 TEST_CASE("sets on GPUs of another kind say nothing, unless there are none of this kind") {
   UnseenErrors errors = unseen;
-  errors.groups.push_back({"of another kind", {"b200"}, {{"other", {0.05, -0.02}}}});
+  errors.groups.push_back({"of another kind", {"b200"}, {{"other", {0.05, -0.02}}}, {}});
   ScenarioTraits scenario = traits(16);
   CHECK(errors.bound(scenario) == 0.4);
   scenario.device_family = "b200";

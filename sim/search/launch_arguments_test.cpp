@@ -119,10 +119,8 @@ TEST_CASE("DeepSpeed's batch is microbatch times accumulation times replicas") {
 }
 
 TEST_CASE("torchtitan gets its degrees, its batches and what it cannot do") {
-  const LaunchArguments sharded =
-      torchtitan_config(plan_of(R"({"tensor": 2, "data": 8, "zero_stage": 3})",
-                                R"(, "precision": "mxfp8", "recompute": "full")"),
-                        2048);
+  const LaunchArguments sharded = torchtitan_config(
+      plan_of(R"({"tensor": 2, "data": 8, "zero_stage": 3})", R"(, "recompute": "full")"), 2048);
   const std::string& code = sharded.arguments.front();
   for (const char* line :
        {"import FullAC\n", "def with_plan(config):\n", "training.max_context_length = 2048\n",
@@ -134,7 +132,7 @@ TEST_CASE("torchtitan gets its degrees, its batches and what it cannot do") {
         "pipeline_parallel_degree = 1\n", "config.activation_checkpoint = FullAC.Config()\n"})
     CHECK_MESSAGE(code.find(line) != std::string::npos, line);
   CHECK(code.find("schedule") == std::string::npos);
-  CHECK(words({sharded.notes, {}}).find("MXFP8LinearConverter.Config()") != std::string::npos);
+  CHECK(words({sharded.notes, {}}).find("torchtitan has no fp16") != std::string::npos);
   // 12 layers in 2 stages, 64 sequences over 8 replicas in microbatches of 2.
   const LaunchArguments stages =
       torchtitan_config(plan_of(R"({"pipeline": 2, "data": 8, "zero_stage": 1,
@@ -146,6 +144,15 @@ TEST_CASE("torchtitan gets its degrees, its batches and what it cannot do") {
         "fsdp_reshard_after_forward = \"never\"\n", "config.activation_checkpoint = None\n"})
     CHECK_MESSAGE(stages.arguments.front().find(line) != std::string::npos, line);
   CHECK(words({stages.notes, {}}).find("torchtitan has no ZeRO 1") != std::string::npos);
+}
+
+TEST_CASE("eight bits are a converter of torchtitan's models") {
+  const Plan plan = scenario_from(R"({"model": "llama3-8b", "platform": "dgx-h100", "nodes": 1,
+      "training": {"global_batch": 8, "micro_batch": 1, "precision": "fp8", "attention": "flash"},
+      "parallel": {"data": 8}})")
+                        .plan;
+  CHECK(words({torchtitan_config(plan, 8192).notes, {}}).find("Float8LinearConverter.Config()") !=
+        std::string::npos);
 }
 
 TEST_CASE("parts of the model are listed for torchtitan in the order of the model") {
