@@ -95,8 +95,10 @@ Seconds LeastTimes::forward(DeviceId device, int chunk) const {
 }
 
 Seconds LeastTimes::backward(DeviceId device, int chunk) const {
+  if (built_.plays_operations && splits_)
+    return operations(device, chunk, Direction::input_gradient);
   if (built_.plays_operations)
-    return operations(device, chunk, splits_ ? Direction::input_gradient : Direction::backward);
+    return with_reduction(device, chunk, operations(device, chunk, Direction::backward));
   const Seconds exposed = collective_in(device, slot_of(ChunkCollective::exposed, chunk));
   const Seconds hidden = collective_in(device, slot_of(ChunkCollective::backward, chunk));
   if (splits_)
@@ -110,7 +112,8 @@ Seconds LeastTimes::backward(DeviceId device, int chunk) const {
 
 Seconds LeastTimes::weight_gradient(DeviceId device, int chunk) const {
   if (!splits_) return Seconds{0};
-  if (built_.plays_operations) return operations(device, chunk, Direction::weight_gradient);
+  if (built_.plays_operations)
+    return with_reduction(device, chunk, operations(device, chunk, Direction::weight_gradient));
   return with_reduction(
       device, chunk,
       pass_row(device, ChunkRow::weight_gradient, ChunkRow::overlapped_weight_gradient, chunk));
@@ -120,17 +123,27 @@ double LeastTimes::buckets(DeviceId device) const {
   return gradient_buckets(plan_, plan_.devices[device.index()].stage);
 }
 
-Seconds LeastTimes::in_pieces(DeviceId device, int chunk, Seconds pass) const {
-  const Seconds bucket = collective_in(device, slot_of(ChunkCollective::bucket, chunk));
-  const Seconds piece = row(device, row_of(ChunkRow::last_piece, chunk));
-  const double k = buckets(device);
-  return std::max({pass, piece * k + bucket, piece + bucket * k});
+Seconds LeastTimes::in_pieces(DeviceId device, int chunk) const {
+  const Seconds pieces = row(device, row_of(ChunkRow::last_piece, chunk)) * buckets(device);
+  if (splits_) return pieces;
+  return pieces + collective_in(device, slot_of(ChunkCollective::exposed, chunk)) +
+         collective_in(device, slot_of(ChunkCollective::backward, chunk));
+}
+
+Seconds LeastTimes::saved_in_pieces(DeviceId device, int chunk) const {
+  if (reduction_ != GradientReduction::per_iteration || !plan_.parallel.overlap_gradient_reduce)
+    return Seconds{0};
+  const Seconds whole = splits_ ? weight_gradient(device, chunk) : backward(device, chunk);
+  return std::max(Seconds{0}, whole - in_pieces(device, chunk));
 }
 
 Seconds LeastTimes::with_reduction(DeviceId device, int chunk, Seconds pass) const {
   if (reduction_ != GradientReduction::per_microbatch) return pass;
-  if (plan_.parallel.overlap_gradient_reduce) return in_pieces(device, chunk, pass);
-  return pass + collective_in(device, slot_of(ChunkCollective::bucket, chunk));
+  const Seconds bucket = collective_in(device, slot_of(ChunkCollective::bucket, chunk));
+  if (!plan_.parallel.overlap_gradient_reduce) return pass + bucket;
+  const Seconds piece = row(device, row_of(ChunkRow::last_piece, chunk));
+  const double k = buckets(device);
+  return std::max({in_pieces(device, chunk), piece * k + bucket, piece + bucket * k});
 }
 
 const Channel& LeastTimes::channel(const StageMessage& message) const {

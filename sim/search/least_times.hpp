@@ -42,6 +42,8 @@ class LeastTimes {
   Seconds message(const StageMessage& message) const;
   /// Of two messages that are posted at the same time, until both have arrived.
   Seconds both(const StageMessage& one, const StageMessage& other) const;
+  /// By how much the one pass of a chunk that reduces the gradients of the iteration beside it may be shorter than the others.
+  Seconds saved_in_pieces(DeviceId device, int chunk) const;
   /// Into how many a chunk's gradients are cut.
   double buckets(DeviceId device) const;
 
@@ -55,10 +57,11 @@ class LeastTimes {
   Seconds operations(DeviceId device, int chunk, Direction direction) const;
   /// A pass takes what it takes alone, or what it takes beside another, whichever is less.
   Seconds pass_row(DeviceId device, ChunkRow alone, ChunkRow overlapped, int chunk) const;
-  /// The longest of a pass that reduces its gradients beside it: the pass, all its pieces and the last bucket, the first piece
-  /// and all buckets.
-  Seconds in_pieces(DeviceId device, int chunk, Seconds pass) const;
-  /// A pass that makes gradients, with their reduction where every microbatch has its own.
+  /// A pass that reduces gradients beside it: it is played as pieces of what the whole pass takes, also where other passes are played
+  /// operation by operation.
+  Seconds in_pieces(DeviceId device, int chunk) const;
+  /// A pass that makes gradients, with their reduction where every microbatch has its own: the longest of the pass in pieces, all its
+  /// pieces and the last bucket, the first piece and all buckets.
   Seconds with_reduction(DeviceId device, int chunk, Seconds pass) const;
 
   const Plan& plan_;

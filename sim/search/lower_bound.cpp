@@ -106,8 +106,11 @@ class Bound {
   }
   Seconds time_at_the_end(DeviceId device, int stage) const {
     Seconds all{};
-    for (int chunk = 0; chunk < chunks(); ++chunk)
-      all += least_.weight_gradient(device, chunk) * weight_gradients_at_the_end(stage, chunk);
+    for (int chunk = 0; chunk < chunks(); ++chunk) {
+      const double passes = weight_gradients_at_the_end(stage, chunk);
+      all += least_.weight_gradient(device, chunk) * passes;
+      if (passes > 0) all -= least_.saved_in_pieces(device, chunk);
+    }
     return all;
   }
 
@@ -119,6 +122,8 @@ class Bound {
       all +=
           (least_.forward(device, chunk) + least_.backward(device, chunk)) * m +
           least_.weight_gradient(device, chunk) * (m - weight_gradients_at_the_end(stage, chunk));
+      if (weight_gradients_at_the_end(stage, chunk) == 0)
+        all -= least_.saved_in_pieces(device, chunk);
     }
     return all;
   }
@@ -139,7 +144,9 @@ class Bound {
       const auto stage = static_cast<std::size_t>(s);
       Seconds backwards = fill[stage] + passes(id, s);
       if (!exchanges_.empty()) backwards += exchanges_[stage].least(least_, replica, part);
-      if (ends_in_first_chunk_) backwards = std::max(backwards, drained + least_.backward(id, 0));
+      if (ends_in_first_chunk_)
+        backwards = std::max(backwards, drained + least_.backward(id, 0) -
+                                            (splits_ ? Seconds{0} : least_.saved_in_pieces(id, 0)));
       end_[id.index()] = backwards + time_at_the_end(id, s);
       if (s > 0) drained = backwards + least_.message({id, device(s - 1), MessageRow::gradient});
     }
@@ -207,8 +214,9 @@ class Bound {
       const Seconds bucket = least_.collective(id);
       const double k = least_.buckets(DeviceId{d});
       const Seconds piece = least_.row(DeviceId{d}, row_of(ChunkRow::last_piece, 0));
-      const Seconds begin = end_[d] - (splits_ ? least_.weight_gradient(DeviceId{d}, 0)
-                                               : least_.backward(DeviceId{d}, 0));
+      const Seconds pass = splits_ ? least_.weight_gradient(DeviceId{d}, 0)
+                                   : least_.backward(DeviceId{d}, 0);
+      const Seconds begin = end_[d] - (pass - least_.saved_in_pieces(DeviceId{d}, 0));
       Seconds& end = ends[id];
       end = std::max({end, begin + piece + bucket * k, begin + piece * k + bucket});
       Use& use = uses[id];
