@@ -71,8 +71,7 @@ Seconds flat_ring(const BaselineInputs& in, const BaselineStage& stage, RingPace
 
 Seconds two_level_ring(const BaselineInputs& in, const BaselineStage& stage, RingPace pace) {
   if (in.data == 1) return {};
-  constexpr double passes = 2;  // before and after the ring between nodes
-  Seconds time = ring_time(stage.gradients, stage.data_in_node, stage.in_node_rate) * passes;
+  Seconds time = ring_time(stage.gradients, stage.data_in_node, stage.in_node_rate);
   if (!stage.ring.empty())
     time += ring_time(stage.gradients, std::max(1, in.data / stage.data_in_node),
                       pace_between_nodes(stage, pace));
@@ -194,11 +193,10 @@ Seconds pipette_estimate(const BaselineInputs& in, const BaselineOptions& option
   const auto whole = static_cast<double>(in.microbatches / static_cast<int>(in.stages.size()));
   const double rounds = options.rounds == Rounds::truncated ? whole : m / p;
   const Seconds pipeline = whole >= 1 ? round * rounds + pass * (p - 1) : round + pass * (m - 1);
-  return pipeline + slowest_ring(in, [&](const BaselineStage& stage) {
-           return options.pipette_ring == RingLevels::one
-                      ? flat_ring(in, stage, options.ring_pace)
-                      : two_level_ring(in, stage, options.ring_pace);
-         });
+  const BaselineStage& first = in.stages.front();
+  return pipeline + (options.pipette_ring == RingLevels::one
+                         ? flat_ring(in, first, options.ring_pace)
+                         : two_level_ring(in, first, options.ring_pace));
 }
 
 Seconds varuna_estimate(const BaselineInputs& in, const BaselineOptions& options) {

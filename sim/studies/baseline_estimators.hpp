@@ -70,9 +70,10 @@ struct BaselineOptions {
 Seconds amp_estimate(const BaselineInputs& inputs, const BaselineOptions& options = {});
 
 /// Pipette's released formula:  T = k [p(F+B) + max_pipelines sum_hops 2S/BW] + (p-1)(F+B) + rings,   k = m // p
-/// of the slowest stage; with m < p one traversal and (m-1)(F+B) more. Rings (two levels):  2 * 2 (i-1)/i G/in-node rate +
-/// 2 (o-1)/o G/slowest link,  i replicas in a node, o nodes. Source: yimjinkyu1/date2024_pipette @ a2b0683,
-/// llm_train_strategy_assignment_total_v3.py.
+/// of the slowest stage; with m < p one traversal and (m-1)(F+B) more. Rings, of the first stage alone:  2 (i-1)/i G/in-node rate +
+/// 2 (o-1)/o G/slowest link,  i replicas in a node, o nodes. Source: yimjinkyu1/date2024_pipette @ a2b0683, the columns
+/// cost_..._iterl_split_opt of llm_train_strategy_assignment_total_v3.py, by which it ranks, and objective() of
+/// mh_simulated_annealing_opt.py. (Its column without measured links, cost_..._split, counts the ring in the node twice.)
 Seconds pipette_estimate(const BaselineInputs& inputs, const BaselineOptions& options = {});
 
 /// Varuna: the pipeline replayed event by event in 1F1B order, each message S/BW on a link of its own, at most four on their way

@@ -1,6 +1,7 @@
 #include "studies/baseline_preference.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -160,6 +161,18 @@ bool fits(const Scenario& scenario, Counted counted) {
   return account_memory(memory_inputs(scenario, scenario.plan, held)).fits;
 }
 
+/// The loops of llm_train_strategy_assignment_total_v3.py: tp_range, micro_range, and pp from the number of servers down, of which it
+/// takes what divides servers and layers. Its m // p then drops microbatches only where a batch is no multiple of them.
+bool is_in_space_of_pipette(const Scenario& scenario) {
+  const Plan& plan = scenario.plan;
+  const auto is_tried = [](int value) {
+    const std::array<int, 4> tried{1, 2, 4, 8};
+    return std::find(tried.begin(), tried.end(), value) != tried.end();
+  };
+  return is_tried(plan.parallel.tensor) && is_tried(plan.training.micro_batch) &&
+         plan.num_nodes % plan.parallel.pipeline == 0;
+}
+
 bool is_left_out(Baseline baseline, const Scenario& scenario) {
   const bool across_nodes = scenario.plan.nodes_per_tensor_group > 1;
   switch (baseline) {
@@ -168,6 +181,8 @@ bool is_left_out(Baseline baseline, const Scenario& scenario) {
     case Baseline::varuna:
       return scenario.plan.parallel.tensor > 1 || !fits(scenario, Counted::one_microbatch);
     case Baseline::pipette:
+      if (!is_in_space_of_pipette(scenario)) return true;
+      break;
     case Baseline::megatron:
       break;
   }

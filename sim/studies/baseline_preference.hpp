@@ -28,8 +28,8 @@ struct BaselinePreference {
 /// The place of the scenario's plan in the order of `baseline`; nothing where the method leaves the plan out.
 ///  - amp: every plan, whether it fits in memory or not.
 ///  - varuna: no tensor ways; what fits with the activations of a single microbatch in flight, as its profile counts.
-///  - pipette: what fits by the memory account (its own estimator is a network trained on runs that were never published), tensor
-///    groups inside a node.
+///  - pipette: what its loops try (1, 2, 4 or 8 tensor ways and samples at a time, stages of whole nodes), and of these what fits by the
+///    memory account (its own estimator is a network trained on runs that were never published), tensor groups inside a node.
 ///  - megatron: what fits, tensor groups inside a node (takeaway 1); the smallest model-parallel size, and within it tensor before
 ///    pipeline (takeaways 1 and 2); then equation 1, which chooses the microbatch (takeaway 3).
 std::optional<BaselinePreference> baseline_preference(Baseline baseline, const Scenario& scenario,

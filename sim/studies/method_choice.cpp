@@ -1,6 +1,7 @@
 #include "studies/method_choice.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
@@ -18,6 +19,16 @@ struct Preferred {
   BaselinePreference preference;
   bool fits = true;
 };
+
+/// None of the methods knows more axes than tensor, pipeline, data and microbatch: where the file lists none, plans differ in these, so
+/// that theirs and ours are chosen from the same.
+Scenario with_axes_of_methods(Scenario scenario) {
+  if (!scenario.search.values.empty()) return scenario;
+  const SearchSpace everything = search_space(scenario);
+  for (const char* axis : {"tensor", "pipeline", "micro_batch"})
+    scenario.search.values[axis] = everything.of(axis);
+  return scenario;
+}
 
 /// The plans in the method's order; those of equal preference in the order of enumeration.
 std::vector<Preferred> preferred_plans(const Scenario& base, const SearchSpace& space,
@@ -75,6 +86,19 @@ std::string conclusion(const Scenario& base, const MethodChoice& choice) {
          " longer.";
 }
 
+/// How far the method's estimates of its picks are from their simulations.
+double mean_error(const MethodChoice& choice) {
+  double sum = 0;
+  for (const MethodPick& pick : choice.picks) sum += std::abs(pick.estimate / pick.time - 1);
+  return sum / static_cast<double>(choice.picks.size());
+}
+
+std::string error_text(const MethodChoice& choice) {
+  if (choice.picks.size() < 2) return "";
+  return " Its estimates of these " + std::to_string(choice.picks.size()) + " plans are " +
+         percent_text(mean_error(choice)) + " off on average.";
+}
+
 JsonValue pick_value(const Scenario& base, const MethodPick& pick) {
   JsonValue value{JsonValue::Object{}};
   value.set("plan", JsonValue(text_of(pick.choice, base)));
@@ -87,9 +111,10 @@ JsonValue pick_value(const Scenario& base, const MethodPick& pick) {
 
 }  // namespace
 
-MethodChoice choose_by(Baseline method, const Scenario& base, const RankOptions& options) {
+MethodChoice choose_by(Baseline method, const Scenario& scenario, const RankOptions& options) {
   MethodChoice choice;
   choice.method = method;
+  const Scenario base = with_axes_of_methods(scenario);
   const SearchSpace space = search_space(base);
   std::vector<Preferred> list = preferred_plans(base, space, choice);
   list.resize(std::min(list.size(), static_cast<std::size_t>(options.top)));
@@ -120,7 +145,7 @@ std::string method_text(const Scenario& base, const MethodChoice& choice, Colour
     text += row(std::to_string(i + 1), to_text(pick.estimate), to_text(pick.time),
                 text_of(pick.choice, base), memory_text(pick));
   }
-  return text + "\n" + detail::paragraph(conclusion(base, choice));
+  return text + "\n" + detail::paragraph(conclusion(base, choice) + error_text(choice));
 }
 
 JsonValue method_value(const Scenario& base, const MethodChoice& choice) {
@@ -132,6 +157,7 @@ JsonValue method_value(const Scenario& base, const MethodChoice& choice) {
   JsonValue::Array picks;
   for (const MethodPick& pick : choice.picks) picks.push_back(pick_value(base, pick));
   value.set("plans", JsonValue(std::move(picks)));
+  if (!choice.picks.empty()) value.set("mean_error", JsonValue(mean_error(choice)));
   if (!choice.best.empty()) {
     value.set("best_plan", JsonValue(text_of(choice.best.front().choice, base)));
     value.set("best_iteration_time_s", JsonValue(choice.best.front().time.value()));
