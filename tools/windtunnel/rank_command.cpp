@@ -25,7 +25,9 @@ void keep_freed_memory() {
 
 ExitCode rank_command(const CommandLine& line) {
   keep_freed_memory();
-  const Scenario base = read_scenario_argument(line);
+  Scenario base = read_scenario_argument(line, PlacementSearch::allowed);
+  if (base.placement_request == PlacementRequest::search)
+    base.search.placement = PlacementChoice::search;
   note_noise(line, base);
   RankRequest request;
   request.engine = line.engine.value_or(engine_of_many);
