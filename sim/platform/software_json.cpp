@@ -437,6 +437,7 @@ SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Prob
   if (reader.take("batch_read") != nullptr) read_batch_read(reader.child("batch_read"), profile);
   if (reader.take("experts") != nullptr) read_experts(reader.child("experts"), profile);
   read_memory(reader.child("memory"), profile);
+  reader.take("supports");  // lists of keys of a plan, which the scenario's reader knows
   read_releases(reader, profile);
   reader.reject_unknown_keys();
   return profile;

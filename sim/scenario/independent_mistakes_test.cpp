@@ -203,7 +203,7 @@ TEST_CASE("a value of the wrong kind is one mistake, whichever value it is") {
   for (const std::string& pointer : pointers) {
     CAPTURE(pointer);
     JsonValue tree = valid;
-    CHECK(set_at(tree, pointer, parsed("[true]")));
+    CHECK(set_at(tree, pointer, parsed("[[true]]")));
     CHECK(messages_of(pretty_text(tree), shipped()).size() == 1);
   }
 }

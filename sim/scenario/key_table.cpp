@@ -378,25 +378,31 @@ const std::vector<Key>& key_table() {
 }
 
 const std::vector<SearchKey>& search_keys() {
+  static const std::string alone = "the file's where the block lists another key; without a list, ";
   static const std::vector<SearchKey> table{
       {&key_named("tensor"), "ways to try", "divisors of a node's GPUs", "[1, 2, 4, 8]", true},
       {&key_named("pipeline"), "stages to try", "divisors of all GPUs, up to the layers",
        "[4, 8, 16]", true},
-      {&key_named("context"), "parts of a sequence to try", "the file's", "[1, 2]"},
+      {&key_named("context"), "parts of a sequence to try",
+       alone + "powers of two that leave 2,048 tokens", "[1, 2]"},
       {&key_named("data"), "replicas to try", "what the others leave", "[8, 16]", true},
       {&key_named("micro_batch"), "sizes to try", "powers of two up to 32", "[1, 2, 4]", true},
       {&key_named("virtual_pipeline"),
        "chunks to try; more than 1 means interleaved_1f1b unless `schedule` is listed",
-       "the file's", "[1, 2]"},
-      {&key_named("schedule"), "schedules to try", "the file's", R"(["1f1b", "zero_bubble_h1"])"},
+       alone + "numbers that divide the layers of a stage", "[1, 2]"},
+      {&key_named("schedule"), "schedules to try", alone + "what the software supports",
+       R"(["1f1b", "zero_bubble_h1"])"},
       {&key_named("precision"), "precisions to try", "the file's", R"(["bf16", "fp8"])"},
-      {&key_named("recompute"), "recomputation to try", "the file's", R"(["selective", "full"])"},
-      {&key_named("sequence_parallel"), "with it, without it, or both", "the file's",
-       "[true, false]", false, splits_tensors},
-      {&key_named("expert"), "ways of sharing out experts to try", "the file's", "[4, 8]"},
-      {&key_named("expert_tensor"), "ways of cutting experts to try", "the file's", "[1, 2]"},
-      {&key_named("zero_stage"), "stages of ZeRO to try", "the file's", "[0, 1]", false,
-       has_replicas},
+      {&key_named("recompute"), "recomputation to try", alone + "what the software supports",
+       R"(["selective", "full"])"},
+      {&key_named("sequence_parallel"), "with it, without it, or both",
+       alone + "what the software supports", "[true, false]", false, splits_tensors},
+      {&key_named("expert"), "ways of sharing out experts to try",
+       alone + "divisors of the experts", "[4, 8]"},
+      {&key_named("expert_tensor"), "ways of cutting experts to try", alone + "1 and `tensor`",
+       "[1, 2]"},
+      {&key_named("zero_stage"), "stages of ZeRO to try", alone + "what the software supports",
+       "[0, 1]", false, has_replicas},
   };
   return table;
 }

@@ -23,6 +23,7 @@
 #include "scenario/scenario_files.hpp"
 #include "scenario/scenario_template.hpp"
 #include "scenario/slow_part_check.hpp"
+#include "scenario/supported_values.hpp"
 #include "scenario/sweep_json.hpp"
 #include "scenario/unsupported.hpp"
 #include "workload/model_json.hpp"
@@ -200,6 +201,9 @@ class ScenarioReader {
     if (auto job = root.optional_child("job")) read_job(*job);
     read_noise_block(root);
     if (auto search = root.optional_child("search")) scenario_.search = read_search(*search);
+    if (JsonValue* software = root.take("software"); software != nullptr && software->is_object())
+      if (JsonValue* supports = software->find("supports"))
+        read_supported(ObjectReader(*supports, "/software/supports", problems_));
     if (root.take("memory_correction") != nullptr) read_correction(root);
   }
 

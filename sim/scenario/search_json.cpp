@@ -8,7 +8,9 @@
 #include <string_view>
 #include <utility>
 
+#include "platform/source_json.hpp"
 #include "scenario/key_table.hpp"
+#include "scenario/supported_values.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -112,14 +114,27 @@ MemoryMargin read_margin(ObjectReader& reader) {
   return margin;
 }
 
+SearchLists read_lists(ObjectReader& reader) {
+  SearchLists lists;
+  for (const SearchKey& searched : search_keys()) {
+    std::vector<int> values = read_values(reader, *searched.key);
+    if (!values.empty()) lists[searched.key->name()] = std::move(values);
+  }
+  return lists;
+}
+
 }  // namespace
+
+SearchLists read_supported(ObjectReader reader) {
+  SearchLists lists = read_lists(reader);
+  read_sources(reader);
+  reader.reject_unknown_keys();
+  return lists;
+}
 
 SearchBlock read_search(ObjectReader reader) {
   SearchBlock block;
-  for (const SearchKey& searched : search_keys()) {
-    std::vector<int> values = read_values(reader, *searched.key);
-    if (!values.empty()) block.values[searched.key->name()] = std::move(values);
-  }
+  block.values = read_lists(reader);
   block.memory_margin = read_margin(reader);
   block.placement = reader.optional_enum<PlacementChoice>(
       "placement", PlacementChoice::megatron,

@@ -7,6 +7,9 @@
 #include <map>
 #include <vector>
 
+#include "lower/codec_plan.hpp"
+#include "lower/stage_cost_table.hpp"
+#include "lower/token_draws.hpp"
 #include "schedule/pipeline_program.hpp"
 #include "search/least_times.hpp"
 #include "search/stage_exchanges.hpp"
@@ -25,6 +28,23 @@ Plan with_fewest_microbatches(Plan plan) {
   plan.microbatches = plan.parallel.schedule->fewest_microbatches(plan.parallel.pipeline,
                                                                   plan.parallel.virtual_pipeline);
   return plan;
+}
+
+/// Passes, messages and collectives of a device, and a fill and a drain.
+double events_on_the_way(const Plan& plan, const StageCost& cost, bool plays_operations) {
+  constexpr double events_of_the_end = 8, events_a_bucket = 2;
+  const int most_layers =
+      std::max(1, *std::max_element(plan.stage_layers.begin(), plan.stage_layers.end()));
+  double events_a_pass = 4;
+  if (gradient_reduction(plan) == GradientReduction::per_microbatch)
+    events_a_pass += events_a_bucket * most_layers;
+  if (plays_operations)
+    events_a_pass +=
+        static_cast<double>(cost.chunks.front().operations->at(Direction::backward).size()) *
+        most_layers;
+  const double passes =
+      2.0 * plan.microbatches * plan.parallel.virtual_pipeline + 2.0 * plan.parallel.pipeline;
+  return events_a_pass * passes + events_of_the_end;
 }
 
 /// The formulas of lower_bound.hpp over all devices of a plan.
@@ -54,7 +74,9 @@ class Bound {
     enter(slot_of(CollectiveSlot::parameter_gather), overhead);
     add_row(DeviceRow::overhead);
     const Seconds last = std::max(floor_, *std::max_element(end_.begin(), end_.end()));
-    const Seconds bound = last - event_resolution * events_on_the_way();
+    const Seconds bound =
+        last - event_resolution *
+                   events_on_the_way(plan_, built_.cost_of_device.front(), built_.plays_operations);
     return std::max(bound, Seconds{0});
   }
 
@@ -80,24 +102,6 @@ class Bound {
       ends_in_first_chunk_ =
           ends_in_first_chunk_ && last_backward->chunk == 0 && order.back().chunk == 0;
     }
-  }
-
-  /// Passes, messages and collectives of a device, and a fill and a drain.
-  double events_on_the_way() const {
-    constexpr double events_of_the_end = 8, events_a_bucket = 2;
-    double events_a_pass = 4;
-    if (reduction_ == GradientReduction::per_microbatch)
-      events_a_pass += events_a_bucket * most_layers();
-    if (built_.plays_operations) events_a_pass += operations_of_pass();
-    return events_a_pass * (2.0 * plan_.microbatches * chunks() + 2.0 * plan_.parallel.pipeline) +
-           events_of_the_end;
-  }
-  double operations_of_pass() const {
-    const ChunkCost& chunk = built_.cost_of_device.front().chunks.front();
-    return static_cast<double>(chunk.operations->at(Direction::backward).size()) * most_layers();
-  }
-  int most_layers() const {
-    return std::max(1, *std::max_element(plan_.stage_layers.begin(), plan_.stage_layers.end()));
   }
 
   double weight_gradients_at_the_end(int stage, int chunk) const {
@@ -214,8 +218,8 @@ class Bound {
       const Seconds bucket = least_.collective(id);
       const double k = least_.buckets(DeviceId{d});
       const Seconds piece = least_.row(DeviceId{d}, row_of(ChunkRow::last_piece, 0));
-      const Seconds pass = splits_ ? least_.weight_gradient(DeviceId{d}, 0)
-                                   : least_.backward(DeviceId{d}, 0);
+      const Seconds pass =
+          splits_ ? least_.weight_gradient(DeviceId{d}, 0) : least_.backward(DeviceId{d}, 0);
       const Seconds begin = end_[d] - (pass - least_.saved_in_pieces(DeviceId{d}, 0));
       Seconds& end = ends[id];
       end = std::max({end, begin + piece + bucket * k, begin + piece * k + bucket});
@@ -258,7 +262,110 @@ class Bound {
   Seconds floor_{};           ///< of the iteration, by links that collectives share
 };
 
+/// The kernels of one replica's stages, from the work tables that its devices would have.
+class KernelBound {
+ public:
+  /// `small` is the plan with the fewest microbatches of its schedule.
+  KernelBound(const BuildInputs& small, const Plan& plan)
+      : plan_(plan),
+        plays_operations_(plays_operations(small)),
+        splits_(plan.parallel.schedule->splits_backward),
+        joins_(overlaps_passes(plan)) {
+    const CodecPlan codecs(*small.model, *small.plan, *small.software);
+    Network network(*small.platform, plan.num_nodes);
+    const TokenDraws draws(small);
+    StageCostTable table(small, codecs, draws, network, set_);
+    for (int s = 0; s < plan.parallel.pipeline; ++s) {
+      const PlanDevice& device = plan.devices[plan.device(0, StageId{s}, 0).index()];
+      const StageCostTable::Entry& entry = table.of(device);
+      stages_.emplace_back().work_base = entry.work_base;
+      if (s == 0) events_ = events_on_the_way(plan, *entry.cost, plays_operations_);
+    }
+  }
+
+  Seconds seconds() const {
+    const auto p = stages_.size();
+    std::vector<Seconds> fill(p);
+    for (std::size_t s = 0; !plan_.parallel.schedule->is_both_ways() && s + 1 < p; ++s)
+      fill[s + 1] = fill[s] + forward(s, 0);
+    Seconds last{}, drained{};
+    for (std::size_t s = p; s-- > 0;) {
+      Seconds end = fill[s] + passes(s);
+      if (drains_in_first_chunk()) end = std::max(end, drained + backward(s, 0));
+      drained = end;
+      last = std::max(last, end + row(s, DeviceRow::optimizer) + row(s, DeviceRow::overhead));
+    }
+    return std::max(last - event_resolution * events_, Seconds{0});
+  }
+
+ private:
+  int chunks() const { return plan_.parallel.virtual_pipeline; }
+
+  /// On a loop through the model the last pass of a stage is a backward pass of its first chunk, and one on each stage before it follows,
+  /// since a pass of any other chunk would be followed by one of the first.
+  bool drains_in_first_chunk() const {
+    return !splits_ && !plan_.parallel.schedule->written &&
+           plan_.parallel.schedule->chunk_path == ChunkPath::loop;
+  }
+
+  const Work& work(std::size_t stage, std::uint16_t row) const {
+    Op op;
+    op.work = row;
+    return set_.work_of(stages_[stage], op);
+  }
+  /// Where passes are played operation by operation, exchanges may hide behind anything; kernels and the collectives of a tensor group
+  /// in the node are in each other's way.
+  Seconds pass(std::size_t stage, ChunkRow which, int chunk) const {
+    const Work& done = work(stage, row_of(which, chunk));
+    if (!plays_operations_) return done.duration;
+    return done.parts[static_cast<std::size_t>(Part::compute)] +
+           done.parts[static_cast<std::size_t>(Part::tensor_comm)];
+  }
+  Seconds pass(std::size_t stage, ChunkRow alone, ChunkRow overlapped, int chunk) const {
+    const Seconds time = pass(stage, alone, chunk);
+    return joins_ ? std::min(time, pass(stage, overlapped, chunk)) : time;
+  }
+  Seconds row(std::size_t stage, DeviceRow which) const {
+    return work(stage, row_of(which, chunks())).duration;
+  }
+  Seconds forward(std::size_t stage, int chunk) const {
+    return pass(stage, ChunkRow::forward, ChunkRow::overlapped_forward, chunk);
+  }
+  Seconds backward(std::size_t stage, int chunk) const {
+    if (splits_)
+      return pass(stage, ChunkRow::input_gradient, ChunkRow::overlapped_input_gradient, chunk);
+    return pass(stage, ChunkRow::backward, chunk) +
+           pass(stage, ChunkRow::backward_overlapped, chunk);
+  }
+  Seconds weight_gradient(std::size_t stage, int chunk) const {
+    return splits_
+               ? pass(stage, ChunkRow::weight_gradient, ChunkRow::overlapped_weight_gradient, chunk)
+               : Seconds{0};
+  }
+  Seconds passes(std::size_t stage) const {
+    Seconds all{};
+    for (int chunk = 0; chunk < chunks(); ++chunk)
+      all += (forward(stage, chunk) + backward(stage, chunk) + weight_gradient(stage, chunk)) *
+             plan_.microbatches_of_chunk();
+    return all;
+  }
+
+  const Plan& plan_;
+  bool plays_operations_, splits_, joins_;
+  ProgramSet set_;
+  std::vector<ProgramDevice> stages_;  ///< of which only the work table counts
+  double events_ = 0;
+};
+
 }  // namespace
+
+Seconds kernel_bound(const BuildInputs& inputs) {
+  const Plan skeleton = with_fewest_microbatches(*inputs.plan);
+  BuildInputs small = inputs;
+  small.plan = &skeleton;
+  small.tokens.draws = Tokens::Draws::least;
+  return KernelBound(small, *inputs.plan).seconds();
+}
 
 Seconds lower_bound(const BuildInputs& inputs, EngineKind engine) {
   const Plan skeleton = with_fewest_microbatches(*inputs.plan);

@@ -25,4 +25,8 @@ namespace windtunnel {
 /// contention only lengthens. On the heap engine flows never share links, nor do they here. Checked against the engine on a grid of plans, models and platforms (lower_bound_test.cpp).
 Seconds lower_bound(const BuildInputs& inputs, EngineKind engine = EngineKind::native);
 
+/// A lower bound that looks at the kernels of one replica alone, in the same formulas, with no message, no collective between nodes and
+/// nothing of the end but the optimizer and the overhead: a hundredth of the work of lower_bound() where a plan has many devices.
+Seconds kernel_bound(const BuildInputs& inputs);
+
 }  // namespace windtunnel

@@ -8,8 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "core/file_io.hpp"
 #include "core/problem.hpp"
+#include "search/plan_enumerator.hpp"
 #include "search/testing.hpp"
+#include "simulate/built_scenario.hpp"
 #include "simulate/forked.hpp"
 #include "simulate/simulate.hpp"
 
@@ -280,6 +283,120 @@ TEST_CASE("the bound holds for every draw of tokens that are not spread evenly")
         if (schedule != "dualpipe") CHECK(bound > time * 0.5);
       }
     }
+}
+
+/// Draws a model on a shipped platform, with a shipped stack of one of its releases; nodes of an NVLink domain that need not divide them.
+class BaseLottery {
+ public:
+  explicit BaseLottery(unsigned seed) : random_(seed) {
+    for (const std::string& name : shipped_library().names("software")) {
+      software_.push_back(name);
+      for (const std::string& release : releases_of(name))
+        software_.push_back(name + "@" + release);
+    }
+  }
+
+  /// The next legal one, under the text it was read from.
+  Scenario draw() {
+    for (;;) {
+      const std::string platform = word(shipped_library().names("platforms"));
+      const std::string text = draw_text(platform);
+      try {
+        Scenario scenario = scenario_from(text, overrides(platform));
+        scenario.name = text;
+        return scenario;
+      } catch (const InputError&) {
+        continue;
+      }
+    }
+  }
+
+  /// One of the plans around `base` that rank tries without a search block; nothing where the draw is not legal.
+  std::optional<Plan> draw_plan(const Scenario& base, const SearchSpace& space) {
+    const PlanChoice head = pick(enumerate_heads(base, space));
+    auto laid_out = lay_out(base, space, pick(enumerate_plans(base, space, head)));
+    if (!std::holds_alternative<Plan>(laid_out)) return std::nullopt;
+    return std::get<Plan>(std::move(laid_out));
+  }
+
+ private:
+  static std::vector<std::string> releases_of(const std::string& software) {
+    Problems problems;
+    const JsonValue profile = parse_json(
+        read_source(shipped_library().root / "platforms/software" / (software + ".json")),
+        problems);
+    std::vector<std::string> releases;
+    if (const JsonValue* list = profile.find("releases"))
+      for (const JsonValue& each : list->array()) releases.push_back(each.find("from")->string());
+    return releases;
+  }
+
+  template <class Value>
+  const Value& pick(const std::vector<Value>& of) {
+    return of[random_() % of.size()];
+  }
+  std::string text(const std::vector<int>& of) { return std::to_string(pick(of)); }
+  std::string word(const std::vector<std::string>& of) { return pick(of); }
+
+  std::string draw_text(const std::string& platform) {
+    const std::string moe =
+        pick<int>({0, 1}) == 0
+            ? ""
+            : R"(, "moe": {"experts": )" + text({8, 16, 64}) + R"(, "top_k": 2, "ffn_hidden": )" +
+                  text({512, 2048}) + R"(, "shared_ffn_hidden": )" + text({0, 1024}) +
+                  R"(, "balance": )" + word({R"("balanced")", R"({"zipf": 0.5})"}) + "}";
+    const int samples = pick<int>({1, 2, 4, 8}), nodes = pick<int>({1, 2, 3, 4, 6, 8, 12});
+    return R"({"model": {"layers": )" + text({4, 8, 12, 24}) + R"(, "hidden": )" +
+           text({1024, 4096}) + R"(, "heads": 16, "sequence": )" + text({1024, 8192}) +
+           R"(, "vocab": 51200, "tied_embeddings": )" + word({"true", "false"}) + moe +
+           R"(}, "platform": ")" + platform + R"(", "software": ")" + word(software_) +
+           R"(", "nodes": )" + std::to_string(nodes) + R"(, "training": {"global_batch": )" +
+           std::to_string(samples * nodes * pick<int>({4, 8})) +
+           R"(, "micro_batch": 1, "precision": ")" + word({"fp16", "bf16", "bf16", "fp8"}) +
+           R"(", "attention": ")" + word({"flash", "flash", "standard"}) +
+           R"("}, "parallel": {"zero_stage": )" + text({0, 1}) + "}}";
+  }
+
+  Overrides overrides(const std::string& platform) {
+    switch (pick<int>({0, 1, 2, 3})) {
+      case 0:
+        if (platform == "aws-t4-v100-mixed") return {};  // nodes of two types share no NVLink
+        return {{"/platform/domain_nodes", text({2, 3, 5})}};
+      case 1:
+        return {
+            {"/platform/link_overrides",
+             R"([{"from": 0, "to": 1, "bandwidth": "5 GB/s", "source": "assumed: a bad cable"}])"}};
+      default:
+        return {};
+    }
+  }
+
+  std::mt19937 random_;
+  std::vector<std::string> software_;
+};
+
+TEST_CASE("the bound holds for whatever rank tries, on every platform and release") {
+  BaseLottery lottery(7);
+  constexpr int bases = 200, plans_of_base = 40;
+  int checked = 0;
+  for (int i = 0; i < bases; ++i) {
+    const Scenario base = lottery.draw();
+    CAPTURE(base.name);
+    const SearchSpace space = search_space(base);
+    for (int k = 0; k < plans_of_base; ++k) {
+      const auto plan = lottery.draw_plan(base, space);
+      if (!plan) continue;
+      CAPTURE(text_of({plan->training, plan->parallel}, base));
+      const Seconds bound =
+          lower_bound({&base.model, &base.platform, &base.nodes, &base.software, &*plan});
+      const Seconds time = simulate_plan(base, *plan, EngineKind::native).iteration_time;
+      CHECK(bound <= time);
+      CHECK(kernel_bound({&base.model, &base.platform, &base.nodes, &base.software, &*plan}) <=
+            time);
+      ++checked;
+    }
+  }
+  CHECK(checked > 2000);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "search/plan_enumerator.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -9,20 +11,47 @@
 namespace windtunnel {
 namespace {
 
+/// The keys that place ranks or decide how many microbatches there are stand first in search_keys(): tensor, pipeline, context, data,
+/// micro_batch.
+constexpr std::size_t num_head_keys = 5;
+
 /// The combinations of the space one key after the other.
 class Enumeration {
  public:
-  Enumeration(const Scenario& base, const SearchSpace& space) : base_(base), space_(space) {}
+  Enumeration(const Scenario& base, const SearchSpace& space)
+      : base_(base), space_(space), follows_(keys_that_follow(base)) {}
 
-  std::vector<PlanChoice> all() {
+  std::vector<PlanChoice> heads() {
+    end_ = num_head_keys;
     vary(0, {base_.plan.training, base_.plan.parallel});
     return std::move(choices_);
   }
 
+  std::vector<PlanChoice> of_head(const PlanChoice& head) {
+    end_ = space_.values.size();
+    vary(num_head_keys, head);
+    return std::move(choices_);
+  }
+
  private:
+  /// The keys that are not searched and that the file leaves out, where their default depends on the plan.
+  static std::vector<const Key*> keys_that_follow(const Scenario& base) {
+    std::vector<const Key*> keys;
+    for (const Key& key : key_table()) {
+      if (!key.fallback) continue;
+      const bool is_searched =
+          std::any_of(search_keys().begin(), search_keys().end(),
+                      [&](const SearchKey& searched) { return searched.key == &key; });
+      const JsonValue* const value = find_at(base.resolved, key.pointer);
+      if (!is_searched && value != nullptr && value->origin.kind == OriginKind::defaulted)
+        keys.push_back(&key);
+    }
+    return keys;
+  }
+
   /// Adds the choices that differ from `choice` in the keys from this one on.
   void vary(std::size_t place, PlanChoice choice) {
-    if (place == space_.values.size()) return add(std::move(choice));
+    if (place == end_) return add(std::move(choice));
     const SearchKey& searched = search_keys()[place];
     const std::vector<int>& values = space_.values[place];
     if (values.empty()) {
@@ -35,9 +64,48 @@ class Enumeration {
     }
     for (const int value : values) {
       searched.key->value.set(choice, value);
+      if (space_.tries_everything && !can_be(searched.key->pointer, choice)) continue;
       vary(place + 1, choice);
       if (searched.matters && !searched.matters(choice.parallel)) break;
     }
+  }
+
+  /// Whether the value of this key goes with those before it. What a user lists is judged by lay_out(), and counted.
+  bool can_be(const std::string& pointer, const PlanChoice& choice) const {
+    const Parallel& parallel = choice.parallel;
+    const int chunks = parallel.virtual_pipeline;
+    if (pointer == plan_keys::chunks)
+      return chunks == 1 ||
+             (parallel.pipeline > 1 && divides_into_chunks(base_, with_own_layers(parallel)));
+    if (pointer == plan_keys::schedule) return can_order(*parallel.schedule, parallel);
+    if (pointer == plan_keys::sequence_parallel)
+      return parallel.sequence_parallel || parallel.tensor == 1 || !base_.model.moe;
+    const std::int64_t ranks = parallel.data == 0 ? 1 : space_.gpus / parallel.pipeline;
+    if (pointer == plan_keys::expert) return ranks % parallel.expert == 0;
+    if (pointer == plan_keys::expert_tensor)
+      return (parallel.expert_tensor == 1 || parallel.expert_tensor == parallel.tensor) &&
+             ranks % expert_ways(parallel) == 0;
+    return true;
+  }
+
+  /// One stage and one chunk have an order that nothing can improve.
+  static bool can_order(const Schedule& schedule, const Parallel& parallel) {
+    const bool is_for_several = schedule.takes(2);
+    if (!schedule.takes(parallel.virtual_pipeline) ||
+        is_for_several != (parallel.virtual_pipeline > 1))
+      return false;
+    if (parallel.pipeline == 1) return schedule.is_default;
+    return !schedule.is_both_ways() || parallel.pipeline % 2 == 0;
+  }
+
+  /// The file's own stage_layers are for its own number of stages; others are laid out evenly.
+  Parallel with_own_layers(Parallel parallel) const {
+    const Parallel& written = base_.plan.parallel;
+    const bool same = parallel.pipeline == written.pipeline;
+    const bool same_chunks = same && parallel.virtual_pipeline == written.virtual_pipeline;
+    parallel.stage_layers = same ? written.stage_layers : std::vector<int>{};
+    parallel.position_layers = same_chunks ? written.position_layers : std::vector<int>{};
+    return parallel;
   }
 
   /// What is not searched and follows from what has been chosen.
@@ -46,34 +114,22 @@ class Enumeration {
       const std::int64_t ways = parallel.model_ranks();
       parallel.data = space_.gpus % ways == 0 ? static_cast<int>(space_.gpus / ways) : 0;
     } else if (pointer == plan_keys::schedule) {
-      parallel.schedule = schedule_for(parallel.virtual_pipeline);
+      parallel.schedule = schedule_of_chunks(base_, parallel.virtual_pipeline);
     }
   }
 
-  /// Several chunks need a schedule for them: where none is asked for, they get the default one; one chunk is no schedule of several.
-  SchedulePtr schedule_for(int chunks) const {
-    const SchedulePtr& given = base_.plan.parallel.schedule;
-    const bool is_searched = chunks != base_.plan.parallel.virtual_pipeline;
-    if (!is_searched || given->written) return given;
-    const bool is_for_several = given->takes(2);
-    const bool fits = given->takes(chunks) && is_for_several == (chunks > 1);
-    return fits ? given : default_schedule(chunks);
-  }
-
   void add(PlanChoice choice) {
-    const Parallel& written = base_.plan.parallel;
     Parallel& parallel = choice.parallel;
-    // The file's own stage_layers are for its own number of stages; others are laid out evenly.
-    const bool same = parallel.pipeline == written.pipeline;
-    const bool same_chunks = same && parallel.virtual_pipeline == written.virtual_pipeline;
-    parallel.stage_layers = same ? written.stage_layers : std::vector<int>{};
-    parallel.position_layers = same_chunks ? written.position_layers : std::vector<int>{};
-    parallel.zero_group = parallel.zero_stage == 3 ? written.zero_group : 0;
+    parallel = with_own_layers(std::move(parallel));
+    parallel.zero_group = parallel.zero_stage == 3 ? base_.plan.parallel.zero_group : 0;
+    for (const Key* key : follows_) key->fallback(choice, base_.software);
     choices_.push_back(std::move(choice));
   }
 
   const Scenario& base_;
   const SearchSpace& space_;
+  const std::vector<const Key*> follows_;
+  std::size_t end_ = 0;  ///< place of the key behind the last that varies
   std::vector<PlanChoice> choices_;
 };
 
@@ -125,10 +181,36 @@ std::vector<PlanRejection> reject_products(const Scenario& base, const SearchSpa
   return {};
 }
 
+/// Whether the head does not already say why none of its plans can be laid out.
+bool can_hold(const Scenario& base, const SearchSpace& space, const PlanChoice& head) {
+  Parallel parallel = head.parallel;
+  parallel.virtual_pipeline = 1;
+  parallel.schedule = default_schedule();
+  if (parallel.pipeline != base.plan.parallel.pipeline)
+    parallel.stage_layers = parallel.position_layers = {};
+  return reject_products(base, space, head).empty() && base.model.heads % parallel.tensor == 0 &&
+         divides_into_chunks(base, parallel);
+}
+
 }  // namespace
 
+std::vector<PlanChoice> enumerate_heads(const Scenario& base, const SearchSpace& space) {
+  return Enumeration(base, space).heads();
+}
+
+std::vector<PlanChoice> enumerate_plans(const Scenario& base, const SearchSpace& space,
+                                        const PlanChoice& head) {
+  if (space.tries_everything && !can_hold(base, space, head)) return {head};
+  return Enumeration(base, space).of_head(head);
+}
+
 std::vector<PlanChoice> enumerate_plans(const Scenario& base, const SearchSpace& space) {
-  return Enumeration(base, space).all();
+  std::vector<PlanChoice> all;
+  for (const PlanChoice& head : enumerate_heads(base, space)) {
+    std::vector<PlanChoice> plans = enumerate_plans(base, space, head);
+    std::move(plans.begin(), plans.end(), std::back_inserter(all));
+  }
+  return all;
 }
 
 std::variant<Plan, std::vector<PlanRejection>> lay_out(const Scenario& base,

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <numeric>
-#include <tuple>
+#include <map>
 #include <utility>
 
 #include "core/contracts.hpp"
@@ -28,115 +27,160 @@ class Ranking {
   }
 
   RankResult rank() {
-    const std::vector<PlanChoice> choices = enumerate_plans(base_, result_.space);
-    const std::vector<std::size_t> begins = begins_of_groups(choices);
-    std::vector<Considered> considered(choices.size());
-    const auto consider_group = [&](std::size_t group) {
-      PlanMaker maker(base_.model, result_.space.cluster, base_.software);
-      InFlightTable in_flight;
-      for (std::size_t i = begins[group]; i < begins[group + 1]; ++i)
-        considered[i] = consider(choices[i], maker, in_flight);
-    };
-    run_on_threads(begins.size() - 1, options_.at_once, consider_group, {});
-    for (std::size_t i = 0; i < choices.size(); ++i) add(choices[i], std::move(considered[i]));
-    std::stable_sort(legal_.begin(), legal_.end(), [](const RankedPlan& a, const RankedPlan& b) {
-      return a.least_penalty < b.least_penalty;
-    });
-    while (next_ < legal_.size() && !is_decided() && simulations_left() > 0) simulate_batch();
+    const std::vector<PlanChoice> heads = enumerate_heads(base_, result_.space);
+    std::vector<Considered> considered(heads.size());
+    run_on_threads(heads.size(), options_.at_once,
+                   [&](std::size_t i) { considered[i] = consider_plans_of(heads[i]); }, {});
+    for (Considered& each : considered) add(std::move(each));
+    for (std::size_t i = 0; i < rough_.size(); ++i) rough_[i].order = i;
+    std::sort(rough_.begin(), rough_.end(),
+              [](const Rough& a, const Rough& b) { return a.key() < b.key(); });
+    while (simulations_left() > 0) {
+      bound_first(1);
+      if (bounded_.empty() || is_decided()) break;
+      simulate_batch();
+    }
     conclude();
     return std::move(result_);
   }
 
  private:
-  /// What is known of a plan that is not played.
-  struct Considered {
-    std::vector<PlanRejection> rejections;  ///< it cannot be laid out; nothing else is known then
-    MemoryCheck memory;
-    Seconds bound{};  ///< of a plan that fits
-    int microbatches = 0;
+  /// The smaller comes first: the bound of the objective, then the order of enumeration.
+  using Key = std::pair<double, std::size_t>;
+
+  /// A plan that fits, of which only the bound by its kernels is known.
+  struct Rough {
+    RankedPlan plan;
+    std::size_t order = 0;
+    Key key() const { return {plan.least_penalty, order}; }
   };
 
-  /// Where choices begin that place their ranks as those behind them, a few at a time, and the end: what one thread considers at a
-  /// time.
-  static std::vector<std::size_t> begins_of_groups(const std::vector<PlanChoice>& choices) {
-    constexpr std::size_t largest_group = 24;  // making a layout again costs less than waiting
-    const auto ways = [&](std::size_t i) {
-      const Parallel& parallel = choices[i].parallel;
-      return std::tuple(parallel.tensor, parallel.pipeline, parallel.data);
-    };
-    std::vector<std::size_t> begins{0};
-    for (std::size_t i = 1; i < choices.size(); ++i)
-      if (ways(i) != ways(i - 1) || i - begins.back() == largest_group) begins.push_back(i);
-    begins.push_back(choices.size());
-    return begins;
-  }
+  /// What is known of plans that are not played.
+  struct Considered {
+    std::size_t plans = 0, rejected_shape = 0, rejected_memory = 0;
+    std::vector<Rough> legal;
+    std::optional<RejectedPlan> nearest;
+  };
 
-  Considered consider(const PlanChoice& choice, PlanMaker& maker, InFlightTable& in_flight) const {
+  /// The plans of one head place their ranks alike.
+  Considered consider_plans_of(const PlanChoice& head) const {
     Considered considered;
-    auto laid_out = lay_out(base_, result_.space, choice, maker);
-    if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out)) {
-      considered.rejections = std::move(*rejections);
-      return considered;
+    PlanMaker maker(base_.model, result_.space.cluster, base_.software);
+    InFlightTable in_flight;
+    for (const PlanChoice& choice : enumerate_plans(base_, result_.space, head)) {
+      ++considered.plans;
+      consider(choice, maker, in_flight, considered);
     }
-    const Plan& plan = *std::get<const Plan*>(laid_out);
-    considered.memory = check_memory(base_, plan, base_.search.memory_margin, in_flight.of(plan));
-    considered.microbatches = plan.microbatches;
-    if (considered.memory.fits)
-      considered.bound = lower_bound(
-          {&base_.model, &base_.platform, &base_.nodes, &base_.software, &plan}, options_.engine);
     return considered;
   }
 
-  void add(const PlanChoice& choice, Considered considered) {
-    ++result_.considered;
-    const MemoryCheck& memory = considered.memory;
-    if (!considered.rejections.empty()) {
-      ++result_.rejected_shape;
-      if (!nearest_) nearest_ = RejectedPlan{choice, std::move(considered.rejections), {}};
-    } else if (!memory.fits) {
-      ++result_.rejected_memory;
-      keep_nearest(choice, memory);
-    } else {
-      legal_.push_back({choice,
-                        considered.microbatches,
-                        RankMethod::estimated,
-                        considered.bound,
-                        considered.bound,
-                        memory.max_total,
-                        memory.verdict,
-                        {},
-                        {},
-                        objective_.least_penalty(considered.bound),
-                        objective_.least_penalty(considered.bound)});
+  void consider(const PlanChoice& choice, PlanMaker& maker, InFlightTable& in_flight,
+                Considered& considered) const {
+    auto laid_out = lay_out(base_, result_.space, choice, maker);
+    if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out)) {
+      ++considered.rejected_shape;
+      if (!considered.nearest)
+        considered.nearest = RejectedPlan{choice, std::move(*rejections), {}};
+      return;
+    }
+    const Plan& plan = *std::get<const Plan*>(laid_out);
+    const MemoryCheck memory =
+        check_memory(base_, plan, base_.search.memory_margin, in_flight.of(plan));
+    if (!memory.fits) {
+      ++considered.rejected_memory;
+      keep_nearest(considered.nearest, RejectedPlan{choice, {}, memory});
+      return;
+    }
+    const Seconds bound = kernel_bound(inputs_of(plan));
+    considered.legal.push_back({{choice,
+                                 plan.microbatches,
+                                 RankMethod::estimated,
+                                 bound,
+                                 bound,
+                                 memory.max_total,
+                                 memory.verdict,
+                                 {},
+                                 {},
+                                 objective_.least_penalty(bound),
+                                 objective_.least_penalty(bound)}});
+  }
+
+  BuildInputs inputs_of(const Plan& plan) const {
+    return {&base_.model, &base_.platform, &base_.nodes, &base_.software, &plan};
+  }
+
+  void add(Considered considered) {
+    result_.considered += considered.plans;
+    result_.rejected_shape += considered.rejected_shape;
+    result_.rejected_memory += considered.rejected_memory;
+    std::move(considered.legal.begin(), considered.legal.end(), std::back_inserter(rough_));
+    if (considered.nearest) keep_nearest(nearest_, std::move(*considered.nearest));
+  }
+
+  /// One that can be laid out is nearer than any that cannot; of equals the first stays.
+  static void keep_nearest(std::optional<RejectedPlan>& nearest, RejectedPlan other) {
+    const auto miss = [](const RejectedPlan& plan) {
+      return plan.memory->with_margin - plan.memory->worst.usable;
+    };
+    const bool is_nearer =
+        !nearest || (other.memory && (!nearest->memory || miss(other) < miss(*nearest)));
+    if (is_nearer) nearest = std::move(other);
+  }
+
+  bool is_full() const { return best_.size() >= static_cast<std::size_t>(options_.top); }
+  /// What a plan must come below to enter the table, where that is full.
+  double last_penalty() const { return best_[static_cast<std::size_t>(options_.top) - 1].penalty; }
+
+  /// The last plan of the table is as fast as the next that could be simulated.
+  bool is_decided() const {
+    return is_full() &&
+           (bounded_.empty() || bounded_.begin()->second.least_penalty >= last_penalty()) &&
+           (next_rough_ == rough_.size() ||
+            rough_[next_rough_].plan.least_penalty >= last_penalty());
+  }
+
+  /// Bounds plans with all that lower_bound() knows, best first, until the first `count` of those that are left are known, or none that is
+  /// not bounded can enter the table. So most plans of a large search never are.
+  void bound_first(std::size_t count) {
+    constexpr std::size_t plans_of_thread = 4;  // between two looks at what is known
+    const auto is_known = [&] {
+      const Key next = rough_[next_rough_].key();
+      if (is_full() && next.first >= last_penalty()) return true;
+      return bounded_.size() >= count &&
+             std::next(bounded_.begin(), static_cast<std::ptrdiff_t>(count) - 1)->first < next;
+    };
+    while (next_rough_ < rough_.size() && !is_known()) {
+      const std::size_t batch =
+          std::min(plans_of_thread * options_.at_once, rough_.size() - next_rough_);
+      run_on_threads(batch, options_.at_once,
+                     [&](std::size_t i) { bound_anew(rough_[next_rough_ + i].plan); }, {});
+      for (std::size_t i = 0; i < batch; ++i, ++next_rough_) {
+        Rough& each = rough_[next_rough_];
+        bounded_.emplace(each.key(), std::move(each.plan));
+      }
     }
   }
 
-  static Bytes miss(const MemoryCheck& memory) { return memory.with_margin - memory.worst.usable; }
-  void keep_nearest(const PlanChoice& choice, const MemoryCheck& memory) {
-    const bool is_nearer = !nearest_ || !nearest_->memory || miss(memory) < miss(*nearest_->memory);
-    if (is_nearer) nearest_ = RejectedPlan{choice, {}, memory};
-  }
-
-  /// The last plan of the table is as fast as anything that is left.
-  bool is_decided() const {
-    const auto top = static_cast<std::size_t>(options_.top);
-    return best_.size() >= top && legal_[next_].least_penalty >= best_[top - 1].penalty;
+  void bound_anew(RankedPlan& plan) const {
+    const Plan laid_out = std::get<Plan>(lay_out(base_, result_.space, plan.choice));
+    plan.bound = std::max(plan.bound, lower_bound(inputs_of(laid_out), options_.engine));
+    plan.time = plan.bound;
+    plan.penalty = plan.least_penalty = objective_.least_penalty(plan.bound);
   }
 
   std::size_t simulations_left() const {
     return options_.budget ? *options_.budget - std::min(*options_.budget, result_.simulated)
-                           : legal_.size();
+                           : bounded_.size() + rough_.size();
   }
 
   /// Plans that are to be simulated as the table is now: all that may enter it.
   std::size_t num_left() const {
-    const auto top = static_cast<std::size_t>(options_.top);
-    if (best_.size() < top) return legal_.size() - next_;
-    const auto enters = [&](const RankedPlan& plan) {
-      return plan.least_penalty < best_[top - 1].penalty;
-    };
-    const auto first = legal_.begin() + static_cast<std::ptrdiff_t>(next_);
-    return static_cast<std::size_t>(std::count_if(first, legal_.end(), enters));
+    const auto rough = static_cast<std::size_t>(rough_.end() - rough_.begin()) - next_rough_;
+    if (!is_full()) return bounded_.size() + rough;
+    const auto worse = std::find_if(bounded_.begin(), bounded_.end(), [&](const auto& each) {
+      return each.first.first >= last_penalty();
+    });
+    return static_cast<std::size_t>(std::distance(bounded_.begin(), worse));
   }
 
   /// What fills the table, then what may enter it: the more at once, the less cores wait for the slowest, but the later is known
@@ -146,23 +190,30 @@ class Ranking {
     const auto top = static_cast<std::size_t>(options_.top);
     const std::size_t wanted = best_.size() < top ? top - best_.size() : num_left();
     const std::size_t count = std::clamp(wanted, options_.at_once, most_rounds * options_.at_once);
-    return std::min({count, legal_.size() - next_, simulations_left()});
+    return std::min(count, simulations_left());
   }
 
   /// Simulates a batch, and takes the results in the order in which one core would have come to them: what it would not have
   /// simulated any more is dropped.
   void simulate_batch() {
-    const std::size_t count = batch_size();
+    const std::size_t wanted = batch_size();
+    bound_first(wanted);
+    const std::size_t count = std::min(wanted, bounded_.size());
     std::vector<const PlanChoice*> choices;
-    for (std::size_t i = 0; i < count; ++i) choices.push_back(&legal_[next_ + i].choice);
+    for (auto each = bounded_.begin(); choices.size() < count; ++each)
+      choices.push_back(&each->second.choice);
     const std::vector<SimulatedPlan> simulated =
         simulate_plans(base_, result_.space, choices, options_.at_once, options_.engine);
-    for (std::size_t i = 0; i < count && !is_decided(); ++i) add(simulated[i]);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (is_full() && bounded_.begin()->first.first >= last_penalty()) break;
+      add(simulated[i]);
+    }
     if (options_.on_progress) options_.on_progress(progress());
   }
 
   void add(const SimulatedPlan& simulated) {
-    RankedPlan plan = std::move(legal_[next_++]);
+    RankedPlan plan = std::move(bounded_.begin()->second);
+    bounded_.erase(bounded_.begin());
     ++result_.simulated;
     WT_ENSURE(plan.bound <= simulated.figures.iteration_time);
     plan.method = RankMethod::simulated;
@@ -184,26 +235,31 @@ class Ranking {
   }
 
   void conclude() {
-    if (legal_.empty()) {
+    const auto top = static_cast<std::size_t>(options_.top);
+    bound_first(std::max<std::size_t>(1, top - std::min(top, best_.size())));
+    if (best_.empty() && bounded_.empty()) {
       result_.nearest = std::move(nearest_);
       return;
     }
-    const bool all = next_ == legal_.size();
-    result_.table_is_proven = all || is_decided();
+    result_.table_is_proven = (bounded_.empty() && next_rough_ == rough_.size()) || is_decided();
     if (!best_.empty()) {
       const RankedPlan& best = best_.front();
-      const bool is_proven = all || legal_[next_].least_penalty >= best.penalty;
-      result_.lower_bound = is_proven ? best.time : std::min(best.time, legal_[next_].bound);
+      const bool is_proven =
+          bounded_.empty() || bounded_.begin()->second.least_penalty >= best.penalty;
+      result_.lower_bound =
+          is_proven ? best.time : std::min(best.time, bounded_.begin()->second.bound);
       if (!is_proven)
-        result_.gap = (best.penalty - legal_[next_].least_penalty) / std::abs(best.penalty);
+        result_.gap =
+            (best.penalty - bounded_.begin()->second.least_penalty) / std::abs(best.penalty);
     } else {
-      result_.lower_bound = legal_.front().bound;
+      result_.lower_bound = bounded_.begin()->second.bound;
       result_.gap = 1;
     }
     result_.plans = std::move(best_);
-    const auto top = static_cast<std::size_t>(options_.top);
-    for (; result_.plans.size() < top && next_ < legal_.size(); ++next_)
-      result_.plans.push_back(std::move(legal_[next_]));
+    for (auto& [key, plan] : bounded_) {
+      if (result_.plans.size() >= top) break;
+      result_.plans.push_back(std::move(plan));
+    }
     if (result_.plans.size() > top) result_.plans.resize(top);
   }
 
@@ -211,9 +267,10 @@ class Ranking {
   const RankOptions& options_;
   ObjectiveValue objective_;
   RankResult result_;
-  std::vector<RankedPlan> legal_;  ///< by bound; those before next_ are simulated
-  std::size_t next_ = 0;
-  std::vector<RankedPlan> best_;  ///< simulated, by time
+  std::vector<Rough> rough_;  ///< by key; those before next_rough_ are bounded
+  std::size_t next_rough_ = 0;
+  std::map<Key, RankedPlan> bounded_;  ///< and not simulated
+  std::vector<RankedPlan> best_;       ///< simulated, by time
   std::optional<RejectedPlan> nearest_;
 };
 

@@ -102,6 +102,29 @@ JsonValue shape_json(const std::vector<PlanRejection>& rejections) {
   });
 }
 
+JsonValue value_json(const Key& key, int value) {
+  if (key.value.kind == KeyValue::Kind::whole_number) return whole(value);
+  if (key.value.kind == KeyValue::Kind::flag) return JsonValue(value == 1);
+  return JsonValue(text_of(key, value));
+}
+
+JsonValue searched_json(const std::vector<TriedKey>& tried) {
+  JsonValue json = empty_object();
+  for (const TriedKey& each : tried)
+    if (each.is_searched())
+      json.set(each.key->name(),
+               array_of(each.values, [&](int value) { return value_json(*each.key, value); }));
+  return json;
+}
+
+JsonValue fixed_json(const std::vector<TriedKey>& tried) {
+  JsonValue json = empty_object();
+  for (const TriedKey& each : tried)
+    if (!each.is_searched() && !each.values.empty())
+      json.set(each.key->name(), value_json(*each.key, each.values.front()));
+  return json;
+}
+
 }  // namespace
 
 std::string rank_json(const Scenario& base, const RankResult& result) {
@@ -115,6 +138,9 @@ std::string rank_json(const Scenario& base, const RankResult& result) {
   rejected.set("memory", count(result.rejected_memory));
   json.set("rejected", std::move(rejected));
   json.set("simulated", count(result.simulated));
+  const std::vector<TriedKey> tried = tried_keys(base, result.space);
+  json.set("searched", searched_json(tried));
+  json.set("fixed", fixed_json(tried));
   if (!result.plans.empty()) {
     json.set("lower_bound_s", JsonValue(result.lower_bound.value()));
     json.set("gap", JsonValue(result.gap));

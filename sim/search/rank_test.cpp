@@ -167,10 +167,27 @@ TEST_CASE("a searched plan has the figures that simulating its scenario gives, b
 }
 
 TEST_CASE("what is considered is rejected for one reason, or could be ranked") {
-  const RankResult result = rank_plans(small(), top(all));
+  const Scenario scenario = small(R"({"micro_batch": [1, 2, 4, 8, 16, 32]})");
+  const RankResult result = rank_plans(scenario, top(all));
   // tensor 1, 2, 4, 8 x pipeline 1, 2, 4, 8, 16 (divisors of 16, at most 24 layers) x 6 microbatches
   CHECK(result.considered == 4 * 5 * 6);
   CHECK(result.considered == result.rejected_shape + result.rejected_memory + result.plans.size());
+}
+
+TEST_CASE(
+    "a search of everything finds what its simulations find, and a faster plan than the lists") {
+  // Of those that fit all are bounded by their kernels, few by all that is known, and fewer are simulated.
+  const Scenario everything = small("null"),
+                 listed = small(R"({"micro_batch": [1, 2, 4, 8, 16, 32]})");
+  const RankResult found = rank_plans(everything, top(3)),
+                   all_of_it = rank_plans(everything, top(all));
+  REQUIRE(found.plans.size() == 3);
+  CHECK(found.table_is_proven);
+  CHECK(found.simulated < all_of_it.simulated / 4);
+  for (std::size_t i = 0; i < found.plans.size(); ++i)
+    CHECK(found.plans[i].time == all_of_it.plans[i].time);
+  CHECK(found.plans.front().time < rank_plans(listed, top(1)).plans.front().time);
+  CHECK(found.plans.front().choice.training.recompute == Recompute::none);
 }
 
 TEST_CASE("no plan that is recommended needs more than its GPU has, margin included") {
@@ -264,7 +281,9 @@ TEST_CASE("the table has a column for each key that is searched, and the counts 
   const Scenario scenario = small(R"({"tensor": [8], "zero_stage": [0, 1], "micro_batch": [2]})");
   const std::string text = rank_text(scenario, rank_plans(scenario, top(3)));
   CHECK(text.find("#  tensor  pipeline  data  microbatch  ZeRO") != std::string::npos);
-  CHECK(text.find("recompute") == std::string::npos);
+  CHECK(text.find("recompute  ") == std::string::npos);  // no column
+  CHECK(text.find("searched: pipeline 1, 2") != std::string::npos);
+  CHECK(text.find("held fixed: tensor 8") != std::string::npos);
   CHECK(text.find("the table is proven") != std::string::npos);
 }
 

@@ -46,11 +46,28 @@ std::string what_takes_the_time(const RankedPlan& plan) {
   return text;
 }
 
-std::vector<Column> plan_columns(const SearchSpace& space) {
+/// Whether the plans of the table have the same value of the key.
+bool agree_on(const Key& key, const std::vector<RankedPlan>& plans) {
+  return std::all_of(plans.begin(), plans.end(), [&](const RankedPlan& plan) {
+    return key.value.get(plan.choice) == key.value.get(plans.front().choice);
+  });
+}
+
+/// Whether the key has no column since one line can speak for all plans.
+bool is_said_once(const SearchKey& searched, const RankResult& result) {
+  return !searched.varies_always && result.space.tries_everything &&
+         agree_on(*searched.key, result.plans);
+}
+
+std::vector<Column> plan_columns(const RankResult& result) {
   std::vector<Column> columns;
   for (const SearchKey& searched : search_keys()) {
     const Key& key = *searched.key;
-    if (!searched.varies_always && space.of(key.name()).size() < 2) continue;
+    const std::vector<int>& tried = result.space.of(key.name());
+    const bool is_derived = tried.empty() && !agree_on(key, result.plans);
+    if (!searched.varies_always &&
+        ((tried.size() < 2 && !is_derived) || is_said_once(searched, result)))
+      continue;
     const bool is_number = key.value.kind == KeyValue::Kind::whole_number;
     columns.push_back({key.label(), is_number ? Side::right : Side::left,
                        [&key](const auto& p) { return shown_text(key, key.value.get(p.choice)); }});
@@ -59,7 +76,7 @@ std::vector<Column> plan_columns(const SearchSpace& space) {
 }
 
 std::vector<Column> columns_of(const RankResult& result) {
-  std::vector<Column> columns = plan_columns(result.space);
+  std::vector<Column> columns = plan_columns(result);
   columns.push_back({"time", Side::right, [](const auto& p) { return to_text(p.time); }});
   columns.push_back({"samples/s", Side::right, [](const auto& p) {
                        return fixed_text(p.choice.training.global_batch / (p.time / 1_s), 1);
@@ -102,6 +119,44 @@ std::string table(const RankResult& result, const Painter& paint) {
   std::string text = "\n" + paint(Tone::heading, without_trailing_blanks(title));
   for (const std::string& row : rows) text += without_trailing_blanks(row);
   return text;
+}
+
+/// The values of searched keys that all plans of the table have.
+std::string said_once(const RankResult& result) {
+  std::string text;
+  for (const SearchKey& searched : search_keys()) {
+    const Key& key = *searched.key;
+    if (result.space.of(key.name()).size() < 2 || !is_said_once(searched, result)) continue;
+    text += (text.empty() ? "" : " · ") + key.label() + " " +
+            shown_text(key, key.value.get(result.plans.front().choice));
+  }
+  if (text.empty()) return "";
+  return "\n" + detail::paragraph((result.plans.size() > 1 ? "all of them: " : "with ") + text);
+}
+
+/// "tensor 1, 2, 4, 8 · pipeline 1 to 64 (7 values)"
+std::string tried_text(const std::vector<TriedKey>& tried, bool are_searched) {
+  constexpr std::size_t most_listed = 8;
+  std::string text;
+  for (const auto& [key, values] : tried) {
+    if (values.empty() || (values.size() > 1) != are_searched) continue;
+    text += (text.empty() ? "" : " · ") + key->label() + " ";
+    if (values.size() > most_listed) {
+      text += shown_text(*key, values.front()) + " to " + shown_text(*key, values.back()) + " (" +
+              std::to_string(values.size()) + " values)";
+      continue;
+    }
+    for (std::size_t i = 0; i < values.size(); ++i)
+      text += (i > 0 ? ", " : "") + shown_text(*key, values[i]);
+  }
+  return text;
+}
+
+/// What was searched, and what was held fixed.
+std::string searched_text(const Scenario& base, const RankResult& result) {
+  const std::vector<TriedKey> tried = tried_keys(base, result.space);
+  return "\n" + detail::paragraph("searched: " + tried_text(tried, true)) +
+         detail::paragraph("held fixed: " + tried_text(tried, false));
 }
 
 std::string counted(std::size_t count, const char* what) {
@@ -176,9 +231,10 @@ std::string rank_text(const Scenario& base, const RankResult& result, Colour col
       detail::paragraph(base.model.name + " on " +
                         counted(static_cast<std::size_t>(result.space.gpus), "GPUs of ") +
                         base.platform.name + " with " + base.software.name);
-  if (result.plans.empty()) return head + counts(result) + why_none(base, result, paint);
-  return head + table(result, paint) + placements(result) + counts(result) +
-         tightness(result, paint) + verdict(result, paint);
+  if (result.plans.empty())
+    return head + counts(result) + searched_text(base, result) + why_none(base, result, paint);
+  return head + table(result, paint) + said_once(result) + placements(result) + counts(result) +
+         searched_text(base, result) + tightness(result, paint) + verdict(result, paint);
 }
 
 }  // namespace windtunnel

@@ -5,7 +5,9 @@
 #include <string>
 
 #include "core/problem.hpp"
+#include "plan/plan_check.hpp"
 #include "report/number_text.hpp"
+#include "scenario/supported_values.hpp"
 
 namespace windtunnel {
 namespace {
@@ -52,19 +54,111 @@ ClusterShape cluster_of(const std::vector<NodeType>& nodes) {
   return cluster;
 }
 
-/// What is tried for a key that the block leaves out.
-std::vector<int> default_values(const Scenario& base, const SearchSpace& space, const Key& key) {
-  const std::string name = key.name();
-  const std::vector<int>& by_node = space.cluster.gpus_by_node;
-  if (name == "tensor")
-    return divisors(*std::min_element(by_node.begin(), by_node.end()), space.gpus);
-  if (name == "pipeline") return divisors(space.gpus, base.model.layers);
-  if (name == "micro_batch") return powers_of_two(largest_default_micro_batch);
-  if (name == "data" || name == "schedule") return {};
-  return {key.value.get({base.plan.training, base.plan.parallel})};
+/// What the software profile says of itself, which was found correct when the scenario was read.
+SearchLists supported_values(const Scenario& base) {
+  const JsonValue* const supports = find_at(base.resolved, "/software/supports");
+  if (supports == nullptr) return {};
+  JsonValue copy = *supports;
+  Problems problems;
+  return read_supported(ObjectReader(copy, "/software/supports", problems));
 }
 
+/// What is tried for a key that the block leaves out, one key after the other.
+class Defaults {
+ public:
+  Defaults(const Scenario& base, const SearchSpace& space)
+      : base_(base), space_(space), supported_(supported_values(base)) {}
+
+  std::vector<int> of(const Key& key) const {
+    const std::string name = key.name();
+    const std::vector<int>& by_node = space_.cluster.gpus_by_node;
+    if (name == "tensor")
+      return divisors(*std::min_element(by_node.begin(), by_node.end()), space_.gpus);
+    if (name == "pipeline") return divisors(space_.gpus, base_.model.layers);
+    if (name == "micro_batch") return powers_of_two(largest_default_micro_batch);
+    if (name == "data") return {};
+    const bool is_written = base_.plan.parallel.schedule->written != nullptr;
+    if (name == "schedule" && (is_written || !space_.tries_everything)) return {};
+    return space_.tries_everything && !is_written ? supported(key) : std::vector{own(key)};
+  }
+
+ private:
+  int own(const Key& key) const {
+    return key.value.get({base_.plan.training, base_.plan.parallel});
+  }
+
+  /// What can be simulated of it, as far as the stack supports it, and what the file has.
+  std::vector<int> supported(const Key& key) const {
+    std::vector<int> values = simulated(key);
+    const auto listed = supported_.find(key.name());
+    if (listed != supported_.end())
+      std::erase_if(values, [&](int value) {
+        return std::find(listed->second.begin(), listed->second.end(), value) ==
+               listed->second.end();
+      });
+    values.push_back(own(key));
+    std::sort(values.begin(), values.end());
+    return without_repeats(values);
+  }
+
+  std::vector<int> simulated(const Key& key) const {
+    const std::string name = key.name();
+    if (name == "context") return contexts();
+    if (name == "virtual_pipeline") return chunks();
+    if (name == "expert")
+      return base_.model.moe ? divisors(base_.model.moe->experts, space_.gpus) : std::vector{1};
+    if (name == "expert_tensor")
+      return base_.model.moe ? space_.values.front() : std::vector{1};  // those of tensor
+    if (name == "precision") return {};
+    std::vector<int> all;
+    for (int value = key.value.least; value <= key.value.most; ++value)
+      if (name != "schedule" || !is_slower_twin(value)) all.push_back(value);
+    return all;
+  }
+
+  /// GPipe takes as long as 1F1B, and holds more.
+  static bool is_slower_twin(int schedule) {
+    return named_schedules()[static_cast<std::size_t>(schedule)] == schedule_named("gpipe");
+  }
+
+  std::vector<int> contexts() const {
+    const bool can_be_cut = base_.plan.training.attention == Attention::flash ||
+                            base_.plan.parallel.context_method == ContextMethod::all_to_all;
+    const int most = can_be_cut ? base_.model.sequence / fewest_default_context_tokens : 1;
+    return powers_of_two(std::clamp(most, 1, space_.gpus));
+  }
+
+  std::vector<int> chunks() const {
+    std::vector<int> numbers{1};
+    const SchedulePtr schedule = default_schedule(2);
+    for (int chunks = 2; chunks <= base_.model.layers; ++chunks)
+      for (const int stages : space_.of("pipeline")) {
+        Parallel parallel = base_.plan.parallel;
+        parallel.pipeline = stages;
+        parallel.virtual_pipeline = chunks;
+        parallel.stage_layers = parallel.position_layers = {};
+        parallel.schedule = schedule;
+        if (stages == 1 || !divides_into_chunks(base_, parallel)) continue;
+        numbers.push_back(chunks);
+        break;
+      }
+    return numbers;
+  }
+
+  const Scenario& base_;
+  const SearchSpace& space_;
+  const SearchLists supported_;
+};
+
 }  // namespace
+
+bool divides_into_chunks(const Scenario& base, const Parallel& parallel) {
+  const LayerSplit split = layer_split({base.model, base.plan.training, parallel, base.software});
+  if (!split.positions.empty()) return true;
+  return !split.stages.empty() &&
+         std::all_of(split.stages.begin(), split.stages.end(),
+                     [&](int layers) { return layers % parallel.virtual_pipeline == 0; });
+}
 
 const std::vector<int>& SearchSpace::of(std::string_view key) const {
   std::size_t place = 0;
@@ -72,17 +166,72 @@ const std::vector<int>& SearchSpace::of(std::string_view key) const {
   return values.at(place);
 }
 
+SchedulePtr schedule_of_chunks(const Scenario& base, int chunks) {
+  const SchedulePtr& given = base.plan.parallel.schedule;
+  const bool is_searched = chunks != base.plan.parallel.virtual_pipeline;
+  if (!is_searched || given->written) return given;
+  const bool is_for_several = given->takes(2);
+  const bool fits = given->takes(chunks) && is_for_several == (chunks > 1);
+  return fits ? given : default_schedule(chunks);
+}
+
+namespace {
+
+/// What follows from the values of the other axes.
+std::vector<int> derived_values(const Scenario& base, const SearchSpace& space, const Key& key) {
+  std::vector<int> values;
+  if (key.name() == "data") {
+    for (const int tensor : space.of("tensor"))
+      for (const int pipeline : space.of("pipeline"))
+        for (const int context : space.of("context")) {
+          const std::int64_t ways = std::int64_t{tensor} * pipeline * context;
+          if (space.gpus % ways == 0) values.push_back(static_cast<int>(space.gpus / ways));
+        }
+  } else {
+    PlanChoice choice{base.plan.training, base.plan.parallel};
+    for (const int chunks : space.of("virtual_pipeline")) {
+      choice.parallel.schedule = schedule_of_chunks(base, chunks);
+      values.push_back(key.value.get(choice));
+    }
+  }
+  std::sort(values.begin(), values.end());
+  return without_repeats(values);
+}
+
+}  // namespace
+
+std::vector<TriedKey> tried_keys(const Scenario& base, const SearchSpace& space) {
+  std::vector<TriedKey> tried;
+  for (std::size_t i = 0; i < search_keys().size(); ++i) {
+    const Key& key = *search_keys()[i].key;
+    tried.push_back(
+        {&key, space.values[i].empty() ? derived_values(base, space, key) : space.values[i]});
+  }
+  const auto is_listed = [&](const Key& key) {
+    return std::any_of(tried.begin(), tried.end(),
+                       [&](const TriedKey& each) { return each.key == &key; });
+  };
+  for (const Key& key : key_table()) {
+    const bool is_held =
+        key.absent == Absent::required || (key.is_choice && key.is_choice(base.plan.parallel));
+    if (is_held && key.value.kind != KeyValue::Kind::other && !is_listed(key))
+      tried.push_back({&key, {key.value.get({base.plan.training, base.plan.parallel})}});
+  }
+  return tried;
+}
+
 SearchSpace search_space(const Scenario& base) {
   SearchSpace space;
   space.gpus = base.plan.num_ranks();
   space.cluster = cluster_of(base.nodes);
+  space.tries_everything = base.search.values.empty();
+  const Defaults defaults(base, space);
   for (const SearchKey& searched : search_keys()) {
     const auto given = base.search.values.find(searched.key->name());
-    space.values.push_back(given == base.search.values.end()
-                               ? default_values(base, space, *searched.key)
-                               : without_repeats(given->second));
+    space.values.push_back(given == base.search.values.end() ? defaults.of(*searched.key)
+                                                             : without_repeats(given->second));
   }
-  expect_countable(space);
+  if (!space.tries_everything) expect_countable(space);
   return space;
 }
 

@@ -12,7 +12,9 @@ namespace windtunnel {
 struct SearchSpace {
   int gpus = 0;          ///< that every plan uses
   ClusterShape cluster;  ///< their nodes
-  /// In the order of search_keys(), as Key::get has them. Without values for `data`: whatever tensor and pipeline leave; for `schedule`:
+  /// The block lists no key: all values are defaults, and combinations that cannot be are left out without a word.
+  bool tries_everything = false;
+  /// In the order of search_keys(), as Key::get has them. Without values for `data`: whatever the other axes leave; for `schedule`:
   /// the file's, or the default one for several chunks.
   std::vector<std::vector<int>> values;
 
@@ -24,13 +26,40 @@ struct SearchSpace {
 /// fast plan.
 inline constexpr int largest_default_micro_batch = 32;
 
+/// Fewest tokens of a sequence that are left to each rank of a context group which nobody asked for: cutting further trades products
+/// that no longer fill a GPU for memory that other axes give more cheaply.
+inline constexpr int fewest_default_context_tokens = 2048;
+
 /// The space around `base`. The GPUs are those that the file's own plan uses. Left out of the block:
 ///  - tensor: the divisors of a node's GPUs (of the smallest node's, where they differ);
 ///  - pipeline: the divisors of all GPUs, up to the model's layers;
 ///  - data: the rest of the GPUs;
-///  - micro_batch: the powers of two up to 32;
-///  - everything else: what the file says.
-/// Values that are given twice are tried once. InputError when there are more than a million combinations.
+///  - micro_batch: the powers of two up to 32.
+/// Where the block lists any key, the others stay as the file has them. Where it lists none, they take every value that the software
+/// supports (its key `supports`), and the file's:
+///  - context: the powers of two that leave each rank 2,048 tokens of a sequence, with an attention that can be cut;
+///  - virtual_pipeline: the numbers of chunks into which some pipeline divides the layers;
+///  - schedule: all but gpipe, which takes as long as 1f1b and more memory; a written schedule stays;
+///  - recompute, sequence_parallel, zero_stage: all;
+///  - expert: the divisors of the model's experts; expert_tensor: 1, or as many as tensor;
+///  - precision stays as the file has it, since it changes what is trained.
+/// Values that are given twice are tried once. InputError when the lists make more than a million combinations.
 SearchSpace search_space(const Scenario& base);
+
+/// The schedule of plans with this many chunks where none is searched: the file's, or the default one where that is for another number.
+SchedulePtr schedule_of_chunks(const Scenario& base, int chunks);
+
+/// A key of a plan with the values that the space has for it: several that are searched, or one that is held fixed.
+struct TriedKey {
+  const Key* key;
+  std::vector<int> values;
+  bool is_searched() const { return values.size() > 1; }
+};
+
+/// All keys that matter in some plan of the space: those of the search, then those that no search varies.
+std::vector<TriedKey> tried_keys(const Scenario& base, const SearchSpace& space);
+
+/// Whether the layers of the model divide evenly into the chunks of this plan's stages.
+bool divides_into_chunks(const Scenario& base, const Parallel& parallel);
 
 }  // namespace windtunnel
