@@ -2,11 +2,12 @@
 import copy
 
 from features import TRAFFIC
+from job import job_of, noise_of
 from orders import written_schedule
 
 DRAWN = "assumed: drawn"
 # Keys that others hang on: their shape stays as it is shipped.
-SHAPE = ("kind", "lanes", "count", "gpus", "rows", "unit", "from", "to", "layers", "heads", "kv_heads", "hidden", "rate", "device", "peak",
+SHAPE = ("kind", "sequence", "lanes", "count", "gpus", "rows", "unit", "from", "to", "layers", "heads", "kv_heads", "hidden", "rate", "device", "peak",
          "name", "description", "source", "$schema", "usable", "capacity", "context", "oversubscription", "nodes_per_leaf", "switch_size",
          "small_bandwidth", "family", "precision", "head_size", "extends", "domain_nodes", "flash_devices")
 
@@ -24,6 +25,10 @@ class DocumentDraw:
             document["nodes"] = f["nodes in use"]
         if compression := self.compression(f):
             document["compression"] = compression
+        if noise := noise_of(f, rng):
+            document["noise"] = noise
+        if job := job_of(f, rng):
+            document["job"] = job
         if rng.random() < 0.5:
             document["search"] = self.search(f)
         if rng.random() < 0.5:
@@ -57,7 +62,7 @@ class DocumentDraw:
         return stages
 
     def parallel(self, f):
-        block = {way: f[way] for way in ("tensor", "pipeline") if f[way] > 1 or self.rng.random() < 0.5}
+        block = {way: f[way] for way in ("tensor", "context", "pipeline") if f[way] > 1 or self.rng.random() < 0.5}
         derived = not self.part_of_a_node(f) if f["/nodes"] else f["data"] == 1  # what the nodes leave; without nodes 1
         if not derived or self.rng.random() < 0.7:
             block["data"] = f["data"]
@@ -70,6 +75,8 @@ class DocumentDraw:
             up = ["t" * (count // f["chunks"]) for count in stages]
             parts = [part for chunk in range(f["chunks"]) for part in (up[::-1] if f["chunk_path"] == "v" and chunk % 2 else up)]
             block["stage_layers"] = "|".join(["E" + parts[0], *parts[1:]]) + "L"
+        if edges := block.get("edge_layers"):
+            block["edge_layers"] = {"embedding": 1, **({"loss": 1} if edges == "both" else {})}
         if block.get("placement") == "permuted":
             block["placement"] = self.placement(f)
         if block.get("schedule") == "written":
@@ -77,12 +84,12 @@ class DocumentDraw:
         return block
 
     def part_of_a_node(self, f):
-        return f["tensor"] * f["pipeline"] * f["data"] < self.library.nodes(f["platform"])[0]["gpus"]
+        return f["tensor"] * f["context"] * f["pipeline"] * f["data"] < self.library.nodes(f["platform"])[0]["gpus"]
 
     def placement(self, f):
         """Whole nodes in another order, or the GPUs of a part of one."""
         gpus = self.library.nodes(f["platform"])[0]["gpus"]
-        ranks, nodes = f["tensor"] * f["pipeline"] * f["data"], list(range(f["nodes in use"]))
+        ranks, nodes = f["tensor"] * f["context"] * f["pipeline"] * f["data"], list(range(f["nodes in use"]))
         self.rng.shuffle(nodes)
         order = list(range(gpus))
         self.rng.shuffle(order)
@@ -113,7 +120,9 @@ class DocumentDraw:
         return self.schema.properties(self.schema.keys["/compression/" + traffic])
 
     def search(self, f):
-        lists = {way: sorted({1, f[way]}) for way in ("tensor", "pipeline", "data")}
+        lists = {way: sorted({1, f[way]}) for way in ("tensor", "pipeline", "context", "data")}
+        if f["/parallel/expert"]:
+            lists |= {"expert": sorted({1, f["/parallel/expert"]}), "expert_tensor": [1, 2]}
         lists |= {"micro_batch": [1, 2], "virtual_pipeline": [1, 2], "zero_stage": [0, 1, 2, 3], "sequence_parallel": [False, True],
                   "schedule": self.schema.words("/parallel/schedule"), "recompute": self.schema.words("/training/recompute")}
         block = {key: values for key, values in lists.items() if self.rng.random() < 0.3}
@@ -139,20 +148,36 @@ class DocumentDraw:
         self.stages = self.layers(f)
         changed = f["changed files"]
         model = {**copy.deepcopy(self.library.files["model"][f["model"]]), "layers": sum(self.stages)}
+        if f["/parallel/edge_layers"]:  # which are cut from what divides evenly
+            model["layers"] -= 1 if f["/parallel/edge_layers"] == "embedding" else 2
+        if moe := model.get("moe"):
+            self.change_tokens(moe, f["tokens"])
+            moe["dense_layers"] = min(moe.get("dense_layers", 0), model["layers"] - 1)
         platform = software = None
         if changed in ("model", "all"):
             self.change(model, self.schema.keys["/model"])
             model["family"] = self.rng.choice(self.schema.words("/model/family"))
             model["ffn_hidden"] = 16 * self.rng.choice((64, 1000))
-            model["kv_heads"] = self.rng.choice([n for n in (f["tensor"], 2 * f["tensor"], model["heads"]) if model["heads"] % n == 0])
+            cut = f["tensor"] * f["context"]
+            model["kv_heads"] = self.rng.choice([n for n in (cut, 2 * cut, model["heads"]) if model["heads"] % n == 0])
+            model["sequence"] = self.rng.choice((256, 2048, 32768))
         if changed in ("platform", "device", "all") or f["network"] != "as shipped":
             platform = self.platform(f, changed)
         if changed in ("software", "all"):
-            software = copy.deepcopy(self.library.files["software"][f["software"]])
+            software = copy.deepcopy(self.library.files["software"][f["software"].split("@")[0]])
             self.change(software, self.schema.keys["/software"])
             self.give_sources(software)
             software |= {"flash_forward_efficiency": 0.5, "flash_backward_efficiency": 0.3}
         return {"model": model, "platform": platform or f["platform"], "software": software or f["software"]}
+
+    def change_tokens(self, moe, tokens):
+        if tokens == "zipf":
+            moe["balance"] = {"zipf": self.rng.choice((0.1, 0.5, 1.2))}
+        elif tokens == "shares":
+            moe["balance"] = {"shares": [self.rng.choice((0, 1, 2, 7)) for _ in range(moe["experts"] - 1)] + [1]}
+        elif tokens == "capacity":
+            moe["capacity"] = self.rng.choice((0.5, 1, 1.25))
+            moe["every"] = self.rng.choice((1, 2))
 
     def platform(self, f, changed):
         platform = copy.deepcopy(self.library.files["platform"][f["platform"]])

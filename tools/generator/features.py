@@ -1,14 +1,15 @@
 """Draws what a scenario is made of, one value for each feature, and makes the values agree: the drawn plan fills the nodes, its groups are
 cut evenly, its schedule can be played. What the schema lists, it lists for us: a new schedule or codec is drawn from the day it has a name."""
 import functools
+import itertools
 import json
 import math
 
-WAYS = {"tensor": (1, 2, 4, 8, 16), "pipeline": (1, 2, 3, 4, 6, 8), "data": (1, 2, 3, 4, 8)}
+WAYS = {"tensor": (1, 2, 4, 8, 16), "context": (1, 1, 1, 2, 4), "pipeline": (1, 2, 3, 4, 6, 8), "data": (1, 2, 3, 4, 8)}
 MOST_GPUS = 48
 MOST_GPUS_TO_SEARCH = 16
 # Features that are keys of the schema, with their values there; None: the key is left out.
-CHOICES = ("/training/precision", "/training/gradient_dtype", "/training/optimizer", "/training/recompute", "/training/attention",
+CHOICES = ("/training/precision", "/parallel/context_method", "/training/gradient_dtype", "/training/optimizer", "/training/recompute", "/training/attention",
            "/parallel/schedule", "/parallel/pipeline_send", "/parallel/sequence_parallel", "/parallel/overlap_gradient_reduce",
            "/parallel/gradient_ring", "/parallel/rank_order")
 TWO_CHUNKS = ("zero_bubble_v", "dualpipe", "dualpipe_v")  # schedules that go up and down the stages, each message by itself
@@ -39,6 +40,11 @@ class Library:
     def has_flash(self, software):
         return "flash_forward_efficiency" in self.files["software"][software]
 
+    def releases(self):
+        """Every software profile, and every release of it."""
+        return [name + release for name, file in self.files["software"].items()
+                for release in ["", *("@" + each["from"] for each in file.get("releases", []))]]
+
 
 class FeatureDraw:
     def __init__(self, schema, library, rng):
@@ -53,11 +59,11 @@ class FeatureDraw:
             gradients = traffic in ("pipeline_backward", "data_gradients")
             self.values["/compression/" + traffic] = [None] * 3 + (codecs if gradients else both_ends)
         self.values |= {
-            "software": library.names("software"),
-            # Most plans of models with experts are refused: they ask for sequence parallelism and for ways that fold whole tensor groups.
-            "model": [name for name, file in library.files["model"].items() if "moe" not in file],
-            # Pairs of nodes with rates of their own are refused in NVLink domains.
-            "platform": [name for name, file in library.files["platform"].items() if "domain_nodes" not in file],
+            "software": library.releases(), "model": library.names("model"), "platform": library.names("platform"),
+            "experts a rank holds": [1, 2, "most"], "experts are cut by": [None, 1, 2, "tensor"], "tokens": [None, "zipf", "shares", "capacity"],
+            "/training/recompute_modules": [None, None, *schema.lists("/training/recompute_modules")],
+            "/parallel/edge_layers": [None, None, None, "embedding", "both"],
+            "noise": [None, "jitter", "slow", "all"], "job": [None, None, "short", "long", "elastic"],
             **{way: sizes for way, sizes in WAYS.items()},
             "/parallel/zero_stage": [None, 0, 1, 2, 3], "/parallel/zero_prefetch": [None, 0, 1, 3],
             "/parallel/zero_group": [None, 0, 2],
@@ -74,6 +80,8 @@ class FeatureDraw:
     def draw(self):
         drawn = {name: self.rng.choice(values) for name, values in self.values.items()}
         self.fit_split(drawn)
+        self.fit_experts(drawn)
+        self.fit_context(drawn)
         self.fit_schedule(drawn)
         self.fit_training(drawn)
         self.fit_compression(drawn)
@@ -85,13 +93,12 @@ class FeatureDraw:
         gpus = [node["gpus"] for node in self.library.nodes(platform)]
         found = []
         filled = {sum(gpus[:n]): n for n in range(1, len(gpus) + 1)}
-        for tensor in WAYS["tensor"]:
-            for pipeline in WAYS["pipeline"] if most_tensor % tensor == 0 else ():
-                for data in WAYS["data"]:
-                    ranks = tensor * pipeline * data
-                    nodes = 1 if ranks < gpus[0] else filled.get(ranks)
-                    if nodes and ranks <= MOST_GPUS and self.is_even(tensor, pipeline, data, order, gpus):
-                        found.append((tensor, pipeline, data, nodes))
+        tensors = [tensor for tensor in WAYS["tensor"] if most_tensor % tensor == 0]
+        for tensor, context, pipeline, data in itertools.product(tensors, sorted(set(WAYS["context"])), WAYS["pipeline"], WAYS["data"]):
+            ranks = tensor * context * pipeline * data
+            nodes = 1 if ranks < gpus[0] else filled.get(ranks)
+            if nodes and ranks <= MOST_GPUS and self.is_even(tensor, pipeline, data * context, order, gpus):
+                found.append((tensor, context, pipeline, data, nodes))
         return found
 
     @staticmethod
@@ -119,19 +126,47 @@ class FeatureDraw:
         heads = self.library.files["model"][drawn["model"]]["heads"]
         most_tensor = math.gcd(heads, max(WAYS["tensor"]))
         splits = [split for split in self.splits(drawn["platform"], most_tensor, drawn["/parallel/rank_order"])
-                  if drawn["/parallel/zero_stage"] != 3 or split[1] == 1]
+                  if drawn["/parallel/zero_stage"] != 3 or split[2] == 1]
         self.rng.shuffle(splits)
-        wanted = (drawn["tensor"], drawn["pipeline"], drawn["data"])
+        wanted = (drawn["tensor"], drawn["context"], drawn["pipeline"], drawn["data"])
         best = max(splits, key=lambda split: sum(a == b for a, b in zip(split, wanted)))
-        drawn["tensor"], drawn["pipeline"], drawn["data"], drawn["nodes in use"] = best
+        drawn["tensor"], drawn["context"], drawn["pipeline"], drawn["data"], drawn["nodes in use"] = best
         if drawn["nodes in use"] == 1 and drawn["network"] in ("leaves", "links", "two node types"):
             drawn["network"] = "as shipped"  # nothing would be on it
-        if "bandwidth_matrix" in self.library.files["platform"][drawn["platform"]] and drawn["network"] == "matrix":
+        platform = self.library.files["platform"][drawn["platform"]]
+        if "bandwidth_matrix" in platform and drawn["network"] == "matrix":
             drawn["network"] = "as shipped"  # which is one
+        if "domain_nodes" in platform and drawn["network"] in ("matrix", "links", "two node types"):
+            drawn["network"] = "as shipped"  # pairs of nodes with rates of their own are refused in NVLink domains
         if drawn["/parallel/zero_stage"] != 3:
             drawn["/parallel/zero_prefetch"] = None
-        if drawn["/parallel/zero_stage"] != 3 or drawn["data"] % 2:
+        if drawn["/parallel/zero_stage"] != 3 or drawn["data"] * drawn["context"] % 2:
             drawn["/parallel/zero_group"] = None
+
+    def fit_experts(self, drawn):
+        moe = self.library.files["model"][drawn["model"]].get("moe")
+        if not moe:
+            drawn["/parallel/expert"] = drawn["/parallel/expert_tensor"] = drawn["tokens"] = None
+            return
+        if drawn["tensor"] > 1:
+            drawn["/parallel/sequence_parallel"] = True
+        ranks = drawn["tensor"] * drawn["context"] * drawn["data"]
+        cut = drawn["experts are cut by"]
+        cut = drawn["tensor"] if cut == "tensor" or ranks % (cut or 1) else cut
+        drawn["/parallel/expert_tensor"], cut = cut, cut or 1
+        ways = [n for n in range(1, ranks // cut + 1)
+                if ranks % (n * cut) == 0 and n * cut % drawn["tensor"] == 0 and moe["experts"] % n == 0] or [None]
+        drawn["/parallel/expert"] = ways[-1] if drawn["experts a rank holds"] == "most" else self.rng.choice(ways)
+        drawn["/parallel/zero_group"] = None
+
+    def fit_context(self, drawn):
+        model = self.library.files["model"][drawn["model"]]
+        if drawn["context"] == 1:
+            drawn["/parallel/context_method"] = None
+        elif model.get("kv_heads", model["heads"]) % (drawn["tensor"] * drawn["context"]):
+            drawn["/parallel/context_method"] = "ring"
+        if drawn["context"] > 1 and drawn["/parallel/context_method"] != "all_to_all":
+            drawn["/training/attention"] = "flash"
 
     def fit_schedule(self, drawn):
         schedule, chunks = drawn["/parallel/schedule"], drawn["/parallel/virtual_pipeline"] or 1
@@ -152,6 +187,9 @@ class FeatureDraw:
         if schedule == "dualpipe":
             self.fit_two_copies(drawn)
         drawn["chunks"] = chunks
+        if drawn["/parallel/edge_layers"]:
+            drawn["/parallel/stage_layers"] = None
+            drawn["layers of a stage"] = 3
         may_choose = schedule == "written" and chunks > 1
         drawn["chunk_path"] = "v" if schedule in TWO_CHUNKS else self.rng.choice(("loop", "v")) if may_choose else "loop"
         if schedule == "written" and chunks > 1:
@@ -174,11 +212,22 @@ class FeatureDraw:
         known = set.intersection(*(self.library.precisions(node) for node in types))
         if (drawn["/training/precision"] or "fp16") not in known:
             drawn["/training/precision"] = self.rng.choice(sorted(known))
-        if drawn["/training/attention"] == "flash" and not self.library.has_flash(drawn["software"]):
+        name = drawn["software"].split("@")[0]
+        if drawn["changed files"] in ("software", "all"):
+            drawn["software"] = name
+        if drawn["/training/attention"] == "flash" and not self.library.has_flash(name):
             drawn["changed files"] = "software"  # which is given its efficiencies
+            drawn["software"] = name
+        moe = "moe" in self.library.files["model"][drawn["model"]]
+        latent = "mla" in self.library.files["model"][drawn["model"]]
+        modules = drawn["/training/recompute_modules"]
+        if modules and (drawn["/training/recompute"] != "selective" or
+                        not moe and {"experts", "expert_activation", "shared_experts"} & set(modules) or
+                        not latent and "up_projection" in modules or not moe and not latent and "norms" in modules):
+            drawn["/training/recompute_modules"] = None
         if len({node["gpus"] for node in types}) > 1 and drawn["/parallel/placement"] in ("permuted", "search"):
             drawn["/parallel/placement"] = None
-        if drawn["tensor"] * drawn["pipeline"] * drawn["data"] > MOST_GPUS_TO_SEARCH and drawn["/parallel/placement"] == "search":
+        if drawn["tensor"] * drawn["context"] * drawn["pipeline"] * drawn["data"] > MOST_GPUS_TO_SEARCH and drawn["/parallel/placement"] == "search":
             drawn["/parallel/placement"] = "permuted"
 
     def fit_compression(self, drawn):

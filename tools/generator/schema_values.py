@@ -59,6 +59,11 @@ class Schema:
             values += [value for value in choice.get("enum", []) if value is not None]
         return values
 
+    def lists(self, pointer):
+        """Each value of a list's items alone, and all of them."""
+        words = [word for choice in self.choices(self.keys[pointer]) for word in self.resolved(choice.get("items", {})).get("enum", [])]
+        return [[word] for word in words] + [words]
+
     def codec_choices(self):
         """What the schema says of each codec, by its name. Those without parameters share an entry."""
         choices = {}
