@@ -93,6 +93,17 @@ double naive_mape(const std::vector<ScoredRow>& comparisons) {
   return mean(errors);
 }
 
+std::optional<double> interval_coverage(const std::vector<ScoredRow>& comparisons) {
+  std::size_t rows = 0, inside = 0;
+  for (const ScoredRow& row : comparisons) {
+    if (!row.interval) continue;
+    ++rows;
+    if (row.interval->first <= row.measured && row.measured <= row.interval->second) ++inside;
+  }
+  if (rows == 0) return std::nullopt;
+  return static_cast<double>(inside) / static_cast<double>(rows);
+}
+
 Flops ideal_work(Flops iteration, int gpus, int stages, int microbatches, int chunks) {
   WT_EXPECT(gpus > 0 && stages > 0 && microbatches > 0 && chunks > 0);
   const double bubble =

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "units/quantity.hpp"
@@ -16,6 +17,8 @@ struct ScoredRow {
   /// FLOPs of one GPU stretched by the ideal pipeline bubble: what the naive model divides by its
   /// one constant.
   Flops ideal_work{};
+  /// The 90 % interval of the prediction, where it has one.
+  std::optional<std::pair<Seconds, Seconds>> interval{};
 
   /// (predicted - measured) / measured
   double error() const { return (predicted - measured) / measured; }
@@ -51,6 +54,9 @@ std::size_t num_largest(std::size_t scored);
 /// e minimises this very MAPE: 1/e is the median of t_i/x_i with weights x_i/t_i, where x_i is the
 /// ideal work.
 double naive_mape(const std::vector<ScoredRow>& comparisons);
+
+/// Share of the measured times that lie in the predicted interval, of those rows that have one.
+std::optional<double> interval_coverage(const std::vector<ScoredRow>& comparisons);
 
 /// Ideal work of one GPU: F / n * (1 + (p - 1) / (m v)), p stages, m microbatches, v chunks a
 /// device.

@@ -38,13 +38,6 @@ std::vector<ChildOutcome> predict_points(const MeasurementSet& set,
   return run_tasks(prediction.engine, tasks);
 }
 
-void count_interval(Seconds measured, const PointPrediction& predicted, IntervalCounts& counts) {
-  if (!predicted.interval) return;
-  const auto [low, high] = *predicted.interval;
-  ++counts.points;
-  if (low <= measured && measured <= high) ++counts.inside;
-}
-
 /// The measured time of a point; none where there is nothing to compare with.
 std::optional<Seconds> measured_time(const MeasurementPoint& point) {
   if (point.collective) return point.collective->measured;
@@ -54,9 +47,8 @@ std::optional<Seconds> measured_time(const MeasurementPoint& point) {
 void add_point(const MeasurementSet& set, const MeasurementPoint& point,
                const PointPrediction& predicted, ValidatedSet& validated) {
   if (const auto measured = measured_time(point)) {
-    validated.comparisons.push_back(
-        {point.id, point.group, *measured, predicted.time, predicted.ideal_work});
-    count_interval(*measured, predicted, validated.intervals);
+    validated.comparisons.push_back({point.id, point.group, *measured, predicted.time,
+                                     predicted.ideal_work, predicted.interval});
   } else {
     validated.skipped.push_back({point.id, SkipKind::no_time, why_not_scored(set, point)});
   }

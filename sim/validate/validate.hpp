@@ -28,11 +28,6 @@ struct SkippedPoint {
   std::string why;
 };
 
-/// How many measured times lie in the predicted interval, of those points that have one.
-struct IntervalCounts {
-  std::size_t points = 0, inside = 0;
-};
-
 /// A measurement set with its predictions. Points keep the order of the file.
 struct ValidatedSet {
   std::string name, citation, note;
@@ -47,7 +42,6 @@ struct ValidatedSet {
   std::vector<MemoryComparison> memory;
   std::vector<TimerComparison> timers;
   CapacityVerdicts capacity;
-  IntervalCounts intervals;
   /// Numbers of the points' own files that were fitted on this very set: its score is not blind to
   /// them.
   std::set<std::string> fitted_numbers;

@@ -60,9 +60,8 @@ void add_time_scores(JsonValue& json, const ValidatedSet& set) {
   json.set("naive_mape", number(naive_mape(set.comparisons)));
   json.set("without_largest", without_largest_json(set.comparisons));
   add_groups(json, set.comparisons);
-  if (set.intervals.points > 0)
-    json.set("interval_coverage", number(static_cast<double>(set.intervals.inside) /
-                                         static_cast<double>(set.intervals.points)));
+  if (const auto share = interval_coverage(set.comparisons))
+    json.set("interval_coverage", number(*share));
 }
 
 void add_memory_scores(JsonValue& json, const ValidatedSet& set) {
@@ -112,6 +111,9 @@ JsonValue point_json(const ValidatedSet& set, const ScoredRow& comparison) {
   json.set("measured_s", number(comparison.measured.value()));
   json.set("predicted_s", number(comparison.predicted.value()));
   json.set("error", number(comparison.error()));
+  if (comparison.interval)
+    json.set("interval_s", JsonValue(JsonValue::Array{number(comparison.interval->first.value()),
+                                                      number(comparison.interval->second.value())}));
   return json;
 }
 

@@ -17,7 +17,7 @@ namespace windtunnel {
 ///      "interval_coverage": …, "memory_mape": …, "memory_allocated_mape": …,
 ///      "out_of_memory": {"caught", "missed", "refused_that_ran", "ran"},
 ///      "timers_mape": {"forward-compute": …}}],
-///    "points": [{"set", "id", "group", "measured_s", "predicted_s", "error"}],
+///    "points": [{"set", "id", "group", "measured_s", "predicted_s", "error", "interval_s"}],
 ///    "memory": [{"set", "id", "kind", "ranks", "measured_bytes", "predicted_bytes", "error"}],
 ///    "timers": [{"set", "id", "timer", "measured_s", "predicted_s", "error"}]}
 /// What a set has nothing of is absent.

@@ -173,11 +173,7 @@ std::string set_section(const std::vector<ValidatedSet>& sets) {
                              number(at + "naive_mape", percent_text(naive_mape(set.comparisons)))});
     }
     row.push_back(
-        optional_number(at + "interval_coverage",
-                        set.intervals.points == 0
-                            ? std::nullopt
-                            : std::optional<double>(static_cast<double>(set.intervals.inside) /
-                                                    static_cast<double>(set.intervals.points))));
+        optional_number(at + "interval_coverage", interval_coverage(set.comparisons)));
     row.push_back(set.has_scores()
                       ? optional_number(at + "memory_mape", find_metric("memory_mape")->of(set))
                       : "");

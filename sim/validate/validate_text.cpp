@@ -64,11 +64,8 @@ std::string score_text(const ValidatedSet& set) {
     rows.push_back({"without the " + std::to_string(left_out) + " largest",
                     percent(score_without_largest(comparisons, left_out).mape, Sign::hidden),
                     "picked after looking: not the score; it tells what a few rows weigh"});
-  if (set.intervals.points > 0)
-    rows.push_back({"inside the interval",
-                    percent(static_cast<double>(set.intervals.inside) /
-                                static_cast<double>(set.intervals.points),
-                            Sign::hidden),
+  if (const auto share = interval_coverage(comparisons))
+    rows.push_back({"inside the interval", percent(*share, Sign::hidden),
                     "of the measured times; the goal is 90 %"});
   return "\n" + text_table(rows);
 }

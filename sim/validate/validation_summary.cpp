@@ -23,10 +23,9 @@ std::string signed_in_percent(double share) {
   return text.substr(0, text.find(' '));
 }
 
-std::string inside_text(const IntervalCounts& counts) {
-  if (counts.points == 0) return "-";
-  return fixed_text(100 * static_cast<double>(counts.inside) / static_cast<double>(counts.points),
-                    0);
+std::string inside_text(const std::vector<ScoredRow>& comparisons) {
+  const auto share = interval_coverage(comparisons);
+  return share ? fixed_text(100 * *share, 0) : "-";
 }
 
 /// "42/47", or "42" where that is all.
@@ -44,7 +43,7 @@ TextRow row_of(const ValidatedSet& set) {
     const Score all = score(set.comparisons);
     row.insert(row.end(),
                {in_percent(all.mape), in_percent(all.worst_ape), signed_in_percent(all.bias),
-                in_percent(naive_mape(set.comparisons)), inside_text(set.intervals)});
+                in_percent(naive_mape(set.comparisons)), inside_text(set.comparisons)});
   }
   row.push_back(set.never_fitted && set.fitted_numbers.empty()
                     ? "never"

@@ -23,7 +23,8 @@ ValidatedSet set_of(const char* name, MeasurementKind kind) {
 
 TEST_CASE("the summary has a line for each set, and what the columns mean") {
   ValidatedSet times = set_of("times", MeasurementKind::iteration);
-  times.intervals = {4, 3};
+  for (ScoredRow& row : times.comparisons) row.interval = {Seconds{9}, Seconds{11}};
+  times.comparisons.back().interval = {Seconds{7}, Seconds{9.5}};  // holds no 10 s
   ValidatedSet rings = set_of("rings", MeasurementKind::collective);
   rings.num_points = 4;
   CHECK(validation_summary({rings, times}, Legend::hidden) ==
