@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Writes how far off predictions are, with what `windtunnel validate` says now:
+
+  tools/accuracy.py [PROGRAM]      (default: build/release/windtunnel)
+
+Between "<!-- score card:begin -->" and "<!-- score card:end -->" of docs/accuracy.md: every set. Between "<!-- accuracy:begin -->" and
+"<!-- accuracy:end -->" of README.md: one row for each kind of run, over all rows of the sets that were never fitted. Also the pictures
+docs/img/accuracy.svg and docs/img/kernels-*.svg.
+"""
+import json
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+VTRAIN, CALCULON = "vTrain 14.7 [1]; Calculon 15.3 as shipped [2]", "Calculon 3.7, worst 8.9, its 8 Selene rows [3]"
+RIVALS = {"vtrain-a100-multi-node": VTRAIN, "megatron-sc21-table1": CALCULON, "korthikanti-table5": CALCULON,
+          "bigscience-a100-176b": "none published", "nccl-allreduce-a100": "ASTRA-sim 2.8 to 20 on its own [4]",
+          "nccl-allreduce-v100": "ASTRA-sim 2.8 to 20 on its own [4]"}
+ORDER_RIVALS = {"amp-t4": "AMP 0.935, on all 47", "amp-t4-v100-mixed": "AMP 0.394"}
+# Who ran it: the sets that were never fitted, with the beginning of the groups that are meant.
+KNOWN, OTHER, EXPERTS = "a stack with a profile, or a published recipe", "another stack, on GPUs that were measured", "a model with experts"
+RAN_BY = {KNOWN: (("zero-bubble-a100", ""), ("nemo-longseq-llama3-8b-b200", ""), ("mlperf-v6", "llama"), ("dlperf-megatron-v100", "")),
+          OTHER: (("fms-fsdp", ""), ("internevo-a100-7b", ""), ("megatron-sc21-zero3", "")),
+          EXPERTS: (("mlperf-v6", "deepseek"),)}
+
+
+def percent(value, form=".1f"):
+    return "" if value is None else f"{100 * value:{form}}"
+
+
+def table(*rows):
+    head, *body = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
+
+
+def by_group(values):
+    return "; ".join(f"{group} {percent(value)}" for group, value in values.items())
+
+
+def score_card(sets):
+    timed = [s for s in sets if s.get("out_of_memory")]
+    ordered = [s for s in sets if s["set"] in ORDER_RIVALS and s.get("spearman_rho")]
+    parts = ["Iteration times, errors in %:", table(
+        ("set", "scored", "mean", "median", "90th percentile", "worst", "bias", "without 5 % largest", "bar to clear", "inside 90 % interval",
+         "numbers fitted on it", "others"),
+        *((s["set"], f"{s['scored']} of {s['points']}", f"**{percent(s.get('mape'))}**", percent(s.get("median_ape")), percent(s.get("p90_ape")),
+           percent(s.get("worst_ape")), percent(s.get("bias"), "+.1f"), percent(s.get("without_largest", {}).get("mape")),
+           percent(s.get("naive_mape")), percent(s.get("interval_coverage"), ".0f") + " %" if s.get("interval_coverage") is not None else "",
+           "never" if s.get("never_fitted") else len(s["fitted_on_this_set"]), RIVALS.get(s["set"], "")) for s in timed))]
+    parts += ["Order of plans that train one model on the same GPUs; regret is what the plan predicted fastest costs over the fastest, in %:", table(
+        ("set", "GPUs", "plans", "Spearman", "Kendall", "regret", "others"),
+        *((s["set"], group, s["scored"], f"**{rho:.3f}**", f"{s['kendall_tau'][group]:.3f}", percent(s["top1_regret"][group]), ORDER_RIVALS[s["set"]])
+          for s in ordered for group, rho in list(s["spearman_rho"].items())[:1]))]
+    parts += ["What it costs to take the plan predicted fastest, of those measured, over the one measured fastest, in % by group:", table(
+        ("set", "regret"), *((s["set"], by_group(s["top1_regret"])) for s in timed if s.get("top1_regret")))]
+    parts += ["Memory, mean errors in %, and the verdict on whether a run fits:", table(
+        ("set", "allocated", "reserved", "nvidia-smi", "out of memory: refused", "out of memory: let run", "ran: refused", "ran: let run"),
+        *((s["set"], percent(s.get("memory_allocated_mape"), ".2f"), percent(s.get("memory_reserved_mape")), percent(s.get("memory_smi_mape")),
+           *(s["out_of_memory"][key] for key in ("caught", "missed", "refused_that_ran", "ran"))) for s in timed))]
+    parts += ["Timers of the last pipeline stage, mean errors in %:", table(
+        ("set", "forward", "backward"),
+        *((s["set"], percent(s["timers_mape"]["forward-compute"]), percent(s["timers_mape"].get("backward-compute")))
+          for s in sets if "forward-compute" in s.get("timers_mape", {})))]
+    parts += ["Collectives, errors in %; the bar is one constant bus bandwidth fitted on the same rows:", table(
+        ("set", "points", "mean", "median", "worst", "bar to clear", "mean by group", "others"),
+        *((s["set"], s["scored"], f"**{percent(s['mape'])}**", percent(s["median_ape"]), percent(s["worst_ape"]), percent(s.get("naive_mape")),
+           by_group({group: values["mape"] for group, values in s.get("groups", {}).items()}), RIVALS.get(s["set"], ""))
+          for s in sets if not s.get("out_of_memory") and s.get("mape") is not None))]
+    return "\n\n".join(parts)
+
+
+def kinds_of_runs(answer):
+    """One row for each kind of run, and one for what fits, over the sets that were never fitted."""
+    sets = {s["set"]: s for s in answer["sets"]}
+    groups = groups_of_points()
+    rows = [("who ran it", "rows", "mean error", "median", "inside the 90 % interval")]
+    for who, members in RAN_BY.items():
+        points = [p for p in answer["points"] for name, group in members
+                  if p["set"] == name and p.get("error") is not None and groups[p["set"], p["id"]].startswith(group)]
+        assert all(sets[name]["never_fitted"] for name, _ in members)
+        errors = [abs(p["error"]) for p in points]
+        inside = [p["interval_s"][0] <= p["measured_s"] <= p["interval_s"][1] for p in points if p.get("interval_s")]
+        rows.append((who, len(errors), f"{percent(statistics.mean(errors))} %", f"{percent(statistics.median(errors))} %",
+                     f"{100 * sum(inside) / len(inside):.0f} %" if inside else ""))
+    verdicts = [s["out_of_memory"] for s in sets.values() if s.get("never_fitted") and s.get("out_of_memory")]
+    right, all_runs = (sum(v[key] for v in verdicts for key in keys) for keys in (("caught", "ran"), ("caught", "missed", "refused_that_ran", "ran")))
+    return table(*rows) + f"\n\nWhether a plan fits in memory was said rightly of {right} of {all_runs} of these runs."
+
+
+def groups_of_points():
+    groups = {}
+    for file in (ROOT / "validation").rglob("*.json"):
+        document = json.loads(file.read_text())
+        for point in document.get("points", []) if isinstance(document, dict) and "schema" in document else []:
+            groups[document["name"], point["id"]] = point.get("group", "")
+    return groups
+
+
+def replace(page, name, text):
+    """Puts `text` between the marks of that name on the page."""
+    pattern = re.compile(rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
+    before = page.read_text()
+    after, count = pattern.subn(lambda found: f"{found[1]}\n{text}\n\n{found[2]}", before)
+    if count != 1:
+        sys.exit(f"error: {page} has not both marks of {name}")
+    page.write_text(after)
+    print(f"{page.relative_to(ROOT)} {'is up to date' if after == before else 'updated: look at the difference before you commit it'}")
+
+
+def main():
+    program = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release/windtunnel").resolve()
+    picture = ROOT / "docs/img/accuracy.svg"
+    done = subprocess.run([program, "validate", "--quiet", "--json", "--svg", picture], capture_output=True, text=True, cwd=ROOT)
+    if done.returncode not in (0, 1):
+        sys.exit(done.stderr)
+    answer = json.loads(done.stdout)
+    replace(ROOT / "docs/accuracy.md", "score card", score_card(answer["sets"]))
+    replace(ROOT / "README.md", "accuracy", kinds_of_runs(answer))
+    for device in ("h100-sxm-80gb", "b200"):
+        subprocess.run([program, "device", device, "--kernels", "--quiet", "--svg", ROOT / f"docs/img/kernels-{device}.svg"],
+                       stdout=subprocess.DEVNULL, check=True, cwd=ROOT)
+
+
+if __name__ == "__main__":
+    main()
