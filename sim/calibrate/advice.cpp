@@ -131,8 +131,9 @@ Linearizer make_linearizer(const AdviceRequest& request, Scenario& plan, const L
 
 /// Splits experts as the plan does, as far as the ranks of a stage allow: expert * expert_tensor must divide them and be a multiple of the
 /// tensor ways, over which experts ask for split sequences.
-void split_experts(const Parallel& plan, int replicas, int tensor, Overrides& changes) {
-  const int ranks = replicas * tensor;
+void split_experts(const Parallel& plan, Overrides& changes) {
+  const auto ranks = static_cast<int>(plan.ranks_of_stage());
+  const int tensor = plan.tensor;
   const int expert = std::gcd(plan.expert, ranks);
   const int expert_tensor =
       std::lcm(tensor / std::gcd(expert, tensor), std::gcd(plan.expert_tensor, ranks / expert));
@@ -146,12 +147,15 @@ void split_experts(const Parallel& plan, int replicas, int tensor, Overrides& ch
 /// The plan on so many nodes, cut to so many stages of as many layers.
 std::optional<Overrides> changed_plan(const Scenario& plan, int nodes, int tensor, int pipeline,
                                       int micro_batch) {
-  const Parallel& parallel = plan.plan.parallel;
+  const Parallel& given = plan.plan.parallel;
   const int gpus = nodes * plan.nodes.front().gpus;
-  const int ways = tensor * pipeline * parallel.context;
-  if (gpus % ways != 0) return {};
-  const int data = gpus / ways;
-  const int layers = std::max(1, plan.model.layers / parallel.pipeline) * pipeline;
+  Parallel parallel = given;
+  parallel.tensor = tensor;
+  parallel.pipeline = pipeline;
+  const auto ranks = static_cast<int>(parallel.ranks_of_replica());
+  if (gpus % ranks != 0) return {};
+  const int data = parallel.data = gpus / ranks;
+  const int layers = std::max(1, plan.model.layers / given.pipeline) * pipeline;
   constexpr int microbatches_a_stage = 4, least_microbatches = 8;
   const int microbatches = std::max(least_microbatches, microbatches_a_stage * pipeline);
   Overrides changes{{"/nodes", std::to_string(nodes)},
@@ -161,7 +165,7 @@ std::optional<Overrides> changed_plan(const Scenario& plan, int nodes, int tenso
                     {"/parallel/data", std::to_string(data)},
                     {"/training/micro_batch", std::to_string(micro_batch)},
                     {"/training/global_batch", std::to_string(data * micro_batch * microbatches)}};
-  if (pipeline == 1 && parallel.pipeline > 1) {
+  if (pipeline == 1 && given.pipeline > 1) {
     changes.emplace_back("/parallel/schedule", "1f1b");
     changes.emplace_back("/parallel/virtual_pipeline", "1");
   }
@@ -169,7 +173,7 @@ std::optional<Overrides> changed_plan(const Scenario& plan, int nodes, int tenso
   if (stage_layers != nullptr && stage_layers->is_array() &&
       stage_layers->origin.kind != OriginKind::defaulted)
     changes.emplace_back("/parallel/stage_layers", "null");
-  if (plan.model.moe) split_experts(parallel, data * parallel.context, tensor, changes);
+  if (plan.model.moe) split_experts(parallel, changes);
   return changes;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -11,12 +12,18 @@
 #include <utility>
 #include <vector>
 
+#include "layout/layout.hpp"
+
 /// Traces of a made-up job in the format of PyTorch's profiler, one for each of its 64 ranks; included by tests only.
 namespace windtunnel::testing {
 
 struct MadeUpPlan {
   int tensor = 8, pipeline = 4, data = 2;
-  int num_ranks() const { return tensor * pipeline * data; }
+  Layout layout() const {
+    return Layout(
+        {{AxisName::tensor, tensor}, {AxisName::data, data}, {AxisName::pipeline, pipeline}});
+  }
+  int num_ranks() const { return layout().num_ranks(); }
 };
 
 struct MadeUpFaults {
@@ -33,7 +40,11 @@ struct MadeUpFaults {
 class MadeUpJob {
  public:
   MadeUpJob(MadeUpPlan plan, MadeUpFaults faults, std::uint64_t seed)
-      : plan_(plan), faults_(std::move(faults)), random_(seed), numbered_(seed % 2 == 0) {
+      : plan_(plan),
+        layout_(plan.layout()),
+        faults_(std::move(faults)),
+        random_(seed),
+        numbered_(seed % 2 == 0) {
     const auto count = static_cast<std::size_t>(plan.num_ranks());
     now_.assign(count, 0);
     text_.resize(count);
@@ -45,7 +56,9 @@ class MadeUpJob {
 
   static int node_of(int rank) { return rank / gpus_per_node; }
   int rank_at(int stage, int data, int tensor) const {
-    return (stage * plan_.data + data) * plan_.tensor + tensor;
+    const std::array<Axis, 3> places{
+        Axis{AxisName::tensor, tensor}, {AxisName::data, data}, {AxisName::pipeline, stage}};
+    return static_cast<int>(layout_.rank(places).index());
   }
 
   /// Pairs of nodes whose link alone decides the rate of some group.
@@ -214,6 +227,7 @@ class MadeUpJob {
   }
 
   MadeUpPlan plan_;
+  Layout layout_;
   MadeUpFaults faults_;
   std::mt19937_64 random_;
   std::normal_distribution<double> normal_;

@@ -18,12 +18,6 @@ constexpr double seconds_per_year = 365.25 * 24 * 3600;
 /// Beyond some ninety years ticks would overflow where several are added up.
 constexpr double most_seconds = 3e9;
 
-/// Nodes that hold one replica.
-int nodes_of_replica(const Plan& plan) {
-  const int ranks = plan.parallel.tensor * plan.parallel.pipeline;
-  return std::max(1, (ranks + plan.gpus_per_node - 1) / plan.gpus_per_node);
-}
-
 /// Of the whole checkpoint, as fast as storage and the nodes that write go.
 Seconds write_time(const Job& job, const Plan& plan) {
   const int writers = job.block.sharded ? plan.num_nodes : nodes_of_replica(plan);
@@ -31,10 +25,14 @@ Seconds write_time(const Job& job, const Plan& plan) {
          std::min(job.block.storage_bandwidth, job.block.node_bandwidth * double(writers));
 }
 
-/// Every GPU copies its share to host memory at once.
+/// Every GPU that writes copies its share to host memory at once.
 Seconds snapshot_time(const Job& job, const Plan& plan) {
-  const int ranks =
-      job.block.sharded ? plan.num_ranks() : plan.parallel.tensor * plan.parallel.pipeline;
+  int ranks = plan.num_ranks();
+  if (!job.block.sharded) {
+    ranks = 0;
+    for (const DeviceId device : devices_of_one_copy(plan))
+      ranks += plan.devices[device.index()].num_gpus();
+  }
   return job.checkpoint / (job.block.snapshot_bandwidth * double(ranks));
 }
 
@@ -42,11 +40,10 @@ Seconds snapshot_time(const Job& job, const Plan& plan) {
 /// stretch along with them, which is too long by their share.
 std::vector<Ticks> step_times(const Plan& plan, Seconds step, bool elastic) {
   std::vector<Ticks> times{to_ticks(step)};
-  const int ranks = plan.parallel.tensor * plan.parallel.pipeline;
   const int all = plan.parallel.data;
   const double samples = plan.training.global_batch;
   for (int missing = 1; elastic; ++missing) {
-    const int left = std::min(all, (plan.num_nodes - missing) * plan.gpus_per_node / ranks);
+    const int left = replicas_on((plan.num_nodes - missing) * plan.gpus_per_node, plan.parallel);
     if (left < 1 || 2 * left < all) break;
     const double microbatches = std::ceil(samples / (left * plan.training.micro_batch));
     times.push_back(to_ticks(step * (microbatches / plan.microbatches)));

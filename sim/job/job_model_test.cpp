@@ -61,6 +61,22 @@ TEST_CASE("a sharded checkpoint is written by all nodes, another by those of one
   CHECK(stall("true", "asynchronous").second == doctest::Approx(38.28).epsilon(1e-3));
 }
 
+TEST_CASE("an unsharded checkpoint is written by the nodes on which a replica stands") {
+  const auto stall = [](const std::string& order) {
+    const Scenario scenario = read_scenario(
+        source_dir() / "scenarios/gpt3-175b-512xa100.json", Library{source_dir()},
+        {.overrides = {{"/nodes", "4"},
+                       {"/parallel", R"({"tensor": 2, "pipeline": 4, "data": 4, "rank_order": ")" +
+                                         order + "\"}"},
+                       {"/job", R"({"steps": 1000, "checkpoint": {"sharded": false,
+                          "storage_bandwidth": "10 TB/s", "node_bandwidth": "1 GB/s"}})"}}});
+    return to_seconds(make_job(scenario, report_of(scenario)).model.stall) / Seconds{1};
+  };
+  // 2450 GB by the four nodes of four stages, or by the one of a whole replica
+  CHECK(stall("tensor-data-pipeline") == doctest::Approx(612.5).epsilon(1e-3));
+  CHECK(stall("tensor-pipeline-data") == doctest::Approx(2450).epsilon(1e-3));
+}
+
 TEST_CASE("the published failures of Llama 3 come back on its cluster") {
   const Scenario scenario = read_scenario(
       source_dir() / "scenarios/job-llama3-405b-16384xh100.json", Library{source_dir()});

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -57,7 +59,7 @@ std::vector<PlanDevice> devices_of_group(const Plan& plan, const Layout& layout,
 
 /// The GPU of each rank.
 std::vector<GpuPlace> places_of(const Parallel& parallel, const ClusterShape& cluster) {
-  const int num_ranks = parallel.tensor * parallel.pipeline * parallel.replicas();
+  const auto num_ranks = static_cast<int>(parallel.num_ranks());
   if (parallel.placement.empty()) return places_in_order(cluster, num_ranks);
   WT_EXPECT(static_cast<int>(parallel.placement.size()) == num_ranks);
   const int gpus_per_node = cluster.gpus_by_node.front();
@@ -110,6 +112,33 @@ HeadPlace Plan::head_place() const {
   const ChunkMap map = chunk_map();
   return map.holds_last(map.first().stage) ? HeadPlace::with_embedding
                                            : HeadPlace::on_another_stage;
+}
+
+int replicas_on(std::int64_t gpus, const Parallel& parallel) {
+  const auto least_for = [](int ways, int of_one) { return ways / std::gcd(ways, of_one); };
+  const int whole_experts = least_for(expert_ways(parallel), parallel.context * parallel.tensor);
+  const int whole_groups = least_for(std::max(1, parallel.zero_group), parallel.context);
+  const int at_once = std::lcm(whole_experts, whole_groups);
+  const std::int64_t replicas =
+      std::min<std::int64_t>(parallel.data, gpus / parallel.ranks_of_replica());
+  return static_cast<int>(replicas) / at_once * at_once;
+}
+
+std::vector<DeviceId> devices_of_one_copy(const Plan& plan) {
+  std::vector<DeviceId> devices;
+  const int stages = plan.parallel.pipeline / plan.parallel.copies_of_stage();
+  for (int replica = 0; replica < replicas_of_experts(plan.parallel); ++replica)
+    for (int stage = 0; stage < stages; ++stage)
+      for (int part = 0; part < plan.nodes_per_tensor_group; ++part)
+        devices.push_back(plan.device(replica, StageId{stage}, part));
+  return devices;
+}
+
+int nodes_of_replica(const Plan& plan) {
+  std::set<NodeId> nodes;
+  for (const DeviceId device : devices_of_one_copy(plan))
+    nodes.insert(plan.devices[device.index()].node);
+  return static_cast<int>(nodes.size());
 }
 
 bool synchronises_embedding(const Transformer& model, const Plan& plan) {
@@ -249,7 +278,7 @@ std::variant<const Plan*, std::vector<PlanRejection>> PlanMaker::make(const Trai
   plan_.position_layers = std::move(split.positions);
   plan_.num_nodes = static_cast<int>(cluster_->gpus_by_node.size());
   plan_.gpus_per_node = cluster_->gpus_by_node.front();
-  plan_.microbatches = training.global_batch / (parallel.data * training.micro_batch);
+  plan_.microbatches = microbatches_of(training, parallel);
   if (has_devices) return &plan_;
   plan_.devices.clear();
   plan_.places = places_of(parallel, *cluster_);

@@ -84,8 +84,15 @@ struct Parallel {
 
   /// Ranks that hold the same parameters and reduce their gradients: those of a context group count as replicas, next to one another.
   int replicas() const { return data * context; }
-  /// Ranks that a model and one sequence are cut among.
-  std::int64_t model_ranks() const { return std::int64_t{tensor} * context * pipeline; }
+  /// Ranks of one replica, among which a model and one sequence are cut.
+  std::int64_t ranks_of_replica() const { return std::int64_t{tensor} * context * pipeline; }
+  std::int64_t ranks_of_stage() const { return std::int64_t{replicas()} * tensor; }
+  std::int64_t num_ranks() const { return ranks_of_replica() * data; }
+  /// The same as `num_ranks() > most`, for degrees whose product may not be a number of 64 bits.
+  bool has_more_ranks_than(std::int64_t most) const {
+    return std::int64_t{tensor} * pipeline > most || ranks_of_replica() > most ||
+           num_ranks() > most;
+  }
 
   /// Ranks of one pipeline that hold the same parameters.
   int copies_of_stage() const { return schedule->is_both_ways() ? 2 : 1; }
@@ -115,7 +122,7 @@ inline int expert_ways(const Parallel& parallel) {
 }
 /// Ranks of a stage that hold the same experts.
 inline int expert_data_ways(const Parallel& parallel) {
-  return parallel.replicas() * parallel.tensor / expert_ways(parallel);
+  return static_cast<int>(parallel.ranks_of_stage()) / expert_ways(parallel);
 }
 /// Copies of each expert, which reduce its gradients.
 inline int expert_copies(const Parallel& parallel) {
@@ -124,6 +131,15 @@ inline int expert_copies(const Parallel& parallel) {
 /// Neighbouring replicas, whole tensor groups each, that exchange tokens (check_experts).
 inline int replicas_of_experts(const Parallel& parallel) {
   return std::max(1, expert_ways(parallel) / parallel.tensor);
+}
+
+/// The most replicas that a smaller cluster can train with, no more than the plan's: their experts are held whole, and so are the
+/// groups that share out states (`zero_group`). 0: none.
+int replicas_on(std::int64_t gpus, const Parallel& parallel);
+
+/// Microbatches of a pipeline in one iteration, m = B / (d b).
+inline int microbatches_of(const Training& training, const Parallel& parallel) {
+  return training.global_batch / (parallel.data * training.micro_batch);
 }
 
 /// Which part of the model each chunk of each stage is.
@@ -161,7 +177,7 @@ struct Plan {
   Compression compression;
   int num_nodes = 0;
   int gpus_per_node = 0;
-  int microbatches = 0;  ///< per pipeline and iteration, m = B / (d b)
+  int microbatches = 0;  ///< microbatches_of()
   std::vector<int>
       stage_layers;  ///< layers by stage; sums to the model's layers, once for each copy of a stage
   /// Layers by the position of their chunk in the model, where those of a stage are not divided evenly or two stages hold each.
@@ -171,7 +187,7 @@ struct Plan {
   std::vector<PlanDevice>
       devices;  ///< (replica * pipeline + stage) * nodes_per_tensor_group + its node of the group
 
-  int num_ranks() const { return parallel.tensor * parallel.pipeline * parallel.replicas(); }
+  int num_ranks() const { return static_cast<int>(parallel.num_ranks()); }
   DeviceId device(int replica, StageId stage, int group_node) const {
     return DeviceId{
         (static_cast<std::size_t>(replica) * static_cast<std::size_t>(parallel.pipeline) +
@@ -193,6 +209,12 @@ struct Plan {
   /// Layers of the model before a chunk.
   int layers_before(const ChunkPlace& place) const;
 };
+
+/// Devices that together hold one copy of each parameter: the first replica's, a single place of its context group, with those of
+/// the next replicas whose experts it lacks. Where two stages hold each part of the model, one of them.
+std::vector<DeviceId> devices_of_one_copy(const Plan& plan);
+/// Nodes on which these devices are.
+int nodes_of_replica(const Plan& plan);
 
 /// Whether two stages hold a copy of a tied word embedding, and add up its gradients.
 bool synchronises_embedding(const Transformer& model, const Plan& plan);

@@ -17,8 +17,6 @@ namespace {
 
 std::string text(std::int64_t number) { return std::to_string(number); }
 
-std::int64_t product_of(const Parallel& parallel) { return parallel.model_ranks() * parallel.data; }
-
 /// Samples that all replicas take in at once.
 std::int64_t samples_per_round(const PlanInputs& plan) {
   return std::int64_t{plan.parallel.data} * plan.training.micro_batch;
@@ -360,7 +358,7 @@ void check_experts(const PlanInputs& plan, PlanFindings& findings) {
                                 ", or an expert that is a multiple of tensor",
                             {expert, expert_tensor}});
   if (!findings.is_sound(data) || parallel.data < 1) return;
-  const std::int64_t ranks = std::int64_t{parallel.replicas()} * parallel.tensor;
+  const std::int64_t ranks = parallel.ranks_of_stage();
   if (ranks % ways != 0)
     findings.reject({expert,
                      product + " does not divide the " + count_text(ranks, "rank") +
@@ -483,14 +481,14 @@ void check_pairs(const PlanInputs& plan, PlanFindings& findings) {
 void check_product(const PlanInputs& plan, const ClusterShape& cluster, PlanFindings& findings) {
   if (!findings.are_sound({tensor, pipeline, data, context, "/nodes"})) return;
   const Parallel& parallel = plan.parallel;
-  const std::int64_t ranks = product_of(parallel);
+  const std::int64_t ranks = parallel.num_ranks();
   const int gpus = std::accumulate(cluster.gpus_by_node.begin(), cluster.gpus_by_node.end(), 0);
   const bool part_of_one_node = cluster.gpus_by_node.size() == 1 && ranks < gpus;
   if (ranks == gpus || part_of_one_node) return;
   std::string suggestion;
-  const std::int64_t model_ranks = parallel.model_ranks();
-  if (gpus % model_ranks == 0) {
-    suggestion = "data " + text(gpus / model_ranks) + " would use them all";
+  const std::int64_t of_replica = parallel.ranks_of_replica();
+  if (gpus % of_replica == 0) {
+    suggestion = "data " + text(gpus / of_replica) + " would use them all";
   } else if (ranks > gpus) {
     suggestion = "use more nodes or smaller tensor, pipeline or data";
   } else {

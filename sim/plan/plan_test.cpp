@@ -56,6 +56,43 @@ TEST_CASE("ranks run over tensor first, then data, then pipeline") {
   CHECK(plan.nodes_per_tensor_group == 1);
 }
 
+TEST_CASE("the nodes of a replica are those that its stages are on") {
+  // Four nodes of eight GPUs, 2 × 4 × 4: tensor, data, pipeline puts each stage on a node of its own.
+  Training training;
+  training.global_batch = 16;
+  training.micro_batch = 1;
+  Parallel parallel;
+  parallel.tensor = 2;
+  parallel.pipeline = 4;
+  parallel.data = 4;
+  const auto nodes = [&] {
+    return nodes_of_replica(
+        std::get<Plan>(make_plan(small_model(), training, parallel, {{8, 8, 8, 8}, true}, {})));
+  };
+  CHECK(parallel.ranks_of_replica() == 8);
+  CHECK(nodes() == 4);
+  parallel.rank_order = {AxisName::tensor, AxisName::pipeline, AxisName::data};
+  CHECK(nodes() == 1);
+}
+
+TEST_CASE("fewer GPUs train as many whole replicas as they hold") {
+  Parallel parallel;
+  parallel.tensor = 8;
+  parallel.context = 4;
+  parallel.data = 4;
+  CHECK(parallel.ranks_of_replica() == 32);
+  CHECK(replicas_on(200, parallel) == 4);
+  CHECK(replicas_on(127, parallel) == 3);
+  CHECK(replicas_on(31, parallel) == 0);
+  // Two replicas hold the experts between them: 64 ranks of a stage for 64 ways.
+  parallel.expert = 64;
+  CHECK(replicas_on(127, parallel) == 2);
+  parallel.expert = 1;
+  // Eight places of two replicas share a copy of the states.
+  parallel.zero_group = 8;
+  CHECK(replicas_on(127, parallel) == 2);
+}
+
 Plan ordered(RankOrder order) {
   Training training;
   training.global_batch = 16;

@@ -307,7 +307,7 @@ std::vector<Key> cut_keys() {
        .is_choice = shards_weights},
       {.pointer = "/parallel/zero_group",
        .meaning = "with zero_stage 3: replicas that share one copy of the states out among them "
-                  "(hybrid sharding); must divide data; 0: all of them",
+                  "(hybrid sharding); must divide data · context; 0: all of them",
        .unit = "replicas",
        .value = whole(&Parallel::zero_group, 0, most_ranks),
        .example = "8",

@@ -205,7 +205,7 @@ ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& softwar
 }
 
 std::string why_no_data(const Parallel& parallel, const GivenGpus& gpus) {
-  const std::int64_t ways = parallel.model_ranks();
+  const std::int64_t ways = parallel.ranks_of_replica();
   if (gpus.count % ways == 0) return {};
   return "data is not given, and " + gpus.text + " are no multiple of " +
          product_text({{"tensor", parallel.tensor},

@@ -107,9 +107,7 @@ bool PlanReader::knows_product() const {
 void PlanReader::check_ranks() {
   if (!findings_.are_sound({tensor, plan_keys::context, pipeline, data})) return;
   const Parallel& parallel = block_.parallel;
-  const std::int64_t model_ranks = parallel.model_ranks();
-  if (std::int64_t{parallel.tensor} * parallel.pipeline > most_ranks || model_ranks > most_ranks ||
-      model_ranks * parallel.data > most_ranks)
+  if (parallel.has_more_ranks_than(most_ranks))
     findings_.reject({"/parallel",
                       product_text(parallel) + ", more GPUs than the " +
                           std::to_string(most_ranks) + " that can be simulated",
@@ -140,7 +138,7 @@ void PlanReader::settle_data() {
     if (!why_not.empty())
       return findings_.reject(
           {"/parallel", why_not, "write \"data\", or another number of nodes", product_pointers()});
-    parallel.data = gpus.count / static_cast<int>(parallel.model_ranks());
+    parallel.data = gpus.count / static_cast<int>(parallel.ranks_of_replica());
   }
   reader_.set_default("data", std::int64_t{parallel.data});
 }
@@ -153,7 +151,7 @@ std::optional<ClusterShape> PlanReader::find_cluster() {
   if (!used_) {
     if (!knows_product()) return std::nullopt;
     const Parallel& parallel = block_.parallel;
-    used_ = nodes_needed(platform, parallel.model_ranks() * parallel.data);
+    used_ = nodes_needed(platform, parallel.num_ranks());
     if (!used_) {
       findings_.reject({"/parallel",
                         product_text(parallel) + ", but platform \"" + platform.name +
@@ -227,8 +225,7 @@ void PlanReader::check_samples() {
 void PlanReader::settle_places(const ClusterShape& cluster) {
   Parallel& parallel = block_.parallel;
   if (!knows_product()) return;
-  parallel.placement =
-      place_ranks(reader_, static_cast<int>(parallel.model_ranks()) * parallel.data, cluster);
+  parallel.placement = place_ranks(reader_, static_cast<int>(parallel.num_ranks()), cluster);
   const JsonValue* placement = reader_.take("placement");
   const bool asks_for_search = placement->is_string() && placement->string() == "search";
   scenario_->placement_request =

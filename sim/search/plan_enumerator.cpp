@@ -111,7 +111,7 @@ class Enumeration {
   /// What is not searched and follows from what has been chosen.
   void derive(const std::string& pointer, Parallel& parallel) const {
     if (pointer == plan_keys::data) {
-      const std::int64_t ways = parallel.model_ranks();
+      const std::int64_t ways = parallel.ranks_of_replica();
       parallel.data = space_.gpus % ways == 0 ? static_cast<int>(space_.gpus / ways) : 0;
     } else if (pointer == plan_keys::schedule) {
       parallel.schedule = schedule_of_chunks(base_, parallel.virtual_pipeline);
@@ -151,7 +151,7 @@ const Device* device_without(const Scenario& base, const SearchSpace& space, Pre
 std::vector<PlanRejection> reject_products(const Scenario& base, const SearchSpace& space,
                                            const PlanChoice& choice) {
   const Parallel& parallel = choice.parallel;
-  const std::int64_t ways = parallel.model_ranks();
+  const std::int64_t ways = parallel.ranks_of_replica();
   const std::vector<Factor> factors{
       {"tensor", parallel.tensor}, {"context", parallel.context}, {"pipeline", parallel.pipeline}};
   if (parallel.data == 0)

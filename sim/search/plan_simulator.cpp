@@ -31,7 +31,7 @@ SimulatedPlan plan_or_throw(const TaskOutcome<SimulatedPlan>& outcome, const Pla
 /// Passes of one replica, by which the times of simulations go.
 double num_passes(const PlanChoice& choice) {
   const Parallel& parallel = choice.parallel;
-  const int samples_at_once = choice.training.micro_batch * parallel.replicas();
+  const int samples_at_once = choice.training.micro_batch * parallel.data;
   return static_cast<double>(choice.training.global_batch) / samples_at_once * parallel.pipeline *
          parallel.virtual_pipeline;
 }

@@ -87,7 +87,7 @@ class PlanTextReader {
   /// What follows from the rest: data, the schedule of several chunks, stages of another number.
   void finish() {
     Parallel& parallel = choice_.parallel;
-    const std::int64_t ways = parallel.model_ranks();
+    const std::int64_t ways = parallel.ranks_of_replica();
     if (parallel.data == 0 && space_.gpus % ways == 0)
       parallel.data = static_cast<int>(space_.gpus / ways);
     if (!has_schedule_ && !parallel.schedule->takes(parallel.virtual_pipeline))

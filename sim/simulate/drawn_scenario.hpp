@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "plan/plan.hpp"
+
 /// Scenarios that nobody would think of, for what must hold for all of them.
 namespace windtunnel::testing {
 
@@ -26,8 +28,16 @@ inline std::string drawn_scenario(const Draws& draws = {}) {
   constexpr int gpus_a_node = 8;
   const int context = *rc::gen::element(1, 2);
   const bool ring = tensor == 16 || (platform == "selene-a100" && *rc::gen::arbitrary<bool>());
+  const auto gpus_of = [&](int replicas) {
+    Parallel parallel;
+    parallel.tensor = tensor;
+    parallel.context = context;
+    parallel.pipeline = pipeline;
+    parallel.data = replicas;
+    return static_cast<int>(parallel.num_ranks());
+  };
   const auto fills_nodes = [&](int replicas) {
-    const int gpus = tensor * context * pipeline * replicas;
+    const int gpus = gpus_of(replicas);
     return gpus < gpus_a_node || gpus % gpus_a_node == 0;
   };
   const int data = *rc::gen::suchThat(rc::gen::elementOf(draws.data), fills_nodes);
@@ -61,7 +71,7 @@ inline std::string drawn_scenario(const Draws& draws = {}) {
     return quoted(*rc::gen::element<std::string>(a, b));
   };
   const auto truth = [] { return std::string(*rc::gen::arbitrary<bool>() ? "true" : "false"); };
-  const int nodes = std::max(1, tensor * context * data * pipeline / gpus_a_node);
+  const int nodes = std::max(1, gpus_of(data) / gpus_a_node);
   return R"({"platform": )" + quoted(platform) + R"(, "nodes": )" + std::to_string(nodes) +
          R"(, "software": )" + choice("megatron-lm-2021", "megatron-deepspeed-2021") +
          R"(, "model": {"family": "gpt", "layers": 8, "hidden": 1024, "heads": 16, "sequence": 512, "vocab": 32000, "tied_embeddings": )" +

@@ -209,7 +209,7 @@ std::optional<BaselinePreference> baseline_preference(Baseline baseline, const S
   preference.estimate = baseline_estimate(baseline, scenario, options);
   if (baseline == Baseline::megatron) {
     const Parallel& parallel = scenario.plan.parallel;
-    preference.model_ways = parallel.tensor * parallel.pipeline;
+    preference.model_ways = static_cast<int>(parallel.ranks_of_replica());
     preference.fewer_tensor = -parallel.tensor;
   }
   return preference;

@@ -14,7 +14,7 @@ double tokens(const Transformer& model, const LayerShape& shape) {
 /// Attention heads of the microbatch on one rank: z = b a / (t c). Where it has a part of the queries of c times as many heads, that is
 /// as much work.
 double local_heads(const Transformer& model, const LayerShape& shape) {
-  return static_cast<double>(shape.microbatch) * model.heads / (shape.tensor * shape.context);
+  return static_cast<double>(shape.microbatch) * model.heads / shape.tensor / shape.context;
 }
 
 /// Bytes an element of an activation has in this precision, as the coefficients below count 2.
