@@ -119,6 +119,13 @@ std::vector<double> expert_loads(const Transformer::Experts& moe, int ways) {
   return loads;
 }
 
+double kept_share(const Transformer::Experts& moe) {
+  if (moe.capacity <= 0) return 1;
+  double kept = 0;
+  for (const double share : shares_of(moe)) kept += std::min(share, moe.capacity / moe.experts);
+  return kept;
+}
+
 ExpertLoad expert_load(const Transformer::Experts& moe, int ways) {
   const std::vector<double> loads = expert_loads(moe, ways);
   if (loads.empty()) return {};

@@ -57,6 +57,9 @@ ExchangeTime exchange_time(const ExchangeBytes& bytes, const ExpertGroup& group,
 /// evenly.
 std::vector<double> expert_loads(const Transformer::Experts& moe, int ways);
 
+/// Share of the copies of tokens that experts take; a capacity drops the others.
+double kept_share(const Transformer::Experts& moe);
+
 /// The same in two numbers.
 struct ExpertLoad {
   double slowest = 1;  ///< the mean of the draws

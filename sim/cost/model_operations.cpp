@@ -64,6 +64,25 @@ LayerShape shape_of(const StageCostInputs& in, Precision precision) {
   return shape;
 }
 
+FlopCounts all(Flops flops) { return {flops, flops, flops, flops}; }
+
+/// Of the attention core: two products forward, four backward. Flash attention leaves out what the causal mask hides, and backward makes the
+/// scores a second time: five products (Dao 2023, arXiv:2307.08691, 3.1).
+FlopCounts core_flops(const Transformer& model, const LayerShape& shape, double products,
+                      double with_scores) {
+  constexpr double half = 0.5, in_forward = 2;
+  const Flops one = attention_core_flops(model, shape) / in_forward;
+  const bool is_flash = shape.attention == Attention::flash;
+  return {one * products, one * (products * half), one * products,
+          one * (is_flash ? with_scores * half : products)};
+}
+FlopCounts core_forward_flops(const Transformer& model, const LayerShape& shape) {
+  return core_flops(model, shape, 2, 2);
+}
+FlopCounts core_backward_flops(const Transformer& model, const LayerShape& shape) {
+  return core_flops(model, shape, 4, 5);
+}
+
 /// The weight gradients among backward products: every second one.
 Seconds weight_gradient_time(const KernelWork& backward, const KernelContext& context,
                              double factor = 1) {
@@ -142,10 +161,11 @@ class ModelWriter {
   }
 
   /// Backward each product with weights is done twice, once in either half; the attention core twice with the inputs.
-  static void count_flops(Operation& ahead, Backward& back, Flops products, Flops core = {}) {
-    ahead.flops = products + core;
-    back.weights.flops = products;
-    back.inputs.flops = products + core * 2;
+  static void count_flops(Operation& ahead, Backward& back, Flops products,
+                          const FlopCounts& core = {}, const FlopCounts& core_back = {}) {
+    ahead.flops = all(products) + core;
+    back.weights.flops = all(products);
+    back.inputs.flops = all(products) + core_back;
     back.whole.flops = back.inputs.flops + back.weights.flops;
   }
 
@@ -169,7 +189,7 @@ class ModelWriter {
       time_forward(ahead, attention, feed_forward);
       time_backward(ahead, feed_forward_back, attention_back);
       count_flops(attention, attention_back, product_flops(ahead.attention.linear),
-                  attention_core_flops(*in_.model, shape_));
+                  core_forward_flops(*in_.model, shape_), core_backward_flops(*in_.model, shape_));
       count_flops(feed_forward, feed_forward_back, product_flops(ahead.feed_forward.linear));
     }
     forward().layer = {attention};
@@ -198,7 +218,7 @@ class ModelWriter {
     operation.time *= share;
     operation.products *= share;
     operation.launch *= share;
-    operation.flops *= share;
+    operation.flops = operation.flops * share;
   }
   static void scale(Operation& ahead, Backward& back, double share) {
     for (Operation* operation : {&ahead, &back.whole, &back.inputs, &back.weights})
@@ -224,8 +244,11 @@ class ModelWriter {
       time_layer(part.back, back, ahead.linear.empty() ? Seconds{0} : accumulation(ahead));
       if (label == Label::experts) add_loops(part, ahead, back);
       // The router's product is small: both of its gradients stay with the inputs'.
-      count_flops(part.ahead, part.back, product_flops(ahead.linear),
-                  product_flops(ahead.attention));
+      const FlopCounts router = all(product_flops(ahead.attention));
+      // Experts are timed on the fullest rank; the work of all ranks is the mean rank's.
+      const double of_mean =
+          label == Label::experts ? kept_share(*in_.model->moe) / shape_.expert_load : 1;
+      count_flops(part.ahead, part.back, product_flops(ahead.linear) * of_mean, router, router * 2);
     }
     scale(part.ahead, part.back, share);
     return part;
@@ -381,7 +404,7 @@ Operation flash_core_backward(const StageCostInputs& in) {
   const LayerShape shape = shape_of(in, precision);
   core.time = kernel_time(flash_core_backward(*in.model, shape), context, 1,
                           context.flash_backward_efficiency);
-  core.flops = attention_core_flops(*in.model, shape) * 2.0;
+  core.flops = core_backward_flops(*in.model, shape);
   return core;
 }
 
@@ -394,7 +417,7 @@ Operation attention_core(const StageCostInputs& in) {
   const KernelWork work = attention_core_forward(*in.model, shape);
   core.time = kernel_time(work, context, 1, context.flash_forward_efficiency);
   core.launch = launch_time(in, work);
-  core.flops = attention_core_flops(*in.model, shape);
+  core.flops = core_forward_flops(*in.model, shape);
   return core;
 }
 
@@ -409,7 +432,7 @@ Operation part_again(const StageCostInputs& in, Label label, const Work& count) 
   const KernelWork work = count(*in.model, shape_of(in, precision));
   part.time = kernel_time(work, kernel_context(in, precision));
   part.launch = launch_time(in, work);
-  part.flops = product_flops(work.linear);
+  part.flops = all(product_flops(work.linear));
   return part;
 }
 
@@ -447,7 +470,7 @@ HalvesAgain halves_again(const StageCostInputs& in) {
   const auto fill = [&](Operation& half, const KernelWork& part) {
     half.time = kernel_time(part, context, 1, context.flash_forward_efficiency);
     half.launch = launch_time(in, part);
-    half.flops = product_flops(part.linear);
+    half.flops = all(product_flops(part.linear));
   };
   fill(halves.attention, work.attention);
   fill(halves.feed_forward, work.feed_forward);

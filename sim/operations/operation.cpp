@@ -377,12 +377,21 @@ Bytes kept_by(const std::vector<Operation>& operations, Kept kind) {
 
 }  // namespace
 
+FlopCounts& FlopCounts::operator+=(const FlopCounts& other) {
+  model += other.model;
+  causal += other.causal;
+  hardware += other.hardware;
+  executed += other.executed;
+  return *this;
+}
+
 FlopCounts count_flops(const PassOperations& pass) {
   FlopCounts sum;
   const auto add = [&sum](const std::vector<Operation>& operations, double times) {
     for (const Operation& operation : operations) {
-      sum.hardware += operation.flops * times;
-      if (!is_recomputed(operation.label)) sum.model += operation.flops * times;
+      FlopCounts flops = operation.flops * times;
+      if (is_recomputed(operation.label)) flops.model = flops.causal = Flops{};
+      sum += flops;
     }
   };
   add(pass.before, 1);

@@ -32,6 +32,22 @@ struct TimeByFullness {
   Seconds at(double fullness) const { return at_mean + varying * (fullness - 1); }
 };
 
+/// FLOPs of products. They differ in what is recomputed, and in attention, where a causal mask hides the half of the scores that lies above
+/// the diagonal:
+///   model     once, scores of all pairs of tokens: as publications count (Korthikanti et al. 2022, eq. 7)
+///   causal    once, without the hidden half
+///   hardware  with recomputation, scores of all pairs (their eq. 8 and 9; Narayanan et al. 2021, eq. 3)
+///   executed  what kernels do: standard attention the whole square; flash attention the visible half, and its scores again backward
+struct FlopCounts {
+  Flops model{}, causal{}, hardware{}, executed{};
+  FlopCounts& operator+=(const FlopCounts& other);
+  friend FlopCounts operator+(FlopCounts a, const FlopCounts& b) { return a += b; }
+  friend FlopCounts operator*(const FlopCounts& a, double times) {
+    return {a.model * times, a.causal * times, a.hardware * times, a.executed * times};
+  }
+  friend FlopCounts operator-(const FlopCounts& a, const FlopCounts& b) { return a + b * -1; }
+};
+
 /// One step of a pass: a run of kernels, or a collective.
 struct Operation {
   Label label = Label::whole_pass;
@@ -40,7 +56,7 @@ struct Operation {
       time{};  ///< with nothing else running; zero for a collective that only the engine can time (across nodes)
   Seconds products{};  ///< kernels: the share of `time` that is products with weight matrices
   Seconds launch{};    ///< CPU time to launch it
-  Flops flops{};       ///< of the model's products, as publications count them
+  FlopCounts flops{};  ///< of the mean rank where tokens are not spread evenly
   /// Where tokens are not spread evenly: it takes the longer of the two, `time` being that of the mean draw. Exchanges have one inside
   /// nodes and one between them, kernels one.
   std::array<TimeByFullness, 2> by_fullness{};
@@ -146,10 +162,7 @@ struct GroupSizes {
 /// Bytes that one rank sends in collectives of `traffic`: (n-1)/n of the payload in a group of n, twice for an all-reduce.
 Bytes sent_bytes(const PassOperations& pass, Traffic traffic, const GroupSizes& sizes);
 
-/// FLOPs of a pass: those that the model needs, and those with recomputation.
-struct FlopCounts {
-  Flops model{}, hardware{};
-};
+/// FLOPs of a pass: what is recomputed is no work of the model.
 FlopCounts count_flops(const PassOperations& pass);
 
 /// Parameters of a chunk on one rank, and how many of them have their weights, gradients and optimizer states there.

@@ -53,8 +53,8 @@ struct Report {
   /// Between which it lies in 90 of 100 cases, from validation; none until there is evidence.
   std::optional<std::pair<Seconds, Seconds>> iteration_time_interval;
   double samples_per_s = 0, tokens_per_s = 0;
-  FlopsPerSecond model_flops_per_gpu{}, hardware_flops_per_gpu{};
-  double mfu = 0, hfu = 0;
+  FlopsPerSecond model_flops_per_gpu{}, causal_flops_per_gpu{}, hardware_flops_per_gpu{};
+  double mfu = 0, mfu_causal = 0, hfu = 0;  ///< as FlopCounts counts them
   Breakdown breakdown;
   MemoryAccount memory;
   std::array<Bytes, num_traffic_classes> traffic{};

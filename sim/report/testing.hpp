@@ -135,7 +135,9 @@ inline Report small_report() {
   report.tokens_per_s = 512000000;
   report.model_flops_per_gpu = 120_TFLOPS;
   report.hardware_flops_per_gpu = 160_TFLOPS;
+  report.causal_flops_per_gpu = 118_TFLOPS;
   report.mfu = 0.385;
+  report.mfu_causal = 0.379;
   report.hfu = 0.513;
   report.breakdown.seconds = {12_us, 6_us, 2_us, 9_us, 0_s, 2_us, 0_s, 1_us, 0_s};
   report.memory.stages = {stage_memory(0, 2_GiB), stage_memory(1, 1_GiB)};

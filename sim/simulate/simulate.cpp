@@ -218,21 +218,19 @@ FlopsPerSecond peak_per_gpu(const Scenario& scenario) {
 
 /// Of all GPUs in one iteration.
 FlopCounts iteration_flops(const Outcome& o) {
-  const Plan& plan = o.scenario->plan;  // not a fold of it
+  const Plan& plan = o.scenario->plan;             // not a fold of it
+  std::map<const StageCost*, FlopCounts> of_rank;  // in one microbatch
   FlopCounts sum;
-  for (int s = 0; s < plan.parallel.pipeline; ++s) {
-    const DeviceId device = plan.device(0, StageId{s}, 0);
-    for (const ChunkCost& chunk : o.built->cost_of_device[device.index()].chunks) {
-      for (const Direction direction : {Direction::forward, Direction::backward}) {
-        const FlopCounts pass = count_flops(chunk.operations->at(direction));
-        sum.model += pass.model;
-        sum.hardware += pass.hardware;
-      }
-    }
+  for (std::size_t i = 0; i < plan.devices.size(); ++i) {
+    const StageCost& cost = o.built->cost_of_device[i];
+    const auto [found, is_new] = of_rank.try_emplace(&cost);
+    if (is_new)
+      for (const ChunkCost& chunk : cost.chunks)
+        for (const Direction direction : {Direction::forward, Direction::backward})
+          found->second += count_flops(chunk.operations->at(direction));
+    sum += found->second * static_cast<double>(plan.devices[i].num_gpus());
   }
-  const double repeats =
-      plan.microbatches_of_chunk() * plan.parallel.replicas() * plan.parallel.tensor;
-  return {sum.model * repeats, sum.hardware * repeats};
+  return sum * plan.microbatches_of_chunk();
 }
 
 void fill_rates(const Outcome& o, Report& report) {
@@ -246,8 +244,10 @@ void fill_rates(const Outcome& o, Report& report) {
   const FlopCounts flops = iteration_flops(o);
   report.model_flops_per_gpu = flops.model / report.iteration_time / gpus;
   report.hardware_flops_per_gpu = flops.hardware / report.iteration_time / gpus;
+  report.causal_flops_per_gpu = flops.causal / report.iteration_time / gpus;
   report.mfu = report.model_flops_per_gpu / peak_per_gpu(scenario);
-  report.hfu = report.hardware_flops_per_gpu / peak_per_gpu(scenario);
+  report.mfu_causal = report.causal_flops_per_gpu / peak_per_gpu(scenario);
+  report.hfu = flops.executed / report.iteration_time / gpus / peak_per_gpu(scenario);
 }
 
 /// A value as a file has it: text without quotes, numbers as written.

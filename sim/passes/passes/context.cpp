@@ -10,9 +10,9 @@ namespace {
 std::pair<Operation, Operation> without_core(const Operation& attention, const Operation& core) {
   std::pair<Operation, Operation> parts{attention, kernel(Label::context_attention, {})};
   parts.second.time = std::min(core.time, attention.time);
-  parts.second.flops = std::min(core.flops, attention.flops);
+  parts.second.flops = core.flops;
   parts.first.time -= parts.second.time;
-  parts.first.flops -= parts.second.flops;
+  parts.first.flops = attention.flops - core.flops;
   return parts;
 }
 

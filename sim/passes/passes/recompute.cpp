@@ -82,7 +82,7 @@ Operation part_of(Operation& forward, const PartAgain& part) {
   again.time *= share;
   again.products *= share;
   again.launch *= share;
-  again.flops *= share;
+  again.flops = again.flops * share;
   again.held = {};
   again.held.at(Kept::tensors) = taken(forward.held, forward.held.at(part.freed));
   return again;
