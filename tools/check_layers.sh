@@ -3,7 +3,8 @@
 #   tools/check_layers.sh [ROOT]
 # Fails on: a quoted include or a CMake DEPENDS that points the wrong way; a folder that is no layer; SimGrid outside
 # sim/engine/simgrid_*; Boost.Graph outside sim/platform, sim/schedule and sim/timeline; nlohmann outside
-# tests, of which sim/report/trace_check_json.cpp is the help.
+# tests, of which sim/report/trace_check_json.cpp is the help; a product of parallel degrees outside sim/plan and sim/layout, tests
+# excepted: Parallel and Layout know which degrees share a group (Parallel::ranks_of_replica()).
 set -euo pipefail
 root=${1:-$(dirname -- "${BASH_SOURCE[0]}")/..}
 cd -- "$root"
@@ -60,6 +61,25 @@ check_includes=$define'
   }
 '
 # shellcheck disable=SC2016
+check_products=$define'
+  BEGIN {
+    degree = "([A-Za-z_]+(\\(\\))?(\\.|->))*(tensor|context|pipeline|data|expert|expert_tensor|replicas|gradient_replicas)(\\(\\))?"
+    product = "(^|[^A-Za-z0-9_.>])" degree " *\\* *" degree "([^A-Za-z0-9_.(-]|$)"
+  }
+  FNR == 1 { begun = "" }
+  {
+    gsub(/\\"/, "")
+    gsub(/"[^"]*"/, "")
+    sub(/\/\/.*/, "")
+    gsub(/(std::int64_t|double|int|static_cast<[^>]*>)[ ]*[({]/, "(")
+    while (match($0, /\([A-Za-z_.>-]+(\(\))?[)}]/) && substr($0, RSTART, RLENGTH) !~ /^\(\)/)
+      $0 = substr($0, 1, RSTART - 1) " " substr($0, RSTART + 1, RLENGTH - 2) " " substr($0, RSTART + RLENGTH)
+    line = begun $0
+    if (line ~ product) breach("ask Parallel or Layout for a product of parallel degrees:" line)
+    begun = line ~ /\*[ ]*$/ ? line : ""
+  }
+'
+# shellcheck disable=SC2016
 check_depends=$define'
   FNR == 1 { split(FILENAME, path, "/"); own = path[2]; in_depends = 0 }
   {
@@ -83,6 +103,9 @@ check_depends=$define'
 breaches=$(
   find sim tools bindings \( -name '*.hpp' -o -name '*.cpp' \) -print0 | sort -z |
     xargs -0 -r awk -v chain="$chain" -v beside="$beside" -v above="$above" "$check_includes"
+  find sim tools bindings \( -name '*.hpp' -o -name '*.cpp' \) ! -name '*_test.cpp' \
+    ! -path 'sim/plan/*' ! -path 'sim/layout/*' -print0 | sort -z |
+    xargs -0 -r awk -v chain="$chain" -v beside="$beside" -v above="$above" "$check_products"
   find sim -mindepth 2 -name CMakeLists.txt -print0 | sort -z |
     xargs -0 -r awk -v chain="$chain" -v beside="$beside" -v above="$above" "$check_depends"
 )

@@ -8,7 +8,7 @@ failures=0
 
 fresh_tree() {
   rm -rf "$tree"
-  mkdir -p "$tree"/{tools,sim/{core,plan,engine,platform,sweep,search,studies}}
+  mkdir -p "$tree"/{tools,bindings,sim/{core,plan,engine,platform,sweep,search,studies}}
   echo '#include "core/id.hpp"' >"$tree/sim/plan/plan.hpp"
   echo '#include <simgrid/s4u.hpp>' >"$tree/sim/engine/simgrid_engine.cpp"
   echo '#include <boost/graph/adjacency_list.hpp>' >"$tree/sim/platform/mesh_rings.cpp"
@@ -45,6 +45,18 @@ expect "Boost.Graph is for" sim/plan/plan.cpp '#include <boost/graph/adjacency_l
 expect "nlohmann is for" sim/plan/plan.cpp '#include <nlohmann/json.hpp>'
 expect "nlohmann is for" sim/core/json_parser.cpp '#include <nlohmann/json.hpp>'
 expect "nlohmann is for" tools/main.cpp '#include <nlohmann/json.hpp>'
+expect "product of parallel degrees" sim/sweep/sweep.cpp 'const int ranks = plan.parallel.tensor * plan.parallel.pipeline;'
+expect "product of parallel degrees" sim/sweep/sweep.cpp 'auto n = std::int64_t{parallel.replicas()} * parallel.tensor;'
+expect "product of parallel degrees" sim/sweep/sweep.cpp 'const double n = microbatches * double(plan->parallel.expert) * parallel.expert_tensor;'
+expect "product of parallel degrees" sim/sweep/sweep.cpp $'const int n = parallel.tensor *\n              parallel.context;'
+accept() {
+  fresh_tree
+  echo "$2" >>"$tree/$1"
+  "$check" "$tree" || { echo "refused: $1 with $2"; failures=$((failures + 1)); }
+}
+accept sim/plan/plan.cpp 'int ranks() { return parallel.tensor * parallel.pipeline; }'
+accept sim/sweep/sweep.cpp 'const auto layers = 2 * parallel.pipeline * per_stage;  // tensor * pipeline'
+accept sim/sweep/sweep.cpp 'throw "tensor * pipeline is " + text(tensor.size() * context.device->count);'
 expect "plan must not depend on engine" sim/plan/CMakeLists.txt 'windtunnel_layer_test(plan SOURCES a.cpp DEPENDS engine)'
 expect "plan must not depend on report" sim/plan/CMakeLists.txt 'target_link_libraries(windtunnel_plan PUBLIC windtunnel_report)'
 expect "no such layer: network" sim/plan/CMakeLists.txt 'windtunnel_layer(plan DEPENDS network)'
