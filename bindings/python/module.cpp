@@ -142,10 +142,7 @@ py::dict stage_times(const py::object& self) {
   py::dict columns;
   for (int line = 0; line < num_lines; ++line) {
     const auto index = static_cast<std::size_t>(line);
-    const bool is_left_out =
-        !is_always_written(static_cast<Line>(line)) &&
-        handle.report().breakdown.of(static_cast<Line>(line)) == Seconds{0};  // as documents do
-    if (is_left_out) continue;
+    if (!has_line(handle.report(), static_cast<Line>(line))) continue;
     const auto* const first =
         stages.empty() ? nullptr
                        : reinterpret_cast<const double*>(&stages.front().breakdown.seconds[index]);

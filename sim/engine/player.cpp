@@ -25,6 +25,8 @@ ProgramPlayer::ProgramPlayer(const ProgramSet& set, Engine& engine, Disturbance*
   if (listener_ != nullptr) {
     slot_sent_.resize(state_.slots.size());
     event_cause_.resize(state_.events.size());
+    entered_.resize(state_.streams.size());
+    peer_waits_.resize(state_.streams.size());
   }
   played_.device_end.resize(set.devices.size());
   devices_left_ = set.devices.size();
@@ -138,7 +140,7 @@ bool ProgramPlayer::begin_op(std::uint32_t index, StreamState& stream) {
       post_send(index, stream, *stream.next++, Posting::eager);
       return true;
     case OpKind::record:
-      record(stream);
+      record(index, stream);
       ++stream.next;
       return true;
     case OpKind::collective:
@@ -170,8 +172,11 @@ void ProgramPlayer::end_compute(std::uint32_t index, StreamState& stream) {
     listener_->on_compute(device_of(index), kind_of(index), *stream.next, work, stream.begin, now_);
   }
   const bool is_operation = label_of(*stream.next) != Label::whole_pass;
-  if (is_operation && kind_of(index) != Stream::compute)  // who waits for a collective waits for it
+  if (is_operation &&
+      kind_of(index) != Stream::compute) {  // who waits for a collective waits for it
     stream.cause = {stream.begin, stream.next->phase, stream.next->traffic, true};
+    if (listener_ != nullptr) entered_[index] = stream.begin;
+  }
   ++stream.next;
 }
 
@@ -187,7 +192,8 @@ void ProgramPlayer::end_wait(std::uint32_t index, StreamState& stream) {
   if (listener_ != nullptr) {
     const Cause cause =
         stream.cause.known ? stream.cause : Cause{now_, op.phase, op.traffic, false};
-    const Waiting waiting{stream.begin, cause.sent, now_, cause.phase, cause.traffic};
+    const Waiting waiting{stream.begin, entered_[index], cause.sent,
+                          now_,         cause.phase,     cause.traffic};
     listener_->on_wait(device_of(index), kind_of(index), op, waiting);
   }
   stream.next += op.kind == OpKind::exchange ? 1 + op.slot : 1;
@@ -205,20 +211,33 @@ std::uint32_t ProgramPlayer::event_index(const StreamState& stream) {
   return stream.tables.events + stream.next->slot;
 }
 
-/// The event takes over what the recording stream waited for last: whoever waits for the event waited for that. Gathers and
-/// scatters of a sharded pass, or of a context group, queue on their stream, so that the wait for one is a wait for those before it too.
-void ProgramPlayer::record(const StreamState& stream) {
+/// The longest wait of a stream for peers since the device's compute stream, which may wait for it, has reached its op.
+ProgramPlayer::PeerWait ProgramPlayer::longest_peer_wait(std::uint32_t stream) const {
+  constexpr std::uint32_t per_device = num_streams;
+  const Seconds reached = state_.streams[stream / per_device * per_device].begin;
+  const PeerWait& wait = peer_waits_[stream];
+  return wait.sent > reached ? PeerWait{std::max(wait.entered, reached), wait.sent} : PeerWait{};
+}
+
+/// The event takes over what the recording stream waited for last: whoever waits for the event waited for that, and for the peers that
+/// the collectives before it on its stream waited for.
+void ProgramPlayer::record(std::uint32_t index, const StreamState& stream) {
   const std::uint32_t number = event_index(stream);
-  Cause cause = stream.cause;
-  const bool queues =
-      stream.next->traffic == Traffic::zero_gather || stream.next->traffic == Traffic::context;
-  if (queues) cause.sent = Seconds{0};
   EventState& event = state_.events[number];
   event.happened = true;
-  if (listener_ != nullptr) event_cause_[number] = cause;
+  EventCause known{stream.cause, {}};
+  if (listener_ != nullptr) {
+    known.entered = entered_[index];
+    if (const PeerWait longest = longest_peer_wait(index); longest.duration() > Seconds{0}) {
+      known.entered = longest.entered;
+      known.cause.sent = longest.sent;
+    }
+    event_cause_[number] = known;
+  }
   for (std::uint32_t waiter = event.waiters.first; waiter != none;) {
     StreamState& waiting = state_.streams[waiter];
-    waiting.cause = cause;
+    waiting.cause = known.cause;
+    if (listener_ != nullptr) entered_[waiter] = known.entered;
     --waiting.pending;
     ready_.push_back(waiter);
     waiter = waiting.next_waiter;
@@ -235,7 +254,10 @@ bool ProgramPlayer::begin_wait(std::uint32_t index, StreamState& stream) {
     add_waiter(event.waiters, index);
     return false;
   }
-  if (listener_ != nullptr) stream.cause = event_cause_[number];
+  if (listener_ != nullptr) {
+    stream.cause = event_cause_[number].cause;
+    entered_[index] = event_cause_[number].entered;
+  }
   end_wait(index, stream);
   return true;
 }

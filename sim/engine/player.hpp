@@ -13,6 +13,9 @@ namespace windtunnel {
 /// Why a stream stood still, and from when on the thing it waited for was under way.
 struct Waiting {
   Seconds begin{};  ///< the op was reached
+  /// Of a collective: this device had entered it. Until then its own earlier work on that stream was awaited. Within [begin, sent] or
+  /// before.
+  Seconds entered{};
   /// The awaited message was handed over, or the awaited collective had all its members; within [begin, end] or before.
   Seconds sent{};
   Seconds end{};

@@ -66,6 +66,11 @@ void ProgramPlayer::end_collective(CollectiveId id) {
   state.waiters = {};
   for (std::uint32_t waiter = waiters.first; waiter != none;
        waiter = state_.streams[waiter].next_waiter) {
+    if (listener_ != nullptr) {
+      entered_[waiter] = state_.streams[waiter].begin;
+      const PeerWait wait{entered_[waiter], state.begin};
+      if (wait.duration() >= longest_peer_wait(waiter).duration()) peer_waits_[waiter] = wait;
+    }
     note_arrival(waiter, *state_.streams[waiter].next, state.begin);
   }
 }

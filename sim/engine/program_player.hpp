@@ -56,7 +56,7 @@ class ProgramPlayer final : public EventHandler {
   bool begin_wait(std::uint32_t index, StreamState& stream);
   void end_wait(std::uint32_t index, StreamState& stream);
   void end_stream(std::uint32_t index);
-  void record(const StreamState& stream);
+  void record(std::uint32_t index, const StreamState& stream);
 
   enum class Posting { eager, in_exchange };
   void post_send(std::uint32_t index, const StreamState& stream, const Op& op, Posting posting);
@@ -95,7 +95,19 @@ class ProgramPlayer final : public EventHandler {
   std::vector<std::uint32_t> streams_left_;   ///< by device
   std::vector<std::uint64_t> last_instance_;  ///< by device: the collective it entered last
   std::vector<Seconds> slot_sent_;            ///< of arrived messages; only for a listener
-  std::vector<Cause> event_cause_;            ///< only for a listener
+  std::vector<Seconds> entered_;              ///< Waiting::entered, by stream; only for a listener
+  /// Since a device had entered a collective, until the last of the others had.
+  struct PeerWait {
+    Seconds entered{}, sent{};
+    Seconds duration() const { return sent - entered; }
+  };
+  std::vector<PeerWait> peer_waits_;  ///< by stream; only for a listener
+  PeerWait longest_peer_wait(std::uint32_t stream) const;
+  struct EventCause {
+    Cause cause;
+    Seconds entered{};
+  };
+  std::vector<EventCause> event_cause_;  ///< only for a listener
   std::uint64_t num_instances_ = 0;
   std::size_t devices_left_ = 0;
 };

@@ -286,7 +286,12 @@ class TraceWriter {
   void write_wait(const Slice& slice) {
     const WaitSpan& wait = timeline_.waits[slice.index];
     const bool bubble = slice.kind == SliceKind::bubble;
-    write_complete(slice, std::string(bubble ? "bubble: " : "wait: ") + name_of(wait.waiting.cause),
+    const bool peers = bubble && wait_for_others(wait.waiting).line == Line::peer_wait;
+    write_complete(slice,
+                   std::string(peers    ? "peers: "
+                               : bubble ? "bubble: "
+                                        : "wait: ") +
+                       name_of(wait.waiting.cause),
                    bubble ? "bubble" : "wait", args_of(wait.op));
   }
 

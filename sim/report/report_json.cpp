@@ -1,5 +1,6 @@
 #include "report/report_json.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -136,8 +137,7 @@ JsonValue stage_times_value(const Report& report) {
     object.add("stage", static_cast<int>(time.stage.index())).add("end", time.end);
     for (int i = 0; i < num_lines; ++i) {
       const auto line = static_cast<Line>(i);
-      if (is_always_written(line) || time.breakdown.of(line) > 0_s)
-        object.add(name_of(line), time.breakdown.of(line));
+      if (has_line(report, line)) object.add(name_of(line), time.breakdown.of(line));
     }
     return object.take();
   });
@@ -212,6 +212,12 @@ JsonValue engine_value(const Report& report) {
 
 }  // namespace
 
+bool has_line(const Report& report, Line line) {
+  const auto has_time = [&](const StageTime& time) { return time.breakdown.of(line) > 0_s; };
+  return is_always_written(line) || report.breakdown.of(line) > 0_s ||
+         std::any_of(report.stage_times.begin(), report.stage_times.end(), has_time);
+}
+
 JsonValue breakdown_value(const Breakdown& breakdown) {
   ObjectWriter object;
   for (int i = 0; i < num_lines; ++i) {
@@ -233,7 +239,11 @@ JsonValue report_value(const Report& report) {
   if (report.iteration_time_interval)
     object.add("iteration_time_interval_s", interval_value(*report.iteration_time_interval));
   for (const Figure& figure : figures()) object.add(figure.key.c_str(), figure.value(report));
-  object.add("breakdown_s", breakdown_value(report.breakdown))
+  ObjectWriter lines;
+  for (int i = 0; i < num_lines; ++i)
+    if (const auto line = static_cast<Line>(i); has_line(report, line))
+      lines.add(name_of(line), report.breakdown.of(line));
+  object.add("breakdown_s", lines.take())
       .add("memory", memory_value(report.memory))
       .add("traffic_bytes", traffic_value(report))
       .add("messages", messages_value(report))

@@ -23,6 +23,9 @@ JsonValue report_value(const Report& report);
 
 /// Seconds by line; a line that is not always written where it took any.
 JsonValue breakdown_value(const Breakdown& breakdown);
+/// Whether documents have the line, of the iteration and of every stage: those that are always written, and those on which any of them
+/// has time.
+bool has_line(const Report& report, Line line);
 
 /// How many links a report names.
 inline constexpr std::size_t most_links = 16;

@@ -208,16 +208,17 @@ std::string stage_time_table(const Report& report) {
     const auto cell = [&](Line line) {
       return number(at + name_of(line), time_text(time.breakdown.of(line), report.iteration_time));
     };
-    const Seconds waiting =
-        time.breakdown.of(Line::pipeline_bubble) + time.breakdown.of(Line::pipeline_comm);
+    const Seconds waiting = time.breakdown.of(Line::pipeline_bubble) +
+                            time.breakdown.of(Line::pipeline_comm) +
+                            time.breakdown.of(Line::peer_wait);
     table.rows.push_back({stage, stacked_bar(pieces, "time of stage " + stage), cell(Line::compute),
                           cell(Line::tensor_comm),
                           escaped(time_text(waiting, report.iteration_time)), cell(Line::data_comm),
                           number(at + "end", time_text(time.end, report.iteration_time))});
   }
   return "<h3>Time</h3>\n<p class=\"quiet\">The stages of the replica that ends last; colours as "
-         "above. Waiting is bubble and "
-         "messages on the way.</p>\n" +
+         "above. Waiting is bubble, "
+         "messages on the way and slower GPUs.</p>\n" +
          html::table(table);
 }
 

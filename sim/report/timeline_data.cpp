@@ -254,20 +254,23 @@ class TimelineWriter {
   }
 
   void add_waits() {
-    Column device, begin, bubble, duration, phase;
+    Column device, begin, own, others, duration, phase;
     for (const WaitSpan* wait :
          ordered(played_.timeline->waits, [](const WaitSpan& w) { return w.waiting.begin; })) {
       if (wait->stream != Stream::compute) continue;
       const Nanoseconds from = to_nanoseconds(wait->waiting.begin);
       device.push_back(place_[wait->device.index()]);
       begin.push_back(from);
-      bubble.push_back(to_nanoseconds(under_way_since(wait->waiting)) - from);
+      const WaitForOthers awaited = wait_for_others(wait->waiting);
+      own.push_back(to_nanoseconds(awaited.begin) - from);
+      others.push_back(to_nanoseconds(awaited.end) - from);
       duration.push_back(to_nanoseconds(wait->waiting.end) - from);
       phase.push_back(phases_.of(wait->waiting.cause));
     }
     columns_.add("wait_device", device);
     columns_.add("wait_begin", begin);
-    columns_.add("wait_bubble", bubble);
+    columns_.add("wait_own", own);
+    columns_.add("wait_others", others);
     columns_.add("wait_duration", duration);
     columns_.add("wait_phase", phase);
   }

@@ -88,8 +88,10 @@ class SliceCollector {
     if (wait.stream != Stream::compute) return;
     const Nanoseconds begin = to_nanoseconds(wait.waiting.begin);
     const Nanoseconds end = to_nanoseconds(wait.waiting.end);
-    const Nanoseconds sent = to_nanoseconds(under_way_since(wait.waiting));
-    add(wait.device, wait.stream, {begin, sent, SliceKind::bubble, {}, i});
+    const WaitForOthers others = wait_for_others(wait.waiting);
+    const Nanoseconds entered = to_nanoseconds(others.begin), sent = to_nanoseconds(others.end);
+    add(wait.device, wait.stream, {begin, entered, SliceKind::wait, {}, i});
+    add(wait.device, wait.stream, {entered, sent, SliceKind::bubble, {}, i});
     add(wait.device, wait.stream, {sent, end, SliceKind::wait, {}, i});
   }
 

@@ -121,6 +121,9 @@ std::string text_of(Line line, const Report& report) {
              " that have the parts of a sequence; counted is what attention does not hide.";
     case Line::embedding_sync:
       return "The first and the last stage share the embedding, and add up its gradients.";
+    case Line::peer_wait:
+      return "Waiting for slower GPUs that hold the same stage: they have not entered a collective "
+             "yet, because of more tokens, a slower node or a slower link.";
     case Line::codec:
       return "Compressing and decompressing messages on the GPU.";
     case Line::optimizer:

@@ -64,7 +64,8 @@ StepShares shares_of(const Breakdown& breakdown) {
   for (int i = 0; i < num_lines; ++i)
     if (is_communication(static_cast<Line>(i))) communicating += breakdown.of(static_cast<Line>(i));
   shares.communicating = communicating / total;
-  shares.computing = 1 - shares.communicating - breakdown.of(Line::pipeline_bubble) / total;
+  const Seconds waiting = breakdown.of(Line::pipeline_bubble) + breakdown.of(Line::peer_wait);
+  shares.computing = 1 - shares.communicating - waiting / total;
   return shares;
 }
 

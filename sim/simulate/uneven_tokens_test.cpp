@@ -59,6 +59,35 @@ std::vector<double> forward_times(const Simulation& simulation) {
   return times;
 }
 
+TEST_CASE("uneven experts make a step longer, and its FLOPs no more") {
+  const auto report_of = [](const std::string& balance) {
+    return play(read(one_node, {{"/model/moe/balance", balance}, {"/training/attention", "flash"}}))
+        .report;
+  };
+  const Report even = report_of("balanced"), uneven = report_of(R"({"zipf": 1.0})");
+  CHECK(uneven.iteration_time > 1.05 * even.iteration_time);
+  CHECK(uneven.model_flops_per_gpu * uneven.iteration_time /
+            (even.model_flops_per_gpu * even.iteration_time) ==
+        doctest::Approx(1).epsilon(1e-9));
+  CHECK(uneven.mfu / even.mfu ==
+        doctest::Approx(even.iteration_time / uneven.iteration_time).epsilon(1e-9));
+  CHECK(uneven.hfu < even.hfu);
+}
+
+TEST_CASE("without a pipeline the wait for another group of experts is no bubble") {
+  // Two groups of eight GPUs meet draws of their own, and reduce their gradients together; told is the first group.
+  constexpr std::uint64_t seeds = 6;
+  Seconds waited{};
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const Report report =
+        play(read(one_node, {{"/nodes", "2"}, {"/parallel/data", "16"}}, seed)).report;
+    CHECK(report.breakdown.of(Line::pipeline_bubble) == 0_s);
+    CHECK(report.breakdown.total() / report.iteration_time == doctest::Approx(1).epsilon(1e-9));
+    waited += report.breakdown.of(Line::peer_wait);
+  }
+  CHECK(waited > 0_s);
+}
+
 TEST_CASE("where tokens are not spread evenly, microbatches differ") {
   SimulateOptions options;
   options.keep_timeline = true;

@@ -4,22 +4,29 @@
 #include <numeric>
 #include <utility>
 
+#include "core/contracts.hpp"
+
 namespace windtunnel {
 namespace {
 
-/// Whether the awaited thing comes from other devices, so that it can be late before it is under
-/// way.
-bool comes_from_others(Phase cause) {
+enum class Awaited {
+  own_work,     ///< on another stream
+  other_stage,  ///< of the pipeline
+  peers,        ///< which hold the same stage
+};
+
+Awaited awaited_with(Phase cause) {
   switch (cause) {
     case Phase::activation:
     case Phase::gradient:
+    case Phase::embedding_sync:
+      return Awaited::other_stage;
     case Phase::tensor_reduce:
     case Phase::context_exchange:
     case Phase::gradient_reduce:
-    case Phase::embedding_sync:
     case Phase::parameter_gather:
     case Phase::expert_exchange:
-      return true;
+      return Awaited::peers;
     case Phase::forward:
     case Phase::backward:
     case Phase::weight_gradient:
@@ -27,9 +34,9 @@ bool comes_from_others(Phase cause) {
     case Phase::encode:
     case Phase::decode:
     case Phase::overhead:
-      return false;
+      return Awaited::own_work;
   }
-  return false;
+  return Awaited::own_work;
 }
 
 }  // namespace
@@ -58,6 +65,8 @@ const char* name_of(Line line) {
       return "other";
     case Line::expert_comm:
       return "expert_comm";
+    case Line::peer_wait:
+      return "peer_wait";
   }
   return "?";
 }
@@ -115,9 +124,17 @@ Line line_of(Phase cause) {
   return Line::other;
 }
 
-Seconds under_way_since(const Waiting& waiting) {
-  return comes_from_others(waiting.cause) ? std::clamp(waiting.sent, waiting.begin, waiting.end)
-                                          : waiting.begin;
+WaitForOthers wait_for_others(const Waiting& waiting) {
+  const Seconds sent = std::clamp(waiting.sent, waiting.begin, waiting.end);
+  switch (awaited_with(waiting.cause)) {
+    case Awaited::own_work:
+      return {waiting.begin, waiting.begin};
+    case Awaited::other_stage:
+      return {waiting.begin, sent, Line::pipeline_bubble};
+    case Awaited::peers:
+      return {std::clamp(waiting.entered, waiting.begin, sent), sent};
+  }
+  WT_UNREACHABLE();
 }
 
 Seconds Breakdown::total() const {
@@ -140,9 +157,11 @@ void BreakdownListener::on_compute(DeviceId device, Stream stream, const Op&, co
 }
 
 void BreakdownListener::on_wait(DeviceId device, Stream stream, const Op&, const Waiting& waiting) {
-  const Seconds sent = under_way_since(waiting);
-  count(device, stream, Line::pipeline_bubble, waiting.begin, sent);
-  count(device, stream, line_of(waiting.cause), sent, waiting.end);
+  const WaitForOthers others = wait_for_others(waiting);
+  const Line line = line_of(waiting.cause);
+  count(device, stream, line, waiting.begin, others.begin);
+  count(device, stream, others.line, others.begin, others.end);
+  count(device, stream, line, others.end, waiting.end);
 }
 
 void BreakdownListener::on_device_end(DeviceId device, Seconds end) {

@@ -13,8 +13,7 @@ enum class Line {
   compute,
   tensor_comm,
   pipeline_comm,
-  pipeline_bubble,  ///< waiting for a message that has not been sent, or a collective that others
-                    ///< have not entered
+  pipeline_bubble,  ///< waiting for what another stage has not sent: a message, or its part of the embedding's gradients
   data_comm,
   embedding_sync,
   codec,
@@ -23,22 +22,25 @@ enum class Line {
   // Left out of documents where there is none:
   expert_comm,
   context_comm,
+  peer_wait,  ///< waiting for a collective that slower GPUs have not entered
 };
-inline constexpr int num_lines = 11;
+inline constexpr int num_lines = 12;
 const char* name_of(Line line);  ///< "compute", "tensor_comm", …
 
 /// Whether files have the line where nothing is on it too.
-inline bool is_always_written(Line line) {
-  return line != Line::context_comm && line != Line::expert_comm;
-}
+inline bool is_always_written(Line line) { return line < Line::expert_comm; }
 
 /// The line of a part of a computing span.
 Line line_of(Part part);
 /// The line of waiting for something that is under way.
 Line line_of(Phase cause);
-/// Since when what a stream waited for was under way, within the wait: until then the wait is a
-/// bubble. What the device does itself on another stream (its codec) is always under way.
-Seconds under_way_since(const Waiting& waiting);
+/// The part of a wait in which others had not done theirs: sent the message, or entered the collective. It is counted on `line`; before it
+/// (the device's own earlier work on the awaited stream) and after it (what is awaited is under way) the line is line_of(cause).
+struct WaitForOthers {
+  Seconds begin{}, end{};
+  Line line = Line::peer_wait;
+};
+WaitForOthers wait_for_others(const Waiting& waiting);
 
 /// Where one device's time went; the lines add up to the time it ended (of the last device: the
 /// iteration time).

@@ -18,7 +18,7 @@ Op op_of(Phase phase) {
 }
 
 Waiting waiting(Seconds begin, Seconds sent, Seconds end, Phase cause) {
-  return {begin, sent, end, cause, Traffic::pipeline_forward};
+  return {begin, begin, sent, end, cause, Traffic::pipeline_forward};
 }
 
 TEST_CASE("a computing span is split into its parts") {
@@ -59,21 +59,31 @@ TEST_CASE("waiting is a bubble until the message is sent, and pipeline_comm from
   CHECK(listener.of(device).total() == 10_s);
 }
 
-TEST_CASE("a collective waits for its last member as a bubble, and then on its own line") {
-  struct Expected {
-    Phase cause;
-    Line line;
-  };
-  for (const Expected expected : {Expected{Phase::gradient_reduce, Line::data_comm},
-                                  {Phase::parameter_gather, Line::data_comm},
-                                  {Phase::embedding_sync, Line::embedding_sync},
-                                  {Phase::tensor_reduce, Line::tensor_comm}}) {
+TEST_CASE(
+    "a wait for a collective is counted on its line, but for what slower peers take to enter it") {
+  for (const auto& [cause, line] : {std::pair{Phase::gradient_reduce, Line::data_comm},
+                                    {Phase::parameter_gather, Line::data_comm},
+                                    {Phase::expert_exchange, Line::expert_comm},
+                                    {Phase::context_exchange, Line::context_comm},
+                                    {Phase::tensor_reduce, Line::tensor_comm}}) {
     BreakdownListener listener(1);
-    listener.on_wait(device, Stream::compute, op_of(expected.cause),
-                     waiting(0_s, 1_s, 4_s, expected.cause));
-    CHECK(listener.of(device).of(Line::pipeline_bubble) == 1_s);
-    CHECK(listener.of(device).of(expected.line) == 3_s);
+    // until 1 s its stream has other work, until 3 s a peer has not entered, until 7 s it runs
+    Waiting wait = waiting(0_s, 3_s, 7_s, cause);
+    wait.entered = 1_s;
+    listener.on_wait(device, Stream::compute, op_of(cause), wait);
+    CHECK(listener.of(device).of(Line::pipeline_bubble) == 0_s);
+    CHECK(listener.of(device).of(Line::peer_wait) == 2_s);
+    CHECK(listener.of(device).of(line) == 5_s);
+    CHECK(listener.of(device).total() == 7_s);
   }
+}
+
+TEST_CASE("waiting for another stage to add its part of the embedding is a bubble") {
+  BreakdownListener listener(1);
+  listener.on_wait(device, Stream::compute, op_of(Phase::embedding_sync),
+                   waiting(0_s, 1_s, 4_s, Phase::embedding_sync));
+  CHECK(listener.of(device).of(Line::pipeline_bubble) == 1_s);
+  CHECK(listener.of(device).of(Line::embedding_sync) == 3_s);
 }
 
 TEST_CASE("waiting for the device's own codec is never a bubble") {
@@ -101,7 +111,7 @@ TEST_CASE("what other streams do after the compute stream's end counts until the
   BreakdownListener listener(1);
   listener.on_compute(device, Stream::compute, op_of(Phase::backward),
                       work_of(3_s, 0_s, 0_s, 0_s, 0_s), 0_s, 3_s);
-  // entered at 2, begun at 4, ended at 7: [3, 4) bubble, [4, 7) data_comm
+  // entered at 2, begun at 4, ended at 7: [3, 4) waiting for peers, [4, 7) data_comm
   listener.on_wait(device, Stream::data, op_of(Phase::gradient_reduce),
                    waiting(2_s, 4_s, 7_s, Phase::gradient_reduce));
   // beside it
@@ -113,7 +123,7 @@ TEST_CASE("what other streams do after the compute stream's end counts until the
   listener.on_device_end(device, 9_s);
   const Breakdown& breakdown = listener.of(device);
   CHECK(breakdown.of(Line::compute) == 3_s);
-  CHECK(breakdown.of(Line::pipeline_bubble) == 1_s);
+  CHECK(breakdown.of(Line::peer_wait) == 1_s);
   CHECK(breakdown.of(Line::data_comm) == 3_s);
   CHECK(breakdown.of(Line::codec) == 0.5_s);
   CHECK(breakdown.of(Line::other) == 0.5_s);

@@ -490,7 +490,8 @@ class TimelineView {
       case sources.bubble:
       case sources.wait: {
         const cause = data.phases[columns.wait_phase[index]][0], bubble = track.source[i] === sources.bubble;
-        lines.push(bubble ? `bubble: the ${cause} has not been sent` : `waiting for the ${cause}, which is under way`, span);
+        const peers = track.kind[i] === kindOf.peer_wait;
+        lines.push(peers ? `slower GPUs have not entered the ${cause}` : bubble ? `bubble: the ${cause} has not been sent` : `waiting for the ${cause}, which is under way`, span);
         break;
       }
       case sources.send:

@@ -1,7 +1,7 @@
 // The timeline of a run: one row a device and stream on a canvas. What is narrower than a pixel is drawn as shares of the
 // pixel's time, so that nothing is lost however far out one looks.
 const timelineKinds = ['forward', 'backward', 'weight_gradient', 'optimizer', 'other', 'tensor_comm', 'pipeline_comm',
-  'data_comm', 'embedding_sync', 'codec', 'pipeline_bubble', 'expert_comm', 'context_comm'];
+  'data_comm', 'embedding_sync', 'codec', 'pipeline_bubble', 'expert_comm', 'context_comm', 'peer_wait'];
 const kindOf = Object.fromEntries(timelineKinds.map((name, i) => [name, i]));
 const partKinds = ['compute', 'tensor_comm', 'codec', 'optimizer', 'other', 'data_comm', 'expert_comm', 'context_comm'];  // in their order in an op
 const streams = ['compute', 'comm:tensor', 'comm:pipeline', 'comm:data', 'codec'];
@@ -75,9 +75,11 @@ const buildRows = (data, columns) => {
   }
   for (let i = 0; i < columns.wait_begin.length; ++i) {
     const begin = columns.wait_begin[i], track = rows[columns.wait_device[i]].compute.tracks[0];
-    track.add(begin, begin + columns.wait_bubble[i], kindOf.pipeline_bubble, sources.bubble, i);
-    track.add(begin + columns.wait_bubble[i], begin + columns.wait_duration[i],
-      phaseKind(columns.wait_phase[i]), sources.wait, i);
+    const kind = phaseKind(columns.wait_phase[i]), entered = begin + columns.wait_own[i], sent = begin + columns.wait_others[i];
+    const isOfPipeline = kind === kindOf.pipeline_comm || kind === kindOf.embedding_sync;
+    track.add(begin, entered, kind, sources.wait, i);
+    track.add(entered, sent, isOfPipeline ? kindOf.pipeline_bubble : kindOf.peer_wait, sources.bubble, i);
+    track.add(sent, begin + columns.wait_duration[i], kind, sources.wait, i);
   }
   for (let i = 0; i < columns.message_begin.length; ++i) {
     const [from, to] = data.channels[columns.message_channel[i]];
