@@ -10,6 +10,7 @@
 #include "calibrate/constant_fitter.hpp"
 #include "calibrate/linear_belief.hpp"
 #include "core/option_error.hpp"
+#include "report/report_words.hpp"
 #include "scenario/unsupported.hpp"
 #include "simulate/built_scenario.hpp"
 
@@ -313,8 +314,13 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
     if (best == nullptr) break;
     best->is_taken = true;
     belief.measure(best->time.gradient, row_noise);
-    advice.runs.push_back({on_top_of(request.overrides, best->overrides), best->time.figures.gpus,
-                           best->time.figures.time, width_of(belief.variance(asked->gradient))});
+    const Overrides overrides = on_top_of(request.overrides, best->overrides);
+    const Plan run = read_scenario(*configuration.scenario, configuration.folder, library,
+                                   {.overrides = overrides})
+                         .plan;
+    advice.runs.push_back({overrides, detail::plan_text(run.training, run.parallel),
+                           best->time.figures.gpus, best->time.figures.time,
+                           width_of(belief.variance(asked->gradient))});
   }
   advice.num_simulations = linearizer.num_simulations();
   return advice;

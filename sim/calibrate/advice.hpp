@@ -33,6 +33,7 @@ struct AdvisedConstant {
 /// A configuration to measure next, after those before it.
 struct AdvisedRun {
   Overrides overrides;  ///< on top of the plan's file
+  std::string plan;     ///< detail::plan_text()
   int gpus = 0;
   Seconds iteration_time{};
   double width_after = 0;  ///< as Advice::width, once it is measured

@@ -30,12 +30,9 @@ std::string value_of(const Overrides& overrides, const std::string& pointer) {
   return found == overrides.end() ? "" : found->second;
 }
 
-std::string plan_text(const AdvisedRun& run) {
-  const auto value = [&](const char* pointer) { return value_of(run.overrides, pointer); };
-  return count_text(run.gpus, "GPU") + ": tensor " + value("/parallel/tensor") + ", pipeline " +
-         value("/parallel/pipeline") + ", data " + value("/parallel/data") + ", microbatch " +
-         value("/training/micro_batch") + ", batch " + value("/training/global_batch") + ", " +
-         count_text(std::stoul(value("/model/layers")), "layer");
+std::string run_text(const AdvisedRun& run) {
+  return count_text(run.gpus, "GPU") + ": " + run.plan + ", " +
+         count_text(std::stoul(value_of(run.overrides, "/model/layers")), "layer") + " in all";
 }
 
 std::string command_of(const AdvisedRun& run, const std::string& file) {
@@ -101,7 +98,7 @@ std::string advice_text(const Advice& advice, const std::string& file) {
           " that fit on one to four nodes\n" + refused_text(advice);
   int number = 0;
   for (const AdvisedRun& run : advice.runs)
-    text += "    " + std::to_string(++number) + ". " + plan_text(run) + "; " +
+    text += "    " + std::to_string(++number) + ". " + run_text(run) + "; " +
             time_text(run.iteration_time, run.iteration_time) + " an iteration\n       then " +
             interval_text(time, run.width_after) + "\n       " + command_of(run, file) + "\n";
   return text;

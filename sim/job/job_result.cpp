@@ -117,10 +117,11 @@ JobResult simulate_job(const Scenario& scenario, const Report& report, const Job
   result.scenario_hash = scenario.hash;
   result.platform_name = report.platform_name;
   result.model_name = report.model_name;
-  result.plan = detail::short_plan_text(scenario.plan);
+  result.plan = detail::plan_text(scenario.plan.training, scenario.plan.parallel);
   result.options = options;
   result.draws.resize(options.draws);
-  constexpr std::size_t in_a_task = 64;
+  constexpr std::size_t in_a_task = 16;
+  std::size_t played = 0;
   run_on_threads((options.draws + in_a_task - 1) / in_a_task, options.at_once,
                  [&](std::size_t task) {
                    const std::size_t end = std::min(options.draws, (task + 1) * in_a_task);

@@ -32,7 +32,7 @@ JsonValue spread_json(const Spread& spread);
 struct JobResult {
   Job job;
   std::string name, scenario_hash, platform_name, model_name;
-  std::string plan;  ///< "tensor 8, pipeline 2, data 64, microbatch 1"
+  std::string plan;  ///< detail::plan_text()
   JobOptions options;
   std::vector<JobDraw> draws;
   Spread days, failures;

@@ -116,22 +116,14 @@ std::string headline_table(const ComparedFigures& figures) {
   return html;
 }
 
-/// "gpt-39b on 512 GPUs of a100-80gb-4hdr with megatron-lm-2021: tensor 8 × …", as far as the report says.
+/// "gpt-39b on 512 GPUs of a100-80gb-4hdr with megatron-lm-2021; tensor 8 × …", as far as the report says.
 std::string job_of(const ComparedFigures& figures, std::size_t run) {
-  const auto count = [&](const char* key) {
-    return grouped_text(figures.number(run, "/job/" + std::string(key)).value_or(0));
-  };
   const auto text = [&](const char* key) {
     return string_at(figures, run, "/job/" + std::string(key));
   };
   if (figures.value(run, "/job/model") == nullptr) return "";
-  return text("model") + " on " + count("gpus") + " GPUs of " + text("platform") + " with " +
-         text("software") + "; tensor " + count("tensor") +
-         (figures.value(run, "/job/context") != nullptr ? " × context " + count("context") : "") +
-         " × pipeline " + count("pipeline") + " × data " + count("data") + ", " + text("schedule") +
-         ", " + count("microbatches") +
-         (count("microbatches") == "1" ? " microbatch of " : " microbatches of ") +
-         count("micro_batch") + (count("micro_batch") == "1" ? " sample" : " samples");
+  return text("model") + " on " + grouped_text(figures.number(run, "/job/gpus").value_or(0)) +
+         " GPUs of " + text("platform") + " with " + text("software") + "; " + text("plan");
 }
 
 std::string job_list(const ComparedFigures& figures) {

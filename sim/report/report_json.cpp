@@ -10,6 +10,7 @@
 #include "core/contracts.hpp"
 #include "core/json_build.hpp"
 #include "report/figures.hpp"
+#include "report/report_words.hpp"
 
 namespace windtunnel {
 namespace {
@@ -186,7 +187,8 @@ JsonValue job_value(const Report& report) {
   object.add("schedule", parallel.schedule->name)
       .add("global_batch", report.plan.training.global_batch)
       .add("micro_batch", report.plan.training.micro_batch)
-      .add("microbatches", report.plan.microbatches);
+      .add("microbatches", report.plan.microbatches)
+      .add("plan", detail::plan_text(report.plan.training, report.plan.parallel));
   if (report.plan.compression.data_gradients)
     object.add("compressed_stages",
                array_of(report.compressed_stages, [](int stage) { return std::int64_t{stage}; }));

@@ -1,12 +1,73 @@
 #include "report/report_words.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "report/figures.hpp"
 #include "report/number_text.hpp"
+#include "report/terminal_text.hpp"
+#include "scenario/key_table.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel::detail {
+namespace {
+
+std::string recompute_text(const Training& training) {
+  const std::string text = std::string(name_of(training.recompute)) + " recompute";
+  const RecomputedModules& modules = training.recompute_modules;
+  if (training.recompute != Recompute::selective || modules == RecomputedModules::of_selective())
+    return text;
+  std::string names;
+  for (const RecomputedModule module : RecomputedModules::all)
+    if (modules.has(module)) names += (names.empty() ? "" : ", ") + std::string(name_of(module));
+  return text + " (" + names + ")";
+}
+
+/// "15, 16 × 6, 15"
+std::string runs_text(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0, end = 0; i < numbers.size(); i = end) {
+    end = i + 1;
+    while (end < numbers.size() && numbers[end] == numbers[i]) ++end;
+    text += (i == 0 ? "" : ", ") + std::to_string(numbers[i]) +
+            (end - i > 1 ? " × " + std::to_string(end - i) : "");
+  }
+  return text;
+}
+
+/// Keys of which plan_items() speaks in words of its own.
+bool has_own_words(const Key& key) {
+  static const std::set<std::string> names{
+      "global_batch", "micro_batch", "precision",        "recompute",
+      "attention",    "tensor",      "context",          "pipeline",
+      "data",         "expert",      "expert_tensor",    "schedule",
+      "zero_stage",   "zero_group",  "virtual_pipeline", "sequence_parallel"};
+  return names.count(key.name()) > 0;
+}
+
+/// Every other key that has not the value of a plan of which nothing is said.
+void add_other_choices(const PlanChoice& choice, std::vector<std::string>& items) {
+  const PlanChoice usual;
+  for (const Key& key : key_table()) {
+    if (key.value.kind == KeyValue::Kind::other || has_own_words(key)) continue;
+    const int value = key.value.get(choice);
+    if (value == key.value.get(usual)) continue;
+    const bool is_flag = key.value.kind == KeyValue::Kind::flag;
+    items.push_back(with_spaces(key.label() + (is_flag ? "" : " " + shown_text(key, value))));
+    if (is_flag && value == 0) items.back().insert(0, "no ");
+  }
+  const Parallel& parallel = choice.parallel;
+  if (!parallel.position_layers.empty())
+    items.push_back("layers by chunk " + runs_text(parallel.position_layers));
+  else if (!parallel.stage_layers.empty())
+    items.push_back("layers by stage " + runs_text(parallel.stage_layers));
+  if (parallel.edge_layers != EdgeLayers{})
+    items.push_back("embedding counts as " + counted(parallel.edge_layers.embedding, "layer") +
+                    ", loss as " + counted(parallel.edge_layers.loss, "layer"));
+  if (!parallel.placement.empty()) items.emplace_back("ranks placed one by one");
+}
+
+}  // namespace
 
 std::string counted(int number, const char* thing, const char* plural) {
   return grouped_text(number) + " " + thing + (number == 1 ? "" : plural);
@@ -24,31 +85,40 @@ std::string job_text(const Report& report) {
          cluster + " with " + report.software_name;
 }
 
-std::vector<std::string> plan_items(const Report& report) {
-  const Parallel& parallel = report.plan.parallel;
-  const Training& training = report.plan.training;
-  std::string schedule = parallel.schedule->name;
+std::vector<std::string> plan_items(const Training& training, const Parallel& parallel) {
+  const auto text = [](int number) { return std::to_string(number); };
+  std::string ways = "tensor " + text(parallel.tensor);
+  if (parallel.context > 1) ways += " × context " + text(parallel.context);
+  ways += " × pipeline " + text(parallel.pipeline) + " × data " + text(parallel.data);
+  std::vector<std::string> items{ways};
+  if (parallel.expert > 1) items.push_back("expert " + text(parallel.expert));
+  if (parallel.expert_tensor > 1) items.push_back("expert tensor " + text(parallel.expert_tensor));
+  items.push_back(parallel.schedule->name);
   if (parallel.virtual_pipeline > 1)
-    schedule += " with " + counted(parallel.virtual_pipeline, "chunk");
-  const std::string cut =
-      parallel.context > 1 ? " × context " + std::to_string(parallel.context) : "";
-  std::vector<std::string> items{"tensor " + std::to_string(parallel.tensor) + cut +
-                                     " × pipeline " + std::to_string(parallel.pipeline) +
-                                     " × data " + std::to_string(parallel.data),
-                                 schedule,
-                                 counted(report.plan.microbatches, "microbatch", "es") + " of " +
-                                     counted(training.micro_batch, "sample"),
-                                 name_of(training.precision)};
+    items.back() += " with " + counted(parallel.virtual_pipeline, "chunk");
+  const std::string size = counted(training.micro_batch, "sample");
+  items.push_back(parallel.data < 1
+                      ? "microbatches of " + size
+                      : counted(microbatches_of(training, parallel), "microbatch", "es") + " of " +
+                            size);
+  items.emplace_back(name_of(training.precision));
   if (parallel.sequence_parallel) items.emplace_back("sequence parallel");
   if (parallel.zero_stage > 0)
-    items.push_back("ZeRO-" + std::to_string(parallel.zero_stage) +
+    items.push_back("ZeRO-" + text(parallel.zero_stage) +
                     (sharding_ways(parallel) < parallel.replicas()
-                         ? " in groups of " + std::to_string(parallel.zero_group)
+                         ? " in groups of " + text(parallel.zero_group)
                          : ""));
   if (training.attention == Attention::flash) items.emplace_back("flash attention");
-  if (training.recompute == Recompute::full) items.emplace_back("full recompute");
-  if (training.recompute == Recompute::selective) items.emplace_back("selective recompute");
+  if (training.recompute != Recompute::none) items.push_back(recompute_text(training));
+  add_other_choices({training, parallel}, items);
   return items;
+}
+
+std::string plan_text(const Training& training, const Parallel& parallel) {
+  std::string text;
+  for (const std::string& item : plan_items(training, parallel))
+    text += (text.empty() ? "" : ", ") + item;
+  return text;
 }
 
 std::string verdict_text(const MemoryAccount& memory, const StageMemory& worst) {
@@ -67,16 +137,6 @@ std::string verdict_text(const MemoryAccount& memory, const StageMemory& worst) 
                                to_text(worst.usable) + ": " +
                                to_text(worst.required - worst.usable) + " too much";
   return "DOES NOT FIT: " + (memory.advice.empty() ? shortage : memory.advice);
-}
-
-std::string short_plan_text(const Plan& plan) {
-  const Parallel& parallel = plan.parallel;
-  std::string text = "tensor " + std::to_string(parallel.tensor);
-  if (parallel.context > 1) text += ", context " + std::to_string(parallel.context);
-  text +=
-      ", pipeline " + std::to_string(parallel.pipeline) + ", data " + std::to_string(parallel.data);
-  if (parallel.expert > 1) text += ", expert " + std::to_string(parallel.expert);
-  return text + ", microbatch " + std::to_string(plan.training.micro_batch);
 }
 
 std::string inputs_text(const Report& report) {

@@ -10,13 +10,14 @@ namespace windtunnel::detail {
 
 /// "27.4 samples/s", "56,125 tokens/s", "118.0 TFLOP/s per GPU", "MFU 37.8 %", "HFU 50.4 %" where it differs.
 std::vector<std::string> speed_items(const Report& report);
-/// "tensor 8, pipeline 2, data 64, microbatch 1"; context and expert where they are more than one.
-std::string short_plan_text(const Plan& plan);
 
 /// "gpt-39b (39.1 B parameters) on 512 GPUs of a100-80gb-4hdr with megatron-lm-2021"
 std::string job_text(const Report& report);
-/// "tensor 8 × pipeline 8 × data 8", "1f1b", "24 microbatches of 8 samples", "fp16", …
-std::vector<std::string> plan_items(const Report& report);
+/// A plan in words, wherever one is printed: "tensor 8 × pipeline 8 × data 8", "1f1b", "24 microbatches of 8 samples", "fp16", and every
+/// further choice of the blocks `training` and `parallel` that is not what a PlanChoice begins with.
+std::vector<std::string> plan_items(const Training& training, const Parallel& parallel);
+/// The same, separated by commas.
+std::string plan_text(const Training& training, const Parallel& parallel);
 /// "fits: stage 0 uses 46.2 GiB of 80.0 GiB", "DOES NOT FIT: …"
 std::string verdict_text(const MemoryAccount& memory, const StageMemory& worst);
 /// "56 inputs: 1 measured, 10 from datasheets, 24 fitted, 21 assumed"

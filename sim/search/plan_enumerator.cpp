@@ -232,24 +232,4 @@ std::variant<const Plan*, std::vector<PlanRejection>> lay_out(const Scenario& ba
   return maker.make(choice.training, choice.parallel);
 }
 
-std::string text_of(const PlanChoice& choice, const Scenario& base) {
-  const PlanChoice written{base.plan.training, base.plan.parallel};
-  std::string line;
-  for (const SearchKey& searched : search_keys()) {
-    const Key& key = *searched.key;
-    const int value = key.value.get(choice);
-    const bool is_of_interest =
-        searched.varies_always ? value > 0
-                               : base.search.varies(key.name()) || value != key.value.get(written);
-    if (!is_of_interest) continue;
-    line += line.empty() ? "" : " · ";
-    // A schedule is known by its name alone.
-    if (key.pointer == plan_keys::schedule)
-      line += choice.parallel.schedule->name;
-    else
-      line += key.name() + " " + text_of(key, value);
-  }
-  return line;
-}
-
 }  // namespace windtunnel

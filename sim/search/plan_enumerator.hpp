@@ -31,7 +31,4 @@ std::variant<const Plan*, std::vector<PlanRejection>> lay_out(const Scenario& ba
                                                               const PlanChoice& choice,
                                                               PlanMaker& maker);
 
-/// "tensor 8 · pipeline 4 · data 16 · micro_batch 2", and of the other keys those that are searched or not as in `base`.
-std::string text_of(const PlanChoice& choice, const Scenario& base);
-
 }  // namespace windtunnel

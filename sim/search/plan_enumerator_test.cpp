@@ -104,16 +104,5 @@ TEST_CASE("stage_layers of the file hold for its own number of stages") {
   for (const PlanChoice& plan : plans) CHECK(is_legal(scenario, plan));
 }
 
-TEST_CASE("a plan's text names the four ways, and what is searched or changed besides") {
-  const Scenario scenario = on_two_nodes(R"({"zero_stage": [0, 1]})");
-  PlanChoice choice{scenario.plan.training, scenario.plan.parallel};
-  CHECK(text_of(choice, scenario) ==
-        "tensor 1 · pipeline 1 · data 16 · micro_batch 2 · zero_stage 0");
-  choice.training.recompute = Recompute::none;
-  choice.parallel.data = 0;
-  CHECK(text_of(choice, scenario) ==
-        "tensor 1 · pipeline 1 · micro_batch 2 · recompute none · zero_stage 0");
-}
-
 }  // namespace
 }  // namespace windtunnel

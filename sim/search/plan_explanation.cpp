@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "report/number_text.hpp"
+#include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
 #include "search/lower_bound.hpp"
 #include "units/quantity_reader.hpp"
@@ -72,8 +73,7 @@ std::string comparison(const RankedPlan& plan, const RankedPlan& best, const Pai
   return text + row("iteration", plan.time, best.time);
 }
 
-std::string legal_text(const Scenario& base, const PlanExplanation& explanation,
-                       const Painter& paint) {
+std::string legal_text(const PlanExplanation& explanation, const Painter& paint) {
   const RankedPlan& plan = *explanation.simulated;
   const std::string facts =
       to_text(plan.time) + " per iteration, " + to_text(plan.memory_max) + " of memory";
@@ -85,7 +85,7 @@ std::string legal_text(const Scenario& base, const PlanExplanation& explanation,
     return marked("✓", facts + ": no plan of the search is faster", Tone::good, paint);
   return marked("~",
                 facts + ", " + percent_text(plan.time / best.time - 1) + " more than the best, " +
-                    text_of(best.choice, base),
+                    detail::plan_text(best.choice.training, best.choice.parallel),
                 Tone::doubtful, paint) +
          comparison(plan, best, paint);
 }
@@ -113,11 +113,12 @@ std::string explanation_text(const Scenario& base, const PlanExplanation& explan
                              Colour colour) {
   const Painter paint(colour);
   const std::string head = paint(Tone::heading, base.name) + "\n\n" +
-                           detail::paragraph(text_of(explanation.choice, base));
+                           detail::paragraph(detail::plan_text(explanation.choice.training,
+                                                               explanation.choice.parallel));
   if (!explanation.shape.empty()) return head + shape_text(explanation, paint);
   if (!explanation.memory->fits)
     return head + marked("✗", "does not fit: " + text_of(*explanation.memory), Tone::bad, paint);
-  return head + legal_text(base, explanation, paint);
+  return head + legal_text(explanation, paint);
 }
 
 }  // namespace windtunnel

@@ -6,6 +6,7 @@
 #include <string>
 #include <variant>
 
+#include "report/report_words.hpp"
 #include "simulate/built_scenario.hpp"
 
 namespace windtunnel {
@@ -19,11 +20,11 @@ SimulatedPlan simulate_choice(const Scenario& base, const SearchSpace& space,
           simulated.breakdown};
 }
 
-SimulatedPlan plan_or_throw(const TaskOutcome<SimulatedPlan>& outcome, const PlanChoice& choice,
-                            const Scenario& base) {
+SimulatedPlan plan_or_throw(const TaskOutcome<SimulatedPlan>& outcome, const PlanChoice& choice) {
   const auto* failure = std::get_if<ChildFailure>(&outcome);
   if (failure == nullptr) return std::get<SimulatedPlan>(outcome);
-  const std::string text = "plan " + text_of(choice, base) + ": " + failure->text;
+  const std::string text =
+      "plan " + detail::plan_text(choice.training, choice.parallel) + ": " + failure->text;
   if (failure->kind == FailureKind::environment) throw EnvironmentError(text);
   throw std::runtime_error(text);
 }
@@ -60,7 +61,7 @@ std::vector<SimulatedPlan> simulate_plans(const Scenario& base, const SearchSpac
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
   std::vector<SimulatedPlan> simulated;
   for (std::size_t i = 0; i < choices.size(); ++i)
-    simulated.push_back(plan_or_throw(outcomes[place[i]], *choices[i], base));
+    simulated.push_back(plan_or_throw(outcomes[place[i]], *choices[i]));
   return simulated;
 }
 

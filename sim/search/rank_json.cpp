@@ -5,7 +5,10 @@
 
 #include "core/json_build.hpp"
 #include "core/json_value.hpp"
+#include "plan/plan_check.hpp"
+#include "report/report_words.hpp"
 #include "report/seed_value.hpp"
+#include "scenario/key_table.hpp"
 #include "search/launch_arguments.hpp"
 #include "search/plan_explanation.hpp"
 
@@ -16,33 +19,39 @@ JsonValue count(std::size_t number) { return JsonValue(static_cast<std::int64_t>
 JsonValue whole(int number) { return JsonValue(std::int64_t{number}); }
 JsonValue word(const char* text) { return JsonValue(std::string(text)); }
 
-JsonValue parallel_json(const Parallel& parallel) {
+JsonValue value_of(const Key& key, const PlanChoice& choice) {
+  if (key.pointer == plan_keys::schedule) return JsonValue(choice.parallel.schedule->name);
+  const int value = key.value.get(choice);
+  if (key.value.kind == KeyValue::Kind::whole_number) return whole(value);
+  if (key.value.kind == KeyValue::Kind::flag) return JsonValue(value == 1);
+  return JsonValue(text_of(key, value));
+}
+
+/// Every key of the block that the plan keeps.
+JsonValue block_json(const std::string& block, const PlanChoice& choice) {
   JsonValue json = empty_object();
-  json.set("tensor", whole(parallel.tensor));
-  json.set("pipeline", whole(parallel.pipeline));
-  json.set("data", whole(parallel.data));
-  json.set("context", whole(parallel.context));
-  json.set("expert", whole(parallel.expert));
-  json.set("expert_tensor", whole(parallel.expert_tensor));
-  json.set("schedule", JsonValue(parallel.schedule->name));
-  json.set("virtual_pipeline", whole(parallel.virtual_pipeline));
-  json.set("sequence_parallel", JsonValue(parallel.sequence_parallel));
-  json.set("zero_stage", whole(parallel.zero_stage));
-  json.set("overlap_gradient_reduce", JsonValue(parallel.overlap_gradient_reduce));
-  if (!parallel.stage_layers.empty()) {
-    JsonValue::Array layers;
-    for (const int number : parallel.stage_layers) layers.push_back(whole(number));
-    json.set("stage_layers", JsonValue(std::move(layers)));
-  }
+  for (const Key& key : key_table())
+    if (key.pointer.starts_with(block) && key.value.kind != KeyValue::Kind::other &&
+        key.name() != "placement")
+      json.set(key.name(), value_of(key, choice));
   return json;
 }
 
-JsonValue training_json(const Training& training) {
-  JsonValue json = empty_object();
-  json.set("global_batch", whole(training.global_batch));
-  json.set("micro_batch", whole(training.micro_batch));
-  json.set("precision", word(name_of(training.precision)));
-  json.set("recompute", word(name_of(training.recompute)));
+JsonValue parallel_json(const PlanChoice& choice) {
+  JsonValue json = block_json("/parallel/", choice);
+  if (const std::vector<int>& layers = choice.parallel.stage_layers; !layers.empty())
+    json.set("stage_layers", array_of(layers, [](int number) { return std::int64_t{number}; }));
+  return json;
+}
+
+JsonValue training_json(const PlanChoice& choice) {
+  JsonValue json = block_json("/training/", choice);
+  const RecomputedModules& modules = choice.training.recompute_modules;
+  if (choice.training.recompute != Recompute::selective) return json;
+  JsonValue::Array names;
+  for (const RecomputedModule module : RecomputedModules::all)
+    if (modules.has(module)) names.push_back(word(name_of(module)));
+  json.set("recompute_modules", JsonValue(std::move(names)));
   return json;
 }
 
@@ -59,8 +68,9 @@ JsonValue placement_json(const Scenario& base, const Parallel& parallel) {
 JsonValue plan_json(const Scenario& base, const RankedPlan& plan, std::size_t rank) {
   JsonValue json = empty_object();
   json.set("rank", count(rank));
-  json.set("parallel", parallel_json(plan.choice.parallel));
-  json.set("training", training_json(plan.choice.training));
+  json.set("plan", JsonValue(detail::plan_text(plan.choice.training, plan.choice.parallel)));
+  json.set("parallel", parallel_json(plan.choice));
+  json.set("training", training_json(plan.choice));
   json.set("microbatches", whole(plan.microbatches));
   json.set("iteration_time_s", JsonValue(plan.time.value()));
   json.set("lower_bound_s", JsonValue(plan.bound.value()));
@@ -162,8 +172,8 @@ std::string explanation_json(const Scenario& base, const PlanExplanation& explan
   JsonValue json = empty_object();
   json.set("schema", word("windtunnel/rank-why-v1"));
   json.set("name", JsonValue(base.name));
-  json.set("parallel", parallel_json(explanation.choice.parallel));
-  json.set("training", training_json(explanation.choice.training));
+  json.set("parallel", parallel_json(explanation.choice));
+  json.set("training", training_json(explanation.choice));
   json.set("verdict", word(!explanation.shape.empty()  ? "shape"
                            : !explanation.memory->fits ? "memory"
                                                        : "legal"));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "report/report_words.hpp"
 #include "search/rank_json.hpp"
 #include "search/rank_text.hpp"
 #include "search/testing.hpp"
@@ -41,8 +42,9 @@ TEST_CASE("the table is what simulating every plan gives") {
   REQUIRE(table.plans.size() == 5);
   for (std::size_t i = 0; i < table.plans.size(); ++i) {
     CHECK(table.plans[i].time == everything.plans[i].time);
-    CHECK(text_of(table.plans[i].choice, scenario) ==
-          text_of(everything.plans[i].choice, scenario));
+    CHECK(detail::plan_text(table.plans[i].choice.training, table.plans[i].choice.parallel) ==
+          detail::plan_text(everything.plans[i].choice.training,
+                            everything.plans[i].choice.parallel));
   }
   CHECK(table.table_is_proven);
   CHECK(table.gap == 0);
@@ -196,7 +198,7 @@ TEST_CASE("no plan that is recommended needs more than its GPU has, margin inclu
   CHECK(result.rejected_memory > 0);
   REQUIRE_FALSE(result.plans.empty());
   for (const RankedPlan& plan : result.plans) {
-    CAPTURE(text_of(plan.choice, scenario));
+    CAPTURE(detail::plan_text(plan.choice.training, plan.choice.parallel));
     const Plan laid_out = std::get<Plan>(lay_out(scenario, result.space, plan.choice));
     const MemoryCheck check = check_memory(scenario, laid_out, MemoryMargin{});
     CHECK(check.worst.required * 1.05 <= check.worst.usable);

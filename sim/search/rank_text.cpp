@@ -6,6 +6,7 @@
 
 #include "core/utf8.hpp"
 #include "report/number_text.hpp"
+#include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -211,12 +212,12 @@ std::string verdict(const RankResult& result, const Painter& paint) {
   return marked("✓", what + " (gap 0.0 %)", Tone::good, paint);
 }
 
-std::string why_none(const Scenario& base, const RankResult& result, const Painter& paint) {
+std::string why_none(const RankResult& result, const Painter& paint) {
   if (!result.nearest) return marked("✗", "no plan was considered", Tone::bad, paint);
   const RejectedPlan& nearest = *result.nearest;
   std::string text = "no plan can be recommended. " +
                      std::string(nearest.memory ? "Nearest to fitting is " : "The first is ") +
-                     text_of(nearest.choice, base) + ": ";
+                     detail::plan_text(nearest.choice.training, nearest.choice.parallel) + ": ";
   if (nearest.memory) text += text_of(*nearest.memory);
   for (const PlanRejection& rejection : nearest.shape) text += rejection.message + ". ";
   return marked("✗", text, Tone::bad, paint);
@@ -232,7 +233,7 @@ std::string rank_text(const Scenario& base, const RankResult& result, Colour col
                         counted(static_cast<std::size_t>(result.space.gpus), "GPUs of ") +
                         base.platform.name + " with " + base.software.name);
   if (result.plans.empty())
-    return head + counts(result) + searched_text(base, result) + why_none(base, result, paint);
+    return head + counts(result) + searched_text(base, result) + why_none(result, paint);
   return head + table(result, paint) + said_once(result) + placements(result) + counts(result) +
          searched_text(base, result) + tightness(result, paint) + verdict(result, paint);
 }

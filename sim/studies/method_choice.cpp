@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "report/number_text.hpp"
+#include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -73,11 +74,12 @@ double cost_of_pick(const MethodChoice& choice) {
   return choice.picks.front().time / choice.best.front().time - 1;
 }
 
-std::string conclusion(const Scenario& base, const MethodChoice& choice) {
+std::string conclusion(const MethodChoice& choice) {
   if (choice.best.empty()) return "No plan of the search fits in memory.";
-  const std::string best = "The best plan that fits, by simulation, takes " +
-                           to_text(choice.best.front().time) + ": " +
-                           text_of(choice.best.front().choice, base) + ".";
+  const std::string best =
+      "The best plan that fits, by simulation, takes " + to_text(choice.best.front().time) + ": " +
+      detail::plan_text(choice.best.front().choice.training, choice.best.front().choice.parallel) +
+      ".";
   if (choice.picks.empty()) return best;
   const std::string name = name_of(choice.method);
   if (!choice.picks.front().fits)
@@ -99,9 +101,9 @@ std::string error_text(const MethodChoice& choice) {
          percent_text(mean_error(choice)) + " off on average.";
 }
 
-JsonValue pick_value(const Scenario& base, const MethodPick& pick) {
+JsonValue pick_value(const MethodPick& pick) {
   JsonValue value{JsonValue::Object{}};
-  value.set("plan", JsonValue(text_of(pick.choice, base)));
+  value.set("plan", JsonValue(detail::plan_text(pick.choice.training, pick.choice.parallel)));
   value.set("estimate_s", JsonValue(pick.estimate.value()));
   value.set("iteration_time_s", JsonValue(pick.time.value()));
   value.set("memory_max_bytes", JsonValue(pick.memory_max.value()));
@@ -143,23 +145,24 @@ std::string method_text(const Scenario& base, const MethodChoice& choice, Colour
   for (std::size_t i = 0; i < choice.picks.size(); ++i) {
     const MethodPick& pick = choice.picks[i];
     text += row(std::to_string(i + 1), to_text(pick.estimate), to_text(pick.time),
-                text_of(pick.choice, base), memory_text(pick));
+                detail::plan_text(pick.choice.training, pick.choice.parallel), memory_text(pick));
   }
-  return text + "\n" + detail::paragraph(conclusion(base, choice) + error_text(choice));
+  return text + "\n" + detail::paragraph(conclusion(choice) + error_text(choice));
 }
 
-JsonValue method_value(const Scenario& base, const MethodChoice& choice) {
+JsonValue method_value(const MethodChoice& choice) {
   JsonValue value{JsonValue::Object{}};
   value.set("schema", JsonValue(std::string("windtunnel/method-v1")));
   value.set("method", JsonValue(std::string(name_of(choice.method))));
   value.set("considered", JsonValue(static_cast<std::int64_t>(choice.considered)));
   value.set("left_out", JsonValue(static_cast<std::int64_t>(choice.left_out)));
   JsonValue::Array picks;
-  for (const MethodPick& pick : choice.picks) picks.push_back(pick_value(base, pick));
+  for (const MethodPick& pick : choice.picks) picks.push_back(pick_value(pick));
   value.set("plans", JsonValue(std::move(picks)));
   if (!choice.picks.empty()) value.set("mean_error", JsonValue(mean_error(choice)));
   if (!choice.best.empty()) {
-    value.set("best_plan", JsonValue(text_of(choice.best.front().choice, base)));
+    value.set("best_plan", JsonValue(detail::plan_text(choice.best.front().choice.training,
+                                                       choice.best.front().choice.parallel)));
     value.set("best_iteration_time_s", JsonValue(choice.best.front().time.value()));
     if (!choice.picks.empty()) value.set("cost_of_pick", JsonValue(cost_of_pick(choice)));
   }

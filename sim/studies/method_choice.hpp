@@ -35,6 +35,6 @@ MethodChoice choose_by(Baseline method, const Scenario& base, const RankOptions&
 
 /// The table of `rank --method`, and how much slower the method's first pick is than the best.
 std::string method_text(const Scenario& base, const MethodChoice& choice, Colour colour);
-JsonValue method_value(const Scenario& base, const MethodChoice& choice);
+JsonValue method_value(const MethodChoice& choice);
 
 }  // namespace windtunnel

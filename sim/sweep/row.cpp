@@ -195,7 +195,7 @@ std::string RowMaker::figures(const Scenario& as_read) const {
   for (const std::string& figure : sweep_->asked_figures()) {
     LineText line;
     if (figure == "plan")
-      line.add(figure, detail::short_plan_text(scenario.plan));
+      line.add(figure, detail::plan_text(scenario.plan.training, scenario.plan.parallel));
     else if (figure == "cost")
       line.add(figure, cost_of_job(scenario, report));
     else

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "core/json_value.hpp"
+#include "report/report_words.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/scenario_argument.hpp"
@@ -26,10 +27,8 @@ std::string text_of(const Scenario& scenario) {
   const auto text = [](int amount) { return std::to_string(amount); };
   return scenario.name + ": correct. " + scenario.model.name + " on " + text(plan.num_ranks()) +
          " GPUs of " + scenario.platform.name + " (" + text(plan.num_nodes) +
-         (plan.num_nodes == 1 ? " node" : " nodes") + "), tensor " + text(plan.parallel.tensor) +
-         (plan.parallel.context > 1 ? " * context " + text(plan.parallel.context) : "") +
-         " * pipeline " + text(plan.parallel.pipeline) + " * data " + text(plan.parallel.data) +
-         ", " + text(plan.microbatches) + " microbatches; scenario " + scenario.hash;
+         (plan.num_nodes == 1 ? " node" : " nodes") + "), " +
+         detail::plan_text(plan.training, plan.parallel) + "; scenario " + scenario.hash;
 }
 
 }  // namespace

@@ -1,0 +1,59 @@
+#include "report/report_words.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "scenario/key_table.hpp"
+
+namespace windtunnel {
+namespace {
+
+PlanChoice usual_choice() {
+  PlanChoice choice;
+  choice.training.global_batch = 16;
+  choice.training.micro_batch = 1;
+  choice.parallel.tensor = choice.parallel.context = choice.parallel.data = 2;
+  choice.parallel.zero_stage = 3;
+  return choice;
+}
+
+std::string text_of(const PlanChoice& choice) {
+  return detail::plan_text(choice.training, choice.parallel);
+}
+
+TEST_CASE("a plan is named by its degrees, its schedule, its batch, and what else is chosen") {
+  PlanChoice choice = usual_choice();
+  CHECK(
+      text_of(choice) ==
+      "tensor 2 × context 2 × pipeline 1 × data 2, 1f1b, 8 microbatches of 1 sample, fp16, ZeRO-3");
+  choice.parallel.pipeline = 8;
+  choice.parallel.schedule = default_schedule(2);
+  choice.parallel.virtual_pipeline = 2;
+  choice.parallel.expert = 4;
+  choice.parallel.zero_stage = 1;
+  choice.parallel.overlap_gradient_reduce = true;
+  choice.parallel.pipeline_send = PipelineSend::blocking_pairs;
+  choice.parallel.stage_layers = {15, 16, 16, 16, 16, 16, 16, 15};
+  choice.training.precision = Precision::bf16;
+  choice.training.recompute = Recompute::selective;
+  CHECK(
+      text_of(choice) ==
+      "tensor 2 × context 2 × pipeline 8 × data 2, expert 4, interleaved_1f1b with 2 chunks, 8 "
+      "microbatches of 1 sample, bf16, ZeRO-1, selective recompute, pipeline send blocking pairs, "
+      "overlap gradient reduce, layers by stage 15, 16 × 6, 15");
+}
+
+TEST_CASE("no choice of a plan is missing in its text") {
+  for (const Key& key : key_table()) {
+    if (key.value.kind == KeyValue::Kind::other || key.name() == "placement") continue;
+    PlanChoice choice = usual_choice();
+    const int usual = key.value.get(choice), step = key.name() == "global_batch" ? 4 : 1;
+    key.value.set(choice, usual + step <= key.value.most ? usual + step : usual - step);
+    CAPTURE(key.pointer);
+    CHECK(text_of(choice) != text_of(usual_choice()));
+  }
+}
+
+}  // namespace
+}  // namespace windtunnel
