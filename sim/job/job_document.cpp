@@ -82,6 +82,12 @@ std::string job_json(const JobResult& result) {
   json.set("steps", count(job.model.steps));
   json.set("tokens", number(job.tokens_per_step * static_cast<double>(job.model.steps)));
   json.set("days", spread_json(result.days));
+  if (result.enough_spares) {
+    JsonValue spares = empty_object();
+    spares.set("spare_nodes", count(result.enough_spares->nodes));
+    spares.set("median_days", number(result.enough_spares->median_days));
+    json.set("with_enough_spares", std::move(spares));
+  }
   json.set("goodput", spread_json(result.goodput));
   JsonValue shares = empty_object();
   for (std::size_t i = 0; i < num_spent; ++i)

@@ -27,11 +27,16 @@ std::vector<std::int64_t> intervals_around(double steps, std::int64_t most) {
   return list;
 }
 
-double mean_seconds(JobModel model, std::int64_t every, std::uint64_t seed, std::size_t draws) {
+/// None where a draw does not end.
+std::optional<double> mean_seconds(JobModel model, std::int64_t every, std::uint64_t seed,
+                                   std::size_t draws) {
   model.checkpoint_every = every;
   double sum = 0;
-  for (std::size_t i = 0; i < draws; ++i)
-    sum += to_seconds(play_job(model, seed, i).total) / Seconds{1};
+  for (std::size_t i = 0; i < draws; ++i) {
+    const std::optional<JobDraw> draw = play_job_if_it_ends(model, seed, i);
+    if (!draw) return {};
+    sum += to_seconds(draw->total) / Seconds{1};
+  }
   return sum / static_cast<double>(draws);
 }
 
@@ -84,15 +89,15 @@ std::optional<IntervalCurve> interval_curve(const JobModel& model, std::uint64_t
   const double failures = std::max(rate * step * static_cast<double>(model.steps), 1e-3);
   const auto draws =
       static_cast<std::size_t>(std::clamp(wanted_failures / failures, fewest_draws, most_draws));
-  IntervalCurve curve;
-  for (const std::int64_t steps : intervals_around(std::max(guess, 1.0), model.steps))
-    curve.points.push_back({steps, 0});
-  run_on_threads(curve.points.size(), at_once,
-                 [&](std::size_t i) {
-                   curve.points[i].mean_seconds =
-                       mean_seconds(model, curve.points[i].steps, seed, draws);
-                 },
+  const std::vector<std::int64_t> intervals = intervals_around(std::max(guess, 1.0), model.steps);
+  std::vector<std::optional<double>> means(intervals.size());
+  run_on_threads(intervals.size(), at_once,
+                 [&](std::size_t i) { means[i] = mean_seconds(model, intervals[i], seed, draws); },
                  {});
+  IntervalCurve curve;
+  for (std::size_t i = 0; i < intervals.size(); ++i)
+    if (means[i]) curve.points.push_back({intervals[i], *means[i]});
+  if (curve.points.empty()) return std::nullopt;
   curve.best_steps = lowest_point(curve.points);
   return curve;
 }

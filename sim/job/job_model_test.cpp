@@ -95,6 +95,59 @@ TEST_CASE("fewer nodes take longer for a step, and half of the replicas are the 
   CHECK(model.step[17] == 60'000'000'000);
 }
 
+/// 128 GPUs in nodes of 8, each replica on the GPUs of 8 tensor ways times what `ways` says.
+Scenario elastic_scenario(const std::string& ways) {
+  return read_scenario(
+      source_dir() / "scenarios/gpt3-175b-512xa100.json", Library{source_dir()},
+      {.overrides = {
+           {"/nodes", "16"},
+           {"/model", R"("llama3-8b")"},
+           {"/platform", R"("dgx-h100")"},
+           {"/software", R"("megatron-core-2024")"},
+           {"/training",
+            R"({"global_batch": 64, "micro_batch": 1, "precision": "bf16", "attention": "flash",
+              "recompute": "full"})"},
+           {"/parallel", R"({"tensor": 8, "data": 4, "sequence_parallel": true, )" + ways + "}"},
+           {"/job", R"({"steps": 20000, "step_time": "10 s", "checkpoint": {"interval": "30 min"},
+              "failures": {"gpu": 20, "memory": 0, "nic": 0, "network": 0, "node": 0, "software": 0},
+              "restart": {"elastic": true, "repair": "200 h", "detection": "1 min"},
+              "start": {"time": "1 min"}})"}}});
+}
+
+TEST_CASE("context and pipeline ways belong to a replica alike") {
+  const auto steps = [](const std::string& ways) {
+    const Scenario scenario = elastic_scenario(ways);
+    return make_job(scenario, report_of(scenario)).model.step;
+  };
+  // Replicas of four nodes: 1 to 4 missing nodes leave three of four, 5 to 8 leave two; 16 microbatches become 22 or 32.
+  const std::vector<Ticks> context = steps(R"("context": 4)");
+  REQUIRE(context.size() == 9);
+  CHECK(context[1] == 13'750'000'000);
+  CHECK(context[4] == 13'750'000'000);
+  CHECK(context[8] == 20'000'000'000);
+  CHECK(steps(R"("pipeline": 4)") == context);
+}
+
+TEST_CASE("a job with long sequences waits for the nodes of whole replicas") {
+  const Scenario scenario = elastic_scenario(R"("context": 4)");
+  // An independent simulation of the same job says 17.7 days.
+  CHECK(simulate_job(scenario, report_of(scenario), {.draws = 400}).days.median ==
+        doctest::Approx(17.7).epsilon(0.05));
+}
+
+TEST_CASE("a job that waits for repairs says how many spare nodes it needs") {
+  const Scenario scenario = elastic_scenario(R"("context": 4)");
+  const JobResult result = simulate_job(scenario, report_of(scenario), {.draws = 100});
+  REQUIRE(result.enough_spares);
+  CHECK(result.share_without_nodes() > 0.5);
+  CHECK(result.enough_spares->median_days < result.days.median / 2);
+  CHECK(job_text(result).find("% of the time nodes are missing, with 0 spare nodes: with ") !=
+        std::string::npos);
+  CHECK(job_text(result).find("plan: tensor 8 × context 4 × pipeline 1 × data 4, 1f1b, 16 "
+                              "microbatches of 1 sample, bf16, sequence parallel, flash "
+                              "attention, full recompute\n") != std::string::npos);
+}
+
 TEST_CASE("money and energy of a job in which nothing fails") {
   const Scenario scenario = scenario_with_job(R"({"steps": 1200, "start": {"time": "0 s"},
       "checkpoint": {"storage_bandwidth": "1000 TB/s", "node_bandwidth": "1000 TB/s", "kept": 2},

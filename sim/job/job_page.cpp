@@ -75,7 +75,9 @@ std::string headline(const JobResult& result) {
           number("/gpus", grouped_text(job.gpus)) + " GPUs (" + escaped(result.platform_name) +
           "): " + escaped(parameter_text(tokens)) + " tokens in " +
           number("/steps", grouped_text(static_cast<double>(job.model.steps))) + " steps of " +
-          escaped(to_text(job.step_time)) + "</p>\n</div>\n<div class=\"cards\">\n";
+          escaped(to_text(job.step_time)) + "<br>" + escaped(result.plan) + "</p>\n";
+  if (result.enough_spares) text += "<p class=\"quiet\">" + escaped(spares_text(result)) + "</p>\n";
+  text += "</div>\n<div class=\"cards\">\n";
   text += card("goodput", number("/goodput/median", percent_text(result.goodput.median)),
                "share of the time that trains at full speed and counts");
   text += card("failures", number("/failures/count/median", grouped_text(result.failures.median)),

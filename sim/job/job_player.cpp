@@ -5,6 +5,7 @@
 #include <deque>
 #include <limits>
 #include <numeric>
+#include <string>
 
 #include "core/contracts.hpp"
 #include "units/quantity_reader.hpp"
@@ -94,11 +95,35 @@ class JobPlayer {
         noises_(model.noise, random_),
         until_failure_(random_.until_event(rate())) {}
 
-  JobDraw play() {
-    for (bool first = true; !(launch(first) && train()); first = false) recover();
+  /// None: it is given up.
+  std::optional<JobDraw> play() {
+    for (bool first = true; !(launch(first) && train()); first = false) {
+      if (now_ > most_days * ticks_per_day || draw_.num_failures() >= most_failures) return {};
+      recover();
+    }
     draw_.total = now_;
     WT_ENSURE(std::accumulate(draw_.spent.begin(), draw_.spent.end(), Ticks{}) == now_);
     return draw_;
+  }
+
+  [[noreturn]] void refuse() const {
+    const auto text = [](double ticks) { return to_text(to_seconds(static_cast<Ticks>(ticks))); };
+    const double between_failures = 1 / model_->failure_rate();
+    const auto restart = static_cast<double>(model_->detection + model_->start + model_->read);
+    Problems problems;
+    problems.add(
+        {{},
+         "/job",
+         "the job does not end: after " + std::to_string(draw_.num_failures()) + " failures in " +
+             text(static_cast<double>(now_)) + ", " + std::to_string(done_) + " of its " +
+             std::to_string(model_->steps) + " steps are done; it fails every " +
+             text(between_failures) + " on average, needs " + text(restart) +
+             " to go on, and begins a checkpoint every " +
+             text(static_cast<double>(model_->checkpoint_every * model_->step.front())),
+         restart > between_failures ? "lower rates, or a shorter restart, detection and read"
+                                    : "write a shorter checkpoint/interval, or lower rates"});
+    problems.throw_if_any();
+    WT_UNREACHABLE();
   }
 
  private:
@@ -247,7 +272,6 @@ class JobPlayer {
       missing_ = missing_nodes();
     }
     until_failure_ = random_.until_event(rate());
-    if (now_ > most_days * ticks_per_day) give_up();
   }
 
   /// Nodes that the job lacks once all that are repaired and all spares are in use.
@@ -263,24 +287,6 @@ class JobPlayer {
       if (at < 0) return static_cast<FailingPart>(i);
     }
     return FailingPart::software;
-  }
-
-  [[noreturn]] void give_up() const {
-    const auto text = [](double ticks) { return to_text(to_seconds(static_cast<Ticks>(ticks))); };
-    const double between_failures = 1 / model_->failure_rate();
-    const auto restart = static_cast<double>(model_->detection + model_->start + model_->read);
-    Problems problems;
-    problems.add(
-        {{},
-         "/job",
-         "the job does not end: it fails every " + text(between_failures) + " on average, needs " +
-             text(restart) + " to go on, and begins a checkpoint every " +
-             text(static_cast<double>(model_->checkpoint_every * model_->step.front())),
-         restart > between_failures ? "lower rates, or a shorter restart, detection and read"
-                                    : "write a shorter checkpoint/interval, or lower rates"});
-    problems.throw_if_any();
-    WT_EXPECT(false);
-    std::abort();
   }
 
   const JobModel* model_;
@@ -333,7 +339,15 @@ std::int64_t JobDraw::num_failures() const {
 JobDraw play_job(const JobModel& model, std::uint64_t seed, std::uint64_t draw,
                  QuietPeriods quiet) {
   WT_EXPECT(model.steps > 0 && model.checkpoint_every > 0 && !model.step.empty());
-  return JobPlayer(model, seed, draw, quiet).play();
+  JobPlayer player(model, seed, draw, quiet);
+  const std::optional<JobDraw> played = player.play();
+  if (!played) player.refuse();
+  return *played;
+}
+
+std::optional<JobDraw> play_job_if_it_ends(const JobModel& model, std::uint64_t seed,
+                                           std::uint64_t draw) {
+  return JobPlayer(model, seed, draw, QuietPeriods::at_once).play();
 }
 
 }  // namespace windtunnel

@@ -33,6 +33,22 @@ Ticks sum(const JobDraw& draw) {
   return std::accumulate(draw.spent.begin(), draw.spent.end(), Ticks{});
 }
 
+TEST_CASE("a job that fails faster than it starts is given up, and says how far it came") {
+  // Fails every 100 s, and needs 100 s to start, 30 s to read and 1,000 s for each checkpoint.
+  JobModel model = plain_job();
+  model.stall = 1000 * second;
+  set_rate(model, FailingPart::software, 36);
+  std::string message;
+  try {
+    play_job(model, 0, 0);
+  } catch (const InputError& error) {
+    message = error.problems().front().message;
+  }
+  CHECK(message.find("the job does not end: after 100000 failures in ") == 0);
+  CHECK(message.find(" of its 1000 steps are done; it fails every 100.0 s") != std::string::npos);
+  CHECK(!play_job_if_it_ends(model, 0, 0));
+}
+
 TEST_CASE("a job in which nothing fails takes its start, steps, checkpoints and evaluations") {
   JobModel model = plain_job();
   model.evaluation_every = 300;

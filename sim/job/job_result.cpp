@@ -72,6 +72,31 @@ void add_intervals(JobResult& result) {
   result.intervals = interval_curve(model, result.options.seed, result.options.at_once);
 }
 
+/// Twice as many spare nodes as before, until the job lacks nodes for less than a hundredth of the time.
+void add_enough_spares(JobResult& result) {
+  constexpr double hardly_ever = 0.01;
+  constexpr std::size_t most_draws = 200;
+  constexpr int most_per_node = 8;
+  if (result.share_without_nodes() <= hardly_ever) return;
+  JobModel model = result.job.model;
+  const std::size_t draws = std::min(result.options.draws, most_draws);
+  for (model.spare_nodes = std::max(1, 2 * model.spare_nodes);
+       model.spare_nodes <= most_per_node * model.nodes; model.spare_nodes *= 2) {
+    std::vector<double> days;
+    Ticks total = 0, without_nodes = 0;
+    for (std::size_t i = 0; i < draws; ++i) {
+      const std::optional<JobDraw> draw = play_job_if_it_ends(model, result.options.seed, i);
+      if (!draw) return;
+      days.push_back(days_of(*draw));
+      total += draw->total;
+      without_nodes += draw->of(Spent::idle) + draw->of(Spent::slower);
+    }
+    if (static_cast<double>(without_nodes) > hardly_ever * static_cast<double>(total)) continue;
+    result.enough_spares = EnoughSpares{model.spare_nodes, spread_of(std::move(days)).median};
+    return;
+  }
+}
+
 }  // namespace
 
 Spread spread_of(std::vector<double> values) {
@@ -128,10 +153,14 @@ JobResult simulate_job(const Scenario& scenario, const Report& report, const Job
                    for (std::size_t i = task * in_a_task; i < end; ++i)
                      result.draws[i] = play_job(result.job.model, options.seed, i);
                  },
-                 {});
+                 [&](std::size_t) {
+                   played = std::min(options.draws, played + in_a_task);
+                   if (options.on_draws) options.on_draws(played);
+                 });
   add_means(result);
   add_spreads(result);
   add_intervals(result);
+  add_enough_spares(result);
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ struct JobOptions {
   std::size_t at_once = 1;  ///< threads; the result is the same for any number
   /// Times of single steps with the scenario's noise, over that of one without, in order; empty where it has none.
   std::vector<double> noisy_steps = {};
+  std::function<void(std::size_t)> on_draws =
+      {};  ///< with the number of draws played; may be empty
 };
 
 /// A figure over all draws.
@@ -27,6 +30,12 @@ struct Spread {
 /// The percentiles of `values`, between neighbours on a straight line.
 Spread spread_of(std::vector<double> values);
 JsonValue spread_json(const Spread& spread);
+
+/// Spare nodes with which the job hardly ever waits for a repair, and how long it then takes.
+struct EnoughSpares {
+  int nodes = 0;
+  double median_days = 0;
+};
 
 /// What many draws of a job say.
 struct JobResult {
@@ -42,6 +51,13 @@ struct JobResult {
   std::optional<Spread> cost, energy_mwh, tonnes_co2;
   std::optional<Seconds> mtbf, young, daly;  ///< none where nothing fails
   std::optional<IntervalCurve> intervals;
+  std::optional<EnoughSpares> enough_spares;  ///< none where the job has enough
+
+  /// Share of the time in which the job lacks nodes: waits for them, or is slower without them.
+  double share_without_nodes() const {
+    return mean_shares[static_cast<std::size_t>(Spent::idle)] +
+           mean_shares[static_cast<std::size_t>(Spent::slower)];
+  }
 };
 
 /// Plays the job `options.draws` times.

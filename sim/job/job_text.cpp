@@ -87,9 +87,11 @@ std::string job_text(const JobResult& result) {
                      " tokens in " + grouped_text(static_cast<double>(job.model.steps)) +
                      " steps of " + to_text(job.step_time) + "; " +
                      grouped_text(static_cast<double>(result.options.draws)) +
-                     (result.options.draws == 1 ? " draw\n\n" : " draws\n\n");
-  if (job.block.plan == JobPlan::best) text += "  best plan: " + result.plan + "\n";
+                     (result.options.draws == 1 ? " draw\n" : " draws\n");
+  text += std::string(job.block.plan == JobPlan::best ? "  best plan: " : "  plan: ") +
+          result.plan + "\n\n";
   text += spread_line("days", result.days);
+  if (result.enough_spares) text += "    " + spares_text(result) + "\n";
   text += line("goodput", percent_text(result.goodput.median),
                "5th to 95th percentile " + percent_text(result.goodput.low) + " to " +
                    percent_text(result.goodput.high));

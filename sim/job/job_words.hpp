@@ -3,7 +3,8 @@
 #include <cmath>
 #include <string>
 
-#include "job/job_player.hpp"
+#include "core/count_text.hpp"
+#include "job/job_result.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -51,6 +52,16 @@ inline std::string interval_text(Seconds time) {
   if (seconds < minute) return fixed_text(seconds, 1) + " s";
   if (seconds < hour) return fixed_text(seconds / minute, 1) + " min";
   return fixed_text(seconds / hour, 2) + " h";
+}
+
+/// "for 29.1 % of the time nodes are missing: with 4 spare nodes (restart/spare_nodes) the job takes 161 days"
+inline std::string spares_text(const JobResult& result) {
+  const EnoughSpares& enough = *result.enough_spares;
+  return "for " + percent_text(result.share_without_nodes()) +
+         " of the time nodes are missing, with " +
+         count_text(result.job.model.spare_nodes, "spare node") + ": with " +
+         std::to_string(enough.nodes) + " (restart/spare_nodes) the job takes " +
+         amount_text(enough.median_days) + " days";
 }
 
 }  // namespace windtunnel

@@ -153,7 +153,7 @@ TEST_CASE("the JSON names every kind of time of the path") {
   CHECK(what_if.find("command")->string() == "windtunnel run a");
   CHECK(std::get<bool>(what_if.find("fits")->content));
   CHECK(what_if.find("breakdown_s")->object().size() ==
-        num_lines - 2);  // neither experts nor cut sequences
+        num_lines - 3);  // no experts, cut sequences or slower peers
   CHECK(path_value(e).find("what_ifs") == nullptr);
 }
 

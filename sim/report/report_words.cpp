@@ -97,7 +97,7 @@ std::vector<std::string> plan_items(const Training& training, const Parallel& pa
   if (parallel.virtual_pipeline > 1)
     items.back() += " with " + counted(parallel.virtual_pipeline, "chunk");
   const std::string size = counted(training.micro_batch, "sample");
-  items.push_back(parallel.data < 1
+  items.push_back(parallel.data < 1 || training.micro_batch < 1
                       ? "microbatches of " + size
                       : counted(microbatches_of(training, parallel), "microbatch", "es") + " of " +
                             size);

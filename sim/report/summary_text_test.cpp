@@ -93,8 +93,7 @@ TEST_CASE("an interval, warnings and unusual settings are told, within 100 chara
   report.plan.parallel.zero_stage = 1;
   report.plan.parallel.sequence_parallel = true;
   report.plan.training.attention = Attention::flash;
-  report.plan.microbatches = 1;
-  report.plan.training.micro_batch = 1;
+  report.plan.training.global_batch = report.plan.training.micro_batch = 1;
   report.model_name = std::string(70, 'm');
   const std::string text = summary_text(report);
   CHECK(has(text, "  32.0 us per iteration        90 %: 30.0 us to 35.0 us\n"));

@@ -184,8 +184,12 @@ std::vector<int> derived_values(const Scenario& base, const SearchSpace& space, 
     for (const int tensor : space.of("tensor"))
       for (const int pipeline : space.of("pipeline"))
         for (const int context : space.of("context")) {
-          const std::int64_t ways = std::int64_t{tensor} * pipeline * context;
-          if (space.gpus % ways == 0) values.push_back(static_cast<int>(space.gpus / ways));
+          Parallel replica;
+          replica.tensor = tensor;
+          replica.pipeline = pipeline;
+          replica.context = context;
+          const std::int64_t ranks = replica.ranks_of_replica();
+          if (space.gpus % ranks == 0) values.push_back(static_cast<int>(space.gpus / ranks));
         }
   } else {
     PlanChoice choice{base.plan.training, base.plan.parallel};

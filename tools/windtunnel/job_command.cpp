@@ -1,9 +1,11 @@
+#include <iostream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/problem.hpp"
 #include "job/job_points.hpp"
+#include "report/progress_line.hpp"
 #include "search/best_plan.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
@@ -59,6 +61,11 @@ PlayedJob play(const CommandLine& line, Scenario as_read) {
   options.seed = line.seed;
   options.at_once = line.jobs == 0 ? default_at_once() : line.jobs;
   options.noisy_steps = noisy_steps(line, scenario);
+  ProgressLine progress(std::cerr, progress_style(line));
+  options.on_draws = [&](std::size_t played) {
+    progress.show("job: " + std::to_string(played) + " of " + std::to_string(options.draws) +
+                  " draws played");
+  };
   return {simulate_job(scenario, report, options), report.memory.fits};
 }
 
