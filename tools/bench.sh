@@ -122,7 +122,7 @@ cat >"$scratch/fsdp.json" <<'END'
 END
 # 61 layers of 256 experts, whose tokens cross eight nodes: by formula, and as flows where a link is slow.
 cat >"$scratch/experts.json" <<'END'
-{"version": 1, "model": "deepseek-v3", "platform": "dgx-h100", "nodes": 128, "software": "megatron-core-2026",
+{"version": 1, "model": "deepseek-v3", "platform": "dgx-h100", "nodes": 128, "software": "megatron-core-2026@0",
  "training": {"global_batch": 2048, "micro_batch": 1, "attention": "flash", "precision": "bf16"},
  "parallel": {"pipeline": 16, "data": 64, "expert": 64, "zero_stage": 1,
               "stage_layers": [4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1]}}

@@ -197,12 +197,20 @@ std::vector<std::pair<std::string, GradientType>> gradient_types() {
   return {{"fp16", GradientType::fp16}, {"bf16", GradientType::bf16}, {"fp32", GradientType::fp32}};
 }
 
-StateBytes read_states(ObjectReader reader, const std::string& prefix, Sources& sources) {
+/// With the states that they are laid over, if there are any.
+StateBytes read_states(ObjectReader reader, const std::string& prefix, Sources& sources,
+                       const StateBytes* base = nullptr) {
   StateBytes states;
-  states.weights = reader.required_number("weights", 0, most_state_bytes);
-  states.gradients = reader.required_number("gradients", 0, most_state_bytes);
+  const auto read = [&](const char* key, double StateBytes::*bytes) {
+    if (base != nullptr && reader.take(key) == nullptr)
+      states.*bytes = base->*bytes;
+    else
+      states.*bytes = reader.required_number(key, 0, most_state_bytes);
+  };
+  read("weights", &StateBytes::weights);
+  read("gradients", &StateBytes::gradients);
+  read("optimizer", &StateBytes::optimizer);
   states.stale_gradients = reader.optional_number("stale_gradients", 0, 0, most_state_bytes);
-  states.optimizer = reader.required_number("optimizer", 0, most_state_bytes);
   states.step_temporary = reader.optional_number("step_temporary", 0, 0, most_state_bytes);
   states.gradients_freed_each_step = reader.optional_bool("gradients_freed_each_step", true);
   sources.merge(read_sources(reader, prefix));
@@ -210,12 +218,27 @@ StateBytes read_states(ObjectReader reader, const std::string& prefix, Sources& 
   return states;
 }
 
+/// The newest that entries of `releases` begin with, as it is written; empty where there is none.
+std::string newest_release(const JsonValue& list) {
+  std::string newest;
+  for (const JsonValue& entry : list.array()) {
+    const JsonValue* from = entry.is_object() ? entry.find("from") : nullptr;
+    if (from != nullptr && from->is_string() && numbers_of(from->string()) > numbers_of(newest))
+      newest = from->string();
+  }
+  return newest;
+}
+
 /// Lays the newest of `releases` that is no newer than `release` over what the stack does with experts, and over what its recipes set.
+/// Where no release is asked for, the newest of all is meant.
 void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
-  const std::vector<int> release = read_release(reader, "release");
   JsonValue* list = reader.take("releases");
+  if (list != nullptr && !list->is_array())
+    return reader.problem("releases", "expected a list of releases");
+  const std::string newest_known = list == nullptr ? std::string() : newest_release(*list);
+  if (!newest_known.empty()) reader.set_default("release", newest_known);
+  const std::vector<int> release = read_release(reader, "release");
   if (list == nullptr) return;
-  if (!list->is_array()) return reader.problem("releases", "expected a list of releases");
   SoftwareProfile chosen = profile;
   std::map<std::vector<int>, std::string> places;  // of the entries, by where they begin
   std::vector<int> newest;                         // that is no newer than `release`
@@ -237,8 +260,8 @@ void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
     if (entry.take("gradient_type") != nullptr)
       read.gradient_type = entry.required_enum<GradientType>("gradient_type", gradient_types());
     if (entry.take("states_bf16") != nullptr)
-      read.states_bf16 =
-          read_states(entry.child("states_bf16"), place + "/states_bf16/", read.sources);
+      read.states_bf16 = read_states(entry.child("states_bf16"), place + "/states_bf16/",
+                                     read.sources, &profile.states_bf16);
     entry.reject_unknown_keys();
     if (const auto [same, is_new] = places.emplace(from, place); !from.empty() && !is_new)
       entry.problem("from",
@@ -441,6 +464,26 @@ SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Prob
   read_releases(reader, profile);
   reader.reject_unknown_keys();
   return profile;
+}
+
+std::optional<SoftwareRelease> release_of(const JsonValue& software) {
+  const auto text = [](const JsonValue& object, const char* key) {
+    const JsonValue* value = object.find(key);
+    return value != nullptr && value->is_string() ? value->string() : std::string();
+  };
+  const JsonValue* list = software.find("releases");
+  SoftwareRelease release{text(software, "release"), {}, {}, false};
+  if (release.name.empty() || list == nullptr || !list->is_array()) return std::nullopt;
+  for (const JsonValue& entry : list->array()) {
+    const std::string from = text(entry, "from");
+    if (numbers_of(from) > numbers_of(release.name) ||
+        numbers_of(from) < numbers_of(release.known_from))
+      continue;
+    release.known_from = from;
+    release.description = text(entry, "description");
+  }
+  release.is_newest = release.known_from == newest_release(*list);
+  return release;
 }
 
 }  // namespace windtunnel

@@ -192,8 +192,16 @@ TEST_CASE("a release of the stack is the newest of its list that is no newer") {
   CHECK(experts("megatron-core-2026@26.04.01").kernels == ExpertKernels::each_expert);
   CHECK(experts("megatron-core-2026@26.04", "gb200").dispatch == ExpertDispatch::one_copy_per_node);
   CHECK(experts("megatron-core-2026@26.02.01", "b200").dispatch == ExpertDispatch::all_to_all);
-  CHECK(experts("megatron-core-2026@26.06", "gb200").kernels == ExpertKernels::all_experts);
-  CHECK(experts("megatron-core-2026@27.01", "gb300").overlap_exchanges);
+  const std::string deepseek = "deepseek-v3";
+  CHECK(experts("megatron-core-2026@26.06", "gb200", deepseek).kernels ==
+        ExpertKernels::all_experts);
+  CHECK(experts("megatron-core-2026@27.01", "gb300", deepseek).overlap_exchanges);
+  // Kimi's recipe of v0.5.0 has Hybrid-EP, and neither fused experts nor overlapped exchanges.
+  CHECK(experts("megatron-core-2026@26.06", "gb300", "kimi-k2").dispatch ==
+        ExpertDispatch::one_copy_per_node);
+  CHECK(experts("megatron-core-2026@26.06", "gb300", "kimi-k2").kernels ==
+        ExpertKernels::each_expert);
+  CHECK_FALSE(experts("megatron-core-2026@26.06", "gb300", "kimi-k2").overlap_exchanges);
   CHECK(experts("megatron-core-2026@26.06", "b300").kernels == ExpertKernels::each_expert);
   CHECK_FALSE(experts("megatron-core-2026@26.06").overlap_exchanges);
   CHECK_THROWS_AS(experts("megatron-core-2026@newest"), InputError);
@@ -209,6 +217,70 @@ TEST_CASE("a release of the stack is the newest of its list that is no newer") {
   CHECK_FALSE(experts("megatron-core-2026@26.04", h100, "qwen3-30b-a3b").adds_biases);
 }
 
+TEST_CASE("a profile's name alone means its newest release") {
+  const auto report = [](const char* software) {
+    return play(read(four_gpus, {{"/software", software}}));
+  };
+  const Report newest = report("megatron-core-2026");
+  REQUIRE(newest.software_release.has_value());
+  CHECK(newest.software_release->name == "26.06");
+  CHECK(newest.software_release->is_newest);
+  CHECK(read(four_gpus, {{"/software", "megatron-core-2026"}}).software.gradient_type ==
+        GradientType::bf16);
+  const Report later = report("megatron-core-2026@26.08");
+  CHECK(later.software_release->name == "26.08");
+  CHECK(later.software_release->known_from == "26.06");
+  const Report earlier = report("megatron-core-2026@25.01");
+  CHECK(earlier.software_release->known_from == "0");  // Megatron-LM's own scripts
+  CHECK_FALSE(earlier.software_release->is_newest);
+  CHECK_FALSE(report("nemo-2025").software_release.has_value());
+}
+
+TEST_CASE("what is written over a release wins over the release's own values") {
+  // The recipes of 26.04 overlap the exchanges of Qwen3-235B on H100, reduce gradients in bf16, and keep bf16 states of 2 bytes.
+  const auto software = [](const Overrides& changes) {
+    Overrides all{{"/model", "qwen3-235b-a22b"}, {"/software", "megatron-core-2026@26.04"}};
+    all.insert(all.end(), changes.begin(), changes.end());
+    return read(four_gpus, all);
+  };
+  const auto experts = [](const Scenario& scenario) {
+    Device device;
+    device.name = "h100-sxm-80gb";
+    return scenario.software.experts_on(device, Precision::fp8, scenario.model);
+  };
+  CHECK(experts(software({})).overlap_exchanges);
+  const Scenario set = software({{"/software/experts/overlap_exchanges", "false"},
+                                 {"/software/gradient_type", "fp32"},
+                                 {"/software/memory/states_bf16/gradients", "4"}});
+  CHECK_FALSE(experts(set).overlap_exchanges);
+  CHECK(set.software.gradient_type == GradientType::fp32);
+  CHECK(set.software.states_bf16.gradients == 4);
+  CHECK(set.software.states_bf16.step_temporary == 4);  // the release's
+  // The same from the resolved scenario, from a profile that extends it, and for a value that stands for whole blocks.
+  const Library library{source_dir()};
+  CHECK_FALSE(experts(read_scenario(set.resolved, {}, library)).overlap_exchanges);
+  const Scenario extended =
+      software({{"/software", R"({"extends": "megatron-core-2026@26.04", "gradient_type": "fp32",
+                         "experts": {"overlap_exchanges": false}})"}});
+  CHECK_FALSE(experts(extended).overlap_exchanges);
+  CHECK(extended.software.gradient_type == GradientType::fp32);
+  CHECK(extended.software.name == "megatron-core-2026");
+  CHECK(extended.software.cross_entropy_bytes == 10);  // the release's
+  CHECK_FALSE(experts(software({{"/software/experts", R"({"dispatch": "one_copy_per_node"})"}}))
+                  .overlap_exchanges);
+  // An exception that is written over another counts.
+  CHECK(experts(software({{"/software",
+                           R"({"extends": "megatron-core-2026@25.01", "experts": {"elsewhere":
+                              [{"devices": ["h100-sxm-80gb"], "overlap_exchanges": true}]}})"}}))
+            .overlap_exchanges);
+}
+
+TEST_CASE("attention rates written over a profile hold on the devices of its exceptions too") {
+  const Scenario set = read(
+      four_gpus, {{"/software", "torchtitan-2025"}, {"/software/flash_forward_efficiency", "0.5"}});
+  for (const auto& rates : set.software.flash_elsewhere) CHECK(rates.forward == 0.5);
+}
+
 TEST_CASE("a plan that does not say has what the recipes of a release set") {
   const auto with = [](const std::string& software, Overrides changes) {
     changes.insert(changes.begin(), {"/software", software});
@@ -218,8 +290,8 @@ TEST_CASE("a plan that does not say has what the recipes of a release set") {
                               {"/parallel/data", "2"},
                               {"/parallel/expert", "1"},
                               {"/model/moe", "null"}};
-  const Scenario own = with("megatron-core-2026", two_ways),
-                 recipes = with("megatron-core-2026@26.04", two_ways);
+  const Scenario own = with("megatron-core-2026@25.01", two_ways),  // before all that are known
+      recipes = with("megatron-core-2026@26.04", two_ways);
   CHECK_FALSE(own.plan.parallel.sequence_parallel);
   CHECK(recipes.plan.parallel.sequence_parallel);
   CHECK_FALSE(with("megatron-core-2026@26.04", {}).plan.parallel.sequence_parallel);
@@ -236,7 +308,7 @@ TEST_CASE("a plan that does not say has what the recipes of a release set") {
 
 TEST_CASE("61 layers of 256 experts on 1,024 GPUs take less than a million activities") {
   const std::string text = R"({
-    "platform": "dgx-h100", "nodes": 128, "software": "megatron-core-2026", "model": "deepseek-v3",
+    "platform": "dgx-h100", "nodes": 128, "software": "megatron-core-2026@0", "model": "deepseek-v3",
     "training": {"global_batch": 2048, "micro_batch": 1, "attention": "flash", "precision": "bf16"},
     "parallel": {"pipeline": 16, "data": 64, "expert": 64, "zero_stage": 1,
       "stage_layers": [4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1]}})";

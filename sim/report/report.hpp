@@ -11,6 +11,7 @@
 #include "memory/memory_account.hpp"
 #include "plan/plan.hpp"
 #include "platform/device.hpp"
+#include "platform/software_json.hpp"
 #include "schedule/program.hpp"
 #include "timeline/breakdown.hpp"
 
@@ -72,6 +73,7 @@ struct Report {
 
   // What the summary says in its first lines.
   std::string model_name, platform_name, software_name;
+  std::optional<SoftwareRelease> software_release;
   Plan plan;
   std::string placement_note;  ///< what a search for a placement found; empty where none was made
   std::vector<int> compressed_stages;  ///< whose gradients are compressed

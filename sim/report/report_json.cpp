@@ -178,8 +178,10 @@ JsonValue job_value(const Report& report) {
   object.add("model", report.model_name)
       .add("parameters", report.parameters)
       .add("platform", report.platform_name)
-      .add("software", report.software_name)
-      .add("gpus", report.num_gpus)
+      .add("software", report.software_name);
+  if (const auto& release = report.software_release; release && !release->description.empty())
+    object.add("software_release_known", release->description);
+  object.add("gpus", report.num_gpus)
       .add("tensor", parallel.tensor)
       .add("pipeline", parallel.pipeline)
       .add("data", parallel.data);
@@ -251,6 +253,8 @@ JsonValue report_value(const Report& report) {
       .add("messages", messages_value(report))
       .add("assumptions", assumptions_value(report.assumptions))
       .add("engine", engine_value(report))
+      .add("software_release",
+           report.software_release ? JsonValue(report.software_release->name) : JsonValue())
       .add("warnings", array_of(report.warnings))
       .add("job", job_value(report))
       .add("timers_s", timers_value(report))

@@ -79,10 +79,26 @@ std::vector<std::string> speed_items(const Report& report) {
   return items;
 }
 
+namespace {
+
+/// ", release 26.06, the newest that is known: Megatron-Bridge 26.06 and later"; empty for a stack whose releases are not told apart.
+std::string release_text(const std::optional<SoftwareRelease>& release) {
+  if (!release) return {};
+  std::string text = ", release " + release->name;
+  if (release->known_from.empty()) return text + ", older than all that are known";
+  if (release->is_newest)
+    text += release->name == release->known_from
+                ? ", the newest that is known"
+                : ", of which is known what holds from " + release->known_from + " on";
+  return release->description.empty() ? text : text + ": " + release->description;
+}
+
+}  // namespace
+
 std::string job_text(const Report& report) {
   const std::string cluster = counted(report.num_gpus, "GPU") + " of " + report.platform_name;
   return report.model_name + " (" + parameter_text(report.parameters) + " parameters) on " +
-         cluster + " with " + report.software_name;
+         cluster + " with " + report.software_name + release_text(report.software_release);
 }
 
 std::vector<std::string> plan_items(const Training& training, const Parallel& parallel) {

@@ -6,6 +6,7 @@
 
 #include "scenario/known_pointers.hpp"
 #include "scenario/library_files.hpp"
+#include "scenario/platform_overlay.hpp"
 
 namespace windtunnel {
 namespace {
@@ -140,6 +141,10 @@ void apply_value(JsonValue& scenario, const std::string& pointer, JsonValue valu
                  ScenarioFiles& files, Problems& problems) {
   const Origin origin = value.origin;
   expand_names(scenario, files, pointer);
+  const std::string software = "/software";
+  JsonValue* const profile = find_at(scenario, software);
+  if (pointer.starts_with(software + "/") && profile != nullptr && profile->is_object())
+    win_over_exceptions(*profile, pointer.substr(software.size()), value);
   if (value.is_null() && (erase_at(scenario, pointer) || names_a_key(pointer))) return;
   if (!set_at(scenario, pointer, std::move(value)))
     problems.add({origin, pointer, why_unreachable(scenario, pointer), {}});

@@ -2,12 +2,13 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace windtunnel {
 namespace {
 
 constexpr const char* source_key = "source";
-constexpr const char* no_source = "assumed: changed in the platform that extends this one";
+constexpr const char* no_source = "assumed: changed in the file that extends this one";
 
 /// The source of `key` as `object` gives it: its own, or that of all; null where there is none.
 const JsonValue* source_in(const JsonValue& object, const std::string& key) {
@@ -73,6 +74,67 @@ void overlay_platform(JsonValue& base, const JsonValue& overlay) {
     else if (!member.value.is_null() || !base.erase(member.key))
       base.set(member.key, member.value, member.key_origin);
   }
+}
+
+namespace {
+
+/// Takes a key out of an object that is laid over another, and its source with it.
+void erase_with_source(JsonValue& object, const std::string& path) {
+  if (!erase_at(object, path)) return;
+  const std::size_t key = path.rfind('/') + 1;
+  const JsonValue* sources = find_at(object, path.substr(0, key) + source_key);
+  if (sources != nullptr && sources->is_object())
+    erase_at(object, path.substr(0, key) + source_key + "/" + path.substr(key));
+}
+
+/// The objects of a list; none where there is no such list.
+std::vector<JsonValue*> objects_of(JsonValue* list) {
+  std::vector<JsonValue*> objects;
+  if (list == nullptr || !list->is_array()) return objects;
+  for (JsonValue& each : list->array())
+    if (each.is_object()) objects.push_back(&each);
+  return objects;
+}
+
+/// Of a profile, or of what a release lays over it.
+void win_over_experts_elsewhere(JsonValue& profile, const std::string& path) {
+  const std::string experts = "/experts";
+  if (!path.starts_with(experts + "/") || path.starts_with(experts + "/elsewhere")) return;
+  for (JsonValue* entry : objects_of(find_at(profile, experts + "/elsewhere")))
+    erase_with_source(*entry, path.substr(experts.size()));
+}
+
+/// For each value in an object that is laid over a profile.
+void win_over_exceptions_in(JsonValue& software, const std::string& path, const JsonValue& object) {
+  for (const JsonValue::Member& member : object.object()) {
+    const std::string place = pointer_join(path, member.key);
+    if (is_text(member.key) || member.key == "elsewhere") continue;
+    if (member.value.is_object())
+      win_over_exceptions_in(software, place, member.value);
+    else
+      win_over_exceptions(software, place, member.value);
+  }
+}
+
+}  // namespace
+
+void win_over_exceptions(JsonValue& software, const std::string& path, const JsonValue& value) {
+  if (path.starts_with("/release")) return;  // which release it is, and what releases there are
+  win_over_experts_elsewhere(software, path);
+  const std::string memory = "/memory";  // whose keys a release has beside the others
+  for (JsonValue* release : objects_of(software.find("releases"))) {
+    win_over_experts_elsewhere(*release, path);
+    erase_with_source(*release, path.starts_with(memory + "/") ? path.substr(memory.size()) : path);
+  }
+  for (const std::string& direction : {std::string("forward"), std::string("backward")})
+    if (path == "/flash_" + direction + "_efficiency")
+      for (JsonValue* entry : objects_of(software.find("flash_elsewhere")))
+        entry->set(direction + "_efficiency", value);
+}
+
+void overlay_software(JsonValue& base, const JsonValue& overlay) {
+  win_over_exceptions_in(base, {}, overlay);
+  overlay_platform(base, overlay);
 }
 
 }  // namespace windtunnel

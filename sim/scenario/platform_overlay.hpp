@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "core/json_value.hpp"
 
 namespace windtunnel {
@@ -9,5 +11,12 @@ namespace windtunnel {
 /// - sources merge: a number that is changed takes the source that stands beside it, the others keep theirs. One without a source
 ///   is "assumed".
 void overlay_platform(JsonValue& base, const JsonValue& overlay);
+
+/// The same for a software profile. What it says also wins over the base's releases and exceptions (`experts/elsewhere`,
+/// `flash_elsewhere`), which are laid over the profile's own values when it is read.
+void overlay_software(JsonValue& base, const JsonValue& overlay);
+
+/// Makes a value at `path` of a software profile ("/experts/overlap_exchanges") win over the profile's releases and exceptions.
+void win_over_exceptions(JsonValue& software, const std::string& path, const JsonValue& value);
 
 }  // namespace windtunnel

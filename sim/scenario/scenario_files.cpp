@@ -179,22 +179,23 @@ bool ScenarioFiles::expand(JsonValue& slot, const LibraryKind& kind, const std::
 
 bool ScenarioFiles::lay_over_base(JsonValue& part, const LibraryKind& kind,
                                   const std::string& pointer) {
-  const JsonValue* const extends =
-      std::string_view(kind.name) == platform_files.name ? part.find("extends") : nullptr;
+  const bool is_software = std::string_view(kind.name) == software_files.name;
+  const bool may_extend = is_software || std::string_view(kind.name) == platform_files.name;
+  const JsonValue* const extends = may_extend ? part.find("extends") : nullptr;
   if (failed_.count(pointer) != 0 || extends == nullptr) return failed_.count(pointer) == 0;
   JsonValue base = *extends;
   part.erase("extends");
   if (base.is_null()) return true;
   if (!base.is_string())
     problem(base.origin, pointer + extends_pointer,
-            "extends is " + text_for_message(base) + ", which is no platform",
-            "write the name of a platform, or a path");
+            "extends is " + text_for_message(base) + ", which is no " + kind.noun,
+            std::string("write the name of a ") + kind.noun + ", or a path");
   else if (++depth_of_parts_ > max_extends_depth)
     problem(base.origin, pointer + extends_pointer,
             "extends is more than " + std::to_string(max_extends_depth) + " files deep");
   else if (expand(base, kind, pointer)) {
     --depth_of_parts_;
-    overlay_platform(base, part);
+    is_software ? overlay_software(base, part) : overlay_platform(base, part);
     part = std::move(base);
     return true;
   }

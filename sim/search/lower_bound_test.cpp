@@ -261,7 +261,7 @@ TEST_CASE("the bound holds for every draw of tokens that are not spread evenly")
           R"({"model": {"layers": 8, "hidden": 2048, "heads": 16, "sequence": 2048, "vocab": 32000,
                         "tied_embeddings": false, "moe": {"experts": 32, "top_k": 2, "ffn_hidden": 1024,
                                                           "balance": {"zipf": 0.8}}},
-              "platform": "dgx-h100", "nodes": 4, "software": "megatron-core-2026",
+              "platform": "dgx-h100", "nodes": 4, "software": "megatron-core-2026@0",
               "training": {"global_batch": 128, "micro_batch": 1, "attention": "flash"},
               "parallel": {"pipeline": 2, "data": 16, "expert": 16, "schedule": ")" +
               schedule + R"(", "virtual_pipeline": )" + (has_two_chunks ? "2" : "1") + "}}",

@@ -38,7 +38,7 @@ std::string text_of(const Drawn& d) {
   const auto text = [](int number) { return std::to_string(number); };
   const int parts = d.schedule == "dualpipe" ? d.pipeline : 2 * d.pipeline;
   return R"({"platform": "dgx-h100", "nodes": )" + text(d.pipeline * d.data * d.tensor / 8) +
-         R"(, "software": "megatron-core-2026", "model": {"layers": )" +
+         R"(, "software": "megatron-core-2026@0", "model": {"layers": )" +
          text(parts * d.layers_of_part) +
          R"(, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 32000, "ffn_hidden": 4096, "tied_embeddings": false,
     "moe": {"experts": 16, "top_k": 2, "ffn_hidden": 1024, "shared_ffn_hidden": )" +

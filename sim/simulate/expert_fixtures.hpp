@@ -14,7 +14,7 @@ inline constexpr const char* cluster_and_model = R"({
       "nic_efficiency": 1, "source": "assumed: of the test",
       "interconnect": {"floor_base": "10 us", "floor_per_gpu": "0 us", "all_to_all": "100 GB/s", "source": "assumed: of the test"}}],
     "fabric": {"latency": "15 us", "collective_latency": "5 us", "source": "assumed: of the test"}},
-  "nodes": 2, "software": "megatron-core-2026",
+  "nodes": 2, "software": "megatron-core-2026@0",
   "model": {"layers": 1, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 32000,
     "moe": {"experts": 4, "top_k": 2, "ffn_hidden": 2048}},)";
 

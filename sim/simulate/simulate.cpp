@@ -413,6 +413,8 @@ Report make_report(const Outcome& o) {
   report.model_name = scenario.model.name;
   report.platform_name = scenario.platform.name;
   report.software_name = scenario.software.name;
+  if (const JsonValue* software = scenario.resolved.find("software"); software != nullptr)
+    report.software_release = release_of(*software);
   report.parameters = total_parameters(scenario.model);
   report.breakdown = o.breakdowns->of(o.built->played_as(o.played->last_device));
   report.traffic = count_traffic(o);

@@ -45,7 +45,7 @@ BuildInputs inputs_of(const Scenario& scenario, Tokens tokens) {
 
 /// Eight GPUs of one node share out 16 experts, two layers, eight microbatches.
 const std::string one_node =
-    R"({"platform": "dgx-h100", "nodes": 1, "software": "megatron-core-2026",
+    R"({"platform": "dgx-h100", "nodes": 1, "software": "megatron-core-2026@0",
   "model": {"layers": 2, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 32000, "ffn_hidden": 4096,
     "moe": {"experts": 16, "top_k": 2, "ffn_hidden": 1024, "balance": {"zipf": 0.5}}},
   "training": {"global_batch": 64, "micro_batch": 1},
@@ -201,7 +201,7 @@ TEST_CASE("replicas that exchange tokens are played as one, to the same time") {
 
 /// Two nodes of eight GPUs, over which experts are shared out.
 const std::string two_nodes =
-    R"({"platform": "dgx-h100", "nodes": 2, "software": "megatron-core-2026",
+    R"({"platform": "dgx-h100", "nodes": 2, "software": "megatron-core-2026@0",
   "model": {"layers": 8, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 32000, "ffn_hidden": 4096,
     "tied_embeddings": false,
     "moe": {"experts": 32, "top_k": 2, "ffn_hidden": 1024, "shared_ffn_hidden": 512, "balance": {"zipf": 0.7}}},
