@@ -23,6 +23,7 @@
 #include "search/rank.hpp"
 #include "search/rank_json.hpp"
 #include "search/rank_placement.hpp"
+#include "search/search_segment.hpp"
 #include "simulate/simulate.hpp"
 #include "sweep/row.hpp"
 #include "validate/validate_command.hpp"
@@ -192,7 +193,7 @@ std::string rank_text_of(const ScenarioHandle& handle, const py::dict& values, i
                          std::size_t threads, const SimulateArguments& arguments) {
   Settings settings = settings_of(values);
   const py::gil_scoped_release others_may_run;
-  const Scenario base = handle.read(std::move(settings), arguments.seed);
+  const Scenario base = on_segment_of_search(handle.read(std::move(settings), arguments.seed));
   RankOptions options;
   options.top = top;
   options.at_once = threads == 0 ? default_at_once() : threads;

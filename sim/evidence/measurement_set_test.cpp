@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/testing.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {
@@ -142,6 +143,32 @@ std::vector<MeasurementSet> shipped_sets() {
   for (const auto& file : find_measurement_sets({}, source_dir() / "validation"))
     sets.push_back(read_measurement_set(file));
   return sets;
+}
+
+TEST_CASE("rows of validation/ name shipped platforms and profiles, and change nothing in them") {
+  const Library library{source_dir()};
+  const auto is_shipped = [&](const char* kind, std::string name) {
+    const std::vector<std::string> names = library.names(kind);
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const std::vector<std::string> blocks = {"name",  "platform", "nodes",   "software",
+                                           "model", "training", "parallel"};
+  for (const MeasurementSet& set : shipped_sets())
+    for (const MeasurementPoint& point : set.points) {
+      CAPTURE(set.name);
+      CAPTURE(point.id);
+      const JsonValue scenario = scenario_of(set, point);
+      for (const JsonValue::Member& member : scenario.object())
+        CHECK(std::find(blocks.begin(), blocks.end(), member.key) != blocks.end());
+      const JsonValue* platform = scenario.find("platform");
+      REQUIRE(platform != nullptr);
+      REQUIRE(platform->is_string());
+      CHECK(is_shipped("platforms", platform->string()));
+      const JsonValue* software = scenario.find("software");
+      if (software == nullptr) continue;  // of a collective
+      REQUIRE(software->is_string());
+      CHECK(is_shipped("software", software->string().substr(0, software->string().find('@'))));
+    }
 }
 
 TEST_CASE("no file of platforms/ names a set that says it was never fitted") {

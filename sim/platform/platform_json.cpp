@@ -253,8 +253,19 @@ std::string why_no_domains(const Platform& platform) {
 
 /// Nothing is written back where it is absent.
 void read_domains(ObjectReader& reader, Platform& platform) {
-  if (!reader.has("domain_nodes")) return;
+  const JsonValue* segment = reader.take("segment");
+  const bool gives_segment = segment != nullptr && segment->origin.kind != OriginKind::defaulted;
+  if (!reader.has("domain_nodes")) {
+    if (gives_segment)
+      reader.problem("segment",
+                     "segment says how many nodes of an NVLink domain the job uses, and this "
+                     "platform has no domain_nodes",
+                     "leave it out");
+    return;
+  }
   platform.domain_nodes = reader.required_int("domain_nodes", 1, most_node_parts);
+  if (gives_segment && reader.are_sound({"domain_nodes"}))
+    reader.required_int("segment", 1, platform.domain_nodes);  // the plan's to use
   if (platform.domain_nodes == 1 || platform.node_types.empty() ||
       !reader.are_sound({"domain_nodes", "node_types", "fabric"}))
     return;

@@ -285,6 +285,18 @@ TEST_CASE("an NVLink domain is one node of a job with the GPUs and NICs of its t
   CHECK(in_domains(testing::shipped_platform("dgx-h100"), 4).node_types.front().gpus == 8);
 }
 
+TEST_CASE("a job may use a segment of each NVLink domain") {
+  const std::string source = R"('source': 'assumed: test', )";
+  const auto problems = [&](const std::string& keys) {
+    return problems_of(
+        with(platform_text, "'name': 'small',", "'name': 'small', " + keys + source));
+  };
+  CHECK(problems("'domain_nodes': 4, 'segment': 3, ").empty());
+  CHECK(problems("'domain_nodes': 4, 'segment': 5, ").size() == 1);
+  CHECK(problems_of(with(platform_text, "'name': 'small',", "'name': 'small', 'segment': 2, "))
+            .size() == 1);
+}
+
 TEST_CASE("a mesh joins no domain, and leaf switches hold whole domains") {
   const std::string source = R"('source': 'assumed: test', )";
   CHECK(problems_of(with(platform_text, "'name': 'small',",

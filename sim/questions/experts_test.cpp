@@ -49,6 +49,43 @@ TEST_CASE("4 GPUs, 2 nodes, 4 experts, top 2: exchanges to the microsecond") {
   CHECK(sent(layered, Traffic::expert_combine) == 4 * 2 * 4194304 * 0.75);
 }
 
+TEST_CASE(
+    "expert groups stay inside NVLink domains unless a segment says otherwise, and one that "
+    "straddles is reported") {
+  // 32 trays of four GPUs; groups of 32. Of each rack of 18 trays 16 hold two groups; 18 would hold two and a quarter.
+  const std::string racks = R"({
+    "platform": "gb200-nvl72", "nodes": 32, "software": "megatron-core-2026@26.02",
+    "model": {"family": "llama", "layers": 4, "hidden": 2048, "heads": 16, "sequence": 2048, "vocab": 32000, "gated_mlp": true,
+              "rotary": true, "tied_embeddings": false, "moe": {"experts": 64, "top_k": 4, "ffn_hidden": 1024}},
+    "training": {"global_batch": 512, "micro_batch": 1, "attention": "flash", "precision": "bf16"},
+    "parallel": {"pipeline": 4, "data": 32, "expert": 32, "zero_stage": 1}})";
+  const Report inside = play(testing::read_text(racks));
+  REQUIRE(inside.domains.has_value());
+  CHECK(inside.domains->nodes_used == 16);
+  CHECK(inside.domains->nodes == 18);
+  CHECK(inside.domains->idle_nodes == 4);  // two in each of two racks
+  CHECK(inside.domains->straddling.empty());
+  CHECK(inside.traffic[static_cast<std::size_t>(Traffic::expert_dispatch)] > Bytes{0});
+  const Report across = play(testing::read_text(racks, {{"/platform/segment", "18"}}));
+  REQUIRE(across.domains->straddling.size() == 1);
+  const StraddlingGroups& groups = across.domains->straddling.front();
+  CHECK(groups.axis == AxisName::expert);
+  CHECK(groups.gpus == 32);
+  CHECK(groups.domains == 2);
+  CHECK(groups.exposed == across.breakdown.of(Line::expert_comm));
+  CHECK(across.domains->idle_nodes == 0);
+  CHECK(across.iteration_time > inside.iteration_time);
+  const auto names_them = [](const std::string& warning) {
+    return warning.find("expert groups of 32 GPUs straddle 2 NVLink domains") != std::string::npos;
+  };
+  CHECK(std::any_of(across.warnings.begin(), across.warnings.end(), names_them));
+  CHECK(std::none_of(inside.warnings.begin(), inside.warnings.end(), names_them));
+  // A machine of 36 trays has no third rack.
+  CHECK_THROWS_AS(testing::read_text(
+                      racks, {{"/platform/segment", "10"}, {"/platform/node_types/0/count", "36"}}),
+                  InputError);
+}
+
 TEST_CASE("one slow link of an expert group slows its exchanges as it should") {
   // From node 0 to node 1 25 GB/s in place of 2 x 25: what both GPUs send takes twice as long.
   constexpr double paper = 4 * (20e-6 + 2 * 1024 * 2048 * (5.0 / 6) / 25e9);

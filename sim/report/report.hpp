@@ -45,6 +45,22 @@ struct LinkUse {
   double utilisation(Seconds time) const { return total_of(carried) / bandwidth / time; }
 };
 
+/// Groups that exchange too much for network cards and yet are spread over several NVLink domains.
+struct StraddlingGroups {
+  AxisName axis = AxisName::tensor;
+  int gpus = 1;       ///< of a group
+  int domains = 1;    ///< over which one of them is spread
+  Seconds exposed{};  ///< what the iteration waits for their exchanges
+};
+
+/// How a job that needs several NVLink domains uses them.
+struct DomainUse {
+  int nodes_used = 0;  ///< of each domain but the last, which may hold fewer: the segment
+  int nodes = 0;       ///< of a domain
+  int idle_nodes = 0;  ///< of all domains of which a whole segment is used
+  std::vector<StraddlingGroups> straddling;
+};
+
 /// Everything `run` knows about one iteration: what the JSON document, the terminal summary and the
 /// page print.
 struct Report {
@@ -75,6 +91,7 @@ struct Report {
   std::string model_name, platform_name, software_name;
   std::optional<SoftwareRelease> software_release;
   Plan plan;
+  std::optional<DomainUse> domains;  ///< none where the job stays in one domain
   std::string placement_note;  ///< what a search for a placement found; empty where none was made
   std::vector<int> compressed_stages;  ///< whose gradients are compressed
   double parameters = 0;

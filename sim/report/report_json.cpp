@@ -197,6 +197,23 @@ JsonValue job_value(const Report& report) {
   return object.take();
 }
 
+JsonValue domains_value(const DomainUse& use) {
+  return ObjectWriter()
+      .add("nodes_used", use.nodes_used)
+      .add("nodes", use.nodes)
+      .add("idle_nodes", use.idle_nodes)
+      .add("straddling", array_of(use.straddling,
+                                  [](const StraddlingGroups& groups) {
+                                    return ObjectWriter()
+                                        .add("group", name_of(groups.axis))
+                                        .add("gpus", groups.gpus)
+                                        .add("domains", groups.domains)
+                                        .add("exposed_s", groups.exposed)
+                                        .take();
+                                  }))
+      .take();
+}
+
 JsonValue timers_value(const Report& report) {
   return ObjectWriter()
       .add("microbatch_forward", report.forward_time)
@@ -256,8 +273,9 @@ JsonValue report_value(const Report& report) {
       .add("software_release",
            report.software_release ? JsonValue(report.software_release->name) : JsonValue())
       .add("warnings", array_of(report.warnings))
-      .add("job", job_value(report))
-      .add("timers_s", timers_value(report))
+      .add("job", job_value(report));
+  if (report.domains) object.add("nvlink_domains", domains_value(*report.domains));
+  object.add("timers_s", timers_value(report))
       .add("stage_times_s", stage_times_value(report))
       .add("links", links_value(report));
   return object.take();

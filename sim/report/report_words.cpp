@@ -130,6 +130,15 @@ std::vector<std::string> plan_items(const Training& training, const Parallel& pa
   return items;
 }
 
+std::vector<std::string> plan_items(const Report& report) {
+  std::vector<std::string> items = plan_items(report.plan.training, report.plan.parallel);
+  if (report.domains && report.domains->idle_nodes > 0)
+    items.push_back(std::to_string(report.domains->nodes_used) + " of the " +
+                    counted(report.domains->nodes, "node") + " of each NVLink domain, " +
+                    grouped_text(report.domains->idle_nodes) + " idle in all");
+  return items;
+}
+
 std::string plan_text(const Training& training, const Parallel& parallel) {
   std::string text;
   for (const std::string& item : plan_items(training, parallel))

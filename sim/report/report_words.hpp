@@ -16,6 +16,8 @@ std::string job_text(const Report& report);
 /// A plan in words, wherever one is printed: "tensor 8 × pipeline 8 × data 8", "1f1b", "24 microbatches of 8 samples", "fp16", and every
 /// further choice of the blocks `training` and `parallel` that is not what a PlanChoice begins with.
 std::vector<std::string> plan_items(const Training& training, const Parallel& parallel);
+/// Those of a report, with the nodes of NVLink domains that its plan leaves idle.
+std::vector<std::string> plan_items(const Report& report);
 /// The same, separated by commas.
 std::string plan_text(const Training& training, const Parallel& parallel);
 /// "fits: stage 0 uses 46.2 GiB of 80.0 GiB", "DOES NOT FIT: …"

@@ -332,7 +332,7 @@ std::string headline(const Report& report) {
   if (!report.memory.fits)
     html += "<p class=\"verdict bad\">The time is what it would be if the plan fitted.</p>\n";
   html += warnings(report) + "<p class=\"job\">" + escaped(detail::job_text(report)) + "<br>" +
-          escaped(joined(detail::plan_items(report.plan.training, report.plan.parallel))) +
+          escaped(joined(detail::plan_items(report))) +
           (report.placement_note.empty()
                ? ""
                : "<br>" + escaped("placement searched: " + report.placement_note)) +

@@ -36,7 +36,7 @@ std::string headline(const Report& report, const Painter& paint) {
 std::string job(const Report& report) { return detail::paragraph(detail::job_text(report)); }
 
 std::string plan(const Report& report) {
-  std::string text = listed(detail::plan_items(report.plan.training, report.plan.parallel));
+  std::string text = listed(detail::plan_items(report));
   if (!report.placement_note.empty())
     text += detail::paragraph("placement searched: " + report.placement_note);
   return text;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/contracts.hpp"
+
 namespace windtunnel {
 
 ClusterShape first_nodes(const Platform& platform, int nodes) {
@@ -16,6 +18,23 @@ ClusterShape first_nodes(const Platform& platform, int nodes) {
         type.count == 0 ? left : std::min(left, static_cast<std::size_t>(type.count)), type.gpus);
   }
   return cluster;
+}
+
+std::vector<NodeType> types_of_nodes(const Platform& platform, int nodes) {
+  const auto used = static_cast<std::size_t>(nodes);
+  std::vector<NodeType> types;
+  types.reserve(used);
+  for (const NodeType& type : platform.node_types) {
+    const std::size_t left = used - types.size();
+    NodeType bare = type;
+    bare.device.sources.clear();
+    if (bare.device.codecs) bare.device.codecs->sources.clear();
+    types.insert(types.end(),
+                 type.count == 0 ? left : std::min(left, static_cast<std::size_t>(type.count)),
+                 bare);
+  }
+  WT_ENSURE(types.size() == used);
+  return types;
 }
 
 std::optional<int> nodes_needed(const Platform& platform, std::int64_t ranks) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "plan/plan.hpp"
 #include "platform/platform.hpp"
@@ -14,6 +15,9 @@ inline constexpr int most_nodes_in_use = 1 << 16;
 
 /// The first `nodes` nodes of the platform, at most as many as it has.
 ClusterShape first_nodes(const Platform& platform, int nodes);
+
+/// The type of each of the first `nodes` nodes. Where their numbers come from stands in the platform's types alone.
+std::vector<NodeType> types_of_nodes(const Platform& platform, int nodes);
 
 /// Nodes that `ranks` GPUs need, in the platform's order; nothing when it has too few.
 std::optional<int> nodes_needed(const Platform& platform, std::int64_t ranks);

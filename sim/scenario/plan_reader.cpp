@@ -7,7 +7,7 @@
 #include <utility>
 #include <variant>
 
-#include "core/contracts.hpp"
+#include "plan/nvlink_groups.hpp"
 #include "scenario/cluster_shape.hpp"
 #include "scenario/compression_check.hpp"
 #include "schedule/exchange_check.hpp"
@@ -163,12 +163,43 @@ std::optional<ClusterShape> PlanReader::find_cluster() {
   }
   root_->set_default("nodes", std::int64_t{*used_});
   if (platform.domain_nodes > 1) {
-    scenario_->platform = in_domains(platform, *used_);
+    scenario_->platform = in_segments(platform, *used_, settle_segment());
     used_ = scenario_->platform.available_nodes();
   }
   ClusterShape cluster = first_nodes(scenario_->platform, *used_);
   cluster.nodes_given = nodes_.has_value();
   return cluster;
+}
+
+/// The nodes in use of each NVLink domain. Where nothing is said of them, the plan's groups decide.
+int PlanReader::settle_segment() {
+  const Platform& platform = scenario_->platform;
+  const int most = platform.domain_nodes;
+  const auto domains_for = [](int nodes, int of_each) { return (nodes + of_each - 1) / of_each; };
+  const int domains = domains_for(platform.available_nodes(), most);  // 0: as many as it takes
+  const auto are_enough = [&](int segment) {
+    return domains == 0 || domains_for(*used_, segment) <= domains;
+  };
+  const std::string pointer = "/platform/segment";
+  const JsonValue* given = find_at(root_->value(), pointer);
+  if (given != nullptr && !given->is_null() && given->origin.kind != OriginKind::defaulted) {
+    if (!findings_.is_sound(pointer)) return most;
+    const auto segment = static_cast<int>(std::get<std::int64_t>(given->content));
+    if (!are_enough(segment))
+      findings_.reject({pointer,
+                        "segments of " + std::to_string(segment) + " nodes take " +
+                            std::to_string(*used_) + " nodes out of " +
+                            std::to_string(domains_for(*used_, segment)) +
+                            " NVLink domains, and the platform has " + std::to_string(domains),
+                        "write a larger segment, or fewer nodes"});
+    return segment;
+  }
+  if (!knows_product()) return most;
+  int segment = default_segment(block_.parallel, most, platform.node_types.front().gpus);
+  if (!are_enough(segment)) segment = most;
+  if (JsonValue* block = root_->value().find("platform"); block != nullptr && block->is_object())
+    block->set("segment", JsonValue(std::int64_t{segment}));
+  return segment;
 }
 
 /// Layers by stage, where they are given in another way than by a list.
@@ -269,24 +300,7 @@ void PlanReader::lay_out(const ClusterShape& cluster) {
   for (const int count : by_part ? made_plan.position_layers : made_plan.stage_layers)
     by_stage.emplace_back(std::int64_t{count});
   reader_.set_default("stage_layers", std::move(by_stage));
-  list_nodes();
-}
-
-/// Where their numbers come from stands in the platform's types alone.
-void PlanReader::list_nodes() {
-  std::vector<NodeType>& types_of_nodes = scenario_->nodes;
-  const auto used = static_cast<std::size_t>(*used_);
-  types_of_nodes.reserve(used);
-  for (const NodeType& type : scenario_->platform.node_types) {
-    const std::size_t left = used - types_of_nodes.size();
-    NodeType bare = type;
-    bare.device.sources.clear();
-    if (bare.device.codecs) bare.device.codecs->sources.clear();
-    types_of_nodes.insert(
-        types_of_nodes.end(),
-        type.count == 0 ? left : std::min(left, static_cast<std::size_t>(type.count)), bare);
-  }
-  WT_ENSURE(types_of_nodes.size() == used);
+  scenario_->nodes = types_of_nodes(scenario_->platform, *used_);
 }
 
 /// The types of the nodes in use, as far as they and this part of their devices are known.

@@ -50,13 +50,13 @@ class PlanReader {
   void check_available();
   void settle_data();
   std::optional<ClusterShape> find_cluster();
+  int settle_segment();
   void settle_layers();
   std::vector<int> layers_before_balance();
   void check_samples();
   void settle_places(const ClusterShape& cluster);
   void check_exchanges();
   void lay_out(const ClusterShape& cluster);
-  void list_nodes();
   std::vector<const NodeType*> types_in_use(std::string_view part_of_device) const;
   void check_precision();
   void check_codecs();

@@ -4,10 +4,12 @@
 #include <variant>
 
 #include "core/problem.hpp"
+#include "search/search_segment.hpp"
 
 namespace windtunnel {
 
 Scenario with_best_plan(Scenario scenario, const RankOptions& options, const char* asked_at) {
+  scenario = on_segment_of_search(std::move(scenario));
   const RankResult result = rank_plans(scenario, options);
   if (result.plans.empty())
     throw InputError(

@@ -21,6 +21,7 @@
 #include "lower/stage_choice.hpp"
 #include "memory/in_flight.hpp"
 #include "memory/memory_advice.hpp"
+#include "plan/nvlink_groups.hpp"
 #include "report/number_text.hpp"
 #include "scenario/unsupported.hpp"
 #include "schedule/pipeline_program.hpp"
@@ -28,6 +29,7 @@
 #include "simulate/compression_report.hpp"
 #include "simulate/folding.hpp"
 #include "simulate/memory_inputs.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -321,7 +323,44 @@ std::string correction_note(const MemoryCorrection& correction) {
              : "memory_correction is not used (" + figures + ")";
 }
 
+/// Which line of the breakdown shows what an iteration waits for the exchanges of such groups.
+Line exposed_line(AxisName axis) {
+  if (axis == AxisName::expert) return Line::expert_comm;
+  return axis == AxisName::context ? Line::context_comm : Line::tensor_comm;
+}
+
+std::optional<DomainUse> domain_use(const Scenario& scenario, const Breakdown& breakdown) {
+  const Platform& platform = scenario.platform;
+  const Plan& plan = scenario.plan;
+  const JsonValue* used = find_at(scenario.resolved, "/platform/segment");
+  if (platform.domain_nodes == 1 || plan.num_nodes == 1 || used == nullptr) return std::nullopt;
+  const auto whole =
+      std::count_if(scenario.nodes.begin(), scenario.nodes.end(),
+                    [&](const NodeType& node) { return node.gpus == scenario.nodes.front().gpus; });
+  const auto segment = static_cast<int>(std::get<std::int64_t>(used->content));
+  DomainUse use{segment,
+                platform.domain_nodes,
+                static_cast<int>(whole) * (platform.domain_nodes - segment),
+                {}};
+  for (const NvlinkGroup& group : nvlink_groups(plan.parallel))
+    if (const int domains = domains_of(group, plan); domains > 1)
+      use.straddling.push_back(
+          {group.axis, group.ranks, domains, breakdown.of(exposed_line(group.axis))});
+  return use;
+}
+
+void warn_of_straddling(const Report& report, std::vector<std::string>& warnings) {
+  if (!report.domains) return;
+  for (const StraddlingGroups& groups : report.domains->straddling)
+    warnings.push_back(std::string(name_of(groups.axis)) + " groups of " +
+                       std::to_string(groups.gpus) + " GPUs straddle " +
+                       std::to_string(groups.domains) +
+                       " NVLink domains, so that their exchanges cross the network cards: " +
+                       to_text(groups.exposed) + " of the iteration are spent on them");
+}
+
 void fill_warnings(const Scenario& scenario, Report& report) {
+  warn_of_straddling(report, report.warnings);
   if (scenario.memory_correction)
     report.warnings.push_back(correction_note(*scenario.memory_correction));
   constexpr int aligned = 8;
@@ -428,6 +467,7 @@ Report make_report(const Outcome& o) {
   fill_rates(o, report);
   fill_stage_times(o, report);
   fill_assumptions(scenario, report);
+  report.domains = domain_use(scenario, report.breakdown);
   fill_warnings(scenario, report);
   add_compression_warnings(scenario, *o.built, report);
   return report;

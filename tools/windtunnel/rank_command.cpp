@@ -5,6 +5,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "search/search_segment.hpp"
 #include "studies/method_command.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
@@ -25,7 +26,8 @@ void keep_freed_memory() {
 
 ExitCode rank_command(const CommandLine& line) {
   keep_freed_memory();
-  Scenario base = read_scenario_argument(line, PlacementSearch::allowed);
+  Scenario base =
+      on_segment_of_search(read_scenario_argument(line, PlacementSearch::allowed));
   if (base.placement_request == PlacementRequest::search)
     base.search.placement = PlacementChoice::search;
   note_noise(line, base);
