@@ -78,6 +78,58 @@ TEST_CASE("every platform file reads without a problem and gives its sources") {
   }
 }
 
+namespace {
+
+/// A part of a shipped file as text, sources left out.
+std::string part_of(const std::string& file, const std::string& pointer) {
+  Problems problems;
+  JsonValue value = testing::parse_file(source_dir() / "platforms" / (file + ".json"), problems);
+  JsonValue part = *find_at(value, pointer);
+  const auto without_sources = [](auto&& self, JsonValue& each) -> void {
+    each.erase("source");
+    if (each.is_object())
+      for (JsonValue::Member& member : each.object()) self(self, member.value);
+    if (each.is_array())
+      for (JsonValue& element : each.array()) self(self, element);
+  };
+  without_sources(without_sources, part);
+  return canonical_text(part);
+}
+
+}  // namespace
+
+TEST_CASE("one chip has the same constants whatever memory and power limit it is sold with") {
+  for (const char* file : {"devices/h200-sxm", "devices/h100-96gb-500w"})
+    for (const char* part :
+         {"/peak", "/multiprocessors", "/kernel_overhead", "/gemm", "/attention"}) {
+      CAPTURE(file);
+      CAPTURE(part);
+      CHECK(part_of(file, part) == part_of("devices/h100-sxm-80gb", part));
+    }
+  for (const char* part : {"/peak", "/multiprocessors", "/kernel_overhead", "/gemm"})
+    CHECK(part_of("devices/v100-sxm2-16gb", part) == part_of("devices/v100-sxm2-32gb", part));
+}
+
+TEST_CASE("boards with the same links and switch have the same constants inside a node") {
+  const std::string inside = "/node_types/0/interconnect";
+  for (const char* file : {"hgx-h200", "h100-roce", "h100-8x100g", "grand-teton-h100-96gb"}) {
+    CAPTURE(file);
+    CHECK(part_of(file, inside) == part_of("dgx-h100", inside));
+  }
+  const std::string clock = "/node_types/0/compute_efficiency";
+  for (const char* file : {"hgx-h200", "h100-roce", "h100-8x100g", "hgx-h800"})  // 700 W
+    CHECK(part_of(file, clock) == part_of("dgx-h100", clock));
+  for (const char* file : {"dgx1-v100-16gb-1edr", "lassen-v100", "pipette-v100-edr",
+                           "jean-zay-v100", "aws-t4-v100-mixed"})  // 300 W
+    CHECK(part_of(file, clock) == part_of("dgx1-v100", clock));
+  CHECK(part_of("dgx-b300", inside) == part_of("dgx-b200", inside));
+  CHECK(part_of("gb300-nvl72", inside) == part_of("gb200-nvl72", inside));
+  for (const char* file :
+       {"a100-80gb-4hdr", "a100-80gb-1hdr", "a100-80gb-roce", "a100-40gb-roce", "dgx-a100-40gb",
+        "hgx-a100-80gb", "hgx-a100-80gb-4x100g", "jean-zay-a100"})
+    CHECK(part_of(file, inside) == part_of("selene-a100", inside));
+}
+
 TEST_CASE("every model file reads without a problem and names its source") {
   for (const auto& file : json_files("models")) {
     CAPTURE(file);
