@@ -99,10 +99,13 @@ Seconds launch_time(const StageCostInputs& in, const KernelWork& work) {
   return in.software->launch.kernel * (kernels * in.node->launch_slowdown);
 }
 
-/// What the CPU launches for one expert after another takes longer than launch_time() has it.
+/// What the CPU launches for one expert after another takes longer than launch_time() has it. Not where each expert takes a fixed number
+/// of tokens (`capacity`): the host need not wait for the device to learn how many came, and launches ahead
+/// (moe_pad_expert_input_to_capacity: token_dispatcher.py in megatron/core/transformer/moe, drop_and_pad, Megatron-Core 0.14).
 Seconds loop_time(const StageCostInputs& in, const KernelWork& work) {
   const SoftwareProfile::Experts& stack = experts_of(in);
   if (stack.loop_launch == Seconds{0} || stack.kernels == ExpertKernels::all_experts) return {};
+  if (in.model->moe->capacity > 0) return {};
   double products = 0;
   for (const Gemm& product : work.linear) products += product.batch;
   const auto counted = static_cast<double>(work.linear.size());
