@@ -28,6 +28,12 @@ std::vector<MemberFlow> edge_flows(const RingLayout& layout, Bytes volume) {
   return flows;
 }
 
+Seconds in_node_ring(const Interconnect& wires, const std::vector<int>& gpus, Bytes payload,
+                     RingWork work) {
+  return work == RingWork::all_reduce ? in_node_all_reduce(wires, gpus, payload)
+                                      : in_node_all_gather(wires, gpus, payload);
+}
+
 const std::vector<CollectiveAlgorithm>& collective_algorithms() {
   static const std::vector<CollectiveAlgorithm> table{
 #define WT_COLLECTIVE(name) collectives::name(),

@@ -22,9 +22,12 @@ struct CollectiveTask {
   double ranks_per_member = 1;  ///< as many collectives of one rank per member run side by side
   const RingLayout* layout = nullptr;
   Seconds hop{};                   ///< latency of a step between nodes
+  bool is_always_ring = false;     ///< NCCL_ALGO=Ring: all-reduces over several nodes as well
   bool reduced_in_switch = false;  ///< Interconnect::reduces_in_switch, of all nodes
   /// Work on so many bytes among the members of each node; the slowest node's.
   std::function<Seconds(Bytes payload, RingWork work)> in_node;
+  std::function<BytesPerSecond()>
+      node_rate;  ///< out of a node, through its members: slowest_step()
 };
 
 /// Bytes from one member to another, in different nodes.
@@ -45,6 +48,10 @@ Bytes ring_traffic(const CollectiveTask& task);
 /// `volume` over each edge between nodes.
 std::vector<MemberFlow> edge_flows(const RingLayout& layout, Bytes volume);
 
+/// The work on `payload` bytes among GPUs of one node.
+Seconds in_node_ring(const Interconnect& wires, const std::vector<int>& gpus, Bytes payload,
+                     RingWork work);
+
 /// A way of reducing gradients among replicas. They are a table: collectives.def lists them, one file of collectives/ defines each
 /// (docs/extending.md).
 struct CollectiveAlgorithm {
@@ -57,12 +64,13 @@ const std::vector<CollectiveAlgorithm>& collective_algorithms();
 /// Of a name that the table has.
 const CollectiveAlgorithm& collective_algorithm(std::string_view name);
 
-/// One ring through one rank of each member, once for every rank of a member. Inside and between nodes at the same time:
+/// One collective through one rank of each member, once for every rank of a member. Inside and between nodes at the same time: a ring,
+/// or for an all-reduce the algorithm that NCCL picks (all_reduce_crossing()). A tree of nodes is laid over the ring's edges, each with
+/// what the node sends that sends most.
 ///   in a node   the payload among its members
-///   an edge     2 (N-1)/N * payload (all-reduce; half of it otherwise), over the nodes' NICs: NCCL's channels leave a node
+///   an edge     ring: 2 (n-1)/n * payload (all-reduce; half of it otherwise), over the nodes' NICs: NCCL's channels leave a node
 ///               through all of them
-///   latency     ring_all_reduce_crossings(N, n) hops (half of them otherwise)
-/// An all-reduce that switches do in part crosses between nodes as all_reduce_crossing() says.
+///   latency     ring: ring_all_reduce_crossings(n, N) hops (half of them otherwise)
 CollectiveSteps flat_ring(const CollectiveTask& task);
 
 }  // namespace windtunnel

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/contracts.hpp"
 #include "platform/mesh_rings.hpp"
 
 namespace windtunnel {
 namespace {
+
+/// GPUs at which half_size is given, and the most that the tables behind group_loss have.
+constexpr double fitted_group = 8;
 
 /// Rings that NVLink lanes inside the group allow. A group without one relays messages through its members; without lanes between
 /// all of them it goes through a neighbour or the host, as one ring.
@@ -33,15 +37,14 @@ BytesPerSecond saturated_bus_bandwidth(const Interconnect& interconnect,
                                        const std::vector<int>& gpus) {
   if (interconnect.kind == Interconnect::Kind::mesh)
     return interconnect.saturated_bandwidth * static_cast<double>(usable_rings(interconnect, gpus));
-  return interconnect.saturated_bandwidth /
-         (1 + interconnect.group_loss / static_cast<double>(gpus.size()));
+  const double n = std::min(static_cast<double>(gpus.size()), fitted_group);
+  return interconnect.saturated_bandwidth / (1 + interconnect.group_loss / n);
 }
 
 Seconds in_node_all_reduce(const Interconnect& interconnect, const std::vector<int>& gpus,
                            Bytes payload) {
   const int n = static_cast<int>(gpus.size());
   if (n <= 1 || payload <= Bytes{0}) return {};
-  constexpr double fitted_group = 8;  // GPUs at which half_size is given
   const Seconds floor = interconnect.floor_base + interconnect.floor_per_gpu * n;
   const Bytes half =
       interconnect.half_size * std::pow(n / fitted_group, interconnect.half_size_exponent);
@@ -67,10 +70,37 @@ double ring_all_reduce_crossings(int members, int nodes) {
   return nodes == 1 ? 0.0 : 2.0 * (members - 1) * nodes / members;
 }
 
-NodeCrossing all_reduce_crossing(Bytes payload, int members, int nodes, bool reduced_in_switch) {
-  if (reduced_in_switch && nodes < members)
-    return {ring_all_reduce_volume(payload, nodes), 2 * std::ceil(std::log2(nodes))};
-  return {ring_all_reduce_volume(payload, members), ring_all_reduce_crossings(members, nodes)};
+std::vector<NodeCrossing> all_reduce_crossings(const CrossingTask& task) {
+  WT_EXPECT(task.nodes > 1);
+  const Bytes payload = task.payload;
+  std::vector<NodeCrossing> crossings{{ring_all_reduce_volume(payload, task.members),
+                                       ring_all_reduce_crossings(task.members, task.nodes),
+                                       task.in_node(payload)}};
+  if (task.nodes == task.members) return crossings;
+  const double hops = 2 * std::ceil(std::log2(task.nodes));
+  if (task.reduced_in_switch) {
+    const double sent = task.nodes == 2 ? 1 : task.nodes == 3 ? 1.5 : 2;
+    crossings.push_back({payload * sent, hops, task.in_node(payload)});
+    return crossings;
+  }
+  constexpr double tree_efficiency = 0.92;  // busBw * .92 in ncclTopoTuneModel
+  const double sent = task.nodes == 2 ? 1 : 2;
+  const double per_node = static_cast<double>(task.members) / task.nodes;
+  crossings.push_back({payload * (sent / tree_efficiency), hops,
+                       task.in_node(payload * (per_node / (per_node - 1) / tree_efficiency))});
+  return crossings;
+}
+
+Seconds time_alone(const CrossingTask& task, const NodeCrossing& crossing) {
+  return std::max(crossing.in_node, task.hop * crossing.hops + crossing.volume / task.rate);
+}
+
+NodeCrossing all_reduce_crossing(const CrossingTask& task) {
+  const std::vector<NodeCrossing> crossings = all_reduce_crossings(task);
+  return *std::min_element(
+      crossings.begin(), crossings.end(), [&](const NodeCrossing& a, const NodeCrossing& b) {
+        return std::pair(time_alone(task, a), a.volume) < std::pair(time_alone(task, b), b.volume);
+      });
 }
 
 }  // namespace windtunnel

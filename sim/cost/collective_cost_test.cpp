@@ -89,18 +89,68 @@ TEST_CASE(
   CHECK(ring_all_reduce_crossings(8, 1) == 0);
 }
 
-TEST_CASE("where switches reduce, nodes form a tree, and each sends its payload once either way") {
-  // 16 members on 2 nodes: a ring carries 2 * 15/16 over each edge, a tree of two nodes 2 * 1/2.
-  const NodeCrossing ring = all_reduce_crossing(1_GB, 16, 2, false),
-                     tree = all_reduce_crossing(1_GB, 16, 2, true);
+/// `members` on `nodes`, `rate` out of a node; inside, 100 GB/s of bus bandwidth and no latency.
+CrossingTask crossing(int members, int nodes, BytesPerSecond rate, bool reduced_in_switch) {
+  const double here = static_cast<double>(members) / nodes;
+  return {1_GB, members, nodes, reduced_in_switch, rate, 10_us, [here](Bytes payload) {
+            return payload * (2 * (here - 1) / here) / 100_GBps;
+          }};
+}
+
+TEST_CASE("over two nodes an all-reduce is a tree, in which each node sends the payload once") {
+  // A ring of 16 carries 2 * 15/16 GB out of a node, a tree 1 GB at 0.92 of the rate; inside 2 GB at 0.92 of 100 GB/s.
+  const CrossingTask task = crossing(16, 2, 50_GBps, false);
+  const NodeCrossing ring = all_reduce_crossings(task).front(), tree = all_reduce_crossing(task);
   CHECK(ring.volume == Bytes{1.875e9});
   CHECK(ring.hops == 3.75);
+  CHECK(tree.volume.value() == doctest::Approx(1e9 / 0.92));
+  CHECK(tree.hops == 2);
+  CHECK(tree.in_node.value() == doctest::Approx(0.02 / 0.92));
+  CHECK(time_alone(task, tree).value() == doctest::Approx(20e-6 + 0.02 / 0.92));
+  // Where the inside is the narrower, the ring sends less there: 1.75 GB at 100 GB/s, 1.875 GB at 120.
+  CHECK(all_reduce_crossing(crossing(16, 2, 120_GBps, false)).volume == Bytes{1.875e9});
+}
+
+TEST_CASE("over more nodes large all-reduces are rings, small ones trees") {
+  CHECK(all_reduce_crossing(crossing(32, 4, 20_GBps, false)).volume == Bytes{1.9375e9});
+  // 1,024 nodes of 2: the ring's 2,047 hops take 20 ms, the tree's 20 hops 0.2 ms. 2 GB at 400 GB/s take 5 ms, in the tree 5.4.
+  CHECK(all_reduce_crossing(crossing(2048, 1024, 400_GBps, false)).hops == 20);
+}
+
+TEST_CASE("where switches reduce, nodes form a tree, and each sends its payload once either way") {
+  const NodeCrossing tree = all_reduce_crossing(crossing(16, 2, 20_GBps, true));
   CHECK(tree.volume == Bytes{1e9});
   CHECK(tree.hops == 2);
-  CHECK(all_reduce_crossing(1_GB, 512, 64, true).hops == 12);  // up and down six levels
+  CHECK(tree.in_node.value() == doctest::Approx(0.0175));  // what the all-reduce takes in the node
+  // Three nodes are a chain; of more, an inner node of one tree has two children there and a parent in the other.
+  CHECK(all_reduce_crossing(crossing(24, 3, 20_GBps, true)).volume == Bytes{1.5e9});
+  CHECK(all_reduce_crossings(crossing(512, 64, 20_GBps, true)).back().volume == Bytes{2e9});
+  CHECK(all_reduce_crossings(crossing(512, 64, 20_GBps, true)).back().hops == 12);
   // With a member a node there is nothing to reduce inside.
-  CHECK(all_reduce_crossing(1_GB, 4, 4, true).volume == Bytes{1.5e9});
-  CHECK(all_reduce_crossing(1_GB, 4, 4, true).hops == 6);
+  CHECK(all_reduce_crossing(crossing(4, 4, 20_GBps, true)).volume == Bytes{1.5e9});
+  CHECK(all_reduce_crossing(crossing(4, 4, 20_GBps, true)).hops == 6);
+}
+
+TEST_CASE("faster links, in a node or out of it, never make an all-reduce slower") {
+  for (const bool in_switch : {false, true})
+    for (const int nodes : {2, 3, 4, 16, 256}) {
+      Seconds before{1e9};
+      for (double rate = 1; rate < 2000; rate *= 1.1) {
+        const CrossingTask task = crossing(8 * nodes, nodes, BytesPerSecond{rate * 1e9}, in_switch);
+        const Seconds time = time_alone(task, all_reduce_crossing(task));
+        CHECK(time <= before);
+        before = time;
+      }
+    }
+}
+
+TEST_CASE(
+    "on a switch the bus bandwidth of a group grows up to the eight GPUs that were measured") {
+  Interconnect wires = nvswitch();
+  wires.group_loss = 2;
+  CHECK(saturated_bus_bandwidth(wires, gpus(2)).value() == doctest::Approx(100e9));
+  CHECK(saturated_bus_bandwidth(wires, gpus(8)).value() == doctest::Approx(160e9));
+  CHECK(saturated_bus_bandwidth(wires, gpus(72)).value() == doctest::Approx(160e9));
 }
 
 }  // namespace

@@ -1,7 +1,11 @@
 #include "cost/ring_layout.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+
+#include "platform/network.hpp"
+#include "platform/nics.hpp"
 
 namespace windtunnel {
 
@@ -30,6 +34,25 @@ RingLayout ring_layout(const std::vector<NodeId>& node_of_member) {
           {from[lane % from.size()], to[lane % to.size()], 1 / static_cast<double>(lanes)});
   }
   return layout;
+}
+
+BytesPerSecond slowest_step(
+    const Platform& platform, const RingLayout& layout, const std::vector<NodeId>& node_of_member,
+    const std::function<const std::vector<int>&(std::size_t member)>& gpus_of) {
+  BytesPerSecond slowest{std::numeric_limits<double>::infinity()};
+  for (std::size_t i = 0; i < layout.by_node.size(); ++i) {
+    const std::vector<std::size_t>& here = layout.by_node[i];
+    std::vector<int> gpus;
+    for (const std::size_t member : here)
+      gpus.insert(gpus.end(), gpus_of(member).begin(), gpus_of(member).end());
+    const NodeId node = node_of_member[here.front()];
+    const NodeId next = node_of_member[layout.by_node[(i + 1) % layout.by_node.size()].front()];
+    const NodeType& type = platform.type_of(node);
+    slowest = std::min(slowest,
+                       type.effective_nic_rate() * static_cast<double>(nics_of(gpus, type).size()));
+    if (const auto own = own_bandwidth(platform, node, next)) slowest = std::min(slowest, *own);
+  }
+  return slowest;
 }
 
 }  // namespace windtunnel

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "core/id.hpp"
+#include "platform/platform.hpp"
 
 namespace windtunnel {
 
@@ -26,5 +28,11 @@ struct RingLayout {
 /// How a ring through members on these nodes runs: node after node, each edge spread over the members at its ends (NCCL's
 /// channels leave a node through all its NICs).
 RingLayout ring_layout(const std::vector<NodeId>& node_of_member);
+
+/// What the slowest edge of a ring over several nodes carries alone: the NICs of the members on either side, or the link that the pair
+/// of nodes has for itself. `gpus_of` gives the GPUs of a member.
+BytesPerSecond slowest_step(
+    const Platform& platform, const RingLayout& layout, const std::vector<NodeId>& node_of_member,
+    const std::function<const std::vector<int>&(std::size_t member)>& gpus_of);
 
 }  // namespace windtunnel

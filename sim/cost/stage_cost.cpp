@@ -122,24 +122,29 @@ Encoded encode(const StageCostInputs& in, Label label, Bytes payload) {
                    : kept_of_ring(*ring.compressor, payload, ring.element, ring.members))};
 }
 
-/// A ring over a group of replicas, or of a sequence's parts: what it takes in the node, or the node's share of it between nodes, whichever is longer. It
-/// leaves a node through the NICs of its members. A gather or scatter is half of an all-reduce.
+/// A collective over a group of replicas, or of a sequence's parts: what it takes in the node, or the node's share of it between nodes, whichever is longer. It
+/// leaves a node through the NICs of its members. A gather or scatter is a ring, half of that of an all-reduce.
 Seconds ring_time(const StageCostInputs& in, const DataGroup& group, const Operation& operation) {
   const Bytes payload = operation.payload;
   if (group.members == 1 || payload == Bytes{0}) return {};
   const bool whole = row_of(operation.label).kind == OperationKind::all_reduce;
-  const Interconnect& wires = in.node->interconnect;
-  const Seconds inside = whole ? in_node_all_reduce(wires, group.gpus_in_node, payload)
-                               : in_node_all_gather(wires, group.gpus_in_node, payload);
-  if (group.nodes == 1) return inside;
+  const auto in_node = [&](Bytes bytes) {
+    return whole ? in_node_all_reduce(in.node->interconnect, group.gpus_in_node, bytes)
+                 : in_node_all_gather(in.node->interconnect, group.gpus_in_node, bytes);
+  };
+  if (group.nodes == 1) return in_node(payload);
   const int t = in.plan->parallel.tensor;
   const double of_node =
       std::min(1.0, static_cast<double>(group.gpus_in_node.size()) * t / in.node->gpus);
-  const double share = static_cast<double>(group.members - 1) / group.members;
-  const Seconds half =
-      payload * (share * t) / (in.node->effective_nic_rate() * (of_node * in.node->nics)) +
-      in.fabric->latency + in.fabric->collective_latency;
-  return std::max(inside, half * (whole ? 2.0 : 1.0));
+  const BytesPerSecond rate = in.node->effective_nic_rate() * (of_node * in.node->nics / t);
+  const Seconds latency = in.fabric->latency + in.fabric->collective_latency;
+  if (!whole)
+    return std::max(in_node(payload),
+                    ring_all_reduce_volume(payload, group.members) / 2 / rate + latency);
+  const NodeCrossing crossing = all_reduce_crossing({payload, group.members, group.nodes,
+                                                     in.node->interconnect.reduces_in_switch, rate,
+                                                     in.fabric->collective_latency, in_node});
+  return std::max(crossing.in_node, crossing.volume / rate + latency * 2);
 }
 
 /// A tensor all-reduce in the node, without the stack's overhead.

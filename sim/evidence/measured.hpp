@@ -33,6 +33,7 @@ struct CollectiveRun {
   int nodes = 1;
   Bytes payload{};  ///< the whole reduced or gathered tensor
   Seconds measured{};
+  bool is_always_ring = false;  ///< run with NCCL_ALGO=Ring
 };
 
 /// Member `key`, a time above zero in seconds; none when it is absent.

@@ -6,12 +6,6 @@
 
 namespace windtunnel {
 
-Seconds in_node_ring(const Interconnect& wires, const std::vector<int>& gpus, Bytes payload,
-                     RingWork work) {
-  return work == RingWork::all_reduce ? in_node_all_reduce(wires, gpus, payload)
-                                      : in_node_all_gather(wires, gpus, payload);
-}
-
 Collective CollectiveBuilder::made_of(const Steps& steps, const std::vector<DeviceId>& members,
                                       Bytes payload, RingWork work) const {
   const RingLayout layout = layout_of(members);
@@ -27,6 +21,11 @@ Collective CollectiveBuilder::made_of(const Steps& steps, const std::vector<Devi
       });
   task.in_node = [&](Bytes bytes, RingWork part) {
     return in_node_part(members, layout, bytes, part);
+  };
+  task.node_rate = [&] {
+    return slowest_step(
+        *in_->platform, layout, nodes_of(members),
+        [&](std::size_t i) -> const std::vector<int>& { return device(members[i]).gpus; });
   };
   const CollectiveSteps made = steps(task);
   Collective collective{members, made.fixed, made.latency, {}, made.traffic, payload};
@@ -105,11 +104,15 @@ Collective CollectiveBuilder::tensor_ring(const std::vector<DeviceId>& members, 
   return collective;
 }
 
-RingLayout CollectiveBuilder::layout_of(const std::vector<DeviceId>& members) const {
+std::vector<NodeId> CollectiveBuilder::nodes_of(const std::vector<DeviceId>& members) const {
   std::vector<NodeId> nodes;
   nodes.reserve(members.size());
   for (const DeviceId member : members) nodes.push_back(device(member).node);
-  return ring_layout(nodes);
+  return nodes;
+}
+
+RingLayout CollectiveBuilder::layout_of(const std::vector<DeviceId>& members) const {
+  return ring_layout(nodes_of(members));
 }
 
 Seconds CollectiveBuilder::in_node_part(const std::vector<DeviceId>& members,

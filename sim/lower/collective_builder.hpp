@@ -14,10 +14,6 @@
 
 namespace windtunnel {
 
-/// The work on `payload` bytes among GPUs of one node.
-Seconds in_node_ring(const Interconnect& wires, const std::vector<int>& gpus, Bytes payload,
-                     RingWork work);
-
 /// Makes the collectives of a plan's groups: what runs inside nodes is a number, what crosses nodes is flows over the network's links.
 class CollectiveBuilder {
  public:
@@ -45,6 +41,7 @@ class CollectiveBuilder {
 
  private:
   const PlanDevice& device(DeviceId id) const { return in_->plan->devices[id.index()]; }
+  std::vector<NodeId> nodes_of(const std::vector<DeviceId>& members) const;
   RingLayout layout_of(const std::vector<DeviceId>& members) const;
   /// The longest of the parts inside nodes.
   Seconds in_node_part(const std::vector<DeviceId>& members, const RingLayout& layout,

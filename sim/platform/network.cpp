@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "platform/nics.hpp"
 
 namespace windtunnel {
 namespace {
@@ -13,21 +14,6 @@ std::string node_name(NodeId node) { return "node" + std::to_string(node.index()
 
 /// Of the names of links, by direction.
 constexpr std::array ends{" up", " down"};
-
-/// The NICs that some GPUs use, in order: GPU g of n uses NIC floor(g * nics / n), and those up to the next GPU's where there are more
-/// NICs than GPUs.
-std::vector<int> nics_of(const std::vector<int>& gpus, const NodeType& type) {
-  std::vector<int> nics;
-  for (const int gpu : gpus) {
-    WT_EXPECT(gpu >= 0 && gpu < type.gpus);
-    const int first = gpu * type.nics / type.gpus;
-    const int end = (gpu + 1) * type.nics / type.gpus;
-    for (int nic = first; nic < std::max(first + 1, end); ++nic) nics.push_back(nic);
-  }
-  std::sort(nics.begin(), nics.end());
-  nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
-  return nics;
-}
 
 /// "0-2" for neighbours, "0,2" otherwise.
 std::string text_of(const std::vector<int>& nics) {
@@ -40,6 +26,19 @@ std::string text_of(const std::vector<int>& nics) {
 }
 
 }  // namespace
+
+std::vector<int> nics_of(const std::vector<int>& gpus, const NodeType& type) {
+  std::vector<int> nics;
+  for (const int gpu : gpus) {
+    WT_EXPECT(gpu >= 0 && gpu < type.gpus);
+    const int first = gpu * type.nics / type.gpus;
+    const int end = (gpu + 1) * type.nics / type.gpus;
+    for (int nic = first; nic < std::max(first + 1, end); ++nic) nics.push_back(nic);
+  }
+  std::sort(nics.begin(), nics.end());
+  nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
+  return nics;
+}
 
 Network::Attachment Network::attach(NodeId node, const std::vector<int>& gpus) {
   WT_EXPECT(platform_ != nullptr);

@@ -104,6 +104,12 @@ void PlacedRings::place(Ring& ring, const Members& members, PlacementTables& tab
     task.in_node = [&](Bytes payload, RingWork work) {
       return in_node_part(tables, ring.slots, layout, payload, work);
     };
+    task.node_rate = [&] {
+      return slowest_step(tables.scenario().platform, layout, nodes,
+                          [&](std::size_t i) -> const std::vector<int>& {
+                            return tables.slot(ring.slots[i]).gpus;
+                          });
+    };
     CollectiveSteps steps = members.kind.steps(task);
     ring.fixed = steps.fixed;
     ring.latency = steps.latency;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "core/problem.hpp"
+#include "cost/collective_algorithm.hpp"
 #include "cost/collective_cost.hpp"
 #include "engine/engine.hpp"
 #include "platform/network.hpp"
@@ -10,17 +11,6 @@
 
 namespace windtunnel {
 namespace {
-
-std::vector<int> first_gpus(int count) {
-  std::vector<int> gpus;
-  for (int gpu = 0; gpu < count; ++gpu) gpus.push_back(gpu);
-  return gpus;
-}
-
-/// An all-reduce moves everything twice, the others once.
-double passes(CollectiveOperation operation) {
-  return operation == CollectiveOperation::all_reduce ? 1.0 : 0.5;
-}
 
 /// Remembers when the last flow ended.
 class LastEnd final : public EventHandler {
@@ -34,23 +24,40 @@ class LastEnd final : public EventHandler {
   Seconds last_{};
 };
 
-/// Time of a ring's flows between neighbouring nodes, each spread over the nodes' GPUs.
-Seconds ring_flows(const CollectiveRun& run, const Platform& platform, Bytes volume,
-                   EngineKind kind) {
-  struct Flow {
-    Route route;
-    Bytes bytes;
+/// The GPUs that a collective ran on, node by node.
+struct Members {
+  std::vector<NodeId> nodes;           ///< of each
+  std::vector<std::vector<int>> gpus;  ///< of each: itself
+};
+
+/// The first `run.gpus` of each of the first nodes. `job` has one node for each NVLink domain of `platform`.
+Members members_of(const CollectiveRun& run, const Platform& platform) {
+  Members members;
+  for (int node = 0; node < run.nodes; ++node) {
+    const int domain = node / platform.domain_nodes;
+    const int first = node % platform.domain_nodes * platform.node_types.front().gpus;
+    for (int gpu = 0; gpu < run.gpus; ++gpu) {
+      members.nodes.push_back(NodeId{domain});
+      members.gpus.push_back({first + gpu});
+    }
+  }
+  return members;
+}
+
+/// Time of flows between members in different nodes.
+Seconds play(const std::vector<MemberFlow>& flows, const Members& members, const Platform& job,
+             int nodes, EngineKind kind) {
+  Network network(job, nodes);
+  const auto endpoint = [&](std::size_t member) {
+    return Network::Endpoint{members.nodes[member], members.gpus[member]};
   };
-  Network network(platform, run.nodes);
-  std::vector<Flow> flows;
-  for (int node = 0; node < run.nodes; ++node)
-    for (int gpu = 0; gpu < run.gpus; ++gpu)
-      flows.push_back({network.route(Network::Endpoint{NodeId{node}, {gpu}},
-                                     Network::Endpoint{NodeId{(node + 1) % run.nodes}, {gpu}}),
-                       volume / static_cast<double>(run.gpus)});
+  std::vector<Route> routes;
+  for (const MemberFlow& flow : flows)
+    routes.push_back(network.route(endpoint(flow.from), endpoint(flow.to)));
   const std::unique_ptr<Engine> engine = make_engine(kind, network);
   LastEnd end(*engine);
-  for (const Flow& flow : flows) engine->start_flow(flow.route.up, flow.route.down, flow.bytes, 0);
+  for (std::size_t i = 0; i < flows.size(); ++i)
+    engine->start_flow(routes[i].up, routes[i].down, flows[i].bytes, 0);
   engine->run(end);
   return end.last();
 }
@@ -69,6 +76,17 @@ JsonValue platform_scenario(const JsonValue& scenario) {
   for (const char* key : {"global_batch", "micro_batch"})
     whole.find("training")->set(key, number(1));
   return whole;
+}
+
+/// The machine behind `job`, the platform as a job on one GPU sees it: where its trays share NVLink domains, with trays again, as many
+/// as are asked for (in_domains()).
+Platform machine_of(const Platform& job) {
+  Platform machine = job;
+  if (machine.domain_nodes == 1) return machine;
+  machine.node_types.front().count = 0;
+  const auto leaf = machine.fabric.numbers.find("nodes_per_leaf");
+  if (leaf != machine.fabric.numbers.end()) leaf->second *= machine.domain_nodes;
+  return machine;
 }
 
 /// InputError when the collective is larger than what is simulated: each GPU sends a flow of its own over the network, which takes
@@ -101,35 +119,55 @@ void require_gpus(const CollectiveRun& run, const Platform& platform) {
 }  // namespace
 
 Seconds collective_time(const CollectiveRun& run, const Platform& platform, EngineKind engine) {
-  const double share = passes(run.operation);
-  const Bytes payload = run.payload * share;  // of an all-reduce that moves as much
-  Seconds in_node{};
-  for (int node = 0; node < run.nodes; ++node)
-    in_node = std::max(in_node, in_node_all_reduce(platform.type_of(NodeId{node}).interconnect,
-                                                   first_gpus(run.gpus), payload));
-  if (run.nodes == 1) return in_node;
-  bool is_tree = run.operation == CollectiveOperation::all_reduce;
-  for (int node = 0; node < run.nodes; ++node)
-    is_tree = is_tree && platform.type_of(NodeId{node}).interconnect.reduces_in_switch;
-  const NodeCrossing crossing =
-      all_reduce_crossing(payload, run.gpus * run.nodes, run.nodes, is_tree);
-  const Seconds latency = platform.fabric.collective_latency * (crossing.hops * share);
-  return std::max(in_node, latency + ring_flows(run, platform, crossing.volume, engine));
+  const Platform job = in_domains(platform, run.nodes);
+  const Members members = members_of(run, platform);
+  const RingLayout layout = ring_layout(members.nodes);
+  CollectiveTask task;
+  task.work = run.operation == CollectiveOperation::all_reduce ? RingWork::all_reduce
+                                                               : RingWork::scatter_or_gather;
+  task.payload = run.payload;
+  task.layout = &layout;
+  task.is_always_ring = run.is_always_ring;
+  task.hop = platform.fabric.collective_latency;
+  task.reduced_in_switch = std::all_of(
+      members.nodes.begin(), members.nodes.end(),
+      [&](const NodeId node) { return job.type_of(node).interconnect.reduces_in_switch; });
+  task.in_node = [&](Bytes payload, RingWork work) {
+    Seconds longest{};
+    for (const std::vector<std::size_t>& here : layout.by_node) {
+      std::vector<int> gpus;
+      for (const std::size_t member : here) gpus.push_back(members.gpus[member].front());
+      const Interconnect& wires = job.type_of(members.nodes[here.front()]).interconnect;
+      longest = std::max(longest, in_node_ring(wires, gpus, payload, work));
+    }
+    return longest;
+  };
+  task.node_rate = [&] {
+    return slowest_step(
+        job, layout, members.nodes,
+        [&](std::size_t member) -> const std::vector<int>& { return members.gpus[member]; });
+  };
+  const CollectiveSteps steps = flat_ring(task);
+  if (steps.flows.empty()) return steps.fixed;
+  return std::max(steps.fixed,
+                  steps.latency + play(steps.flows, members, job, layout.num_nodes(), engine));
 }
 
 PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& scenario,
                                    const std::filesystem::path& folder, const Library& library,
                                    const ReadOptions& reading, EngineKind engine) {
   const Scenario read = read_scenario(platform_scenario(scenario), folder, library, reading);
+  const Platform machine = machine_of(read.platform);
   require_size(run);
-  require_gpus(run, read.platform);
+  require_gpus(run, machine);
   PointPrediction prediction;
-  prediction.time = collective_time(run, read.platform, engine);
-  prediction.ideal_work = Flops{ring_all_reduce_volume(run.payload, run.gpus * run.nodes) *
-                                passes(run.operation) / Bytes{1}};
-  for (const auto& [key, source] : read.platform.sources)
+  prediction.time = collective_time(run, machine, engine);
+  const double passes = run.operation == CollectiveOperation::all_reduce ? 1.0 : 0.5;
+  prediction.ideal_work =
+      Flops{ring_all_reduce_volume(run.payload, run.gpus * run.nodes) * passes / Bytes{1}};
+  for (const auto& [key, source] : machine.sources)
     if (source.evidence == Evidence::fitted)
-      prediction.fitted.push_back({"platform " + read.platform.name + ": " + key, source.text});
+      prediction.fitted.push_back({"platform " + machine.name + ": " + key, source.text});
   return prediction;
 }
 

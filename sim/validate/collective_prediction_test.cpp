@@ -31,10 +31,26 @@ TEST_CASE("in a node a collective takes what training takes for it") {
         doctest::Approx(0.06));
 }
 
-TEST_CASE("across nodes the ring is as fast as the NICs of the GPUs in it") {
-  // 2 * 8 GB * 7/8 = 14 GB over 4 * 10 GB/s
-  CHECK(collective_time(run_of(CollectiveOperation::all_reduce, 4, 2), quads()).value() ==
-        doctest::Approx(0.35));
+TEST_CASE("across two nodes an all-reduce is a tree, or the ring that NCCL_ALGO asks for") {
+  // 8 GB over 0.92 of 4 * 10 GB/s; in the ring 2 * 8 GB * 7/8 = 14 GB over all of it
+  CollectiveRun run = run_of(CollectiveOperation::all_reduce, 4, 2);
+  CHECK(collective_time(run, quads(), EngineKind::native).value() == doctest::Approx(0.2 / 0.92));
+  run.is_always_ring = true;
+  CHECK(collective_time(run, quads(), EngineKind::native).value() == doctest::Approx(0.35));
+  // half of the ring for a gather
+  CHECK(collective_time(run_of(CollectiveOperation::all_gather, 4, 2), quads(), EngineKind::native)
+            .value() == doctest::Approx(0.175));
+}
+
+TEST_CASE("an NVLink domain is one node to a collective, and takes no NIC") {
+  Platform trays = quads();
+  trays.domain_nodes = 4;
+  // 2 * 8 GB * 15/16 = 15 GB at 100 GB/s
+  CHECK(collective_time(run_of(CollectiveOperation::all_reduce, 4, 4), trays).value() ==
+        doctest::Approx(0.15));
+  // Two domains: 8 GB over 0.92 of 16 * 10 GB/s beside 2 * 8 GB at 0.92 of 100 GB/s in each
+  CHECK(collective_time(run_of(CollectiveOperation::all_reduce, 4, 8), trays).value() ==
+        doctest::Approx(0.16 / 0.92));
 }
 
 TEST_CASE("ring steps across nodes pay the fabric's latency") {
@@ -54,6 +70,10 @@ TEST_CASE("a collective on GPUs that the platform has not is refused") {
       doctest::Contains("nodes of 8 GPUs"), InputError);
   CHECK(predict_collective(run_of(CollectiveOperation::all_reduce, 8, 1), scenario, ".", library)
             .time > Seconds{0});
+  // A rack of 18 trays: 72 GPUs of one NVLink domain
+  scenario.set("platform", JsonValue(std::string("gb200-nvl72")));
+  CHECK(predict_collective(run_of(CollectiveOperation::all_reduce, 4, 18), scenario, ".", library)
+            .time < Seconds{0.03});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@ Drawn are nodes of several kinds, several network cards, measured links that dif
 overlap. Compared: the iteration time.
 """
 import collections
+import math
 
 from compare import Comparison
 from draw import SOURCE, Draw
@@ -11,6 +12,8 @@ from machine import Clock, Machine, Rings, compute, fork, happened, ring, wait
 from network import Cluster, Fluid
 from passes import Page, amount
 from stages import Schedule, Worker, pass_times
+
+TREE_EFFICIENCY = 0.92  # of a ring's bandwidth: ncclTopoTuneModel, NCCL 2.30
 
 
 def draw(random):
@@ -293,7 +296,25 @@ class Job:
             if shape == "sharded":  # steps of consecutive layers overlap
                 hops = amount(self.cluster.fabric["latency"]) + latency
             first, before, volume = inside, hops, 2 * (n - 1) / n * payload
+            if share == 1 and nodes < n:
+                first, before, volume = min((first, before, volume), self.tree(by_node, n, payload, latency),
+                                            key=lambda way: max(way[0], way[1] + way[2] * self.parallel["tensor"] / self.edge_rate(by_node)))
         self.play_edges(clock, list(by_node.values()), share * volume * self.parallel["tensor"], first, before, done)
+
+    def tree(self, by_node, n, payload, latency):
+        """NCCL's tree of nodes (docs/model.md, section 4): the part inside, the latency, and what a node sends."""
+        nodes, here = len(by_node), n / len(by_node)
+        inside = self.in_node(by_node, payload * here / (here - 1) / TREE_EFFICIENCY)
+        return inside, 2 * math.ceil(math.log2(nodes)) * latency, payload * (1 if nodes == 2 else 2) / TREE_EFFICIENCY
+
+    def edge_rate(self, by_node):
+        """What the slowest edge from node to node carries alone."""
+        rates, order = [], list(by_node)
+        for node, after in zip(order, order[1:] + order[:1]):
+            kind = self.cluster.type(node)
+            nics = {gpu * kind["nics"] // kind["gpus"] for member in by_node[node] for gpu in self.places[member].gpus}
+            rates += [self.cluster.nic_rate(node) * len(nics), self.cluster.own_rate(node, after) or float("inf")]
+        return min(rates)
 
     def play_edges(self, clock, groups, volume, inside, before, done):
         """`volume` over each edge from node to node, spread over the members there, behind a latency; and the part inside the nodes."""

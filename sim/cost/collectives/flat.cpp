@@ -6,13 +6,23 @@ namespace windtunnel {
 CollectiveSteps flat_ring(const CollectiveTask& task) {
   const RingLayout& layout = *task.layout;
   const int members = layout.num_members(), nodes = layout.num_nodes();
-  const double share = share_of(task.work);
   CollectiveSteps steps;
-  steps.fixed = task.in_node(task.payload, task.work);
   steps.traffic = ring_traffic(task);
-  if (nodes == 1) return steps;
-  const bool is_tree = task.reduced_in_switch && task.work == RingWork::all_reduce;
-  const NodeCrossing crossing = all_reduce_crossing(task.payload, members, nodes, is_tree);
+  if (nodes == 1) {
+    steps.fixed = task.in_node(task.payload, task.work);
+    return steps;
+  }
+  const double share = share_of(task.work);
+  NodeCrossing crossing;
+  if (task.work == RingWork::all_reduce && !task.is_always_ring) {
+    const auto in_node = [&](Bytes payload) { return task.in_node(payload, RingWork::all_reduce); };
+    crossing = all_reduce_crossing({task.payload, members, nodes, task.reduced_in_switch,
+                                    task.node_rate() / task.ranks_per_member, task.hop, in_node});
+  } else {
+    crossing = {ring_all_reduce_volume(task.payload, members),
+                ring_all_reduce_crossings(members, nodes), task.in_node(task.payload, task.work)};
+  }
+  steps.fixed = crossing.in_node;
   steps.latency = task.hop * (share * crossing.hops);
   steps.flows = edge_flows(layout, crossing.volume * (share * task.ranks_per_member));
   return steps;
