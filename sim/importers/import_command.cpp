@@ -6,6 +6,7 @@
 
 #include "core/file_io.hpp"
 #include "core/option_error.hpp"
+#include "importers/file_signature.hpp"
 
 namespace windtunnel {
 namespace {
@@ -70,6 +71,24 @@ void check(const ImportRequest& request, const Importer& importer) {
                        "a name that `windtunnel list platforms` prints, or a path");
 }
 
+/// Imports, and says what a file is where that is why it could not be read.
+Imported import_with(const Importer& importer, const ImportRequest& request,
+                     const Library& library) {
+  try {
+    return importer.import(request, library);
+  } catch (const InputError&) {
+    for (const std::filesystem::path& input : request.inputs) {
+      const FileSignature* const file = file_signature(input);
+      if (file == nullptr || file->importer == request.kind) continue;
+      const std::string other = file->importer;
+      throw option_error(
+          "import", request.kind, input.string() + " is " + file->what + ", not " + importer.input,
+          other.empty() ? "no importer reads such a file yet" : "windtunnel import " + other);
+    }
+    throw;
+  }
+}
+
 std::string json_of(const ImportRequest& request, const Imported& imported) {
   JsonValue result(JsonValue::Object{});
   result.set("schema", JsonValue(std::string("windtunnel/import-v1")));
@@ -92,7 +111,7 @@ void run_import(const ImportRequest& request, ImportFormat format, const Library
                 std::ostream& out, std::ostream& messages) {
   const Importer& importer = importer_of(request.kind);
   check(request, importer);
-  const Imported imported = importer.import(request, library);
+  const Imported imported = import_with(importer, request, library);
   if (!imported.document.is_null())
     write_file_atomically(request.output, pretty_text(imported.document) + "\n");
   for (const std::string& note : imported.notes) messages << "import: " << note << "\n";
