@@ -208,6 +208,10 @@ std::vector<LogWord> cells_of(const LogLine& line, char separator) {
 
 const char* name_of(TableKind kind) { return kind == TableKind::send ? "Send" : "Recv"; }
 
+std::size_t find_mpigraph_start(std::string_view text) {
+  return std::min(text.find("START mpiGraph"), text.find("MsgSize"));
+}
+
 MpigraphLog read_mpigraph_log(const LogText& log, Problems& problems) {
   return MpigraphReader(log, problems).read();
 }

@@ -39,6 +39,9 @@ struct MpigraphLog {
   bool has_end = false;  ///< the line "END mpiGraph"
 };
 
+/// Where "START mpiGraph" begins, or "MsgSize" in a log that lost its first line.
+std::size_t find_mpigraph_start(std::string_view text);
+
 /// Reads a log of mpiGraph among whatever else was printed to it. What is wrong goes to `problems`.
 MpigraphLog read_mpigraph_log(const LogText& log, Problems& problems);
 

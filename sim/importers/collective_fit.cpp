@@ -174,11 +174,9 @@ BusBandwidthFit fit_bus_bandwidth(const NcclRun& run) {
   Interconnect form;
   form.kind = Interconnect::Kind::nvswitch;
   BusBandwidthFit result;
-  const double factor = run.collective == NcclCollective::all_reduce ? 1 : 0.5;
+  const double factor = bus_factor(run.collective, run.ranks);
   for (const CollectiveTime& time : run.times)
-    result.largest_measured =
-        std::max(result.largest_measured,
-                 ring_all_reduce_volume(time.bytes * factor, run.ranks) / time.time);
+    result.largest_measured = std::max(result.largest_measured, time.bytes * factor / time.time);
   result.num_times = num_fitted_sizes(run);
   if (result.num_times < least_sizes) return result;
   form.saturated_bandwidth = result.largest_measured;

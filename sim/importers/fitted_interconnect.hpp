@@ -23,15 +23,19 @@ std::string times_table(const InterconnectFit& fit);
 void write_constants(JsonValue& interconnect, const Interconnect& base, const InterconnectFit& fit,
                      const std::string& source);
 
-/// What a run over several nodes says of the network cards of a node. In a ring over nodes every node sends what one GPU sends in
-/// all, once, through its cards: their rate is the bus bandwidth.
+/// What a run over several nodes, or NVLink domains, says of the network cards of one of them. What a node sends is that of the
+/// algorithm that the simulation takes too (all_reduce_crossing()): in a ring what one GPU sends in all, so that the cards' rate is
+/// the bus bandwidth; over two nodes a tree, some half of it.
 struct CardRate {
   BusBandwidthFit fit;
   bool is_saturated = false;  ///< the largest size is near the limit, which then is `rate`
-  BytesPerSecond rate{};
-  int cards = 0;          ///< that the run's GPUs use
-  double efficiency = 0;  ///< of their datasheet rate
+  std::string algorithm;      ///< "a ring"
+  BytesPerSecond rate{};      ///< out of a node, as the algorithm sends
+  int cards = 0;              ///< that the run's GPUs use
+  double efficiency = 0;      ///< of their datasheet rate
+  /// The work inside a node, as `base` has it, lasts about as long as the run: its cards carry at least `rate`.
+  bool is_bound_inside = false;
 };
-CardRate card_rate(const NcclRun& run, const NodeType& node);
+CardRate card_rate(const NcclRun& run, const Platform& base);
 
 }  // namespace windtunnel

@@ -2,6 +2,7 @@
 #include <set>
 #include <utility>
 
+#include "core/count_text.hpp"
 #include "core/file_io.hpp"
 #include "core/option_error.hpp"
 #include "importers/base_platform.hpp"
@@ -88,8 +89,8 @@ std::string source_text(const std::vector<NcclRun>& runs, const std::string& fil
          percent_text(mean_error(fit)) + " error)";
 }
 
-void describe_as_json(const NcclRun& run, const BusBandwidthFit& fit, BytesPerSecond rate,
-                      double efficiency, JsonValue& found) {
+void describe_as_json(const NcclRun& run, const CardRate& rate, bool is_kept, JsonValue& found) {
+  const BusBandwidthFit& fit = rate.fit;
   found.set("nodes", JsonValue(std::int64_t{run.nodes}));
   found.set("gpus", JsonValue(std::int64_t{run.ranks}));
   found.set("largest_bus_bandwidth_bytes_per_s",
@@ -98,8 +99,10 @@ void describe_as_json(const NcclRun& run, const BusBandwidthFit& fit, BytesPerSe
     found.set("saturated_bus_bandwidth_bytes_per_s", JsonValue(fit.saturated / BytesPerSecond{1}));
     found.set("mean_error", JsonValue(fit.mean_error));
   }
-  found.set("node_bytes_per_s", JsonValue(rate / BytesPerSecond{1}));
-  found.set("nic_efficiency", JsonValue(efficiency));
+  found.set("algorithm", JsonValue(rate.algorithm));
+  found.set("node_bytes_per_s", JsonValue(rate.rate / BytesPerSecond{1}));
+  found.set("bound_inside_node", JsonValue(rate.is_bound_inside));
+  if (!is_kept) found.set("nic_efficiency", JsonValue(rate.efficiency));
 }
 
 /// One import of runs of nccl-tests: all inside one node, or one over several.
@@ -138,20 +141,44 @@ class NcclImport {
       JsonValue document = parse_json(source, problems_);
       if (problems_.size() == problems_before) run = read_nccl_json(document, problems_);
     } else {
-      const LogText log(source, problems_);
+      const LogText log(source, problems_, find_nccl_header);
       if (problems_.size() == problems_before) run = read_nccl_text(log, problems_);
     }
+    if (problems_.size() == problems_before) place_ranks(run, file);
     if (problems_.size() > problems_before) return;
     say_what_was_odd(file, run);
     files_ += (files_.empty() ? "" : ", ") + file;
     runs_.push_back(std::move(run));
   }
 
+  /// Without a list of ranks the bandwidths tell how many GPUs took part; how many a node had is that of the base.
+  void place_ranks(NcclRun& run, const std::string& file) {
+    if (run.least_ranks == 0) return;
+    const int per_node = base_.only_node().gpus;
+    std::vector<int> possible;
+    for (int ranks = run.least_ranks; ranks <= run.most_ranks; ++ranks)
+      if (ranks < per_node || ranks % per_node == 0) possible.push_back(ranks);
+    if (possible.size() != 1) {
+      problems_.add({run.times.front().origin,
+                     {},
+                     "the file lists no ranks, and its bandwidths allow " +
+                         std::to_string(run.least_ranks) + " to " + std::to_string(run.most_ranks) +
+                         " GPUs, of which " + base_.name() + " has " + std::to_string(per_node) +
+                         " a node",
+                     "keep the lines \"#  Rank 0 ... on HOST device 0\" of nccl-tests"});
+      return;
+    }
+    run.ranks = possible.front();
+    run.nodes = std::max(1, run.ranks / per_node);
+    note(file + ": no list of ranks; its bus bandwidth is that of " + std::to_string(run.ranks) +
+         " GPUs, taken as " + count_text(run.nodes, "node") + " of " + base_.name());
+  }
+
   void say_what_was_odd(const std::string& file, const NcclRun& run) {
     if (!run.has_end) note(file + ": the summary at its end is missing; its lines are complete");
     if (run.num_in_place > 0)
       note(file + ": " + std::to_string(run.num_in_place) + " lines have in-place times only");
-    if (!run.hosts_known)
+    if (!run.hosts_known && run.least_ranks == 0)
       note(file + ": no list of ranks; " + std::to_string(run.ranks) +
            " GPUs of one node, from nThread and nGpus");
     if (run.num_empty > 0)
@@ -161,20 +188,26 @@ class NcclImport {
   void check_sizes() {
     for (const NcclRun& run : runs_) {
       const int count = num_fitted_sizes(run);
-      // Over several nodes the largest size alone says something.
-      const bool is_enough = count >= (run.nodes > 1 ? 1 : least_sizes);
-      if (!is_enough)
+      // Over several nodes, and of exchanges, the largest size alone says something.
+      const int least = is_over_nodes(run) || is_exchange(run) ? 1 : least_sizes;
+      if (count < least)
         problems_.add({run.times.empty() ? Origin{} : run.times.back().origin,
                        {},
                        std::to_string(count) + " sizes of 1 MiB or more, where a fit needs " +
-                           std::to_string(run.nodes > 1 ? 1 : least_sizes),
+                           std::to_string(least),
                        "run with -b 1M -e 4G -f 2"});
     }
   }
 
+  /// Over more nodes than an NVLink domain has.
+  bool is_over_nodes(const NcclRun& run) const { return run.nodes > base_.platform().domain_nodes; }
+  static bool is_exchange(const NcclRun& run) {
+    return run.collective == NcclCollective::all_to_all;
+  }
+
   bool is_inside_node() const {
-    const auto over_nodes = [](const NcclRun& run) { return run.nodes > 1; };
-    const auto count = std::count_if(runs_.begin(), runs_.end(), over_nodes);
+    const auto count = std::count_if(runs_.begin(), runs_.end(),
+                                     [this](const NcclRun& run) { return is_over_nodes(run); });
     if (count > 0 && runs_.size() > 1)
       throw option_error(
           "import", "nccl-tests",
@@ -190,17 +223,36 @@ class NcclImport {
     JsonValue& type = base_.only_node_type();
     const NodeType& node = base_.only_node();
     check_gpus_inside(node);
-    const InterconnectFit fit = fit_interconnect(node.interconnect, runs_);
     JsonValue& interconnect = *type.find("interconnect");
-    write_constants(interconnect, node.interconnect, fit, source_text(runs_, files_, fit));
+    const auto first_exchange = std::stable_partition(
+        runs_.begin(), runs_.end(), [](const NcclRun& run) { return !is_exchange(run); });
+    const std::vector<NcclRun> exchanges(first_exchange, runs_.end());
+    runs_.erase(first_exchange, runs_.end());
+    for (const NcclRun& run : exchanges) take_exchange(run, interconnect);
     what_ = "collectives inside a node fitted to times";
+    if (runs_.empty()) return note_gpu(exchanges);
+    const InterconnectFit fit = fit_interconnect(node.interconnect, runs_);
+    write_constants(interconnect, node.interconnect, fit, source_text(runs_, files_, fit));
     for (const std::string& key : fit.kept)
       note(key + " is that of " + base_.name() + ": no time depends on it");
     for (const std::string& key : fit.bounded)
       note(key + " is only bounded: the times exclude that of " + base_.name() +
            " and depend no further on it");
-    note_gpu();
+    note_gpu(runs_);
     describe_inside(fit);
+  }
+
+  /// What one GPU sends while all exchange with each other.
+  void take_exchange(const NcclRun& run, JsonValue& interconnect) {
+    const BusBandwidthFit fit = fit_bus_bandwidth(run);
+    set_number(interconnect, "all_to_all", amount_text(fit.largest_measured / 1_GBps, "GB/s"),
+               "measured: nccl-tests alltoall on " + std::to_string(run.ranks) + " GPUs, " +
+                   files_ + " (the largest bus bandwidth" + gpus_text(run) + ")");
+    imported_.text += files_ + ": alltoall on " + std::to_string(run.ranks) +
+                      " GPUs inside one node, laid into " + base_.name() + "\n\n  all_to_all  " +
+                      to_text(fit.largest_measured) + " sent by a GPU" + limit_text(fit) + "\n";
+    imported_.found.set("all_to_all_bytes_per_s",
+                        JsonValue(fit.largest_measured / BytesPerSecond{1}));
   }
 
   /// What is fitted are rates and latencies of the GPU's own links, so that another model's have no place in the base.
@@ -208,11 +260,12 @@ class NcclImport {
     const GpuComparison comparison = compare();
     for (const Problem& problem : comparison.contradictions) problems_.add(problem);
     for (const NcclRun& run : runs_)
-      if (run.ranks > node.gpus)
+      if (run.ranks / run.nodes > node.gpus)
         problems_.add(option_error("--base", request_->options.base,
-                                   "the run is of " + std::to_string(run.ranks) +
-                                       " GPUs of one node, " + base_.name() + " has " +
-                                       std::to_string(node.gpus) + " a node",
+                                   "the run is of " + std::to_string(run.ranks / run.nodes) +
+                                       (run.nodes == 1 ? " GPUs of one node, " : " GPUs a node, ") +
+                                       base_.name() + " has " + std::to_string(node.gpus) +
+                                       " a node",
                                    "another base")
                           .problems()
                           .front());
@@ -228,8 +281,8 @@ class NcclImport {
     return comparison;
   }
 
-  void note_gpu() {
-    for (const NcclRun& run : runs_)
+  void note_gpu(const std::vector<NcclRun>& runs) {
+    for (const NcclRun& run : runs)
       if (!run.gpus.empty())
         return note("the runs name their GPU " + run.gpus.front().name +
                     "; the device stays that of " + base_.name() + ", " +
@@ -242,13 +295,17 @@ class NcclImport {
     const Interconnect& found = fit.interconnect;
     std::string& text = imported_.text;
     const double error = mean_error(fit), worst = worst_error(fit);
-    text = files_ + ": inside one node, laid into " + base_.name() + "\n\n" +
-           "  saturated_bandwidth  " + to_text(found.saturated_bandwidth) + "\n" +
-           "  group_loss           " + significant_text(found.group_loss, written_digits) + "\n" +
-           "  floor_base           " + to_text(found.floor_base) + "\n" +
-           "  floor_per_gpu        " + to_text(found.floor_per_gpu) + "\n" +
-           "  half_size            " + to_text(found.half_size) + "\n" + "  sharpness            " +
-           significant_text(found.sharpness, written_digits) + "\n\n";
+    const int nodes = runs_.front().nodes;
+    text +=
+        (text.empty() ? "" : "\n") + files_ + ": inside " +
+        (nodes == 1 ? "one node" : "an NVLink domain, " + std::to_string(nodes) + " of its nodes") +
+        ", laid into " + base_.name() + "\n\n" + "  saturated_bandwidth  " +
+        to_text(found.saturated_bandwidth) + "\n" + "  group_loss           " +
+        significant_text(found.group_loss, written_digits) + "\n" + "  floor_base           " +
+        to_text(found.floor_base) + "\n" + "  floor_per_gpu        " +
+        to_text(found.floor_per_gpu) + "\n" + "  half_size            " + to_text(found.half_size) +
+        "\n" + "  sharpness            " + significant_text(found.sharpness, written_digits) +
+        "\n\n";
     text += times_table(fit);
     const auto num_between = std::count_if(
         fit.times.begin(), fit.times.end(),
@@ -280,8 +337,6 @@ class NcclImport {
           problem.suggestion);
   }
 
-  /// In a ring over nodes every node sends what one GPU sends in all, once, through its cards: their
-  /// rate is the bus bandwidth.
   void fit_between_nodes() {
     JsonValue& type = base_.only_node_type();
     const NodeType& node = base_.only_node();
@@ -293,67 +348,79 @@ class NcclImport {
                              " has " + std::to_string(node.gpus),
                          "another base");
     warn_of_other_gpus();
-    const auto [fit, is_saturated, rate, cards, efficiency] = card_rate(run, node);
-    check_efficiency(efficiency, rate, cards, node);
-    const std::string source =
-        (is_saturated ? "fitted: " : "measured: ") + std::string("nccl-tests ") +
-        name_of(run.collective) + " on " + std::to_string(run.nodes) + " nodes of " +
-        std::to_string(gpus) + " GPUs, " + files_ + " (bus bandwidth " + to_text(rate) +
-        (is_saturated ? " at infinite size" : ", the largest measured") + gpus_text(run) + ")";
-    set_number(type, "nic_efficiency", ratio_number(efficiency), source);
+    const CardRate found = card_rate(run, base_.platform());
+    check_efficiency(found, node);
     what_ = "the rate of network cards fitted to times";
-    if (fit.num_times < least_sizes)
-      note(std::to_string(fit.num_times) +
+    if (found.fit.num_times < least_sizes)
+      note(std::to_string(found.fit.num_times) +
            " sizes of 1 MiB or more are too few for a fit: the largest "
            "bus bandwidth is taken as it is");
-    else if (!is_saturated)
+    else if (!found.is_saturated)
       note(
           "the largest size does not saturate the network: its bus bandwidth is taken, and the "
           "limit may be up to " +
-          to_text(fit.saturated));
-    note_limits(run, rate);
-    describe_between(run, fit, rate, efficiency, cards);
+          to_text(found.fit.saturated));
+    const bool is_kept = found.is_bound_inside && found.efficiency <= node.nic_efficiency;
+    if (is_kept) {
+      note("the links inside a node set the pace of this run: its network cards carry at least " +
+           to_text(found.rate) + ", and nic_efficiency stays that of " + base_.name());
+    } else {
+      set_number(type, "nic_efficiency", ratio_number(found.efficiency),
+                 (found.is_saturated ? "fitted: " : "measured: ") + std::string("nccl-tests ") +
+                     name_of(run.collective) + " on " + std::to_string(run.nodes) + " nodes of " +
+                     std::to_string(gpus) + " GPUs, " + files_ + " (" + found.algorithm +
+                     ", of which a node sends " + to_text(found.rate) +
+                     (found.is_saturated ? " at infinite size" : " at the largest size") +
+                     gpus_text(run) + ")");
+    }
+    if (run.collective == NcclCollective::all_reduce && run.nodes == 2)
+      note("over two nodes NCCL's own choice is read as " + found.algorithm +
+           (run.is_always_ring ? ", since the file shows NCCL_ALGO=Ring"
+                               : "; under NCCL_ALGO=Ring the cards would have carried " +
+                                     to_text(found.fit.largest_measured)));
+    note_latency(run);
+    describe_between(run, found, is_kept);
   }
 
-  void check_efficiency(double efficiency, BytesPerSecond rate, int cards,
-                        const NodeType& node) const {
-    if (efficiency < least_efficiency)
+  void check_efficiency(const CardRate& found, const NodeType& node) const {
+    std::string measured =
+        files_ + " has a bus bandwidth of " + to_text(found.fit.largest_measured);
+    if (found.algorithm != "a ring")
+      measured += ", with which a node sends " + to_text(found.rate) + " (" + found.algorithm + ")";
+    const std::string cards = std::to_string(found.cards) + " network cards of " + base_.name() +
+                              " that its GPUs use carry " + to_text(node.nic_rate * found.cards) +
+                              " (" + to_text(node.nic_rate) + " each)";
+    if (found.efficiency < least_efficiency)
       throw option_error("--base", request_->options.base,
-                         files_ + " has a bus bandwidth of " + to_text(rate) +
-                             ", less than 1 % of " + to_text(node.nic_rate * cards) +
-                             " that the network cards of " + base_.name() + " carry",
+                         measured + ", less than 1 % of what the " + cards,
                          "another base, or a run of larger sizes");
-    if (efficiency <= 1) return;
-    throw option_error(
-        "--base", request_->options.base,
-        files_ + " has a bus bandwidth of " + to_text(rate) + ", but the " + std::to_string(cards) +
-            " network cards of " + base_.name() + " that its GPUs use carry " +
-            to_text(node.nic_rate * cards) + " (" + to_text(node.nic_rate) + " each)",
-        "another base; a reduction inside the switches (SHARP) goes beyond the cards, and is not "
-        "modelled");
+    if (found.efficiency > 1)
+      throw option_error(
+          "--base", request_->options.base, measured + ", but the " + cards,
+          "another base: with faster cards, or one whose nodes share an NVLink domain; reductions "
+          "inside the network's switches (SHARP) go beyond the cards, and are not modelled");
   }
 
-  void note_limits(const NcclRun& run, BytesPerSecond rate) {
-    constexpr double near = 0.95;
+  void note_latency(const NcclRun& run) {
     Seconds shortest = run.times.front().time;
     for (const CollectiveTime& time : run.times) shortest = std::min(shortest, time.time);
     note("latencies of the fabric stay those of " + base_.name() + "; the shortest time was " +
          to_text(shortest));
-    const Interconnect& inside = base_.only_node().interconnect;
-    if (inside.kind != Interconnect::Kind::mesh && rate > inside.saturated_bandwidth * near)
-      note("this is about what a node has inside, " + to_text(inside.saturated_bandwidth) +
-           ": the cards may be faster than they show here");
   }
 
-  void describe_between(const NcclRun& run, const BusBandwidthFit& fit, BytesPerSecond rate,
-                        double efficiency, int cards) {
+  void describe_between(const NcclRun& run, const CardRate& found, bool is_kept) {
     imported_.text =
         files_ + ": " + name_of(run.collective) + " over " + std::to_string(run.nodes) +
         " nodes of " + std::to_string(run.ranks / run.nodes) + " GPUs, laid into " + base_.name() +
-        "\n\n  bus bandwidth        " + to_text(fit.largest_measured) + " at most" +
-        limit_text(fit) + "\n  network cards in use " + std::to_string(cards) +
-        "\n  nic_efficiency       " + significant_text(efficiency, written_digits) + "\n";
-    describe_as_json(run, fit, rate, efficiency, imported_.found);
+        "\n\n  bus bandwidth        " + to_text(found.fit.largest_measured) + " at most" +
+        limit_text(found.fit) + "\n  algorithm            " + found.algorithm +
+        "\n  a node sends         " + to_text(found.rate) + "\n  network cards in use " +
+        std::to_string(found.cards) + "\n  nic_efficiency       " +
+        (is_kept ? significant_text(base_.only_node().nic_efficiency, written_digits) + ", as in " +
+                       base_.name()
+                 : significant_text(found.efficiency, written_digits)) +
+        "\n";
+    describe_as_json(run, found, is_kept, imported_.found);
   }
 
   const ImportRequest* request_;

@@ -21,6 +21,14 @@ std::string formatted(const char* format, double a, double b = 0, double c = 0, 
   return {buffer.data(), static_cast<std::size_t>(length)};
 }
 
+/// Sizes of 1 MiB to 4 GiB, each in the time in which `rate` moves `share` of it, after `latency`.
+std::vector<Time> at_rate(double rate, double share = 1, double latency = 20e-6) {
+  std::vector<Time> times;
+  for (double size = 1 << 20; size < 5e9; size *= 2)
+    times.push_back({size, (latency + share * size / rate) * 1e6});
+  return times;
+}
+
 /// What nccl-tests prints for an all-reduce on `ranks` GPUs of `nodes` nodes.
 std::string log_of(const std::vector<Time>& times, int ranks, int nodes = 1,
                    const std::string& program = "all_reduce_perf", double factor = 2) {
@@ -145,13 +153,121 @@ TEST_CASE("two nodes give the rate of their network cards") {
   auto run = nccl("a100-40gb-roce");
   run.with(sample("all-reduce-2-nodes.log"));
   const Platform platform = run.platform();
-  // 189.6 GB/s of 8 x 25 GB/s
+  // 189.6 GB/s of 8 x 25 GB/s: the launch in the file says NCCL_ALGO=Ring
   CHECK(platform.node_types[0].nic_efficiency == doctest::Approx(0.948).epsilon(1e-3));
+  CHECK(contains(run.messages, "read as a ring, since the file shows NCCL_ALGO=Ring"));
   CHECK(contains(platform.sources.at("node_types/0/nic_efficiency").text,
                  "nccl-tests all_reduce on 2 nodes of 8 GPUs, all-reduce-2-nodes.log"));
   auto four_cards = nccl("a100-80gb-4hdr");
   four_cards.with(sample("all-reduce-2-nodes.log"));
   CHECK(contains(four_cards.problem(), "a bus bandwidth of 190 GB/s, but the 4 network cards"));
+}
+
+TEST_CASE("two nodes are a tree, in which a node sends the payload once") {
+  TemporaryFolder folder;
+  const std::string base =
+      folder
+          .write("base.json", replaced(text_of(source_dir() / "platforms/a100-80gb-4hdr.json"),
+                                       "200 Gbps", "100 Gbps"))
+          .string();
+  auto run = nccl(base);
+  run.with("tree.log", log_of(at_rate(0.92 * 40e9), 16, 2));
+  const Platform platform = run.platform();
+  // 40 GB/s of 4 x 12.5, where a tree has 0.92 of the rate; as a ring it would be 1.875 * 0.92 times as much
+  CHECK(platform.node_types[0].nic_efficiency == doctest::Approx(0.8).epsilon(0.01));
+  CHECK(contains(run.text, "algorithm            a tree\n  a node sends         40.0 GB/s"));
+  CHECK(contains(run.messages, "under NCCL_ALGO=Ring the cards would have carried 69.0 GB/s"));
+  CHECK(contains(platform.sources.at("node_types/0/nic_efficiency").text,
+                 "a tree, of which a node sends 40.0 GB/s"));
+  // NCCL itself says what it was told.
+  auto told = nccl("a100-80gb-4hdr");
+  told.with("ring.log", "node0:7:7 [0] NCCL INFO NCCL_ALGO set by environment to ring\n" +
+                            log_of(at_rate(90e9, 1.875), 16, 2));
+  CHECK(told.platform().node_types[0].nic_efficiency == doctest::Approx(0.9).epsilon(0.01));
+  // One GPU a node has no inside: 7.5 GB over each card either way, whatever the algorithm.
+  auto alone = nccl("a100-80gb-4hdr");
+  alone.with("alone.log", log_of(at_rate(20e9), 2, 2));
+  CHECK(alone.platform().node_types[0].nic_efficiency == doctest::Approx(0.8).epsilon(0.01));
+}
+
+TEST_CASE("where the links inside a node set the pace, the cards stay those of the base") {
+  auto run = nccl("dgx-h100");
+  // 250 GB/s of 8 x 50 leave a node in an NVLS tree; 8 H100 reduce at 423 GB/s of bus bandwidth, 242 GB/s of payload.
+  run.with("two.log",
+           replaced(log_of(at_rate(250e9), 16, 2), "NVIDIA A100", "NVIDIA H100 80GB HBM3"));
+  CHECK(run.platform().node_types[0].nic_efficiency == 0.9);
+  CHECK(contains(run.text, "an NVLS tree\n  a node sends         250 GB/s"));
+  CHECK(contains(run.text, "nic_efficiency       0.9, as in dgx-h100"));
+  CHECK(contains(run.messages, "its network cards carry at least 250 GB/s"));
+  // Slower cards show.
+  auto slow = nccl("dgx-h100");
+  slow.with("two.log",
+            replaced(log_of(at_rate(100e9), 16, 2), "NVIDIA A100", "NVIDIA H100 80GB HBM3"));
+  CHECK(slow.platform().node_types[0].nic_efficiency == doctest::Approx(0.25).epsilon(0.01));
+}
+
+TEST_CASE("trays that share an NVLink domain are inside it") {
+  BasePlatform base("gb200-nvl72", shipped_library());
+  const auto on_gb200 = [](const std::string& log) {
+    return replaced(log, "NVIDIA A100", "NVIDIA GB200");
+  };
+  auto run = nccl("gb200-nvl72");
+  run.with("rack.log", on_gb200(log_of(modelled(base.only_node().interconnect, 72), 72, 18)));
+  const Interconnect found = run.platform().node_types[0].interconnect;
+  CHECK(found.saturated_bandwidth / base.only_node().interconnect.saturated_bandwidth ==
+        doctest::Approx(1).epsilon(0.01));
+  CHECK(contains(run.text, "rack.log: inside an NVLink domain, 18 of its nodes"));
+  // Two racks: 72 cards of 50 GB/s carry S at 720 GB/s, out of each
+  auto racks = nccl("gb200-nvl72");
+  racks.with("racks.log", on_gb200(log_of(at_rate(360e9), 144, 36)));
+  CHECK(racks.platform().node_types[0].nic_efficiency == doctest::Approx(0.1).epsilon(0.01));
+  CHECK(contains(racks.text, "network cards in use 72"));
+}
+
+TEST_CASE("exchanges give what a GPU sends to all others, inside a node and out of it") {
+  const auto log = [](const std::vector<Time>& times, int ranks, int nodes) {
+    return log_of(times, ranks, nodes, "alltoall_perf", 1);
+  };
+  auto run = nccl("selene-a100");
+  run.with("exchange.log", log({{524288000, 524288000 * 0.75 / 200e9 * 1e6}}, 4, 1));
+  const Platform inside = run.platform();
+  CHECK(inside.node_types[0].interconnect.all_to_all / 1_GBps ==
+        doctest::Approx(200).epsilon(1e-3));
+  CHECK(contains(inside.sources.at("node_types/0/interconnect/all_to_all").text,
+                 "nccl-tests alltoall on 4 GPUs, exchange.log"));
+  // Of 8 GPUs a node's on 2 nodes, each sends half to the other: 8/2 S through 8 cards of 25 GB/s
+  auto across = nccl("selene-a100");
+  across.with("exchange.log", log(at_rate(150e9, 4), 16, 2));
+  CHECK(across.platform().node_types[0].nic_efficiency == doctest::Approx(0.75).epsilon(0.01));
+}
+
+TEST_CASE("without a list of ranks the bandwidths of an all-reduce tell how many there were") {
+  std::string log = log_of(at_rate(180e9, 2), 96, 12);
+  const std::size_t first = log.find("#  Rank"), header = log.find("#       size");
+  log.erase(first, header - first);
+  log.erase(0, log.find('\n') + 1);  // nor a name of the program
+  log = replaced(log, "Collective test", "");
+  auto run = nccl("selene-a100");
+  run.with("readme.log", log);
+  const Platform platform = run.platform();
+  CHECK(contains(run.messages,
+                 "its bus bandwidth is that of 96 GPUs, taken as 12 nodes of selene-a100"));
+  // A ring sends 2 * 95/96 S out of a node, in the time of 2 S at 180 GB/s.
+  CHECK(platform.node_types[0].nic_efficiency ==
+        doctest::Approx(180.0 / 200 * 95 / 96).epsilon(0.01));
+}
+
+TEST_CASE("differences from rounding are no wrong values, and a count of them at the end is") {
+  const std::string old = replaced(replaced(log_of(modelled(shipped(), 8), 8), "#wrong", "error"),
+                                   " N/A\n", " 1e-07\n");
+  const std::string rounded = replaced(old, " 0  ", " 2e-07  ");
+  auto run = nccl();
+  run.with("old.log", rounded + "# Out of bounds values : 0 OK\n");
+  run.run();
+  CHECK(contains(run.text, "inside one node"));
+  auto wrong = nccl();
+  wrong.with("old.log", rounded + "# Out of bounds values : 3 FAILED\n");
+  CHECK(contains(wrong.problem(), "nccl-tests found 3 wrong values"));
 }
 
 TEST_CASE("a network that the largest size does not saturate is taken as it was measured") {
@@ -223,8 +339,8 @@ TEST_CASE("the JSON of -J says the same as the text") {
   CHECK(contains(refused(json), "run.json:"));  // truncated
   CHECK(contains(refused(replaced(json, "\"time\"", "\"cpu_time\"") + "}"),
                  "run nccl-tests without -C"));
-  CHECK(contains(refused(replaced(json, "all_reduce_perf", "alltoall_perf") + "}"),
-                 "alltoall_perf says nothing"));
+  CHECK(contains(refused(replaced(json, "all_reduce_perf", "sendrecv_perf") + "}"),
+                 "sendrecv_perf says nothing"));
 }
 
 TEST_CASE("bad logs of nccl-tests are refused with the line, and nothing is written") {
@@ -336,7 +452,7 @@ TEST_CASE("over several nodes another GPU is a warning, since only the network c
   const Platform platform = run.platform();
   CHECK(platform.node_types[0].nic_efficiency == doctest::Approx(0.948).epsilon(1e-3));
   CHECK(contains(run.messages, "import: warning: "));
-  CHECK(contains(run.messages, "two.log:4: the log is of NVIDIA H100 80GB HBM3 GPUs"));
+  CHECK(contains(run.messages, "two.log:5: the log is of NVIDIA H100 80GB HBM3 GPUs"));
   CHECK(contains(run.messages, "the result is not their platform"));
   CHECK(contains(platform.sources.at("node_types/0/nic_efficiency").text,
                  "; run on NVIDIA H100 80GB HBM3)"));

@@ -232,33 +232,40 @@ class ProbeImport {
                         JsonValue(found.saturated_bandwidth / BytesPerSecond{1}));
   }
 
-  /// The all-reduce where there is one, over as many GPUs as there are.
+  /// A gather or scatter where there is one, over as many GPUs as there are: a ring, in which the cards show; an all-reduce over two nodes
+  /// is a tree, in which the links inside may be slower.
   void fit_between_nodes() {
     const std::vector<NcclRun> between = runs(true);
     const NcclRun* best = nullptr;
     for (const NcclRun& run : between) {
       const auto weight = [](const NcclRun& each) {
-        return std::pair(each.collective == NcclCollective::all_reduce, each.ranks);
+        return std::pair(each.collective != NcclCollective::all_reduce, each.ranks);
       };
       if (num_fitted_sizes(run) > 0 && (best == nullptr || weight(run) > weight(*best)))
         best = &run;
     }
     if (best == nullptr) return;
     check_width(*best);
-    const CardRate found = card_rate(*best, node());
+    const CardRate found = card_rate(*best, base_.platform());
     if (found.efficiency > 1 || found.efficiency < least_efficiency)
       throw option_error("--base", request_->options.base,
-                         numbers_.files + " has a bus bandwidth of " + to_text(found.rate) +
-                             " between nodes, where the network cards of " + base_.name() +
-                             " carry " + to_text(node().nic_rate * found.cards),
+                         "in " + numbers_.files + " a node sends " + to_text(found.rate) +
+                             " to others, where the network cards of " + base_.name() + " carry " +
+                             to_text(node().nic_rate * found.cards),
                          "another base");
     if (!found.is_saturated)
       note(
           "the largest size between nodes does not saturate the network: its bus bandwidth is "
           "taken as it is");
+    if (found.is_bound_inside && found.efficiency <= node().nic_efficiency)
+      return note("between nodes the links inside set the pace: a node sent " +
+                  to_text(found.rate) +
+                  ", and its network cards carry at least that; nic_efficiency stays that of " +
+                  base_.name());
     numbers_.set(base_.only_node_type(), "nic_efficiency", ratio_number(found.efficiency),
                  std::string(name_of(best->collective)) + " over " +
-                     count_text(best->nodes, "node") + ", bus bandwidth " + to_text(found.rate),
+                     count_text(best->nodes, "node") + ", " + found.algorithm +
+                     ", of which a node sends " + to_text(found.rate),
                  significant_text(found.efficiency, 4));
     imported_.found.set("nic_efficiency", JsonValue(found.efficiency));
   }

@@ -165,9 +165,9 @@ class MadeFile {
     // 16 GPUs on two nodes with eight cards of 25 GB/s each.
     const BytesPerSecond cards = 25_GBps * (8 * constants_->nic_efficiency);
     for (double size = 1 << 20; size < 2e9; size *= 2)
-      add(R"("kind": "collective", "name": "all_reduce", )" +
+      add(R"("kind": "collective", "name": "all_gather", )" +
               formatted(R"("ranks": 16, "nodes": 2, "bytes": %.0f)", size),
-          ring_all_reduce_volume(Bytes{size}, 16) / cards * (1 + 1e6 / size));
+          ring_all_reduce_volume(Bytes{size}, 16) / 2 / cards * (1 + 1e6 / size));
   }
 
   const Constants* constants_;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/count_text.hpp"
 #include "core/file_io.hpp"
 #include "core/option_error.hpp"
 #include "importers/base_platform.hpp"
@@ -15,8 +16,8 @@ namespace {
 
 using Kind = Interconnect::Kind;
 
-/// NVLinks that one GPU has at most (H100 and B200, NVIDIA's datasheets; A100 12, V100 6). Where the
-/// bonds of a GPU to all its peers need more, they go through a switch and share its links.
+/// NVLinks that one GPU has at most (H100 and B200, NVIDIA's datasheets; A100 12, V100 6), where the base does not tell its own. Where
+/// the bonds of a GPU to all its peers need more, they go through a switch and share its links.
 constexpr int most_links_of_a_gpu = 18;
 
 const char* name_of(Kind kind) {
@@ -59,7 +60,7 @@ struct GpuLinks {
   bool is_ambiguous = false;  ///< two GPUs only: switch and bridge look the same
 };
 
-GpuLinks links_of(const TopoTable& table) {
+GpuLinks links_of(const TopoTable& table, int links_of_a_gpu) {
   GpuLinks links;
   const auto n = static_cast<std::size_t>(table.gpus);
   links.lanes.assign(n, std::vector<int>(n));
@@ -79,7 +80,7 @@ GpuLinks links_of(const TopoTable& table) {
   Interconnect mesh;
   mesh.kind = Kind::mesh;
   mesh.lanes = links.lanes;
-  if (most_of_a_gpu > most_links_of_a_gpu)
+  if (most_of_a_gpu > links_of_a_gpu)
     links.kind = Kind::nvswitch;
   else if (n > 1 && num_relayed_rings(mesh, all) > 0)
     links.kind = Kind::mesh;
@@ -118,13 +119,14 @@ class TopoImport {
 
   Imported run() {
     Problems problems;
-    const LogText log(read_source_or_stdin(request_->inputs.front()), problems);
+    const LogText log(read_source_or_stdin(request_->inputs.front()), problems, find_topo_header);
     problems.throw_if_any();
     table_ = read_topo(log, problems);
     problems.throw_if_any();
-    links_ = links_of(table_);
-    near_ = near_cards(table_);
     base_.only_node_type();
+    const int links = links_of_a_gpu();
+    links_ = links_of(table_, links > 0 ? links : most_links_of_a_gpu);
+    near_ = near_cards(table_);
     check_bonds();
     check_kind();
     write_document();
@@ -138,21 +140,34 @@ class TopoImport {
  private:
   void note(std::string text) { imported_.notes.push_back(std::move(text)); }
 
+  /// NVLinks of the base's GPU; 0: not known. The name of a platform may say more than its device: H800s compute as H100s.
+  int links_of_a_gpu() const {
+    for (const std::string& name : {base_.name(), base_.only_node().device.name})
+      if (const GpuModel* model = gpu_model_in(name); model != nullptr && model->nvlinks > 0)
+        return model->nvlinks;
+    return 0;
+  }
+
   /// The table names no GPU, but a bond of more NVLinks than the base's GPU has is another GPU's.
   void check_bonds() {
     const std::string& device = base_.only_node().device.name;
-    const GpuModel* model = gpu_model_in(device);
-    if (model == nullptr || model->nvlinks == 0) return;
+    const int links = links_of_a_gpu();
+    if (links == 0) return;
     const std::string text = "a bond of " + std::to_string(table_.most_lanes) + " NVLinks, but " +
-                             base_.name() + " has " + device + " GPUs of " +
-                             std::to_string(model->nvlinks) + " NVLinks each";
-    if (table_.most_lanes > model->nvlinks)
+                             base_.name() + " has " + device + " GPUs of " + std::to_string(links) +
+                             " NVLinks each";
+    if (table_.most_lanes > links)
       throw InputError(std::vector<Problem>{
           {table_.widest_bond, {}, text, "name a --base with the GPUs of this node"}});
-    const bool all_are_seen = links_.kind == Kind::nvswitch && !links_.is_ambiguous;
-    if (all_are_seen && table_.most_lanes < model->nvlinks)
+    // A switch shows all links of a GPU to every peer; two GPUs may be joined by a bridge of a few instead.
+    const bool all_are_seen =
+        links_.kind == Kind::nvswitch ||
+        (links_.is_ambiguous && base_.only_node().interconnect.kind == Kind::nvswitch);
+    if (all_are_seen && table_.most_lanes < links)
       imported_.warnings.push_back(file_and_line(table_.widest_bond) + ": " + text +
-                                   ": are these other GPUs, or are links down?");
+                                   (links_.is_ambiguous
+                                        ? ": are these other GPUs, joined by a bridge?"
+                                        : ": are these other GPUs, or are links down?"));
   }
 
   /// Constants of a switch mean nothing for a mesh, and the other way round.
@@ -160,6 +175,12 @@ class TopoImport {
     const Kind base_kind = base_.only_node().interconnect.kind;
     if (links_.is_ambiguous && base_kind != Kind::pcie) links_.kind = base_kind;
     if (links_.kind == base_kind) return;
+    if (table_.most_lanes == 0)
+      throw option_error("--base", request_->options.base,
+                         file_ + " shows no NVLink, but " + base_.name() + " is of kind " +
+                             name_of(base_kind) + "; nvidia-smi topo -mp leaves NVLinks out",
+                         "import the output of nvidia-smi topo -m; if the node has none, name a "
+                         "base of kind pcie");
     throw option_error("--base", request_->options.base,
                        file_ + " shows " + kind_text() + ", but " + base_.name() + " is of kind " +
                            name_of(base_kind) + ", whose constants mean something else",
@@ -170,7 +191,7 @@ class TopoImport {
     switch (links_.kind) {
       case Kind::nvswitch:
         return "an NVLink switch (NV" + std::to_string(table_.most_lanes) + " to " +
-               std::to_string(table_.gpus - 1) + " peers)";
+               count_text(table_.gpus - 1, "peer") + ")";
       case Kind::mesh:
         return "a mesh of NVLinks";
       case Kind::pcie:
@@ -187,7 +208,7 @@ class TopoImport {
                  JsonValue(base_.name() + " with GPUs, links and network cards of " + file_));
     const std::string source = "measured: nvidia-smi topo -m, " + file_;
     set_number(type, "gpus", JsonValue(std::int64_t{table_.gpus}), source);
-    if (!near_.cards.empty())
+    if (!near_.cards.empty() && takes_number())
       set_number(type, "nics", JsonValue(static_cast<std::int64_t>(near_.cards.size())),
                  source + ", cards at " + name_of(near_.distance) + " or nearer to a GPU");
     if (links_.kind == Kind::mesh) {
@@ -202,8 +223,31 @@ class TopoImport {
     imported_.document = document;
   }
 
+  /// The table has no rate of a card. Fewer cards than the base has are as fast as its own, as far as anyone knows; more may be ports
+  /// of the same cards, or those for storage.
+  bool takes_number() const {
+    return near_.cards.size() <= static_cast<std::size_t>(base_.only_node().nics);
+  }
+
+  void say_other_cards() {
+    const NodeType& node = base_.only_node();
+    const std::string count = std::to_string(near_.cards.size());
+    const std::string of_base = std::to_string(node.nics) + " of " + to_text(node.nic_rate) + ", " +
+                                to_text(node.nic_rate * node.nics) + " a node";
+    const bool is_told = near_.distance < PathKind::phb;
+    imported_.warnings.push_back(
+        file_ + " shows " + count + " network cards " +
+        (is_told ? std::string("near the GPUs")
+                 : "that are all as far from the GPUs (" + std::string(name_of(near_.distance)) +
+                       "), those for storage and management included") +
+        ", without their rates; " + base_.name() + " has " + of_base +
+        ": number and rate stay those of the base. A card may be one port of two. If it is not so, "
+        "write nics and nic_rate into the result, or name a --base with these cards");
+  }
+
   void say_what_is_not_known() {
     const NodeType& node = base_.only_node();
+    if (!near_.cards.empty() && !takes_number()) say_other_cards();
     note("not in such a table, so as in " + base_.name() + ": the GPU (" + node.device.name +
          "), the rate of a network card (" + to_text(node.nic_rate) +
          "), and every bandwidth inside the node (import nccl-tests measures those)");
@@ -221,7 +265,7 @@ class TopoImport {
     if (far > 0)
       note(std::to_string(far) + " of " + std::to_string(table_.nics.size()) +
            " network cards left out: farther from every GPU than " + name_of(near_.distance) +
-           " (" + far_cards() + "); a card in the table may be one port of two, or a bond");
+           " (" + far_cards() + ")");
   }
 
   std::string far_cards() const {
@@ -235,7 +279,7 @@ class TopoImport {
   /// Says where the rule "GPU g uses card floor(g * nics / gpus)" gives a GPU a card that is not its
   /// nearest.
   void say_affinity() {
-    if (near_.cards.empty()) return;
+    if (near_.cards.empty() || !takes_number()) return;
     std::string list;
     for (int g = 0; g < table_.gpus; ++g) {
       const auto gpu = static_cast<std::size_t>(g);
@@ -261,11 +305,15 @@ class TopoImport {
   }
 
   void describe() {
-    imported_.text = file_ + ": " + std::to_string(table_.gpus) + " GPUs, laid into " +
-                     base_.name() + "\n\n  between GPUs    " + kind_text() +
-                     "\n  network cards   " + std::to_string(near_.cards.size()) +
-                     " near the GPUs, of " + std::to_string(table_.nics.size()) +
-                     "\n  nearest card   ";
+    imported_.text =
+        file_ + ": " + std::to_string(table_.gpus) + " GPUs, laid into " + base_.name() +
+        "\n\n  between GPUs    " + kind_text() + "\n  network cards   " +
+        std::to_string(near_.cards.size()) + " near the GPUs, of " +
+        std::to_string(table_.nics.size()) +
+        (near_.cards.empty() || takes_number()
+             ? ""
+             : "; " + std::to_string(base_.only_node().nics) + " as in " + base_.name()) +
+        "\n  nearest card   ";
     for (std::size_t g = 0; g < static_cast<std::size_t>(table_.gpus) && !near_.cards.empty();
          ++g) {
       const std::size_t card = nearest_card(g);
@@ -286,7 +334,8 @@ class TopoImport {
     for (std::size_t i = 0; i < table_.nics.size(); ++i) {
       JsonValue card(JsonValue::Object{});
       card.set("name", JsonValue(table_.nics[i]));
-      card.set("counted", JsonValue(std::count(near_.cards.begin(), near_.cards.end(), i) > 0));
+      card.set("counted", JsonValue(takes_number() &&
+                                    std::count(near_.cards.begin(), near_.cards.end(), i) > 0));
       cards.push_back(std::move(card));
     }
     for (std::size_t g = 0; g < table_.to_nics.size(); ++g) {

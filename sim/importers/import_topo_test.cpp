@@ -131,3 +131,99 @@ TEST_CASE("bad tables of topo are refused with the line, and nothing is written"
   refused("\tGPU0\tGPU2\nGPU0\tX\tPHB\n", "1:7", "GPU1 should stand here");
   refused(two_on_pcie + "GPU1\tPHB\t X \n", "8:1", "a second row of GPU1");
 }
+
+TEST_CASE("more cards than the base has are not taken at its cards' rate") {
+  // Two ports of each of two cards, as near as each other
+  const std::string ports =
+      replaced(replaced(two_on_pcie, "GPU1\tCPU", "GPU1\tNIC0\tNIC1\tNIC2\tNIC3\tCPU"), "\t0-63",
+               "\tPXB\tPXB\tPXB\tPXB\t0-63");
+  auto run = topo("aws-16xt4");
+  run.with("topo.txt", ports);
+  const Platform base = run.platform();
+  BasePlatform shipped("aws-16xt4", shipped_library());
+  CHECK(base.node_types[0].nics == shipped.only_node().nics);
+  CHECK(contains(run.messages, "import: warning: topo.txt shows 4 network cards near the GPUs"));
+  CHECK(contains(run.messages, "number and rate stay those of the base"));
+  auto far = topo("aws-16xt4");
+  far.with("topo.txt", replaced(ports, "PXB", "NODE"));
+  far.run();
+  CHECK(contains(far.messages, "4 network cards that are all as far from the GPUs (NODE)"));
+}
+
+TEST_CASE("a container that sees some GPUs of a switch is behind that switch") {
+  const std::string three =
+      "\tGPU0\tGPU1\tGPU2\nGPU0\tX\tNV6\tNV6\nGPU1\tNV6\tX\tNV6\nGPU2\tNV6\tNV6\tX\n";
+  auto run = topo("dgx2-v100");
+  run.with("topo.txt", three);  // 12 links, where a V100 has 6
+  CHECK(run.platform().node_types[0].interconnect.kind == Interconnect::Kind::nvswitch);
+  CHECK(contains(run.text, "an NVLink switch (NV6 to 2 peers)"));
+}
+
+TEST_CASE("two GPUs on a bridge over a base with a switch are a warning") {
+  const std::string two = "\tGPU0\tGPU1\nGPU0\tX\tNV4\nGPU1\tNV4\tX\n";
+  auto run = topo("dgx-h100");
+  run.with("topo.txt", two);
+  run.run();
+  CHECK(contains(run.messages, "a bond of 4 NVLinks, but dgx-h100 has"));
+  CHECK(contains(run.messages, "joined by a bridge?"));
+  auto all = topo("dgx-h100");
+  all.with("topo.txt", replaced(two, "NV4", "NV18"));
+  all.run();
+  CHECK_FALSE(contains(all.messages, "warning: "));
+}
+
+TEST_CASE("tables of topo that show no links say which command prints them") {
+  auto without = topo("dgx-h100");
+  without.with("topo.txt", two_on_pcie);
+  CHECK(contains(without.problem(), "nvidia-smi topo -mp leaves NVLinks out"));
+  auto status = topo("dgx-h100");
+  status.with("topo.txt", "\tGPU0\tGPU1\n GPU0\tX\tOK\n GPU1\tOK\tX\n");
+  const std::string problem = status.problem();
+  CHECK(contains(problem, "\"OK\" is a status of nvidia-smi topo -p2p"));
+  CHECK_FALSE(contains(problem, "topo.txt:3"));
+}
+
+TEST_CASE("a launcher's labels may stand before the table, and several nodes have the same") {
+  const std::string table = text_of(sample("topo-a100.txt"));
+  const auto labelled = [&](const std::string& node, const std::string& text) {
+    return node + ": " + replaced(text, "\n", "\n" + node + ": ") + "\n";
+  };
+  auto plain = topo("selene-a100"), one = topo("selene-a100"), two = topo("selene-a100");
+  plain.with("topo.txt", table).run();
+  one.with("topo.txt", labelled("node01", table)).run();
+  two.with("topo.txt", labelled("node01", table) + labelled("node02", table)).run();
+  CHECK(one.text == plain.text);
+  CHECK(two.text == plain.text);
+  auto other = topo("selene-a100");
+  other.with("topo.txt",
+             labelled("node01", table) + labelled("node02", replaced(table, "PXB", "PIX")));
+  CHECK(contains(other.problem(), "has other links than that of"));
+}
+
+TEST_CASE("a file of another kind is named, with the importer that reads it") {
+  const auto refused = [](const std::string& kind, const std::string& text) {
+    ImportRun run(kind);
+    if (kind != "hf-config") run.request.options.base = "dgx-h100";
+    run.with("file", text);
+    return run.problem();
+  };
+  const std::string fabric = "vendid=0x2c9\nswitchguid=0xff(0xff)\nSwitch\t41 \"S-0ff\"\n";
+  for (const char* kind : {"topo", "nccl-tests", "mpigraph", "hf-config"}) {
+    const std::string problem = refused(kind, fabric);
+    CAPTURE(problem);
+    CHECK(contains(problem, "is a map of an InfiniBand fabric, of ibnetdiscover, not "));
+    CHECK(contains(problem, "no importer reads such a file yet"));
+    CHECK_FALSE(contains(problem, "truncated"));
+  }
+  CHECK(contains(refused("nccl-tests", text_of(sample("topo-a100.txt"))),
+                 "is output of nvidia-smi topo -m, not output of all_reduce_perf"));
+  CHECK(contains(refused("topo", text_of(sample("all-reduce-8xa100.log"))),
+                 "windtunnel import nccl-tests"));
+  CHECK(
+      contains(refused("mpigraph", "SwitchName=s0 Nodes=node[001-016]\n"), "a topology of Slurm"));
+  CHECK(contains(refused("topo", "<system version=\"1\">\n  <cpu numaid=\"0\">\n"),
+                 "a node's topology as NCCL writes it"));
+  CHECK(contains(refused("hf-config", "#!/bin/bash\ntorchrun pretrain.py --num-layers 96\n"),
+                 "a launch script of Megatron-LM"));
+  CHECK(contains(refused("topo", "nothing of the kind\n"), "the file may be truncated"));
+}

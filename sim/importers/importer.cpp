@@ -17,7 +17,8 @@ std::span<const Importer> importers() {
        import_mpigraph},
       {"nccl-tests",
        "times of NCCL's collectives, to a platform",
-       "output of all_reduce_perf, all_gather_perf or reduce_scatter_perf: text, or JSON of -J",
+       "output of all_reduce_perf, all_gather_perf, reduce_scatter_perf or alltoall_perf: text, or "
+       "JSON of -J",
        {"--base"},
        Files::several,
        Result::file,

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "core/utf8.hpp"
@@ -15,7 +16,6 @@ namespace {
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr char escape = '\x1b';
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_between(char c, char low, char high) { return c >= low && c <= high; }
 
 /// Past the terminal sequence that begins with the escape at `at` (ECMA-48, 5.3 to 5.6: control
@@ -33,24 +33,34 @@ std::size_t skip_escape(std::string_view line, std::size_t at) {
   return std::min(line.size(), end + 1);
 }
 
-/// Where the text begins behind "[1,0]<stdout>:" or "0: "; 0 without such a prefix.
-std::size_t launcher_prefix(std::string_view text) {
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
+bool is_of_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.' || c == '_';
+}
+
+/// How much of `text` has the shape of `prefix` (LogText); nothing: its beginning has not.
+std::optional<std::size_t> same_shape(std::string_view prefix, std::string_view text) {
   std::size_t at = 0;
-  const auto digits = [&] {
-    const std::size_t from = at;
-    while (at < text.size() && is_digit(text[at])) ++at;
-    return at > from;
+  const auto skip = [](std::string_view where, std::size_t& from, auto&& belongs) {
+    const std::size_t begin = from;
+    while (from < where.size() && belongs(where[from])) ++from;
+    return from > begin;
   };
-  if (text.starts_with('[')) {
-    at = 1;
-    if (!digits() || at >= text.size() || text[at++] != ',' || !digits()) return 0;
-    for (const std::string_view stream : {"]<stdout>:", "]<stderr>:"})
-      if (text.substr(at).starts_with(stream)) return at + stream.size();
-    return 0;
+  std::size_t i = 0;
+  skip(prefix, i, is_blank);
+  skip(text, at, is_blank);
+  while (i < prefix.size()) {
+    if (skip(prefix, i, is_of_word)) {
+      if (!skip(text, at, is_of_word)) return std::nullopt;
+    } else if (skip(prefix, i, is_blank)) {
+      if (!skip(text, at, is_blank) && at < text.size()) return std::nullopt;
+    } else if (at < text.size() && text[at] == prefix[i]) {
+      ++at, ++i;
+    } else {
+      return std::nullopt;
+    }
   }
-  while (at < text.size() && text[at] == ' ') ++at;
-  if (!digits() || !text.substr(at).starts_with(": ")) return 0;
-  return at + 2;
+  return at;
 }
 
 /// `written` without what is not text; what stands before a carriage return is overwritten.
@@ -73,10 +83,26 @@ LogLine clean_line(std::string_view written, int number) {
     }
     ++at;
   }
-  const std::size_t prefix = launcher_prefix(line.text);
-  line.text.erase(0, prefix);
-  line.places.erase(line.places.begin(), line.places.begin() + static_cast<std::ptrdiff_t>(prefix));
   return line;
+}
+
+/// Moves the launcher's prefix out of each line that has it.
+void take_prefixes(std::vector<LogLine>& lines, FindAnchor find_anchor) {
+  std::string prefix;
+  for (const LogLine& line : lines)
+    if (const std::size_t anchor = find_anchor(line.text); anchor != std::string_view::npos) {
+      prefix = line.text.substr(0, anchor);
+      break;
+    }
+  if (std::all_of(prefix.begin(), prefix.end(), is_blank)) return;
+  for (LogLine& line : lines) {
+    const auto length = same_shape(prefix, line.text);
+    if (!length) continue;
+    line.prefix = line.text.substr(0, *length);
+    line.text.erase(0, *length);
+    line.places.erase(line.places.begin(),
+                      line.places.begin() + static_cast<std::ptrdiff_t>(*length));
+  }
 }
 
 /// Counts the characters of a line up to growing byte positions.
@@ -109,7 +135,8 @@ constexpr std::string_view blank_characters = " \t\v\f";
 
 }  // namespace
 
-LogText::LogText(std::shared_ptr<const SourceText> source, Problems& problems)
+LogText::LogText(std::shared_ptr<const SourceText> source, Problems& problems,
+                 FindAnchor find_anchor)
     : source_(std::move(source)) {
   std::string_view rest = source_->text;
   if (rest.starts_with("\xFF\xFE") || rest.starts_with("\xFE\xFF")) {
@@ -131,8 +158,9 @@ LogText::LogText(std::shared_ptr<const SourceText> source, Problems& problems)
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (written.ends_with('\r')) written.remove_suffix(1);
     lines_.push_back(clean_line(written, number));
-    lines_.back().words = split_words(lines_.back(), blank_characters);
   }
+  take_prefixes(lines_, find_anchor);
+  for (LogLine& line : lines_) line.words = split_words(line, blank_characters);
 }
 
 Origin LogText::at(const LogLine& line, const LogWord& word) const {

@@ -19,20 +19,29 @@ struct LogWord {
 
 /// One line of a log without what terminals and launchers add to it.
 struct LogLine {
-  int number = 0;                   ///< from 1
-  std::string_view written;         ///< as in the file
-  std::string text;                 ///< without colours, overwritten parts and launcher prefixes
+  int number = 0;            ///< from 1
+  std::string_view written;  ///< as in the file
+  std::string text;          ///< without colours, overwritten parts and the launcher's prefix
+  std::string prefix;        ///< of the launcher: "node01: "
   std::vector<std::size_t> places;  ///< of each byte of `text` in the line as written
   std::vector<LogWord> words;       ///< of `text`, split at blanks
 };
 
+/// Where a line that every file of a format has begins in `text`: the anchor. npos: `text` is no such line.
+using FindAnchor = std::size_t (*)(std::string_view text);
+
 /// A log as its writer meant it: a byte order mark, escape sequences of terminals, parts of a line
-/// that a carriage return overwrites, and the prefixes of launchers ("[1,0]<stdout>:" of Open MPI,
-/// "0: " of srun) are left out. Positions are those of the file.
+/// that a carriage return overwrites, and the prefixes of launchers are left out. Positions are
+/// those of the file.
+///
+/// A launcher's prefix is what stands before the anchor, whatever it is: "0: " of srun, "node01: "
+/// of pdsh, "[1,0]<stdout>:" or "[prterun-node0-1234@1,0]<stdout>: " of Open MPI, a time of day. It
+/// is taken from each line that begins with a prefix of the same shape: with words (letters,
+/// digits, "-", "." and "_") and blanks where that has some, and the same characters between them.
 class LogText {
  public:
   /// A file in UTF-16 is a problem; its lines are then none.
-  LogText(std::shared_ptr<const SourceText> source, Problems& problems);
+  LogText(std::shared_ptr<const SourceText> source, Problems& problems, FindAnchor find_anchor);
 
   const std::vector<LogLine>& lines() const { return lines_; }
   const std::shared_ptr<const SourceText>& source() const { return source_; }

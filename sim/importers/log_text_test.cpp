@@ -2,13 +2,19 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+#include <vector>
+
 using namespace windtunnel;
 
 namespace {
 
+std::size_t find_hash(std::string_view text) { return text.find("# size"); }
+
 LogText log_of(std::string text) {
   Problems problems;
-  LogText log(std::make_shared<const SourceText>(SourceText{"a.log", std::move(text)}), problems);
+  LogText log(std::make_shared<const SourceText>(SourceText{"a.log", std::move(text)}), problems,
+              find_hash);
   CHECK(problems.empty());
   return log;
 }
@@ -31,11 +37,27 @@ TEST_CASE("a log loses byte order mark, colours, line ends of Windows and what w
 }
 
 TEST_CASE("prefixes of launchers are no words, and columns still count them") {
-  const LogText log = log_of("[1,0]<stdout>:# size\n 3: 8 2\n3:4\n");
-  CHECK(words_of(log.lines()[0]) == "#|size");
-  CHECK(log.lines()[0].words[0].column == 15);  // behind the 14 characters of the prefix
-  CHECK(words_of(log.lines()[1]) == "8|2");
-  CHECK(words_of(log.lines()[2]) == "3:4");
+  for (const auto& [first, second] : std::vector<std::pair<std::string, std::string>>{
+           {"[1,0]<stdout>:", "[1,13]<stdout>:"},
+           {" 0: ", "13: "},
+           {"node-01.cluster: ", "node-2: "},
+           {"[prterun-node0-1234@1,0]<stdout>: ", "[prterun-node0-1234@1,0]<stdout>: "},
+           {"2025-03-04T10:11:12.123456789Z ", "2025-03-04T10:11:13Z "},
+           {"Tue Mar  4 10:11:12 2025<stdout>:[1,0]<stdout>:",
+            "Wed Mar 15 10:11:12 2025<stdout>:[1,0]<stdout>:"},
+           {"[pod/nccl-launcher-x7k/nccl] ", "[pod/nccl-launcher-x7k/nccl] "},
+           {"worker | ", "worker | "}}) {
+    CAPTURE(first);
+    const LogText log = log_of("NCCL INFO 7\n" + first + "# size\n" + second + "   8 2\n3:4\n");
+    CHECK(words_of(log.lines()[0]) == "NCCL|INFO|7");  // a line without it stays
+    CHECK(words_of(log.lines()[1]) == "#|size");
+    CHECK(log.lines()[1].words[0].column == static_cast<int>(first.size()) + 1);
+    CHECK(words_of(log.lines()[2]) == "8|2");
+    CHECK(words_of(log.lines()[3]) == "3:4");
+    CHECK(log.lines()[2].prefix.starts_with(second));
+  }
+  CHECK(words_of(log_of("    # size\n    8 2\n").lines()[1]) == "8|2");  // indented
+  CHECK(words_of(log_of("0: 8 2\n").lines()[0]) == "0:|8|2");  // nothing shows what a prefix is
 }
 
 TEST_CASE("columns count characters, and separators keep empty cells") {
@@ -50,7 +72,7 @@ TEST_CASE("a file in UTF-16 is refused") {
   Problems problems;
   const LogText log(
       std::make_shared<const SourceText>(SourceText{"a.log", std::string("\xFF\xFEG\0P\0", 6)}),
-      problems);
+      problems, find_hash);
   CHECK(log.lines().empty());
   REQUIRE(problems.size() == 1);
   CHECK(problems.all()[0].message == "the file is in UTF-16");

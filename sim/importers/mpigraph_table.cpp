@@ -16,7 +16,8 @@ class TableReader {
       : request_(request), file_(file_name_of(request.inputs.front())), notes_(notes) {}
 
   MeasuredTable read() {
-    const LogText log(read_source_or_stdin(request_.inputs.front()), problems_);
+    const LogText log(read_source_or_stdin(request_.inputs.front()), problems_,
+                      find_mpigraph_start);
     problems_.throw_if_any();
     if (looks_like_csv(log))
       read_csv(log);

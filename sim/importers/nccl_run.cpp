@@ -1,6 +1,7 @@
 #include "importers/nccl_run.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -18,12 +19,6 @@ constexpr double relative_rounding = 0.01;  ///< times have three digits at leas
 constexpr double microsecond = 1e-6;
 constexpr double gigabyte = 1e9;
 
-/// The factor from algbw to busbw (nccl-tests, doc/PERFORMANCE.md).
-double bus_factor(NcclCollective collective, int ranks) {
-  const double share = static_cast<double>(ranks - 1) / ranks;
-  return collective == NcclCollective::all_reduce ? 2 * share : share;
-}
-
 double algorithm_bandwidth(const NcclLine& line) {
   return line.bytes / (line.time_us * microsecond) / gigabyte;
 }
@@ -32,7 +27,9 @@ bool agree(double printed, double computed) {
   return std::abs(printed - computed) <= rounding + relative_rounding * computed;
 }
 
-std::string program_list() { return "all_reduce_perf, all_gather_perf and reduce_scatter_perf"; }
+std::string program_list() {
+  return "all_reduce_perf, all_gather_perf, reduce_scatter_perf and alltoall_perf";
+}
 
 /// The collective of a program's name, or what the factor of its lines tells.
 std::optional<NcclCollective> collective_of(const std::string& name, const Origin& place,
@@ -42,6 +39,7 @@ std::optional<NcclCollective> collective_of(const std::string& name, const Origi
                                     NcclCollective::reduce_scatter};
   for (const NcclCollective each : all)
     if (name == std::string(name_of(each)) + "_perf") return each;
+  if (name == "alltoall_perf") return NcclCollective::all_to_all;
   if (!name.empty()) {
     problems.add({place,
                   {},
@@ -87,11 +85,19 @@ struct Preamble {
   std::set<std::string> groups;
 };
 
+/// The line "# Out of bounds values : 0 OK", or what is wrong with it.
+struct Verdict {
+  std::string wrong;  ///< the number, where it is above 0
+  Origin place;
+};
+
 /// Where the columns of the table are.
 struct Columns {
   std::size_t lead = 0;   ///< columns before the first time
   std::size_t group = 0;  ///< columns of one way of running (out of place, in place)
   bool has_wrong = false;
+  bool has_error =
+      false;  ///< releases before 2.11: the largest difference from the right result, instead of a number of wrong ones
 };
 
 class NcclTextReader {
@@ -112,6 +118,12 @@ class NcclTextReader {
     }
     if (lines_.empty() && problems_->empty())
       problems_->add({log_->end(), {}, "the table has no line", "the file may be truncated"});
+    if (columns_->has_error && !verdict_.wrong.empty())
+      problems_->add({verdict_.place,
+                      {},
+                      "nccl-tests found " + verdict_.wrong +
+                          " wrong values: the times of such a run mean nothing",
+                      "repair it and run again"});
     if (problems_->empty()) count_ranks();
     if (problems_->empty()) add_lines(lines_, preamble_.program, preamble_.place, run_, *problems_);
     return std::move(run_);
@@ -125,9 +137,24 @@ class NcclTextReader {
 
   void read_line(const LogLine& line) {
     const std::vector<LogWord>& words = line.words;
+    run_.is_always_ring = run_.is_always_ring || says_ring(line.text);
     if (words.front().text == "#") return words.size() > 1 ? read_comment(line) : void();
     if (words.size() < 2 || !count_in(words[0].text) || !count_in(words[1].text)) return;
     if (columns_) read_row(line);
+  }
+
+  /// "-x NCCL_ALGO=Ring" of a launcher, or NCCL's own "NCCL_ALGO set by environment to Ring".
+  static bool says_ring(const std::string& text) {
+    std::size_t at = text.find("NCCL_ALGO");
+    if (at == std::string::npos) return false;
+    std::string value = text.substr(at + std::string_view("NCCL_ALGO").size());
+    for (char& c : value) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (const std::string_view form : {"=", "=\"", "='", " set by environment to "})
+      if (value.starts_with(form)) {
+        const std::string_view algorithm = std::string_view(value).substr(form.size());
+        if (algorithm.starts_with("ring") && !algorithm.starts_with("ring,")) return true;
+      }
+    return false;
   }
 
   void read_comment(const LogLine& line) {
@@ -146,6 +173,8 @@ class NcclTextReader {
       read_rank(line);
     } else if (what == "Avg" || what == "Out") {
       run_.has_end = true;
+      if (what == "Out" && words.size() > 6 && words[5].text == ":" && words[6].text != "0")
+        verdict_ = {words[6].text, log_->at(line)};
     } else if (what == "size" && words.size() > 2 && words[2].text == "count") {
       read_columns(line);
     }
@@ -187,7 +216,8 @@ class NcclTextReader {
                        "the GPUs are done",
                        "run nccl-tests without -C");
       if (name == "time") times.push_back(i - 1);
-      columns.has_wrong = columns.has_wrong || name == "#wrong" || name == "error";
+      columns.has_wrong = columns.has_wrong || name == "#wrong";
+      columns.has_error = columns.has_error || name == "error";
     }
     if (times.size() != 2)
       return problem(line, line.words[1],
@@ -230,6 +260,8 @@ class NcclTextReader {
     result.busbw = read(at + 2, "busbw");
     if (columns_->has_wrong && !is_missing(words[at + 3].text))
       result.wrong = read(at + 3, "#wrong");
+    // Rounding of sums; "Out of bounds values" at the end counts what is more.
+    if (columns_->has_error && !is_missing(words[at + 3].text)) read(at + 3, "error");
     if (result.time_us == 0 && problems_->empty()) problem(line, words[at], "a time of 0");
     lines_.push_back(result);
   }
@@ -244,7 +276,10 @@ class NcclTextReader {
     for (const auto& [host, ranks] : preamble_.ranks_of_host) run_.ranks += ranks;
     run_.nodes = std::max(1, static_cast<int>(preamble_.ranks_of_host.size()));
     run_.hosts_known = run_.ranks > 0;
-    if (!run_.hosts_known) run_.ranks = preamble_.threads * preamble_.gpus;
+    if (!run_.hosts_known) {
+      run_.ranks = preamble_.threads * preamble_.gpus;
+      infer_ranks();
+    }
     if (run_.ranks == 0)
       problems_->add({preamble_.place,
                       {},
@@ -261,10 +296,31 @@ class NcclTextReader {
       }
   }
 
+  /// Without a list of ranks, nThread and nGpus are those of one process. The bandwidths of an all-reduce tell how many there were:
+  /// busbw / algbw = 2 (n-1)/n, which no other collective makes more than 1.
+  void infer_ranks() {
+    double bus = 0, algorithm = 0, unsure = 0;
+    for (const NcclLine& line : lines_) {
+      bus += line.busbw;
+      algorithm += line.algbw;
+      unsure += rounding / 2;
+    }
+    const bool is_all_reduce = preamble_.program.empty() || preamble_.program == "all_reduce_perf";
+    if (!is_all_reduce || algorithm <= unsure || bus / algorithm <= 1 + relative_rounding) return;
+    const auto ranks_at = [](double factor) { return factor < 2 ? 2 / (2 - factor) : 1e9; };
+    const double least = ranks_at((bus - unsure) / (algorithm + unsure));
+    const double most = ranks_at((bus + unsure) / (algorithm - unsure));
+    if (run_.ranks >= least && run_.ranks <= most) return;
+    run_.least_ranks = static_cast<int>(std::ceil(least));
+    run_.most_ranks = static_cast<int>(std::floor(most));
+    run_.ranks = static_cast<int>(std::lround(ranks_at(bus / algorithm)));
+  }
+
   const LogText* log_;
   Problems* problems_;
   NcclRun run_;
   Preamble preamble_;
+  Verdict verdict_;
   std::optional<Columns> columns_;
   std::vector<NcclLine> lines_;
 };
@@ -279,8 +335,26 @@ const char* name_of(NcclCollective collective) {
       return "all_gather";
     case NcclCollective::reduce_scatter:
       return "reduce_scatter";
+    case NcclCollective::all_to_all:
+      return "alltoall";
   }
   return "";
+}
+
+double bus_factor(NcclCollective collective, int ranks) {
+  const double share = static_cast<double>(ranks - 1) / ranks;
+  return collective == NcclCollective::all_reduce ? 2 * share : share;
+}
+
+std::size_t find_nccl_header(std::string_view text) {
+  const std::size_t at = text.find('#');
+  if (at == std::string_view::npos) return at;
+  const std::string_view rest = text.substr(at + 1);
+  const std::size_t first = rest.find_first_not_of(" \t");
+  const bool is_header =
+      first != std::string_view::npos && rest.substr(first).starts_with("size") &&
+      rest.find("count") != std::string_view::npos && rest.find("algbw") != std::string_view::npos;
+  return is_header ? at : std::string_view::npos;
 }
 
 NcclRun read_nccl_text(const LogText& log, Problems& problems) {
@@ -296,7 +370,12 @@ void add_gpu(const std::string& name, const Origin& place, NcclRun& run) {
 void add_lines(const std::vector<NcclLine>& lines, const std::string& name, const Origin& place,
                NcclRun& run, Problems& problems) {
   if (run.ranks < 2) {
-    problems.add({place, {}, "one GPU alone has no collective", "run on two GPUs or more"});
+    problems.add({place,
+                  {},
+                  "one GPU alone has no collective",
+                  run.hosts_known ? "run on two GPUs or more"
+                                  : "keep the lines \"#  Rank 0 ... on HOST device 0\" of "
+                                    "nccl-tests if there were more"});
     return;
   }
   const auto collective = collective_of(name, place, lines, run.ranks, problems);

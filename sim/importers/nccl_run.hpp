@@ -11,8 +11,12 @@
 namespace windtunnel {
 
 /// The collectives whose times say something about a platform.
-enum class NcclCollective { all_reduce, all_gather, reduce_scatter };
+enum class NcclCollective { all_reduce, all_gather, reduce_scatter, all_to_all };
 const char* name_of(NcclCollective collective);
+
+/// The factor from algorithm bandwidth to bus bandwidth (nccl-tests, doc/PERFORMANCE.md): what a GPU sends in a ring, or to its
+/// peers, over the size.
+double bus_factor(NcclCollective collective, int ranks);
 
 /// One line of nccl-tests' table: `bytes` is its "size" column.
 struct CollectiveTime {
@@ -26,13 +30,19 @@ struct NcclRun {
   NcclCollective collective = NcclCollective::all_reduce;
   int ranks = 0;
   int nodes = 1;
-  bool hosts_known = false;    ///< false: the file does not list its ranks, one node is assumed
-  std::vector<NamedGpu> gpus;  ///< each kind once; none where the file does not say
+  bool hosts_known = false;  ///< false: the file does not list its ranks, one node is assumed
+  /// Where bandwidths alone tell `ranks`, the fewest and most GPUs that they allow; 0 otherwise.
+  int least_ranks = 0, most_ranks = 0;
+  bool is_always_ring = false;        ///< the file shows NCCL_ALGO=Ring
+  std::vector<NamedGpu> gpus;         ///< each kind once; none where the file does not say
   std::vector<CollectiveTime> times;  ///< out of place; in place where that was not run
   int num_empty = 0;                  ///< lines of 0 bytes, which are left out
   int num_in_place = 0;               ///< lines that have no out-of-place time
   bool has_end = true;                ///< false: the text ends before its summary
 };
+
+/// Where "# size count ... algbw" begins, the line that names the columns.
+std::size_t find_nccl_header(std::string_view text);
 
 /// Reads what nccl-tests prints, among whatever else was printed there. Its column header says which
 /// columns there are: -I adds some, -S a time of day, older versions have other leading ones. A line

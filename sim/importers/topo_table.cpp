@@ -1,8 +1,10 @@
 #include "importers/topo_table.hpp"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace windtunnel {
@@ -38,6 +40,11 @@ std::optional<int> gpu_number(const std::string& word) {
   const auto number = count_in(std::string_view(word).substr(3));
   if (!number || *number > most_lanes) return std::nullopt;
   return static_cast<int>(*number);
+}
+
+/// "node01:" of a launcher's prefix.
+std::string label_of(const LogLine& line) {
+  return line.prefix.substr(0, line.prefix.find_last_not_of(" \t") + 1);
 }
 
 class TopoReader {
@@ -82,6 +89,7 @@ class TopoReader {
   /// each.
   void read_header(const LogLine& line) {
     table_.header = log_->at(line);
+    header_ = &line;
     bool ended = false;
     for (const LogWord& word : line.words) {
       const auto number = gpu_number(word.text);
@@ -108,16 +116,49 @@ class TopoReader {
               "more than " + std::to_string(most_devices) + " network cards");
   }
 
+  /// Some cells of another table of nvidia-smi: which operations two GPUs can do on each other.
+  bool is_of_p2p_table(const LogLine& line) {
+    static const std::set<std::string> statuses{"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"};
+    for (const LogWord& word : line.words)
+      if (statuses.count(word.text) > 0) {
+        problem(line, word,
+                "\"" + word.text +
+                    "\" is a status of nvidia-smi topo -p2p, a table that shows no links",
+                "import the output of nvidia-smi topo -m");
+        return true;
+      }
+    return false;
+  }
+
+  /// Several nodes behind the labels of one launcher, all with the same table.
+  bool is_same_of_another_node(const LogLine& line, const LogLine& first) {
+    if (label_of(line) == label_of(first)) return false;
+    const auto same = [](const LogWord& a, const LogWord& b) { return a.text == b.text; };
+    if (std::equal(line.words.begin(), line.words.end(), first.words.begin(), first.words.end(),
+                   same))
+      return true;
+    problem(line, line.words[0],
+            line.words[0].text + " of " + label_of(line) + " has other links than that of " +
+                label_of(first),
+            "the nodes differ: import one of them");
+    return true;
+  }
+
   void read_row(const LogLine& line, int number) {
     const std::vector<LogWord>& words = line.words;
+    if (is_p2p_ || (is_p2p_ = is_of_p2p_table(line))) return;
+    const bool is_header = words.size() > 1 && gpu_number(words[1].text).has_value();
+    if (is_header && label_of(line) != label_of(*header_)) return;
     const auto gpus = static_cast<std::size_t>(table_.gpus);
     const std::size_t cells = gpus + table_.nics.size();
     if (number >= table_.gpus)
       return problem(line, words[0], "row of " + words[0].text + ", which no column is of");
     const auto row = static_cast<std::size_t>(number);
-    if (row_lines_[row] != nullptr)
+    if (row_lines_[row] != nullptr) {
+      if (is_same_of_another_node(line, *row_lines_[row])) return;
       return problem(line, words[0], "a second row of " + words[0].text,
                      "the file holds several tables: import one of them");
+    }
     row_lines_[row] = &line;
     if (words.size() < cells + 1)
       return problem(line, words.back(),
@@ -147,6 +188,7 @@ class TopoReader {
   }
 
   void check_rows() {
+    if (is_p2p_) return;
     std::string missing;
     for (std::size_t i = 0; i < row_lines_.size(); ++i)
       if (row_lines_[i] == nullptr)
@@ -174,12 +216,25 @@ class TopoReader {
   const LogText* log_;
   Problems* problems_;
   TopoTable table_;
-  bool says_numa_ = false;
+  bool says_numa_ = false, is_p2p_ = false;
+  const LogLine* header_ = nullptr;
   std::vector<const LogLine*> row_lines_;
   std::map<std::string, std::string> legend_;
 };
 
 }  // namespace
+
+std::size_t find_topo_header(std::string_view text) {
+  const std::size_t at = text.find("GPU0");
+  if (at == std::string_view::npos) return at;
+  std::string_view rest = text.substr(at + std::string_view("GPU0").size());
+  const std::size_t next = rest.find_first_not_of(" \t");
+  if (next == 0) return std::string_view::npos;
+  if (next == std::string_view::npos) return at;
+  rest.remove_prefix(next);
+  const bool is_row = cell_of(std::string(rest.substr(0, rest.find_first_of(" \t")))).has_value();
+  return is_row ? std::string_view::npos : at;
+}
 
 TopoTable read_topo(const LogText& log, Problems& problems) {
   return TopoReader(log, problems).read();

@@ -37,9 +37,13 @@ struct TopoTable {
   Origin widest_bond;  ///< where it is first named
 };
 
+/// Where "GPU0 GPU1 ..." begins, the line that names the columns.
+std::size_t find_topo_header(std::string_view text);
+
 /// Reads the table among whatever else was printed. Tabs or blanks separate cells; a legend of
 /// network cards ("NIC0: mlx5_0") gives them their names. Rows of GPUs must be there and agree with
-/// each other; rows of network cards may be missing.
+/// each other; rows of network cards may be missing. Tables of several nodes, told apart by a
+/// launcher's labels, must be the same.
 TopoTable read_topo(const LogText& log, Problems& problems);
 
 }  // namespace windtunnel
