@@ -47,15 +47,7 @@ const StageCostTable::Entry& StageCostTable::by_key(const PlanDevice& d) {
                             : std::vector<int>{static_cast<int>(group.gpus_in_node.size())};
   };
   const ExpertGroup experts = expert_group(d);
-  const auto expert_layers = [this](StageId stage) {
-    std::vector<int> layers;
-    for (int chunk = 0; in_->model->moe && chunk < plan_->parallel.virtual_pipeline; ++chunk)
-      layers.push_back(chunk_role(*in_->model, *plan_, {stage, chunk}).expert_layers);
-    return layers;
-  };
-  const Key key{chunk_layers(d.stage),
-                plan_->has_embedding(d.stage),
-                plan_->has_head(d.stage),
+  const Key key{roles_of(d.stage),
                 &in_->platform->type_of(d.node),
                 d.num_gpus(),
                 position_matters ? d.gpus : std::vector<int>{},
@@ -70,7 +62,6 @@ const StageCostTable::Entry& StageCostTable::by_key(const PlanDevice& d) {
                 compresses_gradients(plan_->compression, static_cast<int>(d.stage.index())),
                 way_to_next(d),
                 way_to_previous(d),
-                expert_layers(d.stage),
                 {experts.ranks, experts.nodes, experts.most_in_node, experts.fewest_in_node}};
   const auto [found, is_new] = entries_.try_emplace(key);
   if (is_new) {
@@ -92,12 +83,13 @@ const StageCostTable::Entry& StageCostTable::with_draws(const PlanDevice& d, con
   return found->second;
 }
 
-std::vector<int> StageCostTable::chunk_layers(StageId stage) const {
-  if (plan_->position_layers.empty()) return {plan_->stage_layers[stage.index()]};
-  std::vector<int> layers;
-  for (int chunk = 0; chunk < plan_->parallel.virtual_pipeline; ++chunk)
-    layers.push_back(plan_->chunk_layers({stage, chunk}));
-  return layers;
+std::vector<StageCostTable::Role> StageCostTable::roles_of(StageId stage) const {
+  std::vector<Role> roles;
+  for (int chunk = 0; chunk < plan_->parallel.virtual_pipeline; ++chunk) {
+    const ChunkRole role = chunk_role(*in_->model, *plan_, {stage, chunk});
+    roles.push_back({role.layers, role.first ? 1 : 0, role.last ? 1 : 0, role.expert_layers});
+  }
+  return roles;
 }
 
 /// Rows of operations stand where OperationPlaces has them.

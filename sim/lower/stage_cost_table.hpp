@@ -43,12 +43,14 @@ class StageCostTable {
   ExpertGroup expert_group(const PlanDevice& device) const;
 
  private:
-  /// Layers and role, kind of node and GPUs, groups of ZeRO 3 and of sequences' parts, what is compressed on which way, layers with
-  /// experts by chunk, and how those who exchange tokens lie.
-  using Key = std::tuple<std::vector<int>, bool, bool, const NodeType*, int, std::vector<int>, int,
-                         std::vector<int>, int, std::vector<int>, int, std::vector<int>, int,
-                         std::vector<int>, bool, BytesPerSecond, BytesPerSecond, std::vector<int>,
-                         std::array<int, 4>>;
+  /// What ChunkRole says of a chunk.
+  using Role = std::array<int, 4>;
+  /// The role of each chunk in its place (with both_ways the first and the last stage have the same two, the other way round), kind of node
+  /// and GPUs, groups of ZeRO 3 and of sequences' parts, what is compressed on which way, and how those who exchange tokens lie.
+  using Key =
+      std::tuple<std::vector<Role>, const NodeType*, int, std::vector<int>, int, std::vector<int>,
+                 int, std::vector<int>, int, std::vector<int>, int, std::vector<int>, bool,
+                 BytesPerSecond, BytesPerSecond, std::array<int, 4>>;
 
   const Entry& by_key(const PlanDevice& device);
   /// As `known`, with rows of its own for what the device's tokens make of its passes.
@@ -70,8 +72,7 @@ class StageCostTable {
   BytesPerSecond way_to_next(const PlanDevice& device) const;
   BytesPerSecond way_to_previous(const PlanDevice& device) const;
   BytesPerSecond way_to(const PlanDevice& device, StageId stage) const;
-  /// The length of a stage, by chunk.
-  std::vector<int> chunk_layers(StageId stage) const;
+  std::vector<Role> roles_of(StageId stage) const;
   void write_rows(const PlanDevice& device, Entry& entry);
 
   const BuildInputs* in_;

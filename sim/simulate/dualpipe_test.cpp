@@ -176,6 +176,31 @@ TEST_CASE("both ends of DualPipe are alike: its stages in pairs hold and compute
   }
 }
 
+TEST_CASE("the stages at both ends hold the same chunks the other way round, on any kind of node") {
+  // Three nodes of V100s and one of T4s: the first stage is on V100s, the last one on both. The head has most of the work.
+  const Scenario scenario = read_text(
+      R"({"platform": "aws-t4-v100-mixed", "model": {"layers": 4, "hidden": 1024, "heads": 16, "sequence": 512, "vocab": 256000, "tied_embeddings": false},
+    "training": {"global_batch": 32, "micro_batch": 1}, "parallel": {"tensor": 1, "context": 2, "context_method": "all_to_all", "pipeline": 2, "data": 4,
+    "schedule": "dualpipe", "virtual_pipeline": 2, "pipeline_send": "eager"}})");
+  const BuiltScenario built = build(scenario);
+  const ProgramSet& set = built.programs.programs;
+  const auto forward = [&](int replica, int stage, std::uint16_t chunk) {
+    const DeviceId id = scenario.plan.device(replica, StageId{stage}, 0);
+    const ProgramDevice& device = set.devices[id.index()];
+    Seconds sum{};
+    for (const Op& op : set.programs[device.program].streams.front())
+      if (op.kind == OpKind::compute && op.phase == Phase::forward && op.chunk == chunk)
+        sum += set.work_of(device, op).duration;
+    return sum;
+  };
+  for (const int replica : {0, 7}) {
+    CHECK(forward(replica, 0, 1) > forward(replica, 0, 0) * 2);
+    CHECK(forward(replica, 1, 0) > forward(replica, 1, 1) * 2);
+  }
+  // Every device finds each collective that its program enters.
+  CHECK(play(scenario, Detail::layer).report.iteration_time > Seconds{0});
+}
+
 TEST_CASE("long iterations are folded, with microbatches from both ends in pairs") {
   for (const char* schedule : {"dualpipe", "dualpipe_v"}) {
     CAPTURE(schedule);
