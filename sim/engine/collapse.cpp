@@ -15,8 +15,6 @@
 namespace windtunnel {
 namespace {
 
-constexpr std::uint32_t none = 0xFFFFFFFF;
-
 std::size_t count_of(const DeviceClasses::Numbers& numbers) {
   return numbers.empty() ? 0 : 1 + *std::max_element(numbers.begin(), numbers.end());
 }
@@ -30,10 +28,10 @@ class Collapser {
         network_(network),
         paths_(paths),
         classes_(classes),
-        device_(classes.num_devices, none),
-        collective_(count_of(classes.of_collective), none),
-        link_(count_of(classes.of_link), none),
-        path_(paths.size(), none) {
+        device_(classes.num_devices),
+        collective_(count_of(classes.of_collective)),
+        link_(count_of(classes.of_link)),
+        path_(paths.size()) {
     for (std::size_t i = 0, flow = 0; i < whole.collectives.size(); ++i) {
       first_flow_.push_back(flow);
       flow += whole.collectives[i].flows.size();
@@ -56,12 +54,12 @@ class Collapser {
 
   void number_devices() {
     for (std::size_t i = 0; i < whole_.devices.size(); ++i) {
-      std::uint32_t& number = device_[classes_.of_device[i]];
-      if (number == none) {
-        number = static_cast<std::uint32_t>(result_.stands_for.size());
+      std::optional<DeviceId>& played = device_[classes_.of_device[i]];
+      if (!played) {
+        played.emplace(result_.stands_for.size());
         result_.stands_for.emplace_back(i);
       }
-      result_.played_as.emplace_back(number);
+      result_.played_as.push_back(*played);
     }
   }
 
@@ -71,9 +69,10 @@ class Collapser {
     device.work_base = original.work_base;
     for (const ChannelId channel : original.channels)
       device.channels.push_back(add_channel(whole_.channels[channel.index()]));
-    for (const CollectiveId collective : original.collectives)
-      device.collectives.push_back(collective == no_collective ? collective
-                                                               : collective_of(collective));
+    for (const std::optional<CollectiveId> collective : original.collectives) {
+      device.collectives.emplace_back();
+      if (collective) device.collectives.back() = collective_of(*collective);
+    }
     set().devices.push_back(std::move(device));
   }
 
@@ -90,12 +89,12 @@ class Collapser {
   }
 
   CollectiveId collective_of(CollectiveId original) {
-    std::uint32_t& number = collective_[classes_.of_collective[original.index()]];
-    if (number == none) {
-      number = static_cast<std::uint32_t>(set().collectives.size());
+    std::optional<CollectiveId>& played = collective_[classes_.of_collective[original.index()]];
+    if (!played) {
+      played.emplace(set().collectives.size());
       set().collectives.push_back(one_of_each(original));
     }
-    return CollectiveId{number};
+    return *played;
   }
 
   /// The collective with one member and one flow of each class.
@@ -125,8 +124,8 @@ class Collapser {
 
   /// The path over the first link of each class: once, where it has several of a class, since they carry the same.
   PathId path_of(PathId original) {
-    std::uint32_t& number = path_[original.index()];
-    if (number == none) {
+    std::optional<PathId>& played = path_[original.index()];
+    if (!played) {
       std::vector<LinkId> links;
       for (const LinkId original_link : paths_[original.index()]) {
         const LinkId link = link_of(original_link);
@@ -134,18 +133,18 @@ class Collapser {
       }
       const auto [made, is_new] = made_.try_emplace(links, PathId{made_.size()});
       if (is_new) result_.network.add_path(std::move(links));
-      number = made->second.index();
+      played = made->second;
     }
-    return PathId{number};
+    return *played;
   }
 
   LinkId link_of(LinkId original) {
-    std::uint32_t& number = link_[classes_.of_link[original.index()]];
-    if (number == none) {
+    std::optional<LinkId>& played = link_[classes_.of_link[original.index()]];
+    if (!played) {
       const Link& link = network_.links()[original.index()];
-      number = result_.network.add_link(link.bandwidth, link.name).index();
+      played = result_.network.add_link(link.bandwidth, link.name);
     }
-    return LinkId{number};
+    return *played;
   }
 
   const ProgramSet& whole_;
@@ -153,8 +152,11 @@ class Collapser {
   const std::vector<std::vector<LinkId>>& paths_;
   const DeviceClasses& classes_;
   CollapsedPrograms result_;
-  std::vector<std::uint32_t> device_, collective_, link_;  ///< what is played, by class
-  std::vector<std::uint32_t> path_;                        ///< what is played, by path of the whole
+  // What is played, by class of the whole; nothing: not made yet.
+  std::vector<std::optional<DeviceId>> device_;
+  std::vector<std::optional<CollectiveId>> collective_;
+  std::vector<std::optional<LinkId>> link_;
+  std::vector<std::optional<PathId>> path_;  ///< by path of the whole
   std::map<std::vector<LinkId>, PathId> made_;
   std::vector<std::size_t> first_flow_;  ///< by collective of the whole
 };
@@ -193,7 +195,8 @@ void count_whole(const ProgramSet& set, CollapsedPrograms& collapsed) {
       if (!set.channels[device.channels[peer].index()].in_node) collapsed.flows += of.sends[peer];
     for (std::size_t slot = 0; slot < of.entries.size(); ++slot) {
       if (of.entries[slot] == 0) continue;
-      const Collective& collective = set.collectives[device.collectives[slot].index()];
+      const Collective& collective =
+          set.collectives[device.entered(static_cast<std::uint32_t>(slot)).index()];
       if (collective.members.front() != DeviceId{i}) continue;  // once for all members
       collapsed.activities += of.entries[slot];
       collapsed.flows += of.entries[slot] * collective.flows.size();

@@ -142,7 +142,7 @@ Lack Inquest::lack_of(std::uint32_t stream) const {
   const Op* op = state_.streams[stream].next;
   if (op->kind == OpKind::wait) return lack_of_event(device, op->slot);
   if (op->kind == OpKind::collective) {
-    return lack_of_member(set_.devices[device.index()].collectives[op->slot]);
+    return lack_of_member(set_.devices[device.index()].entered(op->slot));
   }
   const Op* const first = op->kind == OpKind::exchange ? op + 1 : op;
   const Op* const last = op->kind == OpKind::exchange ? op + 1 + op->slot : op + 1;

@@ -121,8 +121,8 @@ class ClassFinder {
       for (std::size_t peer = 0; peer < device.channels.size(); ++peer)
         peers[device.channels[peer].index()] = static_cast<std::uint32_t>(peer);
       for (std::size_t slot = 0; slot < device.collectives.size(); ++slot)
-        if (device.collectives[slot] != no_collective)
-          slots[device.collectives[slot].index()] = static_cast<std::uint32_t>(slot);
+        if (device.collectives[slot])
+          slots[device.collectives[slot]->index()] = static_cast<std::uint32_t>(slot);
     }
     return {peers, slots};
   }
@@ -258,9 +258,8 @@ class ClassFinder {
       signatures_.add(classes_.of_device[i]);
       for (const ChannelId channel : device.channels)
         signatures_.add(classes_.of_channel[channel.index()]);
-      for (const CollectiveId collective : device.collectives)
-        signatures_.add(collective == no_collective ? none
-                                                    : classes_.of_collective[collective.index()]);
+      for (const std::optional<CollectiveId> collective : device.collectives)
+        signatures_.add(collective ? classes_.of_collective[collective->index()] : none);
       std::size_t num_incoming = 0;
       for (const std::uint32_t* channel = incoming_.begin(i); channel != incoming_.end(i);
            ++channel, ++num_incoming)

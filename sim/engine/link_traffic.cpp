@@ -50,8 +50,7 @@ class PathTraffic {
     }
     for (const auto& [entry, count] : counts.collectives) {
       const auto& [slot, traffic] = entry;
-      if (device.collectives[slot] == no_collective) continue;
-      const Collective& collective = programs_.collectives[device.collectives[slot].index()];
+      const Collective& collective = programs_.collectives[device.entered(slot).index()];
       if (collective.members.front() != id) continue;  // all members enter it together
       for (const CollectiveFlow& flow : collective.flows)
         add(flow.up, flow.down, traffic, flow.bytes * count);

@@ -5,12 +5,11 @@
 namespace windtunnel::detail {
 
 CollectiveId ProgramPlayer::collective_of(std::uint32_t stream) const {
-  return set_.devices[device_of(stream).index()].collectives[state_.streams[stream].next->slot];
+  return set_.devices[device_of(stream).index()].entered(state_.streams[stream].next->slot);
 }
 
 void ProgramPlayer::enter_collective(std::uint32_t index) {
   const CollectiveId id = collective_of(index);
-  WT_EXPECT(id != no_collective);
   CollectiveState& collective = state_.collectives[id.index()];
   StreamState& stream = state_.streams[index];
   stream.begin = now_;

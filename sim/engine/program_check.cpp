@@ -81,9 +81,8 @@ void expect_well_formed(const ProgramSet& set) {
       WT_EXPECT(receiver < set.programs.size());
       WT_EXPECT(extent.slots_of_peers[peer] <= set.programs[receiver].num_slots);
     }
-    for (const CollectiveId collective : device.collectives) {
-      WT_EXPECT(collective == no_collective || collective.index() < set.collectives.size());
-    }
+    for (const std::optional<CollectiveId> collective : device.collectives)
+      WT_EXPECT(!collective || collective->index() < set.collectives.size());
   }
 }
 

@@ -246,7 +246,7 @@ void add_stages(ProgramSet& set, const windtunnel::PipelineShape& shape, OrderOf
       device.channels.emplace_back(set.channels.size());
       set.channels.push_back(channel);
     }
-    device.collectives.assign(num_collective_slots(shape.chunks), no_collective);
+    device.collectives.resize(num_collective_slots(shape.chunks));
     set.devices.push_back(device);
   }
 }

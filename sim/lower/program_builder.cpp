@@ -127,7 +127,7 @@ class ProgramBuilder {
     entry.work_base = costs.work_base;
     for (const StageId target : set().programs[d.stage.index()].targets)
       entry.channels.push_back(add_channel(id, plan_.device(d.replica, target, d.group_node)));
-    entry.collectives.assign(set().programs[entry.program].num_collectives, no_collective);
+    entry.collectives.resize(set().programs[entry.program].num_collectives);
     set().devices.push_back(std::move(entry));
   }
 

@@ -54,9 +54,9 @@ Seconds transfer_alone(const Network& network, const Collective& collective) {
 BytesPerSecond collective_bandwidth(const Bare& bare, DeviceId device, std::uint32_t slot,
                                     Bytes volume) {
   const ProgramSet& set = bare.built.programs;
-  const CollectiveId id = set.devices[device.index()].collectives[slot];
-  if (id == no_collective) return {};
-  const Seconds time = transfer_alone(bare.built.network, set.collectives[id.index()]);
+  const std::optional<CollectiveId> id = set.devices[device.index()].collectives[slot];
+  if (!id) return {};
+  const Seconds time = transfer_alone(bare.built.network, set.collectives[id->index()]);
   return time > 0_s ? volume / time : BytesPerSecond{};
 }
 

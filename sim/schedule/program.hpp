@@ -2,9 +2,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/contracts.hpp"
 #include "core/id.hpp"
 #include "operations/label.hpp"
 #include "plan/step.hpp"
@@ -97,15 +99,19 @@ struct Collective {
   std::uint32_t draws = 0;
 };
 
-/// Stands in a device's list where its program enters no collective.
-inline constexpr CollectiveId no_collective{std::uint32_t{0xFFFFFFFF}};
-
 /// One simulated device: the program it plays and its tables.
 struct ProgramDevice {
   std::uint32_t program = 0;
-  std::uint32_t work_base = 0;            ///< first row of its work table in ProgramSet::work
-  std::vector<ChannelId> channels;        ///< by Op::peer of send
-  std::vector<CollectiveId> collectives;  ///< by Op::slot of collective
+  std::uint32_t work_base = 0;      ///< first row of its work table in ProgramSet::work
+  std::vector<ChannelId> channels;  ///< by Op::peer of send
+  /// By Op::slot of collective; nothing where its program enters none.
+  std::vector<std::optional<CollectiveId>> collectives;
+
+  /// The collective of a slot that its program enters.
+  CollectiveId entered(std::uint32_t slot) const {
+    WT_EXPECT(slot < collectives.size() && collectives[slot]);
+    return *collectives[slot];
+  }
 };
 
 /// Rows of the work table that differ from microbatch to microbatch, since tokens are not spread evenly over experts.

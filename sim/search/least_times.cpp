@@ -64,8 +64,8 @@ LeastTimes::LeastTimes(const Plan& plan, const BuiltPrograms& built, EngineKind 
 }
 
 Seconds LeastTimes::collective_in(DeviceId device, std::uint32_t slot) const {
-  const CollectiveId id = built_.programs.devices[device.index()].collectives[slot];
-  return id == no_collective ? Seconds{0} : collective(id);
+  const std::optional<CollectiveId> id = built_.programs.devices[device.index()].collectives[slot];
+  return id ? collective(*id) : Seconds{0};
 }
 
 Seconds LeastTimes::operations(DeviceId device, int chunk, Direction direction) const {

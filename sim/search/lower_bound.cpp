@@ -168,12 +168,12 @@ class Bound {
   void enter(std::uint32_t slot, Seconds rest) {
     Uses uses;
     for (std::size_t d = 0; d < set_.devices.size(); ++d) {
-      const CollectiveId id = set_.devices[d].collectives[slot];
-      if (id != no_collective) uses[id].begin = std::max(uses[id].begin, end_[d]);
+      const std::optional<CollectiveId> id = set_.devices[d].collectives[slot];
+      if (id) uses[*id].begin = std::max(uses[*id].begin, end_[d]);
     }
     for (std::size_t d = 0; d < set_.devices.size(); ++d) {
-      const CollectiveId id = set_.devices[d].collectives[slot];
-      if (id != no_collective) end_[d] = uses[id].begin + least_.collective(id);
+      const std::optional<CollectiveId> id = set_.devices[d].collectives[slot];
+      if (id) end_[d] = uses[*id].begin + least_.collective(*id);
     }
     share_links(uses, rest);
   }
@@ -213,22 +213,22 @@ class Bound {
     Uses uses;
     std::map<CollectiveId, Seconds> ends;
     for (std::size_t d = 0; d < set_.devices.size(); ++d) {
-      const CollectiveId id = set_.devices[d].collectives[slot];
-      if (id == no_collective) continue;
-      const Seconds bucket = least_.collective(id);
+      const std::optional<CollectiveId> id = set_.devices[d].collectives[slot];
+      if (!id) continue;
+      const Seconds bucket = least_.collective(*id);
       const double k = least_.buckets(DeviceId{d});
       const Seconds piece = least_.row(DeviceId{d}, row_of(ChunkRow::last_piece, 0));
       const Seconds pass =
           splits_ ? least_.weight_gradient(DeviceId{d}, 0) : least_.backward(DeviceId{d}, 0);
       const Seconds begin = end_[d] - (pass - least_.saved_in_pieces(DeviceId{d}, 0));
-      Seconds& end = ends[id];
+      Seconds& end = ends[*id];
       end = std::max({end, begin + piece + bucket * k, begin + piece * k + bucket});
-      Use& use = uses[id];
+      Use& use = uses[*id];
       use = {std::max(use.begin, begin + piece), k};
     }
     for (std::size_t d = 0; d < set_.devices.size(); ++d) {
-      const CollectiveId id = set_.devices[d].collectives[slot];
-      if (id != no_collective) end_[d] = std::max(end_[d], ends[id]);
+      const std::optional<CollectiveId> id = set_.devices[d].collectives[slot];
+      if (id) end_[d] = std::max(end_[d], ends[*id]);
     }
     share_links(uses, rest);
   }

@@ -72,7 +72,7 @@ struct Pipeline {
         device.channels.emplace_back(set.channels.size());
         set.channels.push_back(channel);
       }
-      device.collectives.assign(layout.collectives, no_collective);
+      device.collectives.resize(layout.collectives);
       set.devices.push_back(device);
     }
     const auto engine = make_engine(EngineKind::heap, Network{});

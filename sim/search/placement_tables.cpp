@@ -151,9 +151,9 @@ const std::vector<Work>& PlacementTables::works(std::size_t stage, int slot) con
 }
 
 const Collective* PlacementTables::collective(int unit, std::uint32_t slot_number) const {
-  const CollectiveId id =
+  const std::optional<CollectiveId> id =
       programs().devices[static_cast<std::size_t>(unit)].collectives[slot_number];
-  return id == no_collective ? nullptr : &programs().collectives[id.index()];
+  return id ? &programs().collectives[id->index()] : nullptr;
 }
 
 PlacementTables::Route PlacementTables::route(int from_slot, int to_slot) {

@@ -99,8 +99,8 @@ class Balances {
     const auto& entered = set_.devices[device.index()].collectives;
     Seconds transfer{};
     for (const std::uint32_t slot : reductions.slots)
-      if (entered[slot] != no_collective)
-        transfer += transfer_time(built_.network, set_.collectives[entered[slot].index()]);
+      if (entered[slot])
+        transfer += transfer_time(built_.network, set_.collectives[entered[slot]->index()]);
     Balance balance;
     balance.saved = transfer * (expansion - 1);
     for (const std::uint16_t row : reductions.rows) balance.codec += duration(device, row);
@@ -254,8 +254,8 @@ void warn_of_reduction(const Scenario& scenario, const BuiltPrograms& built, con
   Bytes sent{};
   const Reductions reductions = reductions_of(scenario.plan);
   for (const std::uint32_t slot : reductions.slots)
-    if (entered[slot] != no_collective) {
-      const Collective& collective = built.programs.collectives[entered[slot].index()];
+    if (entered[slot]) {
+      const Collective& collective = built.programs.collectives[entered[slot]->index()];
       sent += collective.traffic_bytes / static_cast<double>(collective.members.size());
     }
   const StageCost& cost = built.cost_of_device[device.index()];

@@ -117,7 +117,7 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
         at(op->traffic) += set.message_bytes[op->work];
         continue;
       }
-      const Collective& collective = set.collectives[device.collectives[op->slot].index()];
+      const Collective& collective = set.collectives[device.entered(op->slot).index()];
       at(op->traffic) += collective.traffic_bytes / static_cast<double>(collective.members.size());
     }
   }

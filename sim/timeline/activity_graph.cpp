@@ -156,7 +156,7 @@ class OrderBuilder {
   /// A member enters its instances of a collective in the order in which they were played; those of different microbatches it may enter
   /// from different streams.
   ActivityId next_instance(DeviceId device, const Op& op) {
-    const CollectiveId id = set_.devices[device.index()].collectives[op.slot];
+    const CollectiveId id = set_.devices[device.index()].entered(op.slot);
     const auto instances = collectives_.find({id, op.microbatch});
     WT_EXPECT(instances != collectives_.end());  // the timeline is complete
     return instances->second.at(entered_[{device, id, op.microbatch}]++);
