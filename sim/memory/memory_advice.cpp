@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "memory/in_flight.hpp"
+#include "plan/plan_check.hpp"
 
 namespace windtunnel {
 namespace {
@@ -96,19 +97,15 @@ void add_tensor(const Transformer& model, const Plan& plan, std::vector<Change>&
   changes.push_back(change);
 }
 
-/// Whether the schedule and the sharding allow the changed plan: a schedule that the user wrote is for so many stages and
-/// microbatches, a schedule of several chunks may ask for groups of microbatches, and ZeRO 3 shards whole models.
-bool can_be_played(const Plan& before, const Plan& after) {
-  const Parallel& parallel = after.parallel;
-  const bool same_shape =
-      parallel.pipeline == before.parallel.pipeline && after.microbatches == before.microbatches;
-  if (parallel.schedule->written) return same_shape;
-  const OrderShape shape = order_shape(after);
-  if (!parallel.schedule->misfit(shape).empty()) return false;
-  const int group =
-      parallel.schedule->microbatch_group(parallel.pipeline, parallel.virtual_pipeline);
-  if (group > 1) return true;
-  return parallel.zero_stage < 3 || parallel.pipeline == 1;
+/// Whether the changed plan passes the checks of make_plan(); its GPUs are not counted, as a change may ask for more of them.
+bool is_legal(const MemoryInputs& inputs, const Plan& plan) {
+  const PlanInputs made_of{*inputs.model, plan.training, plan.parallel, *inputs.software};
+  RejectionList rejections;
+  if (plan.parallel.stage_layers.empty()) check_even_stages(made_of, rejections);
+  for (const auto check :
+       {check_tensor, check_pairs, check_context, check_experts, check_recompute, check_work})
+    check(made_of, rejections);
+  return rejections.all().empty();
 }
 
 /// The changes worth trying, those that cost the least time first.
@@ -119,8 +116,7 @@ std::vector<Change> changes_of(const MemoryInputs& inputs) {
   add_pipeline(*inputs.model, *inputs.plan, changes);
   add_zero(*inputs.plan, changes);
   add_tensor(*inputs.model, *inputs.plan, changes);
-  std::erase_if(changes,
-                [&](const Change& change) { return !can_be_played(*inputs.plan, change.plan); });
+  std::erase_if(changes, [&](const Change& change) { return !is_legal(inputs, change.plan); });
   return changes;
 }
 

@@ -142,7 +142,7 @@ World world_of(const PrequelRow& row) {
   world.software = megatron_deepspeed_2022();
   world.plan.training.precision = row.precision;
   world.plan.parallel.zero_stage = 1;
-  world.plan.stage_layers = layers_of(row);
+  world.plan.stage_layers = world.plan.parallel.stage_layers = layers_of(row);
   return world;
 }
 
