@@ -239,19 +239,19 @@ void read_own_links(ObjectReader& reader, Platform& platform) {
 }
 
 /// What joins whole nodes joins equal ones, by a switch.
-std::string why_no_domains(const Platform& platform) {
+std::string why_no_domains(const Platform& platform, int domain_nodes) {
   if (platform.node_types.size() > 1) return "a domain is made of nodes of one type";
   const bool is_mesh = platform.node_types.front().interconnect.kind == Interconnect::Kind::mesh;
   if (is_mesh) return "a mesh of lanes joins the GPUs of one node only";
   if (platform.matrix || !platform.link_overrides.empty())
     return "rates measured between nodes do not say what a domain does";
   const auto leaf = platform.fabric.numbers.find("nodes_per_leaf");
-  const bool splits = leaf != platform.fabric.numbers.end() &&
-                      static_cast<int>(leaf->second) % platform.domain_nodes != 0;
+  const bool splits =
+      leaf != platform.fabric.numbers.end() && static_cast<int>(leaf->second) % domain_nodes != 0;
   return splits ? "nodes_per_leaf must be a multiple of domain_nodes" : "";
 }
 
-/// Nothing is written back where it is absent.
+/// Nothing is written back where it is absent. Without domains where they are refused: whoever reads on may rely on them.
 void read_domains(ObjectReader& reader, Platform& platform) {
   const JsonValue* segment = reader.take("segment");
   const bool gives_segment = segment != nullptr && segment->origin.kind != OriginKind::defaulted;
@@ -263,15 +263,16 @@ void read_domains(ObjectReader& reader, Platform& platform) {
                      "leave it out");
     return;
   }
-  platform.domain_nodes = reader.required_int("domain_nodes", 1, most_node_parts);
+  const int nodes = reader.required_int("domain_nodes", 1, most_node_parts);
   if (gives_segment && reader.are_sound({"domain_nodes"}))
-    reader.required_int("segment", 1, platform.domain_nodes);  // the plan's to use
-  if (platform.domain_nodes == 1 || platform.node_types.empty() ||
+    reader.required_int("segment", 1, nodes);  // the plan's to use
+  if (nodes == 1 || platform.node_types.empty() ||
       !reader.are_sound({"domain_nodes", "node_types", "fabric"}))
     return;
-  if (const std::string why = why_no_domains(platform); !why.empty())
-    reader.problem("domain_nodes",
-                   "domain_nodes is " + std::to_string(platform.domain_nodes) + ", but " + why);
+  if (const std::string why = why_no_domains(platform, nodes); why.empty())
+    platform.domain_nodes = nodes;
+  else
+    reader.problem("domain_nodes", "domain_nodes is " + std::to_string(nodes) + ", but " + why);
 }
 
 }  // namespace

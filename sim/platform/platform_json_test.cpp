@@ -304,6 +304,15 @@ TEST_CASE("a mesh joins no domain, and leaf switches hold whole domains") {
             .empty());
   CHECK(problems_of(with(platform_text, "'name': 'small',", "'name': 'small', 'domain_nodes': 2, "))
             .size() == 1);
+  // A domain that is refused is none: whoever reads on may ask for the domains of the job.
+  const std::string two_types =
+      with(with(platform_text, "'node_types': [",
+                "'node_types': [" + with(node_text, "'gpus'", "'count': 1, 'gpus'") + ", "),
+           "'name': 'small',", "'name': 'small', 'domain_nodes': 2, " + source);
+  Problems problems;
+  const Platform refused = read(two_types, problems);
+  CHECK(problems.size() == 1);
+  CHECK(refused.domain_nodes == 1);
   const std::string leaves = with(platform_text, "'latency'", "'nodes_per_leaf': 3, 'latency'");
   CHECK(
       problems_of(with(leaves, "'name': 'small',", "'name': 'small', 'domain_nodes': 2, " + source))
