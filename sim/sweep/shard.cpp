@@ -6,11 +6,14 @@
 namespace windtunnel {
 namespace {
 
+/// More processes than any machine has: the product of two such numbers fits.
+constexpr std::size_t most_processes = std::size_t{1} << 31;
+
 std::optional<std::size_t> number_in(const std::string& text) {
   std::size_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return number > most_processes ? std::nullopt : std::optional(number);
 }
 
 using Variable = std::function<std::string(const std::string&)>;

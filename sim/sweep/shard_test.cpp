@@ -59,6 +59,17 @@ TEST_CASE("an srun step inside an array task shares that task's part") {
   CHECK(shard.count == 3 * 4);
 }
 
+TEST_CASE("numbers of processes that no machine has are no parts") {
+  // Their product is 2^64, which is 0 in 64 bits.
+  const Shard shard = shard_in({{"SLURM_ARRAY_TASK_ID", "0"},
+                                {"SLURM_ARRAY_TASK_COUNT", "4294967296"},
+                                {"SLURM_PROCID", "0"},
+                                {"SLURM_STEP_NUM_TASKS", "4294967296"}});
+  CHECK(shard.count == 1);
+  CHECK(shard.holds(7));
+  CHECK_FALSE(parse_shard("1/18446744073709551615").has_value());
+}
+
 TEST_CASE("ranks of Open MPI, of PMI and of an srun step are parts") {
   CHECK(shard_in({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "5"}}).index == 3);
   CHECK(shard_in({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).count == 2);
