@@ -9,9 +9,11 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "core/interruption.hpp"
 #include "evidence/evidence.hpp"
 #include "evidence/interval.hpp"
 #include "python_json.hpp"
@@ -45,10 +47,25 @@ using Settings = std::vector<std::pair<std::string, JsonValue>>;
 
 Settings settings_of(const py::dict& values) {
   Settings settings;
-  for (const auto& [pointer, value] : values)
-    settings.emplace_back(py::cast<std::string>(pointer),
-                          to_json_value(value, py::cast<std::string>(pointer)));
+  for (const auto& [key, value] : values) {
+    std::string pointer = text_of(key, "", "a key of set");
+    JsonValue converted = to_json_value(value, pointer);
+    settings.emplace_back(std::move(pointer), std::move(converted));
+  }
   return settings;
+}
+
+/// Does long work while other threads of Python run. Ctrl-C ends it with KeyboardInterrupt.
+template <class Work>
+auto beside_others(const Work& work) {
+  const py::gil_scoped_release others_may_run;
+  Interruption interruption([] {
+    const py::gil_scoped_acquire locked;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  });
+  auto result = work();
+  interruption.check();  // where the work took the exception for a result of a part
+  return result;
 }
 
 /// A scenario whose files have been read: what a thousand simulations of it share.
@@ -73,10 +90,11 @@ class ScenarioHandle {
 
 std::shared_ptr<ScenarioHandle> scenario_of_file(const std::shared_ptr<const Shelf>& library,
                                                  const std::string& file) {
-  const py::gil_scoped_release others_may_run;
-  const std::filesystem::path path(file);
-  return std::make_shared<ScenarioHandle>(library, merged_scenario(path, *library),
-                                          path.parent_path());
+  return beside_others([&] {
+    const std::filesystem::path path(file);
+    return std::make_shared<ScenarioHandle>(library, merged_scenario(path, *library),
+                                            path.parent_path());
+  });
 }
 
 std::shared_ptr<ScenarioHandle> scenario_of_dict(const std::shared_ptr<const Shelf>& library,
@@ -107,17 +125,17 @@ struct SimulateArguments {
 
 std::shared_ptr<ReportHandle> simulate_handle(const ScenarioHandle& handle, const py::dict& values,
                                               const SimulateArguments& arguments) {
-  Settings settings = settings_of(values);
-  const py::gil_scoped_release others_may_run;
-  std::shared_ptr<ReportHandle> result(new ReportHandle, free_beside_others);
-  result->scenario = handle.read(std::move(settings), arguments.seed);
-  SimulateOptions options;
-  options.engine = engine_named(arguments.engine);
-  options.keep_timeline = arguments.timeline;
-  result->simulation = simulate(result->scenario, options);
-  if (!handle.library().errors.regimes.empty())
-    add_interval(result->scenario, handle.library().errors, result->simulation.report);
-  return result;
+  return beside_others([&, settings = settings_of(values)] {
+    std::shared_ptr<ReportHandle> result(new ReportHandle, free_beside_others);
+    result->scenario = handle.read(settings, arguments.seed);
+    SimulateOptions options;
+    options.engine = engine_named(arguments.engine);
+    options.keep_timeline = arguments.timeline;
+    result->simulation = simulate(result->scenario, options);
+    if (!handle.library().errors.regimes.empty())
+      add_interval(result->scenario, handle.library().errors, result->simulation.report);
+    return result;
+  });
 }
 
 /// The doubles that stand `stride` bytes apart from `first` on, as an array that keeps `owner` alive. No copy.
@@ -191,59 +209,61 @@ py::dict timeline(const py::object& self) {
 
 std::string rank_text_of(const ScenarioHandle& handle, const py::dict& values, int top,
                          std::size_t threads, const SimulateArguments& arguments) {
-  Settings settings = settings_of(values);
-  const py::gil_scoped_release others_may_run;
-  const Scenario base = on_segment_of_search(handle.read(std::move(settings), arguments.seed));
-  RankOptions options;
-  options.top = top;
-  options.at_once = threads == 0 ? default_at_once() : threads;
-  options.engine = engine_named(arguments.engine);
-  RankResult result = rank_plans(base, options);
-  if (base.search.placement == PlacementChoice::search) place_ranked_plans(base, result);
-  return rank_json(base, result);
+  return beside_others([&, settings = settings_of(values)] {
+    const Scenario base = on_segment_of_search(handle.read(settings, arguments.seed));
+    RankOptions options;
+    options.top = top;
+    options.at_once = threads == 0 ? default_at_once() : threads;
+    options.engine = engine_named(arguments.engine);
+    RankResult result = rank_plans(base, options);
+    if (base.search.placement == PlacementChoice::search) place_ranked_plans(base, result);
+    return rank_json(base, result);
+  });
 }
 
 std::string explain_text_of(const ScenarioHandle& handle, const py::dict& values,
                             std::size_t threads, const SimulateArguments& arguments) {
-  Settings settings = settings_of(values);
-  const py::gil_scoped_release others_may_run;
-  const Scenario scenario = handle.read(std::move(settings), arguments.seed);
-  const Explained explained =
-      explain(scenario, handle.library(),
-              {threads == 0 ? default_at_once() : threads, engine_named(arguments.engine), {}, {}});
-  return pretty_text(explanation_value(explained.explanation));
+  return beside_others([&, settings = settings_of(values)] {
+    const Scenario scenario = handle.read(settings, arguments.seed);
+    const Explained explained = explain(
+        scenario, handle.library(),
+        {threads == 0 ? default_at_once() : threads, engine_named(arguments.engine), {}, {}});
+    return pretty_text(explanation_value(explained.explanation));
+  });
 }
 
 /// Rows as JSON objects, one a point.
 std::vector<std::string> sweep_rows(const std::shared_ptr<const Shelf>& library,
                                     const std::string& file, std::size_t threads,
                                     const SimulateArguments& arguments) {
-  const py::gil_scoped_release others_may_run;
-  ReadOptions options;
-  options.seed = arguments.seed;
-  const EngineKind engine = engine_named(arguments.engine);
-  const Sweep sweep(file, *library, options, plan_chooser(engine, "/sweep/plan"));
-  const RowMaker rows(sweep, {}, engine);
-  std::vector<std::string> texts(sweep.points().size());
-  run_on_threads(texts.size(), threads == 0 ? default_at_once() : threads,
-                 [&](std::size_t point) { texts[point] = rows.row(point); }, {});
-  return texts;
+  return beside_others([&] {
+    ReadOptions options;
+    options.seed = arguments.seed;
+    const EngineKind engine = engine_named(arguments.engine);
+    const Sweep sweep(file, *library, options, plan_chooser(engine, "/sweep/plan"));
+    const RowMaker rows(sweep, {}, engine);
+    std::vector<std::string> texts(sweep.points().size());
+    run_on_threads(texts.size(), threads == 0 ? default_at_once() : threads,
+                   [&](std::size_t point) { texts[point] = rows.row(point); }, {});
+    return texts;
+  });
 }
 
 /// The score of measurement sets, by path or name; none: all of the library's.
 std::string validate_text(const Shelf& library, const std::vector<std::string>& sets,
                           const std::vector<std::pair<std::string, std::string>>& overrides,
                           const std::string& engine, std::size_t threads) {
-  const py::gil_scoped_release others_may_run;
-  ValidateRequest request;
-  request.sets = sets;
-  request.overrides = overrides;
-  request.format = OutputFormat::json;
-  request.engine = engine_named(engine);
-  request.threads = threads;
-  std::ostringstream result, messages;
-  run_validate(request, library, result, messages);
-  return result.str();
+  return beside_others([&] {
+    ValidateRequest request;
+    request.sets = sets;
+    request.overrides = overrides;
+    request.format = OutputFormat::json;
+    request.engine = engine_named(engine);
+    request.threads = threads;
+    std::ostringstream result, messages;
+    run_validate(request, library, result, messages);
+    return result.str();
+  });
 }
 
 std::string resolved(const ScenarioHandle& handle, const py::dict& values, std::uint64_t seed) {
@@ -271,13 +291,20 @@ void add_report(py::module_& module) {
       .def("timeline", [](const py::object& self) { return timeline(self); });
 }
 
+/// Messages may name files in bytes that are no Unicode.
+py::str text_for_python(const std::string& text) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<py::ssize_t>(text.size()), "replace"));
+}
+
 /// A problem as a dict: pointer, message, suggestion, file, line, column.
 py::dict problem_dict(const Problem& problem) {
   py::dict dict;
-  dict["pointer"] = problem.pointer;
-  dict["message"] = problem.message;
-  dict["suggestion"] = problem.suggestion;
-  dict["file"] = problem.origin.source ? problem.origin.source->name : "";
+  dict["pointer"] = text_for_python(problem.pointer);
+  dict["message"] = text_for_python(problem.message);
+  dict["suggestion"] = text_for_python(problem.suggestion);
+  dict["file"] =
+      text_for_python(problem.origin.source ? problem.origin.source->name : std::string());
   dict["line"] = problem.origin.line;
   dict["column"] = problem.origin.column;
   return dict;
@@ -286,7 +313,7 @@ py::dict problem_dict(const Problem& problem) {
 /// Raises the Python class `name` of windtunnel.errors with the text and the problems.
 void raise(const char* name, const std::string& text, const py::list& problems) {
   const py::object type = py::module_::import("windtunnel.errors").attr(name);
-  const py::object error = type(text, problems);
+  const py::object error = type(text_for_python(text), problems);
   PyErr_SetObject(type.ptr(), error.ptr());
 }
 
@@ -300,6 +327,16 @@ void translate(std::exception_ptr thrown) {
     raise(later ? "UnsupportedError" : "InputError", error.what(), problems);
   } catch (const EnvironmentError& error) {
     raise("EnvironmentError", error.what(), py::list());
+  } catch (const std::system_error& error) {
+    raise("EnvironmentError", error.what(), py::list());
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const py::error_already_set&) {
+    throw;
+  } catch (const py::builtin_exception&) {
+    throw;
+  } catch (const std::exception& error) {
+    raise("InternalError", error.what(), py::list());
   }
 }
 

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/interruption.hpp"
+
 namespace windtunnel {
 
 /// What this process is doing, for the line that it prints when it has been silent for long. Lock-free, since the handler of a timer
@@ -36,9 +38,11 @@ class Doing {
   std::uint64_t done_;
 };
 
-/// How much of it is done. Costs no more than a store.
+/// How much of it is done. Costs no more than a store; throws where the work is to end.
 inline void count_done(std::uint64_t done) {
+  constexpr std::uint64_t between_checks = 64;
   work_note.done.store(done, std::memory_order_relaxed);
+  if (done % between_checks == 0) expect_not_interrupted();
 }
 
 }  // namespace windtunnel

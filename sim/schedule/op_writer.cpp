@@ -1,5 +1,7 @@
 #include "schedule/op_writer.hpp"
 
+#include "core/interruption.hpp"
+
 namespace windtunnel::detail {
 namespace {
 
@@ -21,7 +23,11 @@ Op op_of(Phase phase, const Step& step) {
 
 }  // namespace
 
-void OpWriter::add(Stream stream, const Op& op) { ops(stream).push_back(op); }
+void OpWriter::add(Stream stream, const Op& op) {
+  constexpr std::size_t between_checks = 4096;
+  if (ops(stream).size() % between_checks == 0) expect_not_interrupted();
+  ops(stream).push_back(op);
+}
 
 void OpWriter::work(Phase phase, std::uint16_t row, const Step& step) {
   Op op = op_of(phase, step);

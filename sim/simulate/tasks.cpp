@@ -1,11 +1,15 @@
 #include "simulate/tasks.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "core/interruption.hpp"
 
 namespace windtunnel {
 namespace {
@@ -35,11 +39,17 @@ class Counter {
   void rethrow() const {
     if (thrown_) std::rethrow_exception(thrown_);
   }
-  /// Waits until more than `known` are done.
+  /// Waits until more than `known` are done, a tenth of a second at most; how many are.
   std::size_t wait_for_more_than(std::size_t known) {
+    constexpr std::chrono::milliseconds patience(100);
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return done_ > known; });
+    changed_.wait_for(lock, patience, [&] { return done_ > known; });
     return done_;
+  }
+  /// No further index is handed out.
+  void stop() {
+    const std::lock_guard lock(mutex_);
+    started_ = count_;
   }
 
  private:
@@ -60,29 +70,43 @@ void run_on_threads(std::size_t count, std::size_t at_once,
   Counter counter(count);
   const auto guarded = [&](std::size_t index) {
     try {
+      expect_not_interrupted();
       work(index);
     } catch (...) {
       counter.keep(index, std::current_exception());
     }
   };
-  if (at_once == 1 || count <= 1) {
-    for (std::size_t i = 0; i < count; ++i) {
-      guarded(i);
-      if (on_done) on_done(i + 1);
-    }
-    return counter.rethrow();
-  }
+  Interruption* const interruption = Interruption::current();
   std::vector<std::jthread> threads;
-  for (std::size_t i = 0; i < std::min(at_once, count); ++i)
-    threads.emplace_back([&] {
-      for (std::size_t index = counter.next(); index < count; index = counter.next()) {
-        guarded(index);
+  if (at_once > 1 && count > 1) {
+    threads.reserve(std::min(at_once, count));
+    try {
+      while (threads.size() < std::min(at_once, count))
+        threads.emplace_back([&] {
+          const Interruption::Helper helper(interruption);
+          for (std::size_t index = counter.next(); index < count; index = counter.next()) {
+            guarded(index);
+            counter.end_one();
+          }
+        });
+    } catch (const std::system_error&) {
+      // The system starts no more: those that run do the work, or else this one.
+    }
+  }
+  try {
+    for (std::size_t told = 0; told < count;) {
+      if (threads.empty()) {
+        guarded(counter.next());
         counter.end_one();
       }
-    });
-  for (std::size_t told = 0; on_done && told < count;) {
-    const std::size_t done = counter.wait_for_more_than(told);
-    while (told < done) on_done(++told);
+      expect_not_interrupted();
+      const std::size_t done = counter.wait_for_more_than(told);
+      for (; told < done; ++told)
+        if (on_done) on_done(told + 1);
+    }
+  } catch (...) {
+    counter.stop();
+    throw;
   }
   threads.clear();
   counter.rethrow();

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "core/interruption.hpp"
 #include "core/problem.hpp"
 
 namespace windtunnel {
@@ -68,6 +69,38 @@ TEST_CASE(
     CHECK_THROWS_WITH(run_on_threads(8, at_once, work, {}), "2");
     CHECK(done == 6);
   }
+}
+
+TEST_CASE("work that is told to end ends with what was thrown, on all its threads") {
+  for (const std::size_t at_once : {1UL, 3UL}) {
+    std::atomic<int> begun{0};
+    const auto endless = [&](std::size_t) {
+      ++begun;
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+      while (std::chrono::steady_clock::now() < deadline) expect_not_interrupted();
+    };
+    Interruption interruption([&] {
+      if (begun == static_cast<int>(at_once)) throw std::runtime_error("Ctrl-C");
+    });
+    CHECK_THROWS_WITH(run_on_threads(1000, at_once, endless, {}), "Ctrl-C");
+    CHECK(begun == static_cast<int>(at_once));
+    CHECK_THROWS_WITH(interruption.check(), "Ctrl-C");  // and so does whatever comes next
+  }
+  CHECK(Interruption::current() == nullptr);
+}
+
+TEST_CASE("an exception of whoever is told of progress stops the work") {
+  std::atomic<int> begun{0};
+  const auto tell = [](std::size_t) { throw std::runtime_error("the disk is full"); };
+  CHECK_THROWS_WITH(run_on_threads(
+                        1'000'000, 2,
+                        [&](std::size_t) {
+                          ++begun;
+                          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                        },
+                        tell),
+                    "the disk is full");
+  CHECK(begun < 1'000'000);
 }
 
 TEST_CASE("a task that throws costs its own outcome, with the kind of its failure") {

@@ -5,9 +5,13 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
+import sys
 import tempfile
+import textwrap
 import threading
+import time
 import unittest
 from pathlib import Path
 
@@ -59,6 +63,58 @@ class Simulate(unittest.TestCase):
         self.assertAlmostEqual(native.iteration_time_s / simgrid.iteration_time_s, 1, delta=1e-9)
         with self.assertRaisesRegex(wt.InputError, "native, simgrid, heap"):
             wt.simulate(GPT_39B, engine="fast")
+
+    def test_what_has_no_end_is_refused(self):
+        endless = {}
+        endless["model"] = endless
+        in_list = []
+        in_list.append(in_list)
+
+        class Endless:
+            def tolist(self):
+                return [self]
+
+        for value in (endless, {"parallel": in_list}, {"nodes": Endless()}):
+            with self.assertRaisesRegex(wt.InputError, "nested deeper than 200 levels"):
+                wt.simulate(value)
+        with self.assertRaisesRegex(wt.InputError, "nested deeper than 200 levels"):
+            wt.simulate(GPT_39B, set={"/parallel": in_list})
+
+    def test_every_mistake_is_an_error_of_this_module(self):
+        for scenario, options in (
+            ({1: 2}, {}), ({"name": "\ud800"}, {}), ({"\ud800": 1}, {}), (GPT_39B, {"set": {1: 2}}), (GPT_39B, {"set": {"\ud800": 2}}),
+            (GPT_39B, {"seed": -1}), (GPT_39B, {"seed": 2**64}), (GPT_39B, {"seed": 0.5}), (GPT_39B, {"engine": []})):
+            with self.assertRaises(wt.InputError, msg=repr((scenario, options))):
+                wt.simulate(scenario, **options)
+        for options in ({"top": -1}, {"top": 2**40}, {"threads": -1}, {"threads": 10**9}, {"threads": "many"}):
+            with self.assertRaises(wt.InputError, msg=repr(options)):
+                wt.rank(GPT_39B, **options)
+        with self.assertRaises(wt.WindtunnelError):
+            wt.simulate(os.fsdecode(b"/no/such\xff/file.json"))
+
+    def test_ctrl_c_ends_long_work_at_once(self):
+        script = textwrap.dedent("""
+            import sys, time, windtunnel as wt
+            model = {"family": "gpt", "layers": 504, "hidden": 64, "heads": 1, "sequence": 64, "vocab": 64}
+            long = {"version": 1, "model": model, "platform": "selene-a100", "training": {"global_batch": 30000, "micro_batch": 1},
+                    "parallel": {"tensor": 1, "pipeline": 504, "data": 1, "schedule": "gpipe"}}
+            for_ever = {"simulate": lambda: wt.simulate(long), "timeline": lambda: wt.simulate(long, {"/training/global_batch": 20000}, timeline=True),
+                        "rank": lambda: wt.rank(long), "explain": lambda: wt.explain(long, {"/training/global_batch": 6000}), "validate": lambda: [wt.validate() for _ in range(1000)],
+                        "read": lambda: [wt.simulate(long, {"/training/global_batch": 504, "/parallel/schedule": "1f1b"}) for _ in range(1000)]}
+            print("begin", flush=True)
+            try:
+                for_ever[sys.argv[1]]()
+            except KeyboardInterrupt:
+                print("interrupted")
+        """)
+        for work in ("simulate", "timeline", "rank", "explain", "validate", "read"):
+            with self.subTest(work), subprocess.Popen([sys.executable, "-c", script, work], stdout=subprocess.PIPE, text=True) as process:
+                process.stdout.readline()
+                time.sleep(2)
+                begin = time.monotonic()
+                process.send_signal(signal.SIGINT)
+                self.assertEqual(process.stdout.read(), "interrupted\n")
+                self.assertLess(time.monotonic() - begin, 10)  # of a machine with other work; some 40 without the checks
 
     def test_threads_give_the_same(self):
         scenario = wt.Scenario(GPT_39B)

@@ -15,12 +15,12 @@ import os
 from pathlib import Path
 
 from . import _windtunnel
-from .errors import EnvironmentError, InputError, UnsupportedError, WindtunnelError
+from .errors import EnvironmentError, InputError, InternalError, UnsupportedError, WindtunnelError
 from .report import Report
 
 __version__ = _windtunnel.version
 __all__ = [
-    "EnvironmentError", "InputError", "Report", "Scenario", "UnsupportedError", "WindtunnelError", "explain", "library_root", "rank",
+    "EnvironmentError", "InputError", "InternalError", "Report", "Scenario", "UnsupportedError", "WindtunnelError", "explain", "library_root", "rank",
     "simulate", "sweep", "validate",
 ]
 
@@ -54,6 +54,16 @@ def _checked(engine):
     return engine
 
 
+def _whole(name, value, most=2**64 - 1):
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value <= most:
+        raise InputError(f"{name} is {value!r} (write a whole number from 0 to {most})")
+    return int(value)
+
+
+def _threads(number):
+    return _whole("threads", number, 4096)
+
+
 def _path_of(name):
     """A path, or a name that ``windtunnel list scenarios`` prints."""
     path = Path(name)
@@ -73,9 +83,9 @@ class Scenario:
     def __init__(self, source, set=None, folder="."):
         library = _library()
         if isinstance(source, dict):
-            self._handle = _windtunnel.scenario_of_dict(library, source, str(folder))
+            self._handle = _windtunnel.scenario_of_dict(library, source, os.fsencode(folder))
         else:
-            self._handle = _windtunnel.scenario_of_file(library, str(_path_of(source)))
+            self._handle = _windtunnel.scenario_of_file(library, os.fsencode(_path_of(source)))
         self._set = dict(set or {})
 
     def with_(self, set=None, **parts):
@@ -98,7 +108,7 @@ class Scenario:
 
     def simulate(self, set=None, engine="native", timeline=False, seed=0):
         """See :func:`windtunnel.simulate`."""
-        return Report(_windtunnel.simulate(self._handle, {**self._set, **(set or {})}, _checked(engine), timeline, seed))
+        return Report(_windtunnel.simulate(self._handle, {**self._set, **(set or {})}, _checked(engine), bool(timeline), _whole("seed", seed)))
 
 
 def _scenario(source):
@@ -123,13 +133,14 @@ def rank(scenario, set=None, top=10, threads=0, engine="native", seed=0):
     threads: simulations at the same time; 0: one a core. The result does not depend on it.
     """
     base = _scenario(scenario)
-    return json.loads(_windtunnel.rank(base._handle, {**base._set, **(set or {})}, _checked(engine), top, threads, seed))
+    return json.loads(_windtunnel.rank(base._handle, {**base._set, **(set or {})}, _checked(engine), _whole("top", top, 2**31 - 1), _threads(threads),
+                                        _whole("seed", seed)))
 
 
 def explain(scenario, set=None, threads=0, engine="native", seed=0):
     """The critical path of the iteration and what would change it: the document of ``windtunnel explain --json`` as a dict."""
     base = _scenario(scenario)
-    return json.loads(_windtunnel.explain(base._handle, {**base._set, **(set or {})}, _checked(engine), threads, seed))
+    return json.loads(_windtunnel.explain(base._handle, {**base._set, **(set or {})}, _checked(engine), _threads(threads), _whole("seed", seed)))
 
 
 def sweep(scenario, threads=0, engine="native", seed=0):
@@ -139,7 +150,7 @@ def sweep(scenario, threads=0, engine="native", seed=0):
     """
     if engine == "simgrid":
         raise InputError("a sweep needs an engine of which a process can have many (write native or heap)")
-    rows = _windtunnel.sweep(_library(), str(_path_of(scenario)), _checked(engine), threads, seed)
+    rows = _windtunnel.sweep(_library(), os.fsencode(_path_of(scenario)), _checked(engine), _threads(threads), _whole("seed", seed))
     return [json.loads(row) for row in rows]
 
 
@@ -153,4 +164,4 @@ def validate(sets=(), set=None, threads=0, engine="native"):
     overrides = [(pointer, value if isinstance(value, str) else json.dumps(value)) for pointer, value in (set or {}).items()]
     if isinstance(sets, (str, os.PathLike)):
         sets = [sets]
-    return json.loads(_windtunnel.validate(_library(), [str(each) for each in sets], overrides, _checked(engine), threads))
+    return json.loads(_windtunnel.validate(_library(), [os.fsencode(each) for each in sets], overrides, _checked(engine), _threads(threads)))

@@ -3,6 +3,7 @@ from typing import Any, Literal, Mapping, Sequence, Union
 
 from .errors import EnvironmentError as EnvironmentError
 from .errors import InputError as InputError
+from .errors import InternalError as InternalError
 from .errors import UnsupportedError as UnsupportedError
 from .errors import WindtunnelError as WindtunnelError
 from .report import Report as Report

@@ -23,3 +23,7 @@ class UnsupportedError(InputError):
 
 class EnvironmentError(WindtunnelError, OSError):  # noqa: A001 - the name in C++
     """A file that cannot be read, or not enough memory."""
+
+
+class InternalError(WindtunnelError, RuntimeError):
+    """A bug of windtunnel: please report it together with the scenario."""
