@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ostream>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "calibrate/calibration_text.hpp"
 #include "core/file_io.hpp"
 #include "core/option_error.hpp"
+#include "core/staged_files.hpp"
 #include "report/progress_line.hpp"
 
 namespace windtunnel {
@@ -134,17 +134,20 @@ bool refuse_kept(const CalibrateRequest& request, const Calibration& calibration
 void write_files(const CalibrateRequest& request, const Library& library,
                  const std::vector<CalibrationPoint>& points, const Calibration& calibration,
                  std::ostream& messages) {
+  StagedFiles files;
+  if (request.file)
+    files.add(request.file->out, fitted_file_text(*request.file, calibration, points, library));
+  if (!request.residuals.empty())
+    files.add(request.residuals,
+              merged_residuals(request.residuals, evidence_of(points, calibration)));
+  files.commit();
   if (request.file) {
-    write_file_atomically(request.file->out,
-                          fitted_file_text(*request.file, calibration, points, library));
     messages << "calibrate: wrote " << request.file->out.string() << "\n";
     for (const FittedConstant& fitted : calibration.constants)
       if (!stands_in(fitted.constant, request.file->part))
         messages << "calibrate: " << fitted.constant.name << " stands in another kind of file\n";
   }
   if (request.residuals.empty()) return;
-  write_file_atomically(request.residuals,
-                        merged_residuals(request.residuals, evidence_of(points, calibration)));
   messages << "calibrate: wrote " << request.residuals.string() << "\n";
 }
 
@@ -155,9 +158,8 @@ std::string merged_residuals(const std::filesystem::path& file,
   const auto key = [](const EvidenceRegime& regime) {
     return std::tie(regime.software, regime.device_family);
   };
-  std::error_code ignored;
   MeasuredErrors known;
-  if (std::filesystem::is_regular_file(file, ignored)) {
+  if (file_type_of(file) != std::filesystem::file_type::not_found) {
     known = read_evidence(file, ReadFor::rewriting);
     for (EvidenceRegime& old : known.regimes)
       if (std::none_of(regimes.begin(), regimes.end(),

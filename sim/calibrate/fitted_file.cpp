@@ -47,8 +47,7 @@ JsonValue read_original(const FittedFile& file, const Library& library) {
   const fs::path path = looks_like_path(file.name)
                             ? fs::path(file.name)
                             : library_file(library, kind_of(file.part), file.name);
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored))
+  if (file_type_of(path) == fs::file_type::not_found)
     throw option_error(option_of(file.part), file.name,
                        std::string("there is no ") + kind_of(file.part).noun + " " + file.name,
                        suggest_name(library, kind_of(file.part), file.name));

@@ -86,6 +86,14 @@ std::shared_ptr<const SourceText> read_source(const fs::path& path, const Readin
   return read_whole(path, path.string(), reading);
 }
 
+fs::file_type file_type_of(const fs::path& path) {
+  std::error_code error;
+  const fs::file_type type = fs::status(path, error).type();
+  if (type == fs::file_type::not_found) return type;
+  if (error) refuse("read", path, error);
+  return type;
+}
+
 bool is_stdin(const fs::path& path) { return path == "-"; }
 
 std::shared_ptr<const SourceText> read_source_or_stdin(const fs::path& path) {
@@ -109,6 +117,12 @@ void write_file_atomically(const fs::path& path, std::string_view bytes) {
   StagedFiles file;
   file.add(path, bytes);
   file.commit();
+}
+
+bool write_new_file_atomically(const fs::path& path, std::string_view bytes) {
+  StagedFiles file;
+  file.add(path, bytes);
+  return file.commit_new();
 }
 
 }  // namespace windtunnel

@@ -32,6 +32,9 @@ class TooLarge final : public InputError {
 std::shared_ptr<const SourceText> read_source(const std::filesystem::path& path,
                                               const Reading& reading = {});
 
+/// The kind of file that `path` leads to, not_found included; EnvironmentError when that cannot be told.
+std::filesystem::file_type file_type_of(const std::filesystem::path& path);
+
 /// True for "-", which stands for standard input where a command takes a file.
 bool is_stdin(const std::filesystem::path& path);
 
@@ -45,5 +48,7 @@ std::string name_of_source(const std::filesystem::path& path);
 
 /// Writes one file as StagedFiles does, whole or not at all.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
+/// The same where there is no such file yet; of several processes that try, one succeeds. False: somebody else did.
+bool write_new_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace windtunnel

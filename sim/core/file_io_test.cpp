@@ -167,6 +167,17 @@ TEST_CASE("a link to what is not there yet is followed and stays a link") {
   CHECK(read_source(folder.path() / "deep" / "real")->text == "new");
 }
 
+TEST_CASE("what cannot be looked at is not taken for absent") {
+  const TemporaryFolder folder;
+  CHECK(file_type_of(folder.path()) == fs::file_type::directory);
+  CHECK(file_type_of(folder.write("a", "x")) == fs::file_type::regular);
+  CHECK(file_type_of(folder.path() / "b") == fs::file_type::not_found);
+  CHECK(file_type_of(folder.path() / "a" / "b") == fs::file_type::not_found);
+  fs::create_symlink("ring", folder.path() / "ring");
+  CHECK_THROWS_WITH_AS(file_type_of(folder.path() / "ring"),
+                       doctest::Contains("Too many levels of symbolic links"), EnvironmentError);
+}
+
 TEST_CASE("links in a ring lead nowhere") {
   const TemporaryFolder folder;
   fs::create_symlink("b", folder.path() / "a");

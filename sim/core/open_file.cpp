@@ -11,9 +11,8 @@
 
 namespace windtunnel::detail {
 
-OpenFile::OpenFile(const std::filesystem::path& path, int flags) {
-  constexpr mode_t all_may_read_and_write = 0666;  // less the umask
-  do descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC, all_may_read_and_write);
+OpenFile::OpenFile(const std::filesystem::path& path, int flags, mode_t mode) {
+  do descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC, mode);
   while (descriptor_ < 0 && errno == EINTR);
 }
 
@@ -31,6 +30,17 @@ bool OpenFile::write(std::string_view bytes) {
     if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return true;
+}
+
+void OpenFile::take_permissions(const struct stat& of_other) {
+  constexpr mode_t permissions = 07777;
+  constexpr auto same_owner = static_cast<uid_t>(-1);
+  const bool has_group = ::fchown(descriptor_, of_other.st_uid, of_other.st_gid) == 0 ||
+                         ::fchown(descriptor_, same_owner, of_other.st_gid) == 0;
+  // Permissions of another group are not for ours.
+  const mode_t withheld = has_group ? 0 : S_IRWXG | S_ISGID;
+  [[maybe_unused]] const int refused =
+      ::fchmod(descriptor_, of_other.st_mode & permissions & ~withheld);
 }
 
 bool OpenFile::flush_to_disk() { return ::fsync(descriptor_) == 0; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -12,8 +13,8 @@ namespace windtunnel::detail {
 /// An open file descriptor, closed at the end of its scope.
 class OpenFile {
  public:
-  /// `flags` of open(2); check is_open().
-  OpenFile(const std::filesystem::path& path, int flags);
+  /// `flags` and `mode` of open(2), from which the umask is taken off; check is_open().
+  OpenFile(const std::filesystem::path& path, int flags, mode_t mode = all_may_read_and_write);
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
   ~OpenFile() { close(); }
@@ -22,10 +23,14 @@ class OpenFile {
   /// Bytes read, 0 at the end, -1 on failure.
   ssize_t read(char* buffer, std::size_t size);
   bool write(std::string_view bytes);
+  /// Gives it the owner, as far as this process may, and the permissions of another file.
+  void take_permissions(const struct stat& of_other);
   bool flush_to_disk();
   bool close();
 
  private:
+  static constexpr mode_t all_may_read_and_write = 0666;
+
   int descriptor_ = -1;
 };
 

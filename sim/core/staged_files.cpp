@@ -1,11 +1,14 @@
 #include "core/staged_files.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <optional>
 #include <ostream>
 #include <random>
@@ -13,6 +16,7 @@
 #include <string>
 #include <system_error>
 
+#include "core/contracts.hpp"
 #include "core/gzip.hpp"
 #include "core/open_file.hpp"
 #include "core/output_guard.hpp"
@@ -52,21 +56,61 @@ fs::path temporary_name_beside(const fs::path& path) {
                                std::to_string(counter++) + "-" + std::to_string(random()) + ".tmp");
 }
 
-/// Opens a new file beside `target`, known to remove_staged_files(); its name. Messages speak of `path`.
+/// Opens a new file beside `target`, known to remove_staged_files(), with the permissions of what is there; its name. Messages speak of `path`.
 fs::path open_temporary(std::optional<OpenFile>& file, const fs::path& path,
                         const fs::path& target) {
   constexpr int most_attempts = 100;
+  struct stat replaced {};
+  const bool replaces = ::stat(target.c_str(), &replaced) == 0;
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     const fs::path temporary = temporary_name_beside(target);
     remember(temporary);
-    file.emplace(temporary, O_WRONLY | O_CREAT | O_EXCL);
-    if (file->is_open()) return temporary;
+    constexpr int flags = O_WRONLY | O_CREAT | O_EXCL;
+    if (replaces)
+      file.emplace(temporary, flags, S_IRUSR | S_IWUSR);
+    else
+      file.emplace(temporary, flags);
+    if (file->is_open()) {
+      if (replaces) file->take_permissions(replaced);
+      return temporary;
+    }
     const std::error_code error = last_error();
     forget(temporary);
     if (error != std::errc::file_exists) refuse("write", path, error);
   }
   refuse("make a temporary file beside", path, std::make_error_code(std::errc::file_exists));
 }
+
+void remove_temporary(const fs::path& temporary) {
+  std::error_code ignored;
+  fs::remove(temporary, ignored);
+  forget(temporary);
+}
+
+/// A second name of what is called `path`, known to remove_staged_files(); empty where there is nothing, or no second name can be had.
+fs::path link_beside(const fs::path& path) {
+  const fs::path temporary = temporary_name_beside(path);
+  remember(temporary);
+  if (::link(path.c_str(), temporary.c_str()) == 0) return temporary;
+  forget(temporary);
+  return {};
+}
+
+/// While it lives, no signal ends this process between two renames.
+class SignalsHeldBack {
+ public:
+  SignalsHeldBack() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsHeldBack() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeldBack(const SignalsHeldBack&) = delete;
+  SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 /// Writes to an open file, packed or as it is.
 class FileStream final : public std::streambuf {
@@ -122,11 +166,7 @@ bool write_all(OpenFile& file, const std::function<void(std::ostream&)>& write, 
 }  // namespace
 
 StagedFiles::~StagedFiles() {
-  for (const Staged& file : staged_) {
-    std::error_code ignored;
-    fs::remove(file.temporary, ignored);
-    forget(file.temporary);
-  }
+  for (const Staged& file : staged_) remove_temporary(file.temporary);
 }
 
 void StagedFiles::add(const fs::path& path, std::string_view text) {
@@ -164,14 +204,53 @@ void StagedFiles::stage(const fs::path& path, const std::function<void(std::ostr
 }
 
 void StagedFiles::commit() {
-  while (!staged_.empty()) {
-    const Staged& file = staged_.front();
-    std::error_code error;
-    fs::rename(file.temporary, file.path, error);
-    if (error) refuse("write", file.name, error);
-    forget(file.temporary);
-    staged_.erase(staged_.begin());
+  const SignalsHeldBack held_back;
+  std::size_t placed = 0;
+  try {
+    for (; placed < staged_.size(); ++placed) place(staged_[placed]);
+  } catch (const EnvironmentError&) {
+    while (placed > 0) take_back(staged_[--placed]);
+    throw;
   }
+  for (const Staged& file : staged_) {
+    if (!file.replaced.empty()) remove_temporary(file.replaced);
+    forget(file.temporary);
+  }
+  staged_.clear();
+}
+
+void StagedFiles::place(Staged& file) {
+  // A single file is whole or absent without it.
+  std::error_code error;
+  file.is_new = !fs::exists(fs::symlink_status(file.path, error));
+  if (staged_.size() > 1 && !file.is_new) file.replaced = link_beside(file.path);
+  fs::rename(file.temporary, file.path, error);
+  if (!error) return;
+  if (!file.replaced.empty()) remove_temporary(file.replaced);
+  refuse("write", file.name, error);
+}
+
+void StagedFiles::take_back(Staged& file) noexcept {
+  std::error_code ignored;
+  if (file.is_new) fs::rename(file.path, file.temporary, ignored);
+  if (file.replaced.empty()) return;
+  fs::rename(file.replaced, file.path, ignored);
+  forget(file.replaced);
+}
+
+bool StagedFiles::commit_new() {
+  WT_EXPECT(staged_.size() == 1);
+  const Staged& file = staged_.front();
+  const char* const from = file.temporary.c_str();
+  const char* const to = file.path.c_str();
+  int reason = ::link(from, to) == 0 ? 0 : errno;
+  if (reason != 0 && reason != EEXIST)  // some file systems have no links
+    reason = ::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ? 0 : errno;
+  if (reason == EEXIST) return false;
+  if (reason != 0) refuse("write", file.name, {reason, std::generic_category()});
+  remove_temporary(file.temporary);
+  staged_.clear();
+  return true;
 }
 
 void remove_staged_files() noexcept {

@@ -24,13 +24,21 @@ class StagedFiles {
   /// The same of a text that is never held whole. A name that ends in .gz is packed.
   void add_streamed(const std::filesystem::path& path,
                     const std::function<void(std::ostream&)>& write);
+  /// Gives the files their names. EnvironmentError when one of them cannot have its name; then the names lead to what they led to before, as
+  /// far as the file system can link files. A file that is replaced leaves its permissions to its successor.
   void commit();
+  /// The same for one file, whose name must be free; false, and nothing is changed, when it is taken.
+  bool commit_new();
 
  private:
   struct Staged {
     std::filesystem::path temporary, path;
-    std::filesystem::path name;  ///< of `path`, as it was given: a link, another spelling
+    std::filesystem::path name;           ///< of `path`, as it was given: a link, another spelling
+    bool is_new = false;                  ///< nothing was called `path` before
+    std::filesystem::path replaced = {};  ///< a second name of what was; empty: it has none
   };
+  void place(Staged& file);
+  static void take_back(Staged& file) noexcept;
   void stage(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write,
              bool packed);
 

@@ -1,6 +1,7 @@
 #include "core/staged_files.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,6 +71,54 @@ TEST_CASE("what was not committed leaves nothing behind") {
   }
   CHECK(read_source(a)->text == "old");
   CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("where one file cannot have its name, none of the set is replaced") {
+  const TemporaryFolder folder;
+  const fs::path old = folder.write("a.json", "old"), fresh = folder.path() / "b.json",
+                 taken = folder.path() / "c.json";
+  {
+    StagedFiles files;
+    for (const fs::path& path : {old, fresh, taken}) files.add(path, "new");
+    fs::create_directory(taken);
+    CHECK_THROWS_WITH_AS(files.commit(), doctest::Contains("c.json: Is a directory"),
+                         EnvironmentError);
+  }
+  CHECK(read_source(old)->text == "old");
+  CHECK_FALSE(fs::exists(fresh));
+  CHECK(folder.entries() == 2);
+}
+
+TEST_CASE(
+    "a file keeps its permissions when it is replaced, and a new one has those of the umask") {
+  const TemporaryFolder folder;
+  const fs::path secret = folder.write("secret", "old"), fresh = folder.path() / "new";
+  constexpr auto private_file = fs::perms::owner_read | fs::perms::owner_write;
+  for (const fs::perms permissions :
+       {private_file, private_file | fs::perms::group_write, fs::perms::owner_read}) {
+    fs::permissions(secret, permissions);
+    StagedFiles files;
+    files.add(secret, "new");
+    files.add(fresh, "new");
+    files.commit();
+    CHECK(fs::status(secret).permissions() == permissions);
+  }
+  const mode_t mask = umask(0);
+  umask(mask);
+  CHECK(fs::status(fresh).permissions() == static_cast<fs::perms>(0666 & ~mask));
+}
+
+TEST_CASE("of two that write a new file, the second is told that there is one") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "a.json";
+  StagedFiles first, second;
+  first.add(path, "first");
+  second.add(path, "second");
+  CHECK(first.commit_new());
+  CHECK_FALSE(second.commit_new());
+  CHECK(read_source(path)->text == "first");
+  CHECK_FALSE(write_new_file_atomically(path, "third"));
+  CHECK(read_source(path)->text == "first");
 }
 
 TEST_CASE("a signal removes what its process staged, and a child's nothing of its parent's") {

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <system_error>
 #include <utility>
 
 #include "core/file_io.hpp"
@@ -198,8 +197,7 @@ JsonValue unseen_value(const UnseenErrors& unseen) {
 
 std::optional<std::filesystem::path> residuals_of(const Library& library) {
   const std::filesystem::path file = library.root / "validation" / residuals_file;
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored)) return std::nullopt;
+  if (file_type_of(file) == std::filesystem::file_type::not_found) return std::nullopt;
   return file;
 }
 

@@ -204,8 +204,7 @@ std::vector<fs::path> find_measurement_sets(const std::vector<std::string>& aske
   if (asked.empty()) return all_sets(folder);
   std::vector<fs::path> files;
   for (const std::string& name : asked) {
-    std::error_code ignored;
-    if (fs::is_regular_file(name, ignored)) {
+    if (file_type_of(name) == fs::file_type::regular) {
       files.emplace_back(name);
       continue;
     }

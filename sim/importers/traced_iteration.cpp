@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/file_io.hpp"
 #include "core/option_error.hpp"
 #include "importers/rate_matrix.hpp"
 #include "scenario/library_files.hpp"
@@ -60,7 +61,7 @@ TracedIteration traced_iteration(const std::vector<const GpuTrace*>& traces,
   TracedIteration iteration;
   iteration.seconds = median_of(std::move(times));
   const std::string& base = request.options.base;
-  const fs::path file = looks_like_path(base) || fs::exists(base)
+  const fs::path file = looks_like_path(base) || file_type_of(base) != fs::file_type::not_found
                             ? fs::path(base)
                             : library_file(library, scenario_files, base);
   const Scenario scenario = read_scenario(file, library);

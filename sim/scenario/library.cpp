@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "core/file_io.hpp"
 #include "scenario/library_files.hpp"
 
 namespace windtunnel {
@@ -13,9 +14,8 @@ constexpr std::array kinds{model_files,    platform_files, device_files,
                            software_files, noise_files,    scenario_files};
 
 bool holds_library(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::is_directory(folder / model_files.folder, ignored) &&
-         fs::is_directory(folder / platform_files.folder, ignored);
+  return file_type_of(folder / model_files.folder) == fs::file_type::directory &&
+         file_type_of(folder / platform_files.folder) == fs::file_type::directory;
 }
 
 fs::path library_root() {
@@ -46,13 +46,22 @@ std::vector<std::string> Library::names(const std::string& kind) const {
                                   [&](const LibraryKind& k) { return kind == k.name; });
   if (found == kinds.end()) return {};
   std::vector<std::string> names;
+  const fs::path folder = root / found->folder;
   std::error_code error;
-  for (fs::directory_iterator entry(root / found->folder, error), end; !error && entry != end;
+  const auto expect_readable = [&error](const fs::path& path) {
+    const bool leads_nowhere = error == std::errc::no_such_file_or_directory ||
+                               error == std::errc::too_many_symbolic_link_levels;
+    if (error && !leads_nowhere)
+      throw EnvironmentError("cannot read " + path.string() + ": " + error.message());
+  };
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
-    std::error_code ignored;
-    if (entry->path().extension() == ".json" && entry->is_regular_file(ignored))
-      names.push_back(entry->path().stem().string());
+    if (entry->path().extension() != ".json") continue;
+    if (entry->is_regular_file(error)) names.push_back(entry->path().stem().string());
+    expect_readable(entry->path());
+    error.clear();  // a link to nothing
   }
+  expect_readable(folder);
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -33,7 +33,10 @@ std::size_t count_values(const JsonValue& value) {
 std::string why_unreadable(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) return "there is no such file";
+  if (!fs::exists(status) && (!error || error == std::errc::no_such_file_or_directory ||
+                              error == std::errc::not_a_directory))
+    return "there is no such file";
+  if (error) return error.message();
   if (!fs::is_regular_file(status)) return "it is no regular file";
   return "";
 }

@@ -18,6 +18,7 @@
 #include <new>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -261,6 +262,8 @@ std::optional<ChildFailure> failure_in(const std::function<void()>& work,
   } catch (const NotEnoughMemory& error) {
     return ChildFailure{FailureKind::out_of_memory, error.what()};
   } catch (const EnvironmentError& error) {
+    return ChildFailure{FailureKind::environment, error.what()};
+  } catch (const std::system_error& error) {
     return ChildFailure{FailureKind::environment, error.what()};
   } catch (const std::bad_alloc&) {
     return ChildFailure{FailureKind::out_of_memory, out_of_memory_text(most_memory)};

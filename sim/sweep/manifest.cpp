@@ -1,7 +1,5 @@
 #include "sweep/manifest.hpp"
 
-#include <system_error>
-
 #include "core/file_io.hpp"
 
 namespace windtunnel {
@@ -61,17 +59,17 @@ void compare(const fs::path& directory, const Sweep& sweep, const ManifestMaker&
 }
 
 bool is_there(const fs::path& directory) {
-  std::error_code ignored;
-  return fs::exists(path_in(directory), ignored);
+  return file_type_of(path_in(directory)) != fs::file_type::not_found;
 }
 
 }  // namespace
 
 void open_manifest(const fs::path& directory, const Sweep& sweep, const ManifestMaker& maker) {
-  if (!is_there(directory))
-    write_file_atomically(path_in(directory), pretty_text(manifest_of(sweep, maker)) + "\n");
-  // Also after writing: somebody else may have written at the same moment.
-  compare(directory, sweep, maker);
+  const auto is_ours = [&] {
+    return write_new_file_atomically(path_in(directory),
+                                     pretty_text(manifest_of(sweep, maker)) + "\n");
+  };
+  if (is_there(directory) || !is_ours()) compare(directory, sweep, maker);
 }
 
 void expect_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "core/file_io.hpp"
+#include "core/staged_files.hpp"
 #include "core/terminal_safe.hpp"
 #include "sweep/row.hpp"
 #include "sweep/sweep_front.hpp"
@@ -127,15 +127,15 @@ std::string results_csv(const PartRows& rows, const std::vector<std::string>& co
 PartRows merge_results(const fs::path& directory, const Sweep& sweep) {
   for (int round = 1;; ++round) {
     PartRows rows = read_parts(directory, sweep);
-    write_file_atomically(directory / "results.jsonl", results_jsonl(rows));
-    write_file_atomically(directory / "results.csv",
-                          results_csv(rows, sweep.points().columns(), sweep.asked_figures()));
+    StagedFiles files;
+    files.add(directory / "results.jsonl", results_jsonl(rows));
+    files.add(directory / "results.csv",
+              results_csv(rows, sweep.points().columns(), sweep.asked_figures()));
     const std::string picture = sweep_svg(sweep.name(), sweep.points().columns(), rows);
+    if (!picture.empty()) files.add(directory / "sweep.svg", picture);
+    files.commit();
     std::error_code ignored;
-    if (picture.empty())
-      fs::remove(directory / "sweep.svg", ignored);
-    else
-      write_file_atomically(directory / "sweep.svg", picture);
+    if (picture.empty()) fs::remove(directory / "sweep.svg", ignored);
     if (round == most_rounds || size_of_parts(directory) == rows.num_bytes) return rows;
   }
 }

@@ -5,9 +5,9 @@
 #include <optional>
 #include <ostream>
 
-#include "core/file_io.hpp"
 #include "core/option_error.hpp"
 #include "core/problem.hpp"
+#include "core/staged_files.hpp"
 #include "report/number_text.hpp"
 #include "report/progress_line.hpp"
 #include "simulate/forked.hpp"
@@ -139,8 +139,10 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
       validated.back().overrides.push_back(pointer + "=" + value);
   }
   out << result_text(validated, request) << std::flush;
-  if (!request.svg.empty()) write_file_atomically(request.svg, scatter_svg(validated));
-  if (!request.report.empty()) write_file_atomically(request.report, validation_page(validated));
+  StagedFiles files;
+  if (!request.svg.empty()) files.add(request.svg, scatter_svg(validated));
+  if (!request.report.empty()) files.add(request.report, validation_page(validated));
+  files.commit();
 
   const std::vector<std::string> verdicts = negative_verdicts(validated, limits);
   for (const std::string& line : verdicts) messages << "validate: " << line << "\n";

@@ -52,7 +52,8 @@ std::string environment(const char* name) {
 }  // namespace
 
 void guard_standard_streams() {
-  std::signal(SIGPIPE, SIG_IGN);
+  // Writing then fails, with a reason.
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
   // The lowest free descriptor is taken, in order; reading from stdin and writing to stdout then fails as it should.
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(descriptor, F_GETFD) == -1)

@@ -106,8 +106,8 @@ ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) 
   for (std::size_t i = 0; i < sweep.points().size(); ++i)
     points.push_back(play_point(line, sweep, i));
   mark_front(points);
-  if (!line.report.empty()) write_output(line, line.report, job_points_page(sweep.name(), points));
-  if (!line.csv.empty()) write_output(line, line.csv, job_points_csv(points));
+  write_outputs(line, {{line.report, [&] { return job_points_page(sweep.name(), points); }},
+                       {line.csv, [&] { return job_points_csv(points); }}});
   print_result(line.format == ResultFormat::json ? job_points_json(points) + "\n"
                                                  : job_points_text(points));
   for (const JobPoint& point : points)
@@ -129,8 +129,8 @@ ExitCode job_command(const CommandLine& line) {
   }
   const Scenario scenario = read_placed_scenario_argument(line);
   const PlayedJob played = play(line, scenario);
-  if (!line.report.empty()) write_output(line, line.report, job_page(played.result));
-  if (!line.csv.empty()) write_output(line, line.csv, job_csv(played.result));
+  write_outputs(line, {{line.report, [&] { return job_page(played.result); }},
+                       {line.csv, [&] { return job_csv(played.result); }}});
   if (!played.fits && line.verbosity == Verbosity::normal)
     print_message("warning: the plan does not fit in the memory of its GPUs");
   print_result(line.format == ResultFormat::json ? job_json(played.result) + "\n"

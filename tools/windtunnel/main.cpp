@@ -2,6 +2,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include "core/output_guard.hpp"
 #include "core/problem.hpp"
@@ -75,6 +76,9 @@ ExitCode guarded_main(int argc, const char* const* argv) {
     print_message(error.what());
     return exit_bad_input;
   } catch (const EnvironmentError& error) {
+    print_message("windtunnel: error: " + std::string(error.what()));
+    return exit_environment;
+  } catch (const std::system_error& error) {  // of the standard library: folders, threads
     print_message("windtunnel: error: " + std::string(error.what()));
     return exit_environment;
   } catch (const std::bad_alloc&) {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/file_io.hpp"
+#include "core/staged_files.hpp"
 #include "report/run_page.hpp"
 #include "scenario/overrides.hpp"
 #include "scenario/resolved_text.hpp"
@@ -48,8 +48,17 @@ std::vector<fs::path> named_outputs(const CommandLine& line) {
 
 void write_output(const CommandLine& line, const std::filesystem::path& path,
                   const std::string& text) {
-  write_file_atomically(path, text);
-  if (line.verbosity == Verbosity::normal) print_message("wrote " + path.string());
+  write_outputs(line, {{path.string(), [&text] { return text; }}});
+}
+
+void write_outputs(const CommandLine& line, const std::vector<NamedOutput>& outputs) {
+  StagedFiles files;
+  for (const NamedOutput& output : outputs)
+    if (!output.path.empty()) files.add(output.path, output.text());
+  files.commit();
+  if (line.verbosity == Verbosity::quiet) return;
+  for (const NamedOutput& output : outputs)
+    if (!output.path.empty()) print_message("wrote " + output.path);
 }
 
 std::string page_of(const Scenario& scenario, const Simulation& simulation,

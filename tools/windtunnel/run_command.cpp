@@ -151,8 +151,8 @@ ExitCode run_steps(const CommandLine& line) {
   const NoiseBlock noise = noise_block_of(scenario);
   const ExitCode exit = exit_of_steps(line, scenario);
   const StepSeries series = play_steps(scenario, noise, step_options(line));
-  if (!line.csv.empty()) write_output(line, line.csv, steps_csv(series));
-  if (!line.report.empty()) write_output(line, line.report, steps_page(series));
+  write_outputs(line, {{line.csv, [&] { return steps_csv(series); }},
+                       {line.report, [&] { return steps_page(series); }}});
   print_result(line.format == ResultFormat::json ? with_line_end(steps_json(series))
                                                  : steps_text(series));
   return exit;

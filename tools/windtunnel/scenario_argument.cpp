@@ -1,7 +1,6 @@
 #include "windtunnel/scenario_argument.hpp"
 
 #include <algorithm>
-#include <system_error>
 
 #include "core/file_io.hpp"
 #include "scenario/library_files.hpp"
@@ -12,9 +11,8 @@ namespace windtunnel {
 namespace fs = std::filesystem;
 
 fs::path scenario_file_for(const std::string& argument, const Library& library) {
-  std::error_code ignored;
-  if (is_stdin(argument)) return argument;
-  if (looks_like_path(argument) || fs::exists(argument, ignored)) return argument;
+  if (is_stdin(argument) || looks_like_path(argument)) return argument;
+  if (file_type_of(argument) != fs::file_type::not_found) return argument;
   const std::vector<std::string> names = library.names(scenario_files.name);
   if (std::find(names.begin(), names.end(), argument) == names.end())
     throw UsageError("there is no file \"" + argument +

@@ -80,7 +80,8 @@ void on_end(int signal) {
 }  // namespace
 
 void clean_up_on_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  // Every signal that ends a process and comes from elsewhere: terminals, batch systems, limits.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGUSR1, SIGUSR2}) {
     struct sigaction before {};
     sigaction(signal, nullptr, &before);
     if (before.sa_handler == SIG_IGN) continue;  // as nohup wants it

@@ -77,6 +77,11 @@ for signal in SIGINT SIGTERM; do
   ends $number $signal codec --synthetic gradient --rows 4096 --columns 4096
   ends $number $signal schedule check 1f1b --stages 1000 --microbatches 2000
 done
+# What batch systems and limits send.
+ends -3 SIGQUIT run long.json --set /training/global_batch=2000 --trace long.trace.json
+ends -10 SIGUSR1 run long.json --set /training/global_batch=2000 --trace long.trace.json
+ends -12 SIGUSR2 run long.json --set /training/global_batch=2000 --trace long.trace.json
+ends -24 SIGXCPU run long.json --set /training/global_batch=2000 --trace long.trace.json
 is "no file of a killed run is there" test ! -e long.trace.json
 
 # The files of one run appear together, so that no folder holds files of two runs: here the third of them cannot be written.
@@ -87,6 +92,19 @@ exits 3 run plain.json --set /name=second --out out --quiet
 is "the report is of the first run" grep -q '"name": "first"' out/report.json
 is "the page is of the first run" grep -q '<title>[^<]*first' out/report.html
 is "no half-written file is left" test -z "$(find . -name '.windtunnel-*')"
+
+# A limit of the size of files is an error like a full disk.
+(ulimit -f 8; got=0; "$program" run plain.json --out limited >stdout 2>stderr </dev/null || got=$?; echo $got >code)
+is "too large a file exits with 3" test "$(cat code)" = 3
+says "File too large"
+is "no half-written file is left" test -z "$(find . -name '.windtunnel-*')"
+# Whoever may read a report may read the one that replaces it, and nobody else.
+exits 0 run plain.json --report private.html --quiet
+for mode in 600 640 400; do
+  chmod $mode private.html
+  exits 0 run plain.json --report private.html --quiet
+  is "the page keeps its permissions" test "$(stat -c %a private.html)" = $mode
+done
 
 # The same run gives the same bytes in every file, but for the wall time of the report.
 for i in 1 2; do

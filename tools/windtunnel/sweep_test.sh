@@ -50,6 +50,22 @@ is "the table has quoted texts and all rows" test "$(grep -c '^[0-9]*,' whole/re
 is "the picture is SVG" grep -q '^<svg ' whole/sweep.svg
 is "the manifest is JSON" json_is_whole whole/manifest.json
 
+# Of two different sweeps that begin in one folder, one is done and the other is refused.
+sed 's|"many"|"other"|' sweep.json >other.json
+for ((i = 0; i < 25; ++i)); do
+  rm -rf shared
+  for name in sweep other; do
+    { got=0; "$program" sweep $name.json --out shared --jobs 1 --quiet >$name.out 2>$name.err </dev/null || got=$?; echo $got >$name.code; } &
+  done
+  wait
+  winner=sweep loser=other
+  [[ $(cat sweep.code) -ne 2 ]] || { winner=other; loser=sweep; }
+  is "one of two sweeps is done" test "$(cat $winner.code)" = 1
+  is "the other is refused" test "$(cat $loser.code)" = 2
+  is "and told why" grep -qF "shared holds results of another sweep" $loser.err
+  is "the results are of the one that was done" test "$(wc -l <shared/results.jsonl)" -eq $points
+done
+
 # Any number of workers; and again, with nothing left to do.
 for jobs in 2 3; do
   exits 1 sweep sweep.json --out jobs$jobs --jobs $jobs
