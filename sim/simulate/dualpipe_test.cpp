@@ -9,6 +9,7 @@
 #include "core/testing.hpp"
 #include "lower/program_builder.hpp"
 #include "scenario/testing.hpp"
+#include "simulate/built_scenario.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {
