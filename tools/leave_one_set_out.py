@@ -41,11 +41,12 @@ class Table:
         plan = json.loads((ROOT / "tools/leave_one_set_out.json").read_text())
         self.sets, self.groups = plan["sets"], plan["groups"]
         self.profiles = [json.loads(file.read_text()) for file in sorted((ROOT / "platforms/software").glob("*.json"))]
-        self.measured = {}
+        self.measured, self.never_fitted = {}, {}
         for file in (ROOT / "validation").glob("*/*.json"):
             measurements = json.loads(file.read_text())
-            if measurements.get("kind") == "iteration" and not measurements.get("never_fitted"):
-                self.measured[measurements["name"]] = measurements
+            if measurements.get("kind") == "iteration":
+                sets = self.never_fitted if measurements.get("never_fitted") else self.measured
+                sets[measurements["name"]] = measurements
         if sorted(self.measured) != sorted(name for group in self.groups for name in group["sets"]):
             sys.exit("tools/leave_one_set_out.json: the groups do not have every set of iterations once")
 
@@ -92,20 +93,25 @@ def bias(errors):
     return 100 * statistics.mean(math.exp(error) - 1 for error in errors)
 
 
-def write_residuals(errors, groups, measured):
-    """ln(measured / predicted) by set, and the stacks that ran it, in groups of GPUs, as `unseen` of the residuals' file."""
+def group_text(group, errors, measured, indent):
+    """ln(measured / predicted) by set, and the stacks that ran it."""
+    names = sorted(group["sets"])
+    sets = ",\n".join(f"{indent}    {json.dumps(name)}: {json.dumps([round(-error, 5) for error in errors[name]])}" for name in names)
+    stacks = ",\n".join(f"{indent}    {json.dumps(name)}: {json.dumps(sorted(stacks_of(measured[name])))}" for name in names)
+    head = f'{{\n{indent}  "name": {json.dumps(group["name"])},\n{indent}  "device_families": {json.dumps(group["device_families"])},\n'
+    return f'{head}{indent}  "sets": {{\n{sets}\n{indent}  }},\n{indent}  "software": {{\n{stacks}\n{indent}  }}\n{indent}}}'
+
+
+def write_residuals(table, errors):
+    """`unseen` of the residuals' file: sets in groups of GPUs, and those that nothing may be fitted on, which are cited only."""
     file = ROOT / "validation/residuals.json"
     text = file.read_text()
     kept = text[:text.index(',\n  "unseen"')] if '"unseen"' in text else text.rstrip()[:-1].rstrip()
-    written = []
-    for group in groups:
-        sets = ",\n".join(f"          {json.dumps(name)}: {json.dumps([round(-error, 5) for error in errors[name]])}" for name in sorted(group["sets"]))
-        head = f'      {{\n        "name": {json.dumps(group["name"])},\n        "device_families": {json.dumps(group["device_families"])},\n'
-        stacks = ",\n".join(f"          {json.dumps(name)}: {json.dumps(sorted(stacks_of(measured[name])))}" for name in sorted(group["sets"]))
-        written.append(f'{head}        "sets": {{\n{sets}\n        }},\n        "software": {{\n{stacks}\n        }}\n      }}')
-    joined = ",\n".join(written)
+    written = ",\n".join("      " + group_text(group, errors, table.measured, "      ") for group in table.groups)
+    bench = {"name": "sets that nothing may be fitted on", "device_families": [], "sets": [name for name in table.never_fitted if errors.get(name)]}
+    cited = f',\n    "never_fitted": {group_text(bench, errors, table.never_fitted, "    ")}' if bench["sets"] else ""
     method = "every set predicted without what was fitted on it or its cluster: tools/leave_one_set_out.py"
-    file.write_text(f'{kept},\n  "unseen": {{\n    "method": {json.dumps(method)},\n    "groups": [\n{joined}\n    ]\n  }}\n}}\n')
+    file.write_text(f'{kept},\n  "unseen": {{\n    "method": {json.dumps(method)},\n    "groups": [\n{written}\n    ]{cited}\n  }}\n}}\n')
 
 
 def main():
@@ -121,7 +127,9 @@ def main():
         print(lines[-1], file=sys.stderr)
     lines.append(f"| mean over sets | | | **{statistics.mean(means):.1f}** | | |")
     print("\n".join(lines))
-    write_residuals(errors, table.groups, table.measured)
+    for name in sorted(table.never_fitted):
+        errors[name] = table.score(name, {})
+    write_residuals(table, errors)
     page = ROOT / "docs/accuracy.md"
     text = page.read_text()
     if BEGIN in text:

@@ -75,6 +75,8 @@ struct UnseenErrors {
   };
   std::string method;  ///< how the sets were left out
   std::vector<Group> groups;
+  /// Sets that nothing may be fitted on, as shipped: cited, and never what an interval is made of, whose coverage they test.
+  std::optional<Group> never_fitted = std::nullopt;
 
   /// What 90 % of the runs are no further off than, either way, every set counting alike: of the group that holds the scenario's GPUs, or
   /// of all sets where none does and for models with experts, of which too few sets were measured. Rows of a set share its stack and
@@ -111,7 +113,8 @@ MeasuredErrors read_evidence(const Library& library);
 ///    "cluster": {…}},
 ///    "residuals": [-0.021, …]}],
 ///    "unseen": {"method": "…", "groups": [{"name": "…", "device_families": ["t4", …], "sets": {"amp-t4": [0.31, …], …},
-///    "software": {"amp-t4": ["megatron-lm-2020"], …}}, …]}}
+///    "software": {"amp-t4": ["megatron-lm-2020"], …}}, …],
+///    "never_fitted": {…, as such a group}}}
 /// `unseen` is left out where there are no groups.
 std::string evidence_json(const MeasuredErrors& errors);
 

@@ -169,27 +169,30 @@ UnseenErrors read_unseen(ObjectReader& reader) {
     for (std::size_t i = 0; i < list->array().size(); ++i)
       unseen.groups.push_back(read_group(ObjectReader(
           list->array()[i], reader.pointer() + "/groups/" + std::to_string(i), reader.problems())));
+  if (std::optional<ObjectReader> group = reader.optional_child("never_fitted"))
+    unseen.never_fitted = read_group(std::move(*group));
   reader.reject_unknown_keys();
   return unseen;
 }
 
+JsonValue group_value(const UnseenErrors::Group& group) {
+  JsonValue sets{JsonValue::Object{}}, software{JsonValue::Object{}}, value{JsonValue::Object{}};
+  for (const auto& [set, residuals] : group.sets) sets.set(set, residuals_value(residuals));
+  for (const auto& [set, stacks] : group.software) software.set(set, array_of(stacks));
+  value.set("name", JsonValue(group.name));
+  value.set("device_families", array_of(group.device_families));
+  value.set("sets", std::move(sets));
+  if (!group.software.empty()) value.set("software", std::move(software));
+  return value;
+}
+
 JsonValue unseen_value(const UnseenErrors& unseen) {
   JsonValue::Array groups;
-  for (const UnseenErrors::Group& group : unseen.groups) {
-    JsonValue sets{JsonValue::Object{}};
-    for (const auto& [set, residuals] : group.sets) sets.set(set, residuals_value(residuals));
-    JsonValue software{JsonValue::Object{}};
-    for (const auto& [set, stacks] : group.software) software.set(set, array_of(stacks));
-    JsonValue value{JsonValue::Object{}};
-    value.set("name", JsonValue(group.name));
-    value.set("device_families", array_of(group.device_families));
-    value.set("sets", std::move(sets));
-    if (!group.software.empty()) value.set("software", std::move(software));
-    groups.push_back(std::move(value));
-  }
+  for (const UnseenErrors::Group& group : unseen.groups) groups.push_back(group_value(group));
   JsonValue value{JsonValue::Object{}};
   value.set("method", JsonValue(unseen.method));
   value.set("groups", JsonValue(std::move(groups)));
+  if (unseen.never_fitted) value.set("never_fitted", group_value(*unseen.never_fitted));
   return value;
 }
 

@@ -108,7 +108,22 @@ TEST_CASE("what is written can be read again") {
   CHECK(read.unseen.groups[0].sets.at("set") == std::vector<double>{0.25, -0.5});
   CHECK(read.unseen.of_software("stack").at("set").size() == 2);
   CHECK(read.unseen.of_software("other").empty());
+  CHECK_FALSE(read.unseen.never_fitted);
   CHECK(evidence_json(read) == evidence_json(written));
+}
+
+TEST_CASE("sets that nothing may be fitted on are cited, and make no interval wider") {
+  MeasuredErrors errors{{small_regime()}, {"left out", {{"kind", {"a100"}, {{"set", {0.1}}}, {}}}}};
+  const double bound = errors.unseen.bound(small_traits(8));
+  errors.unseen.never_fitted =
+      UnseenErrors::Group{"bench", {"a100"}, {{"bench", {0.7, -0.7}}}, {{"bench", {"stack"}}}};
+  const TemporaryFolder folder;
+  const MeasuredErrors read = read_evidence(folder.write("residuals.json", evidence_json(errors)));
+  CHECK(read.unseen.bound(small_traits(8)) == bound);
+  CHECK(read.unseen.of_software("stack").at("bench") == std::vector<double>{0.7, -0.7});
+  UnseenErrors scored = read.unseen;
+  scored.leave_out("bench");
+  CHECK(scored.of_software("stack").empty());
 }
 
 TEST_CASE("a file of residuals that cannot be right is refused with its place") {

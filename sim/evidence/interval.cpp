@@ -205,16 +205,20 @@ double UnseenErrors::bound(const ScenarioTraits& traits) const {
 std::map<std::string, std::vector<double>> UnseenErrors::of_software(
     const std::string& name) const {
   std::map<std::string, std::vector<double>> found;
-  for (const Group& group : groups)
+  const auto add = [&](const Group& group) {
     for (const auto& [set, stacks] : group.software)
       if (const auto residuals = group.sets.find(set);
           stacks.contains(name) && residuals != group.sets.end())
         found.insert(*residuals);
+  };
+  for (const Group& group : groups) add(group);
+  if (never_fitted) add(*never_fitted);
   return found;
 }
 
 void UnseenErrors::leave_out(const std::string& set) {
   for (Group& group : groups) group.sets.erase(set);
+  if (never_fitted) never_fitted->sets.erase(set);
 }
 
 std::pair<double, double> conformal_bounds(const std::vector<double>& sorted_residuals) {
