@@ -1,10 +1,17 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <memory>
 #include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "core/contracts.hpp"
 #include "core/file_io.hpp"
+#include "core/foreign_json.hpp"
 #include "core/object_reader.hpp"
+#include "importers/hf_families.hpp"
 #include "importers/importer.hpp"
 #include "report/number_text.hpp"
 #include "workload/model_json.hpp"
@@ -18,417 +25,520 @@ constexpr std::int64_t most_layers = 100'000;
 constexpr std::int64_t most_hidden = 1 << 20;
 constexpr std::int64_t most_ffn_hidden = 16 * most_hidden;
 constexpr std::int64_t most_tokens = 1 << 28;
+constexpr std::int64_t most_experts = 1 << 16;
 
-/// What one architecture calls its sizes, and what it implies. Defaults are those of the
-/// configuration classes in HuggingFace's transformers, for configurations leave them out.
-struct Architecture {
-  const char* model_type;
-  const char* family;
-  std::vector<const char*> hidden, layers, heads, sequence, ffn;  ///< keys, the first that is there
-  bool tied_embeddings;                                           ///< default
-  bool rotary, gated_mlp;
-  bool qkv_bias = false, qk_norm = false;  ///< where no key says so
-  double window_every = 1;  ///< one layer in so many has the window that sliding_window gives
-  const char* uses_window = nullptr;  ///< key without which sliding_window means nothing
-  const char* experts = nullptr;      ///< key of how many a layer has
-  const char* expert_ffn = "moe_intermediate_size";
-  const char* shared_ffn =
-      nullptr;  ///< key of the width of all shared experts together; else they are counted
-  bool has_latent_attention = false;
-};
+/// What configurations call one size; the first is said where none is there.
+using Names = std::vector<const char*>;
+const Names hidden_names{"hidden_size", "n_embd", "n_embed"},
+    layer_names{"num_hidden_layers", "n_layer", "num_layers"},
+    head_names{"num_attention_heads", "n_head"}, vocab_names{"vocab_size", "padded_vocab_size"},
+    sequence_names{"max_position_embeddings", "n_positions", "n_ctx", "seq_length"},
+    ffn_names{"intermediate_size", "n_inner", "ffn_hidden_size", "ff_intermediate_size"},
+    head_size_names{"head_dim", "kv_channels"},
+    expert_names{"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"},
+    chosen_names{"num_experts_per_tok", "experts_per_token"};
 
-/// The keys of the many that are laid out as LLaMA is.
-Architecture like_llama(const char* model_type, bool tied_embeddings = false) {
-  return {model_type,
-          "llama",
-          {"hidden_size"},
-          {"num_hidden_layers"},
-          {"num_attention_heads"},
-          {"max_position_embeddings"},
-          {"intermediate_size"},
-          tied_embeddings,
-          true,
-          true};
-}
-
-std::vector<Architecture> older_architectures() {
-  return {
-      {"gpt2",
-       "gpt",
-       {"n_embd", "hidden_size"},
-       {"n_layer", "num_hidden_layers"},
-       {"n_head", "num_attention_heads"},
-       {"n_positions", "n_ctx", "max_position_embeddings"},
-       {"n_inner"},
-       true,
-       false,
-       false},
-      {"gpt_neox",
-       "neox",
-       {"hidden_size"},
-       {"num_hidden_layers"},
-       {"num_attention_heads"},
-       {"max_position_embeddings"},
-       {"intermediate_size"},
-       false,
-       true,
-       false},
-      {"bloom",
-       "bloom",
-       {"hidden_size", "n_embed"},
-       {"n_layer", "num_hidden_layers"},
-       {"n_head", "num_attention_heads"},
-       {"seq_length"},
-       {},
-       true,
-       false,
-       false},
-  };
-}
-
-std::vector<Architecture> made_architectures() {
-  Architecture qwen2 = like_llama("qwen2");
-  qwen2.qkv_bias = true;
-  qwen2.uses_window = "use_sliding_window";
-  Architecture qwen3 = like_llama("qwen3");
-  qwen3.qk_norm = true;
-  qwen3.uses_window = "use_sliding_window";
-  Architecture gemma2 = like_llama("gemma2", true), gemma3 = like_llama("gemma3_text", true);
-  gemma2.window_every = 2;
-  gemma3.window_every = 6.0 / 5;
-  gemma3.qk_norm = true;
-  Architecture qwen2_moe = qwen2, qwen3_moe = qwen3;
-  qwen2_moe.model_type = "qwen2_moe";
-  qwen3_moe.model_type = "qwen3_moe";
-  qwen2_moe.experts = qwen3_moe.experts = "num_experts";
-  qwen2_moe.shared_ffn = "shared_expert_intermediate_size";
-  Architecture mixtral = like_llama("mixtral"), gpt_oss = like_llama("gpt_oss"),
-               deepseek = like_llama("deepseek_v3");
-  mixtral.experts = gpt_oss.experts = "num_local_experts";
-  mixtral.expert_ffn = gpt_oss.expert_ffn = "intermediate_size";
-  gpt_oss.qkv_bias = true;
-  gpt_oss.window_every = 2;
-  deepseek.experts = "n_routed_experts";
-  deepseek.has_latent_attention = true;
-  Architecture deepseek_v2 = deepseek, kimi = deepseek;
-  deepseek_v2.model_type = "deepseek_v2";
-  kimi.model_type = "kimi_k2";
-  std::vector<Architecture> all = older_architectures();
-  all.insert(all.end(),
-             {like_llama("llama"), like_llama("mistral"), like_llama("phi3"), qwen2, qwen3, gemma2,
-              gemma3, mixtral, qwen2_moe, qwen3_moe, gpt_oss, deepseek_v2, deepseek, kimi});
-  return all;
-}
-
-const std::vector<Architecture>& architectures() {
-  static const std::vector<Architecture> table = made_architectures();
-  return table;
+/// The same size in other words: a default is none where the file says it in these.
+const Names* names_beside(const std::string& key) {
+  for (const Names* names :
+       {&hidden_names, &layer_names, &head_names, &vocab_names, &sequence_names, &ffn_names,
+        &head_size_names, &expert_names, &chosen_names})
+    if (std::find(names->begin(), names->end(), key) != names->end()) return names;
+  return nullptr;
 }
 
 std::string quoted(const std::string& word) { return "\"" + word + "\""; }
 
-/// Keys that say that the model is of a kind that cannot be simulated.
-struct Refusal {
-  const char* key;
-  const char* why;
-};
-constexpr std::array<Refusal, 8> refusals{{
-    {"num_local_experts", "a mixture of experts, whose keys are not known here"},
-    {"num_experts", "a mixture of experts, whose keys are not known here"},
-    {"n_routed_experts", "a mixture of experts, whose keys are not known here"},
-    {"moe_num_experts", "a mixture of experts, whose keys are not known here"},
-    {"kv_lora_rank", "multi-head latent attention, whose keys are not known here"},
-    {"q_lora_rank", "multi-head latent attention, whose keys are not known here"},
-    {"text_config",
-     "a model of several parts (text and images), which is not modelled; import what text_config "
-     "holds, as a file of its own, for its text part"},
-    {"is_encoder_decoder", "an encoder and a decoder, which is not modelled"},
-}};
-
-/// True for a value that switches its key off: absent, null, false, 0.
+/// True for a value that switches its key off: absent, null, false, 0, an empty list or object.
 bool is_off(const JsonValue* value) {
   if (value == nullptr || value->is_null()) return true;
   if (const bool* flag = std::get_if<bool>(&value->content)) return !*flag;
+  if (value->is_array()) return value->array().empty();
+  if (value->is_object()) return value->object().empty();
   const auto* number = std::get_if<std::int64_t>(&value->content);
   return number != nullptr && *number == 0;
 }
 
-/// Reads one config.json. Keys that do not change sizes are none of its business.
+JsonValue json_of(const char* text) {
+  Problems problems;
+  return parse_json(std::make_shared<const SourceText>(SourceText{"hf_families", text}), problems);
+}
+
+/// The part of a configuration that is the decoder of text: all of it, or a member of a model of several parts.
+struct TextPart {
+  JsonValue* value;
+  std::string key;  ///< of the member; empty: all of it
+  std::string pointer() const { return key.empty() ? "" : "/" + key; }
+};
+
+TextPart text_part_of(JsonValue& config) {
+  for (const char* key : {"text_config", "language_config", "llm_config"})
+    if (JsonValue* part = config.find(key); part != nullptr && part->is_object())
+      return {part, key};
+  return {&config, {}};
+}
+
+std::string string_at(const JsonValue& object, const char* key) {
+  const JsonValue* value = object.find(key);
+  return value != nullptr && value->is_string() ? value->string() : "";
+}
+
+/// A problem with member `key` of an object, or with the object. (A reader of the whole would move the part that it holds.)
+void report(const JsonValue& object, const std::string& pointer, const char* key,
+            std::string message, Problems& problems, std::string suggestion = {}) {
+  const JsonValue* member = *key != '\0' ? object.find(key) : nullptr;
+  problems.add({(member != nullptr ? member : &object)->origin,
+                member != nullptr ? pointer_join(pointer, key) : pointer, std::move(message),
+                std::move(suggestion)});
+}
+
+/// The family of a configuration. Null: the problems say why it cannot be simulated.
+const HfFamily* choose_family(const JsonValue& config, const TextPart& part, Problems& problems) {
+  std::vector<std::pair<const JsonValue*, std::string>> objects{{&config, ""}};
+  if (part.value != &config) objects.emplace_back(part.value, part.pointer());
+  for (const auto& [object, pointer] : objects) {
+    for (const HfKey& refused : refused_hf_keys())
+      if (!is_off(object->find(refused.key)))
+        report(*object, pointer, refused.key,
+               std::string(refused.key) + " says that this model " + refused.what, problems);
+    const std::string type = string_at(*object, "model_type");
+    if (const char* why = why_hf_type_is_refused(type); why != nullptr && problems.empty())
+      report(*object, pointer, "model_type",
+             "model_type " + quoted(type) + " says that this model " + why, problems);
+  }
+  if (!problems.empty()) return nullptr;
+  const std::string own = string_at(*part.value, "model_type"),
+                    of_whole = string_at(config, "model_type");
+  if (own.empty() && part.key.empty()) {
+    report(config, "", "model_type", "no model_type: this is not the configuration of a model",
+           problems, "import the config.json beside the weights");
+    return nullptr;
+  }
+  // LLaVA's and others' text parts are LLaMA where they do not say what they are.
+  const std::string type = !own.empty()                          ? own
+                           : find_hf_family(of_whole) != nullptr ? of_whole
+                                                                 : "llama";
+  if (const HfFamily* family = find_hf_family(type)) return family;
+  std::string list;
+  for (const HfFamily& each : hf_families())
+    list += (list.empty() ? "" : ", ") + std::string(each.model_type);
+  report(*part.value, part.pointer(), "model_type",
+         "model_type " + quoted(type) + " is not known here", problems, "known are " + list);
+  return nullptr;
+}
+
+/// Reads one config.json into a model file.
 class ConfigReader {
  public:
-  ConfigReader(JsonValue& config, Problems& problems) : reader_(config, {}, problems) {}
+  ConfigReader(JsonValue& config, const TextPart& part, const HfFamily& family, Problems& problems)
+      : config_(config), part_(part), family_(family), problems_(problems) {
+    add_defaults();
+    reader_.emplace(*part.value, part.pointer(), problems);
+  }
 
-  /// False: a problem says why the model cannot be imported.
-  bool choose_architecture() {
-    const JsonValue* const given = reader_.take("model_type");
-    std::vector<std::string> names;
-    for (const Architecture& each : architectures()) {
-      names.emplace_back(each.model_type);
-      if (given != nullptr && given->is_string() && given->string() == each.model_type)
-        architecture_ = &each;
+  /// `sequence`: as --sequence has it; 0: the configuration's.
+  JsonValue read(int sequence) {
+    read_sizes(sequence);
+    JsonValue ours = traits();
+    JsonValue file(JsonValue::Object{});
+    const auto set = [&](const char* key, int value) {
+      file.set(key, JsonValue(std::int64_t{value}));
+    };
+    file.set("family", JsonValue(string_at(ours, "family").empty() ? std::string("llama")
+                                                                   : string_at(ours, "family")));
+    set("layers", layers_);
+    set("hidden", hidden_);
+    set("heads", heads_);
+    set("sequence", sequence_);
+    set("vocab", vocab_);
+    set("kv_heads", kv_heads_);
+    set("ffn_hidden", ffn_);
+    for (const char* key : {"gated_mlp", "rotary"}) {
+      const JsonValue* value = ours.find(key);
+      file.set(key, value != nullptr ? *value : JsonValue(false));
+      ours.erase(key);
     }
-    for (const Refusal& refusal : refusals)
-      if (const JsonValue* value = reader_.take(refusal.key); !is_off(value) && !knows(refusal.key))
-        reader_.problem(refusal.key,
-                        std::string(refusal.key) + " says that this is " + refusal.why);
-    if (!reader_.problems().empty()) return false;
-    if (architecture_ != nullptr) return true;
-    const std::string type = reader_.required_string("model_type");
-    std::string list;
-    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-    if (reader_.has("model_type"))
-      reader_.problem("model_type", "model_type " + quoted(type) + " is not known here",
-                      "known are " + list);
-    return false;
+    file.set("tied_embeddings", JsonValue(ties_embeddings()));
+    const bool latent = ours.find("mla") != nullptr && is_on("kv_lora_rank");
+    if (const int size = latent ? 0 : head_size(); size > 0) set("head_size", size);
+    // What is false is so by default, but for the halves of GPT-NeoX's layers, which run in parallel.
+    const auto is_default = [&](const JsonValue::Member& member) {
+      const bool* flag = std::get_if<bool>(&member.value.content);
+      return flag != nullptr && !*flag &&
+             (member.key != "parallel_residual" || string_at(ours, "family") != "neox");
+    };
+    for (JsonValue::Member& member : ours.object())
+      if (member.key != "family" && member.key != "moe" && member.key != "mla" &&
+          !is_default(member))
+        file.set(member.key, std::move(member.value));
+    if (std::optional<JsonValue> window = read_window()) file.set("window", std::move(*window));
+    if (JsonValue* moe = ours.find("moe"); present(expert_names))
+      if (std::optional<JsonValue> experts = read_experts(moe))
+        file.set("moe", std::move(*experts));
+    if (latent) file.set("mla", read_latent_attention());
+    check_variants(latent, ours.find("mla") != nullptr);
+    add_notes(sequence == 0);
+    return file;
   }
 
-  Transformer read(int sequence) {
-    Transformer model;
-    model.family = architecture_->family;
-    model.layers = required(architecture_->layers, most_layers);
-    model.hidden = required(architecture_->hidden, most_hidden);
-    model.heads = required(architecture_->heads, most_hidden);
-    model.vocab = reader_.required_int("vocab_size", 1, most_tokens);
-    model.sequence = sequence > 0 ? sequence : read_sequence();
-    model.kv_heads = reader_.optional_int("num_key_value_heads", model.heads, 1, most_hidden);
-    model.ffn_hidden = read_ffn(model.hidden);
-    model.gated_mlp = architecture_->gated_mlp;
-    model.rotary = architecture_->rotary;
-    model.tied_embeddings =
-        reader_.optional_bool("tie_word_embeddings", architecture_->tied_embeddings);
-    read_attention(model);
-    check_variants(model);
-    if (architecture_->experts != nullptr && !is_off(reader_.take(architecture_->experts)))
-      model.moe = read_experts();
-    if (architecture_->has_latent_attention) model.mla = read_latent_attention();
-    if (model.given_head_size == 0 && !model.mla)
-      check_divides(architecture_->heads, "hidden size", model.hidden, model.heads);
-    check_divides({"num_key_value_heads"}, "heads", model.heads, model.kv_heads);
-    return model;
-  }
-
-  const char* model_type() const { return architecture_->model_type; }
   std::vector<std::string> notes;
 
  private:
-  /// Whether the architecture has keys for what the key says.
-  bool knows(const std::string& key) const {
-    if (architecture_ == nullptr) return false;
-    const bool latent = key == "kv_lora_rank" || key == "q_lora_rank";
-    return latent ? architecture_->has_latent_attention
-                  : architecture_->experts != nullptr && key == architecture_->experts;
+  /// The class's defaults for keys that are absent. A key that is null has no default: it switches something off.
+  void add_defaults() {
+    const JsonValue defaults = json_of(family_.defaults);
+    for (const JsonValue::Member& member : defaults.object()) {
+      const Names* names = names_beside(member.key);
+      const bool said =
+          names != nullptr
+              ? std::any_of(names->begin(), names->end(),
+                            [&](const char* name) { return part_.value->find(name) != nullptr; })
+              : part_.value->find(member.key) != nullptr;
+      if (said) continue;
+      JsonValue value = member.value;
+      value.origin.kind = OriginKind::defaulted;
+      part_.value->set(member.key, std::move(value));
+      if (member.value.is_number()) defaulted_.push_back(member.key);
+    }
   }
 
-  Transformer::Experts read_experts() {
-    constexpr int most_experts = 1 << 16;
-    Transformer::Experts moe;
-    moe.experts = reader_.required_int(architecture_->experts, 1, most_experts);
-    const char* chosen =
-        reader_.has("experts_per_token") ? "experts_per_token" : "num_experts_per_tok";
-    moe.top_k = reader_.required_int(chosen, 1, most_experts);
-    moe.ffn_hidden = reader_.required_int(architecture_->expert_ffn, 1, most_ffn_hidden);
-    moe.shared_ffn_hidden =
-        architecture_->shared_ffn != nullptr
-            ? reader_.optional_int(architecture_->shared_ffn, 0, 0, most_ffn_hidden)
-            : moe.ffn_hidden * reader_.optional_int("n_shared_experts", 0, 0, most_experts);
-    moe.dense_layers =
-        reader_.optional_int("first_k_dense_replace", first_dense_layers(), 0, most_layers);
-    const char* every = reader_.has("moe_layer_freq") ? "moe_layer_freq" : "decoder_sparse_step";
-    moe.every = reader_.optional_int(every, 1, 1, most_layers);
+  const JsonValue* find(const char* key) const { return part_.value->find(key); }
+  bool is_on(const char* key) const { return !is_off(find(key)); }
+  const char* present(const Names& names) const {
+    for (const char* name : names)
+      if (is_on(name)) return name;
+    return nullptr;
+  }
+  int required(const Names& names, std::int64_t most) {
+    const char* name = present(names);
+    return reader_->required_int(name != nullptr ? name : names.front(), 1, most);
+  }
+  /// 0: off.
+  int optional(const Names& names, std::int64_t most) {
+    const char* name = present(names);
+    return name != nullptr ? reader_->required_int(name, 1, most) : 0;
+  }
+
+  void read_sizes(int sequence) {
+    layers_ = required(layer_names, most_layers);
+    hidden_ = required(hidden_names, most_hidden);
+    heads_ = required(head_names, most_hidden);
+    vocab_ = required(vocab_names, most_tokens);
+    sequence_ = sequence > 0 ? sequence : optional(sequence_names, most_tokens);
+    if (sequence_ == 0) {
+      reader_->problem(
+          "",
+          "the configuration does not say the sequence length: none of " +
+              std::string("max_position_embeddings, n_positions, n_ctx, seq_length is there"),
+          "give it as --sequence 2048");
+      sequence_ = 1;
+    }
+    ffn_ = optional(ffn_names, most_ffn_hidden);
+    if (ffn_ == 0) ffn_ = 4 * hidden_;
+    kv_heads_ = read_kv_heads();
+    const bool latent = is_on("kv_lora_rank");
+    if (!present(head_size_names) && !latent)
+      check_divides(head_names, "hidden size", hidden_, heads_);
+    check_divides({"num_key_value_heads", "multi_query_group_num", "num_kv_heads", "n_head_kv"},
+                  "heads", heads_, kv_heads_);
+  }
+
+  int read_kv_heads() {
+    const std::string type = family_.model_type;
+    if (type == "chatglm")
+      return is_on("multi_query_attention") ? required({"multi_query_group_num"}, most_hidden)
+                                            : heads_;
+    if (type == "falcon" && !is_on("new_decoder_architecture") && is_on("multi_query")) return 1;
+    const int given = optional({"num_key_value_heads", "num_kv_heads", "n_head_kv"}, most_hidden);
+    return given > 0 ? given : heads_;
+  }
+
+  /// What a model file says of the family, with the configuration's switches in it.
+  JsonValue traits() {
+    std::vector<const HfFamily*> line{&family_};
+    while (*line.back()->like != '\0') line.push_back(find_hf_family(line.back()->like));
+    JsonValue ours(JsonValue::Object{});
+    for (auto each = line.rbegin(); each != line.rend(); ++each)
+      merge_json(ours, json_of((*each)->ours));
+    JsonValue resolved(JsonValue::Object{});
+    for (JsonValue::Member& member : ours.object()) {
+      if (member.value.is_string() && member.value.string().starts_with('$')) {
+        std::optional<JsonValue> value = switched(member.value.string());
+        if (value) resolved.set(member.key, std::move(*value));
+      } else {
+        resolved.set(member.key, std::move(member.value));
+      }
+    }
+    const std::string type = family_.model_type;
+    if (type == "falcon") {
+      // One norm where the halves share it; two from new_decoder_architecture on, unless num_ln_in_parallel_attn says one.
+      const JsonValue* given = find("num_ln_in_parallel_attn");
+      const auto* number = given != nullptr ? std::get_if<std::int64_t>(&given->content) : nullptr;
+      const bool shared = number != nullptr ? *number == 1 : !is_on("new_decoder_architecture");
+      if (is_on("parallel_attn") && shared) resolved.set("norms", JsonValue(std::int64_t{1}));
+    }
+    if (type == "chatglm" && !is_on("rmsnorm")) resolved.set("norm_bias", JsonValue(true));
+    return resolved;
+  }
+
+  /// "$key": whether it is on; "$key?value": the value where it is.
+  std::optional<JsonValue> switched(const std::string& text) const {
+    const std::size_t mark = text.find('?');
+    const std::string key = text.substr(1, mark == std::string::npos ? mark : mark - 1);
+    const bool on = is_on(key.c_str());
+    if (mark == std::string::npos) return on ? std::optional(JsonValue(true)) : JsonValue(false);
+    if (!on) return std::nullopt;
+    const std::string word = text.substr(mark + 1);
+    std::int64_t number = 0;
+    const char* const end = word.data() + word.size();
+    if (std::from_chars(word.data(), end, number).ptr == end) return JsonValue(number);
+    return JsonValue(word);
+  }
+
+  bool ties_embeddings() {
+    // Of a model of several parts the whole decides.
+    const JsonValue* of_whole = config_.find("tie_word_embeddings");
+    if (!part_.key.empty() && of_whole != nullptr && of_whole->is_bool())
+      return std::get<bool>(of_whole->content);
+    return reader_->optional_bool("tie_word_embeddings", false);
+  }
+
+  /// 0: the hidden size over the heads.
+  int head_size() {
+    const int size = optional(head_size_names, most_hidden);
+    return size > 0 && std::int64_t{size} * heads_ != hidden_ ? size : 0;
+  }
+
+  /// Layers of which some see only a window of the tokens before them.
+  std::optional<JsonValue> read_window() {
+    int size = 0;
+    double every = 1;
+    int from = 0;
+    if (const int dense = optional({"dense_attention_every_n_layers"}, most_layers); dense > 1) {
+      // Phi-3 small: all layers but these attend to whole blocks near a token.
+      size = required({"blocksparse_num_local_blocks"}, most_tokens) *
+             required({"blocksparse_block_size"}, 1 << 16);
+      every = dense / (dense - 1.0);
+    } else {
+      const JsonValue* uses = find("use_sliding_window");
+      if (!is_on("sliding_window") || (uses != nullptr && is_off(uses))) return std::nullopt;
+      size = required({"sliding_window"}, most_tokens);
+      if (!read_window_layers(every, from)) return std::nullopt;
+    }
+    if (size >= sequence_) return std::nullopt;
+    JsonValue window(JsonValue::Object{});
+    window.set("size", JsonValue(std::int64_t{size}));
+    window.set("every", JsonValue(every));
+    if (from > 0) window.set("from_layer", JsonValue(std::int64_t{from}));
+    return window;
+  }
+
+  /// By layer_types where they are given ("sliding_attention", "full_attention"), else by a pattern or by the first layer that has a window.
+  /// False: none has it.
+  bool read_window_layers(double& every, int& from) {
+    const JsonValue* types = find("layer_types");
+    if (types != nullptr && types->is_array() && !types->array().empty()) {
+      std::vector<bool> slides;
+      for (const JsonValue& type : types->array())
+        slides.push_back(type.is_string() && type.string() == "sliding_attention");
+      const auto windows = std::count(slides.begin(), slides.end(), true);
+      const auto first = std::find(slides.begin(), slides.end(), true) - slides.begin();
+      if (windows == 0) return false;
+      const bool upper = first + windows == static_cast<std::ptrdiff_t>(slides.size());
+      from = upper ? static_cast<int>(first) : 0;
+      if (!upper) every = static_cast<double>(slides.size()) / static_cast<double>(windows);
+      return true;
+    }
+    // One layer in so many attends to all tokens, the others have the window.
+    if (const int pattern =
+            optional({"sliding_window_pattern", "_sliding_window_pattern"}, most_layers);
+        pattern > 1)
+      every = pattern / (pattern - 1.0);
+    if (!is_on("max_window_layers")) return true;
+    from = required({"max_window_layers"}, most_layers);
+    if (from < layers_) return true;
+    notes.push_back("sliding_window: no layer has it, since max_window_layers " +
+                    std::to_string(from) + " keeps it from the first so many of " +
+                    std::to_string(layers_));
+    return false;
+  }
+
+  /// `ours`: what is known of the family's experts; null: nothing.
+  std::optional<JsonValue> read_experts(const JsonValue* ours) {
+    const char* key = present(expert_names);
+    if (ours == nullptr) {
+      reader_->problem(key, std::string(key) + " says that this is a mixture of experts, which " +
+                                family_.model_type + " models are not as far as is known here");
+      return std::nullopt;
+    }
+    JsonValue moe(JsonValue::Object{});
+    const auto set = [&](const char* name, std::int64_t value, std::int64_t usual) {
+      if (value != usual) moe.set(name, JsonValue(value));
+    };
+    set("experts", reader_->required_int(key, 1, most_experts), 0);
+    set("top_k", required(chosen_names, most_experts), 0);
+    const int width =
+        required(is_on("moe_intermediate_size") ? Names{"moe_intermediate_size"} : ffn_names,
+                 most_ffn_hidden);
+    set("ffn_hidden", width, 0);
+    const bool has_shared_width = find("shared_expert_intermediate_size") != nullptr;
+    set("shared_ffn_hidden",
+        has_shared_width
+            ? optional({"shared_expert_intermediate_size"}, most_ffn_hidden)
+            : std::int64_t{width} * reader_->optional_int("n_shared_experts", 0, 0, most_experts),
+        0);
+    set("dense_layers",
+        reader_->optional_int("first_k_dense_replace", first_dense_layers(), 0, most_layers), 0);
+    set("every",
+        reader_->optional_int(
+            reader_->has("moe_layer_freq") ? "moe_layer_freq" : "decoder_sparse_step", 1, 1,
+            most_layers),
+        1);
     // Experts in groups, of which a token takes some: one group a node, as these models are trained.
-    if (reader_.optional_int("n_group", 1, 1, most_experts) > 1)
-      moe.node_limit = reader_.optional_int("topk_group", 0, 0, most_experts);
+    if (reader_->optional_int("n_group", 1, 1, most_experts) > 1)
+      set("node_limit", reader_->optional_int("topk_group", 0, 0, most_experts), 0);
+    merge_json(moe, *ours);
     return moe;
   }
 
   /// By mlp_only_layers, the numbers of layers without experts; a model file knows such layers at the front only.
   int first_dense_layers() {
-    const JsonValue* layers = reader_.take("mlp_only_layers");
+    const JsonValue* layers = find("mlp_only_layers");
     if (layers == nullptr || !layers->is_array()) return 0;
     std::int64_t count = 0;
     for (const JsonValue& layer : layers->array()) {
       const auto* number = std::get_if<std::int64_t>(&layer.content);
       if (number == nullptr || *number != count)
-        reader_.problem("mlp_only_layers",
-                        "mlp_only_layers has a layer that does not follow on the ones before it, "
-                        "counted from 0");
+        reader_->problem("mlp_only_layers",
+                         "mlp_only_layers has a layer that does not follow on the ones before it, "
+                         "counted from 0");
       ++count;
     }
     return static_cast<int>(count);
   }
 
-  Transformer::LatentAttention read_latent_attention() {
-    Transformer::LatentAttention latent;
-    if (!is_off(reader_.take("q_lora_rank")))
-      latent.query_rank = reader_.required_int("q_lora_rank", 1, most_hidden);
-    latent.key_value_rank = reader_.required_int("kv_lora_rank", 1, most_hidden);
-    latent.key_size = reader_.required_int("qk_nope_head_dim", 1, most_hidden);
-    latent.rope_size = reader_.required_int("qk_rope_head_dim", 0, most_hidden);
-    latent.value_size = reader_.required_int("v_head_dim", 1, most_hidden);
-    return latent;
-  }
-
-  std::optional<const char*> present(const std::vector<const char*>& keys) {
-    for (const char* key : keys)
-      if (reader_.has(key)) return key;
-    return std::nullopt;
-  }
-
-  int required(const std::vector<const char*>& keys, std::int64_t most) {
-    return reader_.required_int(present(keys).value_or(keys.front()), 1, most);
-  }
-
-  int read_sequence() {
-    if (const auto key = present(architecture_->sequence))
-      return reader_.required_int(*key, 1, most_tokens);
-    reader_.problem("",
-                    "the configuration does not say the sequence length: " +
-                        std::string(architecture_->sequence.front()) + " is missing",
-                    "give it as --sequence 2048");
-    return 1;
-  }
-
-  int read_ffn(int hidden) {
-    if (const auto key = present(architecture_->ffn))
-      return reader_.required_int(*key, 1, most_ffn_hidden);
-    if (architecture_->gated_mlp)
-      return reader_.required_int("intermediate_size", 1, most_ffn_hidden);
-    return 4 * hidden;
-  }
-
-  /// Head size, biases, norms and windows.
-  void read_attention(Transformer& model) {
-    if (!is_off(reader_.take("head_dim")))
-      model.given_head_size = reader_.required_int("head_dim", 1, most_hidden);
-    model.qk_norm = architecture_->qk_norm;
-    if (architecture_->gated_mlp)
-      model.qkv_bias = reader_.optional_bool("attention_bias", architecture_->qkv_bias);
-    const char* uses = architecture_->uses_window;
-    if (is_off(reader_.take("sliding_window")) || (uses != nullptr && is_off(reader_.take(uses))))
-      return;
-    Transformer::Window window;
-    window.size = reader_.required_int("sliding_window", 1, most_tokens);
-    window.every = window_every();
-    if (window.size < model.sequence) model.window = window;
-  }
-
-  /// By layer_types where they are given ("sliding_attention", "full_attention"), else as the architecture has it.
-  double window_every() {
-    const JsonValue* types = reader_.take("layer_types");
-    if (types == nullptr || !types->is_array()) return architecture_->window_every;
-    const auto slides = [](const JsonValue& type) {
-      return type.is_string() && type.string() == "sliding_attention";
+  JsonValue read_latent_attention() {
+    JsonValue mla(JsonValue::Object{});
+    const auto set = [&](const char* key, int value) {
+      mla.set(key, JsonValue(std::int64_t{value}));
     };
-    const auto windows = std::count_if(types->array().begin(), types->array().end(), slides);
-    if (windows == 0) return static_cast<double>(most_layers);
-    return static_cast<double>(types->array().size()) / static_cast<double>(windows);
+    set("query_rank", optional({"q_lora_rank"}, most_hidden));
+    set("key_value_rank", required({"kv_lora_rank"}, most_hidden));
+    set("key_size", required({"qk_nope_head_dim"}, most_hidden));
+    set("rope_size", reader_->required_int("qk_rope_head_dim", 0, most_hidden));
+    // MiniCPM3 makes values as wide as the hidden size over the heads where nothing is said.
+    const int value = optional({"v_head_dim"}, most_hidden);
+    set("value_size", value > 0 ? value : std::max(1, hidden_ / heads_));
+    return mla;
   }
 
   /// Variants that change sizes or work in a way that a model file cannot say.
-  void check_variants(const Transformer& model) {
-    if (architecture_->gated_mlp && !is_off(reader_.take("mlp_bias")))
-      reader_.problem("mlp_bias", "mlp_bias adds biases, which the " +
-                                      std::string(architecture_->family) + " family has not");
-    if (!is_off(reader_.take("num_nextn_predict_layers")))
+  void check_variants(bool latent, bool knows_latent) {
+    if (is_on("mlp_bias"))
+      reader_->problem("mlp_bias", "mlp_bias adds biases to the feed-forward network, which " +
+                                       std::string(family_.model_type) + " models here have not");
+    if (is_on("add_bias_linear"))
+      reader_->problem("add_bias_linear",
+                       "add_bias_linear adds biases to every product, which "
+                       "chatglm models here have not");
+    if (is_on("kv_lora_rank") && !knows_latent)
+      reader_->problem("kv_lora_rank",
+                       "kv_lora_rank says that this is multi-head latent attention, which " +
+                           std::string(family_.model_type) +
+                           " models have not as far as is known here");
+    if (latent && is_on("attention_bias"))
+      notes.emplace_back("attention_bias: the biases of latent attention are left out");
+  }
+
+  void add_notes(bool own_sequence) {
+    if (own_sequence) {
+      const char* key = present(sequence_names);
+      const bool by_class =
+          std::find(defaulted_.begin(), defaulted_.end(), key) != defaulted_.end();
       notes.push_back(
-          "num_nextn_predict_layers: the layers of multi-token prediction are left out");
-    if (!is_off(reader_.take("rope_scaling")))
-      notes.push_back("rope_scaling: the sequence is that of the configuration, " +
-                      std::to_string(model.sequence) + " tokens; --sequence gives another");
+          "sequence " + std::to_string(sequence_) + " tokens: " + key +
+          (by_class ? " of the configuration's class" : "") +
+          ", the longest that the model takes; --sequence gives the length that you train with");
+    }
+    if (!part_.key.empty() || is_of_several_parts())
+      notes.push_back("the part for text alone" + (part_.key.empty() ? "" : ", " + part_.key) +
+                      "; left out: " + other_parts());
+    for (const HfKey& key : uncounted_hf_keys())
+      if (is_on(key.key) || (!part_.key.empty() && !is_off(config_.find(key.key))))
+        notes.push_back(std::string(key.key) + ": " + key.what);
+    if (*family_.left_out != '\0')
+      notes.push_back(std::string(family_.model_type) + ": " + family_.left_out + " are left out");
+    std::string list;
+    for (const std::string& key : defaulted_)
+      if (own_sequence || names_beside(key) != &sequence_names)
+        list += (list.empty() ? "" : ", ") + key + " " + text_for_message(*find(key.c_str()));
+    if (!list.empty())
+      notes.push_back("not in the file, so as the configuration's class has it: " + list);
   }
 
-  void check_divides(const std::vector<const char*>& keys, const char* what, int size,
-                     int divisor) {
+  static bool is_part(const JsonValue::Member& member) {
+    return (member.key.ends_with("_config") && member.key != "quantization_config" &&
+            member.value.is_object()) ||
+           ((member.key == "mm_vision_tower" || member.key == "img_processor") &&
+            !is_off(&member.value));
+  }
+  bool is_of_several_parts() const {
+    return std::any_of(config_.object().begin(), config_.object().end(), is_part);
+  }
+  std::string other_parts() const {
+    std::string list;
+    for (const JsonValue::Member& member : config_.object())
+      if (is_part(member) && member.key != part_.key)
+        list += (list.empty() ? "" : ", ") + member.key;
+    return list.empty() ? "nothing else" : list;
+  }
+
+  void check_divides(const Names& names, const char* what, int size, int divisor) {
     if (size % divisor == 0) return;
-    const std::string key = present(keys).value_or(keys.front());
-    reader_.problem(key, key + " " + std::to_string(divisor) + " does not divide the " + what +
-                             " " + std::to_string(size));
+    const char* name = present(names);
+    const std::string key = name != nullptr ? name : names.front();
+    reader_->problem(key, key + " " + std::to_string(divisor) + " does not divide the " + what +
+                              " " + std::to_string(size));
   }
 
-  ObjectReader reader_;
-  const Architecture* architecture_ = nullptr;
+  JsonValue& config_;
+  const TextPart& part_;
+  const HfFamily& family_;
+  Problems& problems_;
+  std::optional<ObjectReader> reader_;
+  std::vector<std::string> defaulted_;  ///< numbers that the class supplied
+  int layers_ = 1, hidden_ = 1, heads_ = 1, vocab_ = 1, sequence_ = 1, kv_heads_ = 1, ffn_ = 1;
 };
-
-void set_number(JsonValue& object, const char* key, int value) {
-  object.set(key, JsonValue(std::int64_t{value}));
-}
-
-JsonValue experts_json(const Transformer::Experts& moe) {
-  JsonValue object(JsonValue::Object{});
-  set_number(object, "experts", moe.experts);
-  set_number(object, "top_k", moe.top_k);
-  set_number(object, "ffn_hidden", moe.ffn_hidden);
-  if (moe.shared_ffn_hidden > 0) set_number(object, "shared_ffn_hidden", moe.shared_ffn_hidden);
-  if (moe.dense_layers > 0) set_number(object, "dense_layers", moe.dense_layers);
-  if (moe.every > 1) set_number(object, "every", moe.every);
-  if (moe.node_limit > 0) set_number(object, "node_limit", moe.node_limit);
-  return object;
-}
-
-JsonValue latent_json(const Transformer::LatentAttention& latent) {
-  JsonValue object(JsonValue::Object{});
-  set_number(object, "query_rank", latent.query_rank);
-  set_number(object, "key_value_rank", latent.key_value_rank);
-  set_number(object, "key_size", latent.key_size);
-  set_number(object, "rope_size", latent.rope_size);
-  set_number(object, "value_size", latent.value_size);
-  return object;
-}
-
-JsonValue model_json(const Transformer& model, const std::string& source) {
-  const auto number = [](int value) { return JsonValue(std::int64_t{value}); };
-  JsonValue file(JsonValue::Object{});
-  file.set("name", JsonValue(model.name));
-  file.set("source", JsonValue(source));
-  file.set("family", JsonValue(model.family));
-  file.set("layers", number(model.layers));
-  file.set("hidden", number(model.hidden));
-  file.set("heads", number(model.heads));
-  file.set("sequence", number(model.sequence));
-  file.set("vocab", number(model.vocab));
-  file.set("kv_heads", number(model.kv_heads));
-  file.set("ffn_hidden", number(model.ffn_hidden));
-  file.set("gated_mlp", JsonValue(model.gated_mlp));
-  file.set("tied_embeddings", JsonValue(model.tied_embeddings));
-  file.set("rotary", JsonValue(model.rotary));
-  if (model.given_head_size > 0 && model.given_head_size * model.heads != model.hidden)
-    file.set("head_size", number(model.given_head_size));
-  if (model.qkv_bias) file.set("qkv_bias", JsonValue(true));
-  if (model.qk_norm) file.set("qk_norm", JsonValue(true));
-  if (model.moe) file.set("moe", experts_json(*model.moe));
-  if (model.mla) file.set("mla", latent_json(*model.mla));
-  if (model.window) {
-    JsonValue window(JsonValue::Object{});
-    window.set("size", number(model.window->size));
-    window.set("every", JsonValue(model.window->every));
-    file.set("window", std::move(window));
-  }
-  return file;
-}
 
 }  // namespace
 
 Imported import_hf_config(const ImportRequest& request, const Library&) {
   Problems problems;
-  JsonValue config = parse_json(read_source_or_stdin(request.inputs.front()), problems);
+  JsonValue config = parse_foreign_json(read_source_or_stdin(request.inputs.front()), problems);
+  if (problems.empty() && !config.is_object()) ObjectReader(config, {}, problems);
   problems.throw_if_any();
-  ConfigReader reader(config, problems);
-  if (!reader.choose_architecture()) problems.throw_if_any();
-  Transformer model = reader.read(request.options.sequence);
+  const TextPart part = text_part_of(config);
+  const HfFamily* const family = choose_family(config, part, problems);
   problems.throw_if_any();
-  model.name = request.output.stem().string();
+  ConfigReader reader(config, part, *family, problems);
+  const JsonValue sizes = reader.read(request.options.sequence);
+  problems.throw_if_any();
 
   const std::string file = file_name_of(request.inputs.front());
   Imported imported;
-  imported.document = model_json(model, std::string("HuggingFace configuration ") + file +
-                                            ", model_type " + reader.model_type());
+  imported.document = JsonValue(JsonValue::Object{});
+  imported.document.set("name", JsonValue(request.output.stem().string()));
+  imported.document.set("source", JsonValue("HuggingFace configuration " + file + ", model_type " +
+                                            family->model_type));
+  for (const JsonValue::Member& member : sizes.object())
+    imported.document.set(member.key, member.value);
   JsonValue copy = imported.document;
-  const Transformer read = read_transformer(copy, {}, problems);
-  WT_ENSURE(problems.empty());
-  const double parameters = total_parameters(read);
-  imported.found.set("model_type", JsonValue(std::string(reader.model_type())));
+  const Transformer model = read_transformer(copy, {}, problems);
+  problems.throw_if_any();
+  const double parameters = total_parameters(model);
+  imported.found.set("model_type", JsonValue(std::string(family->model_type)));
   imported.found.set("parameters", JsonValue(parameters));
-  imported.text = file + ": " + reader.model_type() + ", " + fixed_text(parameters / 1e9, 2) +
+  imported.text = file + ": " + family->model_type + ", " + fixed_text(parameters / 1e9, 2) +
                   " billion parameters, " + std::to_string(model.layers) + " layers, hidden " +
                   std::to_string(model.hidden) + ", sequence " + std::to_string(model.sequence) +
                   "\n";
