@@ -26,23 +26,25 @@ ModelHeld::ModelHeld(const Transformer& model, const Plan& plan)
 
 Divisible<Bytes> ModelHeld::attention_tensors() const {
   const bool casts = is_quantized(plan_.training.precision);
+  // The layer's input, and what a norm of the output reads.
+  const double inputs = model_.norms_of_attention();
   if (model_.mla) {
     const Transformer::LatentAttention& latent = *model_.mla;
     const double into = (latent.query_rank + latent.key_value_rank + latent.rope_size) / h_;
     const double keys = 2.0 * model_.heads * model_.key_width() / h_,
                  values = model_.heads_width() / h_;
     if (casts)
-      return {elements(1 + into) + operands(1 + into) + tokens(d_),
+      return {elements(inputs + into) + operands(1 + into) + tokens(d_),
               elements(keys + 2 * values) + operands(values)};
-    return {elements(2 + into) + tokens(d_), elements(keys + 2 * values)};
+    return {elements(inputs + 1 + into) + tokens(d_), elements(keys + 2 * values)};
   }
   const double groups = model_.kv_heads / static_cast<double>(model_.heads);
   // Of all heads together, in hidden sizes.
   const double width = model_.given_head_size > 0 ? model_.heads_width() / h_ : 1;
   if (casts)
-    return {elements(1) + operands(1) + tokens(d_),
+    return {elements(inputs) + operands(1) + tokens(d_),
             elements((2 + 2 * groups) * width) + operands(width)};
-  return {elements(2) + tokens(d_), elements((2 + 2 * groups) * width)};
+  return {elements(inputs + 1) + tokens(d_), elements((2 + 2 * groups) * width)};
 }
 
 Divisible<Bytes> ModelHeld::attention_saved() const {
@@ -71,13 +73,17 @@ Held ModelHeld::attention() const {
 }
 
 Held ModelHeld::feed_forward() const {
+  // What norms read and give; attention has kept the layer's input where both halves read it, and a norm's output where they share it.
+  const double normed = model_.norms == 1 ? 0 : 1;
+  const double inputs = (model_.parallel_residual ? 0 : 1) + (model_.norms > 2 ? 1 : 0);
   Held held;
   held.parameters = feed_forward_parameters(model_);
   held.at(Kept::saved).divided = elements(f_);
-  held.at(Kept::module_input).whole = elements(1);
-  held.at(Kept::tensors) = {elements(2) + tokens(d_), elements((model_.gated_mlp ? 3 : 2) * f_)};
+  held.at(Kept::module_input).whole = elements(normed);
+  held.at(Kept::tensors) = {elements(inputs + normed) + tokens(d_),
+                            elements((model_.gated_mlp ? 3 : 2) * f_)};
   if (is_quantized(plan_.training.precision))
-    held.at(Kept::tensors) = {elements(1) + operands(1) + tokens(d_),
+    held.at(Kept::tensors) = {elements(inputs) + operands(normed) + tokens(d_),
                               elements((model_.gated_mlp ? 2 : 1) * f_) + operands(f_)};
   return held;
 }
@@ -87,7 +93,7 @@ Bytes ModelHeld::probabilities() const { return single * (s_ * b_ * model_.moe->
 Held ModelHeld::routing() const {
   Held held;
   held.parameters.whole = router_parameters(model_);
-  held.at(Kept::tensors).whole = elements(2) + probabilities();
+  held.at(Kept::tensors).whole = elements(1.0 + model_.norms_of_feed_forward()) + probabilities();
   held.at(Kept::norm).whole = elements(1);
   held.at(Kept::module_input).whole = elements(2);
   return held;

@@ -53,6 +53,7 @@ LayerShape shape_of(const StageCostInputs& in, Precision precision) {
   LayerShape shape = layer_shape(*in.plan, *in.software);
   shape.precision = precision;
   shape.fp8_attention = in.node != nullptr && attention_precision(in, precision) == Precision::fp8;
+  shape.seen_share = in.seen_share;
   if (!in.model->moe) return shape;
   shape.expert_load = expert_load_of(in);
   const SoftwareProfile::Experts& stack = experts_of(in);

@@ -441,6 +441,8 @@ ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& c
 ChunkOperations chunk_operations(const StageCostInputs& given, const ChunkRole& chunk) {
   if (given.node == nullptr || !given.model->moe) return operations_at_load(given, chunk);
   StageCostInputs in = given;
+  in.seen_share = chunk.seen_share;
+  if (given.node == nullptr || !given.model->moe) return operations_at_load(in, chunk);
   const TimedLoads loads = timed_loads(in);
   const auto at = [&](double load) {
     in.expert_load = load;
@@ -499,7 +501,8 @@ ChunkRole chunk_role(const Transformer& model, const Plan& plan, const ChunkPlac
   const ChunkMap map = plan.chunk_map();
   const int layers = plan.chunk_layers(place);
   return {layers, map.is_first(place), map.is_last(place),
-          model.moe ? model.expert_layers(plan.layers_before(place), layers) : 0};
+          model.moe ? model.expert_layers(plan.layers_before(place), layers) : 0,
+          model.seen_share(plan.layers_before(place), layers)};
 }
 
 StageCost stage_cost(const StageCostInputs& in) {

@@ -92,6 +92,7 @@ struct StageCostInputs {
   DataGroup expert_copies = {};  ///< that hold the same experts, where their states are shared out
   /// Tokens of the fullest rank over those of the mean one; nothing: their mean over all draws.
   std::optional<double> expert_load = {};
+  double seen_share = 1;  ///< of the chunk's layers (ChunkRole)
 };
 
 /// How the stack treats experts on this kind of node; without a node, on any.

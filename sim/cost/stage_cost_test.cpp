@@ -119,7 +119,7 @@ TEST_CASE("layers with and without experts are a mean layer of their chunk") {
   const Seconds dense = world.cost(0).chunks[0].forward.duration;
   CHECK(mixed.value() ==
         doctest::Approx((with_experts * 0.75 + dense * 0.25).value()).epsilon(1e-9));
-  // 3 layers of 8 experts and a router in place of 3 of the 4 MLPs.
+  // 3 layers of 8 experts, a router and the norm before them in place of 3 of the 4 MLPs.
   const double h = 1024, attention = 4 * h * h + 3 * h + 3 * h, mlp = 8 * h * h + 3 * h + 4 * h;
   const double experts = 8 * 2 * h * 2048 + 8 * h + h;
   CHECK(parameters - world.model.vocab * h - h * 1024 ==

@@ -177,7 +177,7 @@ TEST_CASE("Qwen 3: norms of queries and keys, and heads wider than the hidden si
   run.run();
   const Transformer model = model_in(run.request.output);
   CHECK(model.head_size() == 128);
-  CHECK(model.qk_norm);
+  CHECK(model.qk_norm == QueryKeyNorm::heads);
   CHECK_FALSE(model.qkv_bias);
   // Qwen3-32B as published: 32,762,123,264 parameters
   CHECK(total_parameters(model) == 32'762'123'264);

@@ -83,12 +83,10 @@ const StageCostTable::Entry& StageCostTable::with_draws(const PlanDevice& d, con
   return found->second;
 }
 
-std::vector<StageCostTable::Role> StageCostTable::roles_of(StageId stage) const {
-  std::vector<Role> roles;
-  for (int chunk = 0; chunk < plan_->parallel.virtual_pipeline; ++chunk) {
-    const ChunkRole role = chunk_role(*in_->model, *plan_, {stage, chunk});
-    roles.push_back({role.layers, role.first ? 1 : 0, role.last ? 1 : 0, role.expert_layers});
-  }
+std::vector<ChunkRole> StageCostTable::roles_of(StageId stage) const {
+  std::vector<ChunkRole> roles;
+  for (int chunk = 0; chunk < plan_->parallel.virtual_pipeline; ++chunk)
+    roles.push_back(chunk_role(*in_->model, *plan_, {stage, chunk}));
   return roles;
 }
 

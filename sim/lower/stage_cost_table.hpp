@@ -43,12 +43,10 @@ class StageCostTable {
   ExpertGroup expert_group(const PlanDevice& device) const;
 
  private:
-  /// What ChunkRole says of a chunk.
-  using Role = std::array<int, 4>;
   /// The role of each chunk in its place (with both_ways the first and the last stage have the same two, the other way round), kind of node
   /// and GPUs, groups of ZeRO 3 and of sequences' parts, what is compressed on which way, and how those who exchange tokens lie.
   using Key =
-      std::tuple<std::vector<Role>, const NodeType*, int, std::vector<int>, int, std::vector<int>,
+      std::tuple<std::vector<ChunkRole>, const NodeType*, int, std::vector<int>, int, std::vector<int>,
                  int, std::vector<int>, int, std::vector<int>, int, std::vector<int>, bool,
                  BytesPerSecond, BytesPerSecond, std::array<int, 4>>;
 
@@ -72,7 +70,7 @@ class StageCostTable {
   BytesPerSecond way_to_next(const PlanDevice& device) const;
   BytesPerSecond way_to_previous(const PlanDevice& device) const;
   BytesPerSecond way_to(const PlanDevice& device, StageId stage) const;
-  std::vector<Role> roles_of(StageId stage) const;
+  std::vector<ChunkRole> roles_of(StageId stage) const;
   void write_rows(const PlanDevice& device, Entry& entry);
 
   const BuildInputs* in_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +30,8 @@ struct ChunkRole {
   bool first = false;     ///< has the embedding
   bool last = false;      ///< has the head
   int expert_layers = 0;  ///< how many of `layers` have experts
-  bool operator==(const ChunkRole&) const = default;
+  double seen_share = 1;  ///< Transformer::seen_share() of its layers
+  auto operator<=>(const ChunkRole&) const = default;
 };
 
 /// The bytes that collectives of a pass carry, on one rank.

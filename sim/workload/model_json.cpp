@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -37,10 +38,11 @@ void check_divides(ObjectReader& reader, std::string_view key, int size, std::st
   divisor = 1;
 }
 
-Transformer::Window read_window(ObjectReader reader) {
+Transformer::Window read_window(ObjectReader reader, int layers) {
   Transformer::Window window;
   window.size = reader.required_int("size", 1, most_sequence);
   window.every = reader.optional_number("every", 1, 1, most_layers);
+  window.from_layer = reader.optional_int("from_layer", 0, 0, layers);
   reader.reject_unknown_keys();
   return window;
 }
@@ -120,7 +122,7 @@ Transformer::ExpertBalance read_balance(ObjectReader& parent, int experts, int t
   return balance;
 }
 
-Transformer::Experts read_experts(ObjectReader reader, int layers) {
+Transformer::Experts read_experts(ObjectReader reader, int layers, bool family_has_biases) {
   constexpr int most_experts = 1 << 16;
   constexpr double most_capacity = 1e6;
   Transformer::Experts moe;
@@ -132,6 +134,9 @@ Transformer::Experts read_experts(ObjectReader reader, int layers) {
   moe.every = reader.optional_int("every", 1, 1, most_layers);
   moe.node_limit = reader.optional_int("node_limit", 0, 0, most_experts);
   moe.capacity = reader.optional_number("capacity", 0, 0, most_capacity);
+  moe.bias = reader.optional_bool("bias", family_has_biases);
+  moe.router_bias = reader.optional_bool("router_bias", false);
+  moe.shared_gate = reader.optional_bool("shared_gate", false);
   moe.balance = read_balance(reader, moe.experts, moe.top_k);
   reader.reject_unknown_keys();
   if (moe.top_k > moe.experts && reader.are_sound({"top_k", "experts"})) {
@@ -146,6 +151,36 @@ Transformer::Experts read_experts(ObjectReader reader, int layers) {
     moe.dense_layers = 0;
   }
   return moe;
+}
+
+/// true and "heads" mean the same.
+QueryKeyNorm read_qk_norm(ObjectReader& reader) {
+  const JsonValue* value = reader.take("qk_norm");
+  if (value == nullptr || !value->is_string())
+    return reader.optional_bool("qk_norm", false) ? QueryKeyNorm::heads : QueryKeyNorm::none;
+  return reader.required_enum<QueryKeyNorm>(
+      "qk_norm", {{"heads", QueryKeyNorm::heads}, {"width", QueryKeyNorm::width}});
+}
+
+/// Norms, biases and the order of a layer's halves.
+void read_layer(ObjectReader& reader, Transformer& model) {
+  model.qkv_bias = reader.optional_bool("qkv_bias", false);
+  for (auto [key, bias] : {std::pair{"projection_bias", &model.projection_bias},
+                           std::pair{"norm_bias", &model.norm_bias}})
+    if (reader.take(key) != nullptr) *bias = reader.optional_bool(key, model.has_biases());
+  model.attention_sinks = reader.optional_bool("attention_sinks", false);
+  model.qk_norm = read_qk_norm(reader);
+  // GPT-NeoX's use_parallel_residual is true by default: GPTNeoXConfig of transformers, models/gpt_neox/configuration_gpt_neox.py.
+  model.parallel_residual = reader.optional_bool("parallel_residual", model.family == "neox");
+  model.norms = reader.optional_int("norms", 2, 1, 4);
+  if (model.norms == 3 || (model.norms == 1 && !model.parallel_residual)) {
+    reader.problem("norms",
+                   model.norms == 3 ? "a layer has 1, 2 or 4 norms, not 3"
+                                    : "a layer has 1 norm only where its halves share it",
+                   "write 2, one before each half; 4, with one behind each; or 1 and "
+                   "\"parallel_residual\": true");
+    model.norms = 2;
+  }
 }
 
 }  // namespace
@@ -169,10 +204,17 @@ Transformer read_transformer(JsonValue& value, const std::string& pointer, Probl
   model.vocab_divisor = reader.optional_int("vocab_divisor", 128, 1, most_vocab);
   const bool gives_head_size = reader.take("head_size") != nullptr;
   if (gives_head_size) model.given_head_size = reader.required_int("head_size", 1, most_hidden);
-  model.qkv_bias = reader.optional_bool("qkv_bias", false);
-  model.qk_norm = reader.optional_bool("qk_norm", false);
-  if (reader.take("window") != nullptr) model.window = read_window(reader.child("window"));
-  if (reader.take("moe") != nullptr) model.moe = read_experts(reader.child("moe"), model.layers);
+  read_layer(reader, model);
+  if (reader.take("window") != nullptr)
+    model.window = read_window(reader.child("window"), model.layers);
+  if (reader.take("moe") != nullptr)
+    model.moe = read_experts(reader.child("moe"), model.layers, model.has_biases());
+  if (model.moe && model.parallel_residual) {
+    reader.problem("parallel_residual",
+                   "layers with experts wait for attention: their halves are not parallel",
+                   "write \"parallel_residual\": false");
+    model.parallel_residual = false;
+  }
   if (reader.take("mla") != nullptr) model.mla = read_latent_attention(reader.child("mla"));
   reader.reject_unknown_keys();
   if (!gives_head_size && !model.mla && reader.are_sound({"heads", "hidden"}))

@@ -161,10 +161,90 @@ TEST_CASE("matrices of a layer add up to its weights, with latent attention and 
                 elements(mlp_shapes(model, model.ffn_hidden, tensor)) * (1 - with_experts) +
                 elements(mlp_shapes(model, shared, tensor)) * with_experts ==
             doctest::Approx(layer_matrix_parameters(model, tensor)).epsilon(1e-12));
-      if (model.moe)
+      if (model.moe) {
+        Transformer unbiased = model;
+        unbiased.moe->bias = false;
         CHECK(elements(mlp_shapes(model, model.moe->ffn_hidden, 1)) * model.moe->experts ==
-              doctest::Approx(expert_parameters(model)).epsilon(1e-12));
+              doctest::Approx(expert_parameters(unbiased)).epsilon(1e-12));
+      }
     }
+}
+
+TEST_CASE("models with other norms and biases have their published parameters") {
+  struct Published {
+    const char* text;
+    double parameters;
+  };
+  // By the module definitions of transformers, and as the publishers count them.
+  const Published models[] = {
+      // Falcon 7B: one LayerNorm, with a bias, for both halves; 40B: one each
+      {"'layers':32,'hidden':4544,'heads':71,'kv_heads':1,'sequence':2048,'vocab':65024,"
+       "'rotary':true,'norm_bias':true,'norms':1,'parallel_residual':true",
+       6'921'720'704},
+      {"'layers':60,'hidden':8192,'heads':128,'kv_heads':8,'sequence':2048,'vocab':65024,"
+       "'rotary':true,'norm_bias':true,'parallel_residual':true",
+       41'303'293'952},
+      // Gemma 2 2B, Gemma 3 1B
+      {"'layers':26,'hidden':2304,'heads':8,'kv_heads':4,'head_size':256,'ffn_hidden':9216,"
+       "'gated_mlp':true,'sequence':8192,'vocab':256000,'rotary':true,'norms':4",
+       2'614'341'888},
+      {"'layers':26,'hidden':1152,'heads':4,'kv_heads':1,'head_size':256,'ffn_hidden':6912,"
+       "'gated_mlp':true,'sequence':32768,'vocab':262144,'rotary':true,'norms':4,'qk_norm':true",
+       999'885'952},
+      // OLMo 2 7B, and OLMoE: norms of all heads at once
+      {"'layers':32,'hidden':4096,'heads':32,'ffn_hidden':11008,'gated_mlp':true,'sequence':4096,"
+       "'vocab':100352,'rotary':true,'tied_embeddings':false,'qk_norm':'width'",
+       7'298'617'344},
+      {"'layers':16,'hidden':2048,'heads':16,'ffn_hidden':1024,'gated_mlp':true,'sequence':4096,"
+       "'vocab':50304,'rotary':true,'tied_embeddings':false,'qk_norm':'width',"
+       "'moe':{'experts':64,'top_k':8,'ffn_hidden':1024}",
+       6'919'161'856},
+      // GPT-OSS 20B
+      {"'layers':24,'hidden':2880,'heads':64,'kv_heads':8,'head_size':64,'sequence':4096,"
+       "'vocab':201088,'gated_mlp':true,'rotary':true,'tied_embeddings':false,'qkv_bias':true,"
+       "'projection_bias':true,'attention_sinks':true,'moe':{'experts':32,'top_k':4,"
+       "'ffn_hidden':2880,'bias':true,'router_bias':true}",
+       20'914'757'184},
+      // Qwen2 57B: a gate for the shared experts
+      {"'layers':28,'hidden':3584,'heads':28,'kv_heads':4,'sequence':32768,'vocab':151936,"
+       "'gated_mlp':true,'rotary':true,'tied_embeddings':false,'qkv_bias':true,'moe':{'experts':64,"
+       "'top_k':8,'ffn_hidden':2560,'shared_ffn_hidden':20480,'shared_gate':true}",
+       57'408'658'944},
+  };
+  for (const Published& published : models) {
+    CAPTURE(published.text);
+    Problems problems;
+    JsonValue value = parse(std::string("{'family':'llama',") + published.text + "}", problems);
+    const Transformer model = read_transformer(value, "/model", problems);
+    CHECK(problems.empty());
+    CHECK(total_parameters(model) == published.parameters);
+  }
+}
+
+TEST_CASE("family says what it has by default, and a key overrides it") {
+  const std::string sizes = "'layers':4,'hidden':64,'heads':4,'sequence':8,'vocab':100";
+  const auto read = [&sizes](const std::string& more) {
+    Problems problems;
+    JsonValue value = parse("{" + sizes + more + "}", problems);
+    const Transformer model = read_transformer(value, "/model", problems);
+    CHECK(problems.empty());
+    return model;
+  };
+  CHECK_FALSE(read("").parallel_residual);
+  CHECK(read(",'family':'neox'").parallel_residual);
+  CHECK_FALSE(read(",'family':'neox','parallel_residual':false").parallel_residual);
+  CHECK(read(",'moe':{'experts':4,'top_k':1,'ffn_hidden':8}").moe->bias);
+  CHECK_FALSE(read(",'family':'llama','moe':{'experts':4,'top_k':1,'ffn_hidden':8}").moe->bias);
+  CHECK(read(",'qk_norm':true").qk_norm == QueryKeyNorm::heads);
+  CHECK(read(",'qk_norm':'width'").qk_norm == QueryKeyNorm::width);
+  CHECK(problems_of("{" + sizes + ",'norms':1}") ==
+        Messages{"a layer has 1 norm only where its halves share it at /model/norms"});
+  CHECK(problems_of("{" + sizes + ",'norms':3}").size() == 1);
+  CHECK(problems_of("{" + sizes + ",'window':{'size':4,'from_layer':5}}").size() == 1);
+  CHECK(
+      problems_of("{" + sizes + ",'family':'neox','moe':{'experts':4,'top_k':1,'ffn_hidden':8}}") ==
+      Messages{"layers with experts wait for attention: their halves are not parallel at "
+               "/model/parallel_residual"});
 }
 
 TEST_CASE("experts are in the layers that dense_layers and every leave them") {

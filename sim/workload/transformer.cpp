@@ -134,7 +134,7 @@ void add_casts(KernelWork& work, const std::vector<Gemm>& forward, const LayerSh
 Flops flash_forward_flops(const Transformer& model, const LayerShape& shape) {
   const double s = model.sequence;
   const double widths = model.key_width() + model.value_width();
-  return Flops{local_heads(model, shape) * s * s * widths * model.seen_share()};
+  return Flops{local_heads(model, shape) * s * s * widths * shape.seen_share};
 }
 constexpr double flash_backward_ratio = 2.5;
 
@@ -308,11 +308,12 @@ Bytes operand_size(Precision precision) {
 }
 
 /// A token at place i sees min(i, w) tokens: of s^2/2 pairs, w s - w^2/2.
-double Transformer::seen_share() const {
-  if (!window || window->size >= sequence) return 1;
+double Transformer::seen_share(int first, int count) const {
+  if (!window || window->size >= sequence || count == 0) return 1;
   const double w = static_cast<double>(window->size) / sequence;
   const double inside = 2 * w - w * w;
-  return 1 - (1 - inside) / window->every;
+  const int windowed = std::clamp(first + count - window->from_layer, 0, count);
+  return 1 - (1 - inside) / window->every * windowed / count;
 }
 
 int padded_vocab(const Transformer& model, int tensor_ways) {
@@ -331,6 +332,11 @@ namespace {
 /// Matrices of an MLP of `width`: two, or three when gated.
 double mlp_matrices(const Transformer& model, double width) {
   return (model.gated_mlp ? 3.0 : 2.0) * model.hidden * width;
+}
+
+/// Biases of an expert of `width`, one for each column of its products.
+double expert_biases(const Transformer& model, double width) {
+  return model.moe->bias ? (model.gated_mlp ? 2.0 : 1.0) * width + model.hidden : 0;
 }
 
 /// Of one rank: what leads into the latent vectors is not divided.
@@ -371,16 +377,22 @@ double layer_matrix_parameters(const Transformer& model, int tensor_ways) {
 
 double router_parameters(const Transformer& model) {
   if (!model.moe) return 0;
-  return model.hidden * (1.0 + model.moe->experts);
+  const Transformer::Experts& moe = *model.moe;
+  return model.norms_of_feed_forward() * model.norm_parameters() +
+         model.hidden * static_cast<double>(moe.experts) + (moe.router_bias ? moe.experts : 0) +
+         (moe.shared_gate ? model.hidden : 0);
 }
 
 double expert_parameters(const Transformer& model) {
   if (!model.moe) return 0;
-  return mlp_matrices(model, model.moe->ffn_hidden) * model.moe->experts;
+  const Transformer::Experts& moe = *model.moe;
+  return (mlp_matrices(model, moe.ffn_hidden) + expert_biases(model, moe.ffn_hidden)) * moe.experts;
 }
 
 double shared_expert_parameters(const Transformer& model) {
-  return model.moe ? mlp_matrices(model, model.moe->shared_ffn_hidden) : 0;
+  if (!model.moe || model.moe->shared_ffn_hidden == 0) return 0;
+  const int width = model.moe->shared_ffn_hidden;
+  return mlp_matrices(model, width) + expert_biases(model, width);
 }
 
 std::vector<MatrixShape> attention_shapes(const Transformer& model, int tensor_ways) {
@@ -409,22 +421,29 @@ std::vector<MatrixShape> mlp_shapes(const Transformer& model, int width, int way
 }
 
 Divisible<double> attention_parameters(const Transformer& model) {
-  const double h = model.hidden, matrices = h * (model.qkv_width() + model.heads_width());
+  const double h = model.hidden;
+  const double norms = model.norms_of_attention() * model.norm_parameters();
   if (model.mla) {
     const Divisible<double> latent = latent_matrices(model);
-    const double norms = h + model.mla->query_rank + model.mla->key_value_rank;
-    return {latent.whole + norms, latent.divided};
+    return {latent.whole + norms + model.mla->query_rank + model.mla->key_value_rank,
+            latent.divided};
   }
-  const double norms_of_heads = model.qk_norm ? 2.0 * model.head_size() : 0;
-  const double biases = model.has_biases() || model.qkv_bias ? model.qkv_width() : 0;
-  if (!model.has_biases()) return {h + norms_of_heads, matrices + biases};  // a norm's weights
-  return {3 * h + norms_of_heads, matrices + biases};                       // row bias, norm
+  const bool by_head = model.qk_norm == QueryKeyNorm::heads;
+  const double widths = (model.heads + model.kv_heads) * static_cast<double>(model.head_size());
+  double whole = norms + (by_head ? 2.0 * model.head_size() : 0);
+  if (model.projection_bias.value_or(model.has_biases())) whole += h;
+  double divided = h * (model.qkv_width() + model.heads_width());
+  if (model.has_biases() || model.qkv_bias) divided += model.qkv_width();
+  if (model.qk_norm == QueryKeyNorm::width) divided += widths;
+  if (model.attention_sinks) divided += model.heads;
+  return {whole, divided};
 }
 
 Divisible<double> feed_forward_parameters(const Transformer& model) {
   const double h = model.hidden, matrices = h * model.mlp_input_width() + h * model.ffn_hidden;
-  if (!model.has_biases()) return {h, matrices};
-  return {3 * h, matrices + model.mlp_input_width()};
+  const double norms = model.norms_of_feed_forward() * model.norm_parameters();
+  if (!model.has_biases()) return {norms, matrices};
+  return {norms + h, matrices + model.mlp_input_width()};
 }
 
 namespace {
@@ -447,8 +466,7 @@ Divisible<double> embedding_parameters(const Transformer& model, int tensor_ways
 
 Divisible<double> head_parameters(const Transformer& model, int tensor_ways, HeadPlace place) {
   const bool own_words = !model.tied_embeddings || place == HeadPlace::on_another_stage;
-  return {(model.has_biases() ? 2.0 : 1.0) * model.hidden,
-          own_words ? padded_words(model, tensor_ways) : 0};
+  return {model.norm_parameters(), own_words ? padded_words(model, tensor_ways) : 0};
 }
 
 double total_parameters(const Transformer& model) {
@@ -471,7 +489,7 @@ double active_parameters(const Transformer& model) {
 }
 
 namespace {
-/// A norm reads and writes queries or keys; backward it reads them and their gradient and writes another.
+/// A norm reads and writes what it is of; backward it reads that and its gradient and writes another.
 constexpr double norm_passes_forward = 2, norm_passes_backward = 3;
 
 void add_query_key_norms(KernelWork& work, const Transformer& model, const LayerShape& shape,
@@ -480,6 +498,22 @@ void add_query_key_norms(KernelWork& work, const Transformer& model, const Layer
   work.memory_traffic +=
       element_size(shape.precision) * (passes * tokens(model, shape) * width / shape.tensor);
   work.memory_kernels += 2;
+}
+}  // namespace
+
+namespace {
+/// `norms` more than the one before a half that LayerTraffic counts, or fewer where the halves of a layer share theirs. A norm is one
+/// kernel on each of its `passes` but the first.
+void add_norms(KernelWork& half, const Transformer& model, const LayerShape& shape, int norms,
+               double passes) {
+  constexpr double two_bytes = 2;
+  half.memory_traffic += token_traffic(model, shape, norms * passes * two_bytes, 0, 0);
+  half.memory_kernels += norms * (static_cast<int>(passes) - 1);
+}
+
+void add_norms(LayerWork& work, const Transformer& model, const LayerShape& shape, double passes) {
+  add_norms(work.attention, model, shape, model.norms_of_attention() - 1, passes);
+  add_norms(work.feed_forward, model, shape, model.norms_of_feed_forward() - 1, passes);
 }
 }  // namespace
 
@@ -492,11 +526,13 @@ LayerWork layer_forward(const Transformer& model, const LayerShape& shape) {
   work.attention.memory_traffic +=
       attention_traffic(model, shape, shape.traffic.forward_hidden, shape.traffic.forward_split);
   work.attention.memory_kernels = 5 + merging_kernels;
-  if (model.qk_norm) add_query_key_norms(work.attention, model, shape, norm_passes_forward);
+  if (model.qk_norm != QueryKeyNorm::none)
+    add_query_key_norms(work.attention, model, shape, norm_passes_forward);
   work.feed_forward.linear = feed_forward_products(model, shape);
   work.feed_forward.memory_traffic =
       feed_forward_traffic(model, shape, shape.traffic.forward_hidden, shape.traffic.forward_split);
   work.feed_forward.memory_kernels = 4;
+  add_norms(work, model, shape, norm_passes_forward);
   add_casts(work.attention, work.attention.linear, shape, false);
   add_casts(work.feed_forward, work.feed_forward.linear, shape, false);
   if (shape.fused_kernels) return work;
@@ -560,11 +596,13 @@ LayerWork layer_backward(const Transformer& model, const LayerShape& shape) {
   work.attention.memory_traffic =
       attention_traffic(model, shape, shape.traffic.backward_hidden, shape.traffic.backward_split);
   work.attention.memory_kernels = 10;
-  if (model.qk_norm) add_query_key_norms(work.attention, model, shape, norm_passes_backward);
+  if (model.qk_norm != QueryKeyNorm::none)
+    add_query_key_norms(work.attention, model, shape, norm_passes_backward);
   work.feed_forward.linear = backward_products(feed_forward_products(model, shape));
   work.feed_forward.memory_traffic = feed_forward_traffic(
       model, shape, shape.traffic.backward_hidden, shape.traffic.backward_split);
   work.feed_forward.memory_kernels = 8;
+  add_norms(work, model, shape, norm_passes_backward);
   add_casts(work.attention, attention_products(model, shape), shape, true);
   add_casts(work.feed_forward, feed_forward_products(model, shape), shape, true);
   if (shape.attention == Attention::flash) {
@@ -674,7 +712,7 @@ constexpr int bias_kernels_forward = 2, bias_kernels_backward = 4;
 
 void add_biases(KernelWork& work, const Transformer& model, const LayerShape& shape,
                 bool backward) {
-  if (!shape.adds_expert_biases) return;
+  if (!shape.adds_expert_biases || !model.moe->bias) return;
   const double forward_bytes = shape.weighs_in_fp32 ? bias_forward_fp32 : bias_forward_bf16,
                backward_bytes = shape.weighs_in_fp32 ? bias_backward_fp32 : bias_backward_bf16;
   work.memory_traffic += copies_traffic(model, shape, backward ? backward_bytes : forward_bytes);
@@ -724,7 +762,10 @@ ExpertWork expert_traffic(const Transformer& model, const LayerShape& shape, dou
   work.routing.memory_traffic +=
       Bytes{router_value * router_passes * local_tokens(model, shape) * model.moe->experts};
   work.routing.memory_kernels = norm_and_residual * kernels + routing_kernels;
-  work.merging.memory_kernels = merging_kernels;
+  const bool forward = kernels == 1;
+  add_norms(work.merging, model, shape, model.norms_of_feed_forward() - 1,
+            forward ? norm_passes_forward : norm_passes_backward);
+  work.merging.memory_kernels += merging_kernels;
   work.experts.memory_traffic =
       nonlinear_traffic(model, shape, expert_tokens(model, shape),
                         static_cast<double>(model.moe->ffn_hidden) / shape.expert_tensor, split);
@@ -897,7 +938,7 @@ Flops product_flops(const std::vector<Gemm>& products) {
 Flops attention_core_flops(const Transformer& model, const LayerShape& shape) {
   const double s = model.sequence;
   const double widths = model.key_width() + model.value_width();
-  return Flops{2 * local_heads(model, shape) * s * s * widths * model.seen_share()};
+  return Flops{2 * local_heads(model, shape) * s * s * widths * shape.seen_share};
 }
 
 Flops head_flops(const Transformer& model, const LayerShape& shape) {

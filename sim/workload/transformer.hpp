@@ -81,6 +81,13 @@ enum class Attention {
   flash,     ///< scores never leave the chip; causal half only
 };
 
+/// Norms of queries and keys.
+enum class QueryKeyNorm : std::uint8_t {
+  none,
+  heads,  ///< head by head, all with the same weights (Qwen 3)
+  width,  ///< all heads at once (OLMo 2)
+};
+
 /// A decoder-only transformer: what a model file says. All sizes are unpadded.
 struct Transformer {
   std::string name;
@@ -99,12 +106,20 @@ struct Transformer {
   int vocab_divisor = 128;  ///< vocabulary is padded to a multiple of this times the tensor ways
   int given_head_size = 0;  ///< where it is not h / a
   bool qkv_bias = false;  ///< on queries, keys and values, where the family has no biases (Qwen 2)
-  bool qk_norm = false;   ///< queries and keys are normed, head by head (Qwen 3)
+  std::optional<bool> projection_bias;  ///< on attention's output; has_biases() by default
+  bool attention_sinks = false;   ///< a learned score a head that no token belongs to (GPT-OSS)
+  std::optional<bool> norm_bias;  ///< norms add a vector (LayerNorm); has_biases() by default
+  QueryKeyNorm qk_norm = QueryKeyNorm::none;
+  int norms = 2;  ///< of a layer: norms_of_attention(), norms_of_feed_forward()
+  /// Attention and feed-forward network both read the layer's input, x + attention(norm(x)) + ffn(norm(x)), so that a tensor group sums
+  /// both outputs up at once (GPT-J, GPT-NeoX, PaLM, Falcon, Command R).
+  bool parallel_residual = false;
 
   /// Layers whose tokens see no more than `size` tokens before them.
   struct Window {
     int size = 0;
-    double every = 1;  ///< one layer in so many has it
+    double every = 1;    ///< one layer in so many has it, of those from `from_layer` on
+    int from_layer = 0;  ///< counted from 0
   };
   std::optional<Window> window = std::nullopt;
 
@@ -126,6 +141,9 @@ struct Transformer {
     int every = 1;         ///< of the others, one in so many has experts
     int node_limit = 0;    ///< nodes that a token's experts may be on; 0: any number
     double capacity = 0;  ///< times its even share of tokens that an expert takes; 0: all that come
+    bool bias = false;    ///< on the products of experts, shared ones included
+    bool router_bias = false;  ///< on the router's product
+    bool shared_gate = false;  ///< a token weighs what its shared experts give (Qwen 2)
     ExpertBalance balance;
   };
   std::optional<Experts> moe = std::nullopt;
@@ -153,11 +171,16 @@ struct Transformer {
   int head_size() const { return given_head_size > 0 ? given_head_size : hidden / heads; }
   /// Width of all heads together: h, unless the model gives another head size.
   double heads_width() const { return static_cast<double>(heads) * value_width(); }
-  /// Pairs of a token and one that it sees, over those of whole causal attention, on average over the layers.
-  double seen_share() const;
-  /// Biases on every matrix and on both norms; LLaMA has neither (Touvron et al. 2023,
-  /// arXiv:2302.13971, 2.2).
+  /// Pairs of a token and one that it sees, over those of whole causal attention, on average over `count` layers from `first` on.
+  double seen_share(int first, int count) const;
+  /// Biases on every matrix; LLaMA has none (Touvron et al. 2023, arXiv:2302.13971, 2.2).
   bool has_biases() const { return family != "llama"; }
+  /// Norms of each half of a layer, attention's and the feed-forward network's: of its input, and of its output (Gemma 2). Halves that
+  /// run in parallel may share the first.
+  int norms_of_attention() const { return norms > 2 ? 2 : 1; }
+  int norms_of_feed_forward() const { return norms - norms_of_attention(); }
+  /// Parameters of one norm.
+  double norm_parameters() const { return (norm_bias.value_or(has_biases()) ? 2.0 : 1.0) * hidden; }
   /// A learned position table; BLOOM has ALiBi in its place (arXiv:2211.05100, 3.2).
   bool has_learned_positions() const { return !rotary && family != "bloom"; }
   /// A norm behind the word embedding (BLOOM).
@@ -275,6 +298,7 @@ struct LayerShape {
   bool attends_by_parts = false;
   RingMerging merging = RingMerging::uncounted;
   bool fp8_attention = false;
+  double seen_share = 1;  ///< Transformer::seen_share() of the layers at hand
   bool sequence_parallel = false;
   Attention attention = Attention::standard;
   Precision precision = Precision::fp16;

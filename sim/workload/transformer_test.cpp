@@ -40,7 +40,7 @@ TEST_CASE("a head size of its own, biases on queries, keys and values, and norms
   CHECK(total_parameters(m) == plain + 4 * 64 * 64);
   m.qkv_bias = true;
   CHECK(total_parameters(m) == plain + 4 * 64 * 64 + 3 * 4 * 32);
-  m.qk_norm = true;
+  m.qk_norm = QueryKeyNorm::heads;
   CHECK(total_parameters(m) == plain + 4 * 64 * 64 + 3 * 4 * 32 + 2 * 32);
   const LayerWork work = layer_forward(m, {});
   CHECK(work.attention.linear[0].n == 3 * 4 * 32);
@@ -82,6 +82,7 @@ TEST_CASE("padding copies tokens and results, and biases are added in kernels of
   m.moe->experts = 8;
   m.moe->top_k = 2;
   m.moe->ffn_hidden = 32;
+  m.moe->bias = true;
   LayerShape plain;
   plain.expert = 2;
   plain.precision = Precision::mxfp8;
@@ -163,19 +164,69 @@ TEST_CASE("tokens from other ranks are sorted where the dispatcher does so") {
 
 TEST_CASE("a window leaves the pairs out that are too far apart") {
   Transformer m = model("llama", 2, 64, 4, 8, 100);
-  CHECK(m.seen_share() == 1);
+  CHECK(m.seen_share(0, 2) == 1);
   m.window = Transformer::Window{2, 1};
   // Of 8 tokens each sees itself and the one before, as a share of area: 2 * 8 - 2 * 2 / 2 = 14 of 8 * 8 / 2 = 32.
-  CHECK(m.seen_share() == 14.0 / 32);
+  CHECK(m.seen_share(0, 2) == 14.0 / 32);
   m.window->every = 2;
-  CHECK(m.seen_share() == (1 + 14.0 / 32) / 2);
+  CHECK(m.seen_share(0, 2) == (1 + 14.0 / 32) / 2);
   LayerShape shape;
   shape.attention = Attention::flash;
   const Flops whole = layer_forward(model("llama", 2, 64, 4, 8, 100), shape).attention.flash;
+  shape.seen_share = m.seen_share(0, 2);
   CHECK(layer_forward(m, shape).attention.flash.value() ==
-        doctest::Approx(whole.value() * m.seen_share()));
+        doctest::Approx(whole.value() * shape.seen_share));
   m.window->size = 8;
-  CHECK(m.seen_share() == 1);
+  CHECK(m.seen_share(0, 2) == 1);
+}
+
+TEST_CASE("a window begins at a layer, and layers before it see all") {
+  Transformer m = model("llama", 28, 64, 4, 8, 100);
+  m.window = Transformer::Window{2, 1, 21};
+  CHECK(m.seen_share(0, 14) == 1);
+  CHECK(m.seen_share(14, 14) == (1 + 14.0 / 32) / 2);  // layers 21 to 27
+  CHECK(m.seen_share(0, 28) == doctest::Approx(1 - (1 - 14.0 / 32) / 4));
+  m.window->from_layer = 28;  // Qwen 2.5 as published
+  CHECK(m.seen_share(0, 28) == 1);
+}
+
+TEST_CASE(
+    "norms behind the halves of a layer and a norm that they share count, in bytes moved too") {
+  Transformer m = model("llama", 1, 64, 4, 8, 100);
+  const LayerShape shape;
+  const double plain = total_parameters(m);
+  const LayerWork two = layer_forward(m, shape), two_back = layer_backward(m, shape);
+  m.norms = 4;
+  CHECK(total_parameters(m) == plain + 2 * 64);
+  // Read and written at two bytes: 8 tokens of 64 values; backward read twice, written once.
+  const LayerWork four = layer_forward(m, shape);
+  CHECK(four.attention.memory_traffic - two.attention.memory_traffic == Bytes{2.0 * 2 * 8 * 64});
+  CHECK(four.feed_forward.memory_traffic - two.feed_forward.memory_traffic ==
+        Bytes{2.0 * 2 * 8 * 64});
+  CHECK(layer_backward(m, shape).attention.memory_traffic - two_back.attention.memory_traffic ==
+        Bytes{3.0 * 2 * 8 * 64});
+  m.norms = 1;
+  CHECK(total_parameters(m) == plain - 64);
+  CHECK(two.feed_forward.memory_traffic - layer_forward(m, shape).feed_forward.memory_traffic ==
+        Bytes{2.0 * 2 * 8 * 64});
+  m.norm_bias = true;
+  CHECK(total_parameters(m) == plain - 64 + 2 * 64);  // the layer's and the final one
+}
+
+TEST_CASE("the norm before experts and biases of experts are those of the family") {
+  Transformer m = model("gpt", 1, 64, 4, 8, 100);
+  m.moe = Transformer::Experts{};
+  m.moe->experts = 4;
+  m.moe->ffn_hidden = 128;
+  CHECK(router_parameters(m) == 64 * 4 + 2 * 64);
+  CHECK(expert_parameters(m) == 4 * (2 * 64 * 128));
+  m.moe->bias = m.moe->router_bias = m.moe->shared_gate = true;
+  CHECK(router_parameters(m) == 64 * 4 + 2 * 64 + 4 + 64);
+  CHECK(expert_parameters(m) == 4 * (2 * 64 * 128 + 128 + 64));
+  m.gated_mlp = true;
+  CHECK(expert_parameters(m) == 4 * (3 * 64 * 128 + 2 * 128 + 64));
+  m.family = "llama";
+  CHECK(router_parameters(m) == 64 * 4 + 64 + 4 + 64);
 }
 
 TEST_CASE("parameters of GPT-NeoX 20B and BLOOM 176B are the published counts") {

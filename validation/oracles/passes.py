@@ -64,6 +64,9 @@ class Page:
         self.sequence_parallel = self.parallel["sequence_parallel"]
         self.qkv = self.h + 2 * self.model["kv_heads"] * self.head_size
         self.ffn, self.gated = self.model["ffn_hidden"], self.model["gated_mlp"]
+        # Whether both halves of a layer read its input, and their outputs are summed up before they are reduced; norms of a layer.
+        self.parallel_halves = self.model.get("parallel_residual", self.model["family"] == "neox")
+        self.reductions, self.norms = 1 if self.parallel_halves else 2, self.model.get("norms", 2)
 
     # Section 1
     def product(self, M, N, K, batch=1, factor=1.0):
@@ -98,8 +101,12 @@ class Page:
     def score_bytes(self, backward):
         return self.e / 2 * ((11 if self.fused else 19) if backward else (9 if self.fused else 13))
 
+    def further_norms(self, passes):
+        """Norms but the two of which section 2 counts one before each half: one kernel each forward, two backward."""
+        return (self.norms - 2) * (self.traffic(2 * passes, 0, 0) / self.BW + (passes - 1) * self.kl)
+
     def layer_forward(self):
-        return sum(self.product(*each) for each in self.products()) + self.attention(False) + (
+        return self.further_norms(2) + sum(self.product(*each) for each in self.products()) + self.attention(False) + (
             self.traffic(22, 4, 4) + (0 if self.fused else self.traffic(16, 0, 4))) / self.BW + (9 if self.fused else 14) * self.kl
 
     def backward_products(self):
@@ -113,7 +120,7 @@ class Page:
 
     def layer_backward(self):
         again = {"none": 0, "selective": self.attention(False) + (0 if self.flash else 3 * self.kl), "full": self.layer_forward()}
-        return (self.backward_products() + self.attention(True) + self.traffic(46, 12, 12) / self.BW + self.accumulation() +
+        return (self.further_norms(3) + self.backward_products() + self.attention(True) + self.traffic(46, 12, 12) / self.BW + self.accumulation() +
                 18 * self.kl + again[self.training["recompute"]])
 
     def layer_weight_gradient(self):
@@ -298,10 +305,12 @@ class Page:
     def kernels(self):
         """Of a layer, forward and backward: products, attention core, and kernels that only move memory."""
         fused = self.software["fused_kernels"]
-        return [4 + self.core_kernels() + 9 + (0 if fused else 5), 8 + (1 if self.flash else 4) + 18 + (0 if fused or self.flash else 1)]
+        norms = self.norms - 2
+        return [4 + self.core_kernels() + 9 + norms + (0 if fused else 5),
+                8 + (1 if self.flash else 4) + 18 + 2 * norms + (0 if fused or self.flash else 1)]
 
     def launches(self):
-        return [self.launch(count) + self.collective_launches(2) for count in self.kernels()]
+        return [self.launch(count) + self.collective_launches(self.reductions) for count in self.kernels()]
 
     def relaunches(self):
         """Of what a layer's backward pass computes again."""
@@ -328,7 +337,8 @@ class Page:
         f, g, scatter = self.layer_backward(), self.gather(self.matrix_weights()), self.scatter(self.matrix_weights())
         hides, kernels = (self.hiding(), f) if kind == "B" else (0, f - self.layer_weight_gradient())
         again = l if self.training["recompute"] == "full" else 0
-        gpu = (l * (f + 2 * self.exposed(hides)) + self.waits(l, kernels, g, scatter, kind) + 2 * again * self.all_reduce() + first * self.embedding() +
+        gpu = (l * (f + self.reductions * self.exposed(hides)) + self.waits(l, kernels, g, scatter, kind) +
+               self.reductions * again * self.all_reduce() + first * self.embedding() +
                last * (self.head(True) + self.all_reduce()) + (not last) * self.receipt("B") + first * last * self.scatter(self.edges()))
         return gpu, l * (self.launches()[1] + self.relaunches()) + self.edge_launches(first, last, "B")
 
@@ -358,7 +368,7 @@ class Page:
     # The end of the iteration, section 5
     def layer_parameters(self):
         column = self.qkv + (2 if self.gated else 1) * self.ffn
-        return self.matrix_weights() + (column / self.t + 6 * self.h if self.biases() else 2 * self.h)
+        return self.matrix_weights() + (column / self.t + 2 * self.h if self.biases() else 0) + self.norms * (2 if self.biases() else 1) * self.h
 
     def embedding_parameters(self):
         return self.word_embedding() + self.positions() + (2 * self.h if self.model["family"] == "bloom" else 0)
