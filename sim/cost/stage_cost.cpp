@@ -415,6 +415,7 @@ ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& c
   context.chunk = chunk;
   context.bytes = pass_bytes(in);
   context.model_shares_experts = in.model->moe && in.model->moe->shared_ffn_hidden > 0;
+  context.halves_are_parallel = in.model->parallel_residual;
   const bool cuts_attention =
       in.plan->parallel.context > 1 && in.plan->parallel.context_method == ContextMethod::ring;
   if (in.plan->training.recompute == Recompute::selective || cuts_attention)

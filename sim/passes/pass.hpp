@@ -91,6 +91,7 @@ struct PassContext {
   ChunkRole chunk;
   PassBytes bytes;
   bool model_shares_experts = false;  ///< every token also takes shared experts
+  bool halves_are_parallel = false;   ///< Transformer::parallel_residual
   Operation attention_core;           ///< forward; set if it is recomputed, or sequences are split
   Operation core_backward;            ///< set if sequences are split
   std::vector<PartAgain>

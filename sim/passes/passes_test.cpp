@@ -91,6 +91,20 @@ TEST_CASE("tensor ways add an all-reduce behind each half of a layer") {
   CHECK(world.layer(Direction::weight_gradient) == "weight gradients");
 }
 
+TEST_CASE("halves that both read the layer's input take one all-reduce each way") {
+  World world;
+  world.context.halves_are_parallel = true;
+  world.plan.parallel.tensor = 2;
+  CHECK(world.layer(Direction::forward) == "attention, feed-forward, all-reduce of an activation");
+  CHECK(world.layer(Direction::backward) == "feed-forward, attention, all-reduce of an activation");
+  world.software.overlap_backward_tensor_collectives = true;
+  CHECK(world.layer(Direction::backward) ==
+        "feed-forward, attention, all-reduce of an activation (beside), weight gradients");
+  // A quarter of the 4 s of products runs beside it, taken out of both halves.
+  CHECK(world.last.layer[3].time == Seconds{1});
+  CHECK((world.last.layer[0].time + world.last.layer[1].time).value() == doctest::Approx(7));
+}
+
 TEST_CASE("what is sent in shares is gathered, and what the stage had sent once more") {
   World world;
   world.plan.parallel.tensor = 2;

@@ -2,8 +2,11 @@
 #include <doctest/doctest.h>
 
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "core/testing.hpp"
+#include "scenario/testing.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {

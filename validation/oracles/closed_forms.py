@@ -125,8 +125,9 @@ class Forms:
         return sum(self.layers) * self.page.matrix_weights() + self.page.embedding_parameters() + self.page.head_parameters()
 
     def tensor_activations(self):
-        """All-reduces of an activation: two a layer and direction, again where layers are recomputed; the embedding's and the head's."""
-        layer = 4 + (2 if self.training["recompute"] == "full" else 0)
+        """All-reduces of an activation: two a layer and direction, or one for halves in parallel, again where layers are recomputed; the
+        embedding's and the head's."""
+        layer = self.page.reductions * (3 if self.training["recompute"] == "full" else 2)
         return (layer * sum(self.layers) + 2) * self.m * self.d * self.t * self.ring(self.page.activation(), self.t)
 
     # Work
@@ -189,7 +190,9 @@ class Forms:
         kv, f, gated = self.model["kv_heads"] / self.model["heads"], self.model["ffn_hidden"] / h, self.model["gated_mlp"]
         tokens, recompute = s * b * h, self.training["recompute"]
         boundary, mask = e * tokens / undivided, 0 if self.model["family"] == "llama" else 1
-        layer = tokens * ((4 * e + 2 * mask) / undivided + e * (2 + 2 * kv + (3 if gated else 2) * f) / t)
+        # The layer's input, what norms before halves give, what norms behind them read, and the second half's input.
+        whole = (1, 1 + (page.norms > 1), 2 * (page.norms > 2), not page.parallel_halves)
+        layer = tokens * ((sum(whole) * e + 2 * mask) / undivided + e * (2 + 2 * kv + (3 if gated else 2) * f) / t)
         scores = 0 if self.training["attention"] == "flash" else (2 * e + mask) * self.model["heads"] * s * s * b / t
         passing = e * tokens * (2 / undivided + (2 if gated else 1) * f / t)
         logits = (e if self.software.get("in_place_cross_entropy", False) else 10 if e == 2 else 8) * s * b * page.vocab() / t

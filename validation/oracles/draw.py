@@ -77,7 +77,8 @@ class Draw:
                 "kv_heads": random.choice([each for each in (heads, heads // 2, tensor) if each >= tensor and each % tensor == 0 and heads % each == 0]),
                 "ffn_hidden": hidden * random.choice([2, 4]), "gated_mlp": random.choice([True, False]), "tied_embeddings": random.choice([True, False]),
                 "rotary": random.choice([True, False]), "sequence": random.choice([128, 256, 512, 1024]), "vocab": random.randint(500, 20000),
-                "vocab_divisor": random.choice([1, 64, 128])}
+                "vocab_divisor": random.choice([1, 64, 128])} | random.choice([{}, {"norms": 4}, {"parallel_residual": True},
+                                                                            {"parallel_residual": True, "norms": 1}])
 
     def training(self, replicas, microbatches):
         random = self.random

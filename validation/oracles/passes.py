@@ -201,9 +201,9 @@ class Page:
         weight gradients, themselves slowed."""
         slow = self.slowed(f, collectives)
         if kind == "F":
-            return slow + 2 * self.all_reduce()
-        again = 2 * self.all_reduce() if self.training["recompute"] == "full" else 0
-        return slow + again + 2 * self.exposed(self.hiding() * slow / f if kind == "B" else 0)
+            return slow + self.reductions * self.all_reduce()
+        again = self.reductions * self.all_reduce() if self.training["recompute"] == "full" else 0
+        return slow + again + self.reductions * self.exposed(self.hiding() * slow / f if kind == "B" else 0)
 
     def tail(self, f, collectives, kind):
         """What a layer still waits for its last all-reduce when its kernels have ended, and its gradients can be scattered."""
@@ -324,7 +324,7 @@ class Page:
 
     def forward_parts(self, l, first, last):
         f, g = self.layer_forward(), self.gather(self.matrix_weights())
-        gpu = (l * (f + 2 * self.all_reduce()) + self.waits(l, f, g, 0, "F") + first * (self.embedding() + self.all_reduce()) +
+        gpu = (l * (f + self.reductions * self.all_reduce()) + self.waits(l, f, g, 0, "F") + first * (self.embedding() + self.all_reduce()) +
                last * self.head(False) + (not first) * self.receipt("F") + first * last * self.gather(self.edges()))
         return gpu, l * self.launches()[0] + self.edge_launches(first, last, "F")
 

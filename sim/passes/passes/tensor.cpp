@@ -23,15 +23,28 @@ void divide_held(ChunkOperations& chunk, const PassContext& in) {
     chunk.gradient_message.payload = chunk.gradient_message.payload / ways;
 }
 
-/// Behind each kernel that is cut, its all-reduce.
+/// Kernels behind which an all-reduce follows: all that are cut, or the last of them where both halves of a layer read its input, so that
+/// their outputs are summed up before they are reduced; backward so are the gradients of that input.
+std::vector<bool> reduced(const std::vector<Operation>& layer, const PassContext& in) {
+  std::vector<bool> result(layer.size());
+  bool is_last = true;
+  for (std::size_t i = layer.size(); i-- > 0;) {
+    if (!is_cut_by_tensor(layer[i].label)) continue;
+    result[i] = is_last || !in.halves_are_parallel;
+    is_last = false;
+  }
+  return result;
+}
+
+/// The layer with its all-reduces.
 std::vector<Operation> with_all_reduces(const std::vector<Operation>& layer,
                                         const PassContext& in) {
+  const std::vector<bool> is_reduced = reduced(layer, in);
   std::vector<Operation> result;
   result.reserve(layer.size() * 2);
-  for (const Operation& operation : layer) {
-    result.push_back(operation);
-    if (is_cut_by_tensor(operation.label))
-      result.push_back(all_reduce(in, Overlap::none, operation.share));
+  for (std::size_t i = 0; i < layer.size(); ++i) {
+    result.push_back(layer[i]);
+    if (is_reduced[i]) result.push_back(all_reduce(in, Overlap::none, layer[i].share));
   }
   return result;
 }
@@ -40,25 +53,24 @@ std::vector<Operation> with_all_reduces(const std::vector<Operation>& layer,
 std::vector<Operation> with_hidden_all_reduces(const std::vector<Operation>& layer,
                                                const PassContext& in) {
   constexpr double products_per_collective = 4;
+  const std::vector<bool> is_reduced = reduced(layer, in);
   Seconds all{}, products{};
   double collectives = 0;
-  for (const Operation& whole : layer) {
-    if (!is_cut_by_tensor(whole.label)) continue;
-    all += whole.time;
-    products += whole.products;
-    collectives += whole.share;
+  for (std::size_t i = 0; i < layer.size(); ++i) {
+    if (!is_cut_by_tensor(layer[i].label)) continue;
+    all += layer[i].time;
+    products += layer[i].products;
+    if (is_reduced[i]) collectives += layer[i].share;
   }
   const Seconds each = products / products_per_collective;
   const Seconds taken = each * collectives;
   std::vector<Operation> result;
   result.reserve(layer.size() * 3);
-  for (Operation rest : layer) {
-    if (!is_cut_by_tensor(rest.label)) {
-      result.push_back(rest);
-      continue;
-    }
-    if (all > Seconds{0}) rest.time *= (all - taken) / all;
+  for (std::size_t i = 0; i < layer.size(); ++i) {
+    Operation rest = layer[i];
+    if (is_cut_by_tensor(rest.label) && all > Seconds{0}) rest.time *= (all - taken) / all;
     result.push_back(rest);
+    if (!is_reduced[i]) continue;
     result.push_back(all_reduce(in, Overlap::beside_next, rest.share));
     result.push_back(kernel(Label::weight_gradients, each * rest.share));
   }
@@ -83,6 +95,9 @@ Operation gather_message() { return collective(Label::gather_message, Bytes{0});
 /// and one behind its feed-forward network, forward; and backward one for the input of each. The embedding is all-reduced forward,
 /// the input of the head backward. RowParallelLinear.forward and VocabParallelEmbedding.forward in megatron/mpu/layers.py,
 /// _CopyToModelParallelRegion.backward in megatron/mpu/mappings.py, Megatron-LM v2.5.
+///  - Where both halves of a layer read its input, one all-reduce a layer and direction does (Chowdhery et al. 2022, arXiv:2204.02311,
+///    section 2; ParallelTransformerLayer.forward in megatron/model/transformer.py of GPT-NeoX). Limit: GPT-NeoX itself reduces the
+///    input's gradients of either half on their own, since each ColumnParallelLinear copies its input by itself.
 ///  - Stacks that overlap (SoftwareProfile::overlap_backward_tensor_collectives) run a weight gradient beside each backward
 ///    all-reduce, a quarter of the layer's backward weight products (docs/model.md, model E):
 ///    ColumnParallelLinearWithAsyncAllreduce.backward in megatron/mpu/layers.py at 16c9044 (September 2021). A backward pass without
