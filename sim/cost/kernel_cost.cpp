@@ -136,4 +136,9 @@ Seconds with_launch_floor(Seconds gpu, Seconds cpu, double sharpness) {
   return larger * std::pow(1 + std::pow(ratio, sharpness), 1 / sharpness);
 }
 
+Seconds with_launch_floor(Seconds work, const LaunchFloor& floor) {
+  const Seconds all = with_launch_floor(work + floor.elsewhere, floor.launch, floor.sharpness);
+  return std::max(work, all - floor.elsewhere);
+}
+
 }  // namespace windtunnel

@@ -256,10 +256,10 @@ PassCost cost_of(const PassTimes& times) {
 /// Before them it may wait for the host, which reads a microbatch.
 PassCost fold(PassOperations& pass, Seconds flows, Seconds read, double sharpness) {
   PassCost cost = cost_of(times_alone(pass));
-  cost.launch = sum_over(pass, [](const Operation& o) { return o.launch; });
-  const Seconds work = cost.duration;
-  cost.duration =
-      read + std::max(work, with_launch_floor(work + flows, cost.launch, sharpness) - flows);
+  pass.floor = cost.floor = {.launch = sum_over(pass, [](const Operation& o) { return o.launch; }),
+                             .elsewhere = flows,
+                             .sharpness = sharpness};
+  cost.duration = read + with_launch_floor(cost.duration, cost.floor);
   pass.before.push_back(
       kernel(Label::launch_floor, std::max(Seconds{0}, cost.floor_share())));  // the sum is rounded
   return cost;
@@ -368,10 +368,15 @@ void overlap(const StageCostInputs& in, ChunkCost& ahead, ChunkCost& back) {
   back.overlapped_weight_gradient = cost(PassOfBlock::weight_gradient);
   const Seconds work = ahead.overlapped_forward.duration + back.overlapped_input_gradient.duration +
                        back.overlapped_weight_gradient.duration;
-  const Seconds launch = sum_over(block, [](const Operation& o) { return o.launch; });
-  const Seconds floor =
-      std::max(Seconds{0}, with_launch_floor(work, launch, in.software->launch.sharpness) - work);
-  ahead.overlapped_forward.launch = launch;
+  block.floor = {.launch = sum_over(block, [](const Operation& o) { return o.launch; }),
+                 .sharpness = in.software->launch.sharpness};
+  const Seconds floor = with_launch_floor(work, block.floor) - work;
+  const auto kernels = [](const PassCost& pass) { return pass.compute + pass.codec; };
+  // The block's floor is the forward pass's, beside which the others run.
+  ahead.overlapped_forward.floor = block.floor;
+  ahead.overlapped_forward.floor.elsewhere = work - ahead.overlapped_forward.duration;
+  ahead.overlapped_forward.floor.kernels_elsewhere =
+      kernels(back.overlapped_input_gradient) + kernels(back.overlapped_weight_gradient);
   ahead.overlapped_forward.duration += floor;
   Operation waits = kernel(Label::launch_floor, floor);
   waits.of = PassOfBlock::forward;
@@ -440,7 +445,6 @@ ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& c
 }  // namespace
 
 ChunkOperations chunk_operations(const StageCostInputs& given, const ChunkRole& chunk) {
-  if (given.node == nullptr || !given.model->moe) return operations_at_load(given, chunk);
   StageCostInputs in = given;
   in.seen_share = chunk.seen_share;
   if (given.node == nullptr || !given.model->moe) return operations_at_load(in, chunk);

@@ -20,9 +20,9 @@ struct PassCost {
   Seconds data_comm{};     ///< parameter gathers and gradient scatters that nothing hides (ZeRO 3)
   Seconds context_comm{};  ///< exchanges within the context group that nothing hides
   Seconds codec{};         ///< encoding and decoding for the collectives inside the pass
-  Seconds launch{};        ///< CPU time to launch it all
+  LaunchFloor floor;       ///< CPU time to launch it all
   Seconds
-      duration{};  ///< of the span: with_launch_floor(all of the above, launch), and reading a microbatch
+      duration{};  ///< of the span: with_launch_floor() of all of the above, and reading a microbatch
   Seconds floor_share() const {
     return duration - compute - tensor_comm - expert_comm - data_comm - context_comm - codec;
   }

@@ -121,7 +121,7 @@ TEST_CASE("layers with and without experts are a mean layer of their chunk") {
         doctest::Approx((with_experts * 0.75 + dense * 0.25).value()).epsilon(1e-9));
   // 3 layers of 8 experts, a router and the norm before them in place of 3 of the 4 MLPs.
   const double h = 1024, attention = 4 * h * h + 3 * h + 3 * h, mlp = 8 * h * h + 3 * h + 4 * h;
-  const double experts = 8 * 2 * h * 2048 + 8 * h + h;
+  const double experts = 8 * 2 * h * 2048 + 8 * h + 2 * h;
   CHECK(parameters - world.model.vocab * h - h * 1024 ==
         doctest::Approx(4 * attention + mlp + 3 * experts).epsilon(1e-12));
 }
@@ -327,13 +327,21 @@ TEST_CASE("a pass is never shorter than its launch floor") {
   world.software.launch.kernel = 1_s;
   const StageCost cost = world.cost(1);
   // A layer's 4 products, the 2 of its attention and its 9 memory-bound kernels; and the head's product.
-  CHECK(cost.chunks[0].forward.launch == 16_s);
+  CHECK(cost.chunks[0].forward.floor.launch == 16_s);
   CHECK(cost.chunks[0].forward.duration.value() == doctest::Approx(16.0).epsilon(1e-6));
   CHECK(cost.chunks[0].forward.floor_share() > Seconds{15.9});
   // Twice the products and kernels, backward; of a split pass each half has half of them.
-  CHECK(world.cost(0).chunks[0].backward.launch == 30_s);
-  CHECK(world.cost(0).chunks[0].input_gradient.launch == 15_s);
-  CHECK(world.cost(0).chunks[0].weight_gradient.launch == 15_s);
+  CHECK(world.cost(0).chunks[0].backward.floor.launch == 30_s);
+  CHECK(world.cost(0).chunks[0].input_gradient.floor.launch == 15_s);
+  CHECK(world.cost(0).chunks[0].weight_gradient.floor.launch == 15_s);
+}
+
+TEST_CASE("a floor is what a pass is no shorter than, however much runs beside it") {
+  // 8 s of 10 s that the CPU launches run elsewhere: (10^4 + 10^4)^(1/4) - 8; work that is longer than that stays.
+  const LaunchFloor floor{.launch = 10_s, .elsewhere = 8_s, .sharpness = 4};
+  CHECK(with_launch_floor(2_s, floor).value() == doctest::Approx(10 * std::pow(2.0, 0.25) - 8));
+  CHECK(with_launch_floor(100_s, floor).value() == doctest::Approx(100).epsilon(1e-4));
+  CHECK(with_launch_floor(3_s, LaunchFloor{}) == 3_s);
 }
 
 TEST_CASE("a tensor group across nodes leaves its collectives to the engine") {

@@ -78,6 +78,7 @@ void DrawnRowWriter::write_passes(StageId stage, const StageCost& cost,
       const std::uint32_t first = add_rows(row_of(row.row, static_cast<int>(chunk)), 1);
       for (std::size_t m = 0; m < microbatches(); ++m) {
         Work work = work_of(times_alone(pass, placed, by_layer(fullness[chunk][m])));
+        work.floor = pass.floor;
         if (row.row == ChunkRow::backward) work = before_overlap(work, cost.chunks[chunk]);
         set_.work[first + m] = row.row == ChunkRow::last_piece ? piece_of(work, buckets) : work;
       }

@@ -17,6 +17,7 @@ Work work_of(const PassCost& pass) {
   work.parts[static_cast<std::size_t>(Part::context_comm)] = pass.context_comm;
   work.parts[static_cast<std::size_t>(Part::codec)] = pass.codec;
   work.parts[static_cast<std::size_t>(Part::other)] = pass.floor_share();
+  work.floor = pass.floor;
   return work;
 }
 
@@ -30,6 +31,8 @@ Seconds beside_overlap(const ChunkCost& cost) {
 Work piece_of(Work work, int pieces) {
   work.duration = work.duration / static_cast<double>(pieces);
   for (Seconds& part : work.parts) part = part / static_cast<double>(pieces);
+  for (Seconds* part : {&work.floor.launch, &work.floor.elsewhere, &work.floor.kernels_elsewhere})
+    *part = *part / static_cast<double>(pieces);
   return work;
 }
 
@@ -37,6 +40,8 @@ Work before_overlap(Work backward, const ChunkCost& cost) {
   const Seconds beside = beside_overlap(cost);
   backward.parts[static_cast<std::size_t>(Part::compute)] -= beside;
   backward.duration -= beside;
+  backward.floor.elsewhere += beside;
+  backward.floor.kernels_elsewhere += beside;
   return backward;
 }
 
@@ -47,6 +52,27 @@ Work work_of(const PassTimes& times) {
   return work;
 }
 
+namespace {
+/// Of the wait for launches that is an operation of its own, beside which all others of the pass are launched.
+LaunchFloor floor_around(const PassOperations& pass, const Operation& wait) {
+  PassTimes times{};
+  if (wait.of == PassOfBlock::only) {
+    times = times_alone(pass);
+  } else {
+    for (const PassTimes& of_pass : times_of_block(pass))
+      for (std::size_t part = 0; part < times.size(); ++part) times[part] += of_pass[part];
+  }
+  LaunchFloor floor = pass.floor;
+  for (std::size_t part = 0; part < times.size(); ++part) {
+    if (part != static_cast<std::size_t>(Part::other)) floor.elsewhere += times[part];
+    if (part == static_cast<std::size_t>(Part::compute) ||
+        part == static_cast<std::size_t>(Part::codec))
+      floor.kernels_elsewhere += times[part];
+  }
+  return floor;
+}
+}  // namespace
+
 Work work_of(const PassOperations& pass, const PlacedOperation& placed, double fullness) {
   const Operation& operation = pass[placed.number];
   const Seconds own = time_of(operation, fullness);
@@ -55,6 +81,7 @@ Work work_of(const PassOperations& pass, const PlacedOperation& placed, double f
   work.parts[static_cast<std::size_t>(row_of(operation.label).part)] = own;
   if (work.duration > own)
     work.parts[static_cast<std::size_t>(Part::data_comm)] = work.duration - own;
+  if (operation.label == Label::launch_floor) work.floor = floor_around(pass, operation);
   return work;
 }
 

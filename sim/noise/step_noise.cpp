@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "cost/kernel_cost.hpp"
+
 namespace windtunnel {
 namespace {
 
@@ -13,18 +15,29 @@ std::uint32_t stream_index(DeviceId device, Stream stream) {
          static_cast<std::uint32_t>(stream);
 }
 
-Seconds part_of(const Work& work, Part part) { return work.parts[static_cast<std::size_t>(part)]; }
+Seconds kernels_of(const Work& work) {
+  Seconds kernels{};
+  for (const Part part : {Part::compute, Part::codec, Part::optimizer})
+    kernels += work.parts[static_cast<std::size_t>(part)];
+  return kernels;
+}
+
+/// All but what waits for launches and the host.
+Seconds busy(const Work& work) {
+  Seconds sum{};
+  for (const Seconds part : work.parts) sum += part;
+  return sum - work.parts[static_cast<std::size_t>(Part::other)];
+}
 
 }  // namespace
 
 Seconds with_slower_kernels(const Work& usual, double factor) {
   if (factor == 1) return usual.duration;
-  const Seconds kernels =
-      part_of(usual, Part::compute) + part_of(usual, Part::codec) + part_of(usual, Part::optimizer);
-  const Seconds launches = part_of(usual, Part::other);
-  if (factor > 1) return usual.duration + std::max(Seconds{0}, kernels * (factor - 1) - launches);
-  // Where launches bind, faster kernels wait longer for them.
-  return launches > Seconds{0} ? usual.duration : usual.duration - kernels * (1 - factor);
+  const Seconds work = busy(usual), longer = kernels_of(usual) * (factor - 1);
+  LaunchFloor floor = usual.floor;
+  floor.elsewhere += floor.kernels_elsewhere * (factor - 1);
+  return usual.duration + with_launch_floor(work + longer, floor) -
+         with_launch_floor(work, usual.floor);
 }
 
 StepNoise::StepNoise(const NoiseBlock& block, std::uint64_t seed, const Plan& plan,

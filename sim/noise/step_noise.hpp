@@ -93,8 +93,8 @@ class UniformDisturbance final : public Disturbance {
 std::optional<UniformDisturbance> uniform_disturbance(const NoiseBlock& block,
                                                       const StepFactors& factors);
 
-/// How long an op takes whose kernels run `factor` times as long: what its GPUs compute is longer, what they send is not, and time in which
-/// they wait for launches is used up first.
+/// How long an op takes whose kernels run `factor` times as long: what its GPUs compute is longer, what they send and the CPU launches is
+/// not. So long as nothing runs beside the kernels, that is what a device file with all times of kernels scaled gives.
 Seconds with_slower_kernels(const Work& usual, double factor);
 
 /// The network with the rates that its links have in this step.

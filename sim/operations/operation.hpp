@@ -79,6 +79,14 @@ void slow_down(Operation& operation, double factor);
 /// Its time is set when the group's network is known.
 Operation collective(Label label, Bytes payload, Overlap overlap = Overlap::none);
 
+/// What the CPU takes to launch some work, while the GPU may run ahead of it or wait: with_launch_floor() (cost/kernel_cost.hpp).
+struct LaunchFloor {
+  Seconds launch{};
+  /// What the GPU does meanwhile beside the work itself, and how much of that is kernels.
+  Seconds elsewhere{}, kernels_elsewhere{};
+  double sharpness = 1;
+};
+
 /// The operations of one pass of one microbatch through a model chunk, in order. All layers are alike, so theirs are listed once.
 struct PassOperations {
   std::vector<Operation> before, layer, after;
@@ -86,6 +94,7 @@ struct PassOperations {
   int prefetch = 0;  ///< how many layers ahead collectives are prefetched, at least 1
   /// Iota: by how many seconds a second of prefetched and trailing collectives slows the kernels beside them.
   double interference = 0;
+  LaunchFloor floor = {};  ///< of all of it; `elsewhere` are collectives that are played as flows
 
   std::size_t size() const { return before.size() + layer.size() + after.size(); }
   /// The operation at a position in `before`, `layer` and `after`, counted through.

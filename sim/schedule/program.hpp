@@ -8,7 +8,7 @@
 
 #include "core/contracts.hpp"
 #include "core/id.hpp"
-#include "operations/label.hpp"
+#include "operations/operation.hpp"
 #include "plan/step.hpp"
 #include "units/quantity.hpp"
 
@@ -66,6 +66,7 @@ struct StageProgram {
 struct Work {
   Seconds duration{};
   std::array<Seconds, num_parts> parts{};  ///< in this order inside the span
+  LaunchFloor floor = {};                  ///< where its launches may bind
 };
 
 /// A first-in first-out path for messages between two devices: the next message starts when the
