@@ -43,6 +43,14 @@ std::vector<double> shares_of(const Transformer::Experts& moe) {
   return shares;
 }
 
+/// The same without the tokens beyond an expert's capacity, which are dropped.
+std::vector<double> kept_shares(const Transformer::Experts& moe) {
+  std::vector<double> shares = shares_of(moe);
+  if (moe.capacity > 0)
+    for (double& share : shares) share = std::min(share, moe.capacity / moe.experts);
+  return shares;
+}
+
 /// The tokens of the fullest of `ways` ranks, over the mean.
 double fullest_rank(const std::vector<double>& shares, int ways) {
   const std::size_t each = shares.size() / static_cast<std::size_t>(ways);
@@ -103,14 +111,12 @@ ExchangeTime exchange_time(const ExchangeBytes& bytes, const ExpertGroup& group,
 }
 
 std::vector<double> expert_loads(const Transformer::Experts& moe, int ways) {
-  if (moe.balance.is_even()) return {};
+  if (moe.balance.is_even())
+    return moe.capacity > 0 && moe.capacity < 1 ? std::vector{moe.capacity} : std::vector<double>{};
   constexpr int draws = 256;
   constexpr std::uint64_t seed = 17;
   std::mt19937_64 random(seed);
-  std::vector<double> shares = shares_of(moe);
-  // Tokens beyond an expert's capacity are dropped.
-  if (moe.capacity > 0)
-    for (double& share : shares) share = std::min(share, moe.capacity / moe.experts);
+  std::vector<double> shares = kept_shares(moe);
   std::vector<double> loads;
   for (int draw = 0; draw < draws; ++draw) {
     shuffle(shares, random);
@@ -120,10 +126,9 @@ std::vector<double> expert_loads(const Transformer::Experts& moe, int ways) {
 }
 
 double kept_share(const Transformer::Experts& moe) {
-  if (moe.capacity <= 0) return 1;
-  double kept = 0;
-  for (const double share : shares_of(moe)) kept += std::min(share, moe.capacity / moe.experts);
-  return kept;
+  if (moe.capacity == 0) return 1;
+  const std::vector<double> shares = kept_shares(moe);
+  return std::accumulate(shares.begin(), shares.end(), 0.0);
 }
 
 ExpertLoad expert_load(const Transformer::Experts& moe, int ways) {

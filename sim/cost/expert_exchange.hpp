@@ -32,6 +32,7 @@ TokenCopies token_copies(const Transformer::Experts& moe, const ExpertGroup& gro
 struct ExchangeBytes {
   Bytes in_node{};        ///< over NVLink, what it forwards for other nodes included
   Bytes between_nodes{};  ///< through NICs
+  Bytes sent() const { return in_node + between_nodes; }
 };
 /// `payload` is what its tokens weigh, a copy for each GPU. Of r ranks a node and N nodes:
 ///   one_copy_per_node   in the node  payload (r-1)/r,   between  payload nodes/GPUs (1 - r/n)
@@ -53,8 +54,8 @@ ExchangeTime exchange_time(const ExchangeBytes& bytes, const ExpertGroup& group,
                            const NodeType& node, const Fabric& fabric);
 
 /// Tokens of the fullest of `ways` ranks over those of the mean one, where they are not spread evenly: one value for each of 256 ways of
-/// sharing out busy experts among ranks, drawn from a fixed seed. All ranks of a group wait for the fullest. Empty where tokens are spread
-/// evenly.
+/// sharing out busy experts among ranks, drawn from a fixed seed. All ranks of a group wait for the fullest. Where tokens are spread evenly,
+/// one value if experts drop some of them (`capacity` below 1), and none otherwise. The mean is of all tokens, before any is dropped.
 std::vector<double> expert_loads(const Transformer::Experts& moe, int ways);
 
 /// Share of the copies of tokens that experts take; a capacity drops the others.

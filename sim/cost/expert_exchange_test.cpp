@@ -177,6 +177,22 @@ TEST_CASE("measured shares decide, and capacity bounds them") {
   CHECK(expert_load(moe, 4).slowest == doctest::Approx(1.25).epsilon(1e-12));
 }
 
+TEST_CASE("capacity below an even share drops tokens however they are spread") {
+  Transformer::Experts moe = experts(4, 1);
+  moe.capacity = 0.5;
+  CHECK(expert_load(moe, 4).slowest == 0.5);
+  CHECK(expert_load(moe, 4).fullest == 0.5);
+  CHECK(kept_share(moe) == 0.5);
+  moe.balance.shares = {1.0001, 1, 1, 1};  // all experts are over their capacity
+  CHECK(expert_load(moe, 4).slowest == doctest::Approx(0.5).epsilon(1e-12));
+  moe.balance.shares.clear();
+  moe.capacity = 1.25;
+  CHECK(expert_load(moe, 4).slowest == 1);
+  CHECK(kept_share(moe) == 1);
+  moe.balance.shares = {3, 1, 0, 0};  // of 3/4 the first takes 1.25/4
+  CHECK(kept_share(moe) == doctest::Approx(1.25 / 4 + 1.0 / 4).epsilon(1e-12));
+}
+
 TEST_CASE("experts that get nothing stay empty where the others are full") {
   Transformer::Experts moe = experts(4, 2);
   moe.balance.shares = {1, 1, 0, 0};

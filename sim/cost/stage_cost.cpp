@@ -50,6 +50,15 @@ PassBytes pass_bytes(const StageCostInputs& in) {
   return bytes;
 }
 
+/// What a rank sends of an exchange's payload, which has a copy of each token for each GPU, without the tokens that experts drop.
+double exchanged_share(const StageCostInputs& in) {
+  const Transformer::Experts& moe = *in.model->moe;
+  const ExpertDispatch dispatch = experts_of(in).dispatch;
+  return exchange_bytes(Bytes{1}, token_copies(moe, in.experts, dispatch), in.experts, dispatch)
+             .sent() /
+         Bytes{1} * kept_share(moe);
+}
+
 /// How a ring inside a pass is compressed.
 struct CompressedRing {
   const std::optional<Compressor>& compressor;
@@ -538,6 +547,7 @@ StageCost stage_cost(const StageCostInputs& in) {
   cost.embedding_share = element_size(in.plan->training.gradient_type) *
                          word_embedding_parameters(*in.model, parallel.tensor);
   cost.end = end_of_iteration(end_inputs(in, parameters));
+  if (in.model->moe) cost.exchanged = exchanged_share(in);
   return cost;
 }
 

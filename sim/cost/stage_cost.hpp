@@ -61,6 +61,7 @@ struct StageCost {
   Bytes gradients{};           ///< one rank's gradients, as reduced, without those of experts
   Bytes embedding_share{};  ///< the word embedding's share of `gradients`, where the stage holds it
   Bytes tensor_payload{};   ///< of one tensor all-reduce, as sent
+  double exchanged = 0;     ///< GroupSizes::exchanged
 };
 
 StageOperations operations_of(const StageCost& cost);

@@ -72,7 +72,7 @@ Collective CollectiveBuilder::exchange(const std::vector<DeviceId>& members,
   double ranks = 0;
   for (const DeviceId member : members) ranks += device(member).num_gpus();
   collective.payload = operation.payload;
-  collective.traffic_bytes = operation.payload * (ranks * (group.ranks - 1) / group.ranks);
+  collective.traffic_bytes = bytes.sent() * (ranks * operation.share);
   if (nodes == 1) return collective;
   for (const std::vector<std::size_t>& here : layout.by_node)
     for (std::size_t i = 0; i < here.size(); ++i)

@@ -346,9 +346,11 @@ Bytes sent_bytes(const PassOperations& pass, Traffic traffic, const GroupSizes& 
     for (const Operation& operation : operations) {
       const LabelRow& row = row_of(operation.label);
       if (!is_collective(row.kind) || row.traffic != traffic) continue;
-      const int members = sizes.of(group_of(operation.label));
+      const GroupKind group = group_of(operation.label);
+      const int members = sizes.of(group);
       const double times = row.kind == OperationKind::all_reduce ? 2 : 1;
-      sum += operation.payload * (times * (members - 1) / members);
+      sum += operation.payload *
+             (group == GroupKind::experts ? sizes.exchanged : times * (members - 1) / members);
     }
     return sum;
   };

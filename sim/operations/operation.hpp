@@ -166,9 +166,11 @@ BlockTimes times_of_block(const PassOperations& block, const PlacedPass& placed,
 struct GroupSizes {
   int tensor = 1, context = 1, sharding = 1, copies = 1, experts = 1, expert_tensor = 1,
       expert_data = 1;
+  double exchanged = 0;  ///< what a rank sends in an exchange of tokens, over its payload
   int of(GroupKind group) const;
 };
-/// Bytes that one rank sends in collectives of `traffic`: (n-1)/n of the payload in a group of n, twice for an all-reduce.
+/// Bytes that one rank sends in collectives of `traffic`: (n-1)/n of the payload in a group of n, twice for an all-reduce; in exchanges of
+/// tokens GroupSizes::exchanged of it.
 Bytes sent_bytes(const PassOperations& pass, Traffic traffic, const GroupSizes& sizes);
 
 /// FLOPs of a pass: what is recomputed is no work of the model.

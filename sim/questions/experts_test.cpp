@@ -41,12 +41,32 @@ TEST_CASE("4 GPUs, 2 nodes, 4 experts, top 2: exchanges to the microsecond") {
   CHECK(layered.breakdown.of(Line::expert_comm).value() == doctest::Approx(paper).epsilon(1e-6));
   CHECK(layered.iteration_time.value() ==
         doctest::Approx(play(scenario).iteration_time.value()).epsilon(1e-9));
-  // Three quarters of the copies leave their GPU, each way twice, on four GPUs.
+  // Sent by each of four GPUs, each way twice: half of the copies in the node, forwarded ones included, and 5/12 between nodes.
   const auto sent = [](const Report& report, Traffic traffic) {
     return report.traffic[static_cast<std::size_t>(traffic)].value();
   };
-  CHECK(sent(layered, Traffic::expert_dispatch) == 4 * 2 * 4194304 * 0.75);
-  CHECK(sent(layered, Traffic::expert_combine) == 4 * 2 * 4194304 * 0.75);
+  for (const Report& report : {layered, play(scenario)})
+    for (const Traffic traffic : {Traffic::expert_dispatch, Traffic::expert_combine})
+      CHECK(sent(report, traffic) == doctest::Approx(4 * 2 * 4194304 * (11.0 / 12)).epsilon(1e-12));
+  // With a copy for every expert three quarters leave their GPU.
+  const Overrides plain{{"/software/experts/dispatch", "all_to_all"}};
+  CHECK(sent(play(testing::read_text(four_gpus, plain)), Traffic::expert_dispatch) ==
+        doctest::Approx(4 * 2 * 4194304 * 0.75).epsilon(1e-12));
+}
+
+TEST_CASE("experts that take half of their tokens get half of the bytes, and half of the time") {
+  const Scenario all = read(four_gpus), half = read(four_gpus, {{"/model/moe/capacity", "0.5"}}),
+                 nearly =
+                     read(four_gpus, {{"/model/moe/capacity", "0.5"},
+                                      {"/model/moe/balance", R"({"shares": [1.0001, 1, 1, 1]})"}});
+  const auto sent = [](const Report& report) {
+    return report.traffic[static_cast<std::size_t>(Traffic::expert_dispatch)] / Bytes{1};
+  };
+  CHECK(sent(play(half)) == doctest::Approx(sent(play(all)) / 2).epsilon(1e-12));
+  CHECK(play(half).iteration_time < play(all).iteration_time);
+  CHECK(play(nearly).iteration_time.value() ==
+        doctest::Approx(play(half).iteration_time.value()).epsilon(1e-9));
+  CHECK(play(half).memory.stages[0].activations < play(all).memory.stages[0].activations);
 }
 
 TEST_CASE(

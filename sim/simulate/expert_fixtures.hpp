@@ -16,7 +16,7 @@ inline constexpr const char* cluster_and_model = R"({
     "fabric": {"latency": "15 us", "collective_latency": "5 us", "source": "assumed: of the test"}},
   "nodes": 2, "software": "megatron-core-2026@0",
   "model": {"layers": 1, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 32000,
-    "moe": {"experts": 4, "top_k": 2, "ffn_hidden": 2048}},)";
+    "moe": {"experts": 4, "top_k": 2, "ffn_hidden": 2048, "bias": false}},)";
 
 /// Two microbatches on each rank.
 inline Scenario scenario_of(int zero_stage, int expert, const std::string& compression,

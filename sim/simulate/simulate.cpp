@@ -76,7 +76,8 @@ std::array<MessageCount, num_traffic_classes> count_messages(const ProgramSet& s
 }
 
 /// What one rank of a device sends in collectives inside the passes of one microbatch.
-Bytes sent_in_passes(const StageCost& cost, Traffic traffic, const GroupSizes& sizes) {
+Bytes sent_in_passes(const StageCost& cost, Traffic traffic, GroupSizes sizes) {
+  sizes.exchanged = cost.exchanged;
   Bytes sent{};
   for (const ChunkCost& chunk : cost.chunks)
     for (const Direction direction : {Direction::forward, Direction::backward})
