@@ -130,18 +130,16 @@ Linearizer make_linearizer(const AdviceRequest& request, Scenario& plan, const L
   return {request, library, std::move(constants), std::move(given)};
 }
 
-/// Splits experts as the plan does, as far as the ranks of a stage allow: expert * expert_tensor must divide them and be a multiple of the
-/// tensor ways, over which experts ask for split sequences.
+/// Splits experts as the plan does, as far as the ranks of a stage allow: expert * expert_tensor must divide them. With tensor ways experts
+/// ask for split sequences.
 void split_experts(const Parallel& plan, Overrides& changes) {
   const auto ranks = static_cast<int>(plan.ranks_of_stage());
-  const int tensor = plan.tensor;
   const int expert = std::gcd(plan.expert, ranks);
-  const int expert_tensor =
-      std::lcm(tensor / std::gcd(expert, tensor), std::gcd(plan.expert_tensor, ranks / expert));
+  const int expert_tensor = std::gcd(plan.expert_tensor, ranks / expert);
   if (expert != plan.expert) changes.emplace_back("/parallel/expert", std::to_string(expert));
   if (expert_tensor != plan.expert_tensor)
     changes.emplace_back("/parallel/expert_tensor", std::to_string(expert_tensor));
-  if (tensor > 1 && !plan.sequence_parallel)
+  if (plan.tensor > 1 && !plan.sequence_parallel)
     changes.emplace_back("/parallel/sequence_parallel", "true");
 }
 

@@ -15,8 +15,9 @@ double share_of(RingWork work) { return work == RingWork::all_reduce ? 1.0 : 0.5
 
 Bytes ring_traffic(const CollectiveTask& task) {
   const int members = task.layout->num_members();
+  const auto ranks = static_cast<int>(members * task.copies_per_member);
   const Bytes volume =
-      ring_all_reduce_volume(task.payload, members) * (share_of(task.work) * task.ranks_per_member);
+      ring_all_reduce_volume(task.payload, ranks) * (share_of(task.work) * task.ranks_per_member);
   return volume * static_cast<double>(members);
 }
 

@@ -18,8 +18,9 @@ double share_of(RingWork work);
 /// A collective to be split into steps.
 struct CollectiveTask {
   RingWork work = RingWork::all_reduce;
-  Bytes payload{};              ///< what one rank holds: the whole reduced or gathered tensor
-  double ranks_per_member = 1;  ///< as many collectives of one rank per member run side by side
+  Bytes payload{};               ///< what one rank holds: the whole reduced or gathered tensor
+  double ranks_per_member = 1;   ///< over `copies_per_member`, as many collectives run side by side
+  double copies_per_member = 1;  ///< ranks of a member that take part in the same collective
   const RingLayout* layout = nullptr;
   Seconds hop{};                   ///< latency of a step between nodes
   bool is_always_ring = false;     ///< NCCL_ALGO=Ring: all-reduces over several nodes as well

@@ -142,7 +142,7 @@ Seconds ring_time(const StageCostInputs& in, const DataGroup& group, const Opera
                  : in_node_all_gather(in.node->interconnect, group.gpus_in_node, bytes);
   };
   if (group.nodes == 1) return in_node(payload);
-  const int t = in.plan->parallel.tensor;
+  const double t = in.plan->parallel.tensor / group.ranks_of_tensor_group;  // rings side by side
   const double of_node =
       std::min(1.0, static_cast<double>(group.gpus_in_node.size()) * t / in.node->gpus);
   const BytesPerSecond rate = in.node->effective_nic_rate() * (of_node * in.node->nics / t);

@@ -75,6 +75,7 @@ struct DataGroup {
   std::vector<int> gpus_in_node;  ///< its members in the fullest node
   int members = 1;
   int nodes = 1;
+  double ranks_of_tensor_group = 1;  ///< that are members of the same group
 };
 
 /// Inputs of a stage's cost.

@@ -1,15 +1,19 @@
 #include "lower/collective_builder.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
 
 #include "cost/collective_cost.hpp"
 
 namespace windtunnel {
 
 Collective CollectiveBuilder::made_of(const Steps& steps, const std::vector<DeviceId>& members,
-                                      Bytes payload, RingWork work) const {
+                                      Bytes payload, RingWork work, double copies) const {
   const RingLayout layout = layout_of(members);
   CollectiveTask task;
+  task.copies_per_member = copies;
   task.work = work;
   task.payload = payload;
   task.ranks_per_member = device(members.front()).num_gpus();
@@ -20,7 +24,7 @@ Collective CollectiveBuilder::made_of(const Steps& steps, const std::vector<Devi
         return (*in_->nodes)[device(member).node.index()].interconnect.reduces_in_switch;
       });
   task.in_node = [&](Bytes bytes, RingWork part) {
-    return in_node_part(members, layout, bytes, part);
+    return in_node_part(members, layout, bytes, part, copies);
   };
   task.node_rate = [&] {
     return slowest_step(
@@ -37,19 +41,19 @@ Collective CollectiveBuilder::made_of(const Steps& steps, const std::vector<Devi
 }
 
 Collective CollectiveBuilder::flat(const std::vector<DeviceId>& members, Bytes payload,
-                                   RingWork work) const {
-  return made_of(flat_ring, members, payload, work);
+                                   RingWork work, double copies) const {
+  return made_of(flat_ring, members, payload, work, copies);
 }
 
 Collective CollectiveBuilder::gradients(const std::vector<DeviceId>& members, Bytes payload,
-                                        RingWork work) const {
+                                        RingWork work, double copies) const {
   return made_of(collective_algorithm(in_->plan->parallel.gradient_ring).steps, members, payload,
-                 work);
+                 work, copies);
 }
 
 Collective CollectiveBuilder::sharded_ring(const std::vector<DeviceId>& members, Bytes payload,
-                                           RingWork work) const {
-  Collective collective = flat(members, payload, work);
+                                           RingWork work, double copies) const {
+  Collective collective = flat(members, payload, work, copies);
   if (payload == Bytes{0}) return {collective.members, {}, {}, {}, {}, {}};
   if (!collective.flows.empty())
     collective.latency =
@@ -116,12 +120,16 @@ RingLayout CollectiveBuilder::layout_of(const std::vector<DeviceId>& members) co
 }
 
 Seconds CollectiveBuilder::in_node_part(const std::vector<DeviceId>& members,
-                                        const RingLayout& layout, Bytes payload,
-                                        RingWork work) const {
+                                        const RingLayout& layout, Bytes payload, RingWork work,
+                                        double copies) const {
   Seconds longest{};
   for (const std::vector<std::size_t>& on_node : layout.by_node) {
     std::vector<int> gpus;
-    for (const std::size_t member : on_node) gpus.push_back(device(members[member]).gpus.front());
+    for (const std::size_t member : on_node) {
+      const std::vector<int>& all = device(members[member]).gpus;
+      const auto taking_part = static_cast<std::ptrdiff_t>(std::ceil(copies));
+      gpus.insert(gpus.end(), all.begin(), all.begin() + std::min(taking_part, std::ssize(all)));
+    }
     const NodeId node = device(members[on_node.front()]).node;
     const Interconnect& wires = (*in_->nodes)[node.index()].interconnect;
     longest = std::max(longest, in_node_ring(wires, gpus, payload, work));

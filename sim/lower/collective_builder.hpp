@@ -22,14 +22,17 @@ class CollectiveBuilder {
       : in_(&inputs), routes_(&routes) {}
 
   /// flat_ring() through the members.
-  Collective flat(const std::vector<DeviceId>& members, Bytes payload, RingWork work) const;
+  Collective flat(const std::vector<DeviceId>& members, Bytes payload, RingWork work,
+                  double copies = 1) const;
 
-  /// As the plan reduces gradients.
-  Collective gradients(const std::vector<DeviceId>& members, Bytes payload, RingWork work) const;
+  /// As the plan reduces gradients. `copies`: ranks of one member that hold the same (expert_copies_in_tensor_group).
+  Collective gradients(const std::vector<DeviceId>& members, Bytes payload, RingWork work,
+                       double copies = 1) const;
 
   /// A layer's parameters gathered, or its gradients scattered, on their way through a pass: flat() in one latency of a message and
   /// one of a collective, as ring_time() in cost/stage_cost.cpp has them, twice for an all-reduce, since steps of consecutive layers overlap.
-  Collective sharded_ring(const std::vector<DeviceId>& members, Bytes payload, RingWork work) const;
+  Collective sharded_ring(const std::vector<DeviceId>& members, Bytes payload, RingWork work,
+                          double copies = 1) const;
 
   /// Tokens of experts exchanged: `bytes` by one rank in its node, and to all other nodes together. On its way to a node, what a GPU
   /// sends goes to the GPU of the same number among the members there.
@@ -45,10 +48,10 @@ class CollectiveBuilder {
   RingLayout layout_of(const std::vector<DeviceId>& members) const;
   /// The longest of the parts inside nodes.
   Seconds in_node_part(const std::vector<DeviceId>& members, const RingLayout& layout,
-                       Bytes payload, RingWork work) const;
+                       Bytes payload, RingWork work, double copies) const;
   using Steps = std::function<CollectiveSteps(const CollectiveTask&)>;
   Collective made_of(const Steps& steps, const std::vector<DeviceId>& members, Bytes payload,
-                     RingWork work) const;
+                     RingWork work, double copies) const;
 
   const BuildInputs* in_;
   const DeviceRoutes* routes_;

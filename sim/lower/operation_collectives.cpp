@@ -76,7 +76,10 @@ Collective OperationCollectives::made_of(const std::vector<DeviceId>& members,
     return collectives_.sharded_ring(members, operation.payload,
                                      row_of(operation.label).kind == OperationKind::all_reduce
                                          ? RingWork::all_reduce
-                                         : RingWork::scatter_or_gather);
+                                         : RingWork::scatter_or_gather,
+                                     group_of(operation.label) == GroupKind::expert_data
+                                         ? expert_copies_in_tensor_group(plan_.parallel)
+                                         : 1);
   constexpr double half = 0.5;
   return collectives_.tensor_ring(
       members, operation.payload / operation.share,

@@ -38,22 +38,23 @@ void PlanCollectives::add_data_collectives(const std::vector<DeviceId>& members)
 
 void PlanCollectives::add_reduction(const std::vector<DeviceId>& members,
                                     const EncodedCollective& encoded, bool two_parts,
-                                    std::uint32_t slot, std::uint32_t second_slot) {
+                                    std::uint32_t slot, std::uint32_t second_slot, double copies) {
   const RingWork work = plan_.parallel.zero_stage > 0 && !two_parts ? RingWork::scatter_or_gather
                                                                     : RingWork::all_reduce;
-  add(collectives_.gradients(members, encoded.payload, work), slot);
-  if (two_parts) add(collectives_.gradients(members, encoded.second_payload, work), second_slot);
+  add(collectives_.gradients(members, encoded.payload, work, copies), slot);
+  if (two_parts)
+    add(collectives_.gradients(members, encoded.second_payload, work, copies), second_slot);
 }
 
 void PlanCollectives::add_expert_reductions() {
   if (!any_end_has(Label::gather_expert_parameters) && !any_end_has(Label::reduce_expert_gradients))
     return;
-  const int together = replicas_of_experts(plan_.parallel);
   for (int s = 0; s < plan_.parallel.pipeline; ++s)
     for (int part = 0; groups_.is_first_holder(StageId{s}) && part < plan_.nodes_per_tensor_group;
          ++part)
-      for (int replica = 0; replica < together; ++replica)
-        add_expert_reductions(groups_.holders_of_experts(replica, StageId{s}, part));
+      for (int replica = 0; replica < plan_.parallel.replicas(); ++replica)
+        if (replicas_of_same_experts(plan_.parallel, replica).front() == replica)
+          add_expert_reductions(groups_.holders_of_experts(replica, StageId{s}, part));
 }
 
 bool PlanCollectives::any_end_has(Label label) const {
@@ -65,16 +66,17 @@ bool PlanCollectives::any_end_has(Label label) const {
 void PlanCollectives::add_expert_reductions(const std::vector<DeviceId>& members) {
   const CodecStage codec = costs_.codec_stage(device(members.front()), cost(members.front()));
   const bool two_parts = codecs_.reduces_experts_in_two_parts(codec);
+  const double copies = expert_copies_in_tensor_group(plan_.parallel);
   for (const Operation& operation : codec.cost->end) {
     if (group_of(operation.label) != GroupKind::expert_data) continue;
     if (operation.label == Label::gather_expert_parameters)
       add(collectives_.gradients(members, codecs_.gathered_experts(codec).payload,
-                                 RingWork::scatter_or_gather),
+                                 RingWork::scatter_or_gather, copies),
           slot_of(end_place(operation.label).slot));
     else
       add_reduction(members, codecs_.reduced_experts(codec), two_parts,
                     slot_of(CollectiveSlot::expert_gradient_reduce),
-                    slot_of(CollectiveSlot::expert_gradient_reduce_second));
+                    slot_of(CollectiveSlot::expert_gradient_reduce_second), copies);
   }
   for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
     for (const Operation& operation :
@@ -82,7 +84,7 @@ void PlanCollectives::add_expert_reductions(const std::vector<DeviceId>& members
       if (group_of(operation.label) == GroupKind::expert_data)
         add_reduction(members, codecs_.reduced_expert_bucket(codec, chunk), two_parts,
                       slot_of(ChunkCollective::expert_bucket, chunk),
-                      slot_of(ChunkCollective::expert_bucket_second, chunk));
+                      slot_of(ChunkCollective::expert_bucket_second, chunk), copies);
 }
 
 void PlanCollectives::add_embedding_syncs() {

@@ -42,8 +42,10 @@ class PlanCollectives {
   /// The gradients that these devices have copies of: all-reduced, or scattered with the parameters gathered after the step (ZeRO 1 and 2).
   void add_data_collectives(const std::vector<DeviceId>& members);
   /// A codec in two parts all-reduces both, so that every replica has all gradients and keeps its shard.
+  /// `copies`: ranks of a member that hold the same gradients.
   void add_reduction(const std::vector<DeviceId>& members, const EncodedCollective& encoded,
-                     bool two_parts, std::uint32_t slot, std::uint32_t second_slot);
+                     bool two_parts, std::uint32_t slot, std::uint32_t second_slot,
+                     double copies = 1);
   void add_expert_reductions(const std::vector<DeviceId>& members);
   bool any_end_has(Label label) const;
   void add_embedding_sync(const std::vector<DeviceId>& members);

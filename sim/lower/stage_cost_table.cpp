@@ -1,6 +1,9 @@
 #include "lower/stage_cost_table.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
 #include <optional>
 
 #include "lower/drawn_rows.hpp"
@@ -154,23 +157,34 @@ std::vector<int> replicas_of_experts(const Parallel& parallel, int replica) {
 }
 
 std::vector<int> replicas_of_same_experts(const Parallel& parallel, int replica) {
-  const int together = windtunnel::replicas_of_experts(parallel);
+  // Where neither of expert_ways and the tensor group divides the other, every replica holds experts of every other.
+  const int ways = expert_ways(parallel);
+  const bool mixed = ways % parallel.tensor != 0 && parallel.tensor % ways != 0;
+  const int together = mixed ? 1 : windtunnel::replicas_of_experts(parallel);
   std::vector<int> replicas;
   for (int other = replica % together; other < parallel.replicas(); other += together)
     replicas.push_back(other);
   return replicas;
 }
 
-/// One of each group of ranks that cut an expert: those are neighbours, and in one node.
+/// One of each group of ranks that cut an expert: those are neighbours, and in one node. Of several groups in the same tensor groups the one
+/// on most nodes.
 ExpertGroup StageCostTable::expert_group(const PlanDevice& d) const {
   const Parallel& parallel = plan_->parallel;
   if (expert_ways(parallel) == 1) return {};
-  std::map<NodeId, int> ranks_by_node;
+  std::vector<NodeId> nodes;  // of all their ranks, in order
   for (const int replica : windtunnel::replicas_of_experts(parallel, d.replica))
     for (int part = 0; part < plan_->nodes_per_tensor_group; ++part) {
       const PlanDevice& member = plan_->devices[plan_->device(replica, d.stage, part).index()];
-      ranks_by_node[member.node] += member.num_gpus();
+      nodes.insert(nodes.end(), static_cast<std::size_t>(member.num_gpus()), member.node);
     }
+  std::map<NodeId, int> ranks_by_node;
+  const auto ways = static_cast<std::size_t>(expert_ways(parallel));
+  for (std::size_t first = 0; first < nodes.size(); first += ways) {
+    std::map<NodeId, int> of_group;
+    for (std::size_t rank = first; rank < first + ways; ++rank) ++of_group[nodes[rank]];
+    if (of_group.size() > ranks_by_node.size()) ranks_by_node = of_group;
+  }
   ExpertGroup group;
   group.ranks = parallel.expert;
   group.nodes = static_cast<int>(ranks_by_node.size());
@@ -187,12 +201,19 @@ ExpertGroup StageCostTable::expert_group(const PlanDevice& d) const {
 DataGroup StageCostTable::data_group(const PlanDevice& d, GroupKind kind) const {
   const std::vector<int> replicas = replicas_with(plan_->parallel, d.replica, kind);
   DataGroup group;
-  group.members = static_cast<int>(replicas.size());
+  if (kind == GroupKind::expert_data)
+    group.ranks_of_tensor_group = expert_copies_in_tensor_group(plan_->parallel);
+  group.members =
+      static_cast<int>(static_cast<double>(replicas.size()) * group.ranks_of_tensor_group);
   std::map<NodeId, std::vector<int>> members_by_node;
   for (const int replica : replicas) {
     const DeviceId id = plan_->device(replica, d.stage, d.group_node);
     const PlanDevice& member = plan_->devices[id.index()];
-    members_by_node[member.node].push_back(member.gpus.front());
+    const auto taking_part =
+        std::min(std::ssize(member.gpus),
+                 static_cast<std::ptrdiff_t>(std::ceil(group.ranks_of_tensor_group)));
+    std::vector<int>& gpus = members_by_node[member.node];
+    gpus.insert(gpus.end(), member.gpus.begin(), member.gpus.begin() + taking_part);
   }
   group.nodes = static_cast<int>(members_by_node.size());
   for (const auto& [node, gpus] : members_by_node)

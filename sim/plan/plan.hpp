@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -128,9 +129,13 @@ inline int expert_data_ways(const Parallel& parallel) {
 inline int expert_copies(const Parallel& parallel) {
   return expert_data_ways(parallel) * parallel.copies_of_stage();
 }
-/// Neighbouring replicas, whole tensor groups each, that exchange tokens (check_experts).
+/// Neighbouring replicas, whole tensor groups each, that hold whole groups of ranks that exchange tokens.
 inline int replicas_of_experts(const Parallel& parallel) {
-  return std::max(1, expert_ways(parallel) / parallel.tensor);
+  return std::lcm(expert_ways(parallel), parallel.tensor) / parallel.tensor;
+}
+/// Ranks of one tensor group that hold the same experts, on average.
+inline double expert_copies_in_tensor_group(const Parallel& parallel) {
+  return std::max(1.0, parallel.tensor / static_cast<double>(expert_ways(parallel)));
 }
 
 /// The most replicas that a smaller cluster can train with, no more than the plan's: their experts are held whole, and so are the

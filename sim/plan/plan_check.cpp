@@ -351,12 +351,6 @@ void check_experts(const PlanInputs& plan, PlanFindings& findings) {
   const std::int64_t ways = std::int64_t{parallel.expert} * parallel.expert_tensor;
   const std::string product = "expert * expert_tensor = " + text(parallel.expert) + " * " +
                               text(parallel.expert_tensor) + " = " + text(ways);
-  if (ways % parallel.tensor != 0)
-    return findings.reject({expert,
-                            product + " is no multiple of tensor " + text(parallel.tensor),
-                            "use expert_tensor " + text(parallel.tensor) +
-                                ", or an expert that is a multiple of tensor",
-                            {expert, expert_tensor}});
   if (!findings.is_sound(data) || parallel.data < 1) return;
   const std::int64_t ranks = parallel.ranks_of_stage();
   if (ranks % ways != 0)

@@ -284,7 +284,7 @@ std::vector<Key> cut_keys() {
        .is_choice = cuts_sequences},
       {.pointer = "/parallel/expert",
        .meaning = "ranks that share out the experts of a layer; expert · expert_tensor must divide "
-                  "data · context · tensor and be a multiple of tensor",
+                  "data · context · tensor",
        .unit = "GPUs",
        .value = whole(&Parallel::expert, 1, most_ranks),
        .example = "8",

@@ -86,5 +86,67 @@ TEST_CASE("sharded experts take as long as numbers as operation by operation") {
   }));
 }
 
+/// Two nodes of four GPUs, each a tensor group.
+Scenario with_tensor_groups(int expert, int expert_tensor, const Overrides& more = {}) {
+  Overrides overrides{{"/platform/node_types/0/gpus", "4"},
+                      {"/parallel/tensor", "4"},
+                      {"/parallel/data", "2"},
+                      {"/parallel/sequence_parallel", "true"},
+                      {"/parallel/expert_tensor", std::to_string(expert_tensor)}};
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  return scenario_of(0, expert, overrides);
+}
+
+TEST_CASE("several groups of experts may share a tensor group") {
+  constexpr double all_experts = 4.0 * 2 * 1024 * 2048;
+  struct Folding {
+    int expert, expert_tensor;
+  };
+  const double alone = sent(play(with_tensor_groups(4, 2)), Traffic::data_gradients);
+  for (const auto& [expert, expert_tensor] :
+       {Folding{2, 1}, Folding{1, 2}, Folding{1, 1}, Folding{2, 2}, Folding{4, 1}}) {
+    CAPTURE(expert);
+    CAPTURE(expert_tensor);
+    const Scenario scenario = with_tensor_groups(expert, expert_tensor);
+    const Report report = play(scenario);
+    // Of 8 ranks each holds a share of the experts, and reduces it in a ring with all that hold the same: 4 bytes a gradient.
+    const int ways = expert * expert_tensor, copies = 8 / ways;
+    CHECK(sent(report, Traffic::data_gradients) - alone ==
+          doctest::Approx(8 * 4 * all_experts / ways * 2 * (copies - 1) / copies).epsilon(1e-9));
+    CHECK(report.iteration_time.value() ==
+          doctest::Approx(play(scenario, Detail::layer).iteration_time.value()).epsilon(1e-9));
+    // Inputs of experts that are cut are gathered, and tokens are sent to experts elsewhere.
+    const Bytes dispatched = report.traffic[static_cast<std::size_t>(Traffic::expert_dispatch)];
+    CHECK((ways == 1) == (dispatched == Bytes{0}));
+  }
+}
+
+TEST_CASE("groups of experts and tensor groups may overlap in part") {
+  // Three tensor groups of four are two groups of six: an expert's two copies are 6 ranks apart.
+  const Overrides overrides{{"/nodes", "3"},
+                            {"/parallel/data", "3"},
+                            {"/training/global_batch", "6"},
+                            {"/model/moe/ffn_hidden", "3072"}};
+  const Scenario scenario = with_tensor_groups(2, 3, overrides);
+  CHECK(expert_data_ways(scenario.plan.parallel) == 2);
+  const Report whole = play(scenario);
+  CHECK(whole.iteration_time.value() ==
+        doctest::Approx(play(scenario, Detail::layer).iteration_time.value()).epsilon(1e-9));
+  CHECK(whole.traffic[static_cast<std::size_t>(Traffic::expert_dispatch)] > Bytes{0});
+}
+
+TEST_CASE("ZeRO shares out experts among ranks of a tensor group too") {
+  for (const int stage : {1, 2, 3}) {
+    CAPTURE(stage);
+    const Scenario scenario =
+        with_tensor_groups(2, 1, {{"/parallel/zero_stage", std::to_string(stage)}});
+    const Report whole = play(scenario), layered = play(scenario, Detail::layer);
+    CHECK(whole.iteration_time.value() ==
+          doctest::Approx(layered.iteration_time.value()).epsilon(1e-9));
+    CHECK(whole.memory.stages.front().optimizer <
+          play(with_tensor_groups(2, 1)).memory.stages.front().optimizer);
+  }
+}
+
 }  // namespace
 }  // namespace windtunnel

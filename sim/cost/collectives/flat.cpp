@@ -13,18 +13,20 @@ CollectiveSteps flat_ring(const CollectiveTask& task) {
     return steps;
   }
   const double share = share_of(task.work);
+  const int ranks = static_cast<int>(members * task.copies_per_member);
+  const double rings = task.ranks_per_member / task.copies_per_member;
   NodeCrossing crossing;
   if (task.work == RingWork::all_reduce && !task.is_always_ring) {
     const auto in_node = [&](Bytes payload) { return task.in_node(payload, RingWork::all_reduce); };
-    crossing = all_reduce_crossing({task.payload, members, nodes, task.reduced_in_switch,
-                                    task.node_rate() / task.ranks_per_member, task.hop, in_node});
+    crossing = all_reduce_crossing({task.payload, ranks, nodes, task.reduced_in_switch,
+                                    task.node_rate() / rings, task.hop, in_node});
   } else {
-    crossing = {ring_all_reduce_volume(task.payload, members),
-                ring_all_reduce_crossings(members, nodes), task.in_node(task.payload, task.work)};
+    crossing = {ring_all_reduce_volume(task.payload, ranks),
+                ring_all_reduce_crossings(ranks, nodes), task.in_node(task.payload, task.work)};
   }
   steps.fixed = crossing.in_node;
   steps.latency = task.hop * (share * crossing.hops);
-  steps.flows = edge_flows(layout, crossing.volume * (share * task.ranks_per_member));
+  steps.flows = edge_flows(layout, crossing.volume * (share * rings));
   return steps;
 }
 

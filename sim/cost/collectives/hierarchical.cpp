@@ -7,14 +7,14 @@ namespace {
 CollectiveSteps steps(const CollectiveTask& task) {
   const RingLayout& layout = *task.layout;
   const int nodes = layout.num_nodes();
-  if (nodes == 1 || nodes == layout.num_members()) return flat_ring(task);
+  if (nodes == 1 || nodes == layout.num_members() * task.copies_per_member) return flat_ring(task);
   const double share = share_of(task.work);
   CollectiveSteps steps;
   steps.traffic = ring_traffic(task);
   steps.latency = task.in_node(task.payload, RingWork::scatter_or_gather) * (2 * share) +
                   task.hop * (share * ring_all_reduce_crossings(nodes, nodes));
-  steps.flows = edge_flows(
-      layout, ring_all_reduce_volume(task.payload, nodes) * (share * task.ranks_per_member));
+  const double rings = task.ranks_per_member / task.copies_per_member;
+  steps.flows = edge_flows(layout, ring_all_reduce_volume(task.payload, nodes) * (share * rings));
   return steps;
 }
 
