@@ -51,7 +51,7 @@ StateBytes half_precision_states(const Training& training, const SoftwareProfile
   const StateBytes states =
       training.precision == Precision::fp16 ? software.states_fp16 : software.states_bf16;
   const bool asks_single = training.gradient_type == GradientType::fp32;
-  const bool has_single = software.gradient_type == GradientType::fp32;
+  const bool has_single = software.gradients_of(training.precision) == GradientType::fp32;
   if (asks_single == has_single) return states;
   return asks_single ? with_single_gradients(states) : with_half_gradients(states);
 }

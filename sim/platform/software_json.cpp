@@ -320,6 +320,9 @@ void read_communication(ObjectReader& reader, SoftwareProfile& profile) {
   read_messages(reader, profile);
   profile.gradient_type =
       reader.optional_enum<GradientType>("gradient_type", GradientType::fp32, gradient_types());
+  if (reader.take("bf16_gradient_type") != nullptr)
+    profile.bf16_gradient_type =
+        reader.required_enum<GradientType>("bf16_gradient_type", gradient_types());
   if (reader.take("embedding_gradient_type") != nullptr)
     profile.embedding_gradient_type =
         reader.required_enum<GradientType>("embedding_gradient_type", gradient_types());

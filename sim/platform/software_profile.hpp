@@ -125,6 +125,12 @@ struct SoftwareProfile {
   /// deepspeed/runtime/pipe/engine.py, DeepSpeed 0.3, sends what the layers of GPT2ModelPipe hand on, the mask as 16-bit numbers.
   bool sends_mask = false;
   GradientType gradient_type = GradientType::fp32;
+  /// Where parameters are bf16, if it differs.
+  std::optional<GradientType> bf16_gradient_type;
+  GradientType gradients_of(Precision precision) const {
+    const bool bf16 = base_precision(precision) == Precision::bf16;
+    return bf16 ? bf16_gradient_type.value_or(gradient_type) : gradient_type;
+  }
   /// Of the tied embeddings' synchronisation, where it is not that of the other gradients.
   std::optional<GradientType> embedding_gradient_type;
   bool embedding_and_head_as_layers =

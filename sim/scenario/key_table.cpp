@@ -105,9 +105,9 @@ std::vector<Key> training_keys() {
                                                                    {"bf16", GradientType::bf16}}),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
-             choice.training.gradient_type = software.gradient_type;
+             choice.training.gradient_type = software.gradients_of(choice.training.precision);
            },
-       .fallback_words = "the software profile's `gradient_type`",
+       .fallback_words = "the software profile's `gradient_type`, or `bf16_gradient_type`",
        .example = R"("fp32")",
        .is_choice = has_replicas},
   };

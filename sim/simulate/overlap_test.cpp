@@ -119,5 +119,64 @@ TEST_CASE("each pass waits for its own scatter before the next one begins") {
         doctest::Approx((off.backward_time * (2 * 23.0 / 24)).value()).epsilon(1e-9));
 }
 
+Report report_of(const std::string& text, const Overrides& changes = {}) {
+  SimulateOptions options;
+  options.engine = EngineKind::native;
+  return simulate(testing::read_text(text, changes), options).report;
+}
+
+/// A GPT-NeoX of four layers on a tensor group of eight, or what `changes` make of it.
+Report neox(const Overrides& changes) {
+  return report_of(R"({
+    "model": {"family": "neox", "layers": 4, "hidden": 6144, "heads": 64, "sequence": 2048, "vocab": 50432, "rotary": true,
+      "tied_embeddings": false},
+    "platform": "dgx-a100-40gb", "nodes": 1, "software": "megatron-deepspeed-2021",
+    "training": {"global_batch": 8, "micro_batch": 4, "precision": "fp16"},
+    "parallel": {"tensor": 8}})",
+                   changes);
+}
+
+TEST_CASE("halves that both read a layer's input send half of its tensor traffic") {
+  const auto sent = [](const Report& report) {
+    return report.traffic[static_cast<std::size_t>(Traffic::tensor_activations)] / Bytes{1};
+  };
+  const Report parallel = neox({}), apart = neox({{"/model/parallel_residual", "false"}});
+  // Each all-reduce 2 * 7/8 of 4 * 2048 * 6144 values of two bytes from each of 8 GPUs, for two microbatches; two for a layer and one
+  // more at either end of the model, or four for a layer.
+  constexpr double one = 2 * 7.0 / 8 * 4 * 2048 * 6144 * 2 * 8 * 2;
+  CHECK(sent(parallel) == doctest::Approx((4 * 2 + 2) * one).epsilon(1e-12));
+  CHECK(sent(apart) == doctest::Approx((4 * 4 + 2) * one).epsilon(1e-12));
+  CHECK(parallel.iteration_time < apart.iteration_time);
+  CHECK(parallel.memory.stages[0].activations < apart.memory.stages[0].activations);
+  // Their order alone differs: the same parameters, and the same work.
+  CHECK(parallel.memory.stages[0].parameters == apart.memory.stages[0].parameters);
+  CHECK(parallel.model_flops_per_gpu * parallel.iteration_time ==
+        apart.model_flops_per_gpu * apart.iteration_time);
+  // Cut into sequences, an all-reduce is a gather and a scatter of the same bytes.
+  const Overrides cut{{"/parallel/sequence_parallel", "true"}};
+  CHECK(sent(neox(cut)) < sent(neox({{"/parallel/sequence_parallel", "true"},
+                                     {"/model/parallel_residual", "false"}})));
+}
+
+TEST_CASE("Megatron-LM of 2021 reduces gradients as it holds them") {
+  const auto reduced = [](const std::string& precision) {
+    const Report report = report_of(R"({
+      "model": "gpt-1.7b", "platform": "selene-a100", "nodes": 2, "software": "megatron-lm-2021",
+      "training": {"global_batch": 16, "micro_batch": 1, "precision": ")" +
+                                    precision + R"("}, "parallel": {"tensor": 8, "data": 2}})");
+    const StageMemory& stage = report.memory.stages.front();
+    // Of a parameter: bytes that each of two replicas sends of it, half of an all-reduce of two times what there is; and bytes held.
+    return std::pair{report.traffic[static_cast<std::size_t>(Traffic::data_gradients)] /
+                         Bytes{16 * stage.parameters},
+                     stage.gradients / Bytes{stage.parameters}};
+  };
+  const auto [sent_fp16, held_fp16] = reduced("fp16");
+  CHECK(sent_fp16 == doctest::Approx(2).epsilon(1e-9));
+  CHECK(held_fp16 >= 2);  // and stale ones of the step before
+  const auto [sent_bf16, held_bf16] = reduced("bf16");
+  CHECK(sent_bf16 == doctest::Approx(4).epsilon(1e-9));
+  CHECK(held_bf16 == doctest::Approx(4).epsilon(1e-9));
+}
+
 }  // namespace
 }  // namespace windtunnel
