@@ -108,6 +108,17 @@ int Plan::layers_before(const ChunkPlace& place) const {
   return layers;
 }
 
+PipelineSend send_with(const Schedule& schedule, const Parallel& plan,
+                       const SoftwareProfile& software) {
+  const auto brings_its_own = [](const Schedule& each) {
+    return each.sends != ScheduleSends::as_stack;
+  };
+  return brings_its_own(schedule) == brings_its_own(*plan.schedule) &&
+                 schedule.sends != ScheduleSends::only_eager
+             ? plan.pipeline_send
+             : usual_send(schedule, software);
+}
+
 HeadPlace Plan::head_place() const {
   const ChunkMap map = chunk_map();
   return map.holds_last(map.first().stage) ? HeadPlace::with_embedding

@@ -107,6 +107,14 @@ struct Parallel {
   }
 };
 
+/// How stages exchange messages under `schedule` where the plan does not say.
+inline PipelineSend usual_send(const Schedule& schedule, const SoftwareProfile& software) {
+  return schedule.sends == ScheduleSends::as_stack ? software.pipeline_send : PipelineSend::eager;
+}
+/// The same in a plan that has `schedule` in place of its own: what the plan says holds for schedules of the same kind.
+PipelineSend send_with(const Schedule& schedule, const Parallel& plan,
+                       const SoftwareProfile& software);
+
 /// A plan that may or may not be legal: what the `training` and `parallel` blocks of a scenario say.
 struct PlanChoice {
   Training training;

@@ -94,6 +94,8 @@ SchedulePtr written_schedule(ScheduleOrders orders) {
     schedule.splits_backward = std::any_of(order.begin(), order.end(), [](const Step& step) {
       return step.phase == Phase::weight_gradient;
     });
+    // No stack's 1F1B loop plays such an order.
+    if (schedule.splits_backward) schedule.sends = ScheduleSends::eager;
   }
   return std::make_shared<const Schedule>(std::move(schedule));
 }

@@ -22,6 +22,13 @@ enum class ChunksPerDevice {
   any_in_groups,  ///< with several chunks, microbatches go through them in groups, one microbatch per stage
 };
 
+/// How the exchanges of a schedule wait: what its published implementation does, where it is not the loop of the stack.
+enum class ScheduleSends {
+  as_stack,    ///< as the stack's loop for 1F1B and interleaving waits (SoftwareProfile::pipeline_send)
+  eager,       ///< messages leave by themselves, unless the plan says otherwise
+  only_eager,  ///< it never finishes when both ends of a message wait for each other
+};
+
 /// How far passes reach back in the middle of an iteration, in microbatches (timeline/steady_state.hpp).
 struct ScheduleReach {
   int step = 1;  ///< the order of passes repeats after this many
@@ -45,8 +52,8 @@ struct Schedule {
   bool idles_only_at_the_ends = false;
   /// Megatron-LM's arguments beside the number of chunks; none if it has no such schedule.
   std::optional<std::vector<std::string>> megatron_arguments = {};
-  /// Whether it finishes when both ends of a message wait for each other (PipelineSend::blocking_pairs); computed for written schedules.
-  bool allows_blocking_pairs = true;
+  /// Of a written schedule `as_stack` or `eager`; whether it finishes in blocking pairs is computed (schedule/exchange_check.hpp).
+  ScheduleSends sends = ScheduleSends::as_stack;
   int fewest_microbatches_of_stage = 0;  ///< a plan has at least this many microbatches per stage
   /// Forward and backward passes of a block hide each other's exchanges of tokens (Step::joined).
   bool overlaps_passes = false;

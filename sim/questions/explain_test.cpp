@@ -260,6 +260,27 @@ TEST_CASE("each what-if of measured and uneven links is what a run of the change
     "parallel": {"tensor": 8, "pipeline": 4, "data": 4, "pipeline_send": "blocking_pairs"})"));
 }
 
+TEST_CASE("a schedule that could replace the plan's sends as its own implementation does") {
+  const auto order_of = [](const std::string& parallel) {
+    const Scenario scenario = read(scenario_text(R"("hgx-a100-80gb")", R"(
+      "software": "megatron-lm-2022", "training": {"global_batch": 16, "micro_batch": 1},
+      "parallel": {"tensor": 8, "pipeline": 4, )" + parallel + "}"));
+    std::map<std::string, Overrides> orders;
+    for (const WhatIf& each : what_ifs(scenario, library()))
+      if (each.what.starts_with("schedule ")) orders[each.what] = each.overrides;
+    return orders;
+  };
+  const std::pair<std::string, std::string> eager{"/parallel/pipeline_send", "eager"};
+  const auto from_1f1b = order_of(R"("schedule": "1f1b")");
+  const auto found = from_1f1b.find("schedule zero_bubble_h1, messages that leave by themselves");
+  REQUIRE(found != from_1f1b.end());
+  CHECK(std::count(found->second.begin(), found->second.end(), eager) == 1);
+  CHECK(order_of(R"("schedule": "zero_bubble_h1")")
+            .contains("schedule 1f1b, exchanges in blocking pairs"));
+  CHECK(order_of(R"("schedule": "1f1b", "pipeline_send": "eager")")
+            .contains("schedule zero_bubble_h1"));
+}
+
 TEST_CASE("a slow node is asked about by its number, whatever makes it slow") {
   // Node 0 has the GPUs of the others and a fortieth of their NIC rate: what helps is all nodes as nodes 1 to 3.
   const std::string text = scenario_text(R"("a100-80gb-1hdr")", R"(

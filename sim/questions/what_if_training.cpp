@@ -69,10 +69,11 @@ class TrainingWhatIfs {
     const Parallel& parallel = plan_.parallel;
     if (parallel.pipeline > 1) {
       const bool eager = parallel.pipeline_send == PipelineSend::eager;
-      list_.add(WhatIfKind::schedule,
-                eager ? "exchanges in blocking pairs" : "messages that leave by themselves",
-                {{"/parallel/pipeline_send", eager ? "blocking_pairs" : "eager"}});
-      if (!parallel.schedule->written) add_order();
+      if (!eager || parallel.schedule->sends == ScheduleSends::as_stack)
+        list_.add(WhatIfKind::schedule,
+                  eager ? "exchanges in blocking pairs" : "messages that leave by themselves",
+                  {{"/parallel/pipeline_send", eager ? "blocking_pairs" : "eager"}});
+      if (!parallel.schedule->written) add_orders();
     }
     if (parallel.replicas() > 1 && !parallel.overlap_gradient_reduce && parallel.zero_stage < 3)
       list_.add(WhatIfKind::schedule, "gradient reduction beside the backward pass",
@@ -80,7 +81,7 @@ class TrainingWhatIfs {
   }
 
   /// The other orders of passes. Two chunks a device need layers and microbatches that divide.
-  void add_order() {
+  void add_orders() {
     std::vector<SchedulePtr> others = named_schedules();
     std::erase_if(others, [this](const SchedulePtr& each) {
       const bool is_idle = each->overlaps_passes && plan_.parallel.expert == 1;  // hides nothing
@@ -88,10 +89,10 @@ class TrainingWhatIfs {
     });
     for (const SchedulePtr& each : others)
       if (!each->takes(2))
-        list_.add(WhatIfKind::schedule, "schedule " + each->name,
-                  {{"/parallel/schedule", each->name}, {"/parallel/virtual_pipeline", "1"}});
+        add_order(*each, "schedule " + each->name, 1);
     for (const SchedulePtr& each : others)
-      if (each->takes(2) && fits_two_chunks(*each)) add_order_of_two_chunks(*each);
+      if (each->takes(2) && fits_two_chunks(*each))
+        add_order(*each, "schedule " + each->name + ", two chunks per device", 2);
   }
   bool fits_two_chunks(const Schedule& schedule) const {
     const Parallel& parallel = plan_.parallel;
@@ -106,13 +107,15 @@ class TrainingWhatIfs {
     return even && !sums &&
            schedule.misfit({parallel.pipeline, plan_.microbatches, 2, schedule.chunk_path}).empty();
   }
-  void add_order_of_two_chunks(const Schedule& schedule) {
-    std::string title = "schedule " + schedule.name + ", two chunks per device";
-    Overrides overrides{{"/parallel/schedule", schedule.name}, {"/parallel/virtual_pipeline", "2"}};
-    if (!schedule.allows_blocking_pairs &&
-        plan_.parallel.pipeline_send == PipelineSend::blocking_pairs) {
-      title += ", messages that leave by themselves";
-      overrides.emplace_back("/parallel/pipeline_send", "eager");
+  void add_order(const Schedule& schedule, std::string title, int chunks) {
+    Overrides overrides{{"/parallel/schedule", schedule.name},
+                        {"/parallel/virtual_pipeline", std::to_string(chunks)}};
+    const PipelineSend now = plan_.parallel.pipeline_send;
+    const PipelineSend then = send_with(schedule, plan_.parallel, scenario_.software);
+    if (then != now) {
+      const bool eager = then == PipelineSend::eager;
+      title += eager ? ", messages that leave by themselves" : ", exchanges in blocking pairs";
+      overrides.emplace_back("/parallel/pipeline_send", eager ? "eager" : "blocking_pairs");
     }
     list_.add(WhatIfKind::schedule, std::move(title), std::move(overrides));
   }

@@ -200,9 +200,9 @@ std::vector<Key> schedule_keys() {
            {{"eager", PipelineSend::eager}, {"blocking_pairs", PipelineSend::blocking_pairs}}),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
-             choice.parallel.pipeline_send = software.pipeline_send;
+             choice.parallel.pipeline_send = usual_send(*choice.parallel.schedule, software);
            },
-       .fallback_words = "the software profile's",
+       .fallback_words = "`eager` for schedules that split backward passes, else the software profile's",
        .example = R"("blocking_pairs")",
        .is_choice = has_stages},
   };

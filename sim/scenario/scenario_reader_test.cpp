@@ -52,6 +52,31 @@ TEST_CASE("gradient type and send style come from the software profile") {
   CHECK(scenario.plan.parallel.pipeline_send == PipelineSend::eager);
 }
 
+TEST_CASE("schedules that split backward passes do not wait as the stack's loop for 1F1B does") {
+  // The test library's megatron-lm-2021 sends in blocking pairs.
+  const auto send = [](const Scenario& scenario) { return scenario.plan.parallel.pipeline_send; };
+  for (const char* schedule : {"1f1b", "gpipe"})
+    CHECK(send(read("zero_bubble", {{"/parallel/schedule", schedule}})) ==
+          PipelineSend::blocking_pairs);
+  CHECK(send(read("zero_bubble")) == PipelineSend::eager);
+  for (const char* schedule : {"zero_bubble_v", "dualpipe", "dualpipe_v"})
+    CHECK(send(read("zero_bubble", {{"/parallel/schedule", schedule},
+                                    {"/parallel/virtual_pipeline", "2"},
+                                    {"/parallel/zero_stage", "1"}})) == PipelineSend::eager);
+  const std::string written = R"({"version": 1, "stages": 2, "microbatches": 2, "orders": )";
+  const auto with = [&](const std::string& orders) {
+    return read("zero_bubble", {{"/training/global_batch", "4"},
+                                {"/parallel/schedule", written + orders + "}"}});
+  };
+  CHECK(send(with(R"([["F0","F1","B0","W0","B1","W1"],["F0","B0","W0","F1","B1","W1"]])")) ==
+        PipelineSend::eager);
+  CHECK(send(with(R"([["F0","F1","B0","B1"],["F0","B0","F1","B1"]])")) ==
+        PipelineSend::blocking_pairs);
+  // What a plan says holds, where the schedule can finish with it.
+  CHECK(send(read("zero_bubble", {{"/parallel/pipeline_send", "blocking_pairs"}})) ==
+        PipelineSend::blocking_pairs);
+}
+
 TEST_CASE("data is what the given nodes leave: 2 * 8 / (4 * 2) = 2") {
   CHECK(read("data_derived").plan.parallel.data == 2);
 }

@@ -121,6 +121,8 @@ class Enumeration {
   void add(PlanChoice choice) {
     Parallel& parallel = choice.parallel;
     parallel = with_own_layers(std::move(parallel));
+    parallel.pipeline_send =
+        send_with(*parallel.schedule, base_.plan.parallel, base_.software);
     parallel.zero_group = parallel.zero_stage == 3 ? base_.plan.parallel.zero_group : 0;
     for (const Key* key : follows_) key->fallback(choice, base_.software);
     choices_.push_back(std::move(choice));

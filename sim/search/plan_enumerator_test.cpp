@@ -44,6 +44,27 @@ TEST_CASE("a listed data is taken as it is, and must fill the cluster") {
   CHECK(is_legal(scenario, plans[1]));
 }
 
+TEST_CASE("each schedule that is searched sends as its own implementation does") {
+  // megatron-lm-2022 waits for its exchanges under 1F1B; nobody's zero bubble does.
+  for (const char* schedule : {"1f1b", "zero_bubble_h1"}) {
+    const Scenario scenario = on_two_nodes(
+        R"({"tensor": [4], "micro_batch": [1], "schedule": ["1f1b", "zero_bubble_h1"]},
+            "software": "megatron-lm-2022")",
+        R"({"tensor": 4, "pipeline": 2, "schedule": ")" + std::string(schedule) + "\"}");
+    for (const PlanChoice& plan : plans_of(scenario)) {
+      const bool waits = plan.parallel.schedule->name == "1f1b";
+      CHECK((plan.parallel.pipeline_send == PipelineSend::blocking_pairs) == waits);
+    }
+  }
+  // What the file says holds for schedules that wait as the stack does.
+  const Scenario eager = on_two_nodes(
+      R"({"tensor": [4], "micro_batch": [1], "schedule": ["1f1b", "gpipe", "zero_bubble_h1"]},
+          "software": "megatron-lm-2022")",
+      R"({"tensor": 4, "pipeline": 2, "pipeline_send": "eager"})");
+  for (const PlanChoice& plan : plans_of(eager))
+    CHECK(plan.parallel.pipeline_send == PipelineSend::eager);
+}
+
 TEST_CASE("numbers that would overflow are rejected, not multiplied") {
   const Scenario scenario = on_two_nodes(
       R"({"tensor": [1048576], "pipeline": [1048576], "data": [1048576], "micro_batch": [1]})");

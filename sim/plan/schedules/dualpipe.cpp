@@ -141,7 +141,7 @@ Schedule dualpipe() {
           .chunks = ChunksPerDevice::two,
           .chunk_path = ChunkPath::both_ways,
           .reach = reach,
-          .allows_blocking_pairs = false,
+          .sends = ScheduleSends::only_eager,
           .fewest_microbatches_of_stage = 2,
           .overlaps_passes = true};
 }

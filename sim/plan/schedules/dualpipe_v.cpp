@@ -23,7 +23,7 @@ Schedule dualpipe_v() {
           .chunks = ChunksPerDevice::two,
           .chunk_path = ChunkPath::v,
           .reach = reach,
-          .allows_blocking_pairs = false,
+          .sends = ScheduleSends::only_eager,
           .fewest_microbatches_of_stage = 2,
           .overlaps_passes = true};
 }

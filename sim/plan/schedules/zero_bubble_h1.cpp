@@ -28,7 +28,8 @@ Schedule zero_bubble_h1() {
   return {.name = "zero_bubble_h1",
           .order = order,
           .splits_backward = true,
-          .reach = one_f_one_b_reach};
+          .reach = one_f_one_b_reach,
+          .sends = ScheduleSends::eager};
 }
 
 }  // namespace windtunnel::schedules

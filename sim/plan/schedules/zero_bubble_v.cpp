@@ -64,7 +64,7 @@ Schedule zero_bubble_v() {
           .chunks = ChunksPerDevice::two,
           .chunk_path = ChunkPath::v,
           .reach = reach,
-          .allows_blocking_pairs = false};
+          .sends = ScheduleSends::only_eager};
 }
 
 }  // namespace windtunnel::schedules
