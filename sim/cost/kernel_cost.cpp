@@ -37,23 +37,14 @@ AttentionRate between(const AttentionRate& low, const AttentionRate& high, doubl
           .half_waves = between(low.half_waves, high.half_waves, share)};
 }
 
-/// Whether the kernels of one format run at the rates of another: fp16 and bf16 do.
-bool is_alike(Precision one, Precision other) {
-  const auto is_half = [](Precision each) {
-    return each == Precision::bf16 || each == Precision::fp16;
-  };
-  return one == other || (is_half(one) && is_half(other));
-}
-
 /// The device's rate at this head size.
-AttentionRate attention_rate(const Device& device, Precision precision, double head_size,
-                             bool backward) {
+AttentionRate attention_rate(const KernelContext& context, double head_size, bool backward) {
   const AttentionKernel* below = nullptr;
   const auto rate_of = [backward](const AttentionKernel& kernel) {
     return backward ? kernel.backward : kernel.forward;
   };
-  for (const AttentionKernel& kernel : device.attention) {
-    if (!is_alike(kernel.precision, precision)) continue;
+  for (const AttentionKernel& kernel : context.device->attention) {
+    if (!kernel.is(context.flash_kernel, context.attention_precision)) continue;
     if (kernel.head_size < head_size) {
       below = &kernel;
       continue;
@@ -91,8 +82,7 @@ Seconds gemm_time(const Gemm& gemm, const KernelContext& context, double factor)
 
 Seconds attention_time(Flops flops, const AttentionShape& shape, const KernelContext& context) {
   const Device& device = *context.device;
-  const AttentionRate fit =
-      attention_rate(device, context.attention_precision, shape.head_size, shape.backward);
+  const AttentionRate fit = attention_rate(context, shape.head_size, shape.backward);
   const double length = shape.queries * (shape.causal ? 1 : unmasked_length),
                waves = shape.heads * shape.queries / (query_block * device.multiprocessors);
   const double rate = fit.rate * length / (length + fit.half_sequence) * waves /

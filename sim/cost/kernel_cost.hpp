@@ -13,7 +13,8 @@ namespace windtunnel {
 struct KernelContext {
   const Device* device = nullptr;
   Precision precision = Precision::fp16;            ///< of the linear layers' products
-  Precision attention_precision = Precision::fp16;  ///< of a fused attention kernel
+  FlashKernel flash_kernel = FlashKernel::cudnn;    ///< what computes fused attention
+  Precision attention_precision = Precision::fp16;  ///< what it computes in
   double compute_efficiency = 1;  ///< factor on the device's peak fraction (stack, throttled nodes)
   int head_size = 128;            ///< of the attention products
   /// The most that kernels attain which move memory alone; nothing: what the device does.

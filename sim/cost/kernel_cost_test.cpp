@@ -126,6 +126,25 @@ TEST_CASE("attention runs at the device's rate for its head size and direction")
   CHECK(rate(32, false) == doctest::Approx(20));   // below the smallest in proportion
 }
 
+TEST_CASE("attention runs at the rates of the library that computes it") {
+  Device device = attention_device();
+  device.peak[Precision::fp8] = 200_TFLOPS;
+  device.attention.push_back(
+      {Precision::fp16, 128, {0.5, 0, 0}, {0.3, 0, 0}, {FlashKernel::flash2, FlashKernel::flash3}});
+  device.attention.push_back({Precision::fp8, 128, {0.6, 0, 0}, {0.3, 0, 0}, {FlashKernel::fp8}});
+  const auto rate = [&](FlashKernel kernel) {
+    const AttentionShape shape{.heads = 8, .queries = 4096, .head_size = 128, .backward = false};
+    KernelContext context = context_of(device);
+    context.flash_kernel = kernel;
+    if (kernel == FlashKernel::fp8) context.attention_precision = Precision::fp8;
+    return Flops{1e12} / attention_time(Flops{1e12}, shape, context) / 1_TFLOPS;
+  };
+  CHECK(rate(FlashKernel::cudnn) == doctest::Approx(80));
+  CHECK(rate(FlashKernel::flash2) == doctest::Approx(50));
+  CHECK(rate(FlashKernel::flash3) == doctest::Approx(50));
+  CHECK(rate(FlashKernel::fp8) == doctest::Approx(120));
+}
+
 TEST_CASE("short sequences and few heads lose half the rate of attention at their half sizes") {
   Device device = attention_device();
   const AttentionShape causal{.heads = 10, .queries = 1280, .head_size = 128};

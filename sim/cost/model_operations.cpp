@@ -10,12 +10,10 @@
 namespace windtunnel {
 namespace {
 
-/// What attention runs in: fp8 where the stack does so and the device's rate is known, else as all that is not a linear layer.
-Precision attention_precision(const StageCostInputs& in, Precision precision) {
-  const bool has_fp8 = in.node->device.has_attention(Precision::fp8);
-  return is_quantized(precision) && in.software->fp8_attention && has_fp8
-             ? Precision::fp8
-             : base_precision(precision);
+/// What computes fused attention in a layer of this precision: fp8 needs the scales of quantised linear layers.
+FlashKernel flash_kernel(const StageCostInputs& in, Precision precision) {
+  const FlashKernel kernel = in.plan->training.attention_kernel;
+  return kernel == FlashKernel::fp8 && !is_quantized(precision) ? FlashKernel::cudnn : kernel;
 }
 
 KernelContext kernel_context(const StageCostInputs& in, Precision precision) {
@@ -23,12 +21,14 @@ KernelContext kernel_context(const StageCostInputs& in, Precision precision) {
   KernelContext context;
   context.device = &in.node->device;
   context.precision = precision;
-  context.attention_precision = attention_precision(in, precision);
+  context.flash_kernel = flash_kernel(in, precision);
+  context.attention_precision =
+      context.flash_kernel == FlashKernel::fp8 ? Precision::fp8 : base_precision(precision);
   context.compute_efficiency = software.compute_efficiency * in.node->compute_efficiency;
   context.head_size = in.model->key_width();
   if (const auto* rates = software.memory_rates_on(in.node->device))
     context.memory_rate = rates->forward;
-  if (const auto own = software.flash_rates(in.node->device)) {
+  if (const auto own = software.flash_rates(in.node->device, context.flash_kernel)) {
     context.flash_forward_efficiency = own->forward;
     context.flash_backward_efficiency = own->backward;
   }
@@ -52,7 +52,7 @@ KernelContext backward_context(const StageCostInputs& in, KernelContext context)
 LayerShape shape_of(const StageCostInputs& in, Precision precision) {
   LayerShape shape = layer_shape(*in.plan, *in.software);
   shape.precision = precision;
-  shape.fp8_attention = in.node != nullptr && attention_precision(in, precision) == Precision::fp8;
+  shape.fp8_attention = flash_kernel(in, precision) == FlashKernel::fp8;
   shape.seen_share = in.seen_share;
   if (!in.model->moe) return shape;
   shape.expert_load = expert_load_of(in);

@@ -255,11 +255,15 @@ void add_quantized(const Scenario& scenario, const Device& gpu, ValueCollector& 
 /// Fused attention at the device's own rates.
 void add_attention(const Scenario& scenario, const Device& gpu, ValueCollector& values) {
   const bool is_used = scenario.plan.training.attention == Attention::flash &&
-                       !scenario.software.overrides_flash(gpu);
+                       !scenario.software.flash_rates(gpu, scenario.plan.training.attention_kernel);
   if (!is_used) return;
+  const Training& training = scenario.plan.training;
+  const Precision precision = training.attention_kernel == FlashKernel::fp8
+                                  ? Precision::fp8
+                                  : base_precision(training.precision);
   for (std::size_t i = 0; i < gpu.attention.size(); ++i) {
     const AttentionKernel& kernel = gpu.attention[i];
-    if (kernel.precision != base_precision(scenario.plan.training.precision)) continue;
+    if (!kernel.is(training.attention_kernel, precision)) continue;
     const std::string place = "attention/" + std::to_string(i) + "/",
                       what = " of attention at head size " +
                              value_text(kernel.head_size, ValueUnit::count);

@@ -37,7 +37,7 @@ TEST_CASE("a data sheet is completed from the nearest measured GPU") {
   CHECK(device.peak.at(Precision::fp8) == 2200_TFLOPS);
   CHECK(device.gemm.peak_fraction == doctest::Approx(0.911));
   CHECK(device.usable_memory / 1_GiB == doctest::Approx(158));  // twice 79.1, in three digits
-  CHECK(device.has_attention(Precision::bf16));
+  CHECK(device.has_attention(FlashKernel::cudnn, Precision::bf16));
   CHECK(device.codecs.has_value());
 }
 

@@ -33,6 +33,7 @@ struct Training {
   RecomputedModules recompute_modules =
       RecomputedModules::of_selective();  ///< where it is selective
   Attention attention = Attention::standard;
+  FlashKernel attention_kernel = FlashKernel::cudnn;  ///< where attention is `flash`
 };
 
 /// Which index of a rank counts fastest, which slowest: ranks are numbered through the nodes' GPUs in order, so what counts fastest

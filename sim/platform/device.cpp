@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/contracts.hpp"
 #include "platform/software_profile.hpp"
 
 namespace windtunnel {
@@ -16,13 +17,31 @@ double GemmEfficiency::inner_half_size_of(Precision precision) const {
                                  : inner_half_size;
 }
 
-bool Device::has_attention(Precision precision) const {
+const char* name_of(FlashKernel kernel) {
+  switch (kernel) {
+    case FlashKernel::flash2:
+      return "flash2";
+    case FlashKernel::flash3:
+      return "flash3";
+    case FlashKernel::cudnn:
+      return "cudnn";
+    case FlashKernel::fp8:
+      return "fp8";
+  }
+  WT_UNREACHABLE();
+}
+
+bool AttentionKernel::is(FlashKernel kernel, Precision other) const {
   const auto is_half = [](Precision each) {
     return each == Precision::bf16 || each == Precision::fp16;  // one rate on all tensor cores
   };
-  return std::any_of(attention.begin(), attention.end(), [&](const AttentionKernel& each) {
-    return each.precision == precision || (is_half(each.precision) && is_half(precision));
-  });
+  return std::find(kernels.begin(), kernels.end(), kernel) != kernels.end() &&
+         (precision == other || (is_half(precision) && is_half(other)));
+}
+
+bool Device::has_attention(FlashKernel kernel, Precision precision) const {
+  return std::any_of(attention.begin(), attention.end(),
+                     [&](const AttentionKernel& each) { return each.is(kernel, precision); });
 }
 
 const SoftwareProfile::MemoryRates* SoftwareProfile::memory_rates_on(const Device& device) const {
@@ -48,8 +67,9 @@ const SoftwareProfile::Experts& SoftwareProfile::experts_on(const Device& device
   return experts;
 }
 
-std::optional<SoftwareProfile::FlashRates> SoftwareProfile::flash_rates(
-    const Device& device) const {
+std::optional<SoftwareProfile::FlashRates> SoftwareProfile::flash_rates(const Device& device,
+                                                                        FlashKernel kernel) const {
+  if (kernel != attention_kernel || kernel == FlashKernel::fp8) return std::nullopt;
   if (!flash_forward_efficiency || !flash_backward_efficiency) return std::nullopt;
   const auto names = [&device](const std::vector<std::string>& devices) {
     return std::find(devices.begin(), devices.end(), device.name) != devices.end();
@@ -59,6 +79,13 @@ std::optional<SoftwareProfile::FlashRates> SoftwareProfile::flash_rates(
   if (!device.attention.empty() && !flash_devices.empty() && !names(flash_devices))
     return std::nullopt;
   return FlashRates{*flash_forward_efficiency, *flash_backward_efficiency, flash_devices};
+}
+
+bool SoftwareProfile::knows_attention(const Device& device, FlashKernel kernel,
+                                      Precision precision) const {
+  if (kernel == FlashKernel::fp8) return device.has_attention(kernel, Precision::fp8);
+  return flash_rates(device, kernel).has_value() ||
+         device.has_attention(kernel, base_precision(precision));
 }
 
 }  // namespace windtunnel

@@ -45,11 +45,24 @@ struct AttentionRate {
   double half_waves = 0;     ///< waves of 128 queries at which half of it is lost
 };
 
+/// The library that computes fused attention.
+enum class FlashKernel {
+  flash2,  ///< FlashAttention 2 (Dao 2023, arXiv:2307.08691), and what issues the same instructions; PyTorch's own
+  flash3,  ///< FlashAttention 3 (Shah et al. 2024, arXiv:2407.08608), for Hopper
+  cudnn,   ///< cuDNN's, in 16 bits: what Transformer Engine calls on Hopper and Blackwell
+  fp8,  ///< cuDNN's in fp8, where the linear layers are quantised: NVTE's fp8_dpa, FP8_DPA of NVIDIA's recipes
+};
+/// "flash2", "flash3", "cudnn", "fp8"
+const char* name_of(FlashKernel kernel);
+
 /// Fused attention at one precision and head size.
 struct AttentionKernel {
   Precision precision = Precision::bf16;
   double head_size = 0;
   AttentionRate forward, backward;
+  std::vector<FlashKernel> kernels{FlashKernel::cudnn};  ///< whose rates these are
+  /// Whether `kernel` runs at these rates in the other format.
+  bool is(FlashKernel kernel, Precision other) const;
 };
 
 /// How fast zfp runs at one rate, in uncompressed bytes.
@@ -86,8 +99,8 @@ struct Device {
   std::optional<CodecSpeeds> codecs;
   std::map<std::string, Source> sources;  ///< by JSON key of the file, those of `codecs` apart
 
-  /// Whether fused attention was measured, or scaled from a measurement, in this format.
-  bool has_attention(Precision precision) const;
+  /// Whether this fused attention was measured, or scaled from a measurement, in this format.
+  bool has_attention(FlashKernel kernel, Precision precision) const;
 };
 
 }  // namespace windtunnel

@@ -70,6 +70,23 @@ AttentionRate read_attention_rate(ObjectReader& reader, const std::string& direc
           .half_waves = reader.required_number(direction + "_half_waves", 0, most_waves)};
 }
 
+/// Whose rates they are. Where nothing is said, cuDNN's.
+std::vector<FlashKernel> read_kernels(ObjectReader& reader, Precision precision) {
+  if (is_quantized(precision)) return {FlashKernel::fp8};
+  const JsonValue* list = reader.take("kernels");
+  if (list == nullptr) return {FlashKernel::cudnn};
+  const auto& known = flash_kernels();
+  std::vector<FlashKernel> kernels;
+  if (list->is_array())
+    for (const JsonValue& name : list->array())
+      for (const auto& [text, kernel] : known)
+        if (name.is_string() && name.string() == text && kernel != FlashKernel::fp8)
+          kernels.push_back(kernel);
+  if (!list->is_array() || kernels.empty() || kernels.size() != list->array().size())
+    reader.problem("kernels", R"(expected a list of "flash2", "flash3" and "cudnn")");
+  return kernels;
+}
+
 AttentionKernel read_attention_kernel(ObjectReader reader, const std::string& prefix,
                                       Sources& sources) {
   constexpr double most_head_size = 1e5;
@@ -77,6 +94,7 @@ AttentionKernel read_attention_kernel(ObjectReader reader, const std::string& pr
                                                                   precision_keys.end());
   AttentionKernel kernel;
   kernel.precision = reader.required_enum<Precision>("precision", precisions);
+  kernel.kernels = read_kernels(reader, kernel.precision);
   kernel.head_size = reader.required_number("head_size", 1, most_head_size);
   kernel.forward = read_attention_rate(reader, "forward");
   kernel.backward = read_attention_rate(reader, "backward");
@@ -97,9 +115,10 @@ void read_attention(ObjectReader& reader, Device& device) {
         place + "/", device.sources);
     const bool rises = device.attention.empty() ||
                        device.attention.back().precision != kernel.precision ||
+                       device.attention.back().kernels != kernel.kernels ||
                        kernel.head_size > device.attention.back().head_size;
     if (!rises && reader.are_sound({"attention"}))
-      reader.problem("attention", "the head sizes of one precision must rise");
+      reader.problem("attention", "the head sizes of one precision and its kernels must rise");
     device.attention.push_back(kernel);
   }
 }
@@ -160,6 +179,14 @@ CodecSpeeds read_codecs(ObjectReader reader) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, FlashKernel>> flash_kernels() {
+  std::vector<std::pair<std::string, FlashKernel>> kernels;
+  for (const FlashKernel each :
+       {FlashKernel::flash2, FlashKernel::flash3, FlashKernel::cudnn, FlashKernel::fp8})
+    kernels.emplace_back(name_of(each), each);
+  return kernels;
+}
 
 Device read_device(JsonValue& value, const std::string& pointer, Problems& problems) {
   ObjectReader reader(value, pointer, problems);

@@ -242,11 +242,14 @@ TEST_CASE("rates of fused attention are read by precision and head size, with th
   JsonValue value = testing::parse_file(source_dir() / "platforms/devices/h200-sxm.json", problems);
   const Device device = read_device(value, "", problems);
   REQUIRE(problems.empty());
-  CHECK(device.has_attention(Precision::bf16));
-  CHECK(device.has_attention(Precision::fp8));
-  CHECK_FALSE(device.has_attention(Precision::nvfp4));
-  CHECK(device.attention.at(1).head_size == 128);
-  CHECK(device.sources.at("attention/1/forward_rate").evidence == Evidence::fitted);
+  for (const FlashKernel each : {FlashKernel::flash2, FlashKernel::flash3, FlashKernel::cudnn})
+    CHECK(device.has_attention(each, Precision::bf16));
+  CHECK(device.has_attention(FlashKernel::fp8, Precision::fp8));
+  CHECK_FALSE(device.has_attention(FlashKernel::fp8, Precision::bf16));
+  CHECK_FALSE(device.has_attention(FlashKernel::cudnn, Precision::fp8));
+  CHECK_FALSE(device.has_attention(FlashKernel::fp8, Precision::nvfp4));
+  CHECK(device.attention.at(3).head_size == 128);
+  CHECK(device.sources.at("attention/3/forward_rate").evidence == Evidence::fitted);
   CHECK(device.gemm.peak_fraction_of(Precision::fp8) == doctest::Approx(0.8));
   CHECK(device.gemm.peak_fraction_of(Precision::bf16) == doctest::Approx(0.911));
   CHECK(device.gemm.inner_half_size_of(Precision::fp8) == doctest::Approx(400));
@@ -258,17 +261,25 @@ TEST_CASE("a stack's own efficiency of flash attention holds on the devices that
   known.name = "known";
   other.name = "other";
   known.attention = other.attention = {{Precision::bf16, 128, {0.5, 0, 0}, {0.5, 0, 0}}};
-  CHECK_FALSE(stack.overrides_flash(known));  // it has none
+  const auto rates = [&](const Device& device) {
+    return stack.flash_rates(device, FlashKernel::cudnn);
+  };
+  CHECK_FALSE(rates(known));  // it has none
   stack.flash_forward_efficiency = stack.flash_backward_efficiency = 0.4;
-  CHECK(stack.overrides_flash(known));  // for all devices
+  CHECK(rates(known));  // for all devices
   stack.flash_devices = {"known"};
-  CHECK(stack.overrides_flash(known));
-  CHECK_FALSE(stack.overrides_flash(other));
-  CHECK(stack.overrides_flash(bare));  // which knows no rate of its own
+  CHECK(rates(known));
+  CHECK_FALSE(rates(other));
+  CHECK(rates(bare));  // which knows no rate of its own
   stack.flash_elsewhere = {{0.2, 0.1, {"other"}}};
-  REQUIRE(stack.flash_rates(other));
-  CHECK(stack.flash_rates(other)->forward == 0.2);
-  CHECK(stack.flash_rates(known)->forward == *stack.flash_forward_efficiency);
+  REQUIRE(rates(other));
+  CHECK(rates(other)->forward == 0.2);
+  CHECK(rates(known)->forward == *stack.flash_forward_efficiency);
+  // They are those of the kernel that the stack calls, and of no other.
+  CHECK_FALSE(stack.flash_rates(known, FlashKernel::flash2));
+  CHECK(stack.knows_attention(known, FlashKernel::cudnn, Precision::bf16));
+  CHECK_FALSE(stack.knows_attention(known, FlashKernel::flash2, Precision::bf16));
+  CHECK_FALSE(stack.knows_attention(known, FlashKernel::fp8, Precision::fp8));
 }
 
 TEST_CASE("an NVLink domain is one node of a job with the GPUs and NICs of its trays") {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/object_reader.hpp"
+#include "platform/device_json.hpp"
 #include "platform/source_json.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -257,6 +258,8 @@ void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
       if (entry.take(key) != nullptr) *recipe = entry.optional_bool(key, false);
     if (entry.take("cross_entropy_bytes") != nullptr)
       read.cross_entropy_bytes = entry.required_number("cross_entropy_bytes", 0, most_factor);
+    if (entry.take("attention_kernel") != nullptr)
+      read.attention_kernel = entry.required_enum<FlashKernel>("attention_kernel", flash_kernels());
     if (entry.take("gradient_type") != nullptr)
       read.gradient_type = entry.required_enum<GradientType>("gradient_type", gradient_types());
     if (entry.take("states_bf16") != nullptr)
@@ -413,7 +416,8 @@ void read_compute(ObjectReader& reader, SoftwareProfile& profile) {
   profile.current_scaling =
       reader.optional_enum<bool>("fp8_scaling", false, {{"delayed", false}, {"current", true}});
   profile.fp8_parameters = reader.optional_bool("fp8_parameters", false);
-  profile.fp8_attention = reader.optional_bool("fp8_attention", false);
+  profile.attention_kernel =
+      reader.optional_enum<FlashKernel>("attention_kernel", FlashKernel::cudnn, flash_kernels());
   if (reader.take("recomputed_unit") != nullptr)
     profile.recomputed_unit = reader.required_enum<RecomputedUnit>(
         "recomputed_unit",

@@ -166,7 +166,8 @@ struct SoftwareProfile {
   bool current_scaling =
       false;  ///< fp8 casts read a tensor for its scale first, in place of using past scales
   bool fp8_parameters = false;  ///< linear weights are kept, and gathered after a step, as operands
-  bool fp8_attention = false;   ///< attention is computed in fp8 where the linear layers are
+  /// What computes flash attention where the plan does not say, on GPUs whose rate of it is known; else cuDNN.
+  FlashKernel attention_kernel = FlashKernel::cudnn;
   int nvfp4_first_bf16_layers = 0,  ///< layers at the ends of the model that stay bf16 under nvfp4
       nvfp4_last_bf16_layers = 0;
 
@@ -230,11 +231,12 @@ struct SoftwareProfile {
     return fp8_parameters && precision != Precision::nvfp4;
   }
 
-  /// This stack's own efficiencies of flash attention on `device`, where it runs at them: where they are those of its kernels there,
-  /// or it has none.
-  std::optional<FlashRates> flash_rates(const Device& device) const;
+  /// This stack's own efficiencies of its `attention_kernel` on `device`, where it runs at them: where they are those of its kernels
+  /// there, or the device has none.
+  std::optional<FlashRates> flash_rates(const Device& device, FlashKernel kernel) const;
+  /// Whether this stack or the device has the rate of `kernel` where the linear layers have `precision`.
+  bool knows_attention(const Device& device, FlashKernel kernel, Precision precision) const;
   const MemoryRates* memory_rates_on(const Device& device) const;
-  bool overrides_flash(const Device& device) const { return flash_rates(device).has_value(); }
 };
 
 }  // namespace windtunnel

@@ -19,10 +19,10 @@ class TrainingWhatIfs {
 
  private:
   bool knows_flash() const {
-    const Precision precision = base_precision(plan_.training.precision);
+    const Training& training = plan_.training;
     return std::all_of(scenario_.nodes.begin(), scenario_.nodes.end(), [&](const NodeType& node) {
-      return scenario_.software.overrides_flash(node.device) ||
-             node.device.has_attention(precision);
+      return scenario_.software.knows_attention(node.device, training.attention_kernel,
+                                                training.precision);
     });
   }
 
@@ -88,8 +88,7 @@ class TrainingWhatIfs {
       return !each->is_what_if || is_idle || each == plan_.parallel.schedule;
     });
     for (const SchedulePtr& each : others)
-      if (!each->takes(2))
-        add_order(*each, "schedule " + each->name, 1);
+      if (!each->takes(2)) add_order(*each, "schedule " + each->name, 1);
     for (const SchedulePtr& each : others)
       if (each->takes(2) && fits_two_chunks(*each))
         add_order(*each, "schedule " + each->name + ", two chunks per device", 2);

@@ -41,7 +41,8 @@ bool has_own_words(const Key& key) {
       "global_batch", "micro_batch", "precision",        "recompute",
       "attention",    "tensor",      "context",          "pipeline",
       "data",         "expert",      "expert_tensor",    "schedule",
-      "zero_stage",   "zero_group",  "virtual_pipeline", "sequence_parallel"};
+      "zero_stage",   "zero_group",  "virtual_pipeline", "sequence_parallel",
+      "attention_kernel"};
   return names.count(key.name()) > 0;
 }
 
@@ -124,7 +125,8 @@ std::vector<std::string> plan_items(const Training& training, const Parallel& pa
                     (sharding_ways(parallel) < parallel.replicas()
                          ? " in groups of " + text(parallel.zero_group)
                          : ""));
-  if (training.attention == Attention::flash) items.emplace_back("flash attention");
+  if (training.attention == Attention::flash)
+    items.push_back(std::string("flash attention (") + name_of(training.attention_kernel) + ")");
   if (training.recompute != Recompute::none) items.push_back(recompute_text(training));
   add_other_choices({training, parallel}, items);
   return items;

@@ -6,6 +6,7 @@
 
 #include "core/contracts.hpp"
 #include "cost/collective_algorithm.hpp"
+#include "platform/device_json.hpp"
 #include "scenario/key_launch.hpp"
 #include "scenario/parallel_json.hpp"
 #include "scenario/recompute_json.hpp"
@@ -58,6 +59,27 @@ std::string recomputed_modules_schema() {
     names += std::string(names.empty() ? "" : ", ") + '"' + name_of(module) + '"';
   return R"([{"type": "array", "minItems": 1, "items": {"enum": [)" + names +
          R"(]}}, {"type": "null"}])";
+}
+
+/// Only flash attention is computed by one kernel.
+void read_attention_kernel(ObjectReader& reader, const Key& key, PlanChoice& choice) {
+  const Training& training = choice.training;
+  const FlashKernel usual = training.attention_kernel;
+  read_value(reader, key, choice);
+  const Problems& problems = reader.problems();
+  const bool knows_usual = problems.is_sound("/software/attention_kernel") &&
+                           problems.is_sound("/platform/node_types/0/device/attention");
+  if (!knows_usual || !reader.are_sound({"attention_kernel", "attention", "precision"})) return;
+  if (training.attention == Attention::standard && training.attention_kernel != usual)
+    reader.problem("attention_kernel",
+                   "attention_kernel is for attention flash, but attention is standard",
+                   "leave it out");
+  else if (training.attention_kernel == FlashKernel::fp8 && !is_quantized(training.precision))
+    reader.problem("attention_kernel",
+                   std::string("attention in fp8 takes the scales of linear layers in fp8, mxfp8 "
+                               "or nvfp4, but precision is ") +
+                       name_of(training.precision),
+                   "write \"cudnn\", or another precision");
 }
 
 bool always(const Parallel&) { return true; }
@@ -148,6 +170,21 @@ std::vector<Key> step_keys() {
        .example = R"("flash")",
        .launch = options({{}, {"--use-flash-attn"}}),
        .is_choice = always},
+      {.pointer = "/training/attention_kernel",
+       .meaning =
+           "with attention `flash`: FlashAttention 2 or 3, cuDNN's kernel, or cuDNN's in fp8 "
+           "(where the linear layers are quantised)",
+       .value = word<Training, FlashKernel>(&Training::attention_kernel, flash_kernels()),
+       .fallback =
+           [](PlanChoice& choice, const SoftwareProfile& software) {
+             const bool quantized = is_quantized(choice.training.precision);
+             const FlashKernel usual = software.attention_kernel;
+             choice.training.attention_kernel =
+                 usual == FlashKernel::fp8 && !quantized ? FlashKernel::cudnn : usual;
+           },
+       .fallback_words = "the software profile's, on GPUs whose rate of it is known; else `cudnn`",
+       .example = R"("fp8")",
+       .read = read_attention_kernel},
   };
 }
 
@@ -202,7 +239,8 @@ std::vector<Key> schedule_keys() {
            [](PlanChoice& choice, const SoftwareProfile& software) {
              choice.parallel.pipeline_send = usual_send(*choice.parallel.schedule, software);
            },
-       .fallback_words = "`eager` for schedules that split backward passes, else the software profile's",
+       .fallback_words =
+           "`eager` for schedules that split backward passes, else the software profile's",
        .example = R"("blocking_pairs")",
        .is_choice = has_stages},
   };
@@ -240,8 +278,9 @@ std::vector<Key> replica_keys() {
                            "--no-gradient-accumulation-fusion", "--ckpt-format fsdp_dtensor"}}),
        .is_choice = always},
       {.pointer = "/parallel/overlap_gradient_reduce",
-       .meaning = "gradients of a chunk are reduced beside its last backward pass and what "
-                  "follows; with zero_stage 2 beside every backward pass",
+       .meaning =
+           "gradients of a chunk are reduced beside its last backward pass and what "
+           "follows; with zero_stage 2 beside every backward pass; zero_stage 3 does so anyway",
        .value = flag(&Parallel::overlap_gradient_reduce),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {

@@ -180,6 +180,20 @@ class ScenarioReader {
       scenario_.software = *known_.software;
     else if (JsonValue* value = part("software", software_files))
       scenario_.software = read_software(*value, "/software", problems_);
+    settle_attention();
+  }
+
+  /// A stack's own choice of fused attention holds for GPUs whose rate of it is known.
+  void settle_attention() {
+    SoftwareProfile& stack = scenario_.software;
+    const auto known = [&](FlashKernel kernel) {
+      return std::all_of(scenario_.platform.node_types.begin(), scenario_.platform.node_types.end(),
+                         [&](const NodeType& type) {
+                           return stack.knows_attention(type.device, kernel, Precision::bf16);
+                         });
+    };
+    if (!known(stack.attention_kernel) && known(FlashKernel::cudnn))
+      stack.attention_kernel = FlashKernel::cudnn;
   }
 
   /// Puts the layers in place of "balanced", in the plan and in the resolved scenario, of which the rest is known to be sound.

@@ -7,6 +7,7 @@
 #include "core/testing.hpp"
 #include "scenario/scenario.hpp"
 #include "scenario/test_corpus.hpp"
+#include "scenario/testing.hpp"
 #include "scenario/unsupported.hpp"
 
 namespace windtunnel {
@@ -65,8 +66,8 @@ TEST_CASE("schedules that split backward passes do not wait as the stack's loop 
                                     {"/parallel/zero_stage", "1"}})) == PipelineSend::eager);
   const std::string written = R"({"version": 1, "stages": 2, "microbatches": 2, "orders": )";
   const auto with = [&](const std::string& orders) {
-    return read("zero_bubble", {{"/training/global_batch", "4"},
-                                {"/parallel/schedule", written + orders + "}"}});
+    return read("zero_bubble",
+                {{"/training/global_batch", "4"}, {"/parallel/schedule", written + orders + "}"}});
   };
   CHECK(send(with(R"([["F0","F1","B0","W0","B1","W1"],["F0","B0","W0","F1","B1","W1"]])")) ==
         PipelineSend::eager);

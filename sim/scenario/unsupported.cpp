@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "platform/device_json.hpp"
+
 namespace windtunnel {
 namespace {
 
@@ -21,15 +23,26 @@ class Refusals {
   Problems problems_;
 };
 
-/// The first device in use on which flash attention runs at no known rate; empty where there is none.
-std::string device_without_flash(const Scenario& scenario) {
+/// The first device in use whose rate of the chosen fused attention is not known; null where there is none.
+const Device* device_without_flash(const Scenario& scenario) {
   const Training& training = scenario.plan.training;
-  if (training.attention != Attention::flash) return {};
+  if (training.attention != Attention::flash) return nullptr;
   for (const NodeType& node : scenario.nodes)
-    if (!scenario.software.overrides_flash(node.device) &&
-        !node.device.has_attention(base_precision(training.precision)))
-      return node.device.name;
-  return {};
+    if (!scenario.software.knows_attention(node.device, training.attention_kernel,
+                                           training.precision))
+      return &node.device;
+  return nullptr;
+}
+
+/// The kernels whose rates are known there: "cudnn, fp8".
+std::string known_kernels(const Scenario& scenario, const Device& device) {
+  const Precision precision = scenario.plan.training.precision;
+  std::string names;
+  for (const auto& [name, kernel] : flash_kernels())
+    if (scenario.software.knows_attention(device, kernel, precision) &&
+        (kernel != FlashKernel::fp8 || is_quantized(precision)))
+      names += (names.empty() ? "" : ", ") + name;
+  return names;
 }
 
 }  // namespace
@@ -60,11 +73,27 @@ Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
       refusals.add("/compression/data_gradients", "gradients are not compressed" + of,
                    "leave data_gradients out");
   }
-  if (const std::string device = device_without_flash(scenario); !device.empty())
-    refusals.add("/training/attention", "neither device \"" + device +
-                                            "\" nor software profile \"" + scenario.software.name +
-                                            "\" knows the rate of flash attention, so it is not "
-                                            "simulated with them");
+  if (const Device* device = device_without_flash(scenario)) {
+    const Training& training = scenario.plan.training;
+    const bool is_half = element_size(training.precision) == element_size(Precision::bf16);
+    const std::string known = known_kernels(scenario, *device);
+    if (!is_half)
+      refusals.add("/training/precision",
+                   std::string("flash attention computes in 16 bits or fewer, but precision is ") +
+                       name_of(training.precision),
+                   "write \"bf16\" or \"fp16\", or attention \"standard\"");
+    else if (known.empty())
+      refusals.add("/training/attention",
+                   "neither device \"" + device->name + "\" nor software profile \"" +
+                       scenario.software.name +
+                       "\" knows the rate of flash attention, so it is not simulated with them");
+    else
+      refusals.add("/training/attention_kernel",
+                   std::string("neither device \"") + device->name + "\" nor software profile \"" +
+                       scenario.software.name + "\" knows the rate of attention kernel " +
+                       name_of(training.attention_kernel),
+                   "they know " + known);
+  }
   return refusals.take();
 }
 

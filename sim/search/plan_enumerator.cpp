@@ -121,8 +121,10 @@ class Enumeration {
   void add(PlanChoice choice) {
     Parallel& parallel = choice.parallel;
     parallel = with_own_layers(std::move(parallel));
-    parallel.pipeline_send =
-        send_with(*parallel.schedule, base_.plan.parallel, base_.software);
+    parallel.pipeline_send = send_with(*parallel.schedule, base_.plan.parallel, base_.software);
+    if (!is_quantized(choice.training.precision) &&
+        choice.training.attention_kernel == FlashKernel::fp8)
+      choice.training.attention_kernel = FlashKernel::cudnn;
     parallel.zero_group = parallel.zero_stage == 3 ? base_.plan.parallel.zero_group : 0;
     for (const Key* key : follows_) key->fallback(choice, base_.software);
     choices_.push_back(std::move(choice));

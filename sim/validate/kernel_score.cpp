@@ -63,10 +63,16 @@ Precision precision_of(const CsvRow& row) {
   return Precision::bf16;
 }
 
+/// All measured kernels of fused attention are cuDNN's.
+FlashKernel kernel_of(Precision precision) {
+  return is_quantized(precision) ? FlashKernel::fp8 : FlashKernel::cudnn;
+}
+
 KernelContext context_of(const Device& device, Precision precision) {
   KernelContext context;
   context.device = &device;
   context.precision = context.attention_precision = precision;
+  context.flash_kernel = kernel_of(precision);
   return context;
 }
 
@@ -134,7 +140,7 @@ void add_attention(const fs::path& folder, const Device& device, std::vector<Ker
   for (const CsvRow& row : rows) {
     const double window = number(row, "window");
     const bool is_twin = row.at("deterministic") == "yes" && free_order.contains(shape_of(row));
-    if (is_twin || !device.has_attention(precision_of(row)) ||
+    if (is_twin || !device.has_attention(kernel_of(precision_of(row)), precision_of(row)) ||
         (window > 0 && window < least_window))
       continue;
     points.push_back({"attention", row.at("precision") + " " + row.at("direction"),
