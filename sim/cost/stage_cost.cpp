@@ -225,7 +225,7 @@ auto sum_over(const PassOperations& pass, const Value& value) {
   return edges + layer * static_cast<double>(pass.layers);
 }
 
-/// What of a pass crosses nodes: all-reduces, and the weight gradients beside them.
+/// What of a pass crosses nodes: all-reduces, and the gradients beside them.
 CrossNodeCollectives cross_node(const StageCostInputs& in, const PassOperations& pass) {
   CrossNodeCollectives cross;
   if (in.plan->nodes_per_tensor_group == 1) return cross;
@@ -240,7 +240,8 @@ CrossNodeCollectives cross_node(const StageCostInputs& in, const PassOperations&
   cross.overlappable = all_reduces(Overlap::beside_next);
   if (cross.overlappable > 0)
     cross.hidden_behind = sum_over(pass, [](const Operation& o) {
-      return o.label == Label::weight_gradients ? o.time : Seconds{0};
+      const bool hides = o.label == Label::weight_gradients || o.label == Label::input_gradients;
+      return hides ? o.time : Seconds{0};
     });
   return cross;
 }

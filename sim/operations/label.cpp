@@ -47,6 +47,7 @@ constexpr std::array rows{
     kernel("recomputed attention core"),
     kernel("attention core"),
     kernel("weight gradients"),
+    kernel("input gradients"),
     tensor("all-reduce of an activation", OperationKind::all_reduce),
     tensor("all-gather of an activation", OperationKind::all_gather),
     tensor("reduce-scatter of an activation", OperationKind::reduce_scatter),

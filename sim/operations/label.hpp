@@ -57,6 +57,7 @@ enum class Label : std::uint8_t {
   attention_core,      ///< scores, softmax and context, where they are recomputed
   context_attention,   ///< the same, while keys and values of the rest of the sequence arrive
   weight_gradients,    ///< beside a tensor collective, or in a separate pass
+  input_gradients,     ///< beside a tensor collective
   reduce_activation,   ///< tensor all-reduce
   gather_activation,   ///< tensor all-gather (sequence parallelism)
   scatter_activation,  ///< tensor reduce-scatter

@@ -146,14 +146,60 @@ TEST_CASE(
         "feed-forward, all-reduce of an activation, attention, all-reduce of an activation");
 }
 
-TEST_CASE("sequence parallelism halves all-reduces, and only the second half hides") {
+TEST_CASE(
+    "sequence parallelism gathers twice backward: the gradient, and beside a product the input") {
   World world;
   world.plan.parallel.tensor = 2;
   world.plan.parallel.sequence_parallel = true;
+  const std::string gather = "all-gather of an activation",
+                    scatter = "reduce-scatter of an activation";
+  CHECK(world.layer(Direction::forward) ==
+        "attention, " + gather + ", " + scatter + ", feed-forward, " + gather + ", " + scatter);
+  std::string three = gather + ", " + gather + ", " + scatter;
+  CHECK(world.layer(Direction::backward) == "feed-forward, " + three + ", attention, " + three);
   world.software.overlap_backward_tensor_collectives = true;
-  const std::string halves =
-      "all-gather of an activation, reduce-scatter of an activation (beside), weight gradients";
+  const std::string twice = gather + ", " + gather + " (beside), input gradients, " + scatter;
+  const std::string halves = twice + " (beside), weight gradients";
   CHECK(world.layer(Direction::backward) == "feed-forward, " + halves + ", attention, " + halves);
+  // 4 of 8 s are products: 1 s each beside the scatters, half of one beside the second gathers, and 5 s left of 6 and 2.
+  CHECK(world.last.layer[0].time.value() == doctest::Approx(3.75));
+  CHECK(world.last.layer[3].time.value() == doctest::Approx(0.5));
+  CHECK(world.last.layer[5].time.value() == doctest::Approx(1));
+  CHECK(world.last.layer[6].time.value() == doctest::Approx(1.25));
+  CHECK(world.last.layer_kernels().value() == doctest::Approx(8));
+  CHECK(world.layer(Direction::input_gradient) ==
+        "feed-forward, " + twice + ", attention, " + twice);
+  world.software.regathers_inputs = false;
+  CHECK(world.layer(Direction::backward) ==
+        "feed-forward, " + gather + ", " + scatter + " (beside), weight gradients, attention, " +
+            gather + ", " + scatter + " (beside), weight gradients");
+}
+
+TEST_CASE(
+    "with sequence parallelism the embedding scatters, and the head gathers its input twice") {
+  World world;
+  world.plan.parallel.tensor = 2;
+  world.plan.parallel.sequence_parallel = true;
+  const auto edges = [&world](Direction direction) {
+    world.layer(direction);
+    std::string labels;
+    for (const auto* list : {&world.last.before, &world.last.after})
+      for (const Operation& operation : *list)
+        labels += operation.label == Label::gather_activation    ? "g"
+                  : operation.label == Label::scatter_activation ? "s"
+                                                                 : ".";
+    return labels;
+  };
+  const auto count = [&](Direction direction, char what) {
+    const std::string labels = edges(direction);
+    return std::count(labels.begin(), labels.end(), what);
+  };
+  CHECK(count(Direction::forward, 's') == 1);
+  CHECK(count(Direction::forward, 'g') == 1);
+  CHECK(count(Direction::backward, 's') == 1);
+  CHECK(count(Direction::backward, 'g') == 2);
+  world.software.regathers_inputs = false;
+  CHECK(count(Direction::backward, 'g') == 1);
 }
 
 TEST_CASE(

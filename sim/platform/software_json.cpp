@@ -317,6 +317,7 @@ void read_communication(ObjectReader& reader, SoftwareProfile& profile) {
     profile.copies_tensor_collectives = reader.optional_bool("copies_tensor_collectives", false);
   if (reader.take("fp8_tensor_gathers") != nullptr)
     profile.fp8_tensor_gathers = reader.optional_bool("fp8_tensor_gathers", false);
+  profile.regathers_inputs = reader.optional_bool("regathers_inputs", true);
   profile.pipeline_send = reader.optional_enum<PipelineSend>(
       "pipeline_send", PipelineSend::eager,
       {{"eager", PipelineSend::eager}, {"blocking_pairs", PipelineSend::blocking_pairs}});

@@ -110,6 +110,10 @@ struct SoftwareProfile {
   /// reduce_scatter_tensor in torch/distributed/_functional_collectives.py, PyTorch 2.8).
   bool copies_tensor_collectives = false;
   bool fp8_tensor_gathers = false;  ///< activations are gathered as operands
+  /// With sequence parallelism a rank keeps its share of what it gathered forward, and gathers it again for the weight gradient
+  /// (LinearWithGradAccumulationAndAsyncCommunication in megatron/core/tensor_parallel/layers.py; Transformer Engine likewise); else all
+  /// of it, as a DTensor's product saves its whole input (PyTorch 2.8).
+  bool regathers_inputs = true;
   RecomputedUnit recomputed_unit = RecomputedUnit::modules;
   RingMerging ring_merging = RingMerging::uncounted;
   /// What the stack's recipes set where the plan does not say: the first with tensor ways, the second where gradients are reduced once an

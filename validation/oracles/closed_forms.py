@@ -127,8 +127,10 @@ class Forms:
     def tensor_activations(self):
         """All-reduces of an activation: two a layer and direction, or one for halves in parallel, again where layers are recomputed; the
         embedding's and the head's."""
-        layer = self.page.reductions * (3 if self.training["recompute"] == "full" else 2)
-        return (layer * sum(self.layers) + 2) * self.m * self.d * self.t * self.ring(self.page.activation(), self.t)
+        layer, edges = self.page.reductions * (3 if self.training["recompute"] == "full" else 2), 2
+        if self.page.regathers():  # half an all-reduce more for each input of a layer that is gathered, and for the head
+            layer, edges = layer + self.page.reductions / 2, edges + 0.5
+        return (layer * sum(self.layers) + edges) * self.m * self.d * self.t * self.ring(self.page.activation(), self.t)
 
     # Work
     def model_flops(self):

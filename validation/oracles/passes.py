@@ -157,11 +157,17 @@ class Page:
         """Or the gather and scatter that take its place."""
         return self.transfer() + self.overhead() * (2 if self.sequence_parallel else 1)
 
-    def exposed(self, hides):
-        """One backward all-reduce, behind weight gradients of length `hides`."""
+    def regathers(self):
+        """Whether a half layer gathers its input once more backward."""
+        return self.sequence_parallel and self.software.get("regathers_inputs", True)
+
+    def exposed(self, hides, beside_inputs):
+        """One backward all-reduce, behind weight gradients of length `hides`; the second gather of sequence parallelism, behind an input gradient
+        of length `beside_inputs`."""
         AR = self.all_reduce()
         gathered = AR / 2 if self.sequence_parallel else 0  # each with its overhead
-        return gathered + max(0, AR - gathered - hides)
+        again = max(0, AR / 2 - beside_inputs) if self.regathers() else 0
+        return gathered + again + max(0, AR - gathered - hides)
 
     def hiding(self):
         return self.backward_products() / 4 if self.software["overlap_backward_tensor_collectives"] else 0
@@ -203,7 +209,7 @@ class Page:
         if kind == "F":
             return slow + self.reductions * self.all_reduce()
         again = self.reductions * self.all_reduce() if self.training["recompute"] == "full" else 0
-        return slow + again + self.reductions * self.exposed(self.hiding() * slow / f if kind == "B" else 0)
+        return slow + again + self.reductions * self.exposed(self.hiding() * slow / f if kind == "B" else 0, self.hiding() / 2 * slow / f)
 
     def tail(self, f, collectives, kind):
         """What a layer still waits for its last all-reduce when its kernels have ended, and its gradients can be scattered."""
@@ -297,7 +303,7 @@ class Page:
         return kernels * amount(self.software["launch"]["kernel"]) * self.node["launch_slowdown"]
 
     def collective_launches(self, count):
-        return count * (2 if self.sequence_parallel else 1) * amount(self.software["launch"]["collective"]) * self.node["launch_slowdown"] if self.t > 1 else 0
+        return count * amount(self.software["launch"]["collective"]) * self.node["launch_slowdown"] if self.t > 1 else 0
 
     def core_kernels(self):
         return 1 if self.flash else 2
@@ -310,7 +316,9 @@ class Page:
                 8 + (1 if self.flash else 4) + 18 + 2 * norms + (0 if fused or self.flash else 1)]
 
     def launches(self):
-        return [self.launch(count) + self.collective_launches(self.reductions) for count in self.kernels()]
+        ahead = self.reductions * (2 if self.sequence_parallel else 1)
+        return [self.launch(count) + self.collective_launches(collectives)
+                for count, collectives in zip(self.kernels(), [ahead, ahead + self.reductions * self.regathers()])]
 
     def relaunches(self):
         """Of what a layer's backward pass computes again."""
@@ -319,12 +327,21 @@ class Page:
 
     def edge_launches(self, first, last, direction):
         products = last * (1 if direction == "F" else 2)
-        reductions = first if direction == "F" else last
-        return self.launch(products) + self.collective_launches(reductions)
+        return self.launch(products) + self.collective_launches(self.edge_collectives(first, last, direction))
+
+    def edge_collectives(self, first, last, direction):
+        """All-reduces of embedding and head; with sequence parallelism their halves: what the embedding gives is scattered and the head's input
+        gathered; backward that input once more, its gradient scattered, and the embedding's gathered."""
+        if self.sequence_parallel:
+            return first + last if direction == "F" else first + last * (1 + self.regathers())
+        return first if direction == "F" else last
+
+    def edge_exchanges(self, first, last, direction):
+        return self.edge_collectives(first, last, direction) * self.all_reduce() / (2 if self.sequence_parallel else 1)
 
     def forward_parts(self, l, first, last):
         f, g = self.layer_forward(), self.gather(self.matrix_weights())
-        gpu = (l * (f + self.reductions * self.all_reduce()) + self.waits(l, f, g, 0, "F") + first * (self.embedding() + self.all_reduce()) +
+        gpu = (l * (f + self.reductions * self.all_reduce()) + self.waits(l, f, g, 0, "F") + first * self.embedding() + self.edge_exchanges(first, last, "F") +
                last * self.head(False) + (not first) * self.receipt("F") + first * last * self.gather(self.edges()))
         return gpu, l * self.launches()[0] + self.edge_launches(first, last, "F")
 
@@ -337,9 +354,9 @@ class Page:
         f, g, scatter = self.layer_backward(), self.gather(self.matrix_weights()), self.scatter(self.matrix_weights())
         hides, kernels = (self.hiding(), f) if kind == "B" else (0, f - self.layer_weight_gradient())
         again = l if self.training["recompute"] == "full" else 0
-        gpu = (l * (f + self.reductions * self.exposed(hides)) + self.waits(l, kernels, g, scatter, kind) +
-               self.reductions * again * self.all_reduce() + first * self.embedding() +
-               last * (self.head(True) + self.all_reduce()) + (not last) * self.receipt("B") + first * last * self.scatter(self.edges()))
+        gpu = (l * (f + self.reductions * self.exposed(hides, self.hiding() / 2)) + self.waits(l, kernels, g, scatter, kind) +
+               self.reductions * again * self.all_reduce() + first * self.embedding() + last * self.head(True) +
+               self.edge_exchanges(first, last, "B") + (not last) * self.receipt("B") + first * last * self.scatter(self.edges()))
         return gpu, l * (self.launches()[1] + self.relaunches()) + self.edge_launches(first, last, "B")
 
     def backward(self, l, first, last):

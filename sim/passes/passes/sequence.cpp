@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "passes/pass.hpp"
 
 namespace windtunnel {
@@ -9,6 +11,16 @@ double gathered_share(const PassContext& in) {
   return in.software->fp8_tensor_gathers ? operand_size(precision) / element_size(precision) : 1;
 }
 
+Operation half_of(const Operation& all_reduce, Label label, double gathered = 1) {
+  Operation half = all_reduce;
+  half.label = label;
+  if (label == Label::gather_activation) {
+    half.overlap = Overlap::none;
+    half.payload = half.payload * gathered;
+  }
+  return half;
+}
+
 /// Each all-reduce as a gather, which nothing hides, and a scatter.
 std::vector<Operation> with_halves(const std::vector<Operation>& operations, double gathered) {
   std::vector<Operation> result;
@@ -17,13 +29,47 @@ std::vector<Operation> with_halves(const std::vector<Operation>& operations, dou
       result.push_back(operation);
       continue;
     }
-    Operation gather = operation, scatter = operation;
-    gather.label = Label::gather_activation;
-    gather.overlap = Overlap::none;
-    gather.payload = gather.payload * gathered;
-    scatter.label = Label::scatter_activation;
+    result.push_back(half_of(operation, Label::gather_activation, gathered));
+    result.push_back(half_of(operation, Label::scatter_activation));
+  }
+  return result;
+}
+
+/// The same of a backward layer, and between the two the gather of what the half of the layer began with, which was kept in shares. It
+/// runs beside an input gradient, an eighth of the layer's products, which is taken out of the kernels, out of each in proportion.
+std::vector<Operation> with_regathers(const std::vector<Operation>& layer, double gathered,
+                                      const PassContext& in) {
+  constexpr double input_gradients = 8;  // four products, and as many weight gradients
+  const bool hides = in.software->overlap_backward_tensor_collectives;
+  const auto is_reduced = [&](std::size_t i) {
+    return i + 1 < layer.size() && layer[i + 1].label == Label::reduce_activation;
+  };
+  Seconds kernels{}, products{};
+  double collectives = 0;
+  for (std::size_t i = 0; i < layer.size(); ++i) {
+    if (!is_reduced(i)) continue;
+    kernels += layer[i].time;
+    products += layer[i].products;
+    collectives += layer[i].share;
+  }
+  const Seconds each = products / input_gradients;
+  std::vector<Operation> result;
+  for (std::size_t i = 0; i < layer.size(); ++i) {
+    const Operation& operation = layer[i];
+    if (operation.label != Label::reduce_activation) {
+      result.push_back(operation);
+      if (hides && is_reduced(i) && kernels > Seconds{0})
+        result.back().time *= (kernels - each * collectives) / kernels;
+      continue;
+    }
+    const Operation gather = half_of(operation, Label::gather_activation, gathered);
     result.push_back(gather);
-    result.push_back(scatter);
+    result.push_back(gather);
+    if (hides) {
+      result.back().overlap = Overlap::beside_next;
+      result.push_back(kernel(Label::input_gradients, each * operation.share));
+    }
+    result.push_back(half_of(operation, Label::scatter_activation));
   }
   return result;
 }
@@ -41,16 +87,48 @@ void divide_held(ChunkOperations& chunk, const PassContext& in) {
     chunk.gradient_message.payload = chunk.gradient_message.payload / ways;
 }
 
-/// Sequence parallelism: each all-reduce is a reduce-scatter and an all-gather of the same bytes. Backward the gather is exposed and
-/// the scatter hides (Korthikanti et al. 2022, 4.2.2; LinearWithGradAccumulationAndAsyncCommunication.backward in
-/// megatron/mpu/layers.py at 2514892, October 2022, where the gather runs beside the input gradient: that this hides nothing is own).
+/// The collectives of embedding and head: the embedding scatters its output and gathers its gradient, the head gathers its input, backward
+/// once more where the stack keeps shares, and scatters that input's gradient. Of the tensor pass's all-reduces the payload is known.
+void split_edges(ChunkOperations& chunk, const PassContext& in) {
+  const auto split = [&](Direction direction, bool begins_model, bool gathers_before) {
+    PassOperations& pass = chunk.at(direction);
+    std::vector<Operation> before;
+    for (const Operation& operation : pass.before) {
+      if (operation.label != Label::reduce_activation) {
+        before.push_back(operation);
+        continue;
+      }
+      if (gathers_before) before.push_back(half_of(operation, Label::gather_activation));
+      before.push_back(half_of(operation, Label::scatter_activation));
+    }
+    pass.before = std::move(before);
+    if (!begins_model) return;
+    Operation gather = collective(Label::gather_activation, in.bytes.activation);
+    gather.launch = in.collective_launch;
+    pass.after.insert(pass.after.begin(), gather);
+  };
+  split(Direction::forward, in.chunk.last, false);
+  for (const Direction direction : {Direction::backward, Direction::input_gradient})
+    split(direction, in.chunk.first, in.software->regathers_inputs);
+}
+
+/// Sequence parallelism: each all-reduce is a reduce-scatter and an all-gather of the same bytes. Backward the gradient of a half's
+/// output is gathered, which nothing hides; then, where the stack keeps a half's input in shares, that input, beside an input gradient;
+/// and the gradient of the input is scattered beside a weight gradient (Korthikanti et al. 2022, 4.2.2;
+/// LinearWithGradAccumulationAndAsyncCommunication.backward in megatron/core/tensor_parallel/layers.py, Megatron-Core 0.12, and in
+/// megatron/mpu/layers.py at 2514892, October 2022).
 void split_sequence(ChunkOperations& chunk, const PassContext& in) {
   if (!in.plan->parallel.sequence_parallel) return;
   divide_held(chunk, in);
-  for (PassOperations& pass : chunk.passes) {
-    pass.layer = with_halves(pass.layer, gathered_share(in));
-    for (std::vector<Operation>* list : {&pass.before, &pass.after}) *list = with_halves(*list, 1);
+  const double gathered = gathered_share(in);
+  for (const Direction direction :
+       {Direction::forward, Direction::backward, Direction::input_gradient}) {
+    std::vector<Operation>& layer = chunk.at(direction).layer;
+    layer = direction != Direction::forward && in.software->regathers_inputs
+                ? with_regathers(layer, gathered, in)
+                : with_halves(layer, gathered);
   }
+  split_edges(chunk, in);
 }
 
 }  // namespace
