@@ -173,7 +173,7 @@ Held ModelHeld::embedding_backward() const {
 
 Held ModelHeld::head_backward(bool in_place) const {
   const double copies = in_place ? 0 : e_ < single ? 2 : 1;
-  const Bytes each = plan_.parallel.zero_stage == 3 ? single : e_ + single * copies;
+  const Bytes each = plan_.parallel.zero_stage == 3 && !in_place ? single : e_ + single * copies;
   Held held;
   held.at(Kept::logits).divided = each * (s_ * b_ * padded_vocab(model_, plan_.parallel.tensor));
   return held;

@@ -342,6 +342,11 @@ std::vector<Key> cut_keys() {
                   "more than 1 costs memory and gains little",
        .unit = "layers",
        .value = whole(&Parallel::zero_prefetch, 0, most_layers),
+       .fallback =
+           [](PlanChoice& choice, const SoftwareProfile& software) {
+             choice.parallel.zero_prefetch = software.host_gathers ? 0 : 1;
+           },
+       .fallback_words = "1; 0 where the host gathers (`host_gathers` of the software profile)",
        .example = "1",
        .is_choice = shards_weights},
       {.pointer = "/parallel/zero_group",

@@ -148,8 +148,9 @@ void expect_equal_nodes(ObjectReader& reader, const ClusterShape& cluster) {
                        std::to_string(*fewest) + " to " + std::to_string(*most));
 }
 
-/// Keys that say how parameters are sharded, where they are not.
-void reject_sharding_keys(ObjectReader& reader, const Parallel& parallel) {
+/// Keys that say how parameters are sharded, where they are not, and keys that would change nothing where they are.
+void reject_sharding_keys(ObjectReader& reader, const Parallel& parallel,
+                          const SoftwareProfile& software) {
   const auto reject = [&](const char* key, int value, int fallback) {
     if (parallel.zero_stage < 3 && value != fallback && reader.are_sound({key, "zero_stage"}))
       reader.problem(key,
@@ -157,7 +158,20 @@ void reject_sharding_keys(ObjectReader& reader, const Parallel& parallel) {
                          std::to_string(parallel.zero_stage),
                      "leave it out");
   };
-  reject("zero_prefetch", parallel.zero_prefetch, Parallel{}.zero_prefetch);
+  if (parallel.zero_stage == 3 && parallel.overlap_gradient_reduce &&
+      reader.are_sound({"overlap_gradient_reduce", "zero_stage"}))
+    reader.problem(
+        "overlap_gradient_reduce",
+        "zero_stage 3 scatters the gradients of each layer beside the backward pass in any "
+        "case",
+        "leave it out");
+  if (parallel.zero_stage == 3 && parallel.zero_prefetch > 0 && software.host_gathers &&
+      reader.are_sound({"zero_prefetch", "zero_stage"}))
+    reader.problem("zero_prefetch",
+                   "with " + software.name +
+                       " the host gathers one parameter after another: nothing is gathered ahead",
+                   "leave it out");
+  reject("zero_prefetch", parallel.zero_prefetch, software.host_gathers ? 0 : 1);
   reject("zero_group", parallel.zero_group, Parallel{}.zero_group);
 }
 
@@ -200,7 +214,7 @@ ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& softwar
   read_edge_layers(reader, block.parallel);
   reject_misplaced_keys(reader);
   reader.reject_unknown_keys();
-  reject_sharding_keys(reader, block.parallel);
+  reject_sharding_keys(reader, block.parallel, software);
   return block;
 }
 

@@ -406,6 +406,61 @@ TEST_CASE("flash attention needs a device or a software profile that knows its r
   CHECK(read("flash").plan.training.attention == Attention::flash);
 }
 
+TEST_CASE("no profile's name hides what computes attention") {
+  const auto scenario = [](const std::string& software, const std::string& platform,
+                           const std::string& training) {
+    return testing::read_text(
+        R"({"model": "llama3-8b", "software": ")" + software + R"(", "platform": ")" + platform +
+        R"(", "training": {"global_batch": 8, "micro_batch": 1, )" + R"("attention": "flash", )" +
+        training + R"(}, "parallel": {"data": 8}})");
+  };
+  const auto kernel = [&](const std::string& software, const std::string& platform,
+                          const std::string& training) {
+    return scenario(software, platform, training).plan.training.attention_kernel;
+  };
+  CHECK(kernel("nemo-2025", "dgx-b200", R"("precision": "fp8")") == FlashKernel::cudnn);
+  CHECK(kernel("nemo-2025", "dgx-b200", R"("precision": "fp8", "attention_kernel": "fp8")") ==
+        FlashKernel::fp8);
+  CHECK(kernel("torchtitan-2025", "dgx-h100", R"("precision": "bf16")") == FlashKernel::flash2);
+  CHECK(kernel("torchtitan-2025", "dgx-b200", R"("precision": "bf16")") == FlashKernel::cudnn);
+  CHECK(kernel("megatron-core-2026", "dgx-h100",
+               R"("precision": "bf16", "attention_kernel": "flash3")") == FlashKernel::flash3);
+  const auto refusal_of = [&](const std::string& software, const std::string& platform,
+                              const std::string& training) -> std::string {
+    try {
+      scenario(software, platform, training);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto says = [](const std::string& text, const char* part) {
+    CAPTURE(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  says(refusal_of("nemo-2025", "dgx-b200", R"("precision": "bf16", "attention_kernel": "fp8")"),
+       "but precision is bf16");
+  says(refusal_of("nemo-2025", "dgx-b200", R"("precision": "fp8", "attention_kernel": "flash3")"),
+       "they know cudnn, fp8");
+  says(refusal_of("nemo-2025", "dgx-b200", R"("precision": "fp32")"),
+       "flash attention computes in 16 bits or fewer, but precision is fp32");
+  CHECK_THROWS_AS(read("plain", {{"/training/attention_kernel", "flash2"}}), const InputError&);
+}
+
+TEST_CASE("keys of sharding that would change nothing are refused") {
+  const auto with = [](const std::string& software, const std::string& more) {
+    return testing::read_text(R"({"model": "gpt-1.7b", "platform": "selene-a100", "software": ")" +
+                              software + R"(", "training": {"global_batch": 8, "micro_batch": 1},
+                                   "parallel": {"data": 8, "zero_stage": 3)" +
+                              more + "}}");
+  };
+  CHECK(with("torchtitan-2025", "").plan.parallel.zero_prefetch == 1);
+  CHECK(with("deepspeed-zero3-2021", "").plan.parallel.zero_prefetch == 0);
+  CHECK_THROWS_AS(with("torchtitan-2025", R"(, "overlap_gradient_reduce": true)"),
+                  const InputError&);
+  CHECK_THROWS_AS(with("deepspeed-zero3-2021", R"(, "zero_prefetch": 1)"), const InputError&);
+}
+
 TEST_CASE("a fragment without a version is read as version 1 when it comes from another document") {
   Problems problems;
   JsonValue value = parse_json(std::make_shared<const SourceText>(SourceText{"set.json", R"({
