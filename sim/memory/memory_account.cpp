@@ -27,12 +27,14 @@ const char* name_of(MemoryVerdict verdict) {
   switch (verdict) {
     case MemoryVerdict::fits:
       return "fits";
-    case MemoryVerdict::tight:
-      return "tight";
+    case MemoryVerdict::at_risk:
+      return "at_risk";
+    case MemoryVerdict::lower_bound:
+      return "lower_bound";
     case MemoryVerdict::does_not_fit:
-      break;
+      return "does_not_fit";
   }
-  return "does not fit";
+  WT_UNREACHABLE();
 }
 
 MemoryAccount account_without_advice(const MemoryInputs& inputs) {

@@ -188,15 +188,31 @@ TEST_CASE("the verdict is phi * allocated + context against what is usable") {
   const Bytes wanted = 1.206 * stage.allocated + 1_GiB;
   CHECK(stage.required == required);
 
-  SUBCASE("fits when even the slack has room") {
+  SUBCASE("fits when even the slack has room, and a tenth of the capacity is left") {
     world.device.usable_memory = wanted + 1_MiB;
+    world.device.memory_capacity = 1.01 / safe_share * wanted;
     CHECK(world.account().verdict == MemoryVerdict::fits);
     CHECK(first_stage(world).total / wanted == doctest::Approx(1));
   }
-  SUBCASE("tight when only the cache does not, and the total is cut at what is usable") {
+  SUBCASE("at risk when less than a tenth of the capacity is left") {
+    world.device.usable_memory = wanted + 1_MiB;
+    world.device.memory_capacity = 0.99 / safe_share * wanted;
+    CHECK(world.account().verdict == MemoryVerdict::at_risk);
+    CHECK(world.account().fits);
+  }
+  SUBCASE("with ZeRO 3 over replicas what is counted is a lower bound, whatever is left") {
+    world.plan.parallel.zero_stage = 3;
+    world.plan.parallel.data = 4;
+    world.device.memory_capacity = world.device.usable_memory = 2 * wanted;
+    CHECK(world.account().verdict == MemoryVerdict::lower_bound);
+    CHECK(world.account().fits);
+    world.device.usable_memory = 1_GiB;
+    CHECK(world.account().verdict == MemoryVerdict::does_not_fit);
+  }
+  SUBCASE("at risk when only the cache does not, and the total is cut at what is usable") {
     world.device.usable_memory = required + 1_MiB;
     const MemoryAccount account = world.account();
-    CHECK(account.verdict == MemoryVerdict::tight);
+    CHECK(account.verdict == MemoryVerdict::at_risk);
     CHECK(account.fits);
     CHECK(account.advice.empty());
     CHECK(account.max_total == world.device.usable_memory);
@@ -231,6 +247,7 @@ TEST_CASE("a list that does not match the stages is our bug") {
 
 TEST_CASE("verdicts have names") {
   CHECK(std::string(name_of(MemoryVerdict::fits)) == "fits");
-  CHECK(std::string(name_of(MemoryVerdict::tight)) == "tight");
-  CHECK(std::string(name_of(MemoryVerdict::does_not_fit)) == "does not fit");
+  CHECK(std::string(name_of(MemoryVerdict::at_risk)) == "at_risk");
+  CHECK(std::string(name_of(MemoryVerdict::lower_bound)) == "lower_bound");
+  CHECK(std::string(name_of(MemoryVerdict::does_not_fit)) == "does_not_fit");
 }

@@ -201,17 +201,23 @@ void write_lines(StageMemory& memory, const Moment& moment) {
 }
 
 /// Verdict and total (docs/memory.md, sections 3 and 5):
-///   fits  = phi * allocated + context <= usable;   tight = reserved + context > usable while it fits
+///   fits  = phi * allocated + context <= usable;   at risk = reserved + context > usable, or total > 0.9 capacity, while it fits
 ///   total = reserved + context, cut at what is usable (the allocator then frees its cache), but never below what is required
-void judge(StageMemory& memory, const SoftwareProfile& software, const Device& device) {
+void judge(StageMemory& memory, const MemoryInputs& inputs, const Device& device) {
+  const SoftwareProfile& software = *inputs.software;
+  const Parallel& parallel = inputs.plan->parallel;
   memory.context = device.context + software.extra_context;
   memory.usable = device.usable_memory;
   memory.required = software.fragmentation * memory.allocated + memory.context;
   const Bytes wanted = memory.reserved + memory.context;
   memory.total = std::min(wanted, std::max(memory.usable, memory.required));
-  memory.verdict = memory.required > memory.usable ? MemoryVerdict::does_not_fit
-                   : wanted > memory.usable        ? MemoryVerdict::tight
-                                                   : MemoryVerdict::fits;
+  const bool is_trained = inputs.correction != nullptr && inputs.correction->is_better();
+  if (memory.required > memory.usable)
+    memory.verdict = MemoryVerdict::does_not_fit;
+  else if (parallel.zero_stage == 3 && parallel.replicas() > 1 && !is_trained)
+    memory.verdict = MemoryVerdict::lower_bound;
+  else if (wanted > memory.usable || memory.total > safe_share * device.memory_capacity)
+    memory.verdict = MemoryVerdict::at_risk;
 }
 
 /// What a trained correction adds to the allocator's figures, if it speaks, stands among the buffers.
@@ -277,7 +283,7 @@ StageMemory account_stage(const MemoryInputs& inputs, StageId id) {
   // Nothing has been recycled yet in the first step: no slack.
   memory.reserved = memory.pool * (first_step ? 1 : inputs.software->allocator_slack);
   correct(memory, inputs);
-  judge(memory, *inputs.software, *inputs.device_of_stage[id.index()]);
+  judge(memory, inputs, *inputs.device_of_stage[id.index()]);
   WT_ENSURE(memory.total > Bytes{});
   return memory;
 }

@@ -155,8 +155,11 @@ std::string verdict_text(const MemoryAccount& memory, const StageMemory& worst) 
   switch (memory.verdict) {
     case MemoryVerdict::fits:
       return "fits: " + use;
-    case MemoryVerdict::tight:
-      return "tight: " + use + "; it runs only because the allocator gives its cache back";
+    case MemoryVerdict::at_risk:
+      return "at risk: " + use + ", " + percent_text(worst.total / memory.capacity) +
+             "; such plans ran out of memory about as often as they ran";
+    case MemoryVerdict::lower_bound:
+      return "at least: " + use + " with ZeRO 3, whose buffers are not all counted: it may not fit";
     case MemoryVerdict::does_not_fit:
       break;
   }
@@ -164,6 +167,14 @@ std::string verdict_text(const MemoryAccount& memory, const StageMemory& worst) 
                                to_text(worst.usable) + ": " +
                                to_text(worst.required - worst.usable) + " too much";
   return "DOES NOT FIT: " + (memory.advice.empty() ? shortage : memory.advice);
+}
+
+std::string memory_doubt(const MemoryAccount& memory) {
+  const bool is_doubtful =
+      memory.verdict == MemoryVerdict::at_risk || memory.verdict == MemoryVerdict::lower_bound;
+  return is_doubtful && !memory.stages.empty()
+             ? "memory " + verdict_text(memory, memory.stages.at(memory.worst_stage.index()))
+             : "";
 }
 
 std::string inputs_text(const Report& report) {

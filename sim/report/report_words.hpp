@@ -22,6 +22,8 @@ std::vector<std::string> plan_items(const Report& report);
 std::string plan_text(const Training& training, const Parallel& parallel);
 /// "fits: stage 0 uses 46.2 GiB of 80.0 GiB", "DOES NOT FIT: …"
 std::string verdict_text(const MemoryAccount& memory, const StageMemory& worst);
+/// The same where the verdict is neither yes nor no; else empty.
+std::string memory_doubt(const MemoryAccount& memory);
 /// "56 inputs: 1 measured, 10 from datasheets, 24 fitted, 21 assumed"
 std::string inputs_text(const Report& report);
 /// "1 GPU", "512 GPUs"

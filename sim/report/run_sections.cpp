@@ -59,7 +59,8 @@ const char* mark_of(MemoryVerdict verdict) {
   switch (verdict) {
     case MemoryVerdict::fits:
       return "✓";
-    case MemoryVerdict::tight:
+    case MemoryVerdict::at_risk:
+    case MemoryVerdict::lower_bound:
       return "~";
     case MemoryVerdict::does_not_fit:
       return "✗";
@@ -71,7 +72,8 @@ const char* class_of(MemoryVerdict verdict) {
   switch (verdict) {
     case MemoryVerdict::fits:
       return "good";
-    case MemoryVerdict::tight:
+    case MemoryVerdict::at_risk:
+    case MemoryVerdict::lower_bound:
       return "doubtful";
     case MemoryVerdict::does_not_fit:
       return "bad";

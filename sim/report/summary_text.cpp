@@ -108,7 +108,8 @@ std::string verdict(const MemoryAccount& memory, const Painter& paint) {
   switch (memory.verdict) {
     case MemoryVerdict::fits:
       return marked("✓", text, Tone::good, paint);
-    case MemoryVerdict::tight:
+    case MemoryVerdict::at_risk:
+    case MemoryVerdict::lower_bound:
       return marked("~", text, Tone::doubtful, paint);
     case MemoryVerdict::does_not_fit:
       break;

@@ -78,10 +78,10 @@ TEST_CASE("a plan that does not fit says so at the top, and why at the memory ta
   check_width(summary_text(report));
 }
 
-TEST_CASE("a tight plan says why it may still run") {
+TEST_CASE("a plan whose memory is at risk says how much of it is in use") {
   Report report = testing::small_report();
-  report.memory.verdict = MemoryVerdict::tight;
-  CHECK(has(summary_text(report), "\n  ~ tight: stage 0 uses 29.8 GiB of 80.0 GiB; it runs only"));
+  report.memory.verdict = MemoryVerdict::at_risk;
+  CHECK(has(summary_text(report), "\n  ~ at risk: stage 0 uses 29.8 GiB of 80.0 GiB, 37"));
 }
 
 TEST_CASE("an interval, warnings and unusual settings are told, within 100 characters") {

@@ -86,10 +86,11 @@ std::vector<Column> columns_of(const RankResult& result) {
     columns.push_back({result.objective_column.title, Side::right, [&result](const auto& p) {
                          return number_text(result.objective_column, p.penalty);
                        }});
-  columns.push_back({"memory", Side::right, [](const auto& p) {
-                       return to_text(p.memory_max) +
-                              (p.memory_verdict == MemoryVerdict::tight ? " ~" : "");
-                     }});
+  columns.push_back(
+      {"memory", Side::right, [](const auto& p) {
+         return std::string(p.memory_verdict == MemoryVerdict::lower_bound ? "≥ " : "") +
+                to_text(p.memory_max) + (p.memory_verdict == MemoryVerdict::at_risk ? " ~" : "");
+       }});
   columns.push_back({"what takes the time", Side::left, what_takes_the_time});
   return columns;
 }
@@ -172,13 +173,20 @@ std::string counts(const RankResult& result) {
                     counted(result.simulated, "of the rest simulated"));
 }
 
-std::string tightness(const RankResult& result, const Painter& paint) {
-  const bool any = std::any_of(result.plans.begin(), result.plans.end(), [](const auto& plan) {
-    return plan.memory_verdict == MemoryVerdict::tight;
-  });
-  if (!any) return "";
-  return marked("~", "memory is tight: it runs only because the allocator gives its cache back",
-                Tone::doubtful, paint);
+/// What the marks beside the memory of plans mean.
+std::string memory_marks(const RankResult& result, const Painter& paint) {
+  const auto has = [&](MemoryVerdict verdict) {
+    return std::any_of(result.plans.begin(), result.plans.end(),
+                       [verdict](const auto& plan) { return plan.memory_verdict == verdict; });
+  };
+  std::string text;
+  if (has(MemoryVerdict::at_risk))
+    text += marked("~", "memory at risk: such plans ran out of memory about as often as they ran",
+                   Tone::doubtful, paint);
+  if (has(MemoryVerdict::lower_bound))
+    text += marked("≥", "memory with ZeRO 3 is at least this: not all of its buffers are counted",
+                   Tone::doubtful, paint);
+  return text;
 }
 
 /// What the search of placements found, by plan.
@@ -233,9 +241,9 @@ std::string rank_text(const Scenario& base, const RankResult& result, Colour col
                         counted(static_cast<std::size_t>(result.space.gpus), "GPUs of ") +
                         base.platform.name + " with " + base.software.name);
   if (result.plans.empty())
-    return head + counts(result) + searched_text(base, result) + why_none(result, paint);
+    return head + counts(result) + searched_text(base, result) + why_none(base, result, paint);
   return head + table(result, paint) + said_once(result) + placements(result) + counts(result) +
-         searched_text(base, result) + tightness(result, paint) + verdict(result, paint);
+         searched_text(base, result) + memory_marks(result, paint) + verdict(result, paint);
 }
 
 }  // namespace windtunnel

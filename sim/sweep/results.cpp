@@ -28,6 +28,7 @@ constexpr std::array figures{"gpus",
                              "mfu",
                              "memory_max_bytes",
                              "fits",
+                             "memory_verdict",
                              "failure",
                              "error"};
 

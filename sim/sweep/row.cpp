@@ -102,6 +102,7 @@ std::string figures_text(const Report& report, const std::optional<Interval>& in
   line.add("mfu", report.mfu);
   line.add("memory_max_bytes", std::round(report.memory.max_total / Bytes{1}));
   line.add("fits", report.memory.fits);
+  line.add("memory_verdict", name_of(report.memory.verdict));
   return line.text();
 }
 

@@ -15,6 +15,7 @@
 #include "report/chrome_trace.hpp"
 #include "report/explanation.hpp"
 #include "report/report_json.hpp"
+#include "report/report_words.hpp"
 #include "report/summary_text.hpp"
 #include "search/placement_search.hpp"
 #include "simulate/simulate.hpp"
@@ -187,6 +188,8 @@ ExitCode run_command(const CommandLine& line) {
       if (!report.placement_note.empty())
         print_message("placement searched: " + report.placement_note);
       for (const std::string& warning : report.warnings) print_message("warning: " + warning);
+      if (const std::string doubt = detail::memory_doubt(report.memory); !doubt.empty())
+        print_message("warning: " + doubt);
     }
     print_result(with_line_end(to_json(report)));
   }
