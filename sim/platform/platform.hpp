@@ -17,7 +17,7 @@ namespace windtunnel {
 /// (floor + saturating bus bandwidth; docs/model.md):  T = max( T0(n), w/Binf(n) * (1 + (S0(n)/S)^g) ),  w = 2 S (n-1)/n.
 struct Interconnect {
   enum class Kind {
-    nvswitch,  ///< Binf(n) = saturated_bandwidth / (1 + group_loss/n)
+    nvswitch,  ///< Binf(n) = saturated_bandwidth / (1 + group_loss/min(n, 8))
     mesh,      ///< Binf(n) = num_rings(group) * saturated_bandwidth (mesh_rings.hpp)
     pcie,      ///< as nvswitch, through the host
   };
