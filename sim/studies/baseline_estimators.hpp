@@ -54,6 +54,11 @@ enum class RingLevels { one, two };
 /// Gradients of a stage: as our own account has them, or 16 h^2 a layer and an embedding on every stage as Pipette's code has.
 enum class GradientCount { account, released };
 
+/// What a formula takes for the rate between two nodes: all cards of a node, or one of them, which is what a transfer between two GPUs
+/// gets. Pipette measures the latter (sendrecv_perf between two nodes; 25 GB/s nominal, one card of 200 Gb/s), and takes it for the ring
+/// of each rank and for whole messages between stages.
+enum class LinkRate { node, card };
+
 /// Which of the published code's habits to follow. The defaults are those of the released code where it decides what it picks.
 struct BaselineOptions {
   Rounds rounds = Rounds::truncated;
@@ -61,6 +66,7 @@ struct BaselineOptions {
   AmpHops amp_hops = AmpHops::once;
   RingLevels pipette_ring = RingLevels::two;
   GradientCount pipette_gradients = GradientCount::released;
+  LinkRate pipette_links = LinkRate::card;
 };
 
 /// AMP:  T = (m-1) max_s 3F_s + sum_s 3F_s + n sum_hops S/BW + max_s 2 (D-1)/D G_s / slowest,   n = 1 (or 2, AmpHops)

@@ -19,8 +19,8 @@ namespace {
 /// Reads a scenario the way the published tools read a profile.
 class InputReader {
  public:
-  InputReader(const Scenario& scenario, GradientCount gradients)
-      : scenario_(scenario), plan_(scenario.plan), gradients_(gradients) {}
+  InputReader(const Scenario& scenario, GradientCount gradients, LinkRate links)
+      : scenario_(scenario), plan_(scenario.plan), gradients_(gradients), links_(links) {}
 
   BaselineInputs read() {
     BaselineInputs in;
@@ -49,7 +49,9 @@ class InputReader {
     const BytesPerSecond nics = std::min(node_bandwidth(scenario_.platform, from.node),
                                          node_bandwidth(scenario_.platform, to.node));
     const auto own = own_bandwidth(scenario_.platform, from.node, to.node);
-    return own ? std::min(*own, nics) : nics;
+    const BytesPerSecond all = own ? std::min(*own, nics) : nics;
+    const int cards = std::max({1, node(from).nics, node(to).nics});
+    return links_ == LinkRate::node ? all : all / static_cast<double>(cards);
   }
 
   std::pair<Seconds, Seconds> passes(const StageCost& cost, const NodeType& on) const {
@@ -148,6 +150,7 @@ class InputReader {
   const Scenario& scenario_;
   const Plan& plan_;
   GradientCount gradients_;
+  LinkRate links_;
   Bytes message_{};
 };
 
@@ -191,15 +194,17 @@ bool is_left_out(Baseline baseline, const Scenario& scenario) {
 
 }  // namespace
 
-BaselineInputs baseline_inputs(const Scenario& scenario, GradientCount gradients) {
-  return InputReader(scenario, gradients).read();
+BaselineInputs baseline_inputs(const Scenario& scenario, GradientCount gradients, LinkRate links) {
+  return InputReader(scenario, gradients, links).read();
 }
 
 Seconds baseline_estimate(Baseline baseline, const Scenario& scenario,
                           const BaselineOptions& options) {
-  const GradientCount gradients =
-      baseline == Baseline::pipette ? options.pipette_gradients : GradientCount::account;
-  return baseline_estimate(baseline, baseline_inputs(scenario, gradients), options);
+  const bool is_pipette = baseline == Baseline::pipette;
+  const BaselineInputs inputs =
+      is_pipette ? baseline_inputs(scenario, options.pipette_gradients, options.pipette_links)
+                 : baseline_inputs(scenario);
+  return baseline_estimate(baseline, inputs, options);
 }
 
 std::optional<BaselinePreference> baseline_preference(Baseline baseline, const Scenario& scenario,

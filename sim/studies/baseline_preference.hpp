@@ -11,7 +11,8 @@ namespace windtunnel {
 /// What the formulas need of a scenario, from the tables that its simulation would use: times of passes, nominal or measured rates
 /// of links. Where replicas or kinds of GPUs differ, a stage is as slow as its slowest device.
 BaselineInputs baseline_inputs(const Scenario& scenario,
-                               GradientCount gradients = GradientCount::account);
+                               GradientCount gradients = GradientCount::account,
+                               LinkRate links = LinkRate::node);
 
 /// The time that `baseline` gives the scenario's plan.
 Seconds baseline_estimate(Baseline baseline, const Scenario& scenario,

@@ -21,6 +21,12 @@ struct Ways {
   int tensor, pipeline, data, micro_batch;
 };
 
+Scenario scenario_from(const std::string& json) {
+  Problems problems;
+  const auto source = std::make_shared<const SourceText>(SourceText{"baseline.json", json});
+  return read_scenario(parse_json(source, problems), library().root, library());
+}
+
 /// 32 V100 of 32 GB in 4 nodes of 8, 256 samples.
 Scenario scenario_of(const Ways& ways, const std::string& model = "gpt-8.3b") {
   const auto text = [](int number) { return std::to_string(number); };
@@ -32,9 +38,7 @@ Scenario scenario_of(const Ways& ways, const std::string& model = "gpt-8.3b") {
           "parallel": {"tensor": )" +
                            text(ways.tensor) + R"(, "pipeline": )" + text(ways.pipeline) +
                            R"(, "data": )" + text(ways.data) + "}}";
-  Problems problems;
-  const auto source = std::make_shared<const SourceText>(SourceText{"baseline.json", json});
-  return read_scenario(parse_json(source, problems), library().root, library());
+  return scenario_from(json);
 }
 
 /// All plans of gpt-8.3b that make_plan() accepts on those 32 GPUs.
@@ -123,6 +127,19 @@ TEST_CASE("a scenario's links and gradients come from its tables") {
   const double counted = baseline_inputs(scenario, GradientCount::released).stages[0].gradients /
                          in.stages[0].gradients;
   CHECK(counted == doctest::Approx(16.0 / 12 * 0.5).epsilon(0.02));
+}
+
+TEST_CASE("Pipette is asked for what its loops try, with the rate of one card") {
+  // 4 nodes: stages of whole nodes are 1, 2 or 4.
+  CHECK(baseline_preference(Baseline::pipette, scenario_of({8, 4, 1, 1})));
+  CHECK(!baseline_preference(Baseline::pipette, scenario_of({4, 8, 1, 1})));
+  CHECK(!baseline_preference(Baseline::pipette, scenario_of({8, 4, 1, 16})));
+  const Scenario four_cards = scenario_from(
+      R"({"model": "gpt-8.3b", "platform": "a100-80gb-4hdr", "nodes": 2,
+          "training": {"global_batch": 32, "micro_batch": 1}, "parallel": {"tensor": 8, "pipeline": 2}})");
+  const BytesPerSecond node = baseline_inputs(four_cards).hops[0][0];
+  CHECK(baseline_inputs(four_cards, GradientCount::released, LinkRate::card).hops[0][0] ==
+        node / 4.0);
 }
 
 TEST_CASE("a plan without stages takes each method's passes, and a ring where it has one") {
