@@ -241,7 +241,7 @@ std::string rank_text(const Scenario& base, const RankResult& result, Colour col
                         counted(static_cast<std::size_t>(result.space.gpus), "GPUs of ") +
                         base.platform.name + " with " + base.software.name);
   if (result.plans.empty())
-    return head + counts(result) + searched_text(base, result) + why_none(base, result, paint);
+    return head + counts(result) + searched_text(base, result) + why_none(result, paint);
   return head + table(result, paint) + said_once(result) + placements(result) + counts(result) +
          searched_text(base, result) + memory_marks(result, paint) + verdict(result, paint);
 }
