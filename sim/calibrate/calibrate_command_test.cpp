@@ -226,7 +226,7 @@ TEST_CASE("new regimes take the place of old ones of the same stack and GPUs; ot
   };
   const fs::path file = folder.path() / "residuals.json";
   write_file_atomically(
-      file, evidence_json({{regime("b", 0.1)}, {"m", {{"g", {"a100"}, {{"set", {0.5}}}}}}}));
+      file, evidence_json({{regime("b", 0.1)}, {"m", {{"g", {"a100"}, {{"set", {0.5}}}, {}}}}}));
   write_file_atomically(file, merged_residuals(file, {regime("b", 0.1), regime("a", 0.2)}));
   write_file_atomically(file, merged_residuals(file, {regime("b", 0.3)}));
   CHECK(read_evidence(file).unseen.groups.at(0).sets.at("set") == std::vector<double>{0.5});

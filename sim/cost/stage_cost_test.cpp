@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cost/collective_cost.hpp"
 #include "cost/end_of_iteration.hpp"

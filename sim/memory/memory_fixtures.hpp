@@ -22,7 +22,9 @@ inline Transformer gpt(int layers, int hidden, int heads, int sequence, int voca
           .sequence = sequence,
           .vocab = vocab,
           .kv_heads = heads,
-          .ffn_hidden = 4 * hidden};
+          .ffn_hidden = 4 * hidden,
+          .projection_bias = {},
+          .norm_bias = {}};
 }
 
 /// Usable memory and context of the docs/memory.md, section 3 (the latter without a stack's

@@ -10,6 +10,7 @@
 
 #include "core/file_io.hpp"
 #include "core/problem.hpp"
+#include "report/report_words.hpp"
 #include "search/plan_enumerator.hpp"
 #include "search/testing.hpp"
 #include "simulate/built_scenario.hpp"
@@ -386,7 +387,7 @@ TEST_CASE("the bound holds for whatever rank tries, on every platform and releas
     for (int k = 0; k < plans_of_base; ++k) {
       const auto plan = lottery.draw_plan(base, space);
       if (!plan) continue;
-      CAPTURE(text_of({plan->training, plan->parallel}, base));
+      CAPTURE(detail::plan_text(plan->training, plan->parallel));
       const Seconds bound =
           lower_bound({&base.model, &base.platform, &base.nodes, &base.software, &*plan});
       const Seconds time = simulate_plan(base, *plan, EngineKind::native).iteration_time;
