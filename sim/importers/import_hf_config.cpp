@@ -451,8 +451,7 @@ class ConfigReader {
   }
 
   void add_notes(bool own_sequence) {
-    if (own_sequence) {
-      const char* key = present(sequence_names);
+    if (const char* key = present(sequence_names); own_sequence && key != nullptr) {
       const bool by_class =
           std::find(defaulted_.begin(), defaulted_.end(), key) != defaulted_.end();
       notes.push_back(
