@@ -218,8 +218,6 @@ UsedValues stack_values(const Scenario& scenario) {
     values.add("flash_backward_efficiency", "efficiency of flash attention backward", efficiency,
                *stack.flash_backward_efficiency, has_flash);
   add_memory_rates(scenario, values);
-  values.add_habit("regathers_inputs", "inputs gathered again", stack.regathers_inputs,
-                   parallel.sequence_parallel);
   values.add_habit("overlap_backward_tensor_collectives", "hidden backward tensor collectives",
                    stack.overlap_backward_tensor_collectives, splits_tensors);
   values.add_habit("scatter_pipeline_messages", "scattered messages",

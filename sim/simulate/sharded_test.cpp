@@ -42,20 +42,24 @@ Overrides draw(std::mt19937& random) {
   };
   const int nodes = 1 + static_cast<int>(random() % 4), tensor = 1 << random() % 4;
   const int data = 8 * nodes / tensor;
-  return {{"/nodes", std::to_string(nodes)},
-          {"/parallel/tensor", std::to_string(tensor)},
-          {"/parallel/data", std::to_string(data)},
-          {"/parallel/zero_prefetch", one_of({"0", "1", "2", "5"})},
-          {"/parallel/zero_group", data % 4 == 0 ? one_of({"0", "2", "4"}) : "0"},
-          {"/parallel/gradient_ring", one_of({"flat", "hierarchical"})},
-          {"/model/layers", one_of({"1", "2", "3", "8"})},
-          {"/model/hidden", one_of({"1024", "4096"})},
-          {"/training/global_batch", std::to_string(data * static_cast<int>(1 + random() % 3))},
-          {"/training/recompute", one_of({"none", "full"})},
-          {"/software/exposed_gather_factor", one_of({"0", "0.5", "1.65"})},
-          {"/platform/node_types/0/nic_rate", one_of({"200 Gbps", "10 Gbps", "1 Gbps"})},
-          {"/compression/zero_gather",
-           one_of({"null", R"({"codec": "fixed", "ratio": 4, "encode_rate": "50 GB/s"})"})}};
+  const std::string prefetch = one_of({"0", "1", "2", "5"});
+  Overrides drawn{
+      {"/nodes", std::to_string(nodes)},
+      {"/parallel/tensor", std::to_string(tensor)},
+      {"/parallel/data", std::to_string(data)},
+      {"/parallel/zero_prefetch", prefetch},
+      {"/parallel/zero_group", data % 4 == 0 ? one_of({"0", "2", "4"}) : "0"},
+      {"/parallel/gradient_ring", one_of({"flat", "hierarchical"})},
+      {"/model/layers", one_of({"1", "2", "3", "8"})},
+      {"/model/hidden", one_of({"1024", "4096"})},
+      {"/training/global_batch", std::to_string(data * static_cast<int>(1 + random() % 3))},
+      {"/training/recompute", one_of({"none", "full"})},
+      {"/software/exposed_gather_factor", one_of({"0", "0.5", "1.65"})},
+      {"/platform/node_types/0/nic_rate", one_of({"200 Gbps", "10 Gbps", "1 Gbps"})},
+      {"/compression/zero_gather",
+       one_of({"null", R"({"codec": "fixed", "ratio": 4, "encode_rate": "50 GB/s"})"})}};
+  if (prefetch != "0") drawn.emplace_back("/software/host_gathers", "null");
+  return drawn;
 }
 
 TEST_CASE("pass by pass and layer by layer give the same where every node and link is alike") {

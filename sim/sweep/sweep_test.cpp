@@ -341,9 +341,9 @@ TEST_CASE(
   CHECK(results_csv(rows, {"/nodes", "/parallel/tensor"}) ==
         "point,id,/nodes,/parallel/tensor,ok,gpus,iteration_time_s,iteration_time_low_s,"
         "iteration_time_high_s,samples_per_s,tokens_per_s,model_tflops_per_gpu,mfu,"
-        "memory_max_bytes,fits,failure,error\n"
-        "0,aa,8,,true,64,1.5,1,2.5,,,,,,true,,\n"
-        "1,bb,,,false,,,,,,,,,,,bad_input,\"no, \"\"no\"\"\"\n");
+        "memory_max_bytes,fits,memory_verdict,failure,error\n"
+        "0,aa,8,,true,64,1.5,1,2.5,,,,,,true,,,\n"
+        "1,bb,,,false,,,,,,,,,,,,bad_input,\"no, \"\"no\"\"\"\n");
 }
 
 TEST_CASE("no text in the table is a formula, and numbers stay numbers") {

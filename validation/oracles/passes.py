@@ -161,12 +161,12 @@ class Page:
         """Whether a half layer gathers its input once more backward."""
         return self.sequence_parallel and self.software.get("regathers_inputs", True)
 
-    def exposed(self, hides, beside_inputs):
-        """One backward all-reduce, behind weight gradients of length `hides`; the second gather of sequence parallelism, behind an input gradient
-        of length `beside_inputs`."""
+    def exposed(self, hides):
+        """One backward all-reduce, behind weight gradients of length `hides`; the second gather of sequence parallelism, behind as much of input
+        gradients."""
         AR = self.all_reduce()
         gathered = AR / 2 if self.sequence_parallel else 0  # each with its overhead
-        again = max(0, AR / 2 - beside_inputs) if self.regathers() else 0
+        again = max(0, AR / 2 - hides) if self.regathers() else 0
         return gathered + again + max(0, AR - gathered - hides)
 
     def hiding(self):
@@ -209,7 +209,7 @@ class Page:
         if kind == "F":
             return slow + self.reductions * self.all_reduce()
         again = self.reductions * self.all_reduce() if self.training["recompute"] == "full" else 0
-        return slow + again + self.reductions * self.exposed(self.hiding() * slow / f if kind == "B" else 0, self.hiding() / 2 * slow / f)
+        return slow + again + self.reductions * self.exposed(self.hiding() * slow / f if kind == "B" else 0)
 
     def tail(self, f, collectives, kind):
         """What a layer still waits for its last all-reduce when its kernels have ended, and its gradients can be scattered."""
@@ -354,7 +354,7 @@ class Page:
         f, g, scatter = self.layer_backward(), self.gather(self.matrix_weights()), self.scatter(self.matrix_weights())
         hides, kernels = (self.hiding(), f) if kind == "B" else (0, f - self.layer_weight_gradient())
         again = l if self.training["recompute"] == "full" else 0
-        gpu = (l * (f + self.reductions * self.exposed(hides, self.hiding() / 2)) + self.waits(l, kernels, g, scatter, kind) +
+        gpu = (l * (f + self.reductions * self.exposed(hides)) + self.waits(l, kernels, g, scatter, kind) +
                self.reductions * again * self.all_reduce() + first * self.embedding() + last * self.head(True) +
                self.edge_exchanges(first, last, "B") + (not last) * self.receipt("B") + first * last * self.scatter(self.edges()))
         return gpu, l * (self.launches()[1] + self.relaunches()) + self.edge_launches(first, last, "B")

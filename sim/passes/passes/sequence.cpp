@@ -35,12 +35,12 @@ std::vector<Operation> with_halves(const std::vector<Operation>& operations, dou
   return result;
 }
 
-/// The same of a backward layer, and between the two the gather of what the half of the layer began with, which was kept in shares. It
-/// runs beside an input gradient, an eighth of the layer's products, which is taken out of the kernels, out of each in proportion.
+/// The same of a backward layer, and between the two the gather of what the half of the layer began with, which was kept in shares. Where
+/// it hides it runs beside input gradients, as much as the tensor pass has beside a scatter: a quarter of the layer's products, which is
+/// taken out of the kernels, out of each in proportion.
 std::vector<Operation> with_regathers(const std::vector<Operation>& layer, double gathered,
-                                      const PassContext& in) {
-  constexpr double input_gradients = 8;  // four products, and as many weight gradients
-  const bool hides = in.software->overlap_backward_tensor_collectives;
+                                      bool hides) {
+  constexpr double products_per_collective = 4;
   const auto is_reduced = [&](std::size_t i) {
     return i + 1 < layer.size() && layer[i + 1].label == Label::reduce_activation;
   };
@@ -52,7 +52,7 @@ std::vector<Operation> with_regathers(const std::vector<Operation>& layer, doubl
     products += layer[i].products;
     collectives += layer[i].share;
   }
-  const Seconds each = products / input_gradients;
+  const Seconds each = products / products_per_collective;
   std::vector<Operation> result;
   for (std::size_t i = 0; i < layer.size(); ++i) {
     const Operation& operation = layer[i];
@@ -121,13 +121,15 @@ void split_sequence(ChunkOperations& chunk, const PassContext& in) {
   if (!in.plan->parallel.sequence_parallel) return;
   divide_held(chunk, in);
   const double gathered = gathered_share(in);
-  for (const Direction direction :
-       {Direction::forward, Direction::backward, Direction::input_gradient}) {
+  const bool regathers = in.software->regathers_inputs,
+             hides = in.software->overlap_backward_tensor_collectives;
+  const auto split = [&](Direction direction, bool again, bool beside) {
     std::vector<Operation>& layer = chunk.at(direction).layer;
-    layer = direction != Direction::forward && in.software->regathers_inputs
-                ? with_regathers(layer, gathered, in)
-                : with_halves(layer, gathered);
-  }
+    layer = again ? with_regathers(layer, gathered, beside) : with_halves(layer, gathered);
+  };
+  split(Direction::forward, false, false);
+  split(Direction::backward, regathers, hides);
+  split(Direction::input_gradient, regathers, false);
   split_edges(chunk, in);
 }
 
