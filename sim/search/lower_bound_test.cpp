@@ -237,15 +237,15 @@ TEST_CASE("where messages wait for both ends the bound counts the exchanges betw
 }
 
 TEST_CASE("a last pass in pieces may be shorter than one that is played by operations") {
-  // Experts of 8 over domains of 3 trays of 4 GPUs: one group in two straddles. Exchanges are then played, and passes with them, but the
+  // Experts of 16 over domains of 5 trays of 4 GPUs: the second group straddles. Exchanges are then played, and passes with them, but the
   // last pass, beside which gradients are reduced, is played as pieces of a number, in which an exchange takes less.
   const Scenario scenario = scenario_from(
       R"({"model": {"family": "llama", "layers": 4, "hidden": 2048, "heads": 16, "sequence": 4096, "vocab": 32000,
                     "ffn_hidden": 4096, "tied_embeddings": false, "moe": {"experts": 16, "top_k": 8, "ffn_hidden": 1024}},
           "platform": "gb200-nvl72", "nodes": 8, "software": "megatron-core-2026@26.08",
           "training": {"global_batch": 64, "micro_batch": 2, "precision": "bf16", "attention": "flash"},
-          "parallel": {"data": 32, "expert": 8, "zero_stage": 1, "overlap_gradient_reduce": true}})",
-      {{"/platform/domain_nodes", "3"}});
+          "parallel": {"data": 32, "expert": 16, "zero_stage": 1, "overlap_gradient_reduce": true}})",
+      {{"/platform/domain_nodes", "5"}});
   SimulateOptions options;
   options.engine = EngineKind::native;
   const Seconds time = simulate(scenario, options).report.iteration_time;
