@@ -154,10 +154,24 @@ std::string tried_text(const std::vector<TriedKey>& tried, bool are_searched) {
   return text;
 }
 
+/// Whether a reader must be told that the key was held: it could have been searched, or is not what plans have by default.
+bool is_worth_saying(const TriedKey& held, const Scenario& base) {
+  const std::string name = held.key->name();
+  if (!base.model.moe && (name == "expert" || name == "expert_tensor")) return false;
+  const bool can_be_searched =
+      std::any_of(search_keys().begin(), search_keys().end(),
+                  [&](const SearchKey& searched) { return searched.key == held.key; });
+  return can_be_searched || held.values.front() != held.key->value.get({});
+}
+
 /// What was searched, and what was held fixed.
 std::string searched_text(const Scenario& base, const RankResult& result) {
-  const std::vector<TriedKey> tried = tried_keys(base, result.space);
-  return "\n" + detail::paragraph("searched: " + tried_text(tried, true)) +
+  std::vector<TriedKey> tried = tried_keys(base, result.space);
+  std::erase_if(tried, [&](const TriedKey& each) {
+    return !each.is_searched() && !each.values.empty() && !is_worth_saying(each, base);
+  });
+  const std::string searched = tried_text(tried, true);
+  return "\n" + detail::paragraph("searched: " + (searched.empty() ? "nothing" : searched)) +
          detail::paragraph("held fixed: " + tried_text(tried, false));
 }
 
