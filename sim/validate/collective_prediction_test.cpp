@@ -48,9 +48,10 @@ TEST_CASE("an NVLink domain is one node to a collective, and takes no NIC") {
   // 2 * 8 GB * 15/16 = 15 GB at 100 GB/s
   CHECK(collective_time(run_of(CollectiveOperation::all_reduce, 4, 4), trays).value() ==
         doctest::Approx(0.15));
-  // Two domains: 8 GB over 0.92 of 16 * 10 GB/s beside 2 * 8 GB at 0.92 of 100 GB/s in each
+  // Two domains: 8 GB over 0.92 of 16 * 2.5 GB/s, beside 2 * 8 GB at 0.92 of 100 GB/s in each
+  trays.node_types.front().nic_rate = 20_Gbps;
   CHECK(collective_time(run_of(CollectiveOperation::all_reduce, 4, 8), trays).value() ==
-        doctest::Approx(0.16 / 0.92));
+        doctest::Approx(0.2 / 0.92));
 }
 
 TEST_CASE("ring steps across nodes pay the fabric's latency") {
