@@ -62,6 +62,27 @@ TEST_CASE("ring steps across nodes pay the fabric's latency") {
         doctest::Approx(0.802));
 }
 
+TEST_CASE("two nodes of 8 A100 and 4 x 100 Gb/s reduce 2 GiB in the time they were measured with") {
+  // 51.4 ms on two P4de of AWS (aws-samples/awsome-distributed-training); a ring would take 89.
+  JsonValue scenario{JsonValue::Object{}};
+  scenario.set("platform", JsonValue(std::string("a100-80gb-4hdr")));
+  ReadOptions reading;
+  reading.overrides = {{"/platform/node_types/0/nic_rate", "100 Gbps"},
+                       {"/platform/node_types/0/nic_efficiency", "0.9"}};
+  CollectiveRun run{CollectiveOperation::all_reduce, 8, 2, 2_GiB, {}};
+  CHECK(predict_collective(run, scenario, ".", Library{source_dir()}, reading, EngineKind::native)
+            .time.value() == doctest::Approx(0.0514).epsilon(0.03));
+}
+
+TEST_CASE("a rack of 72 GB200 reduces 8 GiB in the time it was measured with") {
+  // 20.3 ms (coreweave/nccl-tests, README.md)
+  JsonValue scenario{JsonValue::Object{}};
+  scenario.set("platform", JsonValue(std::string("gb200-nvl72")));
+  CollectiveRun run{CollectiveOperation::all_reduce, 4, 18, 8_GiB, {}};
+  CHECK(predict_collective(run, scenario, ".", Library{source_dir()}, {}, EngineKind::native)
+            .time.value() == doctest::Approx(0.0203).epsilon(0.03));
+}
+
 TEST_CASE("a collective on GPUs that the platform has not is refused") {
   const Library library{source_dir()};
   JsonValue scenario{JsonValue::Object{}};
