@@ -50,7 +50,7 @@ struct StraddlingGroups {
   AxisName axis = AxisName::tensor;
   int gpus = 1;       ///< of a group
   int domains = 1;    ///< over which one of them is spread
-  Seconds exposed{};  ///< what the iteration waits for their exchanges
+  Seconds exposed{};  ///< of the iteration, in their exchanges, on the GPU that spends most there
 };
 
 /// How a job that needs several NVLink domains uses them.

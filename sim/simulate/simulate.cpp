@@ -330,7 +330,19 @@ Line exposed_line(AxisName axis) {
   return axis == AxisName::context ? Line::context_comm : Line::tensor_comm;
 }
 
-std::optional<DomainUse> domain_use(const Scenario& scenario, const Breakdown& breakdown) {
+/// The most that the breakdown of any device has on this line. One that waits for a straddling group elsewhere has less than those in it.
+Seconds most_on_line(const Outcome& o, Line line) {
+  Seconds most{};
+  for (std::size_t d = 0; d < o.built->programs_to_play().devices.size(); ++d) {
+    Breakdown breakdown = o.breakdowns->of(DeviceId{d});
+    if (o.fold != nullptr) add_times(breakdown, o.fold->breakdowns[d], o.fold->repeats);
+    most = std::max(most, breakdown.of(line));
+  }
+  return most;
+}
+
+std::optional<DomainUse> domain_use(const Outcome& o) {
+  const Scenario& scenario = *o.scenario;
   const Platform& platform = scenario.platform;
   const Plan& plan = scenario.plan;
   const JsonValue* used = find_at(scenario.resolved, "/platform/segment");
@@ -346,18 +358,18 @@ std::optional<DomainUse> domain_use(const Scenario& scenario, const Breakdown& b
   for (const NvlinkGroup& group : nvlink_groups(plan.parallel))
     if (const int domains = domains_of(group, plan); domains > 1)
       use.straddling.push_back(
-          {group.axis, group.ranks, domains, breakdown.of(exposed_line(group.axis))});
+          {group.axis, group.ranks, domains, most_on_line(o, exposed_line(group.axis))});
   return use;
 }
 
 void warn_of_straddling(const Report& report, std::vector<std::string>& warnings) {
   if (!report.domains) return;
   for (const StraddlingGroups& groups : report.domains->straddling)
-    warnings.push_back(std::string(name_of(groups.axis)) + " groups of " +
-                       std::to_string(groups.gpus) + " GPUs straddle " +
-                       std::to_string(groups.domains) +
-                       " NVLink domains, so that their exchanges cross the network cards: " +
-                       to_text(groups.exposed) + " of the iteration are spent on them");
+    warnings.push_back(
+        std::string(name_of(groups.axis)) + " groups of " + std::to_string(groups.gpus) +
+        " GPUs straddle " + std::to_string(groups.domains) +
+        " NVLink domains, so that their exchanges cross the network cards: " + "up to " +
+        to_text(groups.exposed) + " of the iteration pass in them");
 }
 
 void fill_warnings(const Scenario& scenario, Report& report) {
@@ -468,7 +480,7 @@ Report make_report(const Outcome& o) {
   fill_rates(o, report);
   fill_stage_times(o, report);
   fill_assumptions(scenario, report);
-  report.domains = domain_use(scenario, report.breakdown);
+  report.domains = domain_use(o);
   fill_warnings(scenario, report);
   add_compression_warnings(scenario, *o.built, report);
   return report;
