@@ -245,7 +245,7 @@ TEST_CASE("a last pass in pieces may be shorter than one that is played by opera
           "platform": "gb200-nvl72", "nodes": 8, "software": "megatron-core-2026@26.08",
           "training": {"global_batch": 64, "micro_batch": 2, "precision": "bf16", "attention": "flash"},
           "parallel": {"data": 32, "expert": 16, "zero_stage": 1, "overlap_gradient_reduce": true}})",
-      {{"/platform/domain_nodes", "5"}});
+      {{"/platform/domain_nodes", "5"}, {"/platform/segment", "5"}});
   SimulateOptions options;
   options.engine = EngineKind::native;
   const Seconds time = simulate(scenario, options).report.iteration_time;
@@ -360,9 +360,11 @@ class BaseLottery {
 
   Overrides overrides(const std::string& platform) {
     switch (pick<int>({0, 1, 2, 3})) {
-      case 0:
+      case 0: {
         if (platform == "aws-t4-v100-mixed") return {};  // nodes of two types share no NVLink
-        return {{"/platform/domain_nodes", text({2, 3, 5})}};
+        const std::string nodes = text({2, 3, 5});  // whole domains, over which groups straddle
+        return {{"/platform/domain_nodes", nodes}, {"/platform/segment", nodes}};
+      }
       case 1:
         return {
             {"/platform/link_overrides",
