@@ -108,7 +108,7 @@ std::string NodeKinds::nodes_text(std::size_t type) const {
 
 std::optional<std::string> NodeKinds::types_with(
     const std::function<double(std::size_t)>& factor) const {
-  if (!types_.is_array()) return std::nullopt;
+  if (!types_.is_array() || has_domains()) return std::nullopt;
   JsonValue::Array changed;
   std::vector<int> used(types().size());
   for (std::size_t node = 0, end = 0; node < num_nodes(); node = end) {

@@ -33,7 +33,7 @@ class NodeKinds {
   /// A kind of node in use: its device, or where several types have that device, its nodes.
   std::string label_of(const NodeKind& kind) const;
   /// The platform's node types when the GPUs of each node in use are `factor(node)` times as fast; nothing where they are not written
-  /// as a list.
+  /// as a list, or where NVLink joins nodes, whose domains the list does not tell apart.
   std::optional<std::string> types_with(const std::function<double(std::size_t)>& factor) const;
   /// The platform's node types when all nodes are of this kind.
   std::optional<std::string> all_of(const NodeKind& kind) const;
