@@ -106,9 +106,11 @@ struct Transformer {
   int vocab_divisor = 128;  ///< vocabulary is padded to a multiple of this times the tensor ways
   int given_head_size = 0;  ///< where it is not h / a
   bool qkv_bias = false;  ///< on queries, keys and values, where the family has no biases (Qwen 2)
-  std::optional<bool> projection_bias;  ///< on attention's output; has_biases() by default
-  bool attention_sinks = false;   ///< a learned score a head that no token belongs to (GPT-OSS)
-  std::optional<bool> norm_bias;  ///< norms add a vector (LayerNorm); has_biases() by default
+  std::optional<bool> projection_bias =
+      std::nullopt;              ///< on attention's output; has_biases() by default
+  bool attention_sinks = false;  ///< a learned score a head that no token belongs to (GPT-OSS)
+  std::optional<bool> norm_bias =
+      std::nullopt;  ///< norms add a vector (LayerNorm); has_biases() by default
   QueryKeyNorm qk_norm = QueryKeyNorm::none;
   int norms = 2;  ///< of a layer: norms_of_attention(), norms_of_feed_forward()
   /// Attention and feed-forward network both read the layer's input, x + attention(norm(x)) + ffn(norm(x)), so that a tensor group sums
