@@ -131,9 +131,17 @@ struct SoftwareProfile {
   GradientType gradient_type = GradientType::fp32;
   /// Where parameters are bf16, if it differs.
   std::optional<GradientType> bf16_gradient_type;
+  /// Parameters of four bytes have gradients of four, whatever the stack does to halves.
   GradientType gradients_of(Precision precision) const {
-    const bool bf16 = base_precision(precision) == Precision::bf16;
-    return bf16 ? bf16_gradient_type.value_or(gradient_type) : gradient_type;
+    switch (base_precision(precision)) {
+      case Precision::fp32:
+      case Precision::tf32:
+        return GradientType::fp32;
+      case Precision::bf16:
+        return bf16_gradient_type.value_or(gradient_type);
+      default:
+        return gradient_type;
+    }
   }
   /// Of the tied embeddings' synchronisation, where it is not that of the other gradients.
   std::optional<GradientType> embedding_gradient_type;

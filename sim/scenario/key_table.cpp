@@ -129,7 +129,9 @@ std::vector<Key> training_keys() {
            [](PlanChoice& choice, const SoftwareProfile& software) {
              choice.training.gradient_type = software.gradients_of(choice.training.precision);
            },
-       .fallback_words = "the software profile's `gradient_type`, or `bf16_gradient_type`",
+       .fallback_words =
+           "the software profile's `gradient_type`, or `bf16_gradient_type`; fp32 with fp32 and "
+           "tf32",
        .example = R"("fp32")",
        .is_choice = has_replicas},
   };

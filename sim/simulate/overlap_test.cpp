@@ -175,6 +175,7 @@ TEST_CASE("Megatron-LM of 2021 reduces gradients as it holds them") {
   CHECK(held_fp16 >= 2);  // and stale ones of the step before
   const auto [sent_bf16, held_bf16] = reduced("bf16");
   CHECK(sent_bf16 == doctest::Approx(4).epsilon(1e-9));
+  CHECK(reduced("tf32").first == doctest::Approx(4).epsilon(1e-9));
   CHECK(held_bf16 == doctest::Approx(4).epsilon(1e-9));
 }
 
