@@ -254,6 +254,13 @@ TEST_CASE(
   CHECK(asked.count("every node as v100-sxm2-16gb") == 1);
 }
 
+TEST_CASE("each what-if over NVLink domains of which the last is smaller is what a run gives") {
+  check_what_ifs(scenario_text(
+      R"({"extends": "gb200-nvl72", "name": "cut", "domain_nodes": 3, "segment": 3, "source": "assumed: small"})",
+      R"("nodes": 4, "training": {"global_batch": 16, "micro_batch": 1, "precision": "bf16"},
+      "parallel": {"tensor": 4, "pipeline": 4, "data": 1})"));
+}
+
 TEST_CASE("each what-if of measured and uneven links is what a run of the changed file gives") {
   check_what_ifs(scenario_text(R"("pipette-a100-hdr")", R"("nodes": 16,
     "training": {"global_batch": 32, "micro_batch": 1},
