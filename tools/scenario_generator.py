@@ -6,7 +6,7 @@
 What can be read can be run and explained; a breakdown adds up; every number is finite; an interval holds the time; memory agrees with its
 verdict; the same bytes twice, and from the module and the program; nothing slower on faster hardware (tools/generator/promises.py has the
 tolerance and its reason); no other command breaks on what `run` takes. Scenarios run in worker processes by the Python module, one in
-forty also by the program. A scenario that breaks a promise, or crashes or stalls its worker, is made smaller, printed and kept in FOLDER
+200 also by the program. A scenario that breaks a promise, or crashes or stalls its worker, is made smaller, printed and kept in FOLDER
 (BUILD_DIRECTORY/generator). Case I of seed S is the same whatever else is drawn.
 """
 import argparse
@@ -51,7 +51,7 @@ class Generator:
 
 
 def promises_of(options, generator, folder):
-    """Checks of scenarios by the module of the build, or by its program alone where there is none."""
+    """Checks of scenarios by the module of the build, and of some by its program."""
     process = Runner(str(options.build / "windtunnel"), ROOT, folder)
     os.environ["WINDTUNNEL_DATA"] = str(ROOT)
     sys.path.insert(0, str(options.build / "python"))

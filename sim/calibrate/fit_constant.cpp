@@ -48,7 +48,7 @@ struct PriorSpread {
 constexpr double memory_spread = 0.10;  ///< 0.75 and 0.76 fitted on V100 and A100; data sheets 0.85
 constexpr double peak_spread = 0.10;    ///< 0.83 on A100, 0.92 on V100
 constexpr double compute_spread =
-    0.30;  ///< 1 (A100), 0.856 (V100), 0.59 (T4, were all its slowness in products)
+    0.30;  ///< 1 (A100), 0.84 (V100), 0.59 (T4, were all its slowness in products)
 constexpr double nic_spread = 0.25;       ///< 0.6 to 0.85 on five clusters
 constexpr double slowdown_spread = 0.80;  ///< 1, 1.7 (T4) and 3.8 (Jean Zay): rms of the logarithms
 constexpr double launch_spread = 0.50;    ///< launches of hosts and stacks differ by 1.2 to 2 times

@@ -10,7 +10,7 @@
 
 namespace windtunnel {
 
-/// Thrown on a thread that helps another one, once that one was told to end.
+/// Thrown on worker threads once the thread that started them was told to end.
 class Interrupted final : public std::runtime_error {
  public:
   Interrupted() : std::runtime_error("the work was told to end") {}
@@ -57,12 +57,12 @@ class Interruption {
   static Interruption* current() { return current_; }
 
   /// While it lives, the work of this thread can be ended by `other`, which may be null.
-  class Helper {
+  class Scope {
    public:
-    explicit Helper(Interruption* other) : outer_(std::exchange(current_, other)) {}
-    ~Helper() { current_ = outer_; }
-    Helper(const Helper&) = delete;
-    Helper& operator=(const Helper&) = delete;
+    explicit Scope(Interruption* other) : outer_(std::exchange(current_, other)) {}
+    ~Scope() { current_ = outer_; }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
 
    private:
     Interruption* outer_;

@@ -263,7 +263,9 @@ std::vector<Exchange> measured_exchanges() {
   return exchanges;
 }
 
-TEST_CASE("exchanges between nodes are predicted to 8 %, blind; those over EFA are slower") {
+TEST_CASE(
+    "exchanges between nodes, on which nothing was fitted, are predicted to 8 %; those over EFA "
+    "are slower") {
   std::vector<double> all, infiniband;
   for (const Exchange& each : measured_exchanges()) {
     if (each.ranks == 8) continue;  // fitted on

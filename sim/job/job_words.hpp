@@ -54,7 +54,7 @@ inline std::string interval_text(Seconds time) {
   return fixed_text(seconds / hour, 2) + " h";
 }
 
-/// "for 29.1 % of the time nodes are missing: with 4 spare nodes (restart/spare_nodes) the job takes 161 days"
+/// "for 29.1 % of the time nodes are missing, with 0 spare nodes: with 4 (restart/spare_nodes) the job takes 161 days"
 inline std::string spares_text(const JobResult& result) {
   const EnoughSpares& enough = *result.enough_spares;
   return "for " + percent_text(result.share_without_nodes()) +

@@ -203,8 +203,8 @@ DataGroup StageCostTable::data_group(const PlanDevice& d, GroupKind kind) const 
   DataGroup group;
   if (kind == GroupKind::expert_data)
     group.ranks_of_tensor_group = expert_copies_in_tensor_group(plan_->parallel);
-  group.members =
-      static_cast<int>(static_cast<double>(replicas.size()) * group.ranks_of_tensor_group);
+  group.members = static_cast<int>(
+      std::lround(static_cast<double>(replicas.size()) * group.ranks_of_tensor_group));
   std::map<NodeId, std::vector<int>> members_by_node;
   for (const int replica : replicas) {
     const DeviceId id = plan_->device(replica, d.stage, d.group_node);

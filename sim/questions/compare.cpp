@@ -176,6 +176,13 @@ std::vector<BreakEvenQuestion> questions_of(const std::vector<CompareInput>& inp
   return questions;
 }
 
+/// The seed of all scenarios that are compared.
+std::uint64_t seed_of(const std::vector<CompareInput>& inputs) {
+  for (const CompareInput& input : inputs)
+    if (const Scenario* const scenario = scenario_of(input)) return scenario->seed;
+  return 0;
+}
+
 /// What each codec of each scenario does to its job, simulated without it, and a warning for each that makes it slower.
 void add_codecs(const std::vector<CompareInput>& inputs, const Library& library, EngineKind engine,
                 Comparison& comparison) {
@@ -190,9 +197,11 @@ void add_codecs(const std::vector<CompareInput>& inputs, const Library& library,
       without.back().find("compression")->erase(name_of(codec.traffic));
     }
   }
-  const std::vector<Seconds> times = iteration_times(
-      without, library,
-      {.what_for = "simulating without a codec", .at_once = default_at_once(), .engine = engine});
+  const std::vector<Seconds> times = iteration_times(without, library,
+                                                     {.what_for = "simulating without a codec",
+                                                      .at_once = default_at_once(),
+                                                      .engine = engine,
+                                                      .seed = seed_of(inputs)});
   for (std::size_t i = 0; i < times.size(); ++i) {
     CodecBreakEven& codec = comparison.codecs[i];
     codec.saved_by_job = times[i] - comparison.runs[codec.run].figures.iteration_time;
@@ -273,7 +282,8 @@ Comparison compare(const std::vector<CompareInput>& inputs, const Library& libra
     BreakEvenSearch search;
     search.at_once = default_at_once();
     if (engine == EngineKind::heap) search.engine = engine;
-    comparison.break_evens = find_break_evens(questions_of(compared), library, search);
+    comparison.break_evens =
+        find_break_evens(questions_of(compared), library, search, seed_of(compared));
   }
   return comparison;
 }

@@ -348,7 +348,7 @@ TEST_CASE("a plan that does not say has what the recipes of a release set") {
                               {"/parallel/data", "2"},
                               {"/parallel/expert", "1"},
                               {"/model/moe", "null"}};
-  const Scenario own = with("megatron-core-2026@25.01", two_ways),  // before all that are known
+  const Scenario own = with("megatron-core-2026@25.01", two_ways),  // Megatron-LM's own scripts
       recipes = with("megatron-core-2026@26.04", two_ways);
   CHECK_FALSE(own.plan.parallel.sequence_parallel);
   CHECK(recipes.plan.parallel.sequence_parallel);

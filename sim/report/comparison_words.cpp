@@ -45,11 +45,12 @@ std::string verdict_of(const BreakEven& found) {
 std::string effect_of(const CodecBreakEven& codec) {
   const Seconds saved = codec.saved_by_job;
   std::string text = saved == Seconds{}  ? "changes nothing"
-                     : codec.slows_job() ? "costs " + to_text(Seconds{} - saved) + " an iteration"
-                                         : "saves " + to_text(saved) + " an iteration";
-  text += "; alone, a transfer " +
-          (codec.bandwidth ? "gains below " + to_text(*codec.bandwidth) : "always gains");
-  text += " a GPU (" + to_text(codec.codec) + " of codec for " + to_text(codec.saved) + ")";
+                     : codec.slows_job() ? "costs " + to_text(Seconds{} - saved) + " per iteration"
+                                         : "saves " + to_text(saved) + " per iteration";
+  text +=
+      "; alone, a transfer " +
+      (codec.bandwidth ? "gains below " + to_text(*codec.bandwidth) + " per GPU" : "always gains");
+  text += " (" + to_text(codec.codec) + " of codec for " + to_text(codec.saved) + ")";
   if (codec.now > BytesPerSecond{}) text += ", now " + to_text(codec.now);
   return text;
 }

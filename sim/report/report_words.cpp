@@ -37,12 +37,23 @@ std::string runs_text(const std::vector<int>& numbers) {
 
 /// Keys of which plan_items() speaks in words of its own.
 bool has_own_words(const Key& key) {
-  static const std::set<std::string> names{
-      "global_batch", "micro_batch", "precision",        "recompute",
-      "attention",    "tensor",      "context",          "pipeline",
-      "data",         "expert",      "expert_tensor",    "schedule",
-      "zero_stage",   "zero_group",  "virtual_pipeline", "sequence_parallel",
-      "attention_kernel"};
+  static const std::set<std::string> names{"global_batch",
+                                           "micro_batch",
+                                           "precision",
+                                           "recompute",
+                                           "attention",
+                                           "tensor",
+                                           "context",
+                                           "pipeline",
+                                           "data",
+                                           "expert",
+                                           "expert_tensor",
+                                           "schedule",
+                                           "zero_stage",
+                                           "zero_group",
+                                           "virtual_pipeline",
+                                           "sequence_parallel",
+                                           "attention_kernel"};
   return names.count(key.name()) > 0;
 }
 

@@ -73,9 +73,12 @@ class Defaults {
     const std::string name = key.name();
     const std::vector<int>& by_node = space_.cluster.gpus_by_node;
     if (name == "tensor")
-      return divisors(*std::min_element(by_node.begin(), by_node.end()), space_.gpus);
-    if (name == "pipeline") return divisors(space_.gpus, base_.model.layers);
-    if (name == "micro_batch") return powers_of_two(largest_default_micro_batch);
+      return as_far_as_supported(
+          key, divisors(*std::min_element(by_node.begin(), by_node.end()), space_.gpus));
+    if (name == "pipeline")
+      return as_far_as_supported(key, divisors(space_.gpus, base_.model.layers));
+    if (name == "micro_batch")
+      return as_far_as_supported(key, powers_of_two(largest_default_micro_batch));
     if (name == "data") return {};
     const bool is_written = base_.plan.parallel.schedule->written != nullptr;
     if (name == "schedule" && (is_written || !space_.tries_everything)) return {};
@@ -87,15 +90,20 @@ class Defaults {
     return key.value.get({base_.plan.training, base_.plan.parallel});
   }
 
-  /// What can be simulated of it, as far as the stack supports it, and what the file has.
-  std::vector<int> supported(const Key& key) const {
-    std::vector<int> values = simulated(key);
+  /// Where every axis is tried, values that the stack lists; all of them where it lists none.
+  std::vector<int> as_far_as_supported(const Key& key, std::vector<int> values) const {
     const auto listed = supported_.find(key.name());
-    if (listed != supported_.end())
+    if (space_.tries_everything && listed != supported_.end())
       std::erase_if(values, [&](int value) {
         return std::find(listed->second.begin(), listed->second.end(), value) ==
                listed->second.end();
       });
+    return values;
+  }
+
+  /// What can be simulated of it, as far as the stack supports it, and what the file has.
+  std::vector<int> supported(const Key& key) const {
+    std::vector<int> values = as_far_as_supported(key, simulated(key));
     values.push_back(own(key));
     std::sort(values.begin(), values.end());
     return without_repeats(values);

@@ -368,8 +368,8 @@ void warn_of_straddling(const Report& report, std::vector<std::string>& warnings
     warnings.push_back(
         std::string(name_of(groups.axis)) + " groups of " + std::to_string(groups.gpus) +
         " GPUs straddle " + std::to_string(groups.domains) +
-        " NVLink domains, so that their exchanges cross the network cards: " + "up to " +
-        to_text(groups.exposed) + " of the iteration pass in them");
+        " NVLink domains, so that their exchanges cross the network cards, which takes up to " +
+        to_text(groups.exposed) + " of the iteration");
 }
 
 void fill_warnings(const Scenario& scenario, Report& report) {

@@ -83,7 +83,7 @@ void run_on_threads(std::size_t count, std::size_t at_once,
     try {
       while (threads.size() < std::min(at_once, count))
         threads.emplace_back([&] {
-          const Interruption::Helper helper(interruption);
+          const Interruption::Scope scope(interruption);
           for (std::size_t index = counter.next(); index < count; index = counter.next()) {
             guarded(index);
             counter.end_one();

@@ -112,8 +112,9 @@ JsonValue point_json(const ValidatedSet& set, const ScoredRow& comparison) {
   json.set("predicted_s", number(comparison.predicted.value()));
   json.set("error", number(comparison.error()));
   if (comparison.interval)
-    json.set("interval_s", JsonValue(JsonValue::Array{number(comparison.interval->first.value()),
-                                                      number(comparison.interval->second.value())}));
+    json.set("interval_s",
+             JsonValue(JsonValue::Array{number(comparison.interval->first.value()),
+                                        number(comparison.interval->second.value())}));
   return json;
 }
 

@@ -172,8 +172,7 @@ std::string set_section(const std::vector<ValidatedSet>& sets) {
                              number(at + "bias", signed_percent_text(all.bias)),
                              number(at + "naive_mape", percent_text(naive_mape(set.comparisons)))});
     }
-    row.push_back(
-        optional_number(at + "interval_coverage", interval_coverage(set.comparisons)));
+    row.push_back(optional_number(at + "interval_coverage", interval_coverage(set.comparisons)));
     row.push_back(set.has_scores()
                       ? optional_number(at + "memory_mape", find_metric("memory_mape")->of(set))
                       : "");

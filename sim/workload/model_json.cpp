@@ -171,7 +171,9 @@ void read_layer(ObjectReader& reader, Transformer& model) {
   model.attention_sinks = reader.optional_bool("attention_sinks", false);
   model.qk_norm = read_qk_norm(reader);
   // GPT-NeoX's use_parallel_residual is true by default: GPTNeoXConfig of transformers, models/gpt_neox/configuration_gpt_neox.py.
-  model.parallel_residual = reader.optional_bool("parallel_residual", model.family == "neox");
+  // Layers with experts have no parallel halves.
+  model.parallel_residual = reader.optional_bool(
+      "parallel_residual", model.family == "neox" && reader.take("moe") == nullptr);
   model.norms = reader.optional_int("norms", 2, 1, 4);
   if (model.norms == 3 || (model.norms == 1 && !model.parallel_residual)) {
     reader.problem("norms",

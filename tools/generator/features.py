@@ -155,7 +155,7 @@ class FeatureDraw:
         cut = drawn["tensor"] if cut == "tensor" or ranks % (cut or 1) else cut
         drawn["/parallel/expert_tensor"], cut = cut, cut or 1
         ways = [n for n in range(1, ranks // cut + 1)
-                if ranks % (n * cut) == 0 and n * cut % drawn["tensor"] == 0 and moe["experts"] % n == 0] or [None]
+                if ranks % (n * cut) == 0 and moe["experts"] % n == 0] or [None]
         drawn["/parallel/expert"] = ways[-1] if drawn["experts a rank holds"] == "most" else self.rng.choice(ways)
         drawn["/parallel/zero_group"] = None
 

@@ -90,7 +90,7 @@ def check_report(report, exit_code):
     time, lines = report["iteration_time_s"], report["breakdown_s"]
     for place, number in numbers_of(report):
         promise(math.isfinite(number), f"a number is not finite: {re.sub('[0-9]+', 'N', place)}", number)
-    for share in ("mfu", "hfu"):
+    for share in ("mfu_causal", "hfu"):
         promise(0 <= report.get(share, 0) <= 1, f"{share} is no share of what the GPUs can do", report.get(share))
     promise(time > 0, "the iteration takes no time", time)
     promise(abs(sum(lines.values()) - time) <= ROUNDING * time, "the breakdown does not add up", (sum(lines.values()), time))

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "cost/collective_algorithm.hpp"
 #include "cost/collective_cost.hpp"
 
@@ -13,7 +15,7 @@ CollectiveSteps flat_ring(const CollectiveTask& task) {
     return steps;
   }
   const double share = share_of(task.work);
-  const int ranks = static_cast<int>(members * task.copies_per_member);
+  const int ranks = static_cast<int>(std::lround(members * task.copies_per_member));
   const double rings = task.ranks_per_member / task.copies_per_member;
   NodeCrossing crossing;
   if (task.work == RingWork::all_reduce && !task.is_always_ring) {

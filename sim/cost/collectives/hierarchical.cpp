@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "cost/collective_algorithm.hpp"
 #include "cost/collective_cost.hpp"
 
@@ -7,7 +9,8 @@ namespace {
 CollectiveSteps steps(const CollectiveTask& task) {
   const RingLayout& layout = *task.layout;
   const int nodes = layout.num_nodes();
-  if (nodes == 1 || nodes == layout.num_members() * task.copies_per_member) return flat_ring(task);
+  if (nodes == 1 || nodes == std::lround(layout.num_members() * task.copies_per_member))
+    return flat_ring(task);
   const double share = share_of(task.work);
   CollectiveSteps steps;
   steps.traffic = ring_traffic(task);

@@ -47,10 +47,10 @@ std::vector<Operation> with_regathers(const std::vector<Operation>& layer, doubl
   Seconds kernels{}, products{};
   double collectives = 0;
   for (std::size_t i = 0; i < layer.size(); ++i) {
-    if (!is_reduced(i)) continue;
+    if (!is_cut_by_tensor(layer[i].label)) continue;
     kernels += layer[i].time;
     products += layer[i].products;
-    collectives += layer[i].share;
+    if (is_reduced(i)) collectives += layer[i].share;
   }
   const Seconds each = products / products_per_collective;
   std::vector<Operation> result;
@@ -58,7 +58,7 @@ std::vector<Operation> with_regathers(const std::vector<Operation>& layer, doubl
     const Operation& operation = layer[i];
     if (operation.label != Label::reduce_activation) {
       result.push_back(operation);
-      if (hides && is_reduced(i) && kernels > Seconds{0})
+      if (hides && is_cut_by_tensor(operation.label) && kernels > Seconds{0})
         result.back().time *= (kernels - each * collectives) / kernels;
       continue;
     }
@@ -90,7 +90,7 @@ void divide_held(ChunkOperations& chunk, const PassContext& in) {
 /// The collectives of embedding and head: the embedding scatters its output and gathers its gradient, the head gathers its input, backward
 /// once more where the stack keeps shares, and scatters that input's gradient. Of the tensor pass's all-reduces the payload is known.
 void split_edges(ChunkOperations& chunk, const PassContext& in) {
-  const auto split = [&](Direction direction, bool begins_model, bool gathers_before) {
+  const auto split = [&](Direction direction, bool gathers_after, bool gathers_before) {
     PassOperations& pass = chunk.at(direction);
     std::vector<Operation> before;
     for (const Operation& operation : pass.before) {
@@ -102,7 +102,7 @@ void split_edges(ChunkOperations& chunk, const PassContext& in) {
       before.push_back(half_of(operation, Label::scatter_activation));
     }
     pass.before = std::move(before);
-    if (!begins_model) return;
+    if (!gathers_after) return;
     Operation gather = collective(Label::gather_activation, in.bytes.activation);
     gather.launch = in.collective_launch;
     pass.after.insert(pass.after.begin(), gather);
