@@ -27,12 +27,14 @@ bool moves_tokens(GroupKind group) {
   return group == GroupKind::experts || group == GroupKind::expert_tensor;
 }
 
-/// Of `operation`, with the loads `a` and `b`.
+/// The times at a draw of an operation that takes `a` at the least load and `b` at the most. More tokens never take less time: where tiles
+/// of products make it look so between the two loads, the time is that of the mean load.
 std::array<TimeByFullness, 2> times_between(std::array<Seconds, 2> mean, std::array<Seconds, 2> a,
                                             std::array<Seconds, 2> b, const TimedLoads& loads) {
   const double fullness = (loads.most - loads.least) / loads.mean;
   std::array<TimeByFullness, 2> times{};
-  for (std::size_t i = 0; i < times.size(); ++i) times[i] = {mean[i], (b[i] - a[i]) / fullness};
+  for (std::size_t i = 0; i < times.size(); ++i)
+    times[i] = {mean[i], std::max(b[i] - a[i], Seconds{0}) / fullness};
   return times;
 }
 

@@ -87,7 +87,7 @@ TEST_CASE("any output of nccl-tests is imported whole or refused") {
 TEST_CASE("any file of the probe is imported whole or refused") {
   ImportRun run("probe");
   run.request.options.base = "selene-a100";
-  try_mutations(run, sample("probe-made-up.json"), 60);
+  try_mutations(run, sample("probe-made-up.json"), 200);
 }
 
 TEST_CASE("any output of nvidia-smi topo is imported whole or refused") {

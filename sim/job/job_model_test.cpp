@@ -145,7 +145,7 @@ TEST_CASE("a job that waits for repairs says how many spare nodes it needs") {
         std::string::npos);
   CHECK(job_text(result).find("plan: tensor 8 × context 4 × pipeline 1 × data 4, 1f1b, 16 "
                               "microbatches of 1 sample, bf16, sequence parallel, flash "
-                              "attention, full recompute\n") != std::string::npos);
+                              "attention (cudnn), full recompute\n") != std::string::npos);
 }
 
 TEST_CASE("money and energy of a job in which nothing fails") {

@@ -120,7 +120,11 @@ std::vector<InputDifference> differences_of(const std::vector<CompareInput>& inp
     if (tree == nullptr) return {};
     trees.push_back(tree);
   }
-  return input_differences(trees);
+  std::vector<InputDifference> differences = input_differences(trees);
+  // A report's plan in words is shown where nothing else says what differs.
+  if (!scenarios && differences.size() > 1)
+    std::erase_if(differences, [](const InputDifference& each) { return each.pointer == "/plan"; });
+  return differences;
 }
 
 /// What may make the comparison unfair, or the verdict a surprise.

@@ -77,8 +77,13 @@ TEST_CASE("against a report the differences are those of the job") {
   const ReadOptions other{{{"/training/micro_batch", "2"}}, 0};
   const Comparison comparison = compare({input(report), input(file, other)}, test_library());
   CHECK(lines_of(comparison.differences) == "/micro_batch: 1 2\n/microbatches: 32 16\n");
+  // A choice without a line of its own is seen in the plan.
+  const ReadOptions chosen{{{"/training/recompute", "none"}}, 0};
+  const Comparison planned = compare({input(report), input(file, chosen)}, test_library());
+  REQUIRE(planned.differences.size() == 1);
+  CHECK(planned.differences[0].pointer == "/plan");
   // What the job of a report does not show is still noticed.
-  const ReadOptions hidden{{{"/training/recompute", "none"}}, 0};
+  const ReadOptions hidden{{{"/software/iteration_overhead", "3 ms"}}, 0};
   const Comparison unseen = compare({input(report), input(file, hidden)}, test_library());
   CHECK(unseen.differences.empty());
   CHECK(unseen.warnings ==

@@ -21,7 +21,7 @@ TEST_CASE("the report's keys stand in the published order") {
       "schema name version scenario_hash seed iteration_time_s samples_per_s tokens_per_s "
       "model_tflops_per_gpu hardware_tflops_per_gpu mfu hfu model_tflops_per_gpu_causal mfu_causal "
       "breakdown_s memory traffic_bytes "
-      "messages assumptions engine warnings job timers_s stage_times_s links ");
+      "messages assumptions engine software_release warnings job timers_s stage_times_s links ");
   CHECK(keys_of(*report.find("breakdown_s")) ==
         "compute tensor_comm pipeline_comm pipeline_bubble data_comm embedding_sync codec "
         "optimizer other ");

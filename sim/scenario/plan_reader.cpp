@@ -175,7 +175,7 @@ std::optional<ClusterShape> PlanReader::find_cluster() {
 int PlanReader::settle_segment() {
   const Platform& platform = scenario_->platform;
   const int most = platform.domain_nodes;
-  const auto domains_for = [](int nodes, int of_each) { return (nodes + of_each - 1) / of_each; };
+  const auto domains_for = [](int in_all, int of_each) { return (in_all + of_each - 1) / of_each; };
   const int domains = domains_for(platform.available_nodes(), most);  // 0: as many as it takes
   const auto are_enough = [&](int segment) {
     return domains == 0 || domains_for(*used_, segment) <= domains;

@@ -117,6 +117,10 @@ std::vector<Json> scenarios() {
   mesh["kind"] = "mesh";
   mesh["lanes"] = parsed("[[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]]");
   all.emplace_back(plain)["platform"]["node_types"][0].erase("count");
+  Json& domains = all.emplace_back(plain)["platform"];
+  domains.erase("link_overrides");
+  domains["domain_nodes"] = 1024;
+  domains["source"] = "assumed: made up";
   all.push_back(load(corpus() / "good" / "schedule_inline.json"));
   for (const char* codec :
        {R"({"codec": "powersgd", "rank": 2})", R"({"codec": "topk", "density": 0.1})",

@@ -18,7 +18,7 @@ Report report_of(const char* overlap, const char* nic_rate, const char* schedule
   const Library library{source_dir()};
   const std::string text = std::string(R"({
     "model": "gpt-1.7b", "platform": "selene-a100", "nodes": 2, "software": "megatron-lm-2021",
-    "training": {"global_batch": 8, "micro_batch": 2, "precision": "fp16"},
+    "training": {"global_batch": 8, "micro_batch": 2, "precision": "fp16", "gradient_dtype": "fp32"},
     "parallel": {"tensor": 8, "pipeline": 1, "data": 2, "schedule": ")") +
                            schedule + R"(", "zero_stage": )" + std::to_string(zero_stage) +
                            R"(, "overlap_gradient_reduce": )" + overlap + "}}";

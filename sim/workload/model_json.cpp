@@ -38,11 +38,11 @@ void check_divides(ObjectReader& reader, std::string_view key, int size, std::st
   divisor = 1;
 }
 
-Transformer::Window read_window(ObjectReader reader, int layers) {
+Transformer::Window read_window(ObjectReader reader) {
   Transformer::Window window;
   window.size = reader.required_int("size", 1, most_sequence);
   window.every = reader.optional_number("every", 1, 1, most_layers);
-  window.from_layer = reader.optional_int("from_layer", 0, 0, layers);
+  window.from_layer = reader.optional_int("from_layer", 0, 0, most_layers);
   reader.reject_unknown_keys();
   return window;
 }
@@ -208,7 +208,7 @@ Transformer read_transformer(JsonValue& value, const std::string& pointer, Probl
   if (gives_head_size) model.given_head_size = reader.required_int("head_size", 1, most_hidden);
   read_layer(reader, model);
   if (reader.take("window") != nullptr)
-    model.window = read_window(reader.child("window"), model.layers);
+    model.window = read_window(reader.child("window"));
   if (reader.take("moe") != nullptr)
     model.moe = read_experts(reader.child("moe"), model.layers, model.has_biases());
   if (model.moe && model.parallel_residual) {

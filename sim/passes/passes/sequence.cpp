@@ -44,10 +44,13 @@ std::vector<Operation> with_regathers(const std::vector<Operation>& layer, doubl
   const auto is_reduced = [&](std::size_t i) {
     return i + 1 < layer.size() && layer[i + 1].label == Label::reduce_activation;
   };
+  const auto is_half = [&](std::size_t i) {
+    return is_cut_by_tensor(layer[i].label) && layer[i].label != Label::weight_gradients;
+  };
   Seconds kernels{}, products{};
   double collectives = 0;
   for (std::size_t i = 0; i < layer.size(); ++i) {
-    if (!is_cut_by_tensor(layer[i].label)) continue;
+    if (!is_half(i)) continue;
     kernels += layer[i].time;
     products += layer[i].products;
     if (is_reduced(i)) collectives += layer[i].share;
@@ -58,7 +61,7 @@ std::vector<Operation> with_regathers(const std::vector<Operation>& layer, doubl
     const Operation& operation = layer[i];
     if (operation.label != Label::reduce_activation) {
       result.push_back(operation);
-      if (hides && is_cut_by_tensor(operation.label) && kernels > Seconds{0})
+      if (hides && is_half(i) && kernels > Seconds{0})
         result.back().time *= (kernels - each * collectives) / kernels;
       continue;
     }
