@@ -47,6 +47,9 @@ constexpr std::size_t looked_at = std::size_t{64} << 10;  ///< bytes
 
 const FileSignature* file_signature(const std::filesystem::path& file) {
   std::string text(looked_at, '\0');
+  // A pipe gives its text once: opened again, it would wait for a writer for ever.
+  std::error_code no_such_file;
+  if (!std::filesystem::is_regular_file(file, no_such_file)) return {};
   std::ifstream stream(file, std::ios::binary);
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(std::max<std::streamsize>(stream.gcount(), 0)));

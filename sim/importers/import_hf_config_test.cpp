@@ -363,7 +363,8 @@ TEST_CASE("what cannot be simulated is refused with the reason") {
       {R"({"model_type": "chatglm", "add_bias_linear": true})", "add_bias_linear adds biases"},
       {R"({"prompts": {}})", "no model_type: this is not the configuration of a model"},
       {R"({"model_type": "never_seen"})", "is not known here"}};
-  for (const auto& [config, reason] : refused) {
+  for (const auto& [text, reason] : refused) {
+    const std::string config = text;
     CAPTURE(config);
     CHECK(contains(problem_of(config), reason));
   }

@@ -37,7 +37,7 @@ TEST_CASE("a log loses byte order mark, colours, line ends of Windows and what w
 }
 
 TEST_CASE("prefixes of launchers are no words, and columns still count them") {
-  for (const auto& [first, second] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& prefixes : std::vector<std::pair<std::string, std::string>>{
            {"[1,0]<stdout>:", "[1,13]<stdout>:"},
            {" 0: ", "13: "},
            {"node-01.cluster: ", "node-2: "},
@@ -47,6 +47,7 @@ TEST_CASE("prefixes of launchers are no words, and columns still count them") {
             "Wed Mar 15 10:11:12 2025<stdout>:[1,0]<stdout>:"},
            {"[pod/nccl-launcher-x7k/nccl] ", "[pod/nccl-launcher-x7k/nccl] "},
            {"worker | ", "worker | "}}) {
+    const std::string &first = prefixes.first, &second = prefixes.second;
     CAPTURE(first);
     const LogText log = log_of("NCCL INFO 7\n" + first + "# size\n" + second + "   8 2\n3:4\n");
     CHECK(words_of(log.lines()[0]) == "NCCL|INFO|7");  // a line without it stays

@@ -103,8 +103,9 @@ TEST_CASE("several groups of experts may share a tensor group") {
     int expert, expert_tensor;
   };
   const double alone = sent(play(with_tensor_groups(4, 2)), Traffic::data_gradients);
-  for (const auto& [expert, expert_tensor] :
+  for (const Folding folding :
        {Folding{2, 1}, Folding{1, 2}, Folding{1, 1}, Folding{2, 2}, Folding{4, 1}}) {
+    const int expert = folding.expert, expert_tensor = folding.expert_tensor;
     CAPTURE(expert);
     CAPTURE(expert_tensor);
     const Scenario scenario = with_tensor_groups(expert, expert_tensor);

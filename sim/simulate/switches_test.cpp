@@ -149,7 +149,8 @@ TEST_CASE("no switch or number of a software profile is ignored") {
   for (const std::string& job : all.texts)
     add_leaves(*testing::read_text(job).resolved.find("software"), "/software", leaves);
   CHECK(leaves.size() > 40);
-  for (const auto& [pointer, values] : leaves) {
+  for (const auto& [key, values] : leaves) {
+    const std::string& pointer = key;
     // What only the optimizer step's memory, or hidden exchanges, show: memory_account_test.cpp, overlap_test.cpp. And what decides
     // whether a plan is legal, below.
     if (pointer.ends_with("gradients_freed_each_step") || pointer.ends_with("step_temporary") ||

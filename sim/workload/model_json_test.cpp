@@ -240,11 +240,13 @@ TEST_CASE("family says what it has by default, and a key overrides it") {
   CHECK(problems_of("{" + sizes + ",'norms':1}") ==
         Messages{"a layer has 1 norm only where its halves share it at /model/norms"});
   CHECK(problems_of("{" + sizes + ",'norms':3}").size() == 1);
-  CHECK(problems_of("{" + sizes + ",'window':{'size':4,'from_layer':5}}").size() == 1);
-  CHECK(
-      problems_of("{" + sizes + ",'family':'neox','moe':{'experts':4,'top_k':1,'ffn_hidden':8}}") ==
-      Messages{"layers with experts wait for attention: their halves are not parallel at "
-               "/model/parallel_residual"});
+  CHECK(read(",'window':{'size':4,'from_layer':100}").window->from_layer == 100);  // none has it
+  CHECK(problems_of("{" + sizes +
+                    ",'parallel_residual':true,'moe':{'experts':4,'top_k':1,'ffn_hidden':8}}") ==
+        Messages{"layers with experts wait for attention: their halves are not parallel at "
+                 "/model/parallel_residual"});
+  CHECK(problems_of("{" + sizes + ",'family':'neox','moe':{'experts':4,'top_k':1,'ffn_hidden':8}}")
+            .empty());  // such a family has them by default, but not with experts
 }
 
 TEST_CASE("experts are in the layers that dense_layers and every leave them") {

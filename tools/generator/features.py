@@ -9,7 +9,7 @@ WAYS = {"tensor": (1, 2, 4, 8, 16), "context": (1, 1, 1, 2, 4), "pipeline": (1, 
 MOST_GPUS = 48
 MOST_GPUS_TO_SEARCH = 16
 # Features that are keys of the schema, with their values there; None: the key is left out.
-CHOICES = ("/training/precision", "/parallel/context_method", "/training/gradient_dtype", "/training/optimizer", "/training/recompute", "/training/attention",
+CHOICES = ("/training/precision", "/training/attention_kernel", "/parallel/context_method", "/training/gradient_dtype", "/training/optimizer", "/training/recompute", "/training/attention",
            "/parallel/schedule", "/parallel/pipeline_send", "/parallel/sequence_parallel", "/parallel/overlap_gradient_reduce",
            "/parallel/gradient_ring", "/parallel/rank_order")
 TWO_CHUNKS = ("zero_bubble_v", "dualpipe", "dualpipe_v")  # schedules that go up and down the stages, each message by itself
@@ -218,6 +218,9 @@ class FeatureDraw:
         if drawn["/training/attention"] == "flash" and not self.library.has_flash(name):
             drawn["changed files"] = "software"  # which is given its efficiencies
             drawn["software"] = name
+        kernels = ["flash2", "flash3", "cudnn"] + (["fp8"] if drawn["/training/precision"] in ("fp8", "mxfp8", "nvfp4") else [])
+        if drawn["/training/attention"] != "flash" or drawn["/training/attention_kernel"] not in kernels:
+            drawn["/training/attention_kernel"] = None
         moe = "moe" in self.library.files["model"][drawn["model"]]
         latent = "mla" in self.library.files["model"][drawn["model"]]
         modules = drawn["/training/recompute_modules"]

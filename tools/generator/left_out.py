@@ -12,6 +12,9 @@ LEFT_OUT = {
        for key in ("", *(f"/N/{name}" for name in ("models", "models/N/name", "models/N/layers", "models/N/hidden", "models/N/experts", "devices",
                                                    "precisions", "dispatch", "exchange_multiprocessors", "kernels", "loop_launch",
                                                    "overlap_exchanges", "exchange_slowdown", "pads_tokens", "adds_biases")))},
+    "/software/extends": "files that are put together; a test of the reader has it",
+    **{f"/software/supports/{key}": "what rank tries, not what is simulated; tests of search have it"
+       for key in ("data", "micro_batch", "precision", "expert_tensor")},
     "/software/release": "says which of a shipped profile's releases is meant, which are drawn by their names",
     **{key: "what is best, not what is simulated; tests of sweep and search have it" for key in ("/sweep/objective", "/sweep/plan", "/search/objective")},
     "/search/precision": "of GPUs that compute in several; a test of search has it",

@@ -22,7 +22,7 @@ WINDTUNNEL_DATA=$here/../.. exits 0 validate "${sets[@]}" --details; prints "  1
 
 # Results go to stdout, the rest to stderr.
 exits 0 run $good; prints "per iteration"; silent stderr
-exits 0 run $good --json; parses; says "warning: "
+exits 0 run $good --json; parses
 exits 0 run $good --json --quiet; parses; silent stderr
 exits 0 --json run $good; parses
 exits 0 explain $good; prints "critical path"; prints "What if"; silent stderr

@@ -14,8 +14,8 @@ cd "$scratch" || exit 3
 # shellcheck source=tools/windtunnel/checks.sh
 source "$here/checks.sh"
 
-# The iteration time and the breakdown of the JSON document on stdin, a number a line.
-figures() { sed -n -e '/^ *"iteration_time_s": /p' -e '/^ *"breakdown_s": {/,/}/p' | grep -E '": -?[0-9]' | sed -e 's/^ *//' -e 's/,$//'; }
+# The iteration time and the breakdown of the JSON document on stdin, a number a line, without lines that nothing is booked to.
+figures() { sed -n -e '/^ *"iteration_time_s": /p' -e '/^ *"breakdown_s": {/,/}/p' | grep -E '": -?[0-9]' | sed -e 's/^ *//' -e 's/,$//' -e '/: 0\.0$/d'; }
 # The what-ifs of the explanation in the file, one a line: its command, a tab, its figures apart by blanks. What failed is left out.
 what_ifs() {
   sed -n '/^  "what_ifs": \[/,/^  \]/p' "$1" | awk '
