@@ -47,6 +47,8 @@ def draw_rank(d):
     extra = random.choice([{}, {"virtual_pipeline": [1, 2]}, {"schedule": ["1f1b", "zero_bubble_h1"]}, {"schedule": ["gpipe", "1f1b"]}, {"zero_stage": [0, 1]},
                            {"recompute": ["none", "full"]}, {"sequence_parallel": [False, True]}])
     space |= extra
+    if not space:  # a block that lists nothing tries every axis
+        space["micro_batch"] = [1]
     if d.chance(0.3):
         space["memory_margin"] = random.choice(["12 %", "10 MiB"])
     # Memory in which some of the plans fit.
