@@ -131,7 +131,7 @@ const HfFamily* choose_family(const JsonValue& config, const TextPart& part, Pro
 class ConfigReader {
  public:
   ConfigReader(JsonValue& config, const TextPart& part, const HfFamily& family, Problems& problems)
-      : config_(config), part_(part), family_(family), problems_(problems) {
+      : config_(config), part_(part), family_(family) {
     add_defaults();
     reader_.emplace(*part.value, part.pointer(), problems);
   }
@@ -503,7 +503,6 @@ class ConfigReader {
   JsonValue& config_;
   const TextPart& part_;
   const HfFamily& family_;
-  Problems& problems_;
   std::optional<ObjectReader> reader_;
   std::vector<std::string> defaulted_;  ///< numbers that the class supplied
   int layers_ = 1, hidden_ = 1, heads_ = 1, vocab_ = 1, sequence_ = 1, kv_heads_ = 1, ffn_ = 1;

@@ -135,7 +135,7 @@ class Simulate(unittest.TestCase):
 
     def test_a_notebook_shows_the_summary(self):
         page = wt.simulate(GPT_39B)._repr_html_()
-        self.assertIn("15.21 s per iteration (90 %: 14.44 s to 18.26 s)", page)
+        self.assertIn("15.21 s per iteration (90 %: 14.46 s to 18.26 s)", page)
         self.assertIn("pipeline bubble", page)
         self.assertRegex(page, "stage 0</td><td>27.4 GiB</td><td>34.3 %")
         self.assertNotIn("<li>", page)
