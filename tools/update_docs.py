@@ -75,7 +75,7 @@ def fits(pattern, line):
     if len(parts) == 1:
         return line if shape(pattern) == shape(line) else None
     loose = [r"\s*".join(re.sub("0", r"[0-9][0-9.,]*", re.escape(word)) for word in shape(part).split()) for part in parts]
-    found = re.fullmatch(r"\s*" + "(.*?)".join(rf"(\s*{each}\s*)" for each in loose), line)
+    found = re.fullmatch("(.*?)".join(rf"(\s*{each}\s*)" for each in loose), line)
     return GAP.join(found.group(1 + 2 * i) for i in range(len(parts))).rstrip() if found else None
 
 
