@@ -17,7 +17,7 @@ from promises import Broken, Promises, Refused, Runner  # noqa: E402
 from scenario_generator import Generator  # noqa: E402
 from shrink import shrink  # noqa: E402
 
-DRAWS = 1000  # each key of the schema is drawn in some of so many scenarios
+DRAWS = 3000  # each key of the schema is drawn in some of so many scenarios
 
 
 def keys_of(value, pointer=""):

@@ -46,9 +46,9 @@ class StageCostTable {
   /// The role of each chunk in its place (with both_ways the first and the last stage have the same two, the other way round), kind of node
   /// and GPUs, groups of ZeRO 3 and of sequences' parts, what is compressed on which way, and how those who exchange tokens lie.
   using Key =
-      std::tuple<std::vector<ChunkRole>, const NodeType*, int, std::vector<int>, int, std::vector<int>,
-                 int, std::vector<int>, int, std::vector<int>, int, std::vector<int>, bool,
-                 BytesPerSecond, BytesPerSecond, std::array<int, 4>>;
+      std::tuple<std::vector<ChunkRole>, const NodeType*, int, std::vector<int>, int,
+                 std::vector<int>, int, std::vector<int>, int, std::vector<int>, int,
+                 std::vector<int>, bool, BytesPerSecond, BytesPerSecond, std::array<int, 4>>;
 
   const Entry& by_key(const PlanDevice& device);
   /// As `known`, with rows of its own for what the device's tokens make of its passes.

@@ -61,8 +61,7 @@ std::vector<NvlinkGroup> nvlink_groups(const Parallel& parallel) {
 }
 
 int default_segment(const Parallel& parallel, int domain_nodes, int gpus_per_node) {
-  if (parallel.num_ranks() <= std::int64_t{domain_nodes} * gpus_per_node)
-    return domain_nodes;
+  if (parallel.num_ranks() <= std::int64_t{domain_nodes} * gpus_per_node) return domain_nodes;
   std::int64_t block = 1;  // that holds whole blocks of all groups so far
   const auto most_nodes = [&](std::int64_t ranks) {
     for (int nodes = domain_nodes; nodes > 0; --nodes)

@@ -137,7 +137,8 @@ void check_chunked_schedule(const PlanInputs& plan, PlanFindings& findings) {
 
 void check_sends(const PlanInputs& plan, PlanFindings& findings) {
   const Schedule& chosen = *plan.parallel.schedule;
-  if (chosen.sends != ScheduleSends::only_eager || plan.parallel.pipeline_send == PipelineSend::eager ||
+  if (chosen.sends != ScheduleSends::only_eager ||
+      plan.parallel.pipeline_send == PipelineSend::eager ||
       !findings.are_sound({schedule, "/parallel/pipeline_send", "/software/pipeline_send"}))
     return;
   findings.reject(

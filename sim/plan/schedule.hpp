@@ -24,8 +24,8 @@ enum class ChunksPerDevice {
 
 /// How the exchanges of a schedule wait: what its published implementation does, where it is not the loop of the stack.
 enum class ScheduleSends {
-  as_stack,    ///< as the stack's loop for 1F1B and interleaving waits (SoftwareProfile::pipeline_send)
-  eager,       ///< messages leave by themselves, unless the plan says otherwise
+  as_stack,  ///< as the stack's loop for 1F1B and interleaving waits (SoftwareProfile::pipeline_send)
+  eager,     ///< messages leave by themselves, unless the plan says otherwise
   only_eager,  ///< it never finishes when both ends of a message wait for each other
 };
 

@@ -169,7 +169,8 @@ TEST_CASE("any pipeline of unequal stages, hops and codecs ends when the engine 
   std::uniform_real_distribution<double> time(0.1, 1.0);
   for (const SchedulePtr& schedule : named_schedules()) {
     for (const PipelineSend send : {PipelineSend::eager, PipelineSend::blocking_pairs}) {
-      if (send == PipelineSend::blocking_pairs && schedule->sends == ScheduleSends::only_eager) continue;
+      if (send == PipelineSend::blocking_pairs && schedule->sends == ScheduleSends::only_eager)
+        continue;
       for (int trial = 0; trial < 20; ++trial) {
         const int p = 2 + static_cast<int>(random() % 4);
         const int v = schedule->takes(2) ? 2 : 1;

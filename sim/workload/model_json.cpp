@@ -207,8 +207,7 @@ Transformer read_transformer(JsonValue& value, const std::string& pointer, Probl
   const bool gives_head_size = reader.take("head_size") != nullptr;
   if (gives_head_size) model.given_head_size = reader.required_int("head_size", 1, most_hidden);
   read_layer(reader, model);
-  if (reader.take("window") != nullptr)
-    model.window = read_window(reader.child("window"));
+  if (reader.take("window") != nullptr) model.window = read_window(reader.child("window"));
   if (reader.take("moe") != nullptr)
     model.moe = read_experts(reader.child("moe"), model.layers, model.has_biases());
   if (model.moe && model.parallel_residual) {

@@ -215,7 +215,7 @@ class DocumentDraw:
             platform["link_overrides"] = [{"from": a, "to": (a + 1) % nodes, "bandwidth": rng.choice(("200 MB/s", "40 GB/s"))}
                                           for a in rng.sample(range(nodes), rng.randint(1, nodes))]
         elif f["network"] == "two node types" and len(types) == 1:
-            types.insert(0, {**copy.deepcopy(types[0]), "count": 1, "compute_efficiency": rng.choice((0.5, 1.5))})
+            types.insert(0, {**copy.deepcopy(types[0]), "count": 1, "compute_efficiency": rng.choice((0.5, 0.9))})
             if "count" in types[1]:
                 types[1]["count"] -= 1
 
@@ -229,7 +229,7 @@ class DocumentDraw:
             if inner or key in SHAPE or self.rng.random() > 0.15:
                 continue
             if (drawn := self.schema.changed(each, value.get(key), self.rng)) is not None:
-                value[key] = drawn
+                value[key] = min(drawn, 1) if key.endswith("efficiency") else drawn  # more is faster than the peak
 
     @staticmethod
     def give_sources(value):

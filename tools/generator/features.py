@@ -140,6 +140,8 @@ class FeatureDraw:
             drawn["network"] = "as shipped"  # pairs of nodes with rates of their own are refused in NVLink domains
         if drawn["/parallel/zero_stage"] != 3:
             drawn["/parallel/zero_prefetch"] = None
+        elif drawn["/parallel/overlap_gradient_reduce"]:
+            drawn["/parallel/overlap_gradient_reduce"] = None  # they are scattered beside the pass in any case
         if drawn["/parallel/zero_stage"] != 3 or drawn["data"] * drawn["context"] % 2:
             drawn["/parallel/zero_group"] = None
 
@@ -218,6 +220,8 @@ class FeatureDraw:
         if drawn["/training/attention"] == "flash" and not self.library.has_flash(name):
             drawn["changed files"] = "software"  # which is given its efficiencies
             drawn["software"] = name
+        if drawn["/training/attention"] == "flash" and drawn["/training/precision"] in ("fp32", "tf32"):
+            drawn["/training/precision"] = self.rng.choice(sorted(known - {"fp32", "tf32"}))
         kernels = ["flash2", "flash3", "cudnn"] + (["fp8"] if drawn["/training/precision"] in ("fp8", "mxfp8", "nvfp4") else [])
         if drawn["/training/attention"] != "flash" or drawn["/training/attention_kernel"] not in kernels:
             drawn["/training/attention_kernel"] = None

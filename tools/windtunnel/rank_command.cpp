@@ -26,8 +26,7 @@ void keep_freed_memory() {
 
 ExitCode rank_command(const CommandLine& line) {
   keep_freed_memory();
-  Scenario base =
-      on_segment_of_search(read_scenario_argument(line, PlacementSearch::allowed));
+  Scenario base = on_segment_of_search(read_scenario_argument(line, PlacementSearch::allowed));
   if (base.placement_request == PlacementRequest::search)
     base.search.placement = PlacementChoice::search;
   note_noise(line, base);
