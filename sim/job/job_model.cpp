@@ -20,7 +20,8 @@ constexpr double most_seconds = 3e9;
 
 /// Of the whole checkpoint, as fast as storage and the nodes that write go.
 Seconds write_time(const Job& job, const Plan& plan) {
-  const int writers = job.block.sharded ? plan.num_nodes : nodes_of_replica(plan);
+  const int writers =
+      job.block.sharded ? job.model.nodes : nodes_of_replica(plan, job.gpus_per_node);
   return job.checkpoint /
          std::min(job.block.storage_bandwidth, job.block.node_bandwidth * double(writers));
 }
@@ -38,20 +39,20 @@ Seconds snapshot_time(const Job& job, const Plan& plan) {
 
 /// A step on fewer replicas keeps its batch: the rest play more microbatches each. Pipeline bubbles and the end of the step
 /// stretch along with them, which is too long by their share.
-std::vector<Ticks> step_times(const Plan& plan, Seconds step, bool elastic) {
-  std::vector<Ticks> times{to_ticks(step)};
+std::vector<Ticks> step_times(const Job& job, const Plan& plan) {
+  std::vector<Ticks> times{to_ticks(job.step_time)};
   const int all = plan.parallel.data;
   const double samples = plan.training.global_batch;
-  for (int missing = 1; elastic; ++missing) {
-    const int left = replicas_on((plan.num_nodes - missing) * plan.gpus_per_node, plan.parallel);
+  for (int missing = 1; job.block.elastic; ++missing) {
+    const int left = replicas_on((job.model.nodes - missing) * job.gpus_per_node, plan.parallel);
     if (left < 1 || 2 * left < all) break;
     const double microbatches = std::ceil(samples / (left * plan.training.micro_batch));
-    times.push_back(to_ticks(step * (microbatches / plan.microbatches)));
+    times.push_back(to_ticks(job.step_time * (microbatches / plan.microbatches)));
   }
   return times;
 }
 
-double parts_of(FailingPart part, const Plan& plan, const Scenario& scenario) {
+double parts_of(FailingPart part, const Scenario& scenario) {
   double gpus = 0, nics = 0;
   for (const NodeType& node : scenario.nodes) {
     gpus += node.gpus;
@@ -66,17 +67,16 @@ double parts_of(FailingPart part, const Plan& plan, const Scenario& scenario) {
       return nics;
     case FailingPart::node:
     case FailingPart::software:
-      return plan.num_nodes;
+      return num_trays(scenario.nodes);
   }
   return 0;
 }
 
 void set_failures(Job& job, const Scenario& scenario) {
   for (std::size_t i = 0; i < num_failing_parts; ++i)
-    job.model.failures_per_tick[i] =
-        job.block.failures_per_year[i] *
-        parts_of(static_cast<FailingPart>(i), scenario.plan, scenario) /
-        (seconds_per_year * ticks_per_second);
+    job.model.failures_per_tick[i] = job.block.failures_per_year[i] *
+                                     parts_of(static_cast<FailingPart>(i), scenario) /
+                                     (seconds_per_year * ticks_per_second);
 }
 
 void set_checkpoints(Job& job, const Scenario& scenario) {
@@ -209,23 +209,23 @@ Job make_job(const Scenario& scenario, const Report& report, const std::vector<d
   job.block = job_block_of(scenario);
   const Plan& plan = scenario.plan;
   job.step_time = job.block.step_time.value_or(report.iteration_time);
-  job.gpus = plan.num_nodes * plan.gpus_per_node;
-  job.gpus_per_node = plan.gpus_per_node;
+  job.model.nodes = num_trays(scenario.nodes);
+  job.gpus_per_node = plan.gpus_per_node / scenario.nodes.front().trays;
+  job.gpus = job.model.nodes * job.gpus_per_node;
   job.ranks = plan.num_ranks();
   job.tokens_per_step = static_cast<double>(plan.training.global_batch) * scenario.model.sequence;
   JobModel& model = job.model;
   model.steps = job.block.steps > 0
                     ? job.block.steps
                     : static_cast<std::int64_t>(std::ceil(job.block.tokens / job.tokens_per_step));
-  model.step = step_times(plan, job.step_time, job.block.elastic);
+  model.step = step_times(job, plan);
   set_noise(job, steps);
-  model.start = to_ticks(job.block.start_time.value_or(measured_start_up(plan.num_nodes)) +
-                         job.block.warm_up);
+  model.start =
+      to_ticks(job.block.start_time.value_or(measured_start_up(model.nodes)) + job.block.warm_up);
   set_detection(job);
   model.repair = to_ticks(job.block.repair);
   model.evaluation_every = job.block.evaluation_every;
   model.evaluation = to_ticks(job.block.evaluation_time);
-  model.nodes = plan.num_nodes;
   model.spare_nodes = job.block.spare_nodes;
   job.checkpoint = checkpoint_bytes(report.parameters, scenario);
   set_failures(job, scenario);

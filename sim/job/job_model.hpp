@@ -17,7 +17,7 @@ using Ticks = std::int64_t;
 Ticks to_ticks(Seconds time);
 Seconds to_seconds(Ticks ticks);
 
-/// What happens in a job, in durations: the scenario's iteration and its `job` block made concrete.
+/// A job in durations: the scenario's iteration and its `job` block made concrete.
 struct JobModel {
   std::int64_t steps = 0;
   /// Of one step, with so many nodes missing; one entry unless the job is elastic.

@@ -95,6 +95,30 @@ TEST_CASE("fewer nodes take longer for a step, and half of the replicas are the 
   CHECK(model.step[17] == 60'000'000'000);
 }
 
+TEST_CASE("each tray of an NVLink domain fails, writes and is missed alone") {
+  const Scenario scenario = read_scenario(
+      source_dir() / "scenarios/gpt3-175b-512xa100.json", Library{source_dir()},
+      {.overrides = {
+           {"/nodes", "32"},
+           {"/model", R"("llama3-8b")"},
+           {"/platform", R"("gb200-nvl72")"},
+           {"/software", R"("megatron-core-2026")"},
+           {"/training", R"({"global_batch": 128, "micro_batch": 1, "precision": "bf16"})"},
+           {"/parallel", R"({"tensor": 4, "data": 32, "sequence_parallel": true})"},
+           {"/job", R"({"steps": 1000, "restart": {"elastic": true},
+              "checkpoint": {"storage_bandwidth": "10 TB/s", "node_bandwidth": "1 GB/s"},
+              "failures": {"gpu": 0, "memory": 0, "nic": 0, "network": 0, "node": 1, "software": 0}})"}}});
+  REQUIRE(scenario.plan.num_nodes == 2);  // a rack of 18 trays and 14 of another
+  const Job job = make_job(scenario, report_of(scenario));
+  CHECK(job.model.nodes == 32);
+  CHECK(job.gpus == 128);
+  CHECK(job.gpus_per_node == 4);
+  CHECK(job.model.failure_rate() * 365.25 * 86'400e9 == doctest::Approx(32));
+  // A replica a tray: 1 to 16 may be missing. 2450 GB by 32 trays: 76.6 s
+  CHECK(job.model.step.size() == 17);
+  CHECK(to_seconds(job.model.stall) / Seconds{1} == doctest::Approx(76.56).epsilon(1e-3));
+}
+
 /// 128 GPUs in nodes of 8, each replica on the GPUs of 8 tensor ways times what `ways` says.
 Scenario elastic_scenario(const std::string& ways) {
   return read_scenario(

@@ -5,8 +5,6 @@
 #include <set>
 #include <tuple>
 
-#include "core/contracts.hpp"
-
 namespace windtunnel {
 namespace {
 
@@ -83,22 +81,6 @@ Platform in_segments(const Platform& machine, int nodes, int segment) {
   Platform job = in_domains(cut, nodes);
   job.domain_nodes = machine.domain_nodes;
   return job;
-}
-
-Platform recut(const Platform& job, int segment, int new_segment) {
-  Platform machine = job;
-  NodeType node = job.node_types.front();  // a whole segment
-  WT_EXPECT(job.available_nodes() > 1 && node.gpus % segment == 0);
-  node.gpus /= segment;
-  node.nics /= segment;
-  int nodes = 0;
-  for (const NodeType& type : job.node_types) nodes += type.count * (type.gpus / node.gpus);
-  node.count = 0;
-  machine.node_types = {node};
-  if (const auto leaf = machine.fabric.numbers.find("nodes_per_leaf");
-      leaf != machine.fabric.numbers.end())
-    leaf->second *= machine.domain_nodes;
-  return in_segments(machine, nodes, new_segment);
 }
 
 int domains_of(const NvlinkGroup& group, const Plan& plan) {

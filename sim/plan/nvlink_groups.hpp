@@ -31,9 +31,6 @@ int default_segment(const Parallel& parallel, int domain_nodes, int gpus_per_nod
 /// The platform as a job sees it that uses `segment` nodes of each NVLink domain: in_domains(), with such domains.
 Platform in_segments(const Platform& machine, int nodes, int segment);
 
-/// What in_segments() gave for one segment, for another one.
-Platform recut(const Platform& job, int segment, int new_segment);
-
 /// Over how many domains the ranks of such a group are spread, in the worst case. In a plan that was laid out on them, where a
 /// domain is a node.
 int domains_of(const NvlinkGroup& group, const Plan& plan);

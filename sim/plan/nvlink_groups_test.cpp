@@ -61,7 +61,7 @@ TEST_CASE("the segments of a job are its nodes, with the GPUs and NICs of their 
   CHECK(job.type_of(NodeId{2}).gpus == 32);
   CHECK(job.domain_nodes == rack);
   CHECK(in_segments(machine, 40, 1).available_nodes() == 40);
-  const Platform again = recut(job, 16, 18);
+  const Platform again = in_segments(machine_of(job), 40, 18);
   CHECK(again.available_nodes() == 3);
   CHECK(again.type_of(NodeId{0}).gpus == 72);
   CHECK(again.type_of(NodeId{2}).gpus == 16);

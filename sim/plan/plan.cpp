@@ -145,10 +145,12 @@ std::vector<DeviceId> devices_of_one_copy(const Plan& plan) {
   return devices;
 }
 
-int nodes_of_replica(const Plan& plan) {
-  std::set<NodeId> nodes;
-  for (const DeviceId device : devices_of_one_copy(plan))
-    nodes.insert(plan.devices[device.index()].node);
+int nodes_of_replica(const Plan& plan, int gpus_per_node) {
+  std::set<std::pair<NodeId, int>> nodes;
+  for (const DeviceId id : devices_of_one_copy(plan)) {
+    const PlanDevice& device = plan.devices[id.index()];
+    for (const int gpu : device.gpus) nodes.emplace(device.node, gpu / gpus_per_node);
+  }
   return static_cast<int>(nodes.size());
 }
 

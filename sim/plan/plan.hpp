@@ -22,7 +22,7 @@ namespace windtunnel {
 
 enum class Optimizer { adam, sgd };
 
-/// What is trained, and how: the `training` block of a scenario.
+/// Batch, precision and methods of training: the `training` block of a scenario.
 struct Training {
   int global_batch = 0;  ///< samples
   int micro_batch = 0;   ///< samples
@@ -51,7 +51,7 @@ enum class ContextMethod {
   all_to_all,  ///< ranks exchange tokens for heads, and attend to whole sequences with some of the heads
 };
 
-/// What embedding and head count for where layers are divided among the parts of the model.
+/// Layers that embedding and head count as where layers are divided among the parts of the model.
 struct EdgeLayers {
   int embedding = 0, loss = 0;
   bool operator==(const EdgeLayers&) const = default;
@@ -227,8 +227,8 @@ struct Plan {
 /// Devices that together hold one copy of each parameter: the first replica's, a single place of its context group, with those of
 /// the next replicas whose experts it lacks. Where two stages hold each part of the model, one of them.
 std::vector<DeviceId> devices_of_one_copy(const Plan& plan);
-/// Nodes on which these devices are.
-int nodes_of_replica(const Plan& plan);
+/// Nodes of so many GPUs on which these devices are.
+int nodes_of_replica(const Plan& plan, int gpus_per_node);
 
 /// Whether two stages hold a copy of a tied word embedding, and add up its gradients.
 bool synchronises_embedding(const Transformer& model, const Plan& plan);
@@ -247,7 +247,7 @@ struct PlanRejection {
   std::vector<std::string> spoils = {};  ///< pointers of what may be meant otherwise; empty: `key`
 };
 
-/// What the cluster offers to the plan.
+/// Nodes and GPUs that the cluster offers to the plan.
 struct ClusterShape {
   std::vector<int> gpus_by_node;  ///< of the nodes in use, in order
   bool nodes_given = false;       ///< the scenario named the number of nodes

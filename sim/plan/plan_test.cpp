@@ -65,14 +65,16 @@ TEST_CASE("the nodes of a replica are those that its stages are on") {
   parallel.tensor = 2;
   parallel.pipeline = 4;
   parallel.data = 4;
-  const auto nodes = [&] {
+  const auto nodes = [&](int gpus_per_node = 8) {
     return nodes_of_replica(
-        std::get<Plan>(make_plan(small_model(), training, parallel, {{8, 8, 8, 8}, true}, {})));
+        std::get<Plan>(make_plan(small_model(), training, parallel, {{8, 8, 8, 8}, true}, {})),
+        gpus_per_node);
   };
   CHECK(parallel.ranks_of_replica() == 8);
   CHECK(nodes() == 4);
   parallel.rank_order = {AxisName::tensor, AxisName::pipeline, AxisName::data};
   CHECK(nodes() == 1);
+  CHECK(nodes(4) == 2);  // trays of an NVLink domain of eight GPUs
 }
 
 TEST_CASE("fewer GPUs train as many whole replicas as they hold") {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 
 #include "core/contracts.hpp"
 
@@ -33,6 +34,7 @@ NodeType domain_of(const NodeType& node, int nodes, int count) {
   domain.gpus = node.gpus * nodes;
   domain.nics = node.nics * nodes;
   domain.count = count;
+  domain.trays = nodes;
   return domain;
 }
 
@@ -50,6 +52,25 @@ Platform in_domains(const Platform& platform, int nodes) {
   const auto leaf = result.fabric.numbers.find("nodes_per_leaf");
   if (leaf != result.fabric.numbers.end()) leaf->second /= platform.domain_nodes;
   return result;
+}
+
+Platform machine_of(const Platform& job) {
+  Platform machine = job;
+  if (machine.domain_nodes == 1) return machine;
+  NodeType& tray = machine.node_types.front();
+  tray.gpus /= tray.trays;
+  tray.nics /= tray.trays;
+  tray.trays = 1;
+  tray.count = 0;
+  machine.node_types.resize(1);
+  const auto leaf = machine.fabric.numbers.find("nodes_per_leaf");
+  if (leaf != machine.fabric.numbers.end()) leaf->second *= machine.domain_nodes;
+  return machine;
+}
+
+int num_trays(const std::vector<NodeType>& nodes) {
+  return std::accumulate(nodes.begin(), nodes.end(), 0,
+                         [](int sum, const NodeType& node) { return sum + node.trays; });
 }
 
 std::string unevenness(const Platform& platform, int nodes) {

@@ -43,13 +43,15 @@ struct Interconnect {
   Seconds point_to_point_latency{};
   /// What one GPU sends while all of a group exchange tokens with each other. 0: the bus bandwidth of collectives.
   BytesPerSecond all_to_all{};
-  /// The switch adds up what GPUs send it (NVLink SHARP): all-reduces over several nodes are trees of nodes, not rings of GPUs.
+  /// The switch adds up what GPUs send it (NVLink SHARP): NCCL's trees of all-reduces over several nodes are NVLS trees
+  /// (all_reduce_crossings()).
   bool reduces_in_switch = false;
 };
 
 /// One kind of node; a platform has one, or several for mixed clusters.
 struct NodeType {
   int count = 0;  ///< how many of them the platform has; 0 = as many as asked for
+  int trays = 1;  ///< nodes of the machine in one of them: several in an NVLink domain (in_domains)
   Device device;
   int gpus = 0;
   Interconnect interconnect;
@@ -103,6 +105,10 @@ struct Platform {
 /// one node with the GPUs and NICs of all its nodes, the last with those that are left. What happens inside a domain then never
 /// touches a NIC. `nodes_per_leaf` counts domains afterwards.
 Platform in_domains(const Platform& platform, int nodes);
+/// The machine behind what a job sees: nodes as the file has them, as many as are asked for where an interconnect joins several.
+Platform machine_of(const Platform& job);
+/// Nodes of the machine in these.
+int num_trays(const std::vector<NodeType>& nodes);
 
 /// Why the first `nodes` nodes are not all alike, or not all equally well connected: "nodes differ in their NICs". Empty where they
 /// are.

@@ -62,7 +62,7 @@ Scenario on_segment_of_search(Scenario base) {
   const auto segment = static_cast<int>(std::get<std::int64_t>(used->content));
   const int best = best_segment(base, base.nodes.front().gpus / segment);
   if (best == segment) return base;
-  Platform platform = recut(base.platform, segment, best);
+  Platform platform = in_segments(machine_of(base.platform), num_trays(base.nodes), best);
   const int nodes = platform.available_nodes();
   ClusterShape cluster = first_nodes(platform, nodes);
   cluster.nodes_given = true;

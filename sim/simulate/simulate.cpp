@@ -345,12 +345,10 @@ std::optional<DomainUse> domain_use(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
   const Platform& platform = scenario.platform;
   const Plan& plan = scenario.plan;
-  const JsonValue* used = find_at(scenario.resolved, "/platform/segment");
-  if (platform.domain_nodes == 1 || plan.num_nodes == 1 || used == nullptr) return std::nullopt;
-  const auto whole =
-      std::count_if(scenario.nodes.begin(), scenario.nodes.end(),
-                    [&](const NodeType& node) { return node.gpus == scenario.nodes.front().gpus; });
-  const auto segment = static_cast<int>(std::get<std::int64_t>(used->content));
+  if (platform.domain_nodes == 1 || plan.num_nodes == 1) return std::nullopt;
+  const int segment = scenario.nodes.front().trays;
+  const auto whole = std::count_if(scenario.nodes.begin(), scenario.nodes.end(),
+                                   [&](const NodeType& node) { return node.trays == segment; });
   DomainUse use{segment,
                 platform.domain_nodes,
                 static_cast<int>(whole) * (platform.domain_nodes - segment),

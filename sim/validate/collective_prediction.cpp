@@ -78,17 +78,6 @@ JsonValue platform_scenario(const JsonValue& scenario) {
   return whole;
 }
 
-/// The machine behind `job`, the platform as a job on one GPU sees it: where its trays share NVLink domains, with trays again, as many
-/// as are asked for (in_domains()).
-Platform machine_of(const Platform& job) {
-  Platform machine = job;
-  if (machine.domain_nodes == 1) return machine;
-  machine.node_types.front().count = 0;
-  const auto leaf = machine.fabric.numbers.find("nodes_per_leaf");
-  if (leaf != machine.fabric.numbers.end()) leaf->second *= machine.domain_nodes;
-  return machine;
-}
-
 /// InputError when the collective is larger than what is simulated: each GPU sends a flow of its own over the network, which takes
 /// some 5 kB.
 void require_size(const CollectiveRun& run) {
