@@ -22,6 +22,7 @@
 #include "scenario/scenario_template.hpp"
 #include "scenario/unsupported.hpp"
 #include "search/best_plan.hpp"
+#include "search/placement_search.hpp"
 #include "search/rank.hpp"
 #include "search/rank_json.hpp"
 #include "search/rank_placement.hpp"
@@ -75,9 +76,11 @@ class ScenarioHandle {
                  std::filesystem::path folder)
       : library_(std::move(library)), template_(std::move(merged), std::move(folder), *library_) {}
 
-  Scenario read(Settings settings, std::uint64_t seed) const {
+  Scenario read(Settings settings, std::uint64_t seed,
+                PlacementSearch placement_search = PlacementSearch::refused) const {
     ReadOptions options;
     options.seed = seed;
+    options.placement_search = placement_search;
     options.values = std::move(settings);
     return template_.read(options);
   }
@@ -210,13 +213,14 @@ py::dict timeline(const py::object& self) {
 std::string rank_text_of(const ScenarioHandle& handle, const py::dict& values, int top,
                          std::size_t threads, const SimulateArguments& arguments) {
   return beside_others([&, settings = settings_of(values)] {
-    const Scenario base = on_segment_of_search(handle.read(settings, arguments.seed));
+    const Scenario base =
+        on_segment_of_search(handle.read(settings, arguments.seed, PlacementSearch::allowed));
     RankOptions options;
     options.top = top;
     options.at_once = threads == 0 ? default_at_once() : threads;
     options.engine = engine_named(arguments.engine);
     RankResult result = rank_plans(base, options);
-    if (base.search.placement == PlacementChoice::search) place_ranked_plans(base, result);
+    place_ranked_plans(base, result);
     return rank_json(base, result);
   });
 }
@@ -224,7 +228,8 @@ std::string rank_text_of(const ScenarioHandle& handle, const py::dict& values, i
 std::string explain_text_of(const ScenarioHandle& handle, const py::dict& values,
                             std::size_t threads, const SimulateArguments& arguments) {
   return beside_others([&, settings = settings_of(values)] {
-    const Scenario scenario = handle.read(settings, arguments.seed);
+    const Scenario scenario =
+        place_if_asked(handle.read(settings, arguments.seed, PlacementSearch::allowed));
     const Explained explained = explain(
         scenario, handle.library(),
         {threads == 0 ? default_at_once() : threads, engine_named(arguments.engine), {}, {}});

@@ -54,8 +54,8 @@ Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
       options.placement_search == PlacementSearch::refused)
     refusals.add(
         "/parallel/placement",
-        "a placement is searched by run, show and explain only, not where many scenarios are "
-        "simulated");
+        "a placement is searched by run, show, explain and rank only, not where many scenarios "
+        "are simulated");
   const Parallel& parallel = scenario.plan.parallel;
   if (scenario.placement_request == PlacementRequest::search && parallel.zero_stage == 3 &&
       parallel.replicas() > 1 && !unevenness(scenario.platform, scenario.plan.num_nodes).empty())

@@ -103,7 +103,7 @@ int run_rank(const Scenario& base, const RankRequest& request, std::ostream& out
   {
     ProgressLine line(messages, request.progress);
     result = rank_plans(base, rank_options(request, line));
-    if (base.search.placement == PlacementChoice::search) place_ranked_plans(base, result);
+    place_ranked_plans(base, result);
   }
   if (question) return explain(base, request, *question, result, out);
   if (request.emit != LaunchFormat::none && !result.plans.empty())

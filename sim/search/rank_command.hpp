@@ -14,7 +14,7 @@ namespace windtunnel {
 enum class RankFormat { text, json };
 enum class LaunchFormat { none, megatron, deepspeed, torchtitan };
 
-/// What the command line of `rank` says.
+/// Command line of `rank`.
 struct RankRequest {
   int top = 10;
   std::optional<std::size_t> budget;  ///< simulations

@@ -29,6 +29,9 @@ double penalty_of(const ObjectiveValue& objective, const RankedPlan& plan) {
 }  // namespace
 
 void place_ranked_plans(const Scenario& base, RankResult& result) {
+  if (base.search.placement != PlacementChoice::search &&
+      base.placement_request != PlacementRequest::search)
+    return;
   for (RankedPlan& plan : result.plans) {
     if (plan.method != RankMethod::simulated) continue;
     place(base, result, plan);

@@ -26,9 +26,8 @@ void keep_freed_memory() {
 
 ExitCode rank_command(const CommandLine& line) {
   keep_freed_memory();
-  Scenario base = on_segment_of_search(read_scenario_argument(line, PlacementSearch::allowed));
-  if (base.placement_request == PlacementRequest::search)
-    base.search.placement = PlacementChoice::search;
+  const Scenario base =
+      on_segment_of_search(read_scenario_argument(line, PlacementSearch::allowed));
   note_noise(line, base);
   RankRequest request;
   request.engine = line.engine.value_or(engine_of_many);

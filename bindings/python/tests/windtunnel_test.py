@@ -177,6 +177,15 @@ class Searches(unittest.TestCase):
         for threads in (1, 2):
             self.assertEqual(wt.rank(name, top=3, threads=threads), printed)
 
+    def test_rank_and_explain_search_placements_as_the_program_does(self):
+        name, search = "pipette-placement-8.1b", {"tensor": [8], "pipeline": [4], "micro_batch": [4]}
+        ranked = wt.rank(name, {"/search": search}, top=1)
+        self.assertEqual(ranked, json.loads(program("rank", name, "--json", "--quiet", "--top", "1", "--set", f"/search={json.dumps(search)}")))
+        self.assertEqual(len(ranked["plans"][0]["placement"]), 128)
+        explained, printed = wt.explain(name), json.loads(program("explain", name, "--json", "--quiet"))
+        for key in ("iteration_time_s", "critical_path_s"):
+            self.assertEqual(explained[key], printed[key])
+
     def test_explain_has_the_path_and_the_what_ifs(self):
         explained = wt.explain("gpt-8.3b-128xa100")
         self.assertAlmostEqual(sum(explained["critical_path_s"].values()), explained["iteration_time_s"], places=9)
