@@ -11,6 +11,13 @@ ImportRun topo(const std::string& base) {
   return run;
 }
 
+/// Notes and warnings of importing a table.
+std::string messages_of(const std::string& base, const std::string& table) {
+  ImportRun run = topo(base);
+  run.with("topo.txt", table).run();
+  return run.messages;
+}
+
 /// A DGX-1 as an old driver prints it: blanks, SOC in place of SYS, cards named in the header.
 const std::string dgx1 =
     R"(        GPU0    GPU1    GPU2    GPU3    GPU4    GPU5    GPU6    GPU7    mlx5_0  mlx5_2  mlx5_1  mlx5_3  CPU Affinity
@@ -88,15 +95,10 @@ TEST_CASE("a bond of more NVLinks than the base's GPU has is refused, one of few
       contains(problem,
                "topo.txt:2:10: error: a bond of 18 NVLinks, but selene-a100 has a100-sxm-80gb GPUs "
                "of 12 NVLinks each (name a --base with the GPUs of this node)"));
-  auto fewer = topo("selene-a100");
-  fewer.with("topo.txt", replaced(table, "NV12", "NV8"));
-  fewer.run();
-  CHECK(contains(fewer.messages, "import: warning: "));
-  CHECK(contains(fewer.messages, "topo.txt:2: a bond of 8 NVLinks"));
-  auto same = topo("selene-a100");
-  same.with("topo.txt", table);
-  same.run();
-  CHECK_FALSE(contains(same.messages, "warning: "));
+  const std::string fewer = messages_of("selene-a100", replaced(table, "NV12", "NV8"));
+  CHECK(contains(fewer, "import: warning: "));
+  CHECK(contains(fewer, "topo.txt:2: a bond of 8 NVLinks"));
+  CHECK_FALSE(contains(messages_of("selene-a100", table), "warning: "));
 }
 
 TEST_CASE("GPUs without NVLink are on PCIe") {
@@ -144,10 +146,8 @@ TEST_CASE("more cards than the base has are not taken at its cards' rate") {
   CHECK(base.node_types[0].nics == shipped.only_node().nics);
   CHECK(contains(run.messages, "import: warning: topo.txt shows 4 network cards near the GPUs"));
   CHECK(contains(run.messages, "number and rate stay those of the base"));
-  auto far = topo("aws-16xt4");
-  far.with("topo.txt", replaced(ports, "PXB", "NODE"));
-  far.run();
-  CHECK(contains(far.messages, "4 network cards that are all as far from the GPUs (NODE)"));
+  CHECK(contains(messages_of("aws-16xt4", replaced(ports, "PXB", "NODE")),
+                 "4 network cards that are all as far from the GPUs (NODE)"));
 }
 
 TEST_CASE("a container that sees some GPUs of a switch is behind that switch") {
@@ -161,15 +161,10 @@ TEST_CASE("a container that sees some GPUs of a switch is behind that switch") {
 
 TEST_CASE("two GPUs on a bridge over a base with a switch are a warning") {
   const std::string two = "\tGPU0\tGPU1\nGPU0\tX\tNV4\nGPU1\tNV4\tX\n";
-  auto run = topo("dgx-h100");
-  run.with("topo.txt", two);
-  run.run();
-  CHECK(contains(run.messages, "a bond of 4 NVLinks, but dgx-h100 has"));
-  CHECK(contains(run.messages, "joined by a bridge?"));
-  auto all = topo("dgx-h100");
-  all.with("topo.txt", replaced(two, "NV4", "NV18"));
-  all.run();
-  CHECK_FALSE(contains(all.messages, "warning: "));
+  const std::string messages = messages_of("dgx-h100", two);
+  CHECK(contains(messages, "a bond of 4 NVLinks, but dgx-h100 has"));
+  CHECK(contains(messages, "joined by a bridge?"));
+  CHECK_FALSE(contains(messages_of("dgx-h100", replaced(two, "NV4", "NV18")), "warning: "));
 }
 
 TEST_CASE("tables of topo that show no links say which command prints them") {

@@ -167,8 +167,8 @@ std::string verdict_text(const MemoryAccount& memory, const StageMemory& worst) 
     case MemoryVerdict::fits:
       return "fits: " + use;
     case MemoryVerdict::at_risk:
-      return "at risk: " + use + ", " + percent_text(worst.total / memory.capacity) +
-             "; such plans ran out of memory about as often as they ran";
+      return "at risk: " + use + ", " + percent_text(worst.total / memory.capacity) + "; " +
+             at_risk_meaning;
     case MemoryVerdict::lower_bound:
       return "at least: " + use + " with ZeRO 3, whose buffers are not all counted: it may not fit";
     case MemoryVerdict::does_not_fit:

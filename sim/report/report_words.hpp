@@ -20,6 +20,9 @@ std::vector<std::string> plan_items(const Training& training, const Parallel& pa
 std::vector<std::string> plan_items(const Report& report);
 /// The same, separated by commas.
 std::string plan_text(const Training& training, const Parallel& parallel);
+/// What at_risk means.
+inline constexpr const char* at_risk_meaning =
+    "such plans ran out of memory about as often as they ran";
 /// "fits: stage 0 uses 46.2 GiB of 80.0 GiB", "DOES NOT FIT: …"
 std::string verdict_text(const MemoryAccount& memory, const StageMemory& worst);
 /// The same where the verdict is neither yes nor no; else empty.

@@ -19,9 +19,7 @@ JsonValue count(std::size_t number) { return JsonValue(static_cast<std::int64_t>
 JsonValue whole(int number) { return JsonValue(std::int64_t{number}); }
 JsonValue word(const char* text) { return JsonValue(std::string(text)); }
 
-JsonValue value_of(const Key& key, const PlanChoice& choice) {
-  if (key.pointer == plan_keys::schedule) return JsonValue(choice.parallel.schedule->name);
-  const int value = key.value.get(choice);
+JsonValue value_json(const Key& key, int value) {
   if (key.value.kind == KeyValue::Kind::whole_number) return whole(value);
   if (key.value.kind == KeyValue::Kind::flag) return JsonValue(value == 1);
   return JsonValue(text_of(key, value));
@@ -33,7 +31,9 @@ JsonValue block_json(const std::string& block, const PlanChoice& choice) {
   for (const Key& key : key_table())
     if (key.pointer.starts_with(block) && key.value.kind != KeyValue::Kind::other &&
         key.name() != "placement")
-      json.set(key.name(), value_of(key, choice));
+      json.set(key.name(), key.pointer == plan_keys::schedule
+                               ? JsonValue(choice.parallel.schedule->name)
+                               : value_json(key, key.value.get(choice)));
   return json;
 }
 
@@ -110,12 +110,6 @@ JsonValue shape_json(const std::vector<PlanRejection>& rejections) {
     if (!rejection.suggestion.empty()) entry.set("suggestion", JsonValue(rejection.suggestion));
     return entry;
   });
-}
-
-JsonValue value_json(const Key& key, int value) {
-  if (key.value.kind == KeyValue::Kind::whole_number) return whole(value);
-  if (key.value.kind == KeyValue::Kind::flag) return JsonValue(value == 1);
-  return JsonValue(text_of(key, value));
 }
 
 JsonValue searched_json(const std::vector<TriedKey>& tried) {

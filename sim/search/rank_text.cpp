@@ -195,8 +195,8 @@ std::string memory_marks(const RankResult& result, const Painter& paint) {
   };
   std::string text;
   if (has(MemoryVerdict::at_risk))
-    text += marked("~", "memory at risk: such plans ran out of memory about as often as they ran",
-                   Tone::doubtful, paint);
+    text += marked("~", std::string("memory at risk: ") + detail::at_risk_meaning, Tone::doubtful,
+                   paint);
   if (has(MemoryVerdict::lower_bound))
     text += marked("≥", "memory with ZeRO 3 is at least this: not all of its buffers are counted",
                    Tone::doubtful, paint);

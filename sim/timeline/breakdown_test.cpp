@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <tuple>
+
 namespace windtunnel {
 namespace {
 
@@ -78,20 +80,16 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("waiting for another stage to add its part of the embedding is a bubble") {
-  BreakdownListener listener(1);
-  listener.on_wait(device, Stream::compute, op_of(Phase::embedding_sync),
-                   waiting(0_s, 1_s, 4_s, Phase::embedding_sync));
-  CHECK(listener.of(device).of(Line::pipeline_bubble) == 1_s);
-  CHECK(listener.of(device).of(Line::embedding_sync) == 3_s);
-}
-
-TEST_CASE("waiting for the device's own codec is never a bubble") {
-  BreakdownListener listener(1);
-  listener.on_wait(device, Stream::compute, op_of(Phase::encode),
-                   waiting(0_s, 3_s, 3_s, Phase::encode));
-  CHECK(listener.of(device).of(Line::codec) == 3_s);
-  CHECK(listener.of(device).of(Line::pipeline_bubble) == 0_s);
+TEST_CASE(
+    "waiting for another stage's part of the embedding is a bubble, for the own codec never") {
+  for (const auto& [cause, line, bubble] :
+       {std::tuple{Phase::embedding_sync, Line::embedding_sync, 1_s},
+        {Phase::encode, Line::codec, 0_s}}) {
+    BreakdownListener listener(1);
+    listener.on_wait(device, Stream::compute, op_of(cause), waiting(0_s, 1_s, 4_s, cause));
+    CHECK(listener.of(device).of(Line::pipeline_bubble) == bubble);
+    CHECK(listener.of(device).of(line) == 4_s - bubble);
+  }
 }
 
 TEST_CASE("other streams do not count beside the compute stream") {
