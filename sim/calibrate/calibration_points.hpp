@@ -33,11 +33,11 @@ struct CalibrationPoints {
   std::vector<CalibrationPoint> points;
   std::vector<std::pair<std::string, std::string>> skipped;  ///< "set: id", reason
   /// Sets that the points' own files were fitted on, as their sources say: what these files predict
-  /// of them is no blind prediction.
+  /// of them was not held out.
   std::set<std::string> fitted_sets;
 };
 
-/// What all points of a calibration are read with.
+/// Settings that all points of a calibration are read with.
 struct PointReading {
   const Library* library = nullptr;
   Overrides overrides;  ///< --set

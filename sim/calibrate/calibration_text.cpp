@@ -121,9 +121,9 @@ std::string sets_text(const Calibration& calibration, const CalibrationPoints& p
       seen.push_back(calibration.in_sample[i]);
       unseen.push_back(held_out[i]);
     }
-    const Score blind = score(unseen);
+    const Score held_out_score = score(unseen);
     rows.push_back({name, std::to_string(seen.size()), percent_text(score(seen).mape),
-                    percent_text(blind.mape), signed_percent(blind.bias), ""});
+                    percent_text(held_out_score.mape), signed_percent(held_out_score.bias), ""});
   }
   return table(rows);
 }

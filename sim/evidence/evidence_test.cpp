@@ -34,7 +34,7 @@ EvidenceRegime small_regime() {
   regime.software = "s";
   regime.device_family = "a100";
   regime.sets = {"set"};
-  regime.method = "blind";
+  regime.method = "held out";
   regime.include(small_traits(8));
   regime.include(small_traits(64));
   regime.residuals = {-0.02, 0.0, 0.31};

@@ -58,7 +58,7 @@ std::vector<FittedNumber> fitted_numbers(const Scenario& scenario) {
 }  // namespace
 
 bool FittedNumber::is_fitted_on(const std::string& set) const {
-  return source.substr(0, source.find("blind on")).find(set) != std::string::npos;
+  return source.substr(0, source.find("never fitted on")).find(set) != std::string::npos;
 }
 
 PointPrediction predict_by_simulation(const JsonValue& value, const std::filesystem::path& folder,

@@ -22,11 +22,11 @@ struct StageReading {
 struct FittedNumber {
   std::string name;    ///< "device a100-sxm-80gb: gemm/peak_fraction"
   std::string source;  ///< as written; says on which sets
-  /// Whether the source names the set among those it was fitted on: before any "blind on".
+  /// Whether the source names the set among those it was fitted on: before any "never fitted on".
   bool is_fitted_on(const std::string& set) const;
 };
 
-/// What is predicted of one point.
+/// Prediction of one point.
 struct PointPrediction {
   Seconds time{};      ///< of the iteration or collective
   Flops ideal_work{};  ///< see score.hpp

@@ -42,8 +42,7 @@ struct ValidatedSet {
   std::vector<MemoryComparison> memory;
   std::vector<TimerComparison> timers;
   CapacityVerdicts capacity;
-  /// Numbers of the points' own files that were fitted on this very set: its score is not blind to
-  /// them.
+  /// Numbers of the points' own files that were fitted on this very set.
   std::set<std::string> fitted_numbers;
 
   /// Some point that should have been predicted was not.

@@ -140,8 +140,7 @@ std::string fitted_text(const ValidatedSet& set) {
   const std::set<std::string>& numbers = set.fitted_numbers;
   if (numbers.empty())
     return set.never_fitted ? "\n  never fitted: no constant was chosen with this set\n" : "";
-  return "\n  not blind: fitted on this set were " + listed({numbers.begin(), numbers.end()}) +
-         "\n";
+  return "\n  fitted on this set: " + listed({numbers.begin(), numbers.end()}) + "\n";
 }
 
 /// The first line of a reason is enough for a list; what follows shows where the text stands.
