@@ -37,6 +37,18 @@ TEST_CASE("ZeRO 2 scatters experts' gradients among two copies on every microbat
         doctest::Approx(2 * sent(play(scenario_of(1, 2)), Traffic::data_gradients)));
 }
 
+TEST_CASE("a plan with one copy of each expert that does not fit is told so, with finite numbers") {
+  // The search for advice once halved the replicas, which left no copy of half of the experts: with ZeRO 2 their memory was no number.
+  for (const int stage : {1, 2, 3}) {
+    CAPTURE(stage);
+    const Report report =
+        play(scenario_of(stage, 4, {{"/model/layers", "2"}, {"/model/moe/ffn_hidden", "4194304"}}));
+    CHECK(report.memory.verdict == MemoryVerdict::does_not_fit);
+    CHECK(std::isfinite(report.memory.stages.front().total.value()));
+    CHECK_FALSE(report.memory.advice.empty());
+  }
+}
+
 TEST_CASE("ZeRO 2 keeps a quarter of dense gradients and half of experts', ZeRO 3 of weights too") {
   const StageMemory none = play(scenario_of(0, 2)).memory.stages.front(),
                     two = play(scenario_of(2, 2)).memory.stages.front(),
