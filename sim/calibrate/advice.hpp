@@ -39,7 +39,7 @@ struct AdvisedRun {
   double width_after = 0;  ///< as Advice::width, once it is measured
 };
 
-/// What a plan's prediction is unsure of, and which measurements would tell most.
+/// Uncertainty of a plan's prediction, and the measurements that would reduce it most.
 struct Advice {
   Seconds iteration_time{};
   double width =

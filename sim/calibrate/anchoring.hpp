@@ -23,7 +23,7 @@ struct Anchor {
   double residual = 0;  ///< ln(measured / predicted)
 };
 
-/// What anchors say of ln(measured / predicted) elsewhere.
+/// Shift of ln(measured / predicted) that anchors imply elsewhere.
 struct AnchoredShift {
   double mean = 0;
   double left_open = 1;  ///< share of the variance of ln(measured / predicted) that remains

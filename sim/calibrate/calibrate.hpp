@@ -64,7 +64,7 @@ struct Calibration {
   std::vector<HeldOut> by_fold;  ///< refits without one random fifth each
 };
 
-/// What a fit starts from.
+/// Starting point of a fit.
 enum class PriorKind {
   shipped,  ///< log-normal around the given values; what the rows do not identify keeps its value
   none,     ///< the rows alone decide: for constants of which the given value says nothing, as when

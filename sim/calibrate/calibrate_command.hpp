@@ -17,7 +17,7 @@ namespace windtunnel {
 
 enum class CalibrationFormat { text, json };
 
-/// What the command line of `calibrate` says.
+/// Command line of `calibrate`.
 struct CalibrateRequest {
   std::vector<std::string> sets;  ///< paths or names, at least one
   std::vector<std::string> fit;   ///< "emax", "emax,nic_efficiency", "/pointer=0.1..1"

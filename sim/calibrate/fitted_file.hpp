@@ -8,7 +8,7 @@
 
 namespace windtunnel {
 
-/// What kind of file takes the fitted numbers.
+/// Kind of file that takes the fitted numbers.
 enum class FittedPart { device, software, platform };
 
 /// A device, software or platform file, and the new one made of it.

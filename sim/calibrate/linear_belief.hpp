@@ -4,7 +4,7 @@
 
 namespace windtunnel {
 
-/// What is known of the logarithms of some constants: a normal distribution about their given values. Times depend on them as
+/// Knowledge of the logarithms of some constants: a normal distribution about their given values. Times depend on them as
 ///   ln t = ln t0 + gradient . (x - x0),
 /// so that a measured time narrows it, whatever the time turns out to be (Gaussian linear model; Sherman & Morrison 1950):
 ///   C' = C - (C g)(C g)^T / (noise^2 + g^T C g)

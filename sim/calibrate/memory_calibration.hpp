@@ -19,7 +19,7 @@ struct MemoryRow {
   double measured = 0, accounted = 0;  ///< bytes
 };
 
-/// What the sets say of one quantity on one stack: readings of the allocator by stage (the mean over its ranks), or the fullest GPU's.
+/// Rows of one quantity on one stack: readings of the allocator by stage (the mean over its ranks), or the fullest GPU's.
 struct MemoryRows {
   std::string quantity;  ///< "allocated", "reserved" or "nvidia-smi"
   std::string software;

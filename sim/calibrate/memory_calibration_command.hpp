@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-/// What the command line of `calibrate --memory` says.
+/// Command line of `calibrate --memory`.
 struct MemoryCalibrationRequest {
   std::vector<std::string> sets;
   Overrides overrides;

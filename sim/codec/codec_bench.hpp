@@ -16,7 +16,7 @@ struct CodecSpeed {
   BytesPerSecond encode{}, decode{};
 };
 
-/// What a codec did to a tensor.
+/// Measured result of one codec on one tensor.
 struct CodecMeasurement {
   CodecChoice choice;
   Bytes compressed{};

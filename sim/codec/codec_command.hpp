@@ -11,7 +11,7 @@ namespace windtunnel {
 
 enum class CodecFormat { text, json };
 
-/// What the command line of `codec` says.
+/// Command line of `codec`.
 struct CodecRequest {
   std::string file;                   ///< .npy; empty: a synthetic tensor
   std::string synthetic;              ///< "gradient" or "activation"; empty: a file

@@ -12,7 +12,7 @@ namespace windtunnel {
 /// error feedback; Optimus-CC (arXiv:2301.09830) does it from one microbatch to the next and calls it lazy error propagation.
 enum class ErrorFeedback { off, on };
 
-/// What became of a sequence of messages m_1 … m_N.
+/// Result of sending a sequence of messages m_1 … m_N.
 ///
 /// With feedback the sender holds a residual e, at first 0, and sends c_t = m_t + e; d_t is what arrives, and e = c_t - d_t from then
 /// on. Summed over all messages the residuals cancel but for the last: sum d_t = sum m_t - e_N. Without, e is not added and

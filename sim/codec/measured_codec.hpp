@@ -11,7 +11,7 @@
 
 namespace windtunnel {
 
-/// What was measured of a codec at one setting, as a device file writes it.
+/// Measured rates of a codec at one setting, as a device file writes them.
 struct MeasuredRates {
   JsonValue setting;
   std::string encode, decode, source;

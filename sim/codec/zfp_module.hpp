@@ -6,7 +6,7 @@
 
 namespace windtunnel::detail {
 
-/// What runs zfp, at a fixed number of bits a value. It is in a module of its own (zfp_module.cpp), loaded when a tensor is first compressed: loading zfp
+/// Runs zfp, at a fixed number of bits a value. It is in a module of its own (zfp_module.cpp), loaded when a tensor is first compressed: loading zfp
 /// and the OpenMP library it is linked with would make up a tenth of the time of a short command.
 struct ZfpModule {
   /// Fills `buffer`, which grows as needed, and returns the bytes that were written.

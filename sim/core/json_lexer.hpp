@@ -14,7 +14,7 @@ struct TextPosition {
   std::int64_t column = 1;  ///< from 1, in characters; a byte order mark has no width
 };
 
-/// What a JSON text is made of.
+/// Kinds of JSON tokens.
 enum class TokenKind {
   object_begin,
   object_end,

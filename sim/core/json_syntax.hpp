@@ -6,7 +6,7 @@
 
 namespace windtunnel::detail {
 
-/// What may come next in a JSON text, beside the end of an array or object.
+/// Token that may come next in a JSON text, beside the end of an array or object.
 enum class Expected { value, key, colon, comma, nothing };
 
 /// An array or object that is not closed yet.

@@ -78,7 +78,7 @@ class EnvironmentError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What was asked for takes more memory than there is; said before it is taken.
+/// A request for more memory than there is, refused before the memory is taken.
 class NotEnoughMemory : public EnvironmentError {
  public:
   using EnvironmentError::EnvironmentError;

@@ -6,7 +6,7 @@
 
 namespace windtunnel {
 
-/// What is known of the constants before the residuals: a log-normal distribution of each.
+/// Prior of the constants, before the residuals: a log-normal distribution of each.
 struct FitPrior {
   std::vector<double> centres;  ///< medians, above 0
   std::vector<double> spreads;  ///< standard deviations of ln(constant)

@@ -7,7 +7,7 @@
 
 namespace windtunnel {
 
-/// What this process is doing, for the line that it prints when it has been silent for long. Lock-free, since the handler of a timer
+/// Current activity of this process, for the line that it prints when it has been silent for long. Lock-free, since the handler of a timer
 /// reads it; state of the process, like the terminal that the line goes to.
 struct WorkNote {
   std::atomic<const char*> doing = nullptr;  ///< "simulating"; null: nothing that takes long

@@ -6,7 +6,7 @@
 
 namespace windtunnel {
 
-/// What makes one iteration differ from the next: the player asks it how long ops take this time. Every device asks in the order of its own
+/// Differences between iterations: the player asks it how long ops take this time. Every device asks in the order of its own
 /// ops, so that an answer that depends on the device and its earlier questions alone does not depend on the engine.
 class Disturbance {
  public:

@@ -10,7 +10,7 @@ namespace windtunnel::detail {
 /// A flow that ends this soon leaves its links to a newcomer. A thousandth of SimGrid's own precision of time.
 inline constexpr Seconds simultaneous{1e-12};
 
-/// What is due, in eight bytes: a timer's token, or a flow and its generation.
+/// A due event in eight bytes: a timer's token, or a flow and its generation.
 class Due {
  public:
   Due() = default;

@@ -13,7 +13,7 @@
 
 namespace windtunnel::detail {
 
-/// What engines that share links know of any flow under way.
+/// A flow under way, as engines that share links know it.
 struct FlowUnderWay {
   enum class State : std::uint8_t {
     free,    ///< the place is not in use

@@ -12,7 +12,7 @@ namespace windtunnel::detail {
 /// Stands for "no such" in indices of streams, messages and events.
 inline constexpr std::uint32_t none = 0xFFFFFFFF;
 
-/// What a stream waited for last: the message or collective, and when it was sent or had all its
+/// Cause of a stream's last wait: the message or collective, and when it was sent or had all its
 /// members.
 struct Cause {
   Seconds sent{};

@@ -56,7 +56,7 @@ class DeadlockError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What came out of playing a program set.
+/// Result of playing a program set.
 struct Played {
   Seconds end{};                    ///< of the last device
   std::vector<Seconds> device_end;  ///< by device

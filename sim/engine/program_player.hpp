@@ -10,7 +10,7 @@
 
 namespace windtunnel::detail {
 
-/// What an engine event means. A token is an index and, in its lowest bits, one of these.
+/// Meaning of an engine event. A token is an index and, in its lowest bits, one of these.
 enum class Happening : std::uint64_t {
   compute_end,          ///< index: stream
   message_launched,     ///< index: channel; the latency of its first message is paid

@@ -10,7 +10,7 @@ namespace windtunnel::detail {
 /// Things written as lists of words; equal lists get equal numbers. Clearing it keeps its memory.
 class Signatures {
  public:
-  /// What things were numbered as, and how many numbers there are.
+  /// Numbers given to things, and how many there are.
   struct Numbered {
     std::vector<std::uint32_t> numbers;
     std::size_t count = 0;

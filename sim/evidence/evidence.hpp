@@ -16,13 +16,13 @@
 
 namespace windtunnel {
 
-/// What a prediction rests on. Each may have been measured or not, whatever the others are.
+/// Axes of the evidence behind a prediction. Each may have been measured or not, whatever the others are.
 enum class EvidenceAxis { stack, gpu, cluster, job };
 inline constexpr std::size_t num_evidence_axes = 4;
 /// The axes whose values are compared: all but the job, which is compared by its sizes and choices.
 inline constexpr std::size_t num_valued_axes = 3;
 
-/// What of a scenario lies outside what was measured, by axis: "gpus 128, measured 8 to 64". Refers to both.
+/// Traits of a scenario outside the measured range, by axis: "gpus 128, measured 8 to 64". Refers to both.
 struct Beyond {
   std::array<std::vector<Difference>, num_evidence_axes> reasons;
   std::size_t unused_of_stack =
@@ -33,7 +33,7 @@ struct Beyond {
   }
 };
 
-/// What of a scenario decides whether measured runs say something about it. Its names are for people: what is compared of
+/// Traits of a scenario that decide whether measured runs apply to it. Its names are for people: what is compared of
 /// stack, GPU and cluster are values.
 struct ScenarioTraits {
   std::string software, device_family, platform;
@@ -91,7 +91,7 @@ struct UnseenErrors {
   void leave_out(const std::string& set);
 };
 
-/// What predictions are judged by.
+/// Measured errors that predictions are judged by.
 struct MeasuredErrors {
   std::vector<EvidenceRegime> regimes;
   UnseenErrors unseen;

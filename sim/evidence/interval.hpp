@@ -12,7 +12,7 @@
 
 namespace windtunnel {
 
-/// What stands behind an interval.
+/// Basis of an interval.
 enum class IntervalBasis {
   measured,      ///< this stack, these GPUs, this cluster and such a job were measured together
   extrapolated,  ///< this stack was measured, but not like this, or nothing was fitted on it: wider

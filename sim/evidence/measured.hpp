@@ -23,7 +23,7 @@ struct MeasuredMemory {
   bool empty() const { return !nvidia_smi && allocated.empty() && reserved.empty(); }
 };
 
-/// What a collective does; names as in the sets, "all_reduce", …
+/// Operation of a collective; names as in the sets, "all_reduce", …
 enum class CollectiveOperation { all_reduce, all_gather, reduce_scatter };
 
 /// One measured collective.

@@ -12,7 +12,7 @@
 
 namespace windtunnel {
 
-/// What kind of runs a set measured.
+/// Kind of runs that a set measured.
 enum class MeasurementKind {
   iteration,   ///< training iterations; a point is a scenario
   collective,  ///< single collectives; a point is an operation, a size and a number of GPUs

@@ -26,7 +26,7 @@ struct UsedHabit {
   std::string word;
 };
 
-/// What decides a prediction on the part of the stack, the GPU or the cluster, by the key in its file. Names are no part of
+/// Values of the stack, the GPU and the cluster that decide a prediction, by the key in its file. Names are no part of
 /// it: a renamed copy is what it is a copy of.
 struct UsedValues {
   std::map<std::string, UsedNumber> numbers;

@@ -11,7 +11,7 @@
 
 namespace windtunnel {
 
-/// What row i, column j of a table of rates is.
+/// Meaning of row i, column j of a table of rates.
 enum class TableKind {
   send,  ///< what i sends to j
   recv,  ///< what i receives from j
@@ -31,7 +31,7 @@ struct RateTable {
   std::vector<std::vector<RateCell>> cells;  ///< [row][column]
 };
 
-/// What an mpiGraph log says. A table is absent where the log has none.
+/// Contents of an mpiGraph log. A table is absent where the log has none.
 struct MpigraphLog {
   std::string version;          ///< "1.5"; empty where the log does not say
   long long message_bytes = 0;  ///< 0: not said

@@ -23,7 +23,7 @@ std::string times_table(const InterconnectFit& fit);
 void write_constants(JsonValue& interconnect, const Interconnect& base, const InterconnectFit& fit,
                      const std::string& source);
 
-/// What a run over several nodes, or NVLink domains, says of the network cards of one of them. What a node sends is that of the
+/// Rate of one node's network cards, from a run over several nodes or NVLink domains. What a node sends is that of the
 /// algorithm that the simulation takes too (all_reduce_crossing()): in a ring what one GPU sends in all, so that the cards' rate is
 /// the bus bandwidth; over two nodes a tree, some half of it.
 struct CardRate {

@@ -14,7 +14,7 @@ struct NamedGpu {
   Origin origin;
 };
 
-/// What the names of GPUs in a log say of the base that its measurements are to be laid into.
+/// Comparison of GPU names in a log with the base that its measurements are to be laid into.
 struct GpuComparison {
   std::vector<Problem> contradictions;  ///< the base has another model of GPU
   std::vector<std::string> unknown;     ///< what could not be compared, each as a sentence

@@ -12,7 +12,7 @@
 
 namespace windtunnel {
 
-/// What a GPU was doing, as far as the trace says. The last two are of our own traces, and no work:
+/// Activity of a GPU, as far as the trace says. The last two are of our own traces, and no work:
 /// why nothing ran.
 enum class GpuWork { compute, communication, copy, set, launching, waiting };
 const char* name_of(GpuWork work);
@@ -34,7 +34,7 @@ struct GpuEvent {
   std::int64_t begin = 0, end = 0;
 };
 
-/// What the ranks of a group do together in one call.
+/// Collective that the ranks of a group take part in with one call.
 enum class CollectiveKind {
   all_reduce,
   all_gather,

@@ -10,7 +10,7 @@
 
 namespace windtunnel {
 
-/// What the options of `import` say; empty or 0 where an option was not given.
+/// Options of `import`; empty or 0 where an option was not given.
 struct ImportOptions {
   std::string
       base;  ///< --base: the platform that says what a log cannot know, or the scenario that says what a trace cannot
@@ -29,7 +29,7 @@ struct ImportRequest {
   ImportOptions options;
 };
 
-/// What an importer found in the files. Nothing is written before all of it is known to be right.
+/// Findings of an importer. Nothing is written before all of it is known to be right.
 struct Imported {
   JsonValue document;  ///< one of our own files; null when the importer only reports
   JsonValue found{JsonValue::Object{}};  ///< member "found" of --json

@@ -8,7 +8,7 @@
 
 namespace windtunnel {
 
-/// What an operation of a job does, by its name in the traces of ByteDance-Seed/StragglerAnalysis.
+/// Kind of a job's operation, by its name in the traces of ByteDance-Seed/StragglerAnalysis.
 enum class JobWork {
   forward_compute,
   backward_compute,

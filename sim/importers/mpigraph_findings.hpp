@@ -11,7 +11,7 @@
 
 namespace windtunnel {
 
-/// What a table of rates says of a cluster.
+/// Findings about a cluster from a table of rates.
 struct MpigraphFindings {
   std::string file;  ///< without its folder, as sources name it
   std::string tool;  ///< "mpiGraph v1.5, Send table"

@@ -25,7 +25,7 @@ struct CollectiveTime {
   Origin origin;
 };
 
-/// What one run of nccl-tests says.
+/// One run of nccl-tests.
 struct NcclRun {
   NcclCollective collective = NcclCollective::all_reduce;
   int ranks = 0;

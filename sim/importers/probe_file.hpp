@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-/// What the script of `windtunnel probe` measures (docs/import.md has the keys of each).
+/// Measurements of the script of `windtunnel probe` (docs/import.md has the keys of each).
 enum class ProbeKind {
   gemm,
   copy,        ///< inside the GPU's memory
@@ -39,7 +39,7 @@ struct ProbeMeasurement {
   Origin origin;
 };
 
-/// What one file of the script says.
+/// One file that the script wrote.
 struct ProbeFile {
   enum class Device { cuda, cpu } device = Device::cuda;
   Origin device_origin, gpu_origin;

@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-/// What one rank's trace says, for comparison with the others.
+/// One rank's trace, for comparison with the others.
 struct RankTrace {
   std::int64_t rank = 0;
   std::int64_t device = 0;   ///< of the GPU in its node, as the profiler numbers them

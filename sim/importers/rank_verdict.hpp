@@ -20,7 +20,7 @@ struct RankPace {
   bool is_slow = false;   ///< computes longer than chance allows
 };
 
-/// What one group moves with its most frequent large call.
+/// Rate of one group in its most frequent large call.
 struct GroupRate {
   std::size_t group = 0;
   CollectiveKind kind = CollectiveKind::other;

@@ -40,7 +40,7 @@ struct InferredPair {
 /// empty.
 std::vector<InferredPair> infer_missing(NodeRates& rates);
 
-/// Of the measured rates, off the diagonal.
+/// Statistics of the measured rates, off the diagonal.
 struct RateStatistics {
   double least = 0, median = 0, most = 0;
   double spread = 0;                              ///< standard deviation over mean

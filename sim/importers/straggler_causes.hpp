@@ -17,7 +17,7 @@ enum class StragglerCause {
 inline constexpr int num_straggler_causes = 4;
 const char* name_of(StragglerCause cause);  ///< "slow-worker"
 
-/// What a cause costs: the time that a step would save without it alone, all else as it was.
+/// Cost of a cause: the time that a step would save without it alone, all else as it was.
 struct CauseCost {
   StragglerCause cause = StragglerCause::slow_worker;
   double saved = 0;           ///< s per step, mean over the steps
@@ -31,7 +31,7 @@ struct WorkerPace {
   double saved = 0;  ///< s per step, were it alone as fast as they are; 0 where it is no slower
 };
 
-/// What stragglers cost a job and why, by replay: slowdown = actual time over the time with ideal operations. Ideal is the mean
+/// Cost of stragglers to a job and its causes, by replay: slowdown = actual time over the time with ideal operations. Ideal is the mean
 /// of its kind for computing, the median for communication, over all steps and workers (the authors' equation 1).
 struct StragglerAnalysis {
   double step_time = 0;              ///< s, replayed: without what the host does between operations

@@ -24,7 +24,7 @@ struct TopoCell {
   int lanes = 0;  ///< of nvlink
 };
 
-/// What `nvidia-smi topo -m` prints: GPUs and network cards of one node, and how they reach each
+/// Table that `nvidia-smi topo -m` prints: GPUs and network cards of one node, and how they reach each
 /// other.
 struct TopoTable {
   int gpus = 0;

@@ -39,10 +39,10 @@ enum class EventArgument {
 };
 inline constexpr std::size_t num_event_arguments = 13;
 
-/// What stands around the events: an object with "traceEvents", or the list of events itself may be the file.
+/// Frame around the events: an object with "traceEvents", or the list of events itself may be the file.
 enum class TraceRoot { object, object_or_list };
 
-/// What is read of one event: texts as they were written, numbers included; empty where absent.
+/// Fields read of one event: texts as they were written, numbers included; empty where absent.
 struct TraceEventText {
   std::string phase, category, name, pid, tid, ts, dur;
   std::string args_name, group_name, group_description;
@@ -58,7 +58,7 @@ struct TraceEventText {
   std::optional<std::int64_t> number_in(EventArgument which) const;
 };
 
-/// What stands beside the events.
+/// Fields of a trace beside its events.
 struct TraceHead {
   std::int64_t rank = -1, world_size = -1;
   std::string generator, job;

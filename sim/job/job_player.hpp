@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-/// What the time of a job goes to. Each nanosecond belongs to exactly one.
+/// Uses of a job's time. Each nanosecond belongs to exactly one.
 enum class Spent {
   start,    ///< the first launch
   compute,  ///< steps that count, at the speed of all nodes

@@ -37,7 +37,7 @@ struct EnoughSpares {
   double median_days = 0;
 };
 
-/// What many draws of a job say.
+/// Result of many draws of a job.
 struct JobResult {
   Job job;
   std::string name, scenario_hash, platform_name, model_name;

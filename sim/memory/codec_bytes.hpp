@@ -6,7 +6,7 @@
 
 namespace windtunnel {
 
-/// What compression keeps on one rank all through an iteration, added up from what its operations keep by class of traffic. Collectives
+/// Bytes that compression keeps on one rank all through an iteration, added up from what its operations keep by class of traffic. Collectives
 /// of a class take turns with the largest of their buffers.
 class CodecBytes {
  public:

@@ -37,7 +37,7 @@ enum class MemoryReading {
                  ///< only this)
 };
 
-/// What one rank of one stage holds, in bytes. The first five add up to `allocated`, in the phase
+/// Memory of one rank of one stage, in bytes. The first five add up to `allocated`, in the phase
 /// that sets it.
 struct StageMemory {
   StageId stage;
@@ -79,7 +79,7 @@ struct MemoryAccount {
 
 struct MemoryCorrection;
 
-/// What the account is made of. `in_flight` gives the largest number of (microbatch, model chunk)
+/// Inputs of the account. `in_flight` gives the largest number of (microbatch, model chunk)
 /// pairs whose forward has started and whose backward has not ended, by stage, as
 /// in_flight_microbatches() counts them in the schedule's programs; `in_flight_with_gradients` the
 /// same once the first backward has made gradients.
@@ -93,7 +93,7 @@ struct MemoryInputs {
   MemoryReading reading = MemoryReading::steady_state;
   /// Trained on the user's runs (memory/memory_correction.hpp); speaks where it was better on runs held out. Null: none.
   const MemoryCorrection* correction = nullptr;
-  /// What stages of a role do, filled by account_stage(): stages that are alike share it. Of this plan alone.
+  /// Work of the stages of a role, filled by account_stage(): stages that are alike share it. Of this plan alone.
   struct KnownRole {
     ChunkRole role;
     std::shared_ptr<const ChunkOperations> operations;

@@ -4,7 +4,7 @@
 
 namespace windtunnel {
 
-/// What a draw is for. Each kind draws apart from all others, so that leaving one kind of noise out changes no draw of the rest.
+/// Purposes of draws. Each kind draws apart from all others, so that leaving one kind of noise out changes no draw of the rest.
 enum class NoiseKind : std::uint8_t {
   gpu_speed,
   node_speed,

@@ -14,7 +14,7 @@
 
 namespace windtunnel {
 
-/// What is slower or faster in one step.
+/// Factors on the speed of one step.
 struct StepFactors {
   double all = 1;                 ///< on every pass
   std::vector<double> of_device;  ///< on the time of its kernels

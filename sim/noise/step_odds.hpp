@@ -14,7 +14,7 @@ struct CriticalOdds {
   double share_of_time = 0;   ///< of the paths of all steps together
 };
 
-/// What the same steps take without one part of the noise: all other draws are the same.
+/// Time of the same steps without one part of the noise: all other draws are the same.
 struct NoiseGain {
   std::string what;  ///< "gpu 11, 1.25 times as slow", "stalls"
   Seconds median{}, mean{};

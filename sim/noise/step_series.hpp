@@ -34,7 +34,7 @@ struct StepSeries {
   Sources sources;             ///< of the noise
 };
 
-/// What a series of step times says.
+/// Statistics of a series of step times.
 struct StepStatistics {
   Seconds mean{}, median{}, p5{}, p95{}, p99{}, least{}, most{};
   /// Shares of steps above 1.02, 1.05 and 1.2 times the median.

@@ -34,7 +34,7 @@ struct StateWays {
   double weights = 1, gradients = 1, optimizer = 1;
 };
 
-/// What a codec keeps on a rank for an operation, throughout an iteration.
+/// Memory that a codec keeps on a rank for an operation, throughout an iteration.
 struct KeptByCodec {
   Bytes
       residuals{};  ///< error feedback: what compression lost of the last message or gradients, in fp32; for messages only at the sender
@@ -44,7 +44,7 @@ struct KeptByCodec {
   Bytes total() const { return residuals + factors + buffers; }
 };
 
-/// What an operation holds in the memory of its rank. Parameters are listed with the forward operation.
+/// Memory that an operation holds on its rank. Parameters are listed with the forward operation.
 struct Held {
   Divisible<double> parameters;
   StateWays ways;

@@ -44,7 +44,7 @@ enum class Part : std::uint8_t {
 };
 inline constexpr int num_parts = 8;
 
-/// What an operation is. Its row of the table (row_of) has its name and the classes under which it is counted.
+/// Names of operations. A label's row of the table (row_of) has its text and the classes under which it is counted.
 enum class Label : std::uint8_t {
   whole_pass,    ///< not an operation: a whole pass that is played as one op
   launch_floor,  ///< kernels wait to be launched
@@ -99,7 +99,7 @@ enum class Label : std::uint8_t {
   gather_expert_parameters,
 };
 
-/// What kind of operation it is: kernels on one rank, or a collective or message.
+/// Kind of an operation: kernels on one rank, or a collective or message.
 enum class OperationKind : std::uint8_t {
   kernel,
   all_reduce,
@@ -112,7 +112,7 @@ constexpr bool is_collective(OperationKind kind) {
   return kind != OperationKind::kernel && kind != OperationKind::message;
 }
 
-/// What all operations with the same label have in common.
+/// Properties of all operations with the same label.
 struct LabelRow {
   const char* text;  ///< in traces: "attention"
   OperationKind kind;

@@ -25,7 +25,7 @@ enum class Overlap : std::uint8_t {
 enum class PassOfBlock : std::uint8_t { only, forward, input_gradient, weight_gradient };
 inline constexpr int num_passes_of_block = 4;
 
-/// What something takes where tokens are not spread evenly over experts. The fullness f of a draw is the tokens of the fullest rank over
+/// Time of something where tokens are not spread evenly over experts. The fullness f of a draw is the tokens of the fullest rank over
 /// their mean over all draws:  t = at_mean + varying (f - 1)
 struct TimeByFullness {
   Seconds at_mean{}, varying{};
@@ -79,7 +79,7 @@ void slow_down(Operation& operation, double factor);
 /// Its time is set when the group's network is known.
 Operation collective(Label label, Bytes payload, Overlap overlap = Overlap::none);
 
-/// What the CPU takes to launch some work, while the GPU may run ahead of it or wait: with_launch_floor() (cost/kernel_cost.hpp).
+/// Time of the CPU to launch some work, while the GPU may run ahead of it or wait: with_launch_floor() (cost/kernel_cost.hpp).
 struct LaunchFloor {
   Seconds launch{};
   /// What the GPU does meanwhile beside the work itself, and how much of that is kernels.

@@ -84,7 +84,7 @@ struct PartAgain {
   Kept freed{};
 };
 
-/// What passes need to know to rewrite operations.
+/// Inputs of passes that rewrite operations.
 struct PassContext {
   const Plan* plan = nullptr;
   const SoftwareProfile* software = nullptr;

@@ -25,14 +25,14 @@ struct CodecMessage {
   CodecMatrix matrix;  ///< as a codec sees it that sends factors
 };
 
-/// What one encoded message is on the wire, and what it costs.
+/// Bytes of one encoded message on the wire, and its costs.
 struct EncodedMessage {
   Bytes first{}, second{};  ///< a codec in two parts sends one after the other; the others send one
   Seconds encode{}, decode{};
   Bytes size() const { return first + second; }
 };
 
-/// What a compressed ring collective is, seen by one of its members: codec work, and the payload whose uncompressed collective
+/// A compressed ring collective as one of its members sees it: codec work, and the payload whose uncompressed collective
 /// moves as many bytes as the compressed one does.
 struct EncodedCollective {
   Bytes payload{};         ///< of the first part, and of what is not compressed
@@ -52,7 +52,7 @@ struct CodecKey {
     number,        ///< must be given
     data_rate,     ///< may be left out
   };
-  /// What reports say of the number.
+  /// Wording of the number in reports.
   enum class Standing {
     choice,      ///< a setting of the codec
     assumption,  ///< what the scenario believes the codec to attain
@@ -75,14 +75,14 @@ enum class CodecReach {
   some_values,  ///< what is left out goes with the next message: for sums only; takes `error_feedback`
 };
 
-/// What brings a codec into a program.
+/// Origin of a codec in a program.
 enum class CodecOrigin {
   own_kernels,
   library,  ///< a communication library, with a threshold and a buffer of its own
   none,  ///< there is no such codec: it is for what-ifs, takes no memory and no speed of a device
 };
 
-/// What a codec is, its formulas apart.
+/// Properties of a codec, its formulas apart.
 struct CodecTraits {
   const char* name;   ///< in scenarios
   const char* about;  ///< what `windtunnel list codecs` says

@@ -47,7 +47,7 @@ struct CompressedStages {
   std::vector<int> listed;
 };
 
-/// What is compressed, class by class: the `compression` block of a scenario.
+/// Compression of each class of traffic: the `compression` block of a scenario.
 struct Compression {
   std::optional<Compressor> pipeline_forward, pipeline_backward, data_gradients, tensor_activations,
       zero_gather;

@@ -10,7 +10,7 @@
 
 namespace windtunnel {
 
-/// What is wrong with a layout, and where.
+/// A fault of a layout, and its place.
 struct LayoutFault {
   std::size_t column = 0;  ///< in characters from 0
   std::string message;

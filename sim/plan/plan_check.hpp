@@ -57,7 +57,7 @@ class RejectionList final : public PlanFindings {
   std::vector<PlanRejection> rejections_;
 };
 
-/// What a plan is made of.
+/// Inputs of make_plan().
 struct PlanInputs {
   const Transformer& model;
   const Training& training;

@@ -6,7 +6,7 @@
 
 namespace windtunnel {
 
-/// What a stage would cost with so many parts of the model.
+/// Cost of a stage with a given number of parts of the model.
 struct StageOption {
   Seconds time{};    ///< of one microbatch
   bool fits = true;  ///< in memory

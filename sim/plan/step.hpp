@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-/// What an op is for: its name in the timeline, and its line in the breakdown when others wait for
+/// Purpose of an op: its name in the timeline, and its line in the breakdown when others wait for
 /// it.
 enum class Phase : std::uint8_t {
   forward,
@@ -47,7 +47,7 @@ std::size_t end_of_block(const std::vector<Step>& order, std::size_t first);
 /// "F3", "B0", "W2"; with a chunk that is not 0, "F3.1".
 std::string token_of(const Step& step);
 
-/// What a schedule is asked for.
+/// Shape that a schedule is asked to fill.
 struct OrderShape {
   int stages = 1;
   int microbatches = 1;

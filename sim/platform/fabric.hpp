@@ -37,12 +37,12 @@ struct FabricLink {
   std::string name;
   BytesPerSecond bandwidth{};
 };
-/// What a message passes on its way, in this order; the nodes' own links are not in it.
+/// Links that a message passes on its way, in this order; the nodes' own links are not in it.
 struct FabricPath {
   std::vector<FabricLink> up, down;
 };
 
-/// What joins the NICs of nodes. The kinds are a table: fabrics.def lists them, one file of fabrics/ defines each (docs/extending.md).
+/// Network between the NICs of nodes. The kinds are a table: fabrics.def lists them, one file of fabrics/ defines each (docs/extending.md).
 struct FabricKind {
   std::string name;  ///< as platform files write it
   std::vector<FabricKey> keys = {};

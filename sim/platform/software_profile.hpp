@@ -47,7 +47,7 @@ enum class ExpertDispatch {
   one_copy_per_node,
 };
 
-/// What recomputation runs again.
+/// Unit that recomputation runs again.
 enum class RecomputedUnit {
   modules,  ///< full: layers; selective: attention's core (Korthikanti et al. 2022, section 5)
   /// Operations whose results the backward pass reads, but for those that are saved. Full: nothing is saved. Selective: what attention's
@@ -78,7 +78,7 @@ struct SoftwareProfile {
     double sharpness = 4;
   } launch;
 
-  /// What the host launches to read a microbatch before the model's first kernel of its forward pass. The GPU has nothing else to do
+  /// Launches of the host to read a microbatch before the model's first kernel of its forward pass. The GPU has nothing else to do
   /// meanwhile: the host has waited for it, since it reads the microbatch's sizes back. broadcast_data in megatron/mpu/data.py and
   /// get_batch in pretrain_gpt.py, Megatron-LM v2.5.
   struct BatchRead {
@@ -162,7 +162,7 @@ struct SoftwareProfile {
       flash_backward_efficiency;  ///< of the device's peak, in place of the device's own rates
   std::vector<std::string>
       flash_devices;  ///< devices they were measured on; empty: they hold for all
-  /// Of the same kernels on other devices.
+  /// Rates of the same kernels on other devices.
   struct FlashRates {
     double forward = 0, backward = 0;
     std::vector<std::string> devices;
@@ -183,7 +183,7 @@ struct SoftwareProfile {
   int nvfp4_first_bf16_layers = 0,  ///< layers at the ends of the model that stay bf16 under nvfp4
       nvfp4_last_bf16_layers = 0;
 
-  /// What the stack does with experts.
+  /// The stack's habits with experts.
   struct Experts {
     ExpertDispatch dispatch = ExpertDispatch::all_to_all;
     bool fp8_dispatch = false;  ///< tokens go to their experts in fp8, with a scale for 128 values
@@ -205,7 +205,7 @@ struct SoftwareProfile {
     /// TEGroupedMLP in megatron/core/transformer/moe/experts.py, Megatron-Core 0.15 to 0.18.
     bool adds_biases = false;
   } experts;
-  /// What the stack does otherwise with experts of some models, on some devices, or in some precisions.
+  /// Exceptions to the stack's habits with experts of some models, on some devices, or in some precisions.
   struct ExpertsElsewhere {
     std::vector<RecipeModel> models;    ///< empty: all
     std::vector<std::string> devices;   ///< empty: all

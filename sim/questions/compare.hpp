@@ -30,7 +30,7 @@ std::vector<CompareInput> toggle_inputs(const std::filesystem::path& file, const
 /// Whether the bandwidth is searched at which the runs are equally fast.
 enum class BreakEvens { none, simulated };
 
-/// What is kept of each run: its report, or also what a page shows beyond it.
+/// Results kept of each run: its report, or also what a page shows beyond it.
 enum class RunDetail { report, page };
 
 /// Simulates the scenarios with `engine`, several at once, and lays the runs side by side. With

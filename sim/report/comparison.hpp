@@ -12,7 +12,7 @@
 
 namespace windtunnel {
 
-/// What `compare` shows of a report: the part of windtunnel/report-v1 that has a row in its table.
+/// Figures of a report that `compare` shows: the part of windtunnel/report-v1 that has a row in its table.
 struct ReportFigures {
   std::string name, scenario_hash;
   Seconds iteration_time{};
@@ -32,7 +32,7 @@ ReportFigures read_report_figures(const JsonValue& report);
 /// Whether the document says of itself that it is a report of `run --json`.
 bool is_report(const JsonValue& document);
 
-/// What only a run that was simulated here can show, beyond its report: for the page.
+/// Details that only a run that was simulated here has, beyond its report: for the page.
 struct RunDetails {
   std::string scenario;  ///< resolved, as text
   std::string timeline;  ///< JSON, as timeline_json() makes it

@@ -14,7 +14,7 @@
 
 namespace windtunnel {
 
-/// What a what-if changes.
+/// Kinds of what-ifs, by what they change.
 enum class WhatIfKind {
   gpu,        ///< how fast GPUs compute
   link,       ///< a class of links: inside nodes, between nodes, uplinks, measured pairs
@@ -38,7 +38,7 @@ struct WhatIf {
   std::vector<std::size_t> faster_types = {};
 };
 
-/// What was done about a change.
+/// Treatment of a change.
 enum class WhatIfFate {
   simulated,
   failed,         ///< it could not be simulated
@@ -46,7 +46,7 @@ enum class WhatIfFate {
   over_budget,    ///< the time for simulations was over
 };
 
-/// What became of a change.
+/// Result of a change.
 struct WhatIfResult {
   WhatIf change;
   Seconds iteration_time{};

@@ -16,7 +16,7 @@ struct PagePlace {
   std::string id, title;
 };
 
-/// What a page shows. The template, style and script are the same for every kind.
+/// Contents of a page. The template, style and script are the same for every kind.
 struct HtmlPage {
   std::string kind;   ///< "run", "compare", "sweep" or "validate"
   std::string title;  ///< text: what it is about

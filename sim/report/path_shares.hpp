@@ -11,7 +11,7 @@
 
 namespace windtunnel {
 
-/// What a part of the critical path was spent on.
+/// Use of a part of the critical path.
 struct PathShare {
   std::string what;   ///< "compute of stage 5", "stage 3 -> 4 over node 12 -> 13 (activations)"
   std::string topic;  ///< without the place: "compute", "activations"

@@ -36,7 +36,7 @@ struct StageTime {
   Seconds end{};  ///< from here to the end of the iteration it has nothing to do
 };
 
-/// What one shared link carried in the iteration.
+/// Traffic of one shared link in the iteration.
 struct LinkUse {
   std::string name;
   BytesPerSecond bandwidth{};

@@ -7,7 +7,7 @@
 
 namespace windtunnel {
 
-/// What `run --report` and `explain --report` show.
+/// Contents of the pages of `run --report` and `explain --report`.
 struct RunPage {
   const Explanation* explanation = nullptr;  ///< with what-ifs: the page of `explain`
   PlayedIteration played;

@@ -11,7 +11,7 @@
 
 namespace windtunnel {
 
-/// What a page's timeline is made from.
+/// Inputs of a page's timeline.
 struct PlayedIteration {
   const Timeline* timeline = nullptr;
   const ProgramSet* programs = nullptr;

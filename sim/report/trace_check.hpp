@@ -13,7 +13,7 @@
 /// For tests of traces.
 namespace windtunnel {
 
-/// What a trace holds, and what viewers would silently drop, move or misattribute in it.
+/// Contents of a trace, and the parts that viewers would silently drop, move or misattribute.
 struct TraceFindings {
   std::size_t events = 0, slices = 0, arrows = 0, counter_samples = 0;
   std::size_t processes = 0, threads = 0;                       ///< that have events

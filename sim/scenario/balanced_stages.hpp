@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-/// What a plan's stages are balanced by. The plan's own stage_layers do not matter.
+/// Inputs for balancing a plan's stages. The plan's own stage_layers do not matter.
 struct BalanceInputs {
   const Transformer* model = nullptr;
   const Platform* platform = nullptr;

@@ -7,7 +7,7 @@
 
 namespace windtunnel {
 
-/// What a compression block is checked against.
+/// Inputs of the checks of a compression block.
 struct CompressionInputs {
   const Compression& compression;
   const Parallel& parallel;

@@ -10,7 +10,7 @@
 
 namespace windtunnel {
 
-/// What fails. Each part has a rate of its own, and all but software take a node out of service.
+/// Parts that fail. Each part has a rate of its own, and all but software take a node out of service.
 enum class FailingPart { gpu, memory, nic, network, node, software };
 inline constexpr std::size_t num_failing_parts = 6;
 const char* name_of(FailingPart part);  ///< "gpu", ... as in files

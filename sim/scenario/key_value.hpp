@@ -11,7 +11,7 @@
 
 namespace windtunnel {
 
-/// What a key's value may be, and where a plan keeps it. A value is an `int` to those who do not ask what it means: the number, 1 for true, the
+/// Type and range of a key's value, and where a plan keeps it. A value is an `int` to those who do not ask what it means: the number, 1 for true, the
 /// place of the word in `words`.
 struct KeyValue {
   enum class Kind { whole_number, flag, word, other };

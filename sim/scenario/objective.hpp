@@ -4,7 +4,7 @@
 
 namespace windtunnel {
 
-/// What makes one plan, or one point of a sweep, better than another.
+/// Measure by which one plan, or one point of a sweep, is better than another.
 enum class Objective {
   time,               ///< of an iteration, s; less is better
   tokens_per_second,  ///< more is better

@@ -15,7 +15,7 @@ struct GivenGpus {
   std::string text;  ///< "64 nodes * 8 = 512 GPUs"
 };
 
-/// What the `parallel` block says by itself; the rest takes the model and the cluster.
+/// Contents of the `parallel` block by itself; the rest takes the model and the cluster.
 struct ParallelBlock {
   Parallel parallel;          ///< without `stage_layers` that are no list, and without places
   bool gives_data = false;    ///< else `data` is what the nodes leave, or 1

@@ -50,7 +50,7 @@ struct Library {
       const std::string& kind) const;  ///< kind: models, platforms, scenarios, software
 };
 
-/// What becomes of "placement": "search" when a scenario is read.
+/// Treatment of "placement": "search" when a scenario is read.
 enum class PlacementSearch {
   refused,  ///< an UnsupportedError: the reader's caller does not search
   allowed,  ///< Scenario::placement_request says so, and the caller searches

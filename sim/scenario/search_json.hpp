@@ -12,7 +12,7 @@
 
 namespace windtunnel {
 
-/// What a plan that is recommended must leave free on every GPU, beside what it is predicted to need.
+/// Memory that a recommended plan must leave free on every GPU, beside what it is predicted to need.
 struct MemoryMargin {
   /// Half of the 90 % interval of the memory account on A100, ±5 %: docs/memory.md, section 4.
   static constexpr double default_share = 0.05;

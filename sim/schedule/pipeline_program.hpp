@@ -177,7 +177,7 @@ enum class CodecParts : std::uint8_t {
   two,  ///< powersgd: P and Q
 };
 
-/// What of a pipeline's traffic is compressed.
+/// Compressed classes of a pipeline's traffic.
 struct CompressedTraffic {
   CodecParts activations = CodecParts::none, gradients = CodecParts::none;
   /// The backward messages that are: by sending stage, then [chunk * microbatches + microbatch] of the sending pass.
@@ -189,7 +189,7 @@ struct CompressedTraffic {
   CodecParts gathered_parameters = CodecParts::none;
 };
 
-/// What a pipeline program is made for.
+/// Shape of a pipeline program.
 struct PipelineShape {
   PipelineSend send = PipelineSend::eager;
   int stages = 1;

@@ -25,7 +25,7 @@ MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMar
 MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin,
                          const InFlightOfStages& in_flight);
 
-/// What plans of as many stages have in flight, counted once for those of one order of passes.
+/// Microbatches in flight of plans with as many stages, counted once for those of one order of passes.
 class InFlightTable {
  public:
   const InFlightOfStages& of(const Plan& plan);

@@ -38,7 +38,7 @@ class PlacementMoves {
   std::mt19937_64 random_;
 };
 
-/// What annealing is given.
+/// Inputs of annealing.
 struct AnnealOptions {
   int moves = 0;
   std::uint64_t seed = 0;

@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-/// What sums over links and nodes are made in; all zero between uses.
+/// Buffers for sums over links and nodes; all zero between uses.
 struct PlacementScratch {
   std::vector<Seconds> link_time;
   std::vector<int> link_flows;

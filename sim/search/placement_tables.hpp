@@ -12,7 +12,7 @@
 
 namespace windtunnel {
 
-/// What stands still while units (a tensor group's GPUs in one node) change places: the places there are, what each stage's
+/// Constants of a search while units (a tensor group's GPUs in one node) change places: the places there are, what each stage's
 /// passes take on each kind of them, the programs, the messages, and the routes between places.
 class PlacementTables {
  public:

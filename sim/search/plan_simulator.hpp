@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-/// What a search keeps of a simulated plan.
+/// Figures of a simulated plan that a search keeps.
 struct SimulatedPlan {
   KeyFigures figures;
   Breakdown breakdown;  ///< of the device that ends last

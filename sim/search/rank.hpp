@@ -53,7 +53,7 @@ struct RejectedPlan {
   std::optional<MemoryCheck> memory;
 };
 
-/// What came out of a search.
+/// Result of a search.
 struct RankResult {
   SearchSpace space;
   EngineKind engine = engine_of_many;  ///< what played the plans

@@ -22,7 +22,7 @@ class StageExchanges {
   Seconds least(const LeastTimes& times, int replica, int part) const;
 
  private:
-  /// What passes exchange with other stages: activations, gradients or both.
+  /// Messages between stages: activations, gradients or both.
   struct Messages {
     bool activation = false, gradient = false;
     std::size_t index() const { return (activation ? 1U : 0U) + (gradient ? 2U : 0U); }

@@ -19,7 +19,7 @@ BuiltScenario build(const Scenario& scenario);
 /// With this plan in place of its own.
 BuiltScenario build(const Scenario& scenario, const Plan& plan);
 
-/// What a search keeps of a simulated plan.
+/// Figures of a simulated plan that a search keeps.
 struct PlanFigures {
   Seconds iteration_time{};
   MemoryAccount memory;

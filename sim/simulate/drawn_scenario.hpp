@@ -13,7 +13,7 @@ namespace windtunnel::testing {
 
 inline std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 
-/// What a drawn scenario is drawn from.
+/// Ranges that a drawn scenario is drawn from.
 struct Draws {
   std::vector<int> tensor{2, 8}, data{1, 2};
   int least_microbatches = 170, most_microbatches = 400;

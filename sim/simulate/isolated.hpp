@@ -16,7 +16,7 @@ struct KeyFigures {
 };
 KeyFigures key_figures(const Report& report);
 
-/// What comes back of a simulation in a child process, exact to the last bit.
+/// Result of a simulation in a child process, exact to the last bit.
 struct IsolatedResult {
   KeyFigures figures;
   std::string report_json;  ///< as `run --json` prints it

@@ -10,7 +10,7 @@
 
 namespace windtunnel {
 
-/// What a GPU does in a step, as shares of its time. Waiting is the rest.
+/// Shares of a step that a GPU computes and communicates. Waiting is the rest.
 struct StepShares {
   double computing = 1, communicating = 0;
 };
@@ -31,7 +31,7 @@ struct ObjectiveColumn {
 ObjectiveColumn column_of(Objective objective, const std::string& currency);
 std::string number_text(const ObjectiveColumn& column, double value);
 
-/// What an objective makes of iterations that use the GPUs, and train the batch, of one scenario.
+/// Value of an objective for iterations that use the GPUs, and train the batch, of one scenario.
 class ObjectiveValue {
  public:
   /// InputError where the scenario lacks what the objective needs: a job, its price, its power. `asked_at` is the pointer of the objective.

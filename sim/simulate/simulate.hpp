@@ -18,7 +18,7 @@ enum class EvidenceReading {
   before_playing,  ///< on the thread that simulates, while something else is done beside it
 };
 
-/// What to keep of a simulation beside its report.
+/// Options of a simulation, and what is kept beside its report.
 struct SimulateOptions {
   EngineKind engine = EngineKind::simgrid;
   Folding folding = Folding::when_exact;               ///< never folded when the timeline is kept

@@ -22,7 +22,7 @@ enum class Baseline {
 const char* name_of(Baseline baseline);
 std::optional<Baseline> find_baseline(const std::string& name);
 
-/// What a formula knows of one pipeline stage.
+/// One pipeline stage as the formulas see it.
 struct BaselineStage {
   Seconds forward{}, backward{};  ///< one microbatch, recomputation and tensor collectives included
   Seconds
@@ -34,7 +34,7 @@ struct BaselineStage {
   BytesPerSecond in_node_rate{1};  ///< between them; unused when there is one
 };
 
-/// What the formulas are computed from.
+/// Inputs of the formulas.
 struct BaselineInputs {
   int microbatches = 1;  ///< m, of one pipeline
   int data = 1;          ///< D
@@ -54,7 +54,7 @@ enum class RingLevels { one, two };
 /// Gradients of a stage: as our own account has them, or 16 h^2 a layer and an embedding on every stage as Pipette's code has.
 enum class GradientCount { account, released };
 
-/// What a formula takes for the rate between two nodes: all cards of a node, or one of them, which is what a transfer between two GPUs
+/// Rate between two nodes in a formula: all cards of a node, or one of them, which is what a transfer between two GPUs
 /// gets. Pipette measures the latter (sendrecv_perf between two nodes; 25 GB/s nominal, one card of 200 Gb/s), and takes it for the ring
 /// of each rank and for whole messages between stages.
 enum class LinkRate { node, card };

@@ -20,7 +20,7 @@ struct MethodPick {
   bool fits = true;  ///< in memory, with the margin of the search
 };
 
-/// What AMP, Varuna, Pipette or Megatron's rule of thumb would have picked of the same plans.
+/// Plans that AMP, Varuna, Pipette or Megatron's rule of thumb would have picked of the same ones.
 struct MethodChoice {
   Baseline method = Baseline::amp;
   std::size_t considered = 0;  ///< plans that can be laid out

@@ -10,7 +10,7 @@
 
 namespace windtunnel {
 
-/// What makes the rows of a sweep.
+/// Program and settings that make the rows of a sweep.
 struct ManifestMaker {
   std::string version;
   std::optional<EngineKind> engine;  ///< none: whichever the manifest names

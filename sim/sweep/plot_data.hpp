@@ -27,7 +27,7 @@ struct PlotSeries {
   std::vector<PlotPoint> points;
 };
 
-/// What is drawn.
+/// Data of a plot.
 struct PlotData {
   std::string x_name;  ///< "GPUs", "microbatch (samples)"; a JSON pointer where there is no label
   bool x_counts_gpus = false;

@@ -14,7 +14,7 @@
 
 namespace windtunnel {
 
-/// What one point may take.
+/// Limits of one point.
 struct PointLimits {
   std::optional<Seconds> time;
   std::optional<Bytes> memory;
@@ -50,7 +50,7 @@ class RowMaker {
 /// The id of a point that cannot be read: of its values, where the others' is of the resolved scenario.
 std::string id_of_unreadable(const Sweep& sweep, std::size_t point);
 
-/// What a row says, as the summary and the plot need it.
+/// A row as the summary and the plot need it.
 struct Row {
   std::size_t point = 0;
   bool ok = false;

@@ -23,7 +23,7 @@ enum class SweepMode {
 };
 enum class SweepFormat { text, json };
 
-/// What `windtunnel sweep` was asked for.
+/// Command line of `sweep`.
 struct SweepRequest {
   std::filesystem::path file, directory;
   SweepMode mode = SweepMode::run;

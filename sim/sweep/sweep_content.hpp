@@ -15,7 +15,7 @@
 
 namespace windtunnel::detail {
 
-/// What a sweep's page is made of.
+/// Contents of a sweep's page.
 struct SweepContent {
   SweepContent(const Sweep& its_sweep, const PartRows& its_rows, const SweepPageOptions& options);
 

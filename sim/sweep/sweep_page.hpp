@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-/// What a sweep's page is made with.
+/// Options of a sweep's page.
 struct SweepPageOptions {
   std::filesystem::path directory;  ///< of the results
   std::string version;

@@ -17,7 +17,7 @@ std::string sweep_svg(const std::string& name, const std::vector<std::string>& c
 /// stays the same), MFU and memory.
 std::vector<std::string> sweep_pictures(const PlotData& data);
 
-/// What a line or mark of the curves means.
+/// Key to a line or mark of the curves.
 struct CurveKey {
   std::string sample;  ///< SVG, 30 wide, around y = 0
   std::string name;

@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-/// What a worker is given beside the sweep.
+/// Inputs of a worker beside the sweep.
 struct WorkerTask {
   std::filesystem::path directory;
   PointLimits limits;

@@ -6,7 +6,7 @@
 
 namespace windtunnel {
 
-/// What an amount in a file may be, as messages and docs/scenario.schema.json (x-minimum, x-maximum) write it. Generous: it keeps
+/// Range of an amount in a file, as messages and docs/scenario.schema.json (x-minimum, x-maximum) write it. Generous: it keeps
 /// slips of a unit out, and sums finite.
 struct AmountRange {
   const char* least;

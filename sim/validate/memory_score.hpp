@@ -8,7 +8,7 @@
 
 namespace windtunnel {
 
-/// What a memory figure was read from.
+/// Source of a memory figure.
 enum class MemoryKind {
   allocated,   ///< torch.cuda.max_memory_allocated
   reserved,    ///< torch.cuda.max_memory_reserved

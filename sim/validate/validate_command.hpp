@@ -20,7 +20,7 @@ enum class ValidateDetail {
   rows,     ///< every point of every set, and all that is scored
 };
 
-/// What the command line of `validate` says.
+/// Command line of `validate`.
 struct ValidateRequest {
   std::vector<std::string> sets;  ///< paths or names; empty: all of the library's validation/
   std::vector<std::string>

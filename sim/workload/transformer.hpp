@@ -33,7 +33,7 @@ Bytes element_size(Precision precision);
 /// Bytes of one element as the linear layers' products read it, with its share of the block's scale.
 Bytes operand_size(Precision precision);
 
-/// What of the forward pass is computed again in the backward pass.
+/// Part of the forward pass that is computed again in the backward pass.
 enum class Recompute {
   none,       ///< every activation is kept
   selective,  ///< some modules of a layer, of themselves its attention core (RecomputedModule)
@@ -42,7 +42,7 @@ enum class Recompute {
 /// "none", "selective", "full"
 const char* name_of(Recompute recompute);
 
-/// What of a layer selective recomputation computes again: --recompute-modules of Megatron-Core 0.15.
+/// Part of a layer that selective recomputation computes again: --recompute-modules of Megatron-Core 0.15.
 enum class RecomputedModule : std::uint8_t {
   attention_core,  ///< scores, softmax, dropout, context ("core_attn")
   norms,  ///< those in front of experts, and of latent attention, whose kernels stand alone ("layernorm")
@@ -238,7 +238,7 @@ struct Gemm {
   Flops flops() const { return Flops{2 * m * n * k * batch}; }
 };
 
-/// What a flash-attention kernel works on, as far as its rate depends on it.
+/// Shape that a flash-attention kernel works on, as far as its rate depends on it.
 struct AttentionShape {
   double heads = 0;  ///< of the microbatch on one rank
   double queries = 0;
@@ -247,7 +247,7 @@ struct AttentionShape {
   bool backward = false;
 };
 
-/// What the GPU does in one part of a layer: the matrix products, the memory-bound traffic, the
+/// Work of the GPU in one part of a layer: the matrix products, the memory-bound traffic, the
 /// kernels launched for it.
 struct KernelWork {
   std::vector<Gemm>

@@ -19,7 +19,7 @@ enum class ResultFormat { text, json };
 enum class Verbosity { normal, quiet };
 enum class ColourChoice { automatic, always, never };
 
-/// What the user typed, checked as far as one can without reading a file.
+/// Command line as the user typed it, checked as far as one can without reading a file.
 struct CommandLine {
   std::string command;  ///< "run", …; "help" and "version" stand for the options of that name
   std::vector<std::string> arguments;  ///< of the command: files, sets, a kind

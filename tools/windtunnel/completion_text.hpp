@@ -5,7 +5,7 @@
 
 namespace windtunnel {
 
-/// What can stand where a value is typed.
+/// Kinds of values that a shell can complete.
 enum class Completion {
   files,
   scenarios,  ///< names that `windtunnel list scenarios` prints, and files
@@ -14,7 +14,7 @@ enum class Completion {
   settings,   ///< pointers, each with "=" behind it
 };
 
-/// What a shell has to know to complete a command line.
+/// An option as a shell needs it to complete a command line.
 struct CompletionOption {
   std::string name;        ///< "--json"
   std::string short_name;  ///< "-o", or empty

@@ -2,7 +2,7 @@
 
 namespace windtunnel {
 
-/// What the program tells its caller.
+/// Exit codes of the program.
 enum ExitCode {
   exit_done = 0,
   exit_negative = 1,     ///< done, and the verdict is no: does not fit, below a threshold
