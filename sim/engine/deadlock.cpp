@@ -9,43 +9,42 @@ namespace {
 
 constexpr std::size_t max_described = 20;
 
-/// What a stream that never finishes lacks, and the stream that should have given it.
-struct Lack {
+/// What a blocked stream waits for, and the stream that should have provided it.
+struct Awaited {
   std::string what;
   std::optional<std::uint32_t> from;  ///< none: no program gives it
 };
 
 std::string name_of_device(DeviceId device) { return "device " + std::to_string(device.index()); }
 
-std::string name_of_stream(std::uint32_t stream) {
-  return name_of_device(device_of(stream)) + " " + name_of(kind_of(stream));
-}
-
 /// Reads programs and state after the last event. Slow look-ups are fine: this runs once, before
 /// the program gives up.
-class Inquest {
+class DeadlockReport {
  public:
-  Inquest(const ProgramSet& set, const PlayState& state) : set_(set), state_(state) {}
+  DeadlockReport(const ProgramSet& set, const PlayState& state) : set_(set), state_(state) {}
   std::string report() const;
 
  private:
-  const StageProgram& program_of(DeviceId device) const {
-    return set_.programs[set_.devices[device.index()].program];
+  DeviceId device_of(std::uint32_t stream) const { return state_.streams[stream].device; }
+  Stream kind_of(std::uint32_t stream) const { return state_.streams[stream].kind; }
+  std::string name_of_stream(std::uint32_t stream) const {
+    return name_of_device(device_of(stream)) + " " + name_of(kind_of(stream));
   }
   const std::vector<Op>& ops_of(std::uint32_t stream) const {
-    return program_of(device_of(stream)).streams[static_cast<std::size_t>(kind_of(stream))];
+    const StageProgram& program = set_.programs[set_.devices[device_of(stream).index()].program];
+    return program.streams[static_cast<std::size_t>(kind_of(stream))];
   }
   template <class Predicate>
   std::optional<std::uint32_t> stream_with(DeviceId device, Predicate predicate) const;
   std::optional<std::uint32_t> sender_of(DeviceId device, std::uint32_t slot) const;
   bool has_entered(DeviceId device, CollectiveId collective) const;
 
-  Lack lack_of(std::uint32_t stream) const;
-  std::optional<Lack> lack_of(std::uint32_t stream, const Op& op) const;
-  Lack lack_of_message(DeviceId device, std::uint32_t slot) const;
-  Lack lack_of_receiver(DeviceId device, const Op& send) const;
-  Lack lack_of_event(DeviceId device, std::uint32_t event) const;
-  Lack lack_of_member(CollectiveId collective) const;
+  Awaited awaited_by(std::uint32_t stream) const;
+  std::optional<Awaited> awaited_by(std::uint32_t stream, const Op& op) const;
+  Awaited awaited_by_message(DeviceId device, std::uint32_t slot) const;
+  Awaited awaited_by_receiver(DeviceId device, const Op& send) const;
+  Awaited awaited_by_event(DeviceId device, std::uint32_t event) const;
+  Awaited awaited_by_member(CollectiveId collective) const;
   std::string describe(std::uint32_t stream) const;
   std::string cycle(const std::vector<std::uint32_t>& blocked) const;
   std::string name_cycle(const std::vector<std::uint32_t>& cycle) const;
@@ -55,16 +54,17 @@ class Inquest {
 };
 
 template <class Predicate>
-std::optional<std::uint32_t> Inquest::stream_with(DeviceId device, Predicate predicate) const {
-  for (int s = 0; s < num_streams; ++s) {
-    const std::uint32_t stream = stream_of(device, static_cast<Stream>(s));
+std::optional<std::uint32_t> DeadlockReport::stream_with(DeviceId device,
+                                                         Predicate predicate) const {
+  for (std::uint32_t stream = state_.first_stream[device.index()];
+       stream < state_.streams.size() && device_of(stream) == device; ++stream) {
     const auto& ops = ops_of(stream);
     if (std::any_of(ops.begin(), ops.end(), predicate)) return stream;
   }
   return std::nullopt;
 }
 
-std::optional<std::uint32_t> Inquest::sender_of(DeviceId device, std::uint32_t slot) const {
+std::optional<std::uint32_t> DeadlockReport::sender_of(DeviceId device, std::uint32_t slot) const {
   for (std::size_t c = 0; c < set_.channels.size(); ++c) {
     if (set_.channels[c].to != device) continue;
     const DeviceId from = set_.channels[c].from;
@@ -77,13 +77,13 @@ std::optional<std::uint32_t> Inquest::sender_of(DeviceId device, std::uint32_t s
   return std::nullopt;
 }
 
-Lack Inquest::lack_of_message(DeviceId device, std::uint32_t slot) const {
+Awaited DeadlockReport::awaited_by_message(DeviceId device, std::uint32_t slot) const {
   const auto sender = sender_of(device, slot);
   if (!sender) return {"a message that no device sends", sender};
   return {"a message that " + name_of_device(device_of(*sender)) + " has not sent", sender};
 }
 
-Lack Inquest::lack_of_receiver(DeviceId device, const Op& send) const {
+Awaited DeadlockReport::awaited_by_receiver(DeviceId device, const Op& send) const {
   const ChannelId channel = set_.devices[device.index()].channels[send.peer];
   const DeviceId to = set_.channels[channel.index()].to;
   const auto receiver = stream_with(
@@ -92,7 +92,7 @@ Lack Inquest::lack_of_receiver(DeviceId device, const Op& send) const {
   return {name_of_device(to) + " to receive its message", receiver};
 }
 
-Lack Inquest::lack_of_event(DeviceId device, std::uint32_t event) const {
+Awaited DeadlockReport::awaited_by_event(DeviceId device, std::uint32_t event) const {
   const auto recorder = stream_with(
       device, [&](const Op& op) { return op.kind == OpKind::record && op.slot == event; });
   if (!recorder) return {"an event that no stream records", recorder};
@@ -101,7 +101,7 @@ Lack Inquest::lack_of_event(DeviceId device, std::uint32_t event) const {
       recorder};
 }
 
-bool Inquest::has_entered(DeviceId device, CollectiveId collective) const {
+bool DeadlockReport::has_entered(DeviceId device, CollectiveId collective) const {
   const auto& waiters = state_.collectives[collective.index()].waiters;
   for (std::uint32_t s = waiters.first; s != none; s = state_.streams[s].next_waiter) {
     if (device_of(s) == device) return true;
@@ -109,7 +109,7 @@ bool Inquest::has_entered(DeviceId device, CollectiveId collective) const {
   return false;
 }
 
-Lack Inquest::lack_of_member(CollectiveId collective) const {
+Awaited DeadlockReport::awaited_by_member(CollectiveId collective) const {
   const Collective& group = set_.collectives[collective.index()];
   const auto entered = std::to_string(state_.collectives[collective.index()].entered) + " of " +
                        std::to_string(group.members.size()) + " members have entered; ";
@@ -124,32 +124,32 @@ Lack Inquest::lack_of_member(CollectiveId collective) const {
   return {"a collective that " + entered + "no member is missing", std::nullopt};
 }
 
-std::optional<Lack> Inquest::lack_of(std::uint32_t stream, const Op& op) const {
+std::optional<Awaited> DeadlockReport::awaited_by(std::uint32_t stream, const Op& op) const {
   const DeviceId device = device_of(stream);
   if (op.kind == OpKind::receive) {
     if (state_.slot(device, op.slot).kind == SlotState::Kind::arrived) return std::nullopt;
-    return lack_of_message(device, op.slot);
+    return awaited_by_message(device, op.slot);
   }
   const ChannelId channel = set_.devices[device.index()].channels[op.peer];
   const SlotState& slot = state_.slot(set_.channels[channel.index()].to, op.slot);
   if (slot.kind == SlotState::Kind::arrived) return std::nullopt;
-  return lack_of_receiver(device, op);
+  return awaited_by_receiver(device, op);
 }
 
 /// Of several, the first that some program gives: it leads on to a cycle if there is one.
-Lack Inquest::lack_of(std::uint32_t stream) const {
+Awaited DeadlockReport::awaited_by(std::uint32_t stream) const {
   const DeviceId device = device_of(stream);
   const Op* op = state_.streams[stream].next;
-  if (op->kind == OpKind::wait) return lack_of_event(device, op->slot);
+  if (op->kind == OpKind::wait) return awaited_by_event(device, op->slot);
   if (op->kind == OpKind::collective) {
-    return lack_of_member(set_.devices[device.index()].entered(op->slot));
+    return awaited_by_member(set_.devices[device.index()].entered(op->slot));
   }
   const Op* const first = op->kind == OpKind::exchange ? op + 1 : op;
   const Op* const last = op->kind == OpKind::exchange ? op + 1 + op->slot : op + 1;
-  Lack found{"nothing", std::nullopt};
+  Awaited found{"nothing", std::nullopt};
   for (const Op* member = first; member != last; ++member) {
-    const auto lack = lack_of(stream, *member);
-    if (lack && !found.from) found = *lack;
+    const auto awaited = awaited_by(stream, *member);
+    if (awaited && !found.from) found = *awaited;
   }
   return found;
 }
@@ -179,13 +179,13 @@ std::string describe_op(const Op& op) {
   return text;
 }
 
-std::string Inquest::describe(std::uint32_t stream) const {
+std::string DeadlockReport::describe(std::uint32_t stream) const {
   const Op* op = state_.streams[stream].next;
   return name_of_stream(stream) + " op " + std::to_string(op - ops_of(stream).data()) + " (" +
-         describe_op(*op) + ") waits for " + lack_of(stream).what;
+         describe_op(*op) + ") waits for " + awaited_by(stream).what;
 }
 
-std::string Inquest::name_cycle(const std::vector<std::uint32_t>& cycle) const {
+std::string DeadlockReport::name_cycle(const std::vector<std::uint32_t>& cycle) const {
   const bool one_device = std::all_of(cycle.begin(), cycle.end(), [&](std::uint32_t s) {
     return device_of(s) == device_of(cycle.front());
   });
@@ -200,11 +200,11 @@ std::string Inquest::name_cycle(const std::vector<std::uint32_t>& cycle) const {
   return text;
 }
 
-/// Follows what each stream lacks until a stream comes again.
-std::string Inquest::cycle(const std::vector<std::uint32_t>& blocked) const {
+/// Follows each blocked stream to the one it waits for, until a stream comes again.
+std::string DeadlockReport::cycle(const std::vector<std::uint32_t>& blocked) const {
   for (std::size_t i = 0; i < std::min(blocked.size(), max_described); ++i) {
     std::vector<std::uint32_t> way{blocked[i]};
-    for (auto from = lack_of(way.back()).from; from; from = lack_of(way.back()).from) {
+    for (auto from = awaited_by(way.back()).from; from; from = awaited_by(way.back()).from) {
       if (state_.streams[*from].next == state_.streams[*from].end) break;
       const auto seen = std::find(way.begin(), way.end(), *from);
       if (seen != way.end()) return name_cycle({seen, way.end()});
@@ -214,7 +214,7 @@ std::string Inquest::cycle(const std::vector<std::uint32_t>& blocked) const {
   return {};
 }
 
-std::string Inquest::report() const {
+std::string DeadlockReport::report() const {
   std::vector<std::uint32_t> blocked;
   std::size_t num_devices = 0;
   for (std::uint32_t s = 0; s < state_.streams.size(); ++s) {
@@ -237,7 +237,7 @@ std::string Inquest::report() const {
 }  // namespace
 
 std::string describe_deadlock(const ProgramSet& programs, const PlayState& state) {
-  return Inquest(programs, state).report();
+  return DeadlockReport(programs, state).report();
 }
 
 }  // namespace windtunnel::detail

@@ -1,11 +1,26 @@
 #include "engine/engine.hpp"
 
+#include <dlfcn.h>
+
+#include <string>
+
 #include "core/contracts.hpp"
+#include "core/problem.hpp"
 #include "engine/heap_engine.hpp"
 #include "engine/native_engine.hpp"
-#include "engine/simgrid_engine.hpp"
 
 namespace windtunnel {
+namespace {
+
+/// The engine of the module simgrid_engine.cpp, which lies beside the program or in its library folder.
+std::unique_ptr<Engine> make_simgrid_engine(const Network& network) {
+  void* const module = dlopen("windtunnel-simgrid.so", RTLD_LAZY | RTLD_LOCAL);
+  void* const make = module == nullptr ? nullptr : dlsym(module, "windtunnel_make_simgrid_engine");
+  if (make == nullptr) throw EnvironmentError(std::string("cannot load SimGrid: ") + dlerror());
+  return std::unique_ptr<Engine>(reinterpret_cast<Engine* (*)(const Network&)>(make)(network));
+}
+
+}  // namespace
 
 std::string_view name_of(EngineKind kind) {
   switch (kind) {
@@ -30,7 +45,7 @@ EngineKind engine_named(std::string_view name) {
 std::unique_ptr<Engine> make_engine(EngineKind kind, const Network& network) {
   if (kind == EngineKind::heap) return std::make_unique<detail::HeapEngine>(network);
   if (kind == EngineKind::native) return detail::make_native_engine(network);
-  return detail::make_simgrid_engine(network);
+  return make_simgrid_engine(network);
 }
 
 }  // namespace windtunnel

@@ -31,8 +31,6 @@ class Engine {
   /// Moves `bytes` over the links of both paths from now on, and calls the handler with `token` at the end.
   /// Latency is the caller's to pay, through after().
   virtual void start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) = 0;
-  /// A flow on these paths may start soon: fetches from memory what it will need. Changes nothing.
-  virtual void prefetch_flow(PathId /*up*/, PathId /*down*/) const {}
   /// Plays until nothing is left to happen.
   virtual void run(EventHandler& handler) = 0;
   /// How many timers and flows have been asked for so far.
@@ -50,9 +48,6 @@ enum class EngineKind {
 std::string_view name_of(EngineKind kind);
 /// That of the name, which must be one of these.
 EngineKind engine_named(std::string_view name);
-
-/// Loads SimGrid, if it is there: children forked from here on need not, and no thread once this has returned.
-void preload_simgrid();
 
 /// Only one simgrid engine may exist in a process, ever: SimGrid's clock is never reset. A second is a ContractViolation.
 std::unique_ptr<Engine> make_engine(EngineKind kind, const Network& network);

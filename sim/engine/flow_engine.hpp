@@ -7,8 +7,8 @@
 #include "core/contracts.hpp"
 #include "engine/due.hpp"
 #include "engine/engine.hpp"
+#include "engine/event_queue.hpp"
 #include "engine/link_flows.hpp"
-#include "engine/lookahead_queue.hpp"
 #include "engine/path_rates.hpp"
 
 namespace windtunnel::detail {
@@ -33,7 +33,6 @@ struct FlowUnderWay {
 ///  - bool meet_others(up, down): whether other flows are under way on the links; it shares those that were alone
 ///  - void enter_links(index, alone): a new flow is on its links
 ///  - void share(index, bytes): it is shared from now on, with the bytes it has left
-///  - void prefetch_link(link)
 /// Its functions are called without going through a table: they are on the path of every event.
 template <class Sharing, class Flow>
 class FlowEngine : public Engine {
@@ -71,26 +70,18 @@ class FlowEngine : public Engine {
     queue_.push(flow.end, Due::flow(index, flow.generation));
   }
 
-  void prefetch_flow(PathId up, PathId down) const override {
-    for (const PathId path : {up, down}) {
-      rates_.prefetch(path);
-      for (const LinkId link : links_.of(path)) sharing().prefetch_link(link);
-    }
-  }
-  /// For the queue: what is coming.
-  void prefetch_first(Due due) const {
-    handler_->prefetch_first(due.is_flow() ? flows_[due.flow()].token : due.token());
-  }
-  void prefetch_rest(Due due) const {
-    if (!due.is_flow()) return handler_->prefetch_rest(due.token());
-    const Flow& flow = flows_[due.flow()];
-    if (flow.generation != due.generation()) return;
-    prefetch_flow(flow.up, flow.down);
-    handler_->prefetch_rest(flow.token);
-  }
-
  protected:
   explicit FlowEngine(const Network& network) : rates_(network), links_(network) {}
+
+  /// The next event of the queue. What those after it will need is fetched from memory meanwhile: with tens of thousands of devices it
+  /// lies in no cache.
+  auto pop_due() {
+    const auto token_of = [this](Due due) {
+      return due.is_flow() ? flows_[due.flow()].token : due.token();
+    };
+    return queue_.pop([&](Due due) { handler_->prefetch_first(token_of(due)); },
+                      [&](Due due) { handler_->prefetch_rest(token_of(due)); });
+  }
 
   /// Its place can be taken, and events of the queue for it are void.
   void free_flow(std::uint32_t index) {
@@ -102,7 +93,7 @@ class FlowEngine : public Engine {
 
   PathRates rates_;
   PathLinks links_;
-  LookaheadQueue<Due> queue_;
+  EventQueue<Due> queue_;
   std::vector<Flow> flows_;
   EventHandler* handler_ = nullptr;
   Seconds now_{};

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/contracts.hpp"
-#include "engine/prefetch.hpp"
 #include "platform/network.hpp"
 
 namespace windtunnel::detail {
@@ -40,8 +39,6 @@ class LinkFlows {
     if (link.others == none) return;
     for (const std::uint32_t flow : others_[link.others]) visit(flow);
   }
-  /// Fetches what for_each() will need first.
-  void prefetch(LinkId link) const { detail::prefetch(&on_link_[link.index()]); }
 
  private:
   static constexpr std::uint32_t none = 0xFFFFFFFF;

@@ -2,10 +2,18 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "core/contracts.hpp"
 
 namespace windtunnel::detail {
+namespace {
+
+/// What a link carries is summed up afresh after so many repairs, so that rounding does not add up.
+constexpr std::uint32_t repairs_between_recounts = 256;
+
+}  // namespace
+
 MaxMin::MaxMin(std::span<const Link> links, std::size_t most_links, std::size_t patience)
     : links_(links.size()),
       earliest_(links.size()),
@@ -159,6 +167,209 @@ void MaxMin::settle(Seconds now) {
     repair(now, link);
   }
   find_next_ends();
+}
+
+BytesPerSecond MaxMin::level_of(const LinkState& link) const {
+  return (link.bandwidth - link.foreign) / static_cast<double>(link.num_limited);
+}
+
+void MaxMin::recount(std::uint32_t index) {
+  LinkState& link = links_[index];
+  link.repairs_until_recount = repairs_between_recounts;
+  link.foreign = BytesPerSecond{0};
+  for (const Crossing crossing : link.crossings) {
+    const std::uint32_t limit = flows_[flow_of(crossing)].limit;
+    if (limit != index) link.foreign += links_[limit].level;
+  }
+}
+
+void MaxMin::repair(Seconds now, std::uint32_t index) {
+  ++num_repairs_;
+  LinkState& link = links_[index];
+  if (link.repairs_until_recount == 0) recount(index);
+  --link.repairs_until_recount;
+  if (link.num_limited == 0) {
+    if (link.foreign > link.bandwidth * (1 + precision)) capture(now, index, find_captured(index));
+    return;
+  }
+  if (level_of(link) > link.level * (1 + precision)) {
+    const BytesPerSecond kept = find_released(index);
+    release(now, index);
+    if (link.num_limited > 0) set_level(now, index, kept);
+  }
+  const bool overtaken = std::exchange(link.overtaken, false);
+  if (link.num_limited > 0 && (overtaken || level_of(link) < link.level * (1 - precision)))
+    capture(now, index, find_captured(index));
+}
+
+BytesPerSecond MaxMin::find_captured(std::uint32_t index) {
+  recount(index);
+  const LinkState& link = links_[index];
+  moves_.clear();
+  BytesPerSecond free = link.bandwidth - link.foreign;
+  std::size_t count = link.num_limited;
+  // Not above what the level will be: what is faster than that is a candidate.
+  const BytesPerSecond floor = count > 0
+                                   ? free / static_cast<double>(count)
+                                   : link.bandwidth / static_cast<double>(link.crossings.size());
+  for (const Crossing crossing : link.crossings) {
+    const std::uint32_t flow = flow_of(crossing);
+    const std::uint32_t limit = flows_[flow].limit;
+    const BytesPerSecond rate = links_[limit].level;
+    if (limit == index || rate <= floor * (1 + precision)) continue;
+    moves_.push_back({flow, limit, rate});
+    free += rate;
+    ++count;
+  }
+  for (bool again = true; again;) {
+    again = false;
+    const BytesPerSecond level = free / static_cast<double>(count);
+    for (std::size_t i = 0; i < moves_.size();) {
+      if (moves_[i].rate > level || count == 1) {
+        ++i;
+        continue;
+      }
+      free -= moves_[i].rate;
+      --count;
+      moves_[i] = moves_.back();
+      moves_.pop_back();
+      again = true;
+    }
+  }
+  return free / static_cast<double>(count);
+}
+
+void MaxMin::capture(Seconds now, std::uint32_t index, BytesPerSecond level) {
+  LinkState& link = links_[index];
+  if (link.num_limited > 0) set_level(now, index, level);
+  for (const Move& move : moves_) {
+    const FlowGroup::Removed removed = part(now, move.flow);
+    link.foreign -= move.rate;
+    if (link.num_limited == 0) {
+      link.level = level;
+      link.group.set_rate(now, level);
+    }
+    join(now, index, removed.left, removed.number, move.flow);
+    for (const std::uint32_t other : links_of(move.flow)) {
+      if (other == index) continue;
+      change_foreign(other, other == move.link ? level : level - move.rate, level);
+    }
+  }
+}
+
+MaxMin::Move MaxMin::lowest_other(std::uint32_t flow, std::uint32_t index) const {
+  Move lowest{flow, index, unlimited};
+  for (const std::uint32_t other : links_of(flow)) {
+    if (other == index || links_[other].level >= lowest.rate) continue;
+    lowest.link = other;
+    lowest.rate = links_[other].level;
+  }
+  return lowest;
+}
+
+BytesPerSecond MaxMin::find_released(std::uint32_t index) {
+  const LinkState& link = links_[index];
+  moves_.clear();
+  kept_.clear();
+  BytesPerSecond free = link.bandwidth - link.foreign;
+  std::size_t count = link.num_limited;
+  for (const FlowGroup::Member& member : link.group.members()) {
+    const Move lowest = lowest_other(member.flow, index);
+    if (lowest.rate < unlimited) kept_.push_back(lowest);
+  }
+  for (bool again = true; again && count > 0;) {
+    again = false;
+    const BytesPerSecond level = free / static_cast<double>(count);
+    for (std::size_t i = 0; i < kept_.size();) {
+      if (kept_[i].rate >= level * (1 - precision)) {
+        ++i;
+        continue;
+      }
+      moves_.push_back(kept_[i]);
+      free -= kept_[i].rate;
+      --count;
+      kept_[i] = kept_.back();
+      kept_.pop_back();
+      again = true;
+    }
+  }
+  return free / static_cast<double>(count);
+}
+
+void MaxMin::release(Seconds now, std::uint32_t index) {
+  LinkState& link = links_[index];
+  const BytesPerSecond before = link.level;
+  for (const Move& move : moves_) {
+    const FlowGroup::Removed removed = part(now, move.flow);
+    link.foreign += move.rate;
+    links_[move.link].foreign -= before;
+    join(now, move.link, removed.left, removed.number, move.flow);
+    mark_dirty(move.link, move.rate);
+    for (const std::uint32_t other : links_of(move.flow))
+      if (other != index && other != move.link)
+        change_foreign(other, move.rate - before, move.rate);
+  }
+}
+
+void MaxMin::set_level(Seconds now, std::uint32_t index, BytesPerSecond level) {
+  LinkState& link = links_[index];
+  const BytesPerSecond change = level - link.level;
+  link.level = level;
+  link.group.set_rate(now, level);
+  mark_changed(index);
+  for (const FlowGroup::Member& member : link.group.members())
+    for (const std::uint32_t other : links_of(member.flow))
+      if (other != index) change_foreign(other, change, level);
+}
+
+void MaxMin::fill_anew(Seconds now) {
+  constexpr std::uint32_t none = 0xFFFFFFFF;
+  std::vector<std::pair<std::uint32_t, FlowGroup::Removed>> unfilled;
+  std::vector<std::size_t> num_unfilled(links_.size());
+  dirty_.clear();
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    LinkState& link = links_[i];
+    while (!link.group.empty()) {
+      const std::uint32_t flow = link.group.first().flow;
+      unfilled.emplace_back(flow, part(now, flow));
+      flows_[flow].limit = none;
+    }
+    link.foreign = BytesPerSecond{0};
+    num_unfilled[i] = link.crossings.size();
+    link.dirty = num_unfilled[i] > 0;
+    link.overtaken = false;
+    if (link.dirty)
+      dirty_.push_back(
+          {link.bandwidth / static_cast<double>(num_unfilled[i]), static_cast<std::uint32_t>(i)});
+  }
+  std::make_heap(dirty_.begin(), dirty_.end(), HigherLevel{});
+  while (!dirty_.empty()) {
+    std::pop_heap(dirty_.begin(), dirty_.end(), HigherLevel{});
+    const Dirty lowest = dirty_.back();
+    dirty_.pop_back();
+    LinkState& link = links_[lowest.link];
+    link.dirty = false;
+    if (num_unfilled[lowest.link] == 0) continue;
+    const BytesPerSecond level =
+        (link.bandwidth - link.foreign) / static_cast<double>(num_unfilled[lowest.link]);
+    if (level > lowest.level) {  // others have taken less than this level of it
+      mark_dirty(lowest.link, level);
+      continue;
+    }
+    link.level = level;
+    link.group.set_rate(now, level);
+    for (const Crossing crossing : link.crossings) {
+      const std::uint32_t flow = flow_of(crossing);
+      if (flows_[flow].limit != none) continue;
+      flows_[flow].limit = lowest.link;
+      for (const std::uint32_t other : links_of(flow)) {
+        --num_unfilled[other];
+        if (other != lowest.link) links_[other].foreign += level;
+      }
+    }
+  }
+  for (const auto& [flow, removed] : unfilled)
+    join(now, flows_[flow].limit, removed.left, removed.number, flow);
 }
 
 void MaxMin::find_next_ends() {

@@ -7,7 +7,6 @@
 
 #include "engine/flow_engine.hpp"
 #include "engine/max_min.hpp"
-#include "engine/prefetch.hpp"
 
 // A queue of timers, and of the flows that have their links to themselves: their end is bytes / slowest link. When a flow meets another
 // on a link, both are shared from then on, with the bytes they have left, and MaxMin says which of the shared flows ends next. What
@@ -55,7 +54,6 @@ class NativeEngine final : public FlowEngine<NativeEngine, Flow> {
   bool meet_others(PathId up, PathId down);
   void enter_links(std::uint32_t index, bool alone);
   void share(std::uint32_t index, Bytes bytes);
-  void prefetch_link(LinkId link) const { prefetch(&use_[link.index()]); }
   void settle_before(Seconds next);
   void play_next_of_queue();
   void end_shared_flow();
@@ -122,7 +120,7 @@ void NativeEngine::run(EventHandler& handler) {
 }
 
 void NativeEngine::play_next_of_queue() {
-  const auto event = queue_.pop(*this);
+  const auto event = pop_due();
   if (!event.payload.is_flow()) {
     now_ = std::max(now_, event.time);
     handler_->on_event(event.payload.token());

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "core/contracts.hpp"
-#include "engine/prefetch.hpp"
 #include "platform/network.hpp"
 #include "units/quantity.hpp"
 
@@ -19,8 +18,6 @@ class PathRates {
     WT_EXPECT(up.index() < by_path_.size() && down.index() < by_path_.size());
     return std::min(by_path_[up.index()], by_path_[down.index()]);
   }
-
-  void prefetch(PathId path) const { detail::prefetch(&by_path_[path.index()]); }
 
  private:
   std::vector<BytesPerSecond> by_path_;

@@ -26,9 +26,8 @@ struct DeviceTables {
   std::uint32_t work = 0, slots = 0, events = 0, channels = 0;
 };
 
-/// Where one stream of one device stands. Index: device * num_streams + stream. What its ops need to know of the device lies beside
-/// it: with thousands of devices the time goes into fetching memory, and this is one cache line.
-struct alignas(64) StreamState {
+/// Where one stream of one device stands. Streams without ops have none.
+struct StreamState {
   const Op* next = nullptr;  ///< the op under way, or waited in
   const Op* end = nullptr;
   Seconds begin{};  ///< `next` was reached
@@ -37,8 +36,9 @@ struct alignas(64) StreamState {
   std::uint32_t next_waiter =
       none;             ///< the stream that waits behind this one for the same event or collective
   DeviceTables tables;  ///< of its device
+  DeviceId device;
+  Stream kind = Stream::compute;
 };
-static_assert(sizeof(StreamState) == 64);
 
 /// Streams in order of their coming, linked through StreamState::next_waiter.
 struct WaiterList {
@@ -75,16 +75,14 @@ struct Message {
   Seconds begin{};            ///< of the transfer
 };
 
-/// The messages of a channel in order; the first is being transferred. What every message needs to know of the channel lies beside
-/// them, and those of neighbours in the pipeline share a cache line.
-struct alignas(32) ChannelState {
+/// The messages of a channel in order; the first is being transferred.
+struct ChannelState {
   std::uint32_t first = none, last = none;
   std::uint32_t slot_base = 0;  ///< of the receiving device
   bool in_node = true;
   PathId up, down;
   Seconds latency{};
 };
-static_assert(sizeof(ChannelState) == 32);
 
 /// The instance of a collective that is being entered or under way.
 struct CollectiveState {
@@ -103,35 +101,21 @@ struct EventState {
 
 /// All that changes while a program set is played.
 struct PlayState {
-  std::vector<StreamState> streams;
-  std::vector<Seconds> durations;     ///< by row of the work table
-  std::vector<SlotState> slots;       ///< of all devices
-  std::vector<EventState> events;     ///< of all devices
-  std::vector<ChannelId> channel_of;  ///< of all devices, by Op::peer of send
+  std::vector<StreamState>
+      streams;  ///< those of a device one after the other, in the order of Stream
+  std::vector<std::uint32_t> first_stream;  ///< by device; of the next device if it has none
+  std::vector<DeviceTables> tables;         ///< by device
+  std::vector<Seconds> durations;           ///< by row of the work table
+  std::vector<SlotState> slots;             ///< of all devices
+  std::vector<EventState> events;           ///< of all devices
+  std::vector<ChannelId> channel_of;        ///< of all devices, by Op::peer of send
   std::vector<ChannelState> channels;
   std::vector<CollectiveState> collectives;
   std::vector<Message> messages;  ///< a pool
 
-  const DeviceTables& tables(DeviceId device) const {
-    return streams[device.index() * static_cast<std::size_t>(num_streams)].tables;
-  }
-  SlotState& slot(DeviceId device, std::uint32_t index) {
-    return slots[tables(device).slots + index];
-  }
   const SlotState& slot(DeviceId device, std::uint32_t index) const {
-    return slots[tables(device).slots + index];
+    return slots[tables[device.index()].slots + index];
   }
 };
-
-inline DeviceId device_of(std::uint32_t stream) {
-  return DeviceId{stream / static_cast<std::uint32_t>(num_streams)};
-}
-inline Stream kind_of(std::uint32_t stream) {
-  return static_cast<Stream>(stream % static_cast<std::uint32_t>(num_streams));
-}
-inline std::uint32_t stream_of(DeviceId device, Stream stream) {
-  return device.index() * static_cast<std::uint32_t>(num_streams) +
-         static_cast<std::uint32_t>(stream);
-}
 
 }  // namespace windtunnel::detail

@@ -1,16 +1,120 @@
 #include "engine/player.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "core/contracts.hpp"
 #include "core/work_note.hpp"
 #include "engine/deadlock.hpp"
+#include "engine/disturbance.hpp"
+#include "engine/engine.hpp"
+#include "engine/play_state.hpp"
+#include "engine/prefetch.hpp"
 #include "engine/program_check.hpp"
-#include "engine/program_player.hpp"
 
 namespace windtunnel {
 namespace detail {
+namespace {
+
+/// What an engine event means. A token is an index and, in its lowest bits, one of these.
+enum class EventKind : std::uint64_t {
+  compute_end,          ///< index: stream
+  message_launched,     ///< index: channel; the latency of its first message is paid
+  message_arrived,      ///< index: channel
+  collective_launched,  ///< index: collective; its latency is paid
+  collective_part,      ///< index: collective; its fixed part or one of its flows has ended
+};
+inline constexpr std::uint64_t event_kind_bits = 3;
+inline constexpr std::uint64_t event_kind_mask = (1U << event_kind_bits) - 1;
+
+inline std::uint64_t token(EventKind kind, std::uint32_t index) {
+  return static_cast<std::uint64_t>(index) << event_kind_bits | static_cast<std::uint64_t>(kind);
+}
+
+/// Plays the ops of all streams. An op that cannot end at once leaves its stream waiting; what it
+/// waits for puts the stream on the ready list, and the list is worked off one stream after the
+/// other: no recursion, however long a chain of ops that take no time.
+class ProgramPlayer final : public EventHandler {
+ public:
+  /// Neither disturbance nor listener need be there.
+  ProgramPlayer(const ProgramSet& set, Engine& engine, Disturbance* disturbance,
+                PlayListener* listener);
+  Played play();
+  void on_event(std::uint64_t token) override;
+  void prefetch_first(std::uint64_t token) const override;
+  void prefetch_rest(std::uint64_t token) const override;
+
+ private:
+  void add_device(std::size_t device);
+  void add_channel(const Channel& channel);
+  void work_off_ready();
+  void advance(std::uint32_t stream);
+  /// Begins the next op; true when it has ended already.
+  bool begin_op(std::uint32_t index, StreamState& stream);
+  bool begin_compute(std::uint32_t index, StreamState& stream);
+  void end_compute(std::uint32_t index, StreamState& stream);
+  bool begin_receive(std::uint32_t index, StreamState& stream);
+  bool begin_exchange(std::uint32_t index, StreamState& stream);
+  bool begin_wait(std::uint32_t index, StreamState& stream);
+  void end_wait(std::uint32_t index, StreamState& stream);
+  void end_stream(std::uint32_t index);
+  void record(std::uint32_t index, const StreamState& stream);
+
+  enum class Posting { eager, in_exchange };
+  void post_send(std::uint32_t index, const StreamState& stream, const Op& op, Posting posting);
+  void post_receive(std::uint32_t index, StreamState& stream, const Op& op);
+  std::uint32_t new_message();
+  void enqueue(std::uint32_t message);
+  void begin_transfer(ChannelId channel);
+  void launch(ChannelId channel);
+  void end_transfer(ChannelId channel);
+  void deliver(const Message& message);
+  void note_arrival(std::uint32_t stream, const Op& op, Seconds sent);
+
+  void enter_collective(std::uint32_t index);
+  void begin_collective(CollectiveId id);
+  void launch_collective(CollectiveId id);
+  void end_collective_part(CollectiveId id);
+  void end_collective(CollectiveId id);
+  CollectiveId collective_of(std::uint32_t stream) const;
+
+  void add_waiter(WaiterList& list, std::uint32_t stream);
+  static std::uint32_t event_index(const StreamState& stream);
+  Seconds latency_from(DeviceId device, Seconds usual) const {
+    return disturbance_ == nullptr ? usual : disturbance_->latency(device, usual);
+  }
+  Bytes bytes_of(const Message& message) const { return set_.message_bytes[message.send->work]; }
+
+  const ProgramSet& set_;
+  Engine& engine_;
+  Disturbance* disturbance_;
+  PlayListener* listener_;
+  PlayState state_;
+  Played played_;
+  Seconds now_{};
+  std::vector<std::uint32_t> ready_;  ///< streams whose op has ended
+  std::vector<std::uint32_t> free_messages_;
+  std::vector<std::uint32_t> streams_left_;   ///< by device
+  std::vector<std::uint64_t> last_instance_;  ///< by device: the collective it entered last
+  std::vector<Seconds> slot_sent_;            ///< of arrived messages; only for a listener
+  std::vector<Seconds> entered_;              ///< Waiting::entered, by stream; only for a listener
+  /// Since a device had entered a collective, until the last of the others had.
+  struct PeerWait {
+    Seconds entered{}, sent{};
+    Seconds duration() const { return sent - entered; }
+  };
+  std::vector<PeerWait> peer_waits_;  ///< by stream; only for a listener
+  PeerWait longest_peer_wait(std::uint32_t stream) const;
+  struct EventCause {
+    Cause cause;
+    Seconds entered{};
+  };
+  std::vector<EventCause> event_cause_;  ///< only for a listener
+  std::uint64_t num_instances_ = 0;
+  std::size_t devices_left_ = 0;
+};
 
 ProgramPlayer::ProgramPlayer(const ProgramSet& set, Engine& engine, Disturbance* disturbance,
                              PlayListener* listener)
@@ -38,15 +142,19 @@ void ProgramPlayer::add_device(std::size_t device) {
   const auto end_of = [](const auto& table) { return static_cast<std::uint32_t>(table.size()); };
   const DeviceTables begins{tables.work_base, end_of(state_.slots), end_of(state_.events),
                             end_of(state_.channel_of)};
-  std::uint32_t num_busy = 0;
-  for (const auto& ops : program.streams) {
+  state_.tables.push_back(begins);
+  state_.first_stream.push_back(end_of(state_.streams));
+  for (std::size_t kind = 0; kind < program.streams.size(); ++kind) {
+    const std::vector<Op>& ops = program.streams[kind];
+    if (ops.empty()) continue;
     StreamState& stream = state_.streams.emplace_back();
     stream.next = ops.data();
     stream.end = ops.data() + ops.size();
     stream.tables = begins;
-    if (!ops.empty()) ++num_busy;
+    stream.device = DeviceId{device};
+    stream.kind = static_cast<Stream>(kind);
   }
-  streams_left_.push_back(num_busy);
+  streams_left_.push_back(end_of(state_.streams) - state_.first_stream.back());
   state_.slots.resize(state_.slots.size() + program.num_slots);
   state_.events.resize(state_.events.size() + program.num_events);
   state_.channel_of.insert(state_.channel_of.end(), tables.channels.begin(), tables.channels.end());
@@ -54,7 +162,7 @@ void ProgramPlayer::add_device(std::size_t device) {
 
 void ProgramPlayer::add_channel(const Channel& channel) {
   ChannelState& state = state_.channels.emplace_back();
-  state.slot_base = state_.tables(channel.to).slots;
+  state.slot_base = state_.tables[channel.to.index()].slots;
   state.in_node = channel.in_node;
   state.up = channel.up;
   state.down = channel.down;
@@ -62,17 +170,12 @@ void ProgramPlayer::add_channel(const Channel& channel) {
 }
 
 Played ProgramPlayer::play() {
-  for (std::uint32_t i = 0; i < state_.streams.size(); ++i) {
-    if (state_.streams[i].next != state_.streams[i].end) advance(i);
-  }
   for (std::size_t d = 0; d < set_.devices.size(); ++d) {
-    const auto& streams = set_.programs[set_.devices[d].program].streams;
-    const bool idle =
-        std::all_of(streams.begin(), streams.end(), [](const auto& s) { return s.empty(); });
-    if (!idle) continue;
+    if (streams_left_[d] > 0) continue;  // a device with something to do
     --devices_left_;
     if (listener_ != nullptr) listener_->on_device_end(DeviceId{d}, now_);
   }
+  for (std::uint32_t i = 0; i < state_.streams.size(); ++i) advance(i);
   work_off_ready();
   engine_.run(*this);
   if (devices_left_ > 0) throw DeadlockError(describe_deadlock(set_, state_));
@@ -86,26 +189,52 @@ Played ProgramPlayer::play() {
 
 void ProgramPlayer::on_event(std::uint64_t token) {
   now_ = engine_.now();
-  const auto index = static_cast<std::uint32_t>(token >> happening_bits);
-  switch (static_cast<Happening>(token & happening_mask)) {
-    case Happening::compute_end:
+  const auto index = static_cast<std::uint32_t>(token >> event_kind_bits);
+  switch (static_cast<EventKind>(token & event_kind_mask)) {
+    case EventKind::compute_end:
       end_compute(index, state_.streams[index]);
       advance(index);
       break;
-    case Happening::message_launched:
+    case EventKind::message_launched:
       launch(ChannelId{index});
       break;
-    case Happening::message_arrived:
+    case EventKind::message_arrived:
       end_transfer(ChannelId{index});
       break;
-    case Happening::collective_launched:
+    case EventKind::collective_launched:
       launch_collective(CollectiveId{index});
       break;
-    case Happening::collective_part:
+    case EventKind::collective_part:
       end_collective_part(CollectiveId{index});
       break;
   }
   work_off_ready();
+}
+
+void ProgramPlayer::prefetch_first(std::uint64_t token) const {
+  const auto index = static_cast<std::uint32_t>(token >> event_kind_bits);
+  const auto kind = static_cast<EventKind>(token & event_kind_mask);
+  if (kind == EventKind::compute_end) prefetch(&state_.streams[index]);
+  if (kind == EventKind::message_launched || kind == EventKind::message_arrived)
+    prefetch(&state_.channels[index]);
+}
+
+/// Of a compute op: the messages on the way to the next, and its duration. Of a message: its slot.
+void ProgramPlayer::prefetch_rest(std::uint64_t token) const {
+  const auto index = static_cast<std::uint32_t>(token >> event_kind_bits);
+  const auto kind = static_cast<EventKind>(token & event_kind_mask);
+  if (kind == EventKind::message_arrived) {
+    const ChannelState& channel = state_.channels[index];
+    prefetch(&state_.slots[channel.slot_base + state_.messages[channel.first].send->slot]);
+  }
+  if (kind != EventKind::compute_end) return;
+  const StreamState& stream = state_.streams[index];
+  for (const Op* op = stream.next + 1; op != stream.end && op->kind != OpKind::compute; ++op) {
+    if (op->kind == OpKind::receive) prefetch(&state_.slots[stream.tables.slots + op->slot]);
+    if (op->kind == OpKind::send)
+      prefetch(&state_.channels[state_.channel_of[stream.tables.channels + op->peer].index()]);
+  }
+  prefetch(&state_.durations[stream.tables.work]);
 }
 
 void ProgramPlayer::work_off_ready() {
@@ -155,13 +284,13 @@ bool ProgramPlayer::begin_compute(std::uint32_t index, StreamState& stream) {
   const std::uint32_t row = set_.row_of(stream.tables.work, *stream.next);
   Seconds duration = state_.durations[row];
   if (disturbance_ != nullptr)
-    duration = disturbance_->duration(device_of(index), kind_of(index), set_.work[row], now_);
+    duration = disturbance_->duration(stream.device, stream.kind, set_.work[row], now_);
   stream.begin = now_;
   if (duration == Seconds{0}) {
     end_compute(index, stream);
     return true;
   }
-  engine_.after(duration, token(Happening::compute_end, index));
+  engine_.after(duration, token(EventKind::compute_end, index));
   return false;
 }
 
@@ -169,11 +298,10 @@ void ProgramPlayer::end_compute(std::uint32_t index, StreamState& stream) {
   count_done(++played_.activities);
   if (listener_ != nullptr) {
     const Work& work = set_.work[set_.row_of(stream.tables.work, *stream.next)];
-    listener_->on_compute(device_of(index), kind_of(index), *stream.next, work, stream.begin, now_);
+    listener_->on_compute(stream.device, stream.kind, *stream.next, work, stream.begin, now_);
   }
   const bool is_operation = label_of(*stream.next) != Label::whole_pass;
-  if (is_operation &&
-      kind_of(index) != Stream::compute) {  // who waits for a collective waits for it
+  if (is_operation && stream.kind != Stream::compute) {  // who waits for a collective waits for it
     stream.cause = {stream.begin, stream.next->phase, stream.next->traffic, true};
     if (listener_ != nullptr) entered_[index] = stream.begin;
   }
@@ -194,13 +322,13 @@ void ProgramPlayer::end_wait(std::uint32_t index, StreamState& stream) {
         stream.cause.known ? stream.cause : Cause{now_, op.phase, op.traffic, false};
     const Waiting waiting{stream.begin, entered_[index], cause.sent,
                           now_,         cause.phase,     cause.traffic};
-    listener_->on_wait(device_of(index), kind_of(index), op, waiting);
+    listener_->on_wait(stream.device, stream.kind, op, waiting);
   }
   stream.next += op.kind == OpKind::exchange ? 1 + op.slot : 1;
 }
 
 void ProgramPlayer::end_stream(std::uint32_t index) {
-  const DeviceId device = device_of(index);
+  const DeviceId device = state_.streams[index].device;
   if (--streams_left_[device.index()] > 0) return;
   played_.device_end[device.index()] = now_;
   --devices_left_;
@@ -213,8 +341,9 @@ std::uint32_t ProgramPlayer::event_index(const StreamState& stream) {
 
 /// The longest wait of a stream for peers since the device's compute stream, which may wait for it, has reached its op.
 ProgramPlayer::PeerWait ProgramPlayer::longest_peer_wait(std::uint32_t stream) const {
-  constexpr std::uint32_t per_device = num_streams;
-  const Seconds reached = state_.streams[stream / per_device * per_device].begin;
+  const StreamState& first =
+      state_.streams[state_.first_stream[state_.streams[stream].device.index()]];
+  const Seconds reached = first.kind == Stream::compute ? first.begin : Seconds{0};
   const PeerWait& wait = peer_waits_[stream];
   return wait.sent > reached ? PeerWait{std::max(wait.entered, reached), wait.sent} : PeerWait{};
 }
@@ -272,6 +401,213 @@ void ProgramPlayer::add_waiter(WaiterList& list, std::uint32_t stream) {
   list.last = stream;
 }
 
+bool ProgramPlayer::begin_receive(std::uint32_t index, StreamState& stream) {
+  stream.begin = now_;
+  post_receive(index, stream, *stream.next);
+  if (stream.pending > 0) return false;
+  end_wait(index, stream);
+  return true;
+}
+
+bool ProgramPlayer::begin_exchange(std::uint32_t index, StreamState& stream) {
+  stream.begin = now_;
+  const Op* const first = stream.next + 1;
+  const Op* const last = first + stream.next->slot;
+  if (first == last) stream.cause = {};
+  for (const Op* op = first; op != last; ++op) {
+    if (op->kind == OpKind::receive) {
+      post_receive(index, stream, *op);
+    } else {
+      ++stream.pending;
+      post_send(index, stream, *op, Posting::in_exchange);
+    }
+  }
+  if (stream.pending > 0) return false;
+  end_wait(index, stream);
+  return true;
+}
+
+void ProgramPlayer::post_send(std::uint32_t index, const StreamState& stream, const Op& op,
+                              Posting posting) {
+  const ChannelId channel = state_.channel_of[stream.tables.channels + op.peer];
+  const std::uint32_t number = new_message();
+  state_.messages[number] = {&op, now_, now_, none, channel.index(), none, {}};
+  if (posting == Posting::eager) return enqueue(number);
+  state_.messages[number].sender = index;
+  SlotState& slot = state_.slots[state_.channels[channel.index()].slot_base + op.slot];
+  if (slot.kind == SlotState::Kind::awaited) return enqueue(number);
+  WT_EXPECT(slot.kind == SlotState::Kind::idle);  // a message is sent once
+  slot = SlotState(SlotState::Kind::sender_ready, number);
+}
+
+/// Leaves the stream with one more thing pending, unless the message has arrived already.
+void ProgramPlayer::post_receive(std::uint32_t index, StreamState& stream, const Op& op) {
+  const std::uint32_t number = stream.tables.slots + op.slot;
+  SlotState& slot = state_.slots[number];
+  if (slot.kind == SlotState::Kind::arrived) {
+    if (listener_ == nullptr) return;
+    if (stream.pending == 0) stream.cause = {slot_sent_[number], op.phase, op.traffic, true};
+    return;
+  }
+  WT_EXPECT(slot.kind != SlotState::Kind::awaited);  // one stream waits for a message
+  ++stream.pending;
+  const SlotState before = slot;
+  slot = SlotState(SlotState::Kind::awaited, index);
+  if (before.kind == SlotState::Kind::sender_ready) {
+    state_.messages[before.index].sent = now_;
+    enqueue(before.index);
+  }
+}
+
+std::uint32_t ProgramPlayer::new_message() {
+  if (free_messages_.empty()) {
+    free_messages_.push_back(static_cast<std::uint32_t>(state_.messages.size()));
+    state_.messages.emplace_back();
+  }
+  const std::uint32_t message = free_messages_.back();
+  free_messages_.pop_back();
+  return message;
+}
+
+void ProgramPlayer::enqueue(std::uint32_t message) {
+  const ChannelId id{state_.messages[message].channel};
+  ChannelState& channel = state_.channels[id.index()];
+  if (channel.first == none) {
+    channel.first = channel.last = message;
+    begin_transfer(id);
+  } else {
+    state_.messages[channel.last].next = message;
+    channel.last = message;
+  }
+}
+
+void ProgramPlayer::begin_transfer(ChannelId id) {
+  const ChannelState& channel = state_.channels[id.index()];
+  Message& message = state_.messages[channel.first];
+  message.begin = now_;
+  const Bytes bytes = bytes_of(message);
+  const Seconds latency = latency_from(set_.channels[id.index()].from, channel.latency);
+  if (bytes == Bytes{0}) {
+    engine_.after(latency, token(EventKind::message_arrived, id.index()));
+  } else if (channel.in_node) {
+    engine_.after(latency + bytes / set_.channels[id.index()].bandwidth,
+                  token(EventKind::message_arrived, id.index()));
+  } else if (latency == Seconds{0}) {
+    launch(id);
+  } else {
+    engine_.after(latency, token(EventKind::message_launched, id.index()));
+  }
+}
+
+void ProgramPlayer::launch(ChannelId id) {
+  const ChannelState& channel = state_.channels[id.index()];
+  const Bytes bytes = bytes_of(state_.messages[channel.first]);
+  ++played_.flows;
+  engine_.start_flow(channel.up, channel.down, bytes,
+                     token(EventKind::message_arrived, id.index()));
+}
+
+void ProgramPlayer::end_transfer(ChannelId id) {
+  ChannelState& channel = state_.channels[id.index()];
+  const std::uint32_t number = channel.first;
+  const Message message = state_.messages[number];
+  free_messages_.push_back(number);
+  channel.first = message.next;
+  if (channel.first != none) begin_transfer(id);
+  count_done(++played_.activities);
+  if (listener_ != nullptr) {
+    listener_->on_message(id, *message.send, bytes_of(message), message.posted, message.begin,
+                          now_);
+  }
+  deliver(message);
+}
+
+void ProgramPlayer::deliver(const Message& message) {
+  const std::uint32_t number = state_.channels[message.channel].slot_base + message.send->slot;
+  SlotState& slot = state_.slots[number];
+  WT_ENSURE(slot.kind == SlotState::Kind::idle || slot.kind == SlotState::Kind::awaited);
+  if (listener_ != nullptr) {
+    slot_sent_[number] = message.sent;
+  }
+  const SlotState before = slot;
+  slot = SlotState(SlotState::Kind::arrived);
+  if (before.kind == SlotState::Kind::awaited)
+    note_arrival(before.index, *message.send, message.sent);
+  if (message.sender != none) note_arrival(message.sender, *message.send, message.sent);
+}
+
+CollectiveId ProgramPlayer::collective_of(std::uint32_t stream) const {
+  const StreamState& state = state_.streams[stream];
+  return set_.devices[state.device.index()].entered(state.next->slot);
+}
+
+void ProgramPlayer::enter_collective(std::uint32_t index) {
+  const CollectiveId id = collective_of(index);
+  CollectiveState& collective = state_.collectives[id.index()];
+  StreamState& stream = state_.streams[index];
+  stream.begin = now_;
+  ++stream.pending;
+  add_waiter(collective.waiters, index);
+  WT_EXPECT(collective.parts_left == 0);  // one stream of a device enters a collective
+  if (++collective.entered == set_.collectives[id.index()].members.size()) begin_collective(id);
+}
+
+void ProgramPlayer::begin_collective(CollectiveId id) {
+  const Collective& collective = set_.collectives[id.index()];
+  CollectiveState& state = state_.collectives[id.index()];
+  state.begin = now_;
+  state.entered = 0;
+  ++num_instances_;
+  for (std::uint32_t waiter = state.waiters.first; waiter != none;
+       waiter = state_.streams[waiter].next_waiter) {
+    std::uint64_t& last = last_instance_[state_.streams[waiter].device.index()];
+    WT_EXPECT(last != num_instances_);  // every member has entered, not one of them twice
+    last = num_instances_;
+  }
+  state.parts_left = 2;
+  state.fullness = set_.fullness_of(collective, *state_.streams[state.waiters.first].next);
+  const Seconds fixed = collective.fixed + collective.varying * (state.fullness - 1);
+  engine_.after(fixed, token(EventKind::collective_part, id.index()));
+  const Seconds latency = latency_from(collective.members.front(), collective.latency);
+  engine_.after(latency, token(EventKind::collective_launched, id.index()));
+}
+
+void ProgramPlayer::launch_collective(CollectiveId id) {
+  const Collective& collective = set_.collectives[id.index()];
+  CollectiveState& state = state_.collectives[id.index()];
+  state.parts_left += static_cast<std::uint32_t>(collective.flows.size());
+  for (const CollectiveFlow& flow : collective.flows) {
+    ++played_.flows;
+    engine_.start_flow(flow.up, flow.down, flow.bytes * state.fullness,
+                       token(EventKind::collective_part, id.index()));
+  }
+  end_collective_part(id);  // the latency
+}
+
+void ProgramPlayer::end_collective_part(CollectiveId id) {
+  if (--state_.collectives[id.index()].parts_left == 0) end_collective(id);
+}
+
+void ProgramPlayer::end_collective(CollectiveId id) {
+  CollectiveState& state = state_.collectives[id.index()];
+  count_done(++played_.activities);
+  if (listener_ != nullptr) {
+    listener_->on_collective(id, *state_.streams[state.waiters.first].next, state.begin, now_);
+  }
+  const WaiterList waiters = state.waiters;
+  state.waiters = {};
+  for (std::uint32_t waiter = waiters.first; waiter != none;
+       waiter = state_.streams[waiter].next_waiter) {
+    if (listener_ != nullptr) {
+      entered_[waiter] = state_.streams[waiter].begin;
+      const PeerWait wait{entered_[waiter], state.begin};
+      if (wait.duration() >= longest_peer_wait(waiter).duration()) peer_waits_[waiter] = wait;
+    }
+    note_arrival(waiter, *state_.streams[waiter].next, state.begin);
+  }
+}
+
+}  // namespace
 }  // namespace detail
 
 Played play(const ProgramSet& programs, Engine& engine, PlayListener* listener) {
