@@ -72,7 +72,7 @@ class Table:
 
     def score(self, name, values):
         changes = [f"--set={pointer}={value}" for pointer, value in values.items()]
-        points = answer(self.program, "validate", "--engine", "native", name, *changes)["points"]
+        points = answer(self.program, "validate", name, *changes)["points"]
         return [math.log(point["predicted_s"] / point["measured_s"]) for point in points if "predicted_s" in point]
 
     def rows(self):

@@ -120,20 +120,15 @@ void free_beside_others(ReportHandle* handle) {
   delete handle;
 }
 
-struct SimulateArguments {
-  std::string engine;
-  bool timeline = false;
-  std::uint64_t seed = 0;
-};
-
 std::shared_ptr<ReportHandle> simulate_handle(const ScenarioHandle& handle, const py::dict& values,
-                                              const SimulateArguments& arguments) {
+                                              const std::string& engine, bool timeline,
+                                              std::uint64_t seed) {
   return beside_others([&, settings = settings_of(values)] {
     std::shared_ptr<ReportHandle> result(new ReportHandle, free_beside_others);
-    result->scenario = handle.read(settings, arguments.seed);
+    result->scenario = handle.read(settings, seed);
     SimulateOptions options;
-    options.engine = engine_named(arguments.engine);
-    options.keep_timeline = arguments.timeline;
+    options.make_engine = engine_named(engine);
+    options.keep_timeline = timeline;
     result->simulation = simulate(result->scenario, options);
     if (!handle.library().errors.regimes.empty())
       add_interval(result->scenario, handle.library().errors, result->simulation.report);
@@ -211,14 +206,13 @@ py::dict timeline(const py::object& self) {
 }
 
 std::string rank_text_of(const ScenarioHandle& handle, const py::dict& values, int top,
-                         std::size_t threads, const SimulateArguments& arguments) {
+                         std::size_t threads, std::uint64_t seed) {
   return beside_others([&, settings = settings_of(values)] {
     const Scenario base =
-        on_segment_of_search(handle.read(settings, arguments.seed, PlacementSearch::allowed));
+        on_segment_of_search(handle.read(settings, seed, PlacementSearch::allowed));
     RankOptions options;
     options.top = top;
     options.at_once = threads == 0 ? default_at_once() : threads;
-    options.engine = engine_named(arguments.engine);
     RankResult result = rank_plans(base, options);
     place_ranked_plans(base, result);
     return rank_json(base, result);
@@ -226,13 +220,11 @@ std::string rank_text_of(const ScenarioHandle& handle, const py::dict& values, i
 }
 
 std::string explain_text_of(const ScenarioHandle& handle, const py::dict& values,
-                            std::size_t threads, const SimulateArguments& arguments) {
+                            std::size_t threads, std::uint64_t seed) {
   return beside_others([&, settings = settings_of(values)] {
-    const Scenario scenario =
-        place_if_asked(handle.read(settings, arguments.seed, PlacementSearch::allowed));
-    const Explained explained = explain(
-        scenario, handle.library(),
-        {threads == 0 ? default_at_once() : threads, engine_named(arguments.engine), {}, {}});
+    const Scenario scenario = place_if_asked(handle.read(settings, seed, PlacementSearch::allowed));
+    const Explained explained =
+        explain(scenario, handle.library(), {threads == 0 ? default_at_once() : threads, {}, {}});
     return pretty_text(explanation_value(explained.explanation));
   });
 }
@@ -240,13 +232,12 @@ std::string explain_text_of(const ScenarioHandle& handle, const py::dict& values
 /// Rows as JSON objects, one a point.
 std::vector<std::string> sweep_rows(const std::shared_ptr<const Shelf>& library,
                                     const std::string& file, std::size_t threads,
-                                    const SimulateArguments& arguments) {
+                                    std::uint64_t seed) {
   return beside_others([&] {
     ReadOptions options;
-    options.seed = arguments.seed;
-    const EngineKind engine = engine_named(arguments.engine);
-    const Sweep sweep(file, *library, options, plan_chooser(engine, "/sweep/plan"));
-    const RowMaker rows(sweep, {}, engine);
+    options.seed = seed;
+    const Sweep sweep(file, *library, options, plan_chooser("/sweep/plan"));
+    const RowMaker rows(sweep, {});
     std::vector<std::string> texts(sweep.points().size());
     run_on_threads(texts.size(), threads == 0 ? default_at_once() : threads,
                    [&](std::size_t point) { texts[point] = rows.row(point); }, {});
@@ -257,13 +248,12 @@ std::vector<std::string> sweep_rows(const std::shared_ptr<const Shelf>& library,
 /// The score of measurement sets, by path or name; none: all of the library's.
 std::string validate_text(const Shelf& library, const std::vector<std::string>& sets,
                           const std::vector<std::pair<std::string, std::string>>& overrides,
-                          const std::string& engine, std::size_t threads) {
+                          std::size_t threads) {
   return beside_others([&] {
     ValidateRequest request;
     request.sets = sets;
     request.overrides = overrides;
     request.format = OutputFormat::json;
-    request.engine = engine_named(engine);
     request.threads = threads;
     std::ostringstream result, messages;
     run_validate(request, library, result, messages);
@@ -358,24 +348,11 @@ PYBIND11_MODULE(_windtunnel, module) {
   module.def("scenario_of_file", scenario_of_file);
   module.def("scenario_of_dict", scenario_of_dict);
   module.def("resolved", resolved);
-  module.def("simulate", [](const ScenarioHandle& scenario, const py::dict& values,
-                            const std::string& engine, bool timeline, std::uint64_t seed) {
-    return simulate_handle(scenario, values, {engine, timeline, seed});
-  });
-  module.def("rank",
-             [](const ScenarioHandle& scenario, const py::dict& values, const std::string& engine,
-                int top, std::size_t threads, std::uint64_t seed) {
-               return rank_text_of(scenario, values, top, threads, {engine, false, seed});
-             });
-  module.def("explain", [](const ScenarioHandle& scenario, const py::dict& values,
-                           const std::string& engine, std::size_t threads, std::uint64_t seed) {
-    return explain_text_of(scenario, values, threads, {engine, false, seed});
-  });
+  module.def("simulate", simulate_handle);
+  module.def("rank", rank_text_of);
+  module.def("explain", explain_text_of);
   module.def("validate", validate_text);
-  module.def("sweep", [](const std::shared_ptr<const Shelf>& library, const std::string& file,
-                         const std::string& engine, std::size_t threads, std::uint64_t seed) {
-    return sweep_rows(library, file, threads, {engine, false, seed});
-  });
+  module.def("sweep", sweep_rows);
 }
 
 }  // namespace windtunnel::python

@@ -71,7 +71,7 @@ class Linearizer {
     tasks.work = [&](std::size_t i) { return simulate_one(configurations[i / each], i % each); };
     if (request_->on_progress)
       tasks.on_done = [&](std::size_t done) { request_->on_progress(num_simulations_ + done); };
-    const std::vector<TaskOutcome<Figures>> outcomes = run_tasks(request_->engine, tasks);
+    const std::vector<TaskOutcome<Figures>> outcomes = run_tasks(tasks);
     num_simulations_ += tasks.count;
     std::vector<LinearOutcome> times;
     for (std::size_t i = 0; i < configurations.size(); ++i)
@@ -90,7 +90,7 @@ class Linearizer {
           text_of({starts_[j] * (j + 1 == moved ? std::exp(step) : 1), given_[j].unit}));
     const Scenario scenario =
         read_scenario(*configuration.scenario, configuration.folder, *library_, options);
-    const Report report = simulate_key_figures(scenario, build(scenario), request_->engine);
+    const Report report = simulate_key_figures(scenario, build(scenario));
     return {report.iteration_time, report.num_gpus, report.memory.fits};
   }
 

@@ -18,7 +18,6 @@ struct AdviceRequest {
   Overrides overrides;         ///< --set
   std::vector<FitConstant>
       constants;  ///< none: all that have a short name and a value in the scenario
-  EngineKind engine = engine_of_many;
   std::function<void(std::size_t)> on_progress;  ///< with the number of simulations; may be empty
 };
 

@@ -43,7 +43,6 @@ Advice advice_for(const TemporaryFolder& folder, std::vector<FitConstant> consta
   request.file = folder.path() / "plan.json";
   request.constants = std::move(constants);
   request.overrides = std::move(overrides);
-  request.engine = EngineKind::heap;
   return advise(request, sets, Library{source_dir()});
 }
 

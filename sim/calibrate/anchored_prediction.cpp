@@ -13,9 +13,8 @@ using detail::time_text;
 
 AnchoredPrediction predict_anchored(const Scenario& plan, const Library& library,
                                     const std::vector<CalibrationPoint>& points,
-                                    const Calibration& calibration, EngineKind engine) {
+                                    const Calibration& calibration) {
   SimulateOptions options;
-  options.engine = engine;
   options.evidence = &library;
   const Report report = simulate(plan, options).report;
   std::vector<std::size_t> rows(points.size());

@@ -22,7 +22,7 @@ struct AnchoredPrediction {
 /// moves likewise, and the logarithms of its ends over the prediction shrink by the square root of `left_open`.
 AnchoredPrediction predict_anchored(const Scenario& plan, const Library& library,
                                     const std::vector<CalibrationPoint>& points,
-                                    const Calibration& calibration, EngineKind engine);
+                                    const Calibration& calibration);
 
 /// --set's words for the fitted values that the scenario takes.
 Overrides fitted_overrides(const Calibration& calibration);

@@ -182,7 +182,7 @@ int run_advise(const CalibrateRequest& request, const Library& library, std::ost
       sets.push_back(read_measurement_set(file));
   ProgressLine line(messages, request.progress);
   AdviceRequest asked{request.advise, request.overrides, parse_constants(request.fit),
-                      request.engine, [&line](std::size_t done) {
+                      [&line](std::size_t done) {
                         line.show("calibrate: " + std::to_string(done) + " iterations simulated");
                       }};
   const Advice advice = advise(asked, sets, library);
@@ -200,7 +200,7 @@ AnchoredPrediction predict_plan(const CalibrateRequest& request, const Library& 
   options.overrides = request.overrides;
   for (auto& fitted : fitted_overrides(calibration)) options.overrides.push_back(std::move(fitted));
   const Scenario plan = read_scenario(request.predict, library, options);
-  return predict_anchored(plan, library, points, calibration, request.engine);
+  return predict_anchored(plan, library, points, calibration);
 }
 
 std::string result_text(const CalibrateRequest& request, const CalibrationPoints& points,
@@ -246,12 +246,11 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
   const auto on_progress = [&line](std::size_t done) {
     line.show("calibrate: " + std::to_string(done) + " iterations simulated");
   };
-  PointPredictor::Predict simulated =
-      predict_by_simulation(library, request.overrides, request.engine);
+  PointPredictor::Predict simulated = predict_by_simulation(library, request.overrides);
   PointPredictor predictor(
       points.points, plan.constants,
       request.draws ? tabulated(std::move(simulated), plan.constants) : std::move(simulated),
-      on_progress, request.engine);
+      on_progress);
   if (request.draws) return run_draws(request, points.points, plan, predictor, out);
   const Calibration calibration = calibrate(points.points, plan, predictor);
   std::optional<AnchoredPrediction> prediction;

@@ -19,9 +19,8 @@ enum class CalibrationFormat { text, json };
 
 /// Command line of `calibrate`.
 struct CalibrateRequest {
-  std::vector<std::string> sets;  ///< paths or names, at least one
-  std::vector<std::string> fit;   ///< "emax", "emax,nic_efficiency", "/pointer=0.1..1"
-  EngineKind engine = engine_of_many;
+  std::vector<std::string> sets;   ///< paths or names, at least one
+  std::vector<std::string> fit;    ///< "emax", "emax,nic_efficiency", "/pointer=0.1..1"
   std::optional<FittedFile> file;  ///< --device, --software or --platform, and -o
   std::filesystem::path advise;  ///< --advise: a plan that measurements are advised for; empty: fit
   std::string advise_name;       ///< as the command line has it

@@ -19,12 +19,11 @@ std::vector<double> rounded(std::vector<double> values) {
 
 PointPredictor::PointPredictor(const std::vector<CalibrationPoint>& points,
                                const std::vector<FitConstant>& constants, Predict predict,
-                               OnProgress on_progress, EngineKind engine)
+                               OnProgress on_progress)
     : points_(&points),
       constants_(&constants),
       predict_(std::move(predict)),
-      on_progress_(std::move(on_progress)),
-      engine_(engine) {}
+      on_progress_(std::move(on_progress)) {}
 
 Overrides PointPredictor::overrides_for(const CalibrationPoint& point,
                                         const std::vector<double>& values) const {
@@ -50,7 +49,7 @@ std::vector<Seconds> PointPredictor::predict(const std::vector<double>& exact_va
   };
   if (on_progress_)
     tasks.on_done = [&](std::size_t done) { on_progress_(num_predictions_ + done); };
-  const std::vector<TaskOutcome<Seconds>> outcomes = run_tasks(engine_, tasks);
+  const std::vector<TaskOutcome<Seconds>> outcomes = run_tasks(tasks);
   num_predictions_ += missing.size();
   for (std::size_t i = 0; i < missing.size(); ++i) {
     if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))
@@ -62,15 +61,14 @@ std::vector<Seconds> PointPredictor::predict(const std::vector<double>& exact_va
   return times;
 }
 
-PointPredictor::Predict predict_by_simulation(const Library& library, Overrides overrides,
-                                              EngineKind engine) {
-  return [library, engine, overrides = std::move(overrides)](const CalibrationPoint& point,
-                                                             const Overrides& fitted) {
+PointPredictor::Predict predict_by_simulation(const Library& library, Overrides overrides) {
+  return [library, overrides = std::move(overrides)](const CalibrationPoint& point,
+                                                     const Overrides& fitted) {
     ReadOptions options;
     options.overrides = overrides;
     options.overrides.insert(options.overrides.end(), fitted.begin(), fitted.end());
     const Scenario scenario = read_scenario(point.scenario, point.folder, library, options);
-    return simulate(scenario, {.engine = engine}).report.iteration_time;
+    return simulate(scenario).report.iteration_time;
   };
 }
 

@@ -21,7 +21,7 @@ class PointPredictor {
 
   PointPredictor(const std::vector<CalibrationPoint>& points,
                  const std::vector<FitConstant>& constants, Predict predict,
-                 OnProgress on_progress = {}, EngineKind engine = engine_of_many);
+                 OnProgress on_progress = {});
 
   /// Of the points at `indices`, in their order; without values, as their files have them. A point
   /// that fails throws what its prediction threw.
@@ -36,13 +36,11 @@ class PointPredictor {
   const std::vector<FitConstant>* constants_;
   Predict predict_;
   OnProgress on_progress_;
-  EngineKind engine_;
   std::map<std::vector<double>, std::map<std::size_t, Seconds>> known_;
   std::size_t num_predictions_ = 0;
 };
 
 /// Predicts by simulation. `overrides` (--set) come before those of the constants.
-PointPredictor::Predict predict_by_simulation(const Library& library, Overrides overrides,
-                                              EngineKind engine = engine_of_many);
+PointPredictor::Predict predict_by_simulation(const Library& library, Overrides overrides);
 
 }  // namespace windtunnel

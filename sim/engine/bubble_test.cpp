@@ -46,7 +46,7 @@ double bubble(const SchedulePtr& schedule, int p, int m, int v, PipelineSend sen
   shape.microbatches = m;
   shape.chunks = v;
   shape.send = send;
-  const auto engine = make_engine(EngineKind::heap, Network{});
+  const auto engine = make_heap_engine(Network{});
   const Played played = play(free_pipeline(schedule, shape, times), *engine);
   const Seconds busy =
       (times.forward + times.input_gradient + times.weight_gradient) * (1.0 * m * v);

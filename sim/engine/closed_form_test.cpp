@@ -40,15 +40,15 @@ double closed_form(const Case& given, double hop) {
   return full + hop * (p > 2 ? 2 * m + 2 * p - 5 : m + 1);
 }
 
-double played(EngineKind kind, const Case& given) {
+double played(MakeEngine kind, const Case& given) {
   ProgramSet set = pipeline_of(given);
   // 2 ms + 80 MB / 10 GB/s = 10 ms a message
   const Network network = testing::give_own_links(set, 10_GBps, 2_ms);
-  const auto engine = make_engine(kind, network);
+  const auto engine = kind(network);
   return play(set, *engine).end / 1_s;
 }
 
-void check(EngineKind kind, PipelineSend send) {
+void check(MakeEngine kind, PipelineSend send) {
   constexpr double hop = 0.01, precision = 1e-6;  // SimGrid counts bytes in whole units
   for (const int p : {2, 3, 4, 8, 16}) {
     for (const int rounds : {1, 2, 8}) {
@@ -66,13 +66,13 @@ void check(EngineKind kind, PipelineSend send) {
 }
 
 TEST_CASE("a scenario's 1F1B programs with eager sends meet the closed form on both engines") {
-  check(EngineKind::heap, PipelineSend::eager);
-  check(EngineKind::simgrid, PipelineSend::eager);
+  check(make_heap_engine, PipelineSend::eager);
+  check(make_simgrid_engine, PipelineSend::eager);
 }
 
 TEST_CASE("a scenario's 1F1B programs with blocking pairs meet the closed form on both engines") {
-  check(EngineKind::heap, PipelineSend::blocking_pairs);
-  check(EngineKind::simgrid, PipelineSend::blocking_pairs);
+  check(make_heap_engine, PipelineSend::blocking_pairs);
+  check(make_simgrid_engine, PipelineSend::blocking_pairs);
 }
 
 }  // namespace

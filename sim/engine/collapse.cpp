@@ -219,6 +219,7 @@ Played play(const CollapsedPrograms& collapsed, Engine& engine, PlayListener* li
   const Played played = play(collapsed.programs, engine, listener);
   Played whole;
   whole.end = played.end;
+  whole.engine = played.engine;
   whole.activities = collapsed.activities;
   whole.flows = collapsed.flows;
   for (const DeviceId device : collapsed.played_as)

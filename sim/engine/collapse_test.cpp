@@ -94,11 +94,11 @@ std::vector<double> figures(const Played& played) {
 std::size_t num_played(const World& world) {
   const auto collapsed = collapse(world.set, world.network);
   if (!collapsed) return world.set.devices.size();
-  for (const EngineKind kind : {EngineKind::heap, EngineKind::simgrid}) {
-    const auto whole = in_child_process(
-        [&] { return figures(play(world.set, *make_engine(kind, world.network))); });
-    const auto classes = in_child_process(
-        [&] { return figures(play(*collapsed, *make_engine(kind, collapsed->network))); });
+  for (const MakeEngine kind : {make_heap_engine, make_simgrid_engine}) {
+    const auto whole =
+        in_child_process([&] { return figures(play(world.set, *kind(world.network))); });
+    const auto classes =
+        in_child_process([&] { return figures(play(*collapsed, *kind(collapsed->network))); });
     CHECK(classes == whole);  // to the last bit
   }
   return collapsed->programs.devices.size();

@@ -42,7 +42,7 @@ Seconds iteration(const PipelineShape& shape, Seconds hop, Seconds codec = Secon
   const Bytes whole = 1_B * (hop / 1_s);
   set.message_bytes = {whole, whole, 0_B, 0_B, 0_B, 0_B};
   testing::add_stages(set, shape, schedule_named("1f1b"), BytesPerSecond{1});
-  const auto engine = make_engine(EngineKind::heap, Network{});
+  const auto engine = make_heap_engine(Network{});
   return play(set, *engine).end;
 }
 

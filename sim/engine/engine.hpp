@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string_view>
 
 #include "platform/network.hpp"
@@ -25,6 +26,8 @@ class EventHandler {
 class Engine {
  public:
   virtual ~Engine() = default;
+  /// "native", "simgrid" or "heap", for reports.
+  virtual std::string_view name() const = 0;
   virtual Seconds now() const = 0;
   /// Calls the handler with `token`, less than 2^63, at now() + delay.
   virtual void after(Seconds delay, std::uint64_t token) = 0;
@@ -38,18 +41,24 @@ class Engine {
   virtual std::uint64_t num_flows() const = 0;
 };
 
-enum class EngineKind {
-  simgrid,  ///< flows share links max-min fairly (SimGrid)
-  native,   ///< the same by our own solver: any number in a process, one a thread
-  heap,  ///< every flow has its links to itself: the oracle where nothing contends, and the speed limit
+/// SimGrid would play this for minutes: make_simgrid_engine().
+class TooManySharedFlows : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
-/// "simgrid", "native" or "heap": the --engine of the command line, and in reports.
-std::string_view name_of(EngineKind kind);
-/// That of the name, which must be one of these.
-EngineKind engine_named(std::string_view name);
+/// Makes an engine for the flows of a network, which must outlive it.
+using MakeEngine = std::unique_ptr<Engine> (*)(const Network&);
 
-/// Only one simgrid engine may exist in a process, ever: SimGrid's clock is never reset. A second is a ContractViolation.
-std::unique_ptr<Engine> make_engine(EngineKind kind, const Network& network);
+/// Flows share links max-min fairly, by our own solver (engine/max_min.hpp): any number of engines in a process, one on a thread.
+std::unique_ptr<Engine> make_native_engine(const Network& network);
+/// The same by SimGrid's solver. One in a process, ever: SimGrid's clock is never reset. EnvironmentError where SimGrid cannot be loaded,
+/// TooManySharedFlows from Engine::run() once it has taken about five seconds.
+std::unique_ptr<Engine> make_simgrid_engine(const Network& network);
+/// Every flow has its links to itself, time = bytes / slowest link: the oracle where nothing contends, and the speed limit.
+std::unique_ptr<Engine> make_heap_engine(const Network& network);
+
+/// Of "native", "simgrid" or "heap", as `--engine` names them.
+MakeEngine engine_named(std::string_view name);
 
 }  // namespace windtunnel

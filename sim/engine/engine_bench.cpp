@@ -145,9 +145,9 @@ struct Measured {
   double peak_memory = 0;  ///< MB
 };
 
-std::array<double, 4> measure_here(const Workload& workload, EngineKind kind) {
+std::array<double, 4> measure_here(const Workload& workload, MakeEngine kind) {
   const double start = cpu_seconds();
-  const auto engine = make_engine(kind, workload.network);
+  const auto engine = kind(workload.network);
   const Played played = play(workload.set, *engine);
   const double cpu = cpu_seconds() - start;
   const auto messages = static_cast<double>(played.activities - workload.set.collectives.size());
@@ -169,9 +169,9 @@ class AllToAll final : public EventHandler {
   }
   void on_event(std::uint64_t) override {}
 
-  std::array<double, 4> measure_here(EngineKind kind) {
+  std::array<double, 4> measure_here(MakeEngine kind) {
     const double start = cpu_seconds();
-    const auto engine = make_engine(kind, network_);
+    const auto engine = kind(network_);
     for (int group = 0; group < num_groups_; ++group) start_group(group, *engine);
     engine->run(*this);
     return {cpu_seconds() - start, engine->now() / 1_s, 0,
@@ -235,20 +235,20 @@ PipelineShape shape_of_arguments(const benchmark::State& state) {
   return shape;
 }
 
-void play_pipeline(benchmark::State& state, EngineKind kind) {
+void play_pipeline(benchmark::State& state, MakeEngine kind) {
   const Bytes message = 1_MB * static_cast<double>(state.range(3));
   report(state,
          [&] { return measure_here(make_workload(shape_of_arguments(state), message), kind); });
 }
-void play_tapered(benchmark::State& state, EngineKind kind) {
+void play_tapered(benchmark::State& state, MakeEngine kind) {
   const auto tensor = static_cast<int>(state.range(3));
   report(state,
          [&] { return measure_here(make_tapered(shape_of_arguments(state), tensor), kind); });
 }
-void play_slow_link(benchmark::State& state, EngineKind kind) {
+void play_slow_link(benchmark::State& state, MakeEngine kind) {
   report(state, [&] { return measure_here(make_slow_link(shape_of_arguments(state)), kind); });
 }
-void play_all_to_all(benchmark::State& state, EngineKind kind) {
+void play_all_to_all(benchmark::State& state, MakeEngine kind) {
   const auto groups = static_cast<int>(state.range(0)), size = static_cast<int>(state.range(1));
   report(state, [&] { return AllToAll(groups, size).measure_here(kind); });
 }
@@ -263,9 +263,9 @@ void sizes(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
 }
 
-BENCHMARK_CAPTURE(play_pipeline, heap, EngineKind::heap)->Apply(sizes);
-BENCHMARK_CAPTURE(play_pipeline, native, EngineKind::native)->Apply(sizes);
-BENCHMARK_CAPTURE(play_pipeline, simgrid, EngineKind::simgrid)->Apply(sizes);
+BENCHMARK_CAPTURE(play_pipeline, heap, make_heap_engine)->Apply(sizes);
+BENCHMARK_CAPTURE(play_pipeline, native, make_native_engine)->Apply(sizes);
+BENCHMARK_CAPTURE(play_pipeline, simgrid, make_simgrid_engine)->Apply(sizes);
 
 /// 512, 2,048, 8,192 and 16,384 GPUs at four and eight a device. SimGrid takes minutes for the last.
 void tapered_sizes(benchmark::internal::Benchmark* benchmark, bool all) {
@@ -295,15 +295,15 @@ void one_all_to_all(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
 }
 
-BENCHMARK_CAPTURE(play_tapered, heap, EngineKind::heap)->Apply(all_tapered_sizes);
-BENCHMARK_CAPTURE(play_tapered, native, EngineKind::native)->Apply(all_tapered_sizes);
-BENCHMARK_CAPTURE(play_tapered, simgrid, EngineKind::simgrid)->Apply(small_tapered_sizes);
-BENCHMARK_CAPTURE(play_slow_link, heap, EngineKind::heap)->Apply(slow_link_size);
-BENCHMARK_CAPTURE(play_slow_link, native, EngineKind::native)->Apply(slow_link_size);
-BENCHMARK_CAPTURE(play_slow_link, simgrid, EngineKind::simgrid)->Apply(slow_link_size);
-BENCHMARK_CAPTURE(play_all_to_all, heap, EngineKind::heap)->Apply(all_to_all_sizes);
-BENCHMARK_CAPTURE(play_all_to_all, native, EngineKind::native)->Apply(all_to_all_sizes);
-BENCHMARK_CAPTURE(play_all_to_all, simgrid, EngineKind::simgrid)->Apply(one_all_to_all);
+BENCHMARK_CAPTURE(play_tapered, heap, make_heap_engine)->Apply(all_tapered_sizes);
+BENCHMARK_CAPTURE(play_tapered, native, make_native_engine)->Apply(all_tapered_sizes);
+BENCHMARK_CAPTURE(play_tapered, simgrid, make_simgrid_engine)->Apply(small_tapered_sizes);
+BENCHMARK_CAPTURE(play_slow_link, heap, make_heap_engine)->Apply(slow_link_size);
+BENCHMARK_CAPTURE(play_slow_link, native, make_native_engine)->Apply(slow_link_size);
+BENCHMARK_CAPTURE(play_slow_link, simgrid, make_simgrid_engine)->Apply(slow_link_size);
+BENCHMARK_CAPTURE(play_all_to_all, heap, make_heap_engine)->Apply(all_to_all_sizes);
+BENCHMARK_CAPTURE(play_all_to_all, native, make_native_engine)->Apply(all_to_all_sizes);
+BENCHMARK_CAPTURE(play_all_to_all, simgrid, make_simgrid_engine)->Apply(one_all_to_all);
 
 }  // namespace
 }  // namespace windtunnel::testing

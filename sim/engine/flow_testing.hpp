@@ -40,10 +40,10 @@ class FlowPlayer final : public EventHandler {
 };
 
 /// When each flow ends, in seconds.
-inline std::vector<double> ends_of(EngineKind kind, const Network& network,
+inline std::vector<double> ends_of(MakeEngine kind, const Network& network,
                                    const std::vector<TimedFlow>& flows) {
   return in_child_process([&] {
-    const auto engine = make_engine(kind, network);
+    const auto engine = kind(network);
     return FlowPlayer(*engine, flows).ends();
   });
 }

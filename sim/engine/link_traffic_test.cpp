@@ -69,7 +69,7 @@ TEST_CASE("a link carries the bytes of every message and collective whose path c
   }
   CHECK(total_of(links[idle.index()]) == 0_GB);
   // As many flows are played: 6 messages and 2 of the collective.
-  CHECK(play(set, *make_engine(EngineKind::heap, network)).flows == 8);
+  CHECK(play(set, *make_heap_engine(network)).flows == 8);
 }
 
 TEST_CASE("messages inside a node are on no link") {

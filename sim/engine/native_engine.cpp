@@ -1,5 +1,3 @@
-#include "engine/native_engine.hpp"
-
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -42,6 +40,7 @@ class NativeEngine final : public FlowEngine<NativeEngine, Flow> {
       : FlowEngine(network),
         use_(network.links().size()),
         shared_(network.links(), most_links(network, links_)) {}
+  std::string_view name() const override { return "native"; }
   void run(EventHandler& handler) override;
 
  private:
@@ -152,9 +151,12 @@ void NativeEngine::tell_end(std::uint32_t index) {
 }
 
 }  // namespace
+}  // namespace windtunnel::detail
+
+namespace windtunnel {
 
 std::unique_ptr<Engine> make_native_engine(const Network& network) {
-  return std::make_unique<NativeEngine>(network);
+  return std::make_unique<detail::NativeEngine>(network);
 }
 
-}  // namespace windtunnel::detail
+}  // namespace windtunnel

@@ -102,7 +102,7 @@ struct DrawnFlows {
 };
 
 std::vector<double> native_ends(const DrawnFlows& drawn) {
-  const auto engine = make_engine(EngineKind::native, drawn.network);
+  const auto engine = make_native_engine(drawn.network);
   return FlowPlayer(*engine, drawn.flows).ends();
 }
 
@@ -116,7 +116,7 @@ std::vector<std::vector<double>> simgrid_ends(unsigned first, unsigned last) {
     flows.insert(flows.end(), drawn.begin(), drawn.end());
     ends_at.push_back(flows.size());
   }
-  const std::vector<double> ends = testing::ends_of(EngineKind::simgrid, network, flows);
+  const std::vector<double> ends = testing::ends_of(make_simgrid_engine, network, flows);
   std::vector<std::vector<double>> by_seed;
   std::size_t begin = 0;
   for (const std::size_t end : ends_at) {

@@ -133,6 +133,7 @@ ProgramPlayer::ProgramPlayer(const ProgramSet& set, Engine& engine, Disturbance*
     peer_waits_.resize(state_.streams.size());
   }
   played_.device_end.resize(set.devices.size());
+  played_.engine = engine.name();
   devices_left_ = set.devices.size();
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -63,6 +64,7 @@ struct Played {
   DeviceId last_device;             ///< ends last; the lowest among equals
   std::uint64_t activities = 0;     ///< compute ops and messages and collectives
   std::uint64_t flows = 0;          ///< over shared links
+  std::string_view engine;          ///< Engine::name() of the engine that played
 };
 
 /// Plays every device's streams on the engine. Throws DeadlockError when ops are left and nothing can happen.

@@ -28,9 +28,9 @@ using testing::work;
 /// Sums of a few hundred doubles; SimGrid merges events closer than 1e-9 s.
 constexpr double precision = 1e-9;
 
-double end_of(EngineKind kind, const ProgramSet& set, const Network& network) {
+double end_of(MakeEngine kind, const ProgramSet& set, const Network& network) {
   return in_child_process([&]() -> std::vector<double> {
-    const auto engine = make_engine(kind, network);
+    const auto engine = kind(network);
     return {play(set, *engine).end / 1_s};
   })[0];
 }
@@ -71,7 +71,7 @@ struct World {
     set.collectives.push_back(std::move(collective));
   }
   Played play_on_heap(PlayListener* listener = nullptr) const {
-    const auto engine = make_engine(EngineKind::heap, network);
+    const auto engine = make_heap_engine(network);
     return play(set, *engine, listener);
   }
   std::string deadlock() const {
@@ -165,7 +165,7 @@ std::vector<PipelineCase> pipeline_cases(Sends sends) {
   return cases;
 }
 
-double end_of(EngineKind kind, const PipelineCase& given) {
+double end_of(MakeEngine kind, const PipelineCase& given) {
   PipelineShape shape;
   shape.stages = given.stages;
   shape.microbatches = given.microbatches;
@@ -177,7 +177,7 @@ double end_of(EngineKind kind, const PipelineCase& given) {
   return end_of(kind, set, network);
 }
 
-void check_closed_forms(EngineKind kind, Sends sends) {
+void check_closed_forms(MakeEngine kind, Sends sends) {
   for (const PipelineCase& given : pipeline_cases(sends)) {
     CAPTURE(given.stages);
     CAPTURE(given.microbatches);
@@ -187,16 +187,16 @@ void check_closed_forms(EngineKind kind, Sends sends) {
 }
 
 TEST_CASE("1F1B with eager sends takes the time of its closed form, on the heap") {
-  check_closed_forms(EngineKind::heap, Sends::eager);
+  check_closed_forms(make_heap_engine, Sends::eager);
 }
 TEST_CASE("1F1B with eager sends takes the time of its closed form, on SimGrid") {
-  check_closed_forms(EngineKind::simgrid, Sends::eager);
+  check_closed_forms(make_simgrid_engine, Sends::eager);
 }
 TEST_CASE("1F1B with blocking pairs takes the time of its closed form, on the heap") {
-  check_closed_forms(EngineKind::heap, Sends::blocking_pairs);
+  check_closed_forms(make_heap_engine, Sends::blocking_pairs);
 }
 TEST_CASE("1F1B with blocking pairs takes the time of its closed form, on SimGrid") {
-  check_closed_forms(EngineKind::simgrid, Sends::blocking_pairs);
+  check_closed_forms(make_simgrid_engine, Sends::blocking_pairs);
 }
 
 TEST_CASE("one slow link delays a pipeline once") {
@@ -211,7 +211,7 @@ TEST_CASE("one slow link delays a pipeline once") {
   const PathId slow = network.add_path({network.add_link(2_GBps, "node1->node2")});
   for (Channel& channel : set.channels) channel.bandwidth = BytesPerSecond{1e30};  // takes no time
   // Without the slow link: (m+p-1)(F+B) = 5 * 3 = 15 s.
-  CHECK(end_of(EngineKind::simgrid, set, network) == doctest::Approx(15).epsilon(precision));
+  CHECK(end_of(make_simgrid_engine, set, network) == doctest::Approx(15).epsilon(precision));
   for (Channel& channel : set.channels) {
     if (channel.from != DeviceId{1} || channel.to != DeviceId{2}) continue;
     channel.in_node = false;
@@ -220,7 +220,7 @@ TEST_CASE("one slow link delays a pipeline once") {
   }
   // 0.5 s for each activation from stage 1 to 2. The first reaches stage 3 at 3.5 s, whose F0 B0 F1 B1 then follow each
   // other: 3.5 + 1 + 2 + 1 + 2 = 9.5 (the second activation came at 4.5, and waited). B1 goes back: + 3 * 2 = 15.5 s.
-  CHECK(end_of(EngineKind::simgrid, set, network) == doctest::Approx(15.5).epsilon(precision));
+  CHECK(end_of(make_simgrid_engine, set, network) == doctest::Approx(15.5).epsilon(precision));
 }
 
 /// Pipelines side by side whose forward and backward messages meet on the links of their nodes.
@@ -250,12 +250,12 @@ double contended_end() {
     channel.up = up[channel.from.index() % 8];
     channel.down = down[channel.to.index() % 8];
   }
-  return end_of(EngineKind::simgrid, set, network);
+  return end_of(make_simgrid_engine, set, network);
 }
 
 TEST_CASE("a contended program gives the same bytes each time, first and last") {
   const double first = contended_end();
-  check_closed_forms(EngineKind::simgrid, Sends::eager);  // others in between
+  check_closed_forms(make_simgrid_engine, Sends::eager);  // others in between
   CHECK(contended_end() == first);
 }
 
@@ -273,7 +273,7 @@ TEST_CASE("a message takes latency + bytes / bandwidth, in the node and over lin
   channel.in_node = false;
   channel.up = world.network.add_path({world.network.add_link(50_GBps, "up")});
   channel.down = world.network.add_path({});
-  for (const EngineKind kind : {EngineKind::heap, EngineKind::simgrid}) {
+  for (const MakeEngine kind : {make_heap_engine, make_simgrid_engine}) {
     CHECK(end_of(kind, world.set, world.network) == doctest::Approx(0.020005).epsilon(precision));
   }
 }
@@ -455,12 +455,12 @@ TEST_CASE("two rings over the same links take twice as long as one") {
     add_ring(world, members, up, down);
   };
   add_members();
-  CHECK(end_of(EngineKind::simgrid, world.set, world.network) ==
+  CHECK(end_of(make_simgrid_engine, world.set, world.network) ==
         doctest::Approx(2).epsilon(precision));
   add_members();
-  CHECK(end_of(EngineKind::simgrid, world.set, world.network) ==
+  CHECK(end_of(make_simgrid_engine, world.set, world.network) ==
         doctest::Approx(4).epsilon(precision));
-  CHECK(end_of(EngineKind::heap, world.set, world.network) ==
+  CHECK(end_of(make_heap_engine, world.set, world.network) ==
         doctest::Approx(2).epsilon(precision));
 }
 
@@ -624,8 +624,8 @@ TEST_CASE("where no link is shared both engines play a program in the same time"
     DrawnPrograms drawn = draw_programs();
     ProgramSet& set = drawn.world.set;
     const Network network = give_own_links(set, 3_GBps, 7_us);
-    const double on_heap = end_of(EngineKind::heap, set, network);
-    RC_ASSERT(std::abs(end_of(EngineKind::simgrid, set, network) - on_heap) <= precision * on_heap);
+    const double on_heap = end_of(make_heap_engine, set, network);
+    RC_ASSERT(std::abs(end_of(make_simgrid_engine, set, network) - on_heap) <= precision * on_heap);
   }));
 }
 
@@ -644,8 +644,8 @@ TEST_CASE("sharing links never makes a program faster") {
       channel.up = up[channel.from.index()];
       channel.down = down[channel.to.index()];
     }
-    const double alone = end_of(EngineKind::heap, set, network);
-    RC_ASSERT(end_of(EngineKind::simgrid, set, network) >= alone * (1 - precision));
+    const double alone = end_of(make_heap_engine, set, network);
+    RC_ASSERT(end_of(make_simgrid_engine, set, network) >= alone * (1 - precision));
   }));
 }
 

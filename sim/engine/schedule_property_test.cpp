@@ -148,7 +148,7 @@ class PassListener final : public PlayListener {
 
 std::map<Pass, Span> spans_of(const ScheduleOrders& orders, const World& world) {
   PassListener listener;
-  const auto engine = make_engine(EngineKind::heap, Network{});
+  const auto engine = make_heap_engine(Network{});
   play(programs_of(orders, world), *engine, &listener);
   return listener.spans;
 }

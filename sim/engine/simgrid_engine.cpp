@@ -88,6 +88,9 @@ class ClockPrecision {
 /// 9.2e12 bytes in SimGrid's units are a signed integer's limit.
 constexpr Bytes longest_part{4e12};
 
+/// What SimGrid plays in about five seconds, in Comms times those under way: when one ends SimGrid goes through the list of all.
+constexpr std::uint64_t most_work = 400'000'000;
+
 class SimGridEngine;
 
 /// The queue of the engine, as SimGrid's loop sees it.
@@ -125,6 +128,7 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
   ~SimGridEngine() override { the_engine = nullptr; }
   SimGridEngine(const SimGridEngine&) = delete;
   SimGridEngine& operator=(const SimGridEngine&) = delete;
+  std::string_view name() const override { return "simgrid"; }
   void run(EventHandler& handler) override;
 
   /// How long after `clock` the next event of the queue is; negative when it has none.
@@ -147,6 +151,7 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
   void on_due(Seconds time, Due due);
   void end_flow(std::uint32_t index);
   void tell_handler(std::uint64_t token);
+  void fail(std::exception_ptr failure);
 
   const Network& network_;
   std::unique_ptr<SimGridNetwork> simgrid_;
@@ -156,6 +161,7 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
   std::vector<std::uint32_t> waiting_;
   Seconds waiting_since_{};
   std::size_t num_parts_ = 0;  ///< Comms under way
+  std::uint64_t work_ = 0;     ///< the sum of num_parts_ over all that were started
   std::vector<s4u::Activity*> ended_;
 };
 
@@ -271,6 +277,9 @@ void SimGridEngine::share(std::uint32_t index, Bytes bytes) {
 /// Moves the next part of the flow's bytes, all of them unless there are very many.
 void SimGridEngine::start_part(std::uint32_t index) {
   ++num_parts_;
+  work_ += num_parts_;
+  if (work_ > most_work)
+    fail(std::make_exception_ptr(TooManySharedFlows("too many flows share links for SimGrid")));
   Flow& flow = flows_[index];
   const Bytes part = std::min(flow.unsent, longest_part);
   flow.unsent -= part;
@@ -345,10 +354,15 @@ void SimGridEngine::tell_handler(std::uint64_t token) {
   try {
     handler_->on_event(token);
   } catch (...) {
-    failure_ = std::current_exception();
-    queue_.clear();
-    waiting_.clear();
+    fail(std::current_exception());
   }
+}
+
+/// Nothing more is played, and run() throws this.
+void SimGridEngine::fail(std::exception_ptr failure) {
+  if (!failure_) failure_ = std::move(failure);
+  queue_.clear();
+  waiting_.clear();
 }
 
 void SimGridEngine::run(EventHandler& handler) {

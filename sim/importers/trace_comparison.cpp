@@ -170,7 +170,7 @@ std::vector<std::string> simulate_all(const std::vector<TimelineInput>& inputs,
   tasks.work = [&](std::size_t i) {
     return simulated_trace(std::get<Scenario>(inputs[scenarios[i]].content), library, rank);
   };
-  const std::vector<ChildOutcome> outcomes = run_tasks(EngineKind::simgrid, tasks);
+  const std::vector<ChildOutcome> outcomes = run_tasks(tasks);
   std::vector<std::string> traces;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))

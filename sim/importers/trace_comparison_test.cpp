@@ -4,7 +4,7 @@
 #include "importers/testing.hpp"
 #include "importers/trace_comparison_page.hpp"
 #include "report/chrome_trace.hpp"
-#include "simulate/isolated.hpp"
+#include "simulate/simulate.hpp"
 
 using namespace windtunnel;
 using namespace windtunnel::testing;

@@ -212,15 +212,15 @@ BuiltPrograms build_programs(const BuildInputs& inputs) {
   return built;
 }
 
-Played play(const BuiltPrograms& built, EngineKind kind, PlayListener* listener) {
+Played play(const BuiltPrograms& built, MakeEngine make_engine, PlayListener* listener) {
   const Doing simulating("simulating", "activities");
-  const std::unique_ptr<Engine> engine = make_engine(kind, built.network_to_play());
+  const std::unique_ptr<Engine> engine = make_engine(built.network_to_play());
   if (!built.collapsed) return play(built.programs, *engine, listener);
   try {
     return play(*built.collapsed, *engine, listener);
   } catch (const DeadlockError&) {
     // Who waits for whom does not depend on times: say it of all devices.
-    play(built.programs, *make_engine(EngineKind::heap, built.network));
+    play(built.programs, *make_heap_engine(built.network));
     throw;
   }
 }

@@ -88,6 +88,6 @@ bool plays_operations(const BuildInputs& inputs);
 BuiltPrograms build_programs(const BuildInputs& inputs);
 
 /// Plays what was built, and says what came out for all devices. The listener hears of those that are played.
-Played play(const BuiltPrograms& built, EngineKind engine, PlayListener* listener = nullptr);
+Played play(const BuiltPrograms& built, MakeEngine make_engine, PlayListener* listener = nullptr);
 
 }  // namespace windtunnel

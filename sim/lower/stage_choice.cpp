@@ -101,7 +101,7 @@ class StageSearch {
     plan.compression = with(stages);
     BuildInputs tried = inputs_;
     tried.plan = &plan;
-    const Played played = windtunnel::play(build_programs(tried), EngineKind::heap);
+    const Played played = windtunnel::play(build_programs(tried), make_heap_engine);
     End end{played.end, std::vector<Seconds>(num_stages_)};
     for (std::size_t device = 0; device < plan.devices.size(); ++device) {
       Seconds& last = end.stages[plan.devices[device].stage.index()];

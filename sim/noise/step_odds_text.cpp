@@ -72,7 +72,6 @@ std::string odds_json(const StepOdds& odds) {
   json.set("scenario_hash", JsonValue(odds.series.scenario_hash));
   json.set("seed", seed_value(odds.series.seed));
   json.set("noise", JsonValue(odds.series.noise_name));
-  json.set("engine", JsonValue(odds.series.engine));
   json.set("steps", JsonValue(static_cast<std::int64_t>(odds.series.times.size())));
   json.set("without_noise_s", JsonValue(odds.series.without_noise / Seconds{1}));
   json.set("mean_s", JsonValue(found.mean / Seconds{1}));

@@ -16,19 +16,17 @@ constexpr std::size_t window = 64;
 
 /// With one replica for all, where the step is the same for all.
 std::optional<Seconds> play_uniform_step(const BuiltPrograms& built, const NoiseBlock& block,
-                                         const StepFactors& factors, Seconds first_stall,
-                                         EngineKind engine) {
+                                         const StepFactors& factors, Seconds first_stall) {
   if (!built.collapsed) return std::nullopt;
   auto disturbance = uniform_disturbance(block, factors);
   if (!disturbance) return std::nullopt;
   const CollapsedPrograms& collapsed = *built.collapsed;
   const Seconds end =
-      play(collapsed.programs, *make_engine(engine, collapsed.network), *disturbance).end;
+      play(collapsed.programs, *make_native_engine(collapsed.network), *disturbance).end;
   return end <= first_stall ? std::optional(end) : std::nullopt;
 }
 
 BuiltPrograms build(const Scenario& scenario, const StepOptions& options) {
-  WT_EXPECT(is_reentrant(options.engine));
   return build_programs({&scenario.model,
                          &scenario.platform,
                          &scenario.nodes,
@@ -45,7 +43,7 @@ StepPlayer::StepPlayer(const Scenario& scenario, const NoiseBlock& noise,
                        const StepOptions& options)
     : options_(options),
       built_(build(scenario, options)),
-      without_noise_(play(built_, options.engine).end),
+      without_noise_(play(built_, make_native_engine).end),
       noise_(noise, options.seed, scenario.plan, scenario.nodes, without_noise_) {}
 
 void StepPlayer::for_each_step(
@@ -63,7 +61,7 @@ void StepPlayer::for_each_step(
 Seconds StepPlayer::play_step(const StepFactors& factors, std::size_t step) const {
   const Seconds first_stall =
       StepDisturbance(noise_, factors, static_cast<std::uint32_t>(step)).first_stall();
-  const auto end = play_uniform_step(built_, noise_.block(), factors, first_stall, options_.engine);
+  const auto end = play_uniform_step(built_, noise_.block(), factors, first_stall);
   return end ? *end : play_each_device(factors, step, nullptr);
 }
 
@@ -72,7 +70,7 @@ Seconds StepPlayer::play_each_device(const StepFactors& factors, std::size_t ste
   const auto number = static_cast<std::uint32_t>(step);
   StepDisturbance disturbance(noise_, factors, number);
   const auto play_on = [&](const Network& network) {
-    const auto engine = make_engine(options_.engine, network);
+    const auto engine = make_native_engine(network);
     return play(built_.programs, *engine, disturbance, listener).end;
   };
   return noise_.block().links.rate == 0 ? play_on(built_.network)

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "engine/collapse.hpp"
-#include "engine/engine.hpp"
 #include "operations/detail.hpp"
 #include "scenario/noise_json.hpp"
 #include "scenario/scenario.hpp"
@@ -17,7 +16,6 @@ namespace windtunnel {
 struct StepOptions {
   std::size_t steps = 1000;
   std::uint64_t seed = 0;
-  EngineKind engine = EngineKind::native;  ///< one that is re-entrant
   Detail detail = Detail::pass;
   std::size_t at_once = 1;  ///< threads; the result is the same
   /// Whether steps in which all devices are disturbed alike are played with one replica for all that provably do the same.
@@ -26,7 +24,7 @@ struct StepOptions {
 
 /// Many iterations of a scenario, each with other draws of its noise.
 struct StepSeries {
-  std::string name, scenario_hash, noise_name, engine;
+  std::string name, scenario_hash, noise_name;
   std::uint64_t seed = 0;
   int num_gpus = 0;
   Seconds without_noise{};

@@ -22,13 +22,11 @@ Scenario scenario_with(const std::string& noise, const Overrides& more = {}) {
                        {.overrides = overrides});
 }
 
-StepSeries series_of(const Scenario& scenario, std::size_t steps, std::size_t at_once = 1,
-                     EngineKind engine = EngineKind::native) {
+StepSeries series_of(const Scenario& scenario, std::size_t steps, std::size_t at_once = 1) {
   StepOptions options;
   options.steps = steps;
   options.seed = 7;
   options.at_once = at_once;
-  options.engine = engine;
   return play_steps(scenario, noise_block_of(scenario), options);
 }
 
@@ -40,7 +38,7 @@ constexpr const char* all_kinds =
 
 Seconds simulated(const Scenario& scenario) {
   SimulateOptions options;
-  options.engine = EngineKind::native;
+  options.make_engine = make_native_engine;
   options.folding = Folding::never;
   return simulate(scenario, options).report.iteration_time;
 }
@@ -76,15 +74,6 @@ TEST_CASE(
   options.replicas = Replicas::each;
   const StepSeries each = play_steps(scenario, noise_block_of(scenario), options);
   CHECK(one.times == each.times);
-}
-
-TEST_CASE("both engines play the same noise where nothing contends") {
-  const Scenario scenario = scenario_with(
-      all_kinds, {{"/parallel/data", "1"}, {"/nodes", "2"}, {"/noise/slow_parts", "null"}});
-  const StepSeries native = series_of(scenario, 10);
-  const StepSeries heap = series_of(scenario, 10, 1, EngineKind::heap);
-  for (std::size_t i = 0; i < native.times.size(); ++i)
-    CHECK(native.times[i] / heap.times[i] == doctest::Approx(1).epsilon(1e-9));
 }
 
 TEST_CASE("one slow GPU slows the job as much as if every GPU that waits for it were slow") {

@@ -69,7 +69,6 @@ std::string steps_json(const StepSeries& series) {
   json.set("scenario_hash", JsonValue(series.scenario_hash));
   json.set("seed", seed_value(series.seed));
   json.set("noise", JsonValue(series.noise_name));
-  json.set("engine", JsonValue(series.engine));
   json.set("gpus", JsonValue(std::int64_t{series.num_gpus}));
   json.set("steps", JsonValue(static_cast<std::int64_t>(series.times.size())));
   json.set("without_noise_s", seconds(series.without_noise));

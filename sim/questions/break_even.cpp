@@ -122,8 +122,8 @@ std::vector<int> signs_at(const std::vector<Probe>& probes,
     trees.push_back(with_scaled_network(question.first, question.part, factor));
     trees.push_back(with_scaled_network(question.second, question.part, factor));
   }
-  const std::vector<Seconds> times = iteration_times(
-      trees, library, {"searching the break-even bandwidth", search.at_once, search.engine, seed});
+  const std::vector<Seconds> times =
+      iteration_times(trees, library, {"searching the break-even bandwidth", search.at_once, seed});
   std::vector<int> signs;
   for (std::size_t i = 0; i < times.size(); i += 2)
     signs.push_back(sign_of(times[i], times[i + 1]));
@@ -135,10 +135,9 @@ std::vector<int> signs_at(const std::vector<Probe>& probes,
 std::vector<Seconds> iteration_times(const std::vector<JsonValue>& resolved, const Library& library,
                                      const TimedSimulations& how) {
   const auto outcomes = run_tasks<Seconds>(
-      how.engine,
       {.count = resolved.size(), .at_once = how.at_once, .work = [&](std::size_t i) {
          const Scenario scenario = read_scenario(resolved[i], {}, library, {{}, how.seed});
-         return simulate(scenario, {.engine = how.engine}).report.iteration_time;
+         return simulate(scenario).report.iteration_time;
        }});
   std::vector<Seconds> times;
   for (const TaskOutcome<Seconds>& outcome : outcomes) {

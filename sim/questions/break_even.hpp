@@ -20,7 +20,6 @@ inline constexpr double equal_within = 1e-9;
 struct TimedSimulations {
   std::string what_for;  ///< of the message where one fails
   std::size_t at_once = 1;
-  EngineKind engine = engine_of_many;
   std::uint64_t seed = 0;
 };
 /// The iteration time of each. Throws what a simulation failed with.
@@ -50,7 +49,6 @@ struct BreakEvenSearch {
   double tolerance = 0.005;  ///< of the factor
   std::size_t at_once =
       1;  ///< simulations that run at the same time; changes nothing but the time it takes
-  EngineKind engine = engine_of_many;
 };
 
 /// The factors at which the sign of T(second) - T(first) changes, by bisection of ln(factor). Where the difference changes its sign more than once between the ends of the range, one of the places is found; where

@@ -25,7 +25,7 @@ const std::string collective_latency = "/platform/fabric/collective_latency";
 
 Seconds time_of(const Scenario& scenario) {
   SimulateOptions heap;
-  heap.engine = EngineKind::heap;
+  heap.make_engine = make_heap_engine;
   return simulate(scenario, heap).report.iteration_time;
 }
 

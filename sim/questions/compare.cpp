@@ -47,10 +47,8 @@ std::string details_text(const Scenario& scenario, const Simulation& simulation)
          canonical_text(path_value(played, path, simulation.report));
 }
 
-std::string simulated_text(const Scenario& scenario, const Library& library, RunDetail detail,
-                           EngineKind engine) {
+std::string simulated_text(const Scenario& scenario, const Library& library, RunDetail detail) {
   SimulateOptions options;
-  options.engine = engine;
   options.evidence = &library;
   options.keep_timeline = detail == RunDetail::page;
   const Simulation simulation = simulate(scenario, options);
@@ -74,8 +72,7 @@ ComparedRun run_of(const CompareInput& input, const std::string& said) {
 /// The runs of all inputs: those given as reports, and those of the scenarios, simulated together. One that fails costs
 /// itself; `failed` takes it, with its place among the inputs.
 std::vector<ComparedRun> runs_of(const std::vector<CompareInput>& inputs, const Library& library,
-                                 RunDetail detail, EngineKind engine,
-                                 std::map<std::size_t, ChildFailure>& failed) {
+                                 RunDetail detail, std::map<std::size_t, ChildFailure>& failed) {
   std::vector<std::size_t> simulated;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (scenario_of(inputs[i]) != nullptr) simulated.push_back(i);
@@ -83,9 +80,9 @@ std::vector<ComparedRun> runs_of(const std::vector<CompareInput>& inputs, const 
   tasks.count = simulated.size();
   tasks.at_once = default_at_once();
   tasks.work = [&](std::size_t i) {
-    return simulated_text(*scenario_of(inputs[simulated[i]]), library, detail, engine);
+    return simulated_text(*scenario_of(inputs[simulated[i]]), library, detail);
   };
-  const std::vector<ChildOutcome> outcomes = run_tasks(engine, tasks);
+  const std::vector<ChildOutcome> outcomes = run_tasks(tasks);
   std::vector<ComparedRun> runs;
   for (std::size_t i = 0, child = 0; i < inputs.size(); ++i) {
     if (scenario_of(inputs[i]) == nullptr) {
@@ -188,7 +185,7 @@ std::uint64_t seed_of(const std::vector<CompareInput>& inputs) {
 }
 
 /// What each codec of each scenario does to its job, simulated without it, and a warning for each that makes it slower.
-void add_codecs(const std::vector<CompareInput>& inputs, const Library& library, EngineKind engine,
+void add_codecs(const std::vector<CompareInput>& inputs, const Library& library,
                 Comparison& comparison) {
   std::vector<JsonValue> without;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -204,7 +201,6 @@ void add_codecs(const std::vector<CompareInput>& inputs, const Library& library,
   const std::vector<Seconds> times = iteration_times(without, library,
                                                      {.what_for = "simulating without a codec",
                                                       .at_once = default_at_once(),
-                                                      .engine = engine,
                                                       .seed = seed_of(inputs)});
   for (std::size_t i = 0; i < times.size(); ++i) {
     CodecBreakEven& codec = comparison.codecs[i];
@@ -267,11 +263,11 @@ std::vector<CompareInput> toggle_inputs(const std::filesystem::path& file, const
 }
 
 Comparison compare(const std::vector<CompareInput>& inputs, const Library& library,
-                   BreakEvens break_evens, RunDetail detail, EngineKind engine) {
+                   BreakEvens break_evens, RunDetail detail) {
   WT_EXPECT(inputs.size() >= 2);
   Comparison comparison;
   std::map<std::size_t, ChildFailure> failed;
-  comparison.runs = runs_of(inputs, library, detail, engine, failed);
+  comparison.runs = runs_of(inputs, library, detail, failed);
   if (comparison.runs.empty()) throw_failure(failed.at(0), inputs.front().label);
   std::vector<CompareInput> compared = inputs;
   for (auto failure = failed.rbegin(); failure != failed.rend(); ++failure)
@@ -280,12 +276,11 @@ Comparison compare(const std::vector<CompareInput>& inputs, const Library& libra
     comparison.failed.push_back({inputs[place].label, failure.text});
   comparison.differences = differences_of(compared, comparison.runs);
   comparison.warnings = warnings_of(comparison, all_are_scenarios(compared));
-  add_codecs(compared, library, engine, comparison);
+  add_codecs(compared, library, comparison);
   warn_of_losses(comparison);
   if (break_evens == BreakEvens::simulated) {
     BreakEvenSearch search;
     search.at_once = default_at_once();
-    if (engine == EngineKind::heap) search.engine = engine;
     comparison.break_evens =
         find_break_evens(questions_of(compared), library, search, seed_of(compared));
   }

@@ -113,7 +113,7 @@ TEST_CASE("one slow link of an expert group slows its exchanges as it should") {
   const Scenario scenario = read(
       four_gpus, {{"/platform/link_overrides",
                    R"([{"from": 0, "to": 1, "bandwidth": "25 GB/s", "source": "assumed: x"}])"}});
-  for (const EngineKind engine : {EngineKind::native, EngineKind::simgrid})
+  for (const MakeEngine engine : {make_native_engine, make_simgrid_engine})
     CHECK(play(scenario, Detail::pass, engine).breakdown.of(Line::expert_comm).value() ==
           doctest::Approx(paper).epsilon(1e-6));
 }

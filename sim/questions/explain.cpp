@@ -34,7 +34,6 @@ bool gains_more(const WhatIfResult& a, const WhatIfResult& b) {
 std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Library& library,
                                             const std::vector<WhatIf>& changes, std::size_t at_once,
                                             const std::function<void(std::size_t)>& on_done,
-                                            EngineKind engine,
                                             const std::function<bool()>& is_over) {
   Tasks<Figures> tasks;
   tasks.count = changes.size();
@@ -44,11 +43,11 @@ std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Libr
     if (is_over && is_over()) return Figures{{}, {}, true, true};
     const Scenario changed = read_scenario(scenario.resolved, library.root, library,
                                            {changes[i].overrides, scenario.seed});
-    const PlanFigures figures = simulate_plan(changed, changed.plan, engine);
+    const PlanFigures figures = simulate_plan(changed, changed.plan);
     return Figures{figures.iteration_time, figures.breakdown, figures.memory.fits, false};
   };
   std::vector<WhatIfResult> results;
-  for (const TaskOutcome<Figures>& outcome : run_tasks(engine, tasks)) {
+  for (const TaskOutcome<Figures>& outcome : run_tasks(tasks)) {
     WhatIfResult& result = results.emplace_back();
     result.change = changes[results.size() - 1];
     if (const auto* failure = std::get_if<ChildFailure>(&outcome)) {
@@ -78,11 +77,8 @@ class Explainer {
       : scenario_(scenario), library_(library), options_(options), start_(Clock::now()) {}
 
   Explained explain() {
-    // Before SimGrid is in this process, which forked children could not share.
-    const bool is_reentrant = windtunnel::is_reentrant(options_.engine);
-    Explained explained = path_on(is_reentrant ? options_.engine : engine_of_many);
+    Explained explained = explained_path();
     std::vector<WhatIfResult> results = what_ifs_beside(explained);
-    if (!is_reentrant) explained = path_on(options_.engine);
     std::stable_sort(results.begin(), results.end(), gains_more);
     explained.explanation.what_ifs = std::move(results);
     return explained;
@@ -90,9 +86,8 @@ class Explainer {
 
  private:
   /// The scenario as it is.
-  Explained path_on(EngineKind engine) const {
+  Explained explained_path() const {
     SimulateOptions options;
-    options.engine = engine;
     options.keep_timeline = true;
     options.evidence = &library_;
     Explained explained;
@@ -163,8 +158,8 @@ class Explainer {
       return options_.budget && std::chrono::duration<double>(Clock::now() - start_).count() >=
                                     *options_.budget / Seconds{1};
     };
-    std::vector<WhatIfResult> simulated = simulate_what_ifs(
-        scenario_, library_, changes, options_.at_once, on_done, options_.engine, is_over);
+    std::vector<WhatIfResult> simulated =
+        simulate_what_ifs(scenario_, library_, changes, options_.at_once, on_done, is_over);
     for (std::size_t k = 0; k < asked.size(); ++k) {
       simulated[k].saves_at_most = results[asked[k]].saves_at_most;
       results[asked[k]] = std::move(simulated[k]);

@@ -18,7 +18,6 @@ struct Explained {
 
 struct ExplainOptions {
   std::size_t at_once = 1;  ///< simulations at the same time
-  EngineKind engine = engine_of_many;
   /// No simulation of a what-if begins later than this after the start. None: all are simulated. At 0 none is.
   std::optional<Seconds> budget = {};
   /// Called with the number of what-ifs simulated, and of those to be simulated.

@@ -12,8 +12,8 @@
 #include "core/testing.hpp"
 #include "lower/program_builder.hpp"
 #include "questions/what_if.hpp"
+#include "report/report_json.hpp"
 #include "simulate/forked.hpp"
-#include "simulate/isolated.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {
@@ -32,21 +32,12 @@ Scenario read(const std::string& text, const ReadOptions& options = {}) {
   return read_scenario(parse_json(source, problems), library().root, library(), options);
 }
 
-/// explain() in a process of its own: it makes a SimGrid engine.
 JsonValue explained(const Scenario& scenario) {
-  ForkedWork work;
-  work.count = 1;
-  work.work = [&](std::size_t) {
-    const Explanation explanation =
-        explain(scenario, library(), {2, engine_of_many, {}, {}}).explanation;
-    return canonical_text(explanation_value(explanation));
-  };
-  const ChildOutcome outcome = run_forked(work).front();
-  REQUIRE(std::holds_alternative<std::string>(outcome));
+  const Explanation explanation = explain(scenario, library(), {2, {}, {}}).explanation;
   Problems problems;
-  return parse_json(
-      std::make_shared<const SourceText>(SourceText{"e.json", std::get<std::string>(outcome)}),
-      problems);
+  return parse_json(std::make_shared<const SourceText>(
+                        SourceText{"e.json", canonical_text(explanation_value(explanation))}),
+                    problems);
 }
 
 double number_at(const JsonValue& value, const char* key) {
@@ -79,30 +70,21 @@ double distance(const Scenario& scenario, const Simulation& simulation, Seconds 
 }
 
 /// The same of the iteration that was played, and of the one that a run reports: its steady state is folded where that is exact.
-double path_error(const Scenario& scenario, EngineKind engine) {
+double path_error(const Scenario& scenario, MakeEngine engine) {
   SimulateOptions options;
-  options.engine = engine;
-  const IsolatedOutcome run = simulate_isolated(scenario, options);
+  options.make_engine = engine;
+  const Seconds reported = simulate(scenario, options).report.iteration_time;
   options.keep_timeline = true;
   const Simulation simulation = simulate(scenario, options);
-  return std::max(
-      distance(scenario, simulation, simulation.report.iteration_time),
-      distance(scenario, simulation, std::get<IsolatedResult>(run).figures.iteration_time));
+  return std::max(distance(scenario, simulation, simulation.report.iteration_time),
+                  distance(scenario, simulation, reported));
 }
 
 void check_paths(const std::vector<std::pair<std::string, Scenario>>& scenarios,
-                 EngineKind engine) {
-  ForkedWork work;  // each in a process of its own, as SimGrid wants it
-  work.count = scenarios.size();
-  work.at_once = default_at_once();
-  work.work = [&](std::size_t i) {
-    return std::to_string(1e12 * path_error(scenarios[i].second, engine));
-  };
-  const std::vector<ChildOutcome> outcomes = run_forked(work);
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    CAPTURE(scenarios[i].first);
-    REQUIRE(std::holds_alternative<std::string>(outcomes[i]));
-    CHECK(std::stod(std::get<std::string>(outcomes[i])) <= 1e3);  // 1e-9 of the iteration
+                 MakeEngine engine) {
+  for (const auto& [name, scenario] : scenarios) {
+    CAPTURE(name);
+    CHECK(path_error(scenario, engine) <= 1e-9);
   }
 }
 
@@ -156,18 +138,18 @@ std::vector<std::pair<std::string, Scenario>> shipped() {
 }
 
 TEST_CASE("the critical path adds up to the iteration time, whatever the schedule") {
-  check_paths(all_ways(), EngineKind::heap);
+  check_paths(all_ways(), make_heap_engine);
 }
 TEST_CASE("the critical path adds up where links are shared, whatever the schedule") {
-  check_paths(all_ways(), EngineKind::simgrid);
+  check_paths(all_ways(), make_native_engine);
 }
 TEST_CASE("the critical path of every shipped scenario adds up to its iteration time") {
   REQUIRE(shipped().size() >= 20);
-  check_paths(shipped(), EngineKind::heap);
+  check_paths(shipped(), make_heap_engine);
 }
 TEST_CASE("among the shipped scenarios are some whose run is folded, and their path is not") {
   SimulateOptions options;
-  options.engine = EngineKind::heap;
+  options.make_engine = make_heap_engine;
   const Scenario scenario =
       read_scenario(library().root / "scenarios/gpt3-175b-512xa100.json", library());
   const Report folded = simulate(scenario, options).report;
@@ -176,7 +158,7 @@ TEST_CASE("among the shipped scenarios are some whose run is folded, and their p
   CHECK(simulate(scenario, options).report.played_microbatches == 0);
 }
 TEST_CASE("the critical path of every shipped scenario adds up where links are shared") {
-  check_paths(shipped(), EngineKind::simgrid);
+  check_paths(shipped(), make_native_engine);
 }
 
 /// What a run of a file says that has the changes written in.
@@ -185,12 +167,9 @@ JsonValue run_of_changed_file(const std::string& text, const WhatIf& change,
   ReadOptions options;
   options.overrides = change.overrides;
   const auto file = folder.write("changed.json", pretty_text(read(text, options).resolved));
-  const IsolatedOutcome outcome =
-      simulate_isolated(read_scenario(file, library()), {.engine = engine_of_many});
-  REQUIRE(std::holds_alternative<IsolatedResult>(outcome));
+  const Report report = simulate(read_scenario(file, library())).report;
   Problems problems;
-  return parse_json(std::make_shared<const SourceText>(
-                        SourceText{"r.json", std::get<IsolatedResult>(outcome).report_json}),
+  return parse_json(std::make_shared<const SourceText>(SourceText{"r.json", to_json(report)}),
                     problems);
 }
 
@@ -301,7 +280,7 @@ TEST_CASE("a slow node is asked about by its number, whatever makes it slow") {
                        {"/platform/node_types/0/nic_rate", "5 Gbps"}};
   const Scenario scenario = read(text, options);
   SimulateOptions heap;
-  heap.engine = EngineKind::heap;
+  heap.make_engine = make_heap_engine;
   const Seconds now = simulate(scenario, heap).report.iteration_time;
   std::map<std::string, Seconds> times;
   for (const WhatIfResult& result :
@@ -334,8 +313,7 @@ Scenario nodes_of_kinds(const std::function<double(int)>& efficiency) {
 
 TEST_CASE("what is not simulated could not have saved what its bound says") {
   const Scenario scenario = nodes_of_kinds([](int node) { return 1 - 0.02 * node; });
-  const Explanation explanation =
-      explain(scenario, library(), {2, EngineKind::heap, {}, {}}).explanation;
+  const Explanation explanation = explain(scenario, library(), {2, {}, {}}).explanation;
   const Seconds whole = explanation.report.iteration_time;
   std::size_t bounded = 0, left_out = 0;
   for (const WhatIfResult& result : explanation.what_ifs) {
@@ -345,9 +323,7 @@ TEST_CASE("what is not simulated could not have saved what its bound says") {
     if (result.fate == WhatIfFate::cannot_matter) ++left_out;
     CHECK((result.fate == WhatIfFate::cannot_matter) == (*result.saves_at_most < 0.002));
     const Seconds time =
-        simulate_what_ifs(scenario, library(), {result.change}, 1, {}, EngineKind::heap)
-            .front()
-            .iteration_time;
+        simulate_what_ifs(scenario, library(), {result.change}, 1, {}).front().iteration_time;
     CHECK(1 - time / whole <= *result.saves_at_most + 1e-9);
   }
   CHECK(bounded >= 24);  // GPUs, inside the node, NIC of eight kinds
@@ -367,7 +343,7 @@ TEST_CASE("kinds of node that do the same are asked about as one") {
 
 TEST_CASE("a budget that is spent leaves what-ifs out, and says so") {
   const Explanation explanation =
-      explain(read(small_text), library(), {2, EngineKind::heap, Seconds{0}, {}}).explanation;
+      explain(read(small_text), library(), {2, Seconds{0}, {}}).explanation;
   REQUIRE_FALSE(explanation.what_ifs.empty());
   for (const WhatIfResult& result : explanation.what_ifs)
     CHECK(result.fate == WhatIfFate::over_budget);
@@ -434,7 +410,7 @@ TEST_CASE("nodes that are told apart without being changed change nothing") {
   options.overrides.emplace_back("/platform/node_types/0/compute_efficiency",
                                  std::to_string(scenario.nodes.front().compute_efficiency));
   const auto time_of = [](const Scenario& each) {
-    return std::get<IsolatedResult>(simulate_isolated(each)).figures.iteration_time.value();
+    return simulate(each).report.iteration_time.value();
   };
   CHECK(time_of(read(small_text, options)) == doctest::Approx(time_of(scenario)).epsilon(1e-9));
 }

@@ -21,7 +21,6 @@ std::vector<WhatIf> what_ifs(const Scenario& scenario, const Library& library);
 std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Library& library,
                                             const std::vector<WhatIf>& changes, std::size_t at_once,
                                             const std::function<void(std::size_t)>& on_done = {},
-                                            EngineKind engine = engine_of_many,
                                             const std::function<bool()>& is_over = {});
 
 /// What a what-if makes GPUs faster by.

@@ -172,7 +172,7 @@ struct PlayedWorld {
 
 inline PlayedWorld play_alone(const ProgramSet& programs) {
   const Network network;
-  const auto engine = make_engine(EngineKind::heap, network);
+  const auto engine = make_heap_engine(network);
   TimelineListener timeline;
   BreakdownListener breakdown(programs.devices.size());
   ListenerPair both(timeline, breakdown);

@@ -18,11 +18,10 @@ Scenario with_best_plan(Scenario scenario, const RankOptions& options, const cha
   return scenario;
 }
 
-std::function<Scenario(Scenario)> plan_chooser(EngineKind engine, const char* asked_at) {
-  return [engine, asked_at](Scenario scenario) {
+std::function<Scenario(Scenario)> plan_chooser(const char* asked_at) {
+  return [asked_at](Scenario scenario) {
     RankOptions options;
     options.top = 1;
-    options.engine = engine;
     return with_best_plan(std::move(scenario), options, asked_at);
   };
 }

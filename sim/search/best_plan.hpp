@@ -10,6 +10,6 @@ namespace windtunnel {
 Scenario with_best_plan(Scenario scenario, const RankOptions& options, const char* asked_at);
 
 /// with_best_plan() for the points of a sweep, one thread each.
-std::function<Scenario(Scenario)> plan_chooser(EngineKind engine, const char* asked_at);
+std::function<Scenario(Scenario)> plan_chooser(const char* asked_at);
 
 }  // namespace windtunnel

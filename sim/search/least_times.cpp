@@ -38,28 +38,18 @@ class CollectiveTimes {
   std::vector<Bytes> load_;  ///< by link; all zero between calls
 };
 
-/// Where they share none.
-Seconds least_alone(const Collective& collective, double fullness, const Network& network) {
-  Seconds longest{};
-  for (const CollectiveFlow& flow : collective.flows)
-    longest = std::max(longest, flow.bytes * fullness / network.rate_alone({flow.up, flow.down}));
-  return std::max(fixed_part(collective, fullness), collective.latency + longest);
-}
-
 }  // namespace
 
-LeastTimes::LeastTimes(const Plan& plan, const BuiltPrograms& built, EngineKind engine)
+LeastTimes::LeastTimes(const Plan& plan, const BuiltPrograms& built)
     : plan_(plan),
       built_(built),
-      engine_(engine),
       splits_(plan.parallel.schedule->splits_backward),
       hides_exchanges_(overlaps_passes(plan)),
       reduction_(gradient_reduction(plan)) {
   CollectiveTimes times(built.network);
   for (const Collective& collective : built.programs.collectives) {
     const double fullness = built.programs.fullness_of(collective, Op{});  // the same in every pass
-    collective_times_.push_back(shares_links() ? times.least(collective, fullness)
-                                               : least_alone(collective, fullness, built.network));
+    collective_times_.push_back(times.least(collective, fullness));
   }
 }
 
@@ -166,7 +156,7 @@ Seconds LeastTimes::message(const StageMessage& message) const {
 Seconds LeastTimes::both(const StageMessage& one, const StageMessage& other) const {
   Seconds least = std::max(message(one), message(other));
   const Channel &way = channel(one), &other_way = channel(other);
-  if (!shares_links() || way.in_node || other_way.in_node) return least;
+  if (way.in_node || other_way.in_node) return least;
   const Network& network = built_.network;
   const Seconds latency = std::min(way.latency, other_way.latency);
   for (const PathId path : {way.up, way.down})

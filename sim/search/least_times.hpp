@@ -21,10 +21,7 @@ struct StageMessage {
 class LeastTimes {
  public:
   /// Plan and programs must outlive it.
-  LeastTimes(const Plan& plan, const BuiltPrograms& built, EngineKind engine);
-
-  /// Whether flows on one link share it.
-  bool shares_links() const { return engine_ != EngineKind::heap; }
+  LeastTimes(const Plan& plan, const BuiltPrograms& built);
 
   /// A row of the device's work table.
   Seconds row(DeviceId device, std::uint16_t row) const {
@@ -66,7 +63,6 @@ class LeastTimes {
 
   const Plan& plan_;
   const BuiltPrograms& built_;
-  EngineKind engine_;
   bool splits_;
   bool hides_exchanges_;  ///< behind kernels of another pass
   GradientReduction reduction_;

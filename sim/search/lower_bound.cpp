@@ -50,12 +50,12 @@ double events_on_the_way(const Plan& plan, const StageCost& cost, bool plays_ope
 /// The formulas of lower_bound.hpp over all devices of a plan.
 class Bound {
  public:
-  Bound(const Plan& plan, const BuiltPrograms& built, EngineKind engine)
+  Bound(const Plan& plan, const BuiltPrograms& built)
       : plan_(plan),
         built_(built),
         set_(built.programs),
         network_(built.network),
-        least_(plan, built, engine),
+        least_(plan, built),
         splits_(plan.parallel.schedule->splits_backward),
         reduction_(gradient_reduction(plan)),
         end_(set_.devices.size()) {
@@ -181,7 +181,6 @@ class Bound {
   /// All flows of these collectives pass a link that several of them use, the first of them no earlier than the first
   /// collective: whichever ends last ends behind all of them.
   void share_links(const Uses& uses, Seconds rest) {
-    if (!least_.shares_links()) return;
     struct Load {
       Seconds first{std::numeric_limits<double>::infinity()};
       Bytes bytes{};
@@ -367,13 +366,13 @@ Seconds kernel_bound(const BuildInputs& inputs) {
   return KernelBound(small, *inputs.plan).seconds();
 }
 
-Seconds lower_bound(const BuildInputs& inputs, EngineKind engine) {
+Seconds lower_bound(const BuildInputs& inputs) {
   const Plan skeleton = with_fewest_microbatches(*inputs.plan);
   BuildInputs small = inputs;
   small.plan = &skeleton;
   small.tokens.draws = Tokens::Draws::least;
   const BuiltPrograms built = build_programs(small);
-  return Bound(*inputs.plan, built, engine).seconds();
+  return Bound(*inputs.plan, built).seconds();
 }
 
 }  // namespace windtunnel

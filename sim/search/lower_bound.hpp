@@ -23,7 +23,7 @@ namespace windtunnel {
 ///
 /// Admissible because a program is a partial order of fixed durations: with none of them longer, nothing ends later; and
 /// contention only lengthens. On the heap engine flows never share links, nor do they here. Checked against the engine on a grid of plans, models and platforms (lower_bound_test.cpp).
-Seconds lower_bound(const BuildInputs& inputs, EngineKind engine = EngineKind::native);
+Seconds lower_bound(const BuildInputs& inputs);
 
 /// A lower bound that looks at the kernels of one replica alone, in the same formulas, with no message, no collective between nodes and
 /// nothing of the end but the optimizer and the overhead: a hundredth of the work of lower_bound() where a plan has many devices.

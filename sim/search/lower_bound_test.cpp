@@ -20,10 +20,9 @@
 namespace windtunnel {
 namespace {
 
-Seconds bound_of(const Scenario& scenario, EngineKind engine = EngineKind::native) {
+Seconds bound_of(const Scenario& scenario) {
   return lower_bound(
-      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan},
-      engine);
+      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan});
 }
 
 /// Draws scenarios over everything that the bound speaks of: schedules, sharding, overlap, tensor groups across nodes, mixed
@@ -144,7 +143,7 @@ TEST_CASE("the bound holds where passes run at once, from both ends and in a V")
                   R"(", "virtual_pipeline": 2}})",
               {});
           SimulateOptions options;
-          options.engine = EngineKind::native;
+          options.make_engine = make_native_engine;
           const Seconds time = simulate(scenario, options).report.iteration_time;
           const Seconds bound = bound_of(scenario);
           CAPTURE(schedule);
@@ -189,7 +188,7 @@ TEST_CASE("for a pipeline of one microbatch nothing can be avoided: the bound is
   // One replica, so no gradients are reduced; messages meet no others; the events' own resolution is all that is taken off.
   const Scenario scenario = two_stages("1f1b", 1);
   SimulateOptions heap;
-  heap.engine = EngineKind::heap;
+  heap.make_engine = make_heap_engine;
   const Seconds time = simulate(scenario, heap).report.iteration_time;
   CHECK(bound_of(scenario) <= time);
   CHECK(bound_of(scenario) / time == doctest::Approx(1).epsilon(1e-5));
@@ -198,7 +197,7 @@ TEST_CASE("for a pipeline of one microbatch nothing can be avoided: the bound is
 TEST_CASE(
     "zero-bubble H1 is bounded by its input gradients, which leave before the weight gradients") {
   SimulateOptions heap;
-  heap.engine = EngineKind::heap;
+  heap.make_engine = make_heap_engine;
   for (const char* schedule : {"1f1b", "gpipe", "zero_bubble_h1"}) {
     CAPTURE(schedule);
     const Scenario scenario = two_stages(schedule, 8);
@@ -214,26 +213,23 @@ TEST_CASE("where messages wait for both ends the bound counts the exchanges betw
     double least;  ///< of the simulated time
   };
   const std::string interleaved = R"("schedule": "interleaved_1f1b", "virtual_pipeline": )";
-  for (const EngineKind engine : {EngineKind::native, EngineKind::heap})
-    for (const Case& example : {Case{R"("pipeline": 4)", 0.999},
-                                {R"("pipeline": 4, "schedule": "gpipe")", 0.999},
-                                {R"("pipeline": 4, "schedule": "zero_bubble_h1")", 0.9},
-                                {R"("pipeline": 4, )" + interleaved + "3", 0.99},
-                                {R"("pipeline": 2, )" + interleaved + "2", 0.99}}) {
-      const Scenario scenario = scenario_from(
-          R"({"model": {"layers": 12, "hidden": 4096, "heads": 32, "sequence": 2048, "vocab": 51200},
+  for (const Case& example : {Case{R"("pipeline": 4)", 0.999},
+                              {R"("pipeline": 4, "schedule": "gpipe")", 0.999},
+                              {R"("pipeline": 4, "schedule": "zero_bubble_h1")", 0.9},
+                              {R"("pipeline": 4, )" + interleaved + "3", 0.99},
+                              {R"("pipeline": 2, )" + interleaved + "2", 0.99}}) {
+    const Scenario scenario = scenario_from(
+        R"({"model": {"layers": 12, "hidden": 4096, "heads": 32, "sequence": 2048, "vocab": 51200},
               "platform": "selene-a100", "software": "megatron-lm-2022",
               "training": {"global_batch": 64, "micro_batch": 1},
               "parallel": {"tensor": 8, "pipeline_send": "blocking_pairs", )" +
-          example.parallel + "}}");
-      SimulateOptions options;
-      options.engine = engine;
-      const Seconds time = simulate(scenario, options).report.iteration_time;
-      const Seconds bound = bound_of(scenario, engine);
-      CAPTURE(example.parallel);
-      CHECK(bound <= time);
-      CHECK(bound > time * example.least);
-    }
+        example.parallel + "}}");
+    const Seconds time = simulate(scenario).report.iteration_time;
+    const Seconds bound = bound_of(scenario);
+    CAPTURE(example.parallel);
+    CHECK(bound <= time);
+    CHECK(bound > time * example.least);
+  }
 }
 
 TEST_CASE("a last pass in pieces may be shorter than one that is played by operations") {
@@ -247,7 +243,7 @@ TEST_CASE("a last pass in pieces may be shorter than one that is played by opera
           "parallel": {"data": 32, "expert": 16, "zero_stage": 1, "overlap_gradient_reduce": true}})",
       {{"/platform/domain_nodes", "5"}, {"/platform/segment", "5"}});
   SimulateOptions options;
-  options.engine = EngineKind::native;
+  options.make_engine = make_native_engine;
   const Seconds time = simulate(scenario, options).report.iteration_time;
   CHECK(bound_of(scenario) <= time);
   CHECK(bound_of(scenario) > time * 0.8);
@@ -274,7 +270,7 @@ TEST_CASE("the bound holds for every draw of tokens that are not spread evenly")
       const Seconds bound = bound_of(scenario);
       for (scenario.seed = 0; scenario.seed < 4; ++scenario.seed) {
         SimulateOptions options;
-        options.engine = EngineKind::native;
+        options.make_engine = make_native_engine;
         CAPTURE(schedule);
         CAPTURE(bandwidth);
         CAPTURE(scenario.seed);
@@ -392,7 +388,7 @@ TEST_CASE("the bound holds for whatever rank tries, on every platform and releas
       CAPTURE(detail::plan_text(plan->training, plan->parallel));
       const Seconds bound =
           lower_bound({&base.model, &base.platform, &base.nodes, &base.software, &*plan});
-      const Seconds time = simulate_plan(base, *plan, EngineKind::native).iteration_time;
+      const Seconds time = simulate_plan(base, *plan).iteration_time;
       const Seconds kernels =
           kernel_bound({&base.model, &base.platform, &base.nodes, &base.software, &*plan});
       CHECK(bound.value() <= time.value());

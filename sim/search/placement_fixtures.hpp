@@ -11,7 +11,7 @@
 #include "scenario/scenario.hpp"
 #include "scenario/testing.hpp"
 #include "search/placement_search.hpp"
-#include "simulate/isolated.hpp"
+#include "simulate/simulate.hpp"
 
 /// What the tests and the study of placements share.
 namespace windtunnel::placement_cases {
@@ -83,8 +83,7 @@ inline Seconds simulated_at(const Scenario& scenario, const std::vector<int>& no
   PlacementResult result;
   result.verdict = PlacementResult::Verdict::found;
   result.placement = placement_of(scenario.plan, nodes);
-  const IsolatedOutcome outcome = simulate_isolated(with_placement(scenario, result));
-  return std::get<IsolatedResult>(outcome).figures.iteration_time;
+  return simulate(with_placement(scenario, result)).report.iteration_time;
 }
 
 }  // namespace windtunnel::placement_cases

@@ -8,7 +8,7 @@
 #include "search/placement_anneal.hpp"
 #include "search/placement_fixtures.hpp"
 #include "search/placement_why.hpp"
-#include "simulate/isolated.hpp"
+#include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {
@@ -138,9 +138,7 @@ TEST_CASE("each move leaves every place taken once") {
 }
 
 double simulated(const Scenario& scenario) {
-  const IsolatedOutcome outcome = simulate_isolated(scenario);
-  REQUIRE(std::holds_alternative<IsolatedResult>(outcome));
-  return std::get<IsolatedResult>(outcome).figures.iteration_time / 1_s;
+  return simulate(scenario).report.iteration_time / 1_s;
 }
 
 TEST_CASE("where no two messages meet the estimate is the simulated time") {

@@ -75,7 +75,7 @@ struct Pipeline {
       device.collectives.resize(layout.collectives);
       set.devices.push_back(device);
     }
-    const auto engine = make_engine(EngineKind::heap, Network{});
+    const auto engine = make_heap_engine(Network{});
     return play(set, *engine).end;
   }
 };

@@ -8,7 +8,7 @@
 #include "scenario/cluster_shape.hpp"
 #include "search/placement_anneal.hpp"
 #include "search/placement_why.hpp"
-#include "simulate/isolated.hpp"
+#include "simulate/built_scenario.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -30,21 +30,7 @@ Scenario placed(const Scenario& scenario, const std::vector<int>& placement) {
   return result;
 }
 
-KeyFigures simulated(const Scenario& scenario, EngineKind engine) {
-  const auto outcome =
-      run_tasks<KeyFigures>(
-          engine, {.count = 1,
-                   .work =
-                       [&](std::size_t) {
-                         return key_figures(simulate(scenario, {.engine = engine}).report);
-                       }})
-          .front();
-  if (const auto* figures = std::get_if<KeyFigures>(&outcome)) return *figures;
-  const ChildFailure& failure = std::get<ChildFailure>(outcome);
-  const std::string text = "a placement could not be simulated: " + failure.text;
-  if (failure.kind == FailureKind::environment) throw EnvironmentError(text);
-  throw std::runtime_error(text);
-}
+PlanFigures simulated(const Scenario& scenario) { return simulate_plan(scenario, scenario.plan); }
 
 std::string percent_less(Seconds before, Seconds after) {
   return percent_text((before - after) / before);
@@ -63,10 +49,11 @@ std::string name_of_own(const Parallel& parallel) {
 }
 
 /// Why a placement with a better estimate is not taken after all; empty when it is.
-std::string why_not(const PlacementResult& result, const KeyFigures& before,
-                    const KeyFigures& after) {
-  if (before.fits && !after.fits) return "the best that was found does not fit in memory";
-  if (after.fits && !before.fits) return {};
+std::string why_not(const PlacementResult& result, const PlanFigures& before,
+                    const PlanFigures& after) {
+  if (before.memory.fits && !after.memory.fits)
+    return "the best that was found does not fit in memory";
+  if (after.memory.fits && !before.memory.fits) return {};
   if (after.iteration_time < before.iteration_time) return {};
   return "the best that was found is " +
          percent_less(result.estimate_before, result.estimate_after) +
@@ -98,7 +85,7 @@ PlacementResult search_placement(const Scenario& scenario, const PlacementOption
   result.estimate_before = objective.value();
   const Annealed best = anneal(objective, {options.moves, options.seed});
   result.estimate_after = best.value;
-  const KeyFigures before = simulated(placed(scenario, result.placement), options.engine);
+  const PlanFigures before = simulated(placed(scenario, result.placement));
   result.simulated_before = result.simulated_after = before.iteration_time;
   const std::string own_name = name_of_own(scenario.plan.parallel);
   if (best.value >= result.estimate_before * (1 - same)) {
@@ -106,7 +93,7 @@ PlacementResult search_placement(const Scenario& scenario, const PlacementOption
     return result;
   }
   const std::vector<int> found = placement_of(scenario.plan, best.slots);
-  const KeyFigures after = simulated(placed(scenario, found), options.engine);
+  const PlanFigures after = simulated(placed(scenario, found));
   result.simulated_after = after.iteration_time;
   if (const std::string fault = why_not(result, before, after); !fault.empty()) {
     result.why = fault + "; " + own_name + " is kept";
@@ -114,7 +101,7 @@ PlacementResult search_placement(const Scenario& scenario, const PlacementOption
   }
   result.verdict = PlacementResult::Verdict::found;
   result.placement = found;
-  result.why = after.fits && !before.fits
+  result.why = after.memory.fits && !before.memory.fits
                    ? "every stage is on GPUs whose memory it fits in, unlike in " + own_name
                    : why_better(before_search, objective);
   result.why += " (" + to_text(before.iteration_time) + " in " + own_name + ", " +

@@ -16,7 +16,6 @@ inline constexpr int default_placement_moves = 40'000;
 struct PlacementOptions {
   std::uint64_t seed = 0;
   int moves = default_placement_moves;
-  EngineKind engine = engine_of_many;
 };
 
 /// Where ranks go, and what it is worth.

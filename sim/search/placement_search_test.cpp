@@ -7,9 +7,9 @@
 
 #include "core/contracts.hpp"
 #include "core/testing.hpp"
+#include "report/report_json.hpp"
 #include "search/placement_anneal.hpp"
 #include "search/placement_fixtures.hpp"
-#include "simulate/isolated.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {
@@ -167,11 +167,11 @@ TEST_CASE("a placement that was found is part of the scenario and of its report"
   CHECK(list->origin.kind == OriginKind::searched);
   CHECK(list->array()[9].string() ==
         std::to_string(result.placement[9] / 8) + ":" + std::to_string(result.placement[9] % 8));
-  const IsolatedOutcome outcome = simulate_isolated(placed);
-  const auto& simulated = std::get<IsolatedResult>(outcome);
-  CHECK(simulated.figures.iteration_time == result.simulated_after);
-  CHECK(simulated.report_json.find("found by search") != std::string::npos);
-  CHECK(simulated.report_json.find(result.why.substr(0, 20)) != std::string::npos);
+  const Report simulated = simulate(placed).report;
+  CHECK(simulated.iteration_time == result.simulated_after);
+  const std::string json = to_json(simulated);
+  CHECK(json.find("found by search") != std::string::npos);
+  CHECK(json.find(result.why.substr(0, 20)) != std::string::npos);
 }
 
 TEST_CASE("what is placed elsewhere compresses what it compressed before") {

@@ -20,18 +20,11 @@ using detail::with_spaces;
 RankedPlan simulated_plan(const Scenario& base, const PlanExplanation& explanation,
                           const Plan& plan, const RankResult& result) {
   const PlanChoice& choice = explanation.choice;
-  const SimulatedPlan simulated =
-      simulate_plans(base, result.space, {&choice}, 1, result.engine).front();
+  const PlanFigures simulated = simulate_plans(base, result.space, {&choice}, 1).front();
   const Seconds bound =
-      lower_bound({&base.model, &base.platform, &base.nodes, &base.software, &plan}, result.engine);
-  return {choice,
-          plan.microbatches,
-          RankMethod::simulated,
-          simulated.figures.iteration_time,
-          bound,
-          simulated.figures.memory_max,
-          explanation.memory->verdict,
-          simulated.breakdown,
+      lower_bound({&base.model, &base.platform, &base.nodes, &base.software, &plan});
+  return {choice, plan.microbatches,          RankMethod::simulated,       simulated.iteration_time,
+          bound,  simulated.memory.max_total, explanation.memory->verdict, simulated.breakdown,
           {}};
 }
 

@@ -7,22 +7,14 @@
 #include <variant>
 
 #include "report/report_words.hpp"
-#include "simulate/built_scenario.hpp"
+#include "simulate/tasks.hpp"
 
 namespace windtunnel {
 namespace {
 
-SimulatedPlan simulate_choice(const Scenario& base, const SearchSpace& space,
-                              const PlanChoice& choice, EngineKind engine) {
-  const PlanFigures simulated =
-      simulate_plan(base, std::get<Plan>(lay_out(base, space, choice)), engine);
-  return {{simulated.iteration_time, simulated.memory.max_total, simulated.memory.fits},
-          simulated.breakdown};
-}
-
-SimulatedPlan plan_or_throw(const TaskOutcome<SimulatedPlan>& outcome, const PlanChoice& choice) {
+PlanFigures plan_or_throw(const TaskOutcome<PlanFigures>& outcome, const PlanChoice& choice) {
   const auto* failure = std::get_if<ChildFailure>(&outcome);
-  if (failure == nullptr) return std::get<SimulatedPlan>(outcome);
+  if (failure == nullptr) return std::get<PlanFigures>(outcome);
   const std::string text =
       "plan " + detail::plan_text(choice.training, choice.parallel) + ": " + failure->text;
   if (failure->kind == FailureKind::environment) throw EnvironmentError(text);
@@ -49,17 +41,17 @@ std::vector<std::size_t> longest_first(const std::vector<const PlanChoice*>& cho
 
 }  // namespace
 
-std::vector<SimulatedPlan> simulate_plans(const Scenario& base, const SearchSpace& space,
-                                          const std::vector<const PlanChoice*>& choices,
-                                          std::size_t at_once, EngineKind engine) {
+std::vector<PlanFigures> simulate_plans(const Scenario& base, const SearchSpace& space,
+                                        const std::vector<const PlanChoice*>& choices,
+                                        std::size_t at_once) {
   const std::vector<std::size_t> order = longest_first(choices);
-  const auto outcomes = run_tasks<SimulatedPlan>(
-      engine, {.count = choices.size(), .at_once = at_once, .work = [&](std::size_t i) {
-                 return simulate_choice(base, space, *choices[order[i]], engine);
-               }});
+  const auto outcomes = run_tasks<PlanFigures>(
+      {.count = choices.size(), .at_once = at_once, .work = [&](std::size_t i) {
+         return simulate_plan(base, std::get<Plan>(lay_out(base, space, *choices[order[i]])));
+       }});
   std::vector<std::size_t> place(choices.size());
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
-  std::vector<SimulatedPlan> simulated;
+  std::vector<PlanFigures> simulated;
   for (std::size_t i = 0; i < choices.size(); ++i)
     simulated.push_back(plan_or_throw(outcomes[place[i]], *choices[i]));
   return simulated;

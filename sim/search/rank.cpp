@@ -8,6 +8,7 @@
 
 #include "core/contracts.hpp"
 #include "search/lower_bound.hpp"
+#include "simulate/tasks.hpp"
 
 namespace windtunnel {
 namespace {
@@ -21,7 +22,6 @@ class Ranking {
         objective_(base, base.search.objective, "/search/objective") {
     WT_EXPECT(options.top > 0 && options.at_once > 0);
     result_.space = search_space(base);
-    result_.engine = options.engine;
     result_.objective = objective_.objective();
     result_.objective_column = objective_.column();
   }
@@ -163,7 +163,7 @@ class Ranking {
 
   void bound_anew(RankedPlan& plan) const {
     const Plan laid_out = std::get<Plan>(lay_out(base_, result_.space, plan.choice));
-    plan.bound = std::max(plan.bound, lower_bound(inputs_of(laid_out), options_.engine));
+    plan.bound = std::max(plan.bound, lower_bound(inputs_of(laid_out)));
     plan.time = plan.bound;
     plan.penalty = plan.least_penalty = objective_.least_penalty(plan.bound);
   }
@@ -202,8 +202,8 @@ class Ranking {
     std::vector<const PlanChoice*> choices;
     for (auto each = bounded_.begin(); choices.size() < count; ++each)
       choices.push_back(&each->second.choice);
-    const std::vector<SimulatedPlan> simulated =
-        simulate_plans(base_, result_.space, choices, options_.at_once, options_.engine);
+    const std::vector<PlanFigures> simulated =
+        simulate_plans(base_, result_.space, choices, options_.at_once);
     for (std::size_t i = 0; i < count; ++i) {
       if (is_full() && bounded_.begin()->first.first >= last_penalty()) break;
       add(simulated[i]);
@@ -211,14 +211,14 @@ class Ranking {
     if (options_.on_progress) options_.on_progress(progress());
   }
 
-  void add(const SimulatedPlan& simulated) {
+  void add(const PlanFigures& simulated) {
     RankedPlan plan = std::move(bounded_.begin()->second);
     bounded_.erase(bounded_.begin());
     ++result_.simulated;
-    WT_ENSURE(plan.bound <= simulated.figures.iteration_time);
+    WT_ENSURE(plan.bound <= simulated.iteration_time);
     plan.method = RankMethod::simulated;
-    plan.time = simulated.figures.iteration_time;
-    plan.memory_max = simulated.figures.memory_max;
+    plan.time = simulated.iteration_time;
+    plan.memory_max = simulated.memory.max_total;
     plan.breakdown = simulated.breakdown;
     plan.penalty = objective_.penalty(plan.time, shares_of(plan.breakdown));
     const auto behind = std::upper_bound(

@@ -29,7 +29,6 @@ struct RankOptions {
   std::optional<std::size_t> budget;  ///< simulations at most
   std::size_t at_once = 1;            ///< simulations at the same time; changes no result
   std::function<void(const RankProgress&)> on_progress = {};
-  EngineKind engine = engine_of_many;
 };
 
 /// A plan in the order of the objective: of its time, unless the search block asks for another.
@@ -56,7 +55,6 @@ struct RejectedPlan {
 /// Result of a search.
 struct RankResult {
   SearchSpace space;
-  EngineKind engine = engine_of_many;  ///< what played the plans
   Objective objective = Objective::time;
   ObjectiveColumn objective_column;
   std::size_t considered = 0, rejected_shape = 0, rejected_memory = 0;

@@ -87,7 +87,6 @@ RankOptions rank_options(const RankRequest& request, ProgressLine& line) {
   RankOptions options;
   options.top = request.top;
   options.budget = request.budget;
-  options.engine = request.engine;
   options.at_once = request.jobs == 0 ? default_at_once() : request.jobs;
   options.on_progress = [&line](const RankProgress& progress) {
     line.show(progress_text(progress));

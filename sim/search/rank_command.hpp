@@ -18,10 +18,9 @@ enum class LaunchFormat { none, megatron, deepspeed, torchtitan };
 struct RankRequest {
   int top = 10;
   std::optional<std::size_t> budget;  ///< simulations
-  EngineKind engine = engine_of_many;
-  std::size_t jobs = 0;  ///< simulations at the same time; 0: one a core
-  std::string why;       ///< a plan to explain; empty: none
-  std::string method;    ///< what another method would pick (sim/studies); empty: our own search
+  std::size_t jobs = 0;               ///< simulations at the same time; 0: one a core
+  std::string why;                    ///< a plan to explain; empty: none
+  std::string method;  ///< what another method would pick (sim/studies); empty: our own search
   LaunchFormat emit = LaunchFormat::none;
   std::string host_map;  ///< file for the GPU of each rank with `emit`; empty: none
   RankFormat format = RankFormat::text;

@@ -12,7 +12,7 @@ namespace {
 void place(const Scenario& base, const RankResult& result, RankedPlan& plan) {
   Scenario scenario = base;
   scenario.plan = std::get<Plan>(lay_out(base, result.space, plan.choice));
-  PlacementResult found = search_placement(scenario, {.seed = base.seed, .engine = result.engine});
+  PlacementResult found = search_placement(scenario, {.seed = base.seed});
   plan.placement_note = std::move(found.why);
   if (found.verdict != PlacementResult::Verdict::found) return;
   plan.choice.parallel.placement = std::move(found.placement);

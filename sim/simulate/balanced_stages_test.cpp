@@ -33,7 +33,7 @@ Scenario mixed(int layers, const std::string& stage_layers, ReadOptions options 
 
 Report report_of(const Scenario& scenario) {
   SimulateOptions heap;
-  heap.engine = EngineKind::heap;
+  heap.make_engine = make_heap_engine;
   return simulate(scenario, heap).report;
 }
 

@@ -27,10 +27,9 @@ struct PlanFigures {
 };
 /// As simulate() gives them for the scenario with this plan in place of its own, bit by bit. The plan's places must be there; of the
 /// scenario only what it runs on is read.
-PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan, EngineKind engine);
+PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan);
 
 /// The report's time, rates and memory, as simulate() would give them, and nothing else: no breakdown, traffic or assumptions.
-Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built,
-                            EngineKind engine);
+Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built);
 
 }  // namespace windtunnel

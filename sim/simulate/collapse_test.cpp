@@ -36,9 +36,9 @@ Scenario scenario_of(const std::string& parallel, const Overrides& overrides = {
               overrides);
 }
 
-Report report_of(const Scenario& scenario, EngineKind engine, Replicas replicas) {
+Report report_of(const Scenario& scenario, MakeEngine engine, Replicas replicas) {
   SimulateOptions options;
-  options.engine = engine;
+  options.make_engine = engine;
   options.replicas = replicas;
   Report report = simulate(scenario, options).report;
   report.wall = Seconds{0};
@@ -95,7 +95,7 @@ Figures figures_in_child(const Scenario& scenario, Replicas replicas) {
   const std::vector<ChildOutcome> outcomes =
       run_forked({2, 1, [&](std::size_t i) {
                     const Figures figures =
-                        figures_of(report_of(scenario, EngineKind::simgrid, replicas));
+                        figures_of(report_of(scenario, make_simgrid_engine, replicas));
                     return bytes_of(i == 0 ? figures.times : figures.amounts);
                   }});
   return {numbers_of(std::get<std::string>(outcomes[0])),
@@ -114,11 +114,11 @@ struct Compared {
 };
 
 Compared compare(const Scenario& scenario) {
-  const Report one = report_of(scenario, EngineKind::heap, Replicas::collapsed_when_exact);
+  const Report one = report_of(scenario, make_heap_engine, Replicas::collapsed_when_exact);
   Compared compared;
   compared.played_replicas = one.played_replicas;
   if (one.played_replicas == 0) return compared;
-  const Report each = report_of(scenario, EngineKind::heap, Replicas::each);
+  const Report each = report_of(scenario, make_heap_engine, Replicas::each);
   if (text_of(one) != text_of(each))
     compared.heap = std::max(1e-300, difference(figures_of(one), figures_of(each)));
   compared.simgrid = difference(figures_in_child(scenario, Replicas::collapsed_when_exact),
@@ -156,7 +156,7 @@ TEST_CASE("a collapsed iteration folds as it would otherwise") {
   const Scenario scenario =
       scenario_of(R"("tensor": 4, "pipeline": 4, "data": 4)", {}, "a100-80gb-4hdr", 4 * 480);
   CHECK(check(scenario) == 1);
-  CHECK(report_of(scenario, EngineKind::heap, Replicas::collapsed_when_exact).played_microbatches >
+  CHECK(report_of(scenario, make_heap_engine, Replicas::collapsed_when_exact).played_microbatches >
         0);
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("an open count of nodes is that of the job, and its last leaf has thei
                       {"/platform/fabric/oversubscription", "16"}};
     tapered.insert(tapered.end(), count.begin(), count.end());
     return report_of(scenario_of(R"("tensor": 8, "pipeline": 1, "data": 6)", tapered),
-                     EngineKind::heap, Replicas::each)
+                     make_heap_engine, Replicas::each)
         .iteration_time;
   };
   CHECK(time({}) == time({{"/platform/node_types/0/count", "6"}}));
@@ -212,7 +212,7 @@ TEST_CASE("measured links and replicas that fill nodes unevenly are simulated ea
 
 TEST_CASE("a timeline shows every replica") {
   SimulateOptions options;
-  options.engine = EngineKind::heap;
+  options.make_engine = make_heap_engine;
   options.keep_timeline = true;
   const Simulation simulation =
       simulate(scenario_of(R"("tensor": 8, "pipeline": 2, "data": 4)"), options);
@@ -233,7 +233,7 @@ TEST_CASE("a deadlock names the devices of every replica") {
   built.programs.devices.resize(2);
   const auto message = [&] {
     try {
-      play(built, EngineKind::heap);
+      play(built, make_heap_engine);
     } catch (const DeadlockError& error) {
       return std::string(error.what());
     }

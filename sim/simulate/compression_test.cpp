@@ -24,7 +24,7 @@ Simulation run(const std::string& scenario, const Overrides& overrides = {}) {
   ReadOptions options;
   options.overrides = overrides;
   SimulateOptions heap;
-  heap.engine = EngineKind::heap;
+  heap.make_engine = make_heap_engine;
   heap.keep_timeline = true;
   return simulate(
       read_scenario(library().root / "scenarios" / (scenario + ".json"), library(), options), heap);

@@ -18,9 +18,9 @@ namespace {
 using testing::read_text;
 
 Simulation play(const Scenario& scenario, Detail detail = Detail::pass,
-                EngineKind engine = EngineKind::heap) {
+                MakeEngine engine = make_heap_engine) {
   SimulateOptions options;
-  options.engine = engine;
+  options.make_engine = engine;
   options.detail = detail;
   return simulate(scenario, options);
 }
@@ -210,7 +210,7 @@ TEST_CASE("long iterations are folded, with microbatches from both ends in pairs
     d.microbatches = 402;
     const Scenario scenario = read_text(text_of(d));
     SimulateOptions options;
-    options.engine = EngineKind::heap;
+    options.make_engine = make_heap_engine;
     options.folding = Folding::when_exact;
     const Report folded = simulate(scenario, options).report;
     options.folding = Folding::never;
@@ -230,10 +230,10 @@ TEST_CASE("the engines agree on passes at once, whose exchanges meet messages be
   d.data = 16;
   d.expert = 16;
   const Scenario scenario = read_text(text_of(d));
-  const auto time = [&scenario](EngineKind engine) {
+  const auto time = [&scenario](MakeEngine engine) {
     return play(scenario, Detail::layer, engine).report.iteration_time.value();
   };
-  CHECK(time(EngineKind::simgrid) == doctest::Approx(time(EngineKind::native)).epsilon(1e-9));
+  CHECK(time(make_simgrid_engine) == doctest::Approx(time(make_native_engine)).epsilon(1e-9));
 }
 
 }  // namespace

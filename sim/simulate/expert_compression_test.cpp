@@ -93,8 +93,8 @@ TEST_CASE("experts' codecs take as long as numbers as operation by operation") {
                         *rc::gen::element<std::string>("false", "true"));
     if (zero == 3) more.emplace_back("/parallel/zero_prefetch", "1");
     const Scenario scenario = scenario_of(zero, expert, classes, more);
-    const Report folded = play(scenario, Detail::pass, EngineKind::heap),
-                 layered = play(scenario, Detail::layer, EngineKind::heap);
+    const Report folded = play(scenario, Detail::pass, make_heap_engine),
+                 layered = play(scenario, Detail::layer, make_heap_engine);
     RC_ASSERT(std::abs(layered.iteration_time / folded.iteration_time - 1) < 1e-9);
     for (std::size_t kind = 0; kind < folded.traffic.size(); ++kind)
       RC_ASSERT(std::abs(layered.traffic[kind].value() - folded.traffic[kind].value()) <=

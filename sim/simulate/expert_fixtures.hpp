@@ -32,9 +32,9 @@ inline Scenario scenario_of(int zero_stage, int expert, const std::string& compr
 }
 
 inline Report play(const Scenario& scenario, Detail detail = Detail::pass,
-                   EngineKind engine = EngineKind::native) {
+                   MakeEngine engine = make_native_engine) {
   SimulateOptions options;
-  options.engine = engine;
+  options.make_engine = engine;
   options.detail = detail;
   return simulate(scenario, options).report;
 }

@@ -89,8 +89,8 @@ TEST_CASE("sharded experts take as long as numbers as operation by operation") {
     if (zero == 2) more.emplace_back("/parallel/overlap_gradient_reduce", one_of("false", "true"));
     const Scenario scenario = scenario_of(zero, expert, more);
     // Beside gathers, exchanges across nodes are flows on the same NICs; the heap shares none.
-    const Report folded = play(scenario, Detail::pass, EngineKind::heap),
-                 layered = play(scenario, Detail::layer, EngineKind::heap);
+    const Report folded = play(scenario, Detail::pass, make_heap_engine),
+                 layered = play(scenario, Detail::layer, make_heap_engine);
     RC_ASSERT(std::abs(layered.iteration_time / folded.iteration_time - 1) < 1e-9);
     for (std::size_t kind = 0; kind < folded.traffic.size(); ++kind)
       RC_ASSERT(std::abs(layered.traffic[kind].value() - folded.traffic[kind].value()) <=

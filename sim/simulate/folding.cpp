@@ -66,7 +66,7 @@ std::optional<SteadyState> steady_state(const BuildInputs& inputs, const Plan& p
   const ProgramSet& programs = built.programs_to_play();
   if (SteadyStateListener::num_times(programs, shape) > most_times) return std::nullopt;
   SteadyStateListener listener(programs, built.network_to_play(), shape);
-  play(built, EngineKind::heap, &listener);
+  play(built, make_heap_engine, &listener);
   return listener.find(longest_period(shape));
 }
 
@@ -80,7 +80,7 @@ Uncontended play_uncontended(const BuildInputs& inputs, const Plan& plan) {
   const std::size_t num_devices = built.programs_to_play().devices.size();
   BreakdownListener listener(num_devices);
   Uncontended result;
-  result.end = play(built, EngineKind::heap, &listener).end;
+  result.end = play(built, make_heap_engine, &listener).end;
   for (std::size_t i = 0; i < num_devices; ++i)
     result.breakdowns.push_back(listener.of(DeviceId{i}));
   return result;

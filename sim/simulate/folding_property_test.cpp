@@ -15,7 +15,7 @@ namespace {
 
 Report report_of(const Scenario& scenario, Folding folding) {
   SimulateOptions options;
-  options.engine = EngineKind::heap;
+  options.make_engine = make_heap_engine;
   options.folding = folding;
   return simulate(scenario, options).report;
 }

@@ -25,7 +25,7 @@ Scenario scenario_of(const std::string& parallel, const std::string& more = {}) 
 
 Report report_of(const Scenario& scenario, Folding folding) {
   SimulateOptions options;
-  options.engine = EngineKind::heap;
+  options.make_engine = make_heap_engine;
   options.folding = folding;
   return simulate(scenario, options).report;
 }
@@ -144,7 +144,7 @@ TEST_CASE("all forwards first, few microbatches, and kept timelines are not fold
   const Scenario scenario = scenario_of(R"("tensor": 8, "pipeline": 4, "schedule": "1f1b")");
   CHECK(fold(scenario));
   SimulateOptions options;
-  options.engine = EngineKind::heap;
+  options.make_engine = make_heap_engine;
   options.keep_timeline = true;
   CHECK(simulate(scenario, options).report.played_microbatches == 0);
 }

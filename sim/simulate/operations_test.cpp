@@ -20,7 +20,7 @@ using testing::read_text;
 
 Simulation play(const Scenario& scenario, Detail detail) {
   SimulateOptions options;
-  options.engine = EngineKind::heap;  // nothing contends
+  options.make_engine = make_heap_engine;  // nothing contends
   options.detail = detail;
   options.keep_timeline = true;  // nothing is folded
   return simulate(scenario, options);
@@ -178,7 +178,7 @@ TEST_CASE("the FLOPs of all operations are the published counts, and the execute
     RC_LOG() << text;
     const Scenario scenario = read_text(text, overrides);
     SimulateOptions options;
-    options.engine = EngineKind::heap;
+    options.make_engine = make_heap_engine;
     const Report report = simulate(scenario, options).report;
     const double gpus = scenario.plan.num_ranks();
     const Training& training = scenario.plan.training;

@@ -30,7 +30,7 @@ Report report_of(const char* overlap, const char* nic_rate, const char* schedule
   const Scenario scenario =
       read_scenario(parse_json(source, problems), library.root, library, options);
   SimulateOptions heap;
-  heap.engine = EngineKind::heap;
+  heap.make_engine = make_heap_engine;
   return simulate(scenario, heap).report;
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("each pass waits for its own scatter before the next one begins") {
 
 Report report_of(const std::string& text, const Overrides& changes = {}) {
   SimulateOptions options;
-  options.engine = EngineKind::native;
+  options.make_engine = make_native_engine;
   return simulate(testing::read_text(text, changes), options).report;
 }
 

@@ -28,9 +28,9 @@ Scenario read(const std::string& text, const std::string& library, const Overrid
 }
 
 Simulation play(const Scenario& scenario, Detail detail, bool keep_timeline = false,
-                EngineKind engine = EngineKind::heap) {
+                MakeEngine engine = make_heap_engine) {
   SimulateOptions options;
-  options.engine = engine;
+  options.make_engine = engine;
   options.detail = detail;
   options.keep_timeline = keep_timeline;
   return simulate(scenario, options);
@@ -102,7 +102,7 @@ const char* const one_slow_cable = R"({
 
 TEST_CASE("by hand: two nodes of two GPUs, three layers, and a slow cable between the nodes") {
   const Scenario scenario = read(one_slow_cable, "sim/scenario/corpus/library", {});
-  const Simulation played = play(scenario, Detail::pass, true, EngineKind::simgrid);
+  const Simulation played = play(scenario, Detail::pass, true, make_simgrid_engine);
   // What the kernels of the first GPU take: by direction and layer, 0 for all that is of none.
   std::map<std::pair<Phase, std::uint32_t>, double> kernels;
   for (const Span& span : played.timeline.computes)
@@ -193,7 +193,7 @@ TEST_CASE("backward passes that are split gather and scatter with their input gr
   const Seconds even = play(scenario, Detail::pass).report.iteration_time;
   CHECK(play(scenario, Detail::layer).report.iteration_time / even ==
         doctest::Approx(1).epsilon(1e-9));
-  CHECK(play(read(on_selene, "", on_leaves), Detail::pass, false, EngineKind::simgrid)
+  CHECK(play(read(on_selene, "", on_leaves), Detail::pass, false, make_simgrid_engine)
             .report.iteration_time > 2 * even);
 }
 
@@ -246,7 +246,7 @@ TEST_CASE(
 
 TEST_CASE("a slow cable and oversubscribed leaves change the time of sharded training") {
   const auto time = [](const Overrides& overrides) {
-    return play(read(on_selene, "", overrides), Detail::pass, false, EngineKind::native)
+    return play(read(on_selene, "", overrides), Detail::pass, false, make_native_engine)
         .report.iteration_time;
   };
   const Seconds even = time({{"/nodes", "4"}, {"/parallel/data", "32"}});

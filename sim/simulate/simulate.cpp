@@ -516,11 +516,10 @@ void expect_room_for_timeline(std::size_t ops, const std::string& of_devices) {
   expect_memory_for(bytes_of_op * static_cast<double>(ops), what, advice);
 }
 
-/// How far predictions were off.
-std::future<MeasuredErrors> measured_errors(const Library& library, EvidenceReading reading) {
+/// How far predictions were off: read beside the simulation, for it takes a quarter of a small run.
+std::future<MeasuredErrors> measured_errors(const Library& library) {
   const std::optional<std::filesystem::path> file = residuals_of(library);
-  const bool beside = file && reading == EvidenceReading::beside;
-  return std::async(beside ? std::launch::async | std::launch::deferred : std::launch::deferred,
+  return std::async(file ? std::launch::async | std::launch::deferred : std::launch::deferred,
                     [source = file ? read_source(*file) : nullptr] {
                       return source ? parse_evidence(source) : MeasuredErrors{};
                     });
@@ -532,8 +531,7 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   WT_EXPECT(scenario.placement_request == PlacementRequest::as_planned);
   const Clock::time_point start = Clock::now();
   std::future<MeasuredErrors> errors;
-  if (options.evidence != nullptr)
-    errors = measured_errors(*options.evidence, options.evidence_reading);
+  if (options.evidence != nullptr) errors = measured_errors(*options.evidence);
   const PlanWithStages with_stages(build_inputs(scenario, scenario.plan));
   const Plan& chosen = with_stages.plan();
   const Replicas replicas = options.keep_timeline ? Replicas::each : options.replicas;
@@ -552,12 +550,11 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   ListenerPair both(breakdowns, timeline);
   PlayListener* const listener =
       options.keep_timeline ? static_cast<PlayListener*>(&both) : &breakdowns;
-  if (errors.valid() && options.evidence_reading == EvidenceReading::before_playing) errors.wait();
-  const Played played = play(built, options.engine, listener);
+  const Played played = play(built, options.make_engine, listener);
   Simulation simulation;
   simulation.report = make_report(
       {&scenario, &chosen, &plan, &built, &played, &breakdowns, fold ? &*fold : nullptr});
-  simulation.report.engine = name_of(options.engine);
+  simulation.report.engine = played.engine;
   if (errors.valid())
     if (const MeasuredErrors known = errors.get(); !known.regimes.empty())
       add_interval(scenario, known, simulation.report);
@@ -581,10 +578,10 @@ BuiltScenario build(const Scenario& scenario, const Plan& plan) {
   return built;
 }
 
-PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan, EngineKind engine) {
+PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan) {
   const BuiltScenario built = build(scenario, plan);
   BreakdownListener breakdowns(built.programs.programs_to_play().devices.size());
-  const Played played = play(built.programs, engine, &breakdowns);
+  const Played played = play(built.programs, make_native_engine, &breakdowns);
   const DeviceId last = built.programs.played_as(played.last_device);
   PlanFigures figures{played.end,
                       account_without_advice(account_inputs(scenario, built.plan, built.programs)),
@@ -596,13 +593,12 @@ PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan, EngineKind
   return figures;
 }
 
-Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built,
-                            EngineKind engine) {
-  const Played played = play(built.programs, engine);
+Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built) {
+  const Played played = play(built.programs, make_native_engine);
   const Plan& plan = built.fold ? built.fold->plan : built.plan;
   const Outcome outcome{&scenario, &built.plan, &plan, &built.programs, &played, nullptr, nullptr};
   Report report = make_key_report(outcome);
-  report.engine = name_of(engine);
+  report.engine = played.engine;
   if (built.fold)
     report.iteration_time += built.fold->duration * static_cast<double>(built.fold->repeats);
   fill_rates(outcome, report);

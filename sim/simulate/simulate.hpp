@@ -12,22 +12,15 @@ namespace windtunnel {
 /// Whether a long iteration's steady state is played once and repeated (simulate/folding.hpp), or microbatch by microbatch.
 enum class Folding { when_exact, never };
 
-/// When evidence is read, which takes a quarter of a small run.
-enum class EvidenceReading {
-  beside,          ///< beside the simulation, on a thread of its own, where there is a core
-  before_playing,  ///< on the thread that simulates, while something else is done beside it
-};
-
 /// Options of a simulation, and what is kept beside its report.
 struct SimulateOptions {
-  EngineKind engine = EngineKind::simgrid;
+  MakeEngine make_engine = make_native_engine;
   Folding folding = Folding::when_exact;               ///< never folded when the timeline is kept
   Replicas replicas = Replicas::collapsed_when_exact;  ///< each when the timeline is kept
   bool keep_timeline = false;
   Detail detail = Detail::pass;
   /// The library whose evidence gives the prediction interval; null: the report has none.
   const Library* evidence = nullptr;
-  EvidenceReading evidence_reading = EvidenceReading::beside;
 };
 
 /// One simulated iteration.
@@ -38,8 +31,8 @@ struct Simulation {
   Timeline timeline;    ///< empty unless asked for
 };
 
-/// Simulates one training iteration of the scenario, whose placement must be settled. At most one call per process may use the simgrid engine: use
-/// simulate_isolated() for the second.
+/// Simulates one training iteration of the scenario, whose placement must be settled: as often as wanted, on any number of threads, but for
+/// the simgrid engine, of which a process has one.
 Simulation simulate(const Scenario& scenario, const SimulateOptions& options = {});
 
 }  // namespace windtunnel

@@ -15,7 +15,7 @@ namespace {
 /// own in it, so that nothing else changes.
 class Iteration {
  public:
-  Iteration(const std::string& settings, EngineKind engine) : engine_(engine) {
+  Iteration(const std::string& settings, MakeEngine engine) : engine_(engine) {
     Problems problems;
     const Library library{source_dir()};
     const auto source = std::make_shared<const SourceText>(SourceText{"slack.json", R"({
@@ -23,7 +23,7 @@ class Iteration {
       "platform": "a100-80gb-4hdr", "software": "megatron-lm-2021", )" + settings + "}"});
     scenario_ = read_scenario(parse_json(source, problems), library.root, library);
     SimulateOptions options;
-    options.engine = EngineKind::heap;
+    options.make_engine = make_heap_engine;
     options.keep_timeline = true;
     simulation_ = std::make_unique<Simulation>(simulate(scenario_, options));
     give_own_programs();
@@ -107,17 +107,17 @@ class Iteration {
   }
 
   Seconds play_again(const ProgramSet& set, TimelineListener* listener = nullptr) const {
-    if (engine_ == EngineKind::heap || listener != nullptr) {
-      const auto engine = make_engine(EngineKind::heap, simulation_->network);
+    if (engine_ == make_heap_engine || listener != nullptr) {
+      const auto engine = make_heap_engine(simulation_->network);
       return play(set, *engine, listener).end;
     }
     return Seconds{testing::in_child_process([&] {
-                     const auto engine = make_engine(EngineKind::simgrid, simulation_->network);
+                     const auto engine = make_simgrid_engine(simulation_->network);
                      return std::vector<double>{play(set, *engine).end.value()};
                    }).front()};
   }
 
-  EngineKind engine_;
+  MakeEngine engine_;
   Scenario scenario_;
   std::unique_ptr<Simulation> simulation_;
   Timeline timeline_;
@@ -194,7 +194,7 @@ TEST_CASE("a thing may end later by its slack and no more, whatever the schedule
       }) {
     CAPTURE(std::string(settings));
     const Counts counts =
-        check_iteration(Iteration(std::string(training) + settings, EngineKind::heap), 25);
+        check_iteration(Iteration(std::string(training) + settings, make_heap_engine), 25);
     CHECK(counts.impatient > 3);
     all.patient += counts.patient;
   }
@@ -205,7 +205,7 @@ TEST_CASE("slack means the same where SimGrid plays and nothing contends") {
   // One replica, one device a node: no two messages share a link.
   const Counts counts = check_iteration(
       Iteration(std::string(training) + R"("parallel": {"tensor": 8, "pipeline": 4})",
-                EngineKind::simgrid),
+                make_simgrid_engine),
       8);
   CHECK(counts.patient > 3);
   CHECK(counts.impatient > 3);

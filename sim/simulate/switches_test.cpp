@@ -66,7 +66,7 @@ std::vector<std::string> jobs() {
 std::optional<std::vector<double>> outcome(const std::string& job, const Overrides& overrides) {
   try {
     SimulateOptions heap;
-    heap.engine = EngineKind::heap;
+    heap.make_engine = make_heap_engine;
     const Report report = simulate(testing::read_text(job, overrides), heap).report;
     std::vector<double> found{report.iteration_time.value()};
     for (const Seconds time : report.breakdown.seconds) found.push_back(time.value());

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/contracts.hpp"
 #include "core/interruption.hpp"
 
 namespace windtunnel {

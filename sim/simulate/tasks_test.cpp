@@ -27,7 +27,7 @@ TEST_CASE("results come in the order of the indices, on any number of threads") 
       CHECK(done == ++calls);
       CHECK(std::this_thread::get_id() == caller);
     };
-    const auto outcomes = run_tasks(EngineKind::native, tasks);
+    const auto outcomes = run_tasks(tasks);
     REQUIRE(outcomes.size() == 100);
     for (std::size_t i = 0; i < outcomes.size(); ++i)
       CHECK(std::get<double>(outcomes[i]) == static_cast<double>(i) / 3);
@@ -104,8 +104,7 @@ TEST_CASE("an exception of whoever is told of progress stops the work") {
 }
 
 TEST_CASE("a task that throws costs its own outcome, with the kind of its failure") {
-  const auto outcomes = run_tasks<int>(EngineKind::native,
-                                       {.count = 4, .at_once = 2, .work = [](std::size_t i) -> int {
+  const auto outcomes = run_tasks<int>({.count = 4, .at_once = 2, .work = [](std::size_t i) -> int {
                                           if (i == 1) throw EnvironmentError("no disk");
                                           if (i == 2) throw std::logic_error("a bug");
                                           return static_cast<int>(i);
@@ -115,22 +114,6 @@ TEST_CASE("a task that throws costs its own outcome, with the kind of its failur
   CHECK(std::get<ChildFailure>(outcomes[1]).text == "no disk");
   CHECK(std::get<ChildFailure>(outcomes[2]).kind == FailureKind::our_bug);
   CHECK(std::get<int>(outcomes[3]) == 3);
-}
-
-TEST_CASE("SimGrid's tasks have a process each, and bring back the same values") {
-  int touched = 0;
-  const auto outcomes =
-      run_tasks<double>(EngineKind::simgrid, {.count = 3, .at_once = 2, .work = [&](std::size_t i) {
-                                                ++touched;
-                                                return 0.1 * static_cast<double>(i);
-                                              }});
-  for (std::size_t i = 0; i < 3; ++i)
-    CHECK(std::get<double>(outcomes[i]) == 0.1 * static_cast<double>(i));
-  CHECK(touched == 0);
-  const auto text = run_tasks<std::string>(
-      EngineKind::simgrid,
-      {.count = 1, .work = [](std::size_t) { return std::string("a\0b", 3); }});
-  CHECK(std::get<std::string>(text.front()) == std::string("a\0b", 3));
 }
 
 }  // namespace

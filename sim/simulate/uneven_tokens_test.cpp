@@ -24,14 +24,14 @@ Scenario read(const std::string& text, const Overrides& overrides = {}, std::uin
 }
 
 Simulation play(const Scenario& scenario, SimulateOptions options = {}) {
-  options.engine = EngineKind::native;
+  options.make_engine = make_native_engine;
   return simulate(scenario, options);
 }
 
 Seconds time_of(const Scenario& scenario, Detail detail = Detail::pass,
-                EngineKind engine = EngineKind::native) {
+                MakeEngine engine = make_native_engine) {
   SimulateOptions options;
-  options.engine = engine;
+  options.make_engine = engine;
   options.detail = detail;
   return simulate(scenario, options).report.iteration_time;
 }
@@ -135,14 +135,14 @@ TEST_CASE("the mean over seeds is what the mean draw gives") {
   // sixteenth of it; four times that is allowed.
   const Scenario scenario = read(one_node);
   const Seconds of_mean_draw =
-      play(build_programs(inputs_of(scenario, {})), EngineKind::native).end;
+      play(build_programs(inputs_of(scenario, {})), make_native_engine).end;
   constexpr int seeds = 256;
   double sum = 0, squares = 0;
   for (int seed = 0; seed < seeds; ++seed) {
     const double time =
         play(build_programs(
                  inputs_of(scenario, {Tokens::Draws::by_seed, static_cast<std::uint64_t>(seed)})),
-             EngineKind::native)
+             make_native_engine)
             .end.value();
     sum += time;
     squares += time * time;
@@ -180,7 +180,7 @@ TEST_CASE("the slowest group decides when gradients are reduced") {
   const Overrides four{{"/parallel/expert", "2"}};
   const Scenario scenario = read(one_node, four);
   const Seconds of_mean_draw =
-      play(build_programs(inputs_of(scenario, {})), EngineKind::native).end;
+      play(build_programs(inputs_of(scenario, {})), make_native_engine).end;
   int longer = 0;
   for (std::uint64_t seed = 0; seed < 32; ++seed)
     if (time_of(read(one_node, four, seed)) > of_mean_draw) ++longer;
@@ -233,8 +233,8 @@ TEST_CASE("uneven tokens take as long as numbers as operation by operation") {
                    {"/parallel/expert", has_stages ? one_of({"4", "8"}) : one_of({"4", "16"})}};
     const Scenario scenario =
         read(two_nodes, more, static_cast<std::uint64_t>(*rc::gen::inRange(0, 1000)));
-    const Seconds passes = time_of(scenario, Detail::pass, EngineKind::heap),
-                  operations = time_of(scenario, Detail::layer, EngineKind::heap);
+    const Seconds passes = time_of(scenario, Detail::pass, make_heap_engine),
+                  operations = time_of(scenario, Detail::layer, make_heap_engine);
     RC_ASSERT(std::abs(operations / passes - 1) < 1e-9);
   }));
 }
@@ -245,8 +245,8 @@ TEST_CASE("with ZeRO 3, tokens' draws are the same as numbers and operation by o
       const Scenario scenario = read(
           two_nodes, {{"/parallel/zero_stage", "3"}, {"/parallel/zero_prefetch", prefetch}}, seed);
       CHECK(
-          time_of(scenario, Detail::layer, EngineKind::heap).value() ==
-          doctest::Approx(time_of(scenario, Detail::pass, EngineKind::heap).value()).epsilon(1e-9));
+          time_of(scenario, Detail::layer, make_heap_engine).value() ==
+          doctest::Approx(time_of(scenario, Detail::pass, make_heap_engine).value()).epsilon(1e-9));
     }
 }
 
@@ -256,7 +256,7 @@ TEST_CASE("uneven tokens on one slow link: both engines play the same flows") {
        R"([{"from": 0, "to": 1, "bandwidth": "25 GB/s", "source": "assumed: x"}])"},
       {"/model/layers", "2"}};
   const Seconds native = time_of(read(two_nodes, slow, 4)),
-                simgrid = time_of(read(two_nodes, slow, 4), Detail::pass, EngineKind::simgrid),
+                simgrid = time_of(read(two_nodes, slow, 4), Detail::pass, make_simgrid_engine),
                 other = time_of(read(two_nodes, slow, 5));
   CHECK(native.value() == doctest::Approx(simgrid.value()).epsilon(1e-9));
   CHECK(native != other);

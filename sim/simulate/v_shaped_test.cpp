@@ -23,7 +23,7 @@ Report report_of(const std::string& schedule, const std::string& more = {}) {
   const auto source = std::make_shared<const SourceText>(SourceText{"v.json", text});
   const Scenario scenario = read_scenario(parse_json(source, problems), library.root, library);
   SimulateOptions options;
-  options.engine = EngineKind::heap;
+  options.make_engine = make_heap_engine;
   return simulate(scenario, options).report;
 }
 

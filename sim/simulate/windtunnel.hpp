@@ -10,12 +10,11 @@
 ///   std::cout << report.iteration_time / Seconds{1} << " s\n" << to_json(report);
 ///
 /// - `Scenario::plan` says who holds what and where; `ReadOptions::overrides` changes values as `--set` does.
-/// - With `{.engine = EngineKind::native}` a process simulates as often as it wants, on any number of threads. With SimGrid it simulates once
-///   (SimGrid's clock is never reset); simulate_isolated() does it in a forked child and gives a crash back as a value.
+/// - A process simulates as often as it wants, on any number of threads; with `{.make_engine = make_simgrid_engine}` once.
 /// - InputError: what is wrong in which line, and what to write instead. EnvironmentError: files that cannot be read.
 /// An example that is built and run by the tests: tools/example.
 #include "report/report_json.hpp"     // IWYU pragma: export
 #include "report/summary_text.hpp"    // IWYU pragma: export
 #include "scenario/scenario.hpp"      // IWYU pragma: export
-#include "simulate/isolated.hpp"      // IWYU pragma: export
+#include "simulate/simulate.hpp"      // IWYU pragma: export
 #include "units/quantity_reader.hpp"  // IWYU pragma: export

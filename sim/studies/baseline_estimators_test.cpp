@@ -35,7 +35,7 @@ Seconds simulated(const BaselineInputs& in, testing::Sends sends) {
   testing::set_compute(set, in.stages[0].forward, in.stages[0].backward);
   set.message_bytes = {in.message};
   const Network network = testing::give_own_links(set, in.hops[0][0], Seconds{0});
-  return play(set, *make_engine(EngineKind::heap, network)).end;
+  return play(set, *make_heap_engine(network)).end;
 }
 
 double too_fast_by(Seconds estimate, Seconds truth) { return (truth - estimate) / truth; }

@@ -66,7 +66,7 @@ std::vector<const Scenario*> ranked(const std::vector<Scenario>& plans, Baseline
 
 bool fits(const Scenario& scenario) {
   SimulateOptions heap;
-  heap.engine = EngineKind::heap;
+  heap.make_engine = make_heap_engine;
   return simulate(scenario, heap).report.memory.fits;
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("a plan without stages takes each method's passes, and a ring where it
   // recomputes, for two forward passes.
   const Scenario scenario = scenario_of({8, 1, 4, 1}, "gpt-1.7b");
   SimulateOptions heap;
-  heap.engine = EngineKind::heap;
+  heap.make_engine = make_heap_engine;
   const Report report = simulate(scenario, heap).report;
   const Seconds passes = (report.forward_time + report.backward_time) * 64.0;
   CHECK(baseline_estimate(Baseline::megatron, scenario) / passes == doctest::Approx(1));

@@ -122,10 +122,10 @@ MethodChoice choose_by(Baseline method, const Scenario& scenario, const RankOpti
   list.resize(std::min(list.size(), static_cast<std::size_t>(options.top)));
   std::vector<const PlanChoice*> choices;
   for (const Preferred& each : list) choices.push_back(&each.choice);
-  const auto simulated = simulate_plans(base, space, choices, options.at_once, options.engine);
+  const auto simulated = simulate_plans(base, space, choices, options.at_once);
   for (std::size_t i = 0; i < list.size(); ++i)
     choice.picks.push_back({list[i].choice, list[i].preference.estimate,
-                            simulated[i].figures.iteration_time, simulated[i].figures.memory_max,
+                            simulated[i].iteration_time, simulated[i].memory.max_total,
                             list[i].fits});
   RankOptions best = options;
   best.top = 1;

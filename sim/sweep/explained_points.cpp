@@ -10,9 +10,8 @@
 namespace windtunnel {
 namespace {
 
-std::string explanation_text(const Sweep& sweep, std::size_t point, EngineKind engine) {
+std::string explanation_text(const Sweep& sweep, std::size_t point) {
   SimulateOptions options;
-  options.engine = engine;
   options.evidence = &sweep.library();
   const Report report = simulate(sweep.planned(sweep.scenario(point)), options).report;
   JsonValue reasons(JsonValue::Object{});
@@ -28,13 +27,13 @@ std::string explanation_text(const Sweep& sweep, std::size_t point, EngineKind e
 
 std::vector<ExplainedPoint> explain_points(const Sweep& sweep,
                                            const std::vector<std::size_t>& points,
-                                           const PointLimits& limits, EngineKind engine) {
+                                           const PointLimits& limits) {
   ForkedWork work;
   work.count = points.size();
   work.at_once = default_at_once();
   work.most_time = limits.time;
   work.most_memory = limits.memory;
-  work.work = [&](std::size_t i) { return explanation_text(sweep, points[i], engine); };
+  work.work = [&](std::size_t i) { return explanation_text(sweep, points[i]); };
   const std::vector<ChildOutcome> outcomes = run_forked(work);
   std::vector<ExplainedPoint> explained;
   for (std::size_t i = 0; i < points.size(); ++i) {

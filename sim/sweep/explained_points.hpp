@@ -20,6 +20,6 @@ struct ExplainedPoint {
 /// Simulates those points, each in a process of its own, several at once. Points that fail are left out.
 std::vector<ExplainedPoint> explain_points(const Sweep& sweep,
                                            const std::vector<std::size_t>& points,
-                                           const PointLimits& limits, EngineKind engine);
+                                           const PointLimits& limits);
 
 }  // namespace windtunnel

@@ -12,14 +12,13 @@ constexpr const char* first_schema = "windtunnel/sweep-manifest-v1";
 
 fs::path path_in(const fs::path& directory) { return directory / "manifest.json"; }
 
-JsonValue manifest_of(const Sweep& sweep, const ManifestMaker& maker) {
+JsonValue manifest_of(const Sweep& sweep, const std::string& version) {
   const auto text = [](const std::string& value) { return JsonValue(value); };
   JsonValue manifest{JsonValue::Object{}};
   manifest.set("schema", text(schema));
   manifest.set("name", text(sweep.name()));
   manifest.set("sweep_hash", text(sweep.hash()));
-  manifest.set("version", text(maker.version));
-  manifest.set("engine", text(std::string(name_of(*maker.engine))));
+  manifest.set("version", text(version));
   manifest.set("points", JsonValue(static_cast<std::int64_t>(sweep.points().size())));
   return manifest;
 }
@@ -37,7 +36,7 @@ std::string text_of(const JsonValue& manifest, const char* key) {
         "take another --out, or remove " + directory.string() + " if its results are not needed"}});
 }
 
-void compare(const fs::path& directory, const Sweep& sweep, const ManifestMaker& maker) {
+void compare(const fs::path& directory, const Sweep& sweep, const std::string& version) {
   Problems problems;
   const JsonValue found = parse_json(read_source(path_in(directory)), problems);
   if (text_of(found, "schema") == first_schema)
@@ -50,12 +49,8 @@ void compare(const fs::path& directory, const Sweep& sweep, const ManifestMaker&
     refuse(directory, "another sweep (\"" + text_of(found, "name") +
                           "\", or this one before the scenario, a file it names or "
                           "validation/residuals.json was changed)");
-  if (text_of(found, "version") != maker.version)
-    refuse(directory,
-           "another version, " + text_of(found, "version") + "; this is " + maker.version);
-  if (maker.engine && text_of(found, "engine") != name_of(*maker.engine))
-    refuse(directory, "another engine, " + text_of(found, "engine") + "; this is " +
-                          std::string(name_of(*maker.engine)));
+  if (text_of(found, "version") != version)
+    refuse(directory, "another version, " + text_of(found, "version") + "; this is " + version);
 }
 
 bool is_there(const fs::path& directory) {
@@ -64,19 +59,19 @@ bool is_there(const fs::path& directory) {
 
 }  // namespace
 
-void open_manifest(const fs::path& directory, const Sweep& sweep, const ManifestMaker& maker) {
+void open_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
   const auto is_ours = [&] {
     return write_new_file_atomically(path_in(directory),
-                                     pretty_text(manifest_of(sweep, maker)) + "\n");
+                                     pretty_text(manifest_of(sweep, version)) + "\n");
   };
-  if (is_there(directory) || !is_ours()) compare(directory, sweep, maker);
+  if (is_there(directory) || !is_ours()) compare(directory, sweep, version);
 }
 
 void expect_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
   if (!is_there(directory))
     throw EnvironmentError(directory.string() +
                            " holds no sweep yet: there is no manifest.json in it");
-  compare(directory, sweep, {version, {}});
+  compare(directory, sweep, version);
 }
 
 }  // namespace windtunnel

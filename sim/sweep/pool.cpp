@@ -137,7 +137,7 @@ class Pool {
     signal(SIGINT, SIG_IGN);
     int code = 1;
     try {
-      code = serve_points(sweep_, {task_.directory, task_.limits, task_.engine, {}, in, out});
+      code = serve_points(sweep_, {task_.directory, task_.limits, {}, in, out});
     } catch (...) {  // the parent sees that the worker has died
     }
     _exit(code);

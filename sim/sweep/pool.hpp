@@ -15,7 +15,6 @@ struct PoolTask {
   std::deque<std::size_t> points;
   std::filesystem::path directory;
   PointLimits limits;
-  EngineKind engine = engine_of_many;
   std::size_t jobs = 1;  ///< workers at the same time
   /// Called after each point with how many are done and how many of these failed, and once in a while in between; may be empty.
   std::function<void(std::size_t done, std::size_t failed)> on_progress;

@@ -160,8 +160,8 @@ std::string fault_of_values(const JsonValue& row, const PointValues& values) {
 
 }  // namespace
 
-RowMaker::RowMaker(const Sweep& sweep, const PointLimits& limits, EngineKind engine)
-    : sweep_(&sweep), limits_(limits), engine_(engine), evidence_(read_evidence(sweep.library())) {}
+RowMaker::RowMaker(const Sweep& sweep, const PointLimits& limits)
+    : sweep_(&sweep), limits_(limits), evidence_(read_evidence(sweep.library())) {}
 
 std::string RowMaker::whole_row(std::size_t point, const std::string& id,
                                 const std::string& outcome) const {
@@ -176,9 +176,8 @@ std::string RowMaker::whole_row(std::size_t point, const std::string& id,
 /// Energy depends on what GPUs do in a step; all else on how long it takes.
 Report RowMaker::report_of(const Scenario& scenario) const {
   if (sweep_->choices().objective != Objective::energy_per_token)
-    return simulate_key_figures(scenario, build(scenario), engine_);
+    return simulate_key_figures(scenario, build(scenario));
   SimulateOptions options;
-  options.engine = engine_;
   return simulate(scenario, options).report;
 }
 
@@ -207,12 +206,8 @@ std::string RowMaker::figures(const Scenario& as_read) const {
   return text;
 }
 
-bool RowMaker::needs_child() const {
-  return limits_.time || limits_.memory || !is_reentrant(engine_);
-}
-
 std::string RowMaker::outcome_of(const Scenario& scenario) const {
-  if (!needs_child()) return figures(scenario);
+  if (!limits_.time && !limits_.memory) return figures(scenario);
   ForkedWork work;
   work.count = 1;
   work.most_time = limits_.time;

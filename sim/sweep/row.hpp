@@ -26,8 +26,8 @@ struct PointLimits {
 /// What goes wrong becomes part of the row. The checksum is of the row before it and of the sweep.
 class RowMaker {
  public:
-  RowMaker(const Sweep& sweep, const PointLimits& limits, EngineKind engine = engine_of_many);
-  /// Reads the point and simulates it; in a child process where its time or memory is limited, or the engine is not re-entrant.
+  RowMaker(const Sweep& sweep, const PointLimits& limits);
+  /// Reads the point and simulates it; in a child process where its time or memory is limited.
   std::string row(std::size_t point) const;
   /// The row of a point that no process survived.
   std::string failed_row(std::size_t point, const ChildFailure& failure) const;
@@ -37,13 +37,11 @@ class RowMaker {
   std::string whole_row(std::size_t point, const std::string& id, const std::string& outcome) const;
   Report report_of(const Scenario& scenario) const;
   std::string figures(const Scenario& as_read) const;
-  bool needs_child() const;
   /// Of a scenario that could be read: figures, or what stopped its child.
   std::string outcome_of(const Scenario& scenario) const;
 
   const Sweep* sweep_;
   PointLimits limits_;
-  EngineKind engine_;
   MeasuredErrors evidence_;
 };
 

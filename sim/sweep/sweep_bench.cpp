@@ -72,7 +72,7 @@ void heap(benchmark::State& state) {
     const Sweep sweep(file, Library{source_dir()}, {});
     for (std::size_t point = 0; point < sweep.points().size(); ++point) {
       const BuiltPrograms built = build(sweep.scenario(point)).programs;
-      const auto engine = make_engine(EngineKind::heap, built.network);
+      const auto engine = make_heap_engine(built.network);
       benchmark::DoNotOptimize(play(built.programs, *engine, nullptr).end);
     }
     tell(state, cpu_seconds() - start, sweep.points().size());

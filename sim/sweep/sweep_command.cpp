@@ -127,8 +127,6 @@ class SweepRun {
     if (request_.progress != ProgressStyle::hidden) messages_ << text << std::endl;
   }
 
-  ManifestMaker maker() const { return {request_.version, request_.engine}; }
-
   bool is_complete(const PartRows& rows) const {
     return rows.by_point.size() == sweep_.points().size();
   }
@@ -161,11 +159,11 @@ class SweepRun {
 
   int work() {
     sweep_.expect_a_readable_point();
-    open_manifest(request_.directory, sweep_, maker());
+    open_manifest(request_.directory, sweep_, request_.version);
     std::set<std::size_t> known;
     for (const auto& [point, entry] : read_parts(request_.directory, sweep_).by_point)
       if (entry.ok || !request_.retry_failed) known.insert(point);
-    return serve_points(sweep_, {request_.directory, limits_, request_.engine,
+    return serve_points(sweep_, {request_.directory, limits_,
                                  [&](std::size_t point) { return known.count(point) == 1; },
                                  STDIN_FILENO, STDOUT_FILENO});
   }
@@ -173,7 +171,7 @@ class SweepRun {
   int do_points() {
     const Shard shard = shard_of(request_);
     sweep_.expect_a_readable_point();
-    open_manifest(request_.directory, sweep_, maker());
+    open_manifest(request_.directory, sweep_, request_.version);
     if (!shard.origin.empty())
       note("part " + std::to_string(shard.index) + " of " + std::to_string(shard.count) + ", by " +
            shard.origin);
@@ -202,15 +200,13 @@ class SweepRun {
     if (request_.report.empty()) return;
     note("up to 10 points are simulated once more, to say where their time goes");
     write_file_atomically(
-        request_.report,
-        sweep_page(sweep_, rows, {request_.directory, request_.version, limits_, request_.engine}));
+        request_.report, sweep_page(sweep_, rows, {request_.directory, request_.version, limits_}));
     note("wrote " + request_.report.string());
   }
 
   PoolEnd play(PoolTask task) {
     task.directory = request_.directory;
     task.limits = limits_;
-    task.engine = request_.engine;
     task.jobs = request_.jobs == 0 ? default_at_once() : request_.jobs;
     ProgressLine line(messages_, request_.progress);
     task.on_progress = [&line, total = task.points.size(),

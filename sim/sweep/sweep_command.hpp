@@ -29,8 +29,7 @@ struct SweepRequest {
   SweepMode mode = SweepMode::run;
   std::vector<std::pair<std::string, std::string>> overrides;
   std::uint64_t seed = 0;
-  std::size_t jobs = 0;  ///< 0: one a core
-  EngineKind engine = engine_of_many;
+  std::size_t jobs = 0;     ///< 0: one a core
   PlanChooser choose_plan;  ///< for sweeps with "plan": "best"
   std::string shard;        ///< "i/n"; empty: from the environment
   std::string time_limit;   ///< of one point, as "90 s"; empty: none

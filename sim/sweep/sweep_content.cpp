@@ -39,7 +39,7 @@ SweepContent::SweepContent(const Sweep& its_sweep, const PartRows& its_rows,
     : sweep(its_sweep), rows(its_rows) {
   rank_rows();
   data = plot_data(rows, sweep.points().columns());
-  explained = explain_points(sweep, points_to_explain(), options.limits, options.engine);
+  explained = explain_points(sweep, points_to_explain(), options.limits);
 }
 
 void SweepContent::rank_rows() {

@@ -39,7 +39,7 @@ TEST_CASE("the energy of a point counts what its GPUs do") {
   const Sweep sweep = fixture.sweep(
       R"({"matrix": {"/nodes": [2]}, "objective": "energy_per_token"})", {{"/job", job}});
   const Scenario scenario = sweep.scenario(0);
-  const Report report = simulate(scenario, {.engine = engine_of_many}).report;
+  const Report report = simulate(scenario, {}).report;
   const ObjectiveValue value(scenario, Objective::energy_per_token, "/sweep/objective");
   const double expected = value.value(report.iteration_time, shares_of(report.breakdown));
   CHECK(expected < value.value(report.iteration_time, {}));

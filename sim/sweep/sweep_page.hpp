@@ -13,8 +13,7 @@ namespace windtunnel {
 struct SweepPageOptions {
   std::filesystem::path directory;  ///< of the results
   std::string version;
-  PointLimits limits;                  ///< for the points that are simulated once more, to say why
-  EngineKind engine = engine_of_many;  ///< for the same
+  PointLimits limits;  ///< for the points that are simulated once more, to say why
 };
 
 /// How many points the page's table holds, and how many of these it shows before it is asked for more.

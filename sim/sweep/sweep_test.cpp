@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "simulate/isolated.hpp"
+#include "report/report_json.hpp"
 #include "simulate/simulate.hpp"
 #include "sweep/manifest.hpp"
 #include "sweep/results.hpp"
@@ -39,10 +39,9 @@ TEST_CASE("a row says what run --set of the same values says") {
   const Scenario scenario = read_scenario(fixture.folder.path() / "scenario.json", fixture.library,
                                           {{{"/nodes", "2"}, {"/model/layers", "16"}}, 0});
   CHECK(row->content.find("id")->string() == scenario.hash);
-  const auto alone =
-      std::get<IsolatedResult>(simulate_isolated(scenario, {.engine = engine_of_many}));
+  const Report alone = simulate(scenario).report;
   CHECK(std::get<double>(row->content.find("iteration_time_s")->content) ==
-        alone.figures.iteration_time / Seconds{1});
+        alone.iteration_time / Seconds{1});
   CHECK(std::get<std::int64_t>(row->content.find("gpus")->content) == 16);
 }
 
@@ -124,19 +123,19 @@ TEST_CASE("a row of many microbatches says to the last digit what run of that po
   const Scenario scenario =
       read_scenario(fixture.folder.path() / "scenario.json", fixture.library,
                     {{{"/training/global_batch", "32768"}, {"/nodes", "1"}}, 0});
-  const auto alone = std::get<IsolatedResult>(simulate_isolated(scenario));
-  const JsonValue report = testing::json(alone.report_json);
+  const Report alone = simulate(scenario).report;
+  const JsonValue report = testing::json(to_json(alone));
   CHECK(figures_of(row->content) == figures_of(report));
   CHECK(std::get<std::int64_t>(row->content.find("memory_max_bytes")->content) ==
-        std::llround(alone.figures.memory_max / Bytes{1}));
+        std::llround(alone.memory.max_total / Bytes{1}));
   // The steady state of the 32,768 / data microbatches was played once and repeated, and comes out as if played one by one.
   REQUIRE(report.find("engine")->find("played_microbatches") != nullptr);
   CHECK(std::get<std::int64_t>(report.find("engine")->find("played_microbatches")->content) < 1000);
   SimulateOptions whole;
   whole.folding = Folding::never;
-  const auto unfolded = std::get<IsolatedResult>(simulate_isolated(scenario, whole));
-  CHECK(testing::json(unfolded.report_json).find("engine")->find("played_microbatches") == nullptr);
-  CHECK(alone.figures.iteration_time / unfolded.figures.iteration_time ==
+  const Report unfolded = simulate(scenario, whole).report;
+  CHECK(testing::json(to_json(unfolded)).find("engine")->find("played_microbatches") == nullptr);
+  CHECK(alone.iteration_time / unfolded.iteration_time ==
         doctest::Approx(1).epsilon(1e-9));  // rounding of 32,768 sums
 }
 
@@ -298,30 +297,16 @@ TEST_CASE("a folder of another sweep or version is refused with what to do") {
   const auto directory = fixture.folder.path() / "out";
   const Sweep sweep = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})");
   CHECK(holds(problem_of([&] { expect_manifest(directory, sweep, "1"); }), "no sweep yet"));
-  open_manifest(directory, sweep, {"1", EngineKind::native});
-  CHECK(problem_of([&] {
-          open_manifest(directory, sweep, {"1", EngineKind::native});
-        }) == "no problem");
-  CHECK(holds(problem_of([&] {
-                open_manifest(directory, sweep, {"2", EngineKind::native});
-              }),
-              "another version, 1"));
-  CHECK(holds(problem_of([&] {
-                open_manifest(directory, sweep, {"1", EngineKind::heap});
-              }),
-              "another engine, native; this is heap"));
+  open_manifest(directory, sweep, "1");
+  CHECK(problem_of([&] { open_manifest(directory, sweep, "1"); }) == "no problem");
+  CHECK(holds(problem_of([&] { open_manifest(directory, sweep, "2"); }), "another version, 1"));
   CHECK(problem_of([&] { expect_manifest(directory, sweep, "1"); }) == "no problem");
   const Sweep other = fixture.sweep(R"({"matrix": {"/nodes": [1, 3]}})");
-  const std::string refusal = problem_of([&] {
-    open_manifest(directory, other, {"1", EngineKind::native});
-  });
+  const std::string refusal = problem_of([&] { open_manifest(directory, other, "1"); });
   CHECK(holds(refusal, "another sweep (\"small\""));
   CHECK(holds(refusal, "take another --out"));
   fixture.folder.write("out/manifest.json", "{}");
-  CHECK(holds(problem_of([&] {
-                open_manifest(directory, sweep, {"1", EngineKind::native});
-              }),
-              "none of a sweep"));
+  CHECK(holds(problem_of([&] { open_manifest(directory, sweep, "1"); }), "none of a sweep"));
 }
 
 TEST_CASE("fields of a table stand in quotes where they must") {

@@ -94,7 +94,7 @@ class Server {
  public:
   Server(const Sweep& sweep, const WorkerTask& task)
       : task_(task),
-        rows_(sweep, task.limits, task.engine),
+        rows_(sweep, task.limits),
         part_(task.directory),
         orders_(task.in, sweep.points().size()) {}
 

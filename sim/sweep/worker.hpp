@@ -13,7 +13,6 @@ namespace windtunnel {
 struct WorkerTask {
   std::filesystem::path directory;
   PointLimits limits;
-  EngineKind engine = engine_of_many;
   /// Points that need not be done again; may be empty.
   std::function<bool(std::size_t)> is_done;
   int in = 0, out = 1;  ///< file descriptors

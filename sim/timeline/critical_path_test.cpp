@@ -24,7 +24,7 @@ Run run_of(const PipelineShape& shape, Seconds forward, Seconds backward, Second
   run.set.message_bytes = {1_GB, 1_GB};
   const Network network = testing::give_own_links(run.set, 1_GB / hop, Seconds{0});
   TimelineListener listener;
-  const auto engine = make_engine(EngineKind::heap, network);
+  const auto engine = make_heap_engine(network);
   play(run.set, *engine, &listener);
   run.timeline = listener.timeline();
   run.path = find_critical_path(run.set, run.timeline);
@@ -98,7 +98,7 @@ TEST_CASE("events of another stream and collectives are followed to what they wa
   set.collectives = {{{DeviceId{0}, DeviceId{1}}, 1_s, Seconds{}, {}, Bytes{}}};
   const Network network;
   TimelineListener listener;
-  const auto engine = make_engine(EngineKind::heap, network);
+  const auto engine = make_heap_engine(network);
   play(set, *engine, &listener);
   const CriticalPath path = find_critical_path(set, listener.timeline());
   REQUIRE(path.steps.size() == 2);

@@ -46,7 +46,7 @@ Members members_of(const CollectiveRun& run, const Platform& platform) {
 
 /// Time of flows between members in different nodes.
 Seconds play(const std::vector<MemberFlow>& flows, const Members& members, const Platform& job,
-             int nodes, EngineKind kind) {
+             int nodes) {
   Network network(job, nodes);
   const auto endpoint = [&](std::size_t member) {
     return Network::Endpoint{members.nodes[member], members.gpus[member]};
@@ -54,7 +54,7 @@ Seconds play(const std::vector<MemberFlow>& flows, const Members& members, const
   std::vector<Route> routes;
   for (const MemberFlow& flow : flows)
     routes.push_back(network.route(endpoint(flow.from), endpoint(flow.to)));
-  const std::unique_ptr<Engine> engine = make_engine(kind, network);
+  const std::unique_ptr<Engine> engine = make_native_engine(network);
   LastEnd end(*engine);
   for (std::size_t i = 0; i < flows.size(); ++i)
     engine->start_flow(routes[i].up, routes[i].down, flows[i].bytes, 0);
@@ -107,7 +107,7 @@ void require_gpus(const CollectiveRun& run, const Platform& platform) {
 
 }  // namespace
 
-Seconds collective_time(const CollectiveRun& run, const Platform& platform, EngineKind engine) {
+Seconds collective_time(const CollectiveRun& run, const Platform& platform) {
   const Platform job = in_domains(platform, run.nodes);
   const Members members = members_of(run, platform);
   const RingLayout layout = ring_layout(members.nodes);
@@ -138,19 +138,18 @@ Seconds collective_time(const CollectiveRun& run, const Platform& platform, Engi
   };
   const CollectiveSteps steps = flat_ring(task);
   if (steps.flows.empty()) return steps.fixed;
-  return std::max(steps.fixed,
-                  steps.latency + play(steps.flows, members, job, layout.num_nodes(), engine));
+  return std::max(steps.fixed, steps.latency + play(steps.flows, members, job, layout.num_nodes()));
 }
 
 PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& scenario,
                                    const std::filesystem::path& folder, const Library& library,
-                                   const ReadOptions& reading, EngineKind engine) {
+                                   const ReadOptions& reading) {
   const Scenario read = read_scenario(platform_scenario(scenario), folder, library, reading);
   const Platform machine = machine_of(read.platform);
   require_size(run);
   require_gpus(run, machine);
   PointPrediction prediction;
-  prediction.time = collective_time(run, machine, engine);
+  prediction.time = collective_time(run, machine);
   const double passes = run.operation == CollectiveOperation::all_reduce ? 1.0 : 0.5;
   prediction.ideal_work =
       Flops{ring_all_reduce_volume(run.payload, run.gpus * run.nodes) * passes / Bytes{1}};

@@ -34,12 +34,12 @@ TEST_CASE("in a node a collective takes what training takes for it") {
 TEST_CASE("across two nodes an all-reduce is a tree, or the ring that NCCL_ALGO asks for") {
   // 8 GB over 0.92 of 4 * 10 GB/s; in the ring 2 * 8 GB * 7/8 = 14 GB over all of it
   CollectiveRun run = run_of(CollectiveOperation::all_reduce, 4, 2);
-  CHECK(collective_time(run, quads(), EngineKind::native).value() == doctest::Approx(0.2 / 0.92));
+  CHECK(collective_time(run, quads()).value() == doctest::Approx(0.2 / 0.92));
   run.is_always_ring = true;
-  CHECK(collective_time(run, quads(), EngineKind::native).value() == doctest::Approx(0.35));
+  CHECK(collective_time(run, quads()).value() == doctest::Approx(0.35));
   // half of the ring for a gather
-  CHECK(collective_time(run_of(CollectiveOperation::all_gather, 4, 2), quads(), EngineKind::native)
-            .value() == doctest::Approx(0.175));
+  CHECK(collective_time(run_of(CollectiveOperation::all_gather, 4, 2), quads()).value() ==
+        doctest::Approx(0.175));
 }
 
 TEST_CASE("an NVLink domain is one node to a collective, and takes no NIC") {
@@ -67,9 +67,7 @@ TEST_CASE(
   JsonValue scenario{JsonValue::Object{}};
   scenario.set("platform", JsonValue(std::string("hgx-a100-80gb-4x100g")));
   CollectiveRun run{CollectiveOperation::all_reduce, 8, 2, 2_GiB, {}};
-  const double time =
-      predict_collective(run, scenario, ".", Library{source_dir()}, {}, EngineKind::native)
-          .time.value();
+  const double time = predict_collective(run, scenario, ".", Library{source_dir()}).time.value();
   // 2 GiB over 0.92 of 4 * 12.5 GB/s * 0.85 = 54.9 ms, where a ring would take 94
   CHECK(time == doctest::Approx(0.0549).epsilon(0.01));
   // Two P4de of AWS took 51.4 ms (aws-samples/awsome-distributed-training).
@@ -81,8 +79,8 @@ TEST_CASE("a rack of 72 GB200 reduces 8 GiB in the time it was measured with") {
   JsonValue scenario{JsonValue::Object{}};
   scenario.set("platform", JsonValue(std::string("gb200-nvl72")));
   CollectiveRun run{CollectiveOperation::all_reduce, 4, 18, 8_GiB, {}};
-  CHECK(predict_collective(run, scenario, ".", Library{source_dir()}, {}, EngineKind::native)
-            .time.value() == doctest::Approx(0.0203).epsilon(0.03));
+  CHECK(predict_collective(run, scenario, ".", Library{source_dir()}, {}).time.value() ==
+        doctest::Approx(0.0203).epsilon(0.03));
 }
 
 TEST_CASE("a collective on GPUs that the platform has not is refused") {

@@ -63,12 +63,11 @@ bool FittedNumber::is_fitted_on(const std::string& set) const {
 
 PointPrediction predict_by_simulation(const JsonValue& value, const std::filesystem::path& folder,
                                       const Library& library, const ReadOptions& reading,
-                                      EngineKind engine, const MeasuredErrors* evidence) {
+                                      const MeasuredErrors* evidence) {
   const Scenario scenario = read_scenario(value, folder, library, reading);
   const Plan& plan = scenario.plan;
   SimulateOptions options;
   if (evidence == nullptr) options.evidence = &library;
-  options.engine = engine;
   Simulation simulation = simulate(scenario, options);
   Report& report = simulation.report;
   if (evidence != nullptr && !evidence->regimes.empty()) add_interval(scenario, *evidence, report);

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine.hpp"
 #include "evidence/evidence.hpp"
 #include "evidence/measurement_set.hpp"
 #include "scenario/scenario.hpp"
@@ -39,28 +38,21 @@ struct PointPrediction {
   std::vector<FittedNumber> fitted;
 };
 
-/// For the way from a child process; from_bytes(to_bytes(p)) is p.
-std::string to_bytes(PointPrediction prediction);
-PointPrediction from_bytes(const std::string& bytes);
-
 /// Reads and simulates the scenario with the models and platforms of `library`; its interval is that of `evidence`, of the library where
 /// that is null.
 PointPrediction predict_by_simulation(const JsonValue& scenario,
                                       const std::filesystem::path& folder, const Library& library,
                                       const ReadOptions& reading = {},
-                                      EngineKind engine = EngineKind::simgrid,
                                       const MeasuredErrors* evidence = nullptr);
 
 /// Predicts one collective on the platform that `scenario` names.
 PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& scenario,
                                    const std::filesystem::path& folder, const Library& library,
-                                   const ReadOptions& reading = {},
-                                   EngineKind engine = EngineKind::simgrid);
+                                   const ReadOptions& reading = {});
 
 /// The time of a collective on the first `run.gpus` GPUs of the first `run.nodes` nodes. Inside a
 /// node as training does it (cost/collective_cost.hpp); across nodes one ring, whose edges between
-/// nodes share the NICs of the GPUs in it. Plays flows: with SimGrid at most one multi-node call per process.
-Seconds collective_time(const CollectiveRun& run, const Platform& platform,
-                        EngineKind engine = EngineKind::simgrid);
+/// nodes share the NICs of the GPUs in it.
+Seconds collective_time(const CollectiveRun& run, const Platform& platform);
 
 }  // namespace windtunnel

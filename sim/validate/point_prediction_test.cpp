@@ -10,41 +10,6 @@
 namespace windtunnel {
 namespace {
 
-TEST_CASE("a prediction comes back from its bytes as it was") {
-  PointPrediction sent;
-  sent.time = Seconds{1.25};
-  sent.ideal_work = Flops{3e15};
-  sent.interval = {Seconds{1}, Seconds{2}};
-  sent.last_stage_forward = Seconds{0.25};
-  sent.last_stage_backward = Seconds{0.5};
-  sent.memory_max = 40_GiB;
-  sent.fits = false;
-  sent.stage_of_rank = {0, 0, 1};
-  sent.stages = {{1_MiB, 2_MiB, 3_MiB, 4_MiB}, {}};
-  sent.fitted = {{"device x: gemm", "some set"}};
-  const PointPrediction got = from_bytes(to_bytes(sent));
-  CHECK(got.time == sent.time);
-  CHECK(got.ideal_work == sent.ideal_work);
-  CHECK(got.interval == sent.interval);
-  CHECK(got.last_stage_forward == sent.last_stage_forward);
-  CHECK(got.last_stage_backward == sent.last_stage_backward);
-  CHECK(got.memory_max == sent.memory_max);
-  CHECK_FALSE(got.fits);
-  CHECK(got.stage_of_rank == sent.stage_of_rank);
-  REQUIRE(got.stages.size() == 2);
-  CHECK(got.stages[0].first_step_reserved == 4_MiB);
-  REQUIRE(got.fitted.size() == 1);
-  CHECK(got.fitted[0].name == "device x: gemm");
-  CHECK(got.fitted[0].source == "some set");
-  CHECK_FALSE(from_bytes(to_bytes({})).interval.has_value());
-}
-
-TEST_CASE("bytes that end early are no prediction") {
-  const std::string bytes = to_bytes({});
-  CHECK_THROWS_AS(from_bytes(bytes.substr(0, bytes.size() - 1)), ContractViolation);
-  CHECK_THROWS_AS(from_bytes(bytes + "x"), ContractViolation);
-}
-
 TEST_CASE("eight H200 take a step in the time of eight H100, but for what waits for memory") {
   const auto step = [](const std::string& platform, const Overrides& changes = {}) {
     Problems problems;
@@ -57,9 +22,7 @@ TEST_CASE("eight H200 take a step in the time of eight H100, but for what waits 
                               "parallel": {"tensor": 2, "data": 4, "zero_stage": 1}})"}),
         problems);
     problems.throw_if_any();
-    return predict_by_simulation(scenario, {}, Library{source_dir()}, {.overrides = changes},
-                                 EngineKind::native)
-        .time;
+    return predict_by_simulation(scenario, {}, Library{source_dir()}, {.overrides = changes}).time;
   };
   const Seconds h100 = step("dgx-h100");
   CHECK(step("hgx-h200", {{"/platform/node_types/0/device/memory/bandwidth", "3350 GB/s"}}) ==

@@ -26,16 +26,16 @@ PointPrediction predict_point(const MeasurementSet& set, const MeasurementPoint&
   return prediction.predict_collective(*point.collective, scenario, set.folder);
 }
 
-std::vector<ChildOutcome> predict_points(const MeasurementSet& set,
-                                         const std::vector<const MeasurementPoint*>& points,
-                                         const Prediction& prediction) {
-  Tasks<std::string> tasks;
+std::vector<TaskOutcome<PointPrediction>> predict_points(
+    const MeasurementSet& set, const std::vector<const MeasurementPoint*>& points,
+    const Prediction& prediction) {
+  Tasks<PointPrediction> tasks;
   tasks.count = points.size();
   tasks.at_once = prediction.at_once;
-  tasks.work = [&](std::size_t i) { return to_bytes(predict_point(set, *points[i], prediction)); };
+  tasks.work = [&](std::size_t i) { return predict_point(set, *points[i], prediction); };
   if (prediction.on_progress)
     tasks.on_done = [&](std::size_t done) { prediction.on_progress(done, points.size()); };
-  return run_tasks(prediction.engine, tasks);
+  return run_tasks(tasks);
 }
 
 /// The measured time of a point; none where there is nothing to compare with.
@@ -90,18 +90,19 @@ ValidatedSet validate(const MeasurementSet& set, const Prediction& prediction) {
   validated.never_fitted = set.never_fitted;
   validated.kind = set.kind;
   const std::vector<const MeasurementPoint*> points = points_to_predict(set);
-  const std::vector<ChildOutcome> outcomes = predict_points(set, points, prediction);
+  const std::vector<TaskOutcome<PointPrediction>> outcomes =
+      predict_points(set, points, prediction);
   std::size_t next = 0;
   for (const MeasurementPoint& point : set.points) {
     if (next == points.size() || points[next] != &point) {
       validated.skipped.push_back({point.id, SkipKind::no_time, why_not_predicted(point)});
       continue;
     }
-    const ChildOutcome& outcome = outcomes[next++];
+    const TaskOutcome<PointPrediction>& outcome = outcomes[next++];
     if (const auto* failure = std::get_if<ChildFailure>(&outcome))
       validated.skipped.push_back(skipped_for(point.id, *failure));
     else
-      add_point(set, point, from_bytes(std::get<std::string>(outcome)), validated);
+      add_point(set, point, std::get<PointPrediction>(outcome), validated);
   }
   return validated;
 }

@@ -59,7 +59,6 @@ struct Prediction {
   /// From a whole scenario and the folder its paths are relative to. Called on any thread, or in a forked child.
   std::function<PointPrediction(const JsonValue&, const std::filesystem::path&)> predict;
   std::size_t at_once = 1;  ///< predictions at the same time
-  EngineKind engine = EngineKind::simgrid;
   /// Called with the numbers done and to do; may be empty.
   std::function<void(std::size_t, std::size_t)> on_progress = {};
   /// The same for points of collective sets.

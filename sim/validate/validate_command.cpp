@@ -120,15 +120,14 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
   for (const MeasurementSet& set : sets) expect_readable_overrides(set, library, reading);
   Prediction prediction;
   prediction.at_once = request.threads == 0 ? default_at_once() : request.threads;
-  prediction.engine = request.engine;
   const MeasuredErrors all_errors = read_evidence(library);
   MeasuredErrors errors;
   prediction.predict = [&](const JsonValue& scenario, const std::filesystem::path& folder) {
-    return predict_by_simulation(scenario, folder, library, reading, request.engine, &errors);
+    return predict_by_simulation(scenario, folder, library, reading, &errors);
   };
   prediction.predict_collective = [&](const CollectiveRun& run, const JsonValue& scenario,
                                       const std::filesystem::path& folder) {
-    return predict_collective(run, scenario, folder, library, reading, request.engine);
+    return predict_collective(run, scenario, folder, library, reading);
   };
   std::vector<ValidatedSet> validated;
   for (const MeasurementSet& set : sets) {

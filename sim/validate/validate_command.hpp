@@ -26,8 +26,7 @@ struct ValidateRequest {
   std::vector<std::string>
       fail_above;  ///< "mape=0.06": the verdict is negative when a set's metric is above
   std::vector<std::pair<std::string, std::string>>
-      overrides;  ///< --set, over the scenario of every point
-  EngineKind engine = EngineKind::simgrid;
+      overrides;            ///< --set, over the scenario of every point
   std::size_t threads = 0;  ///< predictions at the same time; 0: one a core
   std::string svg;          ///< file that takes the scatter plot; empty: none
   std::string report;       ///< file that takes the page; empty: none

@@ -34,10 +34,6 @@ install(DIRECTORY sim/ DESTINATION include/windtunnel COMPONENT development
 
 install(TARGETS windtunnel COMPONENT program)
 install(TARGETS windtunnel_simgrid LIBRARY DESTINATION lib/windtunnel COMPONENT program)
-if(TARGET windtunnel_no_ns3)
-  install(TARGETS windtunnel_no_ns3 LIBRARY DESTINATION lib/windtunnel COMPONENT program)
-  install(DIRECTORY "${PROJECT_BINARY_DIR}/no-ns3" DESTINATION lib/windtunnel COMPONENT program)  # links to it
-endif()
 if(TARGET windtunnel_zfp)
   install(TARGETS windtunnel_zfp LIBRARY DESTINATION lib/windtunnel COMPONENT program)
 endif()

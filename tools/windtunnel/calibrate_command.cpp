@@ -34,7 +34,6 @@ ExitCode calibrate_command(const CommandLine& line) {
   }
   const Library library = Library::find();
   CalibrateRequest request;
-  request.engine = line.engine.value_or(engine_of_many);
   request.sets = line.arguments;
   request.fit = line.fit;
   request.file = fitted_file(line);

@@ -240,7 +240,7 @@ exits 0 run $good --steps 3 --set "$noise" --csv steps.csv --quiet; is "a row fo
 exits 0 run $good --set "$noise"; says "plays N with it"
 exits 2 run $good --steps 3; says "has no noise block"
 exits 2 run $good --steps 3 --set /noise=mlperf-smal; says 'unknown noise "mlperf-smal"'
-exits 2 run $good --steps 3 --set "$noise" --engine simgrid; says "simgrid cannot"
+exits 2 run $good --steps 3 --set "$noise" --engine native; says "without --steps"
 exits 2 run $good --steps 3 --set "$noise" --trace t.json; says "show one iteration"
 exits 2 run $good --csv steps.csv; says "belongs to --steps"
 exits 0 explain $good --steps 3 --set "$noise"; prints "gpu 1, 1.2 times as slow"

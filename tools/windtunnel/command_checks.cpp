@@ -133,10 +133,8 @@ void check_steps(const CommandLine& line) {
     if (line.jobs > 0) throw UsageError("--jobs belongs to --steps");
     return;
   }
-  if (line.engine && !is_reentrant(*line.engine))
-    throw UsageError(
-        "--steps plays many iterations, which --engine simgrid cannot in one process "
-        "(native shares links by the same rule)");
+  if (!line.engine.empty())
+    throw UsageError("--engine belongs to run without --steps: the native engine plays many");
   if (line.command == "explain") {
     if (!line.report.empty() || line.budget)
       throw UsageError("--report and --budget belong to explain without --steps");

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "codec/codec_command.hpp"
-#include "engine/engine.hpp"
 #include "importers/importer.hpp"
 #include "windtunnel/completion_text.hpp"
 
@@ -33,11 +32,11 @@ struct CommandLine {
 
   bool pointers = false;  ///< of show: what --set can change, instead of the scenario
 
-  std::string trace, out;            ///< of run; out also of sweep
-  std::string rank_traces;           ///< of run
-  bool trace_all = false;            ///< of run
-  bool by_layer = false;             ///< --detail layer, of run
-  std::optional<EngineKind> engine;  ///< none: the command's own
+  std::string trace, out;   ///< of run; out also of sweep
+  std::string rank_traces;  ///< of run
+  bool trace_all = false;   ///< of run
+  bool by_layer = false;    ///< --detail layer, of run
+  std::string engine;       ///< of `run`: engine_named(); empty: simgrid
   std::string report;  ///< --report: the page; of run, compare, explain, sweep, job and validate
   std::vector<std::string> fail_above;  ///< of validate
   bool details = false;                 ///< of validate

@@ -37,17 +37,6 @@ void add_report(CLI::App* command, CommandLine& line) {
       ->check(output_name());
 }
 
-void add_engine(CLI::App* command, CommandLine& line, EngineKind by_default) {
-  command
-      ->add_option_function<std::string>(
-          "--engine", [&line](const std::string& name) { line.engine = engine_named(name); },
-          "What simulates iterations (default " + std::string(name_of(by_default)) +
-              "): native and simgrid share links by the same rule, native is faster where messages "
-              "contend; heap gives each message its links to itself")
-      ->type_name("simgrid|native|heap")
-      ->check(CLI::IsMember({"simgrid", "native", "heap"}).description(""));
-}
-
 void add_run_options(CLI::App* run, CommandLine& line) {
   run->add_option("--trace", line.trace, "Write a Chrome trace (.json or .json.gz)")
       ->type_name("OUT")
@@ -66,7 +55,12 @@ void add_run_options(CLI::App* run, CommandLine& line) {
          "trace; times are those of pass, unless messages contend")
       ->type_name("pass|layer")
       ->check(CLI::IsMember({"pass", "layer"}).description(""));
-  add_engine(run, line, EngineKind::simgrid);
+  run->add_option(
+         "--engine", line.engine,
+         "What simulates the iteration (default simgrid): native shares links by the same "
+         "rule, faster where messages contend; heap gives each message its links to itself")
+      ->type_name("simgrid|native|heap")
+      ->check(CLI::IsMember({"simgrid", "native", "heap"}).description(""));
   add_step_options(run, line);
   run->add_option("--out", line.out, "Write report.json, report.html and trace.json.gz to a folder")
       ->type_name("DIR")
@@ -111,7 +105,6 @@ void add_explain_options(CLI::App* explain, CommandLine& line) {
       ->type_name("N")
       ->check(between(1, most_jobs));
   add_report(explain, line);
-  add_engine(explain, line, engine_of_many);
   explain
       ->add_option("--budget", line.budget,
                    "Start no what-if after this time (default: simulate all)")
@@ -120,7 +113,6 @@ void add_explain_options(CLI::App* explain, CommandLine& line) {
 }
 
 void add_rank_options(CLI::App* rank, CommandLine& line) {
-  add_engine(rank, line, engine_of_many);
   rank->add_option("--top", line.top, "How many plans to print (default 10)")
       ->type_name("K")
       ->check(between(1, most_plans));
@@ -146,7 +138,6 @@ void add_rank_options(CLI::App* rank, CommandLine& line) {
 }
 
 void add_compare_options(CLI::App* compare, CommandLine& line) {
-  add_engine(compare, line, EngineKind::simgrid);
   compare
       ->add_option("--toggle", line.toggle,
                    "Run the one FILE without and with the value at the pointer; "
@@ -183,7 +174,6 @@ void add_job_options(CLI::App* job, CommandLine& line) {
                   "Number of threads, which changes no result (default: one per core)")
       ->type_name("N")
       ->check(between(1, most_jobs));
-  add_engine(job, line, engine_of_many);
   add_report(job, line);
   job->add_option("--csv", line.csv, "Write one row per simulated run")
       ->type_name("OUT.csv")
@@ -197,7 +187,6 @@ void add_sweep_options(CLI::App* sweep, CommandLine& line) {
   };
   add("--out", line.out, "Folder of the results; the same command continues an interrupted sweep",
       "DIR");
-  add_engine(sweep, line, engine_of_many);
   sweep
       ->add_option("--jobs", line.jobs, "Points simulated at the same time (default: one per core)")
       ->type_name("N")
@@ -216,7 +205,6 @@ void add_sweep_options(CLI::App* sweep, CommandLine& line) {
 }
 
 void add_validate_options(CLI::App* validate, CommandLine& line) {
-  add_engine(validate, line, EngineKind::simgrid);
   validate->add_flag("--details", line.details,
                      "Print every point, and the scores of memory, timers and the order of plans");
   validate
@@ -230,7 +218,6 @@ void add_validate_options(CLI::App* validate, CommandLine& line) {
 }
 
 void add_calibrate_options(CLI::App* calibrate, CommandLine& line) {
-  add_engine(calibrate, line, engine_of_many);
   calibrate
       ->add_option(
           "--fit", line.fit,

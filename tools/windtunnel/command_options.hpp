@@ -18,8 +18,6 @@ CLI::Validator output_name();
 
 /// The options of single commands, which put their values into `line`.
 void add_report(CLI::App* command, CommandLine& line);
-/// --engine, and which one plays where it is not given.
-void add_engine(CLI::App* command, CommandLine& line, EngineKind by_default);
 void add_run_options(CLI::App* run, CommandLine& line);
 void add_schedule_options(CLI::App* schedule, CommandLine& line);
 void add_device_options(CLI::App* device, CommandLine& line);

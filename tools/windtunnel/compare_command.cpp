@@ -44,8 +44,7 @@ ExitCode compare_command(const CommandLine& line) {
     }
   const Comparison comparison =
       compare(inputs, library, line.break_even ? BreakEvens::simulated : BreakEvens::none,
-              line.report.empty() ? RunDetail::report : RunDetail::page,
-              line.engine.value_or(EngineKind::simgrid));
+              line.report.empty() ? RunDetail::report : RunDetail::page);
   if (!line.report.empty()) write_output(line, line.report, compare_page(comparison));
   if (line.format == ResultFormat::text) {
     print_result(comparison_text(comparison, colour_of_results(line)));

@@ -13,13 +13,11 @@
 namespace windtunnel {
 namespace {
 
-Explained explain_with_progress(const CommandLine& line, const Scenario& scenario,
-                                EngineKind engine) {
+Explained explain_with_progress(const CommandLine& line, const Scenario& scenario) {
   const Library library = Library::find();
   ProgressLine progress(std::cerr, progress_style(line));
   ExplainOptions options;
   options.at_once = default_at_once();
-  options.engine = engine;
   if (line.budget) options.budget = Seconds{static_cast<double>(*line.budget)};
   options.on_done = [&progress](std::size_t done, std::size_t all) {
     progress.show("explain: " + std::to_string(done) + " of " + std::to_string(all) +
@@ -42,10 +40,10 @@ ExitCode explain_steps(const CommandLine& line) {
 ExitCode explain_command(const CommandLine& line) {
   if (line.steps > 0) return explain_steps(line);
   CommandLine run = line;  // what repeats it
-  run.engine = line.engine.value_or(engine_of_many);
+  run.engine = "native";
   const Scenario scenario = read_placed_scenario_argument(line);
   note_noise(line, scenario);
-  Explained explained = explain_with_progress(line, scenario, *run.engine);
+  Explained explained = explain_with_progress(line, scenario);
   Explanation& explanation = explained.explanation;
   explanation.command = run_command_line(run, scenario);
   for (WhatIfResult& result : explanation.what_ifs)

@@ -30,7 +30,6 @@ Scenario with_plan(const CommandLine& line, Scenario scenario) {
   if (job_block_of(scenario).plan == JobPlan::given) return scenario;
   RankOptions options;
   options.top = 1;
-  options.engine = line.engine.value_or(engine_of_many);
   options.at_once = line.jobs == 0 ? default_at_once() : line.jobs;
   return with_best_plan(std::move(scenario), options, "/job/plan");
 }
@@ -44,7 +43,6 @@ std::vector<double> noisy_steps(const CommandLine& line, const Scenario& scenari
   if (noise.is_none()) return {};
   StepOptions options = step_options(line);
   options.steps = played_steps;
-  if (!is_reentrant(options.engine)) options.engine = engine_of_many;
   const StepSeries series = play_steps(scenario, noise, options);
   std::vector<double> factors;
   for (const Seconds time : series.times) factors.push_back(time / series.without_noise);
@@ -53,9 +51,7 @@ std::vector<double> noisy_steps(const CommandLine& line, const Scenario& scenari
 
 PlayedJob play(const CommandLine& line, Scenario as_read) {
   const Scenario scenario = with_plan(line, std::move(as_read));
-  SimulateOptions simulate_options;
-  simulate_options.engine = line.engine.value_or(engine_of_many);
-  const Report report = simulate(scenario, simulate_options).report;
+  const Report report = simulate(scenario).report;
   JobOptions options;
   options.draws = static_cast<std::size_t>(line.draws);
   options.seed = line.seed;
@@ -99,8 +95,7 @@ ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) 
   options.overrides = line.overrides;
   options.seed = line.seed;
   const Library library = Library::find();
-  const EngineKind engine = line.engine.value_or(engine_of_many);
-  const Sweep sweep(file, library, options, plan_chooser(engine, "/sweep/plan"));
+  const Sweep sweep(file, library, options, plan_chooser("/sweep/plan"));
   sweep.expect_a_readable_point();
   std::vector<JobPoint> points;
   for (std::size_t i = 0; i < sweep.points().size(); ++i)

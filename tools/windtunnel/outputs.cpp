@@ -82,8 +82,8 @@ std::string run_command_line(const CommandLine& line, const Scenario& scenario,
   for (const auto& [pointer, value] : laid_over(line.overrides, later, scenario.resolved))
     words.insert(words.end(), {"--set", pointer + "=" + value});
   if (line.seed != 0) words.insert(words.end(), {"--seed", std::to_string(line.seed)});
-  if (line.engine && *line.engine != EngineKind::simgrid)
-    words.insert(words.end(), {"--engine", std::string(name_of(*line.engine))});
+  if (!line.engine.empty() && line.engine != "simgrid")
+    words.insert(words.end(), {"--engine", line.engine});
   return shell_line(words);
 }
 

@@ -1,7 +1,5 @@
 #include "search/rank_command.hpp"
 
-#include <malloc.h>
-
 #include <iostream>
 #include <sstream>
 
@@ -12,25 +10,11 @@
 #include "windtunnel/scenario_argument.hpp"
 
 namespace windtunnel {
-namespace {
-
-/// Every plan that is simulated takes megabytes and gives them back. Without this glibc returns them to the system each time,
-/// and a sixth of a search's time goes into page faults.
-void keep_freed_memory() {
-  constexpr int trim_threshold = 256 << 20, mmap_threshold = 32 << 20;  // bytes
-  mallopt(M_TRIM_THRESHOLD, trim_threshold);
-  mallopt(M_MMAP_THRESHOLD, mmap_threshold);
-}
-
-}  // namespace
-
 ExitCode rank_command(const CommandLine& line) {
-  keep_freed_memory();
   const Scenario base =
       on_segment_of_search(read_scenario_argument(line, PlacementSearch::allowed));
   note_noise(line, base);
   RankRequest request;
-  request.engine = line.engine.value_or(engine_of_many);
   request.top = line.top;
   request.budget = line.budget;
   request.jobs = line.jobs;

@@ -1,12 +1,8 @@
-#include <malloc.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <future>
 #include <ostream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/staged_files.hpp"
@@ -27,22 +23,6 @@
 
 namespace windtunnel {
 namespace {
-
-/// Heaps grow in large steps, and keep what is freed: growing takes a system call, which waits for other threads that map memory meanwhile,
-/// as the one that loads SimGrid does. Memory that is not used costs nothing.
-void grow_heaps_in_large_steps() {
-  constexpr int step = 8 << 20, trim_threshold = 256 << 20, mmap_threshold = 32 << 20;  // bytes
-  mallopt(M_TOP_PAD, step);
-  mallopt(M_TRIM_THRESHOLD, trim_threshold);
-  mallopt(M_MMAP_THRESHOLD, mmap_threshold);
-}
-
-/// Loading SimGrid takes as long as reading a scenario and building its programs: with a core to spare, that is done beside it. Whether any
-/// flows will meet, and need SimGrid, is known only when they are played. Invalid: it is not done.
-std::future<void> load_beside(EngineKind engine) {
-  if (engine != EngineKind::simgrid || std::thread::hardware_concurrency() < 2) return {};
-  return std::async(std::launch::async | std::launch::deferred, preload_simgrid);
-}
 
 std::string with_line_end(std::string text) {
   if (!text.ends_with('\n')) text += '\n';
@@ -147,6 +127,21 @@ void write_outputs(const CommandLine& line, const Scenario& scenario,
   files.commit();
 }
 
+/// On the native engine where SimGrid would take too long.
+Simulation simulated(const CommandLine& line, const Scenario& scenario, SimulateOptions options) {
+  try {
+    return simulate(scenario, options);
+  } catch (const TooManySharedFlows&) {
+    if (line.verbosity == Verbosity::normal)
+      print_message(
+          "note: so many messages share links that SimGrid would take minutes; the native engine, "
+          "which shares them by the same rule, simulates this run (--engine native does so at "
+          "once)");
+    options.make_engine = make_native_engine;
+    return simulate(scenario, options);
+  }
+}
+
 ExitCode run_steps(const CommandLine& line) {
   const Scenario scenario = read_placed_scenario_argument(line);
   const NoiseBlock noise = noise_block_of(scenario);
@@ -163,19 +158,15 @@ ExitCode run_steps(const CommandLine& line) {
 
 ExitCode run_command(const CommandLine& line) {
   if (line.steps > 0) return run_steps(line);
-  grow_heaps_in_large_steps();
-  const EngineKind engine = line.engine.value_or(EngineKind::simgrid);
-  const std::future<void> loading = load_beside(engine);
   Scenario scenario = read_scenario_argument(line, PlacementSearch::allowed);
   scenario = place_if_asked(std::move(scenario));
   const Library library = Library::find();
   SimulateOptions options;
   options.evidence = &library;
   options.keep_timeline = writes_files(line);
-  options.engine = engine;
-  if (loading.valid()) options.evidence_reading = EvidenceReading::before_playing;
+  options.make_engine = engine_named(line.engine.empty() ? "simgrid" : line.engine);
   options.detail = line.by_layer ? Detail::layer : Detail::pass;
-  const Simulation simulation = simulate(scenario, options);
+  const Simulation simulation = simulated(line, scenario, options);
   const Report& report = simulation.report;
   write_outputs(line, scenario, simulation);
   if (line.verbosity == Verbosity::normal && scenario.resolved.find("sweep") != nullptr)

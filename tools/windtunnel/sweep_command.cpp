@@ -33,8 +33,7 @@ ExitCode sweep_command(const CommandLine& line) {
   request.seed = line.seed;
   request.jobs = line.jobs;
   request.shard = line.shard;
-  request.engine = line.engine.value_or(engine_of_many);
-  request.choose_plan = plan_chooser(request.engine, "/sweep/plan");
+  request.choose_plan = plan_chooser("/sweep/plan");
   request.time_limit = line.time_limit;
   request.memory_limit = line.memory_limit;
   request.retry_failed = line.retry_failed;

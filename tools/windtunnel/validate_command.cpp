@@ -10,7 +10,6 @@ namespace windtunnel {
 
 ExitCode validate_command(const CommandLine& line) {
   ValidateRequest request;
-  request.engine = line.engine.value_or(EngineKind::simgrid);
   request.sets = line.arguments;
   request.fail_above = line.fail_above;
   request.overrides = line.overrides;

@@ -127,41 +127,36 @@ def simulate(scenario, set=None, engine="native", timeline=False, seed=0):
     return _scenario(scenario).simulate(set, engine, timeline, seed)
 
 
-def rank(scenario, set=None, top=10, threads=0, engine="native", seed=0):
+def rank(scenario, set=None, top=10, threads=0, seed=0):
     """The best plans for the scenario's model and cluster, the fastest first: the document of ``windtunnel rank --json`` as a dict.
 
     threads: simulations at the same time; 0: one a core. The result does not depend on it.
     """
     base = _scenario(scenario)
-    return json.loads(_windtunnel.rank(base._handle, {**base._set, **(set or {})}, _checked(engine), _whole("top", top, 2**31 - 1), _threads(threads),
-                                        _whole("seed", seed)))
+    return json.loads(_windtunnel.rank(base._handle, {**base._set, **(set or {})}, _whole("top", top, 2**31 - 1), _threads(threads), _whole("seed", seed)))
 
 
-def explain(scenario, set=None, threads=0, engine="native", seed=0):
+def explain(scenario, set=None, threads=0, seed=0):
     """The critical path of the iteration and what would change it: the document of ``windtunnel explain --json`` as a dict."""
     base = _scenario(scenario)
-    return json.loads(_windtunnel.explain(base._handle, {**base._set, **(set or {})}, _checked(engine), _threads(threads), _whole("seed", seed)))
+    return json.loads(_windtunnel.explain(base._handle, {**base._set, **(set or {})}, _threads(threads), _whole("seed", seed)))
 
 
-def sweep(scenario, threads=0, engine="native", seed=0):
+def sweep(scenario, threads=0, seed=0):
     """Every point of a scenario file's ``sweep`` block: a list of dicts, one a point, ready for ``pandas.DataFrame``.
 
     A point that cannot be simulated has ``ok`` False, and ``failure`` and ``error`` say why.
     """
-    if engine == "simgrid":
-        raise InputError("a sweep needs an engine of which a process can have many (write native or heap)")
-    rows = _windtunnel.sweep(_library(), os.fsencode(_path_of(scenario)), _checked(engine), _threads(threads), _whole("seed", seed))
+    rows = _windtunnel.sweep(_library(), os.fsencode(_path_of(scenario)), _threads(threads), _whole("seed", seed))
     return [json.loads(row) for row in rows]
 
 
-def validate(sets=(), set=None, threads=0, engine="native"):
+def validate(sets=(), set=None, threads=0):
     """Predicts published measurements and scores the predictions: the document of ``windtunnel validate --json`` as a dict.
 
     sets: paths or names of measurement sets; none: all of validation/.
     """
-    if engine == "simgrid":
-        raise InputError("validate needs an engine of which a process can have many (write native or heap)")
     overrides = [(pointer, value if isinstance(value, str) else json.dumps(value)) for pointer, value in (set or {}).items()]
     if isinstance(sets, (str, os.PathLike)):
         sets = [sets]
-    return json.loads(_windtunnel.validate(_library(), [os.fsencode(each) for each in sets], overrides, _checked(engine), _threads(threads)))
+    return json.loads(_windtunnel.validate(_library(), [os.fsencode(each) for each in sets], overrides, _threads(threads)))
