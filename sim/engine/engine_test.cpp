@@ -182,6 +182,17 @@ TEST_CASE("a second SimGrid engine in a process is a contract violation") {
   CHECK(answers == std::vector<double>{1});
 }
 
+#ifndef WINDTUNNEL_SANITIZED  // seconds become a minute
+TEST_CASE("SimGrid gives up where too many flows share a link, and the native engine does not") {
+  const OneLink world = one_link(1_GBps);
+  const std::vector<TimedFlow> flows(25'000, {0_s, world.link, world.nothing, 1_MB});
+  CHECK(ends_of(make_native_engine, world.network, flows).back() ==
+        doctest::Approx(25).epsilon(precision));
+  const auto engine = make_simgrid_engine(world.network);
+  CHECK_THROWS_AS(FlowPlayer(*engine, flows), TooManySharedFlows);
+}
+#endif
+
 TEST_CASE("an engine is found by its name") {
   const OneLink world = one_link(1_GBps);
   for (const char* name : {"native", "heap", "simgrid"})

@@ -89,7 +89,7 @@ class ClockPrecision {
 constexpr Bytes longest_part{4e12};
 
 /// What SimGrid plays in about five seconds, in Comms times those under way: when one ends SimGrid goes through the list of all.
-constexpr std::uint64_t most_work = 400'000'000;
+constexpr std::uint64_t most_work = 300'000'000;
 
 class SimGridEngine;
 
