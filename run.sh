@@ -36,7 +36,7 @@ configure release || environment_error "cmake could not configure build/release 
 program=build/release/windtunnel
 build=(cmake --build --preset release --target windtunnel_to_run --parallel "$(build_jobs)")
 if [[ ! -x $program ]]; then
-  echo "building the program (about six minutes on two cores, this first time)" >&2
+  echo "building the program (about two minutes on two cores, this first time)" >&2
 elif [[ -z $(find CMakeLists.txt sim tools -newer "$program" -print -quit) ]]; then
   build+=(-- --quiet)  # nothing that it is made of has changed
 fi
