@@ -467,7 +467,6 @@ void check_pairs(const PlanInputs& plan, PlanFindings& findings) {
   check_chunked_schedule(plan, findings);
   check_sends(plan, findings);
   check_both_ways(plan, findings);
-  check_sharding_group(plan, findings);
   check_shards(plan, findings);
 }
 
@@ -503,6 +502,7 @@ void check_work(const PlanInputs& plan, PlanFindings& findings) {
   check_microbatch_groups(plan, findings);
   check_orders(plan, findings);
   check_chunks(plan, findings);
+  check_sharding_group(plan, findings);
   check_gathers(plan, findings);
 }
 

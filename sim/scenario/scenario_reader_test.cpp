@@ -80,6 +80,12 @@ TEST_CASE("schedules that split backward passes do not wait as the stack's loop 
 
 TEST_CASE("data is what the given nodes leave: 2 * 8 / (4 * 2) = 2") {
   CHECK(read("data_derived").plan.parallel.data == 2);
+  // 2 * 8 / 4 = 4 replicas, two of which share out states between them.
+  CHECK(read("data_derived", {{"/parallel/pipeline", "1"},
+                              {"/parallel/zero_stage", "3"},
+                              {"/parallel/zero_group", "2"},
+                              {"/software/exposed_gather_factor", "1"}})
+            .plan.parallel.data == 4);
 }
 
 TEST_CASE("a plan smaller than one node uses its first GPUs") {
