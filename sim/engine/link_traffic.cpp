@@ -8,12 +8,12 @@
 namespace windtunnel {
 namespace {
 
-/// How often a program sends each kind of message and enters each collective.
+/// How often a program sends each kind of message, and the ops that enter each collective.
 struct FlowCounts {
   using Message = std::tuple<std::uint8_t, std::uint16_t, Traffic>;  ///< peer, size row, class
   using Entry = std::tuple<std::uint32_t, Traffic>;                  ///< slot, class
   std::map<Message, double> messages;
-  std::map<Entry, double> collectives;
+  std::map<Entry, std::vector<const Op*>> collectives;
 };
 
 FlowCounts count_flows(const StageProgram& program) {
@@ -21,7 +21,7 @@ FlowCounts count_flows(const StageProgram& program) {
   for (const std::vector<Op>& stream : program.streams) {
     for (const Op& op : stream) {
       if (op.kind == OpKind::send) ++counts.messages[{op.peer, op.work, op.traffic}];
-      if (op.kind == OpKind::collective) ++counts.collectives[{op.slot, op.traffic}];
+      if (op.kind == OpKind::collective) counts.collectives[{op.slot, op.traffic}].push_back(&op);
     }
   }
   return counts;
@@ -48,10 +48,12 @@ class PathTraffic {
       if (!channel.in_node)
         add(channel.up, channel.down, traffic, programs_.message_bytes[size] * count);
     }
-    for (const auto& [entry, count] : counts.collectives) {
+    for (const auto& [entry, ops] : counts.collectives) {
       const auto& [slot, traffic] = entry;
       const Collective& collective = programs_.collectives[device.entered(slot).index()];
       if (collective.members.front() != id) continue;  // all members enter it together
+      double count = 0;  // of flows as large as tokens that are spread as on average
+      for (const Op* const op : ops) count += programs_.fullness_of(collective, *op);
       for (const CollectiveFlow& flow : collective.flows)
         add(flow.up, flow.down, traffic, flow.bytes * count);
     }

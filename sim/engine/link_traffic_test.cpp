@@ -72,6 +72,32 @@ TEST_CASE("a link carries the bytes of every message and collective whose path c
   CHECK(play(set, *make_heap_engine(network)).flows == 8);
 }
 
+TEST_CASE("links carry the tokens that were drawn, not their mean") {
+  testing::PipelineShape shape;
+  shape.stages = 2;
+  shape.microbatches = 2;
+  ProgramSet set = testing::make_pipeline(shape);
+  Network network;
+  const PathId path = network.add_path({network.add_link(1_GBps, "node0 up")});
+  Collective exchange;
+  exchange.members = {DeviceId{0}};
+  exchange.flows = {{path, path, 1_GB}};
+  exchange.draws = 1;
+  set.collectives = {exchange};
+  set.fullness = {1, 1.5, 2};
+  set.drawn_rows.microbatches = 2;
+  set.devices[0].collectives = {CollectiveId{0}};
+  for (std::uint32_t microbatch = 0; microbatch < 2; ++microbatch) {
+    Op enter = testing::collective(0);
+    enter.microbatch = microbatch;
+    enter.work = 1;  // its layer
+    enter.peer = static_cast<std::uint8_t>(Label::dispatch_tokens);
+    set.programs[0].streams[0].push_back(enter);
+  }
+  // 1.5 GB and 2 GB, up and down
+  CHECK(total_of(traffic_of_links(network, set)[0]) == 7_GB);
+}
+
 TEST_CASE("messages inside a node are on no link") {
   testing::PipelineShape shape;
   shape.stages = 2;
