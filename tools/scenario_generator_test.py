@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/generator")]
 from left_out import LEFT_OUT, left_out  # noqa: E402
-from promises import Broken, Promises, Refused, Runner  # noqa: E402
+from promises import CHECKS_IN_PROCESS, IN_PROCESS, Broken, Promises, Refused, Runner  # noqa: E402
 from scenario_generator import Generator  # noqa: E402
 from shrink import shrink  # noqa: E402
 
@@ -87,15 +87,15 @@ class Promised(unittest.TestCase):
         self.path = pathlib.Path(self.folder.name)
         self.generator = Generator(seed=1)
 
-    def broken(self, script, report=None):
-        """What breaks when `script` runs in place of the program; $report is a file with the report."""
+    def broken(self, script, report=None, number=2, parallel=None):
+        """What breaks in case `number` when `script` runs in place of the program; $report is a file with the report."""
         (self.path / "report.json").write_text(json.dumps(report or REPORT))
         program = self.path / "program"
         program.write_text(f"#!/bin/sh\nreport={self.path}/report.json\n{script}\n")
         program.chmod(0o755)
-        document = {"version": 1, "platform": "selene-a100", "training": {"micro_batch": 1}}
+        document = {"version": 1, "platform": "selene-a100", "software": "nemo-2024", "model": {}, "training": {"global_batch": 1, "micro_batch": 1}, "parallel": parallel or {}}
         try:
-            Promises(Runner(str(program), ROOT, self.path), self.generator.library).check(document, {}, 1)
+            Promises(Runner(str(program), ROOT, self.path), self.generator.library).check(document, {}, number)
         except Broken as broken:
             return broken.what
         except Refused as refused:
@@ -123,16 +123,28 @@ class Promised(unittest.TestCase):
         self.assertEqual(self.changed(breakdown_s={"compute": 3.5, "other": -0.5}), "a line of the breakdown is negative")
         self.assertEqual(self.changed(iteration_time_interval_s=[3.1, 3.5]), "the interval does not hold the time")
 
+    def test_numbers(self):
+        self.assertEqual(self.broken("sed s/2.5/NaN/ $report"), "a number is not finite: /iteration_time_interval_s/N")
+        self.assertEqual(self.broken("echo {"), "--json prints no JSON")
+
     def test_memory(self):
         self.assertEqual(self.changed(memory={**REPORT["memory"], "fits": False}), "`fits` contradicts the bytes")
         self.assertEqual(self.changed(memory={**REPORT["memory"], "max_bytes": 50}), "max_bytes is not the largest stage's total")
 
     def test_the_same_bytes_twice(self):
-        self.assertEqual(self.broken("sed s/drawn/$$/ $report"), "the same scenario gives other bytes")
+        self.assertEqual(self.broken("sed s/drawn/$$/ $report", number=1), "the same scenario gives other bytes")
 
     def test_faster_hardware(self):
         slow = json.dumps({**REPORT, "iteration_time_s": 3.1})
-        self.assertEqual(self.broken(f"case $2 in faster.json) echo '{slow}';; *) cat $report;; esac"), "slower with a faster links in a node")
+        self.assertEqual(self.broken(f"case $2 in faster.json) echo '{slow}';; *) cat $report;; esac", number=3), "slower with a faster links in a node")
+
+    def test_jobs_of_replicas_that_are_cut_otherwise(self):
+        script = """case $1 in job) case $(cat ways.json) in *'"parallel": {"context": 4'*) echo '{"days": 2}';; *) echo '{"days": DAYS}';; esac;;
+                    *) cat $report;; esac"""
+        number = IN_PROCESS * (CHECKS_IN_PROCESS.index("check_ways") + 1) - 1
+        broken = lambda days: self.broken(script.replace("DAYS", days), number=number, parallel={"pipeline": 2, "context": 2})  # noqa: E731
+        self.assertIsNone(broken("2"))
+        self.assertEqual(broken("3"), "job: other days with context in place of pipeline")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ DRAWN = "assumed: drawn"
 # Keys that others hang on: their shape stays as it is shipped.
 SHAPE = ("kind", "sequence", "lanes", "count", "gpus", "rows", "unit", "from", "to", "layers", "heads", "kv_heads", "hidden", "rate", "device", "peak",
          "name", "description", "source", "$schema", "usable", "capacity", "context", "oversubscription", "nodes_per_leaf", "switch_size",
-         "small_bandwidth", "family", "precision", "head_size", "extends", "domain_nodes", "flash_devices")
+         "small_bandwidth", "family", "precision", "head_size", "extends", "domain_nodes", "flash_devices", "experts", "top_k", "shared_ffn_hidden",
+         "half_size")
 
 
 class DocumentDraw:
@@ -111,6 +112,8 @@ class DocumentDraw:
                    "stages": ["auto", f["pipeline"], [f["pipeline"] - 1]]}
         needed = self.schema.codec_choice(name)["required"]
         block = {"codec": name}
+        if self.schema.sends_factors(name):
+            options["chunks"] = [1]
         for key in self.schema.codecs()[name]:
             if key in self.keys(traffic) and (key in needed or rng.random() < 0.25):
                 block[key] = rng.choice(options[key])
@@ -147,12 +150,9 @@ class DocumentDraw:
         """Model, platform and software: names where they are as shipped, else what stands in the files, changed."""
         self.stages = self.layers(f)
         changed = f["changed files"]
-        model = {**copy.deepcopy(self.library.files["model"][f["model"]]), "layers": sum(self.stages)}
+        model = {**self.library.copy("model", f["model"]), "layers": sum(self.stages)}
         if f["/parallel/edge_layers"]:  # which are cut from what divides evenly
             model["layers"] -= 1 if f["/parallel/edge_layers"] == "embedding" else 2
-        if moe := model.get("moe"):
-            self.change_tokens(moe, f["tokens"])
-            moe["dense_layers"] = min(moe.get("dense_layers", 0), model["layers"] - 1)
         platform = software = None
         if changed in ("model", "all"):
             self.change(model, self.schema.keys["/model"])
@@ -161,14 +161,33 @@ class DocumentDraw:
             cut = f["tensor"] * f["context"]
             model["kv_heads"] = self.rng.choice([n for n in (cut, 2 * cut, model["heads"]) if model["heads"] % n == 0])
             model["sequence"] = self.rng.choice((256, 2048, 32768))
+            model["parallel_residual"] = model.get("parallel_residual", model["family"] == "neox") and "moe" not in model
+            model["norms"] = max(model.get("norms", 2), 1 if model["parallel_residual"] else 2)
+        if moe := model.get("moe"):
+            self.change_tokens(moe, f["tokens"])
+            moe["dense_layers"] = min(moe.get("dense_layers", 0), model["layers"] - 1)
         if changed in ("platform", "device", "all") or f["network"] != "as shipped":
             platform = self.platform(f, changed)
         if changed in ("software", "all"):
-            software = copy.deepcopy(self.library.files["software"][f["software"].split("@")[0]])
+            software = self.library.copy("software", f["software"].split("@")[0])
             self.change(software, self.schema.keys["/software"])
             self.give_sources(software)
             software |= {"flash_forward_efficiency": 0.5, "flash_backward_efficiency": 0.3}
+            if software.get("attention_kernel") == "fp8":  # of which a stack has no efficiencies
+                del software["attention_kernel"]
+        self.fit_kernel(f, platform, software)
         return {"model": model, "platform": platform or f["platform"], "software": software or f["software"]}
+
+    def fit_kernel(self, f, platform, software):
+        """Fused attention by a kernel of which every GPU has a rate."""
+        if f["/training/attention"] != "flash":
+            return
+        stack = software or self.library.files["software"][f["software"].split("@")[0]]
+        types = platform["node_types"] if platform else self.library.nodes(f["platform"])[:f["nodes in use"]]
+        known = set.intersection(*(self.library.kernels(node["device"], stack, f["/training/precision"]) for node in types))
+        default = known & {stack.get("attention_kernel", "cudnn"), "cudnn"}
+        if f["/training/attention_kernel"] not in known | ({None} if default else set()):
+            f["/training/attention_kernel"] = self.rng.choice(sorted(known)) if known else None
 
     def change_tokens(self, moe, tokens):
         if tokens == "zipf":
@@ -180,7 +199,7 @@ class DocumentDraw:
             moe["every"] = self.rng.choice((1, 2))
 
     def platform(self, f, changed):
-        platform = copy.deepcopy(self.library.files["platform"][f["platform"]])
+        platform = self.library.copy("platform", f["platform"])
         types = platform["node_types"]
         if changed in ("device", "all"):
             for node in types:
@@ -191,11 +210,14 @@ class DocumentDraw:
             for node in types:
                 if "switch_size" in node["interconnect"] and self.rng.random() < 0.3:
                     del node["interconnect"]["switch_size"], node["interconnect"]["small_bandwidth"]
+            platform.pop("segment", None)
+            if "domain_nodes" in platform and self.rng.random() < 0.5:
+                platform["segment"] = self.rng.choice((1, platform["domain_nodes"]))
         self.give_sources(platform)
         return platform
 
     def device(self, name):
-        device = copy.deepcopy(self.library.files["device"][name])
+        device = self.library.copy("device", name)
         self.change(device, self.schema.keys["/platform/node_types/N/device"])
         device["memory"] |= self.rng.choice(({}, {"usable": "2 GiB"}, {"capacity": "200 GiB", "usable": "199 GiB"}, {"context": "4 GiB"}))
         return device
@@ -203,7 +225,8 @@ class DocumentDraw:
     def network(self, platform, f):
         types, rng, nodes = platform["node_types"], self.rng, f["nodes in use"]
         if f["network"] == "leaves":
-            platform["fabric"] |= {"nodes_per_leaf": rng.choice((1, 2, 3)), "oversubscription": rng.choice((1, 1.5, 4))}
+            leaf = platform.get("domain_nodes", 1) * rng.choice((1, 2, 3))
+            platform["fabric"] |= {"nodes_per_leaf": leaf, "oversubscription": rng.choice((1, 1.5, 4))}
             if rng.random() < 0.5:
                 platform["fabric"]["kind"] = "leaf_switches"
         elif f["network"] == "matrix":

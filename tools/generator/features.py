@@ -3,15 +3,17 @@ cut evenly, its schedule can be played. What the schema lists, it lists for us: 
 import functools
 import itertools
 import json
+import marshal
 import math
 
 WAYS = {"tensor": (1, 2, 4, 8, 16), "context": (1, 1, 1, 2, 4), "pipeline": (1, 2, 3, 4, 6, 8), "data": (1, 2, 3, 4, 8)}
-MOST_GPUS = 48
-MOST_GPUS_TO_SEARCH = 16
+MOST_GPUS = (16, 32, 48)  # of a scenario, drawn: mistakes live in combinations, not in sizes
+MOST_GPUS_TO_SEARCH = 8  # which takes tens of times as long as a simulation
 # Features that are keys of the schema, with their values there; None: the key is left out.
 CHOICES = ("/training/precision", "/training/attention_kernel", "/parallel/context_method", "/training/gradient_dtype", "/training/optimizer", "/training/recompute", "/training/attention",
            "/parallel/schedule", "/parallel/pipeline_send", "/parallel/sequence_parallel", "/parallel/overlap_gradient_reduce",
            "/parallel/gradient_ring", "/parallel/rank_order")
+QUANTIZED = ("fp8", "mxfp8", "nvfp4")
 TWO_CHUNKS = ("zero_bubble_v", "dualpipe", "dualpipe_v")  # schedules that go up and down the stages, each message by itself
 TRAFFIC = ("pipeline_forward", "pipeline_backward", "data_gradients", "tensor_activations", "zero_gather")
 
@@ -23,6 +25,11 @@ class Library:
         self.files = {kind: {file.stem: json.loads(file.read_text()) for file in sorted((root / folder).glob("*.json"))}
                       for kind, folder in (("model", "models"), ("platform", "platforms"), ("software", "platforms/software"),
                                            ("device", "platforms/devices"))}
+        self.packed = {(kind, name): marshal.dumps(file) for kind, files in self.files.items() for name, file in files.items()}
+
+    def copy(self, kind, name):
+        """A file to be changed; ten times as fast as copy.deepcopy."""
+        return marshal.loads(self.packed[kind, name])
 
     def names(self, kind):
         return list(self.files[kind])
@@ -39,6 +46,19 @@ class Library:
 
     def has_flash(self, software):
         return "flash_forward_efficiency" in self.files["software"][software]
+
+    def kernels(self, device, stack, precision):
+        """Kernels of fused attention that have a rate on a device, by its own table or by the stack's efficiencies."""
+        device = device if isinstance(device, dict) else self.files["device"][device]
+        table = device.get("attention", [])
+        known = {kernel for each in table if each["precision"] not in QUANTIZED for kernel in each.get("kernels", ["cudnn"])}
+        if precision in QUANTIZED and any(each["precision"] == "fp8" for each in table):
+            known.add("fp8")
+        devices = stack.get("flash_devices") or [device["name"]]
+        elsewhere = [name for each in stack.get("flash_elsewhere", []) for name in each["devices"]]
+        if "flash_forward_efficiency" in stack and (not table or device["name"] in devices + elsewhere):
+            known.add(stack.get("attention_kernel", "cudnn"))
+        return known
 
     def releases(self):
         """Every software profile, and every release of it."""
@@ -67,10 +87,10 @@ class FeatureDraw:
             **{way: sizes for way, sizes in WAYS.items()},
             "/parallel/zero_stage": [None, 0, 1, 2, 3], "/parallel/zero_prefetch": [None, 0, 1, 3],
             "/parallel/zero_group": [None, 0, 2],
-            "/parallel/virtual_pipeline": [None, 1, 2, 3], "microbatches": [1, 2, 3, 4, 6, 8, 12, 16],
+            "/parallel/virtual_pipeline": [None, 1, 2, 3], "microbatches": [1, 2, 3, 4, 1, 2, 3, 4, 6, 8, 12, 16],
             "/training/micro_batch": [1, 2, 3, 4], "layers of a stage": [1, 2, 3],
             "/parallel/stage_layers": [None, "uneven", "balanced", "layout"],
-            "/parallel/placement": [None, None, None, "megatron", "permuted", "permuted", "permuted", "search"],  # a search takes seconds
+            "/parallel/placement": [None, "megatron", "permuted", "permuted"] * 8 + ["search"],
             "/compression/embedding_sync": [None, False, True],
             "network": ["as shipped", "leaves", "matrix", "links", "two node types"],
             "changed files": [None, "platform", "device", "software", "model", "all"],
@@ -97,7 +117,7 @@ class FeatureDraw:
         for tensor, context, pipeline, data in itertools.product(tensors, sorted(set(WAYS["context"])), WAYS["pipeline"], WAYS["data"]):
             ranks = tensor * context * pipeline * data
             nodes = 1 if ranks < gpus[0] else filled.get(ranks)
-            if nodes and ranks <= MOST_GPUS and self.is_even(tensor, pipeline, data * context, order, gpus):
+            if nodes and ranks <= max(MOST_GPUS) and self.is_even(tensor, pipeline, data * context, order, gpus):
                 found.append((tensor, context, pipeline, data, nodes))
         return found
 
@@ -127,6 +147,8 @@ class FeatureDraw:
         most_tensor = math.gcd(heads, max(WAYS["tensor"]))
         splits = [split for split in self.splits(drawn["platform"], most_tensor, drawn["/parallel/rank_order"])
                   if drawn["/parallel/zero_stage"] != 3 or split[2] == 1]
+        most = self.rng.choice(MOST_GPUS)
+        splits = [split for split in splits if math.prod(split[:4]) <= most] or splits
         self.rng.shuffle(splits)
         wanted = (drawn["tensor"], drawn["context"], drawn["pipeline"], drawn["data"])
         best = max(splits, key=lambda split: sum(a == b for a, b in zip(split, wanted)))
@@ -142,7 +164,10 @@ class FeatureDraw:
             drawn["/parallel/zero_prefetch"] = None
         elif drawn["/parallel/overlap_gradient_reduce"]:
             drawn["/parallel/overlap_gradient_reduce"] = None  # they are scattered beside the pass in any case
-        if drawn["/parallel/zero_stage"] != 3 or drawn["data"] * drawn["context"] % 2:
+        software = self.library.files["software"][drawn["software"].split("@")[0]]
+        if drawn["/parallel/zero_prefetch"] and "host_gathers" in software:
+            drawn["/parallel/zero_prefetch"] = 0
+        if drawn["/parallel/zero_stage"] != 3 or drawn["data"] % 2:
             drawn["/parallel/zero_group"] = None
 
     def fit_experts(self, drawn):
@@ -189,6 +214,9 @@ class FeatureDraw:
         if schedule == "dualpipe":
             self.fit_two_copies(drawn)
         drawn["chunks"] = chunks
+        moe = self.library.files["model"][drawn["model"]].get("moe", {})
+        if drawn["/parallel/stage_layers"] == "balanced" and (moe.get("dense_layers") or moe.get("every") or drawn["tokens"] == "capacity"):
+            drawn["/parallel/stage_layers"] = "uneven"  # layers that differ are not balanced
         if drawn["/parallel/edge_layers"]:
             drawn["/parallel/stage_layers"] = None
             drawn["layers of a stage"] = 3
@@ -222,17 +250,20 @@ class FeatureDraw:
             drawn["software"] = name
         if drawn["/training/attention"] == "flash" and drawn["/training/precision"] in ("fp32", "tf32"):
             drawn["/training/precision"] = self.rng.choice(sorted(known - {"fp32", "tf32"}))
-        kernels = ["flash2", "flash3", "cudnn"] + (["fp8"] if drawn["/training/precision"] in ("fp8", "mxfp8", "nvfp4") else [])
+        kernels = ["flash2", "flash3", "cudnn"] + (["fp8"] if drawn["/training/precision"] in QUANTIZED else [])
         if drawn["/training/attention"] != "flash" or drawn["/training/attention_kernel"] not in kernels:
             drawn["/training/attention_kernel"] = None
         moe = "moe" in self.library.files["model"][drawn["model"]]
+        if self.library.files["software"][name].get("recomputed_unit") == "operations":
+            drawn["/training/recompute_modules"] = None
         latent = "mla" in self.library.files["model"][drawn["model"]]
         modules = drawn["/training/recompute_modules"]
         if modules and (drawn["/training/recompute"] != "selective" or
                         not moe and {"experts", "expert_activation", "shared_experts"} & set(modules) or
                         not latent and "up_projection" in modules or not moe and not latent and "norms" in modules):
             drawn["/training/recompute_modules"] = None
-        if len({node["gpus"] for node in types}) > 1 and drawn["/parallel/placement"] in ("permuted", "search"):
+        platform = self.library.files["platform"][drawn["platform"]]
+        if (len({node["gpus"] for node in types}) > 1 or "domain_nodes" in platform) and drawn["/parallel/placement"] in ("permuted", "search"):
             drawn["/parallel/placement"] = None
         if drawn["tensor"] * drawn["context"] * drawn["pipeline"] * drawn["data"] > MOST_GPUS_TO_SEARCH and drawn["/parallel/placement"] == "search":
             drawn["/parallel/placement"] = "permuted"

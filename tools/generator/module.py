@@ -10,14 +10,18 @@ class ModuleRunner(Runner):
 
     def __init__(self, module, program, root, folder):
         super().__init__(program, root, folder)
-        self.module = module
+        self.module, self.searches_placement = module, {}
+
+    def write(self, document, name="scenario.json"):
+        self.searches_placement[name] = document.get("parallel", {}).get("placement") == "search"
+        return super().write(document, name)
 
     def command(self, *arguments):
         name, file, *options = arguments
         answer = {("run", "--json"): self.run, ("explain", "--json"): self.explain, ("show", "--resolved"): self.show}.get((name, *options))
         if answer is None:
             return super().command(*arguments)
-        if name == "run" and self.searches_placement(file):  # which the module does not
+        if name == "run" and any(self.searches_placement[each] for each in (file, "base.json")):  # which the module does not
             return super().command("run", file, "--json", "--engine", "native")
         try:
             return answer(str(self.folder / file))
@@ -30,10 +34,10 @@ class ModuleRunner(Runner):
 
     def run(self, file):
         scenario = self.module.Scenario(file)
-        scenario.to_dict()  # what cannot be read is refused here
         try:
             report = scenario.simulate()
         except self.module.InputError as error:
+            scenario.to_dict()  # what cannot be read is refused here too
             raise Broken("check accepts what run refuses", str(error)) from None
         return int(not report.fits), report._handle.json()
 
@@ -42,6 +46,3 @@ class ModuleRunner(Runner):
 
     def show(self, file):
         return 0, json.dumps(self.module.Scenario(file).to_dict())
-
-    def searches_placement(self, file):
-        return any('"placement": "search"' in (self.folder / name).read_text() for name in (file, "base.json") if (self.folder / name).exists())

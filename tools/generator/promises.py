@@ -8,13 +8,16 @@ import resource
 import subprocess
 
 from faster import KINDS, chooses, faster
+from job import jobs_by_ways
 
 LONGEST = 120  # seconds for one command; a scenario takes some tens of milliseconds, a searched placement seconds
 MOST_MEMORY = 4 << 30  # bytes of one process; a scenario takes some tens of megabytes
 ROUNDING = 1e-9
 SAME_ENGINES = 1e-7  # SimGrid rounds what is left of a flow; 2e-8 was the most in 1,000,000 drawn programs
-IN_PROCESS = 200  # of so many scenarios one is also run by a process of the program
-EXPLAINED = 20  # of so many one is explained, which takes tens of simulations
+IN_PROCESS = 100  # of so many scenarios one is also run by a process of the program
+CHECKS_IN_PROCESS = ("check_engines", "check_outputs", "check_toggle", "check_sweep", "check_rank", "check_job", "check_ways", "check_steps")
+EXPLAINED = 100  # of so many one is explained, which takes tens of simulations
+FASTER = 3  # of so many one runs on faster hardware, too, and one is written otherwise or run again
 # How much longer an iteration on faster hardware may take where flows share links, as a share of the iteration. Max-min sharing is not
 # monotone: a flow that starts earlier takes bandwidth from one that others wait for. What a flow loses to others is at most the time in
 # which its links carry theirs, and so all that the critical path loses is at most the time in which all links together are busy; that
@@ -88,8 +91,6 @@ class Runner:
 
 def check_report(report, exit_code):
     time, lines = report["iteration_time_s"], report["breakdown_s"]
-    for place, number in numbers_of(report):
-        promise(math.isfinite(number), f"a number is not finite: {re.sub('[0-9]+', 'N', place)}", number)
     for share in ("mfu_causal", "hfu"):
         promise(0 <= report.get(share, 0) <= 1, f"{share} is no share of what the GPUs can do", report.get(share))
     promise(time > 0, "the iteration takes no time", time)
@@ -119,18 +120,33 @@ def check_memory(memory, exit_code):
 
 
 def parsed(text):
+    """The document, whose numbers are finite: others are words to the parser, a walk through all of them would take as long as the rest."""
+    words = []
     try:
-        return json.loads(text)
+        value = json.loads(text, parse_constant=lambda word: words.append(word) or float(word))
     except ValueError as error:
-        raise Broken("run --json prints no JSON", error) from None
+        raise Broken("--json prints no JSON", error) from None
+    for place, number in numbers_of(value) if words else ():
+        promise(math.isfinite(number), f"a number is not finite: {re.sub('[0-9]+', 'N', place)}", number)
+    return value
 
 
 def without_wall_time(text):
     return re.sub(r'"wall_s": *[^,}\s]+', "", text)
 
 
+class Case:
+    """A scenario and what `run` says of it."""
+
+    def __init__(self, document, base, number):
+        self.document, self.number = document, number
+        self.whole = {**base, **document, "training": {**base.get("training", {}), **document.get("training", {})}}
+        self.whole.pop("extends", None)
+        self.file = self.exit_code = self.text = self.report = None
+
+
 class Promises:
-    """All checks of one scenario. `number` says which of the dearer ones it gets, and whether it is a process of the program that answers."""
+    """All checks of one scenario. Its number says which of those it gets that take more commands, and whether the program answers, too."""
 
     def __init__(self, runner, library, process=None):
         self.fast, self.process, self.library = runner, process or runner, library
@@ -140,50 +156,52 @@ class Promises:
         """Raises Broken, or Refused where the program would not simulate the scenario."""
         self.runner = self.fast
         self.runner.write(base, "base.json")
-        file = self.runner.write(document)
-        exit_code, text = self.runner.command("run", file, "--json")
-        report = parsed(text)
-        check_report(report, exit_code)
-        self.check_faster(document, base, KINDS[number % len(KINDS)], report)
+        case = Case(document, base, number)
+        case.file = self.runner.write(document)
+        case.exit_code, case.text = self.runner.command("run", case.file, "--json")
+        case.report = parsed(case.text)
+        check_report(case.report, case.exit_code)
         if number % IN_PROCESS == IN_PROCESS - 1:
-            self.check_process(document, file, number // IN_PROCESS, exit_code, text)
+            self.check_process(case)
         elif number % EXPLAINED == EXPLAINED // 2:
-            self.unless_refused(self.check_explain, document, file, text, report)
-        else:
-            check = (self.check_again, self.check_resolved, self.check_equal)[number // len(KINDS) % 3]
-            self.unless_refused(check, document, file, text, report)
+            self.unless_refused(self.check_explain, case)
+        elif number % FASTER == 0:
+            self.check_faster(case, KINDS[number // FASTER % len(KINDS)])
+        elif number % FASTER == 1:
+            checks = (self.check_again, self.check_resolved, self.check_equal)
+            self.unless_refused(checks[number // FASTER % len(checks)], case)
 
-    def check_process(self, document, file, number, exit_code, text):
+    def check_process(self, case):
         """What only the program answers."""
         self.runner = self.process
-        code, printed = self.runner.command("run", file, "--json", "--engine", "native")
-        promise(without_wall_time(printed) == without_wall_time(text) and code == exit_code, "the program gives other bytes than the module")
-        checks = (self.check_engines, self.check_outputs, self.check_toggle, self.check_sweep, self.check_rank, self.check_job, self.check_steps)
-        self.unless_refused(checks[number % len(checks)], document, file, text, parsed(text))
+        code, printed = self.runner.command("run", case.file, "--json", "--engine", "native")
+        promise(without_wall_time(printed) == without_wall_time(case.text) and code == case.exit_code, "the program gives other bytes than the module")
+        self.unless_refused(getattr(self, CHECKS_IN_PROCESS[case.number // IN_PROCESS % len(CHECKS_IN_PROCESS)]), case)
 
     @staticmethod
-    def unless_refused(check, *arguments):
+    def unless_refused(check, case):
         try:
-            check(*arguments)
+            check(case)
         except Refused:
             pass
 
-    def check_again(self, document, file, text, report):
-        again = self.runner.command("run", file, "--json")[1]
-        promise(without_wall_time(again) == without_wall_time(text), "the same scenario gives other bytes")
+    def report_of(self, document, name):
+        """What `run` says of another scenario."""
+        return parsed(self.runner.command("run", self.runner.write(document, name), "--json")[1])
 
-    def check_engines(self, document, file, text, report):
-        other = parsed(self.runner.command("run", file, "--json")[1])["iteration_time_s"]
-        promise(abs(other - report["iteration_time_s"]) <= SAME_ENGINES * other, "SimGrid gives another time", (report["iteration_time_s"], other))
+    def check_again(self, case):
+        again = self.runner.command("run", case.file, "--json")[1]
+        promise(without_wall_time(again) == without_wall_time(case.text), "the same scenario gives other bytes")
 
-    def check_faster(self, document, base, kind, report):
-        whole = {**base, **document, "training": {**base.get("training", {}), **document.get("training", {})}}
-        whole.pop("extends", None)
-        if chooses(whole):
+    def check_engines(self, case):
+        other, time = parsed(self.runner.command("run", case.file, "--json")[1])["iteration_time_s"], case.report["iteration_time_s"]
+        promise(abs(other - time) <= SAME_ENGINES * other, "SimGrid gives another time", (time, other))
+
+    def check_faster(self, case, kind):
+        if chooses(case.whole):
             return
-        name = self.runner.write(faster(whole, kind, self.library), "faster.json")
-        other = parsed(self.runner.command("run", name, "--json")[1])
-        before, after = report["iteration_time_s"], other["iteration_time_s"]
+        other = self.report_of(faster(case.whole, kind, self.library), "faster.json")
+        before, after = case.report["iteration_time_s"], other["iteration_time_s"]
         links = other["links"]
         busy = links.get("mean_utilisation", 0) * links.get("in_use", 0) * after
         allowed = min(busy, MOST_ANOMALY * before)
@@ -191,56 +209,60 @@ class Promises:
             self.largest_anomaly = (after / before - 1, kind)
         promise(after <= before * (1 + ROUNDING) + allowed, f"slower with a faster {kind}", (before, after, allowed))
 
-    def check_equal(self, document, file, text, report):
+    def check_equal(self, case):
         """What is written otherwise and means the same takes the same time."""
-        parallel = document.get("parallel", {})
+        parallel = case.whole["parallel"]
         same = None
         if parallel.get("schedule", "1f1b") == "1f1b" and parallel.get("virtual_pipeline", 1) == 1 and parallel.get("pipeline", 1) > 1:
             same = {"schedule": "interleaved_1f1b", "virtual_pipeline": 1}
-        elif parallel.get("data") == 1 and parallel.get("context", 1) == 1 and parallel.get("zero_stage", 0) == 0:
+        elif (parallel.get("data") == 1 and parallel.get("context", 1) == 1 and parallel.get("zero_stage", 0) == 0 and
+              parallel.get("schedule") != "dualpipe" and "moe" not in case.whole["model"]):  # which hold stages, or experts, more than once
             same = {"zero_stage": 1}
         if same is None:
             return
-        name = self.runner.write({**document, "parallel": {**parallel, **same}}, "same.json")
-        other = parsed(self.runner.command("run", name, "--json")[1])["iteration_time_s"]
-        promise(abs(other - report["iteration_time_s"]) <= ROUNDING * other, f"another time with {same}", (report["iteration_time_s"], other))
+        time, other = case.report["iteration_time_s"], self.report_of({**case.whole, "parallel": {**parallel, **same}}, "same.json")["iteration_time_s"]
+        promise(abs(other - time) <= ROUNDING * other, f"another time with {same}", (time, other))
 
-    def check_resolved(self, document, file, text, report):
-        resolved = self.runner.command("show", file, "--resolved")[1]
+    def check_resolved(self, case):
+        resolved = self.runner.command("show", case.file, "--resolved")[1]
         lines = [re.sub(r"\s+// [^\"]*$", "", line) for line in resolved.splitlines()]
-        name = self.runner.write(json.loads("\n".join(lines)), "resolved.json")
-        again = parsed(self.runner.command("run", name, "--json")[1])
-        promise(again["iteration_time_s"] == report["iteration_time_s"], "the resolved scenario takes another time",
-                (report["iteration_time_s"], again["iteration_time_s"]))
+        time, again = case.report["iteration_time_s"], self.report_of(json.loads("\n".join(lines)), "resolved.json")["iteration_time_s"]
+        promise(again == time, "the resolved scenario takes another time", (time, again))
 
-    def check_outputs(self, document, file, text, report):
-        self.runner.command("run", file, "--out", "out")
+    def check_outputs(self, case):
+        self.runner.command("run", case.file, "--out", "out")
         for name in ("report.json", "report.html", "trace.json.gz"):
             promise((self.runner.folder / "out" / name).stat().st_size > 0, f"run --out leaves no {name}")
 
-    def check_explain(self, document, file, text, report):
-        self.runner.command("explain", file, "--json")
+    def check_explain(self, case):
+        self.runner.command("explain", case.file, "--json")
 
-    def check_toggle(self, document, file, text, report):
+    def check_toggle(self, case):
         for key in ("/compression", "/parallel/schedule", "/parallel/overlap_gradient_reduce", "/training/recompute"):
             block, name = key[1:].split("/") if key.count("/") > 1 else (key[1:], None)
-            if block in document and (name is None or name in document[block]):
-                return self.runner.command("compare", file, "--toggle", key, "--json")
+            if block in case.document and (name is None or name in case.document[block]):
+                return self.runner.command("compare", case.file, "--toggle", key, "--json")
         return None
 
-    def check_sweep(self, document, file, text, report):
-        if "sweep" in document:
-            self.runner.command("sweep", file, "--dry-run")
+    def check_sweep(self, case):
+        if "sweep" in case.document:
+            self.runner.command("sweep", case.file, "--dry-run")
 
-    def check_rank(self, document, file, text, report):
-        self.runner.command("rank", file, "--json", "--budget", "3", "--top", "2", "--jobs", "1")
+    def check_rank(self, case):
+        self.runner.command("rank", case.file, "--json", "--budget", "3", "--top", "2", "--jobs", "1")
 
-    def check_steps(self, document, file, text, report):
-        for place, number in numbers_of(parsed(self.runner.command("run", file, "--steps", "20", "--json")[1])):
-            promise(math.isfinite(number), "a number of steps is not finite", place)
+    def check_steps(self, case):
+        parsed(self.runner.command("run", case.file, "--steps", "20", "--json")[1])
 
-    def check_job(self, document, file, text, report):
-        if "job" not in document:
-            return
-        for place, number in numbers_of(parsed(self.runner.command("job", file, "--draws", "20", "--json")[1])):
-            promise(math.isfinite(number), "a number of a job is not finite", place)
+    def job_of(self, file):
+        return parsed(self.runner.command("job", file, "--draws", "20", "--json")[1])
+
+    def check_job(self, case):
+        if "job" in case.document:
+            self.job_of(case.file)
+
+    def check_ways(self, case):
+        """Context and pipeline cut a replica alike, as far as its job is concerned."""
+        jobs = [self.job_of(self.runner.write(each, "ways.json")) for each in jobs_by_ways(case.whole)]
+        for key in ("gpus", "tokens", "days", "goodput", "mean_shares", "failures", "checkpoint", "with_enough_spares") if jobs else ():
+            promise(jobs[0].get(key) == jobs[1].get(key), f"job: other {key} with context in place of pipeline", [job.get(key) for job in jobs])

@@ -4,11 +4,25 @@ import re
 AMOUNT = re.compile(r"^\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*$")
 AMOUNTS = ("bytes", "seconds", "data_rate", "flop_rate")
 
+
+def kept(method):
+    """Keeps the answers of a method about nodes of the schema, which stay what they are."""
+    answers = {}
+
+    def answer(self, node):
+        if id(node) not in answers:
+            answers[id(node)] = node, method(self, node)  # the node too, lest another gets its place in memory
+        return answers[id(node)][1]
+
+    return answer
+
+
 class Schema:
     def __init__(self, document):
         self.document = document
         self.keys = self.all_keys()
 
+    @kept
     def resolved(self, node):
         """The node that a $ref or an allOf of one part stands for."""
         while "$ref" in node or len(node.get("allOf", [])) == 1:
@@ -21,11 +35,13 @@ class Schema:
                 node = {**self.resolved(node["allOf"][0]), **{k: v for k, v in node.items() if k != "allOf"}}
         return node
 
+    @kept
     def choices(self, node):
         """What an anyOf may be, each resolved; the node itself where there is no choice."""
         node = self.resolved(node)
         return [each for choice in node["anyOf"] for each in self.choices(choice)] if "anyOf" in node else [node]
 
+    @kept
     def properties(self, node):
         """The keys of the object among what the node may be; of a list, those of its items."""
         for choice in self.choices(node):
@@ -35,6 +51,7 @@ class Schema:
                 return self.properties(choice["items"])
         return {}
 
+    @kept
     def is_list(self, node):
         return any(isinstance(choice.get("items"), dict) and self.properties(choice["items"]) for choice in self.choices(node))
 
@@ -115,6 +132,7 @@ class Schema:
                 return max(int(number), kind.get("minimum", int(number)))
         return number
 
+    @kept
     def is_amount(self, node):
         if "$ref" in node:
             return node["$ref"].rsplit("/", 1)[1] in AMOUNTS or self.is_amount(self.resolved(node))
