@@ -294,11 +294,18 @@ void PlanReader::lay_out(const ClusterShape& cluster) {
   Plan& plan = std::get<Plan>(made);
   plan.compression = std::move(scenario_->plan.compression);
   scenario_->plan = std::move(plan);
-  JsonValue::Array by_stage;
   const Plan& made_plan = scenario_->plan;
   const bool by_part = made_plan.parallel.schedule->is_both_ways();
+  const bool by_chunk = !by_part && !made_plan.position_layers.empty();
+  JsonValue::Array by_stage;
   for (const int count : by_part ? made_plan.position_layers : made_plan.stage_layers)
     by_stage.emplace_back(std::int64_t{count});
+  for (std::size_t stage = 0; by_chunk && stage < by_stage.size(); ++stage) {
+    JsonValue::Array chunks;
+    for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk)
+      chunks.emplace_back(std::int64_t{made_plan.chunk_layers({StageId{stage}, chunk})});
+    by_stage[stage].content = std::move(chunks);
+  }
   reader_.set_default("stage_layers", std::move(by_stage));
   scenario_->nodes = types_of_nodes(scenario_->platform, *used_);
 }

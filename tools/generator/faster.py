@@ -45,7 +45,10 @@ def faster(document, kind, library):
     return document
 
 
-def chooses(document):
-    """Whether the program chooses something by a rule of thumb, which may choose worse where something is faster."""
-    text = json.dumps(document.get("parallel", {})) + json.dumps(document.get("compression", {}))
-    return any(word in text for word in ('"balanced"', '"search"', '"auto"'))
+def may_be_slower(document, kind):
+    """Whether the program chooses something by a rule of thumb, which may choose worse where something is faster; or takes off a codec's
+    time what messages in chunks take on their way (docs/compression.md), of which a faster way leaves less."""
+    compression = document.get("compression", {})
+    text = json.dumps(document.get("parallel", {})) + json.dumps(compression)
+    return (any(word in text for word in ('"balanced"', '"search"', '"auto"')) or
+            kind in ("network", "links in a node") and any(each.get("chunks", 1) > 1 for each in compression.values()))

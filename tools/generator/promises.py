@@ -7,7 +7,7 @@ import re
 import resource
 import subprocess
 
-from faster import KINDS, chooses, faster
+from faster import KINDS, faster, may_be_slower
 from job import jobs_by_ways
 
 LONGEST = 120  # seconds for one command; a scenario takes some tens of milliseconds, a searched placement seconds
@@ -46,7 +46,7 @@ class Refused(Exception):
 
 def check_message(command, message):
     """A refusal says what is wrong, and of a scenario also where."""
-    first = message.strip().splitlines()[0] if message.strip() else ""
+    first = next((line for line in message.splitlines() if "error: " in line), "")  # notes may stand before it
     promise((POINTED if command == "run" else MESSAGE).search(first), f"{command}: exit code 2 without a message", message)
 
 
@@ -84,7 +84,7 @@ class Runner:
             return done.returncode, done.stdout
         if done.returncode == 2:
             check_message(arguments[0], done.stderr)
-            raise Refused(done.stderr.strip().splitlines()[0])
+            raise Refused(next(line for line in done.stderr.splitlines() if "error: " in line))
         where = re.search(r"(\w+\.cpp:\d+)", done.stderr)
         raise Broken(f"{arguments[0]}: exit code {done.returncode} {where[1] if where else ''}".rstrip(), done.stderr.strip())
 
@@ -198,7 +198,7 @@ class Promises:
         promise(abs(other - time) <= SAME_ENGINES * other, "SimGrid gives another time", (time, other))
 
     def check_faster(self, case, kind):
-        if chooses(case.whole):
+        if may_be_slower(case.whole, kind):
             return
         other = self.report_of(faster(case.whole, kind, self.library), "faster.json")
         before, after = case.report["iteration_time_s"], other["iteration_time_s"]
@@ -226,7 +226,11 @@ class Promises:
     def check_resolved(self, case):
         resolved = self.runner.command("show", case.file, "--resolved")[1]
         lines = [re.sub(r"\s+// [^\"]*$", "", line) for line in resolved.splitlines()]
-        time, again = case.report["iteration_time_s"], self.report_of(json.loads("\n".join(lines)), "resolved.json")["iteration_time_s"]
+        try:
+            again = self.report_of(json.loads("\n".join(lines)), "resolved.json")["iteration_time_s"]
+        except Refused as refusal:
+            raise Broken("the resolved scenario is refused", refusal) from None
+        time = case.report["iteration_time_s"]
         promise(again == time, "the resolved scenario takes another time", (time, again))
 
     def check_outputs(self, case):
