@@ -1,6 +1,7 @@
 #include "cost/stage_cost.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/contracts.hpp"
 #include "cost/codec_cost.hpp"
@@ -261,6 +262,12 @@ PassCost cost_of(const PassTimes& times) {
   return cost;
 }
 
+/// Puts operations of the host around those of a pass.
+void add_host(PassOperations& pass, Operation read, Operation floor) {
+  pass.before.insert(pass.before.begin(), std::move(read));
+  pass.after.push_back(std::move(floor));
+}
+
 /// The CPU launches on while collectives run, so the floor holds for kernels and collectives together; those played as flows
 /// are taken out again. What the kernels wait for is an operation of its own.
 /// Before them it may wait for the host, which reads a microbatch.
@@ -269,9 +276,9 @@ PassCost fold(PassOperations& pass, Seconds flows, Seconds read, double sharpnes
   pass.floor = cost.floor = {.launch = sum_over(pass, [](const Operation& o) { return o.launch; }),
                              .elsewhere = flows,
                              .sharpness = sharpness};
-  cost.duration = read + with_launch_floor(cost.duration, cost.floor);
-  pass.before.push_back(
-      kernel(Label::launch_floor, std::max(Seconds{0}, cost.floor_share())));  // the sum is rounded
+  const Seconds work = cost.duration, launched = with_launch_floor(work, cost.floor);
+  cost.duration = read + launched;
+  add_host(pass, kernel(Label::batch_read, read), kernel(Label::launch_floor, launched - work));
   return cost;
 }
 
@@ -388,10 +395,13 @@ void overlap(const StageCostInputs& in, ChunkCost& ahead, ChunkCost& back) {
   ahead.overlapped_forward.floor.kernels_elsewhere =
       kernels(back.overlapped_input_gradient) + kernels(back.overlapped_weight_gradient);
   ahead.overlapped_forward.duration += floor;
-  Operation waits = kernel(Label::launch_floor, floor);
-  waits.of = PassOfBlock::forward;
-  // In front: what a stream of collectives begins with waits for it, and so for the block's messages.
-  block.before.insert(block.before.begin(), waits);
+  const auto of_forward = [](Operation operation) {
+    operation.of = PassOfBlock::forward;
+    return operation;
+  };
+  // What a stream of collectives begins with waits for the first operation, and so for the block's messages.
+  add_host(block, of_forward(kernel(Label::batch_read, Seconds{0})),
+           of_forward(kernel(Label::launch_floor, floor)));
   const auto operations = std::make_shared<ChunkOperations>(*ahead.operations);
   operations->at(Direction::overlapped) = std::move(block);
   ahead.operations = operations;

@@ -25,12 +25,13 @@ Work work(Seconds duration) {
 ProgramSet free_pipeline(const SchedulePtr& schedule, const PipelineShape& shape,
                          const PassTimes& times) {
   ProgramSet set;
-  for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+  for (std::size_t chunk = 1; chunk <= static_cast<std::size_t>(shape.chunks); ++chunk) {
     const Seconds backward = times.input_gradient + times.weight_gradient;
     for (const Seconds time :
          {times.forward, backward, Seconds{0}, times.input_gradient, times.weight_gradient,
           backward, times.forward, times.input_gradient, times.weight_gradient})
       set.work.push_back(work(time));
+    set.work.resize(chunk * num_chunk_rows);
   }
   set.work.insert(set.work.end(), num_device_rows, Work{});
   set.message_bytes.assign(num_message_rows, 1_B);

@@ -35,9 +35,8 @@ PipelineShape shape_of(PipelineSend send, int stages, int microbatches, Compress
 /// `codec` at either end.
 Seconds iteration(const PipelineShape& shape, Seconds hop, Seconds codec = Seconds{0}) {
   ProgramSet set;
-  for (const Seconds time : {1_s, 2_s, 0_s, 0_s, 0_s, 0_s, 0_s, 0_s, 0_s})
-    set.work.push_back(work(time));
-  set.work.insert(set.work.end(), num_device_rows, Work{});
+  set.work = {work(1_s), work(2_s)};
+  set.work.resize(num_chunk_rows + num_device_rows);
   set.work.insert(set.work.end(), num_codec_rows + num_bucket_rows, work(codec));
   const Bytes whole = 1_B * (hop / 1_s);
   set.message_bytes = {whole, whole, 0_B, 0_B, 0_B, 0_B};

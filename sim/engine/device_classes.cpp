@@ -46,6 +46,8 @@ Numbers roles_of(const ProgramSet& set) {
       const Work& work = set.work[device.work_base + row];
       signatures.add(bits(work.duration.value()));
       for (const Seconds part : work.parts) signatures.add(bits(part.value()));
+      signatures.add(bits(work.floor.launch.value()));
+      signatures.add(bits(work.floor.sharpness));
       const std::vector<std::uint32_t>& drawn =
           set.drawn_rows.first;  // as good as what stands there
       if (device.work_base + row < drawn.size()) signatures.add(drawn[device.work_base + row]);

@@ -13,6 +13,8 @@ class Disturbance {
   virtual ~Disturbance() = default;
   /// How long a compute op that begins now takes. `usual`: its row of the work table.
   virtual Seconds duration(DeviceId, Stream, const Work& usual, Seconds now) = 0;
+  /// How long the CPU takes for launches of a pass that usually take so long.
+  virtual Seconds launches(DeviceId, Seconds usual) = 0;
   /// The latency of a message on its way from `from`, or of a collective whose first member is `from`.
   virtual Seconds latency(DeviceId from, Seconds usual) = 0;
 };

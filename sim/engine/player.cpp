@@ -7,6 +7,7 @@
 
 #include "core/contracts.hpp"
 #include "core/work_note.hpp"
+#include "cost/kernel_cost.hpp"
 #include "engine/deadlock.hpp"
 #include "engine/disturbance.hpp"
 #include "engine/engine.hpp"
@@ -54,6 +55,7 @@ class ProgramPlayer final : public EventHandler {
   /// Begins the next op; true when it has ended already.
   bool begin_op(std::uint32_t index, StreamState& stream);
   bool begin_compute(std::uint32_t index, StreamState& stream);
+  Seconds wait_for_launches(DeviceId device, const LaunchFloor& floor) const;
   void end_compute(std::uint32_t index, StreamState& stream);
   bool begin_receive(std::uint32_t index, StreamState& stream);
   bool begin_exchange(std::uint32_t index, StreamState& stream);
@@ -96,7 +98,8 @@ class ProgramPlayer final : public EventHandler {
   Seconds now_{};
   std::vector<std::uint32_t> ready_;  ///< streams whose op has ended
   std::vector<std::uint32_t> free_messages_;
-  std::vector<std::uint32_t> streams_left_;   ///< by device
+  std::vector<std::uint32_t> streams_left_;  ///< by device
+  std::vector<Seconds> pass_begin_;  ///< by device: of its pass that is played by operations
   std::vector<std::uint64_t> last_instance_;  ///< by device: the collective it entered last
   std::vector<Seconds> slot_sent_;            ///< of arrived messages; only for a listener
   std::vector<Seconds> entered_;              ///< Waiting::entered, by stream; only for a listener
@@ -126,6 +129,7 @@ ProgramPlayer::ProgramPlayer(const ProgramSet& set, Engine& engine, Disturbance*
   for (const Channel& channel : set.channels) add_channel(channel);
   state_.collectives.resize(set.collectives.size());
   last_instance_.resize(set.devices.size());
+  pass_begin_.resize(set.devices.size());
   if (listener_ != nullptr) {
     slot_sent_.resize(state_.slots.size());
     event_cause_.resize(state_.events.size());
@@ -284,7 +288,9 @@ bool ProgramPlayer::begin_op(std::uint32_t index, StreamState& stream) {
 bool ProgramPlayer::begin_compute(std::uint32_t index, StreamState& stream) {
   const std::uint32_t row = set_.row_of(stream.tables.work, *stream.next);
   Seconds duration = state_.durations[row];
-  if (disturbance_ != nullptr)
+  if (label_of(*stream.next) == Label::launch_floor)
+    duration = wait_for_launches(stream.device, set_.work[row].floor);
+  else if (disturbance_ != nullptr)
     duration = disturbance_->duration(stream.device, stream.kind, set_.work[row], now_);
   stream.begin = now_;
   if (duration == Seconds{0}) {
@@ -295,14 +301,24 @@ bool ProgramPlayer::begin_compute(std::uint32_t index, StreamState& stream) {
   return false;
 }
 
+/// The CPU launches on while the pass waits for others, so that the floor holds for all of the time that the pass has taken.
+Seconds ProgramPlayer::wait_for_launches(DeviceId device, const LaunchFloor& floor) const {
+  const Seconds taken = now_ - pass_begin_[device.index()];
+  const Seconds launch =
+      disturbance_ == nullptr ? floor.launch : disturbance_->launches(device, floor.launch);
+  return with_launch_floor(taken, launch, floor.sharpness) - taken;
+}
+
 void ProgramPlayer::end_compute(std::uint32_t index, StreamState& stream) {
   count_done(++played_.activities);
   if (listener_ != nullptr) {
     const Work& work = set_.work[set_.row_of(stream.tables.work, *stream.next)];
     listener_->on_compute(stream.device, stream.kind, *stream.next, work, stream.begin, now_);
   }
-  const bool is_operation = label_of(*stream.next) != Label::whole_pass;
-  if (is_operation && stream.kind != Stream::compute) {  // who waits for a collective waits for it
+  const Label label = label_of(*stream.next);
+  if (label == Label::batch_read) pass_begin_[stream.device.index()] = now_;
+  if (label != Label::whole_pass &&
+      stream.kind != Stream::compute) {  // who waits for a collective waits for it
     stream.cause = {stream.begin, stream.next->phase, stream.next->traffic, true};
     if (listener_ != nullptr) entered_[index] = stream.begin;
   }

@@ -482,6 +482,29 @@ TEST_CASE("the k-th entry of each member belongs to the k-th instance") {
   CHECK(played.activities == 5);
 }
 
+/// An operation of a pass.
+Op operation(int work, Label label) {
+  Op made = compute(work);
+  made.peer = static_cast<std::uint8_t>(label);
+  return made;
+}
+
+TEST_CASE("a pass waits for launches at its end, the less the longer it has waited for others") {
+  for (const int seconds : {0, 5}) {
+    World world;
+    const std::uint16_t floor = 10;
+    world.set.work.push_back(work(8_s));
+    world.set.work[floor].floor = {.launch = 12_s, .sharpness = 2};
+    const DeviceId device =
+        world.add_device({operation(1, Label::batch_read), receive(0),
+                          operation(5, Label::attention), operation(floor, Label::launch_floor)});
+    const DeviceId other = world.add_device({compute(seconds), send(0, 0, 2)});
+    world.connect(other, device);
+    // The pass begins at 1, and works for 5: (5^2 + 12^2)^(1/2) = 13. If it waits from 1 to 5 first: (9^2 + 12^2)^(1/2) = 15.
+    CHECK(world.play_on_heap().end / 1_s == doctest::Approx(seconds == 0 ? 14 : 16));
+  }
+}
+
 // ---- programs that cannot finish ----
 
 TEST_CASE("a cyclic wait is named") {

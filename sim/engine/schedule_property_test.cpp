@@ -115,11 +115,13 @@ ProgramSet programs_of(const ScheduleOrders& orders, const World& world) {
   shape.microbatches = orders.shape.microbatches;
   shape.chunks = orders.shape.chunks;
   ProgramSet set;
-  for (int chunk = 0; chunk < shape.chunks; ++chunk)
+  for (std::size_t chunk = 1; chunk <= static_cast<std::size_t>(shape.chunks); ++chunk) {
     for (const Seconds time :
          {world.forward, world.backward(), Seconds{0}, world.input_gradient, world.weight_gradient,
           world.backward(), world.forward, world.input_gradient, world.weight_gradient})
       set.work.push_back(work(time));
+    set.work.resize(chunk * num_chunk_rows);
+  }
   set.work.insert(set.work.end(), num_device_rows, Work{});
   set.message_bytes.assign(num_message_rows, 1_B);
   testing::add_stages(

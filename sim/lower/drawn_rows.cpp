@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "core/contracts.hpp"
+#include "cost/kernel_cost.hpp"
 #include "lower/work_table.hpp"
 #include "schedule/pipeline_program.hpp"
 
@@ -15,6 +16,19 @@ FullnessOf by_layer(const std::vector<double>& fullness) {
   return [&fullness](const PlacedOperation& operation) {
     return operation.layer == 0 ? 1 : fullness[operation.layer - 1U];
   };
+}
+
+/// What a pass takes that is drawn, with the wait for launches that this draw has in place of the mean draw's.
+Work work_of_draw(const PassOperations& pass, const PassTimes& times, LaunchFloor floor) {
+  Work work = work_of(times);
+  Seconds& host = work.parts[static_cast<std::size_t>(Part::other)];
+  const Seconds busy = work.duration - host;
+  const Seconds longer =
+      with_launch_floor(busy, floor) - busy - pass.after.back().time;  // the last is the wait
+  host += longer;
+  work.duration += longer;
+  work.floor = floor;
+  return work;
 }
 
 /// A pass of a chunk and its row.
@@ -77,10 +91,14 @@ void DrawnRowWriter::write_passes(StageId stage, const StageCost& cost,
       const PlacedPass placed = place_operations(pass);
       const std::uint32_t first = add_rows(row_of(row.row, static_cast<int>(chunk)), 1);
       for (std::size_t m = 0; m < microbatches(); ++m) {
-        Work work = work_of(times_alone(pass, placed, by_layer(fullness[chunk][m])));
-        work.floor = pass.floor;
+        Work work =
+            work_of_draw(pass, times_alone(pass, placed, by_layer(fullness[chunk][m])), pass.floor);
+        const bool in_pieces = row.row == ChunkRow::last_piece;
+        if (plan_.nodes_per_tensor_group > 1 && !in_pieces &&
+            row.direction != Direction::weight_gradient)
+          work = without_host(work);
         if (row.row == ChunkRow::backward) work = before_overlap(work, cost.chunks[chunk]);
-        set_.work[first + m] = row.row == ChunkRow::last_piece ? piece_of(work, buckets) : work;
+        set_.work[first + m] = in_pieces ? piece_of(work, buckets) : work;
       }
     }
 }
@@ -97,13 +115,24 @@ void DrawnRowWriter::write_blocks(StageId stage, const StageCost& cost,
           const std::size_t microbatch = chunk == ahead ? forward : backward;
           return operation.layer == 0 ? 1 : fullness[chunk][microbatch][operation.layer - 1U];
         });
-    const auto set = [&](ChunkRow row, std::size_t chunk, std::size_t microbatch, PassOfBlock of) {
+    const auto times_of = [&](PassOfBlock of) { return times[static_cast<std::size_t>(of)]; };
+    const auto set = [&](ChunkRow row, std::size_t chunk, std::size_t microbatch,
+                         const Work& work) {
       const std::uint32_t first = add_rows(row_of(row, static_cast<int>(chunk)), 1);
-      set_.work[first + microbatch] = work_of(times[static_cast<std::size_t>(of)]);
+      set_.work[first + microbatch] = work;
     };
-    set(ChunkRow::overlapped_forward, ahead, forward, PassOfBlock::forward);
-    set(ChunkRow::overlapped_input_gradient, back, backward, PassOfBlock::input_gradient);
-    set(ChunkRow::overlapped_weight_gradient, back, backward, PassOfBlock::weight_gradient);
+    const Work inputs = work_of(times_of(PassOfBlock::input_gradient)),
+               weights = work_of(times_of(PassOfBlock::weight_gradient));
+    LaunchFloor floor = block.floor;
+    for (const Work* other : {&inputs, &weights}) {
+      floor.elsewhere += other->duration;
+      for (const Part part : {Part::compute, Part::codec})
+        floor.kernels_elsewhere += other->parts[static_cast<std::size_t>(part)];
+    }
+    set(ChunkRow::overlapped_forward, ahead, forward,
+        work_of_draw(block, times_of(PassOfBlock::forward), floor));
+    set(ChunkRow::overlapped_input_gradient, back, backward, inputs);
+    set(ChunkRow::overlapped_weight_gradient, back, backward, weights);
   };
   for (std::size_t ahead = 0; ahead < cost.chunks.size(); ++ahead) {
     placed_blocks_[ahead] =

@@ -1,6 +1,7 @@
 #include "lower/work_table.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "schedule/pipeline_program.hpp"
 
@@ -36,12 +37,17 @@ Work piece_of(Work work, int pieces) {
   return work;
 }
 
+Work without_host(Work pass) {
+  Seconds& host = pass.parts[static_cast<std::size_t>(Part::other)];
+  pass.duration -= std::exchange(host, Seconds{0});
+  pass.floor = {};
+  return pass;
+}
+
 Work before_overlap(Work backward, const ChunkCost& cost) {
   const Seconds beside = beside_overlap(cost);
   backward.parts[static_cast<std::size_t>(Part::compute)] -= beside;
   backward.duration -= beside;
-  backward.floor.elsewhere += beside;
-  backward.floor.kernels_elsewhere += beside;
   return backward;
 }
 
@@ -52,27 +58,6 @@ Work work_of(const PassTimes& times) {
   return work;
 }
 
-namespace {
-/// Of the wait for launches that is an operation of its own, beside which all others of the pass are launched.
-LaunchFloor floor_around(const PassOperations& pass, const Operation& wait) {
-  PassTimes times{};
-  if (wait.of == PassOfBlock::only) {
-    times = times_alone(pass);
-  } else {
-    for (const PassTimes& of_pass : times_of_block(pass))
-      for (std::size_t part = 0; part < times.size(); ++part) times[part] += of_pass[part];
-  }
-  LaunchFloor floor = pass.floor;
-  for (std::size_t part = 0; part < times.size(); ++part) {
-    if (part != static_cast<std::size_t>(Part::other)) floor.elsewhere += times[part];
-    if (part == static_cast<std::size_t>(Part::compute) ||
-        part == static_cast<std::size_t>(Part::codec))
-      floor.kernels_elsewhere += times[part];
-  }
-  return floor;
-}
-}  // namespace
-
 Work work_of(const PassOperations& pass, const PlacedOperation& placed, double fullness) {
   const Operation& operation = pass[placed.number];
   const Seconds own = time_of(operation, fullness);
@@ -81,7 +66,7 @@ Work work_of(const PassOperations& pass, const PlacedOperation& placed, double f
   work.parts[static_cast<std::size_t>(row_of(operation.label).part)] = own;
   if (work.duration > own)
     work.parts[static_cast<std::size_t>(Part::data_comm)] = work.duration - own;
-  if (operation.label == Label::launch_floor) work.floor = floor_around(pass, operation);
+  if (operation.label == Label::launch_floor) work.floor = pass.floor;
   return work;
 }
 
@@ -107,18 +92,31 @@ Work work_of(Seconds duration, Part part) {
 }
 
 std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int buckets) {
-  const bool splits = plan.parallel.schedule->splits_backward;
+  const bool splits = plan.parallel.schedule->splits_backward,
+             crosses_nodes = plan.nodes_per_tensor_group > 1;
+  const auto kernels = [crosses_nodes](const PassCost& pass) {
+    return crosses_nodes ? without_host(work_of(pass)) : work_of(pass);
+  };
   std::vector<Work> rows;
   for (const ChunkCost& chunk : cost.chunks) {
-    rows.push_back(work_of(chunk.forward));
-    rows.push_back(before_overlap(work_of(chunk.backward), chunk));
+    rows.push_back(kernels(chunk.forward));
+    rows.push_back(before_overlap(kernels(chunk.backward), chunk));
     rows.push_back(work_of(beside_overlap(chunk), Part::compute));
-    rows.push_back(work_of(chunk.input_gradient));
+    rows.push_back(kernels(chunk.input_gradient));
     rows.push_back(work_of(chunk.weight_gradient));
     rows.push_back(piece_of(work_of(splits ? chunk.weight_gradient : chunk.backward), buckets));
     for (const PassCost* pass : {&chunk.overlapped_forward, &chunk.overlapped_input_gradient,
                                  &chunk.overlapped_weight_gradient})
       rows.push_back(work_of(*pass));
+    for (const Direction direction :
+         {Direction::forward, splits ? Direction::input_gradient : Direction::backward}) {
+      rows.resize(rows.size() + 2);
+      if (!crosses_nodes) continue;
+      const PassOperations& pass = chunk.operations->at(direction);
+      *(rows.end() - 2) = work_of(pass.before.front().time, Part::other);
+      rows.back() = work_of(pass.after.back().time, Part::other);
+      rows.back().floor = pass.floor;
+    }
   }
   rows.resize(rows.size() + num_device_rows);
   for (const Operation& operation : cost.end) {

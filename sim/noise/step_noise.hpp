@@ -55,6 +55,7 @@ class StepDisturbance final : public Disturbance {
  public:
   StepDisturbance(const StepNoise& noise, const StepFactors& factors, std::uint32_t step);
   Seconds duration(DeviceId device, Stream stream, const Work& usual, Seconds now) override;
+  Seconds launches(DeviceId, Seconds usual) override { return usual * factors_->all; }
   Seconds latency(DeviceId from, Seconds usual) override;
 
   /// When the first stall of any device begins; infinity where there is none.
@@ -83,6 +84,7 @@ class UniformDisturbance final : public Disturbance {
  public:
   UniformDisturbance(double all, double kernels) : all_(all), kernels_(kernels) {}
   Seconds duration(DeviceId, Stream, const Work& usual, Seconds) override;
+  Seconds launches(DeviceId, Seconds usual) override { return usual * all_; }
   Seconds latency(DeviceId, Seconds usual) override { return usual; }
 
  private:

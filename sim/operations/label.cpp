@@ -37,6 +37,7 @@ constexpr LabelRow message(const char* text, Traffic traffic) {
 /// In the order of Label.
 constexpr std::array rows{
     kernel(""),
+    kernel("reading a microbatch", Part::other),
     kernel("launch floor", Part::other),
     kernel("embedding"),
     kernel("attention"),

@@ -47,7 +47,8 @@ inline constexpr int num_parts = 8;
 /// Names of operations. A label's row of the table (row_of) has its text and the classes under which it is counted.
 enum class Label : std::uint8_t {
   whole_pass,    ///< not an operation: a whole pass that is played as one op
-  launch_floor,  ///< kernels wait to be launched
+  batch_read,    ///< the host reads a microbatch; then the pass begins
+  launch_floor,  ///< at the end of a pass: what its launches take longer than it
   embedding,
   attention,
   feed_forward,
@@ -145,6 +146,10 @@ constexpr bool is_of_experts(Label label) { return label == Label::experts; }
 /// Whether tensor parallelism splits it; experts and the operations around them are split differently.
 constexpr bool is_cut_by_tensor(Label label) {
   return label != Label::routing && label != Label::experts && label != Label::merging;
+}
+/// Whether the kernels wait for the host, and nothing of the model is done.
+constexpr bool is_of_host(Label label) {
+  return label == Label::batch_read || label == Label::launch_floor;
 }
 inline bool is_of_tensor_group(Label label) { return group_of(label) == GroupKind::tensor; }
 

@@ -79,7 +79,8 @@ void slow_down(Operation& operation, double factor);
 /// Its time is set when the group's network is known.
 Operation collective(Label label, Bytes payload, Overlap overlap = Overlap::none);
 
-/// Time of the CPU to launch some work, while the GPU may run ahead of it or wait: with_launch_floor() (cost/kernel_cost.hpp).
+/// Time of the CPU to launch some work, while the GPU may run ahead of it or wait: with_launch_floor() (cost/kernel_cost.hpp). It launches
+/// on while the GPU waits for others, so that a pass that waits long does not wait for launches as well.
 struct LaunchFloor {
   Seconds launch{};
   /// What the GPU does meanwhile beside the work itself, and how much of that is kernels.

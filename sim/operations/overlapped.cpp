@@ -53,7 +53,7 @@ class PassCutter {
                 int layer) {
     std::size_t weight = 0;
     for (const Operation& operation : list) {
-      if (operation.label == Label::launch_floor) continue;
+      if (is_of_host(operation.label)) continue;
       if (is_exchange(operation)) {
         pieces_.back().exchange.push_back(part(operation, of_, layer, Overlap::beside_other_pass));
         pieces_.emplace_back();
@@ -61,7 +61,7 @@ class PassCutter {
       }
       pieces_.back().kernels.push_back(part(operation, of_, layer, operation.overlap));
       if (weights == nullptr || !has_weight_gradient(operation.label)) continue;
-      while (weight < weights->size() && (*weights)[weight].label == Label::launch_floor) ++weight;
+      while (weight < weights->size() && is_of_host((*weights)[weight].label)) ++weight;
       if (weight == weights->size()) continue;
       const Operation& gradient = (*weights)[weight++];
       pieces_.back().weights.push_back(
@@ -69,7 +69,7 @@ class PassCutter {
     }
     if (weights == nullptr) return;
     for (; weight < weights->size(); ++weight)
-      if ((*weights)[weight].label != Label::launch_floor)
+      if (!is_of_host((*weights)[weight].label))
         pieces_.back().weights.push_back(part((*weights)[weight], PassOfBlock::weight_gradient,
                                               layer, (*weights)[weight].overlap));
   }

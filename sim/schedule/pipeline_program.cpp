@@ -199,12 +199,25 @@ class StageWriter {
   }
 
   void pass(const Step& step) {
+    if (operations_) return operations_->pass(step, writer_);
+    if (!crosses_nodes() || step.phase == Phase::weight_gradient) return kernels(step);
+    const bool forward = step.phase == Phase::forward;
+    host(Label::batch_read, forward ? ChunkRow::forward_read : ChunkRow::backward_read, step);
+    kernels(step);
+    host(Label::launch_floor, forward ? ChunkRow::forward_floor : ChunkRow::backward_floor, step);
+  }
+
+  void host(Label label, ChunkRow row, const Step& step) {
+    writer_.work(step.phase, row_of(row, step.chunk), step);
+    writer_.ops(Stream::compute).back().peer = static_cast<std::uint8_t>(label);
+  }
+
+  /// Of a pass that is one number, and the tensor collectives of it that cross nodes.
+  void kernels(const Step& step) {
     const auto work = [&](ChunkRow row) {
       writer_.work(step.phase, row_of(row, step.chunk), step);
     };
-    if (operations_) {
-      operations_->pass(step, writer_);
-    } else if (step.phase == Phase::forward) {
+    if (step.phase == Phase::forward) {
       work(ChunkRow::forward);
       if (crosses_nodes()) tensor_collective(Stream::compute, ChunkCollective::forward, step);
     } else if (step.phase == Phase::weight_gradient) {

@@ -22,8 +22,12 @@ enum class ChunkRow : std::uint16_t {
   overlapped_forward,  ///< one microbatch through the chunk while another goes back through the other chunk
   overlapped_input_gradient,  ///< and the halves of a backward pass, beside a forward one through the other chunk
   overlapped_weight_gradient,
+  forward_read,  ///< where tensor collectives cross nodes, a pass is these three: batch_read, its kernels, and launch_floor (Label)
+  forward_floor,
+  backward_read,
+  backward_floor,
 };
-inline constexpr int num_chunk_rows = 9;
+inline constexpr int num_chunk_rows = 13;
 /// Rows behind those of the chunks.
 enum class DeviceRow : std::uint16_t { optimizer, overhead };
 inline constexpr int num_device_rows = 2;

@@ -15,7 +15,8 @@
 namespace windtunnel {
 
 enum class OpKind : std::uint8_t {
-  compute,     ///< occupies the stream for work[op.work]
+  compute,     ///< occupies the stream for work[op.work]; labelled launch_floor, for as long as the
+               ///< launches of its pass, which began behind batch_read, still take
   send,        ///< hands message `slot` of the peer to channel `peer`; never waits (eager)
   receive,     ///< waits until message `slot` has arrived
   exchange,    ///< the next `slot` ops (send and receive) are posted together; each message starts

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "core/contracts.hpp"
+#include "cost/kernel_cost.hpp"
 
 namespace windtunnel {
 namespace {
@@ -62,14 +63,17 @@ Seconds LeastTimes::operations(DeviceId device, int chunk, Direction direction) 
   const StageOperations chunks = operations_of(built_.cost_of_device[device.index()]);
   const OperationPlaces places(chunks, directions_of(splits_));
   const PassOperations& pass = chunks[static_cast<std::size_t>(chunk)]->at(direction);
-  return time_alone(place_operations(pass), [&](const PlacedOperation& placed) {
+  const Seconds time = time_alone(place_operations(pass), [&](const PlacedOperation& placed) {
     const Label label = pass[placed.number].label;
-    const bool hides = label == Label::launch_floor || group_of(label) == GroupKind::experts;
-    if (hides_exchanges_ && hides) return Seconds{0};
+    const bool hides = label == Label::batch_read || group_of(label) == GroupKind::experts;
+    if (label == Label::launch_floor || (hides_exchanges_ && hides)) return Seconds{0};
     return is_played_on_network(label, plan_.nodes_per_tensor_group > 1)
                ? collective_in(device, places.slot(chunk, direction, placed.number))
                : row(device, places.row(chunk, direction, placed));
   });
+  if (hides_exchanges_) return time;
+  const Seconds read = pass.before.front().time;
+  return read + with_launch_floor(time - read, pass.floor.launch, pass.floor.sharpness);
 }
 
 Seconds LeastTimes::pass_row(DeviceId device, ChunkRow alone, ChunkRow overlapped,
@@ -78,10 +82,18 @@ Seconds LeastTimes::pass_row(DeviceId device, ChunkRow alone, ChunkRow overlappe
   return hides_exchanges_ ? std::min(time, row(device, row_of(overlapped, chunk))) : time;
 }
 
+Seconds LeastTimes::with_host(DeviceId device, ChunkRow read, ChunkRow floor, int chunk,
+                              Seconds pass) const {
+  const LaunchFloor& launches = work(device, row_of(floor, chunk)).floor;
+  return row(device, row_of(read, chunk)) +
+         with_launch_floor(pass, launches.launch, launches.sharpness);
+}
+
 Seconds LeastTimes::forward(DeviceId device, int chunk) const {
   if (built_.plays_operations) return operations(device, chunk, Direction::forward);
-  return pass_row(device, ChunkRow::forward, ChunkRow::overlapped_forward, chunk) +
-         collective_in(device, slot_of(ChunkCollective::forward, chunk));
+  return with_host(device, ChunkRow::forward_read, ChunkRow::forward_floor, chunk,
+                   pass_row(device, ChunkRow::forward, ChunkRow::overlapped_forward, chunk) +
+                       collective_in(device, slot_of(ChunkCollective::forward, chunk)));
 }
 
 Seconds LeastTimes::backward(DeviceId device, int chunk) const {
@@ -91,13 +103,17 @@ Seconds LeastTimes::backward(DeviceId device, int chunk) const {
     return with_reduction(device, chunk, operations(device, chunk, Direction::backward));
   const Seconds exposed = collective_in(device, slot_of(ChunkCollective::exposed, chunk));
   const Seconds hidden = collective_in(device, slot_of(ChunkCollective::backward, chunk));
+  const auto around = [&](Seconds pass) {
+    return with_host(device, ChunkRow::backward_read, ChunkRow::backward_floor, chunk, pass);
+  };
   if (splits_)
-    return pass_row(device, ChunkRow::input_gradient, ChunkRow::overlapped_input_gradient, chunk) +
-           exposed + hidden;
+    return around(
+        pass_row(device, ChunkRow::input_gradient, ChunkRow::overlapped_input_gradient, chunk) +
+        exposed + hidden);
   return with_reduction(
       device, chunk,
-      row(device, row_of(ChunkRow::backward, chunk)) + exposed +
-          std::max(row(device, row_of(ChunkRow::backward_overlapped, chunk)), hidden));
+      around(row(device, row_of(ChunkRow::backward, chunk)) + exposed +
+             std::max(row(device, row_of(ChunkRow::backward_overlapped, chunk)), hidden)));
 }
 
 Seconds LeastTimes::weight_gradient(DeviceId device, int chunk) const {

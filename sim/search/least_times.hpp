@@ -24,11 +24,12 @@ class LeastTimes {
   LeastTimes(const Plan& plan, const BuiltPrograms& built);
 
   /// A row of the device's work table.
-  Seconds row(DeviceId device, std::uint16_t row) const {
+  const Work& work(DeviceId device, std::uint16_t row) const {
     Op op;
     op.work = row;
-    return built_.programs.work_of(built_.programs.devices[device.index()], op).duration;
+    return built_.programs.work_of(built_.programs.devices[device.index()], op);
   }
+  Seconds row(DeviceId device, std::uint16_t row) const { return work(device, row).duration; }
   Seconds collective(CollectiveId id) const { return collective_times_[id.index()]; }
   /// With its collectives across nodes.
   Seconds forward(DeviceId device, int chunk) const;
@@ -54,6 +55,8 @@ class LeastTimes {
   Seconds operations(DeviceId device, int chunk, Direction direction) const;
   /// A pass takes what it takes alone, or what it takes beside another, whichever is less.
   Seconds pass_row(DeviceId device, ChunkRow alone, ChunkRow overlapped, int chunk) const;
+  /// The pass with what the host does around it, where that has rows.
+  Seconds with_host(DeviceId device, ChunkRow read, ChunkRow floor, int chunk, Seconds pass) const;
   /// A pass that reduces gradients beside it: it is played as pieces of what the whole pass takes, also where other passes are played
   /// operation by operation.
   Seconds in_pieces(DeviceId device, int chunk) const;

@@ -30,12 +30,12 @@ Plan with_fewest_microbatches(Plan plan) {
   return plan;
 }
 
-/// Passes, messages and collectives of a device, and a fill and a drain.
+/// Passes, what the host does around them, messages and collectives of a device, and a fill and a drain.
 double events_on_the_way(const Plan& plan, const StageCost& cost, bool plays_operations) {
   constexpr double events_of_the_end = 8, events_a_bucket = 2;
   const int most_layers =
       std::max(1, *std::max_element(plan.stage_layers.begin(), plan.stage_layers.end()));
-  double events_a_pass = 4;
+  double events_a_pass = 6;
   if (gradient_reduction(plan) == GradientReduction::per_microbatch)
     events_a_pass += events_a_bucket * most_layers;
   if (plays_operations)

@@ -472,7 +472,8 @@ Seconds PlacementObjective::time_of(const PlacementTerm& term) const {
     Seconds time{};
     if (term.kind == PlacementTerm::Kind::passes) {
       for (int chunk = 0; chunk < tables_->plan().parallel.virtual_pipeline; ++chunk)
-        for (const ChunkRow row : {ChunkRow::forward, ChunkRow::backward})
+        for (const ChunkRow row : {ChunkRow::forward, ChunkRow::backward, ChunkRow::forward_read,
+                                   ChunkRow::forward_floor, ChunkRow::backward_floor})
           time += durations[tables_->layout().work(static_cast<std::size_t>(term.stage),
                                                    row_of(row, chunk))];
     } else {
