@@ -505,6 +505,25 @@ TEST_CASE("a pass waits for launches at its end, the less the longer it has wait
   }
 }
 
+TEST_CASE("a message that is sent earlier may take a link from one that more is waiting for") {
+  for (const int seconds : {1, 0}) {
+    World world;
+    const PathId shared = world.network.add_path({world.network.add_link(1_GBps, "up")}),
+                 own = world.network.add_path({});
+    const auto connect = [&](DeviceId from, DeviceId to) {
+      Channel& channel = world.connect(from, to);
+      channel.in_node = false;
+      channel.up = shared;
+      channel.down = own;
+    };
+    connect(world.add_device({compute(seconds), send(0, 0)}), world.add_device({receive(0)}));
+    connect(world.add_device({send(0, 0)}), world.add_device({receive(0), compute(5)}));
+    // 1 s of the link alone, or 2 s of half of it; then 5 s.
+    const auto engine = make_engine(EngineKind::native, world.network);
+    CHECK(play(world.set, *engine).end / 1_s == doctest::Approx(seconds == 1 ? 6 : 7));
+  }
+}
+
 // ---- programs that cannot finish ----
 
 TEST_CASE("a cyclic wait is named") {
