@@ -80,7 +80,11 @@ class FlowEngine : public Engine {
       return due.is_flow() ? flows_[due.flow()].token : due.token();
     };
     return queue_.pop([&](Due due) { handler_->prefetch_first(token_of(due)); },
-                      [&](Due due) { handler_->prefetch_rest(token_of(due)); });
+                      [&](Due due) {
+                        const bool is_void =
+                            due.is_flow() && flows_[due.flow()].generation != due.generation();
+                        if (!is_void) handler_->prefetch_rest(token_of(due));
+                      });
   }
 
   /// Its place can be taken, and events of the queue for it are void.

@@ -519,7 +519,7 @@ TEST_CASE("a message that is sent earlier may take a link from one that more is 
     connect(world.add_device({compute(seconds), send(0, 0)}), world.add_device({receive(0)}));
     connect(world.add_device({send(0, 0)}), world.add_device({receive(0), compute(5)}));
     // 1 s of the link alone, or 2 s of half of it; then 5 s.
-    const auto engine = make_engine(EngineKind::native, world.network);
+    const auto engine = make_native_engine(world.network);
     CHECK(play(world.set, *engine).end / 1_s == doctest::Approx(seconds == 1 ? 6 : 7));
   }
 }

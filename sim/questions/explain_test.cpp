@@ -82,9 +82,9 @@ double path_error(const Scenario& scenario, MakeEngine engine) {
 
 void check_paths(const std::vector<std::pair<std::string, Scenario>>& scenarios,
                  MakeEngine engine) {
-  for (const auto& [name, scenario] : scenarios) {
-    CAPTURE(name);
-    CHECK(path_error(scenario, engine) <= 1e-9);
+  for (const auto& named : scenarios) {
+    CAPTURE(named.first);
+    CHECK(path_error(named.second, engine) <= 1e-9);
   }
 }
 
