@@ -8,7 +8,7 @@ verdict; the same bytes twice, and from the module and the program; nothing slow
 tolerance and its reason); a job asks not whether context or pipeline cuts its replicas; no other command breaks on what `run` takes.
 Every scenario is run; which of the dearer promises it is asked for, its number says. Scenarios run in worker processes by the Python module,
 one in 100 also by the program. A scenario that breaks a promise, or crashes or stalls its worker, is made smaller, printed and kept in FOLDER
-(BUILD_DIRECTORY/generator). Case I of seed S is the same whatever else is drawn. 20,000 take four minutes of one core.
+(BUILD_DIRECTORY/generator). Case I of seed S is the same whatever else is drawn. 20,000 take two and a half minutes of one core.
 """
 import argparse
 import collections

@@ -90,7 +90,7 @@ class FeatureDraw:
             "/parallel/virtual_pipeline": [None, 1, 2, 3], "microbatches": [1, 2, 3, 4, 1, 2, 3, 4, 6, 8, 12, 16],
             "/training/micro_batch": [1, 2, 3, 4], "layers of a stage": [1, 2, 3],
             "/parallel/stage_layers": [None, "uneven", "balanced", "layout"],
-            "/parallel/placement": [None, "megatron", "permuted", "permuted"] * 8 + ["search"],
+            "/parallel/placement": [None, "megatron", "permuted", "permuted"] * 25 + ["search"],
             "/compression/embedding_sync": [None, False, True],
             "network": ["as shipped", "leaves", "matrix", "links", "two node types"],
             "changed files": [None, "platform", "device", "software", "model", "all"],
