@@ -301,10 +301,10 @@ void PlanReader::lay_out(const ClusterShape& cluster) {
   for (const int count : by_part ? made_plan.position_layers : made_plan.stage_layers)
     by_stage.emplace_back(std::int64_t{count});
   for (std::size_t stage = 0; by_chunk && stage < by_stage.size(); ++stage) {
-    JsonValue::Array chunks;
+    JsonValue::Array layers_of_chunks;
     for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk)
-      chunks.emplace_back(std::int64_t{made_plan.chunk_layers({StageId{stage}, chunk})});
-    by_stage[stage].content = std::move(chunks);
+      layers_of_chunks.emplace_back(std::int64_t{made_plan.chunk_layers({StageId{stage}, chunk})});
+    by_stage[stage].content = std::move(layers_of_chunks);
   }
   reader_.set_default("stage_layers", std::move(by_stage));
   scenario_->nodes = types_of_nodes(scenario_->platform, *used_);
