@@ -140,7 +140,9 @@ class ShardedWorker(Worker):
             yield compute(self.page.weight_gradient(self.layers, True))
             return
         part = "I" if kind == "B" and self.split else kind
-        layer, gather, scatter, rest = self.page.sharded(part, self.layers)
+        layer, gather, scatter, rest, read, cpu = self.page.sharded(part, self.layers)
+        yield compute(read)
+        begin = self.machine.clock.now
         if kind == "F":
             yield ring(("gather", step, "edges"))
         yield compute(rest)
@@ -163,6 +165,9 @@ class ShardedWorker(Worker):
             if self.prefetch:
                 yield wait((step, "scattered"))
             yield ring(("scatter", step, "edges"))
+        # The CPU launches on while the pass waits for others (section 3).
+        taken = self.machine.clock.now - begin
+        yield compute(self.page.floored(taken, cpu) - taken)
 
     def collectives(self, step):
         """When a layer begins, what the one before it left is scattered, and then the one `prefetch` layers ahead is gathered."""

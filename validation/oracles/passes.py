@@ -244,16 +244,18 @@ class Page:
         return max(layers, collectives)
 
     def sharded(self, kind, l):
-        """A forward or backward pass of `l` layers taken apart: its layer, one layer's gather and scatter with nobody else on the network, and the
-        rest of it, the share of the launch floor included, so that all together are the whole pass where nobody else is."""
+        """A forward or backward pass of `l` layers taken apart: its layer, one layer's gather and scatter with nobody else on the network, the
+        kernels of embedding and head, what it waits for the host to read a microbatch, and what launching all of it takes."""
         g, s, edges = self.gather(self.matrix_weights()), self.scatter(self.matrix_weights()), self.scatter(self.edges())
+        read = 0.0
         if kind == "F":
-            f, s, edges, whole = self.layer_forward(), 0.0, self.gather(self.edges()), self.forward(l, True, True)
+            f, s, edges, read = self.layer_forward(), 0.0, self.gather(self.edges()), self.batch_read(True, True)
+            gpu, cpu = self.forward_parts(l, True, True)
         elif kind == "B":
-            f, whole = self.layer_backward(), self.backward(l, True, True)
+            f, (gpu, cpu) = self.layer_backward(), self.backward_parts(l, True, True, "B")
         else:
-            f, whole = self.layer_backward() - self.layer_weight_gradient(), self.input_gradient(l, True, True)
-        return f, g, s, whole - l * self.span(f, 0, kind) - self.waits(l, f, g, s, kind) - edges
+            f, (gpu, cpu) = self.layer_backward() - self.layer_weight_gradient(), self.input_gradient_parts(l, True, True)
+        return f, g, s, gpu - l * self.span(f, 0, kind) - self.waits(l, f, g, s, kind) - edges, read, cpu
 
     def slowed(self, f, collectives):
         """A layer of length f with collectives beside it; without prefetch, between them."""
