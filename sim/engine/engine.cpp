@@ -12,7 +12,9 @@ namespace windtunnel {
 std::unique_ptr<Engine> make_simgrid_engine(const Network& network) {
   void* const module = dlopen("windtunnel-simgrid.so", RTLD_LAZY | RTLD_LOCAL);
   void* const make = module == nullptr ? nullptr : dlsym(module, "windtunnel_make_simgrid_engine");
-  if (make == nullptr) throw EnvironmentError(std::string("cannot load SimGrid: ") + dlerror());
+  if (make == nullptr)
+    throw EnvironmentError(std::string("cannot load SimGrid: ") + dlerror() +
+                           " (--engine native does without)");
   return std::unique_ptr<Engine>(reinterpret_cast<Engine* (*)(const Network&)>(make)(network));
 }
 
