@@ -163,7 +163,7 @@ class Scratch:
 
     def configure(self):
         """CMake's view of the tree as it is now, without tests; the compiler and its options are those of BUILD."""
-        keys = ["CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER", "CMAKE_CXX_FLAGS", "CMAKE_CXX_COMPILER_LAUNCHER"]
+        keys = ["CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER", "CMAKE_CXX_FLAGS", "CMAKE_CXX_COMPILER_LAUNCHER", "WINDTUNNEL_UNITY"]
         keys.append("CMAKE_CXX_FLAGS_" + self.cached("CMAKE_BUILD_TYPE").upper())
         options = [f"-D{key}={self.cached(key)}" for key in keys if self.cached(key)]
         run(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", *options, "-DBUILD_TESTING=OFF",
@@ -177,6 +177,14 @@ class Scratch:
         done = subprocess.run(["ninja", "-t", "query", str(path)], cwd=self.build, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         outputs = re.search(r"^  outputs:\n((?:    .*\n)*)", done.stdout, re.MULTILINE)
         return outputs[1].split() if outputs else []
+
+    def compiled_as(self, path):
+        """The file that the compiler is given: one that CMake has made of this and its neighbours, where it compiles them together."""
+        include = f'#include "{path}"'
+        for unity in self.build.rglob("Unity/*.cxx"):
+            if include in unity.read_text():
+                return unity
+        return path
 
     def readers(self):
         """By file of the tree: the objects whose compilers read it, in BUILD."""
@@ -195,7 +203,7 @@ class Scratch:
         for name in changed:
             if not name.startswith(("sim/", "tools/windtunnel/")) or name.endswith("CMakeLists.txt"):
                 continue
-            queue = self.outputs_of(self.tree / name)
+            queue = self.outputs_of(self.compiled_as(self.tree / name))
             if name.endswith(".cpp") and not queue:
                 raise Failure(f"{name} is not built: no list of CMake names it")
             while queue:
