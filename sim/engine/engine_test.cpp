@@ -188,15 +188,27 @@ TEST_CASE("SimGrid gives up where too many flows share a link, and the native en
   const std::vector<TimedFlow> flows(25'000, {0_s, world.link, world.nothing, 1_MB});
   CHECK(ends_of(make_native_engine, world.network, flows).back() ==
         doctest::Approx(25).epsilon(precision));
-  const auto engine = make_simgrid_engine(world.network);
-  CHECK_THROWS_AS(FlowPlayer(*engine, flows), TooManySharedFlows);
+  const auto answer = in_child_process([&]() -> std::vector<double> {
+    const auto engine = make_simgrid_engine(world.network);
+    try {
+      const FlowPlayer player(*engine, flows);
+    } catch (const TooManySharedFlows&) {
+      return {1};
+    }
+    return {};
+  });
+  CHECK(answer == std::vector<double>{1});
 }
 #endif
 
 TEST_CASE("an engine is found by its name") {
   const OneLink world = one_link(1_GBps);
-  for (const char* name : {"native", "heap", "simgrid"})
-    CHECK(engine_named(name)(world.network)->name() == name);
+  for (const char* name : {"native", "heap", "simgrid"}) {
+    const auto answer = in_child_process([&]() -> std::vector<double> {
+      return {engine_named(name)(world.network)->name() == name ? 1.0 : 0.0};
+    });
+    CHECK(answer == std::vector<double>{1});
+  }
   CHECK_THROWS_AS(engine_named("fast"), ContractViolation);
 }
 
