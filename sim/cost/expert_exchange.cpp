@@ -115,20 +115,23 @@ std::vector<double> expert_loads(const Transformer::Experts& moe, int ways) {
     return moe.capacity > 0 && moe.capacity < 1 ? std::vector{moe.capacity} : std::vector<double>{};
   constexpr int draws = 256;
   constexpr std::uint64_t seed = 17;
-  std::vector<double> shares = kept_shares(moe);
+  const std::vector<double> shares = kept_shares(moe);
   // One simulation asks many times: for its memory, its operations and their times.
-  thread_local std::vector<double> loads, shares_of_loads;
-  thread_local int ways_of_loads = 0;
-  if (ways == ways_of_loads && shares == shares_of_loads) return loads;
-  ways_of_loads = ways;
-  shares_of_loads = shares;
-  loads.clear();
+  struct Answer {
+    int ways = 0;
+    std::vector<double> shares, loads;
+  };
+  thread_local Answer last;
+  if (ways == last.ways && shares == last.shares) return last.loads;
+  Answer answer{ways, shares, {}};
+  std::vector<double> drawn = shares;
   std::mt19937_64 random(seed);
   for (int draw = 0; draw < draws; ++draw) {
-    shuffle(shares, random);
-    loads.push_back(fullest_rank(shares, ways));
+    shuffle(drawn, random);
+    answer.loads.push_back(fullest_rank(drawn, ways));
   }
-  return loads;
+  last = std::move(answer);
+  return last.loads;
 }
 
 double kept_share(const Transformer::Experts& moe) {
