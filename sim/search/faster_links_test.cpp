@@ -63,21 +63,12 @@ void check_faster_links(const Scenario& scenario, const Plan& plan) {
 }
 
 TEST_CASE("no plan that rank tries is slower where links are faster") {
-  BaseLottery lottery(5);
-  constexpr int bases = 300, plans_of_base = 6;
-  int checked = 0;
-  for (int i = 0; i < bases; ++i) {
-    const Scenario base = lottery.draw();
-    CAPTURE(base.name);
-    const SearchSpace space = search_space(base);
-    for (int k = 0; k < plans_of_base; ++k) {
-      const auto plan = lottery.draw_plan(base, space);
-      if (!plan) continue;
-      CAPTURE(detail::plan_text(plan->training, plan->parallel));
-      check_faster_links(base, *plan);
-      ++checked;
-    }
-  }
+  const int checked =
+      for_each_drawn_plan(BaseLottery(5), 300, 6, [](const Scenario& base, const Plan& plan) {
+        CAPTURE(base.name);
+        CAPTURE(detail::plan_text(plan.training, plan.parallel));
+        check_faster_links(base, plan);
+      });
   CHECK(checked > 500);
 }
 

@@ -196,4 +196,21 @@ class BaseLottery {
   std::vector<std::string> software_;
 };
 
+/// Draws bases, and plans around each, and calls visit(base, plan) with those that are legal; how many were.
+template <class Visit>
+int for_each_drawn_plan(BaseLottery lottery, int bases, int plans_of_base, const Visit& visit) {
+  int visited = 0;
+  for (int i = 0; i < bases; ++i) {
+    const Scenario base = lottery.draw();
+    const SearchSpace space = search_space(base);
+    for (int k = 0; k < plans_of_base; ++k) {
+      const auto plan = lottery.draw_plan(base, space);
+      if (!plan) continue;
+      visit(base, *plan);
+      ++visited;
+    }
+  }
+  return visited;
+}
+
 }  // namespace windtunnel

@@ -199,27 +199,18 @@ TEST_CASE("the bound holds for every draw of tokens that are not spread evenly")
 }
 
 TEST_CASE("the bound holds for whatever rank tries, on every platform and release") {
-  BaseLottery lottery(7);
-  constexpr int bases = 200, plans_of_base = 40;
-  int checked = 0;
-  for (int i = 0; i < bases; ++i) {
-    const Scenario base = lottery.draw();
-    CAPTURE(base.name);
-    const SearchSpace space = search_space(base);
-    for (int k = 0; k < plans_of_base; ++k) {
-      const auto plan = lottery.draw_plan(base, space);
-      if (!plan) continue;
-      CAPTURE(detail::plan_text(plan->training, plan->parallel));
-      const Seconds bound =
-          lower_bound({&base.model, &base.platform, &base.nodes, &base.software, &*plan});
-      const Seconds time = simulate_plan(base, *plan).iteration_time;
-      const Seconds kernels =
-          kernel_bound({&base.model, &base.platform, &base.nodes, &base.software, &*plan});
-      CHECK(bound.value() <= time.value());
-      CHECK(kernels.value() <= time.value());
-      ++checked;
-    }
-  }
+  const int checked =
+      for_each_drawn_plan(BaseLottery(7), 200, 40, [](const Scenario& base, const Plan& plan) {
+        CAPTURE(base.name);
+        CAPTURE(detail::plan_text(plan.training, plan.parallel));
+        const Seconds bound =
+            lower_bound({&base.model, &base.platform, &base.nodes, &base.software, &plan});
+        const Seconds time = simulate_plan(base, plan).iteration_time;
+        const Seconds kernels =
+            kernel_bound({&base.model, &base.platform, &base.nodes, &base.software, &plan});
+        CHECK(bound.value() <= time.value());
+        CHECK(kernels.value() <= time.value());
+      });
   CHECK(checked > 2000);
 }
 
