@@ -125,10 +125,14 @@ ComparedTimeline timeline_of(const std::string& letter, GpuTrace trace, std::int
   return run;
 }
 
-/// The trace of one device of the scenario's iteration, behind whether it fits in memory: on the way from a child process.
-constexpr char fits_mark = '+', does_not_fit_mark = '-';
+/// The trace of one device of a scenario's iteration.
+struct SimulatedTrace {
+  std::string text;
+  bool fits = true;  ///< in memory
+};
 
-std::string simulated_trace(const Scenario& scenario, const Library& library, std::int64_t rank) {
+SimulatedTrace simulated_trace(const Scenario& scenario, const Library& library,
+                               std::int64_t rank) {
   SimulateOptions options;
   options.evidence = &library;
   options.keep_timeline = true;
@@ -137,11 +141,10 @@ std::string simulated_trace(const Scenario& scenario, const Library& library, st
   for (std::size_t i = 0; rank != any_rank && i < simulation.programs.devices.size(); ++i)
     for (const RankId each : scenario.plan.devices[i].ranks)
       if (static_cast<std::int64_t>(each.index()) == rank) device = DeviceId{i};
-  std::string text;
+  SimulatedTrace trace{{}, simulation.report.memory.fits};
   write_device_traces(simulation.timeline, simulation.programs, scenario.plan, simulation.report,
-                      {device}, [&](DeviceId, std::string trace) { text = std::move(trace); });
-  text.insert(text.begin(), simulation.report.memory.fits ? fits_mark : does_not_fit_mark);
-  return text;
+                      {device}, [&](DeviceId, std::string text) { trace.text = std::move(text); });
+  return trace;
 }
 
 /// Of what kinds the runs are decides what must be said.
@@ -161,21 +164,21 @@ void add_general_notes(TimelineComparison& comparison) {
       "for those");
 }
 
-std::vector<std::string> simulate_all(const std::vector<TimelineInput>& inputs,
-                                      const std::vector<std::size_t>& scenarios,
-                                      const Library& library, std::int64_t rank) {
-  Tasks<std::string> tasks;
+std::vector<SimulatedTrace> simulate_all(const std::vector<TimelineInput>& inputs,
+                                         const std::vector<std::size_t>& scenarios,
+                                         const Library& library, std::int64_t rank) {
+  Tasks<SimulatedTrace> tasks;
   tasks.count = scenarios.size();
   tasks.at_once = default_at_once();
   tasks.work = [&](std::size_t i) {
     return simulated_trace(std::get<Scenario>(inputs[scenarios[i]].content), library, rank);
   };
-  const std::vector<ChildOutcome> outcomes = run_tasks(tasks);
-  std::vector<std::string> traces;
+  std::vector<TaskOutcome<SimulatedTrace>> outcomes = run_tasks(tasks);
+  std::vector<SimulatedTrace> traces;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))
       throw_failure(*failure, inputs[scenarios[i]].label);
-    traces.push_back(std::get<std::string>(outcomes[i]));
+    traces.push_back(std::move(std::get<SimulatedTrace>(outcomes[i])));
   }
   return traces;
 }
@@ -219,9 +222,9 @@ TimelineComparison compare_timelines(const std::vector<TimelineInput>& inputs,
       for (const Problem& problem : error.problems()) problems.add(problem);
     }
   problems.throw_if_any();
-  const std::vector<std::string> simulated = simulate_all(inputs, scenarios, library, rank);
+  const std::vector<SimulatedTrace> simulated = simulate_all(inputs, scenarios, library, rank);
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    TextInput input(inputs[scenarios[i]].label, std::string_view(simulated[i]).substr(1));
+    TextInput input(inputs[scenarios[i]].label, simulated[i].text);
     traces[scenarios[i]] = read_gpu_trace(input);
   }
   TimelineComparison comparison;
@@ -231,7 +234,7 @@ TimelineComparison compare_timelines(const std::vector<TimelineInput>& inputs,
     comparison.runs.back().label = inputs[i].label;
   }
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    comparison.runs[scenarios[i]].fits = simulated[i].front() == fits_mark;
+    comparison.runs[scenarios[i]].fits = simulated[i].fits;
     if (!comparison.runs[scenarios[i]].fits)
       comparison.notes.push_back(letter_of(scenarios[i]) +
                                  " does not fit in memory: its time is what it would be if it did");

@@ -27,45 +27,24 @@ const Scenario* scenario_of(const CompareInput& input) {
   return std::get_if<Scenario>(&input.content);
 }
 
-JsonValue parse_report(const std::string& text, const std::string& name) {
-  Problems problems;
-  JsonValue report =
-      parse_json(std::make_shared<const SourceText>(SourceText{name, text}), problems);
-  problems.throw_if_any();
-  return report;
-}
-
-/// The parts of what a child says of its run; no JSON text holds this character.
-constexpr char part_end = '\0';
-
 /// What a run's page shows beyond its report.
-std::string details_text(const Scenario& scenario, const Simulation& simulation) {
+RunDetails details_of(const Scenario& scenario, const Simulation& simulation) {
   const PlayedIteration played{&simulation.timeline, &simulation.programs, &simulation.network,
                                &scenario.plan, simulation.report.last_device};
   const CriticalPath path = find_critical_path(simulation.programs, simulation.timeline);
-  return timeline_json(played, devices_of_last_replica(played), path) + part_end +
-         canonical_text(path_value(played, path, simulation.report));
+  return {resolved_text(scenario.resolved),
+          timeline_json(played, devices_of_last_replica(played), path),
+          path_value(played, path, simulation.report)};
 }
 
-std::string simulated_text(const Scenario& scenario, const Library& library, RunDetail detail) {
+ComparedRun run_of(const CompareInput& input, const Library& library, RunDetail detail) {
+  const Scenario& scenario = *scenario_of(input);
   SimulateOptions options;
   options.evidence = &library;
   options.keep_timeline = detail == RunDetail::page;
   const Simulation simulation = simulate(scenario, options);
-  std::string text = to_json(simulation.report);
-  if (detail == RunDetail::page) text += part_end + details_text(scenario, simulation);
-  return text;
-}
-
-ComparedRun run_of(const CompareInput& input, const std::string& said) {
-  ComparedRun run{input.label, parse_report(said.substr(0, said.find(part_end)), input.label), {}};
-  const std::size_t timeline = said.find(part_end);
-  if (timeline != std::string::npos) {
-    const std::size_t why = said.find(part_end, timeline + 1);
-    run.details = RunDetails{resolved_text(scenario_of(input)->resolved),
-                             said.substr(timeline + 1, why - timeline - 1),
-                             parse_report(said.substr(why + 1), input.label)};
-  }
+  ComparedRun run{input.label, report_value(simulation.report), {}};
+  if (detail == RunDetail::page) run.details = details_of(scenario, simulation);
   return run;
 }
 
@@ -76,23 +55,21 @@ std::vector<ComparedRun> runs_of(const std::vector<CompareInput>& inputs, const 
   std::vector<std::size_t> simulated;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (scenario_of(inputs[i]) != nullptr) simulated.push_back(i);
-  Tasks<std::string> tasks;
+  Tasks<ComparedRun> tasks;
   tasks.count = simulated.size();
   tasks.at_once = default_at_once();
-  tasks.work = [&](std::size_t i) {
-    return simulated_text(*scenario_of(inputs[simulated[i]]), library, detail);
-  };
-  const std::vector<ChildOutcome> outcomes = run_tasks(tasks);
+  tasks.work = [&](std::size_t i) { return run_of(inputs[simulated[i]], library, detail); };
+  std::vector<TaskOutcome<ComparedRun>> outcomes = run_tasks(tasks);
   std::vector<ComparedRun> runs;
-  for (std::size_t i = 0, child = 0; i < inputs.size(); ++i) {
+  for (std::size_t i = 0, next = 0; i < inputs.size(); ++i) {
     if (scenario_of(inputs[i]) == nullptr) {
       runs.push_back({inputs[i].label, std::get<JsonValue>(inputs[i].content), {}});
     } else {
-      const ChildOutcome& outcome = outcomes[child++];
+      TaskOutcome<ComparedRun>& outcome = outcomes[next++];
       if (const auto* failure = std::get_if<ChildFailure>(&outcome))
         failed.emplace(i, *failure);
       else
-        runs.push_back(run_of(inputs[i], std::get<std::string>(outcome)));
+        runs.push_back(std::move(std::get<ComparedRun>(outcome)));
     }
   }
   for (ComparedRun& run : runs) run.figures = read_report_figures(run.report);

@@ -56,7 +56,7 @@ std::vector<ScoredRow> iterations_of(const std::vector<ValidatedSet>& sets);
 
 /// How points are predicted.
 struct Prediction {
-  /// From a whole scenario and the folder its paths are relative to. Called on any thread, or in a forked child.
+  /// From a whole scenario and the folder its paths are relative to. Called on any thread.
   std::function<PointPrediction(const JsonValue&, const std::filesystem::path&)> predict;
   std::size_t at_once = 1;  ///< predictions at the same time
   /// Called with the numbers done and to do; may be empty.
