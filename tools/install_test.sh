@@ -167,7 +167,7 @@ cmp tools/example/one_iteration.cpp "$scratch/mine/one_iteration.cpp" || fail "d
 { cmake -S "$scratch/mine" -B "$scratch/mine/build" -G Ninja -DCMAKE_PREFIX_PATH="$scratch/prefix" && cmake --build "$scratch/mine/build"; } \
   >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "what docs/install.md shows does not build"; }
 "$scratch/mine/build/one_iteration" "$scratch/prefix/share/windtunnel" scenarios/gpt-8.3b-128xa100.json 2>"$scratch/time" | grep -v wall_s >"$scratch/report"
-"$scratch/prefix/bin/windtunnel" run scenarios/gpt-8.3b-128xa100.json --json | grep -v wall_s | cmp - "$scratch/report" || fail "the example's report is not the program's"
+"$scratch/prefix/bin/windtunnel" run scenarios/gpt-8.3b-128xa100.json --engine native --json | grep -v wall_s | cmp - "$scratch/report" || fail "the example's report is not the program's"
 grep -q '^tensor 8, data 4: ' "$scratch/sizes" || { cat "$scratch/sizes"; fail "the example's answer"; }
 
 # The wheel of `pip install .`: module, program, what drives SimGrid, and the data, under a prefix of its own.
