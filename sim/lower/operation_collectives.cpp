@@ -9,7 +9,7 @@ namespace windtunnel {
 
 OperationCollectives::OperationCollectives(const BuildInputs& in,
                                            const CollectiveBuilder& collectives,
-                                           const StageCostTable& costs, const TokenDraws& draws,
+                                           StageCostTable& costs, const TokenDraws& draws,
                                            BuiltPrograms& built)
     : in_(in),
       plan_(*in.plan),
@@ -34,7 +34,7 @@ void OperationCollectives::add_groups(StageId stage) {
     for (const GroupKind kind :
          {GroupKind::sharding, GroupKind::copies, GroupKind::context, GroupKind::expert_data})
       for (int replica = 0; replica < replicas; ++replica)
-        if (replicas_with(plan_.parallel, replica, kind).front() == replica)
+        if (replicas_with(plan_.parallel, replica, kind).first == replica)
           add_over(groups_.group_of(replica, kind, stage, part), kind);
   for (int replica = 0; plan_.nodes_per_tensor_group > 1 && replica < replicas; ++replica)
     add_over(groups_.parts_of(replica, stage), GroupKind::tensor);

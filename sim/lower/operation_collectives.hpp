@@ -18,7 +18,7 @@ class OperationCollectives {
  public:
   /// All must outlive it; `built` has its devices and what they cost.
   OperationCollectives(const BuildInputs& in, const CollectiveBuilder& collectives,
-                       const StageCostTable& costs, const TokenDraws& draws, BuiltPrograms& built);
+                       StageCostTable& costs, const TokenDraws& draws, BuiltPrograms& built);
 
   /// Those of every pass of every stage.
   void add();
@@ -41,7 +41,7 @@ class OperationCollectives {
   const Plan& plan_;
   const PlanGroups groups_;
   const CollectiveBuilder& collectives_;
-  const StageCostTable& costs_;
+  StageCostTable& costs_;
   const TokenDraws& draws_;
   BuiltPrograms& built_;
   /// Where draws begin in ProgramSet::fullness, by first member and chunk.

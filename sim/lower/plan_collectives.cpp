@@ -53,7 +53,7 @@ void PlanCollectives::add_expert_reductions() {
     for (int part = 0; groups_.is_first_holder(StageId{s}) && part < plan_.nodes_per_tensor_group;
          ++part)
       for (int replica = 0; replica < plan_.parallel.replicas(); ++replica)
-        if (replicas_of_same_experts(plan_.parallel, replica).front() == replica)
+        if (replicas_with(plan_.parallel, replica, GroupKind::expert_data).first == replica)
           add_expert_reductions(groups_.holders_of_experts(replica, StageId{s}, part));
 }
 

@@ -4,11 +4,24 @@
 #include <utility>
 #include <vector>
 
-#include "lower/stage_cost_table.hpp"
+#include "operations/label.hpp"
 #include "plan/plan.hpp"
 #include "schedule/program.hpp"
 
 namespace windtunnel {
+
+/// Replicas at equal distances.
+struct ReplicaGroup {
+  int first = 0, step = 1, size = 1;
+  int operator[](int i) const { return first + i * step; }
+};
+
+/// The group of this kind that the replica is in: of those that have the other parts of its sequences, share its states out, hold copies of
+/// its shard, or hold the same experts.
+ReplicaGroup replicas_with(const Parallel& parallel, int replica, GroupKind kind);
+
+/// The replicas whose tensor groups exchange tokens of experts with this one's.
+ReplicaGroup exchanging_replicas(const Parallel& parallel, int replica);
 
 /// Which devices of a plan have collectives together.
 class PlanGroups {
@@ -38,14 +51,18 @@ class PlanGroups {
 
   /// The group of this kind that the replica belongs to.
   std::vector<DeviceId> group_of(int replica, GroupKind kind, StageId stage, int part) const {
-    return in_replicas(replicas_with(plan_->parallel, replica, kind), stage, part);
+    std::vector<DeviceId> members;
+    const ReplicaGroup group = replicas_with(plan_->parallel, replica, kind);
+    for (int i = 0; i < group.size; ++i) members.push_back(plan_->device(group[i], stage, part));
+    return members;
   }
 
   /// All parts of the replicas that exchange tokens of experts with this one.
   std::vector<DeviceId> exchanging(int replica, StageId stage) const {
     std::vector<DeviceId> members;
-    for (const int other : replicas_of_experts(plan_->parallel, replica))
-      for (const DeviceId part : parts_of(other, stage)) members.push_back(part);
+    const ReplicaGroup group = exchanging_replicas(plan_->parallel, replica);
+    for (int i = 0; i < group.size; ++i)
+      for (const DeviceId part : parts_of(group[i], stage)) members.push_back(part);
     return members;
   }
 
@@ -53,20 +70,12 @@ class PlanGroups {
   std::vector<DeviceId> holders_of_experts(int replica, StageId stage, int part) const {
     std::vector<DeviceId> members;
     for (const StageId holder : plan_->chunk_map().holders(stage))
-      for (const DeviceId member :
-           in_replicas(replicas_of_same_experts(plan_->parallel, replica), holder, part))
+      for (const DeviceId member : group_of(replica, GroupKind::expert_data, holder, part))
         members.push_back(member);
     return members;
   }
 
  private:
-  std::vector<DeviceId> in_replicas(const std::vector<int>& replicas, StageId stage,
-                                    int part) const {
-    std::vector<DeviceId> members;
-    for (const int replica : replicas) members.push_back(plan_->device(replica, stage, part));
-    return members;
-  }
-
   const Plan* plan_;
 };
 

@@ -176,11 +176,13 @@ bool shares_nics_evenly(const NodeType& node, const Plan& plan) {
 /// Whether tokens of experts leave nodes.
 bool exchanges_across_nodes(const Plan& plan) {
   if (plan.parallel.expert == 1) return false;
-  for (const PlanDevice& device : plan.devices)
-    for (const int other : replicas_of_experts(plan.parallel, device.replica)) {
-      const DeviceId member = plan.device(other, device.stage, device.group_node);
+  for (const PlanDevice& device : plan.devices) {
+    const ReplicaGroup group = exchanging_replicas(plan.parallel, device.replica);
+    for (int i = 0; i < group.size; ++i) {
+      const DeviceId member = plan.device(group[i], device.stage, device.group_node);
       if (plan.devices[member.index()].node != device.node) return true;
     }
+  }
   return plan.nodes_per_tensor_group > 1;
 }
 

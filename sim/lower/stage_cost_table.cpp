@@ -77,7 +77,7 @@ const StageCostTable::Entry& StageCostTable::by_key(const PlanDevice& d) {
 }
 
 const StageCostTable::Entry& StageCostTable::with_draws(const PlanDevice& d, const Entry& known) {
-  const int first = windtunnel::replicas_of_experts(plan_->parallel, d.replica).front();
+  const int first = exchanging_replicas(plan_->parallel, d.replica).first;
   const auto [found, is_new] = drawn_.try_emplace({&known, d.stage, first}, known);
   if (is_new) {
     write_rows(d, found->second);
@@ -137,45 +137,23 @@ BytesPerSecond StageCostTable::way_to(const PlanDevice& d, StageId stage) const 
   return network_->rate_alone({route.up, route.down});
 }
 
-std::vector<int> replicas_with(const Parallel& parallel, int replica, GroupKind kind) {
-  if (kind == GroupKind::expert_data) return replicas_of_same_experts(parallel, replica);
-  const bool is_context = kind == GroupKind::context;
-  const int ways = is_context ? parallel.context : sharding_ways(parallel);
-  const bool shares = is_context || kind == GroupKind::sharding;
-  const int first = shares ? replica / ways * ways : replica % ways;
-  const int last = shares ? first + ways : parallel.replicas();
-  std::vector<int> replicas;
-  for (int other = first; other < last; other += shares ? 1 : ways) replicas.push_back(other);
-  return replicas;
-}
-
-std::vector<int> replicas_of_experts(const Parallel& parallel, int replica) {
-  const int together = windtunnel::replicas_of_experts(parallel);
-  std::vector<int> replicas;
-  for (int i = 0; i < together; ++i) replicas.push_back(replica / together * together + i);
-  return replicas;
-}
-
-std::vector<int> replicas_of_same_experts(const Parallel& parallel, int replica) {
-  // Where neither of expert_ways and the tensor group divides the other, every replica holds experts of every other.
-  const int ways = expert_ways(parallel);
-  const bool mixed = ways % parallel.tensor != 0 && parallel.tensor % ways != 0;
-  const int together = mixed ? 1 : windtunnel::replicas_of_experts(parallel);
-  std::vector<int> replicas;
-  for (int other = replica % together; other < parallel.replicas(); other += together)
-    replicas.push_back(other);
-  return replicas;
+const ExpertGroup& StageCostTable::expert_group(const PlanDevice& d) {
+  const int first = exchanging_replicas(plan_->parallel, d.replica).first;
+  const auto [found, is_new] = expert_groups_.try_emplace({d.stage, first});
+  if (is_new) found->second = described_experts(d);
+  return found->second;
 }
 
 /// One of each group of ranks that cut an expert: those are neighbours, and in one node. Of several groups in the same tensor groups the one
 /// on most nodes.
-ExpertGroup StageCostTable::expert_group(const PlanDevice& d) const {
+ExpertGroup StageCostTable::described_experts(const PlanDevice& d) const {
   const Parallel& parallel = plan_->parallel;
   if (expert_ways(parallel) == 1) return {};
   std::vector<NodeId> nodes;  // of all their ranks, in order
-  for (const int replica : windtunnel::replicas_of_experts(parallel, d.replica))
+  const ReplicaGroup replicas = exchanging_replicas(parallel, d.replica);
+  for (int i = 0; i < replicas.size; ++i)
     for (int part = 0; part < plan_->nodes_per_tensor_group; ++part) {
-      const PlanDevice& member = plan_->devices[plan_->device(replica, d.stage, part).index()];
+      const PlanDevice& member = plan_->devices[plan_->device(replicas[i], d.stage, part).index()];
       nodes.insert(nodes.end(), static_cast<std::size_t>(member.num_gpus()), member.node);
     }
   std::map<NodeId, int> ranks_by_node;
@@ -198,16 +176,22 @@ ExpertGroup StageCostTable::expert_group(const PlanDevice& d) const {
   return group;
 }
 
-DataGroup StageCostTable::data_group(const PlanDevice& d, GroupKind kind) const {
-  const std::vector<int> replicas = replicas_with(plan_->parallel, d.replica, kind);
+const DataGroup& StageCostTable::data_group(const PlanDevice& d, GroupKind kind) {
+  const int first = replicas_with(plan_->parallel, d.replica, kind).first;
+  const auto [found, is_new] = data_groups_.try_emplace({kind, d.stage, d.group_node, first});
+  if (is_new) found->second = described(d, kind);
+  return found->second;
+}
+
+DataGroup StageCostTable::described(const PlanDevice& d, GroupKind kind) const {
+  const ReplicaGroup replicas = replicas_with(plan_->parallel, d.replica, kind);
   DataGroup group;
   if (kind == GroupKind::expert_data)
     group.ranks_of_tensor_group = expert_copies_in_tensor_group(plan_->parallel);
-  group.members = static_cast<int>(
-      std::lround(static_cast<double>(replicas.size()) * group.ranks_of_tensor_group));
+  group.members = static_cast<int>(std::lround(replicas.size * group.ranks_of_tensor_group));
   std::map<NodeId, std::vector<int>> members_by_node;
-  for (const int replica : replicas) {
-    const DeviceId id = plan_->device(replica, d.stage, d.group_node);
+  for (int i = 0; i < replicas.size; ++i) {
+    const DeviceId id = plan_->device(replicas[i], d.stage, d.group_node);
     const PlanDevice& member = plan_->devices[id.index()];
     const auto taking_part =
         std::min(std::ssize(member.gpus),

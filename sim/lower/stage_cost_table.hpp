@@ -8,17 +8,11 @@
 #include <vector>
 
 #include "lower/codec_plan.hpp"
+#include "lower/plan_groups.hpp"
 #include "lower/program_builder.hpp"
 #include "lower/token_draws.hpp"
 
 namespace windtunnel {
-
-/// The replicas that this one shares its states out with, that hold copies of its shard, or that have the other parts of its sequences.
-std::vector<int> replicas_with(const Parallel& parallel, int replica, GroupKind kind);
-
-/// The replicas whose tensor groups exchange tokens of experts with this one's; those that hold the same experts.
-std::vector<int> replicas_of_experts(const Parallel& parallel, int replica);
-std::vector<int> replicas_of_same_experts(const Parallel& parallel, int replica);
 
 /// What the stages of a plan cost, and where their rows are in the work table. Stages that cannot differ share both.
 class StageCostTable {
@@ -40,7 +34,7 @@ class StageCostTable {
   const Entry& of(const PlanDevice& device);
   CodecStage codec_stage(const PlanDevice& device, const StageCost& cost) const;
   /// The devices that exchange tokens with this one.
-  ExpertGroup expert_group(const PlanDevice& device) const;
+  const ExpertGroup& expert_group(const PlanDevice& device);
 
  private:
   /// The role of each chunk in its place (with both_ways the first and the last stage have the same two, the other way round), kind of node
@@ -63,8 +57,10 @@ class StageCostTable {
   }
   /// Whether messages are encoded in chunks, so that the cost depends on their route.
   bool sends_in_chunks() const;
-  /// Such a group of this device's stage and node of the tensor group, as its first rank sees it.
-  DataGroup data_group(const PlanDevice& device, GroupKind kind) const;
+  /// The device's group of this kind, as the first rank of its stage and part of the tensor group sees it.
+  const DataGroup& data_group(const PlanDevice& device, GroupKind kind);
+  DataGroup described(const PlanDevice& device, GroupKind kind) const;
+  ExpertGroup described_experts(const PlanDevice& device) const;
   /// Bandwidth of the slowest route to one of these stages; zero unless messages are sent in chunks.
   BytesPerSecond slowest_way(const PlanDevice& device, const std::vector<StageId>& stages) const;
   BytesPerSecond way_to_next(const PlanDevice& device) const;
@@ -80,6 +76,10 @@ class StageCostTable {
   Network* network_;
   ProgramSet* set_;
   std::map<Key, Entry> entries_;
+  /// By kind, stage, part of the tensor group, and first replica. Members share one description: to make it takes a walk through them all.
+  std::map<std::tuple<GroupKind, StageId, int, int>, DataGroup> data_groups_;
+  /// By stage and first replica.
+  std::map<std::tuple<StageId, int>, ExpertGroup> expert_groups_;
   /// By entry, stage, and number of the first replica of those that exchange tokens.
   std::map<std::tuple<const Entry*, StageId, int>, Entry> drawn_;
   /// Of plain devices, by stage: so that not every device has a key made.

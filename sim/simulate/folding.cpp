@@ -5,6 +5,7 @@
 #include "lower/token_draws.hpp"
 #include "schedule/pipeline_program.hpp"
 #include "timeline/steady_state.hpp"
+#include "timeline/timeline.hpp"
 
 namespace windtunnel {
 namespace {
@@ -46,62 +47,62 @@ int fewest_microbatches(const SteadyShape& shape) {
   return (needed + shape.step - 1) / shape.step * shape.step;
 }
 
-BuiltPrograms build(BuildInputs inputs, const Plan& plan) {
-  inputs.plan = &plan;
-  return build_programs(inputs);
-}
+/// The plan with fewer microbatches, and what it takes without contention.
+struct ShortRun {
+  ShortRun(BuildInputs inputs, int microbatches) : plan(*inputs.plan) {
+    plan.microbatches = microbatches;
+    inputs.plan = &plan;
+    built.emplace(build_programs(inputs));
+  }
 
-Plan with_microbatches(const Plan& plan, int microbatches) {
-  Plan changed = plan;
-  changed.microbatches = microbatches;
-  return changed;
-}
+  void play(PlayListener& also) {
+    const std::size_t num_devices = built->programs_to_play().devices.size();
+    BreakdownListener listener(num_devices);
+    ListenerPair both(listener, also);
+    end = windtunnel::play(*built, make_heap_engine, &both).end;
+    for (std::size_t i = 0; i < num_devices; ++i) breakdowns.push_back(listener.of(DeviceId{i}));
+  }
 
-/// The steady state of the plan, if it has come to one by then.
-std::optional<SteadyState> steady_state(const BuildInputs& inputs, const Plan& plan) {
-  constexpr std::size_t most_times = 8'000'000;  // 64 MB
-  const BuiltPrograms built = build(inputs, plan);
-  SteadyShape shape = steady_shape(plan);
-  shape.microbatches = plan.microbatches;
-  const ProgramSet& programs = built.programs_to_play();
-  if (SteadyStateListener::num_times(programs, shape) > most_times) return std::nullopt;
-  SteadyStateListener listener(programs, built.network_to_play(), shape);
-  play(built, make_heap_engine, &listener);
-  return listener.find(longest_period(shape));
-}
+  /// Plays it, and says in which steady state it has come to rest, if it has.
+  std::optional<SteadyState> find_steady_state() {
+    constexpr std::size_t most_times = 8'000'000;  // 64 MB
+    SteadyShape shape = steady_shape(plan);
+    shape.microbatches = plan.microbatches;
+    const ProgramSet& programs = built->programs_to_play();
+    if (SteadyStateListener::num_times(programs, shape) > most_times) return std::nullopt;
+    SteadyStateListener times(programs, built->network_to_play(), shape);
+    play(times);
+    return times.find(longest_period(shape));
+  }
 
-struct Uncontended {
+  Plan plan;
+  std::optional<BuiltPrograms> built;
   Seconds end{};
-  std::vector<Breakdown> breakdowns;
+  std::vector<Breakdown> breakdowns;  ///< by device that is played
 };
 
-Uncontended play_uncontended(const BuildInputs& inputs, const Plan& plan) {
-  const BuiltPrograms built = build(inputs, plan);
-  const std::size_t num_devices = built.programs_to_play().devices.size();
-  BreakdownListener listener(num_devices);
-  Uncontended result;
-  result.end = play(built, make_heap_engine, &listener).end;
-  for (std::size_t i = 0; i < num_devices; ++i)
-    result.breakdowns.push_back(listener.of(DeviceId{i}));
-  return result;
-}
-
-/// Plays the plan with and without one more period: what a period adds.
-Fold measured_fold(const BuildInputs& inputs, int microbatches, int period) {
-  const Plan& whole = *inputs.plan;
-  Fold fold;
-  fold.period = period;
-  fold.plan = with_microbatches(whole, microbatches + (whole.microbatches - microbatches) % period);
-  fold.longer = with_microbatches(whole, fold.plan.microbatches + period);
-  fold.repeats = (whole.microbatches - fold.plan.microbatches) / period;
-  const Uncontended shorter = play_uncontended(inputs, fold.plan);
-  Uncontended longer = play_uncontended(inputs, fold.longer);
-  fold.duration = longer.end - shorter.end;
+/// Plays the plan with and without one more period: what a period adds. `settled` is the run that has come to a steady state: it is
+/// played again only where the microbatches left out are not a whole number of periods.
+Fold measured_fold(const BuildInputs& inputs, ShortRun settled, int period) {
+  const int whole = inputs.plan->microbatches;
+  PlayListener nobody;
+  if (const int rest = (whole - settled.plan.microbatches) % period; rest > 0) {
+    settled = ShortRun(inputs, settled.plan.microbatches + rest);
+    settled.play(nobody);
+  }
+  ShortRun longer(inputs, settled.plan.microbatches + period);
+  longer.play(nobody);
   for (std::size_t i = 0; i < longer.breakdowns.size(); ++i)
     for (std::size_t line = 0; line < longer.breakdowns[i].seconds.size(); ++line)
-      longer.breakdowns[i].seconds[line] -= shorter.breakdowns[i].seconds[line];
-  fold.breakdowns = std::move(longer.breakdowns);
-  return fold;
+      longer.breakdowns[i].seconds[line] -= settled.breakdowns[i].seconds[line];
+  const int repeats = (whole - settled.plan.microbatches) / period;
+  return {std::move(settled.plan),
+          std::move(*settled.built),
+          std::move(longer.plan),
+          std::move(*longer.built),
+          repeats,
+          longer.end - settled.end,
+          std::move(longer.breakdowns)};
 }
 
 }  // namespace
@@ -114,8 +115,9 @@ std::optional<Fold> find_fold(const BuildInputs& inputs) {
   int microbatches = fewest_microbatches(steady_shape(plan));
   for (int tries = 0; tries < most_tries; ++tries, microbatches *= 2) {
     if (plan.microbatches < least_gain * microbatches) return std::nullopt;
-    const auto steady = steady_state(inputs, with_microbatches(plan, microbatches));
-    if (steady) return measured_fold(inputs, microbatches, steady->period);
+    ShortRun run(inputs, microbatches);
+    if (const auto steady = run.find_steady_state())
+      return measured_fold(inputs, std::move(run), steady->period);
   }
   return std::nullopt;
 }

@@ -11,9 +11,10 @@ namespace windtunnel {
 /// A long iteration that is played with fewer microbatches, and the steady state that repeats in between: exact, not sampled.
 struct Fold {
   Plan plan;                          ///< with the microbatches that are played
+  BuiltPrograms built;                ///< of that plan
   Plan longer;                        ///< with one period more
-  int period = 0;                     ///< microbatches
-  int repeats = 0;                    ///< periods that are not played
+  BuiltPrograms built_longer;         ///< of that plan
+  int repeats = 0;                    ///< periods that are left out
   Seconds duration{};                 ///< of one period
   std::vector<Breakdown> breakdowns;  ///< of one period, by device that is played
 };

@@ -404,7 +404,7 @@ std::vector<TrafficBytes> unfolded_links(const Outcome& played, const Outcome& l
 void unfold(const Outcome& o, Report& report) {
   const Fold& fold = *o.fold;
   const double repeats = fold.repeats;
-  const BuiltPrograms longer = build_programs(build_inputs(*o.scenario, fold.longer));
+  const BuiltPrograms& longer = fold.built_longer;
   const Outcome one_more{o.scenario, o.whole_plan, &fold.longer, &longer,
                          o.played,   o.breakdowns, nullptr};
   const auto traffic = count_traffic(one_more);
@@ -535,7 +535,7 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   const PlanWithStages with_stages(build_inputs(scenario, scenario.plan));
   const Plan& chosen = with_stages.plan();
   const Replicas replicas = options.keep_timeline ? Replicas::each : options.replicas;
-  const std::optional<Fold> fold =
+  std::optional<Fold> fold =
       options.keep_timeline || options.folding == Folding::never
           ? std::nullopt
           : find_fold(build_inputs(scenario, chosen, replicas, options.detail));
@@ -543,7 +543,9 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   const std::string of_devices = std::to_string(plan.devices.size()) + " devices";
   // First by what the plan says, since a program that is too large takes its time to build.
   if (options.keep_timeline) expect_room_for_timeline(fewest_ops(plan), of_devices);
-  BuiltPrograms built = build_programs(build_inputs(scenario, plan, replicas, options.detail));
+  BuiltPrograms built =
+      fold ? std::move(fold->built)
+           : build_programs(build_inputs(scenario, plan, replicas, options.detail));
   if (options.keep_timeline) expect_room_for_timeline(num_ops(built.programs), of_devices);
   BreakdownListener breakdowns(built.programs_to_play().devices.size());
   TimelineListener timeline;
@@ -573,8 +575,8 @@ BuiltScenario build(const Scenario& scenario, const Plan& plan) {
   built.plan = PlanWithStages(build_inputs(scenario, plan)).plan();
   constexpr Replicas replicas = Replicas::collapsed_when_exact;
   built.fold = find_fold(build_inputs(scenario, built.plan, replicas));
-  built.programs =
-      build_programs(build_inputs(scenario, built.fold ? built.fold->plan : built.plan, replicas));
+  built.programs = built.fold ? std::move(built.fold->built)
+                              : build_programs(build_inputs(scenario, built.plan, replicas));
   return built;
 }
 

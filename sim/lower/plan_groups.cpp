@@ -1,0 +1,33 @@
+#include "lower/plan_groups.hpp"
+
+#include "core/contracts.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Those replicas among all whose numbers leave the same rest.
+ReplicaGroup each_nth(const Parallel& parallel, int replica, int step) {
+  const int first = replica % step;
+  return {first, step, (parallel.replicas() - first + step - 1) / step};
+}
+
+ReplicaGroup neighbours(int replica, int size) { return {replica / size * size, 1, size}; }
+
+}  // namespace
+
+ReplicaGroup replicas_with(const Parallel& parallel, int replica, GroupKind kind) {
+  if (kind == GroupKind::context) return neighbours(replica, parallel.context);
+  if (kind == GroupKind::sharding) return neighbours(replica, sharding_ways(parallel));
+  if (kind == GroupKind::copies) return each_nth(parallel, replica, sharding_ways(parallel));
+  WT_EXPECT(kind == GroupKind::expert_data);
+  // Where neither of expert_ways and the tensor group divides the other, every replica holds experts of every other.
+  const int ways = expert_ways(parallel);
+  const bool mixed = ways % parallel.tensor != 0 && parallel.tensor % ways != 0;
+  return each_nth(parallel, replica, mixed ? 1 : replicas_of_experts(parallel));
+}
+
+ReplicaGroup exchanging_replicas(const Parallel& parallel, int replica) {
+  return neighbours(replica, replicas_of_experts(parallel));
+}
+
+}  // namespace windtunnel
