@@ -47,77 +47,85 @@ int fewest_microbatches(const SteadyShape& shape) {
   return (needed + shape.step - 1) / shape.step * shape.step;
 }
 
-/// The plan with fewer microbatches, and what it takes without contention.
+/// The plan with fewer microbatches, built and played.
 struct ShortRun {
-  ShortRun(BuildInputs inputs, int microbatches) : plan(*inputs.plan) {
-    plan.microbatches = microbatches;
-    inputs.plan = &plan;
-    built.emplace(build_programs(inputs));
-  }
-
-  void play(PlayListener& also) {
-    const std::size_t num_devices = built->programs_to_play().devices.size();
-    BreakdownListener listener(num_devices);
-    ListenerPair both(listener, also);
-    end = windtunnel::play(*built, make_heap_engine, &both).end;
-    for (std::size_t i = 0; i < num_devices; ++i) breakdowns.push_back(listener.of(DeviceId{i}));
-  }
-
-  /// Plays it, and says in which steady state it has come to rest, if it has.
-  std::optional<SteadyState> find_steady_state() {
-    constexpr std::size_t most_times = 8'000'000;  // 64 MB
-    SteadyShape shape = steady_shape(plan);
-    shape.microbatches = plan.microbatches;
-    const ProgramSet& programs = built->programs_to_play();
-    if (SteadyStateListener::num_times(programs, shape) > most_times) return std::nullopt;
-    SteadyStateListener times(programs, built->network_to_play(), shape);
-    play(times);
-    return times.find(longest_period(shape));
-  }
-
   Plan plan;
-  std::optional<BuiltPrograms> built;
-  Seconds end{};
-  std::vector<Breakdown> breakdowns;  ///< by device that is played
+  BuiltPrograms built;
+  NativeRun run;
 };
 
-/// Plays the plan with and without one more period: what a period adds. `settled` is the run that has come to a steady state: it is
-/// played again only where the microbatches left out are not a whole number of periods.
+Plan with_microbatches(const Plan& plan, int microbatches) {
+  Plan changed = plan;
+  changed.microbatches = microbatches;
+  return changed;
+}
+
+BuiltPrograms build(BuildInputs inputs, const Plan& plan) {
+  inputs.plan = &plan;
+  return build_programs(inputs);
+}
+
+ShortRun run_with(const BuildInputs& inputs, int microbatches) {
+  Plan plan = with_microbatches(*inputs.plan, microbatches);
+  BuiltPrograms built = build(inputs, plan);
+  NativeRun run = play_natively(built);
+  return {std::move(plan), std::move(built), std::move(run)};
+}
+
+/// Plays the plan with one more period: what a period adds. `settled` is the run that has come to a steady state. It is played again
+/// only where the microbatches left out are not a whole number of periods.
 Fold measured_fold(const BuildInputs& inputs, ShortRun settled, int period) {
   const int whole = inputs.plan->microbatches;
-  PlayListener nobody;
-  if (const int rest = (whole - settled.plan.microbatches) % period; rest > 0) {
-    settled = ShortRun(inputs, settled.plan.microbatches + rest);
-    settled.play(nobody);
+  if (const int rest = (whole - settled.plan.microbatches) % period; rest > 0)
+    settled = run_with(inputs, settled.plan.microbatches + rest);
+  ShortRun longer = run_with(inputs, settled.plan.microbatches + period);
+  std::vector<Breakdown> added;
+  for (std::size_t i = 0; i < settled.built.programs_to_play().devices.size(); ++i) {
+    added.push_back(longer.run.breakdowns.of(DeviceId{i}));
+    for (std::size_t line = 0; line < num_lines; ++line)
+      added.back().seconds[line] -= settled.run.breakdowns.of(DeviceId{i}).seconds[line];
   }
-  ShortRun longer(inputs, settled.plan.microbatches + period);
-  longer.play(nobody);
-  for (std::size_t i = 0; i < longer.breakdowns.size(); ++i)
-    for (std::size_t line = 0; line < longer.breakdowns[i].seconds.size(); ++line)
-      longer.breakdowns[i].seconds[line] -= settled.breakdowns[i].seconds[line];
   const int repeats = (whole - settled.plan.microbatches) / period;
+  const Seconds duration = longer.run.played.end - settled.run.played.end;
   return {std::move(settled.plan),
-          std::move(*settled.built),
+          std::move(settled.built),
+          std::move(settled.run),
           std::move(longer.plan),
-          std::move(*longer.built),
+          std::move(longer.built),
           repeats,
-          longer.end - settled.end,
-          std::move(longer.breakdowns)};
+          duration,
+          std::move(added)};
 }
 
 }  // namespace
 
+NativeRun play_natively(const BuiltPrograms& built, PlayListener* also) {
+  PlayListener nobody;
+  BreakdownListener breakdowns(built.programs_to_play().devices.size());
+  ListenerPair both(breakdowns, also != nullptr ? *also : nobody);
+  Played played = play(built, make_native_engine, &both);
+  return {std::move(played), std::move(breakdowns)};
+}
+
 std::optional<Fold> find_fold(const BuildInputs& inputs) {
+  constexpr std::size_t most_times = 8'000'000;  // 64 MB
   constexpr int most_tries = 3;
   constexpr int least_gain = 3;  // finding a fold plays about so many times the microbatches
   const Plan& plan = *inputs.plan;
   if (!may_fold(inputs)) return std::nullopt;
-  int microbatches = fewest_microbatches(steady_shape(plan));
-  for (int tries = 0; tries < most_tries; ++tries, microbatches *= 2) {
-    if (plan.microbatches < least_gain * microbatches) return std::nullopt;
-    ShortRun run(inputs, microbatches);
-    if (const auto steady = run.find_steady_state())
-      return measured_fold(inputs, std::move(run), steady->period);
+  SteadyShape shape = steady_shape(plan);
+  shape.microbatches = fewest_microbatches(shape);
+  for (int tries = 0; tries < most_tries; ++tries, shape.microbatches *= 2) {
+    if (plan.microbatches < least_gain * shape.microbatches) return std::nullopt;
+    Plan shorter = with_microbatches(plan, shape.microbatches);
+    BuiltPrograms built = build(inputs, shorter);
+    const ProgramSet& programs = built.programs_to_play();
+    if (SteadyStateListener::num_times(programs, shape) > most_times) return std::nullopt;
+    SteadyStateListener times(programs, built.network_to_play(), shape);
+    NativeRun run = play_natively(built, &times);
+    if (const auto steady = times.find(longest_period(shape)))
+      return measured_fold(inputs, {std::move(shorter), std::move(built), std::move(run)},
+                           steady->period);
   }
   return std::nullopt;
 }

@@ -3,15 +3,25 @@
 #include <optional>
 #include <vector>
 
+#include "engine/player.hpp"
 #include "lower/program_builder.hpp"
 #include "timeline/breakdown.hpp"
 
 namespace windtunnel {
 
+/// What came of playing programs on the native engine.
+struct NativeRun {
+  Played played;
+  BreakdownListener breakdowns;  ///< by device that is played
+};
+/// `also` listens too.
+NativeRun play_natively(const BuiltPrograms& built, PlayListener* also = nullptr);
+
 /// A long iteration that is played with fewer microbatches, and the steady state that repeats in between: exact, not sampled.
 struct Fold {
   Plan plan;                          ///< with the microbatches that are played
   BuiltPrograms built;                ///< of that plan
+  NativeRun run;                      ///< of that plan
   Plan longer;                        ///< with one period more
   BuiltPrograms built_longer;         ///< of that plan
   int repeats = 0;                    ///< periods that are left out
@@ -21,7 +31,7 @@ struct Fold {
 
 /// The fold of a plan, or nothing where its steady state is not proven (timeline/steady_state.hpp): few microbatches, messages that meet
 /// on a link, encoders beside the passes, tokens that are not spread evenly over experts, tensor groups and reductions of each microbatch across nodes, GPipe (all forwards first) and schedules of the user's own, and pipelines that take too
-/// long to settle. Plays the pipeline a few times without contention, at a fraction of the whole's cost.
+/// long to settle. Plays the pipeline two or three times, at a fraction of the whole's cost.
 std::optional<Fold> find_fold(const BuildInputs& inputs);
 
 }  // namespace windtunnel

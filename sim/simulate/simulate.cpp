@@ -552,7 +552,10 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   ListenerPair both(breakdowns, timeline);
   PlayListener* const listener =
       options.keep_timeline ? static_cast<PlayListener*>(&both) : &breakdowns;
-  const Played played = play(built, options.make_engine, listener);
+  const bool is_played = fold && options.make_engine == make_native_engine;
+  if (is_played) breakdowns = std::move(fold->run.breakdowns);
+  const Played played =
+      is_played ? std::move(fold->run.played) : play(built, options.make_engine, listener);
   Simulation simulation;
   simulation.report = make_report(
       {&scenario, &chosen, &plan, &built, &played, &breakdowns, fold ? &*fold : nullptr});
@@ -582,12 +585,11 @@ BuiltScenario build(const Scenario& scenario, const Plan& plan) {
 
 PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan) {
   const BuiltScenario built = build(scenario, plan);
-  BreakdownListener breakdowns(built.programs.programs_to_play().devices.size());
-  const Played played = play(built.programs, make_native_engine, &breakdowns);
-  const DeviceId last = built.programs.played_as(played.last_device);
-  PlanFigures figures{played.end,
+  const NativeRun run = built.fold ? built.fold->run : play_natively(built.programs);
+  const DeviceId last = built.programs.played_as(run.played.last_device);
+  PlanFigures figures{run.played.end,
                       account_without_advice(account_inputs(scenario, built.plan, built.programs)),
-                      breakdowns.of(last)};
+                      run.breakdowns.of(last)};
   if (built.fold) {
     figures.iteration_time += built.fold->duration * static_cast<double>(built.fold->repeats);
     add_times(figures.breakdown, built.fold->breakdowns[last.index()], built.fold->repeats);
@@ -596,7 +598,8 @@ PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan) {
 }
 
 Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built) {
-  const Played played = play(built.programs, make_native_engine);
+  const Played played =
+      built.fold ? built.fold->run.played : play(built.programs, make_native_engine);
   const Plan& plan = built.fold ? built.fold->plan : built.plan;
   const Outcome outcome{&scenario, &built.plan, &plan, &built.programs, &played, nullptr, nullptr};
   Report report = make_key_report(outcome);
