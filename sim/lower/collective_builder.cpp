@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <iterator>
+#include <numeric>
 
 #include "cost/collective_cost.hpp"
 
@@ -72,20 +73,26 @@ Collective CollectiveBuilder::exchange(const std::vector<DeviceId>& members,
   const ExchangeTime time = exchange_time(bytes, group, node, in_->platform->fabric);
   collective.fixed = time.fixed * operation.share;
   collective.latency = time.latency * operation.share;
-  const int nodes = layout.num_nodes();
-  double ranks = 0;
-  for (const DeviceId member : members) ranks += device(member).num_gpus();
+  std::vector<double> ranks_on;
+  for (const std::vector<std::size_t>& on_node : layout.by_node) {
+    ranks_on.push_back(0);
+    for (const std::size_t member : on_node) ranks_on.back() += device(members[member]).num_gpus();
+  }
+  const double ranks = std::accumulate(ranks_on.begin(), ranks_on.end(), 0.0);
   collective.payload = operation.payload;
   collective.traffic_bytes = bytes.sent() * (ranks * operation.share);
-  if (nodes == 1) return collective;
+  if (layout.num_nodes() == 1) return collective;
+  // A rank sends to a node in proportion to the ranks there. `bytes` are those of a rank with the fewest beside it, who sends most away.
+  const double most_away = ranks - *std::min_element(ranks_on.begin(), ranks_on.end());
   for (const std::vector<std::size_t>& here : layout.by_node)
     for (std::size_t i = 0; i < here.size(); ++i)
-      for (const std::vector<std::size_t>& there : layout.by_node) {
+      for (std::size_t other = 0; other < layout.by_node.size(); ++other) {
+        const std::vector<std::size_t>& there = layout.by_node[other];
         if (&here == &there) continue;
         const std::size_t from = here[i], to = there[i % there.size()];
         const Route route = routes_->between(members[from], members[to]);
         const double share =
-            operation.share * device(members[from]).num_gpus() / static_cast<double>(nodes - 1);
+            operation.share * device(members[from]).num_gpus() * (ranks_on[other] / most_away);
         collective.flows.push_back({route.up, route.down, bytes.between_nodes * share});
       }
   return collective;

@@ -173,17 +173,30 @@ bool shares_nics_evenly(const NodeType& node, const Plan& plan) {
   return node.nics == 0 || devices % node.nics == 0 || node.nics % devices == 0;
 }
 
-/// Whether tokens of experts leave nodes.
-bool exchanges_across_nodes(const Plan& plan) {
-  if (plan.parallel.expert == 1) return false;
-  for (const PlanDevice& device : plan.devices) {
-    const ReplicaGroup group = exchanging_replicas(plan.parallel, device.replica);
-    for (int i = 0; i < group.size; ++i) {
-      const DeviceId member = plan.device(group[i], device.stage, device.group_node);
-      if (plan.devices[member.index()].node != device.node) return true;
-    }
+/// Whether a group of replicas is on several nodes.
+bool spans_nodes(const Plan& plan, const PlanDevice& device, const ReplicaGroup& group) {
+  for (int i = 0; i < group.size; ++i) {
+    const DeviceId member = plan.device(group[i], device.stage, device.group_node);
+    if (plan.devices[member.index()].node != device.node) return true;
   }
   return plan.nodes_per_tensor_group > 1;
+}
+
+/// Whether tokens of experts leave nodes.
+bool exchanges_across_nodes(const Plan& plan) {
+  return plan.parallel.expert > 1 &&
+         std::any_of(plan.devices.begin(), plan.devices.end(), [&plan](const PlanDevice& device) {
+           return spans_nodes(plan, device, exchanging_replicas(plan.parallel, device.replica));
+         });
+}
+
+/// Whether parts of sequences do.
+bool cuts_sequences_across_nodes(const Plan& plan) {
+  return plan.parallel.context > 1 &&
+         std::any_of(plan.devices.begin(), plan.devices.end(), [&plan](const PlanDevice& device) {
+           return spans_nodes(plan, device,
+                              replicas_with(plan.parallel, device.replica, GroupKind::context));
+         });
 }
 
 }  // namespace
@@ -195,8 +208,10 @@ bool plays_operations(const BuildInputs& inputs) {
                                        !shares_nics_evenly(inputs.nodes->front(), plan)))
     return true;
   const bool gathers = plan.parallel.zero_stage == 3 && plan.parallel.replicas() > 1;
-  // What is gathered ahead and tokens on their way to experts share the NICs.
-  if (gathers && plan.parallel.zero_prefetch > 0 && exchanges_across_nodes(plan)) return true;
+  // What is gathered ahead, and what goes to experts or to the other parts of a sequence, share the NICs.
+  if (gathers && plan.parallel.zero_prefetch > 0 &&
+      (exchanges_across_nodes(plan) || cuts_sequences_across_nodes(plan)))
+    return true;
   if (!gathers && plan.parallel.context == 1) return false;
   return plan.nodes_per_tensor_group > 1 || !unevenness(*inputs.platform, plan.num_nodes).empty() ||
          (plan.num_nodes > 1 && !shares_nics_evenly(inputs.nodes->front(), plan));

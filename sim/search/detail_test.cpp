@@ -1,0 +1,45 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "lower/program_builder.hpp"
+#include "report/report_words.hpp"
+#include "search/lottery_fixtures.hpp"
+
+namespace windtunnel {
+namespace {
+
+double time_of(const Scenario& scenario, const Plan& plan, Detail detail, MakeEngine make_engine) {
+  const BuiltPrograms built = build_programs({&scenario.model,
+                                              &scenario.platform,
+                                              &scenario.nodes,
+                                              &scenario.software,
+                                              &plan,
+                                              Replicas::collapsed_when_exact,
+                                              detail,
+                                              {}});
+  return play(built, make_engine).end / Seconds{1};
+}
+
+// Where transfers of a pass (tokens on their way to experts, parts of sequences, gathered weights) meet messages or one another on a link,
+// a pass that is one number does not see it: docs/limits.md says by how much.
+TEST_CASE("passes as one number take as long as operation by operation where no transfers meet") {
+  constexpr double same = 1e-9, most_when_they_meet = 0.15;
+  int without_contention = 0;
+  const int checked =
+      for_each_drawn_plan(BaseLottery(11), 600, 9, [&](const Scenario& base, const Plan& plan) {
+        CAPTURE(base.name);
+        CAPTURE(detail::plan_text(plan.training, plan.parallel));
+        const double pass = time_of(base, plan, Detail::pass, make_native_engine),
+                     layer = time_of(base, plan, Detail::layer, make_native_engine),
+                     alone = time_of(base, plan, Detail::layer, make_heap_engine);
+        const bool meet = std::abs(layer / alone - 1) > same;
+        CHECK(std::abs(layer / pass - 1) < (meet ? most_when_they_meet : same));
+        if (!meet) ++without_contention;
+      });
+  CHECK(checked > 2000);
+  CHECK(without_contention > 1000);
+}
+
+}  // namespace
+}  // namespace windtunnel
