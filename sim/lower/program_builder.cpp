@@ -212,7 +212,7 @@ bool plays_operations(const BuildInputs& inputs) {
   if (gathers && plan.parallel.zero_prefetch > 0 &&
       (exchanges_across_nodes(plan) || cuts_sequences_across_nodes(plan)))
     return true;
-  if (!gathers && plan.parallel.context == 1) return false;
+  if (!gathers && !cuts_sequences_across_nodes(plan)) return false;
   return plan.nodes_per_tensor_group > 1 || !unevenness(*inputs.platform, plan.num_nodes).empty() ||
          (plan.num_nodes > 1 && !shares_nics_evenly(inputs.nodes->front(), plan));
 }
