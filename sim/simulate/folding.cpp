@@ -100,9 +100,12 @@ Fold measured_fold(const BuildInputs& inputs, ShortRun settled, int period) {
 }  // namespace
 
 NativeRun play_natively(const BuiltPrograms& built, PlayListener* also) {
-  PlayListener nobody;
   BreakdownListener breakdowns(built.programs_to_play().devices.size());
-  ListenerPair both(breakdowns, also != nullptr ? *also : nobody);
+  if (also == nullptr) {
+    Played played = play(built, make_native_engine, &breakdowns);
+    return {std::move(played), std::move(breakdowns)};
+  }
+  ListenerPair both(breakdowns, *also);
   Played played = play(built, make_native_engine, &both);
   return {std::move(played), std::move(breakdowns)};
 }
