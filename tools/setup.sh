@@ -10,7 +10,7 @@ readonly packages_to_run=(
 # shellcheck disable=SC2034  # test.sh reads it
 readonly packages_to_test=("${packages_to_run[@]}"
   "doctest-dev 1" "nlohmann-json3-dev 2" "librapidcheck-dev 2" "libvalijson-dev 345" "libbenchmark-dev 1" "help2man 1" "dpkg-dev 10"
-  "python3-numpy 40" "chromium-headless-shell 300" "fonts-dejavu-core 3" "openmpi-bin 22" "libopenmpi-dev 30" "file 10"
+  "python3-numpy 40" "chromium-headless-shell 300" "fonts-dejavu-core 3" "openmpi-bin 22" "libopenmpi-dev 30" "file 10" "valgrind 80"
   "clang-14 250" "libclang-rt-14-dev 45" "clang-format-14 1"
 )
 
