@@ -1,8 +1,10 @@
 #include "lower/work_table.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "scenario/unsupported.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
@@ -73,6 +75,12 @@ Work work_of(const PassOperations& pass, const PlacedOperation& placed, double f
 std::vector<Work> operation_rows(const StageOperations& chunks,
                                  const std::vector<Direction>& played) {
   const OperationPlaces places(chunks, played);
+  if (places.num_rows() > OperationPlaces::most_rows)
+    throw UnsupportedError(
+        {{{},
+          {},
+          std::to_string(chunks.size()) + " chunks are too many to simulate operation by operation",
+          "use a smaller virtual_pipeline, or --detail pass"}});
   std::vector<Work> rows(places.num_rows());
   for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
     for (const Direction direction : played) {

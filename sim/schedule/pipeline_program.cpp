@@ -1,7 +1,6 @@
 #include "schedule/pipeline_program.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <span>
 
@@ -300,8 +299,6 @@ OperationPlaces::OperationPlaces(const StageOperations& chunks,
         if (row_of(operation.label).part == Part::data_comm) companies_ = companies;
     }
   }
-  // An op names its row in 16 bits. A thousand chunks (scenario/parallel_json.cpp) have some 44 rows each at most.
-  WT_EXPECT(num_rows() <= std::numeric_limits<std::uint16_t>::max());
 }
 
 std::uint32_t OperationPlaces::first_row() const { return num_work_rows(chunks_, true); }
@@ -317,7 +314,7 @@ std::uint16_t OperationPlaces::row(int chunk, Direction direction,
                                    const PlacedOperation& operation) const {
   const std::uint32_t company =
       (operation.beside_gather ? 1U : 0U) + (operation.beside_scatter ? 2U : 0U);
-  WT_EXPECT(company < companies_);
+  WT_EXPECT(company < companies_ && num_rows() <= most_rows);
   return static_cast<std::uint16_t>(
       first_row() + index(chunk, direction, operation.number) * companies_ + company);
 }

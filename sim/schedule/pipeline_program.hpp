@@ -137,7 +137,8 @@ class OperationPlaces {
   /// Kernels have a row for each kind of company they may have (PlacedOperation).
   std::uint16_t row(int chunk, Direction direction, const PlacedOperation& operation) const;
   std::uint32_t slot(int chunk, Direction direction, std::size_t number) const;
-  std::uint32_t num_rows() const;  ///< of the whole table
+  std::uint32_t num_rows() const;                     ///< of the whole table
+  static constexpr std::uint32_t most_rows = 0xffff;  ///< Op::work names a row in 16 bits
   std::uint32_t num_slots() const;
 
  private:
