@@ -1,107 +1,180 @@
 #include "timeline/critical_path.hpp"
 
 #include <algorithm>
-#include <boost/graph/compressed_sparse_row_graph.hpp>
-#include <boost/graph/topological_sort.hpp>
-#include <boost/range/iterator_range.hpp>
-#include <iterator>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <utility>
 
-#include "timeline/activity_graph.hpp"
+#include "core/contracts.hpp"
+#include "schedule/order_of_waiting.hpp"
 
 namespace windtunnel {
 namespace {
 
-using detail::ActivityId;
-using detail::ActivityOrder;
-using Graph =
-    boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property,
-                                       boost::no_property, ActivityId, std::size_t>;
+/// Position in the list of all activities: computes, messages, collectives, events.
+using ActivityId = std::uint32_t;
+constexpr ActivityId none = std::numeric_limits<ActivityId>::max();
 
-/// Earliest and latest times of activities whose durations and order are given.
-class Schedule {
+/// The activities of each stream, channel, or collective and microbatch, in the order in which they were played, which is that of the timeline.
+class Queues {
  public:
-  explicit Schedule(const ActivityOrder& order)
-      : order_(order),
-        graph_(boost::edges_are_unsorted_multi_pass, order.edges.begin(), order.edges.end(),
-               static_cast<ActivityId>(order.activities.size())),
-        ends_(order.durations),
-        cause_(order.activities.size(), none),
-        latest_ends_(order.activities.size()) {
-    std::vector<ActivityId> last_first;
-    last_first.reserve(order.activities.size());
-    boost::topological_sort(graph_, std::back_inserter(last_first));  // throws on a cycle
-    find_earliest(last_first);
-    find_latest(last_first);
+  explicit Queues(std::size_t size) : ids_(size), taken_(size) {}
+  void add(std::size_t queue, ActivityId id) { ids_[queue].push_back(id); }
+  ActivityId take(std::size_t queue) {
+    WT_EXPECT(queue < ids_.size() &&
+              taken_[queue] < ids_[queue].size());  // the timeline is complete
+    return ids_[queue][taken_[queue]++];
   }
-
-  std::vector<CriticalStep> path() const {
-    std::vector<CriticalStep> steps;
-    for (ActivityId id = last_; id != none; id = cause_[id]) {
-      if (order_.durations[id] > Seconds{0})
-        steps.push_back({order_.activities[id], ends_[id] - order_.durations[id], ends_[id]});
-    }
-    std::reverse(steps.begin(), steps.end());
-    return steps;
-  }
-
-  Seconds slack(ActivityId id) const { return latest_ends_[id] - ends_[id]; }
 
  private:
-  static constexpr ActivityId none = 0xFFFFFFFF;
+  std::vector<std::vector<ActivityId>> ids_;
+  std::vector<std::size_t> taken_;
+};
 
-  void find_earliest(const std::vector<ActivityId>& last_first) {
-    // ends_ holds durations until an activity's turn; what comes before it has pushed its start by then.
-    std::vector<Seconds> starts(ends_.size());
-    for (auto id = last_first.rbegin(); id != last_first.rend(); ++id) {
-      ends_[*id] = starts[*id] + order_.durations[*id];
-      for (const auto edge : boost::make_iterator_range(boost::out_edges(*id, graph_))) {
-        const ActivityId next = boost::target(edge, graph_);
-        const bool later = cause_[next] == none || ends_[*id] > starts[next] ||
-                           (ends_[*id] == starts[next] && *id < cause_[next]);
-        if (!later) continue;
-        starts[next] = ends_[*id];
-        cause_[next] = *id;
-      }
-      if (last_ == none || ends_[*id] > ends_[last_] || (ends_[*id] == ends_[last_] && *id < last_))
-        last_ = *id;
+/// Earliest and latest ends of the activities of a timeline, whose durations are given, in the order of waiting of its programs.
+class Schedule {
+ public:
+  Schedule(const ProgramSet& set, const Timeline& timeline)
+      : set_(set),
+        computes_(set.devices.size() * num_streams),
+        messages_(set.channels.size()),
+        collectives_(timeline.collectives.size()) {
+    list_activities(timeline);
+    MessageOrder order(set.channels.size());
+    for (const MessageSpan& message : timeline.messages)
+      order[message.channel.index()].push_back(message.send.slot);
+    const auto stuck = for_each_wait(
+        set, [this](const WaitStep& step) { add(step); }, order);
+    WT_EXPECT(stuck.empty());
+    find_latest();
+  }
+
+  CriticalPath path() const {
+    CriticalPath result;
+    for (ActivityId id = last_; id != none; id = cause_[id])
+      if (durations_[id] > Seconds{0})
+        result.steps.push_back({activities_[id], ends_[id] - durations_[id], ends_[id]});
+    std::reverse(result.steps.begin(), result.steps.end());
+    for (ActivityId id = 0; id < activities_.size(); ++id) {
+      const Seconds slack = latest_ends_[id] - ends_[id];
+      if (activities_[id].kind == Activity::Kind::compute) result.compute_slack.push_back(slack);
+      if (activities_[id].kind == Activity::Kind::message) result.message_slack.push_back(slack);
+      if (activities_[id].kind == Activity::Kind::collective)
+        result.collective_slack.push_back(slack);
+    }
+    return result;
+  }
+
+ private:
+  struct Step {
+    std::uint32_t a = 0, b = 0;
+    ActivityId activity = none;  ///< none: of no length
+    ActivityId ended_by = none;  ///< the activity that ends with it
+    Seconds end{};
+  };
+
+  void list_activities(const Timeline& timeline) {
+    const auto add = [this](Activity::Kind kind, std::size_t index, Seconds duration) {
+      activities_.push_back({kind, index});
+      durations_.push_back(duration);
+      return static_cast<ActivityId>(activities_.size() - 1);
+    };
+    const auto add_all = [&add](Activity::Kind kind, const auto& spans, Queues& queues,
+                                const auto& queue_of) {
+      for (std::size_t i = 0; i < spans.size(); ++i)
+        queues.add(queue_of(spans[i]), add(kind, i, spans[i].end - spans[i].begin));
+    };
+    add_all(Activity::Kind::compute, timeline.computes, computes_,
+            [](const Span& span) { return stream_index(span.device, span.stream); });
+    add_all(Activity::Kind::message, timeline.messages, messages_,
+            [](const MessageSpan& message) { return message.channel.index(); });
+    add_all(Activity::Kind::collective, timeline.collectives, collectives_,
+            [this](const CollectiveSpan& span) { return instances_of(span.collective, span.op); });
+    for (const ProgramDevice& device : set_.devices) {
+      first_event_.push_back(static_cast<ActivityId>(activities_.size()));
+      for (std::uint32_t i = 0; i < set_.programs[device.program].num_events; ++i)
+        add(Activity::Kind::event, i, {});
+    }
+    cause_.assign(activities_.size(), none);
+    ends_.resize(activities_.size());
+    latest_ends_.resize(activities_.size());
+  }
+
+  static std::size_t stream_index(DeviceId device, Stream stream) {
+    return device.index() * num_streams + static_cast<std::size_t>(stream);
+  }
+
+  /// Those of different microbatches a device may enter from different streams.
+  std::size_t instances_of(CollectiveId collective, const Op& op) {
+    return instances_.try_emplace({collective, op.microbatch}, instances_.size()).first->second;
+  }
+
+  const ProgramDevice& device(const WaitStep& step) const {
+    return set_.devices[step.device.index()];
+  }
+  ActivityId activity_of(const WaitStep& step) {
+    switch (step.op->kind) {
+      case OpKind::compute:
+        return computes_.take(stream_index(step.device, step.stream));
+      case OpKind::send:
+        return messages_.take(device(step).channels[step.op->peer].index());
+      case OpKind::collective:
+        return collectives_.take(instances_of(device(step).entered(step.op->slot), *step.op));
+      case OpKind::record:
+        return first_event_[step.device.index()] + step.op->slot;
+      default:
+        return none;
     }
   }
 
-  void find_latest(const std::vector<ActivityId>& last_first) {
-    for (const ActivityId id : last_first) {
-      Seconds latest = ends_[last_];
-      for (const auto edge : boost::make_iterator_range(boost::out_edges(id, graph_))) {
-        const ActivityId next = boost::target(edge, graph_);
-        latest = std::min(latest, latest_ends_[next] - order_.durations[next]);
+  /// Of two that end together the first of the list.
+  static bool is_later(Seconds end, ActivityId id, Seconds other_end, ActivityId other) {
+    return end > other_end || (end == other_end && id < other);
+  }
+
+  void add(const WaitStep& wait) {
+    const Step &a = steps_[wait.a], &b = steps_[wait.b];
+    const Step& later = is_later(a.end, a.ended_by, b.end, b.ended_by) ? a : b;
+    Step step{wait.a, wait.b, activity_of(wait), later.ended_by, later.end};
+    if (const ActivityId id = step.activity; id != none) {
+      cause_[id] = std::exchange(step.ended_by, id);
+      ends_[id] = step.end += durations_[id];
+      if (last_ == none || is_later(step.end, id, ends_[last_], last_)) last_ = id;
+    }
+    steps_.push_back(step);
+  }
+
+  void find_latest() {
+    if (last_ == none) return;
+    std::vector<Seconds> latest(steps_.size(), ends_[last_]);
+    for (std::size_t i = steps_.size() - 1; i > 0; --i) {
+      const Step& step = steps_[i];
+      Seconds start = latest[i];
+      if (step.activity != none) {
+        latest_ends_[step.activity] = start;
+        start -= durations_[step.activity];
       }
-      latest_ends_[id] = latest;
+      latest[step.a] = std::min(latest[step.a], start);
+      latest[step.b] = std::min(latest[step.b], start);
     }
   }
 
-  const ActivityOrder& order_;
-  Graph graph_;
-  std::vector<Seconds> ends_;
-  std::vector<ActivityId> cause_;  ///< what it started with
-  std::vector<Seconds> latest_ends_;
+  const ProgramSet& set_;
+  std::vector<Activity> activities_;
+  std::vector<Seconds> durations_, ends_, latest_ends_;  ///< by activity
+  std::vector<ActivityId> cause_;                        ///< what it started with
+  std::vector<ActivityId> first_event_;                  ///< by device
+  Queues computes_, messages_, collectives_;
+  std::map<std::pair<CollectiveId, std::uint32_t>, std::size_t> instances_;  ///< their queue
+  std::vector<Step> steps_{Step{}};
   ActivityId last_ = none;
 };
 
 }  // namespace
 
 CriticalPath find_critical_path(const ProgramSet& programs, const Timeline& timeline) {
-  const ActivityOrder order = detail::activity_order(programs, timeline);
-  CriticalPath result;
-  if (order.activities.empty()) return result;
-  const Schedule schedule(order);
-  result.steps = schedule.path();
-  for (std::size_t i = 0; i < order.activities.size(); ++i) {
-    const Seconds slack = schedule.slack(static_cast<ActivityId>(i));
-    if (order.activities[i].kind == Activity::Kind::compute) result.compute_slack.push_back(slack);
-    if (order.activities[i].kind == Activity::Kind::message) result.message_slack.push_back(slack);
-    if (order.activities[i].kind == Activity::Kind::collective)
-      result.collective_slack.push_back(slack);
-  }
-  return result;
+  return Schedule(programs, timeline).path();
 }
 
 }  // namespace windtunnel
