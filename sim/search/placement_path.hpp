@@ -51,7 +51,6 @@ class PipelinePath {
       const std::vector<const std::vector<Seconds>*>& pipelines) const;
 
  private:
-  friend class PathWriter;
   struct Step {
     std::uint32_t a = 0, b = 0;  ///< steps it comes after
     std::uint32_t duration = 0;
