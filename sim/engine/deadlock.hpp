@@ -2,17 +2,16 @@
 
 #include <string>
 
-#include "engine/play_state.hpp"
+#include "schedule/program.hpp"
 
 namespace windtunnel::detail {
 
 /// Says which streams never finish and what each waits for, for a reader:
 ///
 ///     deadlock: 2 of 4 devices never finish
-///       device 3 compute op 17 (receive gradient of microbatch 4) waits for a message that device
-///       4 has not sent device 4 compute op 9 (receive activation of microbatch 7) waits for a
-///       message that device 3 has not sent
+///       device 3 compute op 17 (receive gradient of microbatch 4) waits for a message that device 4 has not sent
+///       device 4 compute op 9 (receive activation of microbatch 7) waits for a message that device 3 has not sent
 ///     cyclic wait: device 3 -> device 4 -> device 3
-std::string describe_deadlock(const ProgramSet& programs, const PlayState& state);
+std::string describe_deadlock(const ProgramSet& programs);
 
 }  // namespace windtunnel::detail
