@@ -9,7 +9,6 @@
 #include <set>
 
 #include "core/contracts.hpp"
-#include "memory/in_flight.hpp"
 #include "simulate/memory_inputs.hpp"
 
 namespace windtunnel {
@@ -23,7 +22,7 @@ constexpr int steps = 1500;
 constexpr double step_size = 0.01, penalty = 1e-2;  // of the squared error's unit, its variance
 
 MemoryInputs inputs_of(const Scenario& scenario) {
-  return memory_inputs(scenario, scenario.plan, estimate_in_flight(scenario.plan));
+  return memory_inputs(scenario, scenario.plan, count_in_flight(scenario.plan));
 }
 
 /// Readings and accounts of one run.

@@ -81,7 +81,7 @@ struct MemoryCorrection;
 
 /// Inputs of the account. `in_flight` gives the largest number of (microbatch, model chunk)
 /// pairs whose forward has started and whose backward has not ended, by stage, as
-/// in_flight_microbatches() counts them in the schedule's programs; `in_flight_with_gradients` the
+/// count_in_flight() counts them in the schedule's orders; `in_flight_with_gradients` the
 /// same once the first backward has made gradients.
 struct MemoryInputs {
   const Transformer* model = nullptr;

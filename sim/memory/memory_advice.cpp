@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <vector>
 
-#include "memory/in_flight.hpp"
 #include "plan/plan_check.hpp"
+#include "schedule/in_flight.hpp"
 
 namespace windtunnel {
 namespace {
@@ -131,12 +131,10 @@ MemoryInputs inputs_after(const MemoryInputs& inputs, const Plan& plan) {
       plan.microbatches == inputs.plan->microbatches)
     return after;
   after.device_of_stage.clear();
-  after.in_flight.clear();
-  after.in_flight_with_gradients.clear();
+  const InFlightOfStages held = count_in_flight(plan);
+  after.in_flight = held.all;
+  after.in_flight_with_gradients = held.with_gradients;
   for (int stage = 0; stage < plan.parallel.pipeline; ++stage) {
-    const InFlight held = estimate_in_flight(plan, StageId{stage});
-    after.in_flight.push_back(held.all);
-    after.in_flight_with_gradients.push_back(held.with_gradients);
     const int old = stage * inputs.plan->parallel.pipeline / plan.parallel.pipeline;
     after.device_of_stage.push_back(inputs.device_of_stage[static_cast<std::size_t>(old)]);
   }

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "memory/in_flight.hpp"
 #include "memory/memory_account.hpp"
+#include "schedule/in_flight.hpp"
 
 namespace windtunnel::fixtures {
 
@@ -112,12 +112,10 @@ struct World {
     inputs.plan = &plan;
     inputs.software = &software;
     inputs.reading = reading;
-    for (int stage = 0; stage < plan.parallel.pipeline; ++stage) {
-      const InFlight held = estimate_in_flight(plan, StageId{stage});
-      inputs.device_of_stage.push_back(&device);
-      inputs.in_flight.push_back(held.all);
-      inputs.in_flight_with_gradients.push_back(held.with_gradients);
-    }
+    inputs.device_of_stage.assign(static_cast<std::size_t>(plan.parallel.pipeline), &device);
+    const InFlightOfStages held = count_in_flight(plan);
+    inputs.in_flight = held.all;
+    inputs.in_flight_with_gradients = held.with_gradients;
     return inputs;
   }
   MemoryAccount account() const { return account_memory(inputs()); }

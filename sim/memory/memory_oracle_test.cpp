@@ -131,7 +131,7 @@ void check_stage(const World& world, const StageMemory& memory, int stage) {
   const ClosedForm in{world.model, world.plan, stage};
   CHECK(memory.parameters == doctest::Approx(in.parameters()).epsilon(1e-12));
   check_equal(memory.activation_per_microbatch, in.microbatch());
-  const InFlight held = estimate_in_flight(world.plan, StageId{stage});
+  const InFlight held = count_in_flight(schedule_order(world.plan, StageId{stage}));
   check_equal(memory.allocated, allocated(in, held.all, held.with_gradients));
   if (memory.set_by_step) return;
   const bool in_head = !in.sharded && memory.logits > 0_B;

@@ -6,9 +6,9 @@
 
 #include "core/contracts.hpp"
 #include "cost/stage_cost.hpp"
-#include "memory/in_flight.hpp"
 #include "memory/memory_account.hpp"
 #include "plan/stage_split.hpp"
+#include "schedule/in_flight.hpp"
 
 namespace windtunnel {
 namespace {
@@ -30,11 +30,9 @@ class StageJudge {
       if (smallest == nullptr || candidate.usable_memory < smallest->usable_memory)
         smallest = &candidate;
     }
-    for (std::size_t s = 0; s < stages; ++s) {
-      const InFlight held = estimate_in_flight(plan_, StageId{s});
-      memory_.in_flight.push_back(held.all);
-      memory_.in_flight_with_gradients.push_back(held.with_gradients);
-    }
+    const InFlightOfStages held = count_in_flight(plan_);
+    memory_.in_flight = held.all;
+    memory_.in_flight_with_gradients = held.with_gradients;
   }
 
   StageOption with_layers(StageId stage, int layers) {

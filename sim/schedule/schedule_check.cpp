@@ -231,17 +231,4 @@ ScheduleTiming time_schedule(const ScheduleOrders& orders) {
   return timing;
 }
 
-int peak_in_flight(const std::vector<Step>& order) {
-  const bool splits = std::any_of(order.begin(), order.end(), [](const Step& step) {
-    return step.phase == Phase::weight_gradient;
-  });
-  const Phase last = splits ? Phase::weight_gradient : Phase::backward;
-  int held = 0, most = 0;
-  for (const Step& step : order) {
-    if (step.phase == Phase::forward) most = std::max(most, ++held);
-    if (step.phase == last) --held;
-  }
-  return most;
-}
-
 }  // namespace windtunnel

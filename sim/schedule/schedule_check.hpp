@@ -38,8 +38,4 @@ struct ScheduleTiming {
 /// Longest path through the passes: they begin as soon as their inputs and their device are there.
 ScheduleTiming time_schedule(const ScheduleOrders& orders);
 
-/// The most (microbatch, chunk) pairs a stage holds at once: from the forward to the backward pass, or to the weight gradient where
-/// that stands apart.
-int peak_in_flight(const std::vector<Step>& order);
-
 }  // namespace windtunnel

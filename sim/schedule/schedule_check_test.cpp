@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "plan/schedule.hpp"
+#include "schedule/in_flight.hpp"
 
 namespace windtunnel {
 namespace {
@@ -89,7 +90,7 @@ TEST_CASE("no stage of a V idles between its first and its last pass") {
       for (std::size_t i = 0; i < orders.of_stage.size(); ++i) {
         CHECK(timing.begin[i].front() == static_cast<int>(i));
         CHECK(timing.begin[i].back() + 1 - timing.begin[i].front() == 6 * m);
-        CHECK(peak_in_flight(orders.of_stage[i]) == 2 * p);
+        CHECK(count_in_flight(orders.of_stage[i]).all == 2 * p);
       }
     }
   }
@@ -104,7 +105,8 @@ TEST_CASE("DualPipe is legal from both ends, and idles p - 2 passes of a chunk")
       const ScheduleTiming timing = time_schedule(orders);
       CHECK(timing.busy == 3 * m);
       CHECK(timing.end == 3 * m + p - 2);
-      for (const std::vector<Step>& order : orders.of_stage) CHECK(peak_in_flight(order) == p + 1);
+      for (const std::vector<Step>& order : orders.of_stage)
+        CHECK(count_in_flight(order).all == p + 1);
     }
   const ScheduleOrders half = schedule_orders(*schedule_named("dualpipe_v"), {4, 8, 2});
   REQUIRE(check_schedule(half).empty());
@@ -151,7 +153,7 @@ TEST_CASE("in-flight microbatches of each stage are what theory says") {
     for (const int m : {p, 2 * p, 5 * p}) {
       for (int i = 0; i < p; ++i) {
         const auto peak = [&](const SchedulePtr& schedule, int v) {
-          return peak_in_flight(schedule->order({p, m, v}, StageId{i}));
+          return count_in_flight(schedule->order({p, m, v}, StageId{i})).all;
         };
         CHECK(peak(schedule_named("gpipe"), 1) == m);
         CHECK(peak(schedule_named("1f1b"), 1) == std::min(m, p - i));

@@ -6,7 +6,7 @@
 namespace windtunnel {
 
 MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin) {
-  return check_memory(base, plan, margin, estimate_in_flight(plan));
+  return check_memory(base, plan, margin, count_in_flight(plan));
 }
 
 MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin,
@@ -31,7 +31,7 @@ const InFlightOfStages& InFlightTable::of(const Plan& plan) {
   const OrderShape shape = order_shape(plan);
   const auto [place, is_new] = known_.try_emplace(
       {plan.parallel.schedule.get(), shape.stages, shape.chunks, shape.microbatches});
-  if (is_new) place->second = estimate_in_flight(plan);
+  if (is_new) place->second = count_in_flight(plan);
   return place->second;
 }
 

@@ -3,8 +3,8 @@
 #include <map>
 #include <tuple>
 
-#include "memory/in_flight.hpp"
 #include "scenario/scenario.hpp"
+#include "schedule/in_flight.hpp"
 
 namespace windtunnel {
 
@@ -17,7 +17,7 @@ struct MemoryCheck {
   Bytes max_total{};                            ///< what nvidia-smi would show on the fullest GPU
 };
 
-/// The memory account of the plan (docs/memory.md), in flight as the schedule's closed form has it:
+/// The memory account of the plan (docs/memory.md):
 ///   fits  =  required * (1 + share) + amount <= usable   on every stage
 MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/contracts.hpp"
-#include "memory/in_flight.hpp"
+#include "schedule/in_flight.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
@@ -112,19 +112,10 @@ std::vector<StageMemory> PlacementTables::memory_on(const Device& device) const 
   inputs.model = &scenario_->model;
   inputs.plan = &plan();
   inputs.software = &scenario_->software;
-  const int p = plan().parallel.pipeline;
-  inputs.device_of_stage.assign(static_cast<std::size_t>(p), &device);
-  if (plan().parallel.schedule->written) {  // played in full
-    InFlightOfStages counted = in_flight_microbatches(programs().programs);
-    inputs.in_flight = std::move(counted.all);
-    inputs.in_flight_with_gradients = std::move(counted.with_gradients);
-  } else {
-    for (int stage = 0; stage < p; ++stage) {
-      const InFlight held = estimate_in_flight(plan(), StageId{stage});
-      inputs.in_flight.push_back(held.all);
-      inputs.in_flight_with_gradients.push_back(held.with_gradients);
-    }
-  }
+  inputs.device_of_stage.assign(static_cast<std::size_t>(plan().parallel.pipeline), &device);
+  const InFlightOfStages held = count_in_flight(plan());
+  inputs.in_flight = held.all;
+  inputs.in_flight_with_gradients = held.with_gradients;
   return account_memory(inputs).stages;
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "memory/in_flight.hpp"
 #include "memory/memory_account.hpp"
 #include "scenario/scenario.hpp"
+#include "schedule/in_flight.hpp"
 
 namespace windtunnel {
 

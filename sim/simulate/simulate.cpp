@@ -19,7 +19,6 @@
 #include "evidence/interval.hpp"
 #include "lower/program_builder.hpp"
 #include "lower/stage_choice.hpp"
-#include "memory/in_flight.hpp"
 #include "memory/memory_advice.hpp"
 #include "plan/nvlink_groups.hpp"
 #include "report/number_text.hpp"
@@ -148,10 +147,8 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
 }
 
 /// `plan`: with its compressed stages chosen.
-MemoryInputs account_inputs(const Scenario& scenario, const Plan& plan,
-                            const BuiltPrograms& built) {
-  MemoryInputs inputs =
-      memory_inputs(scenario, plan, in_flight_microbatches(built.programs.programs));
+MemoryInputs account_inputs(const Scenario& scenario, const Plan& plan) {
+  MemoryInputs inputs = memory_inputs(scenario, plan, count_in_flight(plan));
   inputs.correction = scenario.memory_correction.get();
   return inputs;
 }
@@ -446,7 +443,7 @@ Report make_key_report(const Outcome& o) {
   report.placement_note = scenario.placement_note;
   report.iteration_time = o.played->end;
   report.num_gpus = scenario.plan.num_ranks();
-  report.memory = account_without_advice(account_inputs(scenario, *o.whole_plan, *o.built));
+  report.memory = account_without_advice(account_inputs(scenario, *o.whole_plan));
   report.activities = o.played->activities;
   report.flows = o.played->flows;
   report.played_replicas = played_replicas(o);
@@ -457,7 +454,7 @@ Report make_report(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
   Report report = make_key_report(o);
   if (!report.memory.fits)
-    report.memory.advice = memory_advice(account_inputs(scenario, *o.whole_plan, *o.built),
+    report.memory.advice = memory_advice(account_inputs(scenario, *o.whole_plan),
                                          report.memory.stages[report.memory.worst_stage.index()]);
   report.plan = scenario.plan;
   report.model_name = scenario.model.name;
@@ -587,8 +584,7 @@ PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan) {
   const BuiltScenario built = build(scenario, plan);
   const NativeRun run = built.fold ? built.fold->run : play_natively(built.programs);
   const DeviceId last = built.programs.played_as(run.played.last_device);
-  PlanFigures figures{run.played.end,
-                      account_without_advice(account_inputs(scenario, built.plan, built.programs)),
+  PlanFigures figures{run.played.end, account_without_advice(account_inputs(scenario, built.plan)),
                       run.breakdowns.of(last)};
   if (built.fold) {
     figures.iteration_time += built.fold->duration * static_cast<double>(built.fold->repeats);

@@ -8,7 +8,6 @@
 
 #include "cost/collective_cost.hpp"
 #include "cost/stage_cost.hpp"
-#include "memory/in_flight.hpp"
 #include "memory/memory_account.hpp"
 #include "platform/network.hpp"
 #include "simulate/memory_inputs.hpp"
@@ -160,7 +159,7 @@ enum class Counted { schedule, one_microbatch };
 bool fits(const Scenario& scenario, Counted counted) {
   const std::vector<int> one(static_cast<std::size_t>(scenario.plan.parallel.pipeline), 1);
   const InFlightOfStages held =
-      counted == Counted::schedule ? estimate_in_flight(scenario.plan) : InFlightOfStages{one, one};
+      counted == Counted::schedule ? count_in_flight(scenario.plan) : InFlightOfStages{one, one};
   return account_memory(memory_inputs(scenario, scenario.plan, held)).fits;
 }
 

@@ -5,7 +5,6 @@
 #include "core/contracts.hpp"
 #include "evidence/interval.hpp"
 #include "evidence/score.hpp"
-#include "memory/in_flight.hpp"
 #include "simulate/memory_inputs.hpp"
 #include "simulate/simulate.hpp"
 
@@ -13,9 +12,8 @@ namespace windtunnel {
 namespace {
 
 /// The account as of the first step, in which the optimizer's moments do not exist yet.
-MemoryAccount first_step_account(const Scenario& scenario,
-                                 const std::vector<StageProgram>& programs) {
-  MemoryInputs inputs = memory_inputs(scenario, scenario.plan, in_flight_microbatches(programs));
+MemoryAccount first_step_account(const Scenario& scenario) {
+  MemoryInputs inputs = memory_inputs(scenario, scenario.plan, count_in_flight(scenario.plan));
   inputs.reading = MemoryReading::first_step;
   return account_memory(inputs);
 }
@@ -82,8 +80,7 @@ PointPrediction predict_by_simulation(const JsonValue& value, const std::filesys
   prediction.memory_max = report.memory.max_total;
   prediction.fits = report.memory.fits;
   prediction.stage_of_rank = stages_of_ranks(plan);
-  prediction.stages =
-      stage_readings(report.memory, first_step_account(scenario, simulation.programs.programs));
+  prediction.stages = stage_readings(report.memory, first_step_account(scenario));
   prediction.fitted = fitted_numbers(scenario);
   return prediction;
 }

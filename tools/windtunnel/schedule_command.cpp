@@ -13,6 +13,7 @@
 #include "plan/schedule.hpp"
 #include "scenario/library_files.hpp"
 #include "schedule/exchange_check.hpp"
+#include "schedule/in_flight.hpp"
 #include "schedule/schedule_check.hpp"
 #include "schedule/schedule_drawing.hpp"
 #include "schedule/schedule_file_json.hpp"
@@ -100,7 +101,8 @@ JsonValue label_of(const ScheduleOrders& orders) {
 
 std::vector<int> peaks_of(const ScheduleOrders& orders) {
   std::vector<int> peaks;
-  for (const std::vector<Step>& order : orders.of_stage) peaks.push_back(peak_in_flight(order));
+  for (const std::vector<Step>& order : orders.of_stage)
+    peaks.push_back(count_in_flight(order).all);
   return peaks;
 }
 

@@ -1,0 +1,42 @@
+#include "schedule/in_flight.hpp"
+
+#include <algorithm>
+
+namespace windtunnel {
+
+InFlight count_in_flight(const std::vector<Step>& order) {
+  const bool splits = std::any_of(order.begin(), order.end(), [](const Step& step) {
+    return step.phase == Phase::weight_gradient;
+  });
+  const Phase last = splits ? Phase::weight_gradient : Phase::backward;
+  InFlight most;
+  int held = 0;
+  bool gradients = false;
+  for (const Step& step : order) {
+    if (step.phase == Phase::forward) ++held;
+    most.all = std::max(most.all, held);
+    if (gradients) most.with_gradients = std::max(most.with_gradients, held);
+    if (step.phase != last) continue;
+    --held;
+    // The first backward pass makes the gradients while it frees its own pair's activations: it never holds both in full, so the count
+    // with gradients begins at its end. For 1F1B with m microbatches this gives, k = p - i: after the first backward pass k - 1 are held
+    // if m > k, and the next forward pass makes them k again; if m <= k there is no further forward pass and m - 1 remain. Together
+    // min(m - 1, k).
+    gradients = true;
+  }
+  // With a single microbatch the only backward pass is the first one: min(max(m - 1, 1), p - i).
+  if (gradients) most.with_gradients = std::max(most.with_gradients, 1);
+  return most;
+}
+
+InFlightOfStages count_in_flight(const Plan& plan) {
+  InFlightOfStages stages;
+  for (int s = 0; s < plan.parallel.pipeline; ++s) {
+    const InFlight held = count_in_flight(schedule_order(plan, StageId{s}));
+    stages.all.push_back(held.all);
+    stages.with_gradients.push_back(held.with_gradients);
+  }
+  return stages;
+}
+
+}  // namespace windtunnel

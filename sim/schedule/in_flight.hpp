@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include "plan/plan.hpp"
+
+namespace windtunnel {
+
+/// How many (microbatch, model chunk) pairs a stage holds at once: from the start of a pair's forward pass to the end of its backward
+/// pass, or of its weight gradient where the backward pass is split. 1F1B holds min(m, p - i) on stage i of p.
+struct InFlight {
+  int all = 0;  ///< the most ever
+  int with_gradients =
+      0;  ///< the most after the first backward pass, when the stage's gradients exist as well
+};
+
+/// Of a stage that runs its passes in this order.
+InFlight count_in_flight(const std::vector<Step>& order);
+/// The same for the stages of a plan, in stage order; MemoryInputs takes the two lists.
+struct InFlightOfStages {
+  std::vector<int> all, with_gradients;
+};
+InFlightOfStages count_in_flight(const Plan& plan);
+
+}  // namespace windtunnel
