@@ -2,7 +2,7 @@
 # The include law of sim/: a folder is a layer, and a layer sees only those before it.
 #   tools/check_layers.sh [ROOT]
 # Fails on: a quoted include or a CMake DEPENDS that points the wrong way; a folder that is no layer; SimGrid outside
-# sim/engine/simgrid_*; Boost.Graph outside sim/platform, sim/schedule and sim/timeline; nlohmann outside
+# sim/engine/simgrid_*; Boost.Graph outside sim/platform; nlohmann outside
 # tests, of which sim/report/trace_check_json.cpp is the help; a product of parallel degrees outside sim/plan and sim/layout, tests
 # excepted: Parallel and Layout know which degrees share a group (Parallel::ranks_of_replica()).
 set -euo pipefail
@@ -50,8 +50,8 @@ check_includes=$define'
 
     if (included ~ /^(simgrid|xbt|smpi)\// && !(own == "engine" && file ~ /^simgrid_/))
       breach("SimGrid is for sim/engine/simgrid_* only: " included)
-    else if (included ~ /^boost\/graph\// && own !~ /^(platform|schedule|timeline)$/)
-      breach("Boost.Graph is for sim/platform, sim/schedule and sim/timeline only: " included)
+    else if (included ~ /^boost\/graph\// && own != "platform")
+      breach("Boost.Graph is for sim/platform only: " included)
     else if (included ~ /^nlohmann\// && !test && file != "trace_check_json.cpp")
       breach("nlohmann is for tests only: " included)
     else if (own != "" && quoted && !(other in height))

@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "core/contracts.hpp"
-#include "schedule/wait_graph.hpp"
+#include "core/problem.hpp"
+#include "schedule/order_of_waiting.hpp"
 
 namespace windtunnel {
 namespace {
@@ -21,66 +22,6 @@ bool has_weight_gradients(const ScheduleOrders& orders) {
   return false;
 }
 
-/// Numbers the passes of a schedule: as nodes by place, and by what they are.
-class PassTable {
- public:
-  explicit PassTable(const ScheduleOrders& orders) : orders_(orders) {
-    std::size_t next = 0;
-    for (const std::vector<Step>& order : orders.of_stage) {
-      first_.push_back(next);
-      next += order.size();
-    }
-    first_.push_back(next);
-    node_.assign(orders.of_stage.size() * passes_of_stage(), nowhere);
-  }
-
-  std::size_t num_nodes() const { return first_.back(); }
-  std::size_t node(std::size_t stage, std::size_t position) const {
-    return first_[stage] + position;
-  }
-  std::pair<std::size_t, std::size_t> place(std::size_t node) const {
-    const auto above = std::upper_bound(first_.begin(), first_.end(), node);
-    const auto stage = static_cast<std::size_t>(above - first_.begin()) - 1;
-    return {stage, node - first_[stage]};
-  }
-  std::string name(std::size_t node) const {
-    const auto [stage, position] = place(node);
-    return "stage " + std::to_string(stage) + " " + token_of(orders_.of_stage[stage][position]);
-  }
-
-  bool is_within(const Step& step) const {
-    return step.chunk < chunks() && step.microbatch < microbatches() &&
-           orders_.shape.chunk_map().takes(step.chunk, step.microbatch);
-  }
-  /// The first and the last pass of the block that a pass is in.
-  std::size_t first_of_block(std::size_t node) const {
-    const auto [stage, position] = place(node);
-    std::size_t first = position;
-    while (orders_.of_stage[stage][first].joined) --first;
-    return node - (position - first);
-  }
-  std::size_t last_of_block(std::size_t node) const {
-    const auto [stage, position] = place(node);
-    return node + (end_of_block(orders_.of_stage[stage], position) - 1 - position);
-  }
-  /// The node of a pass; `nowhere` until it is set.
-  std::size_t& at(std::size_t stage, const Step& step) {
-    return node_[stage * passes_of_stage() +
-                 (static_cast<std::size_t>(step.phase) * chunks() + step.chunk) * microbatches() +
-                 step.microbatch];
-  }
-
- private:
-  static constexpr std::size_t num_phases = 3;
-  std::size_t chunks() const { return static_cast<std::size_t>(orders_.shape.chunks); }
-  std::size_t microbatches() const { return static_cast<std::size_t>(orders_.shape.microbatches); }
-  std::size_t passes_of_stage() const { return num_phases * chunks() * microbatches(); }
-
-  const ScheduleOrders& orders_;
-  std::vector<std::size_t> first_;  ///< node of each stage's first pass; then the number of nodes
-  std::vector<std::size_t> node_;
-};
-
 /// Looks every pass up once, then what each waits for.
 class Examination {
  public:
@@ -88,7 +29,7 @@ class Examination {
       : orders_(orders),
         map_(orders.shape.chunk_map()),
         splits_(has_weight_gradients(orders)),
-        table_(orders) {
+        positions_(orders.of_stage.size() * passes_of_stage(), nowhere) {
     WT_EXPECT(orders.of_stage.size() == static_cast<std::size_t>(orders.shape.stages));
     for (std::size_t stage = 0; stage < orders.of_stage.size(); ++stage) {
       find_passes(stage);
@@ -97,24 +38,35 @@ class Examination {
   }
 
   bool splits() const { return splits_; }
-  const PassTable& table() const { return table_; }
   std::vector<ScheduleFault> take_faults() { return std::move(faults_); }
+  /// Of a pass in the order of its stage; `nowhere` until it is found.
+  std::size_t& position(std::size_t stage, const Step& step) {
+    return positions_[stage * passes_of_stage() + number(step)];
+  }
 
-  /// There must be no faults so far.
-  WaitGraph waits() {
-    WaitGraph graph(table_.num_nodes());
-    for (std::size_t stage = 0; stage < orders_.of_stage.size(); ++stage) {
-      const std::vector<Step>& order = orders_.of_stage[stage];
-      for (std::size_t i = 0; i < order.size(); ++i) {
-        const std::size_t node = table_.node(stage, i);
-        if (i > 0) graph.add({node, node - 1, WaitGraph::Why::order});
-        add_inputs(graph, node, stage, order[i]);
-      }
-    }
-    return graph;
+  /// The passes as programs, in which each waits for its inputs: for a message, or for an event of its own stage. All ops of a pass carry
+  /// its phase, chunk and microbatch. There must be no faults so far.
+  ProgramSet programs() const {
+    std::vector<StageProgram> programs;
+    for (std::size_t stage = 0; stage < orders_.of_stage.size(); ++stage)
+      programs.push_back(program_of(StageId{stage}, orders_.of_stage[stage]));
+    return one_pipeline(std::move(programs));
   }
 
  private:
+  static constexpr std::size_t num_phases = 3;
+  std::size_t passes_of_stage() const {
+    return num_phases * static_cast<std::size_t>(orders_.shape.chunks) *
+           static_cast<std::size_t>(orders_.shape.microbatches);
+  }
+  /// Among all that a stage could have.
+  std::size_t number(const Step& step) const {
+    const auto chunks = static_cast<std::size_t>(orders_.shape.chunks);
+    return (static_cast<std::size_t>(step.phase) * chunks + step.chunk) *
+               static_cast<std::size_t>(orders_.shape.microbatches) +
+           step.microbatch;
+  }
+
   void fault(std::size_t stage, std::size_t position, const std::string& what) {
     faults_.push_back({StageId{stage}, position, "stage " + std::to_string(stage) + " " + what});
   }
@@ -123,13 +75,15 @@ class Examination {
     const std::vector<Step>& order = orders_.of_stage[stage];
     for (std::size_t i = 0; i < order.size(); ++i) {
       const Step& step = order[i];
-      if (!table_.is_within(step)) {
+      if (step.chunk >= orders_.shape.chunks ||
+          step.microbatch >= static_cast<std::uint32_t>(orders_.shape.microbatches) ||
+          !map_.takes(step.chunk, step.microbatch)) {
         fault(stage, i, "has " + token_of(step) + ", which is beyond " + bounds());
         continue;
       }
-      std::size_t& node = table_.at(stage, step);
-      if (node != nowhere) fault(stage, i, "has " + token_of(step) + " twice");
-      node = table_.node(stage, i);
+      std::size_t& found = position(stage, step);
+      if (found != nowhere) fault(stage, i, "has " + token_of(step) + " twice");
+      found = i;
     }
   }
 
@@ -148,7 +102,7 @@ class Examination {
           const Step step{phase, chunk, i};
           if (!map_.takes(chunk, i)) continue;
           if (faults_.size() >= most_faults) return;
-          if (table_.at(stage, step) != nowhere) continue;
+          if (position(stage, step) != nowhere) continue;
           fault(stage, orders_.of_stage[stage].size(),
                 "has no " + token_of(step) + why_needed(phase));
         }
@@ -161,35 +115,73 @@ class Examination {
                : "";
   }
 
-  void add_inputs(WaitGraph& graph, std::size_t node, std::size_t stage, const Step& step) {
-    const auto wait_for = [&](const std::optional<ChunkPlace>& place, Phase phase) {
-      if (!place) return;
-      const Step input{phase, static_cast<std::uint16_t>(place->chunk), step.microbatch};
-      const std::size_t first = table_.first_of_block(node),
-                        last = table_.last_of_block(table_.at(place->stage.index(), input));
-      if (last < first || place->stage.index() != stage)
-        graph.add({first, last, WaitGraph::Why::input});
-      else  // the halves of a backward pass in one block
-        graph.add({node, table_.at(stage, input), WaitGraph::Why::input});
+  /// Where what a pass needs comes from: the same pass of the part of the model before it, for a backward pass behind it.
+  std::optional<ChunkPlace> source(const ChunkPlace& here, Phase phase) const {
+    if (phase == Phase::weight_gradient) return std::nullopt;
+    return phase == Phase::forward ? map_.previous(here) : map_.next(here);
+  }
+  std::optional<ChunkPlace> target(const ChunkPlace& here, Phase phase) const {
+    if (phase == Phase::weight_gradient) return std::nullopt;
+    return phase == Phase::forward ? map_.next(here) : map_.previous(here);
+  }
+
+  StageProgram program_of(StageId stage, const std::vector<Step>& order) const {
+    StageProgram program;
+    program.num_slots = program.num_events = static_cast<std::uint32_t>(passes_of_stage());
+    const auto add = [&](OpKind kind, const Step& step, const Step& slot) -> Op& {
+      Op op{.kind = kind, .phase = step.phase, .chunk = step.chunk, .microbatch = step.microbatch};
+      op.slot = static_cast<std::uint32_t>(number(slot));
+      return program.streams[static_cast<std::size_t>(Stream::compute)].emplace_back(op);
     };
-    const ChunkPlace here{StageId{stage}, step.chunk};
-    switch (step.phase) {
-      case Phase::forward:
-        return wait_for(map_.previous(here), Phase::forward);
-      case Phase::backward:
-        wait_for(here, Phase::forward);
-        return wait_for(map_.next(here), Phase::backward);
-      default:
-        return wait_for(here, Phase::backward);
+    const auto in_chunk = [](Step step, int chunk) {
+      step.chunk = static_cast<std::uint16_t>(chunk);
+      return step;
+    };
+    // Inputs of the same stage stand before the pass unless the order is wrong.
+    const auto wait_for_own = [&](const Step& step) {
+      const auto from = source({stage, step.chunk}, step.phase);
+      if (from && from->stage == stage) add(OpKind::wait, step, in_chunk(step, from->chunk));
+      const Phase before = step.phase == Phase::backward ? Phase::forward : Phase::backward;
+      if (step.phase != Phase::forward)
+        add(OpKind::wait, step, {before, step.chunk, step.microbatch});
+    };
+    for (std::size_t first = 0, end = 0; first < order.size(); first = end) {
+      end = end_of_block(order, first);
+      wait_for_own(order[first]);
+      for (std::size_t i = first; i < end; ++i) {
+        const auto from = source({stage, order[i].chunk}, order[i].phase);
+        if (from && from->stage != stage) add(OpKind::receive, order[i], order[i]);
+      }
+      for (std::size_t i = first; i < end; ++i) {
+        const Step& step = order[i];
+        if (i > first) wait_for_own(step);
+        add(OpKind::compute, step, step);
+        add(OpKind::record, step, step);
+      }
+      for (std::size_t i = first; i < end; ++i) {
+        const auto to = target({stage, order[i].chunk}, order[i].phase);
+        if (!to || to->stage == stage) continue;
+        Op& send = add(OpKind::send, order[i], in_chunk(order[i], to->chunk));
+        send.peer = static_cast<std::uint8_t>(channel_to(to->stage, program.targets));
+      }
     }
+    return program;
+  }
+  static std::ptrdiff_t channel_to(StageId stage, std::vector<StageId>& targets) {
+    const auto found = std::find(targets.begin(), targets.end(), stage);
+    const std::ptrdiff_t channel = found - targets.begin();
+    if (found == targets.end()) targets.push_back(stage);
+    return channel;
   }
 
   const ScheduleOrders& orders_;
   ChunkMap map_;
   bool splits_;
-  PassTable table_;
+  std::vector<std::size_t> positions_;  ///< by stage and number
   std::vector<ScheduleFault> faults_;
 };
+
+Step pass_of(const Op& op) { return {op.phase, op.chunk, op.microbatch}; }
 
 }  // namespace
 
@@ -197,13 +189,25 @@ std::vector<ScheduleFault> check_schedule(const ScheduleOrders& orders) {
   Examination examination(orders);
   std::vector<ScheduleFault> faults = examination.take_faults();
   if (!faults.empty()) return faults;
-  const PassTable& table = examination.table();
-  for (const WaitGraph::Cycle& cycle : examination.waits().cycles()) {
-    const auto [stage, position] = table.place(cycle.front().later);
-    faults.push_back(
-        {StageId{stage}, position,
-         "the schedule never finishes: " +
-             cycle_text(cycle, [&](WaitGraph::Node node) { return table.name(node); })});
+  ProgramSet programs = examination.programs();
+  const auto name = [](DeviceId device, const Op* op) {
+    return "stage " + std::to_string(device.index()) + " " + token_of(pass_of(*op));
+  };
+  for (bool goes_on = true; goes_on && faults.size() < Problems::max_reported;) {
+    const auto cycles = cyclic_waits(for_each_wait(programs, [](const WaitStep&) {}));
+    // A stage that has a pass before its own input is wrong whatever the others do. It goes on without, so that each such pass is told.
+    goes_on = std::any_of(cycles.begin(), cycles.end(),
+                          [](const WaitCycle& cycle) { return cycle.size() == 1; });
+    for (const WaitCycle& cycle : cycles) {
+      if (goes_on && cycle.size() > 1) continue;
+      const std::size_t stage = cycle.front().device.index();
+      const Step pass = pass_of(*cycle.front().op);
+      faults.push_back({StageId{stage}, examination.position(stage, pass),
+                        "the schedule never finishes: " + cycle_text(cycle, name)});
+      for (Op& op : programs.programs[stage].streams[static_cast<std::size_t>(Stream::compute)])
+        if (pass_of(op) == pass && (op.kind == OpKind::wait || op.kind == OpKind::receive))
+          op.kind = OpKind::compute;
+    }
   }
   return faults;
 }
@@ -211,21 +215,19 @@ std::vector<ScheduleFault> check_schedule(const ScheduleOrders& orders) {
 ScheduleTiming time_schedule(const ScheduleOrders& orders) {
   Examination examination(orders);
   WT_EXPECT(examination.take_faults().empty());
-  const WaitGraph graph = examination.waits();
   ScheduleTiming timing;
   timing.splits = examination.splits();
-  for (const std::vector<Step>& order : orders.of_stage) timing.begin.emplace_back(order.size());
-  std::vector<int> end(graph.size());
-  for (const WaitGraph::Node node : graph.in_order()) {
-    const auto [stage, position] = examination.table().place(node);
-    int begin = 0;
-    for (const WaitGraph::Wait& wait : graph.waits_of(node))
-      begin = std::max(begin, end[wait.earlier]);
-    timing.begin[stage][position] = begin;
-    end[node] =
-        begin + ScheduleTiming::length_of(orders.of_stage[stage][position].phase, timing.splits);
-    timing.end = std::max(timing.end, end[node]);
-  }
+  timing.begin.resize(orders.of_stage.size());
+  std::vector<int> ends{0};  // by step of the order of waiting
+  const auto add = [&](const WaitStep& step) {
+    const int begin = std::max(ends[step.a], ends[step.b]);
+    ends.push_back(begin);
+    if (step.op->kind != OpKind::compute) return;
+    timing.begin[step.device.index()].push_back(begin);
+    ends.back() += ScheduleTiming::length_of(step.op->phase, timing.splits);
+    timing.end = std::max(timing.end, ends.back());
+  };
+  WT_EXPECT(for_each_wait(examination.programs(), add).empty());
   for (const Step& step : orders.of_stage.front())
     timing.busy += ScheduleTiming::length_of(step.phase, timing.splits);
   return timing;

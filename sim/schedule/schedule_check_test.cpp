@@ -63,8 +63,8 @@ TEST_CASE("a cycle is told in full, and neighbours in an order as one step") {
   REQUIRE(messages.size() == 1);
   CHECK(
       messages[0] ==
-      "the schedule never finishes: stage 0 B1 waits for stage 1 B1, which comes after stage 1 F2, "
-      "which waits for stage 0 F2, which comes after stage 0 B1");
+      "the schedule never finishes: stage 0 B0 waits for stage 1 B0, which comes after stage 1 F2, "
+      "which waits for stage 0 F2, which comes after stage 0 B0");
 }
 
 TEST_CASE("the bubble without communication is what theory says") {
