@@ -56,6 +56,14 @@ TEST_CASE("passes that wait for each other are told as the cycle") {
         std::string::npos);
 }
 
+TEST_CASE("each pass that stands before an input of its own stage is told") {
+  CHECK(faults({"", {1, 3, 1}, {order("B0 F0 F1 B2 F2 B1")}}) ==
+        Messages{"the schedule never finishes: stage 0 B0 waits for stage 0 F0, which comes after "
+                 "stage 0 B0",
+                 "the schedule never finishes: stage 0 B2 waits for stage 0 F2, which comes after "
+                 "stage 0 B2"});
+}
+
 TEST_CASE("a cycle is told in full, and neighbours in an order as one step") {
   // Stage 1 takes no backward pass before F2, which stage 0 gives only after two of them.
   const Messages messages =
