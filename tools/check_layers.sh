@@ -3,7 +3,7 @@
 #   tools/check_layers.sh [ROOT]
 # Fails on: a quoted include or a CMake DEPENDS that points the wrong way; a folder that is no layer; SimGrid outside
 # sim/engine/simgrid_*; Boost.Graph outside sim/platform; nlohmann outside
-# tests, of which sim/report/trace_check_json.cpp is the help; a product of parallel degrees outside sim/plan and sim/layout, tests
+# sim/core, *_json.{hpp,cpp} and tests; a product of parallel degrees outside sim/plan and sim/layout, tests
 # excepted: Parallel and Layout know which degrees share a group (Parallel::ranks_of_replica()).
 set -euo pipefail
 root=${1:-$(dirname -- "${BASH_SOURCE[0]}")/..}
@@ -52,8 +52,8 @@ check_includes=$define'
       breach("SimGrid is for sim/engine/simgrid_* only: " included)
     else if (included ~ /^boost\/graph\// && own != "platform")
       breach("Boost.Graph is for sim/platform only: " included)
-    else if (included ~ /^nlohmann\// && !test && file != "trace_check_json.cpp")
-      breach("nlohmann is for tests only: " included)
+    else if (included ~ /^nlohmann\// && !test && own != "core" && file !~ /_json\.[hc]pp$/)
+      breach("nlohmann is for sim/core and *_json files only: " included)
     else if (own != "" && quoted && !(other in height))
       breach("write includes as \"layer/file.hpp\": " included)
     else if (own != "" && quoted && !sees(own, other))

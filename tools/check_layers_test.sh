@@ -43,7 +43,7 @@ expect "SimGrid is for" sim/engine/engine.cpp '#include <simgrid/s4u.hpp>'
 expect "SimGrid is for" tools/main.cpp '#include <simgrid/s4u.hpp>'
 expect "Boost.Graph is for" sim/plan/plan.cpp '#include <boost/graph/adjacency_list.hpp>'
 expect "nlohmann is for" sim/plan/plan.cpp '#include <nlohmann/json.hpp>'
-expect "nlohmann is for" sim/core/json_parser.cpp '#include <nlohmann/json.hpp>'
+expect "nlohmann is for" sim/plan/plan.hpp '#include <nlohmann/json.hpp>'
 expect "nlohmann is for" tools/main.cpp '#include <nlohmann/json.hpp>'
 expect "product of parallel degrees" sim/sweep/sweep.cpp 'const int ranks = plan.parallel.tensor * plan.parallel.pipeline;'
 expect "product of parallel degrees" sim/sweep/sweep.cpp 'auto n = std::int64_t{parallel.replicas()} * parallel.tensor;'
@@ -54,6 +54,8 @@ accept() {
   echo "$2" >>"$tree/$1"
   "$check" "$tree" || { echo "refused: $1 with $2"; failures=$((failures + 1)); }
 }
+accept sim/core/json_parser.cpp '#include <nlohmann/json.hpp>'
+accept sim/sweep/row_json.cpp '#include <nlohmann/json.hpp>'
 accept sim/plan/plan.cpp 'int ranks() { return parallel.tensor * parallel.pipeline; }'
 accept sim/sweep/sweep.cpp 'const auto layers = 2 * parallel.pipeline * per_stage;  // tensor * pipeline'
 accept sim/sweep/sweep.cpp 'throw "tensor * pipeline is " + text(tensor.size() * context.device->count);'

@@ -5,11 +5,11 @@
 # Package and what it adds to a bare Debian 12, in MB, with what it pulls in (measured with apt on amd64).
 readonly packages_to_run=(
   "g++ 190" "cmake 170" "ninja-build 1" "libsimgrid-dev 230" "libboost-graph-dev 85"
-  "libcli11-dev 1" "zlib1g-dev 1" "libeigen3-dev 9" "libzfp-dev 1" "pybind11-dev 1" "python3-dev 75"
+  "libcli11-dev 1" "nlohmann-json3-dev 2" "zlib1g-dev 1" "libeigen3-dev 9" "libzfp-dev 1" "pybind11-dev 1" "python3-dev 75"
 )
 # shellcheck disable=SC2034  # test.sh reads it
 readonly packages_to_test=("${packages_to_run[@]}"
-  "doctest-dev 1" "nlohmann-json3-dev 2" "librapidcheck-dev 2" "libvalijson-dev 345" "libbenchmark-dev 1" "help2man 1" "dpkg-dev 10"
+  "doctest-dev 1" "librapidcheck-dev 2" "libvalijson-dev 345" "libbenchmark-dev 1" "help2man 1" "dpkg-dev 10"
   "python3-numpy 40" "chromium-headless-shell 300" "fonts-dejavu-core 3" "openmpi-bin 22" "libopenmpi-dev 30" "file 10" "valgrind 80"
   "clang-14 250" "libclang-rt-14-dev 45" "clang-format-14 1"
 )
@@ -29,7 +29,7 @@ install_missing() {
   if ! { command -v dpkg-query && command -v apt-get; } >/dev/null; then
     environment_error "this set-up knows Debian 12 and its relatives only (no dpkg-query or apt-get here)." \
       "Install a C++20 compiler, CMake 3.25, Ninja, SimGrid 3.32, Boost.Graph 1.74, CLI11," \
-      "zlib and Eigen 3.4, then: cmake --preset release && cmake --build --preset release"
+      "nlohmann_json 3.11, zlib and Eigen 3.4, then: cmake --preset release && cmake --build --preset release"
   fi
 
   local entry missing=() size=0

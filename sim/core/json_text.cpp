@@ -2,6 +2,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "core/canonical_text.hpp"
 #include "core/contracts.hpp"
@@ -43,56 +44,16 @@ std::string pretty_number(double number) {
          ".0";
 }
 
-std::string escaped_control(char c) {
-  switch (c) {
-    case '\b':
-      return "\\b";
-    case '\f':
-      return "\\f";
-    case '\n':
-      return "\\n";
-    case '\r':
-      return "\\r";
-    case '\t':
-      return "\\t";
-    default:
-      break;
-  }
-  constexpr std::string_view digits = "0123456789abcdef";
-  const auto code = static_cast<unsigned char>(c);
-  return std::string("\\u00") + digits[code >> 4U] + digits[code & 15U];
-}
-
 /// Whether JSON writes a character as it is, and a terminal only shows it.
-bool is_plain(char c) {
-  return static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7F &&
-         c != '"' && c != '\\';
-}
+bool is_plain(char c) { return c >= ' ' && c < '\x7F' && c != '"' && c != '\\'; }
 
 /// `text` in double quotes; bytes that are not UTF-8 become U+FFFD, for JSON cannot say them. What would act on a terminal is escaped.
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (std::size_t at = 0; at < text.size();) {
-    const auto* const begin = text.data() + at;
-    const auto* const end = std::find_if_not(begin, text.data() + text.size(), is_plain);
-    result.append(begin, end);
-    at += static_cast<std::size_t>(end - begin);
-    if (at == text.size()) break;
-    const std::size_t length = utf8_length_at(text, at);
-    const char c = text[at];
-    if (length == 0)
-      result += "\xEF\xBF\xBD";
-    else if (length == 1 && static_cast<unsigned char>(c) < 0x20)
-      result += escaped_control(c);
-    else if (c == '"' || c == '\\')
-      (result += '\\') += c;
-    else if (static_cast<unsigned char>(c) >= 0x7F && acts_on_terminal(text, at))
-      result += for_terminal(text.substr(at, length));  // which spells it as JSON does
-    else
-      result += text.substr(at, length);
-    at += length == 0 ? 1 : length;
-  }
-  return result + "\"";
+std::string quoted(const std::string& text) {
+  if (std::all_of(text.begin(), text.end(), is_plain)) return '"' + text + '"';
+  constexpr int on_one_line = -1;
+  // Spells control characters beyond ASCII as JSON does.
+  return for_terminal(
+      nlohmann::json(text).dump(on_one_line, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 enum class NumberStyle { canonical, pretty };
