@@ -1,32 +1,16 @@
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <cstdlib>
-#include <limits>
-#include <streambuf>
+#include <cstdint>
 #include <unordered_set>
 #include <utility>
 
 #include "core/foreign_json.hpp"
-#include "core/json_reader.hpp"
+#include "core/json_sax.hpp"
 #include "core/json_value.hpp"
+#include "core/utf8.hpp"
 #include "core/work_note.hpp"
 
 namespace windtunnel {
 namespace {
-
-using detail::JsonEvent;
-using detail::JsonSyntaxError;
-using detail::JsonToken;
-
-/// A text in memory, not copied.
-class TextBuffer final : public std::streambuf {
- public:
-  explicit TextBuffer(const std::string& text) {
-    char* const begin = const_cast<char*>(text.data());  // streambuf reads only
-    setg(begin, begin, begin + text.size());
-  }
-};
 
 /// The keys of an object that is being read. Small objects are searched, large ones get an index.
 class KeyIndex {
@@ -48,20 +32,62 @@ class KeyIndex {
   std::size_t num_indexed_ = 0;
 };
 
-/// Builds the value of a text from the steps of its reader.
-class ValueBuilder {
+/// Of the first byte that is no text, which a byte 0 is not either; the text's size where there is none.
+std::size_t first_not_utf8(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t length = text[at] > 0 ? 1 : utf8_length_at(text, at);
+    if (length == 0 || text[at] == '\0') break;
+    at += length;
+  }
+  return at;
+}
+
+/// Builds the value of a text from what nlohmann_json reads.
+class ValueBuilder final : public detail::JsonSax {
  public:
-  ValueBuilder(std::shared_ptr<const SourceText> source, OriginKind kind, Problems& problems,
-               detail::Numbers numbers, std::size_t most_keys)
-      : source_(std::move(source)),
+  /// `text`: the source's, or one of equal length with 0 in place of each number that is read as null.
+  ValueBuilder(TextInput& text, std::shared_ptr<const SourceText> source, OriginKind kind,
+               Problems& problems, std::size_t most_keys)
+      : JsonSax(text, detail::Comments::skipped),
+        source_(std::move(source)),
         kind_(kind),
         problems_(problems),
-        input_(source_->text),
-        reader_(input_, detail::Comments::skipped, numbers),
         most_keys_(most_keys) {}
 
   /// Null where the text cannot be read; why is among the problems.
   JsonValue build();
+
+  bool start_object(std::size_t) {
+    take_open('{');
+    return open(JsonValue::Object{});
+  }
+  bool start_array(std::size_t) {
+    take_open('[');
+    return open(JsonValue::Array{});
+  }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool key(std::string& key);
+  bool string(std::string& value) {
+    take_string(opening_quote());
+    return scalar(std::move(value));
+  }
+  bool number_integer(std::int64_t value) {
+    take_integer();
+    return scalar(value);
+  }
+  bool number_unsigned(std::uint64_t value);
+  bool number_float(double value, const std::string& text);
+  bool boolean(bool value) {
+    take_word(value ? 4 : 5);
+    return scalar(value);
+  }
+  bool null() {
+    take_word(4);
+    return scalar(nullptr);
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& error);
 
  private:
   /// An array or object that is not closed yet.
@@ -73,20 +99,20 @@ class ValueBuilder {
     KeyIndex keys;
   };
 
-  /// False: reading ends here.
-  bool take(JsonEvent event);
+  // False: reading ends here.
+  bool refuse(const detail::JsonSyntaxError& error, const std::string& pointer);
   bool open(JsonValue::Content content);
-  void close();
-  bool take_key();
+  bool close();
   bool scalar(JsonValue::Content content);
-  bool number();
+  bool beyond_integers(double value);
   void place(JsonValue value);
   /// False, with a problem: there are more values than are read.
   bool expect_room();
   /// JSON pointer of the value that is being read in the `depth`th open array or object.
   std::string pointer(std::size_t depth) const;
-  Origin origin() const { return origin_of(reader_.token().begin, reader_.token().length); }
-  Origin origin_of(const detail::TextPosition& place, int length) const {
+  Origin origin() { return origin_at(token().data(), utf8_count(token())); }
+  Origin origin_at(const char* begin, int length) {
+    const TextInput::Position place = text_.position(begin);
     return {kind_, source_, place.line, place.column, std::max(1, length)};
   }
   /// A problem with the token, and with the value at `pointer`.
@@ -95,18 +121,10 @@ class ValueBuilder {
   }
   void report(Origin origin, std::string pointer, std::string message, std::string suggestion,
               std::string spoiled);
-  void report(const JsonSyntaxError& error);
-  /// A number as it is written, unless the file is not to be quoted.
-  std::string shown_number() const {
-    const bool quotable = source_->quoting == Quoting::allowed;
-    return quotable ? detail::shown(reader_.token()) : "the number";
-  }
 
   std::shared_ptr<const SourceText> source_;
   OriginKind kind_;
   Problems& problems_;
-  TextBuffer input_;
-  detail::JsonReader reader_;
   std::size_t most_keys_;
   std::vector<Frame> open_;
   JsonValue root_;
@@ -114,40 +132,13 @@ class ValueBuilder {
 };
 
 JsonValue ValueBuilder::build() {
-  try {
-    for (JsonEvent event = reader_.next(); event != JsonEvent::end; event = reader_.next())
-      if (!take(event)) return {};
-    return std::move(root_);
-  } catch (const JsonSyntaxError& error) {
-    report(error);
-    return {};
-  }
-}
-
-bool ValueBuilder::take(JsonEvent event) {
-  switch (event) {
-    case JsonEvent::object_begin:
-      return open(JsonValue::Object{});
-    case JsonEvent::array_begin:
-      return open(JsonValue::Array{});
-    case JsonEvent::object_end:
-    case JsonEvent::array_end:
-      close();
-      return true;
-    case JsonEvent::key:
-      return take_key();
-    case JsonEvent::string:
-      return scalar(std::move(reader_.token().text));
-    case JsonEvent::number:
-      return number();
-    case JsonEvent::boolean:
-      return scalar(reader_.token().text == "true");
-    case JsonEvent::null:
-      return scalar(nullptr);
-    case JsonEvent::end:
-      break;
-  }
-  return true;
+  // nlohmann_json takes any byte of a comment for text, and a byte 0 for the end.
+  const std::size_t bad = first_not_utf8(text_.kept());
+  if (bad == text_.kept().size()) return parse(*this) ? std::move(root_) : JsonValue();
+  detail::JsonSyntaxError error = detail::explain({text_.kept().substr(bad)});
+  error.begin = bad;
+  refuse(error, {});
+  return {};
 }
 
 bool ValueBuilder::expect_room() {
@@ -163,31 +154,34 @@ bool ValueBuilder::scalar(JsonValue::Content content) {
   return true;
 }
 
-bool ValueBuilder::number() {
-  const std::string& text = reader_.token().text;
-  const char* const end = text.data() + text.size();
-  const bool is_integer = text.find_first_of(".eE") == std::string::npos;
-  std::int64_t integer = 0;
-  if (is_integer && std::from_chars(text.data(), end, integer).ec == std::errc{})
-    return scalar(integer);
-  double value = 0;
-  if (std::from_chars(text.data(), end, value).ec == std::errc::result_out_of_range)
-    value = std::strtod(text.c_str(), nullptr);  // tells what is too small from what is too large
-  if (std::isinf(value)) {
-    report(pointer(open_.size()), shown_number() + " is too large for a number",
-           "the largest is about 1.8e308");
-    value = std::copysign(std::numeric_limits<double>::max(), value);
-  } else if (is_integer) {
-    report(pointer(open_.size()), shown_number() + " is beyond the 64-bit integers",
-           "the largest is 9223372036854775807");
-  }
+bool ValueBuilder::number_unsigned(std::uint64_t value) {
+  take_integer();
+  const std::string& text = source_->text;
+  const bool is_null = text[text.size() - text_.kept().size()] != token().front();
+  if (is_null) return scalar(nullptr);
+  if (value <= INT64_MAX) return scalar(static_cast<std::int64_t>(value));
+  return beyond_integers(static_cast<double>(value));
+}
+
+bool ValueBuilder::number_float(double value, const std::string& text) {
+  take_word(text.size());
+  if (text.find_first_of(".eE") != std::string::npos) return scalar(value);
+  return beyond_integers(value);
+}
+
+bool ValueBuilder::beyond_integers(double value) {
+  const bool quotable = source_->quoting == Quoting::allowed;
+  report(pointer(open_.size()),
+         (quotable ? detail::shown(token()) : "the number") + " is beyond the 64-bit integers",
+         "the largest is 9223372036854775807");
   return scalar(value);
 }
 
-bool ValueBuilder::take_key() {
+bool ValueBuilder::key(std::string& key) {
+  take_key(opening_quote());
   Frame& frame = open_.back();
   const JsonValue::Object& members = frame.value.object();
-  frame.key = std::move(reader_.token().text);
+  frame.key = std::move(key);
   frame.key_origin = origin();
   const JsonValue::Member* const first = frame.keys.find(members, frame.key);
   frame.duplicate_key = first != nullptr;
@@ -215,10 +209,12 @@ bool ValueBuilder::open(JsonValue::Content content) {
   return true;
 }
 
-void ValueBuilder::close() {
+bool ValueBuilder::close() {
+  take_close();
   JsonValue value = std::move(open_.back().value);
   open_.pop_back();
   place(std::move(value));
+  return true;
 }
 
 void ValueBuilder::place(JsonValue value) {
@@ -244,16 +240,28 @@ std::string ValueBuilder::pointer(std::size_t depth) const {
   return pointer;
 }
 
-void ValueBuilder::report(const JsonSyntaxError& error) {
-  Origin place = origin_of(error.place, error.length);
-  const std::string pointer = open_.empty() ? "" : this->pointer(open_.size() - 1);
-  if (source_->quoting == Quoting::allowed)
-    return report(std::move(place), pointer, error.message, error.suggestion, pointer);
+bool ValueBuilder::parse_error(std::size_t, const std::string&,
+                               const nlohmann::json::exception& stopped) {
+  constexpr int number_too_large = 406;  // which spoils a value, and not what it stands in
+  const std::size_t depth = open_.size();
+  return refuse(syntax_error(),
+                pointer(stopped.id == number_too_large || depth == 0 ? depth : depth - 1));
+}
+
+bool ValueBuilder::refuse(const detail::JsonSyntaxError& error, const std::string& pointer) {
+  const bool shows_bracket = error.begin == detail::JsonSyntaxError::at_open_bracket;
+  Origin place = shows_bracket ? open_.back().value.origin
+                               : origin_at(text_.kept().data() + error.begin, error.length);
+  if (source_->quoting == Quoting::allowed) {
+    report(std::move(place), pointer, error.message, error.suggestion, pointer);
+    return false;
+  }
   report(std::move(place), {}, "from here on, the file is not JSON",
          source_->quoting == Quoting::link_elsewhere
              ? "windtunnel check says more of the file that the link leads to"
              : "windtunnel check says more of a file that it is given itself",
          {});
+  return false;
 }
 
 void ValueBuilder::report(Origin origin, std::string pointer, std::string message,
@@ -263,20 +271,40 @@ void ValueBuilder::report(Origin origin, std::string pointer, std::string messag
                 {std::move(spoiled)});
 }
 
+JsonValue built(std::string_view text, std::shared_ptr<const SourceText> source, OriginKind kind,
+                Problems& problems, std::size_t most_keys) {
+  const Doing reading("reading JSON", "values");
+  TextInput input(source->name, text);
+  return ValueBuilder(input, std::move(source), kind, problems, most_keys).build();
+}
+
+/// `text` with 0 and blanks in place of NaN and Infinity, which Python's json module writes behind a blank, comma or bracket.
+std::string without_python_numbers(std::string text) {
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') in_string = !in_string;
+    if (text[i] == '\\') ++i;
+    if (in_string || (i > 0 && detail::is_word_character(text[i - 1]))) continue;
+    for (const std::string_view number : {"NaN", "Infinity", "-Infinity"})
+      if (text.compare(i, number.size(), number) == 0) {
+        text.replace(i, number.size(), number.size(), ' ');
+        text[i] = '0';
+      }
+  }
+  return text;
+}
+
 }  // namespace
 
 JsonValue parse_json(std::shared_ptr<const SourceText> source, Problems& problems,
                      OriginKind kind) {
-  const Doing reading("reading JSON", "values");
-  return ValueBuilder(std::move(source), kind, problems, detail::Numbers::finite, max_json_keys)
-      .build();
+  const std::string_view text = source->text;
+  return built(text, std::move(source), kind, problems, max_json_keys);
 }
 
 JsonValue parse_foreign_json(std::shared_ptr<const SourceText> source, Problems& problems) {
-  const Doing reading("reading JSON", "values");
-  return ValueBuilder(std::move(source), OriginKind::file, problems, detail::Numbers::of_python,
-                      max_json_values)
-      .build();
+  const std::string text = without_python_numbers(source->text);
+  return built(text, std::move(source), OriginKind::file, problems, max_json_values);
 }
 
 }  // namespace windtunnel

@@ -80,12 +80,42 @@ TEST_CASE(
   CHECK(problem_of("[1," + blanks + "nope]").find("no JSON at byte 100003") != std::string::npos);
 }
 
-TEST_CASE("a text of more than 16 MiB is refused before it is read to its end") {
-  const std::string long_text(std::size_t{20} << 20, 'x');
-  CHECK(problem_of("[\"" + long_text + "\"]").find("a text of more than 16 MiB") !=
-        std::string::npos);
-  CHECK(problem_of("[" + std::string(std::size_t{20} << 20, '1') + "]")
-            .find("a text of more than 16 MiB") != std::string::npos);
+TEST_CASE(
+    "a file with 16 MiB between two texts or numbers is refused before it is read to its end") {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "t.json";
+  const std::size_t size = std::size_t{20} << 20;
+  std::string lists;
+  while (lists.size() < size) lists += "[], ";
+  for (const std::string& much :
+       {"\"" + std::string(size, 'x'), std::string(size, '1'), std::string(size, ' '), lists}) {
+    std::ofstream(file) << "[" << much;
+    TextInput input(file);
+    CHECK_THROWS_WITH_AS(notes_of(input), doctest::Contains("more than 16 MiB"), InputError);
+    CHECK(input.byte() < size);
+  }
+}
+
+TEST_CASE("a file is read as a text in memory is, wherever the pieces end in which it is read") {
+  const TemporaryFolder folder;
+  constexpr std::size_t piece = 65'536, longest_token = 12;
+  const auto result = [](TextInput& input) {
+    try {
+      return notes_of(input);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+  };
+  for (const char* end : {"\"a\\\"b\", 12.5, {\"k\": null}]", "nope", "80GB]", "12 34]",
+                          "\"a\\q\"]", "1,]", "\"abc", "tru", "1}", "\xC3\xA9]", "\"\xC3\"]"})
+    for (std::size_t shift = 0; shift < longest_token; ++shift) {
+      const std::string text = "[" + std::string(piece - shift, ' ') + end;
+      CAPTURE(end);
+      CAPTURE(shift);
+      const std::string name = folder.write("t.json", text).string();
+      TextInput file{std::filesystem::path(name)}, memory(name, text);
+      CHECK(result(file) == result(memory));
+    }
 }
 
 TEST_CASE("a packed file is unpacked on the way, by its content and not its name") {

@@ -2,35 +2,197 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
-#include "core/json_value.hpp"
 #include "core/utf8.hpp"
 
 namespace windtunnel::detail {
 namespace {
 
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+constexpr std::string_view marks = "{}[],:", byte_order_mark = "\xEF\xBB\xBF";
+
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
-
-JsonSyntaxError at(const JsonToken& token, std::string message, std::string suggestion = {}) {
-  return {token.begin, token.length, std::move(message), std::move(suggestion)};
+bool is_line_end(char c) { return c == '\n' || c == '\r'; }
+bool is_mark(std::string_view token) {
+  return token.size() == 1 && marks.find(token.front()) != std::string_view::npos;
 }
 
-bool is_container(TokenKind bracket) {
-  return bracket == TokenKind::object_begin || bracket == TokenKind::array_begin;
+std::string hexadecimal(char value, int digits) {
+  std::string text;
+  for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4)
+    text += "0123456789ABCDEF"[(static_cast<unsigned char>(value) >> shift) & 15];
+  return text;
 }
-bool is_object(const OpenContainer& open) { return open.bracket == TokenKind::object_begin; }
 
-JsonSyntaxError explain_end(const Misplaced& misplaced) {
-  if (!misplaced.open) return at(misplaced.token, "there is no JSON value here");
-  const bool object = is_object(*misplaced.open);
-  return {misplaced.open->begin, 1,
+/// A bracket, comma or colon, a string as it is written, a word, or a character that begins none of these; empty: the end.
+struct Token {
+  std::size_t begin = 0;
+  std::string_view text;
+};
+
+/// Cuts the text where a reader stopped into tokens once more.
+class Scanner {
+ public:
+  Scanner(std::string_view text, Comments comments) : text_(text), comments_(comments) {}
+
+  /// JsonSyntaxError at bytes that are not UTF-8, and at strings and comments that are malformed or not closed.
+  Token next();
+  std::size_t position() const { return at_; }
+
+ private:
+  bool at_end() const { return at_ == text_.size(); }
+  char peek() const { return at_end() ? '\0' : text_[at_]; }
+  void skip_blanks();
+  void skip_comment();
+  void skip_string();
+  void skip_escape();
+  unsigned skip_hexadecimal(std::size_t escape);
+  void skip_character();
+  int characters_since(std::size_t begin) const {
+    return utf8_count(text_.substr(begin, at_ - begin));
+  }
+
+  std::string_view text_;
+  Comments comments_;
+  std::size_t at_ = 0;
+};
+
+Token Scanner::next() {
+  skip_blanks();
+  const std::size_t begin = at_;
+  if (!at_end() && is_word_character(peek()))
+    while (!at_end() && is_word_character(peek())) ++at_;
+  else if (peek() == '"')
+    skip_string();
+  else if (!at_end())
+    skip_character();
+  return {begin, text_.substr(begin, at_ - begin)};
+}
+
+void Scanner::skip_blanks() {
+  while (!at_end() && (peek() == ' ' || peek() == '\t' || is_line_end(peek()) ||
+                       (peek() == '/' && comments_ == Comments::skipped))) {
+    if (peek() == '/')
+      skip_comment();
+    else
+      ++at_;
+  }
+}
+
+void Scanner::skip_comment() {
+  const std::string_view comment = text_.substr(at_);
+  if (comment.starts_with("//")) {
+    at_ += std::min(comment.find_first_of("\r\n"), comment.size());
+  } else if (!comment.starts_with("/*")) {
+    throw JsonSyntaxError{at_, 1, "/ is not expected here", {}};
+  } else {
+    const std::size_t end = comment.find("*/", 2);
+    if (end == std::string_view::npos)
+      throw JsonSyntaxError{at_, 2, "this comment is never closed", "add */ at its end"};
+    at_ += end + 2;
+  }
+}
+
+void Scanner::skip_character() {
+  const std::size_t length = utf8_length_at(text_, at_);
+  if (length == 0 || peek() == '\0')
+    throw JsonSyntaxError{at_, 1, "byte 0x" + hexadecimal(peek(), 2) + " is not UTF-8 text",
+                          "save the file as UTF-8"};
+  at_ += length;
+}
+
+void Scanner::skip_string() {
+  const std::size_t begin = at_++;
+  for (; at_end() || peek() != '"';) {
+    if (at_end() || is_line_end(peek()))
+      throw JsonSyntaxError{begin, characters_since(begin), "this string is never closed",
+                            "add \" at its end"};
+    if (peek() == '\\')
+      skip_escape();
+    else if (peek() > 0 && peek() < ' ')
+      throw JsonSyntaxError{
+          at_, 1, "control character U+" + hexadecimal(peek(), 4) + " is not allowed in a string",
+          peek() == '\t' ? "write \\t" : "write \\u" + hexadecimal(peek(), 4)};
+    else
+      skip_character();
+  }
+  ++at_;
+}
+
+void Scanner::skip_escape() {
+  const std::size_t begin = at_++;
+  if (at_end() || is_line_end(peek())) return;  // which skip_string() reports
+  if (peek() != 'u') {
+    const bool has_meaning = std::string_view("\"\\/bfnrt").find(peek()) != std::string_view::npos;
+    skip_character();
+    if (has_meaning) return;
+    throw JsonSyntaxError{
+        begin, characters_since(begin),
+        std::string(text_.substr(begin, at_ - begin)) + " means nothing in a JSON string",
+        "a backslash is written \\\\"};
+  }
+  const auto is_half = [](unsigned code, unsigned first) {
+    return code >= first && code < first + 0x400;
+  };
+  constexpr unsigned high = 0xD800, low = 0xDC00;
+  const unsigned first = skip_hexadecimal(begin);
+  if (!is_half(first, high) && !is_half(first, low)) return;
+  const bool is_pair = is_half(first, high) && text_.substr(at_).starts_with("\\u");
+  if (is_pair) ++at_;
+  if (!is_pair || !is_half(skip_hexadecimal(begin), low))
+    throw JsonSyntaxError{
+        begin, characters_since(begin), "half a surrogate pair is not a character",
+        R"(a pair is \uD800 to \uDBFF, then \uDC00 to \uDFFF (RFC 8259, section 7))"};
+}
+
+unsigned Scanner::skip_hexadecimal(std::size_t escape) {
+  constexpr std::size_t digits = 4;
+  ++at_;  // the u
+  const std::size_t first = at_;
+  while (at_ < first + digits && std::isxdigit(static_cast<unsigned char>(peek())) != 0) ++at_;
+  if (at_ < first + digits)
+    throw JsonSyntaxError{
+        escape, characters_since(escape), "\\u needs four hexadecimal digits", {}};
+  return static_cast<unsigned>(std::stoul(std::string(text_.substr(first, digits)), nullptr, 16));
+}
+
+JsonSyntaxError at(const Token& token, std::string message, std::string suggestion = {}) {
+  return {token.begin, std::max(1, utf8_count(token.text)), std::move(message),
+          std::move(suggestion)};
+}
+
+/// Whether `word` is true, false, null or a number as RFC 8259 writes it.
+bool is_json_word(std::string_view word) {
+  if (word == "true" || word == "false" || word == "null") return true;
+  const auto skip_digits = [&word] {
+    const std::size_t digits = std::min(word.find_first_not_of("0123456789"), word.size());
+    word.remove_prefix(digits);
+    return digits > 0;
+  };
+  if (word.starts_with('-')) word.remove_prefix(1);
+  if (word.starts_with('0'))
+    word.remove_prefix(1);
+  else if (!skip_digits())
+    return false;
+  if (word.starts_with('.') && (word.remove_prefix(1), !skip_digits())) return false;
+  if (word.starts_with('e') || word.starts_with('E')) {
+    word.remove_prefix(1);
+    if (word.starts_with('+') || word.starts_with('-')) word.remove_prefix(1);
+    if (!skip_digits()) return false;
+  }
+  return word.empty();
+}
+
+JsonSyntaxError explain_end(const Token& token, std::optional<char> open) {
+  if (!open) return at(token, "there is no JSON value here");
+  const bool object = *open == '{';
+  return {JsonSyntaxError::at_open_bracket, 1,
           std::string("this ") + (object ? "object" : "array") + " is never closed",
           std::string("add ") + (object ? "}" : "]") + " at its end"};
 }
 
-JsonSyntaxError explain_number(const JsonToken& token) {
-  const std::string word = shown(token), message = word + " is not a JSON number";
+JsonSyntaxError explain_number(const Token& token) {
+  const std::string word = shown(token.text), message = word + " is not a JSON number";
   const bool letters = std::any_of(word.begin(), word.end(),
                                    [](char c) { return is_letter(c) && c != 'e' && c != 'E'; });
   if (lower_case(word).starts_with("0x")) return at(token, message, "write it in decimal");
@@ -42,8 +204,9 @@ JsonSyntaxError explain_number(const JsonToken& token) {
   return at(token, message);
 }
 
-JsonSyntaxError explain_word(const JsonToken& token) {
-  const std::string word = shown(token), lower = lower_case(word);
+/// A word that is none of JSON's.
+JsonSyntaxError explain_word(const Token& token) {
+  const std::string word = shown(token.text), lower = lower_case(word);
   const std::string bare = lower.front() == '+' || lower.front() == '-' ? lower.substr(1) : lower;
   if (bare == "nan" || bare == "inf" || bare == "infinity")
     return at(token, word + " is not a JSON number", "write a finite number");
@@ -55,102 +218,89 @@ JsonSyntaxError explain_word(const JsonToken& token) {
   return explain_number(token);
 }
 
-JsonSyntaxError explain_other(const JsonToken& token) {
-  if (token.text == "'") return at(token, "' does not open a string", "strings need double quotes");
-  if (token.text == "#") return at(token, "# does not open a comment", "write // instead");
-  return at(token, shown(token) + " is not expected here");
-}
-
 /// A bracket, comma or colon.
-JsonSyntaxError explain_mark(const Misplaced& misplaced) {
-  const JsonToken& token = misplaced.token;
-  const TokenKind before = misplaced.before;
-  const bool closes = token.kind == TokenKind::object_end || token.kind == TokenKind::array_end;
-  const bool separates = closes || token.kind == TokenKind::comma;
-  if (closes && before == TokenKind::comma)
-    return {misplaced.begin_of_before, 1, "JSON allows no comma before " + token.text,
-            "remove the comma"};
-  if ((separates && before == TokenKind::colon) ||
-      (token.kind == TokenKind::comma && (before == TokenKind::comma || is_container(before))))
-    return at(token, "a value is missing before " + token.text);
-  if (misplaced.expected == Expected::colon)
-    return at(token, "a colon is missing before " + token.text, "write \"key\": value");
-  if (closes && misplaced.open) {
-    const bool object = is_object(*misplaced.open);
+JsonSyntaxError explain_mark(const Token& token, const Token& before, Expected expected,
+                             std::optional<char> open) {
+  const std::string mark(token.text);
+  const bool closes = mark == "}" || mark == "]", separates = closes || mark == ",";
+  if (closes && before.text == ",")
+    return {before.begin, 1, "JSON allows no comma before " + mark, "remove the comma"};
+  if ((separates && before.text == ":") ||
+      (mark == "," && (before.text == "," || before.text == "{" || before.text == "[")))
+    return at(token, "a value is missing before " + mark);
+  if (expected == Expected::colon)
+    return at(token, "a colon is missing before " + mark, "write \"key\": value");
+  if (closes && open)
     return at(token,
-              std::string(object ? "an object" : "an array") + " cannot end with " + token.text,
-              std::string("write ") + (object ? "}" : "]"));
-  }
-  if (misplaced.expected == Expected::comma && token.kind != TokenKind::colon)
-    return at(token, "a comma is missing before " + token.text, "write , between values");
-  return at(token, token.text + " is not expected here");
+              std::string(*open == '{' ? "an object" : "an array") + " cannot end with " + mark,
+              std::string("write ") + (*open == '{' ? "}" : "]"));
+  if (expected == Expected::comma && mark != ":")
+    return at(token, "a comma is missing before " + mark, "write , between values");
+  return at(token, mark + " is not expected here");
 }
 
 /// A string, number, true, false or null.
-JsonSyntaxError explain_value(const Misplaced& misplaced) {
-  const JsonToken& token = misplaced.token;
-  const std::string what = shown(token);
-  if (misplaced.expected == Expected::colon)
+JsonSyntaxError explain_value(const Token& token, Expected expected) {
+  const std::string what = shown(token.text);
+  if (expected == Expected::colon)
     return at(token, "a colon is missing before " + what, "write \"key\": value");
-  if (misplaced.expected == Expected::comma)
+  if (expected == Expected::comma)
     return at(token, "a comma is missing before " + what, "write , between values");
-  return at(token, "key " + what + " needs double quotes", "write \"" + what + "\"");
+  if (expected == Expected::key)
+    return at(token, "key " + what + " needs double quotes", "write \"" + what + "\"");
+  return at(token, what + " is too large for a number", "the largest is about 1.8e308");
+}
+
+JsonSyntaxError explain_other(const Token& token) {
+  if (token.text == "'") return at(token, "' does not open a string", "strings need double quotes");
+  if (token.text == "#") return at(token, "# does not open a comment", "write // instead");
+  return at(token, std::string(token.text) + " is not expected here");
+}
+
+JsonSyntaxError explain_tokens(Scanner& scanner, const JsonStop& stop) {
+  if (stop.begins_with_word)
+    if (const Token word = scanner.next(); !is_json_word(word.text)) return explain_word(word);
+  Token before, token = scanner.next();
+  const bool begins_text = stop.expected == Expected::value && !stop.open && token.begin == 0;
+  if (begins_text && token.text == byte_order_mark) token = scanner.next();
+  if (stop.is_empty) before.text = *stop.open == '{' ? "{" : "[";
+  Expected expected = stop.expected;
+  if ((expected == Expected::comma && token.text == ",") ||
+      (expected == Expected::colon && token.text == ":")) {
+    const bool is_key = expected == Expected::comma && stop.open == '{';
+    expected = is_key ? Expected::key : Expected::value;
+    before = token;
+    token = scanner.next();
+  }
+  if (expected == Expected::nothing)
+    return at(token, "nothing may follow the JSON value, but here is " + shown(token.text));
+  if (token.text.empty()) return explain_end(token, stop.open);
+  if (is_mark(token.text)) return explain_mark(token, before, expected, stop.open);
+  if (token.text.front() == '"' || is_json_word(token.text)) return explain_value(token, expected);
+  return is_word_character(token.text.front()) ? explain_word(token) : explain_other(token);
 }
 
 }  // namespace
 
-std::string shown(const JsonToken& token) {
+JsonSyntaxError explain(const JsonStop& stop) {
+  Scanner scanner(stop.rest, stop.comments);
+  JsonSyntaxError error;
+  try {
+    error = explain_tokens(scanner, stop);
+  } catch (const JsonSyntaxError& in_token) {
+    error = in_token;
+  }
+  error.end = scanner.position();
+  return error;
+}
+
+std::string shown(std::string_view token) {
   constexpr int max_shown = 40;
-  std::string whole =
-      token.kind == TokenKind::string ? text_for_message(JsonValue(token.text)) : token.text;
-  if (utf8_count(whole) <= max_shown) return whole;
+  if (utf8_count(token) <= max_shown) return std::string(token);
   std::size_t end = 0;
-  for (int i = 0; i < max_shown - 3; ++i) end += utf8_length_at(whole, end);
-  return whole.substr(0, end) + "...";
-}
-
-bool is_json_number(const std::string& word) {
-  const char* at = word.c_str();  // ends with NUL, which is no digit
-  const auto skip_digits = [&at] {
-    const char* const begin = at;
-    while (is_digit(*at)) ++at;
-    return at > begin;
-  };
-  if (*at == '-') ++at;
-  const bool zero = *at == '0';
-  if (zero)
-    ++at;
-  else if (!skip_digits())
-    return false;
-  if (*at == '.' && (++at, !skip_digits())) return false;
-  if (*at == 'e' || *at == 'E') {
-    ++at;
-    if (*at == '+' || *at == '-') ++at;
-    if (!skip_digits()) return false;
-  }
-  return *at == '\0';
-}
-
-bool is_json_word(const std::string& word) {
-  return word == "true" || word == "false" || word == "null" || is_json_number(word);
-}
-
-JsonSyntaxError explain(const Misplaced& misplaced) {
-  const JsonToken& token = misplaced.token;
-  if (misplaced.expected == Expected::nothing)
-    return at(token, "nothing may follow the JSON value, but here is " + shown(token));
-  switch (token.kind) {
-    case TokenKind::end:
-      return explain_end(misplaced);
-    case TokenKind::other:
-      return explain_other(token);
-    case TokenKind::word:
-      return is_json_word(token.text) ? explain_value(misplaced) : explain_word(token);
-    case TokenKind::string:
-      return explain_value(misplaced);
-    default:
-      return explain_mark(misplaced);
-  }
+  for (int i = 0; i < max_shown - 3; ++i)
+    end += std::max<std::size_t>(1, utf8_length_at(token, end));
+  return std::string(token.substr(0, end)) + "...";
 }
 
 }  // namespace windtunnel::detail

@@ -1,37 +1,48 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
-
-#include "core/json_lexer.hpp"
+#include <string>
+#include <string_view>
 
 namespace windtunnel::detail {
+
+/// Whether // and /* */ are skipped like blanks, or are errors.
+enum class Comments { skipped, refused };
 
 /// Token that may come next in a JSON text, beside the end of an array or object.
 enum class Expected { value, key, colon, comma, nothing };
 
-/// An array or object that is not closed yet.
-struct OpenContainer {
-  TokenKind bracket = TokenKind::object_begin;
-  TextPosition begin;
+/// Where nlohmann_json stopped reading, for it says so in words that are not ours.
+struct JsonStop {
+  /// The text behind the last token that it took; where that is a number, true, false or null, the text from its beginning,
+  /// for 80GB is a number to it, and a mistake behind it.
+  std::string_view rest;
+  bool begins_with_word = false;
+  Expected expected = Expected::value;
+  std::optional<char> open = {};  ///< bracket of the innermost array or object that is open
+  bool is_empty = false;     ///< nothing stands in that yet
+  Comments comments = Comments::skipped;
 };
 
-/// A token that cannot stand where it stands.
-struct Misplaced {
-  const JsonToken& token;
-  Expected expected = Expected::value;
-  std::optional<OpenContainer> open;  ///< the innermost
-  TokenKind before = TokenKind::end;  ///< the token before it; end: there is none
-  TextPosition begin_of_before;
+/// Why a text is not JSON, in the user's terms.
+struct JsonSyntaxError {
+  static constexpr std::size_t at_open_bracket = std::string_view::npos;
+  std::size_t begin = 0;  ///< in JsonStop::rest
+  int length = 1;         ///< in characters
+  std::string message;
+  std::string suggestion;  ///< what to write instead
+  std::size_t end = 0;     ///< of what was looked at
 };
+JsonSyntaxError explain(const JsonStop& stop);
 
 /// A token in a message, shortened.
-std::string shown(const JsonToken& token);
+std::string shown(std::string_view token);
 
-/// Whether `word` is true, false, null or a number as RFC 8259 writes it.
-bool is_json_word(const std::string& word);
-bool is_json_number(const std::string& word);
-
-/// The mistake in the user's terms.
-JsonSyntaxError explain(const Misplaced& misplaced);
+/// Letters, digits, + - . and _, of which true, -1.5e3, nan and 80GB are made.
+constexpr bool is_word_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c == '.' ||
+         c == '_' || c == '-' || c == '+';
+}
 
 }  // namespace windtunnel::detail

@@ -2,6 +2,8 @@
 
 #include <zlib.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -43,77 +45,87 @@ TextInput::TextInput(const std::filesystem::path& file)
   peeked_.assign(first.data(), static_cast<std::size_t>(file_.gcount()));
   file_.clear();
   if (peeked_ == gzip_magic) unpacker_ = std::make_unique<Unpacker>();
+  kept_ = next_ = end_ = counted_ = buffer_.data();
 }
 
 TextInput::TextInput(std::string name, std::string_view text)
-    : name_(std::move(name)), rest_(text), in_memory_(true) {}
+    : name_(std::move(name)),
+      in_memory_(true),
+      kept_(text.data()),
+      next_(kept_),
+      end_(kept_ + text.size()),
+      counted_(kept_) {}
 
 TextInput::~TextInput() = default;
 
-TextInput::Position TextInput::position() {
-  advance();
-  return at_;
-}
-
 std::string_view TextInput::beginning() {
-  if (gptr() == egptr()) underflow();
-  return {gptr(), static_cast<std::size_t>(egptr() - gptr())};
+  if (next_ == end_) read_on();
+  return {next_, static_cast<std::size_t>(end_ - next_)};
 }
 
-void TextInput::advance() {
-  if (gptr() == nullptr) return;
-  while (counted_ < gptr()) {
-    const void* found = std::memchr(counted_, '\n', static_cast<std::size_t>(gptr() - counted_));
-    const char* const end = found == nullptr ? gptr() : static_cast<const char*>(found) + 1;
-    at_.column = found == nullptr ? at_.column + (end - counted_) : 1;
-    at_.line += found == nullptr ? 0 : 1;
-    counted_ = end;
+TextInput::Position TextInput::position(const char* of) {
+  if (counted_ < kept_) {
+    at_ = position_after(at_, counted_, kept_);
+    counted_ = kept_;
   }
-  at_.byte = before_ + static_cast<std::uint64_t>(gptr() - eback());
+  return position_after(at_, counted_, of);
 }
 
-TextInput::int_type TextInput::underflow() {
-  if (gptr() < egptr()) return traits_type::to_int_type(*gptr());
-  advance();
-  before_ += static_cast<std::uint64_t>(gptr() - eback());
-  count_done(before_);
-  if (before_ > most_bytes)
+TextInput::Position TextInput::position_after(Position counted, const char* from,
+                                              const char* to) const {
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  std::string_view rest(from, static_cast<std::size_t>(to - from));
+  if (counted.byte == 0 && rest.starts_with(byte_order_mark)) counted.column = 0;
+  counted.byte += rest.size();
+  for (std::size_t line_end = rest.find('\n'); line_end != rest.npos; line_end = rest.find('\n')) {
+    ++counted.line;
+    counted.column = 1;
+    rest.remove_prefix(line_end + 1);
+  }
+  counted.column += std::count_if(rest.begin(), rest.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;  // no byte inside of a character
+  });
+  return counted;
+}
+
+bool TextInput::read_on() {
+  if (in_memory_) return false;
+  const std::uint64_t before = position(kept_).byte;
+  const std::size_t held = kept().size(), taken = static_cast<std::size_t>(next_ - kept_);
+  if (held > most_kept) refuse(too_much_kept, {});
+  count_done(before + held);
+  if (before + held > most_bytes)
     refuse("the text is longer than the 8 GiB that are read of one", "record fewer steps");
-  const std::size_t size = fill();
-  setg(text_.data(), text_.data(), text_.data() + size);
-  counted_ = text_.data();
-  return size == 0 ? traits_type::eof() : traits_type::to_int_type(text_[0]);
+  buffer_.erase(0, buffer_.size() - held);
+  buffer_.resize(held + chunk);
+  const std::size_t size =
+      unpacker_ ? unpack(buffer_.data() + held) : read_file(buffer_.data() + held);
+  buffer_.resize(held + size);
+  kept_ = counted_ = buffer_.data();
+  next_ = kept_ + taken;
+  end_ = kept_ + buffer_.size();
+  return size > 0;
 }
 
-std::size_t TextInput::fill() {
-  if (unpacker_) return unpack();
-  if (in_memory_) {
-    const std::size_t size = rest_.copy(text_.data(), chunk);
-    rest_.remove_prefix(size);
-    return size;
-  }
-  return read_file(text_);
-}
-
-std::size_t TextInput::read_file(std::array<char, chunk>& bytes) {
-  const std::size_t first = peeked_.copy(bytes.data(), chunk);
+std::size_t TextInput::read_file(char* bytes) {
+  const std::size_t first = peeked_.copy(bytes, chunk);
   peeked_.clear();
-  file_.read(bytes.data() + first, static_cast<std::streamsize>(chunk - first));
+  file_.read(bytes + first, static_cast<std::streamsize>(chunk - first));
   if (file_.bad()) throw EnvironmentError("cannot read " + name_ + ": " + std::strerror(errno));
   return first + static_cast<std::size_t>(file_.gcount());
 }
 
 std::size_t TextInput::read_packed() {
-  const std::size_t size = read_file(unpacker_->packed);
+  const std::size_t size = read_file(unpacker_->packed.data());
   unpacker_->taken += size;
   unpacker_->stream.next_in = reinterpret_cast<Bytef*>(unpacker_->packed.data());
   unpacker_->stream.avail_in = static_cast<uInt>(size);
   return size;
 }
 
-std::size_t TextInput::unpack() {
+std::size_t TextInput::unpack(char* bytes) {
   z_stream& stream = unpacker_->stream;
-  stream.next_out = reinterpret_cast<Bytef*>(text_.data());
+  stream.next_out = reinterpret_cast<Bytef*>(bytes);
   stream.avail_out = static_cast<uInt>(chunk);
   while (stream.avail_out > 0) {
     if (stream.avail_in == 0 && read_packed() == 0) {
