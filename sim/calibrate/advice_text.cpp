@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "calibrate/advice.hpp"
+#include "calibrate/calibration_text.hpp"
 #include "core/count_text.hpp"
 #include "core/json_build.hpp"
 #include "report/explanation.hpp"
+#include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
 
@@ -72,14 +74,12 @@ JsonValue interval_value(Seconds time, double width) {
       std::array{time / factor_of(width) / Seconds{1}, time * factor_of(width) / Seconds{1}});
 }
 
-JsonValue constant_value(const AdvisedConstant& each) {
-  JsonValue value{JsonValue::Object{}};
-  value.set("name", JsonValue(each.constant.name));
-  value.set("pointer", JsonValue(each.constant.pointer));
-  value.set("value", JsonValue(text_of(each.given)));
-  value.set("spread", JsonValue(each.spread));
-  value.set("sensitivity", JsonValue(each.sensitivity));
-  return value;
+JsonValue advised_constant(const AdvisedConstant& each) {
+  return object_of({{"name", each.constant.name},
+                    {"pointer", each.constant.pointer},
+                    {"value", text_of(each.given)},
+                    {"spread", each.spread},
+                    {"sensitivity", each.sensitivity}});
 }
 
 }  // namespace
@@ -105,34 +105,27 @@ std::string advice_text(const Advice& advice, const std::string& file) {
 }
 
 std::string advice_json(const Advice& advice) {
-  JsonValue json{JsonValue::Object{}};
-  json.set("schema", JsonValue("windtunnel/advice-v1"));
-  json.set("iteration_time_s", JsonValue(advice.iteration_time / Seconds{1}));
-  json.set("interval_s", interval_value(advice.iteration_time, advice.width));
-  json.set("measured_rows", JsonValue(static_cast<std::int64_t>(advice.num_rows)));
-  json.set("candidates", JsonValue(static_cast<std::int64_t>(advice.num_candidates)));
-  json.set("refused", JsonValue(static_cast<std::int64_t>(advice.num_refused)));
-  if (advice.num_refused > 0) json.set("first_refusal", JsonValue(advice.why_refused));
-  JsonValue::Array constants, runs, skipped;
-  for (const AdvisedConstant& each : advice.constants) constants.push_back(constant_value(each));
-  for (const AdvisedRun& run : advice.runs) {
-    JsonValue value{JsonValue::Object{}}, set{JsonValue::Object{}};
+  const auto run_value = [&](const AdvisedRun& run) {
+    JsonValue set = empty_object();
     for (const auto& [pointer, text] : run.overrides) set.set(pointer, JsonValue(text));
-    value.set("set", std::move(set));
-    value.set("gpus", JsonValue(std::int64_t{run.gpus}));
-    value.set("iteration_time_s", JsonValue(run.iteration_time / Seconds{1}));
-    value.set("interval_s", interval_value(advice.iteration_time, run.width_after));
-    runs.push_back(std::move(value));
-  }
-  json.set("constants", JsonValue(std::move(constants)));
-  for (const auto& [row, why] : advice.skipped) {
-    JsonValue& value = skipped.emplace_back(JsonValue::Object{});
-    value.set("id", JsonValue(row));
-    value.set("why", JsonValue(why));
-  }
-  json.set("measure_next", JsonValue(std::move(runs)));
-  json.set("skipped", JsonValue(std::move(skipped)));
-  return pretty_text(json) + "\n";
+    return object_of({{"set", set},
+                      {"gpus", run.gpus},
+                      {"iteration_time_s", run.iteration_time},
+                      {"interval_s", interval_value(advice.iteration_time, run.width_after)}});
+  };
+  return pretty_text(
+             object_of({{"schema", "windtunnel/advice-v1"},
+                        {"iteration_time_s", advice.iteration_time},
+                        {"interval_s", interval_value(advice.iteration_time, advice.width)},
+                        {"measured_rows", advice.num_rows},
+                        {"candidates", advice.num_candidates},
+                        {"refused", advice.num_refused},
+                        {"first_refusal",
+                         advice.num_refused > 0 ? std::optional(advice.why_refused) : std::nullopt},
+                        {"constants", array_of(advice.constants, advised_constant)},
+                        {"measure_next", array_of(advice.runs, run_value)},
+                        {"skipped", skipped_value(advice.skipped)}})) +
+         "\n";
 }
 
 }  // namespace windtunnel

@@ -3,35 +3,12 @@
 #include <algorithm>
 
 #include "report/number_text.hpp"
+#include "report/text_table.hpp"
 
 namespace windtunnel {
 namespace {
 
 constexpr int value_digits = 4;
-
-using Row = std::vector<std::string>;
-
-/// Columns two blanks apart: the first and the last to the left, the others to the right.
-std::string table(const std::vector<Row>& rows) {
-  std::vector<int> widths;
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i)
-      widths[i] = std::max(widths[i], static_cast<int>(row[i].size()));
-  }
-  std::string text = "\n";
-  for (const Row& row : rows) {
-    std::string line = "  ";
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const bool left = i == 0 || i + 1 == widths.size();
-      line += (i == 0 ? "" : "  ") +
-              (left ? left_aligned(row[i], widths[i]) : right_aligned(row[i], widths[i]));
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
-}
 
 std::string value_text(double value) { return significant_text(value, value_digits); }
 std::string signed_percent(double share) { return (share >= 0 ? "+" : "") + percent_text(share); }
@@ -39,7 +16,7 @@ std::string signed_percent(double share) { return (share >= 0 ? "+" : "") + perc
 std::string constants_text(const Calibration& calibration) {
   if (calibration.constants.empty())
     return "\n  nothing is fitted: the shipped constants, scored\n";
-  std::vector<Row> rows{{"constant", "from", "fitted", "width", "bounds", "refits", "weight", ""}};
+  std::vector<TextRow> rows{{"constant", "from", "fitted", "width", "bounds", "refits", "weight"}};
   for (const FittedConstant& fitted : calibration.constants)
     rows.push_back(
         {fitted.constant.name, text_of(fitted.given), value_text(fitted.value) + fitted.given.unit,
@@ -47,21 +24,21 @@ std::string constants_text(const Calibration& calibration) {
          value_text(fitted.range.bounds.lower) + " .. " + value_text(fitted.range.bounds.upper),
          value_text(fitted.lowest) + " .. " + value_text(fitted.highest),
          fixed_text(fitted.sensitivity, 2), identification_text(fitted)});
-  return table(rows) +
+  return "\n" + text_table("lrrrrrrl", rows) +
          "  width: standard deviation of what the rows and the prior leave open; refits: without "
          "some rows each (below); weight: % of the time for 1 % of the "
          "constant\n";
 }
 
-Row score_row(const std::string& name, const std::vector<ScoredRow>& comparisons) {
+TextRow score_row(const std::string& name, const std::vector<ScoredRow>& comparisons) {
   const Score all = score(comparisons);
   const std::size_t largest = num_largest(comparisons.size());
-  Row row{name,
-          percent_text(all.mape),
-          percent_text(all.median_ape),
-          percent_text(all.p90_ape),
-          percent_text(all.worst_ape),
-          signed_percent(all.bias)};
+  TextRow row{name,
+              percent_text(all.mape),
+              percent_text(all.median_ape),
+              percent_text(all.p90_ape),
+              percent_text(all.worst_ape),
+              signed_percent(all.bias)};
   if (largest > 0) row.push_back(percent_text(score_without_largest(comparisons, largest).mape));
   return row;
 }
@@ -77,7 +54,7 @@ bool is_anchored(const Calibration& calibration) {
 
 std::string scores_text(const Calibration& calibration, const CalibrationPoints& points) {
   const std::size_t largest = num_largest(calibration.as_given.size());
-  std::vector<Row> rows{{"error", "mean", "median", "90th", "worst", "bias"}};
+  std::vector<TextRow> rows{{"error", "mean", "median", "90th", "worst", "bias"}};
   if (largest > 0) rows.front().push_back("without the " + std::to_string(largest) + " largest");
   rows.push_back(score_row("as given", calibration.as_given));
   if (!calibration.constants.empty())
@@ -88,7 +65,7 @@ std::string scores_text(const Calibration& calibration, const CalibrationPoints&
     rows.push_back(score_row("random folds", all_of(calibration.by_fold)));
   if (is_anchored(calibration))
     rows.push_back(score_row("folds, anchored", anchored_of(calibration.by_fold)));
-  std::string text = table(rows);
+  std::string text = "\n" + text_table("lr", rows);
   if (!calibration.constants.empty())
     text +=
         "  in-sample: on the very rows that the constants were fitted to. Expect the held-out "
@@ -113,7 +90,7 @@ std::string sets_text(const Calibration& calibration, const CalibrationPoints& p
   const std::vector<std::string> names = set_names(points);
   if (names.size() < 2 || calibration.constants.empty()) return {};
   const std::vector<ScoredRow> held_out = held_out_by_row(calibration);
-  std::vector<Row> rows{{"set", "rows", "in-sample", "held out", "bias", ""}};
+  std::vector<TextRow> rows{{"set", "rows", "in-sample", "held out", "bias"}};
   for (const std::string& name : names) {
     std::vector<ScoredRow> seen, unseen;
     for (std::size_t i = 0; i < points.points.size(); ++i) {
@@ -123,25 +100,25 @@ std::string sets_text(const Calibration& calibration, const CalibrationPoints& p
     }
     const Score held_out_score = score(unseen);
     rows.push_back({name, std::to_string(seen.size()), percent_text(score(seen).mape),
-                    percent_text(held_out_score.mape), signed_percent(held_out_score.bias), ""});
+                    percent_text(held_out_score.mape), signed_percent(held_out_score.bias)});
   }
-  return table(rows);
+  return "\n" + text_table("lr", rows);
 }
 
 std::string groups_text(const Calibration& calibration) {
   const auto& groups = calibration.by_size.empty() ? calibration.by_fold : calibration.by_size;
   if (groups.empty() || calibration.constants.empty()) return {};
-  Row head{"left out", "rows", "mean", "bias"};
+  TextRow head{"left out", "rows", "mean", "bias"};
   for (const FittedConstant& fitted : calibration.constants) head.push_back(fitted.constant.name);
-  std::vector<Row> rows{head};
+  std::vector<TextRow> rows{head};
   for (const HeldOut& group : groups) {
     const Score of_group = score(group.comparisons);
-    Row row{group.name, std::to_string(group.points.size()), percent_text(of_group.mape),
-            signed_percent(of_group.bias)};
+    TextRow row{group.name, std::to_string(group.points.size()), percent_text(of_group.mape),
+                signed_percent(of_group.bias)};
     for (const double value : group.values) row.push_back(value_text(value));
     rows.push_back(row);
   }
-  return table(rows);
+  return "\n" + text_table("lr", rows);
 }
 
 std::string skipped_text(const CalibrationPoints& points) {

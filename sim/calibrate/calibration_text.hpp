@@ -31,10 +31,13 @@ std::string calibration_text(const Calibration& calibration, const CalibrationPo
 JsonValue calibration_value(const Calibration& calibration, const CalibrationPoints& points,
                             std::size_t num_predictions);
 
-/// "well identified", or what is wrong with the constant.
+/// [{"id", "why"}...] of rows that were left out.
+JsonValue skipped_value(const std::vector<std::pair<std::string, std::string>>& skipped);
+
 /// "+-3.1 %": of ln(constant).
 std::string width_text(double width);
 
+/// "well identified", or what is wrong with the constant.
 std::string identification_text(const FittedConstant& fitted);
 
 /// What a constant at its bound is, and what that means: "emax ends at the upper bound of its range, 1 (range 0.3 to 1, …".

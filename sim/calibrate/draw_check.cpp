@@ -12,7 +12,9 @@
 
 #include "calibrate/constant_fitter.hpp"
 #include "core/contracts.hpp"
+#include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/text_table.hpp"
 
 namespace windtunnel {
 namespace {
@@ -143,39 +145,34 @@ std::vector<Draw> draw_calibrations(const std::vector<CalibrationPoint>& points,
 
 std::string draws_text(const std::vector<Draw>& draws, const DrawPlan& plan, std::size_t rows) {
   const Summary summary = summary_of(draws);
-  const auto line = [](const char* name, const Ratios& ratios) {
-    return left_aligned(name, 20) + right_aligned(fixed_text(ratios.median, 2), 8) +
-           right_aligned(fixed_text(ratios.nearly_all, 2), 6) +
-           right_aligned(fixed_text(ratios.worst, 2), 7) + "\n";
+  const auto row = [](const char* name, const Ratios& ratios) {
+    return TextRow{name, fixed_text(ratios.median, 2), fixed_text(ratios.nearly_all, 2),
+                   fixed_text(ratios.worst, 2)};
   };
   return std::to_string(draws.size()) + " draws of " + std::to_string(plan.rows) + " rows of " +
          std::to_string(rows) + ": error of the rest with the given constants " +
          percent_text(summary.given_error) + "\n  a constant is changed in " +
-         std::to_string(summary.changed) +
-         " draws\n\n  error after / before  median  95th  worst\n  " +
-         line("fitted", summary.fitted) + "  " + line("fitted and anchored", summary.anchored);
+         std::to_string(summary.changed) + " draws\n\n" +
+         text_table("lr", {{"error after / before", "median", "95th", "worst"},
+                           row("fitted", summary.fitted),
+                           row("fitted and anchored", summary.anchored)});
 }
 
 std::string draws_json(const std::vector<Draw>& draws, const DrawPlan& plan, std::size_t rows) {
   const Summary summary = summary_of(draws);
-  const auto whole = [](std::size_t count) { return JsonValue(static_cast<std::int64_t>(count)); };
   const auto value_of = [](const Ratios& ratios) {
-    JsonValue value(JsonValue::Object{});
-    value.set("median", JsonValue(ratios.median));
-    value.set("p95", JsonValue(ratios.nearly_all));
-    value.set("worst", JsonValue(ratios.worst));
-    return value;
+    return object_of(
+        {{"median", ratios.median}, {"p95", ratios.nearly_all}, {"worst", ratios.worst}});
   };
-  JsonValue document(JsonValue::Object{});
-  document.set("schema", JsonValue(std::string("windtunnel/calibration-draws-v1")));
-  document.set("draws", whole(draws.size()));
-  document.set("rows_drawn", whole(plan.rows));
-  document.set("rows", whole(rows));
-  document.set("changed", whole(summary.changed));
-  document.set("given_mape", JsonValue(summary.given_error));
-  document.set("fitted_over_given", value_of(summary.fitted));
-  document.set("anchored_over_given", value_of(summary.anchored));
-  return pretty_text(document) + "\n";
+  return pretty_text(object_of({{"schema", "windtunnel/calibration-draws-v1"},
+                                {"draws", draws.size()},
+                                {"rows_drawn", plan.rows},
+                                {"rows", rows},
+                                {"changed", summary.changed},
+                                {"given_mape", summary.given_error},
+                                {"fitted_over_given", value_of(summary.fitted)},
+                                {"anchored_over_given", value_of(summary.anchored)}})) +
+         "\n";
 }
 
 PointPredictor::Predict tabulated(PointPredictor::Predict exact,

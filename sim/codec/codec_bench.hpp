@@ -8,6 +8,7 @@
 #include "codec/error_feedback.hpp"
 #include "codec/tensor.hpp"
 #include "codec/tensor_codec.hpp"
+#include "report/document.hpp"
 
 namespace windtunnel {
 
@@ -52,18 +53,17 @@ struct CodecReport {
   std::vector<FeedbackMeasurement> feedback;
 };
 
-/// The table for people:
+/// The tables for people:
 ///
 ///   synthetic gradient: 1024 x 1024 float32, 4.00 MiB, rms 0.001, largest 0.0051
 ///
 ///   codec              ratio      error    largest     encode     decode
 ///   powersgd rank 16   32.00   4.21e-01   3.30e-01   1.3 GB/s   2.0 GB/s
-std::string codec_text(const CodecReport& report);
-
+///
 /// {"schema": "windtunnel/codec-v1", "tensor": {…}, "codecs": [{"codec", "rank", "compressed_bytes", "ratio", "relative_error",
 ///  "largest_error", "first_relative_error", "scenario": {…}}…], "error_feedback": {…}, "wall": {"cores": 1, "speeds": […],
 ///  "device_fragment": {"codecs": {…}}}}
 /// The same tensor and seed give the same document, `wall` apart.
-std::string codec_json(const CodecReport& report);
+document::Document codec_document(const CodecReport& report);
 
 }  // namespace windtunnel

@@ -131,8 +131,9 @@ void run_codec(const CodecRequest& request, std::ostream& out, std::ostream& mes
     report.codecs.push_back(measure_codec(choice, report.tensor, request.seed));
   report.feedback_messages = request.feedback_messages;
   if (request.feedback_messages > 0) report.feedback = feedback_of(choices, request, report.tensor);
-  if (!request.output.empty()) write_file_atomically(request.output, codec_json(report));
-  out << (request.format == CodecFormat::json ? codec_json(report) : codec_text(report));
+  const document::Document document = codec_document(report);
+  if (!request.output.empty()) write_file_atomically(request.output, json_of(document));
+  out << (request.format == CodecFormat::json ? json_of(document) : text_of(document));
 }
 
 }  // namespace windtunnel

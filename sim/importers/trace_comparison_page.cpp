@@ -129,7 +129,7 @@ class TimelinePage {
       if (is_present(words.line))
         legend += "<span>" + html::swatch(words.colour) + escaped(words.text) + "</span> ";
     return "<div class=\"runs-chart\">" +
-           html::table({"One step of each run", {"", "", ""}, std::move(rows), 2, "chart"}) +
+           html::table({"One step of each run", {"", "", ""}, std::move(rows), "llr", "chart"}) +
            "</div>\n<p class=\"legend\">" + legend + "</p>\n";
   }
 

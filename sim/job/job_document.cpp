@@ -1,129 +1,274 @@
+#include <algorithm>
+#include <array>
 #include <string>
-#include <utility>
 
+#include "core/count_text.hpp"
 #include "core/json_build.hpp"
-#include "core/json_value.hpp"
 #include "job/job_result.hpp"
+#include "report/json_object.hpp"
+#include "report/number_text.hpp"
 #include "report/seed_value.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
 
-JsonValue number(double value) { return JsonValue(value); }
-JsonValue count(std::int64_t value) { return JsonValue(value); }
-JsonValue seconds(Seconds value) { return number(value / Seconds{1}); }
+using document::Document;
+using document::figure;
+using document::Figure;
+using document::Words;
+
+constexpr double seconds_per_day = 86'400;
+
+/// A use of time: its key, its name for people, and its colour in the page's style sheet.
+struct Use {
+  const char *key, *words, *colour;
+};
+constexpr std::array<Use, num_spent> uses{{
+    {"start", "first start", "codec"},
+    {"compute", "training that counts", "compute"},
+    {"noise", "steps slower than the fastest", "context_comm"},
+    {"slower", "slower on fewer nodes", "tensor_comm"},
+    {"evaluation", "evaluation", "optimizer"},
+    {"checkpoint", "waiting for checkpoints", "data_comm"},
+    {"lost", "training lost to failures", "pipeline_comm"},
+    {"detection", "failure not yet noticed", "embedding_sync"},
+    {"restart", "starting again", "other"},
+    {"idle", "waiting for nodes", "pipeline_bubble"},
+}};
+
+std::string time_text(double seconds) { return interval_text(Seconds{seconds}); }
+std::string size_text(double bytes) { return to_text(Bytes{bytes}); }
+std::string tenths_text(double number) { return fixed_text(number, 1); }
+std::string hundredths_text(double number) { return fixed_text(number, 2); }
+std::string share_text(double share) { return fixed_text(100 * share, 2) + " %"; }
+std::string days_text(double seconds) { return fixed_text(seconds / seconds_per_day, 2); }
 
 JsonValue checkpoint_json(const JobResult& result) {
   const Job& job = result.job;
-  JsonValue json = empty_object();
-  json.set("bytes", number(job.checkpoint / Bytes{1}));
-  json.set("stall_s", seconds(to_seconds(job.model.stall)));
-  json.set("safe_after_s", seconds(to_seconds(job.model.stall + job.model.write)));
-  json.set("read_s", seconds(to_seconds(job.model.read)));
-  json.set("every_steps", count(job.model.checkpoint_every));
-  json.set("every_s", seconds(job.step_time * static_cast<double>(job.model.checkpoint_every)));
-  if (result.young) json.set("young_s", seconds(*result.young));
-  if (result.daly) json.set("daly_s", seconds(*result.daly));
-  if (!result.intervals) return json;
-  json.set("best_s", seconds(job.step_time * result.intervals->best_steps));
-  json.set("curve", array_of(result.intervals->points, [&](const IntervalPoint& point) {
-             JsonValue entry = empty_object();
-             entry.set("every_s", seconds(job.step_time * static_cast<double>(point.steps)));
-             entry.set("mean_s", number(point.mean_seconds));
-             return entry;
-           }));
-  return json;
+  std::optional<Seconds> best;
+  std::optional<JsonValue> curve;
+  if (result.intervals) {
+    best = job.step_time * result.intervals->best_steps;
+    curve = array_of(result.intervals->points, [&](const IntervalPoint& point) {
+      return object_of({{"every_s", job.step_time * static_cast<double>(point.steps)},
+                        {"mean_s", point.mean_seconds}});
+    });
+  }
+  return object_of({{"bytes", job.checkpoint / Bytes{1}},
+                    {"stall_s", to_seconds(job.model.stall)},
+                    {"safe_after_s", to_seconds(job.model.stall + job.model.write)},
+                    {"read_s", to_seconds(job.model.read)},
+                    {"every_steps", job.model.checkpoint_every},
+                    {"every_s", job.step_time * static_cast<double>(job.model.checkpoint_every)},
+                    {"young_s", result.young},
+                    {"daly_s", result.daly},
+                    {"best_s", best},
+                    {"curve", curve}});
 }
 
-JsonValue failures_json(const JobResult& result) {
-  JsonValue json = empty_object(), parts = empty_object();
+JsonValue job_data(const JobResult& result) {
+  const Job& job = result.job;
+  JsonValue shares = object_of({}), parts = object_of({});
+  for (std::size_t i = 0; i < num_spent; ++i)
+    shares.set(uses[i].key, JsonValue(result.mean_shares[i]));
   for (std::size_t i = 0; i < num_failing_parts; ++i)
-    parts.set(name_of(static_cast<FailingPart>(i)), number(result.mean_failures[i]));
-  json.set("count", spread_json(result.failures));
-  json.set("mean_by_part", std::move(parts));
-  if (result.mtbf) json.set("mean_time_between_s", seconds(*result.mtbf));
-  return json;
+    parts.set(name_of(static_cast<FailingPart>(i)), JsonValue(result.mean_failures[i]));
+  const auto spread = [](const std::optional<Spread>& found) {
+    return found ? std::optional(spread_json(*found)) : std::nullopt;
+  };
+  std::optional<JsonValue> spares, cost = spread(result.cost);
+  if (result.enough_spares)
+    spares = object_of({{"spare_nodes", result.enough_spares->nodes},
+                        {"median_days", result.enough_spares->median_days}});
+  if (cost) cost->set("currency", JsonValue(job.block.price->currency));
+  return object_of(
+      {{"schema", "windtunnel/job-v1"},
+       {"name", result.name},
+       {"version", WINDTUNNEL_VERSION},
+       {"scenario_hash", result.scenario_hash},
+       {"seed", seed_value(result.options.seed)},
+       {"draws", result.options.draws},
+       {"gpus", job.gpus},
+       {"plan", result.plan},
+       {"step_s", job.step_time},
+       {"steps", job.model.steps},
+       {"tokens", job.tokens_per_step * static_cast<double>(job.model.steps)},
+       {"days", spread_json(result.days)},
+       {"with_enough_spares", spares},
+       {"goodput", spread_json(result.goodput)},
+       {"mean_shares", shares},
+       {"failures", object_of({{"count", spread_json(result.failures)},
+                               {"mean_by_part", parts},
+                               {"mean_time_between_s", result.mtbf}})},
+       {"checkpoint", checkpoint_json(result)},
+       {"cost", cost},
+       {"energy_mwh", spread(result.energy_mwh)},
+       {"tonnes_co2", spread(result.tonnes_co2)},
+       {"assumptions", array_of(job.assumptions, [](const Assumption& each) {
+          return object_of(
+              {{"what", each.what},
+               {"value", each.value},
+               {"note", each.note},
+               {"evidence", each.evidence == Evidence::measured ? "measured" : "assumed"}});
+        })}});
 }
 
-JsonValue assumptions_json(const std::vector<Assumption>& assumptions) {
-  return array_of(assumptions, [&](const Assumption& each) {
-    JsonValue entry = empty_object();
-    entry.set("what", JsonValue(each.what));
-    entry.set("value", JsonValue(each.value));
-    entry.set("note", JsonValue(each.note));
-    entry.set("evidence",
-              JsonValue(std::string(each.evidence == Evidence::measured ? "measured" : "assumed")));
-    return entry;
-  });
+/// How many draws end in each span of days.
+Chart days_chart(const JobResult& result) {
+  constexpr std::size_t num_bars = 41;
+  constexpr double least_width = 1e-6;
+  std::vector<double> days;
+  for (const JobDraw& draw : result.draws) days.push_back(days_of(draw));
+  const auto [low, high] = std::minmax_element(days.begin(), days.end());
+  Chart chart = histogram("How long the draws take, in days", days,
+                          {*low, std::max(*high, *low + least_width), hundredths_text, "days"},
+                          num_bars, "draw");
+  chart.rules = {
+      {result.days.low, "5th"}, {result.days.median, "median"}, {result.days.high, "95th"}};
+  return chart;
+}
+
+/// Mean length by interval of checkpoints, with the formulas' intervals.
+Chart interval_chart(const JobResult& result) {
+  const double step = result.job.step_time / Seconds{1};
+  const auto& points = result.intervals->points;
+  Chart chart{
+      "Mean length of the job by interval of checkpoints",
+      Chart::Shape::line,
+      {double(points.front().steps) * step, double(points.back().steps) * step, time_text,
+       "interval between checkpoints, all with the same failures", true},
+      {points.front().mean_seconds, points.front().mean_seconds + 1e-6, days_text, "mean days"}};
+  for (const IntervalPoint& point : points) {
+    chart.points.push_back({double(point.steps) * step, point.mean_seconds});
+    chart.y.low = std::min(chart.y.low, point.mean_seconds);
+    chart.y.high = std::max(chart.y.high, point.mean_seconds);
+  }
+  for (const auto& [seconds, name] :
+       {std::pair{result.intervals->best_steps * step, "best, played "},
+        std::pair{*result.young / Seconds{1}, "Young "},
+        std::pair{*result.daly / Seconds{1}, "Daly "}})
+    chart.rules.push_back({seconds, name + time_text(seconds)});
+  return chart;
+}
+
+document::Bars time_bars(const JobResult& result, const JsonValue& data) {
+  document::Bars bars{{"lrr", {{"what", "share", "days"}}}, {}};
+  for (std::size_t i = 0; i < num_spent; ++i) {
+    const double share = result.mean_shares[i];
+    if (share <= 0) continue;
+    bars.table.rows.push_back({uses[i].words,
+                               figure(data, std::string("/mean_shares/") + uses[i].key, share_text),
+                               amount_text(share * result.days.median)});
+    bars.bars.push_back({share, uses[i].colour});
+  }
+  return bars;
 }
 
 }  // namespace
 
-JsonValue spread_json(const Spread& spread) {
-  JsonValue json = empty_object();
-  json.set("median", number(spread.median));
-  json.set("p5", number(spread.low));
-  json.set("p95", number(spread.high));
-  return json;
+std::string amount_text(double amount) {
+  constexpr double few = 10, many = 100;
+  if (amount < few) return fixed_text(amount, 2);
+  return amount < many ? fixed_text(amount, 1) : grouped_text(amount);
 }
 
-std::string job_json(const JobResult& result) {
+JsonValue spread_json(const Spread& spread) {
+  return object_of({{"median", spread.median}, {"p5", spread.low}, {"p95", spread.high}});
+}
+
+Document job_document(const JobResult& result) {
   const Job& job = result.job;
-  JsonValue json = empty_object();
-  json.set("schema", JsonValue(std::string("windtunnel/job-v1")));
-  json.set("name", JsonValue(result.name));
-  json.set("version", JsonValue(std::string(WINDTUNNEL_VERSION)));
-  json.set("scenario_hash", JsonValue(result.scenario_hash));
-  json.set("seed", seed_value(result.options.seed));
-  json.set("draws", count(static_cast<std::int64_t>(result.options.draws)));
-  json.set("gpus", count(job.gpus));
-  json.set("plan", JsonValue(result.plan));
-  json.set("step_s", seconds(job.step_time));
-  json.set("steps", count(job.model.steps));
-  json.set("tokens", number(job.tokens_per_step * static_cast<double>(job.model.steps)));
-  json.set("days", spread_json(result.days));
-  if (result.enough_spares) {
-    JsonValue spares = empty_object();
-    spares.set("spare_nodes", count(result.enough_spares->nodes));
-    spares.set("median_days", number(result.enough_spares->median_days));
-    json.set("with_enough_spares", std::move(spares));
+  JsonValue data = job_data(result);
+  const auto at = [&](const std::string& pointer, std::string (*format)(double)) {
+    return figure(data, pointer, format);
+  };
+  const auto spread = [&](const char* label, const std::string& pointer,
+                          std::string (*format)(double), const std::string& unit = "") {
+    return Figure{label, at(pointer + "/median", format),
+                  unit + "5th to 95th percentile " + at(pointer + "/p5", format) + " to " +
+                      at(pointer + "/p95", format)};
+  };
+  const double draws = static_cast<double>(result.options.draws);
+  std::vector<Words> opening{
+      result.model_name + " on " + at("/gpus", grouped_text) + " GPUs (" + result.platform_name +
+          "), " + parameter_text(job.tokens_per_step * static_cast<double>(job.model.steps)) +
+          " tokens in " + at("/steps", grouped_text) + " steps of " + to_text(job.step_time) +
+          "; " + grouped_text(draws) + (draws == 1 ? " draw" : " draws"),
+      (job.block.plan == JobPlan::best ? "best plan: " : "plan: ") + result.plan};
+  if (result.enough_spares)
+    opening.push_back("for " + percent_text(result.share_without_nodes()) +
+                      " of the time nodes are missing, with " +
+                      count_text(job.model.spare_nodes, "spare node") + ": with " +
+                      at("/with_enough_spares/spare_nodes", grouped_text) +
+                      " (restart/spare_nodes) the job takes " +
+                      at("/with_enough_spares/median_days", amount_text) + " days");
+
+  document::Figures failures;
+  for (std::size_t i = 0; i < num_failing_parts; ++i) {
+    const std::string part = name_of(static_cast<FailingPart>(i));
+    failures.push_back({part, at("/failures/mean_by_part/" + part, tenths_text)});
   }
-  json.set("goodput", spread_json(result.goodput));
-  JsonValue shares = empty_object();
-  for (std::size_t i = 0; i < num_spent; ++i)
-    shares.set(name_of(static_cast<Spent>(i)), number(result.mean_shares[i]));
-  json.set("mean_shares", std::move(shares));
-  json.set("failures", failures_json(result));
-  json.set("checkpoint", checkpoint_json(result));
-  if (result.cost) {
-    JsonValue cost = spread_json(*result.cost);
-    cost.set("currency", JsonValue(job.block.price->currency));
-    json.set("cost", std::move(cost));
+  document::Section checkpoints{"checkpoints", "Checkpoints", "How often to save", {}};
+  checkpoints.parts.push_back(document::Figures{
+      {"size of a checkpoint", at("/checkpoint/bytes", size_text)},
+      {"training waits", at("/checkpoint/stall_s", time_text),
+       job.model.write > 0 ? "safe " + interval_text(to_seconds(job.model.write)) + " later" : ""},
+      {"interval in this run", at("/checkpoint/every_s", time_text),
+       at("/checkpoint/every_steps", grouped_text) + " steps"},
+      {"best interval, played", at("/checkpoint/best_s", time_text)},
+      {"by Young's formula", at("/checkpoint/young_s", time_text)},
+      {"by Daly's formula", at("/checkpoint/daly_s", time_text)}});
+  if (result.intervals && result.intervals->points.size() > 1)
+    checkpoints.parts.emplace_back(interval_chart(result));
+  document::Section inputs{
+      "inputs", "Numbers not given", "Numbers that the file leaves to windtunnel", {}};
+  if (!job.assumptions.empty()) {
+    document::Table table{"lll", {{"what", "value", "source"}}};
+    for (const Assumption& each : job.assumptions)
+      table.rows.push_back({each.what, each.value,
+                            (each.evidence == Evidence::measured ? "" : "assumed: ") + each.note});
+    inputs.parts.emplace_back(std::move(table));
   }
-  if (result.energy_mwh) json.set("energy_mwh", spread_json(*result.energy_mwh));
-  if (result.tonnes_co2) json.set("tonnes_co2", spread_json(*result.tonnes_co2));
-  json.set("assumptions", assumptions_json(job.assumptions));
-  return pretty_text(json);
+  return {data,
+          "job",
+          result.name,
+          opening,
+          "days",
+          {spread("days", "/days", amount_text),
+           spread("goodput", "/goodput", percent_text, "of the time counts, "),
+           spread("failures", "/failures/count", grouped_text),
+           {"mean time between failures", at("/failures/mean_time_between_s", time_text)},
+           spread("cost", "/cost", amount_text,
+                  job.block.price ? job.block.price->currency + ", " : ""),
+           spread("energy", "/energy_mwh", amount_text, "MWh, "),
+           spread("emissions", "/tonnes_co2", amount_text, "t CO2, ")},
+          {{"time", "Time", "Where the time went, mean of all draws", {time_bars(result, data)}},
+           {"days", "Days", "How long it may take", {days_chart(result)}},
+           checkpoints,
+           {"failures", "Failures", "What fails, mean of all draws", {failures}},
+           inputs},
+          "windtunnel job --json"};
 }
 
 std::string job_csv(const JobResult& result) {
   std::string text = "draw,days";
-  for (std::size_t i = 0; i < num_spent; ++i)
-    text += std::string(",") + name_of(static_cast<Spent>(i)) + "_ns";
+  for (const Use& use : uses) text += std::string(",") + use.key + "_ns";
   text += ",total_ns";
   for (std::size_t i = 0; i < num_failing_parts; ++i)
     text += std::string(",failures_") + name_of(static_cast<FailingPart>(i));
   text += ",checkpoints,cost,energy_mwh\n";
+  const auto exact = [](double value) { return canonical_text(JsonValue(value)); };
   for (std::size_t i = 0; i < result.draws.size(); ++i) {
     const JobDraw& draw = result.draws[i];
-    text += std::to_string(i) + "," + canonical_text(number(days_of(draw)));
+    text += std::to_string(i) + "," + exact(days_of(draw));
     for (const Ticks ticks : draw.spent) text += "," + std::to_string(ticks);
     text += "," + std::to_string(draw.total);
     for (const std::int64_t failures : draw.failures) text += "," + std::to_string(failures);
     text += "," + std::to_string(draw.checkpoints) + ",";
-    if (result.cost) text += canonical_text(number(cost_of(result.job, draw)));
+    if (result.cost) text += exact(cost_of(result.job, draw));
     text += ",";
-    if (result.energy_mwh) text += canonical_text(number(energy_of(result.job, draw)));
+    if (result.energy_mwh) text += exact(energy_of(result.job, draw));
     text += "\n";
   }
   return text;

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "core/contracts.hpp"
-#include "job/job_words.hpp"
 #include "job/start_up.hpp"
 #include "memory/stage_states.hpp"
 #include "report/number_text.hpp"
@@ -191,6 +190,15 @@ Ticks to_ticks(Seconds time) {
 }
 
 Seconds to_seconds(Ticks ticks) { return Seconds{static_cast<double>(ticks) / ticks_per_second}; }
+
+std::string interval_text(Seconds time) {
+  constexpr double minute = 60, hour = 3600;
+  const double seconds = time / Seconds{1};
+  if (seconds < 1) return to_text(time);
+  if (seconds < minute) return fixed_text(seconds, 1) + " s";
+  if (seconds < hour) return fixed_text(seconds / minute, 1) + " min";
+  return fixed_text(seconds / hour, 2) + " h";
+}
 
 double JobModel::failure_rate() const {
   double rate = 0;

@@ -16,6 +16,7 @@ namespace windtunnel {
 using Ticks = std::int64_t;
 Ticks to_ticks(Seconds time);
 Seconds to_seconds(Ticks ticks);
+std::string interval_text(Seconds time);  ///< "31.6 ms", "54.0 min", "2.08 h"
 
 /// A job in durations: the scenario's iteration and its `job` block made concrete.
 struct JobModel {

@@ -165,11 +165,13 @@ TEST_CASE("a job that waits for repairs says how many spare nodes it needs") {
   REQUIRE(result.enough_spares);
   CHECK(result.share_without_nodes() > 0.5);
   CHECK(result.enough_spares->median_days < result.days.median / 2);
-  CHECK(job_text(result).find("% of the time nodes are missing, with 0 spare nodes: with ") !=
+  CHECK(text_of(job_document(result))
+            .find("% of the time nodes are missing, with 0 spare nodes: with ") !=
         std::string::npos);
-  CHECK(job_text(result).find("plan: tensor 8 × context 4 × pipeline 1 × data 4, 1f1b, 16 "
-                              "microbatches of 1 sample, bf16, sequence parallel, flash "
-                              "attention (cudnn), full recompute\n") != std::string::npos);
+  CHECK(text_of(job_document(result))
+            .find("plan: tensor 8 × context 4 × pipeline 1 × data 4, 1f1b, 16 "
+                  "microbatches of 1 sample, bf16, sequence parallel, flash "
+                  "attention (cudnn), full recompute\n") != std::string::npos);
 }
 
 TEST_CASE("money and energy of a job in which nothing fails") {
@@ -212,7 +214,7 @@ TEST_CASE("a result is the same for any number of threads") {
   const auto text = [&](std::size_t threads) {
     const JobResult result =
         simulate_job(scenario, report, {.draws = 200, .seed = 9, .at_once = threads});
-    return job_json(result) + job_csv(result);
+    return json_of(job_document(result)) + job_csv(result);
   };
   CHECK(text(1) == text(2));
   CHECK(text(1) == text(5));

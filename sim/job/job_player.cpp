@@ -306,32 +306,6 @@ class JobPlayer {
 
 }  // namespace
 
-const char* name_of(Spent spent) {
-  switch (spent) {
-    case Spent::start:
-      return "start";
-    case Spent::compute:
-      return "compute";
-    case Spent::noise:
-      return "noise";
-    case Spent::slower:
-      return "slower";
-    case Spent::evaluation:
-      return "evaluation";
-    case Spent::checkpoint:
-      return "checkpoint";
-    case Spent::lost:
-      return "lost";
-    case Spent::detection:
-      return "detection";
-    case Spent::restart:
-      return "restart";
-    case Spent::idle:
-      return "idle";
-  }
-  return "";
-}
-
 std::int64_t JobDraw::num_failures() const {
   return std::accumulate(failures.begin(), failures.end(), std::int64_t{});
 }

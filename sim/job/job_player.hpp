@@ -23,7 +23,6 @@ enum class Spent {
   idle,        ///< too few nodes
 };
 inline constexpr std::size_t num_spent = 10;
-const char* name_of(Spent spent);  ///< "start", "compute", ...
 
 /// One draw of a job: a whole run, with the failures that it met.
 struct JobDraw {

@@ -4,34 +4,23 @@
 #include <utility>
 
 #include "core/json_build.hpp"
-#include "core/json_value.hpp"
-#include "job/job_words.hpp"
-#include "report/html_page.hpp"
-#include "report/html_text.hpp"
+#include "report/json_object.hpp"
+#include "report/number_text.hpp"
 #include "report/pareto_front.hpp"
 
 namespace windtunnel {
 namespace {
 
-using html::escaped;
-using html::number;
-
 bool counts(const JobPoint& point) { return point.result && point.fits && point.result->cost; }
-
-std::string optional_text(const std::optional<Spread>& spread) {
-  return spread ? amount_text(spread->median) : "";
-}
 
 /// What keeps a point from the front, or that it is on it.
 std::string verdict(const JobPoint& point) {
-  if (!point.result) return "not played";
+  if (!point.result) return "not played: " + point.problem.substr(0, point.problem.find('\n'));
   if (!point.fits) return "does not fit in memory";
   const std::string front = point.on_front ? "on the front" : "";
   if (point.result->job.block.plan != JobPlan::best) return front;
   return (front.empty() ? "" : front + "; ") + point.result->plan;
 }
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::string csv_field(const std::string& text) {
   std::string field = "\"";
@@ -51,24 +40,23 @@ std::vector<PricedPoint> priced(const std::vector<JobPoint>& points) {
 }
 
 JsonValue point_json(const JobPoint& point) {
-  JsonValue json{JsonValue::Object{}};
-  json.set("values", JsonValue(point.values));
-  json.set("ok", JsonValue(point.result.has_value()));
-  if (!point.result) {
-    json.set("error", JsonValue(point.problem));
-    return json;
-  }
+  if (!point.result)
+    return object_of({{"values", point.values}, {"ok", false}, {"error", point.problem}});
   const JobResult& result = *point.result;
-  json.set("fits", JsonValue(point.fits));
-  json.set("on_front", JsonValue(point.on_front));
-  json.set("plan", JsonValue(result.plan));
-  json.set("gpus", JsonValue(std::int64_t{result.job.gpus}));
-  json.set("days", spread_json(result.days));
-  json.set("goodput", spread_json(result.goodput));
-  json.set("failures", spread_json(result.failures));
-  if (result.cost) json.set("cost", spread_json(*result.cost));
-  if (result.energy_mwh) json.set("energy_mwh", spread_json(*result.energy_mwh));
-  return json;
+  const auto spread = [](const std::optional<Spread>& found) {
+    return found ? std::optional(spread_json(*found)) : std::nullopt;
+  };
+  return object_of({{"values", point.values},
+                    {"ok", true},
+                    {"fits", point.fits},
+                    {"on_front", point.on_front},
+                    {"plan", result.plan},
+                    {"gpus", result.job.gpus},
+                    {"days", spread_json(result.days)},
+                    {"goodput", spread_json(result.goodput)},
+                    {"failures", spread_json(result.failures)},
+                    {"cost", spread(result.cost)},
+                    {"energy_mwh", spread(result.energy_mwh)}});
 }
 
 }  // namespace
@@ -80,42 +68,27 @@ void mark_front(std::vector<JobPoint>& points) {
   for (JobPoint& point : points) point.on_front = counts(point) && (next++)->on_front;
 }
 
-std::string job_points_text(const std::vector<JobPoint>& points) {
-  std::size_t widest = 0;
-  for (const JobPoint& point : points) widest = std::max(widest, point.values.size());
-  const int label = static_cast<int>(widest) + 2;
-  constexpr int narrow = 10, wide = 14;
-  std::string text = left_aligned("point", label) + right_aligned("GPUs", narrow) +
-                     right_aligned("days", narrow) + right_aligned("goodput", narrow) +
-                     right_aligned("failures", narrow) + right_aligned("cost", wide) +
-                     right_aligned("MWh", narrow) + "\n";
-  for (const JobPoint& point : points) {
-    text += left_aligned(point.values, label);
-    if (!point.result) {
-      text += "  not played: " + first_line(point.problem) + "\n";
-      continue;
-    }
-    const JobResult& result = *point.result;
-    const std::string why = verdict(point);
-    text += right_aligned(grouped_text(result.job.gpus), narrow) +
-            right_aligned(amount_text(result.days.median), narrow) +
-            right_aligned(percent_text(result.goodput.median), narrow) +
-            right_aligned(grouped_text(result.failures.median), narrow) +
-            right_aligned(optional_text(result.cost), wide) +
-            right_aligned(optional_text(result.energy_mwh), narrow) +
-            (why.empty() ? "" : "  " + why) + "\n";
+document::Document job_points_document(const std::string& name,
+                                       const std::vector<JobPoint>& points) {
+  const JsonValue data = object_of({{"schema", "windtunnel/job-points-v1"},
+                                    {"version", WINDTUNNEL_VERSION},
+                                    {"points", array_of(points, point_json)}});
+  document::Table table{"lrrrrrrl",
+                        {{"point", "GPUs", "days", "goodput", "failures", "cost", "MWh", ""}}};
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const auto at = [&](const char* key, std::string (*format)(double)) {
+      return document::figure(data, "/points/" + std::to_string(i) + "/" + key, format);
+    };
+    table.rows.push_back({points[i].values, at("gpus", grouped_text),
+                          at("days/median", amount_text), at("goodput/median", percent_text),
+                          at("failures/median", grouped_text), at("cost/median", amount_text),
+                          at("energy_mwh/median", amount_text), verdict(points[i])});
   }
-  if (std::any_of(points.begin(), points.end(), counts))
-    text += "\nOn the front: no other point that fits takes fewer days and less money.\n";
-  return text;
-}
-
-std::string job_points_json(const std::vector<JobPoint>& points) {
-  JsonValue json{JsonValue::Object{}};
-  json.set("schema", JsonValue(std::string("windtunnel/job-points-v1")));
-  json.set("version", JsonValue(std::string(WINDTUNNEL_VERSION)));
-  json.set("points", array_of(points, point_json));
-  return pretty_text(json);
+  document::Section every{"points", "Points", "Every point", {std::move(table)}};
+  if (const std::vector<PricedPoint> with_price = priced(points); !with_price.empty())
+    every.parts = {"On the front: no other point that fits takes fewer days and less money.",
+                   days_money_chart(with_price), every.parts.front()};
+  return {data, "job", name, {"days against money"}, "", {}, {every}, "windtunnel job --json"};
 }
 
 std::string job_points_csv(const std::vector<JobPoint>& points) {
@@ -134,38 +107,6 @@ std::string job_points_csv(const std::vector<JobPoint>& points) {
             (result.energy_mwh ? exact(result.energy_mwh->median) : "") + "\n";
   }
   return text;
-}
-
-std::string job_points_page(const std::string& name, const std::vector<JobPoint>& points) {
-  html::Table table{
-      "Every point", {"point", "", "GPUs", "days", "goodput", "failures", "cost", "MWh"}, {}, 2};
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const JobPoint& point = points[i];
-    std::vector<std::string> row{escaped(point.values), escaped(verdict(point))};
-    if (point.result) {
-      const JobResult& result = *point.result;
-      const std::string at = "/points/" + std::to_string(i) + "/";
-      row.push_back(number(at + "gpus", grouped_text(result.job.gpus)));
-      row.push_back(number(at + "days/median", amount_text(result.days.median)));
-      row.push_back(number(at + "goodput/median", percent_text(result.goodput.median)));
-      row.push_back(number(at + "failures/median", grouped_text(result.failures.median)));
-      row.push_back(escaped(optional_text(result.cost)));
-      row.push_back(escaped(optional_text(result.energy_mwh)));
-    }
-    row.resize(table.head.size());
-    table.rows.push_back(std::move(row));
-  }
-  HtmlPage page;
-  page.kind = "job";
-  page.title = name;
-  page.places = {{"points", "Points"}};
-  page.body = "<header class=\"hero\">\n<div>\n<p class=\"kicker\">" + escaped(name) +
-              "</p>\n<h1>Days against money</h1>\n</div>\n</header>\n" +
-              html::section(
-                  {"points", "Every point", days_money_chart(priced(points)) + html::table(table)});
-  page.data = {{"report", job_points_json(points)}};
-  page.footer = "windtunnel " WINDTUNNEL_VERSION " · windtunnel job --json prints the same numbers";
-  return html_document(page);
 }
 
 }  // namespace windtunnel

@@ -21,10 +21,9 @@ struct JobPoint {
 /// Marks the points on the Pareto front of median days against median cost.
 void mark_front(std::vector<JobPoint>& points);
 
-std::string job_points_text(const std::vector<JobPoint>& points);
-std::string job_points_json(const std::vector<JobPoint>& points);
+/// The points of the sweep `name`: a table, and a chart of days against money.
+document::Document job_points_document(const std::string& name,
+                                       const std::vector<JobPoint>& points);
 std::string job_points_csv(const std::vector<JobPoint>& points);  ///< a row for each point
-/// A chart of days against money, and the table.
-std::string job_points_page(const std::string& name, const std::vector<JobPoint>& points);
 
 }  // namespace windtunnel

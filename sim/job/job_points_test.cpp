@@ -22,7 +22,8 @@ TEST_CASE("the front has the points that no other beats in days and money") {
   CHECK(points[1].on_front);
   CHECK(!points[2].on_front);
   CHECK(!points[3].on_front);
-  CHECK(job_points_json(points).find("windtunnel/job-points-v1") != std::string::npos);
+  CHECK(json_of(job_points_document("sizes", points)).find("windtunnel/job-points-v1") !=
+        std::string::npos);
 }
 
 TEST_CASE(
@@ -36,8 +37,9 @@ TEST_CASE(
   mark_front(points);
   CHECK(points[0].on_front);
   for (int i = 1; i < 4; ++i) CHECK(!points[static_cast<std::size_t>(i)].on_front);
-  CHECK(job_points_text(points).find("not played: 48 layers do not divide") != std::string::npos);
-  CHECK(job_points_text(points).find("does not fit in memory") != std::string::npos);
+  const std::string text = text_of(job_points_document("sizes", points));
+  CHECK(text.find("not played: 48 layers do not divide") != std::string::npos);
+  CHECK(text.find("does not fit in memory") != std::string::npos);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/json_value.hpp"
 #include "job/job_interval.hpp"
 #include "job/job_player.hpp"
+#include "report/document.hpp"
 
 namespace windtunnel {
 
@@ -68,9 +69,9 @@ double cost_of(const Job& job, const JobDraw& draw);
 double energy_of(const Job& job, const JobDraw& draw);
 double days_of(const JobDraw& draw);
 
-std::string job_text(const JobResult& result);
-std::string job_json(const JobResult& result);
+document::Document job_document(const JobResult& result);
 std::string job_csv(const JobResult& result);  ///< a row for each draw
-std::string job_page(const JobResult& result);
+/// Two decimals below ten, one below a hundred, then none and thousands apart.
+std::string amount_text(double amount);
 
 }  // namespace windtunnel

@@ -31,7 +31,6 @@ struct StepOdds {
 /// Plays the steps with their timelines, and again without each part of the noise.
 StepOdds step_odds(const Scenario& scenario, const NoiseBlock& noise, const StepOptions& options);
 
-std::string odds_text(const StepOdds& odds);
-std::string odds_json(const StepOdds& odds);
+document::Document odds_document(const StepOdds& odds);
 
 }  // namespace windtunnel

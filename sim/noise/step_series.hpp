@@ -7,6 +7,7 @@
 
 #include "engine/collapse.hpp"
 #include "operations/detail.hpp"
+#include "report/document.hpp"
 #include "scenario/noise_json.hpp"
 #include "scenario/scenario.hpp"
 
@@ -50,10 +51,8 @@ StepSeries play_steps(const Scenario& scenario, const NoiseBlock& noise,
 
 StepStatistics statistics_of(const std::vector<Seconds>& times);
 
-std::string steps_text(const StepSeries& series);
-std::string steps_json(const StepSeries& series);
-/// A page with the series and how often steps take how long.
-std::string steps_page(const StepSeries& series);
+/// The statistics; on the page also the series, and how often steps take how long.
+document::Document steps_document(const StepSeries& series);
 /// "step,time_s" and a row for each step.
 std::string steps_csv(const StepSeries& series);
 

@@ -59,7 +59,7 @@ TEST_CASE(
   const Scenario scenario = scenario_with(all_kinds);
   const StepSeries one = series_of(scenario, 70), three = series_of(scenario, 70, 3);
   CHECK(one.times == three.times);
-  CHECK(steps_json(one) == steps_json(three));
+  CHECK(json_of(steps_document(one)) == json_of(steps_document(three)));
   const StepSeries fewer = series_of(scenario, 20);
   CHECK(std::equal(fewer.times.begin(), fewer.times.end(), one.times.begin()));
 }
@@ -174,7 +174,7 @@ TEST_CASE("a page of steps draws all of them, whatever they are") {
       series.without_noise = Seconds{1};
       for (std::size_t i = 0; i < steps; ++i)
         series.times.push_back(Seconds{1 + (noise[1] == '}' ? 0.0 : double(i % 7) / 10)});
-      const std::string page = steps_page(series);
+      const std::string page = page_of(steps_document(series));
       CHECK(page.find("How long each step takes") != std::string::npos);
       CHECK(page.find("How many steps take how long") != std::string::npos);
       CHECK(page.find("\"nan") == std::string::npos);

@@ -64,7 +64,7 @@ std::string line_legend(const ComparedFigures& figures) {
 std::string chart(const std::string& caption, std::vector<std::vector<std::string>> rows,
                   const std::string& scale) {
   rows.push_back({"", scale, ""});
-  return table({caption, {"", "", ""}, std::move(rows), 2, "chart"});
+  return table({caption, {"", "", ""}, std::move(rows), "llr", "chart"});
 }
 
 }  // namespace windtunnel::html

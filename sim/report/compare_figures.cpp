@@ -80,7 +80,7 @@ std::string ComparedFigures::change(std::size_t run, const FigureRow& row,
 std::string ComparedFigures::table(const std::string& caption, const std::vector<FigureRow>& rows,
                                    bool bars, FigureSource source) const {
   bars = bars && size() == 2;
-  Table table{caption, {""}, {}, 1, bars ? "figures changes" : "figures"};
+  Table table{caption, {""}, {}, "lr", bars ? "figures changes" : "figures"};
   table.head.push_back(letter(0));
   for (std::size_t i = 1; i < size(); ++i) {
     table.head.push_back(letter(i));

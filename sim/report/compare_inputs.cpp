@@ -46,7 +46,7 @@ std::string input_table(const ComparedFigures& figures, const std::vector<Shared
   Table table{common ? "Inputs of all runs" : "Inputs of some runs, or with other values",
               {"input"},
               {},
-              4 + figures.size(),
+              "l",
               common ? "inputs" : "inputs wide"};
   if (common)
     table.head.emplace_back("value");

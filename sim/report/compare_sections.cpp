@@ -84,7 +84,11 @@ std::string difference_table(const ComparedFigures& figures) {
   const std::vector<InputDifference>& differences = figures.comparison().differences;
   if (differences.empty())
     return "<p class=\"quiet\">No input is known to differ between these runs.</p>\n";
-  Table table{"Inputs that differ", {"input"}, {}, 1 + figures.size(), "differences"};
+  Table table{"Inputs that differ",
+              {"input"},
+              {},
+              std::string(1 + figures.size(), 'l') + "r",
+              "differences"};
   for (std::size_t i = 0; i < figures.size(); ++i) table.head.push_back(letter(i));
   for (const InputDifference& difference : differences) {
     std::vector<std::string> row{element("code", "", escaped(difference.pointer))};
@@ -215,7 +219,8 @@ std::string path_list(const ComparedFigures& figures, std::size_t run) {
   const JsonValue* const path = figures.value(run, "/path", FigureSource::why);
   if (path == nullptr || !path->is_array()) return "";
   const Seconds whole = longest_time(figures);
-  Table table{"The critical path of " + letter_of(run), {"what", "", "time"}, {}, 2, "bars path"};
+  Table table{
+      "The critical path of " + letter_of(run), {"what", "", "time"}, {}, "llr", "bars path"};
   for (std::size_t i = 0; i < std::min(most_rows, path->array().size()); ++i) {
     const std::string at = "/path/" + std::to_string(i);
     const Seconds time{figures.number(run, at + "/time_s", FigureSource::why).value_or(0)};

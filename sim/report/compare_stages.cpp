@@ -124,7 +124,7 @@ std::string link_list(const ComparedFigures& figures, std::size_t run) {
   Table table{"Hottest links of " + letter_of(run),
               {"link", "utilisation", "", "carried", "rate"},
               {},
-              2,
+              "llr",
               "bars"};
   for (std::size_t i = 0; i < std::min(most_rows, links->array().size()); ++i) {
     const std::string at = "/links/hottest/" + std::to_string(i) + "/";

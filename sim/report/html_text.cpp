@@ -52,7 +52,8 @@ std::string section(const Section& section) {
 
 std::string table(const Table& table) {
   const auto cell = [&](const char* name, std::size_t column, const std::string& html) {
-    return element(name, column < table.num_texts ? "" : "class=\"n\"", html);
+    const char letter = table.columns[std::min(column, table.columns.size() - 1)];
+    return element(name, letter == 'l' ? "" : "class=\"n\"", html);
   };
   std::string text = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"" +
                      escaped(table.caption) + "\"><table" +

@@ -40,12 +40,13 @@ struct Section {
 };
 std::string section(const Section& section);
 
-/// A table: `head` and the cells of `rows` are HTML. The first `num_texts` columns are left-aligned, the rest are numbers.
+/// A table: `head` and the cells of `rows` are HTML. `columns` has a letter for each column, l for texts, r for numbers; the last
+/// letter holds for all further columns.
 struct Table {
   std::string caption;  ///< text, for those who do not see it
   std::vector<std::string> head;
   std::vector<std::vector<std::string>> rows;
-  std::size_t num_texts = 1;
+  std::string columns = "lr";
   std::string kind = "";  ///< class
 };
 std::string table(const Table& table);

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "report/chart.hpp"
+
 namespace windtunnel {
 
 /// One way to do a job.
@@ -15,7 +17,7 @@ struct PricedPoint {
 /// Marks the points on the Pareto front of days against cost. Of points that are equal in both, all are on it or none is.
 void mark_pareto_front(std::vector<PricedPoint>& points);
 
-/// A chart of days (right) against money (up), each from nought; empty where there is nothing to draw.
-std::string days_money_chart(const std::vector<PricedPoint>& points);
+/// A chart of days (right) against money (up), each from nought.
+Chart days_money_chart(const std::vector<PricedPoint>& points);
 
 }  // namespace windtunnel

@@ -169,7 +169,7 @@ std::string memory_table(const Report& report) {
               {"stage", "of " + escaped(to_text(memory.capacity)), "weights", "gradients",
                "optimizer", "activations", "buffers", "allocated", "in use"},
               {},
-              2,
+              "llr",
               "bars"};
   const Bytes scale = std::max(memory.capacity, memory.max_total);
   for (std::size_t i = 0; i < memory.stages.size(); ++i) {
@@ -196,7 +196,7 @@ std::string stage_time_table(const Report& report) {
               {"stage", "of " + escaped(to_text(report.iteration_time)), "compute", "tensor comm",
                "waiting", "data comm", "ends"},
               {},
-              2,
+              "llr",
               "bars"};
   for (std::size_t i = 0; i < report.stage_times.size(); ++i) {
     const StageTime& time = report.stage_times[i];
@@ -241,7 +241,7 @@ std::string traffic_table(const Report& report) {
   Table table{"Traffic by class",
               {"class", "share", "bytes", "messages", "of them compressed"},
               {},
-              2,
+              "llr",
               "bars"};
   for (const Traffic traffic : page_traffic) {
     const auto i = static_cast<std::size_t>(traffic);
@@ -283,7 +283,7 @@ std::string link_table(const Report& report) {
   Table table{"Links by utilisation",
               {"link", "utilisation", "", "carried", "rate", "time at full rate", "carries"},
               {},
-              2,
+              "llr",
               "bars links"};
   double mean = 0;
   for (const LinkUse& link : report.links) mean += link.utilisation(report.iteration_time);
@@ -379,7 +379,8 @@ std::string network_section(const Report& report) {
 }
 
 std::string input_section(const Report& report) {
-  Table table{"Inputs and their sources", {"input", "value", "source", "note"}, {}, 4, "inputs"};
+  Table table{
+      "Inputs and their sources", {"input", "value", "source", "note"}, {}, "llllr", "inputs"};
   for (const Assumption& assumption : report.assumptions) {
     const std::string kind = name_of(assumption.evidence);
     table.rows.push_back({escaped(assumption.what), element("code", "", escaped(assumption.value)),

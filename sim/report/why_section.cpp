@@ -85,7 +85,8 @@ class WhySection {
   }
 
   std::string share_table() const {
-    Table list{"The critical path", {"what", "", "share", "time", "stretches"}, {}, 2, "bars path"};
+    Table list{
+        "The critical path", {"what", "", "share", "time", "stretches"}, {}, "llr", "bars path"};
     for (const PathShare& share : shares_) {
       const double part = share.time / whole_;
       list.rows.push_back(
@@ -149,7 +150,7 @@ class WhySection {
     Table rows{"Slack by " + what,
                {escaped(what), "", "on the path", "busy", "least slack", "median slack"},
                {},
-               2,
+               "llr",
                "bars slack"};
     for (const std::size_t i : order)
       rows.rows.push_back({escaped(all[i].what), slack_bar(all[i]),
@@ -221,7 +222,7 @@ class WhySection {
     Table list{"What if",
                {"what if", "shorter | longer", "change", "iteration", "where", ""},
                {},
-               2,
+               "llr",
                "bars whatifs"};
     const double full = scale();
     for (std::size_t i = 0; i < e_.what_ifs.size(); ++i) {

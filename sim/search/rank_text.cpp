@@ -4,10 +4,10 @@
 #include <functional>
 #include <vector>
 
-#include "core/utf8.hpp"
 #include "report/number_text.hpp"
 #include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
+#include "report/text_table.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -19,12 +19,10 @@ using detail::Painter;
 using detail::Tone;
 using detail::with_spaces;
 
-enum class Side { left, right };
-
 /// One column of the table: what each plan has in it.
 struct Column {
   std::string title;
-  Side side = Side::right;
+  char side = 'r';  ///< as in text_table()
   std::function<std::string(const RankedPlan&)> cell;
 };
 
@@ -70,7 +68,7 @@ std::vector<Column> plan_columns(const RankResult& result) {
         ((tried.size() < 2 && !is_derived) || is_said_once(searched, result)))
       continue;
     const bool is_number = key.value.kind == KeyValue::Kind::whole_number;
-    columns.push_back({key.label(), is_number ? Side::right : Side::left,
+    columns.push_back({key.label(), is_number ? 'r' : 'l',
                        [&key](const auto& p) { return shown_text(key, key.value.get(p.choice)); }});
   }
   return columns;
@@ -78,49 +76,36 @@ std::vector<Column> plan_columns(const RankResult& result) {
 
 std::vector<Column> columns_of(const RankResult& result) {
   std::vector<Column> columns = plan_columns(result);
-  columns.push_back({"time", Side::right, [](const auto& p) { return to_text(p.time); }});
-  columns.push_back({"samples/s", Side::right, [](const auto& p) {
+  columns.push_back({"time", 'r', [](const auto& p) { return to_text(p.time); }});
+  columns.push_back({"samples/s", 'r', [](const auto& p) {
                        return fixed_text(p.choice.training.global_batch / (p.time / 1_s), 1);
                      }});
   if (!is_always_shown(result.objective))
-    columns.push_back({result.objective_column.title, Side::right, [&result](const auto& p) {
+    columns.push_back({result.objective_column.title, 'r', [&result](const auto& p) {
                          return number_text(result.objective_column, p.penalty);
                        }});
   columns.push_back(
-      {"memory", Side::right, [](const auto& p) {
+      {"memory", 'r', [](const auto& p) {
          return std::string(p.memory_verdict == MemoryVerdict::lower_bound ? "≥ " : "") +
                 to_text(p.memory_max) + (p.memory_verdict == MemoryVerdict::at_risk ? " ~" : "");
        }});
-  columns.push_back({"what takes the time", Side::left, what_takes_the_time});
+  columns.push_back({"what takes the time", 'l', what_takes_the_time});
   return columns;
 }
 
-std::string padded(const std::string& text, int width, Side side) {
-  return side == Side::right ? right_aligned(text, width) : left_aligned(text, width);
-}
-
-std::string without_trailing_blanks(std::string line) {
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line + "\n";
-}
-
 std::string table(const RankResult& result, const Painter& paint) {
-  std::vector<Column> columns = columns_of(result);
-  std::vector<std::string> rows(result.plans.size());
-  std::string title = "  " + right_aligned("#", 3);
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    rows[i] = "  " + right_aligned(std::to_string(i + 1), 3);
-  for (const Column& column : columns) {
-    int width = utf8_count(column.title);
-    for (const RankedPlan& plan : result.plans)
-      width = std::max(width, utf8_count(column.cell(plan)));
-    title += "  " + padded(column.title, width, column.side);
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      rows[i] += "  " + padded(column.cell(result.plans[i]), width, column.side);
+  std::string sides = "r";
+  std::vector<TextRow> rows{{"  #"}};
+  for (std::size_t i = 0; i < result.plans.size(); ++i) rows.push_back({std::to_string(i + 1)});
+  for (const Column& column : columns_of(result)) {
+    sides += column.side;
+    rows.front().push_back(column.title);
+    for (std::size_t i = 0; i < result.plans.size(); ++i)
+      rows[i + 1].push_back(column.cell(result.plans[i]));
   }
-  std::string text = "\n" + paint(Tone::heading, without_trailing_blanks(title));
-  for (const std::string& row : rows) text += without_trailing_blanks(row);
-  return text;
+  const std::string text = text_table(sides, rows);
+  const std::size_t end = text.find('\n') + 1;
+  return "\n" + paint(Tone::heading, text.substr(0, end)) + text.substr(end);
 }
 
 /// The values of searched keys that all plans of the table have.

@@ -35,7 +35,8 @@ std::string failure_section(const SweepContent& page) {
   std::stable_sort(groups.begin(), groups.end(),
                    [](const Group& a, const Group& b) { return a.rows.size() > b.rows.size(); });
   constexpr std::size_t most_groups = 50, most_named = 3;
-  html::Table table{"Failed points", {"kind", "reason", "points", "such as"}, {}, 4, "failures"};
+  html::Table table{
+      "Failed points", {"kind", "reason", "points", "such as"}, {}, "llllr", "failures"};
   for (std::size_t i = 0; i < std::min(most_groups, groups.size()); ++i) {
     std::string named;
     for (std::size_t k = 0; k < std::min(most_named, groups[i].rows.size()); ++k)

@@ -36,7 +36,8 @@ std::string input_section(const SweepContent& page) {
       ++place->second.points;
     }
   }
-  html::Table shared{"Inputs of all points", {"input", "value", "source", "note"}, {}, 4, "inputs"};
+  html::Table shared{
+      "Inputs of all points", {"input", "value", "source", "note"}, {}, "llll", "inputs"};
   std::size_t num_different = 0;
   for (const std::string& what : order) {
     const Input& input = inputs.at(what);
@@ -66,7 +67,7 @@ std::string input_section(const SweepContent& page) {
 }
 
 std::string scenario_section(const SweepContent& page) {
-  html::Table matrix{"What is swept", {"pointer", "values"}, {}, 2, "matrix"};
+  html::Table matrix{"What is swept", {"pointer", "values"}, {}, "ll", "matrix"};
   const JsonValue* block = page.sweep.written().find("sweep");
   const JsonValue* axes = block == nullptr ? nullptr : block->find("matrix");
   if (axes != nullptr && axes->is_object())

@@ -119,7 +119,7 @@ std::string point_section(const SweepContent& page) {
     priced.push_back(each.priced);
   return section(
       {"points", "Points",
-       days_money_chart(priced) + "<p class=\"quiet\">" + escaped(note) +
+       chart_svg(days_money_chart(priced)) + "<p class=\"quiet\">" + escaped(note) +
            "</p>\n<p class=\"quiet sort-hint\" hidden>Press a column's head to sort by it.</p>\n"
            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Points\"><table "
            "class=\"points-table\" data-shown=\"" +

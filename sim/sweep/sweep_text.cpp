@@ -10,6 +10,7 @@
 #include "core/json_number.hpp"
 #include "core/work_note.hpp"
 #include "report/number_text.hpp"
+#include "report/text_table.hpp"
 #include "sweep/row.hpp"
 #include "sweep/same_scenarios.hpp"
 #include "sweep/sweep_front.hpp"
@@ -77,23 +78,8 @@ std::string plain(const JsonValue& value) {
   return value.is_string() ? value.string() : canonical_text(value);
 }
 
-/// A table whose first line is a heading; all columns but those named in `left` are right-aligned.
-std::string table(const std::vector<std::vector<std::string>>& lines) {
-  std::string text;
-  for (const auto& line : lines) {
-    std::string shown;
-    for (std::size_t column = 0; column < line.size(); ++column) {
-      std::size_t width = 0;
-      for (const auto& other : lines) width = std::max(width, other[column].size());
-      shown += "  " + right_aligned(line[column], static_cast<int>(width));
-    }
-    text += shown + "\n";
-  }
-  return text;
-}
-
 std::string best_text(const Sweep& sweep, const Tally& tally) {
-  std::vector<std::vector<std::string>> lines{{"point"}};
+  std::vector<TextRow> lines{{"point"}};
   for (const std::string& column : sweep.points().columns()) lines[0].push_back(column);
   for (const char* figure : {"GPUs", "s/iteration", "tokens/s", "MFU %", "GiB"})
     lines[0].emplace_back(figure);
@@ -123,7 +109,7 @@ std::string best_text(const Sweep& sweep, const Tally& tally) {
                                                 : "");
     }
   }
-  return table(lines);
+  return text_table("r", lines);
 }
 
 }  // namespace

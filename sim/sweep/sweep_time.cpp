@@ -58,7 +58,8 @@ std::string breakdown_chart(const SweepContent& page) {
   }
   rows.push_back(
       {"", html::axis(100, [](double share) { return fixed_text(share, 0) + " %"; }), ""});
-  return html::table({"Where the time goes, by point", {"", "", ""}, std::move(rows), 2, "chart"});
+  return html::table(
+      {"Where the time goes, by point", {"", "", ""}, std::move(rows), "llr", "chart"});
 }
 
 /// What makes the lines of the best point so long.

@@ -12,8 +12,8 @@
 #include "cost/model_operations.hpp"
 #include "platform/software_json.hpp"
 #include "report/number_text.hpp"
+#include "report/text_table.hpp"
 #include "scenario/library_files.hpp"
-#include "validate/text_table.hpp"
 
 namespace windtunnel {
 namespace fs = std::filesystem;
@@ -261,7 +261,7 @@ std::string kernel_text(const std::vector<KernelError>& errors) {
     rows.push_back({each.table, std::to_string(each.points), percent(each.median),
                     percent(each.mean), percent(each.worst), percent(each.bias),
                     each.group.empty() ? "all" : each.group});
-  return text_table(rows);
+  return text_table("lrrrrrl", rows);
 }
 
 }  // namespace windtunnel

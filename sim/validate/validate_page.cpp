@@ -46,7 +46,7 @@ Table point_table(const std::string& caption, const std::vector<PointRow>& rows)
   Table table{caption,
               {"point", "too short | too long", "set", "measured", "predicted", "error"},
               {},
-              3,
+              "lllr",
               "bars points"};
   double largest = 0;
   for (const PointRow& row : rows) largest = std::max(largest, std::abs(row.comparison->error()));
@@ -154,7 +154,7 @@ std::string set_section(const std::vector<ValidatedSet>& sets) {
               {"set", "measured on", "scored", "mean", "median", "worst", "bias", "one constant",
                "inside interval", "memory"},
               {},
-              2,
+              "llr",
               "sets"};
   for (std::size_t i = 0; i < sets.size(); ++i) {
     const ValidatedSet& set = sets[i];
@@ -187,7 +187,7 @@ std::string set_section(const std::vector<ValidatedSet>& sets) {
 }
 
 std::string skipped_section(const std::vector<ValidatedSet>& sets) {
-  Table table{"Points that were not compared", {"point", "set", "why"}, {}, 3, "inputs"};
+  Table table{"Points that were not compared", {"point", "set", "why"}, {}, "lllr", "inputs"};
   for (const ValidatedSet& set : sets)
     for (const SkippedPoint& point : set.skipped)
       table.rows.push_back({escaped(point.id), escaped(set.name), escaped(point.why)});

@@ -1,13 +1,11 @@
 #include "validate/validate_text.hpp"
 
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <vector>
 
 #include "report/number_text.hpp"
+#include "report/text_table.hpp"
 #include "units/quantity_reader.hpp"
-#include "validate/text_table.hpp"
 
 namespace windtunnel {
 namespace {
@@ -22,16 +20,8 @@ std::string percent(double fraction, Sign sign) {
   return sign == Sign::shown ? signed_percent_text(fraction) : percent_text(fraction);
 }
 
-std::string correlation_text(double correlation) {
-  std::array<char, 32> buffer;
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), correlation,
-                                 std::chars_format::fixed, 2)
-                       .ptr;
-  return {buffer.data(), end};
-}
-
 std::string rows_text(const std::vector<ScoredRow>& comparisons) {
-  std::vector<TextRow> rows{{"point", "measured", "predicted", "error", ""}};
+  std::vector<TextRow> rows{{"point", "measured", "predicted", "error"}};
   bool outliers = false;
   for (const ScoredRow& row : comparisons) {
     const bool outlier = std::abs(row.error()) > outlier_error;
@@ -39,7 +29,7 @@ std::string rows_text(const std::vector<ScoredRow>& comparisons) {
     rows.push_back({row.id, to_text(row.measured), to_text(row.predicted),
                     percent(row.error(), Sign::shown), outlier ? "*" : ""});
   }
-  return "\n" + text_table(rows) +
+  return "\n" + text_table("lrrrl", rows) +
          (outliers ? "  * off by more than " + percent(outlier_error, Sign::hidden) + "\n" : "");
 }
 
@@ -67,23 +57,23 @@ std::string score_text(const ValidatedSet& set) {
   if (const auto share = interval_coverage(comparisons))
     rows.push_back({"inside the interval", percent(*share, Sign::hidden),
                     "of the measured times; the goal is 90 %"});
-  return "\n" + text_table(rows);
+  return "\n" + text_table("lrl", rows);
 }
 
 std::string groups_text(const std::vector<ScoredRow>& comparisons) {
   const auto groups = by_group(comparisons);
   if (groups.size() < 2 && groups.front().name.empty()) return {};
   std::vector<TextRow> rows{
-      {"group", "points", "mean", "bias", "order (Kendall)", "(Spearman)", "regret", ""}};
+      {"group", "points", "mean", "bias", "order (Kendall)", "(Spearman)", "regret"}};
   for (const auto& [name, members] : groups) {
     const Score of_group = score(members);
     const auto tau = kendall_tau(members), rho = spearman_rho(members);
     rows.push_back({name, std::to_string(members.size()), percent(of_group.mape, Sign::hidden),
-                    percent(of_group.bias, Sign::shown), tau ? correlation_text(*tau) : "-",
-                    rho ? correlation_text(*rho) : "-",
-                    members.size() > 1 ? percent(top1_regret(members), Sign::hidden) : "-", ""});
+                    percent(of_group.bias, Sign::shown), tau ? fixed_text(*tau, 2) : "-",
+                    rho ? fixed_text(*rho, 2) : "-",
+                    members.size() > 1 ? percent(top1_regret(members), Sign::hidden) : "-"});
   }
-  return "\n" + text_table(rows) +
+  return "\n" + text_table("lr", rows) +
          "  regret: what choosing the plan predicted fastest costs over the best measured one\n";
 }
 
@@ -91,14 +81,14 @@ std::string groups_text(const std::vector<ScoredRow>& comparisons) {
 std::string collective_groups_text(const std::vector<ScoredRow>& comparisons) {
   const auto groups = by_group(comparisons);
   if (groups.size() < 2) return {};
-  std::vector<TextRow> rows{{"group", "points", "mean", "worst", "bias", ""}};
+  std::vector<TextRow> rows{{"group", "points", "mean", "worst", "bias"}};
   for (const auto& [name, members] : groups) {
     const Score of_group = score(members);
     rows.push_back({name, std::to_string(members.size()), percent(of_group.mape, Sign::hidden),
-                    percent(of_group.worst_ape, Sign::hidden), percent(of_group.bias, Sign::shown),
-                    ""});
+                    percent(of_group.worst_ape, Sign::hidden),
+                    percent(of_group.bias, Sign::shown)});
   }
-  return "\n" + text_table(rows);
+  return "\n" + text_table("lr", rows);
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -122,7 +112,7 @@ std::string other_scores_text(const ValidatedSet& set) {
        {MemoryKind::allocated, MemoryKind::reserved, MemoryKind::nvidia_smi})
     add(std::string("memory, ") + name_of(kind), memory_errors(set.memory, kind));
   for (const auto& [name, errors] : timer_errors(set.timers)) add("timer " + name, errors);
-  return rows.empty() ? "" : "\n" + text_table(rows);
+  return rows.empty() ? "" : "\n" + text_table("lrl", rows);
 }
 
 std::string capacity_text(const CapacityVerdicts& verdicts) {

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "report/number_text.hpp"
-#include "validate/text_table.hpp"
+#include "report/text_table.hpp"
 
 namespace windtunnel {
 namespace {
@@ -48,13 +48,12 @@ TextRow row_of(const ValidatedSet& set) {
   row.push_back(set.never_fitted && set.fitted_numbers.empty()
                     ? "never"
                     : std::to_string(set.fitted_numbers.size()));
-  row.emplace_back();  // the last column of a table is left-aligned, these are numbers
   return row;
 }
 
 TextRow heading(MeasurementKind kind) {
   const std::string what = kind == MeasurementKind::iteration ? "iteration times" : "collectives";
-  return {what + ", errors in %", "rows", "mean", "worst", "bias", "bar", "inside", "fitted", ""};
+  return {what + ", errors in %", "rows", "mean", "worst", "bias", "bar", "inside", "fitted"};
 }
 
 }  // namespace
@@ -71,7 +70,7 @@ std::string validation_summary(const std::vector<ValidatedSet>& sets, Legend leg
   }
   std::set<std::string> overrides;
   for (const ValidatedSet& set : sets) overrides.insert(set.overrides.begin(), set.overrides.end());
-  std::string text = text_table(rows);
+  std::string text = text_table("lr", rows);
   for (const std::string& override : overrides)
     text += "  With " + override + " over every point: not the score of the shipped files\n";
   return legend == Legend::shown ? text + legend_text : text;

@@ -30,8 +30,8 @@ ExitCode explain_steps(const CommandLine& line) {
   const Scenario scenario = read_placed_scenario_argument(line);
   const NoiseBlock noise = noise_block_of(scenario);
   const ExitCode exit = exit_of_steps(line, scenario);
-  const StepOdds odds = step_odds(scenario, noise, step_options(line));
-  print_result(line.format == ResultFormat::json ? odds_json(odds) + "\n" : odds_text(odds));
+  const document::Document odds = odds_document(step_odds(scenario, noise, step_options(line)));
+  print_result(line.format == ResultFormat::json ? json_of(odds) : text_of(odds));
   return exit;
 }
 

@@ -101,10 +101,10 @@ ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) 
   for (std::size_t i = 0; i < sweep.points().size(); ++i)
     points.push_back(play_point(line, sweep, i));
   mark_front(points);
-  write_outputs(line, {{line.report, [&] { return job_points_page(sweep.name(), points); }},
+  const document::Document document = job_points_document(sweep.name(), points);
+  write_outputs(line, {{line.report, [&] { return page_of(document); }},
                        {line.csv, [&] { return job_points_csv(points); }}});
-  print_result(line.format == ResultFormat::json ? job_points_json(points) + "\n"
-                                                 : job_points_text(points));
+  print_result(line.format == ResultFormat::json ? json_of(document) : text_of(document));
   for (const JobPoint& point : points)
     if (!point.result || !point.fits) return exit_negative;
   return exit_done;
@@ -124,12 +124,12 @@ ExitCode job_command(const CommandLine& line) {
   }
   const Scenario scenario = read_placed_scenario_argument(line);
   const PlayedJob played = play(line, scenario);
-  write_outputs(line, {{line.report, [&] { return job_page(played.result); }},
+  const document::Document job = job_document(played.result);
+  write_outputs(line, {{line.report, [&] { return page_of(job); }},
                        {line.csv, [&] { return job_csv(played.result); }}});
   if (!played.fits && line.verbosity == Verbosity::normal)
     print_message("warning: the plan does not fit in the memory of its GPUs");
-  print_result(line.format == ResultFormat::json ? job_json(played.result) + "\n"
-                                                 : job_text(played.result));
+  print_result(line.format == ResultFormat::json ? json_of(job) : text_of(job));
   return played.fits ? exit_done : exit_negative;
 }
 

@@ -147,10 +147,10 @@ ExitCode run_steps(const CommandLine& line) {
   const NoiseBlock noise = noise_block_of(scenario);
   const ExitCode exit = exit_of_steps(line, scenario);
   const StepSeries series = play_steps(scenario, noise, step_options(line));
+  const document::Document steps = steps_document(series);
   write_outputs(line, {{line.csv, [&] { return steps_csv(series); }},
-                       {line.report, [&] { return steps_page(series); }}});
-  print_result(line.format == ResultFormat::json ? with_line_end(steps_json(series))
-                                                 : steps_text(series));
+                       {line.report, [&] { return page_of(steps); }}});
+  print_result(line.format == ResultFormat::json ? json_of(steps) : text_of(steps));
   return exit;
 }
 

@@ -1,0 +1,168 @@
+#include "report/document.hpp"
+
+#include "core/json_number.hpp"
+#include "report/html_page.hpp"
+#include "report/html_text.hpp"
+#include "report/number_text.hpp"
+#include "report/text_table.hpp"
+
+namespace windtunnel::document {
+namespace {
+
+using html::escaped;
+
+/// Label, value and note of each figure that has a value.
+Table table_of(const Figures& figures) {
+  Table table{"lrl", {}};
+  for (const Figure& each : figures)
+    if (!each.value.empty()) table.rows.push_back({each.label, each.value, each.note});
+  return table;
+}
+
+struct AsText {
+  static std::vector<TextRow> texts(const Table& table) {
+    std::vector<TextRow> rows;
+    for (const std::vector<Words>& cells : table.rows) {
+      TextRow& row = rows.emplace_back();
+      for (const Words& cell : cells) row.push_back(cell.text());
+    }
+    return rows;
+  }
+  std::string operator()(const Words& words) const { return "  " + words.text() + "\n"; }
+  std::string operator()(const Figures& figures) const { return (*this)(table_of(figures)); }
+  std::string operator()(const Table& table) const {
+    return text_table(table.columns, texts(table));
+  }
+  std::string operator()(const Bars& bars) const {
+    constexpr int width = 30;
+    std::vector<TextRow> rows = texts(bars.table);
+    for (std::size_t i = 0; i < bars.bars.size(); ++i)
+      rows[i + 1].push_back(bar_text(bars.bars[i].share, width));
+    return text_table(bars.table.columns + "l", rows);
+  }
+  std::string operator()(const Chart&) const { return ""; }
+};
+
+struct AsHtml {
+  std::string title;  ///< of the section
+
+  html::Table cells(const Table& table) const {
+    html::Table of{title, {}, {}, table.columns};
+    for (const std::vector<Words>& words : table.rows) {
+      std::vector<std::string>& row = of.rows.emplace_back();
+      for (const Words& cell : words) row.push_back(cell.html());
+    }
+    return of;
+  }
+  std::string with_heading(html::Table of) const {
+    of.head = of.rows.front();
+    of.rows.erase(of.rows.begin());
+    return html::table(of);
+  }
+  std::string operator()(const Words& words) const {
+    return "<p class=\"quiet\">" + words.html() + "</p>\n";
+  }
+  std::string operator()(const Figures& figures) const {
+    return html::table(cells(table_of(figures)));
+  }
+  std::string operator()(const Table& table) const { return with_heading(cells(table)); }
+  std::string operator()(const Bars& bars) const {
+    html::Table of = cells(bars.table);
+    std::vector<html::Piece> pieces;
+    for (std::size_t i = 0; i < bars.bars.size(); ++i) {
+      const std::vector<Words>& row = bars.table.rows[i + 1];
+      const std::string& kind = bars.bars[i].kind;
+      pieces.push_back({bars.bars[i].share, kind, row[0].text() + " " + row[1].text()});
+      of.rows[i + 1].front().insert(0, html::swatch(kind));
+    }
+    return html::stacked_bar(pieces, title) + with_heading(std::move(of));
+  }
+  std::string operator()(const Chart& chart) const { return chart_svg(chart); }
+};
+
+std::string hero(const Document& document) {
+  std::string head, cards, lines;
+  for (const Words& line : document.opening)
+    if (document.answer.empty() && head.empty())
+      head = html::element("h1", "", line.html()) + "\n";
+    else
+      lines += (lines.empty() ? "" : "<br>") + line.html();
+  for (const Figure& each : document.figures) {
+    if (each.value.empty()) continue;
+    if (each.label == document.answer)
+      head = "<h1><span class=\"big\">" + each.value.html() + "</span> " + escaped(each.label) +
+             "</h1>\n<p class=\"interval\"><span>" + each.note.html() + "</span></p>\n";
+    else
+      cards += html::card(each.label, each.value.html(), each.note.html());
+  }
+  return "<header class=\"hero\">\n<div>\n<p class=\"kicker\">" + escaped(document.name) +
+         "</p>\n" + head + "<p class=\"job\">" + lines + "</p>\n</div>\n<div class=\"cards\">\n" +
+         cards + "</div>\n</header>\n";
+}
+
+}  // namespace
+
+bool Words::empty() const {
+  for (const Piece& piece : pieces_)
+    if (!piece.text.empty()) return false;
+  return true;
+}
+
+std::string Words::text() const {
+  std::string text;
+  for (const Piece& piece : pieces_) text += piece.text;
+  return text;
+}
+
+std::string Words::html() const {
+  std::string html;
+  for (const Piece& piece : pieces_)
+    html += piece.pointer.empty() ? escaped(piece.text) : html::number(piece.pointer, piece.text);
+  return html;
+}
+
+Words operator+(Words one, const Words& other) {
+  one.pieces_.insert(one.pieces_.end(), other.pieces_.begin(), other.pieces_.end());
+  return one;
+}
+
+Words figure(const JsonValue& data, const std::string& pointer, std::string (*format)(double)) {
+  const std::optional<double> number = number_of(find_at(data, pointer));
+  return number ? Words(format(*number), pointer) : Words();
+}
+
+std::string text_of(const Document& document) {
+  std::string text = document.name + ": ";
+  for (const Words& line : document.opening)
+    text += (&line == &document.opening.front() ? "" : "  ") + line.text() + "\n";
+  if (const std::string figures = AsText()(document.figures); !figures.empty())
+    text += "\n" + figures;
+  for (const Section& section : document.sections) {
+    std::string parts;
+    for (const Part& part : section.parts) parts += std::visit(AsText(), part);
+    if (!parts.empty()) text += "\n" + section.title + "\n" + parts;
+  }
+  return text;
+}
+
+std::string json_of(const Document& document) { return pretty_text(document.data) + "\n"; }
+
+std::string page_of(const Document& document) {
+  HtmlPage page{
+      document.kind,
+      document.name,
+      hero(document),
+      {},
+      {{"report", json_of(document)}},
+      "windtunnel " WINDTUNNEL_VERSION " · " + document.command + " prints the same numbers"};
+  for (const Section& section : document.sections) {
+    std::string parts;
+    for (const Part& part : section.parts) parts += std::visit(AsHtml{section.title}, part);
+    if (parts.empty()) continue;
+    page.places.push_back({section.id, section.place});
+    page.body += html::section({section.id, section.title, parts});
+  }
+  return html_document(page);
+}
+
+}  // namespace windtunnel::document

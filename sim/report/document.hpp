@@ -1,0 +1,96 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/json_value.hpp"
+#include "report/chart.hpp"
+
+/// A result described once. Its numbers are a JSON document; around them stand labels, notes, tables and charts, which refer to
+/// the numbers by their JSON pointers. The text for terminals, the JSON and the page are written from this one tree:
+///
+///   JsonValue data = object_of({{"name", "gpt"}, {"days", object_of({{"median", 41.8}})}});
+///   Figure{"days", figure(data, "/days/median", amount_text), "of 1,000 draws"}
+///
+///   text:  "  days   41.8   of 1,000 draws"
+///   JSON:  {"name": "gpt", "days": {"median": 41.8}}
+///   page:  a card with <span data-at="/days/median">41.8</span>, which the page's self-test compares with its JSON
+namespace windtunnel::document {
+
+/// Text with figures in it, of which pages keep the pointers.
+class Words {
+ public:
+  Words() = default;
+  Words(const char* text) : Words(std::string(text)) {}
+  Words(std::string text) : pieces_{{std::move(text), ""}} {}
+  Words(std::string text, std::string pointer) : pieces_{{std::move(text), std::move(pointer)}} {}
+
+  bool empty() const;
+  std::string text() const;
+  std::string html() const;
+  friend Words operator+(Words one, const Words& other);
+
+ private:
+  struct Piece {
+    std::string text, pointer;  ///< no pointer: not a figure
+  };
+  std::vector<Piece> pieces_;
+};
+
+/// The number at `pointer` as `format` prints it; empty where the data have none.
+Words figure(const JsonValue& data, const std::string& pointer, std::string (*format)(double));
+
+/// A figure with its label: a line of text; on the page a card where it heads the document, else a row of a table.
+struct Figure {
+  std::string label;
+  Words value;  ///< empty: the figure is left out
+  Words note = {};
+};
+using Figures = std::vector<Figure>;
+
+using TableRow = std::vector<Words>;
+/// Rows of cells, the first row the heading. `columns` has a letter for each column: l left-aligned, r right-aligned.
+struct Table {
+  std::string columns;
+  std::vector<TableRow> rows;
+};
+
+/// A table whose rows are shares of a whole: bars beside them in the text, on the page one bar above them with their colours.
+struct Bars {
+  struct Bar {
+    double share = 0;
+    std::string kind;  ///< class of its colour on the page
+  };
+  Table table;
+  std::vector<Bar> bars;  ///< one for each row below the heading
+};
+
+/// `Words`: a paragraph. Charts are on the page only.
+using Part = std::variant<Words, Figures, Table, Bars, Chart>;
+
+struct Section {
+  std::string id, place;  ///< on the page, and in its navigation
+  std::string title;
+  std::vector<Part> parts;  ///< none: the section is left out
+};
+
+struct Document {
+  JsonValue data;
+  std::string kind;            ///< of page: "job"
+  std::string name;            ///< of what was asked
+  std::vector<Words> opening;  ///< sentences below the name
+  std::string answer;          ///< label of the figure that the page shows large
+  Figures figures;
+  std::vector<Section> sections;
+  std::string command;  ///< that prints the same numbers: "windtunnel job --json"
+};
+
+std::string text_of(const Document& document);
+std::string json_of(const Document& document);
+std::string page_of(const Document& document);
+
+}  // namespace windtunnel::document
