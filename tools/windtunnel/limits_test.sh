@@ -105,7 +105,7 @@ refuses 2 "add up to more than 146 years" import kineto long.json.gz
 refuses 2 "the 20 million passes" run more.json
 documented "20 million"
 [[ $size = small ]] || refuses 2 "is not written to files; the limit is 40000000" run many.json --out many
-refuses 2 "1000 chunks are too many to simulate operation by operation" run deepseek-v3-2048xh800 --engine native --detail layer \
+WINDTUNNEL_DATA=$here/../.. refuses 2 "1000 chunks are too many to simulate operation by operation" run deepseek-v3-2048xh800 --engine native --detail layer \
   --set /model/layers=2000 --set /parallel/stage_layers=null --set /parallel/pipeline=2 --set /parallel/schedule=interleaved_1f1b \
   --set /parallel/virtual_pipeline=1000 --set /nodes=32 --set /training/recompute=full --set /training/recompute_modules=null \
   --set /parallel/tensor=8 --set /parallel/sequence_parallel=true --set /parallel/context=2 --set /parallel/data=8 --set /parallel/expert=16 --set /training/global_batch=64
