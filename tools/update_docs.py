@@ -18,6 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 GAP = "…"
 NUMBER = re.compile(r"[0-9][0-9.,]*")
 BAR = re.compile("[█▏▎▍▌▋▊▉]+")
+PROGRESS = re.compile(r"windtunnel: still [a-z]+ after .*|[0-9,]+ of [0-9,]+ points.* a second, .* left")  # on slow machines alone
 
 
 class Sample:
@@ -60,7 +61,8 @@ def run(samples, program, scratch):
               '>"${_d[0]}/${_d[2]}.actual" 2>&1 </dev/null; echo $? >"${_d[0]}/${_d[2]}.code"; done')
     environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "WINDTUNNEL_DATA": str(copy), "NO_COLOR": "1"}
     subprocess.run(["bash", "-c", script, "bash", str(page), str(len(samples))], cwd=copy, env=environment, check=False)
-    return [((page / f"{n}.actual").read_text().splitlines() if (page / f"{n}.code").exists() else None,
+    return [([line for line in (page / f"{n}.actual").read_text().splitlines() if not PROGRESS.fullmatch(line)]
+             if (page / f"{n}.code").exists() else None,
              (page / f"{n}.code").read_text().strip() if (page / f"{n}.code").exists() else "none") for n in range(len(samples))]
 
 
