@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cstdint>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 
 #include "core/foreign_json.hpp"
@@ -18,8 +18,10 @@ class KeyIndex {
   /// The member that has this key already, or null.
   const JsonValue::Member* find(const JsonValue::Object& members, const std::string& key) {
     if (members.size() >= least_indexed) {
-      for (; num_indexed_ < members.size(); ++num_indexed_) keys_.insert(members[num_indexed_].key);
-      if (!keys_.contains(key)) return nullptr;
+      for (; num_indexed_ < members.size(); ++num_indexed_)
+        places_.emplace(members[num_indexed_].key, num_indexed_);
+      const auto found = places_.find(key);
+      return found == places_.end() ? nullptr : &members[found->second];
     }
     const auto found = std::find_if(members.begin(), members.end(),
                                     [&](const auto& member) { return member.key == key; });
@@ -28,15 +30,16 @@ class KeyIndex {
 
  private:
   static constexpr std::size_t least_indexed = 16;
-  std::unordered_set<std::string> keys_;
+  std::unordered_map<std::string, std::size_t> places_;
   std::size_t num_indexed_ = 0;
 };
 
-/// Of the first byte that is no text, which a byte 0 is not either; the text's size where there is none.
+/// The place of the first byte that is no text, which a byte 0 is not either; the text's size where there is none.
 std::size_t first_not_utf8(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
-    const std::size_t length = text[at] > 0 ? 1 : utf8_length_at(text, at);
+    const std::size_t length =
+        static_cast<unsigned char>(text[at]) < 0x80 ? 1 : utf8_length_at(text, at);
     if (length == 0 || text[at] == '\0') break;
     at += length;
   }
@@ -48,8 +51,8 @@ class ValueBuilder final : public detail::JsonSax {
  public:
   /// `text`: the source's, or one of equal length with 0 in place of each number that is read as null.
   ValueBuilder(TextInput& text, std::shared_ptr<const SourceText> source, OriginKind kind,
-               Problems& problems, std::size_t most_keys)
-      : JsonSax(text, detail::Comments::skipped),
+               Problems& problems, std::size_t most_keys, detail::Comments comments)
+      : JsonSax(text, comments),
         source_(std::move(source)),
         kind_(kind),
         problems_(problems),
@@ -272,10 +275,10 @@ void ValueBuilder::report(Origin origin, std::string pointer, std::string messag
 }
 
 JsonValue built(std::string_view text, std::shared_ptr<const SourceText> source, OriginKind kind,
-                Problems& problems, std::size_t most_keys) {
+                Problems& problems, std::size_t most_keys, detail::Comments comments) {
   const Doing reading("reading JSON", "values");
   TextInput input(source->name, text);
-  return ValueBuilder(input, std::move(source), kind, problems, most_keys).build();
+  return ValueBuilder(input, std::move(source), kind, problems, most_keys, comments).build();
 }
 
 /// `text` with 0 and blanks in place of NaN and Infinity, which Python's json module writes behind a blank, comma or bracket.
@@ -286,7 +289,9 @@ std::string without_python_numbers(std::string text) {
     if (text[i] == '\\') ++i;
     if (in_string || (i > 0 && detail::is_word_character(text[i - 1]))) continue;
     for (const std::string_view number : {"NaN", "Infinity", "-Infinity"})
-      if (text.compare(i, number.size(), number) == 0) {
+      if (text.compare(i, number.size(), number) == 0 &&
+          (i + number.size() == text.size() ||
+           !detail::is_word_character(text[i + number.size()]))) {
         text.replace(i, number.size(), number.size(), ' ');
         text[i] = '0';
       }
@@ -299,12 +304,13 @@ std::string without_python_numbers(std::string text) {
 JsonValue parse_json(std::shared_ptr<const SourceText> source, Problems& problems,
                      OriginKind kind) {
   const std::string_view text = source->text;
-  return built(text, std::move(source), kind, problems, max_json_keys);
+  return built(text, std::move(source), kind, problems, max_json_keys, detail::Comments::skipped);
 }
 
 JsonValue parse_foreign_json(std::shared_ptr<const SourceText> source, Problems& problems) {
   const std::string text = without_python_numbers(source->text);
-  return built(text, std::move(source), OriginKind::file, problems, max_json_values);
+  return built(text, std::move(source), OriginKind::file, problems, max_json_values,
+               detail::Comments::refused);
 }
 
 }  // namespace windtunnel

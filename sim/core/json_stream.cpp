@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/contracts.hpp"
 #include "core/json_sax.hpp"
 #include "core/problem.hpp"
 
@@ -108,6 +109,7 @@ class Teller final : public detail::JsonSax {
           "the text ends after " + std::to_string(end.byte) + " bytes, in the middle of its JSON",
           "it was cut off, or the program that wrote it was stopped");
     }
+    WT_EXPECT(error.begin != detail::JsonSyntaxError::at_open_bracket);
     const auto place = text_.position(text_.kept().data() + error.begin);
     throw problem_at(text_.name(), place,
                      "no JSON at byte " + std::to_string(place.byte) + ": " + error.message,

@@ -21,7 +21,7 @@ struct JsonStop {
   bool begins_with_word = false;
   Expected expected = Expected::value;
   std::optional<char> open = {};  ///< bracket of the innermost array or object that is open
-  bool is_empty = false;     ///< nothing stands in that yet
+  bool is_empty = false;          ///< nothing stands in that yet
   Comments comments = Comments::skipped;
 };
 

@@ -32,10 +32,11 @@ struct TextInput::Unpacker {
 TextInput::TextInput(const std::filesystem::path& file)
     : name_(is_stdin(file) ? file_name_of(file) : file.string()) {
   if (!is_stdin(file)) expect_no_output(file);
+  const std::filesystem::path opened = is_stdin(file) ? "/dev/stdin" : file;
   std::error_code ignored;
   errno = 0;
-  if (std::filesystem::is_directory(file, ignored)) errno = EISDIR;
-  if (errno == 0) file_.open(is_stdin(file) ? "/dev/stdin" : file, std::ios::binary);
+  if (std::filesystem::is_directory(opened, ignored)) errno = EISDIR;
+  if (errno == 0) file_.open(opened, std::ios::binary);
   if (errno != 0 || !file_)
     throw EnvironmentError("cannot read " + name_ + ": " + std::strerror(errno));
   // Kept, since a pipe cannot be read twice.

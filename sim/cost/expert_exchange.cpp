@@ -85,8 +85,11 @@ ExchangeBytes exchange_bytes(Bytes payload, const TokenCopies& copies, const Exp
                              ExpertDispatch dispatch) {
   const double n = group.ranks, r = group.most_in_node;
   const double away = 1 - group.fewest_in_node / n;
-  if (dispatch == ExpertDispatch::all_to_all) return {payload * ((r - 1) / n), payload * away};
-  return {payload * ((r - 1) / r), payload * (copies.nodes / copies.gpus * away)};
+  if (dispatch == ExpertDispatch::all_to_all)
+    return {payload * ((r - 1) / n), payload * away, payload * ((n - 1) / n)};
+  const Bytes in_node = payload * ((r - 1) / r),
+              between_nodes = payload * (copies.nodes / copies.gpus * away);
+  return {in_node, between_nodes, in_node + between_nodes};
 }
 
 Seconds ExchangeTime::total() const { return std::max(fixed, latency + nics); }

@@ -28,15 +28,15 @@ struct TokenCopies {
 TokenCopies token_copies(const Transformer::Experts& moe, const ExpertGroup& group,
                          ExpertDispatch dispatch);
 
-/// What one rank sends.
+/// Bytes that one rank sends. Where nodes have unlike numbers of ranks, the first two are those of the ranks that send most.
 struct ExchangeBytes {
   Bytes in_node{};        ///< over NVLink, what it forwards for other nodes included
   Bytes between_nodes{};  ///< through NICs
-  Bytes sent() const { return in_node + between_nodes; }
+  Bytes sent{};           ///< both, of the mean rank
 };
 /// `payload` is what its tokens weigh, a copy for each GPU. Of r ranks a node and N nodes:
 ///   one_copy_per_node   in the node  payload (r-1)/r,   between  payload nodes/GPUs (1 - r/n)
-///   all_to_all          in the node  payload (r-1)/n,   between  payload (1 - r/n)
+///   all_to_all          in the node  payload (r-1)/n,   between  payload (1 - r/n),   sent  payload (n-1)/n
 /// Source: DeepEP's README of 2025, whose figures count the copies of a token so.
 ExchangeBytes exchange_bytes(Bytes payload, const TokenCopies& copies, const ExpertGroup& group,
                              ExpertDispatch dispatch);

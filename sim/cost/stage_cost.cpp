@@ -56,7 +56,7 @@ double exchanged_share(const StageCostInputs& in) {
   const Transformer::Experts& moe = *in.model->moe;
   const ExpertDispatch dispatch = experts_of(in).dispatch;
   return exchange_bytes(Bytes{1}, token_copies(moe, in.experts, dispatch), in.experts, dispatch)
-             .sent() /
+             .sent /
          Bytes{1} * kept_share(moe);
 }
 

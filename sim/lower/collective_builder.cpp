@@ -80,7 +80,7 @@ Collective CollectiveBuilder::exchange(const std::vector<DeviceId>& members,
   }
   const double ranks = std::accumulate(ranks_on.begin(), ranks_on.end(), 0.0);
   collective.payload = operation.payload;
-  collective.traffic_bytes = bytes.sent() * (ranks * operation.share);
+  collective.traffic_bytes = bytes.sent * (ranks * operation.share);
   if (layout.num_nodes() == 1) return collective;
   // A rank sends to a node in proportion to the ranks there. `bytes` are those of a rank with the fewest beside it, who sends most away.
   const double most_away = ranks - *std::min_element(ranks_on.begin(), ranks_on.end());

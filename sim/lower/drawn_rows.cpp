@@ -51,7 +51,7 @@ void DrawnRowWriter::write(const PlanDevice& device, const StageCost& cost,
   const std::vector<Fullness> fullness = fullness_of(device);
   write_passes(device.stage, cost, fullness);
   if (overlaps_passes(plan_)) write_blocks(device.stage, cost, fullness);
-  if (plays_operations(in_)) write_operations(cost, fullness);
+  if (plays_operations_) write_operations(cost, fullness);
 }
 
 std::vector<DrawnRowWriter::Fullness> DrawnRowWriter::fullness_of(const PlanDevice& device) const {

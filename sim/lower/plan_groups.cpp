@@ -5,7 +5,7 @@
 namespace windtunnel {
 namespace {
 
-/// Those replicas among all whose numbers leave the same rest.
+/// Every `step`-th replica, from `replica` modulo `step` on.
 ReplicaGroup each_nth(const Parallel& parallel, int replica, int step) {
   const int first = replica % step;
   return {first, step, (parallel.replicas() - first + step - 1) / step};

@@ -16,8 +16,11 @@ struct ReplicaGroup {
   int operator[](int i) const { return first + i * step; }
 };
 
-/// The group of this kind that the replica is in: of those that have the other parts of its sequences, share its states out, hold copies of
-/// its shard, or hold the same experts.
+/// The replica's group of this kind:
+///   context      replicas that have the other parts of its sequences
+///   sharding     replicas that shard states among them
+///   copies       replicas that hold the same shard
+///   expert_data  replicas that hold the same experts
 ReplicaGroup replicas_with(const Parallel& parallel, int replica, GroupKind kind);
 
 /// The replicas whose tensor groups exchange tokens of experts with this one's.

@@ -173,7 +173,7 @@ bool shares_nics_evenly(const NodeType& node, const Plan& plan) {
   return node.nics == 0 || devices % node.nics == 0 || node.nics % devices == 0;
 }
 
-/// Whether a group of replicas is on several nodes.
+/// True if a group of replicas is on several nodes.
 bool spans_nodes(const Plan& plan, const PlanDevice& device, const ReplicaGroup& group) {
   for (int i = 0; i < group.size; ++i) {
     const DeviceId member = plan.device(group[i], device.stage, device.group_node);
@@ -182,7 +182,7 @@ bool spans_nodes(const Plan& plan, const PlanDevice& device, const ReplicaGroup&
   return plan.nodes_per_tensor_group > 1;
 }
 
-/// Whether tokens of experts leave nodes.
+/// True if tokens of experts leave nodes.
 bool exchanges_across_nodes(const Plan& plan) {
   return plan.parallel.expert > 1 &&
          std::any_of(plan.devices.begin(), plan.devices.end(), [&plan](const PlanDevice& device) {
@@ -190,7 +190,7 @@ bool exchanges_across_nodes(const Plan& plan) {
          });
 }
 
-/// Whether parts of sequences do.
+/// True if a context group is on several nodes.
 bool cuts_sequences_across_nodes(const Plan& plan) {
   return plan.parallel.context > 1 &&
          std::any_of(plan.devices.begin(), plan.devices.end(), [&plan](const PlanDevice& device) {

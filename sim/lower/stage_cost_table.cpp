@@ -81,7 +81,8 @@ const StageCostTable::Entry& StageCostTable::with_draws(const PlanDevice& d, con
   const auto [found, is_new] = drawn_.try_emplace({&known, d.stage, first}, known);
   if (is_new) {
     write_rows(d, found->second);
-    DrawnRowWriter(*in_, *draws_, *set_).write(d, *known.cost, found->second.work_base);
+    DrawnRowWriter(*in_, plays_operations_, *draws_, *set_)
+        .write(d, *known.cost, found->second.work_base);
   }
   return found->second;
 }
@@ -102,7 +103,7 @@ void StageCostTable::write_rows(const PlanDevice& d, Entry& entry) {
   };
   append(work_table(*entry.cost, *plan_, gradient_buckets(*plan_, d.stage)), 0);
   append(codecs_->rows(codec_stage(d, *entry.cost)), 0);
-  if (plays_operations(*in_))
+  if (plays_operations_)
     append(operation_rows(operations_of(*entry.cost),
                           directions_of(plan_->parallel.schedule->splits_backward)),
            work.size() - entry.work_base);

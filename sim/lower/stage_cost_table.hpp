@@ -21,6 +21,7 @@ class StageCostTable {
   StageCostTable(const BuildInputs& in, const CodecPlan& codecs, const TokenDraws& draws,
                  Network& network, ProgramSet& set)
       : in_(&in),
+        plays_operations_(plays_operations(in)),
         plan_(in.plan),
         codecs_(&codecs),
         draws_(&draws),
@@ -70,6 +71,7 @@ class StageCostTable {
   void write_rows(const PlanDevice& device, Entry& entry);
 
   const BuildInputs* in_;
+  bool plays_operations_;
   const Plan* plan_;
   const CodecPlan* codecs_;
   const TokenDraws* draws_;

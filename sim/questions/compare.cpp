@@ -219,9 +219,13 @@ InputError problem_with(const std::string& option, std::string message, std::str
 
 CompareInput read_compare_input(const std::filesystem::path& file, const Library& library,
                                 const ReadOptions& options) {
-  Problems ignored;  // what is wrong with a scenario its own reader says
-  JsonValue document = parse_json(read_source_or_stdin(file), ignored);
-  if (is_report(document)) return {file.string(), std::move(document)};
+  Problems problems;
+  JsonValue document = parse_json(read_source_or_stdin(file), problems);
+  if (is_report(document)) {
+    problems.throw_if_any();
+    return {file.string(), std::move(document)};
+  }
+  // What is wrong with a scenario, its own reader says.
   return {file.string(), read_scenario(file, library, options)};
 }
 

@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-/// What came of playing programs on the native engine.
+/// Times and breakdowns of programs simulated on the native engine.
 struct NativeRun {
   Played played;
   BreakdownListener breakdowns;  ///< by device that is played
@@ -20,7 +20,7 @@ NativeRun play_natively(const BuiltPrograms& built, PlayListener* also = nullptr
 /// A long iteration that is played with fewer microbatches, and the steady state that repeats in between: exact, not sampled.
 struct Fold {
   Plan plan;                          ///< with the microbatches that are played
-  BuiltPrograms built;                ///< of that plan
+  BuiltPrograms built;                ///< of that plan; taken by whoever plays or reports it
   NativeRun run;                      ///< of that plan
   Plan longer;                        ///< with one period more
   BuiltPrograms built_longer;         ///< of that plan

@@ -581,8 +581,8 @@ BuiltScenario build(const Scenario& scenario, const Plan& plan) {
 }
 
 PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan) {
-  const BuiltScenario built = build(scenario, plan);
-  const NativeRun run = built.fold ? built.fold->run : play_natively(built.programs);
+  BuiltScenario built = build(scenario, plan);
+  const NativeRun run = built.fold ? std::move(built.fold->run) : play_natively(built.programs);
   const DeviceId last = built.programs.played_as(run.played.last_device);
   PlanFigures figures{run.played.end, account_without_advice(account_inputs(scenario, built.plan)),
                       run.breakdowns.of(last)};

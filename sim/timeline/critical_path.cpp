@@ -33,9 +33,9 @@ class Queues {
 };
 
 /// Earliest and latest ends of the activities of a timeline, whose durations are given, in the order of waiting of its programs.
-class Schedule {
+class ActivitySchedule {
  public:
-  Schedule(const ProgramSet& set, const Timeline& timeline)
+  ActivitySchedule(const ProgramSet& set, const Timeline& timeline)
       : set_(set),
         computes_(set.devices.size() * num_streams),
         messages_(set.channels.size()),
@@ -174,7 +174,7 @@ class Schedule {
 }  // namespace
 
 CriticalPath find_critical_path(const ProgramSet& programs, const Timeline& timeline) {
-  return Schedule(programs, timeline).path();
+  return ActivitySchedule(programs, timeline).path();
 }
 
 }  // namespace windtunnel

@@ -86,6 +86,8 @@ for command in check explain "show --resolved" "show --pointers" rank; do
 done
 is "compare a file with stdin" read_stdin compare $good -; prints "speed-up"
 is "compare stdin without a part of it" read_stdin compare - --toggle /training/recompute --set /training/recompute=full
+printf '{"traceEvents": [' >cut.json
+"$program" import kineto - <cut.json >stdout 2>stderr; is "import kineto - reads stdin" test $? -eq 2; says "the text ends after 17 bytes"
 sed 's/"tensor": 2/"tensr": 2/' $good >misspelt.json
 "$program" run - </ >stdout 2>stderr; is "run - of a folder exits with 3" test $? -eq 3; says "cannot read <stdin>: Is a directory"
 "$program" check - <misspelt.json >stdout 2>stderr; is "check - exits with 2" test $? -eq 2; says "<stdin>:6:"; silent stdout
