@@ -16,9 +16,8 @@ std::size_t chunk_of(const Operation& operation, std::size_t ahead);
 class DrawnRowWriter {
  public:
   /// All must outlive it.
-  DrawnRowWriter(const BuildInputs& in, bool plays_operations, const TokenDraws& draws,
-                 ProgramSet& set)
-      : in_(in), plays_operations_(plays_operations), plan_(*in.plan), draws_(draws), set_(set) {}
+  DrawnRowWriter(const Plan& plan, bool plays_operations, const TokenDraws& draws, ProgramSet& set)
+      : plays_operations_(plays_operations), plan_(plan), draws_(draws), set_(set) {}
 
   /// For a device whose work table begins at `work_base` and holds the mean draw.
   void write(const PlanDevice& device, const StageCost& cost, std::uint32_t work_base);
@@ -33,7 +32,6 @@ class DrawnRowWriter {
   /// Room for rows that stand for this one, one of each microbatch of so many layers; where they begin.
   std::uint32_t add_rows(std::uint16_t row, std::size_t layers);
 
-  const BuildInputs& in_;
   bool plays_operations_;
   const Plan& plan_;
   const TokenDraws& draws_;

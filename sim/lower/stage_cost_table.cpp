@@ -81,7 +81,7 @@ const StageCostTable::Entry& StageCostTable::with_draws(const PlanDevice& d, con
   const auto [found, is_new] = drawn_.try_emplace({&known, d.stage, first}, known);
   if (is_new) {
     write_rows(d, found->second);
-    DrawnRowWriter(*in_, plays_operations_, *draws_, *set_)
+    DrawnRowWriter(*plan_, plays_operations_, *draws_, *set_)
         .write(d, *known.cost, found->second.work_base);
   }
   return found->second;
