@@ -158,8 +158,9 @@ def integer(text):
     return int(text)
 
 def number(text):
-    if math.isinf(float(text)): raise Problem(text)
-    return float(text)
+    value = float(text)
+    if math.isinf(value): raise Problem(text)
+    return int(value) if value and value.is_integer() else value  # large ones are written without ".0"
 
 def constant(text): raise Problem(text)
 

@@ -126,7 +126,10 @@ SimGridEngine* the_engine = nullptr;
 class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
  public:
   explicit SimGridEngine(const Network& network);
-  ~SimGridEngine() override { the_engine = nullptr; }
+  ~SimGridEngine() override {
+    for (s4u::Activity* const last : ended_) last->unref();
+    the_engine = nullptr;
+  }
   SimGridEngine(const SimGridEngine&) = delete;
   SimGridEngine& operator=(const SimGridEngine&) = delete;
   std::string_view name() const override { return "simgrid"; }
