@@ -26,11 +26,16 @@ class ProgramBuilder {
       : in_(in),
         plan_(*in.plan),
         codecs_(*in.model, *in.plan, *in.software),
-        built_{{}, Network(*in.platform, in.plan->num_nodes), {}, {}, false, {}},
+        built_{{},
+               Network(*in.platform, in.plan->num_nodes),
+               {},
+               in.plan->compression,
+               plays_operations(in),
+               {}},
         routes_(plan_, built_.network),
         collectives_(in_, routes_),
         draws_(in_),
-        costs_(in_, codecs_, draws_, built_.network, built_.programs) {}
+        costs_(in_, built_.plays_operations, codecs_, draws_, built_.network, built_.programs) {}
 
   BuiltPrograms build() {
     const Doing building("building the programs");
@@ -38,7 +43,7 @@ class ProgramBuilder {
     add_stage_programs();
     for (std::size_t i = 0; i < plan_.devices.size(); ++i) add_device(DeviceId{i});
     add_message_sizes();
-    if (plays_operations(in_))
+    if (built_.plays_operations)
       OperationCollectives(in_, collectives_, costs_, draws_, built_).add();
     PlanCollectives whole(in_, codecs_, collectives_, costs_, built_);
     whole.add_gradient_reductions();
@@ -54,7 +59,7 @@ class ProgramBuilder {
     // Resident memory of two runs, 1,024 and 4,096 microbatches of gpt-39b-512xa100: by layer, 79 to 102 B an operation.
     constexpr double bytes_of_pass = 170, bytes_of_operation = 90;
     double events = bytes_of_pass + (draws_.vary() ? drawn_bytes_of_pass() : 0);
-    if (plays_operations(in_)) {
+    if (built_.plays_operations) {
       const ChunkOperations& chunk =
           *costs_.of(plan_.devices.front()).cost->chunks.front().operations;
       for (const Direction direction : directions()) {
@@ -75,7 +80,7 @@ class ProgramBuilder {
     constexpr double rows_of_pass = 7;        // DrawnRowWriter: with two halves and blocks
     constexpr double varying_operations = 3;  // of a layer: experts forward, again and backward
     const double groups = plan_.parallel.replicas() / replicas_of_experts(plan_.parallel);
-    const double layers = plays_operations(in_) ? plan_.most_chunk_layers(StageId{0}) : 0;
+    const double layers = built_.plays_operations ? plan_.most_chunk_layers(StageId{0}) : 0;
     return sizeof(Work) * (rows_of_pass + varying_operations * layers) * groups;
   }
 
@@ -107,7 +112,7 @@ class ProgramBuilder {
       const StageCost& cost = *costs_.of(device(plan_.device(0, stage, 0))).cost;
       shape.compressed = codecs_.traffic_of(stage, cost);
       shape.end = cost.end;
-      if (plays_operations(in_)) shape.operations = operations_of(cost);
+      if (built_.plays_operations) shape.operations = operations_of(cost);
       for (const ChunkCost& chunk : cost.chunks) shape.reductions.push_back(chunk.reductions);
       shape.gradient_buckets = gradient_buckets(plan_, stage);
       set().programs.push_back(make_pipeline_program(shape, schedule_order(plan_, stage), stage));
@@ -173,48 +178,39 @@ bool shares_nics_evenly(const NodeType& node, const Plan& plan) {
   return node.nics == 0 || devices % node.nics == 0 || node.nics % devices == 0;
 }
 
-/// True if a group of replicas is on several nodes.
-bool spans_nodes(const Plan& plan, const PlanDevice& device, const ReplicaGroup& group) {
-  for (int i = 0; i < group.size; ++i) {
-    const DeviceId member = plan.device(group[i], device.stage, device.group_node);
-    if (plan.devices[member.index()].node != device.node) return true;
+/// True if one of the groups that group_of(replica) gives is on several nodes.
+template <class GroupOf>
+bool leaves_nodes(const Plan& plan, const GroupOf& group_of) {
+  for (const PlanDevice& device : plan.devices) {
+    const ReplicaGroup group = group_of(device.replica);
+    for (int i = 0; i < group.size; ++i) {
+      const DeviceId member = plan.device(group[i], device.stage, device.group_node);
+      if (plan.devices[member.index()].node != device.node) return true;
+    }
   }
   return plan.nodes_per_tensor_group > 1;
-}
-
-/// True if tokens of experts leave nodes.
-bool exchanges_across_nodes(const Plan& plan) {
-  return plan.parallel.expert > 1 &&
-         std::any_of(plan.devices.begin(), plan.devices.end(), [&plan](const PlanDevice& device) {
-           return spans_nodes(plan, device, exchanging_replicas(plan.parallel, device.replica));
-         });
-}
-
-/// True if a context group is on several nodes.
-bool cuts_sequences_across_nodes(const Plan& plan) {
-  return plan.parallel.context > 1 &&
-         std::any_of(plan.devices.begin(), plan.devices.end(), [&plan](const PlanDevice& device) {
-           return spans_nodes(plan, device,
-                              replicas_with(plan.parallel, device.replica, GroupKind::context));
-         });
 }
 
 }  // namespace
 
 bool plays_operations(const BuildInputs& inputs) {
-  const Plan& plan = *inputs.plan;
   if (inputs.detail == Detail::layer) return true;
-  if (exchanges_across_nodes(plan) && (!unevenness(*inputs.platform, plan.num_nodes).empty() ||
-                                       !shares_nics_evenly(inputs.nodes->front(), plan)))
-    return true;
-  const bool gathers = plan.parallel.zero_stage == 3 && plan.parallel.replicas() > 1;
+  const Plan& plan = *inputs.plan;
+  const Parallel& parallel = plan.parallel;
+  const bool gathers = parallel.zero_stage == 3 && parallel.replicas() > 1;
+  const bool exchanges_tokens = parallel.expert > 1 && leaves_nodes(plan, [&](int replica) {
+                                  return exchanging_replicas(parallel, replica);
+                                });
+  const bool cuts_sequences = parallel.context > 1 && leaves_nodes(plan, [&](int replica) {
+                                return replicas_with(parallel, replica, GroupKind::context);
+                              });
+  if (!gathers && !exchanges_tokens && !cuts_sequences) return false;
   // What is gathered ahead, and what goes to experts or to the other parts of a sequence, share the NICs.
-  if (gathers && plan.parallel.zero_prefetch > 0 &&
-      (exchanges_across_nodes(plan) || cuts_sequences_across_nodes(plan)))
+  if (gathers && parallel.zero_prefetch > 0 && (exchanges_tokens || cuts_sequences)) return true;
+  if (!unevenness(*inputs.platform, plan.num_nodes).empty() ||
+      (plan.num_nodes > 1 && !shares_nics_evenly(inputs.nodes->front(), plan)))
     return true;
-  if (!gathers && !cuts_sequences_across_nodes(plan)) return false;
-  return plan.nodes_per_tensor_group > 1 || !unevenness(*inputs.platform, plan.num_nodes).empty() ||
-         (plan.num_nodes > 1 && !shares_nics_evenly(inputs.nodes->front(), plan));
+  return (gathers || cuts_sequences) && plan.nodes_per_tensor_group > 1;
 }
 
 BuiltPrograms build_programs(const BuildInputs& inputs) {
@@ -222,8 +218,6 @@ BuiltPrograms build_programs(const BuildInputs& inputs) {
   BuildInputs chosen = inputs;
   chosen.plan = &with_stages.plan();
   BuiltPrograms built = ProgramBuilder(chosen).build();
-  built.compression = chosen.plan->compression;
-  built.plays_operations = plays_operations(chosen);
   if (inputs.replicas == Replicas::collapsed_when_exact)
     built.collapsed = collapse(built.programs, built.network);
   return built;

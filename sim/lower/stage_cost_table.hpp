@@ -18,10 +18,10 @@ namespace windtunnel {
 class StageCostTable {
  public:
   /// Rows are written to `set`, routes asked for of `network`; all must outlive the table.
-  StageCostTable(const BuildInputs& in, const CodecPlan& codecs, const TokenDraws& draws,
-                 Network& network, ProgramSet& set)
+  StageCostTable(const BuildInputs& in, bool plays_operations, const CodecPlan& codecs,
+                 const TokenDraws& draws, Network& network, ProgramSet& set)
       : in_(&in),
-        plays_operations_(plays_operations(in)),
+        plays_operations_(plays_operations),
         plan_(in.plan),
         codecs_(&codecs),
         draws_(&draws),

@@ -2,24 +2,11 @@
 
 #include <cmath>
 
-#include "lower/program_builder.hpp"
 #include "report/report_words.hpp"
 #include "search/lottery_fixtures.hpp"
 
 namespace windtunnel {
 namespace {
-
-double time_of(const Scenario& scenario, const Plan& plan, Detail detail, MakeEngine make_engine) {
-  const BuiltPrograms built = build_programs({&scenario.model,
-                                              &scenario.platform,
-                                              &scenario.nodes,
-                                              &scenario.software,
-                                              &plan,
-                                              Replicas::collapsed_when_exact,
-                                              detail,
-                                              {}});
-  return play(built, make_engine).end / Seconds{1};
-}
 
 // Where transfers of a pass (tokens on their way to experts, parts of sequences, gathered weights) meet messages or one another on a link,
 // a pass that is one number does not see it: docs/limits.md says by how much.

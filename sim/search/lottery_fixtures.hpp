@@ -10,6 +10,7 @@
 
 #include "core/file_io.hpp"
 #include "core/problem.hpp"
+#include "lower/program_builder.hpp"
 #include "search/plan_enumerator.hpp"
 #include "search/search_space.hpp"
 #include "search/testing.hpp"
@@ -195,6 +196,20 @@ class BaseLottery {
   std::mt19937 random_;
   std::vector<std::string> software_;
 };
+
+/// Seconds of an iteration of the scenario with this plan in place of its own.
+inline double time_of(const Scenario& scenario, const Plan& plan, Detail detail,
+                      MakeEngine make_engine) {
+  const BuiltPrograms built = build_programs({&scenario.model,
+                                              &scenario.platform,
+                                              &scenario.nodes,
+                                              &scenario.software,
+                                              &plan,
+                                              Replicas::collapsed_when_exact,
+                                              detail,
+                                              {}});
+  return play(built, make_engine).end / Seconds{1};
+}
 
 /// Draws bases, and plans around each, and calls visit(base, plan) with those that are legal; how many were.
 template <class Visit>

@@ -273,7 +273,7 @@ class KernelBound {
     const CodecPlan codecs(*small.model, *small.plan, *small.software);
     Network network(*small.platform, plan.num_nodes);
     const TokenDraws draws(small);
-    StageCostTable table(small, codecs, draws, network, set_);
+    StageCostTable table(small, plays_operations_, codecs, draws, network, set_);
     for (int s = 0; s < plan.parallel.pipeline; ++s) {
       const PlanDevice& device = plan.devices[plan.device(0, StageId{s}, 0).index()];
       const StageCostTable::Entry& entry = table.of(device);

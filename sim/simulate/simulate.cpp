@@ -146,9 +146,9 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
   return traffic;
 }
 
-/// `plan`: with its compressed stages chosen.
-MemoryInputs account_inputs(const Scenario& scenario, const Plan& plan) {
-  MemoryInputs inputs = memory_inputs(scenario, plan, count_in_flight(plan));
+/// `plan`: with its compressed stages chosen. `played`: the same, or a fold of it, which has as many passes in flight.
+MemoryInputs account_inputs(const Scenario& scenario, const Plan& plan, const Plan& played) {
+  MemoryInputs inputs = memory_inputs(scenario, plan, count_in_flight(played));
   inputs.correction = scenario.memory_correction.get();
   return inputs;
 }
@@ -443,7 +443,7 @@ Report make_key_report(const Outcome& o) {
   report.placement_note = scenario.placement_note;
   report.iteration_time = o.played->end;
   report.num_gpus = scenario.plan.num_ranks();
-  report.memory = account_without_advice(account_inputs(scenario, *o.whole_plan));
+  report.memory = account_without_advice(account_inputs(scenario, *o.whole_plan, *o.plan));
   report.activities = o.played->activities;
   report.flows = o.played->flows;
   report.played_replicas = played_replicas(o);
@@ -454,7 +454,7 @@ Report make_report(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
   Report report = make_key_report(o);
   if (!report.memory.fits)
-    report.memory.advice = memory_advice(account_inputs(scenario, *o.whole_plan),
+    report.memory.advice = memory_advice(account_inputs(scenario, *o.whole_plan, *o.plan),
                                          report.memory.stages[report.memory.worst_stage.index()]);
   report.plan = scenario.plan;
   report.model_name = scenario.model.name;
@@ -584,7 +584,9 @@ PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan) {
   BuiltScenario built = build(scenario, plan);
   const NativeRun run = built.fold ? std::move(built.fold->run) : play_natively(built.programs);
   const DeviceId last = built.programs.played_as(run.played.last_device);
-  PlanFigures figures{run.played.end, account_without_advice(account_inputs(scenario, built.plan)),
+  PlanFigures figures{run.played.end,
+                      account_without_advice(account_inputs(
+                          scenario, built.plan, built.fold ? built.fold->plan : built.plan)),
                       run.breakdowns.of(last)};
   if (built.fold) {
     figures.iteration_time += built.fold->duration * static_cast<double>(built.fold->repeats);
