@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -178,17 +179,39 @@ bool shares_nics_evenly(const NodeType& node, const Plan& plan) {
   return node.nics == 0 || devices % node.nics == 0 || node.nics % devices == 0;
 }
 
-/// True if one of the groups that group_of(replica) gives is on several nodes.
+/// How the groups that group_of(replica) gives lie on nodes.
+struct OnNodes {
+  bool leave = false;  ///< one is on several
+  bool uneven =
+      false;  ///< one is on several with unlike parts, or some of its members hear from their own node and some from another
+};
+
 template <class GroupOf>
-bool leaves_nodes(const Plan& plan, const GroupOf& group_of) {
+OnNodes on_nodes(const Plan& plan, const GroupOf& group_of) {
+  OnNodes found{plan.nodes_per_tensor_group > 1, false};
+  const auto node_of = [&](int replica, const PlanDevice& like, int stage) {
+    return plan.devices[plan.device(replica, StageId{stage}, like.group_node).index()].node;
+  };
+  const int stages = plan.parallel.pipeline;
   for (const PlanDevice& device : plan.devices) {
     const ReplicaGroup group = group_of(device.replica);
+    if (group.first != device.replica) continue;
+    const int stage = static_cast<int>(device.stage.index());
+    const auto next_is_near = [&](int replica) {
+      return node_of(replica, device, stage) == node_of(replica, device, (stage + 1) % stages);
+    };
+    std::map<NodeId, int> members;
+    bool alike = true;
     for (int i = 0; i < group.size; ++i) {
-      const DeviceId member = plan.device(group[i], device.stage, device.group_node);
-      if (plan.devices[member.index()].node != device.node) return true;
+      ++members[node_of(group[i], device, stage)];
+      alike = alike && next_is_near(group[i]) == next_is_near(group.first);
     }
+    if (members.size() == 1) continue;
+    found.leave = true;
+    for (const auto& [node, count] : members) alike = alike && count == members.begin()->second;
+    found.uneven = found.uneven || !alike;
   }
-  return plan.nodes_per_tensor_group > 1;
+  return found;
 }
 
 }  // namespace
@@ -198,13 +221,16 @@ bool plays_operations(const BuildInputs& inputs) {
   const Plan& plan = *inputs.plan;
   const Parallel& parallel = plan.parallel;
   const bool gathers = parallel.zero_stage == 3 && parallel.replicas() > 1;
-  const bool exchanges_tokens = parallel.expert > 1 && leaves_nodes(plan, [&](int replica) {
-                                  return exchanging_replicas(parallel, replica);
-                                });
-  const bool cuts_sequences = parallel.context > 1 && leaves_nodes(plan, [&](int replica) {
-                                return replicas_with(parallel, replica, GroupKind::context);
-                              });
+  OnNodes experts, parts;
+  if (parallel.expert > 1)
+    experts = on_nodes(plan, [&](int replica) { return exchanging_replicas(parallel, replica); });
+  if (parallel.context > 1)
+    parts = on_nodes(
+        plan, [&](int replica) { return replicas_with(parallel, replica, GroupKind::context); });
+  const bool exchanges_tokens = experts.leave, cuts_sequences = parts.leave;
   if (!gathers && !exchanges_tokens && !cuts_sequences) return false;
+  if (experts.uneven || parts.uneven) return true;
+  if (cuts_sequences && parallel.pipeline > 1) return true;  // parts of sequences meet messages
   // What is gathered ahead, and what goes to experts or to the other parts of a sequence, share the NICs.
   if (gathers && parallel.zero_prefetch > 0 && (exchanges_tokens || cuts_sequences)) return true;
   if (!unevenness(*inputs.platform, plan.num_nodes).empty() ||

@@ -72,9 +72,9 @@ struct BuildInputs {
   Tokens tokens = {};
 };
 
-/// Whether passes are played operation by operation: where the detail is asked for; and where gathers and scatters (ZeRO 3), or exchanges of
-/// tokens or of parts of sequences across nodes, are not the same on all nodes, or share links with one another or with all-reduces of tensor
-/// groups across nodes, so that a number in the pass would hide it.
+/// Whether passes are played operation by operation: where the detail is asked for, and where a number in the pass would hide how gathers and
+/// scatters (ZeRO 3), or exchanges of tokens or of parts of sequences across nodes, share links with one another, with messages or with
+/// all-reduces of tensor groups across nodes; where they are not the same on all nodes; and where their groups lie on nodes unevenly.
 bool plays_operations(const BuildInputs& inputs);
 
 /// Turns the plan into one program a stage, work tables, message channels over the network, and

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <random>
 #include <string>
@@ -16,6 +17,20 @@
 #include "search/testing.hpp"
 
 namespace windtunnel {
+
+/// Under sanitizers, where all of them take ten minutes, one in so many is drawn.
+#ifdef WINDTUNNEL_SANITIZED
+inline constexpr int one_in = 8;
+#else
+inline constexpr int one_in = 1;
+#endif
+
+/// The parts in their order. A list in braces draws them in that order with every compiler, operands of + in whichever it likes.
+inline std::string concatenated(std::initializer_list<std::string> parts) {
+  std::string whole;
+  for (const std::string& part : parts) whole += part;
+  return whole;
+}
 
 /// Draws scenarios over everything that decides how a plan is played: schedules, sharding, overlap, tensor groups across nodes, mixed
 /// nodes, uneven links and stages, tapered leaves, placements.
@@ -39,27 +54,52 @@ class ScenarioLottery {
     const bool is_v = schedule == "zero_bubble_v";
     const int chunks = is_v ? 2 : schedule == "interleaved_1f1b" ? pick({1, 2, 2, 3}) : 1;
     const std::string send = is_v ? "eager" : word({"eager", "blocking_pairs"});
-    return R"({"model": {"layers": )" + text(pick({12, 24, 48})) + R"(, "hidden": )" +
-           text(pick({1024, 4096, 8192})) + R"(, "heads": 16, "sequence": 1024, "vocab": 51200)" +
-           R"(, "tied_embeddings": )" + flag() + R"(}, "platform": ")" +
-           word({"selene-a100", "a100-80gb-4hdr", "dgx1-v100", "jean-zay-v100", "lassen-v100",
-                 "pipette-a100-hdr", "aws-t4-v100-mixed", "aws-16xt4", "dgx2-v100"}) +
-           R"(", "software": ")" +
-           word({"megatron-lm-2020", "megatron-lm-2021", "megatron-lm-2022",
-                 "megatron-deepspeed-2021", "deepspeed-zero3-2021"}) +
-           R"(", "training": {"global_batch": )" + text(data * micro_batch * microbatches) +
-           R"(, "micro_batch": )" + text(micro_batch) + R"(, "recompute": ")" +
-           word({"none", "selective", "full"}) + R"("}, "parallel": {"tensor": )" + text(tensor) +
-           R"(, "pipeline": )" + text(pipeline) + R"(, "data": )" + text(data) +
-           R"(, "schedule": ")" + schedule + R"(", "virtual_pipeline": )" + text(chunks) +
-           R"(, "sequence_parallel": )" + flag() + R"(, "zero_stage": )" +
-           text(pipeline == 1 ? pick({0, 1, 2, 3}) : pick({0, 0, 1, 2})) +
-           R"(, "overlap_gradient_reduce": )" + flag() + R"(, "gradient_ring": ")" +
-           word({"flat", "hierarchical"}) + R"(", "rank_order": ")" +
-           word({"tensor-data-pipeline", "tensor-data-pipeline", "tensor-pipeline-data",
-                 "pipeline-data-tensor"}) +
-           R"(", "pipeline_send": ")" + send + "\"" +
-           placement(static_cast<int>(parallel.num_ranks())) + "}}";
+    return concatenated(
+        {R"({"model": {"layers": )",
+         text(pick({12, 24, 48})),
+         R"(, "hidden": )",
+         text(pick({1024, 4096, 8192})),
+         R"(, "heads": 16, "sequence": 1024, "vocab": 51200)",
+         R"(, "tied_embeddings": )",
+         flag(),
+         R"(}, "platform": ")",
+         word({"selene-a100", "a100-80gb-4hdr", "dgx1-v100", "jean-zay-v100", "lassen-v100",
+               "pipette-a100-hdr", "aws-t4-v100-mixed", "aws-16xt4", "dgx2-v100"}),
+         R"(", "software": ")",
+         word({"megatron-lm-2020", "megatron-lm-2021", "megatron-lm-2022",
+               "megatron-deepspeed-2021", "deepspeed-zero3-2021"}),
+         R"(", "training": {"global_batch": )",
+         text(data * micro_batch * microbatches),
+         R"(, "micro_batch": )",
+         text(micro_batch),
+         R"(, "recompute": ")",
+         word({"none", "selective", "full"}),
+         R"("}, "parallel": {"tensor": )",
+         text(tensor),
+         R"(, "pipeline": )",
+         text(pipeline),
+         R"(, "data": )",
+         text(data),
+         R"(, "schedule": ")",
+         schedule,
+         R"(", "virtual_pipeline": )",
+         text(chunks),
+         R"(, "sequence_parallel": )",
+         flag(),
+         R"(, "zero_stage": )",
+         text(pipeline == 1 ? pick({0, 1, 2, 3}) : pick({0, 0, 1, 2})),
+         R"(, "overlap_gradient_reduce": )",
+         flag(),
+         R"(, "gradient_ring": ")",
+         word({"flat", "hierarchical"}),
+         R"(", "rank_order": ")",
+         word({"tensor-data-pipeline", "tensor-data-pipeline", "tensor-pipeline-data",
+               "pipeline-data-tensor"}),
+         R"(", "pipeline_send": ")",
+         send,
+         "\"",
+         placement(static_cast<int>(parallel.num_ranks())),
+         "}}"});
   }
 
   /// Sometimes leaf switches with less than full uplinks, sometimes a slow link.
@@ -162,19 +202,35 @@ class BaseLottery {
     const std::string moe =
         pick<int>({0, 1}) == 0
             ? ""
-            : R"(, "moe": {"experts": )" + text({8, 16, 64}) + R"(, "top_k": 2, "ffn_hidden": )" +
-                  text({512, 2048}) + R"(, "shared_ffn_hidden": )" + text({0, 1024}) +
-                  R"(, "balance": )" + word({R"("balanced")", R"({"zipf": 0.5})"}) + "}";
+            : concatenated({R"(, "moe": {"experts": )", text({8, 16, 64}),
+                            R"(, "top_k": 2, "ffn_hidden": )", text({512, 2048}),
+                            R"(, "shared_ffn_hidden": )", text({0, 1024}), R"(, "balance": )",
+                            word({R"("balanced")", R"({"zipf": 0.5})"}), "}"});
     const int samples = pick<int>({1, 2, 4, 8}), nodes = pick<int>({1, 2, 3, 4, 6, 8, 12});
-    return R"({"model": {"layers": )" + text({4, 8, 12, 24}) + R"(, "hidden": )" +
-           text({1024, 4096}) + R"(, "heads": 16, "sequence": )" + text({1024, 8192}) +
-           R"(, "vocab": 51200, "tied_embeddings": )" + word({"true", "false"}) + moe +
-           R"(}, "platform": ")" + platform + R"(", "software": ")" + word(software_) +
-           R"(", "nodes": )" + std::to_string(nodes) + R"(, "training": {"global_batch": )" +
-           std::to_string(samples * nodes * pick<int>({4, 8})) +
-           R"(, "micro_batch": 1, "precision": ")" + word({"fp16", "bf16", "bf16", "fp8"}) +
-           R"(", "attention": ")" + word({"flash", "flash", "standard"}) +
-           R"("}, "parallel": {"zero_stage": )" + text({0, 1}) + "}}";
+    return concatenated({R"({"model": {"layers": )",
+                         text({4, 8, 12, 24}),
+                         R"(, "hidden": )",
+                         text({1024, 4096}),
+                         R"(, "heads": 16, "sequence": )",
+                         text({1024, 8192}),
+                         R"(, "vocab": 51200, "tied_embeddings": )",
+                         word({"true", "false"}),
+                         moe,
+                         R"(}, "platform": ")",
+                         platform,
+                         R"(", "software": ")",
+                         word(software_),
+                         R"(", "nodes": )",
+                         std::to_string(nodes),
+                         R"(, "training": {"global_batch": )",
+                         std::to_string(samples * nodes * pick<int>({4, 8})),
+                         R"(, "micro_batch": 1, "precision": ")",
+                         word({"fp16", "bf16", "bf16", "fp8"}),
+                         R"(", "attention": ")",
+                         word({"flash", "flash", "standard"}),
+                         R"("}, "parallel": {"zero_stage": )",
+                         text({0, 1}),
+                         "}}"});
   }
 
   Overrides overrides(const std::string& platform) {
@@ -211,11 +267,11 @@ inline double time_of(const Scenario& scenario, const Plan& plan, Detail detail,
   return play(built, make_engine).end / Seconds{1};
 }
 
-/// Draws bases, and plans around each, and calls visit(base, plan) with those that are legal; how many were.
+/// Draws one_in of the bases, and plans around each, and calls visit(base, plan) with those that are legal; how many were.
 template <class Visit>
 int for_each_drawn_plan(BaseLottery lottery, int bases, int plans_of_base, const Visit& visit) {
   int visited = 0;
-  for (int i = 0; i < bases; ++i) {
+  for (int i = 0; i < bases / one_in; ++i) {
     const Scenario base = lottery.draw();
     const SearchSpace space = search_space(base);
     for (int k = 0; k < plans_of_base; ++k) {
