@@ -175,6 +175,14 @@ Seconds copy_time(const StageCostInputs& in, Bytes payload) {
   return memory_time(payload * 2.0, in.node->device);
 }
 
+/// A tensor all-reduce across nodes, or a half of one, with all NICs of the node to itself. Gathers of messages are left out.
+Seconds crossing_time(const StageCostInputs& in, const Operation& operation) {
+  if (operation.label == Label::gather_message) return {};
+  const Seconds whole = ring_all_reduce_volume(operation.payload, in.plan->parallel.tensor) /
+                        (in.node->effective_nic_rate() * static_cast<double>(in.node->nics));
+  return operation.label == Label::reduce_activation ? whole : whole / 2;
+}
+
 /// Of a collective while nobody else is on the network; nothing for tensor groups across nodes. A scattered message is gathered as
 /// it was, whatever the codec of activations: half of an uncompressed all-reduce.
 Seconds collective_time(const StageCostInputs& in, const Operation& operation) {
@@ -196,7 +204,7 @@ Seconds collective_time(const StageCostInputs& in, const Operation& operation) {
     case GroupKind::embedding:
       WT_UNREACHABLE();  // not in passes
   }
-  if (in.plan->nodes_per_tensor_group != 1) return {};
+  if (in.plan->nodes_per_tensor_group > 1) return crossing_time(in, operation);
   if (operation.label == Label::gather_message)
     return in_node_time(in, activation_size(*in.model, layer_shape(*in.plan, *in.software))) / 2;
   const Seconds overhead =
@@ -226,27 +234,6 @@ auto sum_over(const PassOperations& pass, const Value& value) {
   return edges + layer * static_cast<double>(pass.layers);
 }
 
-/// What of a pass crosses nodes: all-reduces, and the gradients beside them.
-CrossNodeCollectives cross_node(const StageCostInputs& in, const PassOperations& pass) {
-  CrossNodeCollectives cross;
-  if (in.plan->nodes_per_tensor_group == 1) return cross;
-  const auto all_reduces = [&pass](Overlap overlap) {
-    return sum_over(pass, [overlap](const Operation& o) {
-      if (!is_of_tensor_group(o.label) || o.overlap != overlap || o.label == Label::gather_message)
-        return 0.0;
-      return (o.label == Label::reduce_activation ? 1.0 : 1.0 / 2) * o.share;
-    });
-  };
-  cross.exposed = all_reduces(Overlap::none);
-  cross.overlappable = all_reduces(Overlap::beside_next);
-  if (cross.overlappable > 0)
-    cross.hidden_behind = sum_over(pass, [](const Operation& o) {
-      const bool hides = o.label == Label::weight_gradients || o.label == Label::input_gradients;
-      return hides ? o.time : Seconds{0};
-    });
-  return cross;
-}
-
 /// Without a launch floor.
 PassCost cost_of(const PassTimes& times) {
   const auto at = [&times](Part part) { return times[static_cast<std::size_t>(part)]; };
@@ -268,13 +255,12 @@ void add_host(PassOperations& pass, Operation read, Operation floor) {
   pass.after.push_back(std::move(floor));
 }
 
-/// The CPU launches on while collectives run, so the floor holds for kernels and collectives together; those played as flows
-/// are taken out again. What the kernels wait for is an operation of its own.
+/// The CPU launches on while collectives run, so the floor holds for kernels and collectives together. What the kernels wait for is an
+/// operation of its own.
 /// Before them it may wait for the host, which reads a microbatch.
-PassCost fold(PassOperations& pass, Seconds flows, Seconds read, double sharpness) {
+PassCost fold(PassOperations& pass, Seconds read, double sharpness) {
   PassCost cost = cost_of(times_alone(pass));
   pass.floor = cost.floor = {.launch = sum_over(pass, [](const Operation& o) { return o.launch; }),
-                             .elsewhere = flows,
                              .sharpness = sharpness};
   const Seconds work = cost.duration, launched = with_launch_floor(work, cost.floor);
   cost.duration = read + launched;
@@ -302,21 +288,18 @@ ParameterCounts sum(const ParameterCounts& a, const ParameterCounts& b) {
           a.optimizer + b.optimizer, a.experts + b.experts};
 }
 
-ChunkCost chunk_cost(const StageCostInputs& in, const ChunkRole& role, Bytes payload) {
+ChunkCost chunk_cost(const StageCostInputs& in, const ChunkRole& role) {
   ChunkCost cost;
   const auto operations = std::make_shared<ChunkOperations>(chunk_operations(in, role));
   cost.operations = operations;
-  cost.forward_cross = cross_node(in, operations->at(Direction::forward));
-  cost.backward_cross = cross_node(in, operations->at(Direction::backward));
-  const auto pass = [&](Direction direction, const CrossNodeCollectives& cross) {
-    const Seconds flows = uncontended_time(cross, payload, in.plan->parallel.tensor, *in.node);
+  const auto pass = [&](Direction direction) {
     const Seconds read = direction == Direction::forward ? batch_read(in, role) : Seconds{0};
-    return fold(operations->at(direction), flows, read, in.software->launch.sharpness);
+    return fold(operations->at(direction), read, in.software->launch.sharpness);
   };
-  cost.forward = pass(Direction::forward, cost.forward_cross);
-  cost.backward = pass(Direction::backward, cost.backward_cross);
-  cost.input_gradient = pass(Direction::input_gradient, cost.backward_cross);
-  cost.weight_gradient = pass(Direction::weight_gradient, {});
+  cost.forward = pass(Direction::forward);
+  cost.backward = pass(Direction::backward);
+  cost.input_gradient = pass(Direction::input_gradient);
+  cost.weight_gradient = pass(Direction::weight_gradient);
   cost.parameters = count_parameters(operations->at(Direction::forward));
   return cost;
 }
@@ -502,15 +485,6 @@ LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software) {
           .expert_tensor = plan.parallel.expert_tensor};
 }
 
-Seconds uncontended_time(const CrossNodeCollectives& collectives, Bytes payload, int tensor_ways,
-                         const NodeType& node) {
-  if (collectives.exposed + collectives.overlappable == 0) return {};
-  const Seconds one = ring_all_reduce_volume(payload, tensor_ways) /
-                      (node.effective_nic_rate() * static_cast<double>(node.nics));
-  return one * collectives.exposed +
-         std::max(Seconds{0}, one * collectives.overlappable - collectives.hidden_behind);
-}
-
 Bytes stage_message_size(const Transformer& model, const Plan& plan,
                          const SoftwareProfile& software, Label message) {
   StageCostInputs inputs;
@@ -542,8 +516,7 @@ StageCost stage_cost(const StageCostInputs& in) {
     const ChunkPlace place{in.stage, chunk};
     const ChunkRole role = chunk_role(*in.model, *in.plan, place);
     const bool as_before = chunk > 0 && role == before;
-    cost.chunks.push_back(as_before ? cost.chunks.back()
-                                    : chunk_cost(in, role, cost.tensor_payload));
+    cost.chunks.push_back(as_before ? cost.chunks.back() : chunk_cost(in, role));
     before = role;
     ChunkCost& added = cost.chunks.back();
     if (!as_before) added.reductions = chunk_reductions(end_inputs(in, added.parameters), chunk);

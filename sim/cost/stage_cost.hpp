@@ -15,7 +15,7 @@ namespace windtunnel {
 /// One pass of a model chunk over one microbatch on one rank.
 struct PassCost {
   Seconds compute{};       ///< kernels
-  Seconds tensor_comm{};   ///< tensor collectives that nothing hides, in the node
+  Seconds tensor_comm{};   ///< tensor collectives that nothing hides
   Seconds expert_comm{};   ///< exchanges of tokens that nothing hides
   Seconds data_comm{};     ///< parameter gathers and gradient scatters that nothing hides (ZeRO 3)
   Seconds context_comm{};  ///< exchanges within the context group that nothing hides
@@ -28,18 +28,6 @@ struct PassCost {
   }
 };
 
-/// Tensor-parallel collectives of one pass that cross nodes and are played as flows. With sequence parallelism the halves of an
-/// all-reduce count as half of one.
-struct CrossNodeCollectives {
-  double exposed = 0;       ///< all-reduces of one activation each, nothing beside them
-  double overlappable = 0;  ///< all-reduces beside weight gradients
-  Seconds hidden_behind{};  ///< how much of the pass may run beside the overlappable ones
-};
-
-/// The time of these collectives, `payload` bytes each, with all NICs of the node to themselves. The engine plays them as flows.
-Seconds uncontended_time(const CrossNodeCollectives& collectives, Bytes payload, int tensor_ways,
-                         const NodeType& node);
-
 /// What one model chunk of a stage costs.
 struct ChunkCost {
   PassCost forward, backward;
@@ -47,7 +35,6 @@ struct ChunkCost {
   /// Where passes run at once: a forward pass beside a backward pass of the other chunk, and the halves of a backward pass beside the other
   /// chunk's forward pass. The three of a block add up to its time.
   PassCost overlapped_forward, overlapped_input_gradient, overlapped_weight_gradient;
-  CrossNodeCollectives forward_cross, backward_cross;
   std::shared_ptr<const ChunkOperations> operations;  ///< the operations of the same passes
   ParameterCounts parameters;                         ///< one rank's
   /// The reductions of the chunk's gradients, if passes make them: chunk_reductions().
@@ -119,8 +106,8 @@ ChunkOperations chunk_operations(const StageCostInputs& inputs, const ChunkRole&
 
 /// Costs of the stage's chunks: sums over chunk_operations(). A pass takes what its operations
 /// take alone, or longer where the CPU cannot launch them as fast.
-///  - Tensor collectives in the node take the platform's time for them, times the stack's and the node's slowdown; of groups across
-///    nodes the engine plays flows.
+///  - Tensor collectives in the node take the platform's time for them, times the stack's and the node's slowdown; those of groups
+///    across nodes, which the engine plays as flows, what their ring takes with all NICs of the node to itself.
 ///  - Gathers and scatters over the replicas: half an all-reduce in the node, or the node's share of the ring through its NICs,
 ///    whichever is longer.
 StageCost stage_cost(const StageCostInputs& inputs);

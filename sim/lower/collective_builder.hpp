@@ -39,7 +39,7 @@ class CollectiveBuilder {
   Collective exchange(const std::vector<DeviceId>& members, const Operation& operation,
                       const ExchangeBytes& bytes, const ExpertGroup& group) const;
 
-  /// `count` all-reduces of `payload` bytes in a tensor group across nodes, as one: every node edge carries all channels' bytes.
+  /// All-reduces of `payload` bytes in a tensor group across nodes, a half of one or several as one: every node edge carries all channels' bytes.
   Collective tensor_ring(const std::vector<DeviceId>& members, Bytes payload, double count) const;
 
  private:

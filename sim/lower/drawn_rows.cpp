@@ -91,14 +91,9 @@ void DrawnRowWriter::write_passes(StageId stage, const StageCost& cost,
       const PlacedPass placed = place_operations(pass);
       const std::uint32_t first = add_rows(row_of(row.row, static_cast<int>(chunk)), 1);
       for (std::size_t m = 0; m < microbatches(); ++m) {
-        Work work =
+        const Work work =
             work_of_draw(pass, times_alone(pass, placed, by_layer(fullness[chunk][m])), pass.floor);
-        const bool in_pieces = row.row == ChunkRow::last_piece;
-        if (plan_.nodes_per_tensor_group > 1 && !in_pieces &&
-            row.direction != Direction::weight_gradient)
-          work = without_host(work);
-        if (row.row == ChunkRow::backward) work = before_overlap(work, cost.chunks[chunk]);
-        set_.work[first + m] = in_pieces ? piece_of(work, buckets) : work;
+        set_.work[first + m] = row.row == ChunkRow::last_piece ? piece_of(work, buckets) : work;
       }
     }
 }

@@ -112,24 +112,4 @@ void PlanCollectives::add_embedding_sync(const std::vector<DeviceId>& members) {
       slot_of(end_place(sync->label).slot));
 }
 
-void PlanCollectives::add_tensor_collectives() {
-  if (plan_.nodes_per_tensor_group == 1) return;
-  for (int d = 0; d < plan_.parallel.replicas(); ++d)
-    for (int s = 0; s < plan_.parallel.pipeline; ++s)
-      add_tensor_collectives(groups_.parts_of(d, StageId{s}));
-}
-
-void PlanCollectives::add_tensor_collectives(const std::vector<DeviceId>& members) {
-  const StageCost& stage = cost(members.front());
-  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
-    const ChunkCost& passes = stage.chunks[static_cast<std::size_t>(chunk)];
-    const auto ring = [&](double count, ChunkCollective slot) {
-      add(collectives_.tensor_ring(members, stage.tensor_payload, count), slot_of(slot, chunk));
-    };
-    ring(passes.forward_cross.exposed, ChunkCollective::forward);
-    ring(passes.backward_cross.exposed, ChunkCollective::exposed);
-    ring(passes.backward_cross.overlappable, ChunkCollective::backward);
-  }
-}
-
 }  // namespace windtunnel

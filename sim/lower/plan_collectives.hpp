@@ -11,8 +11,7 @@
 
 namespace windtunnel {
 
-/// The collectives of a plan that are no single operation of a layer: gradients and embeddings of an iteration's end, and tensor
-/// collectives across nodes, all of a pass as one.
+/// The collectives of a plan that are no operation of a pass: of gradients and embeddings.
 class PlanCollectives {
  public:
   /// All must outlive it; `built` has its devices and what they cost.
@@ -31,7 +30,6 @@ class PlanCollectives {
   /// The gradients of experts, among the devices that hold the same ones.
   void add_expert_reductions();
   void add_embedding_syncs();
-  void add_tensor_collectives();
 
  private:
   const PlanDevice& device(DeviceId id) const { return plan_.devices[id.index()]; }
@@ -49,7 +47,6 @@ class PlanCollectives {
   void add_expert_reductions(const std::vector<DeviceId>& members);
   bool any_end_has(Label label) const;
   void add_embedding_sync(const std::vector<DeviceId>& members);
-  void add_tensor_collectives(const std::vector<DeviceId>& members);
 
   const BuildInputs& in_;
   const Plan& plan_;

@@ -50,7 +50,6 @@ class ProgramBuilder {
     whole.add_gradient_reductions();
     whole.add_expert_reductions();
     whole.add_embedding_syncs();
-    whole.add_tensor_collectives();
     return std::move(built_);
   }
 
@@ -98,11 +97,7 @@ class ProgramBuilder {
     shape.chunk_path = plan_.parallel.schedule->chunk_path;
     shape.gradient_reduction = gradient_reduction(plan_);
     shape.overlaps_passes = overlaps_passes(plan_);
-    if (plan_.nodes_per_tensor_group > 1) {
-      shape.tensor = in_.software->overlap_backward_tensor_collectives
-                         ? TensorCollectives::overlapped
-                         : TensorCollectives::exposed;
-    }
+    shape.tensor_crosses_nodes = plan_.nodes_per_tensor_group > 1;
     return shape;
   }
 
@@ -188,7 +183,7 @@ struct OnNodes {
 
 template <class GroupOf>
 OnNodes on_nodes(const Plan& plan, const GroupOf& group_of) {
-  OnNodes found{plan.nodes_per_tensor_group > 1, false};
+  OnNodes found;
   const auto node_of = [&](int replica, const PlanDevice& like, int stage) {
     return plan.devices[plan.device(replica, StageId{stage}, like.group_node).index()].node;
   };
@@ -217,8 +212,8 @@ OnNodes on_nodes(const Plan& plan, const GroupOf& group_of) {
 }  // namespace
 
 bool plays_operations(const BuildInputs& inputs) {
-  if (inputs.detail == Detail::layer) return true;
   const Plan& plan = *inputs.plan;
+  if (inputs.detail == Detail::layer || plan.nodes_per_tensor_group > 1) return true;
   const Parallel& parallel = plan.parallel;
   const bool gathers = parallel.zero_stage == 3 && parallel.replicas() > 1;
   OnNodes experts, parts;
@@ -233,10 +228,8 @@ bool plays_operations(const BuildInputs& inputs) {
   if (cuts_sequences && parallel.pipeline > 1) return true;  // parts of sequences meet messages
   // What is gathered ahead, and what goes to experts or to the other parts of a sequence, share the NICs.
   if (gathers && parallel.zero_prefetch > 0 && (exchanges_tokens || cuts_sequences)) return true;
-  if (!unevenness(*inputs.platform, plan.num_nodes).empty() ||
-      (plan.num_nodes > 1 && !shares_nics_evenly(inputs.nodes->front(), plan)))
-    return true;
-  return (gathers || cuts_sequences) && plan.nodes_per_tensor_group > 1;
+  return !unevenness(*inputs.platform, plan.num_nodes).empty() ||
+         (plan.num_nodes > 1 && !shares_nics_evenly(inputs.nodes->front(), plan));
 }
 
 BuiltPrograms build_programs(const BuildInputs& inputs) {

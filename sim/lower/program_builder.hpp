@@ -72,9 +72,9 @@ struct BuildInputs {
   Tokens tokens = {};
 };
 
-/// Whether passes are played operation by operation: where the detail is asked for, and where a number in the pass would hide how gathers and
-/// scatters (ZeRO 3), or exchanges of tokens or of parts of sequences across nodes, share links with one another, with messages or with
-/// all-reduces of tensor groups across nodes; where they are not the same on all nodes; and where their groups lie on nodes unevenly.
+/// Whether passes are played operation by operation: where the detail is asked for; where tensor groups cross nodes; and where a number in the
+/// pass would hide how gathers and scatters (ZeRO 3), or exchanges of tokens or of parts of sequences across nodes, share links with one
+/// another or with messages, are not the same on all nodes, or have groups that lie on nodes unevenly.
 bool plays_operations(const BuildInputs& inputs);
 
 /// Turns the plan into one program a stage, work tables, message channels over the network, and
@@ -84,8 +84,8 @@ bool plays_operations(const BuildInputs& inputs);
 ///    replicas of each node (NCCL's channels leave a node through all its NICs); in-node edges are
 ///    a number.
 ///  - embedding synchronisation: first with last stage of each replica, two ranks a tensor shard.
-///  - tensor collectives of groups across nodes: flows between neighbouring nodes of the group; all of a pass as one, or
-///  - where plays_operations(), each on its own, and each gather and scatter of a layer (ZeRO 3) as a ring through the replicas.
+///  - where plays_operations(): each tensor collective of groups across nodes as flows between neighbouring nodes of the group, and each
+///  gather and scatter of a layer (ZeRO 3) as a ring through the replicas.
 BuiltPrograms build_programs(const BuildInputs& inputs);
 
 /// Plays what was built, and says what came out for all devices. The listener hears of those that are played.

@@ -1,8 +1,6 @@
 #include "lower/work_table.hpp"
 
-#include <algorithm>
 #include <string>
-#include <utility>
 
 #include "scenario/unsupported.hpp"
 #include "schedule/pipeline_program.hpp"
@@ -24,11 +22,6 @@ Work work_of(const PassCost& pass) {
   return work;
 }
 
-/// How much of a backward pass runs beside its overlapped collectives.
-Seconds beside_overlap(const ChunkCost& cost) {
-  return std::min(cost.backward_cross.hidden_behind, cost.backward.compute);
-}
-
 }  // namespace
 
 Work piece_of(Work work, int pieces) {
@@ -37,20 +30,6 @@ Work piece_of(Work work, int pieces) {
   for (Seconds* part : {&work.floor.launch, &work.floor.elsewhere, &work.floor.kernels_elsewhere})
     *part = *part / static_cast<double>(pieces);
   return work;
-}
-
-Work without_host(Work pass) {
-  Seconds& host = pass.parts[static_cast<std::size_t>(Part::other)];
-  pass.duration -= std::exchange(host, Seconds{0});
-  pass.floor = {};
-  return pass;
-}
-
-Work before_overlap(Work backward, const ChunkCost& cost) {
-  const Seconds beside = beside_overlap(cost);
-  backward.parts[static_cast<std::size_t>(Part::compute)] -= beside;
-  backward.duration -= beside;
-  return backward;
 }
 
 Work work_of(const PassTimes& times) {
@@ -100,31 +79,16 @@ Work work_of(Seconds duration, Part part) {
 }
 
 std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int buckets) {
-  const bool splits = plan.parallel.schedule->splits_backward,
-             crosses_nodes = plan.nodes_per_tensor_group > 1;
-  const auto kernels = [crosses_nodes](const PassCost& pass) {
-    return crosses_nodes ? without_host(work_of(pass)) : work_of(pass);
-  };
+  const bool splits = plan.parallel.schedule->splits_backward;
   std::vector<Work> rows;
   for (const ChunkCost& chunk : cost.chunks) {
-    rows.push_back(kernels(chunk.forward));
-    rows.push_back(before_overlap(kernels(chunk.backward), chunk));
-    rows.push_back(work_of(beside_overlap(chunk), Part::compute));
-    rows.push_back(kernels(chunk.input_gradient));
-    rows.push_back(work_of(chunk.weight_gradient));
+    for (const PassCost* pass :
+         {&chunk.forward, &chunk.backward, &chunk.input_gradient, &chunk.weight_gradient})
+      rows.push_back(work_of(*pass));
     rows.push_back(piece_of(work_of(splits ? chunk.weight_gradient : chunk.backward), buckets));
     for (const PassCost* pass : {&chunk.overlapped_forward, &chunk.overlapped_input_gradient,
                                  &chunk.overlapped_weight_gradient})
       rows.push_back(work_of(*pass));
-    for (const Direction direction :
-         {Direction::forward, splits ? Direction::input_gradient : Direction::backward}) {
-      rows.resize(rows.size() + 2);
-      if (!crosses_nodes) continue;
-      const PassOperations& pass = chunk.operations->at(direction);
-      *(rows.end() - 2) = work_of(pass.before.front().time, Part::other);
-      rows.back() = work_of(pass.after.back().time, Part::other);
-      rows.back().floor = pass.floor;
-    }
   }
   rows.resize(rows.size() + num_device_rows);
   for (const Operation& operation : cost.end) {

@@ -16,14 +16,10 @@ std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int bucket
 std::vector<Work> operation_rows(const StageOperations& chunks,
                                  const std::vector<Direction>& played);
 
-/// What of a pass is kernels and collectives, without what they wait for the host.
-Work without_host(Work pass);
 /// The row of a pass that does this.
 Work work_of(const PassTimes& times);
 /// The row of an operation in this company, in a draw of that fullness; what it costs kernels is the collectives'.
 Work work_of(const PassOperations& pass, const PlacedOperation& placed, double fullness = 1);
-/// Of the row of a whole backward pass, what runs before its overlapped collectives.
-Work before_overlap(Work backward, const ChunkCost& cost);
 /// One of so many equal pieces.
 Work piece_of(Work work, int pieces);
 

@@ -74,11 +74,8 @@ class StageJudge {
                                        {},
                                        {}});
     Seconds time{};
-    for (const ChunkCost& chunk : cost.chunks) {
+    for (const ChunkCost& chunk : cost.chunks)
       time += chunk.forward.duration + chunk.backward.duration;
-      for (const CrossNodeCollectives& crossing : {chunk.forward_cross, chunk.backward_cross})
-        time += uncontended_time(crossing, cost.tensor_payload, plan_.parallel.tensor, node);
-    }
     return time;
   }
 

@@ -64,7 +64,28 @@ const PlacedPass& OperationWriter::placed(int chunk, Direction direction) {
 
 void OperationWriter::pass(const Step& step, OpWriter& writer) {
   play(
-      step.chunk, direction_of(step), [&step](const Operation&) { return step; }, writer);
+      step.chunk, direction_of(step), [&step](const Operation&) { return step; },
+      [](const PlacedOperation&) {}, writer);
+}
+
+void OperationWriter::pass_with_buckets(const Step& step, int buckets,
+                                        const ReductionWriter& reductions, OpWriter& writer) {
+  const int layers = (*chunks_)[step.chunk]->at(direction_of(step)).layers;
+  int reduced = 0;
+  const auto reduce_to = [&](int bucket) {
+    for (; reduced < bucket; ++reduced) {
+      writer.order(Stream::compute, Stream::data, Traffic::data_gradients);
+      reductions.reduce_chunk(Stream::data, step, writer);
+    }
+  };
+  play(
+      step.chunk, direction_of(step), [&step](const Operation&) { return step; },
+      [&](const PlacedOperation& next) {
+        if (next.stream == Stream::compute && next.layer > 1)
+          reduce_to(buckets * (next.layer - 1) / layers);
+      },
+      writer);
+  reduce_to(buckets);
 }
 
 void OperationWriter::block(std::span<const Step> block, OpWriter& writer) {
@@ -73,12 +94,13 @@ void OperationWriter::block(std::span<const Step> block, OpWriter& writer) {
     WT_EXPECT(number < block.size());
     return block[number];
   };
-  play(block.front().chunk, Direction::overlapped, step_of, writer);
+  play(
+      block.front().chunk, Direction::overlapped, step_of, [](const PlacedOperation&) {}, writer);
 }
 
-template <class StepOf>
+template <class StepOf, class Before>
 void OperationWriter::play(int chunk, Direction direction, const StepOf& step_of,
-                           OpWriter& writer) {
+                           const Before& before, OpWriter& writer) {
   const PlacedPass& pass = placed(chunk, direction);
   const PassOperations& operations = (*chunks_)[static_cast<std::size_t>(chunk)]->at(direction);
   Ends ends(pass);
@@ -94,6 +116,7 @@ void OperationWriter::play(int chunk, Direction direction, const StepOf& step_of
   };
   for (std::size_t i = 0; i < pass.operations.size(); ++i) {
     const PlacedOperation& here = pass.operations[i];
+    before(here);
     for (const int awaited : here.after) wait_for(here.stream, awaited, i);
     writer.add(here.stream, op_of(step_of(operations[here.number]), chunk, direction, here));
     if (!ends.is_awaited(i)) continue;

@@ -7,6 +7,7 @@
 
 #include "schedule/op_writer.hpp"
 #include "schedule/pipeline_program.hpp"
+#include "schedule/reduction_writer.hpp"
 
 namespace windtunnel::detail {
 
@@ -18,13 +19,17 @@ class OperationWriter {
 
   std::uint32_t num_slots() const { return places_.num_slots(); }
   void pass(const Step& step, OpWriter& writer);
+  /// A pass that reduces its chunk's gradients: each bucket on the data stream when its share of the layers has ended, the last when the pass has.
+  void pass_with_buckets(const Step& step, int buckets, const ReductionWriter& reductions,
+                         OpWriter& writer);
   /// A forward pass and the backward pass of the other chunk, at once.
   void block(std::span<const Step> block, OpWriter& writer);
 
  private:
-  /// The operations of `direction` in a chunk; `step_of` says which pass each of them belongs to.
-  template <class StepOf>
-  void play(int chunk, Direction direction, const StepOf& step_of, OpWriter& writer);
+  /// The operations of `direction` in a chunk; `step_of` says which pass each of them belongs to, `before` hears of each before it is written.
+  template <class StepOf, class Before>
+  void play(int chunk, Direction direction, const StepOf& step_of, const Before& before,
+            OpWriter& writer);
   Direction direction_of(const Step& step) const;
   const PlacedPass& placed(int chunk, Direction direction);
   Op op_of(const Step& step, int chunk, Direction direction, const PlacedOperation& placed) const;

@@ -27,7 +27,7 @@ class StageWriter {
     writer_.program().num_slots = messages_.num_slots();
     writer_.program().num_collectives = num_collective_slots(shape.chunks);
     if (shape_.operations.empty()) return;
-    operations_.emplace(shape_.operations, splits_backward_, crosses_nodes());
+    operations_.emplace(shape_.operations, splits_backward_, shape_.tensor_crosses_nodes);
     writer_.program().num_collectives += operations_->num_slots();
   }
 
@@ -191,64 +191,22 @@ class StageWriter {
       pass(step);
       return reductions_.reduce_chunk(Stream::compute, step, writer_);
     }
-    reductions_.pass_in_pieces(step, writer_);
-    if (crosses_nodes() && step.phase == Phase::backward) exposed_collectives(step);
+    if (shape_.tensor_crosses_nodes)
+      operations_->pass_with_buckets(step, shape_.gradient_buckets, reductions_, writer_);
+    else
+      reductions_.pass_in_pieces(step, writer_);
     if (shape_.gradient_reduction == GradientReduction::per_microbatch)
       reductions_.wait_for_buckets(writer_);
   }
 
   void pass(const Step& step) {
     if (operations_) return operations_->pass(step, writer_);
-    if (!crosses_nodes() || step.phase == Phase::weight_gradient) return kernels(step);
-    const bool forward = step.phase == Phase::forward;
-    host(Label::batch_read, forward ? ChunkRow::forward_read : ChunkRow::backward_read, step);
-    kernels(step);
-    host(Label::launch_floor, forward ? ChunkRow::forward_floor : ChunkRow::backward_floor, step);
+    writer_.work(step.phase, row_of(row_of_pass(step.phase), step.chunk), step);
   }
-
-  void host(Label label, ChunkRow row, const Step& step) {
-    writer_.work(step.phase, row_of(row, step.chunk), step);
-    writer_.ops(Stream::compute).back().peer = static_cast<std::uint8_t>(label);
-  }
-
-  /// Of a pass that is one number, and the tensor collectives of it that cross nodes.
-  void kernels(const Step& step) {
-    const auto work = [&](ChunkRow row) {
-      writer_.work(step.phase, row_of(row, step.chunk), step);
-    };
-    if (step.phase == Phase::forward) {
-      work(ChunkRow::forward);
-      if (crosses_nodes()) tensor_collective(Stream::compute, ChunkCollective::forward, step);
-    } else if (step.phase == Phase::weight_gradient) {
-      work(ChunkRow::weight_gradient);
-    } else if (splits_backward_) {
-      work(ChunkRow::input_gradient);
-      if (crosses_nodes()) exposed_collectives(step);
-    } else {
-      work(ChunkRow::backward);
-      if (shape_.tensor == TensorCollectives::exposed) exposed_collectives(step);
-      if (shape_.tensor == TensorCollectives::overlapped) overlapped_collectives(step);
-    }
-  }
-
-  bool crosses_nodes() const { return shape_.tensor != TensorCollectives::inside_compute; }
-
-  void tensor_collective(Stream stream, ChunkCollective which, const Step& step) {
-    writer_.collective(stream, slot_of(which, step.chunk), Phase::tensor_reduce,
-                       Traffic::tensor_activations, step);
-  }
-  void exposed_collectives(const Step& step) {
-    tensor_collective(Stream::compute, ChunkCollective::exposed, step);
-    tensor_collective(Stream::compute, ChunkCollective::backward, step);
-  }
-  void overlapped_collectives(const Step& step) {
-    tensor_collective(Stream::compute, ChunkCollective::exposed, step);
-    writer_.order(Stream::compute, Stream::tensor, Traffic::tensor_activations);
-    tensor_collective(Stream::tensor, ChunkCollective::backward, step);
-    const std::uint32_t done = writer_.new_event();
-    writer_.event(Stream::tensor, OpKind::record, done, Traffic::tensor_activations);
-    writer_.work(Phase::backward, row_of(ChunkRow::backward_overlapped, step.chunk), step);
-    writer_.event(Stream::compute, OpKind::wait, done, Traffic::tensor_activations);
+  ChunkRow row_of_pass(Phase phase) const {
+    if (phase == Phase::forward) return ChunkRow::forward;
+    if (phase == Phase::weight_gradient) return ChunkRow::weight_gradient;
+    return splits_backward_ ? ChunkRow::input_gradient : ChunkRow::backward;
   }
 
   const PipelineShape& shape_;

@@ -13,21 +13,16 @@ namespace windtunnel {
 
 /// Rows of a device's work table for each of its model chunks.
 enum class ChunkRow : std::uint16_t {
-  forward,              ///< one microbatch through the chunk
-  backward,             ///< one microbatch back, recomputation included
-  backward_overlapped,  ///< the last part of it, during which cross-node tensor collectives run
+  forward,         ///< one microbatch through the chunk
+  backward,        ///< one microbatch back, recomputation included
   input_gradient,  ///< where the schedule splits the backward pass: recomputation and input gradients
   weight_gradient,  ///< and the weight gradients
   last_piece,       ///< one of gradient_buckets equal pieces of a pass that reduces its gradients
   overlapped_forward,  ///< one microbatch through the chunk while another goes back through the other chunk
   overlapped_input_gradient,  ///< and the halves of a backward pass, beside a forward one through the other chunk
   overlapped_weight_gradient,
-  forward_read,  ///< where tensor collectives cross nodes, a pass is these three: batch_read, its kernels, and launch_floor (Label)
-  forward_floor,
-  backward_read,
-  backward_floor,
 };
-inline constexpr int num_chunk_rows = 13;
+inline constexpr int num_chunk_rows = 8;
 /// Rows behind those of the chunks.
 enum class DeviceRow : std::uint16_t { optimizer, overhead };
 inline constexpr int num_device_rows = 2;
@@ -103,15 +98,12 @@ enum class CollectiveSlot : std::uint32_t {
 };
 inline constexpr std::uint32_t num_device_collectives = 7;
 enum class ChunkCollective : std::uint32_t {
-  forward,        ///< all of a chunk's forward all-reduces of one microbatch, across nodes
-  exposed,        ///< backward ones that nothing hides (recomputation, head, embedding)
-  backward,       ///< backward ones that weight gradients may hide
   bucket,         ///< one bucket of the chunk's gradients; all of them where nothing overlaps
   bucket_second,  ///< of a codec in two parts
   expert_bucket,  ///< the same of experts, among the ranks that hold them
   expert_bucket_second,
 };
-inline constexpr std::uint32_t num_chunk_collectives = 7;
+inline constexpr std::uint32_t num_chunk_collectives = 4;
 constexpr std::uint32_t slot_of(CollectiveSlot slot) { return static_cast<std::uint32_t>(slot); }
 constexpr std::uint32_t slot_of(ChunkCollective slot, int chunk) {
   return num_device_collectives + num_chunk_collectives * static_cast<std::uint32_t>(chunk) +
@@ -127,7 +119,7 @@ EndPlace end_place(Label label);
 
 /// Length of the list of a device with `chunks` chunks, but for the collectives of operations.
 constexpr std::uint32_t num_collective_slots(int chunks) {
-  return slot_of(ChunkCollective::forward, chunks);
+  return slot_of(ChunkCollective::bucket, chunks);
 }
 /// Where the operations of a stage's passes have their rows and collectives, behind all others, when they are played one by one.
 class OperationPlaces {
@@ -168,13 +160,6 @@ enum class MessageRow : std::uint16_t {
 };
 inline constexpr int num_message_rows = 6;
 
-/// How tensor-parallel collectives appear in the program.
-enum class TensorCollectives {
-  inside_compute,  ///< in one node: a number, part of the compute op
-  exposed,         ///< across nodes: flows, after the compute op
-  overlapped,      ///< across nodes: the backward ones run beside the last part of the backward op
-};
-
 /// In how many parts a codec sends what it encodes, one after the other.
 enum class CodecParts : std::uint8_t {
   none,  ///< nothing is compressed
@@ -202,8 +187,8 @@ struct PipelineShape {
   int chunks = 1;  ///< model chunks a device holds
   ChunkPath chunk_path = ChunkPath::loop;
   ChunkMap chunk_map() const { return {stages, chunks, chunk_path}; }
-  TensorCollectives tensor = TensorCollectives::inside_compute;
-  bool overlaps_passes = false;  ///< forward and backward passes of a block run at once
+  bool tensor_crosses_nodes = false;  ///< tensor groups do, so that passes are their operations
+  bool overlaps_passes = false;       ///< forward and backward passes of a block run at once
   GradientReduction gradient_reduction = GradientReduction::none;
   /// By chunk: what a pass that reduces its gradients does with them, chunk_reductions(). Where they overlap the pass (Overlap::trailing), it
   /// is cut into `gradient_buckets` pieces, and a bucket is reduced on the data stream when its piece is done, as by
@@ -215,7 +200,7 @@ struct PipelineShape {
                              kernel(Label::iteration_overhead, {})};
   CompressedTraffic compressed;
   /// By chunk: each pass is played as its list of operations; empty: as one op. A pass that is cut into pieces (gradient_buckets) stays
-  /// in pieces.
+  /// in pieces, unless tensor groups cross nodes: then buckets follow its layers.
   StageOperations operations;
 };
 

@@ -161,18 +161,33 @@ TEST_CASE("a program ends with the operations of the end, in their order") {
         "<f0 F0 >f0 <b0 B0 >b0 gradient all-reduce optimizer parameter all-gather overhead ");
 }
 
-TEST_CASE(
-    "overlapped tensor collectives run on their own stream beside the last part of the backward "
-    "op") {
+TEST_CASE("where tensor groups cross nodes, a bucket is reduced behind its share of the layers") {
   PipelineShape shape = shape_of(PipelineSend::eager, 1, 1);
-  shape.tensor = TensorCollectives::overlapped;
+  const auto operations = std::make_shared<ChunkOperations>();
+  for (const Direction direction : {Direction::forward, Direction::backward}) {
+    PassOperations& pass = operations->at(direction);
+    pass.before = {kernel(Label::batch_read, {})};
+    pass.layer = {kernel(Label::feed_forward, {}), collective(Label::reduce_activation, Bytes{1})};
+    pass.after = {kernel(Label::launch_floor, {})};
+    pass.layers = 2;
+  }
+  shape.operations = {operations};
+  shape.tensor_crosses_nodes = true;
+  shape.gradient_reduction = GradientReduction::per_iteration;
+  shape.reductions = {{collective(Label::reduce_gradients, {}, Overlap::trailing)}};
+  shape.gradient_buckets = 4;  // of the chunk with most layers: two a layer here
   const StageProgram program = program_of(schedule_named("1f1b"), shape, 0);
-  const auto& tensor = program.streams[static_cast<std::size_t>(Stream::tensor)];
-  REQUIRE(tensor.size() == 3);
-  CHECK(tensor[0].kind == OpKind::wait);
-  CHECK(tensor[1].kind == OpKind::collective);
-  CHECK(tensor[2].kind == OpKind::record);
-  CHECK(program.num_events == 2);
+  std::string kernels;
+  for (const Op& op : program.streams[static_cast<std::size_t>(Stream::compute)]) {
+    if (op.phase == Phase::backward) kernels += "B";
+    if (op.phase == Phase::tensor_reduce) kernels += "t";
+    if (op.kind == OpKind::record) kernels += "|";
+  }
+  CHECK(kernels == "ttBBt||BtB||");
+  int reductions = 0;
+  for (const Op& op : program.streams[static_cast<std::size_t>(Stream::data)])
+    if (op.kind == OpKind::collective) ++reductions;
+  CHECK(reductions == 4);
 }
 
 /// Epilogue messages in two parts, as Optimus-CC sends them.

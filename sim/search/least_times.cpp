@@ -82,18 +82,9 @@ Seconds LeastTimes::pass_row(DeviceId device, ChunkRow alone, ChunkRow overlappe
   return hides_exchanges_ ? std::min(time, row(device, row_of(overlapped, chunk))) : time;
 }
 
-Seconds LeastTimes::with_host(DeviceId device, ChunkRow read, ChunkRow floor, int chunk,
-                              Seconds pass) const {
-  const LaunchFloor& launches = work(device, row_of(floor, chunk)).floor;
-  return row(device, row_of(read, chunk)) +
-         with_launch_floor(pass, launches.launch, launches.sharpness);
-}
-
 Seconds LeastTimes::forward(DeviceId device, int chunk) const {
   if (built_.plays_operations) return operations(device, chunk, Direction::forward);
-  return with_host(device, ChunkRow::forward_read, ChunkRow::forward_floor, chunk,
-                   pass_row(device, ChunkRow::forward, ChunkRow::overlapped_forward, chunk) +
-                       collective_in(device, slot_of(ChunkCollective::forward, chunk)));
+  return pass_row(device, ChunkRow::forward, ChunkRow::overlapped_forward, chunk);
 }
 
 Seconds LeastTimes::backward(DeviceId device, int chunk) const {
@@ -101,19 +92,9 @@ Seconds LeastTimes::backward(DeviceId device, int chunk) const {
     return operations(device, chunk, Direction::input_gradient);
   if (built_.plays_operations)
     return with_reduction(device, chunk, operations(device, chunk, Direction::backward));
-  const Seconds exposed = collective_in(device, slot_of(ChunkCollective::exposed, chunk));
-  const Seconds hidden = collective_in(device, slot_of(ChunkCollective::backward, chunk));
-  const auto around = [&](Seconds pass) {
-    return with_host(device, ChunkRow::backward_read, ChunkRow::backward_floor, chunk, pass);
-  };
   if (splits_)
-    return around(
-        pass_row(device, ChunkRow::input_gradient, ChunkRow::overlapped_input_gradient, chunk) +
-        exposed + hidden);
-  return with_reduction(
-      device, chunk,
-      around(row(device, row_of(ChunkRow::backward, chunk)) + exposed +
-             std::max(row(device, row_of(ChunkRow::backward_overlapped, chunk)), hidden)));
+    return pass_row(device, ChunkRow::input_gradient, ChunkRow::overlapped_input_gradient, chunk);
+  return with_reduction(device, chunk, row(device, row_of(ChunkRow::backward, chunk)));
 }
 
 Seconds LeastTimes::weight_gradient(DeviceId device, int chunk) const {
@@ -129,27 +110,27 @@ double LeastTimes::buckets(DeviceId device) const {
   return gradient_buckets(plan_, plan_.devices[device.index()].stage);
 }
 
-Seconds LeastTimes::in_pieces(DeviceId device, int chunk) const {
-  const Seconds pieces = row(device, row_of(ChunkRow::last_piece, chunk)) * buckets(device);
-  if (splits_) return pieces;
-  return pieces + collective_in(device, slot_of(ChunkCollective::exposed, chunk)) +
-         collective_in(device, slot_of(ChunkCollective::backward, chunk));
-}
-
 Seconds LeastTimes::saved_in_pieces(DeviceId device, int chunk) const {
-  if (reduction_ != GradientReduction::per_iteration || !plan_.parallel.overlap_gradient_reduce)
+  if (reduction_ != GradientReduction::per_iteration || !plan_.parallel.overlap_gradient_reduce ||
+      plan_.nodes_per_tensor_group > 1)
     return Seconds{0};
   const Seconds whole = splits_ ? weight_gradient(device, chunk) : backward(device, chunk);
-  return std::max(Seconds{0}, whole - in_pieces(device, chunk));
+  return std::max(Seconds{0}, whole - before_buckets(device, chunk) * buckets(device));
+}
+
+Seconds LeastTimes::before_buckets(DeviceId device, int chunk) const {
+  if (plan_.nodes_per_tensor_group > 1) return Seconds{0};  // buckets follow layers
+  return row(device, row_of(ChunkRow::last_piece, chunk));
 }
 
 Seconds LeastTimes::with_reduction(DeviceId device, int chunk, Seconds pass) const {
   if (reduction_ != GradientReduction::per_microbatch) return pass;
   const Seconds bucket = collective_in(device, slot_of(ChunkCollective::bucket, chunk));
   if (!plan_.parallel.overlap_gradient_reduce) return pass + bucket;
-  const Seconds piece = row(device, row_of(ChunkRow::last_piece, chunk));
   const double k = buckets(device);
-  return std::max({in_pieces(device, chunk), piece * k + bucket, piece + bucket * k});
+  const Seconds piece = before_buckets(device, chunk);
+  const Seconds all = piece == Seconds{0} ? pass : piece * k;
+  return std::max(all + bucket, piece + bucket * k);
 }
 
 const Channel& LeastTimes::channel(const StageMessage& message) const {

@@ -42,6 +42,8 @@ class LeastTimes {
   Seconds both(const StageMessage& one, const StageMessage& other) const;
   /// By how much the one pass of a chunk that reduces the gradients of the iteration beside it may be shorter than the others.
   Seconds saved_in_pieces(DeviceId device, int chunk) const;
+  /// What of the pass that reduces them must have run before its first bucket: a piece, where it is cut into pieces.
+  Seconds before_buckets(DeviceId device, int chunk) const;
   /// Into how many a chunk's gradients are cut.
   double buckets(DeviceId device) const;
 
@@ -55,13 +57,8 @@ class LeastTimes {
   Seconds operations(DeviceId device, int chunk, Direction direction) const;
   /// A pass takes what it takes alone, or what it takes beside another, whichever is less.
   Seconds pass_row(DeviceId device, ChunkRow alone, ChunkRow overlapped, int chunk) const;
-  /// The pass with what the host does around it, where that has rows.
-  Seconds with_host(DeviceId device, ChunkRow read, ChunkRow floor, int chunk, Seconds pass) const;
-  /// A pass that reduces gradients beside it: it is played as pieces of what the whole pass takes, also where other passes are played
-  /// operation by operation.
-  Seconds in_pieces(DeviceId device, int chunk) const;
-  /// A pass that makes gradients, with their reduction where every microbatch has its own: the longest of the pass in pieces, all its
-  /// pieces and the last bucket, the first piece and all buckets.
+  /// A pass that makes gradients, with their reduction where every microbatch has its own: the longer of the pass, or its pieces, and the last
+  /// bucket, and of what comes before the first bucket and all of them.
   Seconds with_reduction(DeviceId device, int chunk, Seconds pass) const;
 
   const Plan& plan_;

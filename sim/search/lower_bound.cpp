@@ -203,7 +203,7 @@ class Bound {
   }
 
   /// Gradients that are reduced beside the backward passes: those of chunk 0, whose last pass is the device's last. Its k
-  /// buckets go one after the other, the first when a k-th of the pass is done, the last behind all of it.
+  /// buckets go one after the other, the first behind a piece of the pass, the last behind all of it.
   void reduce_buckets(Seconds rest) {
     if (reduction_ != GradientReduction::per_iteration || !plan_.parallel.overlap_gradient_reduce ||
         !ends_in_first_chunk_)
@@ -216,12 +216,13 @@ class Bound {
       if (!id) continue;
       const Seconds bucket = least_.collective(*id);
       const double k = least_.buckets(DeviceId{d});
-      const Seconds piece = least_.row(DeviceId{d}, row_of(ChunkRow::last_piece, 0));
+      const Seconds piece = least_.before_buckets(DeviceId{d}, 0);
       const Seconds pass =
           splits_ ? least_.weight_gradient(DeviceId{d}, 0) : least_.backward(DeviceId{d}, 0);
       const Seconds begin = end_[d] - (pass - least_.saved_in_pieces(DeviceId{d}, 0));
       Seconds& end = ends[*id];
-      end = std::max({end, begin + piece + bucket * k, begin + piece * k + bucket});
+      end = std::max(
+          {end, begin + piece + bucket * k, std::max(end_[d], begin + piece * k) + bucket});
       Use& use = uses[*id];
       use = {std::max(use.begin, begin + piece), k};
     }
@@ -333,8 +334,7 @@ class KernelBound {
   Seconds backward(std::size_t stage, int chunk) const {
     if (splits_)
       return pass(stage, ChunkRow::input_gradient, ChunkRow::overlapped_input_gradient, chunk);
-    return pass(stage, ChunkRow::backward, chunk) +
-           pass(stage, ChunkRow::backward_overlapped, chunk);
+    return pass(stage, ChunkRow::backward, chunk);
   }
   Seconds weight_gradient(std::size_t stage, int chunk) const {
     return splits_

@@ -14,16 +14,6 @@ namespace {
 
 constexpr BytesPerSecond no_limit{std::numeric_limits<double>::infinity()};
 
-/// Where the collectives of tensor groups across nodes stand.
-std::vector<std::uint32_t> tensor_slots(int chunks) {
-  std::vector<std::uint32_t> slots;
-  for (int chunk = 0; chunk < chunks; ++chunk)
-    for (const ChunkCollective which :
-         {ChunkCollective::forward, ChunkCollective::exposed, ChunkCollective::backward})
-      slots.push_back(slot_of(which, chunk));
-  return slots;
-}
-
 std::vector<int> own_slots(const Scenario& scenario) {
   std::vector<int> slots(scenario.plan.devices.size());
   std::iota(slots.begin(), slots.end(), 0);
@@ -106,7 +96,7 @@ void PlacementObjective::refresh(const std::vector<char>& stages,
   for (const auto& [unit, slot] : units) {
     const int replica = unit / parts_ / pipeline_, stage = unit / parts_ % pipeline_;
     set_works(replica, stage);
-    if (parts_ > 1) set_tensor_collectives(replica, stage);
+    set_operation_collectives(replica, stage);
   }
   for (int stage = 0; stage < pipeline_; ++stage) {
     for (int channel = 0; channel < num_channels(stage); ++channel)
@@ -211,12 +201,25 @@ void PlacementObjective::set_messages(int stage, int channel) {
   }
 }
 
-/// Of a tensor group across nodes: a ring through its parts, each on its own node.
-void PlacementObjective::set_tensor_collectives(int replica, int stage) {
-  for (const std::uint32_t number : tensor_slots(tables_->layout().chunks)) {
-    const Collective* like = tables_->collective(unit(replica, stage, 0), number);
-    WT_EXPECT(like != nullptr);
-    if (like->flows.size() != static_cast<std::size_t>(parts_)) continue;  // nothing to move
+/// Of passes that are their operations. Of a tensor group across nodes: a ring through its parts, each on its own node; what others take
+/// stays as it is in the plan's own placement.
+void PlacementObjective::set_operation_collectives(int replica, int stage) {
+  const DurationLayout& layout = tables_->layout();
+  const auto set = [&](std::uint32_t number, Seconds time) {
+    set_duration(replica, layout.collective(static_cast<std::size_t>(stage), number), time);
+  };
+  const int first = unit(replica, stage, 0);
+  for (std::uint32_t number = num_collective_slots(layout.chunks); number < layout.collectives;
+       ++number) {
+    const Collective* like = tables_->collective(first, number);
+    if (like == nullptr) continue;
+    const bool is_tensor_ring =
+        parts_ > 1 && like->members.size() == static_cast<std::size_t>(parts_) &&
+        like->members.back().index() == like->members.front().index() + like->members.size() - 1;
+    if (!is_tensor_ring) {
+      set(number, tables_->time_alone(*like));
+      continue;
+    }
     Seconds time = like->fixed;
     for (int part = 0; part < parts_; ++part) {
       const auto route = tables_->route(slot_of(unit(replica, stage, part)),
@@ -226,8 +229,7 @@ void PlacementObjective::set_tensor_collectives(int replica, int stage) {
       time =
           std::max(time, like->latency + like->flows[static_cast<std::size_t>(part)].bytes / rate);
     }
-    set_duration(replica, tables_->layout().collective(static_cast<std::size_t>(stage), number),
-                 time);
+    set(number, time);
   }
 }
 
@@ -472,8 +474,7 @@ Seconds PlacementObjective::time_of(const PlacementTerm& term) const {
     Seconds time{};
     if (term.kind == PlacementTerm::Kind::passes) {
       for (int chunk = 0; chunk < tables_->plan().parallel.virtual_pipeline; ++chunk)
-        for (const ChunkRow row : {ChunkRow::forward, ChunkRow::backward, ChunkRow::forward_read,
-                                   ChunkRow::forward_floor, ChunkRow::backward_floor})
+        for (const ChunkRow row : {ChunkRow::forward, ChunkRow::backward})
           time += durations[tables_->layout().work(static_cast<std::size_t>(term.stage),
                                                    row_of(row, chunk))];
     } else {

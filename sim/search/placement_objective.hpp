@@ -107,7 +107,7 @@ class PlacementObjective {
   PlacedRings rings_of_stage(int stage, std::uint32_t number, RingWork work) const;
   PlacedRings embedding_rings() const;
   void set_messages(int stage, int channel);
-  void set_tensor_collectives(int replica, int stage);
+  void set_operation_collectives(int replica, int stage);
   /// Whether a member of these rings has moved.
   bool follow(std::size_t ring);
   void set_buckets(int stage);

@@ -14,15 +14,26 @@ BuiltPrograms build(const Scenario& scenario, const Plan& plan) {
       {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &plan});
 }
 
+/// Where the rows of a stage's device end, and its collectives.
+std::uint32_t rows_of_stage(const BuiltPrograms& built, const Plan& plan, std::size_t unit) {
+  if (!built.plays_operations)
+    return num_work_rows(plan.parallel.virtual_pipeline, has_codec_work(plan.compression));
+  return OperationPlaces(operations_of(built.cost_of_device[unit]),
+                         directions_of(plan.parallel.schedule->splits_backward))
+      .num_rows();
+}
+
 /// Passes of one pipeline up to which a schedule is played in full.
 constexpr int most_played_passes = 2048;
 /// Rounds of p microbatches that are played of a longer one: fill, one in the middle, drain.
 constexpr int played_rounds = 3;
 
 /// Microbatches to play: all, or so few that the rest are whole rounds.
-int played_microbatches(const Plan& plan) {
+int played_microbatches(const Plan& plan, bool plays_operations) {
+  constexpr int operations_of_pass = 200;
   const int p = plan.parallel.pipeline, m = plan.microbatches;
-  const bool is_short = m <= most_played_passes / p / plan.parallel.virtual_pipeline;
+  const int most = most_played_passes / (plays_operations ? operations_of_pass : 1);
+  const bool is_short = m <= most / p / plan.parallel.virtual_pipeline;
   const Schedule& schedule = *plan.parallel.schedule;
   if (schedule.fewest_microbatches_of_stage > 0) return m;
   if (is_short || schedule.written || m < (played_rounds + 1) * p) return m;
@@ -36,7 +47,9 @@ PlacementTables::PlacementTables(const Scenario& scenario)
       played_plan_(scenario.plan),
       network_(scenario.platform, scenario.plan.num_nodes) {
   const int p = plan().parallel.pipeline;
-  played_plan_.microbatches = played_microbatches(plan());
+  played_plan_.microbatches = played_microbatches(
+      plan(), plays_operations({&scenario.model, &scenario.platform, &scenario.nodes,
+                                &scenario.software, &scenario.plan}));
   left_rounds_ = static_cast<double>(plan().microbatches - played_plan_.microbatches) / p;
   built_ = build(scenario, played_plan_);
   for (const PlanDevice& device : plan().devices) {
@@ -44,9 +57,12 @@ PlacementTables::PlacementTables(const Scenario& scenario)
     attachments_.push_back(network_.attach(device.node, device.gpus));
   }
   layout_.chunks = plan().parallel.virtual_pipeline;
-  layout_.rows = num_work_rows(layout_.chunks, has_codec_work(plan().compression));
+  for (int s = 0; s < p; ++s)
+    layout_.rows = std::max(layout_.rows,
+                            rows_of_stage(built_, plan(), plan().device(0, StageId{s}, 0).index()));
   layout_.messages = static_cast<std::uint32_t>(programs().message_bytes.size());
-  layout_.collectives = num_collective_slots(layout_.chunks);
+  for (const StageProgram& program : programs().programs)
+    layout_.collectives = std::max(layout_.collectives, program.num_collectives);
   path_.emplace(programs().programs, layout_);
   if (left_rounds_ > 0) {
     Plan shorter = played_plan_;
@@ -78,7 +94,9 @@ void PlacementTables::fill_works() {
   }
   const auto rows_of = [&](const BuiltPrograms& built, std::size_t unit) {
     const auto first = built.programs.work.begin() + built.programs.devices[unit].work_base;
-    return std::vector<Work>(first, first + layout_.rows);
+    std::vector<Work> rows(first, first + rows_of_stage(built, plan(), unit));
+    rows.resize(layout_.rows);
+    return rows;
   };
   const auto stages = static_cast<std::size_t>(plan().parallel.pipeline);
   works_.assign(stages, std::vector<std::vector<Work>>(kinds_.size()));
@@ -141,9 +159,19 @@ const std::vector<Work>& PlacementTables::works(std::size_t stage, int slot) con
   return works_[stage][static_cast<std::size_t>(kind_of_slot_[static_cast<std::size_t>(slot)])];
 }
 
+Seconds PlacementTables::time_alone(const Collective& collective) const {
+  Seconds time = collective.fixed;
+  for (const CollectiveFlow& flow : collective.flows)
+    time = std::max(
+        time, collective.latency + flow.bytes / built_.network.rate_alone({flow.up, flow.down}));
+  return time;
+}
+
 const Collective* PlacementTables::collective(int unit, std::uint32_t slot_number) const {
+  const std::vector<std::optional<CollectiveId>>& entered =
+      programs().devices[static_cast<std::size_t>(unit)].collectives;
   const std::optional<CollectiveId> id =
-      programs().devices[static_cast<std::size_t>(unit)].collectives[slot_number];
+      slot_number < entered.size() ? entered[slot_number] : std::nullopt;
   return id ? &programs().collectives[id->index()] : nullptr;
 }
 

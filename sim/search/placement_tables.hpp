@@ -51,6 +51,8 @@ class PlacementTables {
   bool fits(std::size_t stage, int slot) const;
   /// The collective that the device of this stage enters at `slot_number` in the plan's own placement, or null.
   const Collective* collective(int unit, std::uint32_t slot_number) const;
+  /// What it takes there while nobody else is on the network, each of its flows on its own.
+  Seconds time_alone(const Collective& collective) const;
 
   /// Of each pipeline, by stage: when its passes end, all microbatches played. Long schedules of equal rounds are played for a
   /// few rounds, and what the last round added is added for each of the others.

@@ -53,14 +53,11 @@ class InputReader {
     return links_ == LinkRate::node ? all : all / static_cast<double>(cards);
   }
 
-  std::pair<Seconds, Seconds> passes(const StageCost& cost, const NodeType& on) const {
+  static std::pair<Seconds, Seconds> passes(const StageCost& cost) {
     Seconds forward{}, backward{};
-    const auto crossing = [&](const CrossNodeCollectives& collectives) {
-      return uncontended_time(collectives, cost.tensor_payload, plan_.parallel.tensor, on);
-    };
     for (const ChunkCost& chunk : cost.chunks) {
-      forward += chunk.forward.duration + crossing(chunk.forward_cross);
-      backward += chunk.backward.duration + crossing(chunk.backward_cross);
+      forward += chunk.forward.duration;
+      backward += chunk.backward.duration;
     }
     return {forward, backward};
   }
@@ -92,7 +89,7 @@ class InputReader {
   void add_times(const PlanDevice& d, BaselineStage& stage, std::set<const NodeType*>& known) {
     if (!known.insert(kind_of(d)).second) return;
     const StageCost cost = cost_on(d, node(d));
-    const auto [forward, backward] = passes(cost, node(d));
+    const auto [forward, backward] = passes(cost);
     if (forward + backward > stage.forward + stage.backward) {
       stage.forward = forward;
       stage.backward = backward;
@@ -113,7 +110,7 @@ class InputReader {
   Seconds mean_forward(const PlanDevice& d) const {
     Seconds sum{};
     for (const auto& [kind, gpus] : kinds())
-      sum += passes(cost_on(d, *kind), *kind).first * static_cast<double>(gpus);
+      sum += passes(cost_on(d, *kind)).first * static_cast<double>(gpus);
     return sum / static_cast<double>(plan_.num_ranks());
   }
 
