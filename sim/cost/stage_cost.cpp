@@ -187,8 +187,10 @@ Seconds crossing_time(const StageCostInputs& in, const Operation& operation) {
 /// it was, whatever the codec of activations: half of an uncompressed all-reduce.
 Seconds collective_time(const StageCostInputs& in, const Operation& operation) {
   switch (group_of(operation.label)) {
-    case GroupKind::context:
-      return ring_time(in, in.context, operation);
+    case GroupKind::axis: {
+      const auto group = in.along.find(operation.axis);
+      return group == in.along.end() ? Seconds{0} : ring_time(in, group->second, operation);
+    }
     case GroupKind::sharding:
       return ring_time(in, in.data, operation);
     case GroupKind::copies:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -75,7 +76,8 @@ struct StageCostInputs {
   StageId stage;
   std::vector<int> tensor_gpus;  ///< the tensor group's GPUs in this node
   DataGroup data;                ///< the replicas that shard states
-  DataGroup context;             ///< the ranks that share a sequence
+  std::map<AxisName, DataGroup>
+      along;                 ///< the ranks along each of the axes of replicas that cut_axes() names
   DataGroup copies;          ///< the ranks that hold the same shard, where there are several groups
   ExpertGroup experts = {};  ///< that exchange tokens, one of those that cut an expert
   DataGroup expert_copies = {};  ///< that hold the same experts, where their states are shared out

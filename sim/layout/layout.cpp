@@ -1,30 +1,51 @@
 #include "layout/layout.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/contracts.hpp"
 
 namespace windtunnel {
 
-const char* name_of(AxisName axis) {
-  switch (axis) {
-    case AxisName::tensor:
-      return "tensor";
-    case AxisName::context:
-      return "context";
-    case AxisName::data:
-      return "data";
-    case AxisName::pipeline:
-      return "pipeline";
-    case AxisName::expert:
-      return "expert";
-    case AxisName::expert_tensor:
-      return "expert_tensor";
-    case AxisName::expert_data:
-      return "expert_data";
-  }
-  return "?";
+namespace {
+
+constexpr std::array<const char*, 7> fixed{"tensor", "context",       "data",       "pipeline",
+                                           "expert", "expert_tensor", "expert_data"};
+constexpr std::array of_replicas{
+#define WT_REPLICA_AXIS(name) #name,
+#include "layout/axes.def"
+#undef WT_REPLICA_AXIS
+};
+
+/// By AxisName.
+const std::vector<const char*>& axis_names() {
+  static const std::vector<const char*> names = [] {
+    std::vector<const char*> all(fixed.begin(), fixed.end());
+    for (const std::string_view name : of_replicas)
+      if (std::find(fixed.begin(), fixed.end(), name) == fixed.end()) all.push_back(name.data());
+    return all;
+  }();
+  return names;
+}
+
+}  // namespace
+
+const char* name_of(AxisName axis) { return axis_names()[static_cast<std::size_t>(axis)]; }
+
+AxisName axis_named(std::string_view name) {
+  const auto found = std::find(axis_names().begin(), axis_names().end(), name);
+  WT_EXPECT(found != axis_names().end());
+  return static_cast<AxisName>(found - axis_names().begin());
+}
+
+const std::vector<AxisName>& replica_axes() {
+  static const std::vector<AxisName> axes = [] {
+    std::vector<AxisName> all;
+    for (const char* name : of_replicas) all.push_back(axis_named(name));
+    return all;
+  }();
+  return axes;
 }
 
 Layout::Layout(std::vector<Axis> axes) : axes_(std::move(axes)) {

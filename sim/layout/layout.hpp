@@ -19,10 +19,14 @@ enum class AxisName : std::uint8_t {
   pipeline,
   expert,
   expert_tensor,
-  expert_data,
+  expert_data,  ///< behind it, those of axes.def that have no name here
 };
 /// "tensor", "expert_tensor", …
 const char* name_of(AxisName axis);
+/// An axis of axes.def.
+AxisName axis_named(std::string_view name);
+/// The axes on which the replicas of a stage lie, the fastest first.
+const std::vector<AxisName>& replica_axes();
 
 struct Axis {
   AxisName name = AxisName::tensor;

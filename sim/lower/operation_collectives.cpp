@@ -30,12 +30,15 @@ void OperationCollectives::add() {
 
 void OperationCollectives::add_groups(StageId stage) {
   const int replicas = plan_.parallel.replicas();
-  for (int part = 0; part < plan_.nodes_per_tensor_group; ++part)
-    for (const GroupKind kind :
-         {GroupKind::sharding, GroupKind::copies, GroupKind::context, GroupKind::expert_data})
+  const auto add_each = [&](GroupKind kind, AxisName axis) {
+    for (int part = 0; part < plan_.nodes_per_tensor_group; ++part)
       for (int replica = 0; replica < replicas; ++replica)
-        if (replicas_with(plan_.parallel, replica, kind).first == replica)
-          add_over(groups_.group_of(replica, kind, stage, part), kind);
+        if (replicas_with(plan_.parallel, replica, kind, axis).first == replica)
+          add_over(groups_.group_of(replica, kind, stage, part, axis), kind, axis);
+  };
+  for (const GroupKind kind : {GroupKind::sharding, GroupKind::copies, GroupKind::expert_data})
+    add_each(kind, AxisName::data);
+  for (const AxisName axis : cut_axes(plan_.parallel)) add_each(GroupKind::axis, axis);
   for (int replica = 0; plan_.nodes_per_tensor_group > 1 && replica < replicas; ++replica)
     add_over(groups_.parts_of(replica, stage), GroupKind::tensor);
 }
@@ -47,7 +50,8 @@ void OperationCollectives::add_exchanges(StageId stage) {
     add_over(groups_.exchanging(replica, stage), GroupKind::experts);
 }
 
-void OperationCollectives::add_over(const std::vector<DeviceId>& members, GroupKind kind) {
+void OperationCollectives::add_over(const std::vector<DeviceId>& members, GroupKind kind,
+                                    AxisName axis) {
   const StageOperations chunks = operations_of(built_.cost_of_device[members.front().index()]);
   const auto directions = directions_of(plan_.parallel.schedule->splits_backward);
   const OperationPlaces places(chunks, directions);
@@ -56,7 +60,7 @@ void OperationCollectives::add_over(const std::vector<DeviceId>& members, GroupK
       const PassOperations& pass = chunks[chunk]->at(direction);
       for (std::size_t number = 0; number < pass.size(); ++number) {
         const Label label = pass[number].label;
-        if (group_of(label) != kind ||
+        if (group_of(label) != kind || (kind == GroupKind::axis && pass[number].axis != axis) ||
             !is_played_on_network(label, plan_.nodes_per_tensor_group > 1))
           continue;
         Collective collective = made_of(members, pass[number]);

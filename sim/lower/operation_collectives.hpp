@@ -30,7 +30,8 @@ class OperationCollectives {
   /// Of each group of replicas that exchange tokens.
   void add_exchanges(StageId stage);
   /// Those of all passes that run over a group of this kind, which is `members`.
-  void add_over(const std::vector<DeviceId>& members, GroupKind kind);
+  void add_over(const std::vector<DeviceId>& members, GroupKind kind,
+                AxisName axis = AxisName::data);
   Collective made_of(const std::vector<DeviceId>& members, const Operation& operation) const;
   /// Adds what its tokens make of an exchange of this chunk.
   void set_draws(Collective& collective, int chunk);

@@ -15,8 +15,12 @@ ReplicaGroup neighbours(int replica, int size) { return {replica / size * size, 
 
 }  // namespace
 
-ReplicaGroup replicas_with(const Parallel& parallel, int replica, GroupKind kind) {
-  if (kind == GroupKind::context) return neighbours(replica, parallel.context);
+ReplicaGroup replicas_with(const Parallel& parallel, int replica, GroupKind kind, AxisName axis) {
+  if (kind == GroupKind::axis) {
+    const Layout layout = replica_layout(parallel);
+    const int step = layout.stride(axis);
+    return {replica - layout.coordinate(RankId{replica}, axis) * step, step, layout.size(axis)};
+  }
   if (kind == GroupKind::sharding) return neighbours(replica, sharding_ways(parallel));
   if (kind == GroupKind::copies) return each_nth(parallel, replica, sharding_ways(parallel));
   WT_EXPECT(kind == GroupKind::expert_data);

@@ -17,11 +17,12 @@ struct ReplicaGroup {
 };
 
 /// The replica's group of this kind:
-///   context      replicas that have the other parts of its sequences
+///   axis         replicas that differ on `axis` alone, as those that have the other parts of its sequences
 ///   sharding     replicas that shard states among them
 ///   copies       replicas that hold the same shard
 ///   expert_data  replicas that hold the same experts
-ReplicaGroup replicas_with(const Parallel& parallel, int replica, GroupKind kind);
+ReplicaGroup replicas_with(const Parallel& parallel, int replica, GroupKind kind,
+                           AxisName axis = AxisName::data);
 
 /// The replicas whose tensor groups exchange tokens of experts with this one's.
 ReplicaGroup exchanging_replicas(const Parallel& parallel, int replica);
@@ -53,9 +54,10 @@ class PlanGroups {
   }
 
   /// The group of this kind that the replica belongs to.
-  std::vector<DeviceId> group_of(int replica, GroupKind kind, StageId stage, int part) const {
+  std::vector<DeviceId> group_of(int replica, GroupKind kind, StageId stage, int part,
+                                 AxisName axis = AxisName::data) const {
     std::vector<DeviceId> members;
-    const ReplicaGroup group = replicas_with(plan_->parallel, replica, kind);
+    const ReplicaGroup group = replicas_with(plan_->parallel, replica, kind, axis);
     for (int i = 0; i < group.size; ++i) members.push_back(plan_->device(group[i], stage, part));
     return members;
   }

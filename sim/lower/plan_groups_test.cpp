@@ -22,7 +22,7 @@ TEST_CASE(
   parallel.context = 2;  // 12 replicas
   parallel.zero_stage = 1;
   parallel.zero_group = 4;
-  CHECK(members(replicas_with(parallel, 5, GroupKind::context)) == Members{4, 5});
+  CHECK(members(replicas_with(parallel, 5, GroupKind::axis, AxisName::context)) == Members{4, 5});
   CHECK(members(replicas_with(parallel, 5, GroupKind::sharding)) == Members{4, 5, 6, 7});
   CHECK(members(replicas_with(parallel, 5, GroupKind::copies)) == Members{1, 5, 9});
 }

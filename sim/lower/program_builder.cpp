@@ -216,15 +216,17 @@ bool plays_operations(const BuildInputs& inputs) {
   if (inputs.detail == Detail::layer || plan.nodes_per_tensor_group > 1) return true;
   const Parallel& parallel = plan.parallel;
   const bool gathers = parallel.zero_stage == 3 && parallel.replicas() > 1;
-  OnNodes experts, parts;
+  OnNodes experts, axes;
   if (parallel.expert > 1)
     experts = on_nodes(plan, [&](int replica) { return exchanging_replicas(parallel, replica); });
-  if (parallel.context > 1)
-    parts = on_nodes(
-        plan, [&](int replica) { return replicas_with(parallel, replica, GroupKind::context); });
-  const bool exchanges_tokens = experts.leave, cuts_sequences = parts.leave;
+  for (const AxisName axis : cut_axes(parallel)) {
+    const OnNodes along = on_nodes(
+        plan, [&](int replica) { return replicas_with(parallel, replica, GroupKind::axis, axis); });
+    axes = {axes.leave || along.leave, axes.uneven || along.uneven};
+  }
+  const bool exchanges_tokens = experts.leave, cuts_sequences = axes.leave;
   if (!gathers && !exchanges_tokens && !cuts_sequences) return false;
-  if (experts.uneven || parts.uneven) return true;
+  if (experts.uneven || axes.uneven) return true;
   if (cuts_sequences && parallel.pipeline > 1) return true;  // parts of sequences meet messages
   // What is gathered ahead, and what goes to experts or to the other parts of a sequence, share the NICs.
   if (gathers && parallel.zero_prefetch > 0 && (exchanges_tokens || cuts_sequences)) return true;

@@ -26,8 +26,8 @@ const StageCostTable::Entry& StageCostTable::of(const PlanDevice& d) {
 }
 
 bool StageCostTable::is_plain(const NodeType& type) const {
-  return type.interconnect.kind != Interconnect::Kind::mesh && !gathers_layers() &&
-         !cuts_sequences() && !sends_in_chunks() && expert_ways(plan_->parallel) == 1;
+  return type.interconnect.kind != Interconnect::Kind::mesh && !gathers_layers() && axes_.empty() &&
+         !sends_in_chunks() && expert_ways(plan_->parallel) == 1;
 }
 
 bool StageCostTable::sends_in_chunks() const {
@@ -44,24 +44,23 @@ const StageCostTable::Entry& StageCostTable::by_key(const PlanDevice& d) {
   const DataGroup copies = gathers_layers() ? data_group(d, GroupKind::copies) : DataGroup{};
   const DataGroup same_experts =
       gathers_layers() && in_->model->moe ? data_group(d, GroupKind::expert_data) : DataGroup{};
-  const DataGroup context = cuts_sequences() ? data_group(d, GroupKind::context) : DataGroup{};
-  const auto gpus_that_matter = [position_matters](const DataGroup& group) {
-    return position_matters ? group.gpus_in_node
-                            : std::vector<int>{static_cast<int>(group.gpus_in_node.size())};
+  std::map<AxisName, DataGroup> along;
+  for (const AxisName axis : axes_) along[axis] = data_group(d, GroupKind::axis, axis);
+  std::vector<std::pair<int, std::vector<int>>> groups;
+  const auto add = [&groups, position_matters](const DataGroup& group) {
+    groups.emplace_back(group.nodes,
+                        position_matters
+                            ? group.gpus_in_node
+                            : std::vector<int>{static_cast<int>(group.gpus_in_node.size())});
   };
+  for (const DataGroup* group : {&gathered_over, &copies, &same_experts}) add(*group);
+  for (const auto& [axis, group] : along) add(group);
   const ExpertGroup experts = expert_group(d);
   const Key key{roles_of(d.stage),
                 &in_->platform->type_of(d.node),
                 d.num_gpus(),
                 position_matters ? d.gpus : std::vector<int>{},
-                gathered_over.nodes,
-                gpus_that_matter(gathered_over),
-                copies.nodes,
-                gpus_that_matter(copies),
-                context.nodes,
-                gpus_that_matter(context),
-                same_experts.nodes,
-                gpus_that_matter(same_experts),
+                groups,
                 compresses_gradients(plan_->compression, static_cast<int>(d.stage.index())),
                 way_to_next(d),
                 way_to_previous(d),
@@ -70,7 +69,7 @@ const StageCostTable::Entry& StageCostTable::by_key(const PlanDevice& d) {
   if (is_new) {
     found->second.cost = std::make_shared<const StageCost>(
         stage_cost({in_->model, plan_, in_->software, &node, &in_->platform->fabric, d.stage,
-                    d.gpus, gathered_over, context, copies, experts, same_experts}));
+                    d.gpus, gathered_over, along, copies, experts, same_experts}));
     write_rows(d, found->second);
   }
   return found->second;
@@ -177,15 +176,15 @@ ExpertGroup StageCostTable::described_experts(const PlanDevice& d) const {
   return group;
 }
 
-const DataGroup& StageCostTable::data_group(const PlanDevice& d, GroupKind kind) {
-  const int first = replicas_with(plan_->parallel, d.replica, kind).first;
-  const auto [found, is_new] = data_groups_.try_emplace({kind, d.stage, d.group_node, first});
-  if (is_new) found->second = described(d, kind);
+const DataGroup& StageCostTable::data_group(const PlanDevice& d, GroupKind kind, AxisName axis) {
+  const int first = replicas_with(plan_->parallel, d.replica, kind, axis).first;
+  const auto [found, is_new] = data_groups_.try_emplace({kind, axis, d.stage, d.group_node, first});
+  if (is_new) found->second = described(d, kind, axis);
   return found->second;
 }
 
-DataGroup StageCostTable::described(const PlanDevice& d, GroupKind kind) const {
-  const ReplicaGroup replicas = replicas_with(plan_->parallel, d.replica, kind);
+DataGroup StageCostTable::described(const PlanDevice& d, GroupKind kind, AxisName axis) const {
+  const ReplicaGroup replicas = replicas_with(plan_->parallel, d.replica, kind, axis);
   DataGroup group;
   if (kind == GroupKind::expert_data)
     group.ranks_of_tensor_group = expert_copies_in_tensor_group(plan_->parallel);

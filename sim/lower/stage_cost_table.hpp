@@ -26,7 +26,8 @@ class StageCostTable {
         codecs_(&codecs),
         draws_(&draws),
         network_(&network),
-        set_(&set) {}
+        set_(&set),
+        axes_(cut_axes(in.plan->parallel)) {}
 
   struct Entry {
     std::shared_ptr<const StageCost> cost;
@@ -39,11 +40,10 @@ class StageCostTable {
 
  private:
   /// The role of each chunk in its place (with both_ways the first and the last stage have the same two, the other way round), kind of node
-  /// and GPUs, groups of ZeRO 3 and of sequences' parts, what is compressed on which way, and how those who exchange tokens lie.
-  using Key =
-      std::tuple<std::vector<ChunkRole>, const NodeType*, int, std::vector<int>, int,
-                 std::vector<int>, int, std::vector<int>, int, std::vector<int>, int,
-                 std::vector<int>, bool, BytesPerSecond, BytesPerSecond, std::array<int, 4>>;
+  /// and GPUs, nodes and GPUs of the groups of ZeRO 3 and along axes, what is compressed on which way, and how those who exchange tokens lie.
+  using Key = std::tuple<std::vector<ChunkRole>, const NodeType*, int, std::vector<int>,
+                         std::vector<std::pair<int, std::vector<int>>>, bool, BytesPerSecond,
+                         BytesPerSecond, std::array<int, 4>>;
 
   const Entry& by_key(const PlanDevice& device);
   /// As `known`, with rows of its own for what the device's tokens make of its passes.
@@ -52,15 +52,15 @@ class StageCostTable {
   bool is_plain(const NodeType& type) const;
   const NodeType& node_type(NodeId node) const { return (*in_->nodes)[node.index()]; }
   /// ZeRO 3: every pass gathers its layers' parameters over the replicas.
-  bool cuts_sequences() const { return plan_->parallel.context > 1; }
   bool gathers_layers() const {
     return plan_->parallel.replicas() > 1 && plan_->parallel.zero_stage == 3;
   }
   /// Whether messages are encoded in chunks, so that the cost depends on their route.
   bool sends_in_chunks() const;
   /// The device's group of this kind, as the first rank of its stage and part of the tensor group sees it.
-  const DataGroup& data_group(const PlanDevice& device, GroupKind kind);
-  DataGroup described(const PlanDevice& device, GroupKind kind) const;
+  const DataGroup& data_group(const PlanDevice& device, GroupKind kind,
+                              AxisName axis = AxisName::data);
+  DataGroup described(const PlanDevice& device, GroupKind kind, AxisName axis) const;
   ExpertGroup described_experts(const PlanDevice& device) const;
   /// Bandwidth of the slowest route to one of these stages; zero unless messages are sent in chunks.
   BytesPerSecond slowest_way(const PlanDevice& device, const std::vector<StageId>& stages) const;
@@ -77,9 +77,11 @@ class StageCostTable {
   const TokenDraws* draws_;
   Network* network_;
   ProgramSet* set_;
+  std::vector<AxisName> axes_;  ///< cut_axes()
   std::map<Key, Entry> entries_;
-  /// By kind, stage, part of the tensor group, and first replica. Members share one description: to make it takes a walk through them all.
-  std::map<std::tuple<GroupKind, StageId, int, int>, DataGroup> data_groups_;
+  /// By kind, axis, stage, part of the tensor group, and first replica. Members share one description: to make it takes a walk through
+  /// them all.
+  std::map<std::tuple<GroupKind, AxisName, StageId, int, int>, DataGroup> data_groups_;
   /// By stage and first replica.
   std::map<std::tuple<StageId, int>, ExpertGroup> expert_groups_;
   /// By entry, stage, and number of the first replica of those that exchange tokens.

@@ -88,8 +88,9 @@ constexpr std::array rows{
     reduce("all-reduce of experts' gradients"),
     scatter("reduce-scatter of experts' gradients"),
     gather("all-gather of experts' parameters"),
+    reduce("all-reduce over an axis"),
 };
-static_assert(rows.size() == static_cast<std::size_t>(Label::gather_expert_parameters) + 1);
+static_assert(rows.size() == static_cast<std::size_t>(Label::reduce_over_axis) + 1);
 
 }  // namespace
 
@@ -97,8 +98,10 @@ const LabelRow& row_of(Label label) { return rows[static_cast<std::size_t>(label
 
 GroupKind group_of(Label label) {
   if (row_of(label).part == Part::tensor_comm) return GroupKind::tensor;
-  if (row_of(label).part == Part::context_comm) return GroupKind::context;
+  if (row_of(label).part == Part::context_comm) return GroupKind::axis;
   switch (label) {
+    case Label::reduce_over_axis:
+      return GroupKind::axis;
     case Label::reduce_layer:
     case Label::reduce_edges:
       return GroupKind::copies;

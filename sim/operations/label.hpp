@@ -98,6 +98,7 @@ enum class Label : std::uint8_t {
   reduce_expert_gradients,  ///< at the end, among the ranks that hold the same experts
   scatter_expert_gradients,
   gather_expert_parameters,
+  reduce_over_axis,  ///< an all-reduce among the ranks along Operation::axis
 };
 
 /// Kind of an operation: kernels on one rank, or a collective or message.
@@ -124,8 +125,8 @@ const LabelRow& row_of(Label label);
 
 /// The group of ranks that takes part in a collective.
 enum class GroupKind : std::uint8_t {
-  tensor,         ///< the tensor group
-  context,        ///< the ranks that share a sequence
+  tensor,  ///< the tensor group
+  axis,  ///< the ranks that differ on one axis of replicas alone (Operation::axis), as those that share a sequence
   sharding,       ///< the replicas that shard states among them
   copies,         ///< the ranks that hold the same shard, one in each sharding group
   replicas,       ///< all replicas of a stage

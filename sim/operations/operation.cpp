@@ -317,12 +317,14 @@ BlockTimes times_of_block(const PassOperations& block, const PlacedPass& placed,
   return times;
 }
 
-int GroupSizes::of(GroupKind group) const {
-  switch (group) {
+int GroupSizes::of(const Operation& operation) const {
+  switch (group_of(operation.label)) {
     case GroupKind::tensor:
       return tensor;
-    case GroupKind::context:
-      return context;
+    case GroupKind::axis:
+      for (const Axis& axis : of_replicas)
+        if (axis.name == operation.axis) return axis.size;
+      return 1;
     case GroupKind::sharding:
       return sharding;
     case GroupKind::copies:
@@ -347,7 +349,7 @@ Bytes sent_bytes(const PassOperations& pass, Traffic traffic, const GroupSizes& 
       const LabelRow& row = row_of(operation.label);
       if (!is_collective(row.kind) || row.traffic != traffic) continue;
       const GroupKind group = group_of(operation.label);
-      const int members = sizes.of(group);
+      const int members = sizes.of(operation);
       const double times = row.kind == OperationKind::all_reduce ? 2 : 1;
       sum += operation.payload *
              (group == GroupKind::experts ? sizes.exchanged : times * (members - 1) / members);

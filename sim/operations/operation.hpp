@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "layout/layout.hpp"
 #include "operations/held.hpp"
 #include "operations/label.hpp"
 #include "units/quantity.hpp"
@@ -65,6 +66,7 @@ struct Operation {
   std::uint16_t of_layer = 0;
   /// The share of its chunk's layers that have this operation. All other numbers are means over the layers.
   double share = 1;
+  AxisName axis = AxisName::context;  ///< collectives along an axis of replicas (GroupKind::axis)
   /// Collectives: the bytes that each rank ends up with or starts from, as they are sent.
   Bytes payload{};
   Held held;
@@ -165,10 +167,10 @@ BlockTimes times_of_block(const PassOperations& block, const PlacedPass& placed,
 
 /// How many ranks a group has.
 struct GroupSizes {
-  int tensor = 1, context = 1, sharding = 1, copies = 1, experts = 1, expert_tensor = 1,
-      expert_data = 1;
+  int tensor = 1, sharding = 1, copies = 1, experts = 1, expert_tensor = 1, expert_data = 1;
+  std::vector<Axis> of_replicas = {};
   double exchanged = 0;  ///< what a rank sends in an exchange of tokens, over its payload
-  int of(GroupKind group) const;
+  int of(const Operation& operation) const;
 };
 /// Bytes that one rank sends in collectives of `traffic`: (n-1)/n of the payload in a group of n, twice for an all-reduce; in exchanges of
 /// tokens GroupSizes::exchanged of it.

@@ -28,11 +28,11 @@ std::vector<GpuPlace> places_in_order(const ClusterShape& cluster, int num_ranks
 }
 
 /// Splits a tensor group into its ranks of each node, nodes in the order of their first rank.
-std::vector<PlanDevice> devices_of_group(const Plan& plan, const Layout& layout, int replica,
-                                         int stage) {
-  const int context = plan.parallel.context;
-  const std::array places{Axis{AxisName::context, replica % context},
-                          Axis{AxisName::data, replica / context}, Axis{AxisName::pipeline, stage}};
+std::vector<PlanDevice> devices_of_group(const Plan& plan, const Layout& layout,
+                                         const Layout& replicas, int replica, int stage) {
+  std::vector<Axis> places{{AxisName::pipeline, stage}};
+  for (const AxisName axis : replica_axes())
+    places.push_back({axis, replicas.coordinate(RankId{replica}, axis)});
   const int first = static_cast<int>(layout.rank(places).index());
   const int apart = layout.stride(AxisName::tensor);
   std::vector<PlanDevice> devices;
@@ -72,10 +72,10 @@ std::vector<GpuPlace> places_of(const Parallel& parallel, const ClusterShape& cl
 /// Fills `devices`; a group that is cut unevenly by node borders is rejected.
 void add_devices(Plan& plan, PlanFindings& findings) {
   plan.devices.reserve(static_cast<std::size_t>(plan.parallel.replicas() * plan.parallel.pipeline));
-  const Layout layout = layout_of(plan.parallel);
+  const Layout layout = layout_of(plan.parallel), replicas = replica_layout(plan.parallel);
   for (int replica = 0; replica < plan.parallel.replicas(); ++replica) {
     for (int stage = 0; stage < plan.parallel.pipeline; ++stage) {
-      std::vector<PlanDevice> group = devices_of_group(plan, layout, replica, stage);
+      std::vector<PlanDevice> group = devices_of_group(plan, layout, replicas, replica, stage);
       if (plan.devices.empty()) plan.nodes_per_tensor_group = static_cast<int>(group.size());
       bool even = static_cast<int>(group.size()) == plan.nodes_per_tensor_group;
       for (const PlanDevice& device : group)
@@ -127,8 +127,9 @@ HeadPlace Plan::head_place() const {
 
 int replicas_on(std::int64_t gpus, const Parallel& parallel) {
   const auto least_for = [](int ways, int of_one) { return ways / std::gcd(ways, of_one); };
-  const int whole_experts = least_for(expert_ways(parallel), parallel.context * parallel.tensor);
-  const int whole_groups = least_for(std::max(1, parallel.zero_group), parallel.context);
+  const int of_data = parallel.replicas_of_data();
+  const int whole_experts = least_for(expert_ways(parallel), of_data * parallel.tensor);
+  const int whole_groups = least_for(std::max(1, parallel.zero_group), of_data);
   const int at_once = std::lcm(whole_experts, whole_groups);
   const std::int64_t replicas =
       std::min<std::int64_t>(parallel.data, gpus / parallel.ranks_of_replica());
@@ -177,16 +178,48 @@ std::vector<RankOrder> rank_orders() {
 }
 
 Layout layout_of(const Parallel& parallel) {
-  const auto size_of = [&parallel](AxisName axis) {
-    if (axis == AxisName::tensor) return parallel.tensor;
-    return axis == AxisName::data ? parallel.data : parallel.pipeline;
-  };
   std::vector<Axis> axes;
   for (const AxisName axis : parallel.rank_order) {
-    if (axis == AxisName::data) axes.push_back({AxisName::context, parallel.context});
-    axes.push_back({axis, size_of(axis)});
+    if (axis != AxisName::data) axes.push_back({axis, parallel.size(axis)});
+    for (const AxisName of_replicas : replica_axes())
+      if (axis == AxisName::data) axes.push_back({of_replicas, parallel.size(of_replicas)});
   }
   return Layout(std::move(axes));
+}
+
+Layout replica_layout(const Parallel& parallel) {
+  std::vector<Axis> axes;
+  for (const AxisName axis : replica_axes()) axes.push_back({axis, parallel.size(axis)});
+  return Layout(std::move(axes));
+}
+
+std::vector<AxisName> cut_axes(const Parallel& parallel) {
+  std::vector<AxisName> axes;
+  for (const AxisName axis : replica_axes())
+    if (axis != AxisName::data && parallel.size(axis) > 1) axes.push_back(axis);
+  return axes;
+}
+
+int Parallel::size(AxisName axis) const {
+  switch (axis) {
+    case AxisName::tensor:
+      return tensor;
+    case AxisName::pipeline:
+      return pipeline;
+    case AxisName::context:
+      return context;
+    case AxisName::data:
+      return data;
+    default:
+      return std::max(1, setting(name_of(axis)));
+  }
+}
+
+int Parallel::replicas_of_data() const {
+  int product = 1;
+  for (const AxisName axis : replica_axes())
+    if (axis != AxisName::data) product *= size(axis);
+  return product;
 }
 
 namespace {
@@ -262,9 +295,9 @@ std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& mode
 bool PlanMaker::has_devices_of(const Parallel& parallel) const {
   const Parallel& last = plan_.parallel;
   return !plan_.devices.empty() && last.tensor == parallel.tensor &&
-         last.pipeline == parallel.pipeline && last.data == parallel.data &&
-         last.context == parallel.context && last.rank_order == parallel.rank_order &&
-         last.placement == parallel.placement;
+         last.pipeline == parallel.pipeline &&
+         replica_layout(last).axes() == replica_layout(parallel).axes() &&
+         last.rank_order == parallel.rank_order && last.placement == parallel.placement;
 }
 
 std::variant<const Plan*, std::vector<PlanRejection>> PlanMaker::make(const Training& training,

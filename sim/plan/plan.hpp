@@ -84,10 +84,16 @@ struct Parallel {
   std::vector<int> placement;  ///< rank -> node * gpus_per_node + gpu; empty: in order
   std::map<std::string, int, std::less<>> settings;  ///< by name: keys that one pass alone reads
 
-  /// Ranks that hold the same parameters and reduce their gradients: those of a context group count as replicas, next to one another.
-  int replicas() const { return data * context; }
-  /// Ranks of one replica, among which a model and one sequence are cut.
-  std::int64_t ranks_of_replica() const { return std::int64_t{tensor} * context * pipeline; }
+  /// Places on one of the axes of ranks: tensor, pipeline, and those of replicas.
+  int size(AxisName axis) const;
+  /// Ranks that hold the same parameters and reduce their gradients: places on all replica axes.
+  int replicas() const { return data * replicas_of_data(); }
+  /// Those that take the same samples.
+  int replicas_of_data() const;
+  /// Ranks that take the same samples, among which a model and one sequence are cut.
+  std::int64_t ranks_of_replica() const {
+    return std::int64_t{tensor} * replicas_of_data() * pipeline;
+  }
   std::int64_t ranks_of_stage() const { return std::int64_t{replicas()} * tensor; }
   std::int64_t num_ranks() const { return ranks_of_replica() * data; }
   /// The same as `num_ranks() > most`, for degrees whose product may not be a number of 64 bits.
@@ -124,6 +130,10 @@ struct PlanChoice {
 
 /// The ranks of a plan on their axes.
 Layout layout_of(const Parallel& parallel);
+/// The replicas of a stage on theirs.
+Layout replica_layout(const Parallel& parallel);
+/// The axes of replicas but for `data` that have several places.
+std::vector<AxisName> cut_axes(const Parallel& parallel);
 
 /// Ranks of a stage among which the tokens of a layer are exchanged, all ways of cutting an expert included. Experts fold the ranks of
 /// a stage anew: expert_tensor x expert x their copies, the first counts fastest (Megatron-Core's parallel folding, arXiv:2504.14960).
@@ -172,8 +182,7 @@ struct GpuPlace {
 
 /// One simulated device: the ranks of a tensor group that live in one node.
 struct PlanDevice {
-  int replica =
-      0;  ///< data-parallel index, times the context ways, plus the place in the context group
+  int replica = 0;  ///< its place in replica_layout()
   StageId stage;
   int group_node = 0;  ///< which of the tensor group's nodes
   NodeId node;

@@ -398,7 +398,6 @@ std::string product_text(const std::vector<Factor>& factors, bool with_result) {
   std::string names, sizes;
   std::int64_t product = 1;
   for (const auto& [name, size] : factors) {
-    if (std::string_view(name) == "context" && size == 1) continue;
     const char* const times = names.empty() ? "" : " * ";
     names += times + std::string(name);
     sizes += times + text(size);
@@ -407,12 +406,19 @@ std::string product_text(const std::vector<Factor>& factors, bool with_result) {
   return names + " = " + sizes + (with_result ? " = " + text(product) : "");
 }
 
+std::vector<Factor> factors_of_replica(const Parallel& parallel) {
+  std::vector<Factor> factors{{"tensor", parallel.tensor}};
+  for (const AxisName axis : replica_axes())
+    if (axis != AxisName::data && parallel.size(axis) > 1)
+      factors.emplace_back(name_of(axis), parallel.size(axis));
+  factors.emplace_back("pipeline", parallel.pipeline);
+  return factors;
+}
+
 std::string product_text(const Parallel& parallel, bool with_result) {
-  return product_text({{"tensor", parallel.tensor},
-                       {"context", parallel.context},
-                       {"pipeline", parallel.pipeline},
-                       {"data", parallel.data}},
-                      with_result);
+  std::vector<Factor> factors = factors_of_replica(parallel);
+  factors.emplace_back("data", parallel.data);
+  return product_text(factors, with_result);
 }
 
 LayerSplit layer_split(const PlanInputs& plan) {

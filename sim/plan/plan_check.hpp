@@ -74,6 +74,8 @@ struct Factor {
 std::string product_text(const std::vector<Factor>& factors, bool with_result = true);
 /// That of all factors of a plan.
 std::string product_text(const Parallel& parallel, bool with_result = true);
+/// The degrees of Parallel::ranks_of_replica().
+std::vector<Factor> factors_of_replica(const Parallel& parallel);
 
 /// The layers of stages and chunks: those given, else the default. Empty where they cannot be divided.
 LayerSplit layer_split(const PlanInputs& plan);

@@ -222,9 +222,7 @@ std::string why_no_data(const Parallel& parallel, const GivenGpus& gpus) {
   const std::int64_t ways = parallel.ranks_of_replica();
   if (gpus.count % ways == 0) return {};
   return "data is not given, and " + gpus.text + " are no multiple of " +
-         product_text({{"tensor", parallel.tensor},
-                       {"context", parallel.context},
-                       {"pipeline", parallel.pipeline}});
+         product_text(factors_of_replica(parallel));
 }
 
 void split_by_layout(ObjectReader& reader, ParallelBlock& block) {

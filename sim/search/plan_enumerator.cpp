@@ -156,17 +156,14 @@ std::vector<PlanRejection> reject_products(const Scenario& base, const SearchSpa
                                            const PlanChoice& choice) {
   const Parallel& parallel = choice.parallel;
   const std::int64_t ways = parallel.ranks_of_replica();
-  const std::vector<Factor> factors{
-      {"tensor", parallel.tensor}, {"context", parallel.context}, {"pipeline", parallel.pipeline}};
+  const std::vector<Factor> factors = factors_of_replica(parallel);
   if (parallel.data == 0)
     return {{"/parallel",
              product_text(factors) + " does not divide the " + text(space.gpus) + " GPUs",
              {}}};
   if (ways > space.gpus || ways * parallel.data != space.gpus) {
-    std::vector<Factor> all = factors;
-    all.push_back({"data", parallel.data});
     return {{"/parallel",
-             product_text(all, false) + " is not " + text(space.gpus) + ", the number of GPUs",
+             product_text(parallel, false) + " is not " + text(space.gpus) + ", the number of GPUs",
              space.gpus % ways == 0 ? "data " + text(space.gpus / ways) + " would use them all"
                                     : std::string{}}};
   }

@@ -123,12 +123,12 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
   }
   const int ways = sharding_ways(plan.parallel);
   const GroupSizes sizes{plan.parallel.tensor,
-                         plan.parallel.context,
                          ways,
                          plan.parallel.gradient_replicas() / ways,
                          plan.parallel.expert,
                          plan.parallel.expert_tensor,
-                         expert_data_ways(plan.parallel)};
+                         expert_data_ways(plan.parallel),
+                         replica_layout(plan.parallel).axes()};
   std::vector<Traffic> kinds{Traffic::tensor_activations, Traffic::context,
                              Traffic::expert_dispatch, Traffic::expert_combine};
   if (!o.built->plays_operations)

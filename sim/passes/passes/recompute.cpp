@@ -47,7 +47,7 @@ std::vector<Operation> moved_core(std::vector<Operation>& forward, const PassCon
   }
   std::vector<Operation> again;
   for (const Operation& operation : forward)
-    if (group_of(operation.label) == GroupKind::context &&
+    if (row_of(operation.label).part == Part::context_comm &&
         is_collective(row_of(operation.label).kind))
       again.push_back(operation);
   again.push_back(core);
