@@ -7,7 +7,7 @@
 #include "core/file_io.hpp"
 #include "core/json_value.hpp"
 #include "core/option_error.hpp"
-#include "memory/memory_correction_json.hpp"
+#include "memory/memory_correction.hpp"
 #include "report/number_text.hpp"
 
 namespace windtunnel {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/testing.hpp"
-#include "memory/memory_correction_json.hpp"
+#include "memory/memory_correction.hpp"
 
 namespace windtunnel {
 namespace {

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "cost/codec_held.hpp"
-#include "cost/codec_shapes.hpp"
+#include "cost/codec_cost.hpp"
 #include "cost/kernel_cost.hpp"
 #include "plan/gradient_reduction.hpp"
 

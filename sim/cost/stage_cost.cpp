@@ -5,8 +5,6 @@
 
 #include "core/contracts.hpp"
 #include "cost/codec_cost.hpp"
-#include "cost/codec_held.hpp"
-#include "cost/codec_shapes.hpp"
 #include "cost/collective_cost.hpp"
 #include "cost/end_of_iteration.hpp"
 #include "cost/expert_times.hpp"

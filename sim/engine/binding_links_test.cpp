@@ -1,6 +1,6 @@
-#include "engine/binding_links.hpp"
-
 #include <doctest/doctest.h>
+
+#include "engine/link_flows.hpp"
 
 namespace windtunnel {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "core/contracts.hpp"
-#include "engine/binding_links.hpp"
 #include "engine/device_classes.hpp"
+#include "engine/link_flows.hpp"
 
 namespace windtunnel {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/contracts.hpp"
-#include "engine/flow_testing.hpp"
+#include "engine/flow_fixtures.hpp"
 #include "engine/testing.hpp"
 
 namespace windtunnel {

@@ -1,7 +1,7 @@
 #include "core/contracts.hpp"
 #include "engine/engine.hpp"
 #include "engine/event_queue.hpp"
-#include "engine/path_rates.hpp"
+#include "engine/link_flows.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,9 +1,9 @@
 #include "engine/link_flows.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "core/contracts.hpp"
-#include "engine/binding_links.hpp"
 
 namespace windtunnel::detail {
 
@@ -46,4 +46,77 @@ void LinkFlows::leave(LinkId id, std::uint32_t flow) {
   others.erase(place);
 }
 
+PathRates::PathRates(const Network& network) {
+  by_path_.reserve(network.paths().size());
+  for (std::size_t path = 0; path < network.paths().size(); ++path) {
+    by_path_.push_back(network.rate_alone({PathId(path)}));
+    WT_EXPECT(by_path_.back() > BytesPerSecond{0});
+  }
+}
+
 }  // namespace windtunnel::detail
+
+namespace windtunnel {
+namespace {
+
+using Paths = std::vector<std::vector<LinkId>>;
+
+/// Leaves out links of paths, as long as one can go.
+class LinkSifter {
+ public:
+  explicit LinkSifter(const Network& network)
+      : network_(&network), paths_(network.paths()), paths_over_(network.links().size()) {
+    for (std::size_t path = 0; path < paths_.size(); ++path)
+      for (const LinkId link : paths_[path]) paths_over_[link.index()].push_back(path);
+  }
+
+  Paths sift() {
+    for (std::size_t i = 0; i < paths_over_.size(); ++i) {
+      const LinkId link{i};
+      if (!never_limits(link)) continue;
+      for (const std::size_t path : paths_over_[i])
+        paths_[path].erase(std::find(paths_[path].begin(), paths_[path].end(), link));
+    }
+    return std::move(paths_);
+  }
+
+ private:
+  BytesPerSecond bandwidth(LinkId link) const { return network_->links()[link.index()].bandwidth; }
+
+  bool never_limits(LinkId link) {
+    constexpr double rounding = 1e-12;
+    others_.clear();
+    for (const std::size_t path : paths_over_[link.index()]) {
+      const LinkId other = narrowest_other(paths_[path], link);
+      if (other == link) return false;
+      others_.push_back(other);
+    }
+    std::sort(others_.begin(), others_.end());
+    others_.erase(std::unique(others_.begin(), others_.end()), others_.end());
+    BytesPerSecond sum{};
+    for (const LinkId other : others_) sum += bandwidth(other);
+    return !others_.empty() && sum <= bandwidth(link) * (1 + rounding);
+  }
+
+  /// The link itself where the path has no other.
+  LinkId narrowest_other(const std::vector<LinkId>& path, LinkId link) const {
+    LinkId narrowest = link;
+    for (const LinkId other : path)
+      if (other != link && (narrowest == link || bandwidth(other) < bandwidth(narrowest)))
+        narrowest = other;
+    return narrowest;
+  }
+
+  const Network* network_;
+  Paths paths_;
+  std::vector<std::vector<std::size_t>> paths_over_;  ///< by link
+  std::vector<LinkId> others_;
+};
+
+}  // namespace
+
+std::vector<std::vector<LinkId>> binding_links(const Network& network) {
+  return LinkSifter(network).sift();
+}
+
+}  // namespace windtunnel

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -7,6 +8,7 @@
 
 #include "core/contracts.hpp"
 #include "platform/network.hpp"
+#include "units/quantity.hpp"
 
 namespace windtunnel::detail {
 
@@ -50,4 +52,31 @@ class LinkFlows {
   std::vector<std::vector<std::uint32_t>> others_;
 };
 
+/// The rate of a flow that has its links to itself: that of the slowest link on its way.
+class PathRates {
+ public:
+  explicit PathRates(const Network& network);
+  /// Infinite when neither path has a link.
+  BytesPerSecond rate(PathId up, PathId down) const {
+    WT_EXPECT(up.index() < by_path_.size() && down.index() < by_path_.size());
+    return std::min(by_path_[up.index()], by_path_[down.index()]);
+  }
+
+ private:
+  std::vector<BytesPerSecond> by_path_;
+};
+
 }  // namespace windtunnel::detail
+
+namespace windtunnel {
+
+/// The links of each path, by path, without those that can never be what limits a flow.
+///
+/// A link is left out when each path over it also passes another link, and these others together carry no more than it does: then
+/// it is satisfied whenever they are, so leaving it out changes nothing in what rates are possible, and the max-min fair rates follow from
+/// that alone (Bertsekas & Gallager, Data Networks, 1992, section 6.5.2). "node3 up" goes where devices of the node have NICs of their own
+/// and the node has no more than their sum; it stays where they share a NIC. Links are left out one after the other, each by what is left.
+/// Sums may be off by 1e-12 of themselves, their rounding.
+std::vector<std::vector<LinkId>> binding_links(const Network& network);
+
+}  // namespace windtunnel

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/exact_sharing.hpp"
+#include "engine/exact_sharing_fixtures.hpp"
 
 namespace windtunnel::detail {
 namespace {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/exact_sharing.hpp"
-#include "engine/flow_testing.hpp"
+#include "engine/exact_sharing_fixtures.hpp"
+#include "engine/flow_fixtures.hpp"
 
 namespace windtunnel {
 namespace {

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "core/contracts.hpp"
-#include "engine/binding_links.hpp"
 #include "engine/flow_engine.hpp"
+#include "engine/link_flows.hpp"
 
 // How SimGrid is driven. There are no actors. Our queue holds timers, and the ends of flows that have their links to themselves (bytes /
 // slowest link, no solver needed); SimGrid's loop plays it as one of its models. When a flow meets another on a link, both become Comms of

@@ -9,6 +9,7 @@
 #include "scenario/job_json.hpp"
 #include "scenario/scenario.hpp"
 #include "simulate/objective_value.hpp"
+#include "units/quantity.hpp"
 
 namespace windtunnel {
 
@@ -71,5 +72,10 @@ Seconds young_interval(Seconds stall, Seconds mtbf);
 /// The same to a higher order: J. T. Daly, Future Generation Computer Systems 22(3), 303-312, 2006, equation 37:
 ///   t = sqrt(2 stall mtbf) [1 + 1/3 sqrt(stall / 2 mtbf) + 1/9 (stall / 2 mtbf)] - stall    for stall < 2 mtbf, else mtbf
 Seconds daly_interval(Seconds stall, Seconds mtbf);
+
+/// From the launch of a job on so many nodes of 8 GPUs to its first step: measured, in between and beyond on straight lines.
+Seconds measured_start_up(int nodes);
+/// The same with its source, for people.
+extern const char* const start_up_source;
 
 }  // namespace windtunnel

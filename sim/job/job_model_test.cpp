@@ -4,7 +4,6 @@
 
 #include "core/testing.hpp"
 #include "job/job_result.hpp"
-#include "job/start_up.hpp"
 
 namespace windtunnel {
 namespace {

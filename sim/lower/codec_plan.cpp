@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "cost/codec_shapes.hpp"
+#include "cost/codec_cost.hpp"
 #include "cost/end_of_iteration.hpp"
-#include "lower/work_table.hpp"
+#include "lower/stage_cost_table.hpp"
 #include "plan/gradient_reduction.hpp"
 
 namespace windtunnel {

@@ -6,7 +6,12 @@
 #include <iterator>
 #include <numeric>
 
+#include "core/contracts.hpp"
+#include "cost/codec_cost.hpp"
 #include "cost/collective_cost.hpp"
+#include "cost/end_of_iteration.hpp"
+#include "lower/stage_cost_table.hpp"
+#include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
 
@@ -142,6 +147,225 @@ Seconds CollectiveBuilder::in_node_part(const std::vector<DeviceId>& members,
     longest = std::max(longest, in_node_ring(wires, gpus, payload, work));
   }
   return longest;
+}
+
+OperationCollectives::OperationCollectives(const BuildInputs& in,
+                                           const CollectiveBuilder& collectives,
+                                           StageCostTable& costs, const TokenDraws& draws,
+                                           BuiltPrograms& built)
+    : in_(in),
+      plan_(*in.plan),
+      groups_(plan_),
+      collectives_(collectives),
+      costs_(costs),
+      draws_(draws),
+      built_(built),
+      expert_load_(in.model->moe ? expert_load(*in.model->moe, in.plan->parallel.expert).slowest
+                                 : 1) {}
+
+void OperationCollectives::add() {
+  for (int s = 0; s < plan_.parallel.pipeline; ++s) {
+    add_groups(StageId{s});
+    add_exchanges(StageId{s});
+  }
+}
+
+void OperationCollectives::add_groups(StageId stage) {
+  const int replicas = plan_.parallel.replicas();
+  const auto add_each = [&](GroupKind kind, AxisName axis) {
+    for (int part = 0; part < plan_.nodes_per_tensor_group; ++part)
+      for (int replica = 0; replica < replicas; ++replica)
+        if (replicas_with(plan_.parallel, replica, kind, axis).first == replica)
+          add_over(groups_.group_of(replica, kind, stage, part, axis), kind, axis);
+  };
+  for (const GroupKind kind : {GroupKind::sharding, GroupKind::copies, GroupKind::expert_data})
+    add_each(kind, AxisName::data);
+  for (const AxisName axis : cut_axes(plan_.parallel)) add_each(GroupKind::axis, axis);
+  for (int replica = 0; plan_.nodes_per_tensor_group > 1 && replica < replicas; ++replica)
+    add_over(groups_.parts_of(replica, stage), GroupKind::tensor);
+}
+
+void OperationCollectives::add_exchanges(StageId stage) {
+  if (plan_.parallel.expert == 1) return;
+  const int together = replicas_of_experts(plan_.parallel);
+  for (int replica = 0; replica < plan_.parallel.replicas(); replica += together)
+    add_over(groups_.exchanging(replica, stage), GroupKind::experts);
+}
+
+void OperationCollectives::add_over(const std::vector<DeviceId>& members, GroupKind kind,
+                                    AxisName axis) {
+  const StageOperations chunks = operations_of(built_.cost_of_device[members.front().index()]);
+  const auto directions = directions_of(plan_.parallel.schedule->splits_backward);
+  const OperationPlaces places(chunks, directions);
+  for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+    for (const Direction direction : directions) {
+      const PassOperations& pass = chunks[chunk]->at(direction);
+      for (std::size_t number = 0; number < pass.size(); ++number) {
+        const Label label = pass[number].label;
+        if (group_of(label) != kind || (kind == GroupKind::axis && pass[number].axis != axis) ||
+            !is_played_on_network(label, plan_.nodes_per_tensor_group > 1))
+          continue;
+        Collective collective = made_of(members, pass[number]);
+        if (kind == GroupKind::experts && draws_.vary())
+          set_draws(collective, static_cast<int>(chunk_of(pass[number], chunk)));
+        add_collective(built_.programs, std::move(collective),
+                       places.slot(static_cast<int>(chunk), direction, number));
+      }
+    }
+  }
+}
+
+Collective OperationCollectives::made_of(const std::vector<DeviceId>& members,
+                                         const Operation& operation) const {
+  if (group_of(operation.label) == GroupKind::experts) return exchange(members, operation);
+  if (!is_of_tensor_group(operation.label))
+    return collectives_.sharded_ring(members, operation.payload,
+                                     row_of(operation.label).kind == OperationKind::all_reduce
+                                         ? RingWork::all_reduce
+                                         : RingWork::scatter_or_gather,
+                                     group_of(operation.label) == GroupKind::expert_data
+                                         ? expert_copies_in_tensor_group(plan_.parallel)
+                                         : 1);
+  constexpr double half = 0.5;
+  return collectives_.tensor_ring(
+      members, operation.payload / operation.share,
+      (operation.label == Label::reduce_activation ? 1 : half) * operation.share);
+}
+
+void OperationCollectives::set_draws(Collective& collective, int chunk) {
+  ProgramSet& set = built_.programs;
+  const DeviceId first = collective.members.front();
+  const auto [found, is_new] = first_draw_.try_emplace({first, chunk}, 0);
+  if (is_new) {
+    if (set.fullness.empty()) set.fullness.push_back(1);
+    found->second = static_cast<std::uint32_t>(set.fullness.size());
+    const TokenDraws::OfChunk drawn = draws_.of_chunk(plan_, device(first), chunk);
+    for (std::size_t layer = 0; layer < drawn.front().size(); ++layer)
+      for (const std::vector<double>& microbatch : drawn) set.fullness.push_back(microbatch[layer]);
+  }
+  collective.draws = found->second;
+}
+
+Collective OperationCollectives::exchange(const std::vector<DeviceId>& members,
+                                          const Operation& operation) const {
+  const PlanDevice& first = device(members.front());
+  const ExpertGroup group = costs_.expert_group(first);
+  const ExpertDispatch dispatch = in_.software
+                                      ->experts_on(in_.platform->type_of(first.node).device,
+                                                   plan_.training.precision, *in_.model)
+                                      .dispatch;
+  const TokenCopies copies = token_copies(*in_.model->moe, group, dispatch);
+  const Bytes payload = operation.payload * (expert_load_ / operation.share);
+  const auto with = [&](Bytes of_fullest) {
+    return collectives_.exchange(members, operation,
+                                 exchange_bytes(of_fullest, copies, group, dispatch), group);
+  };
+  Collective collective = with(payload);
+  collective.varying = with(payload * 2.0).fixed - collective.fixed;  // all but the floor
+  return collective;
+}
+
+void PlanCollectives::add_gradient_reductions() {
+  if (gradient_reduction(plan_) == GradientReduction::none) return;
+  for (int s = 0; s < plan_.parallel.pipeline; ++s)
+    for (int part = 0; groups_.is_first_holder(StageId{s}) && part < plan_.nodes_per_tensor_group;
+         ++part)
+      add_data_collectives(groups_.holders_of(StageId{s}, part));
+}
+
+void PlanCollectives::add_data_collectives(const std::vector<DeviceId>& members) {
+  const CodecStage codec = costs_.codec_stage(device(members.front()), cost(members.front()));
+  const bool two_parts = codecs_.reduces_in_two_parts(codec);
+  if (reduces_by_chunk(plan_)) {
+    for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
+      add_reduction(members, codecs_.reduced_bucket(codec, chunk), two_parts,
+                    slot_of(ChunkCollective::bucket, chunk),
+                    slot_of(ChunkCollective::bucket_second, chunk));
+  } else {
+    add_reduction(members, codecs_.reduced_gradients(codec), two_parts,
+                  slot_of(CollectiveSlot::gradient_reduce),
+                  slot_of(CollectiveSlot::gradient_reduce_second));
+  }
+  if (find(codec.cost->end, Label::gather_parameters) != nullptr)
+    add(collectives_.gradients(members, codecs_.gathered_parameters(codec).payload,
+                               RingWork::scatter_or_gather),
+        slot_of(CollectiveSlot::parameter_gather));
+}
+
+void PlanCollectives::add_reduction(const std::vector<DeviceId>& members,
+                                    const EncodedCollective& encoded, bool two_parts,
+                                    std::uint32_t slot, std::uint32_t second_slot, double copies) {
+  const RingWork work = plan_.parallel.zero_stage > 0 && !two_parts ? RingWork::scatter_or_gather
+                                                                    : RingWork::all_reduce;
+  add(collectives_.gradients(members, encoded.payload, work, copies), slot);
+  if (two_parts)
+    add(collectives_.gradients(members, encoded.second_payload, work, copies), second_slot);
+}
+
+void PlanCollectives::add_expert_reductions() {
+  if (!any_end_has(Label::gather_expert_parameters) && !any_end_has(Label::reduce_expert_gradients))
+    return;
+  for (int s = 0; s < plan_.parallel.pipeline; ++s)
+    for (int part = 0; groups_.is_first_holder(StageId{s}) && part < plan_.nodes_per_tensor_group;
+         ++part)
+      for (int replica = 0; replica < plan_.parallel.replicas(); ++replica)
+        if (replicas_with(plan_.parallel, replica, GroupKind::expert_data).first == replica)
+          add_expert_reductions(groups_.holders_of_experts(replica, StageId{s}, part));
+}
+
+bool PlanCollectives::any_end_has(Label label) const {
+  for (int s = 0; s < plan_.parallel.pipeline; ++s)
+    if (find(cost(plan_.device(0, StageId{s}, 0)).end, label) != nullptr) return true;
+  return false;
+}
+
+void PlanCollectives::add_expert_reductions(const std::vector<DeviceId>& members) {
+  const CodecStage codec = costs_.codec_stage(device(members.front()), cost(members.front()));
+  const bool two_parts = codecs_.reduces_experts_in_two_parts(codec);
+  const double copies = expert_copies_in_tensor_group(plan_.parallel);
+  for (const Operation& operation : codec.cost->end) {
+    if (group_of(operation.label) != GroupKind::expert_data) continue;
+    if (operation.label == Label::gather_expert_parameters)
+      add(collectives_.gradients(members, codecs_.gathered_experts(codec).payload,
+                                 RingWork::scatter_or_gather, copies),
+          slot_of(end_place(operation.label).slot));
+    else
+      add_reduction(members, codecs_.reduced_experts(codec), two_parts,
+                    slot_of(CollectiveSlot::expert_gradient_reduce),
+                    slot_of(CollectiveSlot::expert_gradient_reduce_second), copies);
+  }
+  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
+    for (const Operation& operation :
+         codec.cost->chunks[static_cast<std::size_t>(chunk)].reductions)
+      if (group_of(operation.label) == GroupKind::expert_data)
+        add_reduction(members, codecs_.reduced_expert_bucket(codec, chunk), two_parts,
+                      slot_of(ChunkCollective::expert_bucket, chunk),
+                      slot_of(ChunkCollective::expert_bucket_second, chunk), copies);
+}
+
+void PlanCollectives::add_embedding_syncs() {
+  if (!synchronises_embedding(*in_.model, plan_)) return;
+  const StageId first = plan_.chunk_map().first().stage, last = plan_.chunk_map().last().stage;
+  const bool fuses = fuses_embedding_sync(*in_.model, plan_);
+  // One group for each replica's two edge stages, or one fused group for all replicas.
+  std::vector<std::vector<DeviceId>> fused(static_cast<std::size_t>(plan_.nodes_per_tensor_group));
+  for (int d = 0; d < plan_.parallel.replicas(); ++d) {
+    for (int part = 0; part < plan_.nodes_per_tensor_group; ++part) {
+      const std::vector<DeviceId> edges{plan_.device(d, first, part), plan_.device(d, last, part)};
+      auto& group = fused[static_cast<std::size_t>(part)];
+      group.insert(group.end(), edges.begin(), edges.end());
+      if (!fuses) add_embedding_sync(edges);
+    }
+  }
+  if (fuses)
+    for (const std::vector<DeviceId>& members : fused) add_embedding_sync(members);
+}
+
+void PlanCollectives::add_embedding_sync(const std::vector<DeviceId>& members) {
+  const Operation* const sync = find(cost(members.front()).end, Label::synchronise_embedding);
+  WT_EXPECT(sync != nullptr);
+  add(collectives_.flat(members, sync->payload, RingWork::all_reduce),
+      slot_of(end_place(sync->label).slot));
 }
 
 }  // namespace windtunnel

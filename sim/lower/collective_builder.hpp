@@ -1,18 +1,44 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "cost/collective_algorithm.hpp"
 #include "cost/expert_exchange.hpp"
-#include "lower/device_routes.hpp"
+#include "lower/codec_plan.hpp"
+#include "lower/plan_groups.hpp"
 #include "lower/program_builder.hpp"
+#include "lower/stage_cost_table.hpp"
+#include "lower/token_draws.hpp"
 #include "operations/operation.hpp"
 #include "plan/plan.hpp"
 #include "platform/network.hpp"
 #include "schedule/program.hpp"
 
 namespace windtunnel {
+
+/// The ways between the devices of a plan. Devices are attached to the network once, not once a route.
+class DeviceRoutes {
+ public:
+  /// The network must outlive it.
+  DeviceRoutes(const Plan& plan, Network& network) : network_(&network) {
+    attached_.reserve(plan.devices.size());
+    for (const PlanDevice& device : plan.devices)
+      attached_.push_back(network.attach(device.node, device.gpus));
+  }
+
+  /// Between devices of different nodes.
+  Route between(DeviceId from, DeviceId to) const {
+    return network_->route(attached_[from.index()], attached_[to.index()]);
+  }
+
+ private:
+  Network* network_;
+  std::vector<Network::Attachment> attached_;  ///< by device
+};
 
 /// Makes the collectives of a plan's groups: what runs inside nodes is a number, what crosses nodes is flows over the network's links.
 class CollectiveBuilder {
@@ -55,6 +81,89 @@ class CollectiveBuilder {
 
   const BuildInputs* in_;
   const DeviceRoutes* routes_;
+};
+
+/// Where passes are played operation by operation: their gathers, scatters, exchanges and tensor collectives, each on its own.
+class OperationCollectives {
+ public:
+  /// All must outlive it; `built` has its devices and what they cost.
+  OperationCollectives(const BuildInputs& in, const CollectiveBuilder& collectives,
+                       StageCostTable& costs, const TokenDraws& draws, BuiltPrograms& built);
+
+  /// Those of every pass of every stage.
+  void add();
+
+ private:
+  const PlanDevice& device(DeviceId id) const { return plan_.devices[id.index()]; }
+  /// Of each kind of group among replicas, and of tensor groups across nodes.
+  void add_groups(StageId stage);
+  /// Of each group of replicas that exchange tokens.
+  void add_exchanges(StageId stage);
+  /// Those of all passes that run over a group of this kind, which is `members`.
+  void add_over(const std::vector<DeviceId>& members, GroupKind kind,
+                AxisName axis = AxisName::data);
+  Collective made_of(const std::vector<DeviceId>& members, const Operation& operation) const;
+  /// Adds what its tokens make of an exchange of this chunk.
+  void set_draws(Collective& collective, int chunk);
+  /// Of one rank, as the cost of its stage has them; alone: a layer that has experts.
+  Collective exchange(const std::vector<DeviceId>& members, const Operation& operation) const;
+
+  const BuildInputs& in_;
+  const Plan& plan_;
+  const PlanGroups groups_;
+  const CollectiveBuilder& collectives_;
+  StageCostTable& costs_;
+  const TokenDraws& draws_;
+  BuiltPrograms& built_;
+  /// Where draws begin in ProgramSet::fullness, by first member and chunk.
+  std::map<std::pair<DeviceId, int>, std::uint32_t> first_draw_;
+  const double expert_load_;  ///< tokens of the fullest rank over the mean
+};
+
+/// The collectives of a plan that are no operation of a pass: of gradients and embeddings.
+class PlanCollectives {
+ public:
+  /// All must outlive it; `built` has its devices and what they cost.
+  PlanCollectives(const BuildInputs& in, const CodecPlan& codecs,
+                  const CollectiveBuilder& collectives, const StageCostTable& costs,
+                  BuiltPrograms& built)
+      : in_(in),
+        plan_(*in.plan),
+        groups_(plan_),
+        codecs_(codecs),
+        collectives_(collectives),
+        costs_(costs),
+        built_(built) {}
+
+  void add_gradient_reductions();
+  /// The gradients of experts, among the devices that hold the same ones.
+  void add_expert_reductions();
+  void add_embedding_syncs();
+
+ private:
+  const PlanDevice& device(DeviceId id) const { return plan_.devices[id.index()]; }
+  const StageCost& cost(DeviceId id) const { return built_.cost_of_device[id.index()]; }
+  void add(Collective collective, std::uint32_t slot) {
+    add_collective(built_.programs, std::move(collective), slot);
+  }
+  /// The gradients that these devices have copies of: all-reduced, or scattered with the parameters gathered after the step (ZeRO 1 and 2).
+  void add_data_collectives(const std::vector<DeviceId>& members);
+  /// A codec in two parts all-reduces both, so that every replica has all gradients and keeps its shard.
+  /// `copies`: ranks of a member that hold the same gradients.
+  void add_reduction(const std::vector<DeviceId>& members, const EncodedCollective& encoded,
+                     bool two_parts, std::uint32_t slot, std::uint32_t second_slot,
+                     double copies = 1);
+  void add_expert_reductions(const std::vector<DeviceId>& members);
+  bool any_end_has(Label label) const;
+  void add_embedding_sync(const std::vector<DeviceId>& members);
+
+  const BuildInputs& in_;
+  const Plan& plan_;
+  const PlanGroups groups_;
+  const CodecPlan& codecs_;
+  const CollectiveBuilder& collectives_;
+  const StageCostTable& costs_;
+  BuiltPrograms& built_;
 };
 
 }  // namespace windtunnel

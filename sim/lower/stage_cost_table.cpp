@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <iterator>
 #include <optional>
+#include <string>
 
-#include "lower/drawn_rows.hpp"
-#include "lower/work_table.hpp"
+#include "core/contracts.hpp"
+#include "cost/kernel_cost.hpp"
 #include "plan/gradient_reduction.hpp"
+#include "scenario/unsupported.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
@@ -203,6 +205,258 @@ DataGroup StageCostTable::described(const PlanDevice& d, GroupKind kind, AxisNam
   for (const auto& [node, gpus] : members_by_node)
     if (gpus.size() > group.gpus_in_node.size()) group.gpus_in_node = gpus;
   return group;
+}
+
+namespace {
+
+Work work_of(const PassCost& pass) {
+  Work work;
+  work.duration = pass.duration;
+  work.parts[static_cast<std::size_t>(Part::compute)] = pass.compute;
+  work.parts[static_cast<std::size_t>(Part::tensor_comm)] = pass.tensor_comm;
+  work.parts[static_cast<std::size_t>(Part::expert_comm)] = pass.expert_comm;
+  work.parts[static_cast<std::size_t>(Part::data_comm)] = pass.data_comm;
+  work.parts[static_cast<std::size_t>(Part::context_comm)] = pass.context_comm;
+  work.parts[static_cast<std::size_t>(Part::codec)] = pass.codec;
+  work.parts[static_cast<std::size_t>(Part::other)] = pass.floor_share();
+  work.floor = pass.floor;
+  return work;
+}
+
+}  // namespace
+
+Work piece_of(Work work, int pieces) {
+  work.duration = work.duration / static_cast<double>(pieces);
+  for (Seconds& part : work.parts) part = part / static_cast<double>(pieces);
+  for (Seconds* part : {&work.floor.launch, &work.floor.elsewhere, &work.floor.kernels_elsewhere})
+    *part = *part / static_cast<double>(pieces);
+  return work;
+}
+
+Work work_of(const PassTimes& times) {
+  Work work;
+  work.parts = times;
+  for (const Seconds part : times) work.duration += part;
+  return work;
+}
+
+Work work_of(const PassOperations& pass, const PlacedOperation& placed, double fullness) {
+  const Operation& operation = pass[placed.number];
+  const Seconds own = time_of(operation, fullness);
+  Work work;
+  work.duration = duration_of(pass, placed, fullness);
+  work.parts[static_cast<std::size_t>(row_of(operation.label).part)] = own;
+  if (work.duration > own)
+    work.parts[static_cast<std::size_t>(Part::data_comm)] = work.duration - own;
+  if (operation.label == Label::launch_floor) work.floor = pass.floor;
+  return work;
+}
+
+std::vector<Work> operation_rows(const StageOperations& chunks,
+                                 const std::vector<Direction>& played) {
+  const OperationPlaces places(chunks, played);
+  if (places.num_rows() > OperationPlaces::most_rows)
+    throw UnsupportedError(
+        {{{},
+          {},
+          std::to_string(chunks.size()) + " chunks are too many to simulate operation by operation",
+          "use a smaller virtual_pipeline, or --detail pass"}});
+  std::vector<Work> rows(places.num_rows());
+  for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+    for (const Direction direction : played) {
+      const PassOperations& pass = chunks[chunk]->at(direction);
+      for (const PlacedOperation& placed : place_operations(pass).operations)
+        rows[places.row(static_cast<int>(chunk), direction, placed)] = work_of(pass, placed);
+    }
+  }
+  return rows;
+}
+
+Work work_of(Seconds duration, Part part) {
+  Work work;
+  work.duration = duration;
+  work.parts[static_cast<std::size_t>(part)] = duration;
+  return work;
+}
+
+std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int buckets) {
+  const bool splits = plan.parallel.schedule->splits_backward;
+  std::vector<Work> rows;
+  for (const ChunkCost& chunk : cost.chunks) {
+    for (const PassCost* pass :
+         {&chunk.forward, &chunk.backward, &chunk.input_gradient, &chunk.weight_gradient})
+      rows.push_back(work_of(*pass));
+    rows.push_back(piece_of(work_of(splits ? chunk.weight_gradient : chunk.backward), buckets));
+    for (const PassCost* pass : {&chunk.overlapped_forward, &chunk.overlapped_input_gradient,
+                                 &chunk.overlapped_weight_gradient})
+      rows.push_back(work_of(*pass));
+  }
+  rows.resize(rows.size() + num_device_rows);
+  for (const Operation& operation : cost.end) {
+    const LabelRow& label = row_of(operation.label);
+    if (is_collective(label.kind)) continue;
+    rows[row_of(end_place(operation.label).row, static_cast<int>(cost.chunks.size()))] =
+        work_of(operation.time, label.part);
+  }
+  return rows;
+}
+
+namespace {
+
+/// What the layers of a pass meet.
+FullnessOf by_layer(const std::vector<double>& fullness) {
+  return [&fullness](const PlacedOperation& operation) {
+    return operation.layer == 0 ? 1 : fullness[operation.layer - 1U];
+  };
+}
+
+/// What a pass takes that is drawn, with the wait for launches that this draw has in place of the mean draw's.
+Work work_of_draw(const PassOperations& pass, const PassTimes& times, LaunchFloor floor) {
+  Work work = work_of(times);
+  Seconds& host = work.parts[static_cast<std::size_t>(Part::other)];
+  const Seconds busy = work.duration - host;
+  const Seconds longer =
+      with_launch_floor(busy, floor) - busy - pass.after.back().time;  // the last is the wait
+  host += longer;
+  work.duration += longer;
+  work.floor = floor;
+  return work;
+}
+
+/// A pass of a chunk and its row.
+struct PassRow {
+  Direction direction;
+  ChunkRow row;
+};
+
+}  // namespace
+
+std::size_t chunk_of(const Operation& operation, std::size_t ahead) {
+  const bool is_other = operation.of != PassOfBlock::only && operation.of != PassOfBlock::forward;
+  return is_other ? 1 - ahead : ahead;  // a block has passes of both chunks
+}
+
+void DrawnRowWriter::write(const PlanDevice& device, const StageCost& cost,
+                           std::uint32_t work_base) {
+  work_base_ = work_base;
+  set_.drawn_rows.microbatches = microbatches();
+  const std::vector<Fullness> fullness = fullness_of(device);
+  write_passes(device.stage, cost, fullness);
+  if (overlaps_passes(plan_)) write_blocks(device.stage, cost, fullness);
+  if (plays_operations_) write_operations(cost, fullness);
+}
+
+std::vector<DrawnRowWriter::Fullness> DrawnRowWriter::fullness_of(const PlanDevice& device) const {
+  std::vector<Fullness> chunks;
+  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
+    chunks.push_back(draws_.of_chunk(plan_, device, chunk));
+  return chunks;
+}
+
+std::uint32_t DrawnRowWriter::add_rows(std::uint16_t row, std::size_t layers) {
+  std::vector<std::uint32_t>& first = set_.drawn_rows.first;
+  const std::uint32_t of_mean = work_base_ + row;
+  if (first.size() <= of_mean) first.resize(of_mean + 1U);
+  if (first[of_mean] == 0) {
+    first[of_mean] = static_cast<std::uint32_t>(set_.work.size());
+    const Work usual = set_.work[of_mean];
+    set_.work.resize(set_.work.size() + layers * microbatches(), usual);
+  }
+  return first[of_mean];
+}
+
+void DrawnRowWriter::write_passes(StageId stage, const StageCost& cost,
+                                  const std::vector<Fullness>& fullness) {
+  const bool splits = plan_.parallel.schedule->splits_backward;
+  const std::vector<PassRow> rows =
+      splits ? std::vector<PassRow>{{Direction::forward, ChunkRow::forward},
+                                    {Direction::input_gradient, ChunkRow::input_gradient},
+                                    {Direction::weight_gradient, ChunkRow::weight_gradient},
+                                    {Direction::weight_gradient, ChunkRow::last_piece}}
+             : std::vector<PassRow>{{Direction::forward, ChunkRow::forward},
+                                    {Direction::backward, ChunkRow::backward},
+                                    {Direction::backward, ChunkRow::last_piece}};
+  const int buckets = gradient_buckets(plan_, stage);
+  for (std::size_t chunk = 0; chunk < cost.chunks.size(); ++chunk)
+    for (const PassRow& row : rows) {
+      const PassOperations& pass = cost.chunks[chunk].operations->at(row.direction);
+      const PlacedPass placed = place_operations(pass);
+      const std::uint32_t first = add_rows(row_of(row.row, static_cast<int>(chunk)), 1);
+      for (std::size_t m = 0; m < microbatches(); ++m) {
+        const Work work =
+            work_of_draw(pass, times_alone(pass, placed, by_layer(fullness[chunk][m])), pass.floor);
+        set_.work[first + m] = row.row == ChunkRow::last_piece ? piece_of(work, buckets) : work;
+      }
+    }
+}
+
+void DrawnRowWriter::write_blocks(StageId stage, const StageCost& cost,
+                                  const std::vector<Fullness>& fullness) {
+  WT_EXPECT(cost.chunks.size() == 2);
+  const auto write = [&](std::size_t ahead, std::size_t forward, std::size_t backward) {
+    const std::size_t back = 1 - ahead;
+    const PassOperations& block = cost.chunks[ahead].operations->at(Direction::overlapped);
+    const auto times =
+        times_of_block(block, placed_blocks_[ahead], [&](const PlacedOperation& operation) {
+          const std::size_t chunk = chunk_of(block[operation.number], ahead);
+          const std::size_t microbatch = chunk == ahead ? forward : backward;
+          return operation.layer == 0 ? 1 : fullness[chunk][microbatch][operation.layer - 1U];
+        });
+    const auto times_of = [&](PassOfBlock of) { return times[static_cast<std::size_t>(of)]; };
+    const auto set = [&](ChunkRow row, std::size_t chunk, std::size_t microbatch,
+                         const Work& work) {
+      const std::uint32_t first = add_rows(row_of(row, static_cast<int>(chunk)), 1);
+      set_.work[first + microbatch] = work;
+    };
+    const Work inputs = work_of(times_of(PassOfBlock::input_gradient)),
+               weights = work_of(times_of(PassOfBlock::weight_gradient));
+    LaunchFloor floor = block.floor;
+    for (const Work* other : {&inputs, &weights}) {
+      floor.elsewhere += other->duration;
+      for (const Part part : {Part::compute, Part::codec})
+        floor.kernels_elsewhere += other->parts[static_cast<std::size_t>(part)];
+    }
+    set(ChunkRow::overlapped_forward, ahead, forward,
+        work_of_draw(block, times_of(PassOfBlock::forward), floor));
+    set(ChunkRow::overlapped_input_gradient, back, backward, inputs);
+    set(ChunkRow::overlapped_weight_gradient, back, backward, weights);
+  };
+  for (std::size_t ahead = 0; ahead < cost.chunks.size(); ++ahead) {
+    placed_blocks_[ahead] =
+        place_operations(cost.chunks[ahead].operations->at(Direction::overlapped));
+    for (std::size_t m = 0; m < microbatches(); ++m)
+      write(ahead, m, m);  // those that meet no other
+  }
+  const std::vector<Step> order = schedule_order(plan_, stage);
+  for (std::size_t first = 0, end = 0; first < order.size(); first = end) {
+    end = end_of_block(order, first);
+    const Step &forward = order[first], &backward = order[end - 1];
+    if (forward.phase == Phase::forward && end > first + 1)
+      write(forward.chunk, forward.microbatch, backward.microbatch);
+  }
+}
+
+void DrawnRowWriter::write_operations(const StageCost& cost,
+                                      const std::vector<Fullness>& fullness) {
+  const StageOperations chunks = operations_of(cost);
+  const auto directions = directions_of(plan_.parallel.schedule->splits_backward);
+  const OperationPlaces places(chunks, directions);
+  for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk)
+    for (const Direction direction : directions) {
+      const PassOperations& pass = chunks[chunk]->at(direction);
+      for (const PlacedOperation& placed : place_operations(pass).operations) {
+        const Operation& operation = pass[placed.number];
+        if (!varies(operation) ||
+            is_played_on_network(operation.label, plan_.nodes_per_tensor_group > 1))
+          continue;
+        const Fullness& of_chunk = fullness[chunk_of(operation, chunk)];
+        const std::uint32_t first = add_rows(places.row(static_cast<int>(chunk), direction, placed),
+                                             of_chunk.front().size());
+        for (std::uint32_t m = 0; m < microbatches(); ++m)
+          set_.work[first + set_.drawn_rows.place(placed.layer, m)] =
+              work_of(pass, placed, of_chunk[m][placed.layer - 1U]);
+      }
+    }
 }
 
 }  // namespace windtunnel

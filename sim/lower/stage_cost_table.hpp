@@ -7,10 +7,13 @@
 #include <tuple>
 #include <vector>
 
+#include "cost/stage_cost.hpp"
 #include "lower/codec_plan.hpp"
 #include "lower/plan_groups.hpp"
 #include "lower/program_builder.hpp"
 #include "lower/token_draws.hpp"
+#include "plan/plan.hpp"
+#include "schedule/program.hpp"
 
 namespace windtunnel {
 
@@ -93,6 +96,55 @@ class StageCostTable {
     const Entry* entry = nullptr;
   };
   std::vector<std::vector<Plain>> plain_;
+};
+
+/// What a stage's passes and the kernels of its end cost, in the order of ChunkRow and DeviceRow. The last pass of a chunk is
+/// cut into `buckets` pieces.
+std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int buckets);
+
+/// A table as long as OperationPlaces says, with the rows of all operations of a stage's passes in their places.
+std::vector<Work> operation_rows(const StageOperations& chunks,
+                                 const std::vector<Direction>& played);
+
+/// The row of a pass that does this.
+Work work_of(const PassTimes& times);
+/// The row of an operation in this company, in a draw of that fullness; what it costs kernels is the collectives'.
+Work work_of(const PassOperations& pass, const PlacedOperation& placed, double fullness = 1);
+/// One of so many equal pieces.
+Work piece_of(Work work, int pieces);
+
+/// A row with one part.
+Work work_of(Seconds duration, Part part);
+
+/// The chunk that an operation of a pass or block is of, where the pass, or the forward pass of the block, is of `ahead`.
+std::size_t chunk_of(const Operation& operation, std::size_t ahead);
+
+/// Writes the rows of passes that meet other tokens in every microbatch (ProgramSet::drawn_rows), where tokens are not spread evenly.
+class DrawnRowWriter {
+ public:
+  /// All must outlive it.
+  DrawnRowWriter(const Plan& plan, bool plays_operations, const TokenDraws& draws, ProgramSet& set)
+      : plays_operations_(plays_operations), plan_(plan), draws_(draws), set_(set) {}
+
+  /// For a device whose work table begins at `work_base` and holds the mean draw.
+  void write(const PlanDevice& device, const StageCost& cost, std::uint32_t work_base);
+
+ private:
+  using Fullness = TokenDraws::OfChunk;
+  std::vector<Fullness> fullness_of(const PlanDevice& device) const;
+  void write_passes(StageId stage, const StageCost& cost, const std::vector<Fullness>& fullness);
+  void write_blocks(StageId stage, const StageCost& cost, const std::vector<Fullness>& fullness);
+  void write_operations(const StageCost& cost, const std::vector<Fullness>& fullness);
+  std::uint32_t microbatches() const { return static_cast<std::uint32_t>(plan_.microbatches); }
+  /// Room for rows that stand for this one, one of each microbatch of so many layers; where they begin.
+  std::uint32_t add_rows(std::uint16_t row, std::size_t layers);
+
+  bool plays_operations_;
+  const Plan& plan_;
+  const TokenDraws& draws_;
+  ProgramSet& set_;
+  std::uint32_t work_base_ = 0;
+  std::array<PlacedPass, 2> placed_blocks_;  ///< by the chunk of their forward pass
 };
 
 }  // namespace windtunnel

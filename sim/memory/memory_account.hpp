@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/id.hpp"
+#include "operations/operation.hpp"
 #include "passes/pass.hpp"
 #include "plan/plan.hpp"
 #include "platform/device.hpp"
@@ -106,5 +108,42 @@ StageMemory account_stage(const MemoryInputs& inputs, StageId stage);
 
 /// Bytes per rank of every stage, the verdict, and what would make the plan fit when it does not.
 MemoryAccount account_memory(const MemoryInputs& inputs);
+
+/// Bytes each parameter costs in this training on this stack, before any sharding: the profile's
+/// own bytes, adapted to fp32 training, another gradient type or another optimizer (docs/memory.md,
+/// "States", has the rules).
+StateBytes state_bytes(const Training& training, const SoftwareProfile& software);
+
+/// Training state of one rank of a stage, by role, after sharding over the data-parallel ways.
+struct StageStates {
+  Bytes weights{}, live_gradients{}, stale_gradients{}, optimizer{};
+  Bytes step_temporary{};   ///< only while the optimizer steps
+  Bytes freed_gradients{};  ///< part of the live gradients that the first backward has yet to make
+  Bytes moments{};          ///< part of the optimizer's state that its first step makes
+  Bytes main_gradients{};   ///< fp32 gradients that the first step makes
+
+  Bytes total() const { return weights + live_gradients + stale_gradients + optimizer; }
+};
+
+/// States of a rank that keeps them of so many parameters.
+StageStates stage_states(const Training& training, const SoftwareProfile& software,
+                         const ParameterCounts& parameters);
+
+/// Bytes that compression keeps on one rank all through an iteration, added up from what its operations keep by class of traffic. Collectives
+/// of a class take turns with the largest of their buffers.
+class CodecBytes {
+ public:
+  void add(const Operation& operation, double times = 1);
+  void add(const PassOperations& pass);
+  /// At each end that the rank is of a message: residuals only where it sends.
+  void add_message(const Operation& message, bool sends, bool receives);
+  Bytes total() const;
+
+ private:
+  KeptByCodec& of(const Operation& operation) {
+    return by_traffic_[static_cast<std::size_t>(row_of(operation.label).traffic)];
+  }
+  std::array<KeptByCodec, num_traffic_classes> by_traffic_{};
+};
 
 }  // namespace windtunnel

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/json_value.hpp"
+#include "core/problem.hpp"
 #include "memory/memory_account.hpp"
 
 namespace windtunnel {
@@ -38,5 +40,13 @@ const std::vector<std::string>& memory_feature_names();
 
 /// What the account is multiplied by.
 double correction_factor(const MemoryCorrection& correction, const std::vector<double>& features);
+
+/// The file's text: `{"schema": "windtunnel/memory-correction-v1", "software": …, "quantity": …, "sets": […], "held_out": {…},
+/// "features": […], "mean": […], "scale": […], "hidden": [[…]], "output": […], "most": …}`.
+std::string memory_correction_json(const MemoryCorrection& correction);
+
+/// Reads what memory_correction_json() wrote. Adds every problem found.
+MemoryCorrection read_memory_correction(JsonValue& value, const std::string& pointer,
+                                        Problems& problems);
 
 }  // namespace windtunnel

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <memory>
 
-#include "memory/memory_correction_json.hpp"
-
 namespace windtunnel {
 namespace {
 

@@ -1,7 +1,6 @@
-#include "memory/stage_states.hpp"
-
 #include <doctest/doctest.h>
 
+#include "memory/memory_account.hpp"
 #include "memory/memory_fixtures.hpp"
 
 using namespace windtunnel;

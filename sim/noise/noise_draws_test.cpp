@@ -1,10 +1,9 @@
-#include "noise/noise_draws.hpp"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 #include "core/philox.hpp"
+#include "noise/step_noise.hpp"
 
 namespace windtunnel {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "cost/codec_shapes.hpp"
+#include "cost/codec_cost.hpp"
 #include "cost/collective_cost.hpp"
 #include "cost/end_of_iteration.hpp"
 #include "lower/codec_plan.hpp"

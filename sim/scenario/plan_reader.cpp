@@ -10,7 +10,7 @@
 #include "plan/nvlink_groups.hpp"
 #include "scenario/cluster_shape.hpp"
 #include "scenario/compression_check.hpp"
-#include "schedule/exchange_check.hpp"
+#include "schedule/schedule_check.hpp"
 
 namespace windtunnel {
 

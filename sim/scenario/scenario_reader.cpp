@@ -7,7 +7,7 @@
 
 #include "core/file_io.hpp"
 #include "core/object_reader.hpp"
-#include "memory/memory_correction_json.hpp"
+#include "memory/memory_correction.hpp"
 #include "platform/platform_json.hpp"
 #include "platform/software_json.hpp"
 #include "scenario/balanced_stages.hpp"

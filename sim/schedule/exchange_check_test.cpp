@@ -1,10 +1,9 @@
-#include "schedule/exchange_check.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
 #include "plan/schedule.hpp"
+#include "schedule/schedule_check.hpp"
 
 namespace windtunnel {
 namespace {

@@ -7,12 +7,12 @@
 #include <map>
 #include <vector>
 
+#include "core/contracts.hpp"
+#include "cost/kernel_cost.hpp"
 #include "lower/codec_plan.hpp"
 #include "lower/stage_cost_table.hpp"
 #include "lower/token_draws.hpp"
 #include "schedule/pipeline_program.hpp"
-#include "search/least_times.hpp"
-#include "search/stage_exchanges.hpp"
 
 namespace windtunnel {
 namespace {
@@ -373,6 +373,240 @@ Seconds lower_bound(const BuildInputs& inputs) {
   small.tokens.draws = Tokens::Draws::least;
   const BuiltPrograms built = build_programs(small);
   return Bound(*inputs.plan, built).seconds();
+}
+
+namespace {
+
+Seconds fixed_part(const Collective& collective, double fullness) {
+  return collective.fixed + collective.varying * (fullness - 1);
+}
+
+/// Least time of collectives whose flows share links. Flows of others do not.
+class CollectiveTimes {
+ public:
+  explicit CollectiveTimes(const Network& network)
+      : network_(network), load_(network.links().size()) {}
+
+  Seconds least(const Collective& collective, double fullness) {
+    Seconds longest{};
+    for (const CollectiveFlow& flow : collective.flows)
+      for (const PathId path : {flow.up, flow.down})
+        for (const LinkId link : network_.path(path)) {
+          Bytes& load = load_[link.index()];
+          load += flow.bytes * fullness;
+          longest = std::max(longest, load / network_.links()[link.index()].bandwidth);
+        }
+    for (const CollectiveFlow& flow : collective.flows)
+      for (const PathId path : {flow.up, flow.down})
+        for (const LinkId link : network_.path(path)) load_[link.index()] = Bytes{};
+    return std::max(fixed_part(collective, fullness), collective.latency + longest);
+  }
+
+ private:
+  const Network& network_;
+  std::vector<Bytes> load_;  ///< by link; all zero between calls
+};
+
+}  // namespace
+
+LeastTimes::LeastTimes(const Plan& plan, const BuiltPrograms& built)
+    : plan_(plan),
+      built_(built),
+      splits_(plan.parallel.schedule->splits_backward),
+      hides_exchanges_(overlaps_passes(plan)),
+      reduction_(gradient_reduction(plan)) {
+  CollectiveTimes times(built.network);
+  for (const Collective& collective : built.programs.collectives) {
+    const double fullness = built.programs.fullness_of(collective, Op{});  // the same in every pass
+    collective_times_.push_back(times.least(collective, fullness));
+  }
+}
+
+Seconds LeastTimes::collective_in(DeviceId device, std::uint32_t slot) const {
+  const std::optional<CollectiveId> id = built_.programs.devices[device.index()].collectives[slot];
+  return id ? collective(*id) : Seconds{0};
+}
+
+Seconds LeastTimes::operations(DeviceId device, int chunk, Direction direction) const {
+  const StageOperations chunks = operations_of(built_.cost_of_device[device.index()]);
+  const OperationPlaces places(chunks, directions_of(splits_));
+  const PassOperations& pass = chunks[static_cast<std::size_t>(chunk)]->at(direction);
+  const Seconds time = time_alone(place_operations(pass), [&](const PlacedOperation& placed) {
+    const Label label = pass[placed.number].label;
+    const bool hides = label == Label::batch_read || group_of(label) == GroupKind::experts;
+    if (label == Label::launch_floor || (hides_exchanges_ && hides)) return Seconds{0};
+    return is_played_on_network(label, plan_.nodes_per_tensor_group > 1)
+               ? collective_in(device, places.slot(chunk, direction, placed.number))
+               : row(device, places.row(chunk, direction, placed));
+  });
+  if (hides_exchanges_) return time;
+  const Seconds read = pass.before.front().time;
+  return read + with_launch_floor(time - read, pass.floor.launch, pass.floor.sharpness);
+}
+
+Seconds LeastTimes::pass_row(DeviceId device, ChunkRow alone, ChunkRow overlapped,
+                             int chunk) const {
+  const Seconds time = row(device, row_of(alone, chunk));
+  return hides_exchanges_ ? std::min(time, row(device, row_of(overlapped, chunk))) : time;
+}
+
+Seconds LeastTimes::forward(DeviceId device, int chunk) const {
+  if (built_.plays_operations) return operations(device, chunk, Direction::forward);
+  return pass_row(device, ChunkRow::forward, ChunkRow::overlapped_forward, chunk);
+}
+
+Seconds LeastTimes::backward(DeviceId device, int chunk) const {
+  if (built_.plays_operations && splits_)
+    return operations(device, chunk, Direction::input_gradient);
+  if (built_.plays_operations)
+    return with_reduction(device, chunk, operations(device, chunk, Direction::backward));
+  if (splits_)
+    return pass_row(device, ChunkRow::input_gradient, ChunkRow::overlapped_input_gradient, chunk);
+  return with_reduction(device, chunk, row(device, row_of(ChunkRow::backward, chunk)));
+}
+
+Seconds LeastTimes::weight_gradient(DeviceId device, int chunk) const {
+  if (!splits_) return Seconds{0};
+  if (built_.plays_operations)
+    return with_reduction(device, chunk, operations(device, chunk, Direction::weight_gradient));
+  return with_reduction(
+      device, chunk,
+      pass_row(device, ChunkRow::weight_gradient, ChunkRow::overlapped_weight_gradient, chunk));
+}
+
+double LeastTimes::buckets(DeviceId device) const {
+  return gradient_buckets(plan_, plan_.devices[device.index()].stage);
+}
+
+Seconds LeastTimes::saved_in_pieces(DeviceId device, int chunk) const {
+  if (reduction_ != GradientReduction::per_iteration || !plan_.parallel.overlap_gradient_reduce ||
+      plan_.nodes_per_tensor_group > 1)
+    return Seconds{0};
+  const Seconds whole = splits_ ? weight_gradient(device, chunk) : backward(device, chunk);
+  return std::max(Seconds{0}, whole - before_buckets(device, chunk) * buckets(device));
+}
+
+Seconds LeastTimes::before_buckets(DeviceId device, int chunk) const {
+  if (plan_.nodes_per_tensor_group > 1) return Seconds{0};  // buckets follow layers
+  return row(device, row_of(ChunkRow::last_piece, chunk));
+}
+
+Seconds LeastTimes::with_reduction(DeviceId device, int chunk, Seconds pass) const {
+  if (reduction_ != GradientReduction::per_microbatch) return pass;
+  const Seconds bucket = collective_in(device, slot_of(ChunkCollective::bucket, chunk));
+  if (!plan_.parallel.overlap_gradient_reduce) return pass + bucket;
+  const double k = buckets(device);
+  const Seconds piece = before_buckets(device, chunk);
+  const Seconds all = piece == Seconds{0} ? pass : piece * k;
+  return std::max(all + bucket, piece + bucket * k);
+}
+
+const Channel& LeastTimes::channel(const StageMessage& message) const {
+  for (const ChannelId id : built_.programs.devices[message.from.index()].channels) {
+    const Channel& channel = built_.programs.channels[id.index()];
+    if (channel.to == message.to) return channel;
+  }
+  WT_UNREACHABLE();
+}
+
+Seconds LeastTimes::message(const StageMessage& message) const {
+  const Channel& way = channel(message);
+  if (bytes(message) == Bytes{0}) return way.latency;
+  const BytesPerSecond rate =
+      way.in_node ? way.bandwidth : built_.network.rate_alone({way.up, way.down});
+  return way.latency + bytes(message) / rate;
+}
+
+/// Both pass each link that they share, the first no earlier than after its latency.
+Seconds LeastTimes::both(const StageMessage& one, const StageMessage& other) const {
+  Seconds least = std::max(message(one), message(other));
+  const Channel &way = channel(one), &other_way = channel(other);
+  if (way.in_node || other_way.in_node) return least;
+  const Network& network = built_.network;
+  const Seconds latency = std::min(way.latency, other_way.latency);
+  for (const PathId path : {way.up, way.down})
+    for (const LinkId link : network.path(path))
+      for (const PathId other_path : {other_way.up, other_way.down}) {
+        const std::vector<LinkId>& links = network.path(other_path);
+        if (std::find(links.begin(), links.end(), link) == links.end()) continue;
+        const BytesPerSecond rate = network.links()[link.index()].bandwidth;
+        least = std::max(least, latency + (bytes(one) + bytes(other)) / rate);
+      }
+  return least;
+}
+
+StageExchanges::StageExchanges(const Plan& plan, const std::vector<Step>& order, StageId stage)
+    : plan_(plan), stage_(static_cast<int>(stage.index())) {
+  if (plan.parallel.pipeline_send == PipelineSend::blocking_pairs &&
+      plan.parallel.schedule->chunk_path == ChunkPath::loop)
+    count(order);
+}
+
+void StageExchanges::count(const std::vector<Step>& order) {
+  const auto last_backward = std::find_if(
+      order.rbegin(), order.rend(), [](const Step& step) { return step.phase == Phase::backward; });
+  const Step* const last = &*last_backward;
+  const std::vector<PassGroup> groups = pass_groups(order, plan_.parallel.virtual_pipeline);
+  for (std::size_t next = 1; next < groups.size() && groups[next].data() <= last; ++next) {
+    const std::size_t before = sent(groups[next - 1]).index();
+    const std::size_t behind = received(groups[next]).index();
+    is_sent_[before] = is_received_[behind] = true;
+    ++exchanges_[before][behind];
+  }
+}
+
+StageExchanges::Messages StageExchanges::sent(PassGroup group) const {
+  const int last_stage = plan_.parallel.pipeline - 1;
+  const int last_chunk = plan_.parallel.virtual_pipeline - 1;
+  Messages messages;
+  for (const Step& step : group) {
+    if (step.phase == Phase::forward)
+      messages.activation = stage_ != last_stage || step.chunk != last_chunk;
+    if (step.phase == Phase::backward) messages.gradient = stage_ != 0 || step.chunk != 0;
+  }
+  return messages;
+}
+
+StageExchanges::Messages StageExchanges::received(PassGroup group) const {
+  const int last_stage = plan_.parallel.pipeline - 1;
+  const int last_chunk = plan_.parallel.virtual_pipeline - 1;
+  Messages messages;
+  for (const Step& step : group) {
+    if (step.phase == Phase::forward) messages.activation = stage_ != 0 || step.chunk != 0;
+    if (step.phase == Phase::backward)
+      messages.gradient = stage_ != last_stage || step.chunk != last_chunk;
+  }
+  return messages;
+}
+
+Seconds StageExchanges::least(const LeastTimes& times, int replica, int part) const {
+  const int stages = plan_.parallel.pipeline;
+  const auto device = [&](int stage) {
+    return plan_.device(replica, StageId{stage % stages}, part);
+  };
+  const DeviceId here = device(stage_), next = device(stage_ + 1),
+                 previous = device(stage_ + stages - 1);
+  const auto time = [&](std::size_t messages, const StageMessage& activation,
+                        const StageMessage& gradient) {
+    if (messages == 0) return Seconds{0};
+    if (messages == Messages{true, true}.index()) return times.both(activation, gradient);
+    return times.message(messages == Messages{true, false}.index() ? activation : gradient);
+  };
+  std::array<Seconds, kinds> to_send{}, to_receive{};
+  for (std::size_t kind = 0; kind < kinds; ++kind) {
+    if (is_sent_[kind])
+      to_send[kind] =
+          time(kind, {here, next, MessageRow::activation}, {here, previous, MessageRow::gradient});
+    if (is_received_[kind])
+      to_receive[kind] =
+          time(kind, {previous, here, MessageRow::activation}, {next, here, MessageRow::gradient});
+  }
+  Seconds all{};
+  for (std::size_t sent = 0; sent < kinds; ++sent)
+    for (std::size_t received = 0; received < kinds; ++received)
+      all += std::max(to_send[sent], to_receive[received]) *
+             static_cast<double>(exchanges_[sent][received]);
+  return all;
 }
 
 }  // namespace windtunnel

@@ -7,6 +7,7 @@
 
 #include "core/contracts.hpp"
 #include "cost/collective_cost.hpp"
+#include "schedule/in_flight.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
@@ -519,6 +520,400 @@ PlacementObjective::Slowest PlacementObjective::slowest_link(const PlacementTerm
     }
   }
   return slowest;
+}
+
+namespace {
+
+BuiltPrograms build(const Scenario& scenario, const Plan& plan) {
+  return build_programs(
+      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &plan});
+}
+
+/// Where the rows of a stage's device end, and its collectives.
+std::uint32_t rows_of_stage(const BuiltPrograms& built, const Plan& plan, std::size_t unit) {
+  if (!built.plays_operations)
+    return num_work_rows(plan.parallel.virtual_pipeline, has_codec_work(plan.compression));
+  return OperationPlaces(operations_of(built.cost_of_device[unit]),
+                         directions_of(plan.parallel.schedule->splits_backward))
+      .num_rows();
+}
+
+/// Passes of one pipeline up to which a schedule is played in full.
+constexpr int most_played_passes = 2048;
+/// Rounds of p microbatches that are played of a longer one: fill, one in the middle, drain.
+constexpr int played_rounds = 3;
+
+/// Microbatches to play: all, or so few that the rest are whole rounds.
+int played_microbatches(const Plan& plan, bool plays_operations) {
+  constexpr int operations_of_pass = 200;
+  const int p = plan.parallel.pipeline, m = plan.microbatches;
+  const int most = most_played_passes / (plays_operations ? operations_of_pass : 1);
+  const bool is_short = m <= most / p / plan.parallel.virtual_pipeline;
+  const Schedule& schedule = *plan.parallel.schedule;
+  if (schedule.fewest_microbatches_of_stage > 0) return m;
+  if (is_short || schedule.written || m < (played_rounds + 1) * p) return m;
+  return played_rounds * p + m % p;
+}
+
+}  // namespace
+
+PlacementTables::PlacementTables(const Scenario& scenario)
+    : scenario_(&scenario),
+      played_plan_(scenario.plan),
+      network_(scenario.platform, scenario.plan.num_nodes) {
+  const int p = plan().parallel.pipeline;
+  played_plan_.microbatches = played_microbatches(
+      plan(), plays_operations({&scenario.model, &scenario.platform, &scenario.nodes,
+                                &scenario.software, &scenario.plan}));
+  left_rounds_ = static_cast<double>(plan().microbatches - played_plan_.microbatches) / p;
+  built_ = build(scenario, played_plan_);
+  for (const PlanDevice& device : plan().devices) {
+    slots_.push_back({device.node, device.gpus});
+    attachments_.push_back(network_.attach(device.node, device.gpus));
+  }
+  layout_.chunks = plan().parallel.virtual_pipeline;
+  for (int s = 0; s < p; ++s)
+    layout_.rows = std::max(layout_.rows,
+                            rows_of_stage(built_, plan(), plan().device(0, StageId{s}, 0).index()));
+  layout_.messages = static_cast<std::uint32_t>(programs().message_bytes.size());
+  for (const StageProgram& program : programs().programs)
+    layout_.collectives = std::max(layout_.collectives, program.num_collectives);
+  path_.emplace(programs().programs, layout_);
+  if (left_rounds_ > 0) {
+    Plan shorter = played_plan_;
+    shorter.microbatches -= p;
+    shorter_path_.emplace(build(scenario, shorter).programs.programs, layout_);
+  }
+  fill_works();
+  fill_fits();
+}
+
+const NodeType& PlacementTables::node_type(int slot) const {
+  return scenario_->nodes[this->slot(slot).node.index()];
+}
+
+PlacementTables::Kind PlacementTables::kind_of(int slot) const {
+  const Network::Endpoint& place = this->slot(slot);
+  const NodeType& type = scenario_->platform.type_of(place.node);
+  const bool position_matters = type.interconnect.kind == Interconnect::Kind::mesh;
+  return {&type, position_matters ? place.gpus : std::vector<int>{}};
+}
+
+/// Every stage on every kind of place: as the plan has them, and for the rest with two devices changing places.
+void PlacementTables::fill_works() {
+  for (int s = 0; s < num_units(); ++s) {
+    const Kind kind = kind_of(s);
+    const auto found = std::find(kinds_.begin(), kinds_.end(), kind);
+    kind_of_slot_.push_back(static_cast<int>(found - kinds_.begin()));
+    if (found == kinds_.end()) kinds_.push_back(kind);
+  }
+  const auto rows_of = [&](const BuiltPrograms& built, std::size_t unit) {
+    const auto first = built.programs.work.begin() + built.programs.devices[unit].work_base;
+    std::vector<Work> rows(first, first + rows_of_stage(built, plan(), unit));
+    rows.resize(layout_.rows);
+    return rows;
+  };
+  const auto stages = static_cast<std::size_t>(plan().parallel.pipeline);
+  works_.assign(stages, std::vector<std::vector<Work>>(kinds_.size()));
+  for (std::size_t unit = 0; unit < slots_.size(); ++unit) {
+    auto& works =
+        works_[plan().devices[unit].stage.index()][static_cast<std::size_t>(kind_of_slot_[unit])];
+    if (works.empty()) works = rows_of(built_, unit);
+  }
+  Plan swapped = played_plan_;
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+      if (!works_[stage][kind].empty()) continue;
+      const auto here = plan().device(0, StageId{stage}, 0).index();
+      const auto there = static_cast<std::size_t>(
+          std::find(kind_of_slot_.begin(), kind_of_slot_.end(), static_cast<int>(kind)) -
+          kind_of_slot_.begin());
+      const auto swap_places = [&] {
+        std::swap(swapped.devices[here].node, swapped.devices[there].node);
+        std::swap(swapped.devices[here].gpus, swapped.devices[there].gpus);
+      };
+      swap_places();
+      works_[stage][kind] = rows_of(build(*scenario_, swapped), here);
+      swap_places();
+    }
+  }
+}
+
+/// Every stage as if all its replicas were on this device.
+std::vector<StageMemory> PlacementTables::memory_on(const Device& device) const {
+  MemoryInputs inputs;
+  inputs.model = &scenario_->model;
+  inputs.plan = &plan();
+  inputs.software = &scenario_->software;
+  inputs.device_of_stage.assign(static_cast<std::size_t>(plan().parallel.pipeline), &device);
+  const InFlightOfStages held = count_in_flight(plan());
+  inputs.in_flight = held.all;
+  inputs.in_flight_with_gradients = held.with_gradients;
+  return account_memory(inputs).stages;
+}
+
+void PlacementTables::fill_fits() {
+  const auto usable = [](const Kind& kind) { return kind.node->device.usable_memory; };
+  const bool all_equal = std::all_of(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
+    return usable(kind) == usable(kinds_.front());
+  });
+  if (all_equal) return;
+  fits_.assign(works_.size(), std::vector<char>(kinds_.size(), 0));
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+    const std::vector<StageMemory> stages = memory_on(kinds_[kind].node->device);
+    for (std::size_t stage = 0; stage < stages.size(); ++stage)
+      fits_[stage][kind] = stages[stage].verdict != MemoryVerdict::does_not_fit ? 1 : 0;
+  }
+}
+
+bool PlacementTables::fits(std::size_t stage, int slot) const {
+  return fits_[stage][static_cast<std::size_t>(kind_of_slot_[static_cast<std::size_t>(slot)])] != 0;
+}
+
+const std::vector<Work>& PlacementTables::works(std::size_t stage, int slot) const {
+  return works_[stage][static_cast<std::size_t>(kind_of_slot_[static_cast<std::size_t>(slot)])];
+}
+
+Seconds PlacementTables::time_alone(const Collective& collective) const {
+  Seconds time = collective.fixed;
+  for (const CollectiveFlow& flow : collective.flows)
+    time = std::max(
+        time, collective.latency + flow.bytes / built_.network.rate_alone({flow.up, flow.down}));
+  return time;
+}
+
+const Collective* PlacementTables::collective(int unit, std::uint32_t slot_number) const {
+  const std::vector<std::optional<CollectiveId>>& entered =
+      programs().devices[static_cast<std::size_t>(unit)].collectives;
+  const std::optional<CollectiveId> id =
+      slot_number < entered.size() ? entered[slot_number] : std::nullopt;
+  return id ? &programs().collectives[id->index()] : nullptr;
+}
+
+PlacementTables::Route PlacementTables::route(int from_slot, int to_slot) {
+  routes_.resize(slots_.size());
+  std::vector<std::optional<Route>>& row = routes_[static_cast<std::size_t>(from_slot)];
+  row.resize(slots_.size());
+  std::optional<Route>& known = row[static_cast<std::size_t>(to_slot)];
+  if (!known) known = find_route(from_slot, to_slot);
+  return *known;
+}
+
+PlacementTables::Route PlacementTables::find_route(int from_slot, int to_slot) {
+  Route route;
+  const Network::Endpoint &from = slot(from_slot), &to = slot(to_slot);
+  if (from.node == to.node) {
+    const Interconnect& wires = node_type(from_slot).interconnect;
+    route.bandwidth = wires.point_to_point * static_cast<double>(from.gpus.size());
+    route.latency = wires.point_to_point_latency;
+    return route;
+  }
+  route.in_node = false;
+  route.latency = scenario_->platform.fabric.latency;
+  route.first_link = static_cast<std::uint32_t>(link_list_.size());
+  const windtunnel::Route way = network_.route(attachments_[static_cast<std::size_t>(from_slot)],
+                                               attachments_[static_cast<std::size_t>(to_slot)]);
+  for (const PathId path : {way.up, way.down})
+    for (const LinkId id : network_.path(path)) link_list_.push_back({id, link(id).bandwidth});
+  route.num_links = static_cast<std::uint32_t>(link_list_.size()) - route.first_link;
+  return route;
+}
+
+std::vector<std::vector<Seconds>> PlacementTables::ends(
+    const std::vector<const std::vector<Seconds>*>& pipelines) const {
+  std::vector<std::vector<Seconds>> ends = path_->ends(pipelines);
+  if (!shorter_path_) return ends;
+  const std::vector<std::vector<Seconds>> before = shorter_path_->ends(pipelines);
+  for (std::size_t i = 0; i < ends.size(); ++i)
+    for (std::size_t s = 0; s < ends[i].size(); ++s)
+      ends[i][s] += (ends[i][s] - before[i][s]) * left_rounds_;
+  return ends;
+}
+
+namespace {
+
+/// The longest of the parts of a ring inside nodes.
+Seconds in_node_part(const PlacementTables& tables, const std::vector<int>& slots,
+                     const RingLayout& layout, Bytes payload, RingWork work) {
+  Seconds longest{};
+  for (const std::vector<std::size_t>& on_node : layout.by_node) {
+    if (on_node.size() < 2) continue;
+    std::vector<int> gpus;
+    for (const std::size_t member : on_node)
+      gpus.push_back(tables.slot(slots[member]).gpus.front());
+    const Interconnect& wires = tables.node_type(slots[on_node.front()]).interconnect;
+    longest = std::max(longest, in_node_ring(wires, gpus, payload, work));
+  }
+  return longest;
+}
+
+/// Whether no two slots are on one node.
+bool on_own_nodes(const PlacementTables& tables, const std::vector<int>& slots,
+                  std::vector<int>& node_members) {
+  const auto node = [&](int slot) { return tables.slot(slot).node.index(); };
+  bool are_own = true;
+  for (const int slot : slots) {
+    if (node(slot) >= node_members.size()) node_members.resize(node(slot) + std::size_t{1});
+    are_own &= ++node_members[node(slot)] == 1;
+  }
+  for (const int slot : slots) node_members[node(slot)] = 0;
+  return are_own;
+}
+
+bool reduced_in_switch(const PlacementTables& tables, const std::vector<int>& slots) {
+  return std::all_of(slots.begin(), slots.end(), [&](const int slot) {
+    return tables.node_type(slot).interconnect.reduces_in_switch;
+  });
+}
+
+}  // namespace
+
+Seconds RingCost::alone() const {
+  Seconds slowest{};
+  for (const auto& [link, time] : busy) slowest = std::max(slowest, time);
+  return std::max(fixed, latency + slowest);
+}
+
+void PlacedRings::add(std::vector<int> members, const Collective& like, Kind kind) {
+  members_.push_back({std::move(members), &like, std::move(kind)});
+  rings_.emplace_back().slots.assign(members_.back().units.size(), -1);
+}
+
+bool PlacedRings::follow(PlacementTables& tables, const std::vector<int>& slot_of,
+                         PlacementScratch& scratch) {
+  bool has_moved = false;
+  for (std::size_t i = 0; i < rings_.size(); ++i) {
+    const std::vector<int>& units = members_[i].units;
+    const bool is_same = std::equal(units.begin(), units.end(), rings_[i].slots.begin(),
+                                    [&](const int unit, const int slot) {
+                                      return slot_of[static_cast<std::size_t>(unit)] == slot;
+                                    });
+    if (is_same) continue;
+    if (!has_moved) rings_before_ = rings_;
+    has_moved = true;
+    place(rings_[i], members_[i], tables, slot_of, scratch);
+  }
+  if (!has_moved) return false;
+  cost_before_.busy.swap(cost_.busy);
+  cost_before_.fixed = cost_.fixed;
+  cost_before_.latency = cost_.latency;
+  add_up(tables, scratch);
+  return true;
+}
+
+void PlacedRings::undo() {
+  rings_.swap(rings_before_);
+  std::swap(cost_, cost_before_);
+}
+
+/// A ring whose members all have nodes of their own has the same steps wherever those are.
+void PlacedRings::place(Ring& ring, const Members& members, PlacementTables& tables,
+                        const std::vector<int>& slot_of, PlacementScratch& scratch) const {
+  const std::vector<int> before = ring.slots;
+  for (std::size_t i = 0; i < before.size(); ++i)
+    ring.slots[i] = slot_of[static_cast<std::size_t>(members.units[i])];
+  const bool was_spread = ring.is_spread, was_in_switch = ring.in_switch;
+  ring.is_spread = on_own_nodes(tables, ring.slots, scratch.node_members);
+  ring.in_switch = reduced_in_switch(tables, ring.slots);
+  const bool keeps_steps = was_spread && ring.is_spread && was_in_switch == ring.in_switch;
+  if (!keeps_steps) {
+    std::vector<NodeId> nodes;
+    for (const int slot : ring.slots) nodes.push_back(tables.slot(slot).node);
+    const RingLayout layout = ring_layout(nodes);
+    CollectiveTask task;
+    task.work = members.kind.work;
+    task.payload = members.like->payload;
+    task.ranks_per_member = static_cast<double>(tables.slot(0).gpus.size());
+    task.layout = &layout;
+    task.hop = tables.scenario().platform.fabric.collective_latency;
+    task.reduced_in_switch = ring.in_switch;
+    task.in_node = [&](Bytes payload, RingWork work) {
+      return in_node_part(tables, ring.slots, layout, payload, work);
+    };
+    task.node_rate = [&] {
+      return slowest_step(tables.scenario().platform, layout, nodes,
+                          [&](std::size_t i) -> const std::vector<int>& {
+                            return tables.slot(ring.slots[i]).gpus;
+                          });
+    };
+    CollectiveSteps steps = members.kind.steps(task);
+    ring.fixed = steps.fixed;
+    ring.latency = steps.latency;
+    ring.flows = std::move(steps.flows);
+    ring.routes.resize(ring.flows.size());
+  }
+  for (std::size_t i = 0; i < ring.flows.size(); ++i) {
+    const auto [from, to, bytes] = ring.flows[i];
+    if (keeps_steps && before[from] == ring.slots[from] && before[to] == ring.slots[to]) continue;
+    ring.routes[i] = tables.route(ring.slots[from], ring.slots[to]);
+  }
+}
+
+/// Each link once, with all the time it is kept busy.
+void PlacedRings::add_up(const PlacementTables& tables, PlacementScratch& scratch) {
+  std::vector<Seconds>& link_time = scratch.link_time;
+  if (link_time.size() < tables.num_links()) link_time.resize(tables.num_links());
+  cost_.fixed = cost_.latency = Seconds{0};
+  cost_.busy.clear();
+  for (const Ring& ring : rings_) {
+    cost_.fixed = std::max(cost_.fixed, ring.fixed);
+    cost_.latency = std::max(cost_.latency, ring.latency);
+    for (std::size_t i = 0; i < ring.flows.size(); ++i) {
+      for (const auto& link : tables.links(ring.routes[i])) {
+        Seconds& sum = link_time[link.id.index()];
+        if (sum == Seconds{0}) cost_.busy.emplace_back(link.id, Seconds{0});
+        sum += ring.flows[i].bytes / link.bandwidth;
+      }
+    }
+  }
+  for (auto& [link, time] : cost_.busy) time = std::exchange(link_time[link.index()], Seconds{0});
+}
+
+void PlacedMessages::add(int from, int to) {
+  Flow flow;
+  flow.from = from;
+  flow.to = to;
+  flows_.push_back(flow);
+}
+
+bool PlacedMessages::follow(PlacementTables& tables, const std::vector<int>& slot_of,
+                            PlacementScratch& scratch) {
+  bool has_moved = false;
+  for (std::size_t i = 0; i < flows_.size(); ++i) {
+    const int from = slot_of[static_cast<std::size_t>(flows_[i].from)];
+    const int to = slot_of[static_cast<std::size_t>(flows_[i].to)];
+    if (from == flows_[i].from_slot && to == flows_[i].to_slot) continue;
+    if (!has_moved) {
+      flows_before_ = flows_;
+      for (Flow& flow : flows_) flow.has_changed = false;
+    }
+    has_moved = true;
+    flows_[i].from_slot = from;
+    flows_[i].to_slot = to;
+    flows_[i].route = tables.route(from, to);
+    flows_[i].has_changed = true;
+  }
+  if (has_moved) share_links(tables, scratch);
+  return has_moved;
+}
+
+void PlacedMessages::share_links(const PlacementTables& tables, PlacementScratch& scratch) {
+  std::vector<int>& link_flows = scratch.link_flows;
+  if (link_flows.size() < tables.num_links()) link_flows.resize(tables.num_links());
+  for (const Flow& flow : flows_)
+    for (const auto& link : tables.links(flow.route)) ++link_flows[link.id.index()];
+  for (Flow& flow : flows_) {
+    BytesPerSecond share = flow.route.in_node
+                               ? flow.route.bandwidth
+                               : BytesPerSecond{std::numeric_limits<double>::infinity()};
+    for (const auto& link : tables.links(flow.route))
+      share = std::min(share, link.bandwidth / static_cast<double>(link_flows[link.id.index()]));
+    if (share == flow.share) continue;
+    flow.share = share;
+    flow.has_changed = true;
+  }
+  for (const Flow& flow : flows_)
+    for (const auto& link : tables.links(flow.route)) link_flows[link.id.index()] = 0;
 }
 
 }  // namespace windtunnel

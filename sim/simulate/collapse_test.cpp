@@ -11,7 +11,7 @@
 #include "core/testing.hpp"
 #include "lower/program_builder.hpp"
 #include "report/report_json.hpp"
-#include "simulate/drawn_scenario.hpp"
+#include "simulate/drawn_scenario_fixtures.hpp"
 #include "simulate/forked.hpp"
 #include "simulate/simulate.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "cost/codec_shapes.hpp"
+#include "cost/codec_cost.hpp"
 #include "cost/collective_cost.hpp"
 #include "lower/codec_plan.hpp"
 #include "report/number_text.hpp"

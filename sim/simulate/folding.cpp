@@ -42,7 +42,7 @@ bool may_fold(const BuildInputs& inputs) {
 
 /// Passes before the steady state, a period twice, and the drain.
 int fewest_microbatches(const SteadyShape& shape) {
-  constexpr int settling = 32;
+  constexpr int settling = 8;
   const int needed = settling + longest_period(shape) + 2 * shape.lag;
   return (needed + shape.step - 1) / shape.step * shape.step;
 }

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/testing.hpp"
-#include "simulate/drawn_scenario.hpp"
+#include "simulate/drawn_scenario_fixtures.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {

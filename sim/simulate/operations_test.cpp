@@ -10,7 +10,7 @@
 
 #include "core/testing.hpp"
 #include "scenario/testing.hpp"
-#include "simulate/drawn_scenario.hpp"
+#include "simulate/drawn_scenario_fixtures.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {

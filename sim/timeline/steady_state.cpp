@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "engine/binding_links.hpp"
+#include "engine/link_flows.hpp"
 
 namespace windtunnel {
 namespace {

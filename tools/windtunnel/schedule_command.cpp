@@ -12,7 +12,6 @@
 #include "core/work_note.hpp"
 #include "plan/schedule.hpp"
 #include "scenario/library_files.hpp"
-#include "schedule/exchange_check.hpp"
 #include "schedule/in_flight.hpp"
 #include "schedule/schedule_check.hpp"
 #include "schedule/schedule_drawing.hpp"

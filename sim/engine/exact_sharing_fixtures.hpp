@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "engine/flow_testing.hpp"
+#include "engine/flow_fixtures.hpp"
 
 /// The oracle of the engines in which flows share links: slow, and written as the textbook has it.
 namespace windtunnel::testing {
