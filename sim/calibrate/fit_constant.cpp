@@ -4,72 +4,59 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 
 #include "core/option_error.hpp"
 
 namespace windtunnel {
 namespace {
 
-/// A constant with a short name, and where it can sensibly lie.
+/// A constant, where it can sensibly lie, and how far apart stacks or clusters are: the standard deviation of its logarithm. Most spreads are
+/// judged from few shipped values, so that they are rounded up.
 struct KnownConstant {
-  const char* name;
+  const char* name;  ///< short
   const char* pointer;
   FitBounds bounds;
+  double spread;
 };
 // Ratios end at 1, where their readers do; a stack may be better than the device's shipped emax.
 constexpr FitBounds ratio{0.05, 1};
-constexpr std::array known_constants{
-    KnownConstant{"emax", "/platform/node_types/0/device/gemm/peak_fraction", {0.3, 1}},
-    KnownConstant{
-        "memory_efficiency", "/platform/node_types/0/device/memory/bandwidth_efficiency", {0.3, 1}},
-    KnownConstant{"nic_efficiency", "/platform/node_types/0/nic_efficiency", ratio},
-    KnownConstant{"in_node_collective_slowdown",
-                  "/platform/node_types/0/in_node_collective_slowdown",
-                  {1, 20}},
-    KnownConstant{"arf", "/platform/node_types/0/in_node_collective_slowdown", {1, 20}},
-    KnownConstant{"compute_efficiency", "/software/compute_efficiency", {0.3, 1.5}},
-    KnownConstant{
-        "tensor_collective_overhead", "/software/tensor_collective_overhead", {0.1, 10'000}},
-    KnownConstant{"kernel_launch", "/software/launch/kernel", {0.1, 1'000}},
-    KnownConstant{"flash_forward", "/software/flash_forward_efficiency", ratio},
-    KnownConstant{"flash_backward", "/software/flash_backward_efficiency", ratio},
-    KnownConstant{"exposed_gather_factor", "/software/exposed_gather_factor", {0.01, 10}},
-};
-
-/// A pointer without known bounds is looked for between a tenth of its start and ten times it.
-constexpr double unknown_range = 10;
-
-/// ln of the ratio between stacks or clusters, and what it was read from. Most are judged from few
-/// shipped values, so that they are rounded up.
-struct PriorSpread {
-  const char* pointer;
-  double spread;
-};
-constexpr double memory_spread = 0.10;  ///< 0.75 and 0.76 fitted on V100 and A100; data sheets 0.85
-constexpr double peak_spread = 0.10;    ///< 0.83 on A100, 0.92 on V100
 constexpr double compute_spread =
     0.30;  ///< 1 (A100), 0.84 (V100), 0.59 (T4, were all its slowness in products)
-constexpr double nic_spread = 0.25;       ///< 0.6 to 0.85 on five clusters
 constexpr double slowdown_spread = 0.80;  ///< 1, 1.7 (T4) and 3.8 (Jean Zay): rms of the logarithms
 constexpr double launch_spread = 0.50;    ///< launches of hosts and stacks differ by 1.2 to 2 times
 constexpr double flash_spread = 0.40;     ///< 0.265 to 0.49 between passes of one stack
-constexpr double gather_spread = 0.50;    ///< 1.65 on one stack, 1 if a gather hides as modelled
 constexpr double other_spread = 0.50;     ///< a number that we know nothing of: a factor of 1.65
 /// A time off by 5 %, the held-out error of measured stacks, moves a constant of the stack as far.
 constexpr double known_spread = 0.05;
-constexpr std::array prior_spreads{
-    PriorSpread{"/platform/node_types/0/device/gemm/peak_fraction", peak_spread},
-    PriorSpread{"/platform/node_types/0/device/memory/bandwidth_efficiency", memory_spread},
-    PriorSpread{"/platform/node_types/0/nic_efficiency", nic_spread},
-    PriorSpread{"/platform/node_types/0/in_node_collective_slowdown", slowdown_spread},
-    PriorSpread{"/platform/node_types/0/compute_efficiency", compute_spread},
-    PriorSpread{"/software/compute_efficiency", compute_spread},
-    PriorSpread{"/software/launch/kernel", launch_spread},
-    PriorSpread{"/software/tensor_collective_overhead", launch_spread},
-    PriorSpread{"/software/flash_forward_efficiency", flash_spread},
-    PriorSpread{"/software/flash_backward_efficiency", flash_spread},
-    PriorSpread{"/software/exposed_gather_factor", gather_spread},
-};
+constexpr KnownConstant known_constants[]{
+    // 0.83 on A100, 0.92 on V100
+    {"emax", "/platform/node_types/0/device/gemm/peak_fraction", {0.3, 1}, 0.10},
+    // 0.75 and 0.76 fitted on V100 and A100; data sheets 0.85
+    {"memory_efficiency",
+     "/platform/node_types/0/device/memory/bandwidth_efficiency",
+     {0.3, 1},
+     0.10},
+    // 0.6 to 0.85 on five clusters
+    {"nic_efficiency", "/platform/node_types/0/nic_efficiency", ratio, 0.25},
+    {"in_node_collective_slowdown",
+     "/platform/node_types/0/in_node_collective_slowdown",
+     {1, 20},
+     slowdown_spread},
+    {"arf", "/platform/node_types/0/in_node_collective_slowdown", {1, 20}, slowdown_spread},
+    {"compute_efficiency", "/software/compute_efficiency", {0.3, 1.5}, compute_spread},
+    {"tensor_collective_overhead",
+     "/software/tensor_collective_overhead",
+     {0.1, 10'000},
+     launch_spread},
+    {"kernel_launch", "/software/launch/kernel", {0.1, 1'000}, launch_spread},
+    {"flash_forward", "/software/flash_forward_efficiency", ratio, flash_spread},
+    {"flash_backward", "/software/flash_backward_efficiency", ratio, flash_spread},
+    // 1.65 on one stack, 1 if a gather hides as modelled
+    {"exposed_gather_factor", "/software/exposed_gather_factor", {0.01, 10}, 0.50}};
+
+/// A pointer without known bounds is looked for between a tenth of its start and ten times it.
+constexpr double unknown_range = 10;
 
 std::optional<double> parse_number(std::string_view text) {
   double number = 0;
@@ -111,10 +98,10 @@ FitConstant parse_fit_constant(const std::string& text) {
   if (constant.name.starts_with('/')) {
     constant.pointer = constant.name;
   } else {
-    const auto known = std::find_if(
-        known_constants.begin(), known_constants.end(),
-        [&](const KnownConstant& candidate) { return constant.name == candidate.name; });
-    if (known == known_constants.end()) refuse_name(text, constant.name);
+    const KnownConstant* const known =
+        std::find_if(std::begin(known_constants), std::end(known_constants),
+                     [&](const KnownConstant& each) { return constant.name == each.name; });
+    if (known == std::end(known_constants)) refuse_name(text, constant.name);
     constant.pointer = known->pointer;
     constant.bounds = known->bounds;
   }
@@ -134,10 +121,11 @@ std::vector<FitConstant> named_fit_constants() {
 double prior_spread(const FitConstant& constant, StackKnowledge stack) {
   if (stack == StackKnowledge::known && constant.pointer.starts_with("/software/"))
     return known_spread;
-  const auto found = std::find_if(
-      prior_spreads.begin(), prior_spreads.end(),
-      [&](const PriorSpread& candidate) { return constant.pointer == candidate.pointer; });
-  return found == prior_spreads.end() ? other_spread : found->spread;
+  if (constant.pointer == "/platform/node_types/0/compute_efficiency") return compute_spread;
+  const KnownConstant* const found =
+      std::find_if(std::begin(known_constants), std::end(known_constants),
+                   [&](const KnownConstant& each) { return constant.pointer == each.pointer; });
+  return found == std::end(known_constants) ? other_spread : found->spread;
 }
 
 std::optional<NumberWithUnit> number_at(JsonValue& scenario, const std::string& pointer) {
