@@ -1,13 +1,19 @@
 #include "importers/base_platform.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "core/contracts.hpp"
 #include "core/option_error.hpp"
+#include "importers/log_text.hpp"
+#include "importers/text_list.hpp"
 #include "platform/platform_json.hpp"
 #include "platform/source_json.hpp"
+#include "scenario/library_files.hpp"
 #include "scenario/scenario_files.hpp"
 
 namespace windtunnel {
@@ -88,6 +94,98 @@ Platform read_back(const JsonValue& document, const Library& library) {
   Platform platform = read_platform(expanded, {}, problems, no_device);
   if (!problems.empty()) throw ContractViolation(to_text(problems.all().front()));
   return platform;
+}
+
+InputError PlatformImport::base_error(std::string why, std::string suggestion) const {
+  return option_error("--base", request_.options.base, std::move(why), std::move(suggestion));
+}
+
+void PlatformImport::describe_document(const std::string& what) {
+  base_.document().set("name", JsonValue(request_.output.stem().string()));
+  base_.document().set("description", JsonValue(base_.name() + what));
+}
+
+Imported PlatformImport::finished() {
+  imported_.document = base_.document();
+  read_back(imported_.document, library_);
+  return std::move(imported_);
+}
+
+namespace {
+
+// NVLinks: NVIDIA's datasheets (bandwidth of a GPU by that of a link); A800 and H800 have 400 GB/s of 50 GB/s a link. Consumer
+// cards go by their number alone ("GeForce RTX 4090").
+constexpr GpuModel models[]{
+    {"K80"},      {"P4"},      {"P40"},      {"P100", 4}, {"V100", 6},  {"V100S"},  {"T4"},
+    {"A2"},       {"A10"},     {"A10G"},     {"A16"},     {"A30"},      {"A40"},    {"A100", 12},
+    {"A800", 8},  {"A4000"},   {"A5000"},    {"A6000"},   {"L4"},       {"L20"},    {"L40"},
+    {"L40S"},     {"H20", 18}, {"H100", 18}, {"H800", 8}, {"H200", 18}, {"GH200"},  {"B100"},
+    {"B200", 18}, {"B300"},    {"GB200"},    {"GB300"},   {"3090"},     {"4090"},   {"5090"},
+    {"MI50"},     {"MI60"},    {"MI100"},    {"MI210"},   {"MI250"},    {"MI250X"}, {"MI300A"},
+    {"MI300X"},   {"MI308X"},  {"MI325X"},   {"MI350X"},  {"MI355X"}};
+
+bool is_in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+char upper(char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); }
+
+}  // namespace
+
+const GpuModel* gpu_model_in(std::string_view text) {
+  for (auto from = text.begin(); from != text.end();) {
+    from = std::find_if(from, text.end(), is_in_word);
+    const auto end = std::find_if_not(from, text.end(), is_in_word);
+    std::string word(from, end);
+    std::transform(word.begin(), word.end(), word.begin(), upper);
+    const GpuModel* model = std::find_if(std::begin(models), std::end(models),
+                                         [&](const GpuModel& each) { return each.name == word; });
+    if (model != std::end(models)) return model;
+    from = end;
+  }
+  return nullptr;
+}
+
+namespace {
+
+/// Which built-in platforms could be the base instead.
+std::string bases_with(const GpuModel& model, const Library& library) {
+  std::vector<std::string> bases = library.names(platform_files.name);
+  std::erase_if(bases, [&](const std::string& name) {
+    try {
+      const std::vector<NodeType> types = BasePlatform(name, library).platform().node_types;
+      return std::any_of(types.begin(), types.end(), [&](const NodeType& type) {
+        return gpu_model_in(type.device.name) != &model;
+      });
+    } catch (const InputError&) {
+      return true;  // a broken file is no base, and not what is spoken of
+    }
+  });
+  const std::string gpu(model.name);
+  if (!bases.empty()) return "name a --base with " + gpu + " GPUs: " + listed(bases);
+  return "no built-in platform has " + gpu +
+         " GPUs: write a device file for it and a platform with it, and name that as --base "
+         "(docs/platforms.md)";
+}
+
+}  // namespace
+
+std::vector<Problem> PlatformImport::contradictions(const std::vector<NamedGpu>& named) {
+  const std::string& device = node().device.name;
+  const GpuModel* ours = gpu_model_in(device);
+  std::vector<Problem> found;
+  for (const NamedGpu& gpu : named) {
+    const GpuModel* theirs = gpu_model_in(gpu.name);
+    if (ours == nullptr || theirs == nullptr)
+      warn("the GPUs were not compared: " + file_and_line(gpu.origin) + " names " + gpu.name +
+           ", " + base_.name() + " has " + device + ", and " +
+           (theirs == nullptr ? "the first" : "the second") +
+           " is no model that is known here; make sure that they are the same");
+    else if (ours != theirs)
+      found.push_back({gpu.origin,
+                       {},
+                       "the log is of " + gpu.name + " GPUs, but " + base_.name() +
+                           " has another model, " + device,
+                       bases_with(*theirs, library_)});
+  }
+  return found;
 }
 
 }  // namespace windtunnel

@@ -1,8 +1,13 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/json_value.hpp"
+#include "core/problem.hpp"
+#include "importers/importer.hpp"
 #include "platform/platform.hpp"
 #include "scenario/scenario.hpp"
 
@@ -38,5 +43,51 @@ void set_number(JsonValue& object, const std::string& key, JsonValue value,
 /// `document` as our own reader reads it, with devices from the library. What the reader objects to
 /// is our bug: an importer checks what it read before it writes.
 Platform read_back(const JsonValue& document, const Library& library);
+
+/// A GPU model, whatever memory and form it is sold with.
+struct GpuModel {
+  std::string_view name;  ///< "A100"
+  int nvlinks = 0;        ///< of one GPU; 0: not known, or not the same on all of its boards
+};
+
+/// The model that `text` names among other words: "NVIDIA A100-SXM4-80GB" of a driver and "a100-sxm-80gb" of a device file are
+/// both an A100, "GH200" is no H200. A null pointer where `text` names no model of the list.
+const GpuModel* gpu_model_in(std::string_view text);
+
+/// A GPU as a log names it, and where.
+struct NamedGpu {
+  std::string name;  ///< "NVIDIA H100 80GB HBM3"
+  Origin origin;
+};
+
+/// What every import of measurements into a platform has and does.
+class PlatformImport {
+ public:
+  PlatformImport(const ImportRequest& request, const Library& library)
+      : request_(request), library_(library), base_(request.options.base, library) {}
+
+ protected:
+  const NodeType& node() const { return base_.only_node(); }
+  void note(std::string text) { imported_.notes.push_back(std::move(text)); }
+  void warn(std::string text) { imported_.warnings.push_back(std::move(text)); }
+  void problem(const Origin& place, std::string message, std::string suggestion) {
+    problems_.add({place, {}, std::move(message), std::move(suggestion)});
+  }
+  /// That the base is the wrong one.
+  InputError base_error(std::string why, std::string suggestion) const;
+  /// Names the document after the file that it goes to; `what` is laid into the base: " with the links of topo.txt".
+  void describe_document(const std::string& what);
+  /// Reads the document back, and returns what was imported.
+  Imported finished();
+  /// The problems of GPUs named in logs that are of another model than the base's; those that cannot be compared are warned of. Models are
+  /// compared, not memory and form: an A100-SXM4-40GB goes with a base of a100-sxm-80gb.
+  std::vector<Problem> contradictions(const std::vector<NamedGpu>& named);
+
+  const ImportRequest& request_;
+  const Library& library_;
+  BasePlatform base_;
+  Problems problems_;
+  Imported imported_;
+};
 
 }  // namespace windtunnel

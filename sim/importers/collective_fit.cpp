@@ -6,11 +6,14 @@
 #include <limits>
 #include <numeric>
 #include <set>
+#include <string_view>
 #include <utility>
 
-#include "core/robust_fit.hpp"
 #include "cost/collective_cost.hpp"
-#include "importers/fitted_constants.hpp"
+#include "importers/base_platform.hpp"
+#include "platform/nics.hpp"
+#include "report/number_text.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -102,34 +105,53 @@ std::vector<Constant> constants_of(const Interconnect& base, bool several_sizes)
   return constants;
 }
 
-/// The problem of finding `constants` from `times`; all must outlive it.
-FitProblem problem_of(const Interconnect& base, const std::vector<Constant>& constants,
-                      const std::vector<FittedTime>& times) {
-  return problem_of<Interconnect>(
-      base, constants, weights_of(times), [&times](const Interconnect& candidate) {
-        std::vector<double> residuals;
-        for (const FittedTime& time : times)
-          residuals.push_back(std::log(predict(candidate, time) / time.measured));
-        return residuals;
-      });
+constexpr int written_digits = 4;
+constexpr double trusted_extrapolation = 1.1;  ///< a limit this far above what was seen is none
+
+/// What a run's collective sends out of a node, and does in it, at one size.
+struct Crossing {
+  std::string algorithm;
+  Bytes volume{};
+  Seconds in_node{};
+};
+
+/// The members of the first node, or NVLink domain.
+std::vector<int> gpus_of_first(const NcclRun& run, const Platform& base) {
+  const int trays = std::min(run.nodes, base.domain_nodes);
+  std::vector<int> gpus;
+  for (int tray = 0; tray < trays; ++tray)
+    for (int gpu = 0; gpu < run.ranks / run.nodes; ++gpu)
+      gpus.push_back(tray * base.node_types.front().gpus + gpu);
+  return gpus;
 }
 
-/// The best fit over starts whose half size and bandwidth are larger and smaller than the base's.
-RobustFit best_fit(const FitProblem& problem, const std::vector<Constant>& constants) {
-  return best_fit<Interconnect>(
-      problem, constants, {1.0, 0.3, 3.0}, {1.0, 0.2, 5.0},
-      [](const std::string& key, double bandwidth, double half) {
-        return key == "half_size" ? half : key.ends_with("bandwidth") ? bandwidth : 1.0;
-      });
-}
-
-/// Sum of weighted absolute residuals, to compare two choices of constants.
-double misfit(const FitProblem& problem, const std::vector<double>& values) {
-  const std::vector<double> residuals = problem.residuals(values);
-  double sum = 0;
-  for (std::size_t i = 0; i < residuals.size(); ++i)
-    sum += problem.weights[i] * std::abs(residuals[i]);
-  return sum;
+Crossing crossing_of(const NcclRun& run, const Platform& base, Bytes payload, int cards) {
+  const NodeType& node = base.node_types.front();
+  const Interconnect& wires = node.interconnect;
+  const std::vector<int> gpus = gpus_of_first(run, base);
+  const int nodes = (run.nodes + base.domain_nodes - 1) / base.domain_nodes;
+  const auto n = static_cast<double>(run.ranks), here = static_cast<double>(gpus.size());
+  if (run.collective == NcclCollective::all_to_all) {
+    const BytesPerSecond inside = wires.all_to_all > BytesPerSecond{0}
+                                      ? wires.all_to_all
+                                      : saturated_bus_bandwidth(wires, gpus);
+    return {"pairwise", payload * (here * (n - here) / n), payload * ((here - 1) / n) / inside};
+  }
+  if (run.collective != NcclCollective::all_reduce)
+    return {"a ring", ring_all_reduce_volume(payload, run.ranks) / 2,
+            in_node_all_gather(wires, gpus, payload)};
+  const CrossingTask task{payload,
+                          run.ranks,
+                          nodes,
+                          wires.reduces_in_switch,
+                          node.effective_nic_rate() * cards,
+                          base.fabric.collective_latency,
+                          [&](Bytes bytes) { return in_node_all_reduce(wires, gpus, bytes); }};
+  const NodeCrossing ring = all_reduce_crossings(task).front();
+  const NodeCrossing taken = run.is_always_ring ? ring : all_reduce_crossing(task);
+  const char* tree = wires.reduces_in_switch ? "an NVLS tree" : "a tree";
+  return {taken.hops == ring.hops && taken.volume == ring.volume ? "a ring" : tree, taken.volume,
+          taken.in_node};
 }
 
 }  // namespace
@@ -148,8 +170,18 @@ InterconnectFit fit_interconnect(const Interconnect& base, const std::vector<Ncc
     for (FittedTime& time : times_of(run)) result.times.push_back(time);
   }
   const std::vector<Constant> constants = constants_of(base, sizes.size() > 1);
-  const FitProblem problem = problem_of(base, constants, result.times);
-  const RobustFit fit = best_fit(problem, constants);
+  ConstantSearch<Interconnect> search(
+      base, constants, weights_of(result.times), [&result](const Interconnect& candidate) {
+        std::vector<double> residuals;
+        for (const FittedTime& time : result.times)
+          residuals.push_back(std::log(predict(candidate, time) / time.measured));
+        return residuals;
+      });
+  // From starts whose bandwidth and half size are larger and smaller than the base's.
+  const RobustFit fit = search.best_fit(
+      {1.0, 0.3, 3.0}, {1.0, 0.2, 5.0}, [](const std::string& key, double bandwidth, double half) {
+        return key == "half_size" ? half : key.ends_with("bandwidth") ? bandwidth : 1.0;
+      });
   std::vector<double> values = fit.values;
   for (std::size_t i = 0; i < constants.size(); ++i) {
     if (total(fit.sensitivities[i]) >= least_sensitivity) {
@@ -158,15 +190,20 @@ InterconnectFit fit_interconnect(const Interconnect& base, const std::vector<Ncc
     }
     std::vector<double> as_in_base = values;
     as_in_base[i] = constants[i].start;
-    if (misfit(problem, as_in_base) > misfit(problem, values) + least_sensitivity) {
+    if (search.misfit(as_in_base) > search.misfit(values) + least_sensitivity) {
       result.bounded.push_back(constants[i].key);
     } else {
       result.kept.push_back(constants[i].key);
       values = as_in_base;
     }
   }
-  result.interconnect = with(base, constants, values);
-  for (FittedTime& time : result.times) time.fitted = predict(result.interconnect, time);
+  result.interconnect = search.with(values);
+  std::vector<double> errors;
+  for (FittedTime& time : result.times) {
+    time.fitted = predict(result.interconnect, time);
+    if (time.role == Role::fitted) errors.push_back(time.error());
+  }
+  result.error = fit_error(errors);
   return result;
 }
 
@@ -188,6 +225,88 @@ BusBandwidthFit fit_bus_bandwidth(const NcclRun& run) {
     if (time.role != Role::fitted) continue;
     result.mean_error += std::abs(time.error()) / result.num_times;
   }
+  return result;
+}
+
+JsonValue amount_text(double number, const char* unit) {
+  return JsonValue(significant_text(number, written_digits) + " " + unit);
+}
+
+JsonValue ratio_number(double ratio) {
+  return JsonValue(std::stod(significant_text(ratio, written_digits)));
+}
+
+std::string times_table(const InterconnectFit& fit) {
+  std::string table = "  GPUs       size      measured        fitted      error\n";
+  for (const FittedTime& time : fit.times)
+    if (time.role == FittedTime::Role::fitted)
+      table += right_aligned(std::to_string(time.ranks), 6) +
+               right_aligned(to_text(time.bytes), 11) + right_aligned(to_text(time.measured), 14) +
+               right_aligned(to_text(time.fitted), 14) +
+               right_aligned(percent_text(time.error()), 11) + "\n";
+  return table;
+}
+
+void write_constants(JsonValue& interconnect, const Interconnect& base, const InterconnectFit& fit,
+                     const std::string& source) {
+  const Interconnect& found = fit.interconnect;
+  const auto is_fitted = [&](const std::string& key) {
+    return std::count(fit.fitted.begin(), fit.fitted.end(), key) +
+               std::count(fit.bounded.begin(), fit.bounded.end(), key) >
+           0;
+  };
+  // Of runs with one number of GPUs, both parts of the floor are moved together.
+  const bool one_size = found.floor_per_gpu != base.floor_per_gpu;
+  const std::pair<const char*, JsonValue> constants[]{
+      {"saturated_bandwidth", amount_text(found.saturated_bandwidth / 1_GBps, "GB/s")},
+      {"group_loss", ratio_number(found.group_loss)},
+      {"floor_base", amount_text(found.floor_base / 1_us, "us")},
+      {"floor_per_gpu", amount_text(found.floor_per_gpu / 1_us, "us")},
+      {"half_size", amount_text(found.half_size / 1_MiB, "MiB")},
+      {"sharpness", ratio_number(found.sharpness)},
+      {"small_bandwidth", amount_text(found.small_bandwidth / 1_GBps, "GB/s")}};
+  for (const auto& [key, value] : constants)
+    if (is_fitted(key) || (one_size && std::string_view(key) == "floor_per_gpu"))
+      set_number(interconnect, key, value, source);
+}
+
+std::vector<std::pair<std::string, std::string>> shown_constants(const Interconnect& found) {
+  return {{"saturated_bandwidth", to_text(found.saturated_bandwidth)},
+          {"group_loss", significant_text(found.group_loss, written_digits)},
+          {"floor_base", to_text(found.floor_base)},
+          {"floor_per_gpu", to_text(found.floor_per_gpu)},
+          {"half_size", to_text(found.half_size)},
+          {"sharpness", significant_text(found.sharpness, written_digits)}};
+}
+
+std::string text_of(const FitError& error) {
+  return percent_text(error.mean) + " on average, " + percent_text(error.worst) +
+         " at most, over " + std::to_string(error.count);
+}
+
+CardRate card_rate(const NcclRun& run, const Platform& base) {
+  constexpr double inside_margin = 1.1;  // the constants inside are known to some 10 %
+  const NodeType& node = base.node_types.front();
+  CardRate result;
+  result.fit = fit_bus_bandwidth(run);
+  result.is_saturated = result.fit.num_times >= least_sizes &&
+                        result.fit.saturated <= result.fit.largest_measured * trusted_extrapolation;
+  std::vector<int> in_tray(static_cast<std::size_t>(run.ranks / run.nodes));
+  std::iota(in_tray.begin(), in_tray.end(), 0);
+  result.cards =
+      static_cast<int>(nics_of(in_tray, node).size()) * std::min(run.nodes, base.domain_nodes);
+  const CollectiveTime& largest = *std::max_element(
+      run.times.begin(), run.times.end(),
+      [](const CollectiveTime& a, const CollectiveTime& b) { return a.bytes < b.bytes; });
+  const Crossing crossing = crossing_of(run, base, largest.bytes, result.cards);
+  result.algorithm = crossing.algorithm;
+  const Bytes on_bus = largest.bytes * bus_factor(run.collective, run.ranks);
+  result.is_bound_inside = largest.time <= crossing.in_node * inside_margin;
+  // What a run shows at least of cards that it does not fill is what it sent.
+  const bool at_limit = result.is_saturated && !result.is_bound_inside;
+  result.rate =
+      (at_limit ? result.fit.saturated : result.fit.largest_measured) * (crossing.volume / on_bus);
+  result.efficiency = result.rate / (node.nic_rate * result.cards);
   return result;
 }
 

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/json_value.hpp"
+#include "importers/fitted_constants.hpp"
 #include "importers/nccl_run.hpp"
 #include "platform/platform.hpp"
 
@@ -30,6 +33,7 @@ struct InterconnectFit {
       bounded;                    ///< keys of which the runs only say that the base's does not fit
   std::vector<std::string> kept;  ///< keys that the runs do not determine: as in the base
   std::vector<FittedTime> times;
+  FitError error;  ///< of the times whose role is `fitted`
 };
 
 /// Fits floor, saturated bandwidth, half size and sharpness of `base` to runs inside one node, by
@@ -55,5 +59,36 @@ BusBandwidthFit fit_bus_bandwidth(const NcclRun& run);
 inline constexpr int least_sizes = 5;
 /// How many of the run's sizes are fitted.
 int num_fitted_sizes(const NcclRun& run);
+
+/// "16 us" of 16.0 and "us": an amount as a file has it, with four digits.
+JsonValue amount_text(double number, const char* unit);
+/// A ratio with as many digits.
+JsonValue ratio_number(double ratio);
+
+/// "3.1 % on average, 8.0 % at most, over 12"
+std::string text_of(const FitError& error);
+/// The constants for people, by key.
+std::vector<std::pair<std::string, std::string>> shown_constants(const Interconnect& found);
+/// The fitted times, a line each, beside the measured ones.
+std::string times_table(const InterconnectFit& fit);
+
+/// Sets what was fitted or bounded in the `interconnect` of a node type; the rest stays as it is in `base`.
+void write_constants(JsonValue& interconnect, const Interconnect& base, const InterconnectFit& fit,
+                     const std::string& source);
+
+/// Rate of one node's network cards, from a run over several nodes or NVLink domains. What a node sends is that of the
+/// algorithm that the simulation takes too (all_reduce_crossing()): in a ring what one GPU sends in all, so that the cards' rate is
+/// the bus bandwidth; over two nodes a tree, some half of it.
+struct CardRate {
+  BusBandwidthFit fit;
+  bool is_saturated = false;  ///< the largest size is near the limit, which then is `rate`
+  std::string algorithm;      ///< "a ring"
+  BytesPerSecond rate{};      ///< out of a node, as the algorithm sends
+  int cards = 0;              ///< that the run's GPUs use
+  double efficiency = 0;      ///< of their datasheet rate
+  /// The work inside a node, as `base` has it, lasts about as long as the run: its cards carry at least `rate`.
+  bool is_bound_inside = false;
+};
+CardRate card_rate(const NcclRun& run, const Platform& base);
 
 }  // namespace windtunnel

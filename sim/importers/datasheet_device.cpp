@@ -106,8 +106,13 @@ class Completion {
     for (const JsonValue::Member& member : near_->document.find("gemm")->object())
       if (belongs(member.key))
         copy(*sheet.find("gemm"), *near_->document.find("gemm"), "/gemm", member.key);
-    copy_attention();
-    copy_codecs();
+    if (JsonValue* attention = copy_whole("attention"))
+      for (JsonValue& kernel : attention->array()) kernel.set("source", JsonValue(source("")));
+    if (JsonValue* codecs = copy_whole("codecs")) {
+      scale(*codecs);
+      if (JsonValue* zfp = codecs->find("zfp"))
+        for (JsonValue& speed : zfp->array()) scale(speed);
+    }
   }
 
  private:
@@ -138,18 +143,6 @@ class Completion {
     return true;
   }
 
-  void copy_attention() {
-    const JsonValue* known = near_->document.find("attention");
-    if (known == nullptr || result_->document.find("attention") != nullptr) return;
-    JsonValue::Array kernels;
-    for (const JsonValue& kernel : known->array()) {
-      JsonValue& own = kernels.emplace_back(kernel);
-      own.set("source", JsonValue(source("")));
-    }
-    result_->document.set("attention", JsonValue(std::move(kernels)));
-    result_->added.emplace_back("/attention");
-  }
-
   /// Rates in proportion to the memory bandwidth; times and settings as they are.
   void scale(JsonValue& object) const {
     for (JsonValue::Member& member : object.object()) {
@@ -162,15 +155,12 @@ class Completion {
     object.set("source", JsonValue(source(", rates in proportion to the memory bandwidth")));
   }
 
-  void copy_codecs() {
-    const JsonValue* known = near_->document.find("codecs");
-    if (known == nullptr || result_->document.find("codecs") != nullptr) return;
-    JsonValue codecs(known->content);
-    scale(codecs);
-    if (JsonValue* zfp = codecs.find("zfp"))
-      for (JsonValue& speed : zfp->array()) scale(speed);
-    result_->document.set("codecs", std::move(codecs));
-    result_->added.emplace_back("/codecs");
+  /// Copies a part of the device; a null pointer where the sheet has it, or the device has not.
+  JsonValue* copy_whole(const std::string& key) {
+    const JsonValue* known = near_->document.find(key);
+    if (known == nullptr || result_->document.find(key) != nullptr) return nullptr;
+    result_->added.push_back("/" + key);
+    return &result_->document.set(key, JsonValue(known->content));
   }
 
   DatasheetDevice* result_;

@@ -14,6 +14,23 @@
 
 namespace windtunnel {
 
+/// How far measured times are from the fitted ones.
+struct FitError {
+  int count = 0;
+  double mean = 0, worst = 0;  ///< without signs
+};
+/// Of fitted over measured times, less 1.
+inline FitError fit_error(const std::vector<double>& errors) {
+  FitError result;
+  for (const double error : errors) {
+    ++result.count;
+    result.mean += std::abs(error);
+    result.worst = std::max(result.worst, std::abs(error));
+  }
+  if (result.count > 0) result.mean /= result.count;
+  return result;
+}
+
 /// One number of what is fitted: what it is called in the file, and the range it may have.
 template <class Subject>
 struct FittedConstant {
@@ -21,59 +38,69 @@ struct FittedConstant {
   std::function<void(Subject&, double)> set;
   double start, lower, upper;
 };
-template <class Subject>
-using FittedConstants = std::vector<FittedConstant<Subject>>;
 
-/// `base` with these values of its constants.
+/// The search for some constants of `base`, such that the residuals of a candidate become small. Base and constants must outlive it.
 template <class Subject>
-Subject with(const Subject& base, const FittedConstants<Subject>& constants,
-             const std::vector<double>& values) {
-  Subject result = base;
-  for (std::size_t i = 0; i < constants.size(); ++i) constants[i].set(result, values[i]);
-  return result;
-}
+class ConstantSearch {
+ public:
+  using Constants = std::vector<FittedConstant<Subject>>;
+  using StartFactors = std::array<double, 3>;
+  using FactorOf = std::function<double(const std::string& key, double first, double second)>;
 
-/// The problem of finding the constants. `residuals` are those of a candidate; `base` and `constants` must outlive the problem.
-template <class Subject>
-FitProblem problem_of(const Subject& base, const FittedConstants<Subject>& constants,
-                      std::vector<double> weights,
-                      std::function<std::vector<double>(const Subject&)> residuals) {
-  FitProblem problem;
-  problem.weights = std::move(weights);
-  for (const FittedConstant<Subject>& each : constants) {
-    problem.start.push_back(each.start);
-    problem.lower.push_back(each.lower);
-    problem.upper.push_back(each.upper);
-  }
-  problem.residuals = [&base, &constants,
-                       residuals = std::move(residuals)](const std::vector<double>& values) {
-    return residuals(with(base, constants, values));
-  };
-  return problem;
-}
-
-/// Of two groups of constants, the factors by which their starts are moved.
-using StartFactors = std::array<double, 3>;
-
-/// The best fit over all pairs of `first` and `second`; `factor_of(key, first, second)` says what a constant's start is multiplied by.
-template <class Subject>
-RobustFit best_fit(FitProblem problem, const FittedConstants<Subject>& constants,
-                   const StartFactors& first, const StartFactors& second,
-                   const std::function<double(const std::string&, double, double)>& factor_of) {
-  RobustFit best;
-  best.cost = std::numeric_limits<double>::infinity();
-  for (const double one : first)
-    for (const double other : second) {
-      for (std::size_t i = 0; i < constants.size(); ++i) {
-        const FittedConstant<Subject>& each = constants[i];
-        problem.start[i] =
-            std::clamp(each.start * factor_of(each.key, one, other), each.lower, each.upper);
-      }
-      RobustFit fit = robust_fit(problem);
-      if (fit.cost < best.cost) best = std::move(fit);
+  ConstantSearch(const Subject& base, const Constants& constants, std::vector<double> weights,
+                 std::function<std::vector<double>(const Subject&)> residuals)
+      : base_(base), constants_(constants) {
+    problem_.weights = std::move(weights);
+    for (const FittedConstant<Subject>& each : constants) {
+      problem_.start.push_back(each.start);
+      problem_.lower.push_back(each.lower);
+      problem_.upper.push_back(each.upper);
     }
-  return best;
-}
+    problem_.residuals = [this, residuals = std::move(residuals)](
+                             const std::vector<double>& values) { return residuals(with(values)); };
+  }
+  ConstantSearch(const ConstantSearch&) = delete;
+
+  /// The best fit from all starts that two groups of constants have when they are moved by a factor each; `factor_of` says what the
+  /// start of a constant is multiplied by.
+  RobustFit best_fit(const StartFactors& first, const StartFactors& second,
+                     const FactorOf& factor_of) {
+    RobustFit best;
+    best.cost = std::numeric_limits<double>::infinity();
+    for (const double one : first)
+      for (const double other : second) {
+        for (std::size_t i = 0; i < constants_.size(); ++i) {
+          const FittedConstant<Subject>& each = constants_[i];
+          problem_.start[i] =
+              std::clamp(each.start * factor_of(each.key, one, other), each.lower, each.upper);
+        }
+        RobustFit fit = robust_fit(problem_);
+        if (fit.cost < best.cost) best = std::move(fit);
+      }
+    return best;
+  }
+
+  /// The base with these values of its constants.
+  Subject with(const std::vector<double>& values) const {
+    Subject result = base_;
+    for (std::size_t i = 0; i < constants_.size(); ++i) constants_[i].set(result, values[i]);
+    return result;
+  }
+
+  /// Sum of weighted absolute residuals, to compare two choices of constants.
+  double misfit(const std::vector<double>& values) const {
+    const std::vector<double> residuals = problem_.residuals(values);
+    double sum = 0;
+    for (std::size_t i = 0; i < residuals.size(); ++i)
+      sum += problem_.weights[i] * std::abs(residuals[i]);
+    return sum;
+  }
+
+ private:
+  const Subject& base_;
+  const Constants& constants_;
+  FitProblem problem_;
+};
 
 /// How much all residuals together move with a constant.
 inline double total(const std::vector<double>& sensitivities) {

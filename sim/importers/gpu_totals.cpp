@@ -1,29 +1,23 @@
-#include "importers/gpu_breakdown.hpp"
+#include "importers/gpu_totals.hpp"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <span>
+#include <tuple>
 #include <utility>
+#include <vector>
+
+#include "core/json_build.hpp"
+#include "importers/text_list.hpp"
+#include "report/json_object.hpp"
+#include "report/number_text.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
 
-using Interval = std::pair<std::int64_t, std::int64_t>;
-using Intervals = std::vector<Interval>;
-
-/// Sorted, and joined where they touch.
-Intervals united(Intervals intervals) {
-  std::sort(intervals.begin(), intervals.end());
-  Intervals result;
-  for (const Interval& each : intervals) {
-    if (!result.empty() && each.first <= result.back().second)
-      result.back().second = std::max(result.back().second, each.second);
-    else
-      result.push_back(each);
-  }
-  return result;
-}
-
-Intervals united(Intervals a, const Intervals& b) {
+Intervals joined(Intervals a, const Intervals& b) {
   a.insert(a.end(), b.begin(), b.end());
   return united(std::move(a));
 }
@@ -77,26 +71,22 @@ struct Ran {
   GpuTotals totals;
 };
 
-std::string label_of(const GpuTrace& trace, const GpuEvent& event) {
-  const std::string& kind = trace.names[event.kind];
-  if (event.work == GpuWork::compute) return name_of(event.work);
-  if (event.work == GpuWork::communication) return kind;
-  return std::string(name_of(event.work)) + (kind.empty() ? "" : " " + kind);
-}
-
-std::string kernel_label_of(const GpuTrace& trace, const GpuEvent& event) {
-  if (event.work == GpuWork::compute) return trace.names[event.kind];
-  const std::string& group = trace.names[event.group];
-  return label_of(trace, event) + (group.empty() ? "" : " (" + group + ")");
-}
-
 /// Labels are made once a kind of event, not once an event.
 class Labels {
  public:
   explicit Labels(const GpuTrace& trace) : trace_(trace) {}
   const std::pair<std::string, std::string>& of(const GpuEvent& event) {
     const auto [found, is_new] = labels_.try_emplace({event.work, event.kind, event.group});
-    if (is_new) found->second = {label_of(trace_, event), kernel_label_of(trace_, event)};
+    if (is_new) {
+      const std::string &kind = trace_.names[event.kind], &group = trace_.names[event.group];
+      const bool computes = event.work == GpuWork::compute;
+      std::string label = name_of(event.work);
+      if (event.work == GpuWork::communication)
+        label = kind;
+      else if (!computes && !kind.empty())
+        label += " " + kind;
+      found->second = {label, computes ? kind : label + (group.empty() ? "" : " (" + group + ")")};
+    }
     return found->second;
   }
 
@@ -106,7 +96,8 @@ class Labels {
       labels_;
 };
 
-void add(const GpuTrace& trace, const GpuEvent& event, Interval time, Labels& labels, Ran& ran) {
+void add(const GpuTrace& trace, const GpuEvent& event, Intervals::value_type time, Labels& labels,
+         Ran& ran) {
   ran.lines[static_cast<std::size_t>(line_of(event))].push_back(time);
   if (computes(event)) ran.phases[static_cast<std::size_t>(event.phase)].push_back(time);
   if (!is_work(event)) return;
@@ -125,17 +116,17 @@ GpuTotals summed(Ran ran) {
     return ran.lines[static_cast<std::size_t>(which)];
   };
   const Intervals compute =
-      united(united(line(TraceLine::compute), line(TraceLine::optimizer)), line(TraceLine::codec));
+      joined(joined(line(TraceLine::compute), line(TraceLine::optimizer)), line(TraceLine::codec));
   Intervals communication, so_far;
   for (std::size_t i = 0; i < static_cast<std::size_t>(num_comm_classes); ++i) {
     const Intervals& of_class = ran.lines[static_cast<std::size_t>(TraceLine::tensor_comm) + i];
     totals.communicating[i] = length_of(of_class);
     totals.exposed[i] = totals.communicating[i] - common_length(of_class, compute);
-    communication = united(std::move(communication), of_class);
+    communication = joined(std::move(communication), of_class);
   }
   for (std::size_t i = 0; i + 1 < ran.lines.size(); ++i) {
     const std::int64_t before = length_of(so_far);
-    so_far = united(std::move(so_far), ran.lines[i]);
+    so_far = joined(std::move(so_far), ran.lines[i]);
     totals.lines[i] = length_of(so_far) - before;
     if (static_cast<TraceLine>(i) == TraceLine::copies) totals.busy = length_of(so_far);
   }
@@ -150,7 +141,19 @@ GpuTotals summed(Ran ran) {
   return totals;
 }
 
-std::vector<GpuTotals> summed(std::map<std::int64_t, Ran> devices, std::int64_t window) {
+/// Within steps that are disjoint and in order. Without a `window`, it is from first work to last.
+std::vector<GpuTotals> totals_within(const GpuTrace& trace, std::span<const TraceStep> steps,
+                                     std::int64_t window) {
+  std::map<std::int64_t, Ran> devices;
+  Labels labels(trace);
+  for (const GpuEvent& event : trace.events) {
+    Ran& ran = devices[event.device];
+    auto step = std::partition_point(
+        steps.begin(), steps.end(), [&](const TraceStep& each) { return each.end <= event.begin; });
+    for (; step != steps.end() && step->begin < event.end; ++step)
+      add(trace, event, {std::max(event.begin, step->begin), std::min(event.end, step->end)},
+          labels, ran);
+  }
   std::vector<GpuTotals> result;
   for (auto& [device, ran] : devices) {
     ran.totals.device = device;
@@ -160,50 +163,15 @@ std::vector<GpuTotals> summed(std::map<std::int64_t, Ran> devices, std::int64_t 
   return result;
 }
 
-/// Within steps that are disjoint and in order.
-std::vector<GpuTotals> totals_within(const GpuTrace& trace, std::span<const TraceStep> steps) {
-  std::map<std::int64_t, Ran> devices;
-  Labels labels(trace);
-  std::int64_t window = 0;
-  for (const TraceStep& step : steps) window += step.end - step.begin;
-  for (const GpuEvent& event : trace.events) {
-    Ran& ran = devices[event.device];
-    auto step = std::partition_point(
-        steps.begin(), steps.end(), [&](const TraceStep& each) { return each.end <= event.begin; });
-    for (; step != steps.end() && step->begin < event.end; ++step)
-      add(trace, event, {std::max(event.begin, step->begin), std::min(event.end, step->end)},
-          labels, ran);
-  }
-  return summed(std::move(devices), window);
-}
-
 }  // namespace
 
 const char* name_of(TraceLine line) {
-  switch (line) {
-    case TraceLine::compute:
-      return "compute";
-    case TraceLine::optimizer:
-      return "optimizer";
-    case TraceLine::codec:
-      return "codec";
-    case TraceLine::tensor_comm:
-    case TraceLine::pipeline_comm:
-    case TraceLine::data_comm:
-    case TraceLine::embedding_sync:
-    case TraceLine::other_comm:
-      return name_of(static_cast<CommClass>(static_cast<int>(line) -
-                                            static_cast<int>(TraceLine::tensor_comm)));
-    case TraceLine::copies:
-      return "copies";
-    case TraceLine::launch_gaps:
-      return "launch_gaps";
-    case TraceLine::pipeline_bubble:
-      return "pipeline_bubble";
-    case TraceLine::idle:
-      return "idle";
-  }
-  return "";
+  constexpr std::array names{"compute", "optimizer",   "codec",           "",    "", "", "", "",
+                             "copies",  "launch_gaps", "pipeline_bubble", "idle"};
+  if (line >= TraceLine::tensor_comm && line <= TraceLine::other_comm)
+    return name_of(
+        static_cast<CommClass>(static_cast<int>(line) - static_cast<int>(TraceLine::tensor_comm)));
+  return names[static_cast<std::size_t>(line)];
 }
 
 bool is_work(const GpuEvent& event) {
@@ -211,19 +179,153 @@ bool is_work(const GpuEvent& event) {
 }
 
 std::vector<GpuTotals> totals_of(const GpuTrace& trace) {
-  std::map<std::int64_t, Ran> devices;
-  Labels labels(trace);
-  for (const GpuEvent& event : trace.events)
-    add(trace, event, {event.begin, event.end}, labels, devices[event.device]);
-  return summed(std::move(devices), 0);
+  using Limits = std::numeric_limits<std::int64_t>;
+  const TraceStep always{{}, Limits::min(), Limits::max()};
+  return totals_within(trace, {&always, 1}, 0);
 }
 
 std::vector<GpuTotals> totals_in_steps(const GpuTrace& trace) {
-  return totals_within(trace, trace.steps);
+  std::int64_t window = 0;
+  for (const TraceStep& step : trace.steps) window += step.end - step.begin;
+  return totals_within(trace, trace.steps, window);
 }
 
 std::vector<GpuTotals> totals_in_step(const GpuTrace& trace, const TraceStep& step) {
-  return totals_within(trace, {&step, 1});
+  return totals_within(trace, {&step, 1}, step.end - step.begin);
+}
+
+namespace {
+
+std::vector<std::pair<std::string, WorkTotal>> longest_first(
+    const std::map<std::string, WorkTotal>& works) {
+  std::vector<std::pair<std::string, WorkTotal>> sorted(works.begin(), works.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.second.nanoseconds > b.second.nanoseconds;
+  });
+  return sorted;
+}
+
+}  // namespace
+
+Seconds trace_time(std::int64_t nanoseconds) {
+  constexpr double seconds_per_nanosecond = 1e-9;
+  return Seconds{static_cast<double>(nanoseconds) * seconds_per_nanosecond};
+}
+
+JsonValue json_of(const GpuTotals& gpu, std::int64_t steps) {
+  const auto number = static_cast<double>(steps);
+  const auto seconds = [&](std::int64_t nanoseconds) {
+    return trace_time(nanoseconds) / 1_s / number;
+  };
+  const auto works_json = [&](const std::map<std::string, WorkTotal>& works) {
+    JsonValue value = empty_object();
+    for (const auto& [work, total] : works)
+      value.set(
+          work,
+          object_of({{"count", steps == 1 ? JsonValue(total.count)
+                                          : JsonValue(static_cast<double>(total.count) / number)},
+                     {"time_s", seconds(total.nanoseconds)}}));
+    return value;
+  };
+  JsonValue lines = empty_object(), phases = lines, classes = lines, streams = lines;
+  for (std::size_t i = 0; i < gpu.lines.size(); ++i)
+    lines.set(name_of(static_cast<TraceLine>(i)), JsonValue(seconds(gpu.lines[i])));
+  for (std::size_t i = 0; i < gpu.phases.size(); ++i)
+    if (gpu.phases[i] > 0)
+      phases.set(name_of(static_cast<ComputePhase>(i)), JsonValue(seconds(gpu.phases[i])));
+  for (std::size_t i = 0; i < gpu.communicating.size(); ++i)
+    if (gpu.communicating[i] > 0)
+      classes.set(name_of(static_cast<CommClass>(i)),
+                  object_of({{"time_s", seconds(gpu.communicating[i])},
+                             {"exposed_s", seconds(gpu.exposed[i])}}));
+  for (const auto& [stream, works] : gpu.by_stream) streams.set(stream, works_json(works));
+  return object_of({{"device", gpu.device},
+                    {"window_s", seconds(gpu.window)},
+                    {"busy_s", seconds(gpu.busy)},
+                    {"idle_s", seconds(gpu.idle())},
+                    {"compute_s", seconds(gpu.compute)},
+                    {"communication_s", seconds(gpu.communication)},
+                    {"overlap_s", seconds(gpu.overlap)},
+                    {"exposed_communication_s", seconds(gpu.exposed_communication())},
+                    {"breakdown_s", lines},
+                    {"compute_by_phase_s", phases},
+                    {"communication_by_class", classes},
+                    {"kernels", works_json(gpu.by_kernel)},
+                    {"streams", streams}});
+}
+
+const char* words_for(CommClass comm) {
+  constexpr std::array words{"tensor parallel", "pipeline parallel", "data parallel", "embedding",
+                             "other or unnamed groups"};
+  return words[static_cast<std::size_t>(comm)];
+}
+
+std::string text_of(const GpuTotals& gpu, const std::string& over) {
+  std::string text = over + "\n";
+  const auto begin = [&](int depth, const std::string& what, std::int64_t nanoseconds) {
+    text += left_aligned(std::string(static_cast<std::size_t>(2 * depth), ' ') + what, 38) +
+            right_aligned(to_text(trace_time(nanoseconds)), 10);
+  };
+  const auto add = [&](int depth, const std::string& what, std::int64_t nanoseconds) {
+    begin(depth, what, nanoseconds);
+    const double share =
+        gpu.window > 0 ? static_cast<double>(nanoseconds) / static_cast<double>(gpu.window) : 0;
+    text += right_aligned(percent_text(share), 9) + "\n";
+  };
+  const auto add_works = [&](const auto& works) {
+    for (const auto& [work, total] : works) {
+      begin(2, work, total.nanoseconds);
+      text += right_aligned(std::to_string(total.count), 9) + " times\n";
+    }
+  };
+  add(1, "compute", gpu.compute);
+  for (std::size_t i = 0; gpu.has_phases() && i < gpu.phases.size(); ++i)
+    if (gpu.phases[i] > 0) add(2, name_of(static_cast<ComputePhase>(i)), gpu.phases[i]);
+  add(1, "communication", gpu.communication);
+  add(2, "hidden behind compute", gpu.overlap);
+  add(2, "exposed", gpu.exposed_communication());
+  for (std::size_t i = 0; i < gpu.exposed.size(); ++i)
+    if (gpu.communicating[i] > 0) add(3, words_for(static_cast<CommClass>(i)), gpu.exposed[i]);
+  add(1, "copies alone", gpu.of(TraceLine::copies));
+  add(1, "idle", gpu.idle());
+  for (const TraceLine why : {TraceLine::launch_gaps, TraceLine::pipeline_bubble})
+    if (gpu.of(why) > 0)
+      add(2, why == TraceLine::launch_gaps ? "launching" : "waiting for others", gpu.of(why));
+  text += "  kernels\n";
+  add_works(longest_first(gpu.by_kernel));
+  for (const auto& [stream, works] : gpu.by_stream) {
+    text += "  stream " + stream + "\n";
+    add_works(works);
+  }
+  return text;
+}
+
+std::string described(const GpuTrace& trace) {
+  if (trace.kind == TraceKind::simulated)
+    return "simulated" + (trace.job.empty() ? "" : ", " + trace.job);
+  std::string text = "PyTorch's profiler";
+  if (trace.rank >= 0) text += ", rank " + std::to_string(trace.rank);
+  if (trace.rank >= 0 && trace.world_size > 0) text += " of " + std::to_string(trace.world_size);
+  return text + (trace.gpu.empty() ? "" : ", " + trace.gpu);
+}
+
+std::string gpu_name(const GpuTrace& trace, std::int64_t device) {
+  const auto process = trace.processes.find(device);
+  if (trace.kind == TraceKind::simulated && process != trace.processes.end())
+    return process->second;
+  return "GPU " + std::to_string(device);
+}
+
+std::string unknown_kernels_note(const GpuTrace& trace) {
+  if (trace.unknown_kernels.empty()) return {};
+  constexpr std::size_t most_named = 3, longest_name = 60;
+  const auto shortened = [](const auto& kernel) {
+    const std::string& name = kernel.first;
+    return name.substr(0, longest_name) + (name.size() > longest_name ? "…" : "");
+  };
+  return percent_text(trace.unknown_share()) +
+         " of the kernels' time is in kernels whose names say nothing; it counts as computing (" +
+         listed(trace.unknown_kernels, shortened, most_named) + ")";
 }
 
 }  // namespace windtunnel

@@ -1,23 +1,179 @@
 #include "importers/gpu_trace.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
+#include "core/utf8.hpp"
 #include "core/work_note.hpp"
 #include "importers/trace_event_reader.hpp"
 
 namespace windtunnel {
 namespace {
 
-using detail::EventArgument;
-using detail::EventField;
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Whether `word` stands in `text` between characters that are no letters: "tp" in "mesh_tp".
+bool has_word(const std::string& text, std::string_view word) {
+  const auto is_letter = [&](std::size_t at) {
+    return at < text.size() && std::isalpha(static_cast<unsigned char>(text[at])) != 0;
+  };
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+    if ((at == 0 || !is_letter(at - 1)) && !is_letter(at + word.size())) return true;
+  return false;
+}
+
+bool has_any_word(const std::string& text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return has_word(text, word); });
+}
+
+struct Kind {
+  const char* name;
+  std::initializer_list<std::string_view> parts;  ///< of a kernel's name in lower case
+};
+
+/// Parts of the names that libraries give the kernels that communicate. The first match decides.
+///   DeepEP             csrc/kernels/{intranode,internode,internode_ll}.cu; deep_ep/include/deep_ep/impls of 2026. Counting tokens
+///                      (get_dispatch_layout) and copying them behind an exchange (…_epilogue) stay on the GPU and are computing
+///   hybrid-EP          csrc/hybrid_ep/backend/hybrid_ep_backend.cuh
+///   user buffers       transformer_engine/common/comm_gemm_overlap/userbuffers/userbuffers.cu
+///   symmetric memory   torch/csrc/distributed/c10d/symm_mem/{CUDASymmetricMemoryOps,nvshmem_extension}.cu, PyTorch 2.9
+///   custom all-reduce  csrc/custom_all_reduce.cuh of vLLM, and of SGLang
+///   TensorRT-LLM       flashinfer/comm/trtllm_allreduce_fusion.cuh
+const std::array<Kind, 7>& communication_libraries() {
+  static const std::array<Kind, 7> table{{
+      {"hybrid-EP", {"hybrid_ep::dispatch", "hybrid_ep::combine", "hybrid_ep::device_sync"}},
+      {"DeepEP",
+       {"ep::internode", "ep::intranode", "deep_ep::dispatch_impl", "deep_ep::combine_impl",
+        "deep_ep::hybrid_dispatch", "deep_ep::hybrid_combine", "deep_ep::elastic::dispatch_impl",
+        "deep_ep::elastic::combine_impl", "deep_ep::elastic::hybrid_dispatch",
+        "deep_ep::elastic::hybrid_combine"}},
+      {"NVSHMEM", {"nvshmem"}},
+      {"user buffers", {"userbuffers"}},
+      {"symmetric memory",
+       {"one_shot_all_reduce", "two_shot_all_reduce", "multimem_", "exchangesplitandoffset",
+        "alltoallv"}},
+      {"custom all-reduce", {"cross_device_reduce"}},
+      {"TensorRT-LLM", {"trtllm_allreduce", "oneshotallreduce", "twoshotallreduce"}},
+  }};
+  return table;
+}
+
+/// What other libraries call such a kernel after. Kernels that Inductor made ("triton_poi_fused_all_reduce_4") are called after all that
+/// they compute on, and products that reduce their result ("gemm_allreduce") compute as well as communicate: neither counts.
+bool is_called_after_a_collective(const std::string& kernel) {
+  if (kernel.starts_with("triton_") || has(kernel, "gemm")) return false;
+  constexpr std::array<std::string_view, 9> collectives{
+      "all_reduce",    "allreduce",  "all_gather", "allgather", "reduce_scatter",
+      "reducescatter", "all_to_all", "alltoall",   "sendrecv"};
+  return std::any_of(collectives.begin(), collectives.end(),
+                     [&](std::string_view each) { return has(kernel, each); });
+}
+
+/// Parts of the names that PyTorch, cuBLAS ("nvjet" on Hopper and Blackwell), hipBLASLt ("Cijk"), cuDNN, CUTLASS, FlashAttention, Apex,
+/// Transformer Engine, DeepSeek and Triton give their kernels. Order decides: "cudnn::bn_bw" is a normalisation.
+const std::array<Kind, 11>& compute_kinds() {
+  static const std::array<Kind, 11> table{{
+      {"attention", {"flash", "fmha", "attention", "sdpa"}},
+      {"normalisation",
+       {"bn_fw", "bn_bw", "batch_norm", "batchnorm", "layer_norm", "layernorm", "rms_norm",
+        "rmsnorm", "groupnorm"}},
+      {"optimizer kernels", {"multi_tensor", "adam", "adagrad"}},
+      {"convolution", {"conv", "winograd", "dgrad", "wgrad", "fprop", "cudnn"}},
+      {"cast and transpose",
+       {"transpose<", "cast_transpose", "transpose_kernel", "cast_to_fp8", "cast_back",
+        "quantize"}},
+      {"matrix product",
+       {"gemm", "gemv", "cutlass", "cublas", "nvjet", "cijk_", "splitk", "wgmma", "xmma"}},
+      {"softmax and loss", {"softmax", "nll_loss", "cross_entropy"}},
+      {"embedding and index",
+       {"embedding", "index", "gather", "scatter", "topk", "permute", "dispatch_layout"}},
+      {"pooling", {"pool"}},
+      {"reduction", {"reduce"}},
+      {"elementwise",
+       {"elementwise", "vectorized", "fill", "dropout", "gelu", "relu", "silu", "swiglu", "rotary",
+        "rope", "copy_tensor", "catarray", "triton"}},
+  }};
+  return table;
+}
+
+const char* first_match(const std::string& name, const auto& kinds) {
+  for (const Kind& kind : kinds)
+    for (const std::string_view part : kind.parts)
+      if (has(name, part)) return kind.name;
+  return nullptr;
+}
+
+/// "dispatch" of "void deep_ep::internode::dispatch<false, 8>(int4*)".
+std::string function_in(std::string_view kernel) {
+  kernel = kernel.substr(0, kernel.find_first_of("<("));
+  const std::size_t from = kernel.find_last_of(": ");
+  return std::string(from == std::string_view::npos ? kernel : kernel.substr(from + 1));
+}
+
+}  // namespace
+
+const char* name_of(CommClass comm) {
+  constexpr std::array names{"tensor_comm", "pipeline_comm", "data_comm", "embedding_sync",
+                             "other_comm"};
+  return names[static_cast<std::size_t>(comm)];
+}
+
+CommClass comm_class_of(std::string_view description) {
+  const std::string text = lower_case(description);
+  // Groups over several dimensions at once belong to none of them.
+  if (has(text, "context") || has(text, "expert") || has_any_word(text, {"cp", "ep"}))
+    return CommClass::other;
+  if (has(text, "embedding")) return CommClass::embedding;
+  const bool tensor = has(text, "tensor") || has_any_word(text, {"tp"});
+  const bool pipeline = has(text, "pipeline") || has_any_word(text, {"pp"});
+  const bool data = has_word(text, "data") || has_any_word(text, {"dp", "ddp", "fsdp", "hsdp"});
+  if (tensor + pipeline + data != 1) return CommClass::other;
+  return tensor ? CommClass::tensor : pipeline ? CommClass::pipeline : CommClass::data;
+}
+
+std::string communication_in(std::string_view kernel) {
+  if (kernel.starts_with("void ")) kernel.remove_prefix(5);
+  if (kernel.starts_with("nccl")) {
+    const std::size_t from = kernel.find('_');
+    if (from == std::string_view::npos) return "nccl other";
+    return "nccl " +
+           std::string(kernel.substr(from + 1, kernel.find_first_of("_( ", from + 1) - from - 1));
+  }
+  const std::string name = lower_case(kernel);
+  // An unnamed namespace holds no function: "(anonymous namespace)::multimem_all_reduce_kernel<…>(…)".
+  constexpr std::string_view anonymous = "(anonymous namespace)::";
+  if (const std::size_t at = kernel.find(anonymous); at != std::string_view::npos)
+    kernel.remove_prefix(at + anonymous.size());
+  if (const char* library = first_match(name, communication_libraries()))
+    return std::string(library) + " " + function_in(kernel);
+  return is_called_after_a_collective(name) ? function_in(kernel) : "";
+}
+
+std::string direction_in(std::string_view name) {
+  const std::size_t from = name.find(' ');
+  if (from == std::string_view::npos) return "other";
+  return std::string(name.substr(from + 1, name.find(' ', from + 1) - from - 1));
+}
+
+const char* compute_kind_of(std::string_view kernel) {
+  const char* kind = first_match(lower_case(kernel), compute_kinds());
+  return kind != nullptr ? kind : unknown_kernels;
+}
+
+namespace {
+
+using detail::TraceEvent;
 using detail::TraceEventReader;
-using detail::TraceEventText;
 
 /// Numbers for names, so that an event holds four bytes of each.
 class NameTable {
@@ -38,45 +194,28 @@ class NameTable {
   std::vector<std::string> names_;
 };
 
-using Interval = std::pair<std::int64_t, std::int64_t>;
-
-/// Times on one thread of the CPU.
-class ThreadTimes {
- public:
-  void add(std::int64_t begin, std::int64_t end) { times_.emplace_back(begin, end); }
-  /// Joins what overlaps; before `holds`.
-  void unite() {
-    std::sort(times_.begin(), times_.end());
-    std::vector<Interval> united;
-    for (const Interval& time : times_)
-      if (!united.empty() && time.first <= united.back().second)
-        united.back().second = std::max(united.back().second, time.second);
-      else
-        united.push_back(time);
-    times_ = std::move(united);
-  }
-  bool holds(std::int64_t at) const {
-    const auto after = std::upper_bound(times_.begin(), times_.end(),
-                                        Interval{at, std::numeric_limits<std::int64_t>::max()});
-    return after != times_.begin() && at < std::prev(after)->second;
-  }
-
- private:
-  std::vector<Interval> times_;
-};
+/// Whether one of the united times holds this moment.
+bool holds(const Intervals& times, std::int64_t at) {
+  const auto after = std::upper_bound(times.begin(), times.end(),
+                                      std::pair{at, std::numeric_limits<std::int64_t>::max()});
+  return after != times.begin() && at < std::prev(after)->second;
+}
 
 struct Launch {
   std::uint32_t thread = 0;
   std::int64_t at = 0;
 };
 
-std::optional<GpuWork> work_of(const TraceEventText& event) {
-  if (event.phase != "X") return std::nullopt;
-  if (event.category == "kernel") return GpuWork::compute;
-  if (event.category == "gpu_memcpy") return GpuWork::copy;
-  if (event.category == "gpu_memset") return GpuWork::set;
-  if (event.category == "launch") return GpuWork::launching;
-  if (event.category == "bubble") return GpuWork::waiting;
+std::optional<GpuWork> work_of(const TraceEvent& event) {
+  constexpr std::pair<std::string_view, GpuWork> works[]{{"kernel", GpuWork::compute},
+                                                         {"gpu_memcpy", GpuWork::copy},
+                                                         {"gpu_memset", GpuWork::set},
+                                                         {"launch", GpuWork::launching},
+                                                         {"bubble", GpuWork::waiting}};
+  if (event.field("ph") != "X") return std::nullopt;
+  const std::string& of_event = event.field("cat");
+  for (const auto& [category, work] : works)
+    if (of_event == category) return work;
   return std::nullopt;
 }
 
@@ -134,17 +273,17 @@ class GpuTraceBuilder {
  public:
   explicit GpuTraceBuilder(TraceEventReader& reader) : reader_(reader), bounds_(reader) {}
 
-  void take(const TraceEventText& event) {
+  void take(const TraceEvent& event) {
     if (const auto work = work_of(event)) return take_work(event, *work);
-    if (event.phase == "M" && event.name == "process_name") return take_process(event);
-    if (event.phase != "X") return;
-    if (event.category == "cuda_runtime" || event.category == "cuda_driver")
-      return take_launch(event);
-    if (event.category == "user_annotation" && event.name.starts_with("ProfilerStep#"))
-      return take_step(event);
-    if (event.name.starts_with("autograd::engine::evaluate_function"))
+    const std::string &phase = event.field("ph"), &name = event.field("name"),
+                      &category = event.field("cat");
+    if (phase == "M" && name == "process_name") return take_process(event);
+    if (phase != "X") return;
+    if (category == "cuda_runtime" || category == "cuda_driver") return take_launch(event);
+    if (category == "user_annotation" && name.starts_with("ProfilerStep#")) return take_step(event);
+    if (name.starts_with("autograd::engine::evaluate_function"))
       take_time(event, backward_);
-    else if (event.name.starts_with("Optimizer.step#"))
+    else if (name.starts_with("Optimizer.step#"))
       take_time(event, optimizer_);
   }
 
@@ -170,60 +309,59 @@ class GpuTraceBuilder {
   }
 
  private:
-  void take_work(const TraceEventText& text, GpuWork work) {
-    const auto begin = reader_.time(text, EventField::ts),
-               length = reader_.time(text, EventField::dur);
-    const auto device = reader_.whole(text, EventField::pid);
-    const bool named = reader_.has(text, EventField::name);
-    const bool on_stream = reader_.has(text, EventField::tid);
+  void take_work(const TraceEvent& text, GpuWork work) {
+    const auto begin = reader_.time(text, "ts"), length = reader_.time(text, "dur");
+    const auto device = reader_.whole(text, "pid");
+    const bool named = reader_.has(text, "name");
+    const bool on_stream = reader_.has(text, "tid");
     if (!begin || !length || !device || !named || !on_stream) return;
     bounds_.keep();
     bounds_.count_time(*length);
     GpuEvent event;
     event.work = work;
-    event.kind =
-        work == GpuWork::compute
-            ? kernel_kind(text.name, event.work)
-            : names_.number_of(work == GpuWork::copy ? direction_in(text.name) : std::string());
+    event.kind = work == GpuWork::compute
+                     ? kernel_kind(text.field("name"), event.work)
+                     : names_.number_of(work == GpuWork::copy ? direction_in(text.field("name"))
+                                                              : std::string());
     event.group = event.work == GpuWork::communication ? group_of(text) : names_.number_of({});
-    event.stream = number_of_name(text.tid);
+    event.stream = number_of_name(text.field("tid"));
     event.device = *device;
     event.begin = *begin;
     event.end = *begin + *length;
-    if (event.work == GpuWork::compute) event.phase = phase_named(text.name);
-    correlations_.push_back(text.correlation);
+    if (event.work == GpuWork::compute) event.phase = phase_named(text.field("name"));
+    correlations_.push_back(text.correlation());
     trace_.events.push_back(event);
     if (event.work == GpuWork::communication && names_[event.kind].starts_with("nccl"))
       take_call(text, event);
     if (work == GpuWork::compute) trace_.kernel_time += *length;
     if (event.work == GpuWork::compute && names_[event.kind] == unknown_kernels)
-      unknown_[text.name] += *length;
+      unknown_[text.field("name")] += *length;
   }
 
-  void take_call(const TraceEventText& text, const GpuEvent& event) {
+  void take_call(const TraceEvent& text, const GpuEvent& event) {
     bounds_.keep();
-    const std::string& name = text.argument(EventArgument::collective);
+    const std::string& name = text.argument("Collective name");
     CollectiveCall call;
     call.kind = collective_kind_of(name.empty() ? names_[event.kind] : name);
-    call.group = number_of_name(text.group_name);
+    call.group = number_of_name(text.argument("Process Group Name"));
     call.description = event.group;
-    call.ranks = number_of_name(text.argument(EventArgument::group_ranks));
-    call.group_size = text.number_in(EventArgument::group_size).value_or(0);
+    call.ranks = number_of_name(text.argument("Process Group Ranks"));
+    call.group_size = text.whole_argument("Group size").value_or(0);
     call.bytes = bytes_of(text);
-    call.sequence = text.number_in(EventArgument::sequence_number).value_or(-1);
-    call.source = text.number_in(EventArgument::source_rank).value_or(-1);
-    call.destination = text.number_in(EventArgument::destination_rank).value_or(-1);
+    call.sequence = text.whole_argument("Seq").value_or(-1);
+    call.source = text.whole_argument("Src Rank").value_or(-1);
+    call.destination = text.whole_argument("Dst Rank").value_or(-1);
     call.begin = event.begin;
     call.end = event.end;
     trace_.calls.push_back(call);
   }
 
-  static std::int64_t bytes_of(const TraceEventText& text) {
+  static std::int64_t bytes_of(const TraceEvent& text) {
     constexpr std::int64_t most_elements = std::int64_t{1} << 50;
-    const std::int64_t elements = std::max(text.number_in(EventArgument::in_elements).value_or(0),
-                                           text.number_in(EventArgument::out_elements).value_or(0));
+    const std::int64_t elements = std::max(text.whole_argument("In msg nelems").value_or(0),
+                                           text.whole_argument("Out msg nelems").value_or(0));
     return elements > 0 && elements < most_elements
-               ? elements * element_size(text.argument(EventArgument::element_type))
+               ? elements * element_size(text.argument("dtype"))
                : 0;
   }
 
@@ -244,11 +382,11 @@ class GpuTraceBuilder {
   }
 
   /// What the kernel says of its group: the description, or the name by which the head describes it.
-  std::uint32_t group_of(const TraceEventText& event) {
-    const std::uint32_t number = number_of_name(
-        event.group_description.empty() ? event.group_name : event.group_description);
-    if (event.group_description.empty() && !event.group_name.empty())
-      to_describe_.emplace(number, event.group_name);
+  std::uint32_t group_of(const TraceEvent& event) {
+    const std::string &name = event.argument("Process Group Name"),
+                      &description = event.argument("Process Group Description");
+    const std::uint32_t number = number_of_name(description.empty() ? name : description);
+    if (description.empty() && !name.empty()) to_describe_.emplace(number, name);
     return number;
   }
 
@@ -258,48 +396,47 @@ class GpuTraceBuilder {
     return number;
   }
 
-  void take_process(const TraceEventText& event) {
+  void take_process(const TraceEvent& event) {
     std::int64_t pid = 0;
-    const char* const end = event.pid.data() + event.pid.size();
-    if (std::from_chars(event.pid.data(), end, pid).ptr == end && !event.args_name.empty()) {
-      bounds_.keep(event.args_name.size());
-      trace_.processes[pid] = event.args_name;
-    }
+    const std::string &text = event.field("pid"), &name = event.argument("name");
+    const char* const end = text.data() + text.size();
+    if (std::from_chars(text.data(), end, pid).ptr != end || name.empty()) return;
+    bounds_.keep(name.size());
+    trace_.processes[pid] = name;
   }
 
-  void take_launch(const TraceEventText& event) {
-    const auto at = reader_.optional_time(event, EventField::ts);
-    if (event.correlation == 0 || !at) return;
+  void take_launch(const TraceEvent& event) {
+    const auto at = reader_.optional_time(event, "ts");
+    if (event.correlation() == 0 || !at) return;
     bounds_.keep();
-    launches_[event.correlation] = {thread_of(event), *at};
+    launches_[event.correlation()] = {thread_of(event), *at};
   }
 
-  void take_step(const TraceEventText& event) {
-    const auto begin = reader_.time(event, EventField::ts),
-               length = reader_.time(event, EventField::dur);
+  void take_step(const TraceEvent& event) {
+    const auto begin = reader_.time(event, "ts"), length = reader_.time(event, "dur");
     if (!begin || !length || *length <= 0) return;
-    bounds_.keep(event.name.size());
-    trace_.steps.push_back({event.name, *begin, *begin + *length});
+    bounds_.keep(event.field("name").size());
+    trace_.steps.push_back({event.field("name"), *begin, *begin + *length});
   }
 
-  void take_time(const TraceEventText& event,
-                 std::unordered_map<std::uint32_t, ThreadTimes>& times) {
-    const auto begin = reader_.optional_time(event, EventField::ts);
-    const auto length = reader_.optional_time(event, EventField::dur);
+  void take_time(const TraceEvent& event, std::unordered_map<std::uint32_t, Intervals>& times) {
+    const auto begin = reader_.optional_time(event, "ts");
+    const auto length = reader_.optional_time(event, "dur");
     if (!begin || !length) return;
     bounds_.keep();
-    times[thread_of(event)].add(*begin, *begin + *length);
+    times[thread_of(event)].emplace_back(*begin, *begin + *length);
   }
 
-  std::uint32_t thread_of(const TraceEventText& event) {
-    const auto [number, is_new] = threads_.find_or_add(event.pid + "/" + event.tid);
-    if (is_new) bounds_.keep(event.pid.size() + event.tid.size());
+  std::uint32_t thread_of(const TraceEvent& event) {
+    const std::string name = event.field("pid") + "/" + event.field("tid");
+    const auto [number, is_new] = threads_.find_or_add(name);
+    if (is_new) bounds_.keep(name.size() - 1);
     return number;
   }
 
   void find_phases() {
-    for (auto& [thread, times] : backward_) times.unite();
-    for (auto& [thread, times] : optimizer_) times.unite();
+    for (auto& [thread, times] : backward_) times = united(std::move(times));
+    for (auto& [thread, times] : optimizer_) times = united(std::move(times));
     if (launches_.empty()) return;
     for (std::size_t i = 0; i < trace_.events.size(); ++i) {
       GpuEvent& event = trace_.events[i];
@@ -313,9 +450,9 @@ class GpuTraceBuilder {
   }
 
   ComputePhase phase_of(const Launch& launch) const {
-    const auto within = [&](const std::unordered_map<std::uint32_t, ThreadTimes>& times) {
+    const auto within = [&](const std::unordered_map<std::uint32_t, Intervals>& times) {
       const auto thread = times.find(launch.thread);
-      return thread != times.end() && thread->second.holds(launch.at);
+      return thread != times.end() && holds(thread->second, launch.at);
     };
     if (within(optimizer_)) return ComputePhase::optimizer;
     return within(backward_) ? ComputePhase::backward : ComputePhase::forward;
@@ -362,78 +499,55 @@ class GpuTraceBuilder {
   std::unordered_map<std::uint32_t, std::string> to_describe_;
   std::vector<std::int64_t> correlations_;  ///< of trace_.events; 0: none
   std::unordered_map<std::int64_t, Launch> launches_;
-  std::unordered_map<std::uint32_t, ThreadTimes> backward_, optimizer_;
+  std::unordered_map<std::uint32_t, Intervals> backward_, optimizer_;
 };
 
 }  // namespace
 
-const char* name_of(GpuWork work) {
-  switch (work) {
-    case GpuWork::compute:
-      return "compute";
-    case GpuWork::communication:
-      return "communication";
-    case GpuWork::copy:
-      return "memcpy";
-    case GpuWork::set:
-      return "memset";
-    case GpuWork::launching:
-      return "launch gaps";
-    case GpuWork::waiting:
-      return "bubble";
+Intervals united(Intervals intervals) {
+  std::sort(intervals.begin(), intervals.end());
+  Intervals result;
+  for (const auto& each : intervals) {
+    if (!result.empty() && each.first <= result.back().second)
+      result.back().second = std::max(result.back().second, each.second);
+    else
+      result.push_back(each);
   }
-  return "";
+  return result;
+}
+
+const char* name_of(GpuWork work) {
+  constexpr std::array names{"compute", "communication", "memcpy",
+                             "memset",  "launch gaps",   "bubble"};
+  return names[static_cast<std::size_t>(work)];
 }
 
 const char* name_of(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-      return "all-reduce";
-    case CollectiveKind::all_gather:
-      return "all-gather";
-    case CollectiveKind::reduce_scatter:
-      return "reduce-scatter";
-    case CollectiveKind::all_to_all:
-      return "all-to-all";
-    case CollectiveKind::broadcast:
-      return "broadcast";
-    case CollectiveKind::message:
-      return "message";
-    case CollectiveKind::other:
-      return "other";
-  }
-  return "";
+  constexpr std::array names{"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
+                             "broadcast",  "message",    "other"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 CollectiveKind collective_kind_of(std::string_view name) {
   std::string letters;
-  for (const char c : name)
-    if (std::isalpha(static_cast<unsigned char>(c)) != 0)
-      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  const auto has = [&](std::string_view part) { return letters.find(part) != std::string::npos; };
-  if (has("allreduce")) return CollectiveKind::all_reduce;
-  if (has("allgather")) return CollectiveKind::all_gather;
-  if (has("reducescatter")) return CollectiveKind::reduce_scatter;
-  if (has("alltoall")) return CollectiveKind::all_to_all;
-  if (has("broadcast")) return CollectiveKind::broadcast;
-  if (has("send") || has("recv")) return CollectiveKind::message;
+  for (const char c : lower_case(name))
+    if (std::isalpha(static_cast<unsigned char>(c)) != 0) letters += c;
+  constexpr std::pair<const char*, CollectiveKind> kinds[]{
+      {"allreduce", CollectiveKind::all_reduce},
+      {"allgather", CollectiveKind::all_gather},
+      {"reducescatter", CollectiveKind::reduce_scatter},
+      {"alltoall", CollectiveKind::all_to_all},
+      {"broadcast", CollectiveKind::broadcast},
+      {"send", CollectiveKind::message},
+      {"recv", CollectiveKind::message}};
+  for (const auto& [part, kind] : kinds)
+    if (has(letters, part)) return kind;
   return CollectiveKind::other;
 }
 
 const char* name_of(ComputePhase phase) {
-  switch (phase) {
-    case ComputePhase::forward:
-      return "forward";
-    case ComputePhase::backward:
-      return "backward";
-    case ComputePhase::optimizer:
-      return "optimizer";
-    case ComputePhase::codec:
-      return "codec";
-    case ComputePhase::unknown:
-      return "unknown";
-  }
-  return "";
+  constexpr std::array names{"forward", "backward", "optimizer", "codec", "unknown"};
+  return names[static_cast<std::size_t>(phase)];
 }
 
 double GpuTrace::unknown_share() const {
@@ -446,7 +560,7 @@ GpuTrace read_gpu_trace(TextInput& input) {
   const Doing reading("reading a trace", "bytes");
   TraceEventReader reader(input);
   GpuTraceBuilder builder(reader);
-  reader.read([&](const TraceEventText& event) { builder.take(event); });
+  reader.read([&](const TraceEvent& event) { builder.take(event); });
   GpuTrace trace = builder.finish();
   trace.file = input.name();
   if (trace.events.empty() && reader.problems().empty())

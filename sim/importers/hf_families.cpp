@@ -1,7 +1,6 @@
 #include "importers/hf_families.hpp"
 
-#include <algorithm>
-#include <array>
+#include <utility>
 
 namespace windtunnel {
 
@@ -74,17 +73,13 @@ const std::vector<HfFamily>& hf_families() {
 }
 
 const HfFamily* find_hf_family(std::string_view model_type) {
-  const auto of_type = [](std::string_view type) {
-    return [type](const HfFamily& family) { return family.model_type == type; };
-  };
-  const std::vector<HfFamily>& all = hf_families();
-  auto found = std::find_if(all.begin(), all.end(), of_type(model_type));
   // The part of a model of several: "qwen3_vl_text".
   constexpr std::string_view part = "_text";
-  if (found == all.end() && model_type.ends_with(part))
-    found = std::find_if(all.begin(), all.end(),
-                         of_type(model_type.substr(0, model_type.size() - part.size())));
-  return found == all.end() ? nullptr : &*found;
+  const std::size_t without = model_type.size() - (model_type.ends_with(part) ? part.size() : 0);
+  for (const std::string_view type : {model_type, model_type.substr(0, without)})
+    for (const HfFamily& family : hf_families())
+      if (family.model_type == type) return &family;
+  return nullptr;
 }
 
 namespace {
@@ -96,50 +91,25 @@ constexpr const char* image_encoder = "is an encoder of images; only decoders of
 constexpr const char* state_space = "has layers of state spaces (Mamba), which are not modelled";
 constexpr const char* linear = "has layers of linear attention, which are not modelled";
 
-struct RefusedType {
-  const char* prefix;  ///< of the model_type
-  const char* why;
-};
-
 }  // namespace
 
 const char* why_hf_type_is_refused(std::string_view model_type) {
-  static constexpr std::array types{RefusedType{"t5", encoder_and_decoder},
-                                    RefusedType{"mt5", encoder_and_decoder},
-                                    RefusedType{"umt5", encoder_and_decoder},
-                                    RefusedType{"bart", encoder_and_decoder},
-                                    RefusedType{"mbart", encoder_and_decoder},
-                                    RefusedType{"pegasus", encoder_and_decoder},
-                                    RefusedType{"whisper", encoder_and_decoder},
-                                    RefusedType{"bert", encoder},
-                                    RefusedType{"roberta", encoder},
-                                    RefusedType{"xlm-roberta", encoder},
-                                    RefusedType{"distilbert", encoder},
-                                    RefusedType{"electra", encoder},
-                                    RefusedType{"deberta", encoder},
-                                    RefusedType{"modernbert", encoder},
-                                    RefusedType{"nomic_bert", encoder},
-                                    RefusedType{"clip", image_encoder},
-                                    RefusedType{"siglip", image_encoder},
-                                    RefusedType{"vit", image_encoder},
-                                    RefusedType{"dinov2", image_encoder},
-                                    RefusedType{"mamba", state_space},
-                                    RefusedType{"falcon_mamba", state_space},
-                                    RefusedType{"falcon_h1", state_space},
-                                    RefusedType{"jamba", state_space},
-                                    RefusedType{"bamba", state_space},
-                                    RefusedType{"zamba", state_space},
-                                    RefusedType{"nemotron_h", state_space},
-                                    RefusedType{"granitemoehybrid", state_space},
-                                    RefusedType{"rwkv", linear},
-                                    RefusedType{"minimax_text_01", linear},
-                                    RefusedType{"minimax_m1", linear},
-                                    RefusedType{"kimi_linear", linear},
-                                    RefusedType{"qwen3_next", linear},
-                                    RefusedType{"qwen3_5", linear},
-                                    RefusedType{"kimi_k3", linear}};
-  for (const RefusedType& type : types)
-    if (model_type.starts_with(type.prefix)) return type.why;
+  /// By the beginnings of model types.
+  static const std::pair<const char*, std::vector<const char*>> types[]{
+      {encoder_and_decoder, {"t5", "mt5", "umt5", "bart", "mbart", "pegasus", "whisper"}},
+      {encoder,
+       {"bert", "roberta", "xlm-roberta", "distilbert", "electra", "deberta", "modernbert",
+        "nomic_bert"}},
+      {image_encoder, {"clip", "siglip", "vit", "dinov2"}},
+      {state_space,
+       {"mamba", "falcon_mamba", "falcon_h1", "jamba", "bamba", "zamba", "nemotron_h",
+        "granitemoehybrid"}},
+      {linear,
+       {"rwkv", "minimax_text_01", "minimax_m1", "kimi_linear", "qwen3_next", "qwen3_5",
+        "kimi_k3"}}};
+  for (const auto& [why, prefixes] : types)
+    for (const char* prefix : prefixes)
+      if (model_type.starts_with(prefix)) return why;
   return nullptr;
 }
 

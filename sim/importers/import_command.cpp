@@ -1,27 +1,79 @@
-#include "importers/import_command.hpp"
-
 #include <algorithm>
+#include <array>
+#include <fstream>
 #include <ostream>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/file_io.hpp"
+#include "core/json_build.hpp"
 #include "core/option_error.hpp"
-#include "importers/file_signature.hpp"
+#include "importers/importer.hpp"
+#include "importers/text_list.hpp"
+#include "report/json_object.hpp"
 
 namespace windtunnel {
 namespace {
 
+/// A kind of file that people have beside those they meant to import: one that holds all of the words near its beginning.
+struct FileSignature {
+  const char* what;      ///< "a map of an InfiniBand fabric, of ibnetdiscover"
+  const char* importer;  ///< that reads it; empty: none
+  std::vector<std::string_view> words;
+};
+
+/// The kind of a file; a null pointer where it is none of the list, or cannot be read.
+const FileSignature* file_signature(const std::filesystem::path& file) {
+  static const std::vector<FileSignature> known_files{
+      {"a map of an InfiniBand fabric, of ibnetdiscover", "", {"switchguid="}},
+      {"a map of an InfiniBand fabric, of ibnetdiscover", "", {"caguid="}},
+      {"a node's topology as NCCL writes it (NCCL_TOPO_DUMP_FILE)",
+       "",
+       {"<system", "<cpu numaid="}},
+      {"a graph of NCCL's (NCCL_GRAPH_DUMP_FILE)", "", {"<graphs", "<graph id="}},
+      {"a topology of Slurm (topology.conf)", "", {"SwitchName="}},
+      {"a topology of Slurm (topology.conf)", "", {"BlockName="}},
+      {"output of nvbandwidth", "", {"nvbandwidth Version"}},
+      {"output of perftest (ib_write_bw and the like)", "", {"RDMA_Write"}},
+      {"output of nvidia-smi topo -m", "topo", {"GPU0", " X "}},
+      {"output of nccl-tests", "nccl-tests", {"algbw", "busbw"}},
+      {"a log of mpiGraph", "mpigraph", {"START mpiGraph"}},
+      {"a trace of PyTorch's profiler", "kineto", {"\"traceEvents\""}},
+      {"a model's configuration of HuggingFace",
+       "hf-config",
+       {"\"model_type\"", "\"hidden_size\""}},
+      {"a configuration of GPT-NeoX", "", {"pipe_parallel_size"}},
+      {"a configuration of GPT-NeoX", "", {"pipe-parallel-size"}},
+      {"a launch script of Megatron-LM", "", {"#!", "--num-layers"}},
+      {"a shell script", "", {"#!/bin/"}},
+      {"a shell script", "", {"#!/usr/bin/env bash"}},
+  };
+  std::string text(std::size_t{64} << 10, '\0');
+  // A pipe gives its text once: opened again, it would wait for a writer for ever.
+  std::error_code no_such_file;
+  if (!std::filesystem::is_regular_file(file, no_such_file)) return {};
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(stream.gcount(), 0)));
+  for (const FileSignature& known : known_files)
+    if (std::all_of(known.words.begin(), known.words.end(), [&](const std::string_view word) {
+          return text.find(word) != std::string::npos;
+        }))
+      return &known;
+  return nullptr;
+}
+
 const Importer& importer_of(const std::string& kind) {
   std::vector<std::string> names;
-  std::string list;
   for (const Importer& importer : importers()) {
     if (kind == importer.name) return importer;
     names.emplace_back(importer.name);
-    list += (list.empty() ? "" : ", ") + names.back();
   }
   const std::string nearest = closest_match(kind, names);
-  throw option_error("import", kind, "there is no importer \"" + kind + "\"",
-                     nearest.empty() ? "there are " + list : "did you mean \"" + nearest + "\"?");
+  throw option_error(
+      "import", kind, "there is no importer \"" + kind + "\"",
+      nearest.empty() ? "there are " + listed(names) : "did you mean \"" + nearest + "\"?");
 }
 
 std::vector<std::pair<std::string, std::string>> options_given(const ImportOptions& options) {
@@ -48,10 +100,9 @@ void check(const ImportRequest& request, const Importer& importer) {
   const std::string name = std::string("import ") + importer.name;
   for (const auto& [option, text] : options_given(request.options)) {
     if (std::count(importer.options.begin(), importer.options.end(), option) > 0) continue;
-    std::string list;
-    for (const std::string& own : importer.options) list += (list.empty() ? "" : ", ") + own;
-    throw option_error(option, text, name + " has no option " + option,
-                       list.empty() ? "it takes none" : "it takes " + list);
+    throw option_error(
+        option, text, name + " has no option " + option,
+        importer.options.empty() ? "it takes none" : "it takes " + listed(importer.options));
   }
   const bool writes = importer.result == Importer::Result::file;
   if (writes && request.output.empty())
@@ -90,22 +141,76 @@ Imported import_with(const Importer& importer, const ImportRequest& request,
 }
 
 std::string json_of(const ImportRequest& request, const Imported& imported) {
-  JsonValue result(JsonValue::Object{});
-  result.set("schema", JsonValue(std::string("windtunnel/import-v1")));
-  result.set("kind", JsonValue(request.kind));
-  JsonValue::Array inputs, notes, warnings;
-  for (const auto& input : request.inputs) inputs.emplace_back(input.string());
-  result.set("inputs", JsonValue(std::move(inputs)));
+  JsonValue result = object_of(
+      {{"schema", "windtunnel/import-v1"},
+       {"kind", request.kind},
+       {"inputs", array_of(request.inputs, [](const auto& input) { return input.string(); })}});
   if (!request.output.empty()) result.set("output", JsonValue(request.output.string()));
-  result.set("found", imported.found);
-  for (const std::string& note : imported.notes) notes.emplace_back(note);
-  result.set("notes", JsonValue(std::move(notes)));
-  for (const std::string& warning : imported.warnings) warnings.emplace_back(warning);
-  result.set("warnings", JsonValue(std::move(warnings)));
+  add_members(result, {{"found", imported.found},
+                       {"notes", array_of(imported.notes)},
+                       {"warnings", array_of(imported.warnings)}});
   return pretty_text(result) + "\n";
 }
 
 }  // namespace
+
+std::span<const Importer> importers() {
+  using Files = Importer::Files;
+  using Result = Importer::Result;
+  static const std::array<Importer, 7> table{{
+      {"mpigraph",
+       "mpiGraph's bandwidth between all pairs of nodes, to a platform",
+       "a log of mpiGraph, or a table of its rates (CSV)",
+       {"--base", "--clean", "--table", "--unit", "--rails"},
+       Files::one,
+       Result::file,
+       import_mpigraph},
+      {"nccl-tests",
+       "times of NCCL's collectives, to a platform",
+       "output of all_reduce_perf, all_gather_perf, reduce_scatter_perf or alltoall_perf: text, or "
+       "JSON of -J",
+       {"--base"},
+       Files::several,
+       Result::file,
+       import_nccl_tests},
+      {"topo",
+       "links and network cards of a node, to a platform",
+       "output of nvidia-smi topo -m",
+       {"--base"},
+       Files::one,
+       Result::file,
+       import_topo},
+      {"probe",
+       "what windtunnel probe --script measured, to a platform",
+       "files of the script that windtunnel probe --script prints",
+       {"--base"},
+       Files::several,
+       Result::file,
+       import_probe},
+      {"hf-config",
+       "a model of HuggingFace's, to a model",
+       "the config.json of a model",
+       {"--sequence"},
+       Files::one,
+       Result::file,
+       import_hf_config},
+      {"kineto",
+       "traces of PyTorch's profiler, to where each GPU's time went and what slows the job down",
+       "traces of PyTorch's profiler, .json or .json.gz, one a rank",
+       {"--base"},
+       Files::several,
+       Result::file_if_asked,
+       import_kineto},
+      {"straggler-trace",
+       "operations of a job in ByteDance's format, to what stragglers cost it and why",
+       "a timeline of ByteDance-Seed/StragglerAnalysis, .json or .json.gz",
+       {},
+       Files::one,
+       Result::report,
+       import_straggler_trace},
+  }};
+  return table;
+}
 
 void run_import(const ImportRequest& request, ImportFormat format, const Library& library,
                 std::ostream& out, std::ostream& messages) {

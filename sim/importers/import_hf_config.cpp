@@ -10,9 +10,12 @@
 
 #include "core/file_io.hpp"
 #include "core/foreign_json.hpp"
+#include "core/json_build.hpp"
 #include "core/object_reader.hpp"
 #include "importers/hf_families.hpp"
 #include "importers/importer.hpp"
+#include "importers/text_list.hpp"
+#include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "workload/model_json.hpp"
 #include "workload/transformer.hpp"
@@ -119,11 +122,10 @@ const HfFamily* choose_family(const JsonValue& config, const TextPart& part, Pro
                            : find_hf_family(of_whole) != nullptr ? of_whole
                                                                  : "llama";
   if (const HfFamily* family = find_hf_family(type)) return family;
-  std::string list;
-  for (const HfFamily& each : hf_families())
-    list += (list.empty() ? "" : ", ") + std::string(each.model_type);
-  report(*part.value, part.pointer(), "model_type",
-         "model_type " + quoted(type) + " is not known here", problems, "known are " + list);
+  report(
+      *part.value, part.pointer(), "model_type",
+      "model_type " + quoted(type) + " is not known here", problems,
+      "known are " + listed(hf_families(), [](const HfFamily& each) { return each.model_type; }));
   return nullptr;
 }
 
@@ -140,19 +142,15 @@ class ConfigReader {
   JsonValue read(int sequence) {
     read_sizes(sequence);
     JsonValue ours = traits();
-    JsonValue file(JsonValue::Object{});
-    const auto set = [&](const char* key, int value) {
-      file.set(key, JsonValue(std::int64_t{value}));
-    };
-    file.set("family", JsonValue(string_at(ours, "family").empty() ? std::string("llama")
-                                                                   : string_at(ours, "family")));
-    set("layers", layers_);
-    set("hidden", hidden_);
-    set("heads", heads_);
-    set("sequence", sequence_);
-    set("vocab", vocab_);
-    set("kv_heads", kv_heads_);
-    set("ffn_hidden", ffn_);
+    const std::string family = string_at(ours, "family");
+    JsonValue file = object_of({{"family", family.empty() ? "llama" : family},
+                                {"layers", layers_},
+                                {"hidden", hidden_},
+                                {"heads", heads_},
+                                {"sequence", sequence_},
+                                {"vocab", vocab_},
+                                {"kv_heads", kv_heads_},
+                                {"ffn_hidden", ffn_}});
     for (const char* key : {"gated_mlp", "rotary"}) {
       const JsonValue* value = ours.find(key);
       file.set(key, value != nullptr ? *value : JsonValue(false));
@@ -160,12 +158,12 @@ class ConfigReader {
     }
     file.set("tied_embeddings", JsonValue(ties_embeddings()));
     const bool latent = ours.find("mla") != nullptr && is_on("kv_lora_rank");
-    if (const int size = latent ? 0 : head_size(); size > 0) set("head_size", size);
+    if (const int size = latent ? 0 : head_size(); size > 0)
+      add_members(file, {{"head_size", size}});
     // What is false is so by default, but for the halves of GPT-NeoX's layers, which run in parallel.
     const auto is_default = [&](const JsonValue::Member& member) {
       const bool* flag = std::get_if<bool>(&member.value.content);
-      return flag != nullptr && !*flag &&
-             (member.key != "parallel_residual" || string_at(ours, "family") != "neox");
+      return flag != nullptr && !*flag && (member.key != "parallel_residual" || family != "neox");
     };
     for (JsonValue::Member& member : ours.object())
       if (member.key != "family" && member.key != "moe" && member.key != "mla" &&
@@ -326,9 +324,7 @@ class ConfigReader {
       if (!read_window_layers(every, from)) return std::nullopt;
     }
     if (size >= sequence_) return std::nullopt;
-    JsonValue window(JsonValue::Object{});
-    window.set("size", JsonValue(std::int64_t{size}));
-    window.set("every", JsonValue(every));
+    JsonValue window = object_of({{"size", size}, {"every", every}});
     if (from > 0) window.set("from_layer", JsonValue(std::int64_t{from}));
     return window;
   }
@@ -418,10 +414,8 @@ class ConfigReader {
   }
 
   JsonValue read_latent_attention() {
-    JsonValue mla(JsonValue::Object{});
-    const auto set = [&](const char* key, int value) {
-      mla.set(key, JsonValue(std::int64_t{value}));
-    };
+    JsonValue mla = empty_object();
+    const auto set = [&](const char* key, int value) { add_members(mla, {{key, value}}); };
     set("query_rank", optional({"q_lora_rank"}, most_hidden));
     set("key_value_rank", required({"kv_lora_rank"}, most_hidden));
     set("key_size", required({"qk_nope_head_dim"}, most_hidden));
@@ -467,12 +461,13 @@ class ConfigReader {
         notes.push_back(std::string(key.key) + ": " + key.what);
     if (*family_.left_out != '\0')
       notes.push_back(std::string(family_.model_type) + ": " + family_.left_out + " are left out");
-    std::string list;
+    std::vector<std::string> of_class;
     for (const std::string& key : defaulted_)
       if (own_sequence || names_beside(key) != &sequence_names)
-        list += (list.empty() ? "" : ", ") + key + " " + text_for_message(*find(key.c_str()));
-    if (!list.empty())
-      notes.push_back("not in the file, so as the configuration's class has it: " + list);
+        of_class.push_back(key + " " + text_for_message(*find(key.c_str())));
+    if (!of_class.empty())
+      notes.push_back("not in the file, so as the configuration's class has it: " +
+                      listed(of_class));
   }
 
   static bool is_part(const JsonValue::Member& member) {
@@ -485,11 +480,10 @@ class ConfigReader {
     return std::any_of(config_.object().begin(), config_.object().end(), is_part);
   }
   std::string other_parts() const {
-    std::string list;
+    std::vector<std::string> parts;
     for (const JsonValue::Member& member : config_.object())
-      if (is_part(member) && member.key != part_.key)
-        list += (list.empty() ? "" : ", ") + member.key;
-    return list.empty() ? "nothing else" : list;
+      if (is_part(member) && member.key != part_.key) parts.push_back(member.key);
+    return parts.empty() ? "nothing else" : listed(parts);
   }
 
   void check_divides(const Names& names, const char* what, int size, int divisor) {
@@ -524,18 +518,16 @@ Imported import_hf_config(const ImportRequest& request, const Library&) {
 
   const std::string file = file_name_of(request.inputs.front());
   Imported imported;
-  imported.document = JsonValue(JsonValue::Object{});
-  imported.document.set("name", JsonValue(request.output.stem().string()));
-  imported.document.set("source", JsonValue("HuggingFace configuration " + file + ", model_type " +
-                                            family->model_type));
+  imported.document = object_of(
+      {{"name", request.output.stem().string()},
+       {"source", "HuggingFace configuration " + file + ", model_type " + family->model_type}});
   for (const JsonValue::Member& member : sizes.object())
     imported.document.set(member.key, member.value);
   JsonValue copy = imported.document;
   const Transformer model = read_transformer(copy, {}, problems);
   problems.throw_if_any();
   const double parameters = total_parameters(model);
-  imported.found.set("model_type", JsonValue(std::string(family->model_type)));
-  imported.found.set("parameters", JsonValue(parameters));
+  imported.found = object_of({{"model_type", family->model_type}, {"parameters", parameters}});
   imported.text = file + ": " + family->model_type + ", " + fixed_text(parameters / 1e9, 2) +
                   " billion parameters, " + std::to_string(model.layers) + " layers, hidden " +
                   std::to_string(model.hidden) + ", sequence " + std::to_string(model.sequence) +

@@ -1,17 +1,256 @@
 #include <algorithm>
+#include <filesystem>
 #include <limits>
+#include <map>
+#include <optional>
 #include <set>
+#include <string>
+#include <system_error>
+#include <tuple>
 #include <utility>
+#include <vector>
 
-#include "importers/gpu_totals_report.hpp"
+#include "core/count_text.hpp"
+#include "core/file_io.hpp"
+#include "core/json_build.hpp"
+#include "core/option_error.hpp"
+#include "importers/gpu_totals.hpp"
 #include "importers/importer.hpp"
-#include "importers/rank_report.hpp"
-#include "importers/traced_iteration.hpp"
+#include "importers/rank_verdict.hpp"
+#include "importers/statistics.hpp"
+#include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "scenario/library_files.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
+
+namespace fs = std::filesystem;
+
+double median_step(const GpuTrace& trace) {
+  constexpr double nanosecond = 1e-9;
+  std::vector<double> times;
+  for (const TraceStep& step : trace.steps)
+    times.push_back(static_cast<double>(step.end - step.begin) * nanosecond);
+  return median_of(std::move(times));
+}
+
+void check(const GpuTrace& trace) {
+  if (trace.kind == TraceKind::simulated)
+    throw option_error("-o", trace.file, trace.file + " was simulated, and measures nothing",
+                       "leave -o and --base out");
+  if (trace.steps.empty())
+    throw option_error("-o", trace.file,
+                       trace.file + " marks no steps: how long an iteration took is not in it",
+                       "call prof.step() after each iteration while it is recorded");
+}
+
+/// As the set names it, wherever that is opened from: relative to the folder of the set.
+std::string path_from(const fs::path& set, const fs::path& scenario) {
+  std::error_code error;
+  const fs::path folder = fs::absolute(set).parent_path();
+  const fs::path path = fs::relative(fs::absolute(scenario), folder, error);
+  return (error || path.empty() ? fs::absolute(scenario) : path).string();
+}
+
+/// The iteration that traces of PyTorch's profiler measured, as a set for `validate` and `calibrate` (windtunnel/measurements-v1): one
+/// point, the scenario of --base, which says what no trace does: model, platform and plan. Its time is the median over the marked steps of a rank,
+/// the median over ranks. InputError where the traces mark no steps or are simulated, and where the
+/// scenario is not right.
+void write_set(const std::vector<const GpuTrace*>& traces, const ImportRequest& request,
+               const Library& library, Imported& imported) {
+  std::vector<double> times;
+  for (const GpuTrace* trace : traces) {
+    check(*trace);
+    times.push_back(median_step(*trace));
+  }
+  const double seconds = median_of(std::move(times));
+  imported.found.set("iteration_time_s", JsonValue(seconds));
+  const std::string& base = request.options.base;
+  const fs::path file = looks_like_path(base) || file_type_of(base) != fs::file_type::not_found
+                            ? fs::path(base)
+                            : library_file(library, scenario_files, base);
+  const Scenario scenario = read_scenario(file, library);
+  const GpuTrace& first = *traces.front();
+  const int num_ranks = layout_of(scenario.plan.parallel).num_ranks();
+  if (first.world_size >= 0 && first.world_size != num_ranks)
+    imported.warnings.push_back("the traces are of " + std::to_string(first.world_size) +
+                                " ranks, and " + scenario.name + " is of " +
+                                std::to_string(num_ranks) + " GPUs");
+  const std::string citation =
+      "measured: PyTorch's profiler, " + fs::path(first.file).filename().string() +
+      (traces.size() > 1 ? " and " + std::to_string(traces.size() - 1) + " more" : "") +
+      ", median of " + count_text(first.steps.size(), "step");
+  const JsonValue point = object_of({{"id", scenario.name},
+                                     {"scenario", empty_object()},
+                                     {"measured", object_of({{"iteration_time_s", seconds}})}});
+  imported.document =
+      object_of({{"schema", "windtunnel/measurements-v1"},
+                 {"name", request.output.stem().string()},
+                 {"kind", "iteration"},
+                 {"source", object_of({{"citation", citation}, {"licence", "none"}})},
+                 {"note", "a profiler slows a step down a little"},
+                 {"base", object_of({{"extends", path_from(request.output, file)}})},
+                 {"points", JsonValue(JsonValue::Array{point})}});
+}
+
+// The ranks of a job compared.
+
+std::string row(const std::string& name, const std::vector<std::string>& columns,
+                int name_width = 42, int column_width = 14) {
+  std::string text = left_aligned(name, name_width);
+  for (const std::string& column : columns) text += right_aligned(column, column_width);
+  return text + "\n";
+}
+
+std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
+std::string rate_text(double rate) { return significant_text(rate * 1e-9, 3) + " GB/s"; }
+
+std::string late_ranks_text(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
+  std::vector<RankPace> latest = verdict.ranks;
+  std::stable_sort(latest.begin(), latest.end(),
+                   [](const RankPace& a, const RankPace& b) { return a.lag > b.lag; });
+  constexpr std::size_t most_shown = 5;
+  latest.resize(std::min(most_shown, latest.size()));
+  std::string text = "\n" + row("latest ranks, of one step",
+                                {"compute", "to its peers", "others wait", "comes last"});
+  for (const RankPace& pace : latest)
+    text += row("  rank " + std::to_string(ranks[pace.member].rank),
+                {time_text(pace.compute), signed_percent_text(pace.compute_over_peers - 1),
+                 time_text(pace.lag), percent_text(pace.share_last)});
+  return text;
+}
+
+std::string name_of(const RankGroup& group) {
+  return !group.description.empty() ? group.description : group.name;
+}
+
+std::string groups_text(const RankVerdict& verdict) {
+  using Key = std::tuple<std::string, std::size_t, CollectiveKind, std::int64_t>;
+  std::map<Key, std::vector<const GroupRate*>> alike;
+  for (const GroupRate& rate : verdict.groups) {
+    const RankGroup& group = verdict.matched.groups[rate.group];
+    alike[{name_of(group), group.members.size(), rate.kind, rate.bytes}].push_back(&rate);
+  }
+  if (alike.empty()) return {};
+  std::string text =
+      "\n" + row("process groups", {"groups", "call", "size", "bus bandwidth", "slowest"});
+  for (const auto& [key, rates] : alike) {
+    std::vector<double> bandwidths;
+    for (const GroupRate* rate : rates) bandwidths.push_back(rate->bus_bandwidth);
+    const double slowest = *std::min_element(bandwidths.begin(), bandwidths.end());
+    text += row("  " + std::get<0>(key) + ", " + std::to_string(std::get<1>(key)) + " ranks",
+                {std::to_string(rates.size()), windtunnel::name_of(std::get<2>(key)),
+                 to_text(Bytes{static_cast<double>(std::get<3>(key))}),
+                 rate_text(median_of(std::move(bandwidths))), rate_text(slowest)});
+  }
+  return text;
+}
+
+/// What the traces cannot tell of ranks; empty where they can tell.
+std::string cannot_judge_text(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
+  const RankPower& power = verdict.power;
+  if (power.can_judge()) return {};
+  std::string text = "cannot judge whether a rank is slow: ";
+  if (power.num_judged == 0)
+    text += "none of the " + std::to_string(ranks.size()) +
+            " has two others beside it that do the same work";
+  else
+    text += "of " + std::to_string(power.num_judged) +
+            " that can be compared, one of half the speed could be so by chance";
+  if (!power.suspect) return text + ". Add the traces of all ranks of a tensor or data group";
+  const RankPace& pace = verdict.ranks[*power.suspect];
+  text += ". Suspect rank " + std::to_string(ranks[*power.suspect].rank) +
+          ", for which others wait " + time_text(pace.lag) + " a step: add the traces of ";
+  if (power.missing_peers.empty()) return text + "the other ranks of its process groups";
+  return text + (power.missing_peers.size() == 1 ? "rank " : "ranks ") +
+         rank_list(power.missing_peers) + ", which are in a process group with it";
+}
+
+JsonValue json_of(const RankFinding& finding) {
+  const bool is_rate = finding.bandwidth > 0;
+  const auto if_rate = [&](double rate) { return is_rate ? std::optional(rate) : std::nullopt; };
+  return object_of({{"kind", windtunnel::name_of(finding.kind)},
+                    {"places", array_of(finding.places)},
+                    {"cost_s", finding.cost},
+                    {"bandwidth", if_rate(finding.bandwidth)},
+                    {"usual_bandwidth", if_rate(finding.usual_bandwidth)},
+                    {"compute_over_peers", is_rate ? std::nullopt : std::optional(finding.ratio)},
+                    {"text", finding.text}});
+}
+
+/// The ranks of a job compared, for people:
+///
+///   calls matched across ranks: 7,168 in 24 groups
+///
+///   late                  compute   to peers  others wait  comes last
+///     rank 11              112 ms   +25.1 %      22.4 ms      100.0 %
+///     …
+///   process groups                    calls       size   bus bandwidth      slowest
+///     TENSOR_MODEL_PARALLEL_GROUP     …
+///
+///   Verdict
+///     rank 11 computes 25.1 % slower than its peers and costs 22.4 ms a step
+std::string text_of(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
+  if (verdict.matched.calls.empty()) return {};
+  std::string text = "\ncalls matched across ranks: " +
+                     grouped_text(static_cast<double>(verdict.matched.calls.size())) + " in " +
+                     std::to_string(verdict.matched.groups.size()) + " groups\n";
+  text += late_ranks_text(verdict, ranks) + groups_text(verdict) + "\nVerdict\n";
+  for (const RankFinding& finding : verdict.findings) text += "  " + finding.text + "\n";
+  const std::string cannot = cannot_judge_text(verdict, ranks);
+  if (!cannot.empty()) return text + "  " + cannot + "\n";
+  if (verdict.findings.empty())
+    text +=
+        "  none: no rank computes slower, and no group moves less, than chance explains (a rank "
+        "would be named that computes " +
+        percent_text(verdict.power.least_named) + " longer than its peers)\n";
+  return text;
+}
+
+JsonValue json_of(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
+  const auto rank_of = [&](std::size_t member) { return ranks[member].rank; };
+  const auto pace_json = [&](const RankPace& pace) {
+    return object_of({{"rank", rank_of(pace.member)},
+                      {"compute_s", pace.compute},
+                      {"compute_over_peers", pace.compute_over_peers},
+                      {"waited_for_s", pace.lag},
+                      {"share_last", pace.share_last}});
+  };
+  const auto rate_json = [&](const GroupRate& rate) {
+    const RankGroup& group = verdict.matched.groups[rate.group];
+    JsonValue value = object_of({{"group", name_of(group)},
+                                 {"ranks", array_of(group.members, rank_of)},
+                                 {"calls", rate.num_calls},
+                                 {"call", windtunnel::name_of(rate.kind)},
+                                 {"bytes", rate.bytes},
+                                 {"bus_bandwidth", rate.bus_bandwidth}});
+    if (rate.peers_bandwidth > 0) value.set("peers_bus_bandwidth", JsonValue(rate.peers_bandwidth));
+    return value;
+  };
+  JsonValue value = object_of({{"matched_calls", verdict.matched.calls.size()},
+                               {"unmatched_calls", verdict.matched.num_unmatched}});
+  if (verdict.gpus_per_node > 0) value.set("gpus_per_node", JsonValue(verdict.gpus_per_node));
+  add_members(
+      value,
+      {{"ranks", array_of(verdict.ranks, pace_json)},
+       {"groups", array_of(verdict.groups, rate_json)},
+       {"verdict", array_of(verdict.findings, [](const auto& each) { return json_of(each); })}});
+  const RankPower& power = verdict.power;
+  const std::string cannot = cannot_judge_text(verdict, ranks);
+  if (cannot.empty()) {
+    value.set("least_named_slowdown", JsonValue(power.least_named));
+    return value;
+  }
+  JsonValue unjudged = object_of({{"text", cannot}});
+  if (power.suspect) unjudged.set("suspect", JsonValue(rank_of(*power.suspect)));
+  unjudged.set("add_ranks", array_of(power.missing_peers));
+  value.set("cannot_judge", std::move(unjudged));
+  return value;
+}
+
+// All traces.
 
 /// A trace with its totals.
 struct ReadTrace {
@@ -78,51 +317,40 @@ std::vector<std::string> doubts_about(const std::vector<ReadTrace>& traces) {
 
 JsonValue json_of(const ReadTrace& read) {
   const GpuTrace& trace = read.trace;
-  JsonValue value(JsonValue::Object{});
-  value.set("file", JsonValue(trace.file));
-  value.set("kind", JsonValue(std::string(trace.kind == TraceKind::real ? "real" : "simulated")));
+  const auto of_gpus = [](const std::vector<GpuTotals>& gpus) {
+    return array_of(gpus, [](const GpuTotals& gpu) { return json_of(gpu, 1); });
+  };
+  JsonValue value = object_of(
+      {{"file", trace.file}, {"kind", trace.kind == TraceKind::real ? "real" : "simulated"}});
   if (trace.rank >= 0) value.set("rank", JsonValue(trace.rank));
   if (trace.world_size >= 0) value.set("world_size", JsonValue(trace.world_size));
   if (!trace.gpu.empty()) value.set("gpu", JsonValue(trace.gpu));
-  value.set("events", JsonValue(static_cast<std::int64_t>(read.num_events)));
-  value.set("unknown_kernels_share", JsonValue(trace.unknown_share()));
-  JsonValue::Array gpus, steps;
-  for (const GpuTotals& gpu : read.whole) gpus.push_back(json_of(gpu));
-  value.set("gpus", JsonValue(std::move(gpus)));
-  for (std::size_t i = 0; i < read.steps.size(); ++i) {
-    JsonValue step(JsonValue::Object{});
-    JsonValue::Array of_step;
-    for (const GpuTotals& gpu : read.steps[i]) of_step.push_back(json_of(gpu));
-    step.set("name", JsonValue(trace.steps[i].name));
-    step.set("gpus", JsonValue(std::move(of_step)));
-    steps.push_back(std::move(step));
-  }
-  value.set("steps", JsonValue(std::move(steps)));
+  JsonValue::Array steps;
+  for (std::size_t i = 0; i < read.steps.size(); ++i)
+    steps.push_back(object_of({{"name", trace.steps[i].name}, {"gpus", of_gpus(read.steps[i])}}));
+  add_members(value, {{"events", read.num_events},
+                      {"unknown_kernels_share", trace.unknown_share()},
+                      {"gpus", of_gpus(read.whole)},
+                      {"steps", JsonValue(std::move(steps))}});
   return value;
 }
 
 std::string header(const ReadTrace& read) {
-  const std::size_t steps = read.steps.size();
   return std::filesystem::path(read.trace.file).filename().string() + ": " + described(read.trace) +
-         "; " + std::to_string(read.num_events) + " pieces of GPU work, " + std::to_string(steps) +
-         (steps == 1 ? " profiler step\n" : " profiler steps\n");
+         "; " + std::to_string(read.num_events) + " pieces of GPU work, " +
+         count_text(read.steps.size(), "profiler step") + "\n";
 }
 
-constexpr int row_width = 46, column_width = 10;
-
-std::string table_head(const std::string& what) {
-  std::string text = "\n" + left_aligned(what, row_width);
-  for (const char* column : {"time", "compute", "exposed", "hidden", "copies", "idle"})
-    text += right_aligned(column, column_width);
-  return text + "\n";
+std::string totals_head(const std::string& what) {
+  return "\n" + row(what, {"time", "compute", "exposed", "hidden", "copies", "idle"}, 46, 10);
 }
 
-std::string table_row(const std::string& what, const GpuTotals& gpu) {
-  std::string text = left_aligned("  " + what, row_width);
+std::string totals_row(const std::string& what, const GpuTotals& gpu) {
+  std::vector<std::string> times;
   for (const std::int64_t time : {gpu.window, gpu.compute, gpu.exposed_communication(), gpu.overlap,
                                   gpu.of(TraceLine::copies), gpu.idle()})
-    text += right_aligned(to_text(trace_time(time)), column_width);
-  return text + "\n";
+    times.push_back(to_text(trace_time(time)));
+  return row("  " + what, times, 46, 10);
 }
 
 /// The one GPU of one file, in full.
@@ -131,9 +359,9 @@ std::string details(const ReadTrace& read) {
   std::string text =
       "\n" + text_of(gpu, gpu_name(read.trace, gpu.device) + ", " +
                               to_text(trace_time(gpu.window)) + " from its first work to its last");
-  if (!read.steps.empty()) text += table_head("steps");
+  if (!read.steps.empty()) text += totals_head("steps");
   for (std::size_t i = 0; i < read.steps.size(); ++i)
-    for (const GpuTotals& each : read.steps[i]) text += table_row(read.trace.steps[i].name, each);
+    for (const GpuTotals& each : read.steps[i]) text += totals_row(read.trace.steps[i].name, each);
   return text;
 }
 
@@ -155,18 +383,6 @@ std::vector<RankTrace> ranks_of(std::vector<ReadTrace>& traces) {
     ranks.push_back(std::move(rank));
   }
   return ranks;
-}
-
-/// The set for calibrate, if one is asked for.
-void write_set(const std::vector<ReadTrace>& traces, const ImportRequest& request,
-               const Library& library, Imported& imported) {
-  if (request.output.empty()) return;
-  std::vector<const GpuTrace*> of_files;
-  for (const ReadTrace& read : traces) of_files.push_back(&read.trace);
-  TracedIteration iteration = traced_iteration(of_files, request, library);
-  imported.document = std::move(iteration.set);
-  imported.warnings = std::move(iteration.warnings);
-  imported.found.set("iteration_time_s", JsonValue(iteration.seconds));
 }
 
 /// What the ranks say together.
@@ -199,7 +415,11 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
   std::vector<ReadTrace> traces = read_all(request.inputs);
   Imported imported;
   imported.notes = doubts_about(traces);
-  write_set(traces, request, library, imported);
+  if (!request.output.empty()) {
+    std::vector<const GpuTrace*> of_files;
+    for (const ReadTrace& read : traces) of_files.push_back(&read.trace);
+    write_set(of_files, request, library, imported);
+  }
   JsonValue::Array ranks;
   std::size_t num_gpus = 0;
   for (const ReadTrace& read : traces) {
@@ -212,9 +432,9 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
     imported.text += details(traces.front());
     return imported;
   }
-  imported.text += table_head("from first work to last");
+  imported.text += totals_head("from first work to last");
   for (const ReadTrace& read : traces)
-    for (const GpuTotals& gpu : read.whole) imported.text += table_row(row_name(read, gpu), gpu);
+    for (const GpuTotals& gpu : read.whole) imported.text += totals_row(row_name(read, gpu), gpu);
   compare_ranks(traces, imported);
   return imported;
 }

@@ -1,5 +1,5 @@
 #include "evidence/measurement_set.hpp"
-#include "importers/gpu_breakdown.hpp"
+#include "importers/gpu_totals.hpp"
 #include "importers/testing.hpp"
 #include "importers/trace_event_reader.hpp"
 

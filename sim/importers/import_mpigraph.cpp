@@ -1,156 +1,674 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "core/count_text.hpp"
 #include "core/file_io.hpp"
+#include "core/json_build.hpp"
 #include "core/option_error.hpp"
 #include "importers/base_platform.hpp"
 #include "importers/importer.hpp"
-#include "importers/mpigraph_findings.hpp"
-#include "importers/mpigraph_platform.hpp"
-#include "importers/mpigraph_table.hpp"
+#include "importers/log_text.hpp"
+#include "importers/rate_matrix.hpp"
+#include "importers/statistics.hpp"
+#include "importers/text_list.hpp"
+#include "report/json_object.hpp"
+#include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
 
+/// Meaning of row i, column j of a table of rates.
+enum class TableKind {
+  send,  ///< what i sends to j
+  recv,  ///< what i receives from j
+};
+const char* name_of(TableKind kind) { return kind == TableKind::send ? "Send" : "Recv"; }
+
+/// One rate as printed; nothing where it was not measured. Where it stands is kept for messages.
+struct RateCell {
+  std::optional<double> rate;
+  Origin origin;
+};
+
+/// Rates between all pairs of processes (or nodes), as a file shows them; the diagonal means nothing.
+struct RateTable {
+  std::optional<TableKind> kind;             ///< nothing: the file does not say
+  std::vector<std::string> labels;           ///< of rows and columns: "agpu1475:0", "agpu1475"
+  std::vector<std::vector<RateCell>> cells;  ///< [row][column]
+};
+
+/// Contents of an mpiGraph log. A table is absent where the log has none.
+struct MpigraphLog {
+  std::string version;          ///< "1.5"; empty where the log does not say
+  long long message_bytes = 0;  ///< 0: not said
+  std::optional<RateTable> send, recv;
+  bool has_end = false;  ///< the line "END mpiGraph"
+};
+
+constexpr const char* write_missing =
+    "write N/A where a pair was not measured, to have it inferred";
+
+/// A rate off the diagonal must be a number above 0, or say that it was not measured.
+RateCell read_cell(const LogText& log, const LogLine& line, const LogWord& word, bool diagonal) {
+  RateCell cell{std::nullopt, log.at(line, word)};
+  if (diagonal || is_missing(word.text)) return cell;
+  cell.rate = number_in(word.text);
+  if (!cell.rate)
+    log.problem(cell.origin, "\"" + word.text + "\" is no rate", write_missing);
+  else if (*cell.rate <= 0)
+    log.problem(cell.origin, "a rate of " + word.text + " between two nodes: rates are above 0",
+                write_missing);
+  return cell;
+}
+
+/// The label of a process without its number: "agpu1475:0" is of node agpu1475.
+std::string node_of(const std::string& label) {
+  const std::size_t colon = label.rfind(':');
+  return colon == std::string::npos || !count_in(std::string_view(label).substr(colon + 1))
+             ? label
+             : label.substr(0, colon);
+}
+
+/// Collects the rows of one table as they come.
+class TableReader {
+ public:
+  TableReader(const LogText& log, const LogLine& header, const std::vector<LogWord>& labels,
+              std::optional<TableKind> kind)
+      : log_(&log), header_(&header) {
+    table_.kind = kind;
+    for (const LogWord& label : labels) {
+      if (row_of_.contains(label.text))
+        log.problem(header, label, "\"" + label.text + "\" stands twice in the header");
+      row_of_[label.text] = table_.labels.size();
+      table_.labels.push_back(label.text);
+    }
+    table_.cells.resize(table_.labels.size());
+  }
+
+  TableKind kind() const { return *table_.kind; }
+
+  void add_row(const LogLine& line, const LogWord& name, const std::vector<LogWord>& values) {
+    const auto row = row_of_.find(name.text);
+    if (row == row_of_.end())
+      return log_->problem(line, name, "row of \"" + name.text + "\", which no column is of");
+    std::vector<RateCell>& cells = table_.cells[row->second];
+    if (!cells.empty()) return log_->problem(line, name, "a second row of \"" + name.text + "\"");
+    if (values.size() != table_.labels.size()) {
+      log_->problem(line, values.empty() ? name : values.back(),
+                    "the row of " + name.text + " has " + std::to_string(values.size()) +
+                        " rates, the header names " + std::to_string(table_.labels.size()) +
+                        " of them",
+                    "the file may be truncated");
+      cells.resize(table_.labels.size());
+      return;
+    }
+    for (std::size_t i = 0; i < values.size(); ++i)
+      cells.push_back(read_cell(*log_, line, values[i], i == row->second));
+  }
+
+  RateTable finish() {
+    std::vector<std::string> missing;
+    for (std::size_t i = 0; i < table_.cells.size(); ++i)
+      if (table_.cells[i].empty()) missing.push_back(table_.labels[i]);
+    constexpr std::size_t most_named = 4;
+    if (!missing.empty())
+      log_->problem(log_->at(*header_),
+                    "the header names " + std::to_string(table_.labels.size()) +
+                        " rows, but there are none of " + listed(missing, {}, most_named, ", ..."),
+                    "the file may be truncated");
+    return std::move(table_);
+  }
+
+ private:
+  const LogText* log_;
+  const LogLine* header_;
+  RateTable table_;
+  std::map<std::string, std::size_t> row_of_;
+};
+
+/// Reads the lines of an mpiGraph log one by one; those that are none of its are noise.
+class MpigraphReader {
+ public:
+  explicit MpigraphReader(const LogText& log) : log_(log) {}
+
+  MpigraphLog read() {
+    for (const LogLine& line : log_.lines())
+      if (!line.words.empty()) read_line(line);
+    finish_table();
+    if (!result_.send && !result_.recv && log_.problems().empty())
+      log_.problem(log_.end(),
+                   "no table of mpiGraph in the file: no line begins with \"Send\" or \"Recv\" "
+                   "and names of nodes",
+                   "the file may be truncated, or be something else");
+    return std::move(result_);
+  }
+
+ private:
+  void read_line(const LogLine& line) {
+    const std::vector<LogWord>& words = line.words;
+    const std::string& first = words.front().text;
+    const std::string second = words.size() > 1 ? words[1].text : std::string();
+    if (first == "START" && second == "mpiGraph" && words.size() > 2)
+      result_.version = words[2].text.substr(words[2].text.starts_with('v') ? 1 : 0);
+    else if (first == "END" && second == "mpiGraph")
+      result_.has_end = true;
+    else if (first == "MsgSize" && words.size() == 2)
+      result_.message_bytes = count_in(second).value_or(0);
+    else if ((first == "Send" || first == "Recv") && is_header(words))
+      begin_table(line, first == "Send" ? TableKind::send : TableKind::recv);
+    else if (table_ && second == (table_->kind() == TableKind::send ? "to" : "from"))
+      table_->add_row(line, words.front(), {words.begin() + 2, words.end()});
+  }
+
+  /// "Send max 14493.3" and "Send avg 12554.0" are no header.
+  static bool is_header(const std::vector<LogWord>& words) {
+    return words.size() > 2 && words[1].text != "max" && words[1].text != "avg";
+  }
+
+  void begin_table(const LogLine& line, TableKind kind) {
+    finish_table();
+    if (kind == TableKind::send ? result_.send : result_.recv)
+      log_.problem(log_.at(line), std::string("a second ") + name_of(kind) + " table",
+                   "the file holds several runs: import one of them");
+    table_.emplace(log_, line, std::vector<LogWord>(line.words.begin() + 1, line.words.end()),
+                   kind);
+  }
+
+  void finish_table() {
+    if (!table_) return;
+    (table_->kind() == TableKind::send ? result_.send : result_.recv) = table_->finish();
+    table_.reset();
+  }
+
+  const LogText& log_;
+  MpigraphLog result_;
+  std::optional<TableReader> table_;
+};
+
+const LogLine* first_line(const LogText& log) {
+  for (const LogLine& line : log.lines())
+    if (!line.words.empty()) return &line;
+  return nullptr;
+}
+
+/// The separator of a table: the first of these that its first line holds.
+char separator_of(const LogLine& line) {
+  for (const char c : {',', ';', '\t'})
+    if (line.text.find(c) != std::string::npos) return c;
+  return '\0';
+}
+
+std::string trimmed(const std::string& text) {
+  const std::size_t from = text.find_first_not_of(" \"");
+  if (from == std::string::npos) return {};
+  return text.substr(from, text.find_last_not_of(" \"") - from + 1);
+}
+
+std::vector<LogWord> cells_of(const LogLine& line, char separator) {
+  std::vector<LogWord> cells = split_words(line, std::string_view(&separator, 1));
+  for (LogWord& cell : cells) cell.text = trimmed(cell.text);
+  return cells;
+}
+
+/// Where "START mpiGraph" begins, or "MsgSize" in a log that lost its first line.
+std::size_t find_mpigraph_start(std::string_view text) {
+  return std::min(text.find("START mpiGraph"), text.find("MsgSize"));
+}
+
+/// Whether the file is such a table rather than a log.
+bool looks_like_csv(const LogText& log) {
+  const LogLine* first = first_line(log);
+  if (first == nullptr) return false;
+  const char separator = separator_of(*first);
+  if (separator == ',' || separator == ';') return true;
+  // A log of mpiGraph that was cut down to one table begins with a word before the first tab.
+  return separator == '\t' && first->text.front() == '\t';
+}
+
+/// Reads a table: a first line with the names of the nodes, then a line for each with its name and
+/// its rates, separated by commas, semicolons or tabs. The kind is what the first cell says
+/// ("Send", "Recv"), if it says one.
+RateTable read_rate_csv(const LogText& log) {
+  const LogLine& header = *first_line(log);
+  const char separator = separator_of(header);
+  std::vector<LogWord> labels = cells_of(header, separator);
+  std::optional<TableKind> kind;
+  if (labels.front().text == "Send" || labels.front().text == "Recv") {
+    kind = labels.front().text == "Send" ? TableKind::send : TableKind::recv;
+  } else if (!labels.front().text.empty()) {
+    log.problem(header, labels.front(), "the first cell is \"" + labels.front().text + "\"",
+                "leave it empty, or write Send or Recv");
+  }
+  labels.erase(labels.begin());
+  TableReader reader(log, header, labels, kind);
+  for (const LogLine& line : log.lines()) {
+    if (&line == &header || line.words.empty()) continue;
+    const std::vector<LogWord> cells = cells_of(line, separator);
+    reader.add_row(line, cells.front(), {cells.begin() + 1, cells.end()});
+  }
+  return reader.finish();
+}
+
+/// Puts the processes of a node together: the rate of a node pair is the mean over its process
+/// pairs, each of which had its share of the network cards. "agpu1475:0" is process 0, of node
+/// agpu1475. Nodes with different numbers of processes are a problem.
+NodeRates rates_of_nodes(const RateTable& table, Problems& problems) {
+  NodeRates result;
+  std::vector<std::size_t> node_of_label;
+  std::vector<int> processes;
+  std::map<std::string, std::size_t> index;
+  for (const std::string& label : table.labels) {
+    const auto [node, is_new] = index.emplace(node_of(label), result.nodes.size());
+    if (is_new) {
+      result.nodes.push_back(node->first);
+      processes.push_back(0);
+    }
+    ++processes[node->second];
+    node_of_label.push_back(node->second);
+  }
+  const Origin place = table.cells.empty() || table.cells.front().empty()
+                           ? Origin{}
+                           : table.cells.front().front().origin;
+  const auto [least, most] = std::minmax_element(processes.begin(), processes.end());
+  if (*least != *most)
+    problems.add({place,
+                  {},
+                  "nodes have different numbers of processes, from " + std::to_string(*least) +
+                      " to " + std::to_string(*most),
+                  "run mpiGraph with as many on each"});
+  if (result.nodes.size() < 2)
+    problems.add({place,
+                  {},
+                  "the table is of one node, " + result.nodes.front() +
+                      ": there is no rate between nodes in it",
+                  "run mpiGraph on two nodes or more"});
+  result.processes_per_node = *most;
+
+  const std::size_t n = result.nodes.size();
+  std::vector<std::vector<double>> sum(n, std::vector<double>(n)), count = sum;
+  for (std::size_t i = 0; i < table.cells.size(); ++i) {
+    for (std::size_t j = 0; j < table.cells[i].size(); ++j) {
+      std::size_t from = node_of_label[i], to = node_of_label[j];
+      if (from == to) continue;
+      if (table.kind == TableKind::recv) std::swap(from, to);
+      const std::optional<double> rate = table.cells[i][j].rate;
+      if (rate) {
+        sum[from][to] += *rate;
+        count[from][to] += 1;
+      } else {
+        ++result.missing_process_pairs;
+      }
+    }
+  }
+  result.rate.assign(n, std::vector<std::optional<double>>(n));
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < n; ++j)
+      if (count[i][j] > 0) result.rate[i][j] = sum[i][j] / count[i][j];
+  return result;
+}
+
 /// mpiGraph heads its rates "MB/s" and divides by 1024 * 1024 (mpiGraph.c, MBsec).
 constexpr const char* mpigraph_unit = "MiB/s";
 constexpr double largest_inferred_share = 0.25;  ///< of all pairs; beyond, it is no measurement
 constexpr int most_rails = 1024;                 ///< of a node, as its reader has it
+constexpr int written_digits = 6;                ///< means of many processes have no more
+/// How many pairs or nodes a text names before it says "...".
+constexpr std::size_t most_listed = 8;
+
+/// Where the rate of a pair that was not measured is from.
+std::string basis_text(const InferredPair& pair) {
+  return pair.basis == InferredPair::Basis::reverse ? "the other direction"
+                                                    : "the median of both nodes' rates";
+}
 
 /// One import of a table of rates, step by step.
-class MpigraphImport {
+class MpigraphImport : PlatformImport {
  public:
   MpigraphImport(const ImportRequest& request, const Library& library)
-      : request_(&request),
-        library_(&library),
-        options_(&request.options),
-        base_(request.options.base, library) {
-    found_.file = file_name_of(request.inputs.front());
-    found_.is_cleaned = options_->clean == "phase";
-  }
+      : PlatformImport(request, library),
+        options_(request.options),
+        file_(file_name_of(request.inputs.front())),
+        is_cleaned_(options_.clean == "phase") {}
 
   Imported run() {
     check_options();
-    MeasuredTable read = read_measured_table(*request_, imported_.notes);
-    found_.tool = std::move(read.tool);
-    found_.kind = read.table.kind;
-    found_.difference_of_tables = read.difference;
-    found_.rates = rates_of_nodes(read.table, problems_);
+    const LogText log(read_source_or_stdin(request_.inputs.front()), problems_,
+                      find_mpigraph_start);
     problems_.throw_if_any();
-    found_.statistics = statistics_of(found_.rates);
-    found_.rails = options_->rails > 0 ? options_->rails : found_.rates.processes_per_node;
-    check_rails();
+    const RateTable table = looks_like_csv(log) ? table_of_csv(log) : table_of_log(log);
+    kind_ = *table.kind;
+    rates_ = rates_of_nodes(table, problems_);
+    problems_.throw_if_any();
+    statistics_ = statistics_of(rates_);
+    rails_ = options_.rails > 0 ? options_.rails : rates_.processes_per_node;
+    if (rails_ > most_rails)
+      throw option_error("--rails", std::to_string(rails_), "no node has so many network cards",
+                         "at most " + std::to_string(most_rails));
     handle_artefact();
-    handle_missing(read.table.cells.front().front().origin);
+    handle_missing(table.cells.front().front().origin);
     say_rails();
-    imported_.document = platform_with_rates(base_, found_, *request_, imported_.notes);
-    read_back(imported_.document, *library_);
-    imported_.text = findings_text(found_);
-    imported_.found = findings_json(found_);
-    return std::move(imported_);
+    write_document();
+    imported_.text = text();
+    imported_.found = json();
+    return finished();
   }
 
  private:
-  void note(std::string text) { imported_.notes.push_back(std::move(text)); }
+  BytesPerSecond in_bytes(double rate) const { return unit_ * rate; }
+  std::string rate_text(double rate) const { return to_text(in_bytes(rate)); }
+  /// "node1 to node2"
+  std::string pair_text(std::size_t from, std::size_t to) const {
+    return rates_.nodes[from] + " to " + rates_.nodes[to];
+  }
+  /// What each node's slowest partners are: "targets" or "sources".
+  std::string partner() const { return artefact_->of_senders ? "targets" : "sources"; }
 
   void check_options() {
-    if (!options_->clean.empty() && options_->clean != "phase")
-      throw option_error("--clean", options_->clean, "there is nothing of that name to clean",
+    if (!options_.clean.empty() && options_.clean != "phase")
+      throw option_error("--clean", options_.clean, "there is nothing of that name to clean",
                          "write --clean phase");
-    if (!options_->table.empty() && options_->table != "send" && options_->table != "recv")
-      throw option_error("--table", options_->table, "there is no such table",
+    if (!options_.table.empty() && options_.table != "send" && options_.table != "recv")
+      throw option_error("--table", options_.table, "there is no such table",
                          "write --table send or --table recv");
-    found_.unit_name = options_->unit.empty() ? mpigraph_unit : options_->unit;
-    std::string problem, suggestion;
-    const auto unit = parse_quantity<BytesPerSecond>("1 " + found_.unit_name, problem, suggestion);
+    unit_name_ = options_.unit.empty() ? mpigraph_unit : options_.unit;
+    std::string why, suggestion;
+    const auto unit = parse_quantity<BytesPerSecond>("1 " + unit_name_, why, suggestion);
     if (!unit)
-      throw option_error("--unit", found_.unit_name,
-                         "\"" + found_.unit_name + "\" is no unit of bandwidth",
+      throw option_error("--unit", unit_name_, "\"" + unit_name_ + "\" is no unit of bandwidth",
                          "such as MiB/s, MB/s or GB/s");
-    found_.unit = *unit;
-    if (options_->unit.empty())
-      note(found_.file +
-           ": rates taken as MiB/s, which is what mpiGraph's MB/s are (--unit changes it)");
+    unit_ = *unit;
+    if (options_.unit.empty())
+      note(file_ + ": rates taken as MiB/s, which is what mpiGraph's MB/s are (--unit changes it)");
   }
 
-  void check_rails() const {
-    if (found_.rails > most_rails)
-      throw option_error("--rails", std::to_string(found_.rails),
-                         "no node has so many network cards",
-                         "at most " + std::to_string(most_rails));
+  RateTable table_of_csv(const LogText& log) {
+    RateTable table = read_rate_csv(log);
+    problems_.throw_if_any();
+    if (!table.kind && options_.table.empty())
+      throw option_error("import", "mpigraph",
+                         file_ + " does not say whether its rows send or receive",
+                         "give --table send (row i, column j is what i sends to j) or --table "
+                         "recv; or write Send or Recv into its first cell");
+    const TableKind asked = options_.table == "recv" ? TableKind::recv : TableKind::send;
+    if (table.kind && !options_.table.empty() && asked != table.kind)
+      throw option_error("--table", options_.table,
+                         file_ + " says that it is the " + name_of(*table.kind) + " table", {});
+    if (!table.kind) table.kind = asked;
+    tool_ = std::string("table of mpiGraph, ") + name_of(*table.kind);
+    return table;
+  }
+
+  RateTable table_of_log(const LogText& log) {
+    MpigraphLog logged = MpigraphReader(log).read();
+    problems_.throw_if_any();
+    const bool wants_recv = options_.table == "recv" || (options_.table.empty() && !logged.send);
+    auto& chosen = wants_recv ? logged.recv : logged.send;
+    const auto& other = wants_recv ? logged.send : logged.recv;
+    if (!chosen)
+      throw option_error("--table", options_.table, file_ + " has no such table",
+                         wants_recv ? "it has the Send table" : "it has the Recv table");
+    if (!logged.has_end)
+      note(file_ + ": no line \"END mpiGraph\"; what stands before was complete");
+    if (other) compare(*chosen, *other);
+    tool_ = "mpiGraph" + (logged.version.empty() ? "" : " v" + logged.version) + ", " +
+            name_of(*chosen->kind) + " table";
+    if (logged.message_bytes > 0)
+      tool_ += ", messages of " + std::to_string(logged.message_bytes) + " B";
+    return std::move(*chosen);
+  }
+
+  /// The Send and the Recv table time the same messages at their two ends.
+  void compare(const RateTable& a, const RateTable& b) {
+    const NodeRates one = rates_of_nodes(a, problems_), two = rates_of_nodes(b, problems_);
+    problems_.throw_if_any();
+    if (one.nodes != two.nodes) return;
+    std::vector<double> differences;
+    for (std::size_t i = 0; i < one.nodes.size(); ++i)
+      for (std::size_t j = 0; j < one.nodes.size(); ++j)
+        if (i != j && one.rate[i][j] && two.rate[i][j])
+          differences.push_back(std::abs(*one.rate[i][j] / *two.rate[i][j] - 1));
+    if (!differences.empty()) difference_of_tables_ = median_of(std::move(differences));
   }
 
   void handle_artefact() {
-    found_.artefact = find_phase_artefact(found_.rates);
-    if (found_.artefact && found_.is_cleaned) {
-      clean_phase_artefact(*found_.artefact, found_.rates);
-      note(count_text(found_.artefact->ring.size(), "pair", "pairs") +
-           " of the phase artefact set to " + "the median of the node's other rates");
-    } else if (found_.artefact) {
-      note("the slowest " + std::string(found_.partner()) +
-           " of each node make one ring through all " + std::to_string(found_.rates.nodes.size()) +
+    artefact_ = find_phase_artefact(rates_);
+    if (artefact_ && is_cleaned_) {
+      clean_phase_artefact(*artefact_, rates_);
+      note(count_text(artefact_->ring.size(), "pair") +
+           " of the phase artefact set to the median of the node's other rates");
+    } else if (artefact_) {
+      note("the slowest " + partner() + " of each node make one ring through all " +
+           std::to_string(rates_.nodes.size()) +
            ": an effect of mpiGraph's ring steps and not of links; it is kept "
            "(--clean phase puts the median of the node's other rates there)");
-    } else if (found_.is_cleaned) {
+    } else if (is_cleaned_) {
       note("no phase artefact found, so nothing is cleaned");
     }
   }
 
   void handle_missing(const Origin& place) {
-    const std::size_t n = found_.rates.nodes.size(), pairs = n * (n - 1);
-    found_.inferred = infer_missing(found_.rates);
-    std::string without;
-    std::size_t num_without = 0;
+    const std::size_t n = rates_.nodes.size(), pairs = n * (n - 1);
+    inferred_ = infer_missing(rates_);
+    std::vector<std::string> without;
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t j = 0; j < n; ++j)
-        if (i != j && !found_.rates.rate[i][j] && ++num_without <= most_listed)
-          without += (without.empty() ? "" : ", ") + found_.pair_text(i, j);
-    if (num_without > 0)
-      problems_.add(
-          {place,
-           {},
-           "no rate from which to infer " + without + (num_without > most_listed ? ", ..." : ""),
-           "measure again, or leave the nodes out"});
-    else if (static_cast<double>(found_.inferred.size()) >
+        if (i != j && !rates_.rate[i][j]) without.push_back(pair_text(i, j));
+    const char* const suggestion = "measure again, or leave the nodes out";
+    if (!without.empty())
+      problem(place, "no rate from which to infer " + listed(without, {}, most_listed, ", ..."),
+              suggestion);
+    else if (static_cast<double>(inferred_.size()) >
              largest_inferred_share * static_cast<double>(pairs))
-      problems_.add({place,
-                     {},
-                     std::to_string(found_.inferred.size()) + " of " + std::to_string(pairs) +
-                         " pairs were not measured, more than a quarter",
-                     "measure again, or leave the nodes out"});
+      problem(place,
+              std::to_string(inferred_.size()) + " of " + std::to_string(pairs) +
+                  " pairs were not measured, more than a quarter",
+              suggestion);
     problems_.throw_if_any();
-    for (std::size_t i = 0; i < found_.inferred.size() && i < most_listed; ++i)
-      note(found_.pair_text(found_.inferred[i].from, found_.inferred[i].to) +
-           " was not measured: " + to_text(found_.in_bytes(found_.inferred[i].rate)) +
-           " inferred from " + basis_text(found_.inferred[i]));
-    if (found_.inferred.size() > most_listed)
-      note("... and " + std::to_string(found_.inferred.size() - most_listed) +
-           " pairs more (--json)");
-    if (found_.rates.missing_process_pairs > 0 && found_.rates.processes_per_node > 1)
-      note(count_text(found_.rates.missing_process_pairs, "pair", "pairs") +
+    for (std::size_t i = 0; i < inferred_.size() && i < most_listed; ++i)
+      note(pair_text(inferred_[i].from, inferred_[i].to) + " was not measured: " +
+           rate_text(inferred_[i].rate) + " inferred from " + basis_text(inferred_[i]));
+    if (inferred_.size() > most_listed)
+      note("... and " + std::to_string(inferred_.size() - most_listed) + " pairs more (--json)");
+    if (rates_.missing_process_pairs > 0 && rates_.processes_per_node > 1)
+      note(count_text(rates_.missing_process_pairs, "pair") +
            " of processes not measured; the others of these nodes stand for them");
   }
 
   void say_rails() {
-    if (options_->rails > 0 || found_.rails > 1) return;
+    if (options_.rails > 0 || rails_ > 1) return;
     for (const NodeType& type : base_.platform().node_types)
-      if (type.nics > 1) {
-        note("a pair of nodes carries the rate of one process; " + base_.name() + " has " +
-             std::to_string(type.nics) +
-             " network cards a node: if the process had one of them, "
-             "give --rails " +
-             std::to_string(type.nics));
-        return;
-      }
+      if (type.nics > 1)
+        return note("a pair of nodes carries the rate of one process; " + base_.name() + " has " +
+                    std::to_string(type.nics) +
+                    " network cards a node: if the process had one of them, give --rails " +
+                    std::to_string(type.nics));
   }
 
-  const ImportRequest* request_;
-  const Library* library_;
-  const ImportOptions* options_;
-  BasePlatform base_;
-  Problems problems_;
-  MpigraphFindings found_;
-  Imported imported_;
+  // The platform.
+
+  void write_document() {
+    describe_document(" with the rates between nodes of " + file_ +
+                      "; nodes in order: " + node_list());
+    JsonValue& document = base_.document();
+    const std::vector<std::size_t> counts = nodes_of_types();
+    std::size_t first = 0;
+    for (std::size_t t = 0; t < counts.size(); ++t) {
+      JsonValue& type = document.find("node_types")->array()[t];
+      set_number(type, "count", JsonValue(static_cast<std::int64_t>(counts[t])),
+                 "measured: nodes in " + file_);
+      raise_nic_efficiency(type, base_.platform().node_types[t], first, first + counts[t]);
+      first += counts[t];
+    }
+    if (document.erase("link_overrides"))
+      note("link_overrides of " + base_.name() + " left out: they name nodes of another cluster");
+    JsonValue::Array rows;
+    for (std::size_t i = 0; i < rates_.nodes.size(); ++i) {
+      JsonValue::Array row;
+      for (std::size_t j = 0; j < rates_.nodes.size(); ++j)
+        row.push_back(i == j ? JsonValue(std::int64_t{0})
+                             : JsonValue(rounded_to(*rates_.rate[i][j], written_digits)));
+      rows.emplace_back(std::move(row));
+    }
+    document.set("bandwidth_matrix", object_of({{"unit", unit_name_},
+                                                {"rails", rails_},
+                                                {"source", matrix_source()},
+                                                {"rows", JsonValue(std::move(rows))}}));
+  }
+
+  /// The kinds of node, each with how many of the rows are of it. InputError where the base has
+  /// another number of nodes.
+  std::vector<std::size_t> nodes_of_types() {
+    const auto& types = base_.platform().node_types;
+    const std::size_t n = rates_.nodes.size();
+    if (types.size() == 1) return {n};
+    std::vector<std::size_t> counts;
+    std::size_t sum = 0;
+    for (const NodeType& type : types) {
+      counts.push_back(static_cast<std::size_t>(type.count));
+      sum += counts.back();
+    }
+    if (types.back().count == 0 && sum < n) counts.back() = n - sum, sum = n;
+    if (sum != n)
+      throw base_error(base_.name() + " has " + std::to_string(sum) + " nodes of " +
+                           std::to_string(types.size()) + " kinds, the table " + std::to_string(n),
+                       "name a base with as many, or with one kind of node");
+    return counts;
+  }
+
+  /// Cards carried what was measured, so they can: where the base expects less, its efficiency is
+  /// raised to the fastest pair. More than the cards' nominal rate is an error.
+  void raise_nic_efficiency(JsonValue& type_json, const NodeType& type, std::size_t first,
+                            std::size_t last) {
+    std::size_t from = first, to = 0;
+    double most = 0;
+    for (std::size_t i = first; i < last; ++i)
+      for (std::size_t j = 0; j < rates_.nodes.size(); ++j)
+        if (i != j && *rates_.rate[i][j] > most) most = *rates_.rate[i][j], from = i, to = j;
+    const BytesPerSecond nominal = type.nic_rate * type.nics;
+    const BytesPerSecond attained = in_bytes(most) * rails_;
+    if (attained > nominal)
+      throw base_error(file_ + " has " + to_text(attained) + " for " + pair_text(from, to) + " (" +
+                           count_text(rails_, "rail") + "), but the " + std::to_string(type.nics) +
+                           " network cards of " + base_.name() + " carry " + to_text(nominal),
+                       "another base, --unit or --rails");
+    if (attained <= type.effective_nic_rate() * type.nics) return;
+    constexpr double steps = 1000;  // three decimals, rounded up so that the matrix decides
+    const double efficiency = std::min(1.0, std::ceil(attained / nominal * steps) / steps);
+    set_number(type_json, "nic_efficiency", JsonValue(efficiency),
+               "measured: " + tool_ + ", " + file_ + ": the fastest pair carries " +
+                   to_text(attained) + " of " + to_text(nominal) + ", so that the matrix decides");
+    note("nic_efficiency raised from " + significant_text(type.nic_efficiency, 3) + " to " +
+         significant_text(efficiency, 3) + ": the fastest pair carries " + to_text(attained));
+  }
+
+  std::string node_list() const {
+    constexpr std::size_t most_named = 64;
+    const auto& nodes = rates_.nodes;
+    if (nodes.size() <= most_named) return listed(nodes);
+    return nodes.front() + " to " + nodes.back() + ", " + std::to_string(nodes.size()) + " nodes";
+  }
+
+  std::string matrix_source() const {
+    std::string source = "measured: " + tool_ + ", " + file_;
+    const std::string processes = std::to_string(rates_.processes_per_node);
+    if (rates_.processes_per_node > 1)
+      source += ", mean over " + processes + " x " + processes + " processes a pair of nodes";
+    if (artefact_)
+      source += "; " + std::to_string(artefact_->ring.size()) +
+                (is_cleaned_ ? " rates of mpiGraph's phase artefact replaced by medians"
+                             : " rates lowered by mpiGraph's phase artefact are in it");
+    if (inferred_.empty()) return source;
+    const auto pair_text_of = [&](const InferredPair& pair) {
+      return pair_text(pair.from, pair.to);
+    };
+    return source + "; not measured but inferred: " + std::to_string(inferred_.size()) +
+           " pairs (" + listed(inferred_, pair_text_of, most_listed, ", ...") + ")";
+  }
+
+  // What was found.
+
+  std::string text() const {
+    std::string text = file_ + ": " + tool_ + ", " + count_text(rates_.nodes.size(), "node");
+    if (rates_.processes_per_node > 1)
+      text += " of " + std::to_string(rates_.processes_per_node) + " processes";
+    text += "\n\n  a pair, one rail   median " + rate_text(statistics_.median) + ", from " +
+            rate_text(statistics_.least) + " to " + rate_text(statistics_.most) + ", spread " +
+            percent_text(statistics_.spread) + "\n  rails              " + std::to_string(rails_) +
+            "\n  two directions     differ by " + percent_text(statistics_.mean_asymmetry) +
+            " on average, " + percent_text(statistics_.most_asymmetry) + " at most\n";
+    if (difference_of_tables_)
+      text +=
+          "  Send and Recv      differ by " + percent_text(*difference_of_tables_) + " (median)\n";
+    text += "  phase artefact     ";
+    if (artefact_)
+      text += "the slowest " + partner() + " make one ring, " + ring_text() +
+              "\n                     " + rate_text(artefact_->mean_rate) + " on it against " +
+              rate_text(artefact_->usual_rate) + "; " +
+              (is_cleaned_ ? "replaced by medians" : "kept") + "\n";
+    else
+      text += rates_.nodes.size() < 6 ? "not judged below 6 nodes\n" : "none\n";
+    return text + "  pairs inferred     " +
+           (inferred_.empty() ? "none" : std::to_string(inferred_.size())) + "\n";
+  }
+
+  std::string ring_text() const {
+    std::string text;
+    for (std::size_t i = 0; i < artefact_->ring.size() && i < most_listed; ++i)
+      text += rates_.nodes[artefact_->ring[i]] + " → ";
+    return text + (artefact_->ring.size() > most_listed ? "… → " : "") +
+           rates_.nodes[artefact_->ring.front()];
+  }
+
+  JsonValue json() const {
+    const auto rate = [&](double number) { return in_bytes(number) / BytesPerSecond{1}; };
+    const auto node_name = [&](std::size_t node) { return rates_.nodes[node]; };
+    JsonValue artefact;
+    if (artefact_)
+      artefact = object_of({{"ring", array_of(artefact_->ring, node_name)},
+                            {"slowest", partner()},
+                            {"mean_bytes_per_s", rate(artefact_->mean_rate)},
+                            {"usual_bytes_per_s", rate(artefact_->usual_rate)},
+                            {"chance", artefact_->chance},
+                            {"cleaned", is_cleaned_}});
+    return object_of({{"table", name_of(kind_)},
+                      {"nodes", array_of(rates_.nodes)},
+                      {"processes_per_node", rates_.processes_per_node},
+                      {"rails", rails_},
+                      {"median_bytes_per_s", rate(statistics_.median)},
+                      {"least_bytes_per_s", rate(statistics_.least)},
+                      {"most_bytes_per_s", rate(statistics_.most)},
+                      {"spread", statistics_.spread},
+                      {"mean_asymmetry", statistics_.mean_asymmetry},
+                      {"most_asymmetry", statistics_.most_asymmetry},
+                      {"send_recv_difference", difference_of_tables_},
+                      {"phase_artefact", artefact},
+                      {"inferred", array_of(inferred_, [&](const InferredPair& pair) {
+                         return object_of({{"from", rates_.nodes[pair.from]},
+                                           {"to", rates_.nodes[pair.to]},
+                                           {"bytes_per_s", rate(pair.rate)},
+                                           {"basis", basis_text(pair)}});
+                       })}});
+  }
+
+  const ImportOptions& options_;
+  std::string file_;  ///< without its folder, as sources name it
+  bool is_cleaned_;   ///< of the artefact
+  std::string tool_;  ///< what wrote the table: "mpiGraph v1.5, Send table"
+  TableKind kind_ = TableKind::send;
+  std::string unit_name_;  ///< of the rates
+  BytesPerSecond unit_{};
+  int rails_ = 1;
+  NodeRates rates_;
+  RateStatistics statistics_;  ///< of what was measured
+  std::optional<PhaseArtefact> artefact_;
+  std::optional<double> difference_of_tables_;  ///< median of |send/recv - 1|
+  std::vector<InferredPair> inferred_;
 };
 
 }  // namespace

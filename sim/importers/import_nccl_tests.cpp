@@ -1,16 +1,19 @@
 #include <algorithm>
-#include <set>
+#include <array>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
+#include "core/json_build.hpp"
 #include "core/option_error.hpp"
 #include "importers/base_platform.hpp"
 #include "importers/collective_fit.hpp"
-#include "importers/fitted_interconnect.hpp"
-#include "importers/gpu_comparison.hpp"
 #include "importers/importer.hpp"
 #include "importers/nccl_run.hpp"
+#include "importers/text_list.hpp"
+#include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -21,50 +24,34 @@ constexpr int written_digits = 4;
 constexpr double least_efficiency = 0.01;       ///< of network cards; less is something else
 constexpr double largest_trusted_error = 0.15;  ///< of a fit, on average; beyond, a warning
 
-const char* role_text(FittedTime::Role role) {
-  switch (role) {
-    case FittedTime::Role::fitted:
-      return "fit";
-    case FittedTime::Role::floor:
-      return "floor";
-    case FittedTime::Role::not_modelled:
-      return "nothing";
-  }
-  return "";
-}
-
-void describe_as_json(const InterconnectFit& fit, double error, double worst, JsonValue& found) {
+void describe_as_json(const InterconnectFit& fit, JsonValue& found) {
   const Interconnect& constants = fit.interconnect;
-  found.set("saturated_bandwidth_bytes_per_s",
-            JsonValue(constants.saturated_bandwidth / BytesPerSecond{1}));
-  found.set("group_loss", JsonValue(constants.group_loss));
-  found.set("floor_base_s", JsonValue(constants.floor_base / 1_s));
-  found.set("floor_per_gpu_s", JsonValue(constants.floor_per_gpu / 1_s));
-  found.set("half_size_bytes", JsonValue(constants.half_size / 1_B));
-  found.set("sharpness", JsonValue(constants.sharpness));
-  found.set("mean_error", JsonValue(error));
-  found.set("worst_error", JsonValue(worst));
-  JsonValue::Array kept, times;
-  for (const std::string& key : fit.kept) kept.emplace_back(key);
-  found.set("kept", JsonValue(std::move(kept)));
-  for (const FittedTime& time : fit.times) {
-    JsonValue item(JsonValue::Object{});
-    item.set("collective", JsonValue(std::string(name_of(time.collective))));
-    item.set("gpus", JsonValue(std::int64_t{time.ranks}));
-    item.set("bytes", JsonValue(time.bytes / 1_B));
-    item.set("measured_s", JsonValue(time.measured / 1_s));
-    item.set("fitted_s", JsonValue(time.fitted / 1_s));
-    item.set("used_for", JsonValue(std::string(role_text(time.role))));
-    times.push_back(std::move(item));
-  }
-  found.set("times", JsonValue(std::move(times)));
+  add_members(
+      found,
+      {{"saturated_bandwidth_bytes_per_s", constants.saturated_bandwidth / BytesPerSecond{1}},
+       {"group_loss", constants.group_loss},
+       {"floor_base_s", constants.floor_base},
+       {"floor_per_gpu_s", constants.floor_per_gpu},
+       {"half_size_bytes", constants.half_size / 1_B},
+       {"sharpness", constants.sharpness},
+       {"mean_error", fit.error.mean},
+       {"worst_error", fit.error.worst},
+       {"kept", array_of(fit.kept)},
+       {"times", array_of(fit.times, [](const FittedTime& time) {
+          constexpr std::array roles{"fit", "floor", "nothing"};
+          return object_of({{"collective", name_of(time.collective)},
+                            {"gpus", time.ranks},
+                            {"bytes", time.bytes / 1_B},
+                            {"measured_s", time.measured},
+                            {"fitted_s", time.fitted},
+                            {"used_for", roles[static_cast<std::size_t>(time.role)]}});
+        })}});
 }
 
 /// "; run on NVIDIA A100-SXM4-40GB", so that the source still says it when the warning is forgotten.
 std::string gpus_text(const NcclRun& run) {
-  std::string text;
-  for (const NamedGpu& gpu : run.gpus) text += (text.empty() ? "; run on " : ", ") + gpu.name;
-  return text;
+  return (run.gpus.empty() ? "" : "; run on ") +
+         listed(run.gpus, [](const NamedGpu& gpu) { return gpu.name; });
 }
 
 std::string limit_text(const BusBandwidthFit& fit) {
@@ -75,62 +62,54 @@ std::string limit_text(const BusBandwidthFit& fit) {
 
 std::string source_text(const std::vector<NcclRun>& runs, const std::string& files,
                         const InterconnectFit& fit) {
-  std::string collectives, sizes;
-  std::set<std::string> seen;
-  std::set<int> ranks;
+  std::vector<std::string> collectives, sizes;
+  const auto add = [](std::vector<std::string>& list, const std::string& item) {
+    if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+  };
   for (const NcclRun& run : runs) {
-    if (seen.insert(name_of(run.collective)).second)
-      collectives += (collectives.empty() ? "" : ", ") + std::string(name_of(run.collective));
-    if (ranks.insert(run.ranks).second)
-      sizes += (sizes.empty() ? "" : ", ") + std::to_string(run.ranks);
+    add(collectives, name_of(run.collective));
+    add(sizes, std::to_string(run.ranks));
   }
-  return "fitted: nccl-tests " + collectives + " on " + sizes + " GPUs, " + files + " (" +
-         std::to_string(num_fitted(fit)) + " times of 1 MiB and more, " +
-         percent_text(mean_error(fit)) + " error)";
+  return "fitted: nccl-tests " + listed(collectives) + " on " + listed(sizes) + " GPUs, " + files +
+         " (" + std::to_string(fit.error.count) + " times of 1 MiB and more, " +
+         percent_text(fit.error.mean) + " error)";
 }
 
-void describe_as_json(const NcclRun& run, const CardRate& rate, bool is_kept, JsonValue& found) {
+JsonValue json_of(const NcclRun& run, const CardRate& rate, bool is_kept) {
   const BusBandwidthFit& fit = rate.fit;
-  found.set("nodes", JsonValue(std::int64_t{run.nodes}));
-  found.set("gpus", JsonValue(std::int64_t{run.ranks}));
-  found.set("largest_bus_bandwidth_bytes_per_s",
-            JsonValue(fit.largest_measured / BytesPerSecond{1}));
-  if (fit.num_times >= least_sizes) {
-    found.set("saturated_bus_bandwidth_bytes_per_s", JsonValue(fit.saturated / BytesPerSecond{1}));
-    found.set("mean_error", JsonValue(fit.mean_error));
-  }
-  found.set("algorithm", JsonValue(rate.algorithm));
-  found.set("node_bytes_per_s", JsonValue(rate.rate / BytesPerSecond{1}));
-  found.set("bound_inside_node", JsonValue(rate.is_bound_inside));
+  JsonValue found =
+      object_of({{"nodes", run.nodes},
+                 {"gpus", run.ranks},
+                 {"largest_bus_bandwidth_bytes_per_s", fit.largest_measured / BytesPerSecond{1}}});
+  if (fit.num_times >= least_sizes)
+    add_members(found, {{"saturated_bus_bandwidth_bytes_per_s", fit.saturated / BytesPerSecond{1}},
+                        {"mean_error", fit.mean_error}});
+  add_members(found, {{"algorithm", rate.algorithm},
+                      {"node_bytes_per_s", rate.rate / BytesPerSecond{1}},
+                      {"bound_inside_node", rate.is_bound_inside}});
   if (!is_kept) found.set("nic_efficiency", JsonValue(rate.efficiency));
+  return found;
 }
 
 /// One import of runs of nccl-tests: all inside one node, or one over several.
-class NcclImport {
+class NcclImport : PlatformImport {
  public:
-  NcclImport(const ImportRequest& request, const Library& library)
-      : request_(&request), library_(&library), base_(request.options.base, library) {}
+  using PlatformImport::PlatformImport;
 
   Imported run() {
-    for (const auto& input : request_->inputs) read(input);
+    for (const auto& input : request_.inputs) read(input);
     problems_.throw_if_any();
     check_sizes();
     problems_.throw_if_any();
-    JsonValue& document = base_.document();
-    document.set("name", JsonValue(request_->output.stem().string()));
     if (is_inside_node())
       fit_inside_node();
     else
       fit_between_nodes();
-    document.set("description", JsonValue(base_.name() + " with " + what_ + " of " + files_));
-    imported_.document = document;
-    read_back(document, *library_);
-    return std::move(imported_);
+    describe_document(" with " + what_ + " of " + files_);
+    return finished();
   }
 
  private:
-  void note(std::string text) { imported_.notes.push_back(std::move(text)); }
-
   void read(const std::filesystem::path& input) {
     const std::string file = file_name_of(input);
     const std::size_t problems_before = problems_.size();
@@ -154,20 +133,17 @@ class NcclImport {
   /// Without a list of ranks the bandwidths tell how many GPUs took part; how many a node had is that of the base.
   void place_ranks(NcclRun& run, const std::string& file) {
     if (run.least_ranks == 0) return;
-    const int per_node = base_.only_node().gpus;
+    const int per_node = node().gpus;
     std::vector<int> possible;
     for (int ranks = run.least_ranks; ranks <= run.most_ranks; ++ranks)
       if (ranks < per_node || ranks % per_node == 0) possible.push_back(ranks);
-    if (possible.size() != 1) {
-      problems_.add({run.times.front().origin,
-                     {},
+    if (possible.size() != 1)
+      return problem(run.times.front().origin,
                      "the file lists no ranks, and its bandwidths allow " +
                          std::to_string(run.least_ranks) + " to " + std::to_string(run.most_ranks) +
                          " GPUs, of which " + base_.name() + " has " + std::to_string(per_node) +
                          " a node",
-                     "keep the lines \"#  Rank 0 ... on HOST device 0\" of nccl-tests"});
-      return;
-    }
+                     "keep the lines \"#  Rank 0 ... on HOST device 0\" of nccl-tests");
     run.ranks = possible.front();
     run.nodes = std::max(1, run.ranks / per_node);
     note(file + ": no list of ranks; its bus bandwidth is that of " + std::to_string(run.ranks) +
@@ -191,11 +167,10 @@ class NcclImport {
       // Over several nodes, and of exchanges, the largest size alone says something.
       const int least = is_over_nodes(run) || is_exchange(run) ? 1 : least_sizes;
       if (count < least)
-        problems_.add({run.times.empty() ? Origin{} : run.times.back().origin,
-                       {},
-                       std::to_string(count) + " sizes of 1 MiB or more, where a fit needs " +
-                           std::to_string(least),
-                       "run with -b 1M -e 4G -f 2"});
+        problem(run.times.empty() ? Origin{} : run.times.back().origin,
+                std::to_string(count) + " sizes of 1 MiB or more, where a fit needs " +
+                    std::to_string(least),
+                "run with -b 1M -e 4G -f 2");
     }
   }
 
@@ -221,8 +196,7 @@ class NcclImport {
 
   void fit_inside_node() {
     JsonValue& type = base_.only_node_type();
-    const NodeType& node = base_.only_node();
-    check_gpus_inside(node);
+    check_gpus_inside();
     JsonValue& interconnect = *type.find("interconnect");
     const auto first_exchange = std::stable_partition(
         runs_.begin(), runs_.end(), [](const NcclRun& run) { return !is_exchange(run); });
@@ -231,8 +205,8 @@ class NcclImport {
     for (const NcclRun& run : exchanges) take_exchange(run, interconnect);
     what_ = "collectives inside a node fitted to times";
     if (runs_.empty()) return note_gpu(exchanges);
-    const InterconnectFit fit = fit_interconnect(node.interconnect, runs_);
-    write_constants(interconnect, node.interconnect, fit, source_text(runs_, files_, fit));
+    const InterconnectFit fit = fit_interconnect(node().interconnect, runs_);
+    write_constants(interconnect, node().interconnect, fit, source_text(runs_, files_, fit));
     for (const std::string& key : fit.kept)
       note(key + " is that of " + base_.name() + ": no time depends on it");
     for (const std::string& key : fit.bounded)
@@ -256,69 +230,56 @@ class NcclImport {
   }
 
   /// What is fitted are rates and latencies of the GPU's own links, so that another model's have no place in the base.
-  void check_gpus_inside(const NodeType& node) {
-    const GpuComparison comparison = compare();
-    for (const Problem& problem : comparison.contradictions) problems_.add(problem);
+  void check_gpus_inside() {
+    for (const Problem& problem : contradictions(named_gpus())) problems_.add(problem);
     for (const NcclRun& run : runs_)
-      if (run.ranks / run.nodes > node.gpus)
-        problems_.add(option_error("--base", request_->options.base,
-                                   "the run is of " + std::to_string(run.ranks / run.nodes) +
-                                       (run.nodes == 1 ? " GPUs of one node, " : " GPUs a node, ") +
-                                       base_.name() + " has " + std::to_string(node.gpus) +
-                                       " a node",
-                                   "another base")
+      if (run.ranks / run.nodes > node().gpus)
+        problems_.add(base_error("the run is of " + std::to_string(run.ranks / run.nodes) +
+                                     (run.nodes == 1 ? " GPUs of one node, " : " GPUs a node, ") +
+                                     base_.name() + " has " + std::to_string(node().gpus) +
+                                     " a node",
+                                 "another base")
                           .problems()
                           .front());
     problems_.throw_if_any();
   }
 
-  /// The GPUs of all logs beside that of the base; what could not be compared is a warning.
-  GpuComparison compare() {
+  std::vector<NamedGpu> named_gpus() const {
     std::vector<NamedGpu> named;
     for (const NcclRun& run : runs_) named.insert(named.end(), run.gpus.begin(), run.gpus.end());
-    GpuComparison comparison = compare_gpus(named, base_, *library_);
-    imported_.warnings = comparison.unknown;
-    return comparison;
+    return named;
   }
 
   void note_gpu(const std::vector<NcclRun>& runs) {
     for (const NcclRun& run : runs)
       if (!run.gpus.empty())
         return note("the runs name their GPU " + run.gpus.front().name +
-                    "; the device stays that of " + base_.name() + ", " +
-                    base_.only_node().device.name);
+                    "; the device stays that of " + base_.name() + ", " + node().device.name);
     note("the runs do not name their GPU: taken as that of " + base_.name() + ", " +
-         base_.only_node().device.name);
+         node().device.name);
   }
 
   void describe_inside(const InterconnectFit& fit) {
-    const Interconnect& found = fit.interconnect;
     std::string& text = imported_.text;
-    const double error = mean_error(fit), worst = worst_error(fit);
     const int nodes = runs_.front().nodes;
     text +=
         (text.empty() ? "" : "\n") + files_ + ": inside " +
         (nodes == 1 ? "one node" : "an NVLink domain, " + std::to_string(nodes) + " of its nodes") +
-        ", laid into " + base_.name() + "\n\n" + "  saturated_bandwidth  " +
-        to_text(found.saturated_bandwidth) + "\n" + "  group_loss           " +
-        significant_text(found.group_loss, written_digits) + "\n" + "  floor_base           " +
-        to_text(found.floor_base) + "\n" + "  floor_per_gpu        " +
-        to_text(found.floor_per_gpu) + "\n" + "  half_size            " + to_text(found.half_size) +
-        "\n" + "  sharpness            " + significant_text(found.sharpness, written_digits) +
-        "\n\n";
-    text += times_table(fit);
+        ", laid into " + base_.name() + "\n\n";
+    for (const auto& [key, value] : shown_constants(fit.interconnect))
+      text += "  " + left_aligned(key, 21) + value + "\n";
+    text += "\n" + times_table(fit);
     const auto num_between = std::count_if(
         fit.times.begin(), fit.times.end(),
         [](const FittedTime& time) { return time.role == FittedTime::Role::not_modelled; });
-    text += "\n  error " + percent_text(error) + " on average, " + percent_text(worst) +
-            " at most, over " + std::to_string(num_fitted(fit)) + " times of 1 MiB and more\n";
+    text += "\n  error " + text_of(fit.error) + " times of 1 MiB and more\n";
     if (num_between > 0)
       note(std::to_string(num_between) +
            " sizes below 1 MiB left out: too long for the floor, and nothing else is modelled "
            "there");
-    if (error > largest_trusted_error)
-      note("the form fits these times badly: " + percent_text(error) + " on average");
-    describe_as_json(fit, error, worst, imported_.found);
+    if (fit.error.mean > largest_trusted_error)
+      note("the form fits these times badly: " + percent_text(fit.error.mean) + " on average");
+    describe_as_json(fit, imported_.found);
   }
 
   // Between nodes.
@@ -326,30 +287,27 @@ class NcclImport {
   /// What is taken is the rate of the network cards, which another GPU may well have beside it; but no other number of the
   /// result is then of the GPUs that ran.
   void warn_of_other_gpus() {
-    const std::string& device = base_.only_node().device.name;
-    const GpuComparison comparison = compare();
-    for (const Problem& problem : comparison.contradictions)
-      imported_.warnings.push_back(
-          file_and_line(problem.origin) + ": " + problem.message +
-          ". Only nic_efficiency is taken from the log: compute, memory and the links inside a "
-          "node stay those of " +
-          device + ". If your nodes have the GPUs of the log, the result is not their platform: " +
-          problem.suggestion);
+    for (const Problem& problem : contradictions(named_gpus()))
+      warn(file_and_line(problem.origin) + ": " + problem.message +
+           ". Only nic_efficiency is taken from the log: compute, memory and the links inside a "
+           "node stay those of " +
+           node().device.name +
+           ". If your nodes have the GPUs of the log, the result is not their platform: " +
+           problem.suggestion);
   }
 
   void fit_between_nodes() {
     JsonValue& type = base_.only_node_type();
-    const NodeType& node = base_.only_node();
+    const NodeType& node = this->node();
     const NcclRun& run = runs_.front();
     const int gpus = run.ranks / run.nodes;
     if (gpus > node.gpus)
-      throw option_error("--base", request_->options.base,
-                         "the run is of " + std::to_string(gpus) + " GPUs a node, " + base_.name() +
-                             " has " + std::to_string(node.gpus),
-                         "another base");
+      throw base_error("the run is of " + std::to_string(gpus) + " GPUs a node, " + base_.name() +
+                           " has " + std::to_string(node.gpus),
+                       "another base");
     warn_of_other_gpus();
     const CardRate found = card_rate(run, base_.platform());
-    check_efficiency(found, node);
+    check_efficiency(found);
     what_ = "the rate of network cards fitted to times";
     if (found.fit.num_times < least_sizes)
       note(std::to_string(found.fit.num_times) +
@@ -382,21 +340,20 @@ class NcclImport {
     describe_between(run, found, is_kept);
   }
 
-  void check_efficiency(const CardRate& found, const NodeType& node) const {
+  void check_efficiency(const CardRate& found) const {
     std::string measured =
         files_ + " has a bus bandwidth of " + to_text(found.fit.largest_measured);
     if (found.algorithm != "a ring")
       measured += ", with which a node sends " + to_text(found.rate) + " (" + found.algorithm + ")";
     const std::string cards = std::to_string(found.cards) + " network cards of " + base_.name() +
-                              " that its GPUs use carry " + to_text(node.nic_rate * found.cards) +
-                              " (" + to_text(node.nic_rate) + " each)";
+                              " that its GPUs use carry " + to_text(node().nic_rate * found.cards) +
+                              " (" + to_text(node().nic_rate) + " each)";
     if (found.efficiency < least_efficiency)
-      throw option_error("--base", request_->options.base,
-                         measured + ", less than 1 % of what the " + cards,
-                         "another base, or a run of larger sizes");
+      throw base_error(measured + ", less than 1 % of what the " + cards,
+                       "another base, or a run of larger sizes");
     if (found.efficiency > 1)
-      throw option_error(
-          "--base", request_->options.base, measured + ", but the " + cards,
+      throw base_error(
+          measured + ", but the " + cards,
           "another base: with faster cards, or one whose nodes share an NVLink domain; reductions "
           "inside the network's switches (SHARP) go beyond the cards, and are not modelled");
   }
@@ -416,20 +373,15 @@ class NcclImport {
         limit_text(found.fit) + "\n  algorithm            " + found.algorithm +
         "\n  a node sends         " + to_text(found.rate) + "\n  network cards in use " +
         std::to_string(found.cards) + "\n  nic_efficiency       " +
-        (is_kept ? significant_text(base_.only_node().nic_efficiency, written_digits) + ", as in " +
-                       base_.name()
-                 : significant_text(found.efficiency, written_digits)) +
+        (is_kept
+             ? significant_text(node().nic_efficiency, written_digits) + ", as in " + base_.name()
+             : significant_text(found.efficiency, written_digits)) +
         "\n";
-    describe_as_json(run, found, is_kept, imported_.found);
+    imported_.found = json_of(run, found, is_kept);
   }
 
-  const ImportRequest* request_;
-  const Library* library_;
-  BasePlatform base_;
-  Problems problems_;
   std::vector<NcclRun> runs_;
   std::string files_, what_;
-  Imported imported_;
 };
 
 }  // namespace

@@ -1,7 +1,13 @@
 #include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
 
+#include "core/count_text.hpp"
+#include "core/json_build.hpp"
 #include "importers/importer.hpp"
 #include "importers/straggler_causes.hpp"
+#include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -33,8 +39,8 @@ std::string slow_worker_sentence(const StragglerAnalysis& analysis, const CauseC
     return "the worker of " + name_of(slow.front()) + " takes " +
            fixed_text(slow.front().ratio, 2) + " times as long as its peers and costs " +
            of_each_step(analysis, cost.saved);
-  std::string list;
   constexpr std::size_t most_named = 4;
+  std::string list;
   for (std::size_t i = 0; i < std::min(slow.size(), most_named); ++i)
     list += (i > 0 ? "; " : "") + name_of(slow[i]);
   if (slow.size() > most_named) list += "; …";
@@ -81,18 +87,11 @@ std::string uneven_batches_sentence(const StragglerAnalysis& analysis, const Cau
 }
 
 std::string sentence(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  switch (cost.cause) {
-    case StragglerCause::slow_worker:
-      return slow_worker_sentence(analysis, cost);
-    case StragglerCause::uneven_stages:
-      return uneven_stages_sentence(analysis, cost);
-    case StragglerCause::uneven_batches:
-      return uneven_batches_sentence(analysis, cost);
-    case StragglerCause::communication:
-      return "transfers that take longer than most of their kind cost " +
-             of_each_step(analysis, cost.saved);
-  }
-  return {};
+  if (cost.cause == StragglerCause::slow_worker) return slow_worker_sentence(analysis, cost);
+  if (cost.cause == StragglerCause::uneven_stages) return uneven_stages_sentence(analysis, cost);
+  if (cost.cause == StragglerCause::uneven_batches) return uneven_batches_sentence(analysis, cost);
+  return "transfers that take longer than most of their kind cost " +
+         of_each_step(analysis, cost.saved);
 }
 
 /// The main cause of a job that straggles, and others that alone would make it straggle.
@@ -106,44 +105,32 @@ std::vector<CauseCost> causes_to_name(const StragglerAnalysis& analysis) {
 }
 
 const char* words_for(const StragglerAnalysis& analysis, StragglerCause cause) {
-  switch (cause) {
-    case StragglerCause::slow_worker:
-      return "slow workers";
-    case StragglerCause::uneven_stages:
-      return "uneven stages";
-    case StragglerCause::uneven_batches:
-      return are_sequence_lengths(analysis) ? "uneven sequence lengths" : "uneven passes";
-    case StragglerCause::communication:
-      return "slow transfers";
-  }
-  return "";
+  constexpr std::array words{"slow workers", "uneven stages", "uneven passes", "slow transfers"};
+  if (cause == StragglerCause::uneven_batches && are_sequence_lengths(analysis))
+    return "uneven sequence lengths";
+  return words[static_cast<std::size_t>(cause)];
 }
 
-constexpr int name_width = 28, number_width = 12;
-
-std::string row(const std::string& name, const std::string& a, const std::string& b,
-                const std::string& c) {
-  return "  " + left_aligned(name, name_width) + right_aligned(a, number_width) +
-         right_aligned(b, number_width) + right_aligned(c, number_width) + "\n";
+std::string row(const std::string& name, const std::vector<std::string>& columns) {
+  std::string text = "  " + left_aligned(name, 28);
+  for (const std::string& column : columns) text += right_aligned(column, 12);
+  return text + "\n";
 }
 
 std::string text_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
-  std::string text =
-      std::filesystem::path(trace.file).filename().string() + ": a job of " +
-      std::to_string(trace.num_data_ranks) + " data-parallel ranks × " +
-      std::to_string(trace.num_stages) + (trace.num_stages == 1 ? " stage, " : " stages, ") +
-      std::to_string(trace.steps.size()) + (trace.steps.size() == 1 ? " step, " : " steps, ") +
-      grouped_text(static_cast<double>(trace.operations.size())) + " operations\n\n";
-  text += "  " + left_aligned("a step, replayed", name_width) +
-          right_aligned(time_text(analysis.step_time), number_width) + "\n";
-  text += "  " + left_aligned("without stragglers", name_width) +
-          right_aligned(time_text(analysis.ideal_time), number_width) + "\n";
-  text += "  " + left_aligned("slowdown by stragglers", name_width) +
-          right_aligned(fixed_text(analysis.slowdown(), 3), number_width) + "\n\n";
-  text += row("removed alone", "saves", "", "of the loss");
+  std::string text = std::filesystem::path(trace.file).filename().string() + ": a job of " +
+                     std::to_string(trace.num_data_ranks) + " data-parallel ranks × " +
+                     count_text(trace.num_stages, "stage") + ", " +
+                     count_text(trace.steps.size(), "step") + ", " +
+                     grouped_text(static_cast<double>(trace.operations.size())) + " operations\n\n";
+  text += row("a step, replayed", {time_text(analysis.step_time)}) +
+          row("without stragglers", {time_text(analysis.ideal_time)}) +
+          row("slowdown by stragglers", {fixed_text(analysis.slowdown(), 3)}) + "\n" +
+          row("removed alone", {"saves", "", "of the loss"});
   for (const CauseCost& cost : analysis.causes)
-    text += row(words_for(analysis, cost.cause), time_text(cost.saved),
-                "± " + time_text(cost.standard_error), percent_text(analysis.share(cost)));
+    text += row(words_for(analysis, cost.cause),
+                {time_text(cost.saved), "± " + time_text(cost.standard_error),
+                 percent_text(analysis.share(cost))});
   const std::vector<CauseCost> named = causes_to_name(analysis);
   text += "\nVerdict\n";
   for (const CauseCost& cost : named) text += "  " + sentence(analysis, cost) + "\n";
@@ -154,54 +141,46 @@ std::string text_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
 }
 
 JsonValue json_of(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  JsonValue value(JsonValue::Object{});
-  value.set("cause", JsonValue(std::string(windtunnel::name_of(cost.cause))));
-  value.set("saved_s", JsonValue(cost.saved));
-  value.set("standard_error_s", JsonValue(cost.standard_error));
-  value.set("share", JsonValue(analysis.share(cost)));
-  return value;
-}
-
-JsonValue json_of(const WorkerPace& worker) {
-  JsonValue value(JsonValue::Object{});
-  value.set("data_rank", JsonValue(std::int64_t{worker.data_rank}));
-  value.set("stage", JsonValue(std::int64_t{worker.stage}));
-  value.set("time_over_peers", JsonValue(worker.ratio));
-  if (worker.saved > 0) value.set("saved_s", JsonValue(worker.saved));
-  return value;
+  return object_of({{"cause", windtunnel::name_of(cost.cause)},
+                    {"saved_s", cost.saved},
+                    {"standard_error_s", cost.standard_error},
+                    {"share", analysis.share(cost)}});
 }
 
 JsonValue json_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
-  JsonValue value(JsonValue::Object{});
-  value.set("file", JsonValue(trace.file));
-  value.set("data_ranks", JsonValue(std::int64_t{trace.num_data_ranks}));
-  value.set("stages", JsonValue(std::int64_t{trace.num_stages}));
-  value.set("steps", JsonValue(static_cast<std::int64_t>(trace.steps.size())));
-  value.set("operations", JsonValue(static_cast<std::int64_t>(trace.operations.size())));
-  value.set("step_time_s", JsonValue(analysis.step_time));
-  value.set("ideal_time_s", JsonValue(analysis.ideal_time));
-  value.set("slowdown", JsonValue(analysis.slowdown()));
-  JsonValue::Array causes, verdict, workers, stages;
-  for (const CauseCost& cost : analysis.causes) causes.push_back(json_of(analysis, cost));
-  for (const WorkerPace& worker : analysis.workers) workers.push_back(json_of(worker));
-  for (const double ratio : analysis.stage_ratios) stages.emplace_back(ratio);
-  for (const CauseCost& cost : causes_to_name(analysis)) {
+  const auto verdict_of = [&](const CauseCost& cost) {
     JsonValue each = json_of(analysis, cost);
     each.set("text", JsonValue(sentence(analysis, cost)));
-    verdict.push_back(std::move(each));
-  }
-  JsonValue works(JsonValue::Object{});
+    return each;
+  };
+  const auto worker_json = [](const WorkerPace& worker) {
+    JsonValue value = object_of({{"data_rank", worker.data_rank},
+                                 {"stage", worker.stage},
+                                 {"time_over_peers", worker.ratio}});
+    if (worker.saved > 0) value.set("saved_s", JsonValue(worker.saved));
+    return value;
+  };
+  JsonValue works = empty_object();
   for (std::size_t i = 0; i < analysis.slowdown_by_work.size(); ++i)
     if (analysis.slowdown_by_work[i] > 0)
       works.set(windtunnel::name_of(static_cast<JobWork>(i)),
                 JsonValue(analysis.slowdown_by_work[i]));
-  value.set("verdict", JsonValue(std::move(verdict)));
-  value.set("causes", JsonValue(std::move(causes)));
-  value.set("slowdown_by_operation", std::move(works));
-  value.set("workers", JsonValue(std::move(workers)));
-  value.set("stage_time_over_mean", JsonValue(std::move(stages)));
-  value.set("forward_backward_correlation", JsonValue(analysis.forward_backward_correlation));
-  return value;
+  return object_of(
+      {{"file", trace.file},
+       {"data_ranks", trace.num_data_ranks},
+       {"stages", trace.num_stages},
+       {"steps", trace.steps.size()},
+       {"operations", trace.operations.size()},
+       {"step_time_s", analysis.step_time},
+       {"ideal_time_s", analysis.ideal_time},
+       {"slowdown", analysis.slowdown()},
+       {"verdict", array_of(causes_to_name(analysis), verdict_of)},
+       {"causes",
+        array_of(analysis.causes, [&](const CauseCost& cost) { return json_of(analysis, cost); })},
+       {"slowdown_by_operation", works},
+       {"workers", array_of(analysis.workers, worker_json)},
+       {"stage_time_over_mean", array_of(analysis.stage_ratios)},
+       {"forward_backward_correlation", analysis.forward_backward_correlation}});
 }
 
 }  // namespace

@@ -1,18 +1,262 @@
 #include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
-#include "core/option_error.hpp"
+#include "core/json_build.hpp"
 #include "importers/base_platform.hpp"
-#include "importers/gpu_model.hpp"
 #include "importers/importer.hpp"
-#include "importers/topo_table.hpp"
+#include "importers/log_text.hpp"
+#include "importers/text_list.hpp"
 #include "platform/mesh_rings.hpp"
+#include "report/json_object.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
+
+/// How two devices of a node reach each other, nearest first.
+enum class PathKind {
+  self,
+  nvlink,  ///< NV#: a bonded set of # NVLinks
+  pix,     ///< at most one PCIe bridge
+  pxb,     ///< several PCIe bridges
+  phb,     ///< a PCIe host bridge (the processor)
+  node,    ///< several host bridges of one NUMA node
+  sys,     ///< the interconnect between NUMA nodes; old drivers: SOC
+};
+
+/// One cell of the table.
+struct TopoCell {
+  PathKind kind = PathKind::self;
+  int lanes = 0;  ///< of nvlink
+};
+
+/// Table that `nvidia-smi topo -m` prints: GPUs and network cards of one node, and how they reach each
+/// other.
+struct TopoTable {
+  int gpus = 0;
+  std::vector<std::string> nics;                    ///< in the order of the columns: "mlx5_0"
+  std::vector<std::vector<TopoCell>> between_gpus;  ///< [GPU][GPU]
+  std::vector<std::vector<PathKind>> to_nics;       ///< [GPU][network card]
+  std::vector<std::string> numa;  ///< NUMA affinity of each GPU; empty where it is not said
+  int most_lanes = 0;             ///< NVLinks of the widest bond
+  Origin widest_bond;             ///< where it is first named
+};
+
+constexpr int most_lanes = 1000;
+constexpr std::size_t most_devices = 1000;  ///< of a kind, in one node
+
+/// By PathKind, but for NVLinks, whose number belongs to the name; old drivers' name of the last.
+constexpr std::array path_names{"X", "NVLink", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC"};
+const char* name_of(PathKind kind) { return path_names[static_cast<std::size_t>(kind)]; }
+
+std::optional<TopoCell> cell_of(const std::string& word) {
+  if (word == path_names.back()) return TopoCell{PathKind::sys, 0};
+  for (const PathKind kind :
+       {PathKind::self, PathKind::pix, PathKind::pxb, PathKind::phb, PathKind::node, PathKind::sys})
+    if (word == name_of(kind)) return TopoCell{kind, 0};
+  if (!word.starts_with("NV")) return std::nullopt;
+  const auto lanes = count_in(std::string_view(word).substr(2));
+  if (!lanes || *lanes < 1 || *lanes > most_lanes) return std::nullopt;
+  return TopoCell{PathKind::nvlink, static_cast<int>(*lanes)};
+}
+
+/// "GPU3" is 3.
+std::optional<int> gpu_number(const std::string& word) {
+  if (!word.starts_with("GPU")) return std::nullopt;
+  const auto number = count_in(std::string_view(word).substr(3));
+  if (!number || *number > most_lanes) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
+/// "node01:" of a launcher's prefix.
+std::string label_of(const LogLine& line) {
+  return line.prefix.substr(0, line.prefix.find_last_not_of(" \t") + 1);
+}
+
+/// Reads the table among whatever else was printed. Tabs or blanks separate cells; a legend of
+/// network cards ("NIC0: mlx5_0") gives them their names. Rows of GPUs must be there and agree with
+/// each other; rows of network cards may be missing. Tables of several nodes, told apart by a
+/// launcher's labels, must be the same.
+class TopoReader {
+ public:
+  explicit TopoReader(const LogText& log) : log_(log) {}
+
+  TopoTable read() {
+    for (const LogLine& line : log_.lines())
+      if (!line.words.empty()) read_line(line);
+    if (table_.gpus == 0) {
+      log_.problem(log_.end(),
+                   "no table of nvidia-smi topo -m in the file: no line that begins with GPU0",
+                   "the file may be truncated, or be something else");
+      return std::move(table_);
+    }
+    check_rows();
+    for (std::string& nic : table_.nics)
+      if (const auto name = legend_.find(nic); name != legend_.end()) nic = name->second;
+    return std::move(table_);
+  }
+
+ private:
+  void read_line(const LogLine& line) {
+    const std::vector<LogWord>& words = line.words;
+    const auto number = gpu_number(words[0].text);
+    if (table_.gpus == 0) {
+      if (number == 0 && (words.size() == 1 || !cell_of(words[1].text))) read_header(line);
+    } else if (number && words.size() > 1 && words[1].text != "Affinity") {
+      read_row(line, *number);
+    } else if (words.size() == 2 && words[0].text.starts_with("NIC") &&
+               words[0].text.ends_with(':')) {
+      legend_[words[0].text.substr(0, words[0].text.size() - 1)] = words[1].text;
+    }
+  }
+
+  /// "GPU0 GPU1 mlx5_0 CPU Affinity NUMA Affinity GPU NUMA ID": GPUs, network cards, then two words
+  /// each.
+  void read_header(const LogLine& line) {
+    header_ = &line;
+    bool ended = false;
+    for (const LogWord& word : line.words) {
+      const auto number = gpu_number(word.text);
+      ended = ended || word.text == "CPU" || word.text == "NUMA" || word.text == "GPU";
+      if (ended) {
+        if (word.text == "NUMA") says_numa_ = true;
+      } else if (!number) {
+        table_.nics.push_back(word.text);
+      } else if (*number != table_.gpus || !table_.nics.empty()) {
+        log_.problem(line, word, "GPU" + std::to_string(table_.gpus) + " should stand here",
+                     "the table must have all GPUs of the node, in order");
+        break;
+      } else {
+        ++table_.gpus;
+      }
+    }
+    const auto size = static_cast<std::size_t>(table_.gpus);
+    table_.between_gpus.resize(size);
+    table_.to_nics.resize(size);
+    table_.numa.resize(size);
+    row_lines_.resize(size, nullptr);
+    if (table_.nics.size() > most_devices)
+      log_.problem(line, line.words.back(),
+                   "more than " + std::to_string(most_devices) + " network cards");
+  }
+
+  /// Some cells of another table of nvidia-smi: which operations two GPUs can do on each other.
+  bool is_of_p2p_table(const LogLine& line) {
+    static const std::set<std::string> statuses{"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"};
+    for (const LogWord& word : line.words)
+      if (statuses.count(word.text) > 0) {
+        log_.problem(line, word,
+                     "\"" + word.text +
+                         "\" is a status of nvidia-smi topo -p2p, a table that shows no links",
+                     "import the output of nvidia-smi topo -m");
+        return true;
+      }
+    return false;
+  }
+
+  /// Several nodes behind the labels of one launcher, all with the same table.
+  bool is_same_of_another_node(const LogLine& line, const LogLine& first) {
+    if (label_of(line) == label_of(first)) return false;
+    const auto same = [](const LogWord& a, const LogWord& b) { return a.text == b.text; };
+    if (std::equal(line.words.begin(), line.words.end(), first.words.begin(), first.words.end(),
+                   same))
+      return true;
+    log_.problem(line, line.words[0],
+                 line.words[0].text + " of " + label_of(line) + " has other links than that of " +
+                     label_of(first),
+                 "the nodes differ: import one of them");
+    return true;
+  }
+
+  void read_row(const LogLine& line, int number) {
+    const std::vector<LogWord>& words = line.words;
+    if (is_p2p_ || (is_p2p_ = is_of_p2p_table(line))) return;
+    const bool is_header = words.size() > 1 && gpu_number(words[1].text).has_value();
+    if (is_header && label_of(line) != label_of(*header_)) return;
+    const auto gpus = static_cast<std::size_t>(table_.gpus);
+    const std::size_t cells = gpus + table_.nics.size();
+    if (number >= table_.gpus)
+      return log_.problem(line, words[0], "row of " + words[0].text + ", which no column is of");
+    const auto row = static_cast<std::size_t>(number);
+    if (row_lines_[row] != nullptr) {
+      if (is_same_of_another_node(line, *row_lines_[row])) return;
+      return log_.problem(line, words[0], "a second row of " + words[0].text,
+                          "the file holds several tables: import one of them");
+    }
+    row_lines_[row] = &line;
+    if (words.size() < cells + 1)
+      return log_.problem(line, words.back(),
+                          "the row has " + std::to_string(words.size() - 1) +
+                              " cells, the header names " + std::to_string(cells) + " devices",
+                          "the file may be truncated");
+    for (std::size_t i = 0; i < cells; ++i) {
+      const LogWord& word = words[i + 1];
+      const auto cell = cell_of(word.text);
+      if (!cell) {
+        log_.problem(line, word, "\"" + word.text + "\" is no way from one device to another",
+                     "X, NV and a number, PIX, PXB, PHB, NODE or SYS");
+        continue;
+      }
+      if (i < gpus && cell->lanes > table_.most_lanes) {
+        table_.most_lanes = cell->lanes;
+        table_.widest_bond = log_.at(line, word);
+      }
+      if ((cell->kind == PathKind::self) != (i == row))
+        log_.problem(line, word, i == row ? "a GPU is X to itself" : "only a GPU itself is X");
+      if (i < gpus)
+        table_.between_gpus[row].push_back(*cell);
+      else
+        table_.to_nics[row].push_back(cell->kind);
+    }
+    if (says_numa_ && words.size() > cells + 2) table_.numa[row] = words[cells + 2].text;
+  }
+
+  void check_rows() {
+    if (is_p2p_) return;
+    std::vector<std::string> missing;
+    for (std::size_t i = 0; i < row_lines_.size(); ++i)
+      if (row_lines_[i] == nullptr) missing.push_back("GPU" + std::to_string(i));
+    if (!missing.empty())
+      log_.problem(log_.at(*header_), "no row of " + listed(missing), "the file may be truncated");
+    if (!log_.problems().empty()) return;
+    for (std::size_t i = 0; i < row_lines_.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j) {
+        const TopoCell& here = table_.between_gpus[i][j];
+        const TopoCell& there = table_.between_gpus[j][i];
+        if (here.kind == there.kind && here.lanes == there.lanes) continue;
+        log_.problem(*row_lines_[i], row_lines_[i]->words[j + 1],
+                     "GPU" + std::to_string(i) + " to GPU" + std::to_string(j) + " is " +
+                         row_lines_[i]->words[j + 1].text + ", but the other way it is " +
+                         row_lines_[j]->words[i + 1].text);
+      }
+  }
+
+  const LogText& log_;
+  TopoTable table_;
+  bool says_numa_ = false, is_p2p_ = false;
+  const LogLine* header_ = nullptr;
+  std::vector<const LogLine*> row_lines_;
+  std::map<std::string, std::string> legend_;
+};
+
+/// Where "GPU0 GPU1 ..." begins, the line that names the columns.
+std::size_t find_topo_header(std::string_view text) {
+  const std::size_t at = text.find("GPU0");
+  if (at == std::string_view::npos) return at;
+  std::string_view rest = text.substr(at + std::string_view("GPU0").size());
+  const std::size_t next = rest.find_first_not_of(" \t");
+  if (next == 0) return std::string_view::npos;
+  if (next == std::string_view::npos) return at;
+  rest.remove_prefix(next);
+  const bool is_row = cell_of(std::string(rest.substr(0, rest.find_first_of(" \t")))).has_value();
+  return is_row ? std::string_view::npos : at;
+}
 
 using Kind = Interconnect::Kind;
 
@@ -21,35 +265,7 @@ using Kind = Interconnect::Kind;
 constexpr int most_links_of_a_gpu = 18;
 
 const char* name_of(Kind kind) {
-  switch (kind) {
-    case Kind::nvswitch:
-      return "nvswitch";
-    case Kind::mesh:
-      return "mesh";
-    case Kind::pcie:
-      return "pcie";
-  }
-  return "";
-}
-
-const char* name_of(PathKind kind) {
-  switch (kind) {
-    case PathKind::self:
-      return "X";
-    case PathKind::nvlink:
-      return "NVLink";
-    case PathKind::pix:
-      return "PIX";
-    case PathKind::pxb:
-      return "PXB";
-    case PathKind::phb:
-      return "PHB";
-    case PathKind::node:
-      return "NODE";
-    case PathKind::sys:
-      return "SYS";
-  }
-  return "";
+  return kind == Kind::nvswitch ? "nvswitch" : kind == Kind::mesh ? "mesh" : "pcie";
 }
 
 /// What the table says of the links between GPUs.
@@ -109,20 +325,16 @@ NearCards near_cards(const TopoTable& table) {
   return near;
 }
 
-class TopoImport {
+class TopoImport : PlatformImport {
  public:
   TopoImport(const ImportRequest& request, const Library& library)
-      : request_(&request),
-        library_(&library),
-        file_(file_name_of(request.inputs.front())),
-        base_(request.options.base, library) {}
+      : PlatformImport(request, library), file_(file_name_of(request.inputs.front())) {}
 
   Imported run() {
-    Problems problems;
-    const LogText log(read_source_or_stdin(request_->inputs.front()), problems, find_topo_header);
-    problems.throw_if_any();
-    table_ = read_topo(log, problems);
-    problems.throw_if_any();
+    const LogText log(read_source_or_stdin(request_.inputs.front()), problems_, find_topo_header);
+    problems_.throw_if_any();
+    table_ = TopoReader(log).read();
+    problems_.throw_if_any();
     base_.only_node_type();
     const int links = links_of_a_gpu();
     links_ = links_of(table_, links > 0 ? links : most_links_of_a_gpu);
@@ -132,17 +344,14 @@ class TopoImport {
     write_document();
     say_what_is_not_known();
     say_affinity();
-    read_back(imported_.document, *library_);
     describe();
-    return std::move(imported_);
+    return finished();
   }
 
  private:
-  void note(std::string text) { imported_.notes.push_back(std::move(text)); }
-
   /// NVLinks of the base's GPU; 0: not known. The name of a platform may say more than its device: H800s compute as H100s.
   int links_of_a_gpu() const {
-    for (const std::string& name : {base_.name(), base_.only_node().device.name})
+    for (const std::string& name : {base_.name(), node().device.name})
       if (const GpuModel* model = gpu_model_in(name); model != nullptr && model->nvlinks > 0)
         return model->nvlinks;
     return 0;
@@ -150,7 +359,7 @@ class TopoImport {
 
   /// The table names no GPU, but a bond of more NVLinks than the base's GPU has is another GPU's.
   void check_bonds() {
-    const std::string& device = base_.only_node().device.name;
+    const std::string& device = node().device.name;
     const int links = links_of_a_gpu();
     if (links == 0) return;
     const std::string text = "a bond of " + std::to_string(table_.most_lanes) + " NVLinks, but " +
@@ -160,31 +369,27 @@ class TopoImport {
       throw InputError(std::vector<Problem>{
           {table_.widest_bond, {}, text, "name a --base with the GPUs of this node"}});
     // A switch shows all links of a GPU to every peer; two GPUs may be joined by a bridge of a few instead.
-    const bool all_are_seen =
-        links_.kind == Kind::nvswitch ||
-        (links_.is_ambiguous && base_.only_node().interconnect.kind == Kind::nvswitch);
+    const bool all_are_seen = links_.kind == Kind::nvswitch ||
+                              (links_.is_ambiguous && node().interconnect.kind == Kind::nvswitch);
     if (all_are_seen && table_.most_lanes < links)
-      imported_.warnings.push_back(file_and_line(table_.widest_bond) + ": " + text +
-                                   (links_.is_ambiguous
-                                        ? ": are these other GPUs, joined by a bridge?"
-                                        : ": are these other GPUs, or are links down?"));
+      warn(file_and_line(table_.widest_bond) + ": " + text +
+           (links_.is_ambiguous ? ": are these other GPUs, joined by a bridge?"
+                                : ": are these other GPUs, or are links down?"));
   }
 
   /// Constants of a switch mean nothing for a mesh, and the other way round.
   void check_kind() {
-    const Kind base_kind = base_.only_node().interconnect.kind;
+    const Kind base_kind = node().interconnect.kind;
     if (links_.is_ambiguous && base_kind != Kind::pcie) links_.kind = base_kind;
     if (links_.kind == base_kind) return;
     if (table_.most_lanes == 0)
-      throw option_error("--base", request_->options.base,
-                         file_ + " shows no NVLink, but " + base_.name() + " is of kind " +
-                             name_of(base_kind) + "; nvidia-smi topo -mp leaves NVLinks out",
-                         "import the output of nvidia-smi topo -m; if the node has none, name a "
-                         "base of kind pcie");
-    throw option_error("--base", request_->options.base,
-                       file_ + " shows " + kind_text() + ", but " + base_.name() + " is of kind " +
-                           name_of(base_kind) + ", whose constants mean something else",
-                       std::string("name a base of kind ") + name_of(links_.kind));
+      throw base_error(file_ + " shows no NVLink, but " + base_.name() + " is of kind " +
+                           name_of(base_kind) + "; nvidia-smi topo -mp leaves NVLinks out",
+                       "import the output of nvidia-smi topo -m; if the node has none, name a "
+                       "base of kind pcie");
+    throw base_error(file_ + " shows " + kind_text() + ", but " + base_.name() + " is of kind " +
+                         name_of(base_kind) + ", whose constants mean something else",
+                     std::string("name a base of kind ") + name_of(links_.kind));
   }
 
   std::string kind_text() const {
@@ -201,41 +406,31 @@ class TopoImport {
   }
 
   void write_document() {
-    JsonValue& document = base_.document();
     JsonValue& type = base_.only_node_type();
-    document.set("name", JsonValue(request_->output.stem().string()));
-    document.set("description",
-                 JsonValue(base_.name() + " with GPUs, links and network cards of " + file_));
+    describe_document(" with GPUs, links and network cards of " + file_);
     const std::string source = "measured: nvidia-smi topo -m, " + file_;
     set_number(type, "gpus", JsonValue(std::int64_t{table_.gpus}), source);
     if (!near_.cards.empty() && takes_number())
       set_number(type, "nics", JsonValue(static_cast<std::int64_t>(near_.cards.size())),
                  source + ", cards at " + name_of(near_.distance) + " or nearer to a GPU");
-    if (links_.kind == Kind::mesh) {
-      JsonValue::Array rows;
-      for (const std::vector<int>& lanes : links_.lanes) {
-        JsonValue::Array row;
-        for (const int count : lanes) row.emplace_back(std::int64_t{count});
-        rows.emplace_back(std::move(row));
-      }
-      set_number(*type.find("interconnect"), "lanes", JsonValue(std::move(rows)), source);
-    }
-    imported_.document = document;
+    const auto row_of = [](const std::vector<int>& lanes) {
+      return array_of(lanes, [](int count) { return std::int64_t{count}; });
+    };
+    if (links_.kind == Kind::mesh)
+      set_number(*type.find("interconnect"), "lanes", array_of(links_.lanes, row_of), source);
   }
 
   /// The table has no rate of a card. Fewer cards than the base has are as fast as its own, as far as anyone knows; more may be ports
   /// of the same cards, or those for storage.
-  bool takes_number() const {
-    return near_.cards.size() <= static_cast<std::size_t>(base_.only_node().nics);
-  }
+  bool takes_number() const { return near_.cards.size() <= static_cast<std::size_t>(node().nics); }
 
   void say_other_cards() {
-    const NodeType& node = base_.only_node();
+    const NodeType& node = this->node();
     const std::string count = std::to_string(near_.cards.size());
     const std::string of_base = std::to_string(node.nics) + " of " + to_text(node.nic_rate) + ", " +
                                 to_text(node.nic_rate * node.nics) + " a node";
     const bool is_told = near_.distance < PathKind::phb;
-    imported_.warnings.push_back(
+    warn(
         file_ + " shows " + count + " network cards " +
         (is_told ? std::string("near the GPUs")
                  : "that are all as far from the GPUs (" + std::string(name_of(near_.distance)) +
@@ -246,7 +441,7 @@ class TopoImport {
   }
 
   void say_what_is_not_known() {
-    const NodeType& node = base_.only_node();
+    const NodeType& node = this->node();
     if (!near_.cards.empty() && !takes_number()) say_other_cards();
     note("not in such a table, so as in " + base_.name() + ": the GPU (" + node.device.name +
          "), the rate of a network card (" + to_text(node.nic_rate) +
@@ -268,33 +463,35 @@ class TopoImport {
            " (" + far_cards() + ")");
   }
 
+  bool is_near(std::size_t card) const {
+    return std::count(near_.cards.begin(), near_.cards.end(), card) > 0;
+  }
+
   std::string far_cards() const {
-    std::string list;
+    std::vector<std::string> far;
     for (std::size_t i = 0; i < table_.nics.size(); ++i)
-      if (std::count(near_.cards.begin(), near_.cards.end(), i) == 0)
-        list += (list.empty() ? "" : ", ") + table_.nics[i];
-    return list;
+      if (!is_near(i)) far.push_back(table_.nics[i]);
+    return listed(far);
   }
 
   /// Says where the rule "GPU g uses card floor(g * nics / gpus)" gives a GPU a card that is not its
   /// nearest.
   void say_affinity() {
     if (near_.cards.empty() || !takes_number()) return;
-    std::string list;
-    for (int g = 0; g < table_.gpus; ++g) {
-      const auto gpu = static_cast<std::size_t>(g);
-      const std::size_t given = near_.cards[static_cast<std::size_t>(g) * near_.cards.size() /
-                                            static_cast<std::size_t>(table_.gpus)];
-      const std::size_t nearest = nearest_card(gpu);
-      if (class_of(table_.to_nics[gpu][given]) == class_of(table_.to_nics[gpu][nearest])) continue;
-      list += (list.empty() ? "GPU" : ", GPU") + std::to_string(g) + " (" + table_.nics[nearest] +
-              ", not " + table_.nics[given] + ")";
+    std::vector<std::string> others;
+    const std::size_t gpus = table_.to_nics.size();
+    for (std::size_t g = 0; g < gpus; ++g) {
+      const std::size_t given = near_.cards[g * near_.cards.size() / gpus];
+      const std::size_t nearest = nearest_card(g);
+      if (class_of(table_.to_nics[g][given]) != class_of(table_.to_nics[g][nearest]))
+        others.push_back("GPU" + std::to_string(g) + " (" + table_.nics[nearest] + ", not " +
+                         table_.nics[given] + ")");
     }
-    if (!list.empty())
+    if (!others.empty())
       note(
           "the simulation gives GPU g the card floor(g * nics / gpus) in the table's order, which "
           "is not the nearest of: " +
-          list);
+          listed(others));
   }
 
   std::size_t nearest_card(std::size_t gpu) const {
@@ -305,60 +502,42 @@ class TopoImport {
   }
 
   void describe() {
-    imported_.text =
-        file_ + ": " + std::to_string(table_.gpus) + " GPUs, laid into " + base_.name() +
-        "\n\n  between GPUs    " + kind_text() + "\n  network cards   " +
-        std::to_string(near_.cards.size()) + " near the GPUs, of " +
-        std::to_string(table_.nics.size()) +
-        (near_.cards.empty() || takes_number()
-             ? ""
-             : "; " + std::to_string(base_.only_node().nics) + " as in " + base_.name()) +
-        "\n  nearest card   ";
-    for (std::size_t g = 0; g < static_cast<std::size_t>(table_.gpus) && !near_.cards.empty();
-         ++g) {
+    imported_.text = file_ + ": " + std::to_string(table_.gpus) + " GPUs, laid into " +
+                     base_.name() + "\n\n  between GPUs    " + kind_text() +
+                     "\n  network cards   " + std::to_string(near_.cards.size()) +
+                     " near the GPUs, of " + std::to_string(table_.nics.size()) +
+                     (near_.cards.empty() || takes_number()
+                          ? ""
+                          : "; " + std::to_string(node().nics) + " as in " + base_.name()) +
+                     "\n  nearest card   ";
+    for (std::size_t g = 0; g < table_.to_nics.size() && !near_.cards.empty(); ++g) {
       const std::size_t card = nearest_card(g);
-      imported_.text += " GPU" + std::to_string(g) + " " + table_.nics[card] + " (" +
-                        name_of(table_.to_nics[g][card]) + ")" +
-                        (g + 1 < static_cast<std::size_t>(table_.gpus) ? "," : "");
+      imported_.text += (g > 0 ? ", GPU" : " GPU") + std::to_string(g) + " " + table_.nics[card] +
+                        " (" + name_of(table_.to_nics[g][card]) + ")";
     }
     imported_.text += "\n";
-    describe_as_json();
-  }
-
-  void describe_as_json() {
-    JsonValue& found = imported_.found;
-    found.set("gpus", JsonValue(std::int64_t{table_.gpus}));
-    found.set("interconnect", JsonValue(std::string(name_of(links_.kind))));
-    found.set("most_nvlinks_of_a_pair", JsonValue(std::int64_t{table_.most_lanes}));
     JsonValue::Array cards, gpus;
-    for (std::size_t i = 0; i < table_.nics.size(); ++i) {
-      JsonValue card(JsonValue::Object{});
-      card.set("name", JsonValue(table_.nics[i]));
-      card.set("counted", JsonValue(takes_number() &&
-                                    std::count(near_.cards.begin(), near_.cards.end(), i) > 0));
-      cards.push_back(std::move(card));
-    }
+    for (std::size_t i = 0; i < table_.nics.size(); ++i)
+      cards.push_back(
+          object_of({{"name", table_.nics[i]}, {"counted", takes_number() && is_near(i)}}));
     for (std::size_t g = 0; g < table_.to_nics.size(); ++g) {
-      JsonValue gpu(JsonValue::Object{});
+      JsonValue& gpu = gpus.emplace_back(JsonValue::Object{});
       if (!table_.numa[g].empty()) gpu.set("numa", JsonValue(table_.numa[g]));
-      if (!near_.cards.empty()) {
-        gpu.set("nearest_card", JsonValue(table_.nics[nearest_card(g)]));
-        gpu.set("distance", JsonValue(std::string(name_of(table_.to_nics[g][nearest_card(g)]))));
-      }
-      gpus.push_back(std::move(gpu));
+      if (!near_.cards.empty())
+        add_members(gpu, {{"nearest_card", table_.nics[nearest_card(g)]},
+                          {"distance", name_of(table_.to_nics[g][nearest_card(g)])}});
     }
-    found.set("network_cards", JsonValue(std::move(cards)));
-    found.set("affinity", JsonValue(std::move(gpus)));
+    imported_.found = object_of({{"gpus", table_.gpus},
+                                 {"interconnect", name_of(links_.kind)},
+                                 {"most_nvlinks_of_a_pair", table_.most_lanes},
+                                 {"network_cards", JsonValue(std::move(cards))},
+                                 {"affinity", JsonValue(std::move(gpus))}});
   }
 
-  const ImportRequest* request_;
-  const Library* library_;
   std::string file_;
-  BasePlatform base_;
   TopoTable table_;
   GpuLinks links_;
   NearCards near_;
-  Imported imported_;
 };
 
 }  // namespace

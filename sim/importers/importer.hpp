@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,6 +53,14 @@ struct Importer {
 
 /// Every importer; a new one is a file of this folder and a line in this table.
 std::span<const Importer> importers();
+
+enum class ImportFormat { text, json };
+
+/// `windtunnel import`: reads the files, writes the result whole or not at all, prints to `out` what
+/// was found in them, and to `messages` what was inferred, left out or could not be known. Throws
+/// InputError and EnvironmentError.
+void run_import(const ImportRequest& request, ImportFormat format, const Library& library,
+                std::ostream& out, std::ostream& messages);
 
 Imported import_mpigraph(const ImportRequest& request, const Library& library);
 Imported import_nccl_tests(const ImportRequest& request, const Library& library);

@@ -16,10 +16,8 @@
 namespace windtunnel {
 namespace {
 
-using detail::EventArgument;
-using detail::EventField;
+using detail::TraceEvent;
 using detail::TraceEventReader;
-using detail::TraceEventText;
 using detail::TraceRoot;
 
 constexpr std::array<const char*, num_job_works> names{"forward-compute",
@@ -50,10 +48,11 @@ class JobTraceBuilder {
  public:
   explicit JobTraceBuilder(TraceEventReader& reader) : reader_(reader) {}
 
-  void take(const TraceEventText& event) {
-    if (event.phase == "M" && event.name == "thread_name") return take_thread(event);
-    if (event.phase != "X") return;
-    if (const auto work = work_named(event.name)) take_operation(event, *work);
+  void take(const TraceEvent& event) {
+    const std::string &phase = event.field("ph"), &name = event.field("name");
+    if (phase == "M" && name == "thread_name") return take_thread(event);
+    if (phase != "X") return;
+    if (const auto work = work_named(name)) take_operation(event, *work);
   }
 
   JobTrace finish() {
@@ -78,49 +77,46 @@ class JobTraceBuilder {
     std::int64_t thread = 0, step = 0;
   };
 
-  void take_thread(const TraceEventText& event) {
+  void take_thread(const TraceEvent& event) {
     constexpr std::string_view word = "PP rank ";
-    const std::size_t at = event.args_name.find(word);
-    const auto rank = reader_.whole(event, EventField::pid),
-               thread = reader_.whole(event, EventField::tid);
+    const std::string& name = event.argument("name");
+    const std::size_t at = name.find(word);
+    const auto rank = reader_.whole(event, "pid"), thread = reader_.whole(event, "tid");
     if (at == std::string::npos || !rank || !thread) return;
     int stage = -1;
-    const char* const from = event.args_name.data() + at + word.size();
-    std::from_chars(from, event.args_name.data() + event.args_name.size(), stage);
+    const char* const from = name.data() + at + word.size();
+    std::from_chars(from, name.data() + name.size(), stage);
     if (stage < 0 || stage >= most_ranks || *rank >= most_ranks)
       return reader_.problem("/traceEvents/" + std::to_string(event.number),
-                             "\"" + event.args_name + "\" names no stage below 100000");
+                             "\"" + name + "\" names no stage below 100000");
     stages_[{static_cast<int>(*rank), *thread}] = stage;
   }
 
-  std::optional<std::int64_t> number(const TraceEventText& event, EventArgument which,
-                                     const char* key) {
-    const auto value = event.number_in(which);
+  std::optional<std::int64_t> number(const TraceEvent& event, const std::string& key) {
+    const auto value = event.whole_argument(key);
     if (value && *value >= 0) return value;
     reader_.problem("/traceEvents/" + std::to_string(event.number) + "/args/" + key,
-                    std::string(key) + " is no whole number from 0");
+                    key + " is no whole number from 0");
     return std::nullopt;
   }
 
   /// Clocks of hosts differ: a transfer can seem to end a little before its last member began, and takes no time then.
-  std::optional<std::int64_t> duration_of(const TraceEventText& event) {
+  std::optional<std::int64_t> duration_of(const TraceEvent& event) {
     constexpr std::int64_t clock_error = 10'000'000;  // ns; the authors' tolerance
-    const auto duration = detail::to_nanoseconds_exactly(event.dur);
+    const auto duration = detail::to_nanoseconds_exactly(event.field("dur"));
     if (duration && *duration < 0 && *duration > -clock_error) return 0;
-    return reader_.time(event, EventField::dur);
+    return reader_.time(event, "dur");
   }
 
-  void take_operation(const TraceEventText& event, JobWork work) {
-    const auto begin = reader_.time(event, EventField::ts), duration = duration_of(event);
-    const auto rank = reader_.whole(event, EventField::pid),
-               thread = reader_.whole(event, EventField::tid);
-    const auto step = number(event, EventArgument::step, "step"),
-               sequence = number(event, EventArgument::sequence_id, "seq_id");
+  void take_operation(const TraceEvent& event, JobWork work) {
+    const auto begin = reader_.time(event, "ts"), duration = duration_of(event);
+    const auto rank = reader_.whole(event, "pid"), thread = reader_.whole(event, "tid");
+    const auto step = number(event, "step"), sequence = number(event, "seq_id");
     if (!begin || !duration || !rank || !thread || !step || !sequence) return;
     if (*rank >= most_ranks || *sequence >= most_ranks)
       return reader_.problem("/traceEvents/" + std::to_string(event.number),
                              "a rank or seq_id of 100000 or more");
-    if (is_pass(work) && event.number_in(EventArgument::model_chunk).value_or(0) > 0)
+    if (is_pass(work) && event.whole_argument("model_chunk").value_or(0) > 0)
       reader_.stop("/traceEvents/" + std::to_string(event.number) + "/args/model_chunk",
                    "an interleaved schedule, which is not replayed",
                    "one model chunk per stage is");
@@ -128,8 +124,8 @@ class JobTraceBuilder {
     found.operation.work = work;
     found.operation.data_rank = static_cast<int>(*rank);
     found.operation.sequence = static_cast<int>(*sequence);
-    found.operation.microbatch = static_cast<int>(std::clamp<std::int64_t>(
-        event.number_in(EventArgument::microbatch).value_or(0), 0, most_ranks));
+    found.operation.microbatch = static_cast<int>(
+        std::clamp<std::int64_t>(event.whole_argument("mb_id").value_or(0), 0, most_ranks));
     constexpr double nanosecond = 1e-9;
     found.operation.begin = static_cast<double>(*begin) * nanosecond;
     found.operation.duration = static_cast<double>(*duration) * nanosecond;
@@ -229,7 +225,7 @@ JobTrace read_job_trace(TextInput& input) {
         {}, "this is a Parquet file, which is not read",
         "give the timeline of the same job: timeline-*.json.gz, or what to_timeline.py writes");
   reader.problems().throw_if_any();
-  reader.read([&](const TraceEventText& event) { builder.take(event); });
+  reader.read([&](const TraceEvent& event) { builder.take(event); });
   reader.problems().throw_if_any();
   JobTrace trace = builder.finish();
   trace.file = input.name();

@@ -137,19 +137,16 @@ constexpr std::string_view blank_characters = " \t\v\f";
 
 LogText::LogText(std::shared_ptr<const SourceText> source, Problems& problems,
                  FindAnchor find_anchor)
-    : source_(std::move(source)) {
+    : source_(std::move(source)), problems_(&problems) {
   std::string_view rest = source_->text;
   if (rest.starts_with("\xFF\xFE") || rest.starts_with("\xFE\xFF")) {
-    problems.add({Origin{OriginKind::file, source_, 1, 1, 1},
-                  {},
-                  "the file is in UTF-16",
-                  "save it as UTF-8, as with: iconv -f UTF-16 -t UTF-8"});
+    problem({OriginKind::file, source_, 1, 1, 1}, "the file is in UTF-16",
+            "save it as UTF-8, as with: iconv -f UTF-16 -t UTF-8");
     return;
   }
   if (rest.starts_with(byte_order_mark)) rest.remove_prefix(byte_order_mark.size());
   if (const std::string large = why_too_large(rest); !large.empty()) {
-    problems.add(
-        {Origin{OriginKind::file, source_, 0, 0, 0}, {}, large, "cut out the part that counts"});
+    problem({OriginKind::file, source_, 0, 0, 0}, large, "cut out the part that counts");
     return;
   }
   for (int number = 1; !rest.empty(); ++number) {
@@ -178,6 +175,10 @@ Origin LogText::end() const {
   for (auto line = lines_.rbegin(); line != lines_.rend(); ++line)
     if (!line->words.empty()) return at(*line, line->words.back());
   return {OriginKind::file, source_, 1, 1, 1};
+}
+
+void LogText::problem(const Origin& place, std::string message, std::string suggestion) const {
+  problems_->add({place, {}, std::move(message), std::move(suggestion)});
 }
 
 std::string file_and_line(const Origin& place) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/problem.hpp"
@@ -49,8 +50,16 @@ class LogText {
   Origin at(const LogLine& line) const;  ///< of the whole line
   Origin end() const;                    ///< of the last line that is not empty
 
+  void problem(const Origin& place, std::string message, std::string suggestion = {}) const;
+  void problem(const LogLine& line, const LogWord& word, std::string message,
+               std::string suggestion = {}) const {
+    problem(at(line, word), std::move(message), std::move(suggestion));
+  }
+  const Problems& problems() const { return *problems_; }
+
  private:
   std::shared_ptr<const SourceText> source_;
+  Problems* problems_;
   std::vector<LogLine> lines_;
 };
 

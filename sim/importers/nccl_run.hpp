@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/json_value.hpp"
-#include "importers/gpu_comparison.hpp"
+#include "importers/base_platform.hpp"
 #include "importers/log_text.hpp"
 #include "units/quantity.hpp"
 
@@ -52,18 +52,5 @@ NcclRun read_nccl_text(const LogText& log, Problems& problems);
 
 /// Reads what nccl-tests -J writes.
 NcclRun read_nccl_json(JsonValue& document, Problems& problems);
-
-/// Adds what one rank says of its GPU, where it says something that no other did.
-void add_gpu(const std::string& name, const Origin& place, NcclRun& run);
-
-/// A line before it is checked against the rest of the run.
-struct NcclLine {
-  double bytes = 0, time_us = 0, algbw = 0, busbw = 0, wrong = 0;
-  Origin origin;
-};
-/// Checks lines as above and puts them into `run`; `name` is that of the program
-/// ("all_reduce_perf"), or empty when the file does not say: then the factor must tell.
-void add_lines(const std::vector<NcclLine>& lines, const std::string& name, const Origin& place,
-               NcclRun& run, Problems& problems);
 
 }  // namespace windtunnel

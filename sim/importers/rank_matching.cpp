@@ -1,5 +1,3 @@
-#include "importers/rank_matching.hpp"
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -8,6 +6,8 @@
 #include <set>
 #include <tuple>
 #include <utility>
+
+#include "importers/rank_verdict.hpp"
 
 namespace windtunnel {
 namespace {
@@ -69,8 +69,7 @@ class RankMatcher {
     group.group.name = key->name;
     group.are_messages = key->is_message;
     group.group.description = name_in(member, call.description);
-    group.size =
-        std::max(group.size, key->source >= 0 || !key->is_message ? size_of(*key, call) : 2);
+    group.size = std::max(group.size, size_of(*key, call));
     if (group.ranks.empty() || group.ranks.back().member != member)
       group.ranks.push_back({member, {}});
     group.ranks.back().calls.push_back(&call);
@@ -100,10 +99,9 @@ class RankMatcher {
   void match(GroupCalls group) {
     RankGroup found = group.group;
     for (const RankCalls& rank : group.ranks) found.members.push_back(rank.member);
-    found.is_whole =
-        group.size > 0 ? group.size == static_cast<std::int64_t>(found.members.size()) : false;
-    const bool too_many =
-        group.size > 0 && static_cast<std::int64_t>(found.members.size()) > group.size;
+    const auto num_members = static_cast<std::int64_t>(found.members.size());
+    found.is_whole = group.size == num_members;
+    const bool too_many = group.size > 0 && num_members > group.size;
     if (found.members.size() < 2 || too_many) {
       for (const RankCalls& rank : group.ranks) matched_.num_unmatched += rank.calls.size();
       return;
@@ -111,10 +109,20 @@ class RankMatcher {
     const std::size_t number = matched_.groups.size();
     matched_.groups.push_back(std::move(found));
     // The numbers of messages count each rank's own, to and from all others.
-    if (!group.are_messages && have_sequence_numbers(group))
-      match_by_number(group, number);
-    else
-      match_in_order(group, number);
+    const bool numbered = !group.are_messages && have_sequence_numbers(group);
+    const std::size_t count = group.ranks.front().calls.size();
+    const bool same_counts =
+        std::all_of(group.ranks.begin(), group.ranks.end(),
+                    [&](const RankCalls& rank) { return rank.calls.size() == count; });
+    std::map<std::int64_t, std::vector<std::pair<std::size_t, const CollectiveCall*>>> calls;
+    for (const RankCalls& rank : group.ranks)
+      for (std::size_t i = 0; i < rank.calls.size(); ++i)
+        if (numbered || same_counts)
+          calls[numbered ? rank.calls[i]->sequence : static_cast<std::int64_t>(i)].emplace_back(
+              rank.member, rank.calls[i]);
+        else
+          ++matched_.num_unmatched;
+    for (const auto& [at, parts] : calls) add_match(parts, group.ranks.size(), number);
   }
 
   static bool have_sequence_numbers(const GroupCalls& group) {
@@ -124,28 +132,6 @@ class RankMatcher {
         return call->sequence >= 0 && numbers.insert(call->sequence).second;
       });
     });
-  }
-
-  void match_by_number(const GroupCalls& group, std::size_t number) {
-    std::map<std::int64_t, std::vector<std::pair<std::size_t, const CollectiveCall*>>> calls;
-    for (const RankCalls& rank : group.ranks)
-      for (const CollectiveCall* call : rank.calls)
-        calls[call->sequence].emplace_back(rank.member, call);
-    for (const auto& [sequence, parts] : calls) add_match(parts, group.ranks.size(), number);
-  }
-
-  void match_in_order(const GroupCalls& group, std::size_t number) {
-    const std::size_t count = group.ranks.front().calls.size();
-    const bool same =
-        std::all_of(group.ranks.begin(), group.ranks.end(),
-                    [&](const RankCalls& rank) { return rank.calls.size() == count; });
-    for (std::size_t i = 0; same && i < count; ++i) {
-      std::vector<std::pair<std::size_t, const CollectiveCall*>> parts;
-      for (const RankCalls& rank : group.ranks) parts.emplace_back(rank.member, rank.calls[i]);
-      add_match(parts, group.ranks.size(), number);
-    }
-    if (!same)
-      for (const RankCalls& rank : group.ranks) matched_.num_unmatched += rank.calls.size();
   }
 
   void add_match(const std::vector<std::pair<std::size_t, const CollectiveCall*>>& parts,

@@ -1,11 +1,93 @@
 #include "importers/rank_verdict.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
 
-#include "importers/rank_judges.hpp"
+#include "importers/statistics.hpp"
+#include "importers/text_list.hpp"
+#include "report/number_text.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
+
+constexpr double nanosecond = 1e-9;
+
+/// What a rank has done up to a moment.
+struct RankState {
+  std::int64_t at = 0;        ///< the moment, on the common clock
+  std::int64_t in_calls = 0;  ///< waiting for others and transferring
+  std::int64_t charged = 0;   ///< with lags
+};
+
+/// How long others waited for each rank by its own doing, ns over the whole trace.
+///
+/// The last to come to a call lags behind the last but one. Its own doing is what it has been at work longer than the others of the
+/// group since they last were together, time in other calls not counted; without what it was charged for in other calls since then.
+/// So ranks that come late because they waited for a slow one elsewhere are not charged, and no lag is charged twice.
+/// Messages are calls too, but nobody is charged for them: a receiver waits in any pipeline.
+class LagCharger {
+ public:
+  LagCharger(const std::vector<RankTrace>& ranks, const MatchedRanks& matched) : matched_(matched) {
+    for (std::size_t member = 0; member < ranks.size(); ++member)
+      now_.push_back({ranks[member].begin - matched.clock_offsets[member], 0, 0});
+    begins_ = now_;
+  }
+
+  std::vector<std::int64_t> charged() {
+    std::vector<std::pair<std::int64_t, const MatchedCall*>> in_order;
+    for (const MatchedCall& call : matched_.calls) in_order.emplace_back(call.last().begin, &call);
+    std::stable_sort(in_order.begin(), in_order.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [begin, call] : in_order) take(*call);
+    std::vector<std::int64_t> charged;
+    for (const RankState& state : now_) charged.push_back(state.charged);
+    return charged;
+  }
+
+ private:
+  void take(const MatchedCall& call) {
+    const MatchedCall::Part& last = call.last();
+    if (call.kind != CollectiveKind::message) now_[last.member].charged += own_lag(call, last);
+    for (const auto& part : call.parts) {
+      now_[part.member].in_calls += part.end - part.begin;
+      now_[part.member].at = part.end;
+      together_[{part.member, call.group}] = now_[part.member];
+    }
+  }
+
+  /// The state of a rank when it was last together with this group.
+  const RankState& since(std::size_t member, std::size_t group) const {
+    const auto found = together_.find({member, group});
+    return found == together_.end() ? begins_[member] : found->second;
+  }
+
+  double work(const MatchedCall& call, const MatchedCall::Part& part) const {
+    const RankState& before = since(part.member, call.group);
+    return static_cast<double>(part.begin - before.at -
+                               (now_[part.member].in_calls - before.in_calls));
+  }
+
+  std::int64_t own_lag(const MatchedCall& call, const MatchedCall::Part& last) const {
+    std::vector<double> others;
+    for (const auto& part : call.parts)
+      if (&part != &last) others.push_back(work(call, part));
+    const std::int64_t excess = std::llround(work(call, last) - median_of(std::move(others)));
+    const std::int64_t charged = now_[last.member].charged - since(last.member, call.group).charged;
+    return std::max<std::int64_t>(0, std::min(call.lag(), excess) - charged);
+  }
+
+  const MatchedRanks& matched_;
+  std::vector<RankState> now_, begins_;
+  std::map<std::pair<std::size_t, std::size_t>, RankState> together_;  ///< by rank and group
+};
 
 /// Ranks are laid over nodes in order, each with as many as the largest device number says, or it is unknown.
 std::int64_t gpus_per_node(const std::vector<RankTrace>& ranks) {
@@ -17,22 +99,420 @@ std::int64_t gpus_per_node(const std::vector<RankTrace>& ranks) {
   return most > 1 && in_order ? most : 0;
 }
 
+using NodePair = std::pair<std::int64_t, std::int64_t>;
+
+class RankJudge {
+ public:
+  explicit RankJudge(const std::vector<RankTrace>& ranks) : ranks_(ranks) {
+    verdict_.matched = match_ranks(ranks);
+    verdict_.gpus_per_node = gpus_per_node(ranks);
+  }
+
+  RankVerdict judge() {
+    add_paces();
+    find_slow_ranks();
+    add_rates();
+    find_slow_groups();
+    find_slow_links();
+    return std::move(verdict_);
+  }
+
+ private:
+  std::int64_t node_of(std::size_t member) const {
+    const std::int64_t rank = ranks_[member].rank;
+    return verdict_.gpus_per_node > 0 ? rank / verdict_.gpus_per_node : rank;
+  }
+  double steps_of(std::size_t member) const {
+    return static_cast<double>(ranks_[member].num_steps);
+  }
+
+  // Ranks and nodes that compute slower than their peers and are waited for.
+
+  void add_paces() {
+    std::vector<std::size_t> num_calls(ranks_.size(), 0), num_last(ranks_.size(), 0);
+    for (const MatchedCall& call : verdict_.matched.calls) {
+      if (call.kind == CollectiveKind::message) continue;  // a receiver waits in any pipeline
+      for (const auto& part : call.parts) ++num_calls[part.member];
+      ++num_last[call.last().member];
+    }
+    const std::vector<std::int64_t> lags = LagCharger(ranks_, verdict_.matched).charged();
+    for (std::size_t member = 0; member < ranks_.size(); ++member) {
+      RankPace pace;
+      pace.member = member;
+      pace.compute = static_cast<double>(ranks_[member].compute) * nanosecond / steps_of(member);
+      pace.lag = static_cast<double>(lags[member]) * nanosecond / steps_of(member);
+      if (num_calls[member] > 0)
+        pace.share_last =
+            static_cast<double>(num_last[member]) / static_cast<double>(num_calls[member]);
+      verdict_.ranks.push_back(pace);
+    }
+  }
+
+  /// Ranks with the same calls, by description, kind and size: the same part of the model.
+  std::map<std::string, std::vector<std::size_t>> peers() const {
+    std::map<std::string, std::vector<std::size_t>> peers;
+    for (std::size_t member = 0; member < ranks_.size(); ++member) {
+      std::map<std::tuple<std::string, CollectiveKind, std::int64_t, std::int64_t>, std::int64_t>
+          calls;
+      for (const CollectiveCall& call : ranks_[member].calls)
+        ++calls[{ranks_[member].names.at(call.description), call.kind, call.bytes,
+                 call.group_size}];
+      std::string text;
+      for (const auto& [call, count] : calls)
+        text += std::get<0>(call) + "/" + std::to_string(static_cast<int>(std::get<1>(call))) +
+                "/" + std::to_string(std::get<2>(call)) + "/" + std::to_string(std::get<3>(call)) +
+                "x" + std::to_string(count) + " ";
+      peers[text].push_back(member);
+    }
+    return peers;
+  }
+
+  void find_slow_ranks() {
+    std::vector<double> deviations;
+    std::vector<std::size_t> judged;
+    for (const auto& [calls, members] : peers()) {
+      std::vector<double> times;
+      for (const std::size_t member : members) times.push_back(verdict_.ranks[member].compute);
+      const double usual = median_of(times);
+      for (const std::size_t member : members) {
+        if (usual > 0)
+          verdict_.ranks[member].compute_over_peers = verdict_.ranks[member].compute / usual;
+        constexpr std::size_t fewest = 3;  // of two, nobody can tell which is the slow one
+        if (members.size() < fewest || !(verdict_.ranks[member].compute > 0)) continue;
+        judged.push_back(member);
+        deviations.push_back(std::log(verdict_.ranks[member].compute_over_peers));
+      }
+    }
+    const OutlierTest test(deviations);
+    verdict_.power.num_judged = judged.size();
+    verdict_.power.least_named = std::expm1(test.least_outlier());
+    for (std::size_t i = 0; i < judged.size(); ++i) {
+      RankPace& pace = verdict_.ranks[judged[i]];
+      pace.is_slow = test.is_outlier(deviations[i]) && cost_of(pace) > 0;
+    }
+    name_slow_ranks();
+    if (!verdict_.power.can_judge()) find_suspect();
+  }
+
+  /// Where chance explains whatever a rank does, or nobody does the same work: whom the others wait for most.
+  void find_suspect() {
+    const auto latest =
+        std::max_element(verdict_.ranks.begin(), verdict_.ranks.end(),
+                         [](const RankPace& a, const RankPace& b) { return a.lag < b.lag; });
+    if (latest == verdict_.ranks.end() || !(latest->lag > 0)) return;
+    verdict_.power.suspect = latest->member;
+    verdict_.power.missing_peers = missing_peers_of(latest->member);
+  }
+
+  /// Ranks without a trace that are in process groups with this one: those of its smallest groups, until there are enough to judge by.
+  std::vector<std::int64_t> missing_peers_of(std::size_t member) const {
+    constexpr std::size_t enough = 7;
+    std::set<std::vector<std::int64_t>> groups;
+    for (const CollectiveCall& call : ranks_[member].calls)
+      if (call.kind != CollectiveKind::message)
+        if (auto group = ranks_in(ranks_[member].names.at(call.ranks)))
+          groups.insert(std::move(*group));
+    std::vector<std::vector<std::int64_t>> by_size(groups.begin(), groups.end());
+    std::stable_sort(by_size.begin(), by_size.end(),
+                     [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    std::set<std::int64_t> missing;
+    for (const auto& group : by_size)
+      if (missing.size() < enough) missing.insert(group.begin(), group.end());
+    for (const RankTrace& rank : ranks_) missing.erase(rank.rank);
+    return {missing.begin(), missing.end()};
+  }
+
+  /// What others wait for this rank beyond what they wait for any.
+  double cost_of(const RankPace& pace) const {
+    std::vector<double> lags;
+    for (const RankPace& each : verdict_.ranks) lags.push_back(each.lag);
+    return pace.lag - median_of(std::move(lags));
+  }
+
+  void name_slow_ranks() {
+    std::map<std::int64_t, std::vector<std::size_t>> slow_of_node;
+    for (const RankPace& pace : verdict_.ranks)
+      if (pace.is_slow) slow_of_node[node_of(pace.member)].push_back(pace.member);
+    for (const auto& slow : slow_of_node) {
+      const std::int64_t node = slow.first;
+      const std::vector<std::size_t>& members = slow.second;
+      const auto on_node =
+          std::count_if(verdict_.ranks.begin(), verdict_.ranks.end(),
+                        [&](const RankPace& pace) { return node_of(pace.member) == node; });
+      const bool whole_node =
+          members.size() > 1 && static_cast<std::ptrdiff_t>(members.size()) == on_node;
+      if (whole_node) add_slow_node(node, members);
+      for (const std::size_t member : members)
+        if (!whole_node) add_slow_rank(member);
+    }
+  }
+
+  void add_slow_rank(std::size_t member) {
+    const RankPace& pace = verdict_.ranks[member];
+    RankFinding finding;
+    finding.kind = RankFinding::Kind::slow_rank;
+    finding.places = {ranks_[member].rank};
+    finding.ratio = pace.compute_over_peers;
+    finding.cost = cost_of(pace);
+    finding.text = "rank " + std::to_string(ranks_[member].rank) + " computes " +
+                   percent_text(finding.ratio - 1) + " slower than its peers and costs " +
+                   to_text(Seconds{finding.cost}) + " a step";
+    verdict_.findings.push_back(std::move(finding));
+  }
+
+  void add_slow_node(std::int64_t node, const std::vector<std::size_t>& members) {
+    RankFinding finding;
+    finding.kind = RankFinding::Kind::slow_node;
+    finding.places = {node};
+    std::vector<double> ratios;
+    for (const std::size_t member : members) {
+      ratios.push_back(verdict_.ranks[member].compute_over_peers);
+      // The GPUs of a node are late at once: what waits for them waits once.
+      finding.cost = std::max(finding.cost, cost_of(verdict_.ranks[member]));
+    }
+    finding.ratio = median_of(std::move(ratios));
+    finding.text = "all GPUs of node " + std::to_string(node) + " compute " +
+                   percent_text(finding.ratio - 1) + " slower than their peers and cost " +
+                   to_text(Seconds{finding.cost}) + " a step";
+    verdict_.findings.push_back(std::move(finding));
+  }
+
+  // Links, network cards or groups that move less than others of their sort.
+
+  /// What calls a group has: by kind and size, their transfer times.
+  using GroupCalls = std::map<std::pair<CollectiveKind, std::int64_t>, std::vector<double>>;
+
+  void add_rates() {
+    std::vector<GroupCalls> calls(verdict_.matched.groups.size());
+    std::vector<std::size_t> num_calls(calls.size(), 0);
+    for (const MatchedCall& call : verdict_.matched.calls) {
+      ++num_calls[call.group];
+      if (call.bytes > 0 && call.transfer() > 0 && call.kind != CollectiveKind::other)
+        calls[call.group][{call.kind, call.bytes}].push_back(static_cast<double>(call.transfer()) *
+                                                             nanosecond);
+    }
+    for (std::size_t group = 0; group < calls.size(); ++group)
+      if (!calls[group].empty()) add_rate(group, calls[group], num_calls[group]);
+    compare_rates(calls);
+  }
+
+  void add_rate(std::size_t group, const GroupCalls& calls, std::size_t num_calls) {
+    const RankGroup& ranks = verdict_.matched.groups[group];
+    const auto total = [](const auto& call) {
+      return static_cast<double>(call.first.second) * static_cast<double>(call.second.size());
+    };
+    const auto most =
+        std::max_element(calls.begin(), calls.end(),
+                         [&](const auto& a, const auto& b) { return total(a) < total(b); });
+    GroupRate rate;
+    rate.group = group;
+    std::tie(rate.kind, rate.bytes) = most->first;
+    rate.num_calls = num_calls;
+    rate.bus_bandwidth = static_cast<double>(rate.bytes) *
+                         bus_factor(rate.kind, ranks.members.size()) / median_of(most->second);
+    std::set<std::int64_t> nodes;
+    for (const std::size_t member : ranks.members) nodes.insert(node_of(member));
+    rate.nodes.assign(nodes.begin(), nodes.end());
+    verdict_.groups.push_back(std::move(rate));
+  }
+
+  bool is_whole(const GroupRate& rate) const {
+    return verdict_.matched.groups[rate.group].is_whole;
+  }
+
+  /// Groups whose rates should be alike.
+  using Alike = std::tuple<CollectiveKind, std::int64_t, std::size_t, std::size_t>;
+  Alike alike(const GroupRate& rate) const {
+    return {rate.kind, rate.bytes, verdict_.matched.groups[rate.group].members.size(),
+            rate.nodes.size()};
+  }
+
+  void compare_rates(const std::vector<GroupCalls>& calls) {
+    std::map<Alike, std::vector<double>> rates;
+    for (const GroupRate& rate : verdict_.groups)
+      if (is_whole(rate)) rates[alike(rate)].push_back(rate.bus_bandwidth);
+    for (GroupRate& rate : verdict_.groups) {
+      if (!is_whole(rate)) continue;
+      constexpr std::size_t fewest = 3;
+      if (rates[alike(rate)].size() < fewest) continue;
+      rate.peers_bandwidth = median_of(rates[alike(rate)]);
+      const double factor =
+          bus_factor(rate.kind, verdict_.matched.groups[rate.group].members.size());
+      const double usual = static_cast<double>(rate.bytes) * factor / rate.peers_bandwidth;
+      const std::vector<double>& times = calls[rate.group].at({rate.kind, rate.bytes});
+      const double sum = std::accumulate(times.begin(), times.end(), 0.0);
+      const std::size_t first = verdict_.matched.groups[rate.group].members.front();
+      rate.seconds_above_peers =
+          (sum - usual * static_cast<double>(times.size())) / steps_of(first);
+    }
+  }
+
+  static double deviation(const GroupRate& rate) {
+    return std::log(rate.peers_bandwidth / rate.bus_bandwidth);
+  }
+
+  /// Groups within nodes and between them scatter differently; of few groups of one sort the scatter is hardly known, so that it is at
+  /// least that of all.
+  void find_slow_groups() {
+    std::vector<double> all;
+    std::array<std::vector<double>, 2> sorts;
+    const auto sort_of = [](const GroupRate& rate) {
+      return rate.nodes.size() > 1 ? std::size_t{1} : std::size_t{0};
+    };
+    for (const GroupRate& rate : verdict_.groups) {
+      if (!(rate.peers_bandwidth > 0)) continue;
+      all.push_back(deviation(rate));
+      sorts[sort_of(rate)].push_back(deviation(rate));
+    }
+    for (GroupRate& rate : verdict_.groups)
+      if (rate.peers_bandwidth > 0)
+        rate.is_slow = OutlierTest(all, OutlierTest(sorts[sort_of(rate)]).scatter())
+                           .is_outlier(deviation(rate));
+  }
+
+  static std::set<NodePair> pairs_in(const GroupRate& rate) {
+    std::set<NodePair> pairs;
+    for (std::size_t i = 0; i < rate.nodes.size(); ++i)
+      for (std::size_t j = i + 1; j < rate.nodes.size(); ++j)
+        pairs.insert({rate.nodes[i], rate.nodes[j]});
+    return pairs;
+  }
+
+  /// Neighbours in a ring over the nodes in order, which NCCL usually makes.
+  static std::set<NodePair> neighbours_in(const GroupRate& rate) {
+    std::set<NodePair> pairs;
+    for (std::size_t i = 0; i < rate.nodes.size(); ++i) {
+      const std::int64_t a = rate.nodes[i], b = rate.nodes[(i + 1) % rate.nodes.size()];
+      if (a != b) pairs.insert(std::minmax(a, b));
+    }
+    return pairs;
+  }
+
+  /// Places that are in slow groups and in no other: how many of the slow groups each explains.
+  template <typename Place, typename PlacesIn>
+  std::map<Place, std::size_t> suspects(const std::vector<const GroupRate*>& slow,
+                                        const PlacesIn& places_in) const {
+    std::map<Place, std::size_t> counts;
+    for (const GroupRate* rate : slow)
+      for (const Place& place : places_in(*rate)) ++counts[place];
+    for (const GroupRate& rate : verdict_.groups) {
+      if (rate.is_slow || rate.nodes.size() < 2 || !(rate.peers_bandwidth > 0)) continue;
+      for (const Place& place : places_in(rate)) counts.erase(place);
+    }
+    return counts;
+  }
+
+  template <typename Place>
+  static std::pair<std::size_t, std::vector<Place>> strongest(
+      const std::map<Place, std::size_t>& counts) {
+    std::pair<std::size_t, std::vector<Place>> best;
+    for (const auto& [place, count] : counts) {
+      if (count > best.first) best = {count, {}};
+      if (count == best.first) best.second.push_back(place);
+    }
+    return best;
+  }
+
+  void find_slow_links() {
+    std::vector<const GroupRate*> between;
+    for (const GroupRate& rate : verdict_.groups) {
+      if (!rate.is_slow) continue;
+      if (rate.nodes.size() > 1)
+        between.push_back(&rate);
+      else
+        add_slow_group(rate);
+    }
+    while (!between.empty()) between = without_strongest(std::move(between));
+  }
+
+  /// Names what explains most of the slow groups; the groups that it does not explain.
+  std::vector<const GroupRate*> without_strongest(std::vector<const GroupRate*> slow) {
+    auto links = strongest(suspects<NodePair>(slow, pairs_in));
+    if (links.second.size() != 1) {
+      auto neighbours = strongest(suspects<NodePair>(slow, neighbours_in));
+      if (neighbours.second.size() == 1) links = std::move(neighbours);
+    }
+    const auto nodes =
+        strongest(suspects<std::int64_t>(slow, [](const GroupRate& rate) { return rate.nodes; }));
+    if (nodes.second.size() == 1 && nodes.first > links.first)
+      return explained(std::move(slow), {nodes.second.front(), nodes.second.front()});
+    if (links.second.size() == 1) return explained(std::move(slow), links.second.front());
+    for (const GroupRate* rate : slow) add_slow_group(*rate);
+    return {};
+  }
+
+  std::vector<const GroupRate*> explained(std::vector<const GroupRate*> slow, NodePair place) {
+    RankFinding finding;
+    finding.kind = place.first == place.second ? RankFinding::Kind::slow_network_of_node
+                                               : RankFinding::Kind::slow_link;
+    finding.places = {place.first, place.second};
+    if (place.first == place.second) finding.places.pop_back();
+    const auto holds = [&](const GroupRate* rate) {
+      return std::find(rate->nodes.begin(), rate->nodes.end(), place.first) != rate->nodes.end() &&
+             std::find(rate->nodes.begin(), rate->nodes.end(), place.second) != rate->nodes.end();
+    };
+    const auto first_kept = std::stable_partition(slow.begin(), slow.end(), holds);
+    std::vector<const GroupRate*> found(slow.begin(), first_kept);
+    add_rates(finding, found);
+    const std::string kind = verdict_.gpus_per_node > 0 ? "node" : "rank",
+                      first = std::to_string(place.first);
+    finding.text =
+        (finding.kind == RankFinding::Kind::slow_link
+             ? "the link between " + kind + "s " + first + " and " + std::to_string(place.second)
+             : "the network of " + kind + " " + first) +
+        text_of_rates(finding);
+    verdict_.findings.push_back(std::move(finding));
+    slow.erase(slow.begin(), first_kept);
+    return slow;
+  }
+
+  /// The rates of the slowest group, and what the rank that loses most loses in all of them.
+  void add_rates(RankFinding& finding, const std::vector<const GroupRate*>& slow) const {
+    const GroupRate* const worst =
+        *std::min_element(slow.begin(), slow.end(), [](const GroupRate* a, const GroupRate* b) {
+          return a->bus_bandwidth / a->peers_bandwidth < b->bus_bandwidth / b->peers_bandwidth;
+        });
+    finding.bandwidth = worst->bus_bandwidth;
+    finding.usual_bandwidth = worst->peers_bandwidth;
+    std::map<std::size_t, double> losses;
+    for (const GroupRate* rate : slow)
+      for (const std::size_t member : verdict_.matched.groups[rate->group].members)
+        losses[member] += rate->seconds_above_peers;
+    for (const auto& [member, loss] : losses) finding.cost = std::max(finding.cost, loss);
+  }
+
+  static std::string text_of_rates(const RankFinding& finding) {
+    const auto giga = [](double rate) { return significant_text(rate * 1e-9, 3); };
+    return " moves " + giga(finding.bandwidth) + " of " + giga(finding.usual_bandwidth) +
+           " GB/s, and transfers take " + to_text(Seconds{finding.cost}) + " a step longer";
+  }
+
+  void add_slow_group(const GroupRate& rate) {
+    RankFinding finding;
+    finding.kind = RankFinding::Kind::slow_group;
+    for (const std::size_t member : verdict_.matched.groups[rate.group].members)
+      finding.places.push_back(ranks_[member].rank);
+    add_rates(finding, {&rate});
+    finding.text = "the group of ranks " + rank_list(finding.places) + text_of_rates(finding);
+    verdict_.findings.push_back(std::move(finding));
+  }
+
+  const std::vector<RankTrace>& ranks_;
+  RankVerdict verdict_;
+};
+
 }  // namespace
 
 const char* name_of(RankFinding::Kind kind) {
-  switch (kind) {
-    case RankFinding::Kind::slow_rank:
-      return "slow-rank";
-    case RankFinding::Kind::slow_node:
-      return "slow-node";
-    case RankFinding::Kind::slow_link:
-      return "slow-link";
-    case RankFinding::Kind::slow_network_of_node:
-      return "slow-network-of-node";
-    case RankFinding::Kind::slow_group:
-      return "slow-group";
-  }
-  return "";
+  constexpr std::array names{"slow-rank", "slow-node", "slow-link", "slow-network-of-node",
+                             "slow-group"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+std::string rank_list(const std::vector<std::int64_t>& ranks) {
+  constexpr std::size_t most_named = 8;
+  return listed(
+      ranks, [](std::int64_t rank) { return std::to_string(rank); }, most_named);
 }
 
 double bus_factor(CollectiveKind kind, std::size_t num_ranks) {
@@ -44,14 +524,6 @@ double bus_factor(CollectiveKind kind, std::size_t num_ranks) {
   return 1;
 }
 
-RankVerdict judge_ranks(const std::vector<RankTrace>& ranks) {
-  RankVerdict verdict;
-  verdict.matched = match_ranks(ranks);
-  verdict.gpus_per_node = gpus_per_node(ranks);
-  const detail::JudgedRanks judged{&ranks, &verdict};
-  detail::judge_paces(judged);
-  detail::judge_rates(judged);
-  return verdict;
-}
+RankVerdict judge_ranks(const std::vector<RankTrace>& ranks) { return RankJudge(ranks).judge(); }
 
 }  // namespace windtunnel

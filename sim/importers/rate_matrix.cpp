@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/contracts.hpp"
+#include "importers/statistics.hpp"
 
 namespace windtunnel {
 namespace {
@@ -65,13 +65,6 @@ double chance_of_ring(std::size_t nodes) {
 }
 
 }  // namespace
-
-double median_of(std::vector<double> numbers) {
-  WT_EXPECT(!numbers.empty());
-  std::sort(numbers.begin(), numbers.end());
-  const std::size_t half = numbers.size() / 2;
-  return numbers.size() % 2 == 1 ? numbers[half] : (numbers[half - 1] + numbers[half]) / 2;
-}
 
 std::optional<PhaseArtefact> find_phase_artefact(const NodeRates& rates) {
   const std::size_t n = rates.nodes.size();

@@ -5,9 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "importers/bandwidth_table.hpp"
-
 namespace windtunnel {
+
+/// Rates between nodes, one way: [from][to] in the table's unit.
+struct NodeRates {
+  std::vector<std::string> nodes;
+  std::vector<std::vector<std::optional<double>>> rate;
+  int processes_per_node = 1;
+  std::size_t missing_process_pairs = 0;
+};
 
 /// Each node's slowest partner, where these make one ring through all nodes. mpiGraph goes through
 /// its pairs in ring steps (step D: every process sends to the one D further on), so the pairs of
@@ -47,8 +53,5 @@ struct RateStatistics {
   double mean_asymmetry = 0, most_asymmetry = 0;  ///< |a-b| over the mean of both directions
 };
 RateStatistics statistics_of(const NodeRates& rates);
-
-/// Median of numbers, of which there is one at least.
-double median_of(std::vector<double> numbers);
 
 }  // namespace windtunnel

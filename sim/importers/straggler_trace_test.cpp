@@ -1,4 +1,3 @@
-#include "importers/job_replay.hpp"
 #include "importers/straggler_causes.hpp"
 #include "importers/testing.hpp"
 

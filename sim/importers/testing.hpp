@@ -11,7 +11,6 @@
 #include "core/file_io.hpp"
 #include "core/testing.hpp"
 #include "importers/base_platform.hpp"
-#include "importers/import_command.hpp"
 #include "importers/importer.hpp"
 
 /// What the tests of this folder share; included by *_test.cpp only.

@@ -8,7 +8,8 @@
 
 #include "core/contracts.hpp"
 #include "core/text_input.hpp"
-#include "importers/gpu_totals_report.hpp"
+#include "importers/gpu_totals.hpp"
+#include "importers/text_list.hpp"
 #include "importers/trace_event_reader.hpp"
 #include "report/chrome_trace.hpp"
 #include "report/comparison_words.hpp"
@@ -91,13 +92,11 @@ void add_notes(const std::string& letter, const ComparedTimeline& run, const Gpu
     if (event.work == GpuWork::communication && event.comm == CommClass::other)
       unnamed.insert(trace.names[event.group].empty() ? "without a name"
                                                       : trace.names[event.group]);
-  std::string list;
-  for (const std::string& name : unnamed) list += (list.empty() ? "" : ", ") + name;
   if (!unnamed.empty())
     notes.push_back(letter +
                     ": communication of process groups that say neither tensor, "
                     "pipeline nor data (" +
-                    list + ") is in a line of its own");
+                    listed(unnamed) + ") is in a line of its own");
 }
 
 ComparedTimeline timeline_of(const std::string& letter, GpuTrace trace, std::int64_t rank,

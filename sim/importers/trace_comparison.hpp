@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "importers/gpu_breakdown.hpp"
+#include "importers/gpu_totals.hpp"
 #include "report/summary_text.hpp"
 #include "scenario/scenario.hpp"
 #include "units/quantity.hpp"
@@ -60,5 +60,9 @@ TimelineComparison compare_timelines(const std::vector<TimelineInput>& inputs,
 /// The table for people, and the document of --json.
 std::string timeline_comparison_text(const TimelineComparison& comparison, Colour colour);
 std::string timeline_comparison_json(const TimelineComparison& comparison);
+/// The page of `compare --report` where one of the runs is a trace: one HTML file that needs no network, and nothing in it a script.
+/// The steps on one axis of time, their lines and kernels with the differences to the first, and what cannot be compared. The
+/// document of --json stands in it under the id "report".
+std::string timeline_comparison_page(const TimelineComparison& comparison);
 
 }  // namespace windtunnel

@@ -2,7 +2,6 @@
 
 #include "core/testing.hpp"
 #include "importers/testing.hpp"
-#include "importers/trace_comparison_page.hpp"
 #include "report/chrome_trace.hpp"
 #include "simulate/simulate.hpp"
 

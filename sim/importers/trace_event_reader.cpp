@@ -1,6 +1,7 @@
 #include "importers/trace_event_reader.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -17,37 +18,7 @@ constexpr std::size_t event_depth = 3;     ///< root object, list of events, eve
 constexpr std::size_t argument_depth = 4;  ///< and its args
 constexpr std::int64_t latest = std::int64_t{1} << 62;
 
-const char* name_of(EventField field) {
-  switch (field) {
-    case EventField::ts:
-      return "ts";
-    case EventField::dur:
-      return "dur";
-    case EventField::pid:
-      return "pid";
-    case EventField::tid:
-      return "tid";
-    case EventField::name:
-      return "name";
-  }
-  return "";
-}
-
-const std::string& text_of(const TraceEventText& event, EventField field) {
-  switch (field) {
-    case EventField::ts:
-      return event.ts;
-    case EventField::dur:
-      return event.dur;
-    case EventField::pid:
-      return event.pid;
-    case EventField::tid:
-      return event.tid;
-    case EventField::name:
-      break;
-  }
-  return event.name;
-}
+using Kind = TraceValue::Kind;
 
 std::optional<std::int64_t> to_whole(std::string_view text) {
   std::int64_t value = 0;
@@ -56,17 +27,23 @@ std::optional<std::int64_t> to_whole(std::string_view text) {
   return value;
 }
 
-std::string pointer_of(const TraceEventText& event, EventField field) {
-  return "/traceEvents/" + std::to_string(event.number) + "/" + name_of(field);
+std::string pointer_of(const TraceEvent& event, const std::string& key) {
+  return "/traceEvents/" + std::to_string(event.number) + "/" + key;
 }
 
-/// The arguments that are read, in the order of EventArgument.
-constexpr std::array<std::string_view, num_event_arguments> argument_keys{
-    "Collective name",     "In msg nelems", "Out msg nelems", "dtype",    "Group size",
-    "Process Group Ranks", "Seq",           "Src Rank",       "Dst Rank", "step",
-    "model_chunk",         "mb_id",         "seq_id"};
+const char* words_for(Kind kind) {
+  constexpr std::array words{"a number", "a string", "neither text nor number"};
+  return words[static_cast<std::size_t>(kind)];
+}
 
-bool is_number_kind(const char* kind) { return std::string_view(kind) == "a number"; }
+/// The last of a key counts.
+const TraceValue* find(const std::vector<TraceValue>& values, std::string_view key) {
+  const auto found = std::find_if(values.rbegin(), values.rend(),
+                                  [&](const TraceValue& each) { return each.key == key; });
+  return found == values.rend() ? nullptr : &*found;
+}
+
+const std::string nothing;
 
 }  // namespace
 
@@ -99,20 +76,29 @@ bool is_tar(std::string_view beginning) {
   return beginning.size() > magic_at && beginning.substr(magic_at).starts_with("ustar");
 }
 
-void TraceEventText::clear() {
-  for (std::string* text : {&phase, &category, &name, &pid, &tid, &ts, &dur, &args_name,
-                            &group_name, &group_description})
-    text->clear();
-  for (std::string& text : arguments) text.clear();
-  correlation = 0;
-  wrong_kind.clear();
+const std::string& TraceEvent::field(std::string_view key) const {
+  const TraceValue* value = find(fields, key);
+  const bool is_time = key == "ts" || key == "dur", is_place = key == "pid" || key == "tid";
+  if (value == nullptr || (!is_place && value->kind != (is_time ? Kind::number : Kind::string)))
+    return nothing;
+  return value->text;
 }
 
-std::optional<std::int64_t> TraceEventText::number_in(EventArgument which) const {
-  return to_whole(argument(which));
+const std::string& TraceEvent::argument(std::string_view key) const {
+  const TraceValue* value = find(arguments, key);
+  return value == nullptr ? nothing : value->text;
 }
 
-void TraceEventReader::read(std::function<void(const TraceEventText&)> take) {
+std::optional<std::int64_t> TraceEvent::whole_argument(std::string_view key) const {
+  return to_whole(argument(key));
+}
+
+std::int64_t TraceEvent::correlation() const {
+  const TraceValue* value = find(arguments, "correlation");
+  return value != nullptr && value->kind == Kind::number ? to_whole(value->text).value_or(0) : 0;
+}
+
+void TraceEventReader::read(std::function<void(const TraceEvent&)> take) {
   take_ = std::move(take);
   if (is_tar(input_.beginning())) {
     problem({}, "this is a tar archive, not a trace",
@@ -157,141 +143,105 @@ void TraceEventReader::stop(const std::string& pointer, std::string message,
   throw Stop{};
 }
 
-bool TraceEventReader::has(const TraceEventText& event, EventField field) {
-  if (!text_of(event, field).empty()) return true;
-  const auto wrong = event.wrong_kind.find(field);
-  problem(pointer_of(event, field), wrong == event.wrong_kind.end()
-                                        ? std::string("missing key \"") + name_of(field) + "\""
-                                        : std::string(name_of(field)) + " is " + wrong->second);
+bool TraceEventReader::has(const TraceEvent& event, const std::string& key) {
+  if (!event.field(key).empty()) return true;
+  const TraceValue* value = find(event.fields, key);
+  const bool is_wrong = value != nullptr && (key == "ts" || key == "dur");
+  problem(
+      pointer_of(event, key),
+      !is_wrong
+          ? "missing key \"" + key + "\""
+          : key + " is " + words_for(value->kind) +
+                (value->text.empty() ? "" : " (" + text_for_message(JsonValue(value->text)) + ")"));
   return false;
 }
 
-std::optional<std::int64_t> TraceEventReader::optional_time(const TraceEventText& event,
-                                                            EventField field) const {
-  const auto time = to_nanoseconds_exactly(text_of(event, field));
+std::optional<std::int64_t> TraceEventReader::optional_time(const TraceEvent& event,
+                                                            const std::string& key) const {
+  const auto time = to_nanoseconds_exactly(event.field(key));
   return time && *time >= 0 ? time : std::nullopt;
 }
 
-std::optional<std::int64_t> TraceEventReader::time(const TraceEventText& event, EventField field) {
-  if (!has(event, field)) return std::nullopt;
-  const auto time = optional_time(event, field);
+std::optional<std::int64_t> TraceEventReader::time(const TraceEvent& event,
+                                                   const std::string& key) {
+  if (!has(event, key)) return std::nullopt;
+  const auto time = optional_time(event, key);
   if (!time)
-    problem(pointer_of(event, field), std::string(name_of(field)) + " is " + text_of(event, field),
+    problem(pointer_of(event, key), key + " is " + event.field(key),
             "microseconds from 0 belong here");
   return time;
 }
 
-std::optional<std::int64_t> TraceEventReader::whole(const TraceEventText& event, EventField field) {
-  if (!has(event, field)) return std::nullopt;
-  const auto number = to_whole(text_of(event, field));
-  if (!number || *number < 0) {
-    problem(pointer_of(event, field), std::string(name_of(field)) + " is " + text_of(event, field),
-            "the number of a GPU belongs here");
-    return std::nullopt;
-  }
-  return number;
+std::optional<std::int64_t> TraceEventReader::whole(const TraceEvent& event,
+                                                    const std::string& key) {
+  if (!has(event, key)) return std::nullopt;
+  const auto number = to_whole(event.field(key));
+  if (number && *number >= 0) return number;
+  problem(pointer_of(event, key), key + " is " + event.field(key),
+          "the number of a GPU belongs here");
+  return std::nullopt;
 }
 
 void TraceEventReader::push() {
   if (keys_.size() == event_depth - 1 && in_events()) {
-    event_.clear();
+    event_.fields.clear();
+    event_.arguments.clear();
     event_.number = num_events_++;
   }
-  if (keys_.size() >= max_json_depth) {
+  if (keys_.size() >= max_json_depth)
     stop({}, "nested deeper than " + std::to_string(max_json_depth) + " levels");
-  }
   keys_.emplace_back();
 }
 
 void TraceEventReader::on_object_begin() {
-  if (keys_.size() == 1 && keys_.front() == "traceEvents") {
+  if (keys_.size() == 1 && keys_.front() == "traceEvents")
     stop("/traceEvents", "traceEvents is an object, not a list");
-  }
   push();
 }
 
 void TraceEventReader::on_array_begin() {
   if (keys_.empty() && root_ == TraceRoot::object_or_list) keys_.emplace_back("traceEvents");
-  if (keys_.empty()) {
+  if (keys_.empty())
     stop({}, "this is a list, not an object with \"traceEvents\"",
          "traces of PyTorch's profiler are objects");
-  }
-  if (keys_.size() == 1 && keys_.front() == "traceEvents") {
-    if (std::exchange(has_events_, true)) stop("/traceEvents", "a second list of events");
-  }
+  if (keys_.size() == 1 && keys_.front() == "traceEvents" && std::exchange(has_events_, true))
+    stop("/traceEvents", "a second list of events");
   push();
 }
 
 void TraceEventReader::on_object_end() {
-  pop();
+  keys_.pop_back();
   if (keys_.size() == event_depth - 1 && in_events()) take_(event_);
   if (keys_.size() == event_depth && keys_.front() == "distributedInfo" && !group_name_.empty())
     head_.group_descriptions[std::exchange(group_name_, {})] =
         std::exchange(group_description_, {});
 }
 
-void TraceEventReader::on_number(const std::string& text) { on_value(text, "a number"); }
-
-void TraceEventReader::on_word() { on_value({}, "neither text nor number"); }
-
-void TraceEventReader::on_value(const std::string& value, const char* kind) {
-  if (keys_.empty()) {
-    problem({}, std::string("this is ") + kind + ", not an object with \"traceEvents\"");
-    return;
-  }
+void TraceEventReader::on_value(const std::string& value, Kind kind) {
+  if (keys_.empty())
+    return problem(
+        {}, std::string("this is ") + words_for(kind) + ", not an object with \"traceEvents\"");
   if (in_events()) {
-    if (keys_.size() == event_depth) return take_event_value(value, kind);
-    if (keys_.size() == argument_depth && keys_[2] == "args") return take_argument(value, kind);
+    constexpr std::size_t most_members = 1000;  // of one event: no profiler writes so many
+    const bool is_argument = keys_.size() == argument_depth && keys_[2] == "args";
+    std::vector<TraceValue>& members = is_argument ? event_.arguments : event_.fields;
+    if ((is_argument || keys_.size() == event_depth) && members.size() < most_members)
+      members.push_back({keys_.back(), value, kind});
     return;
   }
   if (keys_.size() == 1 && keys_.front() == "traceEvents")
-    return problem("/traceEvents", std::string("traceEvents is ") + kind + ", not a list");
+    return problem("/traceEvents",
+                   std::string("traceEvents is ") + words_for(kind) + ", not a list");
   take_head_value(value, kind);
 }
 
-void TraceEventReader::take_event_value(const std::string& value, const char* kind) {
-  const std::string& key = keys_.back();
-  const auto take_number = [&](std::string& text, EventField field) {
-    if (is_number_kind(kind))
-      text = value;
-    else
-      event_.wrong_kind[field] =
-          kind + (value.empty() ? "" : " (" + text_for_message(JsonValue(value)) + ")");
-  };
-  const bool is_text = std::string_view(kind) == "a string";
-  if (key == "ts") return take_number(event_.ts, EventField::ts);
-  if (key == "dur") return take_number(event_.dur, EventField::dur);
-  if (key == "pid") event_.pid = value;
-  if (key == "tid") event_.tid = value;
-  if (!is_text) return;
-  if (key == "ph") event_.phase = value;
-  if (key == "cat") event_.category = value;
-  if (key == "name") event_.name = value;
-}
-
-void TraceEventReader::take_argument(const std::string& value, const char* kind) {
-  const std::string& key = keys_.back();
-  if (key == "correlation") {
-    event_.correlation = is_number_kind(kind) ? to_whole(value).value_or(0) : 0;
-  } else if (key == "Process Group Name") {
-    event_.group_name = value;
-  } else if (key == "Process Group Description") {
-    event_.group_description = value;
-  } else if (key == "name") {
-    event_.args_name = value;
-  } else if (const auto known = std::find(argument_keys.begin(), argument_keys.end(), key);
-             known != argument_keys.end()) {
-    event_.arguments[static_cast<std::size_t>(known - argument_keys.begin())] = value;
-  }
-}
-
-void TraceEventReader::take_head_value(const std::string& value, const char* kind) {
+void TraceEventReader::take_head_value(const std::string& value, Kind kind) {
   constexpr std::size_t most_head = std::size_t{64} << 20, least_value = 64;  // bytes
   if ((head_bytes_ += least_value + value.size()) > most_head)
     stop({}, "what stands beside the events is larger than 64 MiB");
   const std::string& part = keys_.front();
   const std::string& key = keys_.back();
-  const bool is_number = is_number_kind(kind);
+  const bool is_number = kind == Kind::number;
   if (part == "distributedInfo" && keys_.size() == 2 && is_number) {
     if (key == "rank") head_.rank = to_whole(value).value_or(-1);
     if (key == "world_size") head_.world_size = to_whole(value).value_or(-1);

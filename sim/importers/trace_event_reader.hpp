@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -18,44 +17,31 @@ namespace windtunnel::detail {
 /// Whether a file that begins like this is a tar archive.
 bool is_tar(std::string_view beginning);
 
-enum class EventField { ts, dur, pid, tid, name };
-
-/// An argument of an event that some importer reads. The first are PyTorch's words for a collective, the last those of the
-/// traces of ByteDance-Seed/StragglerAnalysis.
-enum class EventArgument {
-  collective,
-  in_elements,
-  out_elements,
-  element_type,
-  group_size,
-  group_ranks,
-  sequence_number,
-  source_rank,
-  destination_rank,
-  step,
-  model_chunk,
-  microbatch,
-  sequence_id
-};
-inline constexpr std::size_t num_event_arguments = 13;
-
 /// Frame around the events: an object with "traceEvents", or the list of events itself may be the file.
 enum class TraceRoot { object, object_or_list };
 
-/// Fields read of one event: texts as they were written, numbers included; empty where absent.
-struct TraceEventText {
-  std::string phase, category, name, pid, tid, ts, dur;
-  std::string args_name, group_name, group_description;
-  std::array<std::string, num_event_arguments> arguments;
-  std::int64_t correlation = 0;                  ///< 0: none
-  std::map<EventField, std::string> wrong_kind;  ///< "a string" where a number belongs
-  std::size_t number = 0;                        ///< in traceEvents
-  void clear();
-  const std::string& argument(EventArgument which) const {
-    return arguments[static_cast<std::size_t>(which)];
-  }
+/// A member of an event or of its arguments, as it was written.
+struct TraceValue {
+  std::string key, text;
+  enum class Kind {
+    number,
+    string,
+    word
+  } kind = Kind::word;  ///< word: true, false or null, without a text
+};
+
+/// One event: the members that are no lists or objects, and those of its "args".
+struct TraceEvent {
+  std::vector<TraceValue> fields, arguments;
+  std::size_t number = 0;  ///< in traceEvents
+
+  /// Texts, numbers included; empty where absent. "ts" and "dur" must be numbers; "ph", "cat" and "name", strings.
+  const std::string& field(std::string_view key) const;
+  const std::string& argument(std::string_view key) const;
   /// An argument that is a whole number.
-  std::optional<std::int64_t> number_in(EventArgument which) const;
+  std::optional<std::int64_t> whole_argument(std::string_view key) const;
+  /// Of an event on the CPU and the work it launched; 0: none.
+  std::int64_t correlation() const;
 };
 
 /// Fields of a trace beside its events.
@@ -71,17 +57,17 @@ class TraceEventReader final : public JsonListener {
  public:
   explicit TraceEventReader(TextInput& input, TraceRoot root = TraceRoot::object)
       : input_(input), root_(root) {}
-  void read(std::function<void(const TraceEventText&)> take);
+  void read(std::function<void(const TraceEvent&)> take);
 
   const TraceHead& head() const { return head_; }
   Problems& problems() { return problems_; }
 
   /// A time in whole nanoseconds; a problem where it is missing, no number, or impossible.
-  std::optional<std::int64_t> time(const TraceEventText& event, EventField field);
+  std::optional<std::int64_t> time(const TraceEvent& event, const std::string& key);
   /// The same for events that may as well be passed over.
-  std::optional<std::int64_t> optional_time(const TraceEventText& event, EventField field) const;
-  std::optional<std::int64_t> whole(const TraceEventText& event, EventField field);
-  bool has(const TraceEventText& event, EventField field);
+  std::optional<std::int64_t> optional_time(const TraceEvent& event, const std::string& key) const;
+  std::optional<std::int64_t> whole(const TraceEvent& event, const std::string& key);
+  bool has(const TraceEvent& event, const std::string& key);
   void problem(const std::string& pointer, std::string message, std::string suggestion = {});
   /// A problem that makes reading on senseless; throws what read() catches.
   [[noreturn]] void stop(const std::string& pointer, std::string message,
@@ -90,26 +76,23 @@ class TraceEventReader final : public JsonListener {
   void on_object_begin() override;
   void on_object_end() override;
   void on_array_begin() override;
-  void on_array_end() override { pop(); }
+  void on_array_end() override { keys_.pop_back(); }
   void on_key(std::string& key) override { keys_.back() = std::move(key); }
-  void on_string(std::string& value) override { on_value(value, "a string"); }
-  void on_number(const std::string& text) override;
-  void on_word() override;
+  void on_string(std::string& value) override { on_value(value, TraceValue::Kind::string); }
+  void on_number(const std::string& text) override { on_value(text, TraceValue::Kind::number); }
+  void on_word() override { on_value({}, TraceValue::Kind::word); }
 
  private:
   void push();
-  void pop() { keys_.pop_back(); }
-  void on_value(const std::string& value, const char* kind);
-  void take_event_value(const std::string& value, const char* kind);
-  void take_argument(const std::string& value, const char* kind);
-  void take_head_value(const std::string& value, const char* kind);
+  void on_value(const std::string& value, TraceValue::Kind kind);
+  void take_head_value(const std::string& value, TraceValue::Kind kind);
   bool in_events() const { return keys_.size() >= 2 && keys_.front() == "traceEvents"; }
 
   TextInput& input_;
   TraceRoot root_;
-  std::function<void(const TraceEventText&)> take_;
+  std::function<void(const TraceEvent&)> take_;
   TraceHead head_;
-  TraceEventText event_;
+  TraceEvent event_;
   Problems problems_;
   std::vector<std::string> keys_;               ///< of the open objects; lists have an empty one
   std::string group_name_, group_description_;  ///< of the group of pg_config that is open

@@ -6,7 +6,6 @@
 
 #include "core/option_error.hpp"
 #include "importers/trace_comparison.hpp"
-#include "importers/trace_comparison_page.hpp"
 #include "questions/compare.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"

@@ -1,8 +1,7 @@
-#include "importers/import_command.hpp"
-
 #include <iostream>
 #include <sstream>
 
+#include "importers/importer.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 

@@ -1,13 +1,21 @@
-#include "importers/outliers.hpp"
+#include "importers/statistics.hpp"
 
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
 
-#include "importers/rate_matrix.hpp"
+#include "core/contracts.hpp"
 
 namespace windtunnel {
+
+double median_of(std::vector<double> numbers) {
+  WT_EXPECT(!numbers.empty());
+  std::sort(numbers.begin(), numbers.end());
+  const std::size_t half = numbers.size() / 2;
+  return numbers.size() % 2 == 1 ? numbers[half] : (numbers[half - 1] + numbers[half]) / 2;
+}
+
 double student_tail(double t, double degrees_of_freedom) {
   return boost::math::cdf(boost::math::complement(boost::math::students_t(degrees_of_freedom), t));
 }

@@ -1,23 +1,201 @@
-#include "importers/trace_comparison_page.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "core/contracts.hpp"
+#include "core/json_build.hpp"
+#include "importers/trace_comparison.hpp"
 #include "report/comparison_words.hpp"
 #include "report/html_page.hpp"
 #include "report/html_text.hpp"
+#include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/terminal_text.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
 
+using detail::indent;
 using detail::letter_of;
+using detail::marked;
+using detail::Painter;
+using detail::Tone;
+
+constexpr int label_width = 36, value_width = 10, share_width = 9, change_width = 10;
+
+/// Milliseconds, with decimals that suit a whole of `time`.
+class Milliseconds {
+ public:
+  explicit Milliseconds(Seconds time) {
+    constexpr double few = 10, some = 100;
+    const double whole = time / 1_ms;
+    decimals_ = whole < few ? 3 : whole < some ? 2 : 1;
+  }
+  std::string operator()(Seconds time) const { return fixed_text(time / 1_ms, decimals_); }
+  std::string change(Seconds difference) const {
+    return detail::signed_text(difference / 1_ms, decimals_);
+  }
+
+ private:
+  int decimals_ = 1;
+};
+
+std::string relative(Seconds from, Seconds to) {
+  constexpr double many = 10, very_many = 1000;
+  if (from == 0_s) return "new";
+  if (to == 0_s) return "gone";
+  if (to / from >= very_many) return "x " + grouped_text(to / from);
+  if (to / from >= many) return "x " + significant_text(to / from, 3);
+  return signed_percent_text(to / from - 1);
+}
+
+std::int64_t kernel_sum(const GpuTotals& gpu, const std::string& kernel) {
+  const auto found = gpu.by_kernel.find(kernel);
+  return found == gpu.by_kernel.end() ? 0 : found->second.nanoseconds;
+}
+
+/// The kernels of all runs, those that take longest in any of them first.
+std::vector<std::string> kernels_of(const std::vector<const ComparedTimeline*>& runs) {
+  std::set<std::string> names;
+  for (const ComparedTimeline* run : runs)
+    for (const auto& [name, total] : run->totals.by_kernel) names.insert(name);
+  std::vector<std::string> sorted(names.begin(), names.end());
+  const auto longest = [&](const std::string& name) {
+    Seconds time{};
+    for (const ComparedTimeline* run : runs)
+      time = std::max(time, run->of_one(kernel_sum(run->totals, name)));
+    return time;
+  };
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](const auto& one, const auto& two) { return longest(one) > longest(two); });
+  return sorted;
+}
+
+/// The first run beside another.
+class Pair {
+ public:
+  Pair(const TimelineComparison& comparison, std::size_t other, const Painter& paint)
+      : a_(comparison.runs[0]),
+        b_(comparison.runs[other]),
+        other_(other),
+        paint_(paint),
+        milliseconds_(std::max(a_.time(), b_.time())) {}
+
+  std::string text() const {
+    const GpuTotals &a = a_.totals, &b = b_.totals;
+    std::string text =
+        "\n" + header() + row("time", a.window, b.window) + row("compute", a.compute, b.compute);
+    for (std::size_t i = 0; (a.has_phases() || b.has_phases()) && i < a.phases.size(); ++i)
+      text += row(name_of(static_cast<ComputePhase>(i)), a.phases[i], b.phases[i], 1);
+    text += row("not computing", a.window - a.compute, b.window - b.compute) +
+            row("exposed communication", a.exposed_communication(), b.exposed_communication());
+    // Each instant in one line: they add up to the exposed communication.
+    for (std::size_t i = 0; i < a.communicating.size(); ++i) {
+      const auto line =
+          static_cast<TraceLine>(static_cast<std::size_t>(TraceLine::tensor_comm) + i);
+      text += row(words_for(static_cast<CommClass>(i)), a.of(line), b.of(line), 1);
+    }
+    text += row("copies alone", a.of(TraceLine::copies), b.of(TraceLine::copies)) +
+            row("idle", a.idle(), b.idle());
+    // Why nothing ran; only a simulation says it.
+    text += row("launching", a.of(TraceLine::launch_gaps), b.of(TraceLine::launch_gaps), 1) +
+            row("waiting for others", a.of(TraceLine::pipeline_bubble),
+                b.of(TraceLine::pipeline_bubble), 1);
+    text += heading("Communication, also behind computing") +
+            row("communication", a.communication, b.communication);
+    for (std::size_t i = 0; i < a.communicating.size(); ++i)
+      text += row(words_for(static_cast<CommClass>(i)), a.communicating[i], b.communicating[i], 1);
+    text += row("hidden", a.overlap, b.overlap) + heading("Kernels, sums of their durations");
+    for (const std::string& name : kernels_of({&a_, &b_}))
+      text += row(name, kernel_sum(a, name), kernel_sum(b, name), 1);
+    return text;
+  }
+
+ private:
+  std::string row(const std::string& label, std::int64_t of_a, std::int64_t of_b,
+                  int depth = 0) const {
+    const Seconds a = a_.of_one(of_a), b = b_.of_one(of_b);
+    if (depth > 0 && a == 0_s && b == 0_s) return {};
+    const auto cell = [&](const ComparedTimeline& run, Seconds time) {
+      const double share = run.time() > 0_s ? time / run.time() : 0;
+      return right_aligned(milliseconds_(time), value_width) +
+             right_aligned(percent_text(share), share_width);
+    };
+    std::string line =
+        left_aligned(std::string(static_cast<std::size_t>(2 * depth), ' ') + label, label_width) +
+        cell(a_, a) + cell(b_, b) + right_aligned(milliseconds_.change(b - a), change_width) +
+        right_aligned(milliseconds_.change(b - a) == "=" ? "" : " " + relative(a, b), share_width);
+    line.erase(line.find_last_not_of(' ') + 1);
+    return std::string(indent) + line + "\n";
+  }
+
+  std::string header() const {
+    const std::string b = letter_of(other_);
+    return std::string(indent) +
+           paint_(Tone::quiet, left_aligned("ms, of one step", label_width) +
+                                   right_aligned("A", value_width + share_width) +
+                                   right_aligned(b, value_width + share_width) +
+                                   right_aligned(b + " - A", change_width)) +
+           "\n";
+  }
+  std::string heading(const char* text) const { return "\n" + paint_(Tone::heading, text) + "\n"; }
+
+  const ComparedTimeline& a_;
+  const ComparedTimeline& b_;
+  std::size_t other_;
+  const Painter& paint_;
+  Milliseconds milliseconds_;
+};
+
+JsonValue json_of_run(const ComparedTimeline& run) {
+  JsonValue value = object_of(
+      {{"label", run.label}, {"kind", run.kind == TraceKind::real ? "real" : "simulated"}});
+  if (!run.fits) value.set("fits", JsonValue(false));
+  value.set("who", JsonValue(run.who));
+  if (run.rank >= 0) value.set("rank", JsonValue(run.rank));
+  if (run.world_size >= 0) value.set("world_size", JsonValue(run.world_size));
+  add_members(value, {{"steps", run.is_marked ? run.steps : 0}, {"time_s", run.time()}});
+  JsonValue totals = json_of(run.totals, run.steps);
+  for (JsonValue::Member& member : totals.object())
+    if (member.key != "window_s" && member.key != "streams")
+      value.set(member.key, std::move(member.value));
+  return value;
+}
+
+}  // namespace
+
+std::string timeline_comparison_text(const TimelineComparison& comparison, Colour colour) {
+  const Painter paint(colour);
+  std::string text;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i)
+    text += letter_of(i) + "  " + paint(Tone::headline, comparison.runs[i].label) + "\n" + "   " +
+            comparison.runs[i].who + "\n";
+  for (std::size_t i = 1; i < comparison.runs.size(); ++i)
+    text += Pair(comparison, i, paint).text();
+  text += "\n";
+  for (const std::string& note : comparison.notes) text += marked("·", note, Tone::quiet, paint);
+  return text;
+}
+
+std::string timeline_comparison_json(const TimelineComparison& comparison) {
+  JsonValue::Array speedups;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i)
+    speedups.emplace_back(comparison.speedup(i));
+  return pretty_text(object_of({{"schema", "windtunnel/timeline-comparison-v1"},
+                                {"runs", array_of(comparison.runs, json_of_run)},
+                                {"speedup", JsonValue(std::move(speedups))},
+                                {"notes", array_of(comparison.notes)}})) +
+         "\n";
+}
+
+// The page.
+
+namespace {
 
 using html::Change;
 using html::escaped;
@@ -161,51 +339,44 @@ class TimelinePage {
   template <typename Get>
   std::vector<Seconds> times(const Get& get) const {
     std::vector<Seconds> times;
-    for (const ComparedTimeline& run : runs_) times.push_back(run.of_one(get(run.totals)));
+    for (const ComparedTimeline& run : runs_)
+      times.push_back(run.of_one(std::invoke(get, run.totals)));
     return times;
   }
 
   std::string lines_table() const {
     std::vector<std::vector<std::string>> rows;
-    rows.push_back(
-        row("<b>a step</b>", "time_s", times([](const GpuTotals& gpu) { return gpu.window; })));
+    rows.push_back(row("<b>a step</b>", "time_s", times(&GpuTotals::window)));
     for (const LineWords& words : line_words)
       if (is_present(words.line))
         rows.push_back(row(html::swatch(words.colour) + escaped(words.text),
                            std::string("breakdown_s/") + name_of(words.line),
                            times([&](const GpuTotals& gpu) { return gpu.of(words.line); })));
     rows.push_back(row("communication, also behind computing", "communication_s",
-                       times([](const GpuTotals& gpu) { return gpu.communication; })));
-    rows.push_back(row("of which hidden behind computing", "overlap_s",
-                       times([](const GpuTotals& gpu) { return gpu.overlap; })));
+                       times(&GpuTotals::communication)));
+    rows.push_back(
+        row("of which hidden behind computing", "overlap_s", times(&GpuTotals::overlap)));
     return "<p class=\"quiet\">Each instant belongs to the first line that something runs of, so "
            "that the lines add up to the step; the last two count the same time again.</p>\n" +
            html::table({"Lines of one step", head(""), std::move(rows)});
   }
 
   std::string kernels_table() const {
-    std::set<std::string> names;
-    for (const ComparedTimeline& run : runs_)
-      for (const auto& [name, total] : run.totals.by_kernel) names.insert(name);
-    std::vector<std::pair<Seconds, std::vector<std::string>>> rows;
-    for (const std::string& name : names) {
-      const std::vector<Seconds> sums = times([&](const GpuTotals& gpu) {
-        const auto found = gpu.by_kernel.find(name);
-        return found == gpu.by_kernel.end() ? 0 : found->second.nanoseconds;
-      });
-      std::vector<std::string> cells{escaped(name), to_text(sums[0])};
-      for (std::size_t run = 1; run < sums.size(); ++run) {
-        cells.push_back(to_text(sums[run]));
-        cells.push_back(difference(sums[run] - sums[0]));
-      }
-      rows.emplace_back(*std::max_element(sums.begin(), sums.end()), std::move(cells));
-    }
-    std::stable_sort(rows.begin(), rows.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<const ComparedTimeline*> runs;
+    for (const ComparedTimeline& run : runs_) runs.push_back(&run);
+    std::vector<std::string> kernels = kernels_of(runs);
     constexpr std::size_t most_shown = 40;
+    kernels.resize(std::min(most_shown, kernels.size()));
     std::vector<std::vector<std::string>> shown;
-    for (std::size_t i = 0; i < std::min(most_shown, rows.size()); ++i)
-      shown.push_back(std::move(rows[i].second));
+    for (const std::string& name : kernels) {
+      const Seconds first = runs_[0].of_one(kernel_sum(runs_[0].totals, name));
+      std::vector<std::string>& cells = shown.emplace_back();
+      cells = {escaped(name), to_text(first)};
+      for (std::size_t run = 1; run < runs_.size(); ++run) {
+        const Seconds time = runs_[run].of_one(kernel_sum(runs_[run].totals, name));
+        cells.insert(cells.end(), {to_text(time), difference(time - first)});
+      }
+    }
     return "<p class=\"quiet\">Sums of durations in one step, by kind of kernel; NCCL's with their "
            "process group. A simulation has no kernels below an op.</p>\n" +
            html::table({"Kernels of one step", head("kernel"), std::move(shown)});
