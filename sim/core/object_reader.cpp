@@ -267,6 +267,21 @@ std::optional<ObjectReader> ObjectReader::optional_child(std::string_view key) {
   return reader_of(*member, key);
 }
 
+std::vector<ObjectReader> ObjectReader::entries(std::string_view key, const std::string& complaint,
+                                                std::size_t least) {
+  std::vector<ObjectReader> readers;
+  JsonValue* list = take(key);
+  if (list == nullptr) return readers;
+  if (!list->is_array() || list->array().size() < least) {
+    problem(key, complaint);
+    return readers;
+  }
+  for (std::size_t i = 0; i < list->array().size(); ++i)
+    readers.emplace_back(list->array()[i],
+                         pointer_join(pointer_join(pointer_, key), std::to_string(i)), *problems_);
+  return readers;
+}
+
 ObjectReader ObjectReader::reader_of(JsonValue& member, std::string_view key) {
   return {member, pointer_join(pointer_, key), *problems_, place_of(member), silent_};
 }

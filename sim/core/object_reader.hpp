@@ -70,6 +70,10 @@ class ObjectReader {
   ObjectReader child(std::string_view key);
   /// A reader for member object `key`, or nothing when it is absent or null.
   std::optional<ObjectReader> optional_child(std::string_view key);
+  /// Readers for the objects of list `key`; none where it is absent. A value that is no list, or a shorter one than `least`, is the
+  /// problem `complaint`.
+  std::vector<ObjectReader> entries(std::string_view key, const std::string& complaint,
+                                    std::size_t least = 1);
 
   /// Writes a default for `key` so that the resolved file shows it; a key that is there stays as it
   /// is.

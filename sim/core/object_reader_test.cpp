@@ -372,5 +372,21 @@ TEST_CASE("an option on the command line is named in the problem") {
         "(write 2 or 3)");
 }
 
+TEST_CASE(
+    "the objects of a list are read at their places, and what is no list of enough of them is one "
+    "problem") {
+  Read read(R"({"links": [{"rate": 1}, {"rate": 9}], "none": [], "word": "a"})");
+  for (ObjectReader& entry : read.reader.entries("links", "expected a list of links"))
+    entry.required_int("rate", 1, 8);
+  CHECK(read.reader.entries("absent", "expected a list").empty());
+  CHECK(read.reader.entries("none", "expected a list", 0).empty());
+  read.reader.entries("none", "expected a list of one");
+  read.reader.entries("word", "expected a list of words");
+  CHECK(read.complaints() ==
+        "rate is 9, which is too large at /plan/links/1/rate (write a whole number from 1 to 8)\n"
+        "expected a list of one at /plan/none\n"
+        "expected a list of words at /plan/word");
+}
+
 }  // namespace
 }  // namespace windtunnel

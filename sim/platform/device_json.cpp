@@ -6,7 +6,7 @@
 
 #include "core/object_reader.hpp"
 #include "platform/source_json.hpp"
-#include "units/quantity_reader.hpp"
+#include "units/member_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -19,11 +19,12 @@ const std::vector<std::pair<std::string_view, Precision>> precision_keys = {
     {"nvfp4", Precision::nvfp4}};
 
 void read_peak(ObjectReader reader, Device& device) {
-  for (const auto& [key, precision] : precision_keys)
-    if (reader.take(key) != nullptr)
-      device.peak[precision] = required_quantity<FlopsPerSecond>(reader, key);
-  device.sources.merge(read_sources(reader, "peak/"));
-  reader.reject_unknown_keys();
+  for (const auto& [key, precision] : precision_keys) {
+    std::optional<FlopsPerSecond> rate;
+    given(reader, std::string(key), rate);
+    if (rate) device.peak[precision] = *rate;
+  }
+  end_object(reader, "peak/", device.sources);
   if (device.peak.empty() &&
       reader.are_sound({"fp16", "bf16", "tf32", "fp32", "fp8", "mxfp8", "nvfp4"}))
     reader.problem(
@@ -31,36 +32,15 @@ void read_peak(ObjectReader reader, Device& device) {
 }
 
 void read_memory(ObjectReader reader, Device& device) {
-  device.memory_capacity = required_quantity<Bytes>(reader, "capacity");
-  device.usable_memory = required_quantity<Bytes>(reader, "usable");
-  device.context = required_quantity<Bytes>(reader, "context");
-  device.memory_bandwidth =
-      required_quantity<BytesPerSecond>(reader, "bandwidth", {"1 GB/s", "100 TB/s"});
-  device.memory_efficiency = reader.required_number("bandwidth_efficiency", least_ratio, 1);
-  device.sources.merge(read_sources(reader, "memory/"));
-  reader.reject_unknown_keys();
+  required(reader, "capacity", device.memory_capacity);
+  required(reader, "usable", device.usable_memory);
+  required(reader, "context", device.context);
+  required(reader, "bandwidth", device.memory_bandwidth, AmountRange{"1 GB/s", "100 TB/s"});
+  required(reader, "bandwidth_efficiency", device.memory_efficiency, least_ratio, 1);
+  end_object(reader, "memory/", device.sources);
   if (device.usable_memory > device.memory_capacity && reader.are_sound({"usable", "capacity"}))
     reader.problem("usable", "usable memory " + to_text(device.usable_memory) +
                                  " is more than the capacity " + to_text(device.memory_capacity));
-}
-
-/// What only some devices say; nothing is written back where it is absent.
-void read_quantized_gemm(ObjectReader& reader, GemmEfficiency& gemm) {
-  constexpr double most_tile = 1e5;
-  if (reader.has("tile_rows")) gemm.tile_rows = reader.required_number("tile_rows", 1, most_tile);
-  if (reader.has("tile_columns"))
-    gemm.tile_columns = reader.required_number("tile_columns", 1, most_tile);
-  for (const auto& [key, precision] : precision_keys) {
-    const std::string fraction = std::string(key) + "_peak_fraction";
-    if (is_quantized(precision) && reader.has(fraction))
-      gemm.quantized_peak_fraction[precision] = reader.required_number(fraction, least_ratio, 1);
-  }
-  if (reader.has("quantized_inner_half_size"))
-    gemm.quantized_inner_half_size = reader.required_number("quantized_inner_half_size", 0, 1e6);
-  if (reader.has("grouped_factor"))
-    gemm.grouped_factor = reader.required_number("grouped_factor", least_ratio, 1);
-  if (reader.has("grouped_half_rows"))
-    gemm.grouped_half_rows = reader.required_number("grouped_half_rows", 0, 1e6);
 }
 
 AttentionRate read_attention_rate(ObjectReader& reader, const std::string& direction) {
@@ -98,21 +78,15 @@ AttentionKernel read_attention_kernel(ObjectReader reader, const std::string& pr
   kernel.head_size = reader.required_number("head_size", 1, most_head_size);
   kernel.forward = read_attention_rate(reader, "forward");
   kernel.backward = read_attention_rate(reader, "backward");
-  sources.merge(read_sources(reader, prefix));
-  reader.reject_unknown_keys();
+  end_object(reader, prefix, sources);
   return kernel;
 }
 
 void read_attention(ObjectReader& reader, Device& device) {
-  JsonValue* list = reader.take("attention");
-  if (list == nullptr) return;
-  if (!list->is_array() || list->array().empty())
-    return reader.problem("attention", "expected a list of at least one fused attention kernel");
-  for (std::size_t i = 0; i < list->array().size(); ++i) {
-    const std::string place = "attention/" + std::to_string(i);
-    const AttentionKernel kernel = read_attention_kernel(
-        ObjectReader(list->array()[i], reader.pointer() + "/" + place, reader.problems()),
-        place + "/", device.sources);
+  for (ObjectReader& entry :
+       reader.entries("attention", "expected a list of at least one fused attention kernel")) {
+    const AttentionKernel kernel =
+        read_attention_kernel(entry, place_in(reader, entry), device.sources);
     const bool rises = device.attention.empty() ||
                        device.attention.back().precision != kernel.precision ||
                        device.attention.back().kernels != kernel.kernels ||
@@ -124,37 +98,36 @@ void read_attention(ObjectReader& reader, Device& device) {
 }
 
 void read_gemm(ObjectReader reader, Device& device) {
-  device.gemm.peak_fraction = reader.required_number("peak_fraction", least_ratio, 1);
-  device.gemm.inner_half_size = reader.required_number("inner_half_size", 0, 1e6);
-  device.gemm.wave_half_size = reader.required_number("wave_half_size", 0, 1e3);
-  device.gemm.misaligned_factor = reader.optional_number("misaligned_factor", 1, least_ratio, 1);
-  device.gemm.head_factor = reader.optional_number("head_factor", 1, least_ratio, 1);
-  read_quantized_gemm(reader, device.gemm);
-  device.sources.merge(read_sources(reader, "gemm/"));
-  reader.reject_unknown_keys();
-}
-
-ZfpSpeed read_zfp_speed(ObjectReader reader, const std::string& prefix, CodecSpeeds& codecs) {
-  constexpr double most_bits = 64;  // of a value
-  ZfpSpeed speed;
-  speed.rate = reader.required_number("rate", 1, most_bits);
-  speed.encode = required_quantity<BytesPerSecond>(reader, "encode");
-  speed.decode = required_quantity<BytesPerSecond>(reader, "decode");
-  codecs.sources.merge(read_sources(reader, prefix));
-  reader.reject_unknown_keys();
-  return speed;
+  constexpr double most_tile = 1e5;
+  GemmEfficiency& gemm = device.gemm;
+  required(reader, "peak_fraction", gemm.peak_fraction, least_ratio, 1);
+  required(reader, "inner_half_size", gemm.inner_half_size, 0, 1e6);
+  required(reader, "wave_half_size", gemm.wave_half_size, 0, 1e3);
+  defaulted(reader, "misaligned_factor", gemm.misaligned_factor, least_ratio, 1);
+  defaulted(reader, "head_factor", gemm.head_factor, least_ratio, 1);
+  given(reader, "tile_rows", gemm.tile_rows, 1, most_tile);
+  given(reader, "tile_columns", gemm.tile_columns, 1, most_tile);
+  for (const auto& [key, precision] : precision_keys) {
+    std::optional<double> fraction;
+    if (is_quantized(precision))
+      given(reader, std::string(key) + "_peak_fraction", fraction, least_ratio, 1);
+    if (fraction) gemm.quantized_peak_fraction[precision] = *fraction;
+  }
+  given(reader, "quantized_inner_half_size", gemm.quantized_inner_half_size, 0, 1e6);
+  given(reader, "grouped_factor", gemm.grouped_factor, least_ratio, 1);
+  given(reader, "grouped_half_rows", gemm.grouped_half_rows, 0, 1e6);
+  end_object(reader, "gemm/", device.sources);
 }
 
 void read_zfp(ObjectReader& reader, CodecSpeeds& codecs) {
-  JsonValue* list = reader.take("zfp");
-  if (list == nullptr) return;
-  if (!list->is_array() || list->array().empty())
-    return reader.problem("zfp", "expected a list of at least one {rate, encode, decode, source}");
-  for (std::size_t i = 0; i < list->array().size(); ++i) {
-    const std::string place = "zfp/" + std::to_string(i);
-    const ZfpSpeed speed = read_zfp_speed(
-        ObjectReader(list->array()[i], reader.pointer() + "/" + place, reader.problems()),
-        place + "/", codecs);
+  constexpr double most_bits = 64;  // of a value
+  for (ObjectReader& entry :
+       reader.entries("zfp", "expected a list of at least one {rate, encode, decode, source}")) {
+    ZfpSpeed speed;
+    required(entry, "rate", speed.rate, 1, most_bits);
+    required(entry, "encode", speed.encode);
+    required(entry, "decode", speed.decode);
+    end_object(entry, place_in(reader, entry), codecs.sources);
     const bool rises = codecs.zfp.empty() || speed.rate > codecs.zfp.back().rate;
     if (!rises && reader.are_sound({"zfp"})) reader.problem("zfp", "the rates of zfp must rise");
     codecs.zfp.push_back(speed);
@@ -163,14 +136,13 @@ void read_zfp(ObjectReader& reader, CodecSpeeds& codecs) {
 
 CodecSpeeds read_codecs(ObjectReader reader) {
   CodecSpeeds codecs;
-  codecs.launch = required_quantity<Seconds>(reader, "launch");
-  codecs.column_step = given_quantity<Seconds>(reader, "column_step");
-  codecs.selection = given_quantity<BytesPerSecond>(reader, "selection");
-  codecs.mpc_encode = given_quantity<BytesPerSecond>(reader, "mpc_encode");
-  codecs.mpc_decode = given_quantity<BytesPerSecond>(reader, "mpc_decode");
+  required(reader, "launch", codecs.launch);
+  given(reader, "column_step", codecs.column_step);
+  given(reader, "selection", codecs.selection);
+  given(reader, "mpc_encode", codecs.mpc_encode);
+  given(reader, "mpc_decode", codecs.mpc_decode);
   read_zfp(reader, codecs);
-  codecs.sources.merge(read_sources(reader));
-  reader.reject_unknown_keys();
+  end_object(reader, {}, codecs.sources);
   if (codecs.mpc_encode.has_value() != codecs.mpc_decode.has_value() &&
       reader.are_sound({"mpc_encode", "mpc_decode"}))
     reader.problem(codecs.mpc_encode ? "mpc_encode" : "mpc_decode",
@@ -193,8 +165,8 @@ Device read_device(JsonValue& value, const std::string& pointer, Problems& probl
   Device device;
   device.name = reader.required_string("name");
   read_preamble(reader);
-  device.multiprocessors = reader.required_int("multiprocessors", 1, 100'000);
-  device.kernel_overhead = required_quantity<Seconds>(reader, "kernel_overhead");
+  required(reader, "multiprocessors", device.multiprocessors, 1, 100'000);
+  required(reader, "kernel_overhead", device.kernel_overhead);
   device.sources = read_sources(reader);
   read_peak(reader.child("peak"), device);
   read_memory(reader.child("memory"), device);

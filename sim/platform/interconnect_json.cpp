@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "units/quantity_reader.hpp"
+#include "units/member_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -59,45 +59,36 @@ void read_lanes(ObjectReader& reader, std::optional<int> gpus, Interconnect& int
   interconnect.lanes = lanes;
 }
 
-/// What only some interconnects say; nothing is written back where it is absent.
-void read_small_messages(ObjectReader& reader, Interconnect& interconnect) {
-  using Floor = Interconnect::Floor;
-  if (reader.has("floor"))
-    interconnect.floor =
-        reader.required_enum<Floor>("floor", {{"least", Floor::least}, {"added", Floor::added}});
-  if (reader.has("all_to_all"))
-    interconnect.all_to_all = required_quantity<BytesPerSecond>(reader, "all_to_all");
-  if (reader.has("reduces_in_switch"))
-    interconnect.reduces_in_switch = reader.optional_bool("reduces_in_switch", false);
-  if (!reader.has("switch_size") && !reader.has("small_bandwidth")) return;
-  interconnect.switch_size = required_quantity<Bytes>(reader, "switch_size");
-  interconnect.small_bandwidth = required_quantity<BytesPerSecond>(reader, "small_bandwidth");
-}
+using Kind = Interconnect::Kind;
+using Floor = Interconnect::Floor;
+const Names<Kind> kinds{{"nvswitch", Kind::nvswitch}, {"mesh", Kind::mesh}, {"pcie", Kind::pcie}};
+const Names<Floor> floors{{"least", Floor::least}, {"added", Floor::added}};
 
 }  // namespace
 
 Interconnect read_interconnect(ObjectReader reader, std::optional<int> gpus,
                                const std::string& prefix, Sources& sources) {
-  using Kind = Interconnect::Kind;
   Interconnect interconnect;
-  interconnect.kind = reader.required_enum<Kind>(
-      "kind", {{"nvswitch", Kind::nvswitch}, {"mesh", Kind::mesh}, {"pcie", Kind::pcie}});
-  interconnect.saturated_bandwidth =
-      required_quantity<BytesPerSecond>(reader, "saturated_bandwidth");
-  interconnect.group_loss = reader.optional_number("group_loss", 0, 0, 1e3);
-  interconnect.floor_base = required_quantity<Seconds>(reader, "floor_base");
-  interconnect.floor_per_gpu = required_quantity<Seconds>(reader, "floor_per_gpu");
-  interconnect.half_size = required_quantity<Bytes>(reader, "half_size", {"1 B", "1 TB"});
-  interconnect.half_size_exponent = reader.optional_number("half_size_exponent", 0, -2, 2);
-  interconnect.sharpness = reader.optional_number("sharpness", 1, 0.1, 10);
-  read_small_messages(reader, interconnect);
-  interconnect.point_to_point = required_quantity<BytesPerSecond>(reader, "point_to_point");
-  interconnect.point_to_point_latency =
-      required_quantity<Seconds>(reader, "point_to_point_latency");
+  required(reader, "kind", interconnect.kind, kinds);
+  required(reader, "saturated_bandwidth", interconnect.saturated_bandwidth);
+  defaulted(reader, "group_loss", interconnect.group_loss, 0, 1e3);
+  required(reader, "floor_base", interconnect.floor_base);
+  required(reader, "floor_per_gpu", interconnect.floor_per_gpu);
+  required(reader, "half_size", interconnect.half_size, AmountRange{"1 B", "1 TB"});
+  defaulted(reader, "half_size_exponent", interconnect.half_size_exponent, -2, 2);
+  defaulted(reader, "sharpness", interconnect.sharpness, 0.1, 10);
+  given(reader, "floor", interconnect.floor, floors);
+  given(reader, "all_to_all", interconnect.all_to_all);
+  given(reader, "reduces_in_switch", interconnect.reduces_in_switch);
+  if (reader.has("switch_size") || reader.has("small_bandwidth")) {
+    required(reader, "switch_size", interconnect.switch_size);
+    required(reader, "small_bandwidth", interconnect.small_bandwidth);
+  }
+  required(reader, "point_to_point", interconnect.point_to_point);
+  required(reader, "point_to_point_latency", interconnect.point_to_point_latency);
   if (interconnect.kind == Kind::mesh) read_lanes(reader, gpus, interconnect);
   if (!reader.are_sound({"kind"})) reader.take("lanes");  // a misspelt mesh has them
-  sources.merge(read_sources(reader, prefix));
-  reader.reject_unknown_keys();
+  end_object(reader, prefix, sources);
   return interconnect;
 }
 

@@ -10,7 +10,7 @@
 #include "platform/device_json.hpp"
 #include "platform/interconnect_json.hpp"
 #include "platform/source_json.hpp"
-#include "units/quantity_reader.hpp"
+#include "units/member_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -27,29 +27,22 @@ Device read_device_of(ObjectReader& reader, const DeviceLoader& load_device) {
   return load_device(value->string(), value->origin, pointer, reader.problems()).value_or(Device{});
 }
 
-void read_factors(ObjectReader& reader, NodeType& node) {
-  node.compute_efficiency =
-      reader.optional_number("compute_efficiency", 1, least_ratio, most_factor);
-  node.in_node_collective_slowdown =
-      reader.optional_number("in_node_collective_slowdown", 1, 1, most_factor);
-  node.collective_overhead_factor =
-      reader.optional_number("collective_overhead_factor", 1, 0, most_factor);
-  node.launch_slowdown = reader.optional_number("launch_slowdown", 1, least_ratio, most_factor);
-}
-
 using DeviceReader = std::function<Device(ObjectReader& node_type)>;
 
-NodeType read_node_type(JsonValue& value, const std::string& pointer, const std::string& prefix,
-                        Platform& platform, Problems& problems, const DeviceReader& device) {
-  ObjectReader reader(value, pointer, problems);
+NodeType read_node_type(ObjectReader reader, const std::string& prefix, Platform& platform,
+                        const DeviceReader& device) {
   NodeType node;
-  if (reader.take("count") != nullptr) node.count = reader.required_int("count", 1, most_nodes);
+  given(reader, "count", node.count, 1, most_nodes);
   node.device = device(reader);
-  node.gpus = reader.required_int("gpus", 1, most_node_parts);
-  node.nics = reader.required_int("nics", 1, most_node_parts);
-  node.nic_rate = required_quantity<BytesPerSecond>(reader, "nic_rate");
-  node.nic_efficiency = reader.optional_number("nic_efficiency", 1, least_ratio, 1);
-  read_factors(reader, node);
+  required(reader, "gpus", node.gpus, 1, most_node_parts);
+  required(reader, "nics", node.nics, 1, most_node_parts);
+  required(reader, "nic_rate", node.nic_rate);
+  defaulted(reader, "nic_efficiency", node.nic_efficiency, least_ratio, 1);
+  defaulted(reader, "compute_efficiency", node.compute_efficiency, least_ratio, most_factor);
+  defaulted(reader, "in_node_collective_slowdown", node.in_node_collective_slowdown, 1,
+            most_factor);
+  defaulted(reader, "collective_overhead_factor", node.collective_overhead_factor, 0, most_factor);
+  defaulted(reader, "launch_slowdown", node.launch_slowdown, least_ratio, most_factor);
   platform.sources.merge(read_sources(reader, prefix));
   const bool knows_gpus = reader.are_sound({"gpus"});
   node.interconnect = read_interconnect(reader.child("interconnect"),
@@ -61,25 +54,18 @@ NodeType read_node_type(JsonValue& value, const std::string& pointer, const std:
 
 void read_node_types(ObjectReader& reader, Platform& platform, const DeviceLoader& load_device,
                      const Platform* read_before) {
-  JsonValue* list = reader.require("node_types");
-  if (list == nullptr) return;
-  if (!list->is_array() || list->array().empty()) {
-    reader.problem("node_types", "expected a list of at least one node type");
-    return;
-  }
-  const std::string pointer = pointer_join(reader.pointer(), "node_types");
-  for (std::size_t i = 0; i < list->array().size(); ++i) {
+  reader.require("node_types");
+  for (ObjectReader& entry :
+       reader.entries("node_types", "expected a list of at least one node type")) {
+    const std::size_t i = platform.node_types.size();
     if (i > 0 && platform.node_types.back().count == 0)
       reader.problem("node_types", "only the last node type may leave its count open");
-    const std::string index = std::to_string(i);
     const auto device = [&](ObjectReader& node_type) {
       if (read_before == nullptr) return read_device_of(node_type, load_device);
       node_type.take("device");
       return read_before->node_types[i].device;
     };
-    platform.node_types.push_back(read_node_type(list->array()[i], pointer_join(pointer, index),
-                                                 "node_types/" + index + "/", platform,
-                                                 reader.problems(), device));
+    platform.node_types.push_back(read_node_type(entry, place_in(reader, entry), platform, device));
   }
 }
 
@@ -97,16 +83,15 @@ double read_number(ObjectReader& reader, const FabricKey& key) {
 
 void read_fabric(ObjectReader reader, Platform& platform) {
   Fabric& fabric = platform.fabric;
-  fabric.latency = required_quantity<Seconds>(reader, "latency");
-  fabric.collective_latency = required_quantity<Seconds>(reader, "collective_latency");
+  required(reader, "latency", fabric.latency);
+  required(reader, "collective_latency", fabric.collective_latency);
   fabric.kind = read_fabric_kind(reader);
   bool are_sound = true;
   for (const FabricKey& key : fabric.kind->keys) {
     fabric.numbers[key.name] = read_number(reader, key);
     are_sound = are_sound && reader.are_sound({key.name});
   }
-  platform.sources.merge(read_sources(reader, "fabric/"));
-  reader.reject_unknown_keys();
+  end_object(reader, "fabric/", platform.sources);
   if (!are_sound || !fabric.kind->problem) return;
   if (const auto [key, problem] = fabric.kind->problem(fabric); !problem.empty())
     reader.problem(key, problem);
@@ -160,7 +145,7 @@ BytesPerSecond read_matrix_unit(ObjectReader& reader) {
 
 BandwidthMatrix read_matrix(ObjectReader reader, std::optional<int> nodes, Sources& sources) {
   BandwidthMatrix matrix;
-  matrix.rails = reader.optional_int("rails", 1, 1, most_node_parts);
+  defaulted(reader, "rails", matrix.rails, 1, most_node_parts);
   const BytesPerSecond unit = read_matrix_unit(reader);
   Problems of_unknown_unit;
   Problems& problems = reader.are_sound({"unit"}) ? reader.problems() : of_unknown_unit;
@@ -169,8 +154,7 @@ BandwidthMatrix read_matrix(ObjectReader reader, std::optional<int> nodes, Sourc
       matrix.rate.push_back(read_matrix_row(
           rows->array()[i], i, unit,
           pointer_join(pointer_join(reader.pointer(), "rows"), std::to_string(i)), problems));
-  sources.merge(read_sources(reader, "bandwidth_matrix/"));
-  reader.reject_unknown_keys();
+  end_object(reader, "bandwidth_matrix/", sources);
   const auto size = static_cast<std::size_t>(nodes.value_or(0));
   bool square = matrix.rate.size() == size;
   for (const auto& row : matrix.rate) square = square && row.size() == size;
@@ -190,9 +174,8 @@ LinkOverride read_override(ObjectReader reader, int nodes, const std::string& pr
   LinkOverride link;
   link.from = NodeId(reader.required_int("from", 0, last));
   link.to = NodeId(reader.required_int("to", 0, last));
-  link.bandwidth = required_quantity<BytesPerSecond>(reader, "bandwidth");
-  sources.merge(read_sources(reader, prefix));
-  reader.reject_unknown_keys();
+  required(reader, "bandwidth", link.bandwidth);
+  end_object(reader, prefix, sources);
   if (link.from == link.to && reader.are_sound({"from", "to"}))
     reader.problem("to", "a link joins two different nodes");
   return link;
@@ -208,20 +191,11 @@ bool knows_counts(ObjectReader& reader, const Platform& platform) {
 }
 
 void read_link_overrides(ObjectReader& reader, Platform& platform) {
-  JsonValue* list = reader.take("link_overrides");
-  if (list == nullptr) return;
-  if (!list->is_array()) {
-    reader.problem("link_overrides", "expected a list of {from, to, bandwidth, source}");
-    return;
-  }
-  const std::string pointer = pointer_join(reader.pointer(), "link_overrides");
-  for (std::size_t i = 0; i < list->array().size(); ++i) {
-    const std::string index = std::to_string(i);
-    platform.link_overrides.push_back(read_override(
-        ObjectReader(list->array()[i], pointer_join(pointer, index), reader.problems()),
-        knows_counts(reader, platform) ? platform.available_nodes() : 0,
-        "link_overrides/" + index + "/", platform.sources));
-  }
+  for (ObjectReader& entry :
+       reader.entries("link_overrides", "expected a list of {from, to, bandwidth, source}", 0))
+    platform.link_overrides.push_back(
+        read_override(entry, knows_counts(reader, platform) ? platform.available_nodes() : 0,
+                      place_in(reader, entry), platform.sources));
 }
 
 void read_own_links(ObjectReader& reader, Platform& platform) {

@@ -9,7 +9,7 @@
 #include "core/object_reader.hpp"
 #include "platform/device_json.hpp"
 #include "platform/source_json.hpp"
-#include "units/quantity_reader.hpp"
+#include "units/member_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -20,42 +20,27 @@ constexpr int most_layers = 1'000'000;   ///< nor any model
 constexpr double most_state_bytes = 64;  ///< nor any state, in bytes a parameter
 constexpr int most_launches = 1'000;     ///< of what reads a microbatch
 
-void read_launch(ObjectReader reader, SoftwareProfile& profile) {
-  SoftwareProfile::LaunchFloor& launch = profile.launch;
-  launch.kernel = required_quantity<Seconds>(reader, "kernel");
-  launch.collective = required_quantity<Seconds>(reader, "collective");
-  launch.sharpness = reader.optional_number("sharpness", 4, 1, 100);
-  profile.sources.merge(read_sources(reader, "launch/"));
-  reader.reject_unknown_keys();
-}
-
-void read_layer_traffic(ObjectReader reader, SoftwareProfile& profile) {
-  const auto read = [&reader](const char* key, double& value) {
-    value = reader.optional_number(key, value, 0, most_factor);
-  };
-  LayerTraffic& traffic = profile.layer_traffic;
-  read("forward_hidden", traffic.forward_hidden);
-  read("forward_split", traffic.forward_split);
-  read("forward_scores", traffic.forward_scores);
-  read("backward_hidden", traffic.backward_hidden);
-  read("backward_split", traffic.backward_split);
-  read("backward_scores", traffic.backward_scores);
-  profile.sources.merge(read_sources(reader, "layer_traffic/"));
-  reader.reject_unknown_keys();
-}
-
-void read_host_gathers(ObjectReader reader, SoftwareProfile& profile) {
-  SoftwareProfile::HostGathers gathers;
-  gathers.rate = required_quantity<BytesPerSecond>(reader, "rate");
-  gathers.per_rank = required_quantity<Seconds>(reader, "per_rank");
-  gathers.tensors_per_layer = reader.required_int("tensors_per_layer", 1, 1'000);
-  profile.host_gathers = gathers;
-  profile.sources.merge(read_sources(reader, "host_gathers/"));
-  reader.reject_unknown_keys();
-}
-
 constexpr int most_multiprocessors = 1'000;
 constexpr double most_slowdown = 1'000;
+
+using Stack = SoftwareProfile;
+using Experts = Stack::Experts;
+
+const Names<ExpertDispatch> dispatches{{"all_to_all", ExpertDispatch::all_to_all},
+                                       {"one_copy_per_node", ExpertDispatch::one_copy_per_node}};
+const Names<ExpertKernels> expert_kernels{{"each_expert", ExpertKernels::each_expert},
+                                          {"all_experts", ExpertKernels::all_experts}};
+const Names<GradientType> gradient_types{
+    {"fp16", GradientType::fp16}, {"bf16", GradientType::bf16}, {"fp32", GradientType::fp32}};
+const Names<PipelineSend> pipeline_sends{{"eager", PipelineSend::eager},
+                                         {"blocking_pairs", PipelineSend::blocking_pairs}};
+const Names<RecomputedUnit> recomputed_units{{"modules", RecomputedUnit::modules},
+                                             {"operations", RecomputedUnit::operations}};
+const Names<RingMerging> ring_mergings{{"uncounted", RingMerging::uncounted},
+                                       {"fused", RingMerging::fused},
+                                       {"by_operation", RingMerging::by_operation}};
+/// Whether scales are current.
+const Names<bool> fp8_scalings{{"delayed", false}, {"current", true}};
 
 std::vector<std::string> read_names(ObjectReader& reader, std::string_view key, const char* what) {
   std::vector<std::string> names;
@@ -90,39 +75,21 @@ std::vector<Precision> read_precisions(ObjectReader& reader) {
   return precisions;
 }
 
-const std::vector<std::pair<std::string, ExpertDispatch>> dispatches = {
-    {"all_to_all", ExpertDispatch::all_to_all},
-    {"one_copy_per_node", ExpertDispatch::one_copy_per_node}};
-
 /// How kernels of experts are launched, and what runs beside exchanges.
-void read_launches(ObjectReader& reader, SoftwareProfile::Experts& experts) {
-  if (reader.take("kernels") != nullptr)
-    experts.kernels = reader.required_enum<ExpertKernels>(
-        "kernels",
-        {{"each_expert", ExpertKernels::each_expert}, {"all_experts", ExpertKernels::all_experts}});
-  if (const auto time = given_quantity<Seconds>(reader, "loop_launch")) experts.loop_launch = *time;
-  if (reader.take("overlap_exchanges") != nullptr)
-    experts.overlap_exchanges = reader.optional_bool("overlap_exchanges", false);
-  if (reader.take("exchange_slowdown") != nullptr)
-    experts.exchange_slowdown = reader.required_number("exchange_slowdown", 1, most_slowdown);
-  if (reader.take("pads_tokens") != nullptr)
-    experts.pads_tokens = reader.optional_bool("pads_tokens", false);
-  if (reader.take("adds_biases") != nullptr)
-    experts.adds_biases = reader.optional_bool("adds_biases", false);
+void read_launches(ObjectReader& reader, Experts& experts) {
+  given(reader, "kernels", experts.kernels, expert_kernels);
+  given(reader, "loop_launch", experts.loop_launch);
+  given(reader, "overlap_exchanges", experts.overlap_exchanges);
+  given(reader, "exchange_slowdown", experts.exchange_slowdown, 1, most_slowdown);
+  given(reader, "pads_tokens", experts.pads_tokens);
+  given(reader, "adds_biases", experts.adds_biases);
 }
 
 /// Names are for people: models are told by their sizes, since scenarios may hold them without a name.
 std::vector<RecipeModel> read_models(ObjectReader& reader) {
   std::vector<RecipeModel> models;
-  JsonValue* list = reader.take("models");
-  if (list == nullptr) return models;
-  if (!list->is_array() || list->array().empty()) {
-    reader.problem("models", "expected a list of at least one model's sizes");
-    return models;
-  }
-  for (std::size_t i = 0; i < list->array().size(); ++i) {
-    ObjectReader entry(list->array()[i], reader.pointer() + "/models/" + std::to_string(i),
-                       reader.problems());
+  for (ObjectReader& entry :
+       reader.entries("models", "expected a list of at least one model's sizes")) {
     entry.optional_string("name", "");
     constexpr int most = 10'000'000;
     models.push_back({entry.required_int("layers", 1, most), entry.required_int("hidden", 1, most),
@@ -134,40 +101,30 @@ std::vector<RecipeModel> read_models(ObjectReader& reader) {
 
 /// Entries say what differs from the rest of `experts`.
 void read_elsewhere(ObjectReader& reader, SoftwareProfile& profile) {
-  JsonValue* list = reader.take("elsewhere");
-  if (list == nullptr) return;
-  if (!list->is_array()) return reader.problem("elsewhere", "expected a list of exceptions");
-  profile.experts_elsewhere.clear();
-  for (std::size_t i = 0; i < list->array().size(); ++i) {
-    const std::string place = "elsewhere/" + std::to_string(i);
-    ObjectReader entry(list->array()[i], reader.pointer() + "/" + place, reader.problems());
+  if (reader.has("elsewhere")) profile.experts_elsewhere.clear();
+  for (ObjectReader& entry : reader.entries("elsewhere", "expected a list of exceptions", 0)) {
     SoftwareProfile::ExpertsElsewhere other{read_models(entry), read_devices(entry, "devices"),
                                             read_precisions(entry), profile.experts};
-    if (entry.take("dispatch") != nullptr)
-      other.experts.dispatch = entry.required_enum<ExpertDispatch>("dispatch", dispatches);
-    if (entry.take("exchange_multiprocessors") != nullptr)
-      other.experts.exchange_multiprocessors =
-          entry.required_int("exchange_multiprocessors", 0, most_multiprocessors);
+    given(entry, "dispatch", other.experts.dispatch, dispatches);
+    given(entry, "exchange_multiprocessors", other.experts.exchange_multiprocessors, 0,
+          most_multiprocessors);
     read_launches(entry, other.experts);
-    profile.sources.merge(read_sources(entry, "experts/" + place + "/"));
-    entry.reject_unknown_keys();
+    end_object(entry, "experts/" + place_in(reader, entry), profile.sources);
     profile.experts_elsewhere.push_back(std::move(other));
   }
 }
 
 void read_experts(ObjectReader reader, SoftwareProfile& profile) {
-  SoftwareProfile::Experts& experts = profile.experts;
-  experts.dispatch = reader.optional_enum<ExpertDispatch>("dispatch", experts.dispatch, dispatches);
-  experts.fp8_dispatch = reader.optional_bool("fp8_dispatch", experts.fp8_dispatch);
-  experts.fp8_gradient_dispatch =
-      reader.optional_bool("fp8_gradient_dispatch", experts.fp8_gradient_dispatch);
-  experts.overlap_shared = reader.optional_bool("overlap_shared", experts.overlap_shared);
-  experts.exchange_multiprocessors = reader.optional_int(
-      "exchange_multiprocessors", experts.exchange_multiprocessors, 0, most_multiprocessors);
+  Experts& experts = profile.experts;
+  defaulted(reader, "dispatch", experts.dispatch, dispatches);
+  defaulted(reader, "fp8_dispatch", experts.fp8_dispatch);
+  defaulted(reader, "fp8_gradient_dispatch", experts.fp8_gradient_dispatch);
+  defaulted(reader, "overlap_shared", experts.overlap_shared);
+  defaulted(reader, "exchange_multiprocessors", experts.exchange_multiprocessors, 0,
+            most_multiprocessors);
   read_launches(reader, experts);
   read_elsewhere(reader, profile);
-  profile.sources.merge(read_sources(reader, "experts/"));
-  reader.reject_unknown_keys();
+  end_object(reader, "experts/", profile.sources);
 }
 
 /// "26.04.01" as its numbers; empty: no release.
@@ -194,29 +151,167 @@ std::vector<int> read_release(ObjectReader& reader, const char* key) {
   return numbers;
 }
 
-std::vector<std::pair<std::string, GradientType>> gradient_types() {
-  return {{"fp16", GradientType::fp16}, {"bf16", GradientType::bf16}, {"fp32", GradientType::fp32}};
-}
-
-/// With the states that they are laid over, if there are any.
+/// Laid over other states, which give what is left out; else all of it is needed.
 StateBytes read_states(ObjectReader reader, const std::string& prefix, Sources& sources,
                        const StateBytes* base = nullptr) {
   StateBytes states;
   const auto read = [&](const char* key, double StateBytes::*bytes) {
-    if (base != nullptr && reader.take(key) == nullptr)
-      states.*bytes = base->*bytes;
-    else
-      states.*bytes = reader.required_number(key, 0, most_state_bytes);
+    if (base != nullptr) states.*bytes = base->*bytes;
+    base != nullptr ? given(reader, key, states.*bytes, 0, most_state_bytes)
+                    : required(reader, key, states.*bytes, 0, most_state_bytes);
   };
   read("weights", &StateBytes::weights);
   read("gradients", &StateBytes::gradients);
   read("optimizer", &StateBytes::optimizer);
-  states.stale_gradients = reader.optional_number("stale_gradients", 0, 0, most_state_bytes);
-  states.step_temporary = reader.optional_number("step_temporary", 0, 0, most_state_bytes);
-  states.gradients_freed_each_step = reader.optional_bool("gradients_freed_each_step", true);
-  sources.merge(read_sources(reader, prefix));
-  reader.reject_unknown_keys();
+  defaulted(reader, "stale_gradients", states.stale_gradients, 0, most_state_bytes);
+  defaulted(reader, "step_temporary", states.step_temporary, 0, most_state_bytes);
+  defaulted(reader, "gradients_freed_each_step", states.gradients_freed_each_step);
+  end_object(reader, prefix, sources);
   return states;
+}
+
+/// Yes or no for all of them, or which.
+void read_scattered(ObjectReader& reader, Stack& stack) {
+  constexpr const char* key = "scatter_pipeline_messages";
+  const JsonValue* value = reader.take(key);
+  if (value == nullptr || value->is_bool())
+    stack.scatter_pipeline_messages =
+        reader.optional_bool(key, true) ? ScatteredMessages::all : ScatteredMessages::none;
+  else if (value->is_string() && value->string() == "activations")
+    stack.scatter_pipeline_messages = ScatteredMessages::activations;
+  else
+    reader.problem(key, R"(expected true, false or "activations")");
+}
+
+/// The entries of list `key`, each for the devices that it names.
+template <class Rates, class ReadRates>
+std::vector<Rates> read_rates(ObjectReader& reader, const char* key, const ReadRates& read,
+                              Sources& sources) {
+  std::vector<Rates> found;
+  for (ObjectReader& entry : reader.entries(key, "expected a list of at least one pair of rates")) {
+    Rates& rates = found.emplace_back();
+    read(entry, rates);
+    rates.devices = read_devices(entry, "devices");
+    if (rates.devices.empty() && entry.are_sound({"devices"}))
+      entry.require("devices", "a list of devices' names");
+    end_object(entry, place_in(reader, entry), sources);
+  }
+  return found;
+}
+
+void read_flash(ObjectReader& reader, Stack& stack) {
+  given(reader, "flash_forward_efficiency", stack.flash_forward_efficiency, least_ratio, 1);
+  given(reader, "flash_backward_efficiency", stack.flash_backward_efficiency, least_ratio, 1);
+  stack.flash_devices = read_devices(reader, "flash_devices");
+  stack.flash_elsewhere = read_rates<Stack::FlashRates>(
+      reader, "flash_elsewhere",
+      [](ObjectReader& entry, Stack::FlashRates& rates) {
+        required(entry, "forward_efficiency", rates.forward, least_ratio, 1);
+        required(entry, "backward_efficiency", rates.backward, least_ratio, 1);
+      },
+      stack.sources);
+  stack.memory_rates = read_rates<Stack::MemoryRates>(
+      reader, "memory_rates",
+      [](ObjectReader& entry, Stack::MemoryRates& rates) {
+        required(entry, "forward", rates.forward);
+        rates.backward = rates.forward;
+        given(entry, "backward", rates.backward);
+      },
+      stack.sources);
+}
+
+void read_compute(ObjectReader& reader, Stack& stack) {
+  defaulted(reader, "compute_efficiency", stack.compute_efficiency, least_ratio, most_factor);
+  defaulted(reader, "embedding_and_head_as_layers", stack.embedding_and_head_as_layers);
+  defaulted(reader, "gradient_accumulation_bytes", stack.gradient_accumulation_bytes, 0,
+            most_factor);
+  given(reader, "bf16_gradient_accumulation_bytes", stack.bf16_gradient_accumulation_bytes, 0,
+        most_factor);
+  defaulted(reader, "optimizer_bytes", stack.optimizer_bytes, 0, most_factor);
+  given(reader, "zeroes_gradients", stack.zeroes_gradients);
+  given(reader, "scales_gradients", stack.scales_gradients);
+  given(reader, "in_place_cross_entropy", stack.in_place_cross_entropy);
+  defaulted(reader, "cross_entropy_bytes", stack.cross_entropy_bytes, 0, most_factor);
+  defaulted(reader, "fused_kernels", stack.fused_kernels);
+  defaulted(reader, "iteration_overhead", stack.iteration_overhead, AmountRange{"0 s", "1 h"});
+  read_flash(reader, stack);
+  defaulted(reader, "fp8_scaling", stack.current_scaling, fp8_scalings);
+  defaulted(reader, "fp8_parameters", stack.fp8_parameters);
+  defaulted(reader, "attention_kernel", stack.attention_kernel, flash_kernels());
+  given(reader, "recomputed_unit", stack.recomputed_unit, recomputed_units);
+  given(reader, "ring_merging", stack.ring_merging, ring_mergings);
+  defaulted(reader, "nvfp4_first_bf16_layers", stack.nvfp4_first_bf16_layers, 0, most_layers);
+  defaulted(reader, "nvfp4_last_bf16_layers", stack.nvfp4_last_bf16_layers, 0, most_layers);
+}
+
+void read_communication(ObjectReader& reader, Stack& stack) {
+  defaulted(reader, "in_node_collective_slowdown", stack.in_node_collective_slowdown, 1,
+            most_factor);
+  defaulted(reader, "tensor_collective_overhead", stack.tensor_collective_overhead,
+            AmountRange{"0 s", "1 s"});
+  defaulted(reader, "overlap_backward_tensor_collectives",
+            stack.overlap_backward_tensor_collectives);
+  given(reader, "copies_tensor_collectives", stack.copies_tensor_collectives);
+  given(reader, "fp8_tensor_gathers", stack.fp8_tensor_gathers);
+  defaulted(reader, "regathers_inputs", stack.regathers_inputs);
+  defaulted(reader, "pipeline_send", stack.pipeline_send, pipeline_sends);
+  read_scattered(reader, stack);
+  defaulted(reader, "gather_scattered_messages", stack.gather_scattered_messages);
+  given(reader, "regathers_outputs", stack.regathers_outputs);
+  given(reader, "sends_mask", stack.sends_mask);
+  defaulted(reader, "gradient_type", stack.gradient_type, gradient_types);
+  given(reader, "bf16_gradient_type", stack.bf16_gradient_type, gradient_types);
+  given(reader, "embedding_gradient_type", stack.embedding_gradient_type, gradient_types);
+  given(reader, "exposed_gather_factor", stack.exposed_gather_factor, 0, most_factor);
+}
+
+void read_launch(ObjectReader reader, Stack& stack) {
+  required(reader, "kernel", stack.launch.kernel);
+  required(reader, "collective", stack.launch.collective);
+  defaulted(reader, "sharpness", stack.launch.sharpness, 1, 100);
+  end_object(reader, "launch/", stack.sources);
+}
+
+void read_layer_traffic(ObjectReader reader, Stack& stack) {
+  LayerTraffic& traffic = stack.layer_traffic;
+  defaulted(reader, "forward_hidden", traffic.forward_hidden, 0, most_factor);
+  defaulted(reader, "forward_split", traffic.forward_split, 0, most_factor);
+  defaulted(reader, "forward_scores", traffic.forward_scores, 0, most_factor);
+  defaulted(reader, "backward_hidden", traffic.backward_hidden, 0, most_factor);
+  defaulted(reader, "backward_split", traffic.backward_split, 0, most_factor);
+  defaulted(reader, "backward_scores", traffic.backward_scores, 0, most_factor);
+  end_object(reader, "layer_traffic/", stack.sources);
+}
+
+void read_host_gathers(ObjectReader reader, Stack& stack) {
+  Stack::HostGathers gathers;
+  required(reader, "rate", gathers.rate);
+  required(reader, "per_rank", gathers.per_rank);
+  required(reader, "tensors_per_layer", gathers.tensors_per_layer, 1, 1'000);
+  stack.host_gathers = gathers;
+  end_object(reader, "host_gathers/", stack.sources);
+}
+
+void read_batch_read(ObjectReader reader, Stack& stack) {
+  Stack::BatchRead read;
+  required(reader, "kernels", read.kernels, 0, most_launches);
+  required(reader, "collectives", read.collectives, 0, most_launches);
+  defaulted(reader, "on_every_stage", read.on_every_stage);
+  stack.batch_read = read;
+  end_object(reader, "batch_read/", stack.sources);
+}
+
+void read_memory(ObjectReader reader, Stack& stack) {
+  stack.states_fp16 =
+      read_states(reader.child("states_fp16"), "memory/states_fp16/", stack.sources);
+  stack.states_bf16 =
+      read_states(reader.child("states_bf16"), "memory/states_bf16/", stack.sources);
+  defaulted(reader, "allocator_slack", stack.allocator_slack, 1, 10);
+  defaulted(reader, "fragmentation", stack.fragmentation, 1, 10);
+  defaulted(reader, "fixed_work", stack.fixed_work);
+  given(reader, "extra_context", stack.extra_context);
+  given(reader, "frees_outputs", stack.frees_outputs);
+  end_object(reader, "memory/", stack.sources);
 }
 
 /// The newest that entries of `releases` begin with, as it is written; empty where there is none.
@@ -233,220 +328,39 @@ std::string newest_release(const JsonValue& list) {
 /// Lays the newest of `releases` that is no newer than `release` over what the stack does with experts, and over what its recipes set.
 /// Where no release is asked for, the newest of all is meant.
 void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
-  JsonValue* list = reader.take("releases");
-  if (list != nullptr && !list->is_array())
-    return reader.problem("releases", "expected a list of releases");
-  const std::string newest_known = list == nullptr ? std::string() : newest_release(*list);
-  if (!newest_known.empty()) reader.set_default("release", newest_known);
+  std::vector<ObjectReader> entries = reader.entries("releases", "expected a list of releases", 0);
+  const JsonValue* list = reader.take("releases");
+  if (list != nullptr && list->is_array() && !newest_release(*list).empty())
+    reader.set_default("release", newest_release(*list));
   const std::vector<int> release = read_release(reader, "release");
-  if (list == nullptr) return;
   SoftwareProfile chosen = profile;
   std::map<std::vector<int>, std::string> places;  // of the entries, by where they begin
   std::vector<int> newest;                         // that is no newer than `release`
-  for (std::size_t i = 0; i < list->array().size(); ++i) {
-    const std::string place = "releases/" + std::to_string(i);
-    ObjectReader entry(list->array()[i], reader.pointer() + "/" + place, reader.problems());
+  for (ObjectReader& entry : entries) {
+    const std::string place = place_in(reader, entry);
     SoftwareProfile read = profile;
     entry.required_string("from");
     const std::vector<int> from = read_release(entry, "from");
     entry.optional_text("description", "");
     if (entry.take("experts") != nullptr) read_experts(entry.child("experts"), read);
-    for (auto [key, recipe] : {std::pair{"sequence_parallel", &read.sequence_parallel},
-                               std::pair{"overlap_gradient_reduce", &read.overlap_gradient_reduce},
-                               std::pair{"scales_gradients", &read.scales_gradients},
-                               std::pair{"in_place_cross_entropy", &read.in_place_cross_entropy}})
-      if (entry.take(key) != nullptr) *recipe = entry.optional_bool(key, false);
-    if (entry.take("cross_entropy_bytes") != nullptr)
-      read.cross_entropy_bytes = entry.required_number("cross_entropy_bytes", 0, most_factor);
-    if (entry.take("attention_kernel") != nullptr)
-      read.attention_kernel = entry.required_enum<FlashKernel>("attention_kernel", flash_kernels());
-    if (entry.take("gradient_type") != nullptr)
-      read.gradient_type = entry.required_enum<GradientType>("gradient_type", gradient_types());
+    given(entry, "sequence_parallel", read.sequence_parallel);
+    given(entry, "overlap_gradient_reduce", read.overlap_gradient_reduce);
+    given(entry, "scales_gradients", read.scales_gradients);
+    given(entry, "in_place_cross_entropy", read.in_place_cross_entropy);
+    given(entry, "cross_entropy_bytes", read.cross_entropy_bytes, 0, most_factor);
+    given(entry, "attention_kernel", read.attention_kernel, flash_kernels());
+    given(entry, "gradient_type", read.gradient_type, gradient_types);
     if (entry.take("states_bf16") != nullptr)
-      read.states_bf16 = read_states(entry.child("states_bf16"), place + "/states_bf16/",
+      read.states_bf16 = read_states(entry.child("states_bf16"), place + "states_bf16/",
                                      read.sources, &profile.states_bf16);
     entry.reject_unknown_keys();
-    if (const auto [same, is_new] = places.emplace(from, place); !from.empty() && !is_new)
-      entry.problem("from",
-                    "the release is that of " + reader.pointer() + "/" + same->second + " too");
+    if (const auto [same, is_new] = places.emplace(from, entry.pointer()); !from.empty() && !is_new)
+      entry.problem("from", "the release is that of " + same->second + " too");
     if (from.empty() || from > release || from < newest) continue;
     newest = from;
     chosen = std::move(read);
   }
   profile = std::move(chosen);
-}
-
-/// Yes or no for all of them, or which.
-ScatteredMessages read_scattered(ObjectReader& reader) {
-  constexpr const char* key = "scatter_pipeline_messages";
-  const JsonValue* value = reader.take(key);
-  if (value == nullptr || value->is_bool())
-    return reader.optional_bool(key, true) ? ScatteredMessages::all : ScatteredMessages::none;
-  if (value->is_string() && value->string() == "activations") return ScatteredMessages::activations;
-  reader.problem(key, R"(expected true, false or "activations")");
-  return ScatteredMessages::all;
-}
-
-void read_messages(ObjectReader& reader, SoftwareProfile& profile) {
-  profile.scatter_pipeline_messages = read_scattered(reader);
-  profile.gather_scattered_messages = reader.optional_bool("gather_scattered_messages", false);
-  if (reader.take("regathers_outputs") != nullptr)
-    profile.regathers_outputs = reader.optional_bool("regathers_outputs", false);
-  if (reader.take("sends_mask") != nullptr)
-    profile.sends_mask = reader.optional_bool("sends_mask", false);
-}
-
-void read_batch_read(ObjectReader reader, SoftwareProfile& profile) {
-  SoftwareProfile::BatchRead read;
-  read.kernels = reader.required_int("kernels", 0, most_launches);
-  read.collectives = reader.required_int("collectives", 0, most_launches);
-  read.on_every_stage = reader.optional_bool("on_every_stage", true);
-  profile.batch_read = read;
-  profile.sources.merge(read_sources(reader, "batch_read/"));
-  reader.reject_unknown_keys();
-}
-
-void read_communication(ObjectReader& reader, SoftwareProfile& profile) {
-  profile.in_node_collective_slowdown =
-      reader.optional_number("in_node_collective_slowdown", 1, 1, most_factor);
-  profile.tensor_collective_overhead =
-      optional_quantity<Seconds>(reader, "tensor_collective_overhead", "0 s", {"0 s", "1 s"});
-  profile.overlap_backward_tensor_collectives =
-      reader.optional_bool("overlap_backward_tensor_collectives", true);
-  if (reader.take("copies_tensor_collectives") != nullptr)
-    profile.copies_tensor_collectives = reader.optional_bool("copies_tensor_collectives", false);
-  if (reader.take("fp8_tensor_gathers") != nullptr)
-    profile.fp8_tensor_gathers = reader.optional_bool("fp8_tensor_gathers", false);
-  profile.regathers_inputs = reader.optional_bool("regathers_inputs", true);
-  profile.pipeline_send = reader.optional_enum<PipelineSend>(
-      "pipeline_send", PipelineSend::eager,
-      {{"eager", PipelineSend::eager}, {"blocking_pairs", PipelineSend::blocking_pairs}});
-  read_messages(reader, profile);
-  profile.gradient_type =
-      reader.optional_enum<GradientType>("gradient_type", GradientType::fp32, gradient_types());
-  if (reader.take("bf16_gradient_type") != nullptr)
-    profile.bf16_gradient_type =
-        reader.required_enum<GradientType>("bf16_gradient_type", gradient_types());
-  if (reader.take("embedding_gradient_type") != nullptr)
-    profile.embedding_gradient_type =
-        reader.required_enum<GradientType>("embedding_gradient_type", gradient_types());
-  if (reader.take("exposed_gather_factor") != nullptr)
-    profile.exposed_gather_factor = reader.required_number("exposed_gather_factor", 0, most_factor);
-}
-
-std::optional<double> optional_ratio(ObjectReader& reader, std::string_view key) {
-  if (reader.take(key) == nullptr) return std::nullopt;
-  return reader.required_number(key, least_ratio, 1);
-}
-
-/// Reads the entries of list `key`, each for the devices that it names, with `read_rates`.
-template <class Rates>
-std::vector<Rates> read_rates_of_devices(ObjectReader& reader, const char* key,
-                                         void (*read_rates)(ObjectReader&, Rates&),
-                                         Sources& sources) {
-  std::vector<Rates> found;
-  JsonValue* list = reader.take(key);
-  if (list == nullptr) return found;
-  if (!list->is_array() || list->array().empty()) {
-    reader.problem(key, "expected a list of at least one pair of rates");
-    return found;
-  }
-  for (std::size_t i = 0; i < list->array().size(); ++i) {
-    const std::string place = std::string(key) + "/" + std::to_string(i);
-    ObjectReader entry(list->array()[i], reader.pointer() + "/" + place, reader.problems());
-    Rates& rates = found.emplace_back();
-    read_rates(entry, rates);
-    rates.devices = read_devices(entry, "devices");
-    if (rates.devices.empty() && entry.are_sound({"devices"}))
-      entry.require("devices", "a list of devices' names");
-    sources.merge(read_sources(entry, place + "/"));
-    entry.reject_unknown_keys();
-  }
-  return found;
-}
-
-/// Names of devices; nothing is written back where there are none.
-void read_flash(ObjectReader& reader, SoftwareProfile& profile) {
-  using Rates = SoftwareProfile::FlashRates;
-  profile.flash_forward_efficiency = optional_ratio(reader, "flash_forward_efficiency");
-  profile.flash_backward_efficiency = optional_ratio(reader, "flash_backward_efficiency");
-  profile.flash_devices = read_devices(reader, "flash_devices");
-  profile.flash_elsewhere = read_rates_of_devices<Rates>(
-      reader, "flash_elsewhere",
-      [](ObjectReader& entry, Rates& rates) {
-        rates.forward = entry.required_number("forward_efficiency", least_ratio, 1);
-        rates.backward = entry.required_number("backward_efficiency", least_ratio, 1);
-      },
-      profile.sources);
-}
-
-void read_memory_rates(ObjectReader& reader, SoftwareProfile& profile) {
-  using Rates = SoftwareProfile::MemoryRates;
-  profile.memory_rates = read_rates_of_devices<Rates>(
-      reader, "memory_rates",
-      [](ObjectReader& entry, Rates& rates) {
-        rates.forward = required_quantity<BytesPerSecond>(entry, "forward");
-        rates.backward = rates.forward;
-        if (entry.take("backward") != nullptr)
-          rates.backward = required_quantity<BytesPerSecond>(entry, "backward");
-      },
-      profile.sources);
-}
-
-void read_compute(ObjectReader& reader, SoftwareProfile& profile) {
-  profile.compute_efficiency =
-      reader.optional_number("compute_efficiency", 1, least_ratio, most_factor);
-  profile.embedding_and_head_as_layers =
-      reader.optional_bool("embedding_and_head_as_layers", false);
-  profile.gradient_accumulation_bytes =
-      reader.optional_number("gradient_accumulation_bytes", 6, 0, most_factor);
-  if (reader.take("bf16_gradient_accumulation_bytes") != nullptr)
-    profile.bf16_gradient_accumulation_bytes =
-        reader.required_number("bf16_gradient_accumulation_bytes", 0, most_factor);
-  profile.optimizer_bytes = reader.optional_number("optimizer_bytes", 30, 0, most_factor);
-  for (auto [key, does] : {std::pair{"zeroes_gradients", &profile.zeroes_gradients},
-                           std::pair{"scales_gradients", &profile.scales_gradients},
-                           std::pair{"in_place_cross_entropy", &profile.in_place_cross_entropy}})
-    if (reader.take(key) != nullptr) *does = reader.optional_bool(key, false);
-  profile.cross_entropy_bytes = reader.optional_number("cross_entropy_bytes", 30, 0, most_factor);
-  profile.fused_kernels = reader.optional_bool("fused_kernels", true);
-  profile.iteration_overhead =
-      optional_quantity<Seconds>(reader, "iteration_overhead", "2 ms", {"0 s", "1 h"});
-  read_flash(reader, profile);
-  read_memory_rates(reader, profile);
-  profile.current_scaling =
-      reader.optional_enum<bool>("fp8_scaling", false, {{"delayed", false}, {"current", true}});
-  profile.fp8_parameters = reader.optional_bool("fp8_parameters", false);
-  profile.attention_kernel =
-      reader.optional_enum<FlashKernel>("attention_kernel", FlashKernel::cudnn, flash_kernels());
-  if (reader.take("recomputed_unit") != nullptr)
-    profile.recomputed_unit = reader.required_enum<RecomputedUnit>(
-        "recomputed_unit",
-        {{"modules", RecomputedUnit::modules}, {"operations", RecomputedUnit::operations}});
-  if (reader.take("ring_merging") != nullptr)
-    profile.ring_merging = reader.required_enum<RingMerging>(
-        "ring_merging", {{"uncounted", RingMerging::uncounted},
-                         {"fused", RingMerging::fused},
-                         {"by_operation", RingMerging::by_operation}});
-  profile.nvfp4_first_bf16_layers =
-      reader.optional_int("nvfp4_first_bf16_layers", 0, 0, most_layers);
-  profile.nvfp4_last_bf16_layers = reader.optional_int("nvfp4_last_bf16_layers", 0, 0, most_layers);
-}
-
-void read_memory(ObjectReader reader, SoftwareProfile& profile) {
-  profile.states_fp16 =
-      read_states(reader.child("states_fp16"), "memory/states_fp16/", profile.sources);
-  profile.states_bf16 =
-      read_states(reader.child("states_bf16"), "memory/states_bf16/", profile.sources);
-  profile.allocator_slack = reader.optional_number("allocator_slack", 1.206, 1, 10);
-  profile.fragmentation = reader.optional_number("fragmentation", 1.065, 1, 10);
-  profile.fixed_work = optional_quantity<Bytes>(reader, "fixed_work", "46 MiB");
-  if (reader.take("extra_context") != nullptr)
-    profile.extra_context = required_quantity<Bytes>(reader, "extra_context");
-  if (reader.take("frees_outputs") != nullptr)
-    profile.frees_outputs = reader.optional_bool("frees_outputs", false);
-  profile.sources.merge(read_sources(reader, "memory/"));
-  reader.reject_unknown_keys();
 }
 
 }  // namespace
@@ -456,17 +370,15 @@ SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Prob
   SoftwareProfile profile;
   profile.name = reader.required_string("name");
   read_preamble(reader);
-  profile.profiled = reader.optional_bool("profiled", false);
+  defaulted(reader, "profiled", profile.profiled);
   read_compute(reader, profile);
   read_communication(reader, profile);
   profile.sources.merge(read_sources(reader));
   read_launch(reader.child("launch"), profile);
-  if (reader.take("layer_traffic") != nullptr)
-    read_layer_traffic(reader.child("layer_traffic"), profile);
-  if (reader.take("host_gathers") != nullptr)
-    read_host_gathers(reader.child("host_gathers"), profile);
-  if (reader.take("batch_read") != nullptr) read_batch_read(reader.child("batch_read"), profile);
-  if (reader.take("experts") != nullptr) read_experts(reader.child("experts"), profile);
+  if (auto child = reader.optional_child("layer_traffic")) read_layer_traffic(*child, profile);
+  if (auto child = reader.optional_child("host_gathers")) read_host_gathers(*child, profile);
+  if (auto child = reader.optional_child("batch_read")) read_batch_read(*child, profile);
+  if (auto child = reader.optional_child("experts")) read_experts(*child, profile);
   read_memory(reader.child("memory"), profile);
   reader.take("supports");  // lists of keys of a plan, which the scenario's reader knows
   read_releases(reader, profile);

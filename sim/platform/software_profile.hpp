@@ -157,7 +157,7 @@ struct SoftwareProfile {
   bool fused_kernels = true;        ///< mask and softmax, bias and GeLU, bias, dropout and residual
   double cross_entropy_bytes = 30;  ///< traffic per logit, forward and backward together
   bool in_place_cross_entropy = false;  ///< gradients are written over the logits
-  Seconds iteration_overhead{};         ///< once an iteration: data, logging, scaler
+  Seconds iteration_overhead = 2_ms;    ///< once an iteration: data, logging, scaler
   std::optional<double> flash_forward_efficiency,
       flash_backward_efficiency;  ///< of the device's peak, in place of the device's own rates
   std::vector<std::string>
@@ -223,7 +223,7 @@ struct SoftwareProfile {
   StateBytes states_fp16, states_bf16;  ///< by training precision (fp32 training uses its own rule)
   double allocator_slack = 1.206;       ///< reserved / pool
   double fragmentation = 1.065;         ///< phi of the rule for "fits"
-  Bytes fixed_work{};                   ///< constant part of the backward working set
+  Bytes fixed_work = 46_MiB;            ///< constant part of the backward working set
   Bytes extra_context{};                ///< communication buckets beside the device's context
   bool frees_outputs =
       false;              ///< what a stage sent on is freed, and not kept until its backward pass

@@ -22,6 +22,17 @@ using Sources = std::map<std::string, Source>;
 /// Defaults need no source (their documentation is it); a number given by --set is `assumed`.
 Sources read_sources(ObjectReader& reader, const std::string& prefix = {});
 
+/// Where the reader of an entry stands within the object around its list: "zfp/0/".
+inline std::string place_in(const ObjectReader& outer, const ObjectReader& entry) {
+  return entry.pointer().substr(outer.pointer().size() + 1) + "/";
+}
+
+/// The end of an object all of whose keys were asked for: adds the sources of its numbers, and reports keys that are not known.
+inline void end_object(ObjectReader& reader, const std::string& prefix, Sources& sources) {
+  sources.merge(read_sources(reader, prefix));
+  reader.reject_unknown_keys();
+}
+
 /// Whether it is a number, an amount such as "25 GB/s", or a list that holds one: what needs a source.
 bool carries_number(const JsonValue& value);
 

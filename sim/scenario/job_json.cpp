@@ -1,6 +1,6 @@
 #include "scenario/job_json.hpp"
 
-#include "units/quantity_reader.hpp"
+#include "units/member_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -19,16 +19,6 @@ constexpr AmountRange waiting{"0 s", "8760 h"};
 constexpr AmountRange interval_range{"1 s", "8760 h"};
 constexpr AmountRange storage_range{"1 MB/s", "1000 TB/s"};
 
-/// Failures per part and year in 54 days of Llama 3 405B on 16,384 H100 in 2,048 nodes: 419 interruptions, by cause
-/// (The Llama 3 Herd of Models, arXiv:2407.21783, table 5, as quoted by G. K. Lockwood's component-reliability page).
-/// 54 days are 0.1478 years: 2,422 years of a GPU and of a NIC, 302.8 of a node.
-///   gpu: faulty GPU 148, system processor 17, silent corruption 6, thermal 6: 177 / 2422
-///   memory: HBM3 72, SRAM 19: 91 / 2422         nic: 7 / 2422       network: switch or cable 35 / 2422
-///   node: maintenance 32, SSD 3, power supply 3, chassis 2, I/O board 2, CPU 2, memory 2: 46 / 302.8
-///   software: bug 54, dependency 2, NCCL watchdog 7: 63 / 302.8
-constexpr std::array<double, num_failing_parts> llama3_failures_per_year{0.0731,  0.0376, 0.00289,
-                                                                         0.01445, 0.152,  0.208};
-
 void read_length(ObjectReader& reader, JobBlock& job) {
   const bool has_tokens = reader.has("tokens"), has_steps = reader.has("steps");
   if (has_tokens == has_steps) {
@@ -46,73 +36,65 @@ void read_length(ObjectReader& reader, JobBlock& job) {
   reader.take("steps");
 }
 
+const Names<JobPlan> plans{{"given", JobPlan::given}, {"best", JobPlan::best}};
+const Names<CheckpointKind> checkpoint_kinds{{"synchronous", CheckpointKind::synchronous},
+                                             {"asynchronous", CheckpointKind::asynchronous}};
+
 void read_start(ObjectReader reader, JobBlock& job) {
-  if (reader.take("time") != nullptr)
-    job.start_time = required_quantity<Seconds>(reader, "time", waiting);
-  job.warm_up = optional_quantity<Seconds>(reader, "warm_up", "0 s", waiting);
+  given(reader, "time", job.start_time, waiting);
+  defaulted(reader, "warm_up", job.warm_up, waiting);
   reader.reject_unknown_keys();
 }
 
 void read_evaluation(ObjectReader reader, JobBlock& job) {
-  job.evaluation_every = static_cast<int>(reader.required_int("every", 1, most_steps));
-  job.evaluation_time = required_quantity<Seconds>(reader, "time", waiting);
+  required(reader, "every", job.evaluation_every, 1, most_steps);
+  required(reader, "time", job.evaluation_time, waiting);
   reader.reject_unknown_keys();
 }
 
 void read_checkpoint(ObjectReader reader, JobBlock& job) {
-  job.checkpoint_kind =
-      reader.optional_enum<CheckpointKind>("kind", CheckpointKind::synchronous,
-                                           {{"synchronous", CheckpointKind::synchronous},
-                                            {"asynchronous", CheckpointKind::asynchronous}});
-  job.sharded = reader.optional_bool("sharded", true);
-  if (reader.take("interval") != nullptr)
-    job.interval = required_quantity<Seconds>(reader, "interval", interval_range);
-  job.storage_bandwidth =
-      optional_quantity<BytesPerSecond>(reader, "storage_bandwidth", "100 GB/s", storage_range);
-  job.node_bandwidth =
-      optional_quantity<BytesPerSecond>(reader, "node_bandwidth", "5 GB/s", storage_range);
-  job.snapshot_bandwidth =
-      optional_quantity<BytesPerSecond>(reader, "snapshot_bandwidth", "10 GB/s", storage_range);
-  job.kept_checkpoints = reader.optional_int("kept", 3, 1, most_checkpoints);
+  defaulted(reader, "kind", job.checkpoint_kind, checkpoint_kinds);
+  defaulted(reader, "sharded", job.sharded);
+  given(reader, "interval", job.interval, interval_range);
+  defaulted(reader, "storage_bandwidth", job.storage_bandwidth, storage_range);
+  defaulted(reader, "node_bandwidth", job.node_bandwidth, storage_range);
+  defaulted(reader, "snapshot_bandwidth", job.snapshot_bandwidth, storage_range);
+  defaulted(reader, "kept", job.kept_checkpoints, 1, most_checkpoints);
   reader.reject_unknown_keys();
 }
 
 void read_failures(ObjectReader reader, JobBlock& job) {
   for (std::size_t i = 0; i < num_failing_parts; ++i)
-    job.failures_per_year[i] =
-        reader.optional_number(name_of(static_cast<FailingPart>(i)), llama3_failures_per_year[i], 0,
-                               most_failures_per_year);
+    defaulted(reader, name_of(static_cast<FailingPart>(i)), job.failures_per_year[i], 0,
+              most_failures_per_year);
   reader.reject_unknown_keys();
 }
 
 void read_restart(ObjectReader reader, JobBlock& job) {
-  if (reader.take("detection") != nullptr)
-    job.detection = required_quantity<Seconds>(reader, "detection", waiting);
-  job.repair = optional_quantity<Seconds>(reader, "repair", "24 h", waiting);
-  job.spare_nodes = reader.optional_int("spare_nodes", 0, 0, most_spares);
-  job.elastic = reader.optional_bool("elastic", false);
+  given(reader, "detection", job.detection, waiting);
+  defaulted(reader, "repair", job.repair, waiting);
+  defaulted(reader, "spare_nodes", job.spare_nodes, 0, most_spares);
+  defaulted(reader, "elastic", job.elastic);
   reader.reject_unknown_keys();
 }
 
 JobBlock::Price read_price(ObjectReader reader) {
   JobBlock::Price price;
-  price.gpu_hour = reader.required_number("gpu_hour", 0, most_price);
-  price.storage_tb_month = reader.optional_number("storage_tb_month", 0, 0, most_price);
-  price.currency = reader.optional_string("currency", "USD");
+  required(reader, "gpu_hour", price.gpu_hour, 0, most_price);
+  defaulted(reader, "storage_tb_month", price.storage_tb_month, 0, most_price);
+  price.currency = reader.optional_string("currency", price.currency);
   reader.reject_unknown_keys();
   return price;
 }
 
 JobBlock::Power read_power(ObjectReader reader) {
   JobBlock::Power power;
-  power.computing = reader.required_number("computing", 0, most_watts);
-  power.communicating = reader.required_number("communicating", 0, most_watts);
-  power.idle = reader.required_number("idle", 0, most_watts);
-  power.node = reader.optional_number("node", 0, 0, most_watts);
-  power.overhead = reader.optional_number("pue", 1, 1, most_overhead);
-  if (reader.has("kg_co2_per_kwh"))
-    power.kg_co2_per_kwh = reader.required_number("kg_co2_per_kwh", 0, most_emissions);
-  reader.take("kg_co2_per_kwh");
+  required(reader, "computing", power.computing, 0, most_watts);
+  required(reader, "communicating", power.communicating, 0, most_watts);
+  required(reader, "idle", power.idle, 0, most_watts);
+  defaulted(reader, "node", power.node, 0, most_watts);
+  defaulted(reader, "pue", power.overhead, 1, most_overhead);
+  given(reader, "kg_co2_per_kwh", power.kg_co2_per_kwh, 0, most_emissions);
   reader.reject_unknown_keys();
   return power;
 }
@@ -140,13 +122,11 @@ const char* name_of(FailingPart part) {
 JobBlock read_job(ObjectReader reader) {
   JobBlock job;
   read_length(reader, job);
-  job.plan = reader.optional_enum<JobPlan>("plan", JobPlan::given,
-                                           {{"given", JobPlan::given}, {"best", JobPlan::best}});
+  defaulted(reader, "plan", job.plan, plans);
   if (job.plan == JobPlan::best && reader.has("step_time"))
     reader.problem("plan", "plan is \"best\", and step_time is that of one plan",
                    "leave out one of them");
-  if (reader.take("step_time") != nullptr)
-    job.step_time = required_quantity<Seconds>(reader, "step_time", {"1 us", "24 h"});
+  given(reader, "step_time", job.step_time, AmountRange{"1 us", "24 h"});
   read_start(reader.child("start"), job);
   if (auto evaluation = reader.optional_child("evaluation")) read_evaluation(*evaluation, job);
   read_checkpoint(reader.child("checkpoint"), job);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plan/plan.hpp"
+#include "units/member_reader.hpp"
 
 namespace windtunnel {
 
@@ -46,9 +47,6 @@ KeyValue whole(int Block::*member, int least, int most) {
           .set = [=](PlanChoice& choice,
                      int value) { detail::block_of<Block>(choice).*member = value; }};
 }
-
-template <class Value>
-using Names = std::vector<std::pair<std::string, Value>>;
 
 /// One of `names`; -1 for a value that has none.
 template <class Block, class Value>

@@ -48,7 +48,7 @@ struct NoiseBlock {
   /// A host that stands still: the pass under way on its GPU, or the next, takes so much longer.
   struct Stalls {
     double per_gpu_hour = 0;  ///< at random times
-    Seconds median{};         ///< of their duration, which is log-normal
+    Seconds median = 100_ms;  ///< of their duration, which is log-normal
     double spread = 0;        ///< its sigma
   } stalls;
 

@@ -5,6 +5,7 @@
 #include <clocale>
 
 #include "core/contracts.hpp"
+#include "units/member_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -265,6 +266,42 @@ TEST_CASE("zero and odd amounts have a text too") {
   CHECK(to_text(Seconds{1.0 / 0.0}) == "inf s");
   CHECK(to_text(Seconds{1e300}).size() == 303);
   CHECK(to_text(Seconds{5e-324}).ends_with(" ns"));
+}
+
+TEST_CASE("a default is what the member has, and is written back as a file would write it") {
+  JsonValue value = json("{}");
+  Problems problems;
+  ObjectReader reader(value, "", problems);
+  Seconds none{}, short_time = 2_ms, day{86400};
+  Bytes binary = 46_MiB, decimal = 32_MB;
+  BytesPerSecond rate = 100_GBps;
+  defaulted(reader, "none", none);
+  defaulted(reader, "short", short_time);
+  defaulted(reader, "day", day, AmountRange{"0 s", "48 h"});
+  defaulted(reader, "binary", binary);
+  defaulted(reader, "decimal", decimal);
+  defaulted(reader, "rate", rate);
+  CHECK(
+      canonical_text(value) ==
+      R"({"binary":"46 MiB","day":"24 h","decimal":"32 MB","none":"0 s","rate":"100 GB/s","short":"2 ms"})");
+  CHECK(day / Seconds{3600} == 24);
+}
+
+TEST_CASE("a key that only some files give leaves its member alone where it is absent") {
+  JsonValue value = json(R"({"share": 0.5, "count": 3})");
+  Problems problems;
+  ObjectReader reader(value, "", problems);
+  double share = 1, other = 7;
+  std::optional<int> count, absent;
+  given(reader, "share", share, 0, 1);
+  given(reader, "other", other, 0, 10);
+  given(reader, "count", count, 1, 8);
+  given(reader, "absent", absent, 1, 8);
+  CHECK(share == 0.5);
+  CHECK(other == 7);
+  CHECK(count == 3);
+  CHECK(!absent.has_value());
+  CHECK(canonical_text(value) == R"({"count":3,"share":0.5})");
 }
 
 }  // namespace

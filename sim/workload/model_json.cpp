@@ -11,16 +11,16 @@
 #include <vector>
 
 #include "core/file_io.hpp"
-#include "core/object_reader.hpp"
+#include "units/member_reader.hpp"
 
 namespace windtunnel {
 namespace {
 
-constexpr std::int64_t most_layers = 100'000;
-constexpr std::int64_t most_hidden =
+constexpr int most_layers = 100'000;
+constexpr int most_hidden =
     1 << 20;  ///< keeps 4 * hidden and products of two sizes far from overflow
-constexpr std::int64_t most_sequence = 1 << 28;  ///< tokens
-constexpr std::int64_t most_vocab = 1 << 28;     ///< words
+constexpr int most_sequence = 1 << 28;  ///< tokens
+constexpr int most_vocab = 1 << 28;     ///< words
 
 /// Takes the keys that describe the file and not the model.
 void read_label(ObjectReader& reader, Transformer& model) {
@@ -38,22 +38,26 @@ void check_divides(ObjectReader& reader, std::string_view key, int size, std::st
   divisor = 1;
 }
 
+using Experts = Transformer::Experts;
+const Names<std::string> families{
+    {"gpt", "gpt"}, {"neox", "neox"}, {"bloom", "bloom"}, {"llama", "llama"}};
+
 Transformer::Window read_window(ObjectReader reader) {
   Transformer::Window window;
-  window.size = reader.required_int("size", 1, most_sequence);
-  window.every = reader.optional_number("every", 1, 1, most_layers);
-  window.from_layer = reader.optional_int("from_layer", 0, 0, most_layers);
+  required(reader, "size", window.size, 1, most_sequence);
+  defaulted(reader, "every", window.every, 1, most_layers);
+  defaulted(reader, "from_layer", window.from_layer, 0, most_layers);
   reader.reject_unknown_keys();
   return window;
 }
 
 Transformer::LatentAttention read_latent_attention(ObjectReader reader) {
   Transformer::LatentAttention latent;
-  latent.query_rank = reader.optional_int("query_rank", 0, 0, most_hidden);
-  latent.key_value_rank = reader.required_int("key_value_rank", 1, most_hidden);
-  latent.key_size = reader.required_int("key_size", 1, most_hidden);
-  latent.rope_size = reader.required_int("rope_size", 0, most_hidden);
-  latent.value_size = reader.required_int("value_size", 1, most_hidden);
+  defaulted(reader, "query_rank", latent.query_rank, 0, most_hidden);
+  required(reader, "key_value_rank", latent.key_value_rank, 1, most_hidden);
+  required(reader, "key_size", latent.key_size, 1, most_hidden);
+  required(reader, "rope_size", latent.rope_size, 0, most_hidden);
+  required(reader, "value_size", latent.value_size, 1, most_hidden);
   reader.reject_unknown_keys();
   return latent;
 }
@@ -122,21 +126,22 @@ Transformer::ExpertBalance read_balance(ObjectReader& parent, int experts, int t
   return balance;
 }
 
-Transformer::Experts read_experts(ObjectReader reader, int layers, bool family_has_biases) {
+Experts read_experts(ObjectReader reader, int layers, bool family_has_biases) {
+  Experts moe;
+  moe.bias = family_has_biases;
   constexpr int most_experts = 1 << 16;
   constexpr double most_capacity = 1e6;
-  Transformer::Experts moe;
-  moe.experts = reader.required_int("experts", 1, most_experts);
-  moe.top_k = reader.required_int("top_k", 1, most_experts);
-  moe.ffn_hidden = reader.required_int("ffn_hidden", 1, 16 * most_hidden);
-  moe.shared_ffn_hidden = reader.optional_int("shared_ffn_hidden", 0, 0, 16 * most_hidden);
-  moe.dense_layers = reader.optional_int("dense_layers", 0, 0, most_layers);
-  moe.every = reader.optional_int("every", 1, 1, most_layers);
-  moe.node_limit = reader.optional_int("node_limit", 0, 0, most_experts);
-  moe.capacity = reader.optional_number("capacity", 0, 0, most_capacity);
-  moe.bias = reader.optional_bool("bias", family_has_biases);
-  moe.router_bias = reader.optional_bool("router_bias", false);
-  moe.shared_gate = reader.optional_bool("shared_gate", false);
+  required(reader, "experts", moe.experts, 1, most_experts);
+  required(reader, "top_k", moe.top_k, 1, most_experts);
+  required(reader, "ffn_hidden", moe.ffn_hidden, 1, 16 * most_hidden);
+  defaulted(reader, "shared_ffn_hidden", moe.shared_ffn_hidden, 0, 16 * most_hidden);
+  defaulted(reader, "dense_layers", moe.dense_layers, 0, most_layers);
+  defaulted(reader, "every", moe.every, 1, most_layers);
+  defaulted(reader, "node_limit", moe.node_limit, 0, most_experts);
+  defaulted(reader, "capacity", moe.capacity, 0, most_capacity);
+  defaulted(reader, "bias", moe.bias);
+  defaulted(reader, "router_bias", moe.router_bias);
+  defaulted(reader, "shared_gate", moe.shared_gate);
   moe.balance = read_balance(reader, moe.experts, moe.top_k);
   reader.reject_unknown_keys();
   if (moe.top_k > moe.experts && reader.are_sound({"top_k", "experts"})) {
@@ -164,11 +169,10 @@ QueryKeyNorm read_qk_norm(ObjectReader& reader) {
 
 /// Norms, biases and the order of a layer's halves.
 void read_layer(ObjectReader& reader, Transformer& model) {
-  model.qkv_bias = reader.optional_bool("qkv_bias", false);
-  for (auto [key, bias] : {std::pair{"projection_bias", &model.projection_bias},
-                           std::pair{"norm_bias", &model.norm_bias}})
-    if (reader.take(key) != nullptr) *bias = reader.optional_bool(key, model.has_biases());
-  model.attention_sinks = reader.optional_bool("attention_sinks", false);
+  defaulted(reader, "qkv_bias", model.qkv_bias);
+  given(reader, "projection_bias", model.projection_bias);
+  given(reader, "norm_bias", model.norm_bias);
+  defaulted(reader, "attention_sinks", model.attention_sinks);
   model.qk_norm = read_qk_norm(reader);
   // GPT-NeoX's use_parallel_residual is true by default: GPTNeoXConfig of transformers, models/gpt_neox/configuration_gpt_neox.py.
   // Layers with experts have no parallel halves.
@@ -191,21 +195,21 @@ Transformer read_transformer(JsonValue& value, const std::string& pointer, Probl
   ObjectReader reader(value, pointer, problems);
   Transformer model;
   read_label(reader, model);
-  model.family = reader.optional_enum<std::string>(
-      "family", "gpt", {{"gpt", "gpt"}, {"neox", "neox"}, {"bloom", "bloom"}, {"llama", "llama"}});
-  model.layers = reader.required_int("layers", 1, most_layers);
-  model.hidden = reader.required_int("hidden", 1, most_hidden);
-  model.heads = reader.required_int("heads", 1, most_hidden);
-  model.sequence = reader.required_int("sequence", 1, most_sequence);
-  model.vocab = reader.required_int("vocab", 1, most_vocab);
-  model.kv_heads = reader.optional_int("kv_heads", model.heads, 1, most_hidden);
-  model.ffn_hidden = reader.optional_int("ffn_hidden", 4 * model.hidden, 1, 16 * most_hidden);
-  model.gated_mlp = reader.optional_bool("gated_mlp", false);
-  model.tied_embeddings = reader.optional_bool("tied_embeddings", true);
-  model.rotary = reader.optional_bool("rotary", false);
-  model.vocab_divisor = reader.optional_int("vocab_divisor", 128, 1, most_vocab);
-  const bool gives_head_size = reader.take("head_size") != nullptr;
-  if (gives_head_size) model.given_head_size = reader.required_int("head_size", 1, most_hidden);
+  defaulted(reader, "family", model.family, families);
+  required(reader, "layers", model.layers, 1, most_layers);
+  required(reader, "hidden", model.hidden, 1, most_hidden);
+  required(reader, "heads", model.heads, 1, most_hidden);
+  required(reader, "sequence", model.sequence, 1, most_sequence);
+  required(reader, "vocab", model.vocab, 1, most_vocab);
+  model.kv_heads = model.heads;
+  model.ffn_hidden = 4 * model.hidden;
+  defaulted(reader, "kv_heads", model.kv_heads, 1, most_hidden);
+  defaulted(reader, "ffn_hidden", model.ffn_hidden, 1, 16 * most_hidden);
+  defaulted(reader, "gated_mlp", model.gated_mlp);
+  defaulted(reader, "tied_embeddings", model.tied_embeddings);
+  defaulted(reader, "rotary", model.rotary);
+  defaulted(reader, "vocab_divisor", model.vocab_divisor, 1, most_vocab);
+  given(reader, "head_size", model.given_head_size, 1, most_hidden);
   read_layer(reader, model);
   if (reader.take("window") != nullptr) model.window = read_window(reader.child("window"));
   if (reader.take("moe") != nullptr)
@@ -218,7 +222,7 @@ Transformer read_transformer(JsonValue& value, const std::string& pointer, Probl
   }
   if (reader.take("mla") != nullptr) model.mla = read_latent_attention(reader.child("mla"));
   reader.reject_unknown_keys();
-  if (!gives_head_size && !model.mla && reader.are_sound({"heads", "hidden"}))
+  if (!reader.has("head_size") && !model.mla && reader.are_sound({"heads", "hidden"}))
     check_divides(reader, "heads", model.hidden, "hidden", model.heads);
   if (reader.are_sound({"kv_heads", "heads"}))
     check_divides(reader, "kv_heads", model.heads, "heads", model.kv_heads);
