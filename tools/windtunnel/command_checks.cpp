@@ -1,27 +1,22 @@
 #include "windtunnel/command_checks.hpp"
 
 #include "simulate/tasks.hpp"
+#include "windtunnel/command_table.hpp"
 
 namespace windtunnel {
 
 std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
 
 void check_one_argument(const CommandLine& line) {
-  const std::string what = line.command == "list"         ? "KIND"
-                           : line.command == "completion" ? "SHELL"
-                           : line.command == "device"     ? "NAME"
-                                                          : "FILE";
+  const Command& command = command_named(line.command);
+  const std::string& what = command.argument;
   if (line.arguments.size() == 1) return;
   if (line.command == "device" && !line.arguments.empty()) return;
-  if (line.arguments.empty())
-    throw UsageError(
-        line.command + " needs a " + what + " (" +
-        (what == "FILE"
-             ? "a path, a name that `windtunnel list scenarios` prints, or - for standard input"
-         : what == "NAME" ? "a path, or a name that `windtunnel list devices` prints"
-         : what == "KIND" ? "models, platforms, devices, software, noise, scenarios, codecs or keys"
-                          : "bash, zsh or fish") +
-        ")");
+  if (line.arguments.empty()) {
+    std::string about = command.about;
+    if (about.starts_with("A ")) about.front() = 'a';
+    throw UsageError(line.command + " needs a " + what + " (" + about + ")");
+  }
   throw UsageError(line.command + " takes one " + what + ", these are " +
                    std::to_string(line.arguments.size()) + ": " + in_quotes(line.arguments[0]) +
                    ", " + in_quotes(line.arguments[1]) +
@@ -29,6 +24,7 @@ void check_one_argument(const CommandLine& line) {
 }
 
 void check_sweep(const CommandLine& line) {
+  check_one_argument(line);
   if (line.worker && line.arguments.front() == "-")
     throw UsageError(
         "windtunnel-mpi starts many processes, of which one could read standard input: name a "

@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "core/problem.hpp"
-#include "plan/schedule.hpp"
 #include "scenario/known_pointers.hpp"
 #include "scenario/overrides.hpp"
 #include "windtunnel/command_checks.hpp"
 #include "windtunnel/command_options.hpp"
-#include "windtunnel/help_text.hpp"
+#include "windtunnel/command_table.hpp"
 
 namespace windtunnel {
 namespace {
@@ -23,9 +22,6 @@ constexpr const char* commands_there_are =
     "import, device, probe, codec, completion and help";
 
 constexpr const char* list_kinds = "models|platforms|devices|software|noise|scenarios|codecs|keys";
-
-constexpr const char* scenario_argument =
-    "A path, a name that `windtunnel list scenarios` prints, or - for standard input";
 
 constexpr const char* common_options = "Options of every command";
 
@@ -39,8 +35,7 @@ class UsageFormatter final : public CLI::Formatter {
     text += '\n';
     if (const CLI::App* program = app->get_parent(); program != nullptr)
       text += make_group(common_options, false, program->get_options());
-    const std::string command = app->get_parent() == nullptr ? "" : app->get_name();
-    return text + help_ending(command);
+    return text + help_ending(command_named(app->get_parent() == nullptr ? "" : app->get_name()));
   }
 
   std::string make_usage(const CLI::App* app, std::string) const override {
@@ -124,81 +119,20 @@ class Grammar {
     });
   }
 
-  using AddOptions = void (*)(CLI::App* command, CommandLine& line);
-  CLI::App* add_command(const char* name, const char* what, const char* argument,
-                        const std::string& about, AddOptions add_options_of = nullptr) {
-    CLI::App* command = app_.add_subcommand(name, what);
-    command->group("Commands");
-    command->set_help_flag();
-    command->allow_extras();
-    command->add_option(argument, line_.arguments, about)->type_name("");
-    if (add_options_of != nullptr && is_asked_for(name)) add_options_of(command, line_);
-    return command;
-  }
-
   void add_commands() {
-    add_commands_of_scenarios();
-    add_commands_of_measurements();
-    add_command("completion", "Print a script that completes commands in a shell", "SHELL",
-                "bash, zsh or fish");
-    add_command("help", "Print help, of a command where one is named", "COMMAND",
-                "One of the commands");
-  }
-
-  void add_commands_of_scenarios() {
-    const char* const file = scenario_argument;
-    add_command("run", "Simulate one training iteration of a scenario", "FILE", file,
-                add_run_options);
-    add_command("check", "Read and check a scenario, no more", "FILE", file);
-    CLI::App* show =
-        add_command("show", "Print the whole scenario with the origin of each value", "FILE", file);
+    for (const Command& each : commands()) {
+      CLI::App* command = app_.add_subcommand(each.name, each.summary);
+      command->group("Commands");
+      command->set_help_flag();
+      command->allow_extras();
+      if (!each.argument.empty())
+        command->add_option(each.argument, line_.arguments, each.about)->type_name("");
+      if (each.add_options != nullptr && is_asked_for(each.name)) each.add_options(command, line_);
+    }
+    CLI::App* show = app_.get_subcommand("show");
     show->add_flag("--resolved", resolved_, "Merged, with names and defaults filled in");
     show->add_flag("--pointers", line_.pointers,
                    "One line for each value that --set can change, as --set takes it");
-    add_command("list", "Print what is built in", "KIND",
-                "models, platforms, devices, software, noise, scenarios, codecs or keys");
-    add_command("rank", "Search the parallel plans of a scenario and print the best", "FILE", file,
-                add_rank_options);
-    add_command("compare", "Lay runs side by side: times, where they went, bytes, memory", "FILE",
-                "Scenarios (as run takes them) or reports of run --json, two or more; one with "
-                "--toggle. "
-                "Timelines instead where one is a trace, of PyTorch's profiler or of run --trace",
-                add_compare_options);
-    add_command("schedule", "Say whether a pipeline schedule is legal, or draw it",
-                "check|draw NAME|FILE", schedule_name_list() + "; or the path of a schedule file",
-                add_schedule_options);
-    add_command("sweep", "Simulate every point of a scenario's sweep", "FILE", file,
-                add_sweep_options);
-    add_command("job", "Simulate a training run of weeks: days, failures, money", "FILE", file,
-                add_job_options);
-  }
-
-  void add_commands_of_measurements() {
-    add_command("validate", "Predict published measurements and score the predictions", "SET",
-                "Paths or names of measurement sets; none: all of validation/",
-                add_validate_options);
-    add_command("calibrate", "Fit named constants to measurements, with held-out errors", "SET",
-                "Paths or names of measurement sets", add_calibrate_options);
-    add_command("explain", "Show the critical path of an iteration, and what would change it",
-                "FILE", scenario_argument, add_explain_options);
-    add_command("import", "Make one of our files of a log or another tool's file", "KIND IN",
-                import_kinds(), add_import_options);
-    add_command("device", "Complete the file of a GPU, or score its kernels", "NAME",
-                "A path, or a name that `windtunnel list devices` prints", add_device_options);
-    add_probe();
-    add_command("codec", "Measure what codecs do to a real tensor", "FILE.npy",
-                "A NumPy array of float16, float32 or float64", add_codec_options);
-  }
-
-  void add_probe() {
-    CLI::App* probe = app_.add_subcommand(
-        "probe", "Print a PyTorch script that measures a GPU, a node or two, for import probe");
-    probe->group("Commands");
-    probe->set_help_flag();
-    probe->allow_extras();
-    probe->add_flag(
-        "--script", line_.script,
-        "Print the script; it needs Python and PyTorch, and takes less than five minutes");
   }
 
   /// Not app_.help(): that is the help of the command which was typed.
@@ -288,25 +222,11 @@ class Grammar {
       line_.overrides.emplace_back(set.substr(0, equals), set.substr(equals + 1));
     }
     expect_independent(line_.overrides);
-    if (line_.command == "calibrate")
-      check_calibrate(line_);
-    else if (line_.command == "schedule")
-      check_schedule(line_);
-    else if (line_.command == "import")
-      check_import(line_);
-    else if (line_.command == "compare")
-      check_compare(line_);
-    else if (line_.command == "codec")
-      check_codec(line_);
-    else if (line_.command == "probe")
-      check_probe(line_);
-    else if (line_.command != "validate")
-      check_one_argument(line_);
+    command_named(line_.command).check(line_);
     check_emit(line_);
     if (line_.command == "show" && resolved_ == line_.pointers)
       throw UsageError(resolved_ ? "show prints one thing: --resolved or --pointers"
                                  : "show needs to be told what (write show --resolved FILE)");
-    if (line_.command == "sweep") check_sweep(line_);
     check_outputs(line_);
   }
 

@@ -1,4 +1,3 @@
-#include <array>
 #include <exception>
 #include <new>
 #include <string>
@@ -6,7 +5,7 @@
 
 #include "core/output_guard.hpp"
 #include "core/problem.hpp"
-#include "windtunnel/commands.hpp"
+#include "windtunnel/command_table.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"
 #include "windtunnel/signals.hpp"
@@ -15,53 +14,15 @@
 namespace windtunnel {
 namespace {
 
-struct Command {
-  const char* name;
-  ExitCode (*carry_out)(const CommandLine&);
-};
-
-ExitCode help_command(const CommandLine& line) {
-  print_result(line.help);
-  return exit_done;
-}
-
-ExitCode version_command(const CommandLine&) {
-  print_result(version_text() + "\n");
-  return exit_done;
-}
-
-ExitCode completion_command(const CommandLine& line) {
-  print_result(completion_text(line.grammar, line.arguments.front()));
-  return exit_done;
-}
-
-constexpr std::array commands{Command{"run", run_command},
-                              Command{"check", check_command},
-                              Command{"compare", compare_command},
-                              Command{"codec", codec_command},
-                              Command{"show", show_command},
-                              Command{"list", list_command},
-                              Command{"rank", rank_command},
-                              Command{"schedule", schedule_command},
-                              Command{"sweep", sweep_command},
-                              Command{"validate", validate_command},
-                              Command{"calibrate", calibrate_command},
-                              Command{"explain", explain_command},
-                              Command{"job", job_command},
-                              Command{"import", import_command},
-                              Command{"device", device_command},
-                              Command{"probe", probe_command},
-                              Command{"completion", completion_command},
-                              Command{"help", help_command},
-                              Command{"version", version_command}};
-
 ExitCode carry_out(int argc, const char* const* argv) {
   const CommandLine line = parse_command_line(argc, argv);
   announce_outputs(named_outputs(line));
   if (line.verbosity == Verbosity::normal) report_long_work();
-  for (const Command& command : commands)
-    if (line.command == command.name) return command.carry_out(line);
-  throw UsageError("unknown command \"" + line.command + "\"");
+  if (line.command == "version") {
+    print_result(version_text() + "\n");
+    return exit_done;
+  }
+  return command_named(line.command).carry_out(line);
 }
 
 /// Runs the program, and turns what is thrown into a message and an exit code.
