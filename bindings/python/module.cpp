@@ -157,13 +157,13 @@ py::dict stage_times(const py::object& self) {
   const auto& handle = py::cast<const ReportHandle&>(self);
   const std::vector<StageTime>& stages = handle.report().stage_times;
   py::dict columns;
-  for (int line = 0; line < num_lines; ++line) {
+  for (const Line line : all_lines) {
     const auto index = static_cast<std::size_t>(line);
-    if (!has_line(handle.report(), static_cast<Line>(line))) continue;
+    if (!has_line(handle.report(), line)) continue;
     const auto* const first =
         stages.empty() ? nullptr
                        : reinterpret_cast<const double*>(&stages.front().breakdown.seconds[index]);
-    columns[name_of(static_cast<Line>(line))] = view(first, stages.size(), sizeof(StageTime), self);
+    columns[name_of(line)] = view(first, stages.size(), sizeof(StageTime), self);
   }
   columns["end"] = column(stages, &StageTime::end, self);
   return columns;

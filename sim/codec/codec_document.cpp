@@ -9,7 +9,6 @@
 #include "cost/codec_table.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
-#include "report/seed_value.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -98,7 +97,7 @@ JsonValue codec_data(const CodecReport& report) {
                           {"codecs", array_of(report.feedback, feedback_value)}});
   return object_of({{"schema", "windtunnel/codec-v1"},
                     {"version", WINDTUNNEL_VERSION},
-                    {"seed", seed_value(report.seed)},
+                    {"seed", report.seed},
                     {"tensor", object_of({{"source", tensor.source},
                                           {"element", name_of(tensor.element)},
                                           {"rows", tensor.rows},

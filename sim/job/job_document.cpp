@@ -7,7 +7,6 @@
 #include "job/job_result.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
-#include "report/seed_value.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -87,7 +86,7 @@ JsonValue job_data(const JobResult& result) {
        {"name", result.name},
        {"version", WINDTUNNEL_VERSION},
        {"scenario_hash", result.scenario_hash},
-       {"seed", seed_value(result.options.seed)},
+       {"seed", result.options.seed},
        {"draws", result.options.draws},
        {"gpus", job.gpus},
        {"plan", result.plan},

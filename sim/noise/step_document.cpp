@@ -6,7 +6,6 @@
 #include "noise/step_odds.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
-#include "report/seed_value.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -26,7 +25,7 @@ JsonValue steps_data(const StepSeries& series, const StepStatistics& found) {
                     {"name", series.name},
                     {"version", WINDTUNNEL_VERSION},
                     {"scenario_hash", series.scenario_hash},
-                    {"seed", seed_value(series.seed)},
+                    {"seed", series.seed},
                     {"noise", series.noise_name},
                     {"gpus", series.num_gpus},
                     {"steps", series.times.size()},
@@ -171,7 +170,7 @@ Document odds_document(const StepOdds& odds) {
                                     {"name", series.name},
                                     {"version", WINDTUNNEL_VERSION},
                                     {"scenario_hash", series.scenario_hash},
-                                    {"seed", seed_value(series.seed)},
+                                    {"seed", series.seed},
                                     {"noise", series.noise_name},
                                     {"steps", series.times.size()},
                                     {"without_noise_s", series.without_noise},

@@ -12,9 +12,8 @@
 #include "questions/break_even.hpp"
 #include "questions/codec_break_even.hpp"
 #include "questions/input_differences.hpp"
-#include "report/path_json.hpp"
+#include "report/compare_page.hpp"
 #include "report/report_json.hpp"
-#include "report/timeline_data.hpp"
 #include "scenario/resolved_text.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
@@ -27,16 +26,6 @@ const Scenario* scenario_of(const CompareInput& input) {
   return std::get_if<Scenario>(&input.content);
 }
 
-/// What a run's page shows beyond its report.
-RunDetails details_of(const Scenario& scenario, const Simulation& simulation) {
-  const PlayedIteration played{&simulation.timeline, &simulation.programs, &simulation.network,
-                               &scenario.plan, simulation.report.last_device};
-  const CriticalPath path = find_critical_path(simulation.programs, simulation.timeline);
-  return {resolved_text(scenario.resolved),
-          timeline_json(played, devices_of_last_replica(played), path),
-          path_value(played, path, simulation.report)};
-}
-
 ComparedRun run_of(const CompareInput& input, const Library& library, RunDetail detail) {
   const Scenario& scenario = *scenario_of(input);
   SimulateOptions options;
@@ -44,7 +33,11 @@ ComparedRun run_of(const CompareInput& input, const Library& library, RunDetail 
   options.keep_timeline = detail == RunDetail::page;
   const Simulation simulation = simulate(scenario, options);
   ComparedRun run{input.label, report_value(simulation.report), {}};
-  if (detail == RunDetail::page) run.details = details_of(scenario, simulation);
+  if (detail == RunDetail::page)
+    run.details = run_details(resolved_text(scenario.resolved),
+                              {&simulation.timeline, &simulation.programs, &simulation.network,
+                               &scenario.plan, simulation.report.last_device},
+                              simulation.report);
   return run;
 }
 

@@ -185,8 +185,7 @@ std::set<WhatIfKind> check_what_ifs(const std::string& text) {
     kinds.insert(result.change.kind);
     const JsonValue run = run_of_changed_file(text, result.change, folder);
     CHECK(number_at(run, "iteration_time_s") == result.iteration_time.value());
-    for (int i = 0; i < num_lines; ++i) {
-      const auto line = static_cast<Line>(i);
+    for (const Line line : all_lines) {
       const JsonValue& lines = *run.find("breakdown_s");
       const bool is_written = is_always_written(line) || lines.find(name_of(line)) != nullptr;
       CHECK((is_written ? number_at(lines, name_of(line)) : 0) ==

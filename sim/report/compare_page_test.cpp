@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "report/path_json.hpp"
 #include "report/report_json.hpp"
 #include "report/testing.hpp"
 
@@ -25,12 +24,9 @@ Comparison two_runs() {
   const Plan plan = testing::two_stage_plan();
   const Network network;
   const testing::PlayedWorld world = testing::play_alone(programs);
-  const PlayedIteration played{&world.timeline, &programs, &network, &plan,
-                               world.played.last_device};
-  const CriticalPath path = find_critical_path(programs, world.timeline);
-  comparison.runs[1].details = RunDetails{
-      "{\"version\": 1}  // <here>", timeline_json(played, devices_of_last_replica(played), path),
-      path_value(played, path, faster)};
+  comparison.runs[1].details =
+      run_details("{\"version\": 1}  // <here>",
+                  {&world.timeline, &programs, &network, &plan, world.played.last_device}, faster);
   return comparison;
 }
 

@@ -36,7 +36,7 @@ bool is_report(const JsonValue& document);
 struct RunDetails {
   std::string scenario;  ///< resolved, as text
   std::string timeline;  ///< JSON, as timeline_json() makes it
-  JsonValue why;         ///< the critical path and the reasons, as path_value() makes it
+  JsonValue why;         ///< the critical path and the reasons
 };
 
 /// One of the runs that stand side by side.
@@ -60,7 +60,6 @@ struct InputDifference {
 
 /// Which network a break-even was looked for on.
 enum class NetworkPart { between_nodes, inside_nodes };
-const char* name_of(NetworkPart part);  ///< "between nodes", "inside nodes"
 
 /// At which bandwidth two runs are equally fast: the bandwidth of the scenario's network is multiplied by a factor until
 /// their times cross.

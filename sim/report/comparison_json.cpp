@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "core/contracts.hpp"
-#include "core/json_build.hpp"
 #include "core/object_reader.hpp"
 #include "report/comparison.hpp"
+#include "report/json_object.hpp"
 #include "report/report_json.hpp"
 
 namespace windtunnel {
@@ -51,8 +51,7 @@ class FigureReader {
 
   void read_breakdown(ReportFigures& figures) {
     ObjectReader reader = part("breakdown_s");
-    for (int i = 0; i < num_lines; ++i) {
-      const auto line = static_cast<Line>(i);
+    for (const Line line : all_lines) {
       const char* const name = name_of(line);
       figures.breakdown.add(
           line, Seconds{is_always_written(line) ? reader.required_number(name, -most, most)
@@ -90,22 +89,12 @@ class FigureReader {
   ObjectReader root_;
 };
 
-JsonValue text(std::string words) { return JsonValue(std::move(words)); }
-
 JsonValue difference_value(const InputDifference& difference) {
-  JsonValue::Array values;
-  for (const std::string& value : difference.values) values.push_back(text(value));
-  JsonValue object(JsonValue::Object{});
-  object.set("pointer", text(difference.pointer));
-  object.set("values", JsonValue(std::move(values)));
-  return object;
+  return object_of({{"pointer", difference.pointer}, {"values", array_of(difference.values)}});
 }
 
 JsonValue failed_value(const FailedRun& run) {
-  JsonValue object(JsonValue::Object{});
-  object.set("label", text(run.label));
-  object.set("error", text(run.error));
-  return object;
+  return object_of({{"label", run.label}, {"error", run.error}});
 }
 
 const char* word_of(BreakEven::Outcome outcome) {
@@ -123,39 +112,31 @@ const char* word_of(BreakEven::Outcome outcome) {
 }
 
 JsonValue break_even_value(const BreakEven& found) {
-  JsonValue object(JsonValue::Object{});
-  std::string part = name_of(found.part);
-  std::replace(part.begin(), part.end(), ' ', '_');
-  object.set("what", text(found.what));
-  object.set("network", text(std::move(part)));
-  object.set("outcome", text(word_of(found.outcome)));
-  object.set("bandwidth_now_bytes_per_s", JsonValue(found.bandwidth_now.value()));
-  if (found.outcome != BreakEven::Outcome::crosses) return object;
-  object.set("factor", JsonValue(found.factor));
-  object.set("bandwidth_bytes_per_s", JsonValue(found.bandwidth.value()));
-  object.set("faster", text(found.faster_below ? "below" : "above"));
-  return object;
+  const bool crosses = found.outcome == BreakEven::Outcome::crosses;
+  return object_of(
+      {{"what", found.what},
+       {"network", found.part == NetworkPart::between_nodes ? "between_nodes" : "inside_nodes"},
+       {"outcome", word_of(found.outcome)},
+       {"bandwidth_now_bytes_per_s", found.bandwidth_now.value()},
+       {"factor", only_if(crosses, found.factor)},
+       {"bandwidth_bytes_per_s", only_if(crosses, found.bandwidth.value())},
+       {"faster", only_if(crosses, found.faster_below ? "below" : "above")}});
 }
 
 JsonValue codec_value(const CodecBreakEven& codec) {
-  JsonValue object(JsonValue::Object{});
-  object.set("run", JsonValue(static_cast<std::int64_t>(codec.run)));
-  object.set("traffic", text(name_of(codec.traffic)));
-  object.set("saved_bytes", JsonValue(codec.saved.value()));
-  object.set("codec_s", JsonValue(codec.codec.value()));
-  if (codec.bandwidth) object.set("break_even_bytes_per_s", JsonValue(codec.bandwidth->value()));
-  if (codec.now > BytesPerSecond{})
-    object.set("attained_bytes_per_s", JsonValue(codec.now.value()));
-  object.set("saved_by_job_s", JsonValue(codec.saved_by_job.value()));
-  object.set("loses", JsonValue(codec.slows_job()));
-  return object;
+  return object_of(
+      {{"run", codec.run},
+       {"traffic", name_of(codec.traffic)},
+       {"saved_bytes", codec.saved.value()},
+       {"codec_s", codec.codec},
+       {"break_even_bytes_per_s",
+        only_if(codec.bandwidth.has_value(), codec.bandwidth.value_or(BytesPerSecond{}).value())},
+       {"attained_bytes_per_s", only_if(codec.now > BytesPerSecond{}, codec.now.value())},
+       {"saved_by_job_s", codec.saved_by_job},
+       {"loses", codec.slows_job()}});
 }
 
 }  // namespace
-
-const char* name_of(NetworkPart part) {
-  return part == NetworkPart::between_nodes ? "between nodes" : "inside nodes";
-}
 
 bool is_report(const JsonValue& document) {
   const JsonValue* schema = document.find("schema");
@@ -181,20 +162,20 @@ bool Comparison::all_fit() const {
 }
 
 std::string comparison_json(const Comparison& comparison) {
-  JsonValue::Array speedups;
-  for (std::size_t i = 0; i < comparison.runs.size(); ++i)
-    speedups.emplace_back(comparison.speedup(i));
-  JsonValue object(JsonValue::Object{});
-  object.set("runs", array_of(comparison.runs, [](const ComparedRun& run) { return run.report; }));
-  object.set("speedup", JsonValue(std::move(speedups)));
-  object.set("labels",
-             array_of(comparison.runs, [](const ComparedRun& run) { return text(run.label); }));
-  object.set("failed", array_of(comparison.failed, failed_value));
-  object.set("differences", array_of(comparison.differences, difference_value));
-  object.set("codecs", array_of(comparison.codecs, codec_value));
-  object.set("break_even", array_of(comparison.break_evens, break_even_value));
-  object.set("warnings", array_of(comparison.warnings, text));
-  return pretty_text(object) + "\n";
+  const std::vector<ComparedRun>& runs = comparison.runs;
+  const auto speedup = [&](const ComparedRun& run) {
+    return runs.front().figures.iteration_time / run.figures.iteration_time;
+  };
+  return pretty_text(object_of(
+             {{"runs", array_of(runs, [](const ComparedRun& run) { return run.report; })},
+              {"speedup", array_of(runs, speedup)},
+              {"labels", array_of(runs, [](const ComparedRun& run) { return run.label; })},
+              {"failed", array_of(comparison.failed, failed_value)},
+              {"differences", array_of(comparison.differences, difference_value)},
+              {"codecs", array_of(comparison.codecs, codec_value)},
+              {"break_even", array_of(comparison.break_evens, break_even_value)},
+              {"warnings", array_of(comparison.warnings)}})) +
+         "\n";
 }
 
 }  // namespace windtunnel

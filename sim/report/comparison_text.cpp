@@ -112,8 +112,7 @@ std::string speed(const Block& block) {
 /// Lines of the breakdown in which a run spent anything that shows.
 std::vector<Line> lines_in_use(const Block& block) {
   std::vector<Line> lines;
-  for (int i = 0; i < num_lines; ++i) {
-    const auto line = static_cast<Line>(i);
+  for (const Line line : all_lines) {
     if (block.any([line](const ReportFigures& f) {
           return time_text(f.breakdown.of(line), f.iteration_time) !=
                  time_text(0_s, f.iteration_time);

@@ -158,9 +158,7 @@ std::string page_of(const Document& document) {
   for (const Section& section : document.sections) {
     std::string parts;
     for (const Part& part : section.parts) parts += std::visit(AsHtml{section.title}, part);
-    if (parts.empty()) continue;
-    page.places.push_back({section.id, section.place});
-    page.body += html::section({section.id, section.title, parts});
+    page.add(section.id, section.place, section.title, parts);
   }
   return html_document(page);
 }

@@ -85,8 +85,7 @@ std::string moved_text(const WhatIfResult& result, const Report& report) {
   constexpr double least_share = 0.0005;
   constexpr std::size_t most_lines = 3;
   std::vector<std::pair<Seconds, Line>> moved;
-  for (int i = 0; i < num_lines; ++i) {
-    const auto line = static_cast<Line>(i);
+  for (const Line line : all_lines) {
     const Seconds difference = result.breakdown.of(line) - report.breakdown.of(line);
     if (std::abs(difference / report.iteration_time) >= least_share)
       moved.emplace_back(difference, line);

@@ -48,6 +48,13 @@ std::string navigation(const HtmlPage& page) {
 
 }  // namespace
 
+void HtmlPage::add(const std::string& id, const std::string& place, const std::string& heading,
+                   const std::string& html) {
+  if (html.empty()) return;
+  if (!place.empty()) places.push_back({id, place});
+  body += html::section({id, heading, html});
+}
+
 std::string html_document(const HtmlPage& page) {
   std::string text = head(page) + "<body class=\"" + page.kind + "\">\n" + navigation(page) +
                      "<main>\n" + page.body + "</main>\n<footer>" + page.footer +

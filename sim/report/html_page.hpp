@@ -21,9 +21,13 @@ struct HtmlPage {
   std::string kind;   ///< "run", "compare", "sweep" or "validate"
   std::string title;  ///< text: what it is about
   std::string body;   ///< HTML: everything that must be there without a script
-  std::vector<PagePlace> places;
-  std::vector<PageData> data;
-  std::string footer;  ///< HTML
+  std::vector<PagePlace> places = {};
+  std::vector<PageData> data = {};
+  std::string footer = {};  ///< HTML
+
+  /// Adds a section to the body, and its link to the navigation, none where `place` is empty; nothing where there is no `html`.
+  void add(const std::string& id, const std::string& place, const std::string& heading,
+           const std::string& html);
 };
 
 /// The page as one file: no address of any kind in it, and a content policy that allows nothing but its own style and

@@ -1,29 +1,48 @@
 #pragma once
 
+#include <array>
+#include <cmath>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 
-#include "core/json_value.hpp"
+#include "core/json_build.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
 
-/// A text, a number, a truth value or a time in seconds as a JSON value.
+/// A text, a number, a truth value, a time in seconds, an interval of two times, or bytes (an integer where they are whole) as a JSON value.
+/// What JSON's integers do not reach are digits in a text: a seed that is rounded is another seed.
 template <class Value>
 JsonValue json_of(const Value& value) {
   if constexpr (std::is_same_v<Value, JsonValue>)
     return value;
   else if constexpr (std::is_same_v<Value, Seconds>)
     return JsonValue(value / Seconds{1});
-  else if constexpr (std::is_integral_v<Value> && !std::is_same_v<Value, bool>)
-    return JsonValue(static_cast<std::int64_t>(value));
+  else if constexpr (std::is_same_v<Value, std::pair<Seconds, Seconds>>)
+    return array_of(std::array{value.first / Seconds{1}, value.second / Seconds{1}});
+  else if constexpr (std::is_same_v<Value, Bytes>) {
+    constexpr double whole_number_limit = 9007199254740992.0;  // 2^53
+    const double number = value / Bytes{1};
+    return std::abs(number) <= whole_number_limit && std::trunc(number) == number
+               ? JsonValue(static_cast<std::int64_t>(number))
+               : JsonValue(number);
+  } else if constexpr (std::is_integral_v<Value> && !std::is_same_v<Value, bool>)
+    return std::in_range<std::int64_t>(value) ? JsonValue(static_cast<std::int64_t>(value))
+                                              : JsonValue(std::to_string(value));
   else if constexpr (std::is_arithmetic_v<Value>)
     return JsonValue(value);
   else
     return JsonValue(std::string(value));
+}
+
+/// The value where it is to be written; else none, and the object has no such member.
+template <class Value>
+std::optional<Value> only_if(bool is_written, Value value) {
+  return is_written ? std::optional(std::move(value)) : std::nullopt;
 }
 
 /// A member of a JSON object.

@@ -161,7 +161,22 @@ std::string plan_text(const Training& training, const Parallel& parallel) {
   return text;
 }
 
-std::string verdict_text(const MemoryAccount& memory, const StageMemory& worst) {
+VerdictMark mark_of(MemoryVerdict verdict) {
+  switch (verdict) {
+    case MemoryVerdict::fits:
+      return {"✓", Tone::good, "good"};
+    case MemoryVerdict::at_risk:
+    case MemoryVerdict::lower_bound:
+      return {"~", Tone::doubtful, "doubtful"};
+    case MemoryVerdict::does_not_fit:
+      break;
+  }
+  return {"✗", Tone::bad, "bad"};
+}
+
+std::string verdict_text(const MemoryAccount& memory) {
+  if (memory.stages.empty()) return "";
+  const StageMemory& worst = memory.stages.at(memory.worst_stage.index());
   const std::string stage = "stage " + std::to_string(memory.worst_stage.index());
   const std::string use =
       stage + " uses " + to_text(worst.total) + " of " + to_text(memory.capacity);
@@ -183,11 +198,8 @@ std::string verdict_text(const MemoryAccount& memory, const StageMemory& worst) 
 }
 
 std::string memory_doubt(const MemoryAccount& memory) {
-  const bool is_doubtful =
-      memory.verdict == MemoryVerdict::at_risk || memory.verdict == MemoryVerdict::lower_bound;
-  return is_doubtful && !memory.stages.empty()
-             ? "memory " + verdict_text(memory, memory.stages.at(memory.worst_stage.index()))
-             : "";
+  const std::string text = verdict_text(memory);
+  return text.empty() || mark_of(memory.verdict).tone != Tone::doubtful ? "" : "memory " + text;
 }
 
 std::string inputs_text(const Report& report) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "report/report.hpp"
+#include "report/terminal_text.hpp"
 
 /// How terminal and page put a report into words: the same ones, rounded the same way.
 namespace windtunnel::detail {
@@ -23,8 +24,15 @@ std::string plan_text(const Training& training, const Parallel& parallel);
 /// What at_risk means.
 inline constexpr const char* at_risk_meaning =
     "such plans ran out of memory about as often as they ran";
-/// "fits: stage 0 uses 46.2 GiB of 80.0 GiB", "DOES NOT FIT: …"
-std::string verdict_text(const MemoryAccount& memory, const StageMemory& worst);
+/// How a verdict is marked: "✓", "~" or "✗", in the tone of that name.
+struct VerdictMark {
+  const char* mark;
+  Tone tone;
+  const char* kind;  ///< class of a page
+};
+VerdictMark mark_of(MemoryVerdict verdict);
+/// "fits: stage 0 uses 46.2 GiB of 80.0 GiB", "DOES NOT FIT: …"; empty where there are no stages.
+std::string verdict_text(const MemoryAccount& memory);
 /// The same where the verdict is neither yes nor no; else empty.
 std::string memory_doubt(const MemoryAccount& memory);
 /// "56 inputs: 1 measured, 10 from datasheets, 24 fitted, 21 assumed"

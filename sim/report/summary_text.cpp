@@ -48,8 +48,7 @@ std::string breakdown(const Report& report, const Painter& paint) {
   if (!(total > 0_s)) return "";
   std::string text =
       "\n" + paint(Tone::heading, "Where the time goes, on the GPUs that finish last") + "\n";
-  for (int i = 0; i < num_lines; ++i) {
-    const auto line = static_cast<Line>(i);
+  for (const Line line : all_lines) {
     const Seconds time = report.breakdown.of(line);
     const std::string number = time_text(time, total);
     if (number == time_text(0_s, total)) continue;
@@ -99,24 +98,6 @@ std::vector<MemoryRow> memory_rows(const MemoryAccount& memory) {
   return rows;
 }
 
-std::string verdict(const MemoryAccount& memory, const Painter& paint) {
-  const auto worst =
-      std::find_if(memory.stages.begin(), memory.stages.end(),
-                   [&](const StageMemory& stage) { return stage.stage == memory.worst_stage; });
-  if (worst == memory.stages.end()) return "";
-  const std::string text = detail::verdict_text(memory, *worst);
-  switch (memory.verdict) {
-    case MemoryVerdict::fits:
-      return marked("✓", text, Tone::good, paint);
-    case MemoryVerdict::at_risk:
-    case MemoryVerdict::lower_bound:
-      return marked("~", text, Tone::doubtful, paint);
-    case MemoryVerdict::does_not_fit:
-      break;
-  }
-  return marked("✗", text, Tone::bad, paint);
-}
-
 std::string memory(const Report& report, const Painter& paint) {
   if (report.memory.stages.empty()) return "";
   std::string header = left_aligned("stage", stage_width);
@@ -129,7 +110,8 @@ std::string memory(const Report& report, const Painter& paint) {
     const std::string line = left_aligned(name, stage_width) + row.cells;
     text += std::string(indent) + (row.fits ? line : paint(Tone::bad, line)) + "\n";
   }
-  return text + verdict(report.memory, paint);
+  const detail::VerdictMark mark = detail::mark_of(report.memory.verdict);
+  return text + marked(mark.mark, detail::verdict_text(report.memory), mark.tone, paint);
 }
 
 std::string warnings(const Report& report, const Painter& paint) {

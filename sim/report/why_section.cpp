@@ -42,9 +42,7 @@ class WhySection {
   explicit WhySection(const Explanation& e)
       : e_(e), whole_(e.report.iteration_time), shares_(main_shares(e.shares, most_shares)) {}
 
-  std::string html() const {
-    return section({"why", "Why this long?", path() + what_ifs() + slack()});
-  }
+  std::string html() const { return path() + what_ifs() + slack(); }
 
  private:
   std::string path() const {

@@ -149,8 +149,7 @@ std::vector<Reason> reasons_for_time(const Report& report) {
   const Seconds total = report.breakdown.total();
   std::vector<Reason> reasons;
   if (!(total > 0_s)) return reasons;
-  for (int i = 0; i < num_lines; ++i) {
-    const auto line = static_cast<Line>(i);
+  for (const Line line : all_lines) {
     const Seconds time = report.breakdown.of(line);
     if (time < least_share * total) continue;
     reasons.push_back({line, time,
@@ -161,6 +160,13 @@ std::vector<Reason> reasons_for_time(const Report& report) {
   std::stable_sort(reasons.begin(), reasons.end(),
                    [](const Reason& a, const Reason& b) { return a.time > b.time; });
   return reasons;
+}
+
+JsonValue reasons_value(const Report& report) {
+  JsonValue object(JsonValue::Object{});
+  for (const Reason& reason : reasons_for_time(report))
+    object.set(name_of(reason.line), JsonValue(reason.text));
+  return object;
 }
 
 }  // namespace windtunnel

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/json_value.hpp"
 #include "report/report.hpp"
 
 namespace windtunnel {
@@ -17,6 +18,8 @@ struct Reason {
 
 /// The lines of the breakdown that make up at least one percent, longest first, each with its cause.
 std::vector<Reason> reasons_for_time(const Report& report);
+/// Their texts by line: {"compute": "24 microbatches pass …", …}
+JsonValue reasons_value(const Report& report);
 
 /// The bubble that a pipeline of equal stages has without communication, as a share of the whole:
 ///   (p - 1) / (v m + p - 1)       (Narayanan et al. 2021, section 2.2, eq. 2: bubble over ideal time (p - 1) / (v m))

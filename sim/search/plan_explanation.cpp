@@ -57,8 +57,7 @@ std::string comparison(const RankedPlan& plan, const RankedPlan& best, const Pai
       paint(Tone::quiet, left_aligned("", 18) + right_aligned("this plan", 12) +
                              right_aligned("best plan", 12) + right_aligned("difference", 12)) +
       "\n";
-  for (int i = 0; i < num_lines; ++i) {
-    const auto line = static_cast<Line>(i);
+  for (const Line line : all_lines) {
     constexpr Seconds least = 500_us;  // what rounds to a millisecond
     const Seconds mine = plan.breakdown.of(line), other = best.breakdown.of(line);
     if (std::max(mine, other) >= least) text += row(with_spaces(name_of(line)), mine, other);

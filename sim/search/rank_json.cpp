@@ -3,11 +3,10 @@
 #include <cmath>
 #include <utility>
 
-#include "core/json_build.hpp"
-#include "core/json_value.hpp"
 #include "plan/plan_check.hpp"
+#include "report/json_object.hpp"
+#include "report/report_json.hpp"
 #include "report/report_words.hpp"
-#include "report/seed_value.hpp"
 #include "scenario/key_table.hpp"
 #include "search/launch_arguments.hpp"
 #include "search/plan_explanation.hpp"
@@ -15,188 +14,145 @@
 namespace windtunnel {
 namespace {
 
-JsonValue count(std::size_t number) { return JsonValue(static_cast<std::int64_t>(number)); }
-JsonValue whole(int number) { return JsonValue(std::int64_t{number}); }
-JsonValue word(const char* text) { return JsonValue(std::string(text)); }
-
-JsonValue value_json(const Key& key, int value) {
-  if (key.value.kind == KeyValue::Kind::whole_number) return whole(value);
-  if (key.value.kind == KeyValue::Kind::flag) return JsonValue(value == 1);
-  return JsonValue(text_of(key, value));
+/// Value of a key of plans: a number, a truth value or a word.
+JsonValue plan_value(const Key& key, int value) {
+  if (key.value.kind == KeyValue::Kind::whole_number) return json_of(value);
+  return key.value.kind == KeyValue::Kind::flag ? JsonValue(value == 1)
+                                                : JsonValue(text_of(key, value));
 }
 
 /// Every key of the block that the plan keeps.
-JsonValue block_json(const std::string& block, const PlanChoice& choice) {
-  JsonValue json = empty_object();
+JsonValue block_value(const std::string& block, const PlanChoice& choice) {
+  JsonValue object = empty_object();
   for (const Key& key : key_table())
     if (key.pointer.starts_with(block) && key.value.kind != KeyValue::Kind::other &&
         key.name() != "placement")
-      json.set(key.name(), key.pointer == plan_keys::schedule
-                               ? JsonValue(choice.parallel.schedule->name)
-                               : value_json(key, key.value.get(choice)));
-  return json;
+      object.set(key.name(), key.pointer == plan_keys::schedule
+                                 ? JsonValue(choice.parallel.schedule->name)
+                                 : plan_value(key, key.value.get(choice)));
+  return object;
 }
 
-JsonValue parallel_json(const PlanChoice& choice) {
-  JsonValue json = block_json("/parallel/", choice);
+JsonValue parallel_value(const PlanChoice& choice) {
+  JsonValue object = block_value("/parallel/", choice);
   if (const std::vector<int>& layers = choice.parallel.stage_layers; !layers.empty())
-    json.set("stage_layers", array_of(layers, [](int number) { return std::int64_t{number}; }));
-  return json;
+    object.set("stage_layers", array_of(layers, json_of<int>));
+  return object;
 }
 
-JsonValue training_json(const PlanChoice& choice) {
-  JsonValue json = block_json("/training/", choice);
-  const RecomputedModules& modules = choice.training.recompute_modules;
-  if (choice.training.recompute != Recompute::selective) return json;
+JsonValue training_value(const PlanChoice& choice) {
+  JsonValue object = block_value("/training/", choice);
+  if (choice.training.recompute != Recompute::selective) return object;
   JsonValue::Array names;
   for (const RecomputedModule module : RecomputedModules::all)
-    if (modules.has(module)) names.push_back(word(name_of(module)));
-  json.set("recompute_modules", JsonValue(std::move(names)));
-  return json;
+    if (choice.training.recompute_modules.has(module)) names.push_back(json_of(name_of(module)));
+  object.set("recompute_modules", JsonValue(std::move(names)));
+  return object;
 }
 
 /// "megatron", or "node:gpu" by rank.
-JsonValue placement_json(const Scenario& base, const Parallel& parallel) {
-  if (parallel.placement.empty()) return word("megatron");
-  const int gpus = base.plan.gpus_per_node;
-  JsonValue::Array places;
-  for (const int place : parallel.placement)
-    places.emplace_back(std::to_string(place / gpus) + ":" + std::to_string(place % gpus));
-  return JsonValue(std::move(places));
-}
-
-JsonValue plan_json(const Scenario& base, const RankedPlan& plan, std::size_t rank) {
-  JsonValue json = empty_object();
-  json.set("rank", count(rank));
-  json.set("plan", JsonValue(detail::plan_text(plan.choice.training, plan.choice.parallel)));
-  json.set("parallel", parallel_json(plan.choice));
-  json.set("training", training_json(plan.choice));
-  json.set("microbatches", whole(plan.microbatches));
-  json.set("iteration_time_s", JsonValue(plan.time.value()));
-  json.set("lower_bound_s", JsonValue(plan.bound.value()));
-  json.set("samples_per_s", JsonValue(plan.choice.training.global_batch / plan.time.value()));
-  json.set("memory_max_bytes", JsonValue(plan.memory_max.value()));
-  json.set("memory_verdict", word(name_of(plan.memory_verdict)));
-  json.set("placement", placement_json(base, plan.choice.parallel));
-  if (!plan.placement_note.empty()) json.set("placement_note", JsonValue(plan.placement_note));
-  json.set("method", word(name_of(plan.method)));
-  if (plan.method == RankMethod::simulated) {
-    JsonValue breakdown = empty_object();
-    for (int i = 0; i < num_lines; ++i) {
-      const auto line = static_cast<Line>(i);
-      if (is_always_written(line) || plan.breakdown.of(line) > Seconds{0})
-        breakdown.set(name_of(line), JsonValue(plan.breakdown.of(line).value()));
-    }
-    json.set("breakdown_s", std::move(breakdown));
-  }
-  return json;
-}
-
-JsonValue memory_json(const MemoryCheck& memory) {
-  JsonValue json = empty_object();
-  json.set("stage", count(memory.worst.stage.index()));
-  json.set("required_bytes", JsonValue(memory.worst.required.value()));
-  json.set("margin_bytes", JsonValue((memory.with_margin - memory.worst.required).value()));
-  json.set("usable_bytes", JsonValue(memory.worst.usable.value()));
-  json.set("fits", JsonValue(memory.fits));
-  return json;
-}
-
-JsonValue shape_json(const std::vector<PlanRejection>& rejections) {
-  return array_of(rejections, [&](const PlanRejection& rejection) {
-    JsonValue entry = empty_object();
-    entry.set("at", JsonValue(rejection.key));
-    entry.set("why", JsonValue(rejection.message));
-    if (!rejection.suggestion.empty()) entry.set("suggestion", JsonValue(rejection.suggestion));
-    return entry;
+JsonValue placement_value(const Scenario& base, const Parallel& parallel) {
+  if (parallel.placement.empty()) return json_of("megatron");
+  return array_of(parallel.placement, [gpus = base.plan.gpus_per_node](int place) {
+    return std::to_string(place / gpus) + ":" + std::to_string(place % gpus);
   });
 }
 
-JsonValue searched_json(const std::vector<TriedKey>& tried) {
-  JsonValue json = empty_object();
-  for (const TriedKey& each : tried)
-    if (each.is_searched())
-      json.set(each.key->name(),
-               array_of(each.values, [&](int value) { return value_json(*each.key, value); }));
-  return json;
+JsonValue plan_value(const Scenario& base, const RankedPlan& plan, std::size_t rank) {
+  return object_of({{"rank", rank},
+                    {"plan", detail::plan_text(plan.choice.training, plan.choice.parallel)},
+                    {"parallel", parallel_value(plan.choice)},
+                    {"training", training_value(plan.choice)},
+                    {"microbatches", plan.microbatches},
+                    {"iteration_time_s", plan.time},
+                    {"lower_bound_s", plan.bound},
+                    {"samples_per_s", plan.choice.training.global_batch / plan.time.value()},
+                    {"memory_max_bytes", plan.memory_max.value()},
+                    {"memory_verdict", name_of(plan.memory_verdict)},
+                    {"placement", placement_value(base, plan.choice.parallel)},
+                    {"placement_note", only_if(!plan.placement_note.empty(), plan.placement_note)},
+                    {"method", name_of(plan.method)},
+                    {"breakdown_s", only_if(plan.method == RankMethod::simulated,
+                                            breakdown_value(plan.breakdown))}});
 }
 
-JsonValue fixed_json(const std::vector<TriedKey>& tried) {
-  JsonValue json = empty_object();
-  for (const TriedKey& each : tried)
-    if (!each.is_searched() && !each.values.empty())
-      json.set(each.key->name(), value_json(*each.key, each.values.front()));
-  return json;
+JsonValue memory_value(const MemoryCheck& memory) {
+  return object_of({{"stage", memory.worst.stage.index()},
+                    {"required_bytes", memory.worst.required.value()},
+                    {"margin_bytes", (memory.with_margin - memory.worst.required).value()},
+                    {"usable_bytes", memory.worst.usable.value()},
+                    {"fits", memory.fits}});
+}
+
+JsonValue rejection_value(const PlanRejection& rejection) {
+  return object_of({{"at", rejection.key},
+                    {"why", rejection.message},
+                    {"suggestion", only_if(!rejection.suggestion.empty(), rejection.suggestion)}});
 }
 
 }  // namespace
 
 std::string rank_json(const Scenario& base, const RankResult& result) {
-  JsonValue json = empty_object();
-  json.set("schema", word("windtunnel/rank-v1"));
-  json.set("name", JsonValue(base.name));
-  json.set("seed", seed_value(base.seed));
-  json.set("considered", count(result.considered));
-  JsonValue rejected = empty_object();
-  rejected.set("shape", count(result.rejected_shape));
-  rejected.set("memory", count(result.rejected_memory));
-  json.set("rejected", std::move(rejected));
-  json.set("simulated", count(result.simulated));
-  const std::vector<TriedKey> tried = tried_keys(base, result.space);
-  json.set("searched", searched_json(tried));
-  json.set("fixed", fixed_json(tried));
-  if (!result.plans.empty()) {
-    json.set("lower_bound_s", JsonValue(result.lower_bound.value()));
-    json.set("gap", JsonValue(result.gap));
-    json.set("proven", JsonValue(result.table_is_proven));
+  JsonValue searched = empty_object(), fixed = empty_object();
+  for (const auto& tried : tried_keys(base, result.space)) {
+    const auto value = [&](int each) { return plan_value(*tried.key, each); };
+    if (tried.is_searched())
+      searched.set(tried.key->name(), array_of(tried.values, value));
+    else if (!tried.values.empty())
+      fixed.set(tried.key->name(), value(tried.values.front()));
   }
-  if (result.objective != Objective::time) json.set("objective", word(name_of(result.objective)));
+  const bool is_any = !result.plans.empty(), by_time = result.objective == Objective::time;
   JsonValue::Array plans;
   for (const RankedPlan& plan : result.plans) {
-    JsonValue entry = plan_json(base, plan, plans.size() + 1);
-    if (result.objective != Objective::time)
-      entry.set(name_of(result.objective), JsonValue(std::abs(plan.penalty)));
-    plans.push_back(std::move(entry));
+    plans.push_back(plan_value(base, plan, plans.size() + 1));
+    if (!by_time) plans.back().set(name_of(result.objective), json_of(std::abs(plan.penalty)));
   }
-  json.set("plans", JsonValue(std::move(plans)));
-  return pretty_text(json) + "\n";
+  return pretty_text(object_of({{"schema", "windtunnel/rank-v1"},
+                                {"name", base.name},
+                                {"seed", base.seed},
+                                {"considered", result.considered},
+                                {"rejected", object_of({{"shape", result.rejected_shape},
+                                                        {"memory", result.rejected_memory}})},
+                                {"simulated", result.simulated},
+                                {"searched", searched},
+                                {"fixed", fixed},
+                                {"lower_bound_s", only_if(is_any, result.lower_bound)},
+                                {"gap", only_if(is_any, result.gap)},
+                                {"proven", only_if(is_any, result.table_is_proven)},
+                                {"objective", only_if(!by_time, name_of(result.objective))},
+                                {"plans", JsonValue(std::move(plans))}})) +
+         "\n";
 }
 
 std::string explanation_json(const Scenario& base, const PlanExplanation& explanation) {
-  JsonValue json = empty_object();
-  json.set("schema", word("windtunnel/rank-why-v1"));
-  json.set("name", JsonValue(base.name));
-  json.set("parallel", parallel_json(explanation.choice));
-  json.set("training", training_json(explanation.choice));
-  json.set("verdict", word(!explanation.shape.empty()  ? "shape"
-                           : !explanation.memory->fits ? "memory"
-                                                       : "legal"));
-  if (!explanation.shape.empty()) json.set("shape", shape_json(explanation.shape));
-  if (explanation.memory) json.set("memory", memory_json(*explanation.memory));
-  if (explanation.simulated)
-    json.set("iteration_time_s", JsonValue(explanation.simulated->time.value()));
-  if (explanation.best) json.set("best", plan_json(base, *explanation.best, 1));
-  return pretty_text(json) + "\n";
+  const auto& [choice, shape, memory, simulated, best] = explanation;
+  JsonValue object =
+      object_of({{"schema", "windtunnel/rank-why-v1"},
+                 {"name", base.name},
+                 {"parallel", parallel_value(choice)},
+                 {"training", training_value(choice)},
+                 {"verdict", !shape.empty()  ? "shape"
+                             : !memory->fits ? "memory"
+                                             : "legal"},
+                 {"shape", only_if(!shape.empty(), array_of(shape, rejection_value))}});
+  if (memory) object.set("memory", memory_value(*memory));
+  if (simulated) object.set("iteration_time_s", json_of(simulated->time));
+  if (best) object.set("best", plan_value(base, *best, 1));
+  return pretty_text(object) + "\n";
 }
 
 std::string launch_json(const Scenario& base, const RankedPlan& plan, const Plan& laid_out) {
   const LaunchArguments launch = megatron_arguments(laid_out);
-  const auto list = [](const std::vector<std::string>& texts) {
-    JsonValue::Array values;
-    for (const std::string& text : texts) values.emplace_back(text);
-    return JsonValue(std::move(values));
+  const auto place = [](const GpuPlace& each) {
+    return std::to_string(each.node.index()) + ":" + std::to_string(each.gpu);
   };
-  JsonValue::Array hosts;
-  for (const GpuPlace& place : laid_out.places)
-    hosts.emplace_back(std::to_string(place.node.index()) + ":" + std::to_string(place.gpu));
-  JsonValue json = empty_object();
-  json.set("schema", word("windtunnel/launch-v1"));
-  json.set("name", JsonValue(base.name));
-  json.set("plan", plan_json(base, plan, 1));
-  json.set("arguments", list(launch.arguments));
-  json.set("notes", list(launch.notes));
-  json.set("host_map", JsonValue(std::move(hosts)));
-  return pretty_text(json) + "\n";
+  return pretty_text(object_of({{"schema", "windtunnel/launch-v1"},
+                                {"name", base.name},
+                                {"plan", plan_value(base, plan, 1)},
+                                {"arguments", array_of(launch.arguments)},
+                                {"notes", array_of(launch.notes)},
+                                {"host_map", array_of(laid_out.places, place)}})) +
+         "\n";
 }
 
 }  // namespace windtunnel

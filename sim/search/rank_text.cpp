@@ -31,8 +31,7 @@ std::string what_takes_the_time(const RankedPlan& plan) {
   constexpr double least_share = 0.05;
   constexpr std::size_t most_lines = 2;
   if (plan.method != RankMethod::simulated) return "not simulated: time is a lower bound";
-  std::vector<Line> lines;
-  for (int i = 0; i < num_lines; ++i) lines.push_back(static_cast<Line>(i));
+  std::vector<Line> lines(all_lines.begin(), all_lines.end());
   std::stable_sort(lines.begin(), lines.end(),
                    [&](Line a, Line b) { return plan.breakdown.of(a) > plan.breakdown.of(b); });
   std::string text;

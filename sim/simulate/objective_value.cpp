@@ -61,8 +61,8 @@ StepShares shares_of(const Breakdown& breakdown) {
   const Seconds total = breakdown.total();
   if (!(total > Seconds{})) return shares;
   Seconds communicating{};
-  for (int i = 0; i < num_lines; ++i)
-    if (is_communication(static_cast<Line>(i))) communicating += breakdown.of(static_cast<Line>(i));
+  for (const Line line : all_lines)
+    if (is_communication(line)) communicating += breakdown.of(line);
   shares.communicating = communicating / total;
   const Seconds waiting = breakdown.of(Line::pipeline_bubble) + breakdown.of(Line::peer_wait);
   shares.computing = 1 - shares.communicating - waiting / total;

@@ -1,6 +1,8 @@
 #include "sweep/manifest.hpp"
 
 #include "core/file_io.hpp"
+#include "report/json_object.hpp"
+#include "sweep/row.hpp"
 
 namespace windtunnel {
 namespace fs = std::filesystem;
@@ -13,19 +15,11 @@ constexpr const char* first_schema = "windtunnel/sweep-manifest-v1";
 fs::path path_in(const fs::path& directory) { return directory / "manifest.json"; }
 
 JsonValue manifest_of(const Sweep& sweep, const std::string& version) {
-  const auto text = [](const std::string& value) { return JsonValue(value); };
-  JsonValue manifest{JsonValue::Object{}};
-  manifest.set("schema", text(schema));
-  manifest.set("name", text(sweep.name()));
-  manifest.set("sweep_hash", text(sweep.hash()));
-  manifest.set("version", text(version));
-  manifest.set("points", JsonValue(static_cast<std::int64_t>(sweep.points().size())));
-  return manifest;
-}
-
-std::string text_of(const JsonValue& manifest, const char* key) {
-  const JsonValue* value = manifest.find(key);
-  return value != nullptr && value->is_string() ? value->string() : std::string{};
+  return object_of({{"schema", schema},
+                    {"name", sweep.name()},
+                    {"sweep_hash", sweep.hash()},
+                    {"version", version},
+                    {"points", sweep.points().size()}});
 }
 
 [[noreturn]] void refuse(const fs::path& directory, const std::string& why) {
@@ -39,18 +33,18 @@ std::string text_of(const JsonValue& manifest, const char* key) {
 void compare(const fs::path& directory, const Sweep& sweep, const std::string& version) {
   Problems problems;
   const JsonValue found = parse_json(read_source(path_in(directory)), problems);
-  if (text_of(found, "schema") == first_schema)
+  if (text_at(found, "schema") == first_schema)
     refuse(directory,
            "an older windtunnel, whose rows carry no checksums: nobody can know whether they were "
            "changed");
-  if (!problems.empty() || !found.is_object() || text_of(found, "schema") != schema)
+  if (!problems.empty() || !found.is_object() || text_at(found, "schema") != schema)
     refuse(directory, "something else: its manifest.json is none of a sweep");
-  if (text_of(found, "sweep_hash") != sweep.hash())
-    refuse(directory, "another sweep (\"" + text_of(found, "name") +
+  if (text_at(found, "sweep_hash") != sweep.hash())
+    refuse(directory, "another sweep (\"" + text_at(found, "name") +
                           "\", or this one before the scenario, a file it names or "
                           "validation/residuals.json was changed)");
-  if (text_of(found, "version") != version)
-    refuse(directory, "another version, " + text_of(found, "version") + "; this is " + version);
+  if (text_at(found, "version") != version)
+    refuse(directory, "another version, " + text_at(found, "version") + "; this is " + version);
 }
 
 bool is_there(const fs::path& directory) {

@@ -10,17 +10,12 @@
 #include "sweep/plot_axis.hpp"
 #include "sweep/points.hpp"
 #include "sweep/row.hpp"
-#include "sweep/sweep_content.hpp"
 
 namespace windtunnel {
 namespace {
 
-using detail::figure;
-
 std::string text_of(const JsonValue& row, const std::string& column) {
-  const JsonValue* value = row.find(column);
-  if (value == nullptr) return "as it is";
-  return value->is_string() ? value->string() : canonical_text(*value);
+  return row.find(column) == nullptr ? "as it is" : text_at(row, column);
 }
 
 bool varies(const std::vector<JsonValue>& rows, const std::string& column) {
@@ -163,8 +158,7 @@ PlotPoint point_of(const JsonValue& row, const ChosenAxis& axis) {
   point.tokens_per_s = figure(row, "tokens_per_s");
   point.mfu = figure(row, "mfu");
   point.memory = Bytes{figure(row, "memory_max_bytes")};
-  const JsonValue* fits = row.find("fits");
-  point.fits = fits == nullptr || !fits->is_bool() || std::get<bool>(fits->content);
+  point.fits = fits(row);
   return point;
 }
 
@@ -212,6 +206,18 @@ void add_efficiencies(PlotSeries& series) {
   if (series.points.back().x == smallest.x) return;
   const double one = smallest.tokens_per_s / smallest.x;
   for (PlotPoint& point : series.points) point.efficiency = point.tokens_per_s / point.x / one;
+}
+
+/// "nodes 128, platform dgx-h100"; the name of the point, where it sets one.
+std::string label_of(const Row& row, const std::vector<std::string>& columns) {
+  std::string label;
+  for (const std::string& column : columns) {
+    if (row.content.find(column) == nullptr) continue;
+    if (column == "/name") return text_at(row.content, column);
+    label += (label.empty() ? "" : ", ") + short_name(column, columns) + " " +
+             text_at(row.content, column);
+  }
+  return label;
 }
 
 }  // namespace
@@ -264,6 +270,23 @@ std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::s
     for (PlotSeries& series : data.series) add_efficiencies(series);
   if (data.series.size() > most_series) leave_best_series(data);
   return data;
+}
+
+std::vector<FrontPoint> front_of(const PartRows& rows, const std::vector<std::string>& columns) {
+  std::vector<FrontPoint> points;
+  std::vector<PricedPoint> priced;
+  for (const auto& [number, entry] : rows.by_point) {
+    const std::optional<Row> row = parse_row(entry.row);
+    if (!row || !row->ok || !fits(row->content)) continue;
+    const auto days = number_of(row->content.find("days"));
+    const auto cost = number_of(row->content.find("cost"));
+    if (!days || !cost) continue;
+    priced.push_back({label_of(*row, columns), *days, *cost});
+    points.push_back({number, {}});
+  }
+  mark_pareto_front(priced);
+  for (std::size_t i = 0; i < points.size(); ++i) points[i].priced = std::move(priced[i]);
+  return points;
 }
 
 }  // namespace windtunnel

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "report/pareto_front.hpp"
 #include "sweep/parts.hpp"
 #include "units/quantity.hpp"
 
@@ -59,5 +60,14 @@ std::optional<Scaling> scaling_of(const PlotData& data);
 /// Chooses the axis: GPUs where a swept size of the job changes them while all else stays the same, else the first swept pointer whose values
 /// are numbers and vary, else the first that varies. Nothing when fewer than two points can be drawn.
 std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::string>& columns);
+
+/// A point of a sweep whose job has a length and a price.
+struct FrontPoint {
+  std::size_t point = 0;
+  PricedPoint priced;  ///< called by its swept values
+};
+
+/// Points that fit and have days and a cost, by number; those on the Pareto front are marked. Empty where no row has both.
+std::vector<FrontPoint> front_of(const PartRows& rows, const std::vector<std::string>& columns);
 
 }  // namespace windtunnel

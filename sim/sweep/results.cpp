@@ -10,8 +10,8 @@
 
 #include "core/staged_files.hpp"
 #include "core/terminal_safe.hpp"
+#include "sweep/plot_data.hpp"
 #include "sweep/row.hpp"
-#include "sweep/sweep_front.hpp"
 #include "sweep/sweep_svg.hpp"
 
 namespace windtunnel {

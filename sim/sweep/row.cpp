@@ -11,6 +11,7 @@
 #include "core/json_number.hpp"
 #include "evidence/interval.hpp"
 #include "evidence/measurement_set.hpp"
+#include "report/json_object.hpp"
 #include "report/report_words.hpp"
 #include "scenario/unsupported.hpp"
 #include "simulate/objective_value.hpp"
@@ -20,20 +21,13 @@ namespace windtunnel {
 namespace {
 
 /// Members of an object on one line, in the order given.
-class LineText {
- public:
-  template <class Value>
-  void add(const std::string& key, Value value) {
-    add_text(key, canonical_text(JsonValue(JsonValue::Content(std::move(value)))));
-  }
-  void add_text(const std::string& key, const std::string& text) {
-    text_ += (text_.empty() ? "" : ", ") + canonical_text(JsonValue(key)) + ": " + text;
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
+std::string line_text(const JsonValue& object) {
+  std::string text;
+  for (const JsonValue::Member& member : object.object())
+    text += (text.empty() ? "" : ", ") + canonical_text(JsonValue(member.key)) + ": " +
+            canonical_text(member.value);
+  return text;
+}
 
 const char* name_of(FailureKind kind) {
   switch (kind) {
@@ -54,11 +48,8 @@ const char* name_of(FailureKind kind) {
 }
 
 std::string failure_text(const ChildFailure& failure) {
-  LineText line;
-  line.add("ok", false);
-  line.add("failure", std::string(name_of(failure.kind)));
-  line.add("error", failure.text);
-  return line.text();
+  return line_text(
+      object_of({{"ok", false}, {"failure", name_of(failure.kind)}, {"error", failure.text}}));
 }
 
 /// The problems without places in files: the point is the place.
@@ -85,27 +76,6 @@ double cost_of_job(const Scenario& scenario, const Report& report) {
   return value_by(Objective::cost_per_token, scenario, report) * report.tokens_per_s * seconds;
 }
 
-std::string figures_text(const Report& report, const std::optional<Interval>& interval) {
-  LineText line;
-  line.add("ok", true);
-  line.add("gpus", std::int64_t{report.num_gpus});
-  line.add("iteration_time_s", report.iteration_time / Seconds{1});
-  if (interval) {
-    JsonValue::Array ends;
-    ends.emplace_back(interval->low / Seconds{1});
-    ends.emplace_back(interval->high / Seconds{1});
-    line.add("iteration_time_interval_s", std::move(ends));
-  }
-  line.add("samples_per_s", report.samples_per_s);
-  line.add("tokens_per_s", report.tokens_per_s);
-  line.add("model_tflops_per_gpu", report.model_flops_per_gpu / FlopsPerSecond{1e12});
-  line.add("mfu", report.mfu);
-  line.add("memory_max_bytes", std::round(report.memory.max_total / Bytes{1}));
-  line.add("fits", report.memory.fits);
-  line.add("memory_verdict", name_of(report.memory.verdict));
-  return line.text();
-}
-
 constexpr std::string_view checksum_key = ", \"checksum\": \"";
 constexpr std::size_t hash_digits = 32;
 constexpr std::string_view row_end = "\"}";
@@ -113,11 +83,6 @@ constexpr std::string_view row_end = "\"}";
 bool is_hash(const std::string& text) {
   return text.size() == hash_digits &&
          text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
-std::string text_at(const JsonValue& object, const char* key) {
-  const JsonValue* value = object.find(key);
-  return value != nullptr && value->is_string() ? value->string() : std::string{};
 }
 
 /// What is wrong with the figures of a point that was simulated; empty: nothing.
@@ -165,12 +130,9 @@ RowMaker::RowMaker(const Sweep& sweep, const PointLimits& limits)
 
 std::string RowMaker::whole_row(std::size_t point, const std::string& id,
                                 const std::string& outcome) const {
-  LineText line;
-  line.add("point", static_cast<std::int64_t>(point));
-  line.add("id", id);
-  for (const auto& [pointer, value] : sweep_->points().values(point))
-    line.add_text(pointer, canonical_text(value));
-  return with_checksum("{" + line.text() + ", " + outcome + "}", sweep_->hash());
+  JsonValue object = object_of({{"point", point}, {"id", id}});
+  for (const auto& [pointer, value] : sweep_->points().values(point)) object.set(pointer, value);
+  return with_checksum("{" + line_text(object) + ", " + outcome + "}", sweep_->hash());
 }
 
 /// Energy depends on what GPUs do in a step; all else on how long it takes.
@@ -188,22 +150,31 @@ std::string RowMaker::figures(const Scenario& as_read) const {
   const Scenario& scenario = planned ? *planned : as_read;
   const Report report = report_of(scenario);
   WT_ENSURE(report.iteration_time > 0_s);
-  std::optional<Interval> interval;
-  if (!evidence_.regimes.empty())
-    interval = interval_from(evidence_, traits_of(scenario), report.iteration_time);
-  std::string text = figures_text(report, interval);
-  for (const std::string& figure : sweep_->asked_figures()) {
-    LineText line;
-    if (figure == "plan")
-      line.add(figure, detail::plan_text(scenario.plan.training, scenario.plan.parallel));
-    else if (figure == "cost")
-      line.add(figure, cost_of_job(scenario, report));
-    else
-      line.add(figure, value_by(figure == "days" ? Objective::days : objective.objective(),
-                                scenario, report));
-    text += ", " + line.text();
+  std::optional<std::pair<Seconds, Seconds>> interval;
+  if (!evidence_.regimes.empty()) {
+    const Interval found = interval_from(evidence_, traits_of(scenario), report.iteration_time);
+    interval.emplace(found.low, found.high);
   }
-  return text;
+  JsonValue row = object_of({{"ok", true},
+                             {"gpus", report.num_gpus},
+                             {"iteration_time_s", report.iteration_time},
+                             {"iteration_time_interval_s", interval},
+                             {"samples_per_s", report.samples_per_s},
+                             {"tokens_per_s", report.tokens_per_s},
+                             {"model_tflops_per_gpu", report.model_flops_per_gpu / 1_TFLOPS},
+                             {"mfu", report.mfu},
+                             {"memory_max_bytes", std::round(report.memory.max_total / Bytes{1})},
+                             {"fits", report.memory.fits},
+                             {"memory_verdict", name_of(report.memory.verdict)}});
+  for (const std::string& figure : sweep_->asked_figures())
+    row.set(figure,
+            figure == "plan"
+                ? JsonValue(detail::plan_text(scenario.plan.training, scenario.plan.parallel))
+            : figure == "cost"
+                ? JsonValue(cost_of_job(scenario, report))
+                : JsonValue(value_by(figure == "days" ? Objective::days : objective.objective(),
+                                     scenario, report)));
+  return line_text(row);
 }
 
 std::string RowMaker::outcome_of(const Scenario& scenario) const {
@@ -260,12 +231,25 @@ std::optional<Row> parse_row(const std::string& line) {
   return row;
 }
 
+double figure(const JsonValue& row, const std::string& key) {
+  return number_of(row.find(key)).value_or(0);
+}
+
+std::string text_at(const JsonValue& object, const std::string& key) {
+  const JsonValue* value = object.find(key);
+  if (value == nullptr) return "";
+  return value->is_string() ? value->string() : canonical_text(*value);
+}
+
+bool fits(const JsonValue& row) {
+  const JsonValue* value = row.find("fits");
+  return value != nullptr && value->is_bool() && std::get<bool>(value->content);
+}
+
 double penalty_of(const Sweep& sweep, const JsonValue& row) {
   const Objective objective = sweep.choices().objective;
-  if (objective == Objective::tokens_per_second)
-    return -number_of(row.find("tokens_per_s")).value_or(0);
-  const char* key = objective == Objective::time ? "iteration_time_s" : name_of(objective);
-  return number_of(row.find(key)).value_or(0);
+  if (objective == Objective::tokens_per_second) return -figure(row, "tokens_per_s");
+  return figure(row, objective == Objective::time ? "iteration_time_s" : name_of(objective));
 }
 
 std::string with_checksum(const std::string& row, const std::string& sweep_hash) {

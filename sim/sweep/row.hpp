@@ -57,6 +57,13 @@ struct Row {
 /// Reads a row; nothing when the text is none.
 std::optional<Row> parse_row(const std::string& line);
 
+/// A figure of a row; 0 where it has none.
+double figure(const JsonValue& row, const std::string& key);
+/// A text as it is, other values as JSON; empty where there is none.
+std::string text_at(const JsonValue& object, const std::string& key);
+/// Whether the point of a row fits in memory.
+bool fits(const JsonValue& row);
+
 /// Of a row that has figures: the least is the best by the sweep's objective.
 double penalty_of(const Sweep& sweep, const JsonValue& row);
 

@@ -9,11 +9,11 @@
 namespace windtunnel {
 namespace {
 
-constexpr std::size_t most_listed = 5;  ///< lists, and points or values of one
+constexpr std::size_t most_enumerated = 5;  ///< lists, and points or values of one
 
 /// "0, 1 and 2", "0, 1, 2, 3, 4 and 91 more"
 std::string enumerated(const std::vector<std::string>& words) {
-  const std::size_t shown = words.size() > most_listed + 1 ? most_listed : words.size() - 1;
+  const std::size_t shown = words.size() > most_enumerated + 1 ? most_enumerated : words.size() - 1;
   std::string text;
   for (std::size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + words[i];
   const std::size_t rest = words.size() - shown;
@@ -74,14 +74,14 @@ std::string same_scenarios_text(const SameScenarios& same, const SweepPoints& po
   std::string text =
       std::to_string(num_known) + " points are " +
       (different == 1 ? "one scenario" : std::to_string(different) + " different scenarios");
-  for (std::size_t i = 0; i < std::min(most_listed, same.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(most_enumerated, same.size()); ++i) {
     std::vector<std::string> numbers;
     for (const std::size_t point : same[i]) numbers.push_back(std::to_string(point));
     text += "\n  points " + enumerated(numbers) + " differ in " + differences(same[i], points) +
             ", which changes nothing";
   }
-  if (same.size() > most_listed)
-    text += "\n  and so on: " + std::to_string(same.size() - most_listed) + " more";
+  if (same.size() > most_enumerated)
+    text += "\n  and so on: " + std::to_string(same.size() - most_enumerated) + " more";
   return text;
 }
 

@@ -1,16 +1,583 @@
 #include "sweep/sweep_page.hpp"
 
-#include "core/json_build.hpp"
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "core/json_number.hpp"
 #include "report/html_page.hpp"
 #include "report/html_text.hpp"
-#include "sweep/sweep_content.hpp"
+#include "report/json_object.hpp"
+#include "report/number_text.hpp"
+#include "report/report_json.hpp"
+#include "report/terminal_text.hpp"
+#include "report/why_text.hpp"
+#include "scenario/resolved_text.hpp"
+#include "simulate/simulate.hpp"
+#include "sweep/plot_data.hpp"
+#include "sweep/sweep_svg.hpp"
 #include "sweep/sweep_text.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
 
-using detail::SweepContent;
+using detail::time_text;
+using detail::with_spaces;
+using html::card;
+using html::element;
 using html::escaped;
+using html::number;
+using html::of_data;
+
+/// A point of a sweep simulated once more, with everything that `run` says of it.
+struct ExplainedPoint {
+  std::size_t point = 0;
+  JsonValue report;   ///< as run --json has it
+  JsonValue reasons;  ///< by line of the breakdown, what makes it so long
+};
+
+std::string explanation_text(const Sweep& sweep, std::size_t point) {
+  SimulateOptions options;
+  options.evidence = &sweep.library();
+  const Report report = simulate(sweep.planned(sweep.scenario(point)), options).report;
+  return canonical_text(
+      object_of({{"report", report_value(report)}, {"reasons", reasons_value(report)}}));
+}
+
+/// Simulates those points, each in a process of its own, several at once. Points that fail are left out.
+std::vector<ExplainedPoint> explain_points(const Sweep& sweep,
+                                           const std::vector<std::size_t>& points,
+                                           const PointLimits& limits) {
+  ForkedWork work;
+  work.count = points.size();
+  work.at_once = default_at_once();
+  work.most_time = limits.time;
+  work.most_memory = limits.memory;
+  work.work = [&](std::size_t i) { return explanation_text(sweep, points[i]); };
+  const std::vector<ChildOutcome> outcomes = run_forked(work);
+  std::vector<ExplainedPoint> explained;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const auto* text = std::get_if<std::string>(&outcomes[i]);
+    if (text == nullptr) continue;
+    Problems problems;
+    const JsonValue both =
+        parse_json(std::make_shared<const SourceText>(SourceText{"a point", *text}), problems);
+    problems.throw_if_any();
+    explained.push_back({points[i], *both.find("report"), *both.find("reasons")});
+  }
+  return explained;
+}
+
+std::string whole(std::size_t count) { return grouped_text(static_cast<double>(count)); }
+
+/// A figure of the `place`th ranked row, bound to the page's data.
+std::string point_number(std::size_t place, const char* key, const std::string& text,
+                         const char* unit = "") {
+  return of_data("sweep-points", number("/" + std::to_string(place) + "/" + key, text, unit));
+}
+
+/// Contents of a sweep's page.
+struct SweepContent {
+  SweepContent(const Sweep& its_sweep, const PartRows& its_rows, const SweepPageOptions& options);
+
+  const Sweep& sweep;
+  const PartRows& rows;
+  /// What fits before what does not, that before what failed; among these the most tokens a second first.
+  std::vector<Row> ranked;
+  std::size_t num_failed = 0, num_fitting = 0;
+  std::optional<PlotData> data;
+  std::vector<ExplainedPoint> explained;
+
+  bool has_best() const { return num_fitting > 0; }
+  const Row& best() const { return ranked.front(); }
+  /// The row of a point; null where it is not among the ranked.
+  const Row* row_of(std::size_t point) const;
+  /// "/nodes 512 · /training/micro_batch 1"
+  std::string values_of(const JsonValue& row) const;
+
+ private:
+  void rank_rows();
+  /// The fastest at each place of the axis, at most ten, and the best of all.
+  std::vector<std::size_t> points_to_explain() const;
+};
+
+SweepContent::SweepContent(const Sweep& its_sweep, const PartRows& its_rows,
+                           const SweepPageOptions& options)
+    : sweep(its_sweep), rows(its_rows) {
+  rank_rows();
+  data = plot_data(rows, sweep.points().columns());
+  explained = explain_points(sweep, points_to_explain(), options.limits);
+}
+
+void SweepContent::rank_rows() {
+  for (const auto& [point, entry] : rows.by_point)
+    if (std::optional<Row> row = parse_row(entry.row)) {
+      if (!row->ok) ++num_failed;
+      if (row->ok && fits(row->content)) ++num_fitting;
+      ranked.push_back(std::move(*row));
+    }
+  const auto key = [&](const Row& row) {
+    return std::tuple(!row.ok, row.ok && !fits(row.content), penalty_of(sweep, row.content));
+  };
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [&](const Row& a, const Row& b) { return key(a) < key(b); });
+  if (ranked.size() > most_page_rows) ranked.resize(most_page_rows);
+}
+
+std::vector<std::size_t> SweepContent::points_to_explain() const {
+  constexpr std::size_t most = 10;
+  std::vector<std::size_t> points;
+  if (data) {
+    const std::vector<PlotPoint> fastest = fastest_points(*data);
+    const std::size_t count = std::min(most, fastest.size());
+    for (std::size_t i = 0; i < count; ++i)
+      points.push_back(fastest[count == 1 ? 0 : i * (fastest.size() - 1) / (count - 1)].point);
+  } else if (!ranked.empty() && ranked.front().ok) {
+    points.push_back(ranked.front().point);
+  }
+  if (has_best() && std::find(points.begin(), points.end(), best().point) == points.end())
+    points.push_back(best().point);
+  return points;
+}
+
+const Row* SweepContent::row_of(std::size_t point) const {
+  const auto found = std::find_if(ranked.begin(), ranked.end(),
+                                  [&](const Row& row) { return row.point == point; });
+  return found == ranked.end() ? nullptr : &*found;
+}
+
+std::string SweepContent::values_of(const JsonValue& row) const {
+  const std::vector<std::string>& columns = sweep.points().columns();
+  std::string text;
+  for (const std::string& column : columns)
+    if (row.find(column) != nullptr)
+      text +=
+          (text.empty() ? "" : " · ") + short_name(column, columns) + " " + text_at(row, column);
+  return text;
+}
+
+std::string best_headline(const SweepContent& page) {
+  if (!page.has_best())
+    return std::string("<h1><span class=\"big\">No point</span> ") +
+           (page.ranked.empty() || !page.ranked.front().ok ? "could be simulated"
+                                                           : "fits in memory") +
+           "</h1>\n";
+  const JsonValue& row = page.best().content;
+  return "<h1><span class=\"big\">" +
+         point_number(0, "tokens_per_s", grouped_text(figure(row, "tokens_per_s"))) +
+         "</span> tokens/s at best</h1>\n<p class=\"job best-values\">Best point, " +
+         std::to_string(page.best().point) + ": " + escaped(page.values_of(row)) +
+         "</p>\n<p class=\"job\">" +
+         point_number(0, "iteration_time_s", to_text(Seconds{figure(row, "iteration_time_s")})) +
+         " per iteration on " + point_number(0, "gpus", grouped_text(figure(row, "gpus"))) +
+         " GPUs, MFU " + point_number(0, "mfu", percent_text(figure(row, "mfu"))) + ", " +
+         point_number(0, "memory_max_bytes", to_text(Bytes{figure(row, "memory_max_bytes")})) +
+         " of memory on the fullest GPU.</p>\n";
+}
+
+std::string warning(const std::string& kind, const std::string& text) {
+  return "<p class=\"verdict " + kind + "\">" + escaped(text) + "</p>\n";
+}
+
+/// How throughput grows from the smallest cluster to the largest while nothing else changes.
+std::string scaling_text(const SweepContent& page) {
+  const std::optional<Scaling> scaling = page.data ? scaling_of(*page.data) : std::nullopt;
+  if (!scaling) return "";
+  const PlotPoint &first = *scaling->smallest, &last = *scaling->largest;
+  const double growth = last.tokens_per_s / first.tokens_per_s, ideal = last.x / first.x;
+  const std::string& name = scaling->series->name;
+  return "<p class=\"job\">" + (name.empty() ? "" : "With " + escaped(name) + ", from ") +
+         (name.empty() ? "From " : "") + grouped_text(first.x) + " to " + grouped_text(last.x) +
+         " GPUs, " + significant_text(ideal, 3) + " times as many, training is " +
+         significant_text(growth, 3) + " times as fast: a scaling efficiency of " +
+         escaped(percent_text(growth / ideal)) +
+         (page.data->batch_grows ? ", with a batch that grows alike" : "") + ".</p>\n";
+}
+
+/// A card of the fitting point whose figure is the smallest, or with a negative sign the largest.
+std::string extreme(const SweepContent& page, const char* key, const char* label, double sign,
+                    const std::function<std::string(double)>& text) {
+  std::size_t found = page.ranked.size();
+  for (std::size_t i = 0;
+       i < page.ranked.size() && page.ranked[i].ok && fits(page.ranked[i].content); ++i)
+    if (found == page.ranked.size() ||
+        sign * figure(page.ranked[i].content, key) < sign * figure(page.ranked[found].content, key))
+      found = i;
+  if (found == page.ranked.size()) return "";
+  return card(label, point_number(found, key, text(figure(page.ranked[found].content, key))),
+              escaped("point " + std::to_string(page.ranked[found].point)));
+}
+
+std::string headline(const SweepContent& page) {
+  const std::size_t total = page.sweep.points().size(), left = total - page.rows.by_point.size();
+  const std::size_t ok = page.rows.by_point.size() - page.num_failed;
+  std::string html = "<header class=\"hero\">\n<div>\n<p class=\"kicker\">" +
+                     escaped(page.sweep.name()) + "</p>\n" + best_headline(page) +
+                     scaling_text(page);
+  if (left > 0)
+    html += warning("doubtful", whole(left) + " of " + whole(total) + " points are left to do");
+  if (page.num_failed > 0)
+    html += warning("bad", whole(page.num_failed) + " of " + whole(total) +
+                               " points could not be simulated; the reasons stand below");
+  if (const std::string same = same_text(page.sweep, page.rows); !same.empty())
+    html += warning("doubtful", same);
+  html += "</div>\n<div class=\"cards\">\n" +
+          card("points", number("/points", whole(total)), "of the sweep") +
+          card("simulated", number("/ok", whole(ok)), "") +
+          card("failed", number("/failed", whole(page.num_failed)), "each with its reason") +
+          card("too large", number("/does_not_fit", whole(ok - page.num_fitting)),
+               "do not fit in memory");
+  html += extreme(page, "mfu", "best MFU", -1, [](double v) { return percent_text(v); });
+  html += extreme(page, "iteration_time_s", "shortest iteration", 1,
+                  [](double v) { return to_text(Seconds{v}); });
+  return html + "</div>\n</header>\n";
+}
+
+std::string curve_note(const SweepContent& page) {
+  std::string text;
+  if (!page.data->others.empty())
+    text += "There are more than " + std::to_string(most_series) +
+            " lines' worth of other values: the " + std::to_string(most_series) +
+            " with the fastest points are drawn, the others' points are dots. ";
+  if (page.data->categories.empty())
+    text += "A line joins points that differ in " +
+            std::string(page.data->x_counts_gpus ? "the size of the job" : "what the axis shows") +
+            " alone. ";
+  if (scaling_of(*page.data))
+    text += "The dotted line is what the throughput per GPU of its smallest cluster would give. ";
+  return text.empty() ? "" : "<p class=\"quiet\">" + escaped(text) + "</p>\n";
+}
+
+std::string curves(const SweepContent& page) {
+  if (!page.data)
+    return "<p>A curve needs two simulated points that differ; here there are none to "
+           "draw.</p>\n";
+  std::string keys, pictures;
+  for (const CurveKey& key : curve_keys(*page.data))
+    keys += "<span><svg class=\"curves\" viewBox=\"0 -6 30 12\" aria-hidden=\"true\">" +
+            key.sample + "</svg>" + escaped(key.name) + "</span> ";
+  for (const std::string& picture : sweep_pictures(*page.data)) pictures += picture;
+  return "<p class=\"keys\">" + keys + "</p>\n<div class=\"plots\">\n" + pictures + "</div>\n" +
+         curve_note(page);
+}
+
+/// "512 GPUs, micro_batch 2"
+std::string label_of(const SweepContent& page, const ExplainedPoint& explained) {
+  const Row* row = page.row_of(explained.point);
+  if (row == nullptr) return "point " + std::to_string(explained.point);
+  const bool by_gpus = page.data && page.data->x_counts_gpus;
+  std::string text = by_gpus ? grouped_text(figure(row->content, "gpus")) + " GPUs" : "";
+  for (const std::string& column : page.sweep.points().columns())
+    if (row->content.find(column) != nullptr && !(by_gpus && column == "/nodes"))
+      text += (text.empty() ? "" : ", ") + short_name(column, page.sweep.points().columns()) + " " +
+              text_at(row->content, column);
+  return text;
+}
+
+std::string values_of_point(const SweepContent& page, std::size_t point) {
+  const Row* row = page.row_of(point);
+  return row == nullptr ? "" : page.values_of(row->content);
+}
+
+std::string breakdown_chart(const SweepContent& page) {
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t i = 0; i < page.explained.size(); ++i) {
+    const JsonValue& report = page.explained[i].report;
+    const Seconds time{figure(report, "iteration_time_s")};
+    std::vector<html::Piece> pieces;
+    for (const Line each : all_lines) {
+      const std::string line = name_of(each);
+      const Seconds part{number_of(find_at(report, "/breakdown_s/" + line)).value_or(0)};
+      if (part > 0_s)
+        pieces.push_back(
+            {part / time, line,
+             with_spaces(line) + ": " + time_text(part, time) + ", " + percent_text(part / time)});
+    }
+    rows.push_back(
+        {"<span class=\"name\" title=\"" + escaped(values_of_point(page, page.explained[i].point)) +
+             "\">" + escaped(label_of(page, page.explained[i])) + "</span>",
+         html::stacked_bar(pieces, "where the time of point " +
+                                       std::to_string(page.explained[i].point) + " goes"),
+         of_data("explained",
+                 number("/" + std::to_string(i) + "/iteration_time_s", to_text(time)))});
+  }
+  rows.push_back(
+      {"", html::axis(100, [](double share) { return fixed_text(share, 0) + " %"; }), ""});
+  return html::table(
+      {"Where the time goes, by point", {"", "", ""}, std::move(rows), "llr", "chart"});
+}
+
+/// What makes the lines of the best point so long.
+std::string best_reasons(const SweepContent& page) {
+  if (!page.has_best()) return "";
+  const auto found =
+      std::find_if(page.explained.begin(), page.explained.end(),
+                   [&](const ExplainedPoint& each) { return each.point == page.best().point; });
+  if (found == page.explained.end()) return "";
+  const std::string at = "/" + std::to_string(found - page.explained.begin()) + "/breakdown_s/";
+  const Seconds time{figure(found->report, "iteration_time_s")};
+  std::vector<std::pair<Seconds, std::string>> lines;
+  for (const JsonValue::Member& reason : found->reasons.object())
+    lines.emplace_back(
+        number_of(find_at(found->report, "/breakdown_s/" + reason.key)).value_or(0) * 1_s,
+        reason.key);
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string items;
+  for (const auto& [part, line] : lines)
+    items += "<li><b>" + html::swatch(line) + escaped(with_spaces(line)) + ": " +
+             of_data("explained", number(at + line, time_text(part, time))) + ", " +
+             escaped(percent_text(part / time)) + "</b><p>" +
+             escaped(text_at(found->reasons, line)) + "</p></li>\n";
+  return "<h3>Why does the best point take this long?</h3>\n<ol class=\"why\">\n" + items +
+         "</ol>\n";
+}
+
+std::string time_section(const SweepContent& page) {
+  if (page.explained.empty()) return "";
+  std::string legend;
+  for (const Line of_breakdown : all_lines) {
+    const std::string line = name_of(of_breakdown);
+    const bool is_there =
+        std::any_of(page.explained.begin(), page.explained.end(), [&](const ExplainedPoint& each) {
+          return number_of(find_at(each.report, "/breakdown_s/" + line)).value_or(0) > 0;
+        });
+    if (is_there) legend += "<span>" + html::swatch(line) + escaped(with_spaces(line)) + "</span> ";
+  }
+  return "<p class=\"quiet\">Shares of each iteration, on the GPUs that finish last; "
+         "behind each bar the iteration time." +
+         std::string(page.data ? " Along the axis of the curves, the fastest point "
+                                 "that fits at each place."
+                               : "") +
+         "</p>\n<p class=\"legend\">" + legend + "</p>\n" + breakdown_chart(page) +
+         best_reasons(page);
+}
+
+/// A column of figures in the table: how the number is printed.
+struct FigureColumn {
+  const char *key, *title;
+  double scale;
+  int digits;
+  const char* unit;
+  const char* first;  ///< how the first click sorts
+};
+
+/// The unit that suits the longest iteration.
+FigureColumn time_column(const SweepContent& page) {
+  double longest = 0;
+  for (const Row& row : page.ranked)
+    longest = std::max(longest, figure(row.content, "iteration_time_s"));
+  constexpr double ms = 1e-3, us = 1e-6;
+  if (longest >= 1 || longest == 0)
+    return {"iteration_time_s", "s/iteration", 1, 3, "s", "ascending"};
+  if (longest >= ms) return {"iteration_time_s", "ms/iteration", ms, 3, "ms", "ascending"};
+  return {"iteration_time_s", "us/iteration", us, 3, "us", "ascending"};
+}
+
+std::vector<FigureColumn> figure_columns(const SweepContent& page) {
+  constexpr double percent = 0.01, gib = 1073741824, millionth = 1e-6;
+  constexpr int digits = 3;
+  std::vector<FigureColumn> columns{
+      {"gpus", "GPUs", 1, 0, "", "ascending"},
+      time_column(page),
+      {"tokens_per_s", "tokens/s", 1, 0, "", "descending"},
+      {"model_tflops_per_gpu", "TFLOP/s per GPU", 1, 1, "", "descending"},
+      {"mfu", "MFU, %", percent, 1, "%", "descending"},
+      {"memory_max_bytes", "memory, GiB", gib, 1, "GiB", "ascending"}};
+  const Objective objective = page.sweep.choices().objective;
+  if (objective == Objective::cost_per_token)
+    columns.push_back(
+        {"cost_per_token", "cost of 10^6 tokens", millionth, digits, "of a million", "ascending"});
+  else if (!is_always_shown(objective))
+    columns.push_back({name_of(objective), unit_of(objective), 1, digits, "", "ascending"});
+  for (const std::string& figure : page.sweep.asked_figures()) {
+    if (figure == "days" && objective != Objective::days)
+      columns.push_back({"days", "days", 1, 1, "", "ascending"});
+    if (figure == "cost") columns.push_back({"cost", "cost", 1, 0, "", "ascending"});
+  }
+  return columns;
+}
+
+std::string table_head(const SweepContent& page, const std::vector<FigureColumn>& figures) {
+  std::string html =
+      "<th data-key=\"point\" data-scale=\"1\" data-digits=\"0\" data-unit=\"\" "
+      "class=\"n\">point</th>";
+  for (const std::string& column : page.sweep.points().columns())
+    html += "<th data-key=\"" + escaped(column) + "\">" + escaped(column) + "</th>";
+  for (const FigureColumn& each : figures)
+    html += "<th class=\"n\" data-key=\"" + std::string(each.key) + "\" data-scale=\"" +
+            significant_text(each.scale, 17) + "\" data-digits=\"" + std::to_string(each.digits) +
+            "\" data-unit=\"" + each.unit + "\" data-first=\"" + each.first + "\">" +
+            escaped(each.title) + "</th>";
+  if (page.sweep.choices().plan == JobPlan::best) html += "<th data-key=\"plan\">best plan</th>";
+  html += "<th data-key=\"fits\">fits</th>";
+  if (page.num_failed > 0) html += "<th data-key=\"error\">error</th>";
+  return html;
+}
+
+std::string table_row(const SweepContent& page, std::size_t place,
+                      const std::vector<FigureColumn>& figures) {
+  const Row& row = page.ranked[place];
+  const JsonValue& content = row.content;
+  std::string html = row.ok && !fits(row.content) ? "<tr class=\"large\">" : "<tr>";
+  html += "<td class=\"n\">" + point_number(place, "point", whole(row.point)) + "</td>";
+  for (const std::string& column : page.sweep.points().columns())
+    html += element("td", "", escaped(text_at(content, column)));
+  for (const FigureColumn& each : figures) {
+    const std::optional<double> value = number_of(content.find(each.key));
+    const std::string text = !value             ? ""
+                             : each.digits == 0 ? grouped_text(*value / each.scale)
+                                                : fixed_text(*value / each.scale, each.digits);
+    html +=
+        element("td", "class=\"n\"", value ? point_number(place, each.key, text, each.unit) : "");
+  }
+  if (page.sweep.choices().plan == JobPlan::best)
+    html += element("td", "", escaped(text_at(content, "plan")));
+  html += element("td", "",
+                  !row.ok             ? ""
+                  : fits(row.content) ? "yes"
+                                      : "<strong class=\"bad\">NO</strong>");
+  if (page.num_failed > 0)
+    html += element("td", "class=\"error-text\"", escaped(text_at(content, "error")));
+  return html + "</tr>\n";
+}
+
+std::string point_section(const SweepContent& page) {
+  if (page.ranked.empty()) return "<p>No point has been done yet.</p>\n";
+  const std::vector<FigureColumn> figures = figure_columns(page);
+  std::string body;
+  for (std::size_t i = 0; i < std::min(first_page_rows, page.ranked.size()); ++i)
+    body += table_row(page, i, figures);
+  std::string note = std::string(order_words(page.sweep.choices().objective)) +
+                     " first; what does not fit in memory, then what failed, last.";
+  if (page.rows.by_point.size() > page.ranked.size())
+    note += " Of " + whole(page.rows.by_point.size()) + " points these are the first " +
+            whole(page.ranked.size()) + "; results.csv has all.";
+  std::vector<PricedPoint> priced;
+  for (const FrontPoint& each : front_of(page.rows, page.sweep.points().columns()))
+    priced.push_back(each.priced);
+  return chart_svg(days_money_chart(priced)) + "<p class=\"quiet\">" + escaped(note) +
+         "</p>\n<p class=\"quiet sort-hint\" hidden>Press a column's head to sort by it.</p>\n"
+         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Points\"><table "
+         "class=\"points-table\" data-shown=\"" +
+         std::to_string(first_page_rows) + "\">\n<thead><tr>" + table_head(page, figures) +
+         "</tr></thead>\n<tbody>\n" + body + "</tbody></table></div>\n";
+}
+
+/// Failed points with the same reason together, the commonest first.
+std::string failure_section(const SweepContent& page) {
+  if (page.num_failed == 0) return "";
+  struct Group {
+    std::string kind, error;
+    std::vector<const Row*> rows;
+  };
+  std::map<std::pair<std::string, std::string>, Group> by_reason;
+  for (const Row& row : page.ranked) {
+    if (row.ok) continue;
+    const std::string kind = text_at(row.content, "failure"), error = text_at(row.content, "error");
+    Group& group = by_reason[{kind, error}];
+    group.kind = kind;
+    group.error = error;
+    group.rows.push_back(&row);
+  }
+  std::vector<Group> groups;
+  for (auto& [reason, group] : by_reason) groups.push_back(std::move(group));
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const Group& a, const Group& b) { return a.rows.size() > b.rows.size(); });
+  constexpr std::size_t most_groups = 50, most_named = 3;
+  html::Table table{
+      "Failed points", {"kind", "reason", "points", "such as"}, {}, "llllr", "failures"};
+  for (std::size_t i = 0; i < std::min(most_groups, groups.size()); ++i) {
+    std::string named;
+    for (std::size_t k = 0; k < std::min(most_named, groups[i].rows.size()); ++k)
+      named +=
+          (k == 0 ? "" : "<br>") + escaped("point " + std::to_string(groups[i].rows[k]->point) +
+                                           ": " + page.values_of(groups[i].rows[k]->content));
+    table.rows.push_back({escaped(with_spaces(groups[i].kind)), escaped(groups[i].error),
+                          whole(groups[i].rows.size()), named});
+  }
+  const std::string rest = groups.size() > most_groups
+                               ? "<p class=\"quiet\">" + whole(groups.size() - most_groups) +
+                                     " more reasons stand in results.csv.</p>\n"
+                               : "";
+  return html::table(table) + rest;
+}
+
+/// What the explained points rest on, by name; with the values of those that differ.
+std::string input_section(const SweepContent& page) {
+  struct Input {
+    std::string source, note;
+    std::set<std::string> values;
+    std::size_t points = 0;
+  };
+  std::vector<std::string> order;
+  std::map<std::string, Input> inputs;
+  for (const ExplainedPoint& explained : page.explained) {
+    const JsonValue* list = explained.report.find("assumptions");
+    if (list == nullptr) continue;
+    for (const JsonValue& each : list->array()) {
+      const std::string what = text_at(each, "what");
+      const auto [place, is_new] = inputs.try_emplace(what);
+      if (is_new) order.push_back(what);
+      place->second.source = text_at(each, "source");
+      place->second.note = text_at(each, "note");
+      place->second.values.insert(text_at(each, "value"));
+      ++place->second.points;
+    }
+  }
+  html::Table shared{
+      "Inputs of all points", {"input", "value", "source", "note"}, {}, "llll", "inputs"};
+  std::size_t num_different = 0;
+  for (const std::string& what : order) {
+    const Input& input = inputs.at(what);
+    if (input.values.size() != 1 || input.points != page.explained.size()) {
+      ++num_different;
+      continue;
+    }
+    shared.rows.push_back(
+        {escaped(what), element("code", "", escaped(*input.values.begin())),
+         element("span", "class=\"badge e-" + escaped(input.source) + "\"", escaped(input.source)),
+         escaped(input.note)});
+  }
+  if (shared.rows.empty())
+    return "<p>No point could be simulated, so there is nothing to list.</p>\n";
+  return "<p>" + whole(shared.rows.size()) +
+         (page.explained.size() == 1
+              ? std::string(" inputs of the point that was looked at")
+              : " inputs are the same in all " + whole(page.explained.size()) +
+                    " points that were looked at") +
+         (num_different > 0 ? "; " + whole(num_different) + " differ between them" : "") +
+         ".</p>\n<details><summary>The inputs that all share, with their "
+         "sources</summary>\n" +
+         html::table(shared) + "</details>\n";
+}
+
+std::string scenario_section(const SweepContent& page) {
+  html::Table matrix{"What is swept", {"pointer", "values"}, {}, "ll", "matrix"};
+  const JsonValue* block = page.sweep.written().find("sweep");
+  const JsonValue* axes = block == nullptr ? nullptr : block->find("matrix");
+  if (axes != nullptr && axes->is_object())
+    for (const JsonValue::Member& axis : axes->object()) {
+      std::string values;
+      for (const JsonValue& value : axis.value.array())
+        values += (values.empty() ? "" : ", ") +
+                  (value.is_string() ? value.string() : canonical_text(value));
+      matrix.rows.push_back(
+          {element("code", "", escaped(axis.key)), element("code", "", escaped(values))});
+    }
+  const SweepPoints& points = page.sweep.points();
+  return "<p>" + whole(points.num_combinations()) + " combinations, " +
+         whole(points.num_excluded()) + " excluded, " + whole(points.num_included()) +
+         " included: " + whole(points.size()) + " points.</p>\n" + html::table(matrix) +
+         "<details><summary>The whole scenario, with the origin of each "
+         "value</summary>\n<pre tabindex=\"0\">" +
+         escaped(resolved_text(page.sweep.written())) + "</pre></details>\n";
+}
 
 std::string points_json_text(const SweepContent& page) {
   std::string text;
@@ -33,17 +600,13 @@ std::string explained_json(const SweepContent& page) {
 
 std::string sweep_page(const Sweep& sweep, const PartRows& rows, const SweepPageOptions& options) {
   const SweepContent content(sweep, rows, options);
-  HtmlPage page;
-  page.kind = "sweep";
-  page.title = sweep.name();
-  page.body = headline(content) + curves(content) + time_section(content) + point_section(content) +
-              failure_section(content) + input_section(content) + scenario_section(content);
-  page.places = {{"curves", "Curves"}};
-  if (!content.explained.empty()) page.places.push_back({"time", "Time"});
-  page.places.push_back({"points", "Points"});
-  if (content.num_failed > 0) page.places.push_back({"failed", "Failed"});
-  page.places.push_back({"inputs", "Inputs"});
-  page.places.push_back({"scenario", "Scenario"});
+  HtmlPage page{"sweep", sweep.name(), headline(content)};
+  page.add("curves", "Curves", "Curves", curves(content));
+  page.add("time", "Time", "Where the time goes", time_section(content));
+  page.add("points", "Points", "Points", point_section(content));
+  page.add("failed", "Failed", "Points that failed", failure_section(content));
+  page.add("inputs", "Inputs", "Inputs and their sources", input_section(content));
+  page.add("scenario", "Scenario", "Scenario and its sweep", scenario_section(content));
   page.data = {{"report", sweep_json(sweep, rows, options.directory)},
                {"sweep-points", points_json_text(content)},
                {"explained", explained_json(content)}};

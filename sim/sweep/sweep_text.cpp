@@ -9,25 +9,17 @@
 #include "core/count_text.hpp"
 #include "core/json_number.hpp"
 #include "core/work_note.hpp"
+#include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/text_table.hpp"
+#include "sweep/plot_data.hpp"
 #include "sweep/row.hpp"
 #include "sweep/same_scenarios.hpp"
-#include "sweep/sweep_front.hpp"
 
 namespace windtunnel {
 namespace {
 
 constexpr std::size_t most_listed = 5;  ///< best points, and kinds of failures
-
-double number_at(const JsonValue& row, const char* key) {
-  return number_of(row.find(key)).value_or(0);
-}
-
-bool is_true(const JsonValue& row, const char* key) {
-  const JsonValue* value = row.find(key);
-  return value != nullptr && value->is_bool() && std::get<bool>(value->content);
-}
 
 /// What there is to say about all rows together.
 struct Tally {
@@ -55,12 +47,11 @@ Tally tally_of(const Sweep& sweep, const PartRows& rows) {
     if (!row) continue;
     if (!row->ok) {
       ++tally.failed;
-      const JsonValue* failure = row->content.find("failure");
-      count_reason(tally, failure != nullptr && failure->is_string() ? failure->string() : "");
+      count_reason(tally, text_at(row->content, "failure"));
       continue;
     }
     ++tally.ok;
-    if (!is_true(row->content, "fits")) {
+    if (!fits(row->content)) {
       ++tally.too_large;
       continue;
     }
@@ -74,10 +65,6 @@ Tally tally_of(const Sweep& sweep, const PartRows& rows) {
   return tally;
 }
 
-std::string plain(const JsonValue& value) {
-  return value.is_string() ? value.string() : canonical_text(value);
-}
-
 std::string best_text(const Sweep& sweep, const Tally& tally) {
   std::vector<TextRow> lines{{"point"}};
   for (const std::string& column : sweep.points().columns()) lines[0].push_back(column);
@@ -85,28 +72,21 @@ std::string best_text(const Sweep& sweep, const Tally& tally) {
     lines[0].emplace_back(figure);
   for (const std::string& figure : sweep.asked_figures()) lines[0].push_back(figure);
   for (const JsonValue& row : tally.best) {
-    lines.emplace_back();
-    lines.back().push_back(plain(*row.find("point")));
+    TextRow& line = lines.emplace_back(TextRow{text_at(row, "point")});
     for (const std::string& column : sweep.points().columns()) {
-      const JsonValue* value = row.find(column);
-      lines.back().push_back(value == nullptr ? "" : text_for_message(JsonValue(plain(*value))));
-      std::string& shown = lines.back().back();
-      if (shown.size() >= 2) shown = shown.substr(1, shown.size() - 2);  // no quotes in a table
+      std::string shown = text_for_message(JsonValue(text_at(row, column)));
+      line.push_back(shown.substr(1, shown.size() - 2));  // no quotes in a table
     }
-    lines.back().push_back(plain(*row.find("gpus")));
-    lines.back().push_back(fixed_text(number_at(row, "iteration_time_s"), 3));
-    lines.back().push_back(grouped_text(number_at(row, "tokens_per_s")));
-    lines.back().push_back(fixed_text(100 * number_at(row, "mfu"), 1));
-    lines.back().push_back(fixed_text(Bytes{number_at(row, "memory_max_bytes")} / 1_GiB, 1));
-    for (const std::string& figure : sweep.asked_figures()) {
-      const JsonValue* value = row.find(figure);
-      const std::optional<double> amount = number_of(value);
+    line.insert(line.end(),
+                {text_at(row, "gpus"), fixed_text(figure(row, "iteration_time_s"), 3),
+                 grouped_text(figure(row, "tokens_per_s")), fixed_text(100 * figure(row, "mfu"), 1),
+                 fixed_text(Bytes{figure(row, "memory_max_bytes")} / 1_GiB, 1)});
+    for (const std::string& asked : sweep.asked_figures()) {
+      const std::optional<double> amount = number_of(row.find(asked));
       constexpr int digits = 4;
-      const bool is_money = figure == "cost";
-      lines.back().push_back(amount && is_money ? grouped_text(*amount)
-                             : amount           ? significant_text(*amount, digits)
-                             : value != nullptr ? plain(*value)
-                                                : "");
+      line.push_back(!amount           ? text_at(row, asked)
+                     : asked == "cost" ? grouped_text(*amount)
+                                       : significant_text(*amount, digits));
     }
   }
   return text_table("r", lines);
@@ -142,8 +122,6 @@ std::string front_text(const std::vector<FrontPoint>& points) {
              ? ""
              : "\nDays against money: no other point takes fewer days and less money\n" + text;
 }
-
-JsonValue count(std::size_t number) { return JsonValue(static_cast<std::int64_t>(number)); }
 
 }  // namespace
 
@@ -181,31 +159,26 @@ std::string sweep_json(const Sweep& sweep, const PartRows& rows,
                        const std::filesystem::path& directory) {
   const Tally tally = tally_of(sweep, rows);
   const std::size_t total = sweep.points().size();
-  JsonValue::Array same;
-  for (const std::vector<std::size_t>& points : same_scenarios(rows)) {
-    JsonValue::Array numbers;
-    for (const std::size_t point : points) numbers.push_back(count(point));
-    same.emplace_back(std::move(numbers));
-  }
-  JsonValue document{JsonValue::Object{}};
-  document.set("schema", JsonValue(std::string("windtunnel/sweep-v1")));
-  document.set("name", JsonValue(sweep.name()));
-  document.set("sweep_hash", JsonValue(sweep.hash()));
-  document.set("points", count(total));
-  document.set("ok", count(tally.ok));
-  document.set("failed", count(tally.failed));
-  document.set("does_not_fit", count(tally.too_large));
-  document.set("left", count(total - rows.by_point.size()));
-  document.set("same_scenarios", JsonValue(std::move(same)));
-  document.set("results", JsonValue((directory / "results.jsonl").string()));
-  document.set("best", JsonValue(JsonValue::Array(tally.best)));
-  if (const auto points = front_of(rows, sweep.points().columns()); !points.empty()) {
-    JsonValue::Array front;
-    for (const FrontPoint& each : points)
-      if (each.priced.on_front) front.push_back(count(each.point));
-    document.set("front", JsonValue(std::move(front)));
-  }
-  return pretty_text(document) + "\n";
+  const auto numbers = [](const std::vector<std::size_t>& points) {
+    return array_of(points, json_of<std::size_t>);
+  };
+  const std::vector<FrontPoint> priced = front_of(rows, sweep.points().columns());
+  std::vector<std::size_t> front;
+  for (const FrontPoint& each : priced)
+    if (each.priced.on_front) front.push_back(each.point);
+  return pretty_text(object_of({{"schema", "windtunnel/sweep-v1"},
+                                {"name", sweep.name()},
+                                {"sweep_hash", sweep.hash()},
+                                {"points", total},
+                                {"ok", tally.ok},
+                                {"failed", tally.failed},
+                                {"does_not_fit", tally.too_large},
+                                {"left", total - rows.by_point.size()},
+                                {"same_scenarios", array_of(same_scenarios(rows), numbers)},
+                                {"results", (directory / "results.jsonl").string()},
+                                {"best", JsonValue(tally.best)},
+                                {"front", only_if(!priced.empty(), numbers(front))}})) +
+         "\n";
 }
 
 namespace {
@@ -250,7 +223,7 @@ std::string points_text(const Sweep& sweep) {
     const PlannedPoint& each = planned[point];
     lines += std::to_string(point);
     for (const auto& [pointer, value] : points.values(point))
-      lines += "  " + pointer + "=" + plain(value);
+      lines += "  " + pointer + "=" + (value.is_string() ? value.string() : canonical_text(value));
     if (!each.obstacle.empty()) lines += "  ✗ " + each.obstacle;
     if (each.same_as) lines += "  = point " + std::to_string(*each.same_as);
     lines += "\n";
@@ -269,25 +242,21 @@ std::string points_text(const Sweep& sweep) {
 std::string points_json(const Sweep& sweep) {
   const SweepPoints& points = sweep.points();
   const std::vector<PlannedPoint> planned = planned_points(sweep);
-  JsonValue document{JsonValue::Object{}};
-  document.set("schema", JsonValue(std::string("windtunnel/sweep-points-v1")));
-  document.set("name", JsonValue(sweep.name()));
-  document.set("combinations", count(points.num_combinations()));
-  document.set("excluded", count(points.num_excluded()));
-  document.set("included", count(points.num_included()));
   JsonValue::Array list;
-  for (std::size_t point = 0; point < points.size(); ++point) {
-    const PlannedPoint& each = planned[point];
-    JsonValue entry{JsonValue::Object{}};
-    entry.set("point", count(point));
-    entry.set("id", JsonValue(each.id));
-    for (const auto& [pointer, value] : points.values(point)) entry.set(pointer, value);
-    if (!each.obstacle.empty()) entry.set("error", JsonValue(each.obstacle));
-    if (each.same_as) entry.set("same_as", count(*each.same_as));
-    list.push_back(std::move(entry));
+  for (const PlannedPoint& each : planned) {
+    list.push_back(object_of({{"point", list.size()}, {"id", each.id}}));
+    for (const auto& [pointer, value] : points.values(list.size() - 1))
+      list.back().set(pointer, value);
+    add_members(list.back(), {{"error", only_if(!each.obstacle.empty(), each.obstacle)},
+                              {"same_as", each.same_as}});
   }
-  document.set("points", JsonValue(std::move(list)));
-  return pretty_text(document) + "\n";
+  return pretty_text(object_of({{"schema", "windtunnel/sweep-points-v1"},
+                                {"name", sweep.name()},
+                                {"combinations", points.num_combinations()},
+                                {"excluded", points.num_excluded()},
+                                {"included", points.num_included()},
+                                {"points", JsonValue(std::move(list))}})) +
+         "\n";
 }
 
 }  // namespace windtunnel

@@ -20,7 +20,6 @@ using html::card;
 using html::element;
 using html::escaped;
 using html::number;
-using html::section;
 using html::Table;
 
 constexpr std::size_t worst_iterations = 12, worst_collectives = 6;  // named on the page
@@ -116,16 +115,6 @@ std::string headline(const std::vector<ValidatedSet>& sets) {
   return html + "</div>\n</header>\n";
 }
 
-std::string plot_section(const std::vector<ValidatedSet>& sets) {
-  return section({"plot", "Predicted against measured",
-                  "<p class=\"quiet\">Each point is one measured run; on the dashed line the "
-                  "prediction is exact. Rest the "
-                  "pointer on one for its name.</p>\n<div class=\"scroll\" tabindex=\"0\" "
-                  "role=\"region\" aria-label=\"Scatter "
-                  "plot\">" +
-                      scatter_svg(sets, ScatterStyle::of_page) + "</div>\n"});
-}
-
 /// The rows of sets of one kind, the largest error first.
 std::string worst_table(std::vector<PointRow> rows, MeasurementKind kind, const char* title,
                         std::size_t limit) {
@@ -138,18 +127,11 @@ std::string worst_table(std::vector<PointRow> rows, MeasurementKind kind, const 
   return element("h3", "", title) + "\n" + html::table(point_table(title, rows));
 }
 
-std::string worst_section(const std::vector<PointRow>& rows) {
-  return section(
-      {"worst", "The worst rows",
-       worst_table(rows, MeasurementKind::iteration, "Iterations", worst_iterations) +
-           worst_table(rows, MeasurementKind::collective, "Collectives", worst_collectives)});
-}
-
 std::string optional_number(const std::string& pointer, std::optional<double> value) {
   return value ? number(pointer, percent_text(*value)) : "";
 }
 
-std::string set_section(const std::vector<ValidatedSet>& sets) {
+std::string set_table(const std::vector<ValidatedSet>& sets) {
   Table table{"Score of every set",
               {"set", "measured on", "scored", "mean", "median", "worst", "bias", "one constant",
                "inside interval", "memory"},
@@ -178,41 +160,43 @@ std::string set_section(const std::vector<ValidatedSet>& sets) {
                       : "");
     table.rows.push_back(std::move(row));
   }
-  return section({"sets", "Sets",
-                  "<p class=\"quiet\">Errors without sign, as a mean over all rows of the set. One "
-                  "constant: the error of one "
-                  "constant efficiency times the ideal pipeline bubble, fitted on the same rows, "
-                  "which every model must clear.</p>\n" +
-                      html::table(table)});
+  return html::table(table);
 }
 
-std::string skipped_section(const std::vector<ValidatedSet>& sets) {
+std::string skipped_table(const std::vector<ValidatedSet>& sets) {
   Table table{"Points that were not compared", {"point", "set", "why"}, {}, "lllr", "inputs"};
   for (const ValidatedSet& set : sets)
     for (const SkippedPoint& point : set.skipped)
       table.rows.push_back({escaped(point.id), escaped(set.name), escaped(point.why)});
-  return table.rows.empty() ? "" : section({"skipped", "Not compared", html::table(table)});
-}
-
-std::string all_section(const std::vector<PointRow>& rows) {
-  return section({"all", "Every row",
-                  "<details><summary>All " + whole(rows.size()) +
-                      " rows, in the order of the files</summary>\n" +
-                      html::table(point_table("All rows", rows)) + "</details>\n"});
+  return table.rows.empty() ? "" : html::table(table);
 }
 
 }  // namespace
 
 std::string validation_page(const std::vector<ValidatedSet>& sets) {
   const std::vector<PointRow> rows = rows_of(sets);
-  HtmlPage page;
-  page.kind = "validate";
-  page.title = "Predicted against measured";
-  page.places = {{"plot", "Plot"}, {"worst", "Worst rows"}, {"sets", "Sets"}, {"all", "Every row"}};
-  page.body = headline(sets);
-  if (!rows.empty()) page.body += plot_section(sets) + worst_section(rows);
-  page.body += set_section(sets) + skipped_section(sets);
-  if (!rows.empty()) page.body += all_section(rows);
+  HtmlPage page{"validate", "Predicted against measured", headline(sets)};
+  if (!rows.empty()) {
+    page.add("plot", "Plot", "Predicted against measured",
+             "<p class=\"quiet\">Each point is one measured run; on the dashed line the prediction "
+             "is exact. Rest the pointer on one for its name.</p>\n<div class=\"scroll\" "
+             "tabindex=\"0\" role=\"region\" aria-label=\"Scatter plot\">" +
+                 scatter_svg(sets, ScatterStyle::of_page) + "</div>\n");
+    page.add("worst", "Worst rows", "The worst rows",
+             worst_table(rows, MeasurementKind::iteration, "Iterations", worst_iterations) +
+                 worst_table(rows, MeasurementKind::collective, "Collectives", worst_collectives));
+  }
+  page.add("sets", "Sets", "Sets",
+           "<p class=\"quiet\">Errors without sign, as a mean over all rows of the set. One "
+           "constant: the error of one constant efficiency times the ideal pipeline bubble, fitted "
+           "on the same rows, which every model must clear.</p>\n" +
+               set_table(sets));
+  page.add("skipped", "", "Not compared", skipped_table(sets));
+  if (!rows.empty())
+    page.add("all", "Every row", "Every row",
+             "<details><summary>All " + whole(rows.size()) +
+                 " rows, in the order of the files</summary>\n" +
+                 html::table(point_table("All rows", rows)) + "</details>\n");
   page.data = {{"report", validation_json(sets)}};
   page.footer =
       "windtunnel " WINDTUNNEL_VERSION " · windtunnel validate --json prints the same numbers";

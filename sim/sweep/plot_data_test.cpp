@@ -1,4 +1,4 @@
-#include "sweep/sweep_front.hpp"
+#include "sweep/plot_data.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,6 +9,7 @@
 #include "simulate/objective_value.hpp"
 #include "simulate/simulate.hpp"
 #include "sweep/results.hpp"
+#include "sweep/row.hpp"
 #include "sweep/sweep_fixtures.hpp"
 #include "sweep/sweep_text.hpp"
 
