@@ -13,10 +13,7 @@
 #include "simulate/forked.hpp"
 #include "validate/metrics.hpp"
 #include "validate/scatter_svg.hpp"
-#include "validate/validate_json.hpp"
-#include "validate/validate_page.hpp"
-#include "validate/validate_text.hpp"
-#include "validate/validation_summary.hpp"
+#include "validate/validation_report.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,11 +1,10 @@
-#include "validate/validate_json.hpp"
-
 #include <array>
 #include <utility>
 
 #include "core/json_build.hpp"
 #include "report/json_object.hpp"
 #include "validate/metrics.hpp"
+#include "validate/validation_report.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,5 +1,3 @@
-#include "validate/validate_page.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -11,7 +9,7 @@
 #include "units/quantity_reader.hpp"
 #include "validate/metrics.hpp"
 #include "validate/scatter_svg.hpp"
-#include "validate/validate_json.hpp"
+#include "validate/validation_report.hpp"
 
 namespace windtunnel {
 namespace {

@@ -7,8 +7,7 @@
 
 #include "core/json_value.hpp"
 #include "scenario/unsupported.hpp"
-#include "validate/validate_json.hpp"
-#include "validate/validate_text.hpp"
+#include "validate/validation_report.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,24 +1,17 @@
-#include "validate/validate_text.hpp"
-
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "report/number_text.hpp"
 #include "report/text_table.hpp"
 #include "units/quantity_reader.hpp"
+#include "validate/validation_report.hpp"
 
 namespace windtunnel {
 namespace {
 
 /// Rows with an error above this carry a star.
 constexpr double outlier_error = 0.10;
-
-enum class Sign { shown, hidden };
-
-/// 0.0534 as "5.3 %", with its sign "+5.3 %".
-std::string percent(double fraction, Sign sign) {
-  return sign == Sign::shown ? signed_percent_text(fraction) : percent_text(fraction);
-}
 
 std::string rows_text(const std::vector<ScoredRow>& comparisons) {
   std::vector<TextRow> rows{{"point", "measured", "predicted", "error"}};
@@ -27,10 +20,10 @@ std::string rows_text(const std::vector<ScoredRow>& comparisons) {
     const bool outlier = std::abs(row.error()) > outlier_error;
     outliers = outliers || outlier;
     rows.push_back({row.id, to_text(row.measured), to_text(row.predicted),
-                    percent(row.error(), Sign::shown), outlier ? "*" : ""});
+                    signed_percent_text(row.error()), outlier ? "*" : ""});
   }
   return "\n" + text_table("lrrrl", rows) +
-         (outliers ? "  * off by more than " + percent(outlier_error, Sign::hidden) + "\n" : "");
+         (outliers ? "  * off by more than " + percent_text(outlier_error) + "\n" : "");
 }
 
 const char* naive_model(MeasurementKind kind) {
@@ -43,20 +36,18 @@ std::string score_text(const ValidatedSet& set) {
   const std::vector<ScoredRow>& comparisons = set.comparisons;
   const Score all = score(comparisons);
   std::vector<TextRow> rows;
-  rows.push_back({"mean absolute error", percent(all.mape, Sign::hidden),
-                  "median " + percent(all.median_ape, Sign::hidden) + ", 90th percentile " +
-                      percent(all.p90_ape, Sign::hidden) + ", worst " +
-                      percent(all.worst_ape, Sign::hidden) + ", bias " +
-                      percent(all.bias, Sign::shown)});
-  rows.push_back(
-      {"bar to clear", percent(naive_mape(comparisons), Sign::hidden), naive_model(set.kind)});
+  rows.push_back({"mean absolute error", percent_text(all.mape),
+                  "median " + percent_text(all.median_ape) + ", 90th percentile " +
+                      percent_text(all.p90_ape) + ", worst " + percent_text(all.worst_ape) +
+                      ", bias " + signed_percent_text(all.bias)});
+  rows.push_back({"bar to clear", percent_text(naive_mape(comparisons)), naive_model(set.kind)});
   if (const std::size_t left_out = num_largest(comparisons.size()); left_out > 0)
     rows.push_back({"without the " + std::to_string(left_out) + " largest",
-                    percent(score_without_largest(comparisons, left_out).mape, Sign::hidden),
+                    percent_text(score_without_largest(comparisons, left_out).mape),
                     "picked after looking: not the score; it tells what a few rows weigh"});
   if (const auto share = interval_coverage(comparisons))
-    rows.push_back({"inside the interval", percent(*share, Sign::hidden),
-                    "of the measured times; the goal is 90 %"});
+    rows.push_back(
+        {"inside the interval", percent_text(*share), "of the measured times; the goal is 90 %"});
   return "\n" + text_table("lrl", rows);
 }
 
@@ -68,10 +59,10 @@ std::string groups_text(const std::vector<ScoredRow>& comparisons) {
   for (const auto& [name, members] : groups) {
     const Score of_group = score(members);
     const auto tau = kendall_tau(members), rho = spearman_rho(members);
-    rows.push_back({name, std::to_string(members.size()), percent(of_group.mape, Sign::hidden),
-                    percent(of_group.bias, Sign::shown), tau ? fixed_text(*tau, 2) : "-",
+    rows.push_back({name, std::to_string(members.size()), percent_text(of_group.mape),
+                    signed_percent_text(of_group.bias), tau ? fixed_text(*tau, 2) : "-",
                     rho ? fixed_text(*rho, 2) : "-",
-                    members.size() > 1 ? percent(top1_regret(members), Sign::hidden) : "-"});
+                    members.size() > 1 ? percent_text(top1_regret(members)) : "-"});
   }
   return "\n" + text_table("lr", rows) +
          "  regret: what choosing the plan predicted fastest costs over the best measured one\n";
@@ -84,9 +75,8 @@ std::string collective_groups_text(const std::vector<ScoredRow>& comparisons) {
   std::vector<TextRow> rows{{"group", "points", "mean", "worst", "bias"}};
   for (const auto& [name, members] : groups) {
     const Score of_group = score(members);
-    rows.push_back({name, std::to_string(members.size()), percent(of_group.mape, Sign::hidden),
-                    percent(of_group.worst_ape, Sign::hidden),
-                    percent(of_group.bias, Sign::shown)});
+    rows.push_back({name, std::to_string(members.size()), percent_text(of_group.mape),
+                    percent_text(of_group.worst_ape), signed_percent_text(of_group.bias)});
   }
   return "\n" + text_table("lr", rows);
 }
@@ -103,10 +93,9 @@ std::string other_scores_text(const ValidatedSet& set) {
   const auto add = [&rows](const std::string& name, const std::vector<double>& errors) {
     if (errors.empty()) return;
     const Score all = score_errors(errors);
-    rows.push_back({name, percent(all.mape, Sign::hidden),
-                    "of " + std::to_string(all.scored) + ", worst " +
-                        percent(all.worst_ape, Sign::hidden) + ", bias " +
-                        percent(all.bias, Sign::shown)});
+    rows.push_back({name, percent_text(all.mape),
+                    "of " + std::to_string(all.scored) + ", worst " + percent_text(all.worst_ape) +
+                        ", bias " + signed_percent_text(all.bias)});
   };
   for (const MemoryKind kind :
        {MemoryKind::allocated, MemoryKind::reserved, MemoryKind::nvidia_smi})
@@ -141,6 +130,54 @@ std::string skipped_text(const std::vector<SkippedPoint>& skipped) {
   return text.empty() ? text : "\n" + text;
 }
 
+constexpr const char* legend_text =
+    "\n"
+    "  bar     error of one constant (efficiency, bus bandwidth) fitted on these rows\n"
+    "  inside  measured times inside the predicted 90 % interval, in %\n"
+    "  fitted  how many numbers of the files in use were fitted on these very rows\n"
+    "          (never: a set that nothing may be fitted on)\n"
+    "  --details prints rows, memory, timers, the order of plans, what was skipped\n";
+
+std::string in_percent(double share) { return fixed_text(100 * share, 1); }
+
+std::string signed_in_percent(double share) {
+  std::string text = signed_percent_text(share);
+  return text.substr(0, text.find(' '));
+}
+
+std::string inside_text(const std::vector<ScoredRow>& comparisons) {
+  const auto share = interval_coverage(comparisons);
+  return share ? fixed_text(100 * *share, 0) : "-";
+}
+
+/// "42/47", or "42" where that is all.
+std::string scored_text(const ValidatedSet& set) {
+  const std::string scored = std::to_string(set.comparisons.size());
+  return set.comparisons.size() == set.num_points ? scored
+                                                  : scored + "/" + std::to_string(set.num_points);
+}
+
+TextRow row_of(const ValidatedSet& set) {
+  TextRow row{set.name, scored_text(set)};
+  if (set.comparisons.empty()) {
+    row.insert(row.end(), 5, "-");
+  } else {
+    const Score all = score(set.comparisons);
+    row.insert(row.end(),
+               {in_percent(all.mape), in_percent(all.worst_ape), signed_in_percent(all.bias),
+                in_percent(naive_mape(set.comparisons)), inside_text(set.comparisons)});
+  }
+  row.push_back(set.never_fitted && set.fitted_numbers.empty()
+                    ? "never"
+                    : std::to_string(set.fitted_numbers.size()));
+  return row;
+}
+
+TextRow heading(MeasurementKind kind) {
+  const std::string what = kind == MeasurementKind::iteration ? "iteration times" : "collectives";
+  return {what + ", errors in %", "rows", "mean", "worst", "bias", "bar", "inside", "fitted"};
+}
+
 }  // namespace
 
 std::string validation_text(const ValidatedSet& set) {
@@ -157,6 +194,24 @@ std::string validation_text(const ValidatedSet& set) {
   }
   return text + other_scores_text(set) + capacity_text(set.capacity) + fitted_text(set) +
          skipped_text(set.skipped);
+}
+
+std::string validation_summary(const std::vector<ValidatedSet>& sets, Legend legend) {
+  std::vector<TextRow> rows;
+  for (const MeasurementKind kind : {MeasurementKind::iteration, MeasurementKind::collective}) {
+    std::vector<TextRow> of_kind{heading(kind)};
+    for (const ValidatedSet& set : sets)
+      if (set.kind == kind) of_kind.push_back(row_of(set));
+    if (of_kind.size() == 1) continue;
+    if (!rows.empty()) rows.push_back({""});
+    rows.insert(rows.end(), of_kind.begin(), of_kind.end());
+  }
+  std::set<std::string> overrides;
+  for (const ValidatedSet& set : sets) overrides.insert(set.overrides.begin(), set.overrides.end());
+  std::string text = text_table("lr", rows);
+  for (const std::string& override : overrides)
+    text += "  With " + override + " over every point: not the score of the shipped files\n";
+  return legend == Legend::shown ? text + legend_text : text;
 }
 
 }  // namespace windtunnel

@@ -1,9 +1,9 @@
-#include "validate/validation_summary.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <sstream>
+
+#include "validate/validation_report.hpp"
 
 namespace windtunnel {
 namespace {
