@@ -28,8 +28,8 @@ ProgramSet free_pipeline(const SchedulePtr& schedule, const PipelineShape& shape
   for (std::size_t chunk = 1; chunk <= static_cast<std::size_t>(shape.chunks); ++chunk) {
     const Seconds backward = times.input_gradient + times.weight_gradient;
     for (const Seconds time :
-         {times.forward, backward, Seconds{0}, times.input_gradient, times.weight_gradient,
-          backward, times.forward, times.input_gradient, times.weight_gradient})
+         {times.forward, backward, times.input_gradient, times.weight_gradient, backward,
+          times.forward, times.input_gradient, times.weight_gradient})
       set.work.push_back(work(time));
     set.work.resize(chunk * num_chunk_rows);
   }

@@ -33,7 +33,7 @@ struct DeviceClasses {
 
 /// The classes, where there are fewer than devices and one member of each class can be played for all: no link has two channels or flows of one
 /// class over it, since then replicas would share the link. `paths`: the links of each path of the network that can limit a flow
-/// (engine/binding_links.hpp). Nothing also where splitting takes long: a ring passes a difference on by one node in a round.
+/// (engine/link_flows.hpp). Nothing also where splitting takes long: a ring passes a difference on by one node in a round.
 std::optional<DeviceClasses> find_device_classes(const ProgramSet& programs, const Network& network,
                                                  const std::vector<std::vector<LinkId>>& paths);
 

@@ -12,7 +12,7 @@
 
 namespace windtunnel::detail {
 
-/// The links of each path of a network that can limit a flow (engine/binding_links.hpp), one after the other: with thousands of paths the time goes into fetching memory.
+/// The links of each path of a network that can limit a flow (engine/link_flows.hpp), one after the other: with thousands of paths the time goes into fetching memory.
 class PathLinks {
  public:
   explicit PathLinks(const Network& network);

@@ -117,7 +117,7 @@ ProgramSet programs_of(const ScheduleOrders& orders, const World& world) {
   ProgramSet set;
   for (std::size_t chunk = 1; chunk <= static_cast<std::size_t>(shape.chunks); ++chunk) {
     for (const Seconds time :
-         {world.forward, world.backward(), Seconds{0}, world.input_gradient, world.weight_gradient,
+         {world.forward, world.backward(), world.input_gradient, world.weight_gradient,
           world.backward(), world.forward, world.input_gradient, world.weight_gradient})
       set.work.push_back(work(time));
     set.work.resize(chunk * num_chunk_rows);

@@ -103,6 +103,12 @@ TEST_CASE("the 16 x 16 tables: statistics, the ring of minima, and both directio
   CHECK(contains(recv.text, "make one ring"));
 }
 
+TEST_CASE("rates between nodes do not go with a base whose nodes share NVLink domains") {
+  ImportRun run("mpigraph");
+  run.with(sample("mpigraph-4-nodes.log")).request.options.base = "gb200-nvl72";
+  CHECK(run.problem().find("NVLink domains of 18 nodes") != std::string::npos);
+}
+
 TEST_CASE("shipped rates and imported ones are the same numbers") {
   auto run = mpigraph("pipette-a100-hdr");
   run.with(sample("mpigraph-16-nodes-send.csv"));

@@ -51,7 +51,7 @@ struct Importer {
   Imported (*import)(const ImportRequest& request, const Library& library);
 };
 
-/// Every importer; a new one is a file of this folder and a line in this table.
+/// Every importer; a new one is a file of formats/ and a line of formats.def.
 std::span<const Importer> importers();
 
 enum class ImportFormat { text, json };
@@ -62,12 +62,5 @@ enum class ImportFormat { text, json };
 void run_import(const ImportRequest& request, ImportFormat format, const Library& library,
                 std::ostream& out, std::ostream& messages);
 
-Imported import_mpigraph(const ImportRequest& request, const Library& library);
-Imported import_nccl_tests(const ImportRequest& request, const Library& library);
-Imported import_probe(const ImportRequest& request, const Library& library);
-Imported import_topo(const ImportRequest& request, const Library& library);
-Imported import_hf_config(const ImportRequest& request, const Library& library);
-Imported import_kineto(const ImportRequest& request, const Library& library);
-Imported import_straggler_trace(const ImportRequest& request, const Library& library);
 
 }  // namespace windtunnel

@@ -70,9 +70,11 @@ struct StragglerAnalysis {
          backward_scatter = 0;  ///< standard deviation of passes over their worker's mean
   double forward_backward_correlation = 0;  ///< of those, of one microbatch
 
-  double slowdown() const { return step_time / ideal_time; }
-  /// The part of what stragglers cost that one cause explains. Causes overlap: they need not add up to 1.
-  double share(const CauseCost& cause) const { return cause.saved / (step_time - ideal_time); }
+  double slowdown() const { return ideal_time > 0 ? step_time / ideal_time : 1; }
+  /// The part of what stragglers cost that one cause explains; 0 where they cost nothing. Causes overlap: they need not add up to 1.
+  double share(const CauseCost& cause) const {
+    return step_time > ideal_time ? cause.saved / (step_time - ideal_time) : 0;
+  }
 };
 
 StragglerAnalysis analyse_stragglers(const JobTrace& trace);

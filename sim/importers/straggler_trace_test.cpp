@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "importers/straggler_causes.hpp"
 #include "importers/testing.hpp"
 
@@ -95,6 +97,12 @@ TEST_CASE("all workers wait for the slowest before they clip gradients") {
   CHECK(analysis.workers.at(0).data_rank == 1);
   CHECK(analysis.workers.at(0).ratio == doctest::Approx(5));
   CHECK(analysis.workers.at(0).saved == doctest::Approx(40e-6));
+}
+
+TEST_CASE("of a job without stragglers no cause has a share") {
+  const StragglerAnalysis analysis = analyse_stragglers(trace_in(two_stages()));
+  CHECK(analysis.slowdown() == doctest::Approx(1));
+  for (const CauseCost& cost : analysis.causes) CHECK(std::abs(analysis.share(cost)) <= 1);
 }
 
 TEST_CASE("the three jobs of ByteDance are as slow by stragglers as their authors say") {

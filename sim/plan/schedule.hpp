@@ -52,7 +52,7 @@ struct Schedule {
   bool idles_only_at_the_ends = false;
   /// Megatron-LM's arguments beside the number of chunks; none if it has no such schedule.
   std::optional<std::vector<std::string>> megatron_arguments = {};
-  /// Of a written schedule `as_stack` or `eager`; whether it finishes in blocking pairs is computed (schedule/exchange_check.hpp).
+  /// Of a written schedule `as_stack` or `eager`; whether it finishes in blocking pairs is computed (schedule/schedule_check.hpp).
   ScheduleSends sends = ScheduleSends::as_stack;
   int fewest_microbatches_of_stage = 0;  ///< a plan has at least this many microbatches per stage
   /// Forward and backward passes of a block hide each other's exchanges of tokens (Step::joined).

@@ -31,7 +31,7 @@ struct SteadyShape {
 /// when ops of its own and of the last `lag` microbatches have ended, so the times of `lag` consecutive microbatches determine those
 /// of the next. When all of them, on every device and channel, come again shifted by one duration, so does everything after them until the
 /// order changes at the end (for max-plus systems this is the cyclic regime: Baccelli et al., Synchronization and Linearity, 1992,
-/// theorem 3.109). It holds where no two messages share a link that can limit them (engine/binding_links.hpp) at the same time; find()
+/// theorem 3.109). It holds where no two messages share a link that can limit them (engine/link_flows.hpp) at the same time; find()
 /// refuses otherwise.
 class SteadyStateListener final : public PlayListener {
  public:

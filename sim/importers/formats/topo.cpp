@@ -540,10 +540,22 @@ class TopoImport : PlatformImport {
   NearCards near_;
 };
 
-}  // namespace
-
 Imported import_topo(const ImportRequest& request, const Library& library) {
   return TopoImport(request, library).run();
 }
+
+}  // namespace
+
+namespace formats {
+Importer topo() {
+  return {"topo",
+          "links and network cards of a node, to a platform",
+          "output of nvidia-smi topo -m",
+          {"--base"},
+          Importer::Files::one,
+          Importer::Result::file,
+          import_topo};
+}
+}  // namespace formats
 
 }  // namespace windtunnel

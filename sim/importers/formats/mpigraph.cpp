@@ -493,6 +493,11 @@ class MpigraphImport : PlatformImport {
   // The platform.
 
   void write_document() {
+    if (base_.platform().domain_nodes > 1)
+      throw base_error(base_.name() + " has NVLink domains of " +
+                           std::to_string(base_.platform().domain_nodes) +
+                           " nodes, and rates between nodes do not say what a domain does",
+                       "name a base whose nodes share no NVLink");
     describe_document(" with the rates between nodes of " + file_ +
                       "; nodes in order: " + node_list());
     JsonValue& document = base_.document();
@@ -671,10 +676,22 @@ class MpigraphImport : PlatformImport {
   std::vector<InferredPair> inferred_;
 };
 
-}  // namespace
-
 Imported import_mpigraph(const ImportRequest& request, const Library& library) {
   return MpigraphImport(request, library).run();
 }
+
+}  // namespace
+
+namespace formats {
+Importer mpigraph() {
+  return {"mpigraph",
+          "mpiGraph's bandwidth between all pairs of nodes, to a platform",
+          "a log of mpiGraph, or a table of its rates (CSV)",
+          {"--base", "--clean", "--table", "--unit", "--rails"},
+          Importer::Files::one,
+          Importer::Result::file,
+          import_mpigraph};
+}
+}  // namespace formats
 
 }  // namespace windtunnel

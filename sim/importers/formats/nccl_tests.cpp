@@ -384,10 +384,24 @@ class NcclImport : PlatformImport {
   std::string files_, what_;
 };
 
-}  // namespace
-
 Imported import_nccl_tests(const ImportRequest& request, const Library& library) {
   return NcclImport(request, library).run();
 }
+
+}  // namespace
+
+namespace formats {
+Importer nccl_tests() {
+  return {
+      "nccl-tests",
+      "times of NCCL's collectives, to a platform",
+      "output of all_reduce_perf, all_gather_perf, reduce_scatter_perf or alltoall_perf: text, or "
+      "JSON of -J",
+      {"--base"},
+      Importer::Files::several,
+      Importer::Result::file,
+      import_nccl_tests};
+}
+}  // namespace formats
 
 }  // namespace windtunnel

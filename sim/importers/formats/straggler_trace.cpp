@@ -183,8 +183,6 @@ JsonValue json_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
        {"forward_backward_correlation", analysis.forward_backward_correlation}});
 }
 
-}  // namespace
-
 Imported import_straggler_trace(const ImportRequest& request, const Library&) {
   TextInput input(request.inputs.front());
   const JobTrace trace = read_job_trace(input);
@@ -197,5 +195,19 @@ Imported import_straggler_trace(const ImportRequest& request, const Library&) {
                              " steps left out, in which workers lack operations that others have");
   return imported;
 }
+
+}  // namespace
+
+namespace formats {
+Importer straggler_trace() {
+  return {"straggler-trace",
+          "operations of a job in ByteDance's format, to what stragglers cost it and why",
+          "a timeline of ByteDance-Seed/StragglerAnalysis, .json or .json.gz",
+          {},
+          Importer::Files::one,
+          Importer::Result::report,
+          import_straggler_trace};
+}
+}  // namespace formats
 
 }  // namespace windtunnel

@@ -782,10 +782,22 @@ class ProbeImport : PlatformImport {
   std::vector<std::string> kept_rates_;
 };
 
-}  // namespace
-
 Imported import_probe(const ImportRequest& request, const Library& library) {
   return ProbeImport(request, library).run();
 }
+
+}  // namespace
+
+namespace formats {
+Importer probe() {
+  return {"probe",
+          "what windtunnel probe --script measured, to a platform",
+          "files of the script that windtunnel probe --script prints",
+          {"--base"},
+          Importer::Files::several,
+          Importer::Result::file,
+          import_probe};
+}
+}  // namespace formats
 
 }  // namespace windtunnel

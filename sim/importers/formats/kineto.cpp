@@ -409,8 +409,6 @@ std::string row_name(const ReadTrace& read, const GpuTotals& gpu) {
   return rank + ", " + gpu_name(read.trace, gpu.device);
 }
 
-}  // namespace
-
 Imported import_kineto(const ImportRequest& request, const Library& library) {
   std::vector<ReadTrace> traces = read_all(request.inputs);
   Imported imported;
@@ -438,5 +436,19 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
   compare_ranks(traces, imported);
   return imported;
 }
+
+}  // namespace
+
+namespace formats {
+Importer kineto() {
+  return {"kineto",
+          "traces of PyTorch's profiler, to where each GPU's time went and what slows the job down",
+          "traces of PyTorch's profiler, .json or .json.gz, one a rank",
+          {"--base"},
+          Importer::Files::several,
+          Importer::Result::file_if_asked,
+          import_kineto};
+}
+}  // namespace formats
 
 }  // namespace windtunnel

@@ -502,8 +502,6 @@ class ConfigReader {
   int layers_ = 1, hidden_ = 1, heads_ = 1, vocab_ = 1, sequence_ = 1, kv_heads_ = 1, ffn_ = 1;
 };
 
-}  // namespace
-
 Imported import_hf_config(const ImportRequest& request, const Library&) {
   Problems problems;
   JsonValue config = parse_foreign_json(read_source_or_stdin(request.inputs.front()), problems);
@@ -535,5 +533,19 @@ Imported import_hf_config(const ImportRequest& request, const Library&) {
   imported.notes = reader.notes;
   return imported;
 }
+
+}  // namespace
+
+namespace formats {
+Importer hf_config() {
+  return {"hf-config",
+          "a model of HuggingFace's, to a model",
+          "the config.json of a model",
+          {"--sequence"},
+          Importer::Files::one,
+          Importer::Result::file,
+          import_hf_config};
+}
+}  // namespace formats
 
 }  // namespace windtunnel
