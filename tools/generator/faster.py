@@ -2,7 +2,7 @@
 import json
 import marshal
 
-from schema_values import changed_amount
+from schema_values import AMOUNT, changed_amount
 
 FACTOR = 2
 KINDS = ("network", "links in a node", "compute", "memory")
@@ -42,6 +42,16 @@ def faster(document, kind, library):
             raise_amounts(link, "bandwidth")
         if matrix := platform.get("bandwidth_matrix"):
             matrix["rows"] = [[FACTOR * rate for rate in row] for row in matrix["rows"]]
+    return document
+
+
+def with_shaken_links(document, part):
+    """With the bandwidth of each link that is told alone off by that part, every other one the other way."""
+    document = marshal.loads(marshal.dumps(document))
+    if isinstance(document["platform"], dict):
+        for number, link in enumerate(document["platform"].get("link_overrides") or []):
+            amount = AMOUNT.match(link["bandwidth"])
+            link["bandwidth"] = f"{float(amount[1]) * (1 + part * (-1) ** number)!r} {amount[2]}"
     return document
 
 
