@@ -410,14 +410,14 @@ std::vector<Factor> factors_of_replica(const Parallel& parallel) {
   std::vector<Factor> factors{{"tensor", parallel.tensor}};
   for (const AxisName axis : replica_axes())
     if (axis != AxisName::data && parallel.size(axis) > 1)
-      factors.emplace_back(name_of(axis), parallel.size(axis));
-  factors.emplace_back("pipeline", parallel.pipeline);
+      factors.push_back({name_of(axis), parallel.size(axis)});
+  factors.push_back({"pipeline", parallel.pipeline});
   return factors;
 }
 
 std::string product_text(const Parallel& parallel, bool with_result) {
   std::vector<Factor> factors = factors_of_replica(parallel);
-  factors.emplace_back("data", parallel.data);
+  factors.push_back({"data", parallel.data});
   return product_text(factors, with_result);
 }
 
