@@ -62,5 +62,4 @@ enum class ImportFormat { text, json };
 void run_import(const ImportRequest& request, ImportFormat format, const Library& library,
                 std::ostream& out, std::ostream& messages);
 
-
 }  // namespace windtunnel

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "core/problem.hpp"
-#include "cost/collective_cost.hpp"
 #include "cost/collective_algorithm.hpp"
+#include "cost/collective_cost.hpp"
 #include "engine/engine.hpp"
 #include "platform/network.hpp"
 #include "validate/point_prediction.hpp"

@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "cost/collective_cost.hpp"
 #include "cost/collective_algorithm.hpp"
+#include "cost/collective_cost.hpp"
 
 namespace windtunnel {
 
