@@ -221,12 +221,13 @@ bool plays_operations(const BuildInputs& inputs) {
         plan, [&](int replica) { return replicas_with(parallel, replica, GroupKind::axis, axis); });
     axes = {axes.leave || along.leave, axes.uneven || along.uneven};
   }
-  const bool exchanges_tokens = experts.leave, cuts_sequences = axes.leave;
-  if (!gathers && !exchanges_tokens && !cuts_sequences) return false;
+  const bool exchanges_tokens = experts.leave, exchanges_along_axes = axes.leave;
+  if (!gathers && !exchanges_tokens && !exchanges_along_axes) return false;
   if (experts.uneven || axes.uneven) return true;
-  if (cuts_sequences && parallel.pipeline > 1) return true;  // parts of sequences meet messages
-  // What is gathered ahead, and what goes to experts or to the other parts of a sequence, share the NICs.
-  if (gathers && parallel.zero_prefetch > 0 && (exchanges_tokens || cuts_sequences)) return true;
+  if (exchanges_along_axes && parallel.pipeline > 1) return true;  // they meet messages
+  // What is gathered ahead, and what goes to experts or along an axis, share the NICs.
+  if (gathers && parallel.zero_prefetch > 0 && (exchanges_tokens || exchanges_along_axes))
+    return true;
   return !unevenness(*inputs.platform, plan.num_nodes).empty() ||
          (plan.num_nodes > 1 && !shares_nics_evenly(inputs.nodes->front(), plan));
 }

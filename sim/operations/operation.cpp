@@ -322,9 +322,7 @@ int GroupSizes::of(const Operation& operation) const {
     case GroupKind::tensor:
       return tensor;
     case GroupKind::axis:
-      for (const Axis& axis : of_replicas)
-        if (axis.name == operation.axis) return axis.size;
-      return 1;
+      return replicas.size(operation.axis);
     case GroupKind::sharding:
       return sharding;
     case GroupKind::copies:

@@ -53,8 +53,7 @@ struct FlopCounts {
 struct Operation {
   Label label = Label::whole_pass;
   Overlap overlap = Overlap::none;
-  Seconds
-      time{};  ///< with nothing else running; zero for a collective that only the engine can time (across nodes)
+  Seconds time{};      ///< with nothing else running, a collective alone on the network
   Seconds products{};  ///< kernels: the share of `time` that is products with weight matrices
   Seconds launch{};    ///< CPU time to launch it
   FlopCounts flops{};  ///< of the mean rank where tokens are not spread evenly
@@ -97,7 +96,7 @@ struct PassOperations {
   int prefetch = 0;  ///< how many layers ahead collectives are prefetched, at least 1
   /// Iota: by how many seconds a second of prefetched and trailing collectives slows the kernels beside them.
   double interference = 0;
-  LaunchFloor floor = {};  ///< of all of it; `elsewhere` are collectives that are played as flows
+  LaunchFloor floor = {};  ///< of all of it
 
   std::size_t size() const { return before.size() + layer.size() + after.size(); }
   /// The operation at a position in `before`, `layer` and `after`, counted through.
@@ -168,7 +167,7 @@ BlockTimes times_of_block(const PassOperations& block, const PlacedPass& placed,
 /// How many ranks a group has.
 struct GroupSizes {
   int tensor = 1, sharding = 1, copies = 1, experts = 1, expert_tensor = 1, expert_data = 1;
-  std::vector<Axis> of_replicas = {};
+  Layout replicas{{}};   ///< replica_layout() of the plan
   double exchanged = 0;  ///< what a rank sends in an exchange of tokens, over its payload
   int of(const Operation& operation) const;
 };

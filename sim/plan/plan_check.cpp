@@ -408,9 +408,8 @@ std::string product_text(const std::vector<Factor>& factors, bool with_result) {
 
 std::vector<Factor> factors_of_replica(const Parallel& parallel) {
   std::vector<Factor> factors{{"tensor", parallel.tensor}};
-  for (const AxisName axis : replica_axes())
-    if (axis != AxisName::data && parallel.size(axis) > 1)
-      factors.push_back({name_of(axis), parallel.size(axis)});
+  for (const AxisName axis : cut_axes(parallel))
+    factors.push_back({name_of(axis), parallel.size(axis)});
   factors.push_back({"pipeline", parallel.pipeline});
   return factors;
 }

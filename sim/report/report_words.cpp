@@ -116,9 +116,8 @@ std::string job_text(const Report& report) {
 std::vector<std::string> plan_items(const Training& training, const Parallel& parallel) {
   const auto text = [](int number) { return std::to_string(number); };
   std::string ways = "tensor " + text(parallel.tensor);
-  for (const AxisName axis : replica_axes())
-    if (axis != AxisName::data && parallel.size(axis) > 1)
-      ways += std::string(" × ") + name_of(axis) + " " + text(parallel.size(axis));
+  for (const AxisName axis : cut_axes(parallel))
+    ways += std::string(" × ") + name_of(axis) + " " + text(parallel.size(axis));
   ways += " × pipeline " + text(parallel.pipeline) + " × data " + text(parallel.data);
   std::vector<std::string> items{ways};
   if (parallel.expert > 1) items.push_back("expert " + text(parallel.expert));

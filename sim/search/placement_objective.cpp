@@ -214,6 +214,7 @@ void PlacementObjective::set_operation_collectives(int replica, int stage) {
        ++number) {
     const Collective* like = tables_->collective(first, number);
     if (like == nullptr) continue;
+    // Devices of one tensor group have consecutive numbers, those of other groups lie further apart.
     const bool is_tensor_ring =
         parts_ > 1 && like->members.size() == static_cast<std::size_t>(parts_) &&
         like->members.back().index() == like->members.front().index() + like->members.size() - 1;
@@ -545,6 +546,7 @@ constexpr int played_rounds = 3;
 
 /// Microbatches to play: all, or so few that the rest are whole rounds.
 int played_microbatches(const Plan& plan, bool plays_operations) {
+  // Of 24 layers with about eight each, so that as much is worked out as for whole passes [own].
   constexpr int operations_of_pass = 200;
   const int p = plan.parallel.pipeline, m = plan.microbatches;
   const int most = most_played_passes / (plays_operations ? operations_of_pass : 1);

@@ -128,7 +128,7 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
                          plan.parallel.expert,
                          plan.parallel.expert_tensor,
                          expert_data_ways(plan.parallel),
-                         replica_layout(plan.parallel).axes()};
+                         replica_layout(plan.parallel)};
   std::vector<Traffic> kinds{Traffic::tensor_activations, Traffic::context,
                              Traffic::expert_dispatch, Traffic::expert_combine};
   if (!o.built->plays_operations)

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/contracts.hpp"
 #include "core/object_reader.hpp"
 #include "units/quantity_reader.hpp"
 #include "units/unit_table.hpp"
@@ -42,6 +43,7 @@ std::string exact_text(Amount amount) {
     fewest = number;
     text = canonical_text(JsonValue(number)) + " " + unit.name;
   }
+  WT_ENSURE(!text.empty());  // a default is a whole number of some unit
   return text;
 }
 
