@@ -51,9 +51,7 @@ constexpr KnownConstant known_constants[]{
      launch_spread},
     {"kernel_launch", "/software/launch/kernel", {0.1, 1'000}, launch_spread},
     {"flash_forward", "/software/flash_forward_efficiency", ratio, flash_spread},
-    {"flash_backward", "/software/flash_backward_efficiency", ratio, flash_spread},
-    // 1.65 on one stack, 1 if a gather hides as modelled
-    {"exposed_gather_factor", "/software/exposed_gather_factor", {0.01, 10}, 0.50}};
+    {"flash_backward", "/software/flash_backward_efficiency", ratio, flash_spread}};
 
 /// A pointer without known bounds is looked for between a tenth of its start and ten times it.
 constexpr double unknown_range = 10;

@@ -37,8 +37,7 @@ struct NumberWithUnit {
 /// What --fit says: "emax", "/platform/node_types/0/nic_efficiency", or with bounds "emax=0.6..1".
 /// Short names:
 ///   device    emax, memory_efficiency
-///   software  compute_efficiency, tensor_collective_overhead, kernel_launch, flash_forward, flash_backward,
-///             exposed_gather_factor
+///   software  compute_efficiency, tensor_collective_overhead, kernel_launch, flash_forward, flash_backward
 ///   platform  nic_efficiency, in_node_collective_slowdown (also arf)
 /// Pointers into a platform are those of its first node type. InputError on anything else.
 FitConstant parse_fit_constant(const std::string& text);

@@ -394,6 +394,12 @@ World sharded_world(int layers, BytesPerSecond bandwidth) {
   return world;
 }
 
+/// Collectives take this share of the multiprocessors while they last.
+void let_collectives_take(World& world, double share) {
+  world.node.device.multiprocessors = 100;
+  world.node.device.collective_multiprocessors = static_cast<int>(std::lround(100 * share));
+}
+
 /// A layer's 12 h^2 parameters of 2 bytes, gathered or scattered: 125.8 us at 100 GB/s, beside 300.6 us of its forward pass.
 double layer_gather(BytesPerSecond bandwidth) {
   return (Bytes{12.0 * 1024 * 1024 * 2} / 2.0 / bandwidth) / 1_s;
@@ -406,10 +412,10 @@ double edges_gather(const World& world, BytesPerSecond bandwidth) {
 
 TEST_CASE("fully sharded passes gather each layer, embedding and head over the replicas") {
   World world = sharded_world(4, 100_GBps);
-  world.software.exposed_gather_factor = 0.5;
+  let_collectives_take(world, 0.5);
   const double gather = layer_gather(100_GBps), edges = edges_gather(world, 100_GBps);
   const ChunkCost cost = world.cost(0).chunks[0];
-  // The first of four gathers has nothing before it; each of the others slows a pass by half its length.
+  // The first of four gathers has nothing before it; each of the others takes half of the GPU from a pass.
   CHECK(cost.forward.data_comm.value() ==
         doctest::Approx((1 + 0.5 * 3) * gather + edges).epsilon(1e-9));
   // Backward four scatters too, the last of which has nothing behind it but that of embedding and head.
@@ -419,11 +425,11 @@ TEST_CASE("fully sharded passes gather each layer, embedding and head over the r
 
 TEST_CASE("where gathers dominate, L layers wait for L gathers") {
   for (const int layers : {1, 2, 4}) {
-    for (const double factor : {0.0, 1.65}) {
+    for (const double taken : {0.0, 0.6}) {
       for (const int prefetch : {1, 2}) {
         // 12.58 ms a gather, beside 0.3006 ms forward and twice that backward.
         World world = sharded_world(layers, 1_GBps);
-        world.software.exposed_gather_factor = factor;
+        let_collectives_take(world, taken);
         world.plan.parallel.zero_prefetch = prefetch;
         const double gather = layer_gather(1_GBps), edges = edges_gather(world, 1_GBps);
         const double pass = layer_flops / 1e14, head = head_flops / 1e14;
@@ -444,7 +450,7 @@ TEST_CASE("fully sharded gradients are scattered in the gradients' type") {
   // Four scatters of fp32 gradients are each longer by the 125.8 us of fp16 ones: half of it shows for three of them, all of it for
   // the last and for embedding and head.
   World world = sharded_world(4, 100_GBps);
-  world.software.exposed_gather_factor = 0.5;
+  let_collectives_take(world, 0.5);
   const StageCost half = world.cost(0);
   world.plan.training.gradient_type = GradientType::fp32;
   const StageCost single = world.cost(0);
@@ -465,19 +471,55 @@ TEST_CASE("fully sharded gradients are scattered in the gradients' type") {
 TEST_CASE("without prefetch every gather is exposed, and more than one ahead gains nothing") {
   World world = sharded_world(4, 100_GBps);
   const double gather = layer_gather(100_GBps), edges = edges_gather(world, 100_GBps);
-  for (const double factor : {0.0, 0.5, 1.0, 1.65}) {
-    world.software.exposed_gather_factor = factor;
+  for (const double taken : {0.0, 0.25, 0.5}) {
+    let_collectives_take(world, taken);
     world.plan.parallel.zero_prefetch = 0;
     const Seconds none = world.cost(0).chunks[0].forward.data_comm;
     world.plan.parallel.zero_prefetch = 1;
     const Seconds one = world.cost(0).chunks[0].forward.data_comm;
     world.plan.parallel.zero_prefetch = 2;
     CHECK(world.cost(0).chunks[0].forward.data_comm == one);
-    CHECK(none.value() ==
-          doctest::Approx(4 * std::max(1.0, factor) * gather + edges).epsilon(1e-9));
-    CHECK(one.value() == doctest::Approx((1 + 3 * factor) * gather + edges).epsilon(1e-9));
+    CHECK(none.value() == doctest::Approx(4 * gather + edges).epsilon(1e-9));
+    CHECK(one.value() == doctest::Approx((1 + 3 * taken) * gather + edges).epsilon(1e-9));
     CHECK(one <= none);
   }
+}
+
+TEST_CASE("gathers asked for behind scatters hide forward, and backward nothing does") {
+  World world = sharded_world(4, 100_GBps);
+  let_collectives_take(world, 0.25);
+  world.software.gathers_behind_scatters = true;
+  const double gather = layer_gather(100_GBps), edges = edges_gather(world, 100_GBps);
+  const ChunkCost cost = world.cost(0).chunks[0];
+  CHECK(cost.forward.data_comm.value() ==
+        doctest::Approx((1 + 0.25 * 3) * gather + edges).epsilon(1e-9));
+  CHECK(cost.backward.data_comm.value() == doctest::Approx((4 + 4) * gather + edges).epsilon(1e-9));
+}
+
+TEST_CASE("collectives that the host drives wait for each of their tensors") {
+  World world = sharded_world(4, 100_GBps);
+  world.plan.parallel.zero_prefetch = 0;
+  const ChunkCost before = world.cost(0).chunks[0];
+  // 12 tensors a layer, embedding and head 2, each 350 us and 2 ranks of 5 us; and each gathered byte is copied, two bytes of traffic.
+  world.software.host_gathers =
+      SoftwareProfile::HostGathers{.per_tensor = 350_us, .per_rank = 5_us, .tensors_per_layer = 12};
+  const ChunkCost after = world.cost(0).chunks[0];
+  const double tensors = 4 * 12 + 2, host = tensors * 360e-6;
+  const auto gathered = [&](const ChunkCost& cost) {
+    const PassOperations& pass = cost.operations->at(Direction::forward);
+    return find(pass.layer, Label::gather_layer)->payload * 4.0 +
+           find(pass.before, Label::gather_edges)->payload;
+  };
+  const double copies = memory_time(gathered(after) * 2.0, world.node.device).value();
+  CHECK((after.forward.duration - before.forward.duration).value() ==
+        doctest::Approx(host + copies).epsilon(1e-9));
+  // Backward the layers' parameters are gathered, and all gradients scattered, in halves as well.
+  const Bytes layers =
+      find(after.operations->at(Direction::forward).layer, Label::gather_layer)->payload * 4.0;
+  CHECK((after.backward.duration - before.backward.duration).value() ==
+        doctest::Approx(host + 4 * 12 * 360e-6 + copies +
+                        memory_time(layers * 2.0, world.node.device).value())
+            .epsilon(1e-9));
 }
 
 }  // namespace

@@ -256,7 +256,7 @@ PlacedPass place_operations(const PassOperations& pass) { return Placer(pass).pl
 
 Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation) {
   const Seconds own = pass[operation.number].time;
-  if (!operation.beside_gather && !operation.beside_scatter) return own;
+  if (!prefetches(pass) || (!operation.beside_gather && !operation.beside_scatter)) return own;
   const Seconds layer = pass.layer_kernels();
   if (layer == Seconds{0}) return own;
   Seconds collectives{};
@@ -267,9 +267,8 @@ Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation
     collectives += time_of(pass.layer, Label::scatter_layer) +
                    time_of(pass.layer, Label::reduce_layer) +
                    time_of(pass.layer, Label::scatter_expert_gradients);
-  const Seconds slower = prefetches(pass) ? pass.interference * std::min(collectives, layer)
-                                          : collectives * (std::max(1.0, pass.interference) - 1);
-  return own * ((layer + slower) / layer);
+  const Seconds beside = std::min(collectives, layer / (1 - pass.taken));
+  return own * ((layer + pass.taken * beside) / layer);
 }
 
 Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation, double fullness) {
@@ -286,8 +285,8 @@ Seconds time_alone(const PlacedPass& pass,
 PassTimes times_alone(const PassOperations& pass) {
   if (prefetches(pass)) return walk_times(pass);
   // No layer meets the next one.
-  const PassOperations edges{pass.before, {}, pass.after, 0, pass.prefetch, pass.interference},
-      one{{}, pass.layer, {}, 1, pass.prefetch, pass.interference};
+  const PassOperations edges{pass.before, {}, pass.after, 0, pass.prefetch, pass.taken},
+      one{{}, pass.layer, {}, 1, pass.prefetch, pass.taken};
   PassTimes times = walk_times(edges);
   const PassTimes layer = walk_times(one);
   for (std::size_t i = 0; i < times.size(); ++i)

@@ -94,8 +94,7 @@ struct PassOperations {
   std::vector<Operation> before, layer, after;
   int layers = 0;
   int prefetch = 0;  ///< how many layers ahead collectives are prefetched, at least 1
-  /// Iota: by how many seconds a second of prefetched and trailing collectives slows the kernels beside them.
-  double interference = 0;
+  double taken = 0;  ///< share of the multiprocessors that a collective beside kernels has
   LaunchFloor floor = {};  ///< of all of it
 
   std::size_t size() const { return before.size() + layer.size() + after.size(); }
@@ -137,10 +136,9 @@ struct PlacedPass {
 /// 2.1.
 PlacedPass place_operations(const PassOperations& pass);
 
-/// How long an operation takes: its `time`. Kernels of a layer beside collectives are slowed:
-///   layer + iota min(collectives, layer);  where nothing is prefetched  layer + (max(1, iota) - 1) collectives
-/// The collectives interfere through memory traffic, so `collectives` is their time on an idle network (our own form, fitted to
-/// llm-foundry-fsdp: docs/model.md, section 6).
+/// How long an operation takes: its `time`. The kernels of a layer run at 1 - taken of their rate while collectives last beside them:
+///   layer + taken min(collectives, layer / (1 - taken))
+/// `collectives` is their time on an idle network (docs/model.md, section 6).
 Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation);
 /// In a draw of that fullness. What its company costs is that of the mean draw.
 Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation, double fullness);

@@ -98,7 +98,9 @@ struct PassContext {
       parts_again;  ///< where modules are recomputed, in the order of the forward pass
   /// The parts of a layer's two halves that RecomputedUnit::operations runs again; attention without its core.
   Operation attention_again, feed_forward_again;
-  Seconds collective_launch{};  ///< CPU time to launch a tensor collective
+  Seconds collective_launch{};      ///< CPU time to launch a tensor collective
+  double taken_by_collectives = 0;  ///< share of the multiprocessors, while one lasts
+  std::function<Seconds(Bytes traffic)> memory_time;  ///< of kernels that move memory alone
   /// Compresses a collective if the scenario asks for it; otherwise the payload is unchanged and there is no codec. Messages keep their
   /// payload, since some of them may be sent uncompressed.
   std::function<Encoded(Label, Bytes payload)> encode;

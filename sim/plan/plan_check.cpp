@@ -235,20 +235,6 @@ void check_sharding_group(const PlanInputs& plan, PlanFindings& findings) {
        plan.parallel.context > 1 ? "use a divisor of data * context" : "use a divisor of data"});
 }
 
-/// A stack of which nobody knows what its gathers cost would shard for nothing.
-void check_gathers(const PlanInputs& plan, PlanFindings& findings) {
-  if (plan.software.exposed_gather_factor || plan.parallel.zero_stage != 3) return;
-  if (!findings.are_sound({zero_stage, data, context, exposed_gather_factor}) ||
-      plan.parallel.replicas() == 1)
-    return;
-  findings.reject({zero_stage,
-                   "software " + plan.software.name +
-                       " does not say what the gathers of zero_stage 3 cost the kernels beside "
-                       "them (exposed_gather_factor)",
-                   "write \"exposed_gather_factor\" under \"software\": 1.65 is fitted for "
-                   "composer-fsdp-2023"});
-}
-
 }  // namespace
 
 bool PlanFindings::are_sound(std::initializer_list<std::string_view> pointers) const {
@@ -508,7 +494,6 @@ void check_work(const PlanInputs& plan, PlanFindings& findings) {
   check_orders(plan, findings);
   check_chunks(plan, findings);
   check_sharding_group(plan, findings);
-  check_gathers(plan, findings);
 }
 
 }  // namespace windtunnel

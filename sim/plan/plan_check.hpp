@@ -31,7 +31,6 @@ inline constexpr const char* global_batch = "/training/global_batch";
 inline constexpr const char* micro_batch = "/training/micro_batch";
 inline constexpr const char* layers = "/model/layers";
 inline constexpr const char* layers_at_the_ends = "/software/embedding_and_head_as_layers";
-inline constexpr const char* exposed_gather_factor = "/software/exposed_gather_factor";
 }  // namespace plan_keys
 
 /// Whom the checks of a plan tell what is wrong, and ask what can be relied on. One mistake is told once: what has been

@@ -39,6 +39,11 @@ bool AttentionKernel::is(FlashKernel kernel, Precision other) const {
          (precision == other || (is_half(precision) && is_half(other)));
 }
 
+double Device::taken_by_collectives() const {
+  return static_cast<double>(std::min(collective_multiprocessors, multiprocessors - 1)) /
+         multiprocessors;
+}
+
 bool Device::has_attention(FlashKernel kernel, Precision precision) const {
   return std::any_of(attention.begin(), attention.end(),
                      [&](const AttentionKernel& each) { return each.is(kernel, precision); });

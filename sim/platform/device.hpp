@@ -28,6 +28,8 @@ struct GemmEfficiency {
   double tile_rows = 256, tile_columns = 128;  ///< of the largest library tile
   double misaligned_factor = 1;  ///< hq: attention products whose head size is no multiple of 8
   double head_factor = 1;        ///< ehead: the output head's product
+  double long_run_factor =
+      1;  ///< on all rates, in runs whose products are of 16 bits: the clock that the power limit leaves
   /// emax and K0 of products with quantised operands; those above where nothing is said.
   std::map<Precision, double> quantized_peak_fraction;
   std::optional<double> quantized_inner_half_size;
@@ -87,6 +89,7 @@ struct CodecSpeeds {
 struct Device {
   std::string name;
   int multiprocessors = 0;
+  int collective_multiprocessors = 24;       ///< that a collective of NCCL takes: its channels
   std::map<Precision, FlopsPerSecond> peak;  ///< dense matrix rate by precision
   BytesPerSecond memory_bandwidth{};         ///< datasheet
   double memory_efficiency = 0;              ///< attained fraction of it
@@ -99,6 +102,8 @@ struct Device {
   std::optional<CodecSpeeds> codecs;
   std::map<std::string, Source> sources;  ///< by JSON key of the file, those of `codecs` apart
 
+  /// Share of the multiprocessors that kernels beside a collective do without.
+  double taken_by_collectives() const;
   /// Whether this fused attention was measured, or scaled from a measurement, in this format.
   bool has_attention(FlashKernel kernel, Precision precision) const;
 };

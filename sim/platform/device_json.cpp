@@ -105,6 +105,7 @@ void read_gemm(ObjectReader reader, Device& device) {
   required(reader, "wave_half_size", gemm.wave_half_size, 0, 1e3);
   defaulted(reader, "misaligned_factor", gemm.misaligned_factor, least_ratio, 1);
   defaulted(reader, "head_factor", gemm.head_factor, least_ratio, 1);
+  defaulted(reader, "long_run_factor", gemm.long_run_factor, least_ratio, 1);
   given(reader, "tile_rows", gemm.tile_rows, 1, most_tile);
   given(reader, "tile_columns", gemm.tile_columns, 1, most_tile);
   for (const auto& [key, precision] : precision_keys) {
@@ -166,6 +167,7 @@ Device read_device(JsonValue& value, const std::string& pointer, Problems& probl
   device.name = reader.required_string("name");
   read_preamble(reader);
   required(reader, "multiprocessors", device.multiprocessors, 1, 100'000);
+  defaulted(reader, "collective_multiprocessors", device.collective_multiprocessors, 0, 100'000);
   required(reader, "kernel_overhead", device.kernel_overhead);
   device.sources = read_sources(reader);
   read_peak(reader.child("peak"), device);

@@ -252,6 +252,7 @@ void read_communication(ObjectReader& reader, Stack& stack) {
   defaulted(reader, "overlap_backward_tensor_collectives",
             stack.overlap_backward_tensor_collectives);
   given(reader, "copies_tensor_collectives", stack.copies_tensor_collectives);
+  given(reader, "gathers_behind_scatters", stack.gathers_behind_scatters);
   given(reader, "fp8_tensor_gathers", stack.fp8_tensor_gathers);
   defaulted(reader, "regathers_inputs", stack.regathers_inputs);
   defaulted(reader, "pipeline_send", stack.pipeline_send, pipeline_sends);
@@ -262,7 +263,6 @@ void read_communication(ObjectReader& reader, Stack& stack) {
   defaulted(reader, "gradient_type", stack.gradient_type, gradient_types);
   given(reader, "bf16_gradient_type", stack.bf16_gradient_type, gradient_types);
   given(reader, "embedding_gradient_type", stack.embedding_gradient_type, gradient_types);
-  given(reader, "exposed_gather_factor", stack.exposed_gather_factor, 0, most_factor);
 }
 
 void read_launch(ObjectReader reader, Stack& stack) {
@@ -285,7 +285,7 @@ void read_layer_traffic(ObjectReader reader, Stack& stack) {
 
 void read_host_gathers(ObjectReader reader, Stack& stack) {
   Stack::HostGathers gathers;
-  required(reader, "rate", gathers.rate);
+  required(reader, "per_tensor", gathers.per_tensor);
   required(reader, "per_rank", gathers.per_rank);
   required(reader, "tensors_per_layer", gathers.tensors_per_layer, 1, 1'000);
   stack.host_gathers = gathers;

@@ -92,13 +92,17 @@ struct SoftwareProfile {
   LayerTraffic layer_traffic;
 
   /// A stack whose sharded parameters are gathered by the host, one tensor after another, without prefetch, and once more for
-  /// recomputation. What that takes beside the collective itself.
+  /// recomputation, and scattered likewise. What each tensor takes beside the collective itself.
   struct HostGathers {
-    BytesPerSecond rate{};      ///< of filling and copying the gathered bytes
-    Seconds per_rank{};         ///< for each rank of the group, of each tensor
+    Seconds per_tensor{};       ///< synchronisation of the device, and filling of buffers
+    Seconds per_rank{};         ///< for each rank of the group: the host's loop over them
     int tensors_per_layer = 0;  ///< parameters that are gathered one by one
   };
   std::optional<HostGathers> host_gathers;
+
+  /// Sharded parameters of the next layer are gathered behind the scatter of this one's gradients, on the one stream of their
+  /// communicator, so that backward neither hides: BackwardPrefetch.BACKWARD_POST in torch/distributed/fsdp/api.py, PyTorch 2.1.
+  bool gathers_behind_scatters = false;
 
   double compute_efficiency = 1;  ///< factor on the device's emax
   double in_node_collective_slowdown =
@@ -216,9 +220,6 @@ struct SoftwareProfile {
   /// The first of `experts_elsewhere` that fits, else `experts`.
   const Experts& experts_on(const Device& device, Precision precision,
                             const Transformer& model) const;
-  /// iota of sharded data parallelism: docs/model.md. Without it, nothing says what ZeRO 3 costs beside kernels, and plans with it are
-  /// refused.
-  std::optional<double> exposed_gather_factor;
 
   StateBytes states_fp16, states_bf16;  ///< by training precision (fp32 training uses its own rule)
   double allocator_slack = 1.206;       ///< reserved / pool

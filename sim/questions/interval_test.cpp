@@ -370,7 +370,7 @@ TEST_CASE("names, what the job does not use, and less than the tolerance change 
        {Overrides{
             {"/software/name", "ours"}, {node + "/device/name", "b100"}, {"/platform/name", "q"}},
         Overrides{{node + "/device/peak/fp32", "1 TFLOPS"}},
-        Overrides{{"/software/exposed_gather_factor", "9"}},
+        Overrides{{node + "/device/collective_multiprocessors", "54"}},
         Overrides{{node + "/device/memory/bandwidth", "2 TB/s"}},
         Overrides{{node + "/nic_efficiency", "0.8"}}}) {
     const Report report = report_with(overrides);

@@ -83,8 +83,7 @@ TEST_CASE("data is what the given nodes leave: 2 * 8 / (4 * 2) = 2") {
   // 2 * 8 / 4 = 4 replicas, two of which share out states between them.
   CHECK(read("data_derived", {{"/parallel/pipeline", "1"},
                               {"/parallel/zero_stage", "3"},
-                              {"/parallel/zero_group", "2"},
-                              {"/software/exposed_gather_factor", "1"}})
+                              {"/parallel/zero_group", "2"}})
             .plan.parallel.data == 4);
 }
 

@@ -54,7 +54,7 @@ Overrides draw(std::mt19937& random) {
       {"/model/hidden", one_of({"1024", "4096"})},
       {"/training/global_batch", std::to_string(data * static_cast<int>(1 + random() % 3))},
       {"/training/recompute", one_of({"none", "full"})},
-      {"/software/exposed_gather_factor", one_of({"0", "0.5", "1.65"})},
+      {"/platform/node_types/0/device/collective_multiprocessors", one_of({"0", "24", "60"})},
       {"/platform/node_types/0/nic_rate", one_of({"200 Gbps", "10 Gbps", "1 Gbps"})},
       {"/compression/zero_gather",
        one_of({"null", R"({"codec": "fixed", "ratio": 4, "encode_rate": "50 GB/s"})"})}};
@@ -230,20 +230,6 @@ TEST_CASE("NICs that do not divide among a node's groups are played as such") {
   for (const char* nics : {"2", "3", "6"}) {  // the heap shares none
     CAPTURE(nics);
     CHECK(time(nics, Detail::pass) / time(nics, Detail::layer) == doctest::Approx(1).epsilon(1e-9));
-  }
-}
-
-TEST_CASE(
-    "every stack says what gathers cost the kernels beside them, and one derived from it too") {
-  // What a stack that does not is told: sim/scenario/corpus/errors/gathers_of_unknown_cost.json.
-  for (const auto& entry :
-       std::filesystem::directory_iterator(source_dir() / "platforms/software")) {
-    const std::string stack = entry.path().stem().string();
-    CAPTURE(stack);
-    const Scenario derived =
-        read(on_selene, "", {{"/software", stack}, {"/software/name", "ours"}});
-    CHECK(derived.software.exposed_gather_factor > 0.0);
-    CHECK(derived.software.sources.count("exposed_gather_factor") == 1);
   }
 }
 

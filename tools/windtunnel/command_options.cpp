@@ -223,7 +223,7 @@ void add_calibrate_options(CLI::App* calibrate, CommandLine& line) {
           "--fit", line.fit,
           "Constants to fit: emax, memory_efficiency, nic_efficiency, "
           "in_node_collective_slowdown (arf), compute_efficiency, tensor_collective_overhead, "
-          "kernel_launch, flash_forward, flash_backward, exposed_gather_factor, or a "
+          "kernel_launch, flash_forward, flash_backward, or a "
           "JSON pointer to any number of a scenario; may be repeated")
       ->type_name("NAME[=LOW..HIGH][,NAME]")
       ->allow_extra_args(false);

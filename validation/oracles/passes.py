@@ -259,10 +259,10 @@ class Page:
 
     def slowed(self, f, collectives):
         """A layer of length f with collectives beside it; without prefetch, between them."""
-        iota = self.software.get("exposed_gather_factor", 0)
         if not self.parallel.get("zero_prefetch", 1):
-            return f + (max(1, iota) - 1) * collectives
-        return f + iota * min(collectives, f)
+            return f
+        taken = self.device.get("collective_multiprocessors", 24) / self.device["multiprocessors"]
+        return f + taken * min(collectives, f / (1 - taken))
 
     # Sections 2 and 6: embedding and head
     def vocab(self):

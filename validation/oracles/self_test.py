@@ -92,9 +92,9 @@ class KnownResults(unittest.TestCase):
         self.assertEqual(ends, [2.0, 3.0])
 
     def test_layers_that_gather_ahead_take_what_two_streams_take(self):
-        # docs/model.md, section 6, with iota 0: the layers' passes, and beside them a stream of gathers and scatters, one layer ahead.
+        # docs/model.md, section 6, where collectives take no multiprocessors: the layers' passes, and beside them a stream of gathers and scatters, one layer ahead.
         source, page = random.Random(1), Page.__new__(Page)
-        page.software, page.parallel = {"exposed_gather_factor": 0}, {"zero_prefetch": 1}
+        page.device, page.parallel = {"collective_multiprocessors": 0, "multiprocessors": 1}, {"zero_prefetch": 1}
         page.span = lambda f, collectives, kind: page.slowed(f, collectives)  # one way of tensor parallelism
         page.tail = lambda f, collectives, kind: 0
         for _ in range(50):
@@ -130,10 +130,11 @@ class KnownResults(unittest.TestCase):
 
     def test_layers_gathered_two_ahead_leave_the_stream_to_scatters_sooner(self):
         # By hand: three layers of 1 s, gathers and scatters of 0.9 s. Backward, one ahead: 0.9 + 1 + 1.8 + 1 + 0.9 s; two ahead: gathers end at 2.7 s, the
-        # scatters of layers that end at 1.9, 2.9 and 3.9 s follow. Not ahead, with iota 2: 3 (1 + 2 * 1.8) s. The rest of the pass: 0.5 s and 2 s.
-        for prefetch, iota, forward, backward in ((0, 2, 2.5 + 3 * 2.8, 2.5 + 3 * 4.6), (1, 0, 2.5 + 3.9, 2.5 + 5.6), (2, 0, 2.5 + 3.9, 2.5 + 5.4)):
+        # scatters of layers that end at 1.9, 2.9 and 3.9 s follow. Not ahead: 3 (1 + 1.8) s. The rest of the pass: 0.5 s and 2 s.
+        for prefetch, forward, backward in ((0, 2.5 + 3 * 1.9, 2.5 + 3 * 2.8), (1, 2.5 + 3.9, 2.5 + 5.6), (2, 2.5 + 3.9, 2.5 + 5.4)):
             page = Page.__new__(Page)
-            page.software, page.parallel = {"exposed_gather_factor": iota, "launch": {"sharpness": 1}}, {"zero_prefetch": prefetch}
+            page.software, page.parallel = {"launch": {"sharpness": 1}}, {"zero_prefetch": prefetch}
+            page.device = {"collective_multiprocessors": 0, "multiprocessors": 1}
             page.span = lambda f, collectives, kind, page=page: page.slowed(f, collectives)  # one way of tensor parallelism
             page.tail = lambda f, collectives, kind: 0
             self.assertAlmostEqual(3 + page.waits(3, 1.0, 0.9, 0.9, "B"), backward - 2.5, places=12)

@@ -15,13 +15,18 @@ int layers_ahead(const PassContext& in) {
   return in.software->host_gathers ? 0 : in.plan->parallel.zero_prefetch;
 }
 
-/// A gather, with what the host does around its `tensors` where the stack has the host drive it.
-std::vector<Operation> gather(const PassContext& in, const Operation& collective, int tensors,
+/// Parameters of a layer that the host gathers one by one.
+int tensors_of_layer(const PassContext& in) {
+  return in.software->host_gathers ? in.software->host_gathers->tensors_per_layer : 1;
+}
+
+/// A gather or a scatter, with what the host does around its `tensors` where the stack has the host drive it.
+std::vector<Operation> driven(const PassContext& in, const Operation& collective, int tensors,
                               double ranks) {
   if (!in.software->host_gathers) return {collective};
   const SoftwareProfile::HostGathers& host = *in.software->host_gathers;
-  return {kernel(Label::host_gather,
-                 collective.payload / host.rate + host.per_rank * (ranks * tensors)),
+  return {kernel(Label::host_gather, (host.per_tensor + host.per_rank * ranks) * tensors +
+                                         in.memory_time(collective.payload * 2.0)),
           collective};
 }
 
@@ -35,14 +40,14 @@ double shared_out_experts(const PassContext& in, const std::vector<Operation>& f
 void gather_layers(PassOperations& pass, const PassContext& in, Overlap overlap, double experts) {
   move_edges_forward(pass);
   pass.prefetch = std::max(1, layers_ahead(in));
-  pass.interference = in.software->exposed_gather_factor.value_or(0);
-  const int tensors = in.software->host_gathers ? in.software->host_gathers->tensors_per_layer : 1;
+  pass.taken = in.taken_by_collectives;
+  const int tensors = tensors_of_layer(in);
   const std::vector<Operation> gathered =
-      gather(in, collective(Label::gather_layer, in.bytes.layer_parameters, overlap), tensors,
+      driven(in, collective(Label::gather_layer, in.bytes.layer_parameters, overlap), tensors,
              sharding_ways(in.plan->parallel));
   if (experts > 0) {
     const std::vector<Operation> of_experts =
-        gather(in, collective(Label::gather_expert_parameters, in.bytes.weight * experts, overlap),
+        driven(in, collective(Label::gather_expert_parameters, in.bytes.weight * experts, overlap),
                tensors, expert_copies(in.plan->parallel));
     pass.layer.insert(pass.layer.begin(), of_experts.begin(), of_experts.end());
   }
@@ -139,20 +144,29 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
   const Bytes gradients = element_size(in.plan->training.gradient_type) * edges;
   gather_layers(forward, in, ahead, experts);
   const std::vector<Operation> gathered =
-      gather(in, collective(Label::gather_edges, element_size(in.plan->training.precision) * edges),
+      driven(in, collective(Label::gather_edges, element_size(in.plan->training.precision) * edges),
              edge_tensors, sharding_ways(in.plan->parallel));
   forward.before.insert(forward.before.begin(), gathered.begin(), gathered.end());
   const int ways = sharding_ways(in.plan->parallel);
-  const Overlap behind = prefetches ? Overlap::trailing : Overlap::none;
+  const bool hides_backward = prefetches && !in.software->gathers_behind_scatters;
+  const Overlap behind = hides_backward ? Overlap::trailing : Overlap::none;
   for (const Direction direction : {Direction::backward, Direction::input_gradient}) {
     PassOperations& backward = chunk.at(direction);
-    gather_layers(backward, in, ahead, experts);
-    if (gathers_again(in)) gather_layers(backward, in, ahead, experts);
-    backward.layer.push_back(collective(Label::scatter_layer, in.bytes.layer_gradients, behind));
+    const Overlap before = hides_backward ? Overlap::prefetched : Overlap::none;
+    gather_layers(backward, in, before, experts);
+    if (gathers_again(in)) gather_layers(backward, in, before, experts);
+    const auto scatter = [&in](std::vector<Operation>& to, const Operation& operation, int tensors,
+                               int ranks) {
+      const std::vector<Operation> scattered = driven(in, operation, tensors, ranks);
+      to.insert(to.end(), scattered.begin(), scattered.end());
+    };
+    scatter(backward.layer, collective(Label::scatter_layer, in.bytes.layer_gradients, behind),
+            tensors_of_layer(in), ways);
     if (experts > 0)
-      backward.layer.push_back(
-          collective(Label::scatter_expert_gradients, in.bytes.gradient * experts, behind));
-    backward.after.push_back(collective(Label::scatter_edges, gradients));
+      scatter(backward.layer,
+              collective(Label::scatter_expert_gradients, in.bytes.gradient * experts, behind),
+              tensors_of_layer(in), expert_copies(in.plan->parallel));
+    scatter(backward.after, collective(Label::scatter_edges, gradients), edge_tensors, ways);
     if (ways == in.plan->parallel.replicas()) continue;
     const double shard = 1.0 / ways;
     backward.layer.push_back(
