@@ -69,7 +69,7 @@ struct RankPace {
   std::size_t member = 0;  ///< in the list of ranks
   double compute = 0;      ///< s per step
   double compute_over_peers = 1;
-  double lag = 0;         ///< s per step that others waited for it by its own doing (rank_lags.hpp)
+  double lag = 0;         ///< s per step that others waited for it by its own doing (LagCharger)
   double share_last = 0;  ///< of its calls: it came last
   bool is_slow = false;   ///< computes longer than chance allows
 };

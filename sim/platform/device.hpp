@@ -73,7 +73,7 @@ struct ZfpSpeed {
   BytesPerSecond encode{}, decode{};
 };
 
-/// Speeds of codecs on this GPU, beside its matrix and memory rates (sim/cost/codec_cost.hpp has the formulas). What is not
+/// Speeds of codecs on this GPU, beside its matrix and memory rates (sim/cost/codecs/ has the formulas). What is not
 /// given cannot be used on it.
 struct CodecSpeeds {
   Seconds launch{};  ///< of one call of an encoder or decoder

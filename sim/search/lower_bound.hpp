@@ -23,7 +23,7 @@ namespace windtunnel {
 /// F, B: passes of a stage's chunk c with their collectives across nodes; x: a message to the neighbour; m microbatches.
 /// fill: nothing reaches stage s before one microbatch has passed all stages before it. The second term of P: the last
 /// backward pass of a stage is followed by one on each stage before it (drain). E: with pipeline_send "blocking_pairs" the exchanges between
-/// a stage's passes (stage_exchanges.hpp); nothing where messages leave by themselves. A collective begins when the last member
+/// a stage's passes (StageExchanges); nothing where messages leave by themselves. A collective begins when the last member
 /// comes and takes at least max(in-node part, latency + the longest that one link needs for all its flows); collectives of the
 /// same kind that share links end when each link has carried all of theirs. Where the
 /// backward pass is split (zero-bubble H1 and V) the drain begins behind the last input gradient. Schedules from files have no
