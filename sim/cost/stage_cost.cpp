@@ -414,6 +414,18 @@ Bytes mask_size(const Transformer& model) {
   return element_size(Precision::fp16) * (static_cast<double>(model.sequence) * model.sequence);
 }
 
+/// CPU time to launch a tensor collective.
+Seconds collective_launch(const StageCostInputs& in) {
+  const SoftwareProfile::LaunchFloor& launch = in.software->launch;
+  const std::vector<PlanDevice>& devices = in.plan->devices;
+  const bool stages_cross_nodes =
+      std::any_of(devices.begin(), devices.end(), [&](const PlanDevice& device) {
+        return device.replica == 0 && device.group_node == 0 && device.node != devices.front().node;
+      });
+  const double others = stages_cross_nodes ? in.plan->parallel.tensor - 1.0 : 0.0;
+  return (launch.collective + launch.collective_per_rank * others) * in.node->launch_slowdown;
+}
+
 /// chunk_operations() of one load of experts, with exchanges that nothing hides.
 ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& chunk) {
   ChunkOperations operations = model_operations(in, chunk);
@@ -439,8 +451,7 @@ ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& c
     context.attention_again = std::move(halves.attention);
     context.feed_forward_again = std::move(halves.feed_forward);
   }
-  if (in.node != nullptr)
-    context.collective_launch = in.software->launch.collective * in.node->launch_slowdown;
+  if (in.node != nullptr) context.collective_launch = collective_launch(in);
   if (has_codecs(in.plan->compression))
     context.encode = [&in](Label label, Bytes payload) { return encode(in, label, payload); };
   for (const OperationPass& pass : operation_passes()) pass.rewrite(operations, context);

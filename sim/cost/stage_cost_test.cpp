@@ -337,6 +337,19 @@ TEST_CASE("a pass is never shorter than its launch floor") {
   CHECK(world.cost(0).chunks[0].weight_gradient.floor.launch == 15_s);
 }
 
+TEST_CASE("tensor collectives may take the host longer where stages are on several nodes") {
+  World world;
+  world.plan.parallel.tensor = 4;
+  world.software.launch.collective_per_rank = 1_s;
+  // Two all-reduces of the layer and one of the embedding, each 1 s for each of three other ranks.
+  for (const int node : {0, 1}) {
+    world.plan.devices.assign(2, {});
+    world.plan.devices[1].stage = StageId{1};
+    world.plan.devices[1].node = NodeId{node};
+    CHECK(world.cost(0, {0, 1, 2, 3}).chunks[0].forward.floor.launch == Seconds{9.0 * node});
+  }
+}
+
 TEST_CASE("a floor is what a pass is no shorter than, however much runs beside it") {
   // 8 s of 10 s that the CPU launches run elsewhere: (10^4 + 10^4)^(1/4) - 8; work that is longer than that stays.
   const LaunchFloor floor{.launch = 10_s, .elsewhere = 8_s, .sharpness = 4};

@@ -104,6 +104,8 @@ void add_launch(const SoftwareProfile::LaunchFloor& launch, const Parallel& para
   values.add("launch/kernel", "launching a kernel", weak, launch.kernel);
   values.add("launch/collective", "launching a collective", weak, launch.collective,
              parallel.tensor > 1);
+  values.add("launch/collective_per_rank", "launching a collective, for each rank", weak,
+             launch.collective_per_rank, parallel.tensor > 1 && parallel.pipeline > 1);
   values.add("launch/sharpness", "sharpness of the launch floor", weak, launch.sharpness);
 }
 

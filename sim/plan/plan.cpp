@@ -268,6 +268,19 @@ LayerSplit default_layer_split(int layers, const Parallel& parallel,
   return embedding_and_head_as_layers && stages > 1 ? by_position({1, 1}) : LayerSplit{};
 }
 
+std::vector<int> stages_by_cost(const Transformer& model, const Parallel& parallel) {
+  const double hidden = model.hidden,
+               layer = hidden * (4 * model.heads_width() + 3.0 * model.ffn_hidden),
+               all = model.layers * layer + padded_vocab(model, parallel.tensor) * hidden;
+  std::vector<int> layers(static_cast<std::size_t>(parallel.pipeline));
+  std::size_t stage = 0;
+  for (int i = 1; i <= model.layers; ++i) {
+    ++layers[stage];
+    if (i * layer > all * (static_cast<double>(stage + 1) / parallel.pipeline)) ++stage;
+  }
+  return layers;
+}
+
 int Plan::chunk_layers(const ChunkPlace& place) const {
   if (position_layers.empty()) return stage_layers[place.stage.index()] / parallel.virtual_pipeline;
   return position_layers[static_cast<std::size_t>(chunk_map().position(place))];

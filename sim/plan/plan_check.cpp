@@ -413,6 +413,9 @@ LayerSplit layer_split(const PlanInputs& plan) {
   if (by_part && plan.parallel.virtual_pipeline == 2)
     return split_of(stages, chunk_map_of(plan.parallel));
   if (!stages.empty()) return {stages, plan.parallel.position_layers};
+  if (plan.software.stages_by_cost &&
+      chunk_map_of(plan.parallel).num_positions() == plan.parallel.pipeline)
+    return {stages_by_cost(plan.model, plan.parallel), {}};
   return default_layer_split(plan.model.layers, plan.parallel,
                              plan.software.embedding_and_head_as_layers);
 }

@@ -189,6 +189,20 @@ TEST_CASE("one number that does not fit is rejected once, where it is the only o
   CHECK(rejection_of(plan_of(1, 2, 1, {2}, {4, 3, 2})).starts_with("/parallel/stage_layers: "));
 }
 
+TEST_CASE("stages may get layers by cost, and the last one the head alone") {
+  // 16 layers of 4 h^2 + 3 h 4h = 16 h^2 weights, a head of 64 h^2, worth 4 layers: on 4 stages each takes layers until those up to it
+  // are more than 5, 10, 15.
+  Transformer model = small_model();
+  model.layers = 16;
+  model.vocab_divisor = 1;
+  model.vocab = 64 * model.hidden;
+  Parallel parallel;
+  parallel.pipeline = 4;
+  CHECK(stages_by_cost(model, parallel) == std::vector<int>{6, 5, 5, 0});
+  parallel.pipeline = 2;
+  CHECK(stages_by_cost(model, parallel) == std::vector<int>{11, 5});
+}
+
 TEST_CASE("embedding and head may count as a layer each") {
   // 70 layers on 12 stages: 72 slots, 6 a stage, the edges give one each to embedding and head
   Parallel parallel;

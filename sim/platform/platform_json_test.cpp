@@ -248,8 +248,8 @@ TEST_CASE("rates of fused attention are read by precision and head size, with th
   CHECK_FALSE(device.has_attention(FlashKernel::fp8, Precision::bf16));
   CHECK_FALSE(device.has_attention(FlashKernel::cudnn, Precision::fp8));
   CHECK_FALSE(device.has_attention(FlashKernel::fp8, Precision::nvfp4));
-  CHECK(device.attention.at(3).head_size == 128);
-  CHECK(device.sources.at("attention/3/forward_rate").evidence == Evidence::fitted);
+  CHECK(device.attention.at(4).head_size == 128);
+  CHECK(device.sources.at("attention/4/forward_rate").evidence == Evidence::fitted);
   CHECK(device.gemm.peak_fraction_of(Precision::fp8) == doctest::Approx(0.909));
   CHECK(device.gemm.peak_fraction_of(Precision::bf16) == doctest::Approx(0.911));
   CHECK(device.gemm.inner_half_size_of(Precision::fp8) == doctest::Approx(400));

@@ -112,12 +112,14 @@ TEST_CASE("one chip has the same constants whatever memory and power limit it is
 
 TEST_CASE("boards with the same links and switch have the same constants inside a node") {
   const std::string inside = "/node_types/0/interconnect";
-  for (const char* file : {"hgx-h200", "h100-roce", "h100-8x100g", "grand-teton-h100-96gb"}) {
+  for (const char* file :
+       {"hgx-h200", "h100-roce", "h100-8x100g", "aws-p5-h100", "grand-teton-h100-96gb"}) {
     CAPTURE(file);
     CHECK(part_of(file, inside) == part_of("dgx-h100", inside));
   }
   const std::string clock = "/node_types/0/compute_efficiency";
-  for (const char* file : {"hgx-h200", "h100-roce", "h100-8x100g", "hgx-h800"})  // 700 W
+  for (const char* file :
+       {"hgx-h200", "h100-roce", "h100-8x100g", "aws-p5-h100", "hgx-h800"})  // 700 W
     CHECK(part_of(file, clock) == part_of("dgx-h100", clock));
   for (const char* file : {"dgx1-v100-16gb-1edr", "lassen-v100", "pipette-v100-edr",
                            "jean-zay-v100", "aws-t4-v100-mixed"})  // 300 W
@@ -171,7 +173,8 @@ TEST_CASE("the files that the interface promises are there") {
                                                        "hgx-h800",
                                                        "dgx1-v100-16gb-1edr",
                                                        "hgx-a100-80gb-4x100g",
-                                                       "h100-8x100g"});
+                                                       "h100-8x100g",
+                                                       "aws-p5-h100"});
   CHECK(names_in("platforms/devices") ==
         std::set<std::string>{"a100-pcie", "a100-sxm-40gb", "a100-sxm-80gb", "b200", "b300",
                               "gb200", "gb300", "h100-96gb-500w", "h100-sxm-80gb", "h200-sxm",
@@ -181,7 +184,7 @@ TEST_CASE("the files that the interface promises are there") {
             "megatron-lm-2020", "megatron-lm-2021", "megatron-lm-2022", "megatron-deepspeed-2021",
             "megatron-deepspeed-2022", "deepspeed-megatron-2020", "deepspeed-zero3-2021",
             "composer-fsdp-2023", "nemo-2023", "nemo-2024", "nemo-2025", "megatron-core-2024",
-            "megatron-core-2026", "torchtitan-2025", "hai-llm-2024"});
+            "megatron-core-2026", "torchtitan-2025", "hai-llm-2024", "nanotron-2024"});
   CHECK(names_in("models") ==
         std::set<std::string>{
             "gpt3-175b",       "gpt-1.7b",    "gpt-3.6b",     "gpt-7.5b",      "gpt-18b",

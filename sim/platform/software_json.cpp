@@ -223,6 +223,7 @@ void read_flash(ObjectReader& reader, Stack& stack) {
 void read_compute(ObjectReader& reader, Stack& stack) {
   defaulted(reader, "compute_efficiency", stack.compute_efficiency, least_ratio, most_factor);
   defaulted(reader, "embedding_and_head_as_layers", stack.embedding_and_head_as_layers);
+  defaulted(reader, "stages_by_cost", stack.stages_by_cost);
   defaulted(reader, "gradient_accumulation_bytes", stack.gradient_accumulation_bytes, 0,
             most_factor);
   given(reader, "bf16_gradient_accumulation_bytes", stack.bf16_gradient_accumulation_bytes, 0,
@@ -268,6 +269,7 @@ void read_communication(ObjectReader& reader, Stack& stack) {
 void read_launch(ObjectReader reader, Stack& stack) {
   required(reader, "kernel", stack.launch.kernel);
   required(reader, "collective", stack.launch.collective);
+  defaulted(reader, "collective_per_rank", stack.launch.collective_per_rank);
   defaulted(reader, "sharpness", stack.launch.sharpness, 1, 100);
   end_object(reader, "launch/", stack.sources);
 }
@@ -280,6 +282,8 @@ void read_layer_traffic(ObjectReader reader, Stack& stack) {
   defaulted(reader, "backward_hidden", traffic.backward_hidden, 0, most_factor);
   defaulted(reader, "backward_split", traffic.backward_split, 0, most_factor);
   defaulted(reader, "backward_scores", traffic.backward_scores, 0, most_factor);
+  defaulted(reader, "forward_kernels", traffic.forward_kernels, 0, most_launches);
+  defaulted(reader, "backward_kernels", traffic.backward_kernels, 0, most_launches);
   end_object(reader, "layer_traffic/", stack.sources);
 }
 

@@ -74,6 +74,9 @@ struct SoftwareProfile {
   struct LaunchFloor {
     Seconds kernel{};      ///< one kernel, as many as the workload counts
     Seconds collective{};  ///< one tensor-parallel collective
+    /// Of it, for each other rank of its group, where the pipeline's messages cross nodes, so that the host's threads for the network run
+    /// during passes.
+    Seconds collective_per_rank{};
     /// q of (gpu^q + cpu^q)^(1/q); 1 where the host waits for each kernel before it launches the next.
     double sharpness = 4;
   } launch;
@@ -150,7 +153,9 @@ struct SoftwareProfile {
   /// Of the tied embeddings' synchronisation, where it is not that of the other gradients.
   std::optional<GradientType> embedding_gradient_type;
   bool embedding_and_head_as_layers =
-      false;                               ///< layout when layers do not divide but layers + 2 do
+      false;  ///< layout when layers do not divide but layers + 2 do
+  /// Stages get layers by the matrix weights of layers and output head: build_model in nanotron/models/base.py, nanotron 0.4.
+  bool stages_by_cost = false;
   double gradient_accumulation_bytes = 6;  ///< traffic per matrix parameter and microbatch
   /// The same where parameters are bf16, if it differs.
   std::optional<double> bf16_gradient_accumulation_bytes;

@@ -517,6 +517,11 @@ void add_norms(LayerWork& work, const Transformer& model, const LayerShape& shap
 }
 }  // namespace
 
+namespace {
+/// Those of a layer's memory-bound kernels that its attention half has: five of nine.
+int attention_kernels(int kernels) { return kernels * 5 / 9; }
+}  // namespace
+
 LayerWork layer_forward(const Transformer& model, const LayerShape& shape) {
   LayerWork work;
   work.attention = attention_core_forward(model, shape);
@@ -525,13 +530,15 @@ LayerWork layer_forward(const Transformer& model, const LayerShape& shape) {
   work.attention.linear = attention_products(model, shape);
   work.attention.memory_traffic +=
       attention_traffic(model, shape, shape.traffic.forward_hidden, shape.traffic.forward_split);
-  work.attention.memory_kernels = 5 + merging_kernels;
+  work.attention.memory_kernels =
+      attention_kernels(shape.traffic.forward_kernels) + merging_kernels;
   if (model.qk_norm != QueryKeyNorm::none)
     add_query_key_norms(work.attention, model, shape, norm_passes_forward);
   work.feed_forward.linear = feed_forward_products(model, shape);
   work.feed_forward.memory_traffic =
       feed_forward_traffic(model, shape, shape.traffic.forward_hidden, shape.traffic.forward_split);
-  work.feed_forward.memory_kernels = 4;
+  work.feed_forward.memory_kernels =
+      shape.traffic.forward_kernels - attention_kernels(shape.traffic.forward_kernels);
   add_norms(work, model, shape, norm_passes_forward);
   add_casts(work.attention, work.attention.linear, shape, false);
   add_casts(work.feed_forward, work.feed_forward.linear, shape, false);
@@ -595,13 +602,14 @@ LayerWork layer_backward(const Transformer& model, const LayerShape& shape) {
   work.attention.linear = backward_products(attention_products(model, shape));
   work.attention.memory_traffic =
       attention_traffic(model, shape, shape.traffic.backward_hidden, shape.traffic.backward_split);
-  work.attention.memory_kernels = 10;
+  work.attention.memory_kernels = attention_kernels(shape.traffic.backward_kernels);
   if (model.qk_norm != QueryKeyNorm::none)
     add_query_key_norms(work.attention, model, shape, norm_passes_backward);
   work.feed_forward.linear = backward_products(feed_forward_products(model, shape));
   work.feed_forward.memory_traffic = feed_forward_traffic(
       model, shape, shape.traffic.backward_hidden, shape.traffic.backward_split);
-  work.feed_forward.memory_kernels = 8;
+  work.feed_forward.memory_kernels =
+      shape.traffic.backward_kernels - attention_kernels(shape.traffic.backward_kernels);
   add_norms(work, model, shape, norm_passes_backward);
   add_casts(work.attention, attention_products(model, shape), shape, true);
   add_casts(work.feed_forward, feed_forward_products(model, shape), shape, true);

@@ -269,6 +269,7 @@ struct KernelWork {
 struct LayerTraffic {
   double forward_hidden = 22, forward_split = 20, forward_scores = 9;
   double backward_hidden = 46, backward_split = 60, backward_scores = 11;
+  int forward_kernels = 9, backward_kernels = 18;  ///< that carry it; more where few are fused
 };
 
 /// How the products of a rank's experts, and the casts before them, are launched.

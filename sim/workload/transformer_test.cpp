@@ -282,6 +282,18 @@ TEST_CASE("memory traffic of a plain layer is 9 z s^2 + 22 T h + 20 T h/t bytes"
         11 * z * s * s + 46 * T * h + 60 * T * h / 2);
 }
 
+TEST_CASE("a stack may count the kernels of a layer itself") {
+  const Transformer m = model("llama", 2, 1024, 16, 1024, 50257);
+  LayerShape eager{.microbatch = 4, .tensor = 2, .attention = Attention::flash};
+  CHECK(whole(layer_forward(m, eager)).memory_kernels == 9);
+  CHECK(whole(layer_backward(m, eager)).memory_kernels == 18);
+  eager.traffic.forward_kernels = 20;
+  eager.traffic.backward_kernels = 31;
+  CHECK(whole(layer_forward(m, eager)).memory_kernels == 20);
+  CHECK(layer_forward(m, eager).attention.memory_kernels == 11);  // five of nine
+  CHECK(whole(layer_backward(m, eager)).memory_kernels == 31);
+}
+
 TEST_CASE("kernels that are not fused move the mask, the bias and the residual on their own") {
   const Transformer m = model("gpt", 2, 1024, 16, 1024, 50257);
   const LayerShape fused{.microbatch = 4, .tensor = 2};
