@@ -53,8 +53,11 @@ struct FlopCounts {
 struct Operation {
   Label label = Label::whole_pass;
   Overlap overlap = Overlap::none;
-  Seconds time{};      ///< with nothing else running, a collective alone on the network
-  Seconds products{};  ///< kernels: the share of `time` that is products with weight matrices
+  Seconds time{};  ///< with nothing else running, a collective alone on the network
+  /// Kernels: the share of `time` that is products with weight matrices. Collectives: the product that they run beside, piece by piece.
+  Seconds products{};
+  /// Kernels: the products that read what is gathered for them, and those that give what is scattered behind them.
+  Seconds gathered_products{}, scattered_products{};
   Seconds launch{};    ///< CPU time to launch it
   FlopCounts flops{};  ///< of the mean rank where tokens are not spread evenly
   /// Where tokens are not spread evenly: it takes the longer of the two, `time` being that of the mean draw. Exchanges have one inside
