@@ -104,7 +104,7 @@ double linear_weights(const EndInputs& in) {
 
 Bytes weight_casts(const EndInputs& in) {
   const Precision precision = in.plan->training.precision;
-  if (!is_quantized(precision) || in.software->keeps_operands(precision) ||
+  if (!is_quantized(precision) || keeps_operands(*in.plan, *in.software) ||
       in.plan->parallel.zero_stage == 3)
     return {};
   return (element_size(precision) + operand_size(precision) * 2.0) *
@@ -134,9 +134,9 @@ Bytes gathered_parameters(const EndInputs& in) {
   return element * gathered - saved * linear_weights(in);
 }
 
-/// ZeRO 3 gathers parameters in the passes.
 bool gathers_parameters(const Parallel& parallel) {
-  return parallel.gradient_replicas() > 1 && (parallel.zero_stage == 1 || parallel.zero_stage == 2);
+  return parallel.gradient_replicas() > 1 && parallel.zero_stage > 0 &&
+         !parallel.gathers_in_passes();
 }
 
 }  // namespace
@@ -176,9 +176,13 @@ Bytes dense_gradients(const Plan& plan, const ParameterCounts& parameters) {
   return element_size(plan.training.gradient_type) * (parameters.all - parameters.experts);
 }
 
+bool keeps_operands(const Plan& plan, const SoftwareProfile& software) {
+  return software.keeps_operands(plan.training.precision) && !plan.training.scales_rows();
+}
+
 Bytes linear_weight_size(const Plan& plan, const SoftwareProfile& software) {
   const Precision precision = plan.training.precision;
-  return software.keeps_operands(precision) ? operand_size(precision) : element_size(precision);
+  return keeps_operands(plan, software) ? operand_size(precision) : element_size(precision);
 }
 
 const Operation* find(const std::vector<Operation>& operations, Label label) {

@@ -39,6 +39,9 @@ std::vector<Operation> chunk_reductions(const EndInputs& inputs, int chunk);
 Bytes dense_gradients(const Plan& plan, const ParameterCounts& parameters);
 
 /// One weight of the linear layers as it is gathered: in the products' own format where the stack keeps it so.
+/// Whether linear weights are kept, and gathered, as operands: SoftwareProfile::keeps_operands(), never with a scale for each row
+/// (Float8LinearConfig.__post_init__ in torchao/float8/config.py, torchao at 6243040).
+bool keeps_operands(const Plan& plan, const SoftwareProfile& software);
 Bytes linear_weight_size(const Plan& plan, const SoftwareProfile& software);
 
 /// The operation with this label; null: there is none.

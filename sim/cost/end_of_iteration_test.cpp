@@ -120,5 +120,17 @@ TEST_CASE("one replica has nobody to reduce gradients with") {
   CHECK(world.text(1) == "optimizer step, overhead");
 }
 
+TEST_CASE("stages with ZeRO 3 scatter gradients once an iteration, and gather parameters once") {
+  World world;
+  world.plan.parallel.zero_stage = 3;
+  world.plan.parallel.reshard_after_forward = false;
+  CHECK(world.text(1) ==
+        "reduce-scatter of gradients, optimizer step, all-gather of parameters, overhead");
+  // Scattered and gathered in the passes where there are no stages.
+  world.plan.parallel.pipeline = 1;
+  CHECK(world.text(0).find("gather") == std::string::npos);
+  CHECK(world.text(0).find("scatter") == std::string::npos);
+}
+
 }  // namespace
 }  // namespace windtunnel

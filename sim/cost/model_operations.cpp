@@ -224,6 +224,8 @@ class ModelWriter {
     operation.share = share;
     operation.time *= share;
     operation.products *= share;
+    operation.gathered_products *= share;
+    operation.scattered_products *= share;
     operation.launch *= share;
     operation.flops = operation.flops * share;
   }
@@ -303,12 +305,26 @@ class ModelWriter {
     feed_forward.time = kernel_time(ahead.feed_forward, context_, 1, flash);
     attention.launch = launch_time(in_, ahead.attention);
     feed_forward.launch = launch_time(in_, ahead.feed_forward);
+    add_edge_products(attention, ahead.attention);
+    add_edge_products(feed_forward, ahead.feed_forward);
+  }
+
+  /// The last product of a half gives what is scattered, the others read what is gathered.
+  void add_edge_products(Operation& half, const KernelWork& work) const {
+    half.scattered_products = gemm_time(work.linear.back(), context_);
+    half.gathered_products = linear_time(work, context_) - half.scattered_products;
   }
 
   void time_backward(const LayerWork& ahead, Backward& feed_forward, Backward& attention) const {
     const LayerWork back = layer_backward(*in_.model, shape_);
     time_layer(feed_forward, back.feed_forward, accumulation(ahead.feed_forward));
     time_layer(attention, back.attention, accumulation(ahead.attention));
+    // The gradient of a half's output is gathered for the input's gradient of its last product. Those of the first ones are added up
+    // before they are scattered, which no product gives.
+    for (auto& [half, work] :
+         {std::pair{&feed_forward, &back.feed_forward}, std::pair{&attention, &back.attention}})
+      half->whole.gathered_products = half->inputs.gathered_products =
+          gemm_time(*(work->linear.end() - 2), context_);
   }
 
   void add_embedding() {

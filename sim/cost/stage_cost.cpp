@@ -173,6 +173,19 @@ Seconds copy_time(const StageCostInputs& in, Bytes payload) {
   return memory_time(payload * 2.0, in.node->device);
 }
 
+/// Asynchronous tensor parallelism, t ranks: a gather or scatter of `alone` in t - 1 pieces, each copied while the product P of another is
+/// computed; what is left to wait for is  alone - min(alone, P (t - 1) / t).  A scatter ends with the sum of the t pieces, read and written
+/// once; nothing else is copied. _pipelined_multi_all_gather_and_consume and _pipelined_produce_and_all2all in torch/distributed/
+/// _symmetric_memory/__init__.py, PyTorch 2.8, where the product and its collective are neighbours (fuse_all_gather_matmul and
+/// fuse_matmul_reduce_scatter in torch/_inductor/fx_passes/micro_pipeline_tp.py). Limit: a product in pieces is taken to last as long.
+Seconds time_in_pieces(const StageCostInputs& in, const Operation& operation, Seconds alone) {
+  const double pieces = in.plan->parallel.tensor;
+  const Seconds left =
+      alone - std::min(alone, operation.products / operation.share * ((pieces - 1) / pieces));
+  if (operation.label == Label::gather_activation) return left;
+  return left + memory_time(operation.payload * (1 + 1 / pieces), in.node->device);
+}
+
 /// A tensor all-reduce across nodes, or a half of one, with all NICs of the node to itself. Gathers of messages are left out.
 Seconds crossing_time(const StageCostInputs& in, const Operation& operation) {
   if (operation.label == Label::gather_message) return {};
@@ -211,6 +224,7 @@ Seconds collective_time(const StageCostInputs& in, const Operation& operation) {
       in.software->tensor_collective_overhead * in.node->collective_overhead_factor;
   const Seconds time = in_node_time(in, operation.payload);
   if (operation.label == Label::reduce_activation) return time + overhead;
+  if (operation.products > Seconds{0}) return overhead + time_in_pieces(in, operation, time / 2);
   return time / 2 + overhead + copy_time(in, operation.payload);
 }
 
@@ -492,10 +506,13 @@ LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software) {
           .attention = plan.training.attention,
           .precision = plan.training.precision,
           .fused_kernels = software.fused_kernels,
-          .traffic = software.layer_traffic,
+          .traffic = plan.training.compile
+                         ? software.layer_traffic
+                         : software.eager_layer_traffic.value_or(software.layer_traffic),
           .reads_for_scale = software.current_scaling,
-          .casts_weights =
-              plan.parallel.zero_stage == 3 && !software.keeps_operands(plan.training.precision),
+          .casts_weights = plan.parallel.zero_stage == 3 && !keeps_operands(plan, software),
+          .row_cast_efficiency =
+              plan.training.scales_rows() ? software.row_cast_efficiency.value_or(1) : 0,
           .expert = plan.parallel.expert,
           .expert_tensor = plan.parallel.expert_tensor};
 }

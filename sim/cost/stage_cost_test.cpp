@@ -535,5 +535,39 @@ TEST_CASE("collectives that the host drives wait for each of their tensors") {
             .epsilon(1e-9));
 }
 
+TEST_CASE("gathers and scatters in pieces leave what their products do not last") {
+  World world;
+  world.plan.parallel.tensor = 2;
+  world.plan.parallel.sequence_parallel = true;
+  world.node.device.memory_bandwidth = BytesPerSecond{1e12};
+  const auto exposed = [&world](double bandwidth) {
+    world.node.interconnect.saturated_bandwidth = BytesPerSecond{bandwidth};
+    return world.cost(1, {0, 1}).chunks[0].forward.tensor_comm.value();
+  };
+  // The last stage: two gathers and scatters of a layer, and the head's gather, of T h 2 = 2 MiB: half an all-reduce each.
+  const double slow = 2097152 / 1e9 / 2, fast = 2097152 / 100e9 / 2;
+  CHECK(exposed(1e9) == doctest::Approx(5 * slow));
+  world.plan.parallel.async_tensor_parallel = true;
+  // Products of 2 T h^2 (3, 1, 4, 4) / t FLOPs at 10^14: one of two pieces hides as much as half of them last. Scatters end with a sum
+  // of 1.5 times 2 MiB.
+  const double hidden = 2.0 * 1024 * 1024 * 1024 * (3 + 1 + 4 + 4) / 2 / 1e14 / 2,
+               sums = 2 * 1.5 * 2097152 / 1e12;
+  CHECK(exposed(1e9) == doctest::Approx(5 * slow - hidden + sums));
+  CHECK(exposed(100e9) == doctest::Approx(fast + 2 * fast - 2 * fast + sums).epsilon(0.05));
+}
+
+TEST_CASE("without torch.compile layers move what the stack's own count of operations says") {
+  World world;
+  world.node.device.memory_bandwidth = BytesPerSecond{1e12};
+  LayerTraffic eager = world.software.layer_traffic;
+  eager.forward_hidden += 100;
+  world.software.eager_layer_traffic = eager;
+  const double compiled = world.cost(0).chunks[0].forward.compute.value();
+  world.plan.training.compile = false;
+  // 100 bytes for each of T h = 2^20 elements.
+  CHECK(world.cost(0).chunks[0].forward.compute.value() ==
+        doctest::Approx(compiled + 100 * 1048576 / 1e12));
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -211,6 +211,8 @@ UsedValues stack_values(const Scenario& scenario) {
   values.add("optimizer_bytes", "bytes of an optimizer step", efficiency, stack.optimizer_bytes);
   values.add("cross_entropy_bytes", "bytes of the loss", efficiency, stack.cross_entropy_bytes);
   values.add("iteration_overhead", "overhead of an iteration", weak, stack.iteration_overhead);
+  values.add("row_cast_efficiency", "rate of casts by rows", efficiency,
+             stack.row_cast_efficiency.value_or(0), scenario.plan.training.scales_rows());
   if (stack.flash_forward_efficiency)
     values.add("flash_forward_efficiency", "efficiency of flash attention forward", efficiency,
                *stack.flash_forward_efficiency, has_flash);

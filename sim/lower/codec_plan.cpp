@@ -60,7 +60,7 @@ CodecParts CodecPlan::parts_of(const StageMessage& message) const {
 CodecParts CodecPlan::gradient_parts(StageId stage, const StageCost& cost) const {
   const Parallel& parallel = plan_.parallel;
   if (!compresses_gradients(compression_, static_cast<int>(stage.index())) ||
-      parallel.replicas() == 1 || parallel.zero_stage == 3)
+      parallel.replicas() == 1 || parallel.scatters_in_passes())
     return CodecParts::none;
   Bytes largest = reduces_by_chunk(plan_) ? Bytes{0} : stage_gradients(model_, plan_, stage, cost);
   for (int chunk = 0; reduces_by_chunk(plan_) && chunk < parallel.virtual_pipeline; ++chunk)

@@ -212,7 +212,7 @@ bool plays_operations(const BuildInputs& inputs) {
   const Plan& plan = *inputs.plan;
   if (inputs.detail == Detail::layer || plan.nodes_per_tensor_group > 1) return true;
   const Parallel& parallel = plan.parallel;
-  const bool gathers = parallel.zero_stage == 3 && parallel.replicas() > 1;
+  const bool gathers = parallel.gathers_in_passes() && parallel.replicas() > 1;
   OnNodes experts, axes;
   if (parallel.expert > 1)
     experts = on_nodes(plan, [&](int replica) { return exchanging_replicas(parallel, replica); });

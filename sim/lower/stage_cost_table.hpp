@@ -56,7 +56,7 @@ class StageCostTable {
   const NodeType& node_type(NodeId node) const { return (*in_->nodes)[node.index()]; }
   /// ZeRO 3: every pass gathers its layers' parameters over the replicas.
   bool gathers_layers() const {
-    return plan_->parallel.replicas() > 1 && plan_->parallel.zero_stage == 3;
+    return plan_->parallel.replicas() > 1 && plan_->parallel.gathers_in_passes();
   }
   /// Whether messages are encoded in chunks, so that the cost depends on their route.
   bool sends_in_chunks() const;

@@ -118,7 +118,7 @@ Bytes cast_weights(const Transformer& model, const Plan& plan, const SoftwarePro
                    int layers, double experts) {
   const Precision precision = plan.training.precision;
   if (!is_quantized(precision) || plan.parallel.zero_stage == 3) return {};
-  const Bytes kept = software.keeps_operands(precision) ? element_size(precision) : Bytes{};
+  const Bytes kept = keeps_operands(plan, software) ? element_size(precision) : Bytes{};
   return (operand_size(precision) * 2.0 - kept) *
          (layers * layer_matrix_parameters(model, plan.parallel.tensor) + experts);
 }

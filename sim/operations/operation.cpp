@@ -10,9 +10,11 @@ namespace {
 
 bool is_kernel(const Operation& operation) { return row_of(operation.label).part == Part::compute; }
 
+/// Or scatters behind its layers: what their collectives run beside reaches from layer to layer.
 bool prefetches(const PassOperations& pass) {
-  return std::any_of(pass.layer.begin(), pass.layer.end(),
-                     [](const Operation& o) { return o.overlap == Overlap::prefetched; });
+  return std::any_of(pass.layer.begin(), pass.layer.end(), [](const Operation& o) {
+    return o.overlap == Overlap::prefetched || o.overlap == Overlap::trailing;
+  });
 }
 
 bool layer_has(const PassOperations& pass, Label label) {

@@ -53,8 +53,11 @@ struct FlopCounts {
 struct Operation {
   Label label = Label::whole_pass;
   Overlap overlap = Overlap::none;
-  Seconds time{};      ///< with nothing else running, a collective alone on the network
-  Seconds products{};  ///< kernels: the share of `time` that is products with weight matrices
+  Seconds time{};  ///< with nothing else running, a collective alone on the network
+  /// Kernels: the share of `time` that is products with weight matrices. Collectives: the product that they run beside, piece by piece.
+  Seconds products{};
+  /// Kernels: the products that read what is gathered for them, and those that give what is scattered behind them.
+  Seconds gathered_products{}, scattered_products{};
   Seconds launch{};    ///< CPU time to launch it
   FlopCounts flops{};  ///< of the mean rank where tokens are not spread evenly
   /// Where tokens are not spread evenly: it takes the longer of the two, `time` being that of the mean draw. Exchanges have one inside
@@ -93,8 +96,8 @@ struct LaunchFloor {
 struct PassOperations {
   std::vector<Operation> before, layer, after;
   int layers = 0;
-  int prefetch = 0;  ///< how many layers ahead collectives are prefetched, at least 1
-  double taken = 0;  ///< share of the multiprocessors that a collective beside kernels has
+  int prefetch = 0;        ///< how many layers ahead collectives are prefetched, at least 1
+  double taken = 0;        ///< share of the multiprocessors that a collective beside kernels has
   LaunchFloor floor = {};  ///< of all of it
 
   std::size_t size() const { return before.size() + layer.size() + after.size(); }

@@ -457,6 +457,10 @@ TEST_CASE("gathers of operands are smaller where the stack gathers them, in laye
   CHECK(world.last.layer[1].payload == Bytes{50});   // the gather, a byte an element
   CHECK(world.last.layer[2].payload == Bytes{100});  // the scatter
   CHECK(world.last.before[0].payload == Bytes{100});
+  // A scale for each row: cast behind the gather.
+  world.plan.training.fp8_recipe = Fp8Recipe::row;
+  world.layer(Direction::forward);
+  CHECK(world.last.layer[1].payload == Bytes{100});
 }
 
 TEST_CASE("each ZeRO stage shares out one more state among the replicas") {
@@ -488,6 +492,35 @@ TEST_CASE("ZeRO 3 holds the layer that computes, those gathered ahead of it, and
   world.plan.parallel.zero_prefetch = 0;
   world.layer(Direction::backward);
   CHECK(kept(world, Kept::gathered) == 2 * 90);
+}
+
+TEST_CASE("layers that are not resharded are gathered forward alone, and held until they end") {
+  World world = world_with_tensors();
+  world.plan.parallel.data = 6;
+  world.plan.parallel.zero_stage = 3;
+  world.plan.parallel.reshard_after_forward = false;
+  world.context.bytes.weight = Bytes{1};
+  CHECK(world.layer(Direction::forward) ==
+        "all-gather of a layer (beside), attention, feed-forward");
+  CHECK(world.layer(Direction::backward) ==
+        "feed-forward, attention, reduce-scatter of a layer (beside)");
+  // Two layers of 90 parameters, a byte each.
+  CHECK(kept(world, Kept::gathered) == 2 * 90);
+}
+
+TEST_CASE("stages with ZeRO 3 gather nothing in their passes, and add up whole gradients") {
+  World world = world_with_tensors();
+  world.plan.parallel.data = 6;
+  world.plan.parallel.pipeline = 2;
+  world.plan.parallel.zero_stage = 3;
+  world.plan.parallel.reshard_after_forward = false;
+  CHECK(world.layer(Direction::backward) == "feed-forward, attention");
+  CHECK(world.layer(Direction::forward) == "attention, feed-forward");
+  const ParameterCounts counts = count_parameters(world.last);
+  const double all = 2 * 90;
+  CHECK(counts.weights == doctest::Approx(all / 6));
+  CHECK(counts.optimizer == doctest::Approx(all / 6));
+  CHECK(counts.gradients == all);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace windtunnel {
 
 GradientReduction gradient_reduction(const Plan& plan) {
-  if (plan.parallel.gradient_replicas() == 1 || plan.parallel.zero_stage == 3)
+  if (plan.parallel.gradient_replicas() == 1 || plan.parallel.scatters_in_passes())
     return GradientReduction::none;
   return plan.parallel.zero_stage == 2 ? GradientReduction::per_microbatch
                                        : GradientReduction::per_iteration;

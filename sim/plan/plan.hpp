@@ -22,11 +22,19 @@ namespace windtunnel {
 
 enum class Optimizer { adam, sgd };
 
+/// Values of an operand in eight bits that share a scale.
+enum class Fp8Recipe {
+  tensor,  ///< all of them; weights and activations may be gathered as operands
+  row,  ///< those that a product sums over: an operand is cast anew for each product, and gathered as it was
+};
+
 /// Batch, precision and methods of training: the `training` block of a scenario.
 struct Training {
   int global_batch = 0;  ///< samples
   int micro_batch = 0;   ///< samples
   Precision precision = Precision::fp16;
+  Fp8Recipe fp8_recipe = Fp8Recipe::tensor;
+  bool scales_rows() const { return precision == Precision::fp8 && fp8_recipe == Fp8Recipe::row; }
   GradientType gradient_type = GradientType::fp32;
   Optimizer optimizer = Optimizer::adam;
   Recompute recompute = Recompute::none;
@@ -34,6 +42,7 @@ struct Training {
       RecomputedModules::of_selective();  ///< where it is selective
   Attention attention = Attention::standard;
   FlashKernel attention_kernel = FlashKernel::cudnn;  ///< where attention is `flash`
+  bool compile = true;  ///< torch.compile fuses operations, where the stack runs with and without
 };
 
 /// Which index of a rank counts fastest, which slowest: ranks are numbered through the nodes' GPUs in order, so what counts fastest
@@ -68,11 +77,15 @@ struct Parallel {
   int virtual_pipeline = 1;
   PipelineSend pipeline_send = PipelineSend::eager;
   bool sequence_parallel = false;
+  /// Gathers and scatters of a tensor group run in pieces, each beside the product of another piece.
+  bool async_tensor_parallel = false;
   int zero_stage = 0;
   bool overlap_gradient_reduce = false;
   std::string gradient_ring =
       "flat";             ///< how replicas reduce gradients: a name of cost/collectives.def
   int zero_prefetch = 1;  ///< ZeRO 3: layers gathered ahead of the one that computes
+  /// ZeRO 3: whether a layer's gathered parameters are dropped behind its forward pass, and gathered again for the backward one.
+  bool reshard_after_forward = true;
   /// ZeRO 3: replicas that share one copy of parameters, gradients and optimizer states out among them; neighbours on the data axis.
   /// 0: all of them.
   int zero_group = 0;
@@ -83,6 +96,13 @@ struct Parallel {
   std::vector<int> position_layers;
   std::vector<int> placement;  ///< rank -> node * gpus_per_node + gpu; empty: in order
   std::map<std::string, int, std::less<>> settings;  ///< by name: keys that one pass alone reads
+
+  /// ZeRO 3: whether passes gather what they need. Stages that do not reshard gather once an iteration, for all microbatches.
+  bool gathers_in_passes() const {
+    return zero_stage == 3 && (pipeline == 1 || reshard_after_forward);
+  }
+  /// ZeRO 3: whether backward passes scatter their gradients. Those of stages are added up, whole, until the last microbatch.
+  bool scatters_in_passes() const { return zero_stage == 3 && pipeline == 1; }
 
   /// Places on one of the axes of ranks: tensor, pipeline, and those of replicas.
   int size(AxisName axis) const;

@@ -184,11 +184,16 @@ void check_both_ways(const PlanInputs& plan, PlanFindings& findings) {
                      "schedule " + name + " needs an even number of stages, but pipeline is " +
                          text(parallel.pipeline),
                      "use pipeline " + text(parallel.pipeline + 1)});
-  if (findings.is_sound(zero_stage) && parallel.zero_stage == 2)
+  if (findings.is_sound(zero_stage) && parallel.zero_stage >= 2)
     findings.reject({zero_stage,
-                     "zero_stage 2 reduces the gradients of each microbatch, which the two stages "
-                     "with a copy of them would do in different orders under schedule " +
-                         name,
+                     parallel.zero_stage == 3
+                         ? "zero_stage 3 is not modelled where two stages hold each part of the "
+                           "model, as under schedule " +
+                               name
+                         : "zero_stage 2 reduces the gradients of each microbatch, which the two "
+                           "stages with a copy of them would do in different orders under "
+                           "schedule " +
+                               name,
                      "use zero_stage 0 or 1"});
   if (findings.is_sound(overlap_gradient_reduce) && parallel.overlap_gradient_reduce)
     findings.reject({overlap_gradient_reduce,
@@ -211,13 +216,16 @@ void check_chunks(const PlanInputs& plan, PlanFindings& findings) {
                    "use a divisor of " + text(*uneven)});
 }
 
+/// Gathers of stages meet messages, and those of a ring: only what is gathered once an iteration is played.
 void check_shards(const PlanInputs& plan, PlanFindings& findings) {
-  if (plan.parallel.zero_stage != 3 || plan.parallel.pipeline == 1) return;
-  if (!findings.are_sound({zero_stage, pipeline})) return;
-  findings.reject({zero_stage,
-                   "zero_stage 3 shards whole models: pipeline must be 1, but is " +
-                       text(plan.parallel.pipeline),
-                   "use zero_stage 1 with pipelines"});
+  const Parallel& parallel = plan.parallel;
+  if (parallel.pipeline == 1 || !parallel.gathers_in_passes()) return;
+  if (!findings.are_sound({zero_stage, pipeline, reshard_after_forward})) return;
+  findings.reject({reshard_after_forward,
+                   "with pipeline " + text(parallel.pipeline) +
+                       ", gathering the parameters of zero_stage 3 for every microbatch is not "
+                       "modelled",
+                   "write false, or leave it out: they are gathered once an iteration"});
 }
 
 void check_sharding_group(const PlanInputs& plan, PlanFindings& findings) {
@@ -225,6 +233,11 @@ void check_sharding_group(const PlanInputs& plan, PlanFindings& findings) {
   if (group == 1 && findings.is_sound(zero_group))
     return findings.reject(
         {zero_group, "a zero_group of one replica shards nothing", "use zero_stage 0"});
+  if (group > 0 && plan.parallel.pipeline > 1 && findings.are_sound({zero_group, pipeline}))
+    return findings.reject(
+        {zero_group,
+         "zero_group is for plans without stages, but pipeline is " + text(plan.parallel.pipeline),
+         "leave it out"});
   if (group == 0 || !findings.are_sound({zero_group, data}) ||
       plan.parallel.replicas() % group == 0)
     return;
@@ -233,6 +246,40 @@ void check_sharding_group(const PlanInputs& plan, PlanFindings& findings) {
        "zero_group " + text(group) + " does not divide the " +
            count_text(plan.parallel.replicas(), "replica"),
        plan.parallel.context > 1 ? "use a divisor of data * context" : "use a divisor of data"});
+}
+
+void check_recipe(const PlanInputs& plan, PlanFindings& findings) {
+  if (plan.training.fp8_recipe == Fp8Recipe::tensor ||
+      !findings.are_sound({fp8_recipe, "/training/precision", "/software/row_cast_efficiency"}))
+    return;
+  if (plan.training.precision != Precision::fp8)
+    findings.reject({fp8_recipe, "fp8_recipe \"row\" is for precision fp8", "leave it out"});
+  else if (!plan.software.row_cast_efficiency)
+    findings.reject({fp8_recipe,
+                     "software " + plan.software.name +
+                         " does not say what casts with a scale for each row attain "
+                         "(row_cast_efficiency)",
+                     "write \"fp8_recipe\": \"tensor\", or use software torchtitan-2025"});
+}
+
+void check_compile(const PlanInputs& plan, PlanFindings& findings) {
+  if (plan.training.compile || plan.software.eager_layer_traffic ||
+      !findings.are_sound({compile, "/software/eager_layer_traffic"}))
+    return;
+  findings.reject({compile,
+                   "software " + plan.software.name +
+                       " does not say what its layers move without torch.compile "
+                       "(eager_layer_traffic)",
+                   "leave it out, or use software torchtitan-2025"});
+}
+
+/// Only what is split along the sequence is gathered and scattered.
+void check_async(const PlanInputs& plan, PlanFindings& findings) {
+  if (!plan.parallel.async_tensor_parallel || plan.parallel.sequence_parallel ||
+      !findings.are_sound({async_tensor_parallel, sequence_parallel}))
+    return;
+  findings.reject({async_tensor_parallel, "async_tensor_parallel needs sequence_parallel",
+                   R"(write "sequence_parallel": true)"});
 }
 
 }  // namespace
@@ -497,6 +544,9 @@ void check_work(const PlanInputs& plan, PlanFindings& findings) {
   check_orders(plan, findings);
   check_chunks(plan, findings);
   check_sharding_group(plan, findings);
+  check_recipe(plan, findings);
+  check_compile(plan, findings);
+  check_async(plan, findings);
 }
 
 }  // namespace windtunnel

@@ -324,5 +324,35 @@ TEST_CASE("a plan made after another is the one that is made alone") {
   }
 }
 
+TEST_CASE(
+    "what a stack or a plan lacks for sharded stages, rows of scales and eager layers is said") {
+  Training training;
+  training.global_batch = 16;
+  training.micro_batch = 1;
+  Parallel parallel;
+  parallel.pipeline = parallel.data = 2;
+  parallel.zero_stage = 3;
+  const auto rejected = [&] {
+    return rejection_of(make_plan(small_model(), training, parallel, {{4}, true}, {}));
+  };
+  CHECK(rejected().starts_with("/parallel/reshard_after_forward: with pipeline 2, gathering"));
+  parallel.reshard_after_forward = false;
+  CHECK(
+      std::holds_alternative<Plan>(make_plan(small_model(), training, parallel, {{4}, true}, {})));
+  parallel.zero_group = 2;
+  CHECK(rejected().starts_with("/parallel/zero_group: zero_group is for plans without stages"));
+  parallel.zero_group = 0;
+  parallel.async_tensor_parallel = true;
+  CHECK(rejected().starts_with("/parallel/async_tensor_parallel: async_tensor_parallel needs"));
+  parallel.async_tensor_parallel = false;
+  training.fp8_recipe = Fp8Recipe::row;
+  CHECK(rejected().starts_with("/training/fp8_recipe: fp8_recipe \"row\" is for precision fp8"));
+  training.precision = Precision::fp8;
+  CHECK(rejected().find("(row_cast_efficiency)") != std::string::npos);
+  training.fp8_recipe = Fp8Recipe::tensor;
+  training.compile = false;
+  CHECK(rejected().find("(eager_layer_traffic)") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace windtunnel

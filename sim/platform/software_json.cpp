@@ -238,6 +238,7 @@ void read_compute(ObjectReader& reader, Stack& stack) {
   read_flash(reader, stack);
   defaulted(reader, "fp8_scaling", stack.current_scaling, fp8_scalings);
   defaulted(reader, "fp8_parameters", stack.fp8_parameters);
+  given(reader, "row_cast_efficiency", stack.row_cast_efficiency, least_ratio, 1);
   defaulted(reader, "attention_kernel", stack.attention_kernel, flash_kernels());
   given(reader, "recomputed_unit", stack.recomputed_unit, recomputed_units);
   given(reader, "ring_merging", stack.ring_merging, ring_mergings);
@@ -274,8 +275,8 @@ void read_launch(ObjectReader reader, Stack& stack) {
   end_object(reader, "launch/", stack.sources);
 }
 
-void read_layer_traffic(ObjectReader reader, Stack& stack) {
-  LayerTraffic& traffic = stack.layer_traffic;
+void read_layer_traffic(ObjectReader reader, const std::string& key, LayerTraffic& traffic,
+                        Stack& stack) {
   defaulted(reader, "forward_hidden", traffic.forward_hidden, 0, most_factor);
   defaulted(reader, "forward_split", traffic.forward_split, 0, most_factor);
   defaulted(reader, "forward_scores", traffic.forward_scores, 0, most_factor);
@@ -284,7 +285,7 @@ void read_layer_traffic(ObjectReader reader, Stack& stack) {
   defaulted(reader, "backward_scores", traffic.backward_scores, 0, most_factor);
   defaulted(reader, "forward_kernels", traffic.forward_kernels, 0, most_launches);
   defaulted(reader, "backward_kernels", traffic.backward_kernels, 0, most_launches);
-  end_object(reader, "layer_traffic/", stack.sources);
+  end_object(reader, key + "/", stack.sources);
 }
 
 void read_host_gathers(ObjectReader reader, Stack& stack) {
@@ -379,7 +380,11 @@ SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Prob
   read_communication(reader, profile);
   profile.sources.merge(read_sources(reader));
   read_launch(reader.child("launch"), profile);
-  if (auto child = reader.optional_child("layer_traffic")) read_layer_traffic(*child, profile);
+  if (auto child = reader.optional_child("layer_traffic"))
+    read_layer_traffic(*child, "layer_traffic", profile.layer_traffic, profile);
+  if (auto child = reader.optional_child("eager_layer_traffic"))
+    read_layer_traffic(*child, "eager_layer_traffic", profile.eager_layer_traffic.emplace(),
+                       profile);
   if (auto child = reader.optional_child("host_gathers")) read_host_gathers(*child, profile);
   if (auto child = reader.optional_child("batch_read")) read_batch_read(*child, profile);
   if (auto child = reader.optional_child("experts")) read_experts(*child, profile);

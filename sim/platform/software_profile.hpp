@@ -91,8 +91,9 @@ struct SoftwareProfile {
   };
   std::optional<BatchRead> batch_read;
 
-  /// Traffic of a layer's memory-bound kernels.
+  /// Traffic of a layer's memory-bound kernels; of a stack that torch.compile may fuse or not, fused and each operation on its own.
   LayerTraffic layer_traffic;
+  std::optional<LayerTraffic> eager_layer_traffic;
 
   /// A stack whose sharded parameters are gathered by the host, one tensor after another, without prefetch, and once more for
   /// recomputation, and scattered likewise. What each tensor takes beside the collective itself.
@@ -186,6 +187,8 @@ struct SoftwareProfile {
   std::vector<MemoryRates> memory_rates;
   bool current_scaling =
       false;  ///< fp8 casts read a tensor for its scale first, in place of using past scales
+  /// What casts with a scale for each row attain of the rate of kernels that move memory alone; none: the stack has no such casts.
+  std::optional<double> row_cast_efficiency;
   bool fp8_parameters = false;  ///< linear weights are kept, and gathered after a step, as operands
   /// What computes flash attention where the plan does not say, on GPUs whose rate of it is known; else cuDNN.
   FlashKernel attention_kernel = FlashKernel::cudnn;

@@ -141,7 +141,7 @@ class Classes {
 
   void add_gradients() {
     const Parallel& parallel = plan_.parallel;
-    if (parallel.replicas() == 1 || parallel.zero_stage == 3) return;
+    if (parallel.replicas() == 1 || parallel.scatters_in_passes()) return;
     const DeviceId id = first_device(first_stage());
     const CodecStage stage = codec_stage(id);
     const bool by_chunk = reduces_by_chunk(plan_);
@@ -186,7 +186,7 @@ class Classes {
     if (parallel.replicas() == 1 || parallel.zero_stage == 0) return;
     const DeviceId id = first_device(StageId{0});
     const CodecStage stage = codec_stage(id);
-    const bool by_layer = parallel.zero_stage == 3;
+    const bool by_layer = parallel.gathers_in_passes();
     const StageCost& cost = *stage.cost;
     const Bytes payload = by_layer
                               ? find(cost.chunks.front().operations->at(Direction::forward).layer,

@@ -83,7 +83,8 @@ std::string data_text(const Report& report) {
     return report.traffic[static_cast<std::size_t>(traffic)];
   };
   const Bytes gathers = of(Traffic::zero_gather);
-  const bool each_microbatch = report.plan.parallel.zero_stage >= 2;
+  const bool each_microbatch =
+      report.plan.parallel.zero_stage == 2 || report.plan.parallel.scatters_in_passes();
   std::string text = "Gradients are reduced among " +
                      counted(report.plan.parallel.replicas(), "replica") +
                      (each_microbatch ? " on every microbatch, " : ", ") +
@@ -92,7 +93,7 @@ std::string data_text(const Report& report) {
   text += report.plan.parallel.overlap_gradient_reduce
               ? "; only what does not hide behind the backward pass counts here."
               : "; counted is what the device waits for.";
-  const bool plays_links = report.plan.parallel.zero_stage < 3;
+  const bool plays_links = !report.plan.parallel.gathers_in_passes();
   if (plays_links && !report.links.empty()) {
     const LinkUse& hottest = report.links.front();
     text += " The busiest link, " + hottest.name + ", needs " +

@@ -119,6 +119,14 @@ std::vector<Key> training_keys() {
        .example = R"("bf16")",
        .launch = launch_precision,
        .is_choice = always},
+      {.pointer = "/training/fp8_recipe",
+       .meaning = "with precision `fp8`: one scale for a whole `tensor`, or for each `row` of what "
+                  "a product sums over (rowwise recipe of torchao): more casts, and gathers in 16 "
+                  "bits",
+       .value = word<Training, Fp8Recipe>(&Training::fp8_recipe,
+                                          {{"tensor", Fp8Recipe::tensor}, {"row", Fp8Recipe::row}}),
+       .example = R"("row")",
+       .is_choice = always},
       {.pointer = "/training/gradient_dtype",
        .meaning = "what the gradient reduction moves",
        .value =
@@ -171,6 +179,13 @@ std::vector<Key> step_keys() {
            &Training::attention, {{"standard", Attention::standard}, {"flash", Attention::flash}}),
        .example = R"("flash")",
        .launch = options({{}, {"--use-flash-attn"}}),
+       .is_choice = always},
+      {.pointer = "/training/compile",
+       .meaning =
+           "stacks of PyTorch: whether torch.compile fuses the operations around products; "
+           "else each is a kernel of its own (`eager_layer_traffic` of the software profile)",
+       .value = flag(&Training::compile),
+       .example = "false",
        .is_choice = always},
       {.pointer = "/training/attention_kernel",
        .meaning =
@@ -264,6 +279,14 @@ std::vector<Key> replica_keys() {
        .example = "true",
        .launch = options({{}, {"--sequence-parallel"}}),
        .is_choice = always},
+      {.pointer = "/parallel/async_tensor_parallel",
+       .meaning = "with sequence_parallel: gathers and scatters of a tensor group run in pieces, "
+                  "each beside the product of another piece (asynchronous tensor parallelism of "
+                  "PyTorch)",
+       .own_label = "asynchronous tensor parallel",
+       .value = flag(&Parallel::async_tensor_parallel),
+       .example = "true",
+       .is_choice = splits_tensors},
       {.pointer = "/parallel/zero_stage",
        .meaning = "what replicas share out: 1 optimizer states; 2 gradients too, which are then "
                   "reduced on every microbatch; 3 weights too (FSDP)",
@@ -350,6 +373,18 @@ std::vector<Key> cut_keys() {
            },
        .fallback_words = "1; 0 where the host gathers (`host_gathers` of the software profile)",
        .example = "1",
+       .is_choice = shards_weights},
+      {.pointer = "/parallel/reshard_after_forward",
+       .meaning = "with zero_stage 3: whether gathered parameters are dropped after a layer's "
+                  "forward pass and gathered again backward; with stages they are gathered once an "
+                  "iteration, and gradients reduced once",
+       .value = flag(&Parallel::reshard_after_forward),
+       .fallback =
+           [](PlanChoice& choice, const SoftwareProfile&) {
+             choice.parallel.reshard_after_forward = choice.parallel.pipeline == 1;
+           },
+       .fallback_words = "`true`; `false` with several stages",
+       .example = "false",
        .is_choice = shards_weights},
       {.pointer = "/parallel/zero_group",
        .meaning = "with zero_stage 3: replicas that share one copy of the states out among them "

@@ -10,11 +10,4 @@ KeyValue setting(const std::string& name, int least, int most) {
           .set = [=](PlanChoice& choice, int value) { choice.parallel.settings[name] = value; }};
 }
 
-KeyValue flag(bool Parallel::*member, std::vector<std::string> words) {
-  return {.kind = KeyValue::Kind::flag,
-          .words = std::move(words),
-          .get = [=](const PlanChoice& choice) { return choice.parallel.*member ? 1 : 0; },
-          .set = [=](PlanChoice& choice, int value) { choice.parallel.*member = value == 1; }};
-}
-
 }  // namespace windtunnel

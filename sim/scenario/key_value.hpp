@@ -68,6 +68,15 @@ KeyValue word(Value Block::*member, const Names<Value>& names) {
 /// A whole number that one pass alone reads, with Parallel::setting().
 KeyValue setting(const std::string& name, int least, int most);
 /// `words`: as of KeyValue.
-KeyValue flag(bool Parallel::*member, std::vector<std::string> words = {});
+template <class Block>
+KeyValue flag(bool Block::*member, std::vector<std::string> words = {}) {
+  return {.kind = KeyValue::Kind::flag,
+          .words = std::move(words),
+          .get = [=](const PlanChoice& choice) -> int {
+            return detail::block_of<Block>(choice).*member;
+          },
+          .set = [=](PlanChoice& choice,
+                     int value) { detail::block_of<Block>(choice).*member = value == 1; }};
+}
 
 }  // namespace windtunnel

@@ -158,7 +158,7 @@ void reject_sharding_keys(ObjectReader& reader, const Parallel& parallel,
                          std::to_string(parallel.zero_stage),
                      "leave it out");
   };
-  if (parallel.zero_stage == 3 && parallel.overlap_gradient_reduce &&
+  if (parallel.scatters_in_passes() && parallel.overlap_gradient_reduce &&
       reader.are_sound({"overlap_gradient_reduce", "zero_stage"}))
     reader.problem(
         "overlap_gradient_reduce",
@@ -173,6 +173,7 @@ void reject_sharding_keys(ObjectReader& reader, const Parallel& parallel,
                    "leave it out");
   reject("zero_prefetch", parallel.zero_prefetch, software.host_gathers ? 0 : 1);
   reject("zero_group", parallel.zero_group, Parallel{}.zero_group);
+  reject("reshard_after_forward", parallel.reshard_after_forward, parallel.pipeline == 1);
 }
 
 }  // namespace

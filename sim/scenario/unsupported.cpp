@@ -57,7 +57,7 @@ Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
         "a placement is searched by run, show, explain and rank only, not where many scenarios "
         "are simulated");
   const Parallel& parallel = scenario.plan.parallel;
-  if (scenario.placement_request == PlacementRequest::search && parallel.zero_stage == 3 &&
+  if (scenario.placement_request == PlacementRequest::search && parallel.gathers_in_passes() &&
       parallel.replicas() > 1 && !unevenness(scenario.platform, scenario.plan.num_nodes).empty())
     refusals.add("/parallel/placement",
                  "a placement is not searched for zero_stage 3: the search does not weigh gathers "

@@ -64,7 +64,8 @@ void add_parallelism(Statements& code, const Plan& plan) {
   // Left to itself, torchtitan gathers again in the backward pass without pipelines, and not with them.
   if (parallel.zero_stage > 0)
     code.set("parallelism.fsdp_reshard_after_forward",
-             std::string(parallel.zero_stage == 3 ? "always" : "never"));
+             std::string(parallel.zero_stage == 3 && parallel.reshard_after_forward ? "always"
+                                                                                    : "never"));
   code.set("parallelism.tensor_parallel_degree", parallel.tensor);
   if (parallel.tensor > 1)
     code.set("parallelism.enable_sequence_parallel", parallel.sequence_parallel);

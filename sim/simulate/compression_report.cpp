@@ -247,7 +247,7 @@ void warn_of_reduction(const Scenario& scenario, const BuiltPrograms& built, con
   const Parallel& parallel = scenario.plan.parallel;
   if (report.compressed_stages.empty())
     return warn(entry.name, "does nothing: no stage gains by it", report);
-  if (parallel.overlap_gradient_reduce || parallel.zero_stage == 3) return;
+  if (parallel.overlap_gradient_reduce || parallel.scatters_in_passes()) return;
   const StageId stage{report.compressed_stages.front()};
   const DeviceId device = scenario.plan.device(0, stage, 0);
   const auto& entered = built.programs.devices[device.index()].collectives;
@@ -278,7 +278,7 @@ void warn_of_entry(const Scenario& scenario, const BuiltPrograms& built, const E
     case Traffic::data_gradients:
       return warn_of_reduction(scenario, built, entry, report);
     case Traffic::tensor_activations:
-      if (scenario.plan.nodes_per_tensor_group == 1 && scenario.plan.parallel.zero_stage < 3)
+      if (scenario.plan.nodes_per_tensor_group == 1 && !scenario.plan.parallel.gathers_in_passes())
         warn_of_loss(entry, "a microbatch", Balances(scenario, built).tensor(), report);
       return;
     case Traffic::zero_gather:

@@ -116,11 +116,35 @@ Bytes cast_traffic(const LayerShape& shape) {
   return read * (reads_first ? 2.0 : 1.0) + operand_size(shape.precision) * 2.0;
 }
 
+/// Casts of torchao with a scale for each row of what a product sums over, in bytes of an element [own count of the kernels in
+/// get_tensor_memory_traffic_ovhd_s, torchao/testing/float8/roofline_utils.py, torchao at 6243040]. Forward input and weight (2 + 1).
+/// Backward input and weight transposed (2 + 2) and cast (2 + 1), the former in one kernel with its cast by rows, which a forward pass
+/// has done (-2); the output's gradient both ways (2 + 1 + 2, 2 + 1). Backward products have one scale: what each gives, inputs of
+/// each matrix apart, is read and multiplied (2 + 2; addmm_float8_unwrapped in torchao/float8/float8_ops.py).
+constexpr double row_cast_forward = 3, row_cast_input = 5, row_cast_weight = 7,
+                 row_cast_gradient = 8, row_rescale = 4;
+
+Bytes row_casts(const Gemm& product, double matrices, bool backward) {
+  const double input = product.m * product.k, weight = product.n * product.k;
+  if (!backward) return Bytes{row_cast_forward * (input + weight)};
+  return Bytes{(row_cast_input + row_rescale * matrices) * input +
+               (row_cast_weight + row_rescale) * weight +
+               row_cast_gradient * product.m * product.n};
+}
+
 /// Adds the casts of a pass: of each product's input (forward) or output gradient (backward), and of its weights.
+/// `into_matrices`: those that are one product into a half of a layer here, and one each in stacks that cast by rows.
 void add_casts(KernelWork& work, const std::vector<Gemm>& forward, const LayerShape& shape,
-               bool backward) {
+               bool backward, double into_matrices = 1) {
   if (!is_quantized(shape.precision)) return;
   for (const Gemm& product : forward) {
+    if (shape.row_cast_efficiency > 0) {
+      const double matrices = &product == &forward.front() ? into_matrices : 1;
+      work.memory_traffic +=
+          row_casts(product, matrices, backward) * (product.batch / shape.row_cast_efficiency);
+      work.memory_kernels += backward ? 6 : 2;
+      continue;
+    }
     const double elements = (product.m * (backward ? product.n : product.k) +
                              (shape.casts_weights ? product.n * product.k : 0)) *
                             product.batch;
@@ -611,8 +635,10 @@ LayerWork layer_backward(const Transformer& model, const LayerShape& shape) {
   work.feed_forward.memory_kernels =
       shape.traffic.backward_kernels - attention_kernels(shape.traffic.backward_kernels);
   add_norms(work, model, shape, norm_passes_backward);
-  add_casts(work.attention, attention_products(model, shape), shape, true);
-  add_casts(work.feed_forward, feed_forward_products(model, shape), shape, true);
+  constexpr double queries_keys_values = 3;
+  add_casts(work.attention, attention_products(model, shape), shape, true, queries_keys_values);
+  add_casts(work.feed_forward, feed_forward_products(model, shape), shape, true,
+            model.gated_mlp ? 2 : 1);
   if (shape.attention == Attention::flash) {
     work.attention.flash = flash_forward_flops(model, shape) * flash_backward_ratio;
     work.attention.flash_shape = flash_shape(model, shape, true);

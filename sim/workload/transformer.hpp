@@ -312,6 +312,8 @@ struct LayerShape {
   /// Of a quantised precision: whether a tensor is read once more to find its largest value before it is cast (current scaling), and
   /// whether weights are cast in each pass (their casts are not kept).
   bool reads_for_scale = false, casts_weights = false;
+  /// Where operands have a scale for each row: what their casts attain of the memory's rate. 0: they have one scale.
+  double row_cast_efficiency = 0;
   int expert = 1, expert_tensor = 1;  ///< ways that experts are shared out, and each is cut
   double expert_load = 1;             ///< tokens of the rank that has most of them, over the mean
   ExpertKernels expert_kernels = ExpertKernels::each_expert;

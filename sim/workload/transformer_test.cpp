@@ -357,6 +357,30 @@ TEST_CASE("casts to fp8 read an element once and write it twice") {
         doctest::Approx(4 * 512.0 * 5120));
 }
 
+TEST_CASE("casts with a scale for each row transpose backward, and rescale what products give") {
+  Transformer m = model("gpt", 1, 1024, 8, 512, 1024);
+  LayerShape bf16, rows;
+  bf16.precision = Precision::bf16;
+  rows.precision = Precision::fp8;
+  rows.row_cast_efficiency = 0.5;
+  const auto more = [&](bool backward) {
+    const auto layer = [&](const LayerShape& shape) {
+      return backward ? layer_backward(m, shape) : layer_forward(m, shape);
+    };
+    const LayerWork a = layer(rows), b = layer(bf16);
+    return (a.attention.memory_traffic - b.attention.memory_traffic).value() +
+           (a.feed_forward.memory_traffic - b.feed_forward.memory_traffic).value();
+  };
+  // Forward 3 bytes of inputs (1024, 1024, 1024, 4096 columns of 512 tokens) and 12 h^2 weights.
+  const double inputs = 512.0 * 7168, weights = 12 * 1024.0 * 1024;
+  CHECK(more(false) == doctest::Approx(3 * (inputs + weights) / 0.5));
+  // Backward 5 of inputs, 8 of output gradients (3072, 1024, 4096, 1024), 7 + 4 of weights, and 4 of each input's gradient, of which
+  // queries, keys and values give three.
+  CHECK(more(true) == doctest::Approx((5 * inputs + 8 * 512.0 * 9216 + 11 * weights +
+                                       4 * 512.0 * (3 * 1024 + 1024 + 1024 + 4096)) /
+                                      0.5));
+}
+
 TEST_CASE("a ring of cut sequences merges its steps through memory") {
   Transformer m = model("llama", 1, 1024, 8, 4096, 1024);
   m.kv_heads = 2;

@@ -8,12 +8,17 @@ namespace {
 /// What is gathered of a tensor, over the whole of it.
 double gathered_share(const PassContext& in) {
   const Precision precision = in.plan->training.precision;
-  return in.software->fp8_tensor_gathers ? operand_size(precision) / element_size(precision) : 1;
+  return in.software->fp8_tensor_gathers && !in.plan->training.scales_rows()
+             ? operand_size(precision) / element_size(precision)
+             : 1;
 }
 
-Operation half_of(const Operation& all_reduce, Label label, double gathered = 1) {
+/// `products`: what it runs beside, piece by piece.
+Operation half_of(const Operation& all_reduce, Label label, double gathered = 1,
+                  Seconds products = {}) {
   Operation half = all_reduce;
   half.label = label;
+  half.products = products;
   if (label == Label::gather_activation) {
     half.overlap = Overlap::none;
     half.payload = half.payload * gathered;
@@ -21,16 +26,22 @@ Operation half_of(const Operation& all_reduce, Label label, double gathered = 1)
   return half;
 }
 
-/// Each all-reduce as a gather, which nothing hides, and a scatter.
-std::vector<Operation> with_halves(const std::vector<Operation>& operations, double gathered) {
+/// Each all-reduce as a gather and a scatter, which nothing hides unless they run in pieces.
+std::vector<Operation> with_halves(const std::vector<Operation>& operations, double gathered,
+                                   const PassContext& in) {
   std::vector<Operation> result;
+  Seconds ahead{}, behind{};  // of the kernels before it
   for (const Operation& operation : operations) {
     if (operation.label != Label::reduce_activation) {
       result.push_back(operation);
+      if (!in.plan->parallel.async_tensor_parallel) continue;
+      behind = operation.scattered_products;
+      // A cast by rows stands between a gather and its product.
+      if (!in.plan->training.scales_rows()) ahead = operation.gathered_products;
       continue;
     }
-    result.push_back(half_of(operation, Label::gather_activation, gathered));
-    result.push_back(half_of(operation, Label::scatter_activation));
+    result.push_back(half_of(operation, Label::gather_activation, gathered, ahead));
+    result.push_back(half_of(operation, Label::scatter_activation, 1, behind));
   }
   return result;
 }
@@ -128,7 +139,7 @@ void split_sequence(ChunkOperations& chunk, const PassContext& in) {
              hides = in.software->overlap_backward_tensor_collectives;
   const auto split = [&](Direction direction, bool again, bool beside) {
     std::vector<Operation>& layer = chunk.at(direction).layer;
-    layer = again ? with_regathers(layer, gathered, beside) : with_halves(layer, gathered);
+    layer = again ? with_regathers(layer, gathered, beside) : with_halves(layer, gathered, in);
   };
   split(Direction::forward, false, false);
   split(Direction::backward, regathers, hides);

@@ -36,11 +36,15 @@ double shared_out_experts(const PassContext& in, const std::vector<Operation>& f
   return count_parameters({{}, forward_layer, {}, 1}).experts;
 }
 
-/// `experts`: the parameters of a layer's experts, which are gathered beside those of the rest.
-void gather_layers(PassOperations& pass, const PassContext& in, Overlap overlap, double experts) {
+/// What a pass with sharded layers is, before it gathers and scatters any.
+void run_sharded(PassOperations& pass, const PassContext& in) {
   move_edges_forward(pass);
   pass.prefetch = std::max(1, layers_ahead(in));
   pass.taken = in.taken_by_collectives;
+}
+
+/// `experts`: the parameters of a layer's experts, which are gathered beside those of the rest.
+void gather_layers(PassOperations& pass, const PassContext& in, Overlap overlap, double experts) {
   const int tensors = tensors_of_layer(in);
   const std::vector<Operation> gathered =
       driven(in, collective(Label::gather_layer, in.bytes.layer_parameters, overlap), tensors,
@@ -58,7 +62,8 @@ constexpr int edge_tensors = 2;  ///< word embedding and positions
 
 /// Where the host gathers, a layer that is recomputed is gathered for that too.
 bool gathers_again(const PassContext& in) {
-  return in.software->host_gathers && in.plan->training.recompute == Recompute::full;
+  return in.software->host_gathers && in.plan->training.recompute == Recompute::full &&
+         in.plan->parallel.reshard_after_forward;
 }
 
 /// ZeRO 1 shares out optimizer states, 2 gradients as well, 3 weights as well (Rajbhandari et al. 2020, section 5).
@@ -68,7 +73,7 @@ void share_states(ChunkOperations& chunk, const Parallel& parallel) {
     const double copies = is_of_experts(operation.label) ? expert_copies(parallel) : ways;
     StateWays& states = operation.held.ways;
     if (parallel.zero_stage >= 1) states.optimizer *= copies;
-    if (parallel.zero_stage >= 2) states.gradients *= copies;
+    if (parallel.zero_stage == 2 || parallel.scatters_in_passes()) states.gradients *= copies;
     if (parallel.zero_stage >= 3) states.weights *= copies;
   });
 }
@@ -102,19 +107,24 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
     operation.held.at(Kept::weight_gradient) = {};
   });
   const Bytes element = element_size(in.plan->training.precision);
-  const auto hold = [](Operation& operation, Bytes gradient, int gathered) {
+  const auto hold = [](Operation& operation, Bytes gradient, Bytes gathered) {
     operation.held.at(Kept::weight_gradient).whole = gradient;
-    operation.held.at(Kept::gathered).whole = gradient * gathered;
+    operation.held.at(Kept::gathered).whole = gathered;
   };
   const PassOperations& forward = chunk.at(Direction::forward);
   const Bytes words = element * most_words(forward);
-  if (!backward.layer.empty() && in.chunk.layers > 0)
-    hold(backward.layer.back(), element * gathered_parameters(in, forward.layer),
-         std::min(in.chunk.layers, 1 + layers_ahead(in)));
+  if (!backward.layer.empty() && in.chunk.layers > 0) {
+    const double parameters = gathered_parameters(in, forward.layer);
+    const int layers = std::min(in.chunk.layers, 1 + layers_ahead(in));
+    hold(backward.layer.back(), element * parameters,
+         in.plan->parallel.reshard_after_forward
+             ? element * (parameters * layers)
+             : in.bytes.weight * (parameters * in.chunk.layers));
+  }
   if (!backward.before.empty())
-    hold(backward.before.front(), words, 1);
+    hold(backward.before.front(), words, words);
   else if (!backward.after.empty())
-    hold(backward.after.back(), words, 1);
+    hold(backward.after.back(), words, words);
 }
 
 /// ZeRO 3, fully sharded data parallelism: a layer's parameters are gathered over the replicas before its kernels, forward and
@@ -131,17 +141,22 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
 /// synchronisation of the device and a loop over the ranks (its issue 1174, pull request 1188).
 /// Experts are gathered and scattered among the ranks that hold the same ones, in the same places: DeepSpeed 0.16.5, expert_dp_process_group
 /// in runtime/zero/stage_1_and_2.py; one more mesh for experts in torchtitan's apply_fsdp (torchtitan/models/llama4/infra/parallelize.py).
+/// Without resharding what was gathered forward stays for the backward pass (fully_shard(reshard_after_forward=False) of PyTorch 2.8). So
+/// stages do by default, which then gather once an iteration, and add up whole gradients until the last microbatch: apply_fsdp in
+/// torchtitan/models/llama3/infra/parallelize.py, torchtitan at 820504e; backward_maybe_with_nosync in torch/distributed/pipelining/
+/// stage.py, PyTorch 2.8, which reduces behind the last backward pass.
 /// Limit: what the pass does beside its layers stands before them, so that no scatter hides behind the embedding.
 void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
   share_states(chunk, in.plan->parallel);
   if (in.plan->parallel.zero_stage != 3) return;
   hold_gathered(chunk, in);
-  if (in.plan->parallel.replicas() == 1) return;
+  if (in.plan->parallel.replicas() == 1 || !in.plan->parallel.gathers_in_passes()) return;
   const bool prefetches = layers_ahead(in) > 0;
   const Overlap ahead = prefetches ? Overlap::prefetched : Overlap::none;
   PassOperations& forward = chunk.at(Direction::forward);
   const double edges = edge_parameters(forward), experts = shared_out_experts(in, forward.layer);
   const Bytes gradients = element_size(in.plan->training.gradient_type) * edges;
+  run_sharded(forward, in);
   gather_layers(forward, in, ahead, experts);
   const std::vector<Operation> gathered =
       driven(in, collective(Label::gather_edges, element_size(in.plan->training.precision) * edges),
@@ -153,7 +168,8 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
   for (const Direction direction : {Direction::backward, Direction::input_gradient}) {
     PassOperations& backward = chunk.at(direction);
     const Overlap before = hides_backward ? Overlap::prefetched : Overlap::none;
-    gather_layers(backward, in, before, experts);
+    run_sharded(backward, in);
+    if (in.plan->parallel.reshard_after_forward) gather_layers(backward, in, before, experts);
     if (gathers_again(in)) gather_layers(backward, in, before, experts);
     const auto scatter = [&in](std::vector<Operation>& to, const Operation& operation, int tensors,
                                int ranks) {
