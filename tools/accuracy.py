@@ -22,7 +22,8 @@ RIVALS = {"vtrain-a100-multi-node": VTRAIN, "megatron-sc21-table1": CALCULON, "k
 ORDER_RIVALS = {"amp-t4": "AMP 0.935, on all 47", "amp-t4-v100-mixed": "AMP 0.394"}
 # Who ran it: the sets that were never fitted, with the beginning of the groups that are meant.
 KNOWN, OTHER, EXPERTS = "a stack with a profile, or a published recipe", "another stack, on GPUs that were measured", "a model with experts"
-RAN_BY = {KNOWN: (("zero-bubble-a100", ""), ("nemo-longseq-llama3-8b-b200", ""), ("mlperf-v6", "llama"), ("dlperf-megatron-v100", "")),
+RAN_BY = {KNOWN: (("zero-bubble-a100", ""), ("nemo-longseq-llama3-8b-b200", ""), ("mlperf-v6", "llama"), ("dlperf-megatron-v100", ""),
+                  ("nanotron-h100-9b", ""), ("nanotron-h100-80b", "")),
           OTHER: (("fms-fsdp", ""), ("internevo-a100-7b", ""), ("megatron-sc21-zero3", "")),
           EXPERTS: (("mlperf-v6", "deepseek"),)}
 
