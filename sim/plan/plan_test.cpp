@@ -332,9 +332,12 @@ TEST_CASE(
   Parallel parallel;
   parallel.pipeline = parallel.data = 2;
   parallel.zero_stage = 3;
-  const auto rejected = [&] {
-    return rejection_of(make_plan(small_model(), training, parallel, {{4}, true}, {}));
+  SoftwareProfile software;
+  software.exposed_gather_factor = 1;
+  const auto made = [&] {
+    return make_plan(small_model(), training, parallel, {{4}, true}, software);
   };
+  const auto rejected = [&] { return rejection_of(made()); };
   CHECK(rejected().starts_with("/parallel/reshard_after_forward: with pipeline 2, gathering"));
   parallel.reshard_after_forward = false;
   CHECK(
