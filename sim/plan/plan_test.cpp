@@ -333,7 +333,6 @@ TEST_CASE(
   parallel.pipeline = parallel.data = 2;
   parallel.zero_stage = 3;
   SoftwareProfile software;
-  software.exposed_gather_factor = 1;
   const auto made = [&] {
     return make_plan(small_model(), training, parallel, {{4}, true}, software);
   };
