@@ -95,6 +95,7 @@ def main():
         document["parallel"].pop(key, None)
     document["training"].pop("attention_kernel", None)  # follows from the software
     del document["nodes"]
+    document["software"]["eager_layer_traffic"] = json.loads(json.dumps(document["software"]["layer_traffic"]))
     failures = []
     num_of_experts = check_experts(read_reference().defaults, failures)
     bare, written = json.loads(json.dumps(document)), json.loads(json.dumps(document))

@@ -51,14 +51,16 @@ TEST_CASE("three drawn rows of a measured stack do not make the others much wors
 }
 
 TEST_CASE("three drawn rows make the others of an unmeasured stack much better") {
-  // Without what was fitted on the stack, and with the attention of the year after.
+  // Without what was fitted on the stack, and with the attention of the year after and all gathers hidden.
   const Overrides megatron{{"/software/profiled", "false"},
                            {"/software/in_node_collective_slowdown", "1"},
                            {"/software/tensor_collective_overhead", "200 us"},
                            {"/platform/node_types/0/device/gemm/misaligned_factor", "1"}};
   const Overrides composer{{"/software/profiled", "false"},
                            {"/software/flash_forward_efficiency", "0.6"},
-                           {"/software/flash_backward_efficiency", "0.48"}};
+                           {"/software/flash_backward_efficiency", "0.48"},
+                           {"/software/gathers_behind_scatters", "false"},
+                           {"/platform/node_types/0/device/collective_multiprocessors", "0"}};
   for (const auto& [set, overrides] :
        {std::pair("bigscience-a100-176b", megatron), std::pair("llm-foundry-fsdp", composer)}) {
     const auto draws = try_draws(set, "compute_efficiency", overrides, 5);

@@ -131,7 +131,7 @@ class ShardedWorker(Worker):
 
     def __init__(self, job, page, *arguments):
         super().__init__(*arguments)
-        self.page, self.layers, self.prefetch = page, job.layers(0), job.parallel["zero_prefetch"]
+        self.page, self.layers = page, job.layers(0)
         self.split = job.schedule.split
 
     def run(self, kind, microbatch, chunk, at_once=False):
@@ -140,48 +140,49 @@ class ShardedWorker(Worker):
             yield compute(self.page.weight_gradient(self.layers, True))
             return
         part = "I" if kind == "B" and self.split else kind
+        prefetch = self.page.prefetch(part)
         layer, gather, scatter, rest, read, cpu = self.page.sharded(part, self.layers)
         yield compute(read)
         begin = self.machine.clock.now
         if kind == "F":
             yield ring(("gather", step, "edges"))
         yield compute(rest)
-        if self.prefetch:
-            yield fork(self.collectives(step))
+        if prefetch:
+            yield fork(self.collectives(step, prefetch))
         for i in range(self.layers):
-            if self.prefetch:
+            if prefetch:
                 beside = gather * (i + 1 < self.layers) + scatter * (i > 0)
                 yield wait((step, "gathered", i))
             else:
-                beside = gather + scatter
+                beside = 0
                 yield ring(("gather", step, i))
             tail = self.page.tail(layer, beside, part)
             yield compute(self.page.span(layer, beside, part) - tail)
             yield happened((step, "computed", i))
             yield compute(tail)
-            if kind == "B" and not self.prefetch:
+            if kind == "B" and not prefetch:
                 yield ring(("scatter", step, i))
         if kind == "B":
-            if self.prefetch:
+            if prefetch:
                 yield wait((step, "scattered"))
             yield ring(("scatter", step, "edges"))
         # The CPU launches on while the pass waits for others (section 3).
         taken = self.machine.clock.now - begin
         yield compute(self.page.floored(taken, cpu) - taken)
 
-    def collectives(self, step):
+    def collectives(self, step, prefetch):
         """When a layer begins, what the one before it left is scattered, and then the one `prefetch` layers ahead is gathered."""
         def gather(i):
             if i < self.layers:
                 yield ring(("gather", step, i))
                 yield happened((step, "gathered", i))
-        for i in range(self.prefetch + 1):
+        for i in range(prefetch + 1):
             yield from gather(i)
         for i in range(1, self.layers + 1):
             yield wait((step, "computed", i - 1))
             if step[0] == "B":
                 yield ring(("scatter", step, i - 1))
-            yield from gather(i + self.prefetch)
+            yield from gather(i + prefetch)
         yield happened((step, "scattered"))
 
 

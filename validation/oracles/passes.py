@@ -220,9 +220,9 @@ class Page:
 
     def waits(self, l, f, g, s, kind):
         """What l layers whose kernels take f wait for their gathers and scatters. Kinds: F, B, and I, the input gradients alone."""
-        prefetch, alone = self.parallel.get("zero_prefetch", 1), self.span(f, 0, kind)
+        prefetch, alone = self.prefetch(kind), self.span(f, 0, kind)
         if not prefetch:
-            return l * (self.span(f, g + s, kind) + g + s - alone)
+            return l * (g + s)
         if prefetch > 1 or self.tail(f, 0, kind):
             return self.two_streams(l, f, g, s, prefetch, kind) - l * alone
 
@@ -257,10 +257,13 @@ class Page:
             f, (gpu, cpu) = self.layer_backward() - self.layer_weight_gradient(), self.input_gradient_parts(l, True, True)
         return f, g, s, gpu - l * self.span(f, 0, kind) - self.waits(l, f, g, s, kind) - edges, read, cpu
 
+    def prefetch(self, kind):
+        """Layers gathered ahead in a pass of that kind."""
+        behind = kind != "F" and self.software.get("gathers_behind_scatters", False)
+        return 0 if behind else self.parallel.get("zero_prefetch", 1)
+
     def slowed(self, f, collectives):
-        """A layer of length f with collectives beside it; without prefetch, between them."""
-        if not self.parallel.get("zero_prefetch", 1):
-            return f
+        """A layer of length f with collectives beside it."""
         taken = self.device.get("collective_multiprocessors", 24) / self.device["multiprocessors"]
         return f + taken * min(collectives, f / (1 - taken))
 

@@ -94,7 +94,7 @@ class KnownResults(unittest.TestCase):
     def test_layers_that_gather_ahead_take_what_two_streams_take(self):
         # docs/model.md, section 6, where collectives take no multiprocessors: the layers' passes, and beside them a stream of gathers and scatters, one layer ahead.
         source, page = random.Random(1), Page.__new__(Page)
-        page.device, page.parallel = {"collective_multiprocessors": 0, "multiprocessors": 1}, {"zero_prefetch": 1}
+        page.software, page.device, page.parallel = {}, {"collective_multiprocessors": 0, "multiprocessors": 1}, {"zero_prefetch": 1}
         page.span = lambda f, collectives, kind: page.slowed(f, collectives)  # one way of tensor parallelism
         page.tail = lambda f, collectives, kind: 0
         for _ in range(50):
