@@ -381,9 +381,10 @@ std::vector<Key> cut_keys() {
        .value = flag(&Parallel::reshard_after_forward),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile&) {
-             choice.parallel.reshard_after_forward = choice.parallel.pipeline == 1;
+             choice.parallel.reshard_after_forward =
+                 choice.parallel.zero_stage < 3 || choice.parallel.pipeline == 1;
            },
-       .fallback_words = "`true`; `false` with several stages",
+       .fallback_words = "`true`; `false` with zero_stage 3 and several stages",
        .example = "false",
        .is_choice = shards_weights},
       {.pointer = "/parallel/zero_group",

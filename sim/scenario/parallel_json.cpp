@@ -173,7 +173,7 @@ void reject_sharding_keys(ObjectReader& reader, const Parallel& parallel,
                    "leave it out");
   reject("zero_prefetch", parallel.zero_prefetch, software.host_gathers ? 0 : 1);
   reject("zero_group", parallel.zero_group, Parallel{}.zero_group);
-  reject("reshard_after_forward", parallel.reshard_after_forward, parallel.pipeline == 1);
+  reject("reshard_after_forward", parallel.reshard_after_forward, Parallel{}.reshard_after_forward);
 }
 
 }  // namespace
