@@ -225,7 +225,8 @@ void check_shards(const PlanInputs& plan, PlanFindings& findings) {
                    "with pipeline " + text(parallel.pipeline) +
                        ", gathering the parameters of zero_stage 3 for every microbatch is not "
                        "modelled",
-                   "write false, or leave it out: they are gathered once an iteration"});
+                   "write false, or leave it out: they are gathered once an iteration",
+                   {zero_stage, reshard_after_forward}});
 }
 
 void check_sharding_group(const PlanInputs& plan, PlanFindings& findings) {
