@@ -12,7 +12,8 @@ MOST_GPUS_TO_SEARCH = 8  # which takes tens of times as long as a simulation
 # Features that are keys of the schema, with their values there; None: the key is left out.
 CHOICES = ("/training/precision", "/training/attention_kernel", "/parallel/context_method", "/training/gradient_dtype", "/training/optimizer", "/training/recompute", "/training/attention",
            "/parallel/schedule", "/parallel/pipeline_send", "/parallel/sequence_parallel", "/parallel/overlap_gradient_reduce",
-           "/parallel/gradient_ring", "/parallel/rank_order")
+           "/parallel/gradient_ring", "/parallel/rank_order", "/training/fp8_recipe", "/training/compile",
+           "/parallel/async_tensor_parallel", "/parallel/reshard_after_forward")
 QUANTIZED = ("fp8", "mxfp8", "nvfp4")
 TWO_CHUNKS = ("zero_bubble_v", "dualpipe", "dualpipe_v")  # schedules that go up and down the stages, each message by itself
 TRAFFIC = ("pipeline_forward", "pipeline_backward", "data_gradients", "tensor_activations", "zero_gather")
@@ -141,12 +142,9 @@ class FeatureDraw:
 
     def fit_split(self, drawn):
         """The split that shares most with the drawn one."""
-        if drawn["/parallel/zero_stage"] == 3:
-            drawn["pipeline"] = 1
         heads = self.library.files["model"][drawn["model"]]["heads"]
         most_tensor = math.gcd(heads, max(WAYS["tensor"]))
-        splits = [split for split in self.splits(drawn["platform"], most_tensor, drawn["/parallel/rank_order"])
-                  if drawn["/parallel/zero_stage"] != 3 or split[2] == 1]
+        splits = self.splits(drawn["platform"], most_tensor, drawn["/parallel/rank_order"])
         most = self.rng.choice(MOST_GPUS)
         splits = [split for split in splits if math.prod(split[:4]) <= most] or splits
         self.rng.shuffle(splits)
@@ -162,13 +160,17 @@ class FeatureDraw:
             drawn["network"] = "as shipped"  # pairs of nodes with rates of their own are refused in NVLink domains
         if drawn["/parallel/zero_stage"] != 3:
             drawn["/parallel/zero_prefetch"] = None
-        elif drawn["/parallel/overlap_gradient_reduce"]:
+        elif drawn["/parallel/overlap_gradient_reduce"] and drawn["pipeline"] == 1:
             drawn["/parallel/overlap_gradient_reduce"] = None  # they are scattered beside the pass in any case
         software = self.library.files["software"][drawn["software"].split("@")[0]]
         if drawn["/parallel/zero_prefetch"] and "host_gathers" in software:
             drawn["/parallel/zero_prefetch"] = 0
-        if drawn["/parallel/zero_stage"] != 3 or drawn["data"] % 2:
+        if drawn["/parallel/zero_stage"] != 3 or drawn["data"] % 2 or drawn["pipeline"] > 1:
             drawn["/parallel/zero_group"] = None
+        if drawn["/parallel/zero_stage"] != 3:
+            drawn["/parallel/reshard_after_forward"] = None
+        elif drawn["/parallel/reshard_after_forward"] and drawn["pipeline"] > 1:
+            drawn["/parallel/reshard_after_forward"] = False
 
     def fit_experts(self, drawn):
         moe = self.library.files["model"][drawn["model"]].get("moe")
@@ -227,8 +229,9 @@ class FeatureDraw:
 
     def fit_two_copies(self, drawn):
         """What a schedule that holds each part of the model on two stages is refused with, or has another form of."""
-        if drawn["/parallel/zero_stage"] == 2:
+        if (drawn["/parallel/zero_stage"] or 0) > 1:
             drawn["/parallel/zero_stage"] = 1
+            drawn["/parallel/zero_prefetch"] = drawn["/parallel/reshard_after_forward"] = None
         if drawn["/parallel/overlap_gradient_reduce"]:
             drawn["/parallel/overlap_gradient_reduce"] = False
         if drawn["/parallel/stage_layers"] in ("balanced", "layout"):
@@ -250,6 +253,13 @@ class FeatureDraw:
             drawn["software"] = name
         if drawn["/training/attention"] == "flash" and drawn["/training/precision"] in ("fp32", "tf32"):
             drawn["/training/precision"] = self.rng.choice(sorted(known - {"fp32", "tf32"}))
+        stack = self.library.files["software"][name]
+        if drawn["/training/precision"] != "fp8" or "row_cast_efficiency" not in stack:
+            drawn["/training/fp8_recipe"] = None
+        if "eager_layer_traffic" not in stack:
+            drawn["/training/compile"] = None
+        if not drawn["/parallel/sequence_parallel"]:
+            drawn["/parallel/async_tensor_parallel"] = None
         kernels = ["flash2", "flash3", "cudnn"] + (["fp8"] if drawn["/training/precision"] in QUANTIZED else [])
         if drawn["/training/attention"] != "flash" or drawn["/training/attention_kernel"] not in kernels:
             drawn["/training/attention_kernel"] = None
