@@ -446,7 +446,8 @@ ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& c
   PassContext context;
   context.plan = in.plan;
   context.software = in.software;
-  if (in.node != nullptr) context.taken_by_collectives = in.node->device.taken_by_collectives();
+  if (in.node != nullptr && !in.software->collectives_take_nothing)
+    context.taken_by_collectives = in.node->device.taken_by_collectives();
   context.memory_time = [&in](Bytes traffic) {
     return in.node == nullptr ? Seconds{0} : memory_time(traffic, in.node->device);
   };

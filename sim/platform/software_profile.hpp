@@ -107,6 +107,9 @@ struct SoftwareProfile {
   /// Sharded parameters of the next layer are gathered behind the scatter of this one's gradients, on the one stream of their
   /// communicator, so that backward neither hides: BackwardPrefetch.BACKWARD_POST in torch/distributed/fsdp/api.py, PyTorch 2.1.
   bool gathers_behind_scatters = false;
+  /// Its collectives of sharded training leave all multiprocessors to kernels: copy engines, and what files of 0.1 said with an
+  /// exposed_gather_factor of 0.
+  bool collectives_take_nothing = false;
 
   double compute_efficiency = 1;  ///< factor on the device's emax
   double in_node_collective_slowdown =
