@@ -4,6 +4,7 @@
 
 #include "cost/codec_cost.hpp"
 #include "cost/kernel_cost.hpp"
+#include "cost/stage_cost.hpp"
 #include "plan/gradient_reduction.hpp"
 
 namespace windtunnel {
@@ -96,10 +97,8 @@ bool synchronises_embedding(const EndInputs& in) {
          (plan.has_embedding(in.stage) || plan.has_head(in.stage));
 }
 
-/// Of one rank.
 double linear_weights(const EndInputs& in) {
-  return in.plan->stage_layers[in.stage.index()] *
-         layer_matrix_parameters(*in.model, in.plan->parallel.tensor);
+  return stage_matrix_parameters(*in.model, *in.plan, in.stage);
 }
 
 Bytes weight_casts(const EndInputs& in) {
@@ -177,7 +176,8 @@ Bytes dense_gradients(const Plan& plan, const ParameterCounts& parameters) {
 }
 
 bool keeps_operands(const Plan& plan, const SoftwareProfile& software) {
-  return software.keeps_operands(plan.training.precision) && !plan.training.scales_rows();
+  return software.fp8_parameters && plan.training.precision != Precision::nvfp4 &&
+         !plan.training.scales_rows();
 }
 
 Bytes linear_weight_size(const Plan& plan, const SoftwareProfile& software) {

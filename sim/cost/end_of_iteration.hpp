@@ -38,10 +38,13 @@ std::vector<Operation> chunk_reductions(const EndInputs& inputs, int chunk);
 /// Gradients of so many parameters as reduced, without those of experts.
 Bytes dense_gradients(const Plan& plan, const ParameterCounts& parameters);
 
-/// One weight of the linear layers as it is gathered: in the products' own format where the stack keeps it so.
-/// Whether linear weights are kept, and gathered, as operands: SoftwareProfile::keeps_operands(), never with a scale for each row
+/// Whether linear weights are kept, and gathered, as operands. Those of nvfp4 stay bf16: "fp4_param and fp4_param_gather are not supported
+/// for now" (MixedPrecisionConfig.finalize in megatron/bridge/training/mixed_precision.py, Megatron-Bridge at 0509780), and
+/// FP8_PARAM_GATHER=False in config_common_fp4.sh of NVIDIA's submissions to MLPerf Training 5.1. So do those with a scale for each row
 /// (Float8LinearConfig.__post_init__ in torchao/float8/config.py, torchao at 6243040).
 bool keeps_operands(const Plan& plan, const SoftwareProfile& software);
+
+/// One weight of the linear layers as it is gathered: in the products' own format where the stack keeps it so.
 Bytes linear_weight_size(const Plan& plan, const SoftwareProfile& software);
 
 /// The operation with this label; null: there is none.

@@ -25,8 +25,8 @@ KernelContext kernel_context(const StageCostInputs& in, Precision precision) {
   context.attention_precision =
       context.flash_kernel == FlashKernel::fp8 ? Precision::fp8 : base_precision(precision);
   context.compute_efficiency = software.compute_efficiency * in.node->compute_efficiency;
-  if (element_size(in.plan->training.precision) == Bytes{2} &&
-      !is_quantized(in.plan->training.precision))
+  if (const Precision of_run = in.plan->training.precision;
+      of_run == Precision::fp16 || of_run == Precision::bf16)
     context.compute_efficiency *= in.node->device.gemm.long_run_factor;
   context.head_size = in.model->key_width();
   if (const auto* rates = software.memory_rates_on(in.node->device))

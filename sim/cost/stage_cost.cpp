@@ -446,8 +446,11 @@ ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& c
   PassContext context;
   context.plan = in.plan;
   context.software = in.software;
-  if (in.node != nullptr && !in.software->collectives_take_nothing)
-    context.taken_by_collectives = in.node->device.taken_by_collectives();
+  constexpr double most_taken = 0.99;
+  if (in.node != nullptr)
+    context.taken_by_collectives = std::min(
+        most_taken,
+        in.software->exposed_gather_factor.value_or(in.node->device.taken_by_collectives()));
   context.memory_time = [&in](Bytes traffic) {
     return in.node == nullptr ? Seconds{0} : memory_time(traffic, in.node->device);
   };
@@ -535,6 +538,20 @@ ChunkRole chunk_role(const Transformer& model, const Plan& plan, const ChunkPlac
   return {layers, map.is_first(place), map.is_last(place),
           model.moe ? model.expert_layers(plan.layers_before(place), layers) : 0,
           model.seen_share(plan.layers_before(place), layers)};
+}
+
+int expert_layers_of(const Transformer& model, const Plan& plan, StageId stage) {
+  int layers = 0;
+  for (int chunk = 0; model.moe && chunk < plan.parallel.virtual_pipeline; ++chunk)
+    layers += chunk_role(model, plan, {stage, chunk}).expert_layers;
+  return layers;
+}
+
+double stage_matrix_parameters(const Transformer& model, const Plan& plan, StageId stage) {
+  const int layers = plan.stage_layers[stage.index()];
+  if (layers == 0) return 0;
+  const double with_experts = expert_layers_of(model, plan, stage) / static_cast<double>(layers);
+  return layers * layer_matrix_parameters(model, plan.parallel.tensor, with_experts);
 }
 
 StageCost stage_cost(const StageCostInputs& in) {

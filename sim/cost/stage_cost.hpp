@@ -97,6 +97,10 @@ Bytes stage_message_size(const Transformer& model, const Plan& plan,
 
 /// Which part of the model a chunk is.
 ChunkRole chunk_role(const Transformer& model, const Plan& plan, const ChunkPlace& place);
+/// Layers with experts of all chunks of a stage.
+int expert_layers_of(const Transformer& model, const Plan& plan, StageId stage);
+/// The matrix weights of a stage's layers on one rank, without experts and routers.
+double stage_matrix_parameters(const Transformer& model, const Plan& plan, StageId stage);
 
 /// How the layers of a plan are executed on one rank.
 LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software);

@@ -509,13 +509,15 @@ TEST_CASE("gathers asked for behind scatters hide forward, and backward nothing 
   CHECK(cost.backward.data_comm.value() == doctest::Approx((4 + 4) * gather + edges).epsilon(1e-9));
 }
 
-TEST_CASE("collectives that take no multiprocessors slow no kernels") {
+TEST_CASE("a stack's own share of the multiprocessors stands in for the device's") {
   World world = sharded_world(4, 100_GBps);
   let_collectives_take(world, 0.25);
-  world.software.collectives_take_nothing = true;
   const double gather = layer_gather(100_GBps), edges = edges_gather(world, 100_GBps);
-  CHECK(world.cost(0).chunks[0].forward.data_comm.value() ==
-        doctest::Approx(gather + edges).epsilon(1e-9));
+  for (const double share : {0.0, 0.5}) {
+    world.software.exposed_gather_factor = share;
+    CHECK(world.cost(0).chunks[0].forward.data_comm.value() ==
+          doctest::Approx((1 + 3 * share) * gather + edges).epsilon(1e-9));
+  }
 }
 
 TEST_CASE("collectives that the host drives wait for each of their tensors") {

@@ -211,6 +211,9 @@ UsedValues stack_values(const Scenario& scenario) {
   values.add("optimizer_bytes", "bytes of an optimizer step", efficiency, stack.optimizer_bytes);
   values.add("cross_entropy_bytes", "bytes of the loss", efficiency, stack.cross_entropy_bytes);
   values.add("iteration_overhead", "overhead of an iteration", weak, stack.iteration_overhead);
+  if (stack.exposed_gather_factor)
+    values.add("exposed_gather_factor", "share that collectives take from kernels", efficiency,
+               *stack.exposed_gather_factor, parallel.gathers_in_passes());
   values.add("row_cast_efficiency", "rate of casts by rows", efficiency,
              stack.row_cast_efficiency.value_or(0), scenario.plan.training.scales_rows());
   if (stack.flash_forward_efficiency)
@@ -280,14 +283,20 @@ UsedValues gpu_values(const Scenario& scenario) {
   constexpr int aligned = 8;
   const bool is_misaligned = scenario.plan.training.attention == Attention::standard &&
                              scenario.model.head_size() % aligned != 0;
+  const Precision precision = scenario.plan.training.precision;
+  const bool in_16_bits = precision == Precision::fp16 || precision == Precision::bf16;
   ValueCollector values;
   for (const NodeType* type : types_in_use(scenario)) {
     const Device& gpu = type->device;
-    values.add("peak", "peak rate", published, gpu.peak.at(scenario.plan.training.precision));
+    values.add("peak", "peak rate", published, gpu.peak.at(precision));
     values.add("memory/bandwidth", "memory bandwidth", published, gpu.memory_bandwidth);
     values.add("memory/bandwidth_efficiency", "attained share of memory bandwidth", efficiency,
                gpu.memory_efficiency);
     values.add("multiprocessors", "multiprocessors", gpu.multiprocessors);
+    values.add("collective_multiprocessors", "multiprocessors of a collective", weak,
+               gpu.collective_multiprocessors, scenario.plan.parallel.gathers_in_passes());
+    values.add("gemm/long_run_factor", "speed of long runs in 16 bits", efficiency,
+               gpu.gemm.long_run_factor, in_16_bits);
     values.add("kernel_overhead", "overhead of a kernel", weak, gpu.kernel_overhead);
     values.add("gemm/peak_fraction", "attained share of the peak", efficiency,
                gpu.gemm.peak_fraction);

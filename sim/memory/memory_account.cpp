@@ -112,23 +112,15 @@ const ChunkOperations& operations_of(const MemoryInputs& inputs, const ChunkRole
   return *inputs.known_roles.back().operations;
 }
 
-/// What quantised formats add to the weights of `layers` layers: their casts by rows and by columns, beside the bf16 weights or in
+/// What quantised formats add to a stage's weights: their casts by rows and by columns, beside the bf16 weights or in
 /// their place. ZeRO 3 has them of the layer that computes only, which is not counted [assumed].
 Bytes cast_weights(const Transformer& model, const Plan& plan, const SoftwareProfile& software,
-                   int layers, double experts) {
+                   StageId stage, double experts) {
   const Precision precision = plan.training.precision;
   if (!is_quantized(precision) || plan.parallel.zero_stage == 3) return {};
   const Bytes kept = keeps_operands(plan, software) ? element_size(precision) : Bytes{};
   return (operand_size(precision) * 2.0 - kept) *
-         (layers * layer_matrix_parameters(model, plan.parallel.tensor) + experts);
-}
-
-/// Of all chunks of a stage.
-int expert_layers_of(const Transformer& model, const Plan& plan, StageId id) {
-  int layers = 0;
-  for (int chunk = 0; model.moe && chunk < plan.parallel.virtual_pipeline; ++chunk)
-    layers += chunk_role(model, plan, {id, chunk}).expert_layers;
-  return layers;
+         (stage_matrix_parameters(model, plan, stage) + experts);
 }
 
 Stage stage_of(const MemoryInputs& inputs, StageId id) {
@@ -138,8 +130,7 @@ Stage stage_of(const MemoryInputs& inputs, StageId id) {
   const ChunkOperations& operations = operations_of(inputs, role, id);
   const ParameterCounts parameters = count_parameters(operations.at(Direction::forward));
   StageStates states = stage_states(plan.training, *inputs.software, parameters);
-  states.weights +=
-      cast_weights(*inputs.model, plan, *inputs.software, role.layers, parameters.experts);
+  states.weights += cast_weights(*inputs.model, plan, *inputs.software, id, parameters.experts);
   return {plan, *inputs.software, id, role, operations, parameters, states};
 }
 

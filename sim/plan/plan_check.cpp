@@ -249,6 +249,11 @@ void check_sharding_group(const PlanInputs& plan, PlanFindings& findings) {
        plan.parallel.context > 1 ? "use a divisor of data * context" : "use a divisor of data"});
 }
 
+void reject_lack(const PlanInputs& plan, const char* key, const std::string& what,
+                 const std::string& instead, PlanFindings& findings) {
+  findings.reject({key, "software " + plan.software.name + " does not say what " + what, instead});
+}
+
 void check_recipe(const PlanInputs& plan, PlanFindings& findings) {
   if (plan.training.fp8_recipe == Fp8Recipe::tensor ||
       !findings.are_sound({fp8_recipe, "/training/precision", "/software/row_cast_efficiency"}))
@@ -256,22 +261,16 @@ void check_recipe(const PlanInputs& plan, PlanFindings& findings) {
   if (plan.training.precision != Precision::fp8)
     findings.reject({fp8_recipe, "fp8_recipe \"row\" is for precision fp8", "leave it out"});
   else if (!plan.software.row_cast_efficiency)
-    findings.reject({fp8_recipe,
-                     "software " + plan.software.name +
-                         " does not say what casts with a scale for each row attain "
-                         "(row_cast_efficiency)",
-                     "write \"fp8_recipe\": \"tensor\", or use software torchtitan-2025"});
+    reject_lack(plan, fp8_recipe, "casts with a scale for each row attain (row_cast_efficiency)",
+                "write \"fp8_recipe\": \"tensor\", or use software torchtitan-2025", findings);
 }
 
 void check_compile(const PlanInputs& plan, PlanFindings& findings) {
   if (plan.training.compile || plan.software.eager_layer_traffic ||
       !findings.are_sound({compile, "/software/eager_layer_traffic"}))
     return;
-  findings.reject({compile,
-                   "software " + plan.software.name +
-                       " does not say what its layers move without torch.compile "
-                       "(eager_layer_traffic)",
-                   "leave it out, or use software torchtitan-2025"});
+  reject_lack(plan, compile, "its layers move without torch.compile (eager_layer_traffic)",
+              "leave it out, or use software torchtitan-2025", findings);
 }
 
 /// Only what is split along the sequence is gathered and scattered.
@@ -461,9 +460,9 @@ LayerSplit layer_split(const PlanInputs& plan) {
   if (by_part && plan.parallel.virtual_pipeline == 2)
     return split_of(stages, chunk_map_of(plan.parallel));
   if (!stages.empty()) return {stages, plan.parallel.position_layers};
-  if (plan.software.stages_by_cost &&
-      chunk_map_of(plan.parallel).num_positions() == plan.parallel.pipeline)
-    return {stages_by_cost(plan.model, plan.parallel), {}};
+  if (const ChunkMap map = chunk_map_of(plan.parallel);
+      plan.software.stages_by_cost && map.num_positions() == plan.parallel.pipeline)
+    return split_of(stages_by_cost(plan.model, plan.parallel), map);
   return default_layer_split(plan.model.layers, plan.parallel,
                              plan.software.embedding_and_head_as_layers);
 }

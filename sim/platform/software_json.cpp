@@ -255,9 +255,7 @@ void read_communication(ObjectReader& reader, Stack& stack) {
             stack.overlap_backward_tensor_collectives);
   given(reader, "copies_tensor_collectives", stack.copies_tensor_collectives);
   given(reader, "gathers_behind_scatters", stack.gathers_behind_scatters);
-  std::optional<double> exposed_share;  // of 0.1; other values than 0 have no meaning now
-  given(reader, "exposed_gather_factor", exposed_share, 0, most_factor);
-  stack.collectives_take_nothing = exposed_share == 0.0;
+  given(reader, "exposed_gather_factor", stack.exposed_gather_factor, 0, most_factor);
   given(reader, "fp8_tensor_gathers", stack.fp8_tensor_gathers);
   defaulted(reader, "regathers_inputs", stack.regathers_inputs);
   defaulted(reader, "pipeline_send", stack.pipeline_send, pipeline_sends);

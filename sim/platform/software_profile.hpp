@@ -107,9 +107,8 @@ struct SoftwareProfile {
   /// Sharded parameters of the next layer are gathered behind the scatter of this one's gradients, on the one stream of their
   /// communicator, so that backward neither hides: BackwardPrefetch.BACKWARD_POST in torch/distributed/fsdp/api.py, PyTorch 2.1.
   bool gathers_behind_scatters = false;
-  /// Its collectives of sharded training leave all multiprocessors to kernels: copy engines, and what files of 0.1 said with an
-  /// exposed_gather_factor of 0.
-  bool collectives_take_nothing = false;
+  /// Share of the multiprocessors that its collectives of sharded training take from kernels, in place of the device's.
+  std::optional<double> exposed_gather_factor;
 
   double compute_efficiency = 1;  ///< factor on the device's emax
   double in_node_collective_slowdown =
@@ -246,13 +245,6 @@ struct SoftwareProfile {
     return base_precision(precision) == Precision::bf16
                ? bf16_gradient_accumulation_bytes.value_or(gradient_accumulation_bytes)
                : gradient_accumulation_bytes;
-  }
-
-  /// Whether linear weights of this precision are kept, and gathered after a step, as operands. Those of nvfp4 stay bf16: "fp4_param and
-  /// fp4_param_gather are not supported for now" (MixedPrecisionConfig.finalize in megatron/bridge/training/mixed_precision.py, Megatron-
-  /// Bridge at 0509780), and FP8_PARAM_GATHER=False in config_common_fp4.sh of NVIDIA's submissions to MLPerf Training 5.1.
-  bool keeps_operands(Precision precision) const {
-    return fp8_parameters && precision != Precision::nvfp4;
   }
 
   /// This stack's own efficiencies of its `attention_kernel` on `device`, where it runs at them: where they are those of its kernels

@@ -380,22 +380,22 @@ double attention_matrices(const Transformer& model, int tensor_ways) {
   return h * (model.qkv_width() + model.heads_width()) / tensor_ways;
 }
 
-/// Of all layers, those with experts.
-double expert_share(const Transformer& model) {
-  return model.expert_layers(0, model.layers) / static_cast<double>(model.layers);
-}
-
 }  // namespace
 
 double layer_matrix_parameters(const Transformer& model, int tensor_ways) {
-  const double h = model.hidden, share = expert_share(model);
+  return layer_matrix_parameters(
+      model, tensor_ways, model.expert_layers(0, model.layers) / static_cast<double>(model.layers));
+}
+
+double layer_matrix_parameters(const Transformer& model, int tensor_ways, double with_experts) {
+  const double h = model.hidden;
   if (!model.moe && !model.mla)
     return h *
            (model.qkv_width() + model.heads_width() + model.mlp_input_width() + model.ffn_hidden) /
            tensor_ways;
   return attention_matrices(model, tensor_ways) +
-         (mlp_matrices(model, model.ffn_hidden) * (1 - share) +
-          shared_expert_parameters(model) * share) /
+         (mlp_matrices(model, model.ffn_hidden) * (1 - with_experts) +
+          shared_expert_parameters(model) * with_experts) /
              tensor_ways;
 }
 
@@ -539,9 +539,7 @@ void add_norms(LayerWork& work, const Transformer& model, const LayerShape& shap
   add_norms(work.attention, model, shape, model.norms_of_attention() - 1, passes);
   add_norms(work.feed_forward, model, shape, model.norms_of_feed_forward() - 1, passes);
 }
-}  // namespace
 
-namespace {
 /// Those of a layer's memory-bound kernels that its attention half has: five of nine.
 int attention_kernels(int kernels) { return kernels * 5 / 9; }
 }  // namespace

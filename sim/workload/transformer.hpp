@@ -208,6 +208,8 @@ double shared_expert_parameters(const Transformer& model);
 /// The matrix weights of one layer on one rank of `tensor_ways` (what the gradient accumulation touches), on average over the layers;
 /// without experts and routers.
 double layer_matrix_parameters(const Transformer& model, int tensor_ways);
+/// The same on average over layers of which this share has experts.
+double layer_matrix_parameters(const Transformer& model, int tensor_ways, double with_experts);
 /// Rows and columns of a weight matrix.
 struct MatrixShape {
   double rows = 0, columns = 0;
