@@ -45,13 +45,17 @@ def faster(document, kind, library):
     return document
 
 
-def with_shaken_links(document, part):
-    """With the bandwidth of each link that is told alone off by that part, every other one the other way."""
-    document = marshal.loads(marshal.dumps(document))
-    if isinstance(document["platform"], dict):
-        for number, link in enumerate(document["platform"].get("link_overrides") or []):
-            amount = AMOUNT.match(link["bandwidth"])
-            link["bandwidth"] = f"{float(amount[1]) * (1 + part * (-1) ** number)!r} {amount[2]}"
+def with_shaken_links(document, part, library):
+    """With the rate of each node's NICs and of each link that is told alone off by that part, every other one the other way."""
+    document = spelled_out(document, library)
+    platform = document["platform"]
+    nodes = [dict(node, count=1) for node in platform["node_types"] for _ in range(node["count"])]
+    links = platform.get("link_overrides") or []
+    for owners, key in ((nodes, "nic_rate"), (links, "bandwidth")):
+        for number, owner in enumerate(owners):
+            amount = AMOUNT.match(owner[key])
+            owner[key] = f"{float(amount[1]) * (1 + part * (-1) ** number)!r} {amount[2]}"
+    platform["node_types"] = nodes
     return document
 
 
