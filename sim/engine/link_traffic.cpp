@@ -16,11 +16,12 @@ struct FlowCounts {
   std::map<Entry, std::vector<const Op*>> collectives;
 };
 
-FlowCounts count_flows(const StageProgram& program) {
+FlowCounts count_flows(const StageProgram& program, const Repeats& repeats) {
   FlowCounts counts;
   for (const std::vector<Op>& stream : program.streams) {
     for (const Op& op : stream) {
-      if (op.kind == OpKind::send) ++counts.messages[{op.peer, op.work, op.traffic}];
+      if (op.kind == OpKind::send)
+        counts.messages[{op.peer, op.work, op.traffic}] += repeats.of(op);
       if (op.kind == OpKind::collective) counts.collectives[{op.slot, op.traffic}].push_back(&op);
     }
   }
@@ -30,10 +31,11 @@ FlowCounts count_flows(const StageProgram& program) {
 /// What the paths carry, by path.
 class PathTraffic {
  public:
-  PathTraffic(const Network& network, const ProgramSet& programs)
-      : programs_(programs), of_path_(network.paths().size()) {
+  PathTraffic(const Network& network, const ProgramSet& programs, const Repeats& repeats)
+      : programs_(programs), repeats_(repeats), of_path_(network.paths().size()) {
     std::vector<FlowCounts> counts;
-    for (const StageProgram& program : programs.programs) counts.push_back(count_flows(program));
+    for (const StageProgram& program : programs.programs)
+      counts.push_back(count_flows(program, repeats));
     for (std::size_t i = 0; i < programs.devices.size(); ++i)
       add_device(DeviceId{i}, counts[programs.devices[i].program]);
   }
@@ -53,7 +55,8 @@ class PathTraffic {
       const Collective& collective = programs_.collectives[device.entered(slot).index()];
       if (collective.members.front() != id) continue;  // all members enter it together
       double count = 0;  // of flows as large as tokens that are spread as on average
-      for (const Op* const op : ops) count += programs_.fullness_of(collective, *op);
+      for (const Op* const op : ops)
+        count += programs_.fullness_of(collective, *op) * repeats_.of(*op);
       for (const CollectiveFlow& flow : collective.flows)
         add(flow.up, flow.down, traffic, flow.bytes * count);
     }
@@ -65,6 +68,7 @@ class PathTraffic {
   }
 
   const ProgramSet& programs_;
+  const Repeats& repeats_;
   std::vector<TrafficBytes> of_path_;
 };
 
@@ -76,8 +80,9 @@ Bytes total_of(const TrafficBytes& bytes) {
   return total;
 }
 
-std::vector<TrafficBytes> traffic_of_links(const Network& network, const ProgramSet& programs) {
-  const PathTraffic traffic(network, programs);
+std::vector<TrafficBytes> traffic_of_links(const Network& network, const ProgramSet& programs,
+                                           const Repeats& repeats) {
+  const PathTraffic traffic(network, programs, repeats);
   std::vector<TrafficBytes> links(network.links().size());
   for (std::size_t i = 0; i < network.paths().size(); ++i)
     for (const LinkId link : network.paths()[i])

@@ -15,6 +15,7 @@ Bytes total_of(const TrafficBytes& bytes);
 /// What each link of the network carries when the programs are played, by link: every message between nodes, and every flow of
 /// a collective as often as its members enter it, on all links of both its paths. Counted from the programs, since playing
 /// them neither adds nor drops a flow.
-std::vector<TrafficBytes> traffic_of_links(const Network& network, const ProgramSet& programs);
+std::vector<TrafficBytes> traffic_of_links(const Network& network, const ProgramSet& programs,
+                                           const Repeats& repeats = {});
 
 }  // namespace windtunnel

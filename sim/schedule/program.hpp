@@ -42,6 +42,17 @@ struct Op {
 };
 static_assert(sizeof(Op) == 16);
 
+/// How often each op of programs happens that stand for a longer iteration: as many times more as a steady state was left out for ops of
+/// the microbatches from `begin` to before `end`, and once for all others.
+struct Repeats {
+  std::uint32_t begin = 0, end = 0;
+  int left_out = 0;
+
+  int of(const Op& op) const {
+    return op.microbatch >= begin && op.microbatch < end ? 1 + left_out : 1;
+  }
+};
+
 /// The operation of a pass that an op plays; whole_pass for all others.
 constexpr Label label_of(const Op& op) {
   const bool has_label = op.kind == OpKind::compute || op.kind == OpKind::collective;

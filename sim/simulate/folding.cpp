@@ -72,48 +72,37 @@ ShortRun run_with(const BuildInputs& inputs, int microbatches) {
   return {std::move(plan), std::move(built), std::move(run)};
 }
 
-/// Plays the plan with one more period: what a period adds. `settled` is the run that has come to a steady state. It is played again
-/// only where the microbatches left out are not a whole number of periods.
-Fold measured_fold(const BuildInputs& inputs, ShortRun settled, int period) {
-  const int whole = inputs.plan->microbatches;
+/// `settled`: the run that has come to this steady state. It is played again only where the microbatches left out are not a whole number of
+/// periods. What a period sends is counted in the last one before the pipeline drains.
+Fold folded(const BuildInputs& inputs, ShortRun settled, SteadyState steady, int lag) {
+  const int whole = inputs.plan->microbatches, period = steady.period;
   if (const int rest = (whole - settled.plan.microbatches) % period; rest > 0)
     settled = run_with(inputs, settled.plan.microbatches + rest);
-  ShortRun longer = run_with(inputs, settled.plan.microbatches + period);
-  std::vector<Breakdown> added;
-  for (std::size_t i = 0; i < settled.built.programs_to_play().devices.size(); ++i) {
-    added.push_back(longer.run.breakdowns.of(DeviceId{i}));
-    for (std::size_t line = 0; line < num_lines; ++line)
-      added.back().seconds[line] -= settled.run.breakdowns.of(DeviceId{i}).seconds[line];
-  }
-  const int repeats = (whole - settled.plan.microbatches) / period;
-  const Seconds duration = longer.run.played.end - settled.run.played.end;
-  return {std::move(settled.plan),
-          std::move(settled.built),
-          std::move(settled.run),
-          std::move(longer.plan),
-          std::move(longer.built),
-          repeats,
-          duration,
-          std::move(added)};
+  const int played = settled.plan.microbatches;
+  const auto draining = static_cast<std::uint32_t>(played - lag);
+  const Repeats repeats{draining - static_cast<std::uint32_t>(period), draining,
+                        (whole - played) / period};
+  return {std::move(settled.plan), std::move(settled.built), std::move(settled.run),
+          std::move(steady), repeats};
 }
 
 }  // namespace
 
-NativeRun play_natively(const BuiltPrograms& built, PlayListener* also) {
+void Fold::unfold(Breakdown& breakdown, DeviceId device) const {
+  for (std::size_t line = 0; line < breakdown.seconds.size(); ++line)
+    breakdown.seconds[line] += steady.breakdowns[device.index()].seconds[line] * repeats.left_out;
+}
+
+NativeRun play_natively(const BuiltPrograms& built) {
   BreakdownListener breakdowns(built.programs_to_play().devices.size());
-  if (also == nullptr) {
-    Played played = play(built, make_native_engine, &breakdowns);
-    return {std::move(played), std::move(breakdowns)};
-  }
-  ListenerPair both(breakdowns, *also);
-  Played played = play(built, make_native_engine, &both);
+  Played played = play(built, make_native_engine, &breakdowns);
   return {std::move(played), std::move(breakdowns)};
 }
 
 std::optional<Fold> find_fold(const BuildInputs& inputs) {
-  constexpr std::size_t most_times = 8'000'000;  // 64 MB
+  constexpr std::size_t most_times = 8'000'000;  // 64 MB, and at most as much of breakdowns
   constexpr int most_tries = 3;
-  constexpr int least_gain = 3;  // finding a fold plays about so many times the microbatches
+  constexpr int least_gain = 3;  // a fold that may have to be played twice is not worth less
   const Plan& plan = *inputs.plan;
   if (!may_fold(inputs)) return std::nullopt;
   SteadyShape shape = steady_shape(plan);
@@ -124,11 +113,15 @@ std::optional<Fold> find_fold(const BuildInputs& inputs) {
     BuiltPrograms built = build(inputs, shorter);
     const ProgramSet& programs = built.programs_to_play();
     if (SteadyStateListener::num_times(programs, shape) > most_times) return std::nullopt;
-    SteadyStateListener times(programs, built.network_to_play(), shape);
-    NativeRun run = play_natively(built, &times);
-    if (const auto steady = times.find(longest_period(shape)))
-      return measured_fold(inputs, {std::move(shorter), std::move(built), std::move(run)},
-                           steady->period);
+    BreakdownListener breakdowns(programs.devices.size());
+    SteadyStateListener times(programs, built.network_to_play(), breakdowns, shape);
+    ListenerPair both(breakdowns, times);
+    Played played = play(built, make_native_engine, &both);
+    if (auto steady = times.find(longest_period(shape)))
+      return folded(
+          inputs,
+          {std::move(shorter), std::move(built), {std::move(played), std::move(breakdowns)}},
+          std::move(*steady), shape.lag);
   }
   return std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include "engine/player.hpp"
 #include "lower/program_builder.hpp"
 #include "timeline/breakdown.hpp"
+#include "timeline/steady_state.hpp"
 
 namespace windtunnel {
 
@@ -14,24 +15,24 @@ struct NativeRun {
   Played played;
   BreakdownListener breakdowns;  ///< by device that is played
 };
-/// `also` listens too.
-NativeRun play_natively(const BuiltPrograms& built, PlayListener* also = nullptr);
+NativeRun play_natively(const BuiltPrograms& built);
 
 /// A long iteration that is played with fewer microbatches, and the steady state that repeats in between: exact, not sampled.
 struct Fold {
-  Plan plan;                          ///< with the microbatches that are played
-  BuiltPrograms built;                ///< of that plan; taken by whoever plays or reports it
-  NativeRun run;                      ///< of that plan
-  Plan longer;                        ///< with one period more
-  BuiltPrograms built_longer;         ///< of that plan
-  int repeats = 0;                    ///< periods that are left out
-  Seconds duration{};                 ///< of one period
-  std::vector<Breakdown> breakdowns;  ///< of one period, by device that is played
+  Plan plan;            ///< with the microbatches that are played
+  BuiltPrograms built;  ///< of that plan; taken by whoever plays or reports it
+  NativeRun run;        ///< of that plan
+  SteadyState steady;
+  Repeats repeats;  ///< of the periods that are left out
+
+  /// Adds the periods that are left out to the breakdown of a device that is played.
+  void unfold(Breakdown& breakdown, DeviceId device) const;
+  Seconds left_out() const { return steady.duration * static_cast<double>(repeats.left_out); }
 };
 
 /// The fold of a plan, or nothing where its steady state is not proven (timeline/steady_state.hpp): few microbatches, messages that meet
 /// on a link, encoders beside the passes, tokens that are not spread evenly over experts, tensor groups and reductions of each microbatch across nodes, GPipe (all forwards first) and schedules of the user's own, and pipelines that take too
-/// long to settle. Plays the pipeline two or three times, at a fraction of the whole's cost.
+/// long to settle. Plays the pipeline once or twice, at a fraction of the whole's cost.
 std::optional<Fold> find_fold(const BuildInputs& inputs);
 
 }  // namespace windtunnel

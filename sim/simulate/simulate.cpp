@@ -44,18 +44,20 @@ struct Outcome {
   const Played* played = nullptr;
   const BreakdownListener* breakdowns = nullptr;
   const Fold* fold = nullptr;  ///< none: played as it is
+
+  Repeats repeats() const { return fold == nullptr ? Repeats{} : fold->repeats; }
 };
 
 /// The second part of a compressed message is no message of its own.
-void count_message(const Op& send, MessageCount& count) {
+void count_message(const Op& send, int times, MessageCount& count) {
   switch (static_cast<MessageRow>(send.work)) {
     case MessageRow::activation:
     case MessageRow::gradient:
-      ++count.uncompressed;
+      count.uncompressed += static_cast<std::uint64_t>(times);
       break;
     case MessageRow::encoded_activation:
     case MessageRow::encoded_gradient:
-      ++count.compressed;
+      count.compressed += static_cast<std::uint64_t>(times);
       break;
     case MessageRow::encoded_activation_second:
     case MessageRow::encoded_gradient_second:
@@ -64,13 +66,14 @@ void count_message(const Op& send, MessageCount& count) {
 }
 
 /// Sends of each traffic class by one pipeline (one replica, all its stages).
-std::array<MessageCount, num_traffic_classes> count_messages(const ProgramSet& set) {
+std::array<MessageCount, num_traffic_classes> count_messages(const ProgramSet& set,
+                                                             const Repeats& repeats) {
   std::array<MessageCount, num_traffic_classes> counts{};
   for (const StageProgram& program : set.programs)
     for (const std::vector<Op>& stream : program.streams)
       for (const Op& op : stream)
         if (op.kind == OpKind::send)
-          count_message(op, counts[static_cast<std::size_t>(op.traffic)]);
+          count_message(op, repeats.of(op), counts[static_cast<std::size_t>(op.traffic)]);
   return counts;
 }
 
@@ -104,8 +107,9 @@ std::vector<std::vector<const Op*>> counted_ops(const ProgramSet& set) {
 
 /// Bytes all GPUs together send in one iteration, NVLink included.
 std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
-  const Plan& plan = *o.plan;
+  const Plan& plan = *o.whole_plan;
   const ProgramSet& set = o.built->programs;
+  const Repeats repeats = o.repeats();
   std::array<Bytes, num_traffic_classes> traffic{};
   const auto at = [&traffic](Traffic kind) -> Bytes& {
     return traffic[static_cast<std::size_t>(kind)];
@@ -114,11 +118,12 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
   for (const ProgramDevice& device : set.devices) {
     for (const Op* op : counted[device.program]) {
       if (op->kind == OpKind::send) {
-        at(op->traffic) += set.message_bytes[op->work];
+        at(op->traffic) += set.message_bytes[op->work] * repeats.of(*op);
         continue;
       }
       const Collective& collective = set.collectives[device.entered(op->slot).index()];
-      at(op->traffic) += collective.traffic_bytes / static_cast<double>(collective.members.size());
+      at(op->traffic) += collective.traffic_bytes * repeats.of(*op) /
+                         static_cast<double>(collective.members.size());
     }
   }
   const int ways = sharding_ways(plan.parallel);
@@ -136,11 +141,11 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
   std::map<const StageCost*, std::vector<Bytes>> sent_by_rank;  // by place in `kinds`
   for (std::size_t i = 0; i < set.devices.size(); ++i) {
     const StageCost& cost = o.built->cost_of_device[i];
-    const double repeats = plan.microbatches_of_chunk() * plan.devices[i].num_gpus();
+    const double times = plan.microbatches_of_chunk() * plan.devices[i].num_gpus();
     std::vector<Bytes>& sent = sent_by_rank[&cost];
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
       if (sent.size() == kind) sent.push_back(sent_in_passes(cost, kinds[kind], sizes));
-      at(kinds[kind]) += sent[kind] * repeats;
+      at(kinds[kind]) += sent[kind] * times;
     }
   }
   return traffic;
@@ -185,10 +190,6 @@ std::vector<DeviceId> last_devices(const Outcome& o) {
   return devices;
 }
 
-void add_times(Breakdown& sum, const Breakdown& more, double times) {
-  for (std::size_t i = 0; i < sum.seconds.size(); ++i) sum.seconds[i] += more.seconds[i] * times;
-}
-
 std::vector<StageTime> stage_times(const Outcome& o) {
   std::vector<StageTime> times;
   for (const DeviceId device : last_devices(o)) {
@@ -196,16 +197,12 @@ std::vector<StageTime> stage_times(const Outcome& o) {
     StageTime time{StageId{times.size()}, o.breakdowns->of(played_as),
                    o.played->device_end[device.index()]};
     if (o.fold != nullptr) {
-      add_times(time.breakdown, o.fold->breakdowns[played_as.index()], o.fold->repeats);
-      time.end += o.fold->duration * static_cast<double>(o.fold->repeats);
+      o.fold->unfold(time.breakdown, played_as);
+      time.end += o.fold->left_out();
     }
     times.push_back(time);
   }
   return times;
-}
-
-std::vector<TrafficBytes> link_traffic(const Outcome& o) {
-  return traffic_of_links(o.built->network, o.built->programs);
 }
 
 FlopsPerSecond peak_per_gpu(const Scenario& scenario) {
@@ -332,7 +329,7 @@ Seconds most_on_line(const Outcome& o, Line line) {
   Seconds most{};
   for (std::size_t d = 0; d < o.built->programs_to_play().devices.size(); ++d) {
     Breakdown breakdown = o.breakdowns->of(DeviceId{d});
-    if (o.fold != nullptr) add_times(breakdown, o.fold->breakdowns[d], o.fold->repeats);
+    if (o.fold != nullptr) o.fold->unfold(breakdown, DeviceId{d});
     most = std::max(most, breakdown.of(line));
   }
   return most;
@@ -388,41 +385,6 @@ BuildInputs build_inputs(const Scenario& scenario, const Plan& plan,
           detail,          {Tokens::Draws::by_seed, scenario.seed}};
 }
 
-std::vector<TrafficBytes> unfolded_links(const Outcome& played, const Outcome& longer) {
-  std::vector<TrafficBytes> links = link_traffic(played);
-  const std::vector<TrafficBytes> more = link_traffic(longer);
-  for (std::size_t i = 0; i < links.size(); ++i)
-    for (std::size_t kind = 0; kind < links[i].size(); ++kind)
-      links[i][kind] += (more[i][kind] - links[i][kind]) * played.fold->repeats;
-  return links;
-}
-
-/// Adds the periods that were not played: each adds as much as the one by which the longer plan differs from the played one.
-void unfold(const Outcome& o, Report& report) {
-  const Fold& fold = *o.fold;
-  const double repeats = fold.repeats;
-  const BuiltPrograms& longer = fold.built_longer;
-  const Outcome one_more{o.scenario, o.whole_plan, &fold.longer, &longer,
-                         o.played,   o.breakdowns, nullptr};
-  const auto traffic = count_traffic(one_more);
-  const auto messages = count_messages(longer.programs);
-  report.iteration_time += fold.duration * repeats;
-  const DeviceId last = o.built->played_as(o.played->last_device);
-  add_times(report.breakdown, fold.breakdowns[last.index()], repeats);
-  report.links = links_in_use(longer.network, unfolded_links(o, one_more));
-  for (std::size_t i = 0; i < traffic.size(); ++i)
-    report.traffic[i] += (traffic[i] - report.traffic[i]) * repeats;
-  const auto extended = [&](std::uint64_t shorter, std::uint64_t more) {
-    return shorter + (more - shorter) * static_cast<std::uint64_t>(fold.repeats);
-  };
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    MessageCount& count = report.messages[i];
-    count.compressed = extended(count.compressed, messages[i].compressed);
-    count.uncompressed = extended(count.uncompressed, messages[i].uncompressed);
-  }
-  report.played_microbatches = o.plan->microbatches;
-}
-
 /// How many replicas were played for all; 0 where each was.
 int played_replicas(const Outcome& o) {
   if (!o.built->collapsed) return 0;
@@ -465,13 +427,18 @@ Report make_report(const Outcome& o) {
   report.parameters = total_parameters(scenario.model);
   report.breakdown = o.breakdowns->of(o.built->played_as(o.played->last_device));
   report.traffic = count_traffic(o);
-  report.messages = count_messages(o.built->programs);
+  report.messages = count_messages(o.built->programs, o.repeats());
   for (int s = 0; s < scenario.plan.parallel.pipeline; ++s)
     if (compresses_gradients(o.built->compression, s)) report.compressed_stages.push_back(s);
-  report.links = links_in_use(o.built->network, link_traffic(o));
+  report.links = links_in_use(o.built->network,
+                              traffic_of_links(o.built->network, o.built->programs, o.repeats()));
   report.stage_times = stage_times(o);
   report.last_device = o.played->last_device;
-  if (o.fold != nullptr) unfold(o, report);
+  if (o.fold != nullptr) {
+    report.iteration_time += o.fold->left_out();
+    o.fold->unfold(report.breakdown, o.built->played_as(o.played->last_device));
+    report.played_microbatches = o.plan->microbatches;
+  }
   fill_rates(o, report);
   fill_stage_times(o, report);
   fill_assumptions(scenario, report);
@@ -589,8 +556,8 @@ PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan) {
                           scenario, built.plan, built.fold ? built.fold->plan : built.plan)),
                       run.breakdowns.of(last)};
   if (built.fold) {
-    figures.iteration_time += built.fold->duration * static_cast<double>(built.fold->repeats);
-    add_times(figures.breakdown, built.fold->breakdowns[last.index()], built.fold->repeats);
+    figures.iteration_time += built.fold->left_out();
+    built.fold->unfold(figures.breakdown, last);
   }
   return figures;
 }
@@ -602,8 +569,7 @@ Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built
   const Outcome outcome{&scenario, &built.plan, &plan, &built.programs, &played, nullptr, nullptr};
   Report report = make_key_report(outcome);
   report.engine = played.engine;
-  if (built.fold)
-    report.iteration_time += built.fold->duration * static_cast<double>(built.fold->repeats);
+  if (built.fold) report.iteration_time += built.fold->left_out();
   fill_rates(outcome, report);
   return report;
 }

@@ -36,11 +36,13 @@ std::size_t SteadyStateListener::num_times(const ProgramSet& programs, const Ste
 }
 
 SteadyStateListener::SteadyStateListener(const ProgramSet& programs, const Network& network,
-                                         SteadyShape shape)
+                                         const BreakdownListener& breakdowns, SteadyShape shape)
     : programs_(&programs),
+      breakdowns_(&breakdowns),
       links_of_path_(binding_links(network)),
       shape_(shape),
       times_(num_times(programs, shape), never),
+      so_far_(place_of_breakdown(programs.devices.size(), first_kept())),
       link_busy_until_(network.links().size()) {}
 
 void SteadyStateListener::on_compute(DeviceId device, Stream stream, const Op& op, const Work&,
@@ -49,6 +51,32 @@ void SteadyStateListener::on_compute(DeviceId device, Stream stream, const Op& o
   if (!row || stream != Stream::compute) return;
   const auto chunks = static_cast<std::size_t>(shape_.chunks);
   time((device.index() * chunks + op.chunk) * passes + *row, op.microbatch) = end;
+  const auto microbatch = static_cast<int>(op.microbatch);
+  if (op.phase == Phase::forward && op.chunk == 0 && microbatch >= first_kept() &&
+      microbatch < first_draining())
+    so_far_[place_of_breakdown(device.index(), microbatch)] = breakdowns_->of(device);
+}
+
+std::size_t SteadyStateListener::place_of_breakdown(std::size_t device, int microbatch) const {
+  return device * static_cast<std::size_t>(first_draining() - first_kept()) +
+         static_cast<std::size_t>(microbatch - first_kept());
+}
+
+/// From the end of one forward pass to that of the one a period later.
+Breakdown SteadyStateListener::breakdown_of_period(std::size_t device, int period) const {
+  const auto is_here = [&](int microbatch) {
+    const std::size_t row = device * static_cast<std::size_t>(shape_.chunks) * passes;
+    return !std::isnan(times_[row * static_cast<std::size_t>(shape_.microbatches) +
+                              static_cast<std::size_t>(microbatch)]
+                           .value());
+  };
+  int last = first_draining() - 1;
+  while (last - period > first_kept() && !is_here(last)) --last;
+  Breakdown of_period = so_far_[place_of_breakdown(device, last)];
+  const Breakdown& before = so_far_[place_of_breakdown(device, last - period)];
+  for (std::size_t line = 0; line < of_period.seconds.size(); ++line)
+    of_period.seconds[line] -= before.seconds[line];
+  return of_period;
 }
 
 void SteadyStateListener::on_message(ChannelId id, const Op& send, Bytes, Seconds, Seconds begin,
@@ -83,7 +111,11 @@ std::optional<SteadyState> SteadyStateListener::find(int longest) const {
   for (int period = shape_.step; period <= longest; period += shape_.step) {
     if (last - period - shape_.lag < 0) break;
     const Seconds duration = at(last) - at(last - period);
-    if (repeats(period, duration)) return SteadyState{period, duration};
+    if (!repeats(period, duration)) continue;
+    SteadyState steady{period, duration, {}};
+    for (std::size_t device = 0; device < programs_->devices.size(); ++device)
+      steady.breakdowns.push_back(breakdown_of_period(device, period));
+    return steady;
   }
   return std::nullopt;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -7,6 +8,7 @@
 
 #include "engine/player.hpp"
 #include "platform/network.hpp"
+#include "timeline/breakdown.hpp"
 
 namespace windtunnel {
 
@@ -14,6 +16,7 @@ namespace windtunnel {
 struct SteadyState {
   int period = 0;
   Seconds duration{};
+  std::vector<Breakdown> breakdowns;  ///< of a period, by device
 };
 
 /// How far a schedule's passes reach: what `find` needs to know of it.
@@ -33,9 +36,12 @@ struct SteadyShape {
 /// order changes at the end (for max-plus systems this is the cyclic regime: Baccelli et al., Synchronization and Linearity, 1992,
 /// theorem 3.109). It holds where no two messages share a link that can limit them (engine/link_flows.hpp) at the same time; find()
 /// refuses otherwise.
+///
+/// `breakdowns` listens too, and is told of everything first.
 class SteadyStateListener final : public PlayListener {
  public:
-  SteadyStateListener(const ProgramSet& programs, const Network& network, SteadyShape shape);
+  SteadyStateListener(const ProgramSet& programs, const Network& network,
+                      const BreakdownListener& breakdowns, SteadyShape shape);
   void on_compute(DeviceId, Stream, const Op&, const Work&, Seconds begin, Seconds end) override;
   void on_message(ChannelId, const Op& send, Bytes, Seconds posted, Seconds begin,
                   Seconds end) override;
@@ -51,11 +57,18 @@ class SteadyStateListener final : public PlayListener {
   bool repeats(int period, Seconds duration) const;
   void occupy(PathId path, Seconds begin, Seconds end);
   int first_draining() const { return shape_.microbatches - shape_.lag; }
+  /// Breakdowns are kept after the forward passes of microbatches from this one on, of each device's first chunk.
+  int first_kept() const { return std::max(0, first_draining() - shape_.lag - shape_.step); }
+  std::size_t place_of_breakdown(std::size_t device, int microbatch) const;
+  Breakdown breakdown_of_period(std::size_t device, int period) const;
 
   const ProgramSet* programs_;
+  const BreakdownListener* breakdowns_;
   std::vector<std::vector<LinkId>> links_of_path_;  ///< that can limit a message
   SteadyShape shape_;
   std::vector<Seconds> times_;  ///< of passes by device, chunk and phase, then of messages
+  std::vector<Breakdown>
+      so_far_;  ///< by device and microbatch, from first_kept() to before the draining
   std::vector<Seconds> link_busy_until_;
   bool messages_met_ = false;
 };
