@@ -24,7 +24,8 @@ ModelHeld::ModelHeld(const Transformer& model, const Plan& plan)
       e_(element_size(plan.training.precision)),
       q_(operand_size(plan.training.precision)) {}
 
-Divisible<Bytes> ModelHeld::attention_tensors() const {
+Divisible<Bytes> ModelHeld::attention_tensors(bool transposed) const {
+  const double outputs = transposed && plan_.training.attention == Attention::flash ? 2 : 1;
   const bool casts = is_quantized(plan_.training.precision);
   // The layer's input, and what a norm of the output reads.
   const double inputs = model_.norms_of_attention();
@@ -36,7 +37,7 @@ Divisible<Bytes> ModelHeld::attention_tensors() const {
     if (casts)
       return {elements(inputs + into) + operands(1 + into) + tokens(d_),
               elements(keys + 2 * values) + operands(values)};
-    return {elements(inputs + 1 + into) + tokens(d_), elements(keys + 2 * values)};
+    return {elements(inputs + 1 + into) + tokens(d_), elements(keys + (1 + outputs) * values)};
   }
   const double groups = model_.kv_heads / static_cast<double>(model_.heads);
   // Of all heads together, in hidden sizes.
@@ -44,7 +45,7 @@ Divisible<Bytes> ModelHeld::attention_tensors() const {
   if (casts)
     return {elements(inputs) + operands(1) + tokens(d_),
             elements((2 + 2 * groups) * width) + operands(width)};
-  return {elements(inputs + 1) + tokens(d_), elements((2 + 2 * groups) * width)};
+  return {elements(inputs + 1) + tokens(d_), elements((1 + 2 * groups + outputs) * width)};
 }
 
 Divisible<Bytes> ModelHeld::attention_saved() const {
@@ -54,13 +55,13 @@ Divisible<Bytes> ModelHeld::attention_saved() const {
   return {elements(1 + sums), elements(2 * width + keys)};
 }
 
-Held ModelHeld::attention() const {
+Held ModelHeld::attention(bool transposed) const {
   const double a = model_.heads;
   Held held;
   held.parameters = attention_parameters(model_);
   held.at(Kept::input).whole = elements(1);
   held.at(Kept::saved) = attention_saved();
-  held.at(Kept::tensors) = attention_tensors();
+  held.at(Kept::tensors) = attention_tensors(transposed);
   if (model_.mla) {
     held.at(Kept::norm).whole = is_quantized(plan_.training.precision) ? operands(1) : elements(1);
     held.at(Kept::up_projected).divided =
@@ -172,8 +173,9 @@ Held ModelHeld::embedding_backward() const {
 }
 
 Held ModelHeld::head_backward(bool in_place) const {
-  const double copies = in_place ? 0 : e_ < single ? 2 : 1;
-  const Bytes each = plan_.parallel.zero_stage == 3 && !in_place ? single : e_ + single * copies;
+  const bool has_copy = !in_place && e_ < single;
+  const Bytes each =
+      plan_.parallel.zero_stage == 3 && !in_place ? single : e_ + (has_copy ? single : Bytes{});
   Held held;
   held.at(Kept::logits).divided = each * (s_ * b_ * padded_vocab(model_, plan_.parallel.tensor));
   return held;

@@ -25,7 +25,8 @@ class ModelHeld {
  public:
   ModelHeld(const Transformer& model, const Plan& plan);
 
-  Held attention() const;
+  /// `transposed`: flash attention's output is kept in two orders.
+  Held attention(bool transposed) const;
   Held feed_forward() const;
   /// Of a layer with experts. Tokens of a rank: the norm's input and the router's, and fp32 probabilities; each token's copies as the
   /// experts' inputs, and the inputs of nonlinearity and second matrix, which are not kept by token but by copy. Parameters of experts
@@ -43,7 +44,8 @@ class ModelHeld {
   Held feed_forward_backward() const;
   /// The first stage sends no gradient on: one tensor less on its way.
   Held embedding_backward() const;
-  /// Logits, their fp32 copy unless they are fp32 already, and fp32 exponentials; `in_place`: logits alone, which become the gradients.
+  /// Logits, and their fp32 copy unless they are fp32 already, over which the exponentials are written (_VocabParallelCrossEntropy in
+  /// megatron/mpu/cross_entropy.py, Megatron-LM v2.5, and since); `in_place`: logits alone, which become the gradients.
   /// Fully sharded: 4 bytes each, the bound of the FSDP rows.
   Held head_backward(bool in_place) const;
 
@@ -57,7 +59,7 @@ class ModelHeld {
 
   /// What the router gives each token for each expert, in fp32.
   Bytes probabilities() const;
-  Divisible<Bytes> attention_tensors() const;
+  Divisible<Bytes> attention_tensors(bool transposed) const;
   /// Where operations are recomputed: the layer's input, attention's output, queries and values, and the sum over the tensor group. Of the
   /// MLP the first of its products.
   Divisible<Bytes> attention_saved() const;

@@ -179,6 +179,7 @@ WorkingSet live_set(const Stage& stage) {
   if (stage.plan.parallel.zero_stage == 3) return work;
   WorkingSet head;
   std::swap(head.logits, work.logits);
+  head.fixed = stage.software.fixed_work;
   return head.logits > work.sum() ? head : work;
 }
 

@@ -57,7 +57,7 @@ struct ClosedForm {
     return l * kept() + (last ? 0 : boundary()) + (first ? d * sbh / whole : 0);
   }
   double logits() const {
-    const double each = sharded ? 4 : e < 4 ? e + 8 : 8;
+    const double each = sharded ? 4 : e < 4 ? e + 4 : 4;
     return last ? each * s * b * vocab / t : 0;
   }
 

@@ -161,7 +161,7 @@ bool synchronises_embedding(const Transformer& model, const Plan& plan) {
 
 OrderShape order_shape(const Plan& plan) {
   return {plan.parallel.pipeline, plan.microbatches, plan.parallel.virtual_pipeline,
-          plan.parallel.schedule->chunk_path};
+          plan.parallel.schedule->chunk_path, plan.parallel.alternates_one_group};
 }
 
 std::vector<Step> schedule_order(const Plan& plan, StageId stage) {

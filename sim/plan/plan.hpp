@@ -76,6 +76,7 @@ struct Parallel {
   SchedulePtr schedule = default_schedule();
   int virtual_pipeline = 1;
   PipelineSend pipeline_send = PipelineSend::eager;
+  bool alternates_one_group = false;  ///< SoftwareProfile::alternates_one_group
   bool sequence_parallel = false;
   /// Gathers and scatters of a tensor group run in pieces, each beside the product of another piece.
   bool async_tensor_parallel = false;

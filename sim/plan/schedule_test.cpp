@@ -32,6 +32,13 @@ TEST_CASE("interleaving with one group runs all forwards first, as Megatron-LM d
         "F0 F1 F0.1 F1.1 B0.1 B1.1 B0 B1 ");
 }
 
+TEST_CASE("interleaving with one group alternates where the stack does") {
+  // p = 2, v = 2, last stage: 2 (2-1-1) + (2-1) 2 = 2 warm-up forwards
+  CHECK(text_of(schedule_named("interleaved_1f1b")
+                    ->order({2, 2, 2, ChunkPath::loop, true}, StageId{1})) ==
+        "F0 F1 F0.1 B0.1 F1.1 B1.1 B0 B1 ");
+}
+
 TEST_CASE("zero-bubble H1 delays weight gradients by the stage's index") {
   CHECK(text_of(schedule_named("zero_bubble_h1")->order({3, 4, 1}, StageId{0})) ==
         "F0 F1 F2 B0 W0 F3 B1 W1 B2 W2 B3 W3 ");

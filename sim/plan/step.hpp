@@ -53,6 +53,7 @@ struct OrderShape {
   int microbatches = 1;
   int chunks = 1;  ///< model chunks a device holds
   ChunkPath chunk_path = ChunkPath::loop;
+  bool alternates_one_group = false;  ///< SoftwareProfile::alternates_one_group
   ChunkMap chunk_map() const { return {stages, chunks, chunk_path}; }
   bool operator==(const OrderShape&) const = default;
 };

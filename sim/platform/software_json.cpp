@@ -259,6 +259,7 @@ void read_communication(ObjectReader& reader, Stack& stack) {
   given(reader, "fp8_tensor_gathers", stack.fp8_tensor_gathers);
   defaulted(reader, "regathers_inputs", stack.regathers_inputs);
   defaulted(reader, "pipeline_send", stack.pipeline_send, pipeline_sends);
+  given(reader, "alternates_one_group", stack.alternates_one_group);
   read_scattered(reader, stack);
   defaulted(reader, "gather_scattered_messages", stack.gather_scattered_messages);
   given(reader, "regathers_outputs", stack.regathers_outputs);
@@ -317,6 +318,7 @@ void read_memory(ObjectReader reader, Stack& stack) {
   defaulted(reader, "fixed_work", stack.fixed_work);
   given(reader, "extra_context", stack.extra_context);
   given(reader, "frees_outputs", stack.frees_outputs);
+  given(reader, "transposes_attention", stack.transposes_attention);
   end_object(reader, "memory/", stack.sources);
 }
 

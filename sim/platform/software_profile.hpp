@@ -130,6 +130,8 @@ struct SoftwareProfile {
   /// iteration.
   bool sequence_parallel = false, overlap_gradient_reduce = false;
   PipelineSend pipeline_send = PipelineSend::eager;
+  /// Interleaving with as many microbatches as stages alternates forward and backward passes, and does not run all forwards first.
+  bool alternates_one_group = false;
   ScatteredMessages scatter_pipeline_messages = ScatteredMessages::all;
   bool gather_scattered_messages = false;  ///< receipt adds an in-node all-gather
   /// What a stage sent in shares it gathers once more for its own backward pass, as it kept no more than its share: part_output.full()
@@ -237,7 +239,10 @@ struct SoftwareProfile {
   Bytes fixed_work = 46_MiB;            ///< constant part of the backward working set
   Bytes extra_context{};                ///< communication buckets beside the device's context
   bool frees_outputs =
-      false;              ///< what a stage sent on is freed, and not kept until its backward pass
+      false;  ///< what a stage sent on is freed, and not kept until its backward pass
+  /// Layers have the sequence first and flash attention the batch, so that its output is kept in both orders: sbhd in
+  /// FlashAttention.forward and FusedAttnFunc of transformer_engine/pytorch/attention, Transformer Engine 2.
+  bool transposes_attention = false;
   bool profiled = false;  ///< a measurement set of this stack stands behind its numbers
   std::map<std::string, Source> sources;
 

@@ -211,6 +211,7 @@ ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& softwar
   PlanChoice choice;
   read_keys(reader, choice, software);
   block.parallel = std::move(choice.parallel);
+  block.parallel.alternates_one_group = software.alternates_one_group;
   read_stage_layers(reader, block);
   read_edge_layers(reader, block.parallel);
   reject_misplaced_keys(reader);

@@ -46,16 +46,17 @@ std::optional<Seconds> measured_time(const MeasurementPoint& point) {
 
 void add_point(const MeasurementSet& set, const MeasurementPoint& point,
                const PointPrediction& predicted, ValidatedSet& validated) {
+  const std::vector<MemoryComparison> memory = compare_memory(point, predicted);
   if (const auto measured = measured_time(point)) {
     validated.comparisons.push_back({point.id, point.group, *measured, predicted.time,
                                      predicted.ideal_work, predicted.interval});
-  } else {
+  } else if (memory.empty()) {
     validated.skipped.push_back({point.id, SkipKind::no_time, why_not_scored(set, point)});
   }
   const auto append = [](auto& list, const auto& more) {
     list.insert(list.end(), more.begin(), more.end());
   };
-  append(validated.memory, compare_memory(point, predicted));
+  append(validated.memory, memory);
   append(validated.timers, compare_timers(point, predicted));
   if (!point.collective) validated.capacity.add(point, predicted.fits);
   for (const FittedNumber& number : predicted.fitted)

@@ -136,7 +136,7 @@ constexpr const char* legend_text =
     "  inside  measured times inside the predicted 90 % interval, in %\n"
     "  fitted  how many numbers of the files in use were fitted on these very rows\n"
     "          (never: a set that nothing may be fitted on)\n"
-    "  --details prints rows, memory, timers, the order of plans, what was skipped\n";
+    "  --details prints rows, timers, the order of plans, what was skipped\n";
 
 std::string in_percent(double share) { return fixed_text(100 * share, 1); }
 
@@ -173,16 +173,48 @@ TextRow row_of(const ValidatedSet& set) {
   return row;
 }
 
-TextRow heading(MeasurementKind kind) {
-  const std::string what = kind == MeasurementKind::iteration ? "iteration times" : "collectives";
+TextRow heading(const std::string& what) {
   return {what + ", errors in %", "rows", "mean", "worst", "bias", "bar", "inside", "fitted"};
+}
+
+/// A heading and a row for each set of the kind; nothing where there is none. One without times, but with memory, has none here.
+std::vector<TextRow> rows_of_times(const std::vector<ValidatedSet>& sets, MeasurementKind kind) {
+  std::vector<TextRow> rows;
+  for (const ValidatedSet& set : sets)
+    if (set.kind == kind && (set.memory.empty() || !set.comparisons.empty()))
+      rows.push_back(row_of(set));
+  const bool of_iterations = kind == MeasurementKind::iteration;
+  if (!rows.empty())
+    rows.insert(rows.begin(), heading(of_iterations ? "iteration times" : "collectives"));
+  return rows;
+}
+
+std::vector<TextRow> rows_of_memory(const std::vector<ValidatedSet>& sets) {
+  std::vector<TextRow> rows;
+  for (const ValidatedSet& set : sets)
+    for (const MemoryKind kind :
+         {MemoryKind::allocated, MemoryKind::reserved, MemoryKind::nvidia_smi}) {
+      const std::vector<double> errors = memory_errors(set.memory, kind);
+      if (errors.empty()) continue;
+      const Score all = score_errors(errors);
+      rows.push_back({set.name + ", " + name_of(kind), std::to_string(all.scored),
+                      in_percent(all.mape), in_percent(all.worst_ape),
+                      signed_in_percent(all.bias)});
+    }
+  if (!rows.empty())
+    rows.insert(rows.begin(), {"memory, errors in %", "rows", "mean", "worst", "bias"});
+  return rows;
 }
 
 }  // namespace
 
 std::string validation_text(const ValidatedSet& set) {
-  std::string text = set.name + ": " + std::to_string(set.comparisons.size()) + " of " +
-                     std::to_string(set.num_points) + " points scored\n  " + set.citation + "\n";
+  const std::string points = std::to_string(set.num_points);
+  std::string text = set.name + ": ";
+  text += set.comparisons.empty() && !set.memory.empty()
+              ? points + " points, scored by memory alone"
+              : std::to_string(set.comparisons.size()) + " of " + points + " points scored";
+  text += "\n  " + set.citation + "\n";
   if (!set.note.empty()) text += "  Note: " + set.note + "\n";
   for (const std::string& override : set.overrides)
     text += "  With " + override + " over every point: not the score of the shipped files\n";
@@ -198,13 +230,11 @@ std::string validation_text(const ValidatedSet& set) {
 
 std::string validation_summary(const std::vector<ValidatedSet>& sets, Legend legend) {
   std::vector<TextRow> rows;
-  for (const MeasurementKind kind : {MeasurementKind::iteration, MeasurementKind::collective}) {
-    std::vector<TextRow> of_kind{heading(kind)};
-    for (const ValidatedSet& set : sets)
-      if (set.kind == kind) of_kind.push_back(row_of(set));
-    if (of_kind.size() == 1) continue;
-    if (!rows.empty()) rows.push_back({""});
-    rows.insert(rows.end(), of_kind.begin(), of_kind.end());
+  for (const auto& part :
+       {rows_of_times(sets, MeasurementKind::iteration),
+        rows_of_times(sets, MeasurementKind::collective), rows_of_memory(sets)}) {
+    if (!rows.empty() && !part.empty()) rows.push_back({""});
+    rows.insert(rows.end(), part.begin(), part.end());
   }
   std::set<std::string> overrides;
   for (const ValidatedSet& set : sets) overrides.insert(set.overrides.begin(), set.overrides.end());

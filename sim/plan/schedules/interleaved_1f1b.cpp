@@ -22,8 +22,8 @@ std::vector<Step> order(const OrderShape& shape, StageId stage) {
   const int s = static_cast<int>(stage.index());
   const int passes = shape.microbatches * shape.chunks;
   const int wanted = 2 * (shape.stages - s - 1) + (shape.chunks - 1) * shape.stages;
-  // With one group only, Megatron-LM runs all forwards first (its all_warmup_microbatches).
-  const int warm_up = shape.microbatches == shape.stages ? passes : std::min(wanted, passes);
+  const bool is_one_group = shape.microbatches == shape.stages && !shape.alternates_one_group;
+  const int warm_up = is_one_group ? passes : std::min(wanted, passes);
   std::vector<Step> steps;
   steps.reserve(2 * static_cast<std::size_t>(passes));
   for (int k = 0; k < warm_up; ++k) steps.push_back(pass_number(k, Phase::forward, shape));
@@ -46,7 +46,8 @@ ScheduleReach reach(const OrderShape& shape) {
 
 /// 1F1B over v chunks in groups of p microbatches; 2 (p - s - 1) + (v - 1) p warm-up forwards (Narayanan et al. 2021,
 /// arXiv:2104.04473, 2.2.2; get_model_chunk_id and num_warmup_microbatches of forward_backward_pipelining_with_interleaving in
-/// megatron/schedules.py, Megatron-LM v2.5).
+/// megatron/schedules.py, Megatron-LM v2.5). A single group runs all forwards first there (all_warmup_microbatches), and alternates as any
+/// other since (get_pp_rank_microbatches in megatron/core/pipeline_parallel/schedules.py, Megatron-LM at d98e8a6).
 Schedule interleaved_1f1b() {
   return {.name = "interleaved_1f1b",
           .order = order,
