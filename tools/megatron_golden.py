@@ -40,7 +40,7 @@ NOT_MODELLED = {
 
 # A row whose test has one of these words in its name was run with an argument that has no column.
 IN_THE_NAME = {
-    "grpo": "reinforcement learning", "multi_dist_optimizer_instances": "groups of the distributed optimizer",
+    "grpo": "reinforcement learning", "op_fuser": "products of experts fused by --use-transformer-engine-op-fuser", "multi_dist_optimizer_instances": "groups of the distributed optimizer",
     "defer_embedding_wgrad_compute": "inputs of the output head are kept for all microbatches", "uneven_pipeline": "layers by stage are not told",
     "account_for_embedding": "layers by stage are not told", "release": "neither the batch nor the number of nodes is told", "frozen": "an older release",
 }

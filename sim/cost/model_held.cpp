@@ -94,7 +94,8 @@ Bytes ModelHeld::probabilities() const { return single * (s_ * b_ * model_.moe->
 Held ModelHeld::routing() const {
   Held held;
   held.parameters.whole = router_parameters(model_);
-  held.at(Kept::tensors).whole = elements(1.0 + model_.norms_of_feed_forward()) + probabilities();
+  held.at(Kept::tensors).whole =
+      elements(1.0 + model_.norms_of_feed_forward()) + probabilities() + tokens(d_);
   held.at(Kept::norm).whole = elements(1);
   held.at(Kept::module_input).whole = elements(2);
   return held;
@@ -105,12 +106,11 @@ Held ModelHeld::experts() const {
   const double copies = model_.moe->top_k * expert_load(*model_.moe, plan_.parallel.expert).fullest;
   Held held;
   held.parameters.whole = expert_parameters(model_);
-  held.at(Kept::tensors) = {elements(copies), elements(copies * (model_.gated_mlp ? 3 : 2) * f)};
+  held.at(Kept::tensors) = {elements(copies), elements(copies * 3 * f)};
   held.at(Kept::activated).divided =
       is_quantized(plan_.training.precision) ? operands(copies * f) : elements(copies * f);
   if (is_quantized(plan_.training.precision))
-    held.at(Kept::tensors) = {
-        operands(copies), elements(copies * (model_.gated_mlp ? 2 : 1) * f) + operands(copies * f)};
+    held.at(Kept::tensors) = {operands(copies), elements(copies * 2 * f) + operands(copies * f)};
   return held;
 }
 

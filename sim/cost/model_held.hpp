@@ -29,8 +29,9 @@ class ModelHeld {
   Held attention(bool transposed) const;
   Held feed_forward() const;
   /// Of a layer with experts. Tokens of a rank: the norm's input and the router's, and fp32 probabilities; each token's copies as the
-  /// experts' inputs, and the inputs of nonlinearity and second matrix, which are not kept by token but by copy. Parameters of experts
-  /// stand as undivided: the tensor group does not divide them.
+  /// experts' inputs, and the inputs of nonlinearity and second matrix, which are not kept by token but by copy. What a nonlinearity without
+  /// a gate gives is kept before and after it is weighted by the router (TEGroupedMLP.forward in megatron/core/transformer/moe/experts.py,
+  /// Megatron-Core 0.13; with a gate one kernel does both). Parameters of experts stand as undivided: the tensor group does not divide them.
   Held routing() const;
   Held experts() const;
   Held shared_experts() const;
