@@ -396,6 +396,7 @@ std::vector<Key> cut_keys() {
        .unit = "replicas",
        .value = whole(&Parallel::zero_group, 0, most_ranks),
        .example = "8",
+       .launch = launch_zero_group,
        .is_choice = shards_states},
   };
 }
