@@ -10,11 +10,19 @@
 namespace windtunnel {
 namespace {
 
-Operation gradient_reduction_of(const EndInputs& in) {
+/// Adds what reduces all gradients but those of experts. Where states are shared out in groups, each group scatters, and adds up its shards
+/// with those of the other groups behind that: start_grad_sync in megatron/core/distributed/param_and_grad_buffer.py, Megatron-LM at
+/// d98e8a6, with num_distributed_optimizer_instances.
+void add_gradient_reduction(const EndInputs& in, std::vector<Operation>& to) {
   const Parallel& parallel = in.plan->parallel;
-  return collective(parallel.zero_stage > 0 ? Label::scatter_gradients : Label::reduce_gradients,
-                    dense_gradients(*in.plan, in.parameters),
-                    parallel.overlap_gradient_reduce ? Overlap::trailing : Overlap::none);
+  const Overlap overlap = parallel.overlap_gradient_reduce ? Overlap::trailing : Overlap::none;
+  const Bytes gradients = dense_gradients(*in.plan, in.parameters);
+  to.push_back(
+      collective(in.plan->scatters_gradients() ? Label::scatter_gradients : Label::reduce_gradients,
+                 gradients, overlap));
+  const int ways = in.plan->reducing_replicas();
+  if (ways < parallel.replicas())
+    to.push_back(collective(Label::reduce_shards, gradients / static_cast<double>(ways), overlap));
 }
 
 /// What the codec of the gradients of chunks [first, last) keeps.
@@ -28,7 +36,7 @@ KeptByCodec kept_of_gradients(const EndInputs& in, int first, int last) {
     for (const CodecMatrix& matrix : gradient_matrices(*in.model, plan, in.stage, chunk))
       matrices.push_back(matrix);
   return kept_of_gradients(*plan.compression.data_gradients, matrices,
-                           element_size(plan.training.gradient_type), plan.parallel.replicas());
+                           element_size(plan.training.gradient_type), plan.reducing_replicas());
 }
 
 /// The same of the experts', among those that hold the same ones.
@@ -49,8 +57,8 @@ bool has_copies_of_experts(const EndInputs& in) {
 }
 
 Operation expert_reduction_of(const EndInputs& in) {
-  return collective(in.plan->parallel.zero_stage > 0 ? Label::scatter_expert_gradients
-                                                     : Label::reduce_expert_gradients,
+  return collective(in.plan->scatters_gradients() ? Label::scatter_expert_gradients
+                                                  : Label::reduce_expert_gradients,
                     element_size(in.plan->training.gradient_type) * in.parameters.experts);
 }
 
@@ -75,9 +83,9 @@ KeptByCodec kept_of_expert_gather(const EndInputs& in) {
 
 void add_reductions(const EndInputs& in, std::vector<Operation>& end) {
   if (gradient_reduction(*in.plan) != GradientReduction::per_iteration) return;
-  end.push_back(gradient_reduction_of(in));
+  add_gradient_reduction(in, end);
   if (!reduces_by_chunk(*in.plan))
-    end.back().held.codec = kept_of_gradients(in, 0, in.plan->parallel.virtual_pipeline);
+    end.front().held.codec = kept_of_gradients(in, 0, in.plan->parallel.virtual_pipeline);
   if (!has_copies_of_experts(in)) return;
   end.push_back(expert_reduction_of(in));
   end.back().held.codec = kept_of_expert_gradients(in, 0, in.plan->parallel.virtual_pipeline);
@@ -114,14 +122,25 @@ Bytes weight_casts(const EndInputs& in) {
 Bytes gradient_passes(const EndInputs& in) {
   const Plan& plan = *in.plan;
   if (plan.parallel.zero_stage > 1) return {};
-  const bool scales = in.software->scales_gradients && plan.parallel.replicas() > 1;
-  const double passes = (in.software->zeroes_gradients ? 1 : 0) + (scales ? 2 : 0);
+  const double reduced = (in.software->scales_gradients ? 2 : 0) +  // read, written
+                         (in.software->copies_gradients ? 4 : 0);   // twice that
+  const double passes =
+      (in.software->zeroes_gradients ? 1 : 0) + (plan.parallel.replicas() > 1 ? reduced : 0);
   return element_size(plan.training.gradient_type) * (passes * in.parameters.all);
+}
+
+/// Parameters that the rank steps which steps most: whole tensors have one owner, whose largest are the words.
+double most_stepped(const EndInputs& in) {
+  const Plan& plan = *in.plan;
+  const bool owns_words =
+      plan.broadcasts_parameters() && (plan.has_embedding(in.stage) || plan.has_head(in.stage));
+  return std::max(in.parameters.optimizer,
+                  owns_words ? word_embedding_parameters(*in.model, plan.parallel.tensor) : 0);
 }
 
 Seconds step_time(const EndInputs& in) {
   if (in.device == nullptr) return {};
-  const Bytes stepped{in.software->optimizer_bytes * in.parameters.optimizer};
+  const Bytes stepped{in.software->optimizer_bytes * most_stepped(in)};
   return memory_time(stepped + gradient_passes(in) + weight_casts(in), *in.device);
 }
 
@@ -146,7 +165,9 @@ std::vector<Operation> end_of_iteration(const EndInputs& in) {
   if (synchronises_embedding(in)) end.push_back(embedding_sync(in));
   end.push_back(kernel(Label::optimizer_step, step_time(in)));
   if (gathers_parameters(in.plan->parallel)) {
-    end.push_back(collective(Label::gather_parameters, gathered_parameters(in)));
+    end.push_back(collective(
+        in.plan->broadcasts_parameters() ? Label::broadcast_parameters : Label::gather_parameters,
+        gathered_parameters(in)));
     end.back().held.codec = kept_of_gather(in);
     if (has_copies_of_experts(in)) {
       end.push_back(collective(Label::gather_expert_parameters,
@@ -161,8 +182,8 @@ std::vector<Operation> end_of_iteration(const EndInputs& in) {
 std::vector<Operation> chunk_reductions(const EndInputs& in, int chunk) {
   std::vector<Operation> reductions;
   if (!reduces_by_chunk(*in.plan)) return reductions;
-  reductions.push_back(gradient_reduction_of(in));
-  reductions.back().held.codec = kept_of_gradients(in, chunk, chunk + 1);
+  add_gradient_reduction(in, reductions);
+  reductions.front().held.codec = kept_of_gradients(in, chunk, chunk + 1);
   if (gradient_reduction(*in.plan) != GradientReduction::per_microbatch ||
       !has_copies_of_experts(in))
     return reductions;
@@ -183,6 +204,11 @@ bool keeps_operands(const Plan& plan, const SoftwareProfile& software) {
 Bytes linear_weight_size(const Plan& plan, const SoftwareProfile& software) {
   const Precision precision = plan.training.precision;
   return keeps_operands(plan, software) ? operand_size(precision) : element_size(precision);
+}
+
+const Operation* find_parameter_gather(const std::vector<Operation>& end) {
+  const Operation* const gather = find(end, Label::gather_parameters);
+  return gather != nullptr ? gather : find(end, Label::broadcast_parameters);
 }
 
 const Operation* find(const std::vector<Operation>& operations, Label label) {

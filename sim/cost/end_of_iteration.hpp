@@ -49,5 +49,7 @@ Bytes linear_weight_size(const Plan& plan, const SoftwareProfile& software);
 
 /// The operation with this label; null: there is none.
 const Operation* find(const std::vector<Operation>& operations, Label label);
+/// Of the end of an iteration: what gathers or broadcasts the parameters of a sharded step; null: nothing does.
+const Operation* find_parameter_gather(const std::vector<Operation>& end);
 
 }  // namespace windtunnel

@@ -58,6 +58,8 @@ TEST_CASE("gradients are zeroed and scaled whole, and not where they are sharded
   CHECK(step() == doctest::Approx(optimizer + 4000 / 1e6));  // 1000 gradients of 4 bytes
   world.software.scales_gradients = true;
   CHECK(step() == doctest::Approx(optimizer + 3 * 4000 / 1e6));
+  world.software.copies_gradients = true;  // to a bucket and back: two reads, two writes
+  CHECK(step() == doctest::Approx(optimizer + 7 * 4000 / 1e6));
   world.plan.parallel.zero_stage = 2;
   CHECK(step() == doctest::Approx(optimizer));
   world.plan.parallel.zero_stage = 1;
@@ -112,6 +114,42 @@ TEST_CASE(
   REQUIRE(reductions().size() == 1);
   CHECK(reductions()[0].label == Label::reduce_gradients);
   CHECK(reductions()[0].overlap == Overlap::trailing);
+}
+
+TEST_CASE("sharding groups scatter, then add up their shards with those of the other groups") {
+  World world;
+  world.plan.parallel.zero_stage = 1;
+  world.plan.parallel.zero_group = 2;
+  CHECK(world.text(1) ==
+        "reduce-scatter of gradients, all-reduce of shards, optimizer step, all-gather of "
+        "parameters, overhead");
+  CHECK(world.end(1)[0].payload == Bytes{4000});
+  CHECK(world.end(1)[1].payload == Bytes{2000});  // one of two shards
+  world.plan.parallel.zero_group = 4;             // one group
+  CHECK(find(world.end(1), Label::reduce_shards) == nullptr);
+  // On every microbatch where gradients are shards.
+  world.plan.parallel.zero_group = 2;
+  world.plan.parallel.zero_stage = 2;
+  CHECK(find(world.end(1), Label::reduce_shards) == nullptr);
+  const std::vector<Operation> reductions = chunk_reductions(
+      {&world.model, &world.plan, &world.software, nullptr, StageId{1}, world.parameters}, 0);
+  REQUIRE(reductions.size() == 2);
+  CHECK(reductions[1].label == Label::reduce_shards);
+}
+
+TEST_CASE("owners of whole tensors have all gradients reduced, and broadcast what they stepped") {
+  World world;
+  world.plan.parallel.zero_stage = 1;
+  world.plan.parallel.zero_group = 2;
+  world.plan.broadcast_tensors = 9;
+  CHECK(world.text(1) ==
+        "all-reduce of gradients, optimizer step, broadcasts of parameters, overhead");
+  // An even shard of 250 in the middle; where the words are, their owner steps 1,024 x 64.
+  CHECK(world.end(1)[1].time / 1_s == doctest::Approx(20 * 250 / 1e6));
+  CHECK(find(world.end(0), Label::optimizer_step)->time / 1_s ==
+        doctest::Approx(20 * 1024 * 64 / 1e6));
+  world.plan.parallel.zero_stage = 0;
+  CHECK(world.text(1) == "all-reduce of gradients, optimizer step, overhead");
 }
 
 TEST_CASE("one replica has nobody to reduce gradients with") {

@@ -209,6 +209,8 @@ UsedValues stack_values(const Scenario& scenario) {
   values.add("gradient_accumulation_bytes", "bytes to accumulate a gradient", efficiency,
              stack.accumulation_bytes(scenario.plan.training.precision));
   values.add("optimizer_bytes", "bytes of an optimizer step", efficiency, stack.optimizer_bytes);
+  values.add("broadcast_tensors", "tensors of a layer with one owner", stack.broadcast_tensors,
+             parallel.zero_stage == 1);
   values.add("cross_entropy_bytes", "bytes of the loss", efficiency, stack.cross_entropy_bytes);
   values.add("iteration_overhead", "overhead of an iteration", weak, stack.iteration_overhead);
   if (stack.exposed_gather_factor)

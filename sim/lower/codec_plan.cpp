@@ -66,7 +66,7 @@ CodecParts CodecPlan::gradient_parts(StageId stage, const StageCost& cost) const
   for (int chunk = 0; reduces_by_chunk(plan_) && chunk < parallel.virtual_pipeline; ++chunk)
     largest = std::max(largest, chunk_gradients(stage, cost, chunk) /
                                     static_cast<double>(gradient_buckets(plan_, stage)));
-  if (!is_compressed(*compression_.data_gradients, largest / parallel.replicas()))
+  if (!is_compressed(*compression_.data_gradients, largest / plan_.reducing_replicas()))
     return CodecParts::none;
   if (!compression_.data_gradients->codec->sends_factors()) return CodecParts::one;
   // A stage without layers has no matrices.
@@ -149,10 +149,9 @@ EncodedCollective CodecPlan::reduction(const CodecStage& stage, CodecParts parts
   const Compressor& compressor = *compression_.data_gradients;
   const Bytes element = element_size(plan_.training.gradient_type);
   if (parts == CodecParts::one)
-    return encode_ring(
-        compressor, *stage.device,
-        plan_.parallel.zero_stage > 0 ? RingKind::reduce_scatter : RingKind::all_reduce, payload,
-        element, members);
+    return encode_ring(compressor, *stage.device,
+                       plan_.scatters_gradients() ? RingKind::reduce_scatter : RingKind::all_reduce,
+                       payload, element, members);
   Bytes rest = payload;
   for (const CodecMatrix& matrix : matrices) rest -= element * matrix.elements();
   return encode_powersgd(compressor, *stage.device, matrices, std::max(rest, Bytes{0}));
@@ -164,14 +163,14 @@ EncodedCollective CodecPlan::reduced_gradients(const CodecStage& stage) const {
     const auto of_chunk = gradient_matrices(model_, plan_, stage.stage, chunk);
     matrices.insert(matrices.end(), of_chunk.begin(), of_chunk.end());
   }
-  return reduction(stage, gradient_parts(stage.stage, *stage.cost), plan_.parallel.replicas(),
+  return reduction(stage, gradient_parts(stage.stage, *stage.cost), plan_.reducing_replicas(),
                    stage_gradients(model_, plan_, stage.stage, *stage.cost), matrices);
 }
 
 EncodedCollective CodecPlan::reduced_bucket(const CodecStage& stage, int chunk) const {
   if (!reduces_by_chunk(plan_)) return {};
   const Bytes payload = chunk_gradients(stage.stage, *stage.cost, chunk);
-  const int pieces = gradient_buckets(plan_, stage.stage), members = plan_.parallel.replicas();
+  const int pieces = gradient_buckets(plan_, stage.stage), members = plan_.reducing_replicas();
   const CodecParts parts = gradient_parts(stage.stage, *stage.cost);
   if (parts == CodecParts::two)
     return piece_of(reduction(stage, parts, members, payload,
@@ -202,8 +201,8 @@ EncodedCollective CodecPlan::reduced_expert_bucket(const CodecStage& stage, int 
                    experts->payload / static_cast<double>(pieces), {});
 }
 
-EncodedCollective CodecPlan::gathered(const CodecStage& stage, Label label, int members) const {
-  const Operation* const gather = find(stage.cost->end, label);
+EncodedCollective CodecPlan::gathered(const Operation* gather, const CodecStage& stage,
+                                      int members) const {
   if (gather == nullptr) return {};
   if (!compression_.zero_gather) return {gather->payload, {}, {}, {}, {}};
   return encode_ring(*compression_.zero_gather, *stage.device, RingKind::all_gather,
@@ -211,11 +210,14 @@ EncodedCollective CodecPlan::gathered(const CodecStage& stage, Label label, int 
 }
 
 EncodedCollective CodecPlan::gathered_parameters(const CodecStage& stage) const {
-  return gathered(stage, Label::gather_parameters, plan_.parallel.replicas());
+  return gathered(
+      find_parameter_gather(stage.cost->end), stage,
+      plan_.parallel.zero_group > 0 ? plan_.parallel.zero_group : plan_.parallel.replicas());
 }
 
 EncodedCollective CodecPlan::gathered_experts(const CodecStage& stage) const {
-  return gathered(stage, Label::gather_expert_parameters, expert_copies(plan_.parallel));
+  return gathered(find(stage.cost->end, Label::gather_expert_parameters), stage,
+                  expert_copies(plan_.parallel));
 }
 
 /// In the order of CodecRow and BucketRow.

@@ -76,7 +76,7 @@ class CodecPlan {
   /// In so many parts, among so many ranks.
   EncodedCollective reduction(const CodecStage& stage, CodecParts parts, int members, Bytes payload,
                               const std::vector<CodecMatrix>& matrices) const;
-  EncodedCollective gathered(const CodecStage& stage, Label label, int members) const;
+  EncodedCollective gathered(const Operation* gather, const CodecStage& stage, int members) const;
   void add_reduction_rows(const CodecStage& stage, std::vector<Work>& rows) const;
 
   const Transformer& model_;

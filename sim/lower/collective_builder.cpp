@@ -68,6 +68,27 @@ Collective CollectiveBuilder::sharded_ring(const std::vector<DeviceId>& members,
   return collective;
 }
 
+Collective CollectiveBuilder::broadcasts(const std::vector<DeviceId>& members, Bytes payload,
+                                         int owners) const {
+  const auto n = static_cast<double>(members.size());
+  const RingLayout layout = layout_of(members);
+  // A gather of n shards moves n - 1 of them over each edge, a broadcast all that its owner has.
+  Collective collective =
+      flat(members, payload * (n / (n - 1) / owners), RingWork::scatter_or_gather);
+  const double crossing = ring_all_reduce_crossings(layout.num_members(), layout.num_nodes()) / 2;
+  if (layout.num_nodes() > 1)
+    collective.latency +=
+        (*in_->nodes)[device(members.front()).node.index()].interconnect.floor_per_gpu *
+        ((n - 1 - crossing) / 2);
+  collective.payload = payload;
+  collective.fixed *= owners;
+  collective.latency *= owners;
+  collective.traffic_bytes =
+      payload * ((n - 1) * static_cast<double>(device(members.front()).num_gpus()));
+  for (auto& flow : collective.flows) flow.bytes *= owners;
+  return collective;
+}
+
 Collective CollectiveBuilder::exchange(const std::vector<DeviceId>& members,
                                        const Operation& operation, const ExchangeBytes& bytes,
                                        const ExpertGroup& group) const {
@@ -267,13 +288,34 @@ Collective OperationCollectives::exchange(const std::vector<DeviceId>& members,
 
 void PlanCollectives::add_gradient_reductions() {
   if (gradient_reduction(plan_) == GradientReduction::none) return;
-  for (int s = 0; s < plan_.parallel.pipeline; ++s)
-    for (int part = 0; groups_.is_first_holder(StageId{s}) && part < plan_.nodes_per_tensor_group;
-         ++part)
-      add_data_collectives(groups_.holders_of(StageId{s}, part));
+  const bool in_groups = plan_.reducing_replicas() < plan_.parallel.replicas();
+  for (int s = 0; s < plan_.parallel.pipeline; ++s) {
+    const StageId stage{s};
+    if (!groups_.is_first_holder(stage)) continue;
+    for_each_group(stage, in_groups ? GroupKind::sharding : GroupKind::replicas,
+                   [this](const auto& members) { add_reductions(members); });
+    if (in_groups)
+      for_each_group(stage, GroupKind::copies,
+                     [this](const auto& members) { add_shard_reductions(members); });
+    for_each_group(stage, plan_.parallel.zero_group > 0 ? GroupKind::sharding : GroupKind::replicas,
+                   [this](const auto& members) { add_parameter_gather(members); });
+  }
 }
 
-void PlanCollectives::add_data_collectives(const std::vector<DeviceId>& members) {
+template <class Add>
+void PlanCollectives::for_each_group(StageId stage, GroupKind kind, const Add& add) const {
+  for (int part = 0; part < plan_.nodes_per_tensor_group; ++part) {
+    if (kind == GroupKind::replicas) {
+      add(groups_.holders_of(stage, part));
+      continue;
+    }
+    for (int replica = 0; replica < plan_.parallel.replicas(); ++replica)
+      if (replicas_with(plan_.parallel, replica, kind).first == replica)
+        add(groups_.group_of(replica, kind, stage, part));
+  }
+}
+
+void PlanCollectives::add_reductions(const std::vector<DeviceId>& members) {
   const CodecStage codec = costs_.codec_stage(device(members.front()), cost(members.front()));
   const bool two_parts = codecs_.reduces_in_two_parts(codec);
   if (reduces_by_chunk(plan_)) {
@@ -286,17 +328,42 @@ void PlanCollectives::add_data_collectives(const std::vector<DeviceId>& members)
                   slot_of(CollectiveSlot::gradient_reduce),
                   slot_of(CollectiveSlot::gradient_reduce_second));
   }
-  if (find(codec.cost->end, Label::gather_parameters) != nullptr)
-    add(collectives_.gradients(members, codecs_.gathered_parameters(codec).payload,
-                               RingWork::scatter_or_gather),
-        slot_of(CollectiveSlot::parameter_gather));
+}
+
+void PlanCollectives::add_shard_reductions(const std::vector<DeviceId>& members) {
+  const auto add_each = [&](const std::vector<Operation>& operations, double pieces,
+                            std::uint32_t slot) {
+    if (const Operation* shards = find(operations, Label::reduce_shards))
+      add(collectives_.gradients(members, shards->payload / pieces, RingWork::all_reduce), slot);
+  };
+  const StageCost& stage = cost(members.front());
+  if (!reduces_by_chunk(plan_))
+    return add_each(stage.end, 1, slot_of(CollectiveSlot::shard_reduce));
+  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
+    add_each(stage.chunks[static_cast<std::size_t>(chunk)].reductions,
+             gradient_buckets(plan_, device(members.front()).stage),
+             slot_of(ChunkCollective::bucket_shards, chunk));
+}
+
+void PlanCollectives::add_parameter_gather(const std::vector<DeviceId>& members) {
+  const CodecStage codec = costs_.codec_stage(device(members.front()), cost(members.front()));
+  if (find_parameter_gather(codec.cost->end) == nullptr) return;
+  const Bytes payload = codecs_.gathered_parameters(codec).payload;
+  constexpr int edge_tensors = 3;  // words, last norm, head
+  const int layers = plan_.stage_layers[codec.stage.index()];
+  const auto tensors = static_cast<std::size_t>(plan_.broadcast_tensors * layers + edge_tensors);
+  add(plan_.broadcasts_parameters()
+          ? collectives_.broadcasts(members, payload,
+                                    static_cast<int>(std::min(members.size(), tensors)))
+          : collectives_.gradients(members, payload, RingWork::scatter_or_gather),
+      slot_of(CollectiveSlot::parameter_gather));
 }
 
 void PlanCollectives::add_reduction(const std::vector<DeviceId>& members,
                                     const EncodedCollective& encoded, bool two_parts,
                                     std::uint32_t slot, std::uint32_t second_slot, double copies) {
-  const RingWork work = plan_.parallel.zero_stage > 0 && !two_parts ? RingWork::scatter_or_gather
-                                                                    : RingWork::all_reduce;
+  const RingWork work =
+      plan_.scatters_gradients() && !two_parts ? RingWork::scatter_or_gather : RingWork::all_reduce;
   add(collectives_.gradients(members, encoded.payload, work, copies), slot);
   if (two_parts)
     add(collectives_.gradients(members, encoded.second_payload, work, copies), second_slot);

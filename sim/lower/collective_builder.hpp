@@ -60,6 +60,12 @@ class CollectiveBuilder {
   Collective sharded_ring(const std::vector<DeviceId>& members, Bytes payload, RingWork work,
                           double copies = 1) const;
 
+  /// `payload` bytes that so many owners among the members broadcast one after the other, each its share, in a ring:
+  ///   T = payload / bandwidth + owners * ( hops between nodes * collective_latency + hops in nodes * floor_per_gpu / 2 )
+  /// A ring of n members has n - 1 hops, as half an all-reduce has, whose floor in a node counts 2 (n-1). A broadcast begins where the one
+  /// before has ended everywhere: they are launched on one stream, and each rank's is a kernel that waits for its data.
+  Collective broadcasts(const std::vector<DeviceId>& members, Bytes payload, int owners) const;
+
   /// Tokens of experts exchanged: `bytes` by one rank in its node, and to all other nodes together. On its way to a node, what a GPU
   /// sends goes to the GPU of the same number among the members there.
   Collective exchange(const std::vector<DeviceId>& members, const Operation& operation,
@@ -146,8 +152,15 @@ class PlanCollectives {
   void add(Collective collective, std::uint32_t slot) {
     add_collective(built_.programs, std::move(collective), slot);
   }
-  /// The gradients that these devices have copies of: all-reduced, or scattered with the parameters gathered after the step (ZeRO 1 and 2).
-  void add_data_collectives(const std::vector<DeviceId>& members);
+  /// The gradients that these devices have copies of: all-reduced, or scattered.
+  void add_reductions(const std::vector<DeviceId>& members);
+  /// Of sharding groups: the shards that these devices have copies of.
+  void add_shard_reductions(const std::vector<DeviceId>& members);
+  /// The parameters that these devices have stepped shards of.
+  void add_parameter_gather(const std::vector<DeviceId>& members);
+  /// Calls `add` with each group of this kind that holds the stage's parameters; all replicas where states are not shared out in groups.
+  template <class Add>
+  void for_each_group(StageId stage, GroupKind kind, const Add& add) const;
   /// A codec in two parts all-reduces both, so that every replica has all gradients and keeps its shard.
   /// `copies`: ranks of a member that hold the same gradients.
   void add_reduction(const std::vector<DeviceId>& members, const EncodedCollective& encoded,

@@ -46,9 +46,14 @@ struct World {
     return {node, node};
   }
   Collective ring(RingWork work) {
+    return with_builder(
+        [&](const CollectiveBuilder& builder) { return builder.gradients(members, 120_MB, work); });
+  }
+  template <class Make>
+  Collective with_builder(const Make& make) {
     const BuildInputs inputs{&model, &platform, &nodes, &software, &plan};
     const DeviceRoutes routes(plan, network);
-    return CollectiveBuilder(inputs, routes).gradients(members, 120_MB, work);
+    return make(CollectiveBuilder(inputs, routes));
   }
 };
 
@@ -108,6 +113,26 @@ TEST_CASE("a scatter or a gather is half of it") {
   const Collective layered = World("hierarchical").ring(RingWork::scatter_or_gather);
   CHECK(layered.latency.value() == doctest::Approx(0.6e-3 + 5e-6).epsilon(1e-12));
   check_flows(layered, 30_MB);
+}
+
+TEST_CASE("owners broadcast one after the other, each through the whole ring") {
+  World world("flat");
+  for (NodeType& node : world.nodes) node.interconnect.floor_per_gpu = 8_us;
+  const Collective broadcasts = world.with_builder([&](const CollectiveBuilder& builder) {
+    return builder.broadcasts(world.members, 120_MB, 3);
+  });
+  // Three of 40 MB. Of the three hops of each, 1.5 are between nodes, on average over its roots, and 1.5 in nodes, at half of 8 us.
+  CHECK(broadcasts.latency.value() ==
+        doctest::Approx(3 * (1.5 * 5e-6 + 1.5 * 4e-6)).epsilon(1e-12));
+  check_flows(broadcasts, 60_MB);  // all 120 MB over each edge, on two lanes
+  CHECK(broadcasts.traffic_bytes / 360_MB == doctest::Approx(1).epsilon(1e-12));
+  // In a node of 100 GB/s.
+  world.members = {DeviceId{0}, DeviceId{1}};
+  const Collective inside = world.with_builder([&](const CollectiveBuilder& builder) {
+    return builder.broadcasts(world.members, 120_MB, 2);
+  });
+  CHECK(inside.fixed.value() == doctest::Approx(1.2e-3).epsilon(1e-12));
+  CHECK(inside.latency == Seconds{0});
 }
 
 TEST_CASE("with one replica a node, or one node, both rings are the same") {

@@ -69,9 +69,11 @@ constexpr std::array rows{
     message("gradient to the chunk before", Traffic::pipeline_backward),
     at_end("all-reduce of gradients", OperationKind::all_reduce, Traffic::data_gradients),
     at_end("reduce-scatter of gradients", OperationKind::reduce_scatter, Traffic::data_gradients),
+    at_end("all-reduce of shards", OperationKind::all_reduce, Traffic::data_gradients),
     at_end("all-reduce of the word embedding", OperationKind::all_reduce, Traffic::embedding_sync),
     kernel("optimizer step", Part::optimizer),
     at_end("all-gather of parameters", OperationKind::all_gather, Traffic::zero_gather),
+    at_end("broadcasts of parameters", OperationKind::broadcast, Traffic::zero_gather),
     kernel("overhead", Part::other),
     kernel("routing"),
     kernel("shared experts"),
@@ -102,12 +104,14 @@ GroupKind group_of(Label label) {
   switch (label) {
     case Label::reduce_over_axis:
       return GroupKind::axis;
+    case Label::reduce_shards:
     case Label::reduce_layer:
     case Label::reduce_edges:
       return GroupKind::copies;
     case Label::reduce_gradients:
     case Label::scatter_gradients:
     case Label::gather_parameters:
+    case Label::broadcast_parameters:
       return GroupKind::replicas;
     case Label::synchronise_embedding:
       return GroupKind::embedding;

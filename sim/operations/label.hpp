@@ -79,9 +79,11 @@ enum class Label : std::uint8_t {
   gradient_message,    ///< the gradient of a chunk's input, sent to the previous chunk
   reduce_gradients,    ///< all gradients of a stage, when its passes have ended
   scatter_gradients,   ///< the same where each replica keeps a shard
+  reduce_shards,       ///< and adds it up with that of the other sharding groups
   synchronise_embedding,
   optimizer_step,
-  gather_parameters,  ///< after an optimizer step on shards
+  gather_parameters,     ///< after an optimizer step on shards
+  broadcast_parameters,  ///< the same where each tensor has one owner
   iteration_overhead,
   routing,         ///< norm, router, choice of experts, and sorting of tokens by expert
   shared_experts,  ///< experts that every token takes
@@ -106,6 +108,7 @@ enum class OperationKind : std::uint8_t {
   kernel,
   all_reduce,
   all_gather,
+  broadcast,
   reduce_scatter,
   all_to_all,
   message,

@@ -338,6 +338,7 @@ std::variant<const Plan*, std::vector<PlanRejection>> PlanMaker::make(const Trai
   plan_.num_nodes = static_cast<int>(cluster_->gpus_by_node.size());
   plan_.gpus_per_node = cluster_->gpus_by_node.front();
   plan_.microbatches = microbatches_of(training, parallel);
+  plan_.broadcast_tensors = software_->broadcast_tensors;
   if (has_devices) return &plan_;
   plan_.devices.clear();
   plan_.places = places_of(parallel, *cluster_);

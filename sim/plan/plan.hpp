@@ -87,8 +87,7 @@ struct Parallel {
   int zero_prefetch = 1;  ///< ZeRO 3: layers gathered ahead of the one that computes
   /// ZeRO 3: whether a layer's gathered parameters are dropped behind its forward pass, and gathered again for the backward one.
   bool reshard_after_forward = true;
-  /// ZeRO 3: replicas that share one copy of parameters, gradients and optimizer states out among them; neighbours on the data axis.
-  /// 0: all of them.
+  /// ZeRO: replicas that share one copy of the sharded states out among them; neighbours on the data axis. 0: all of them.
   int zero_group = 0;
   RankOrder rank_order = default_rank_order;
   EdgeLayers edge_layers;
@@ -221,7 +220,8 @@ struct Plan {
   Compression compression;
   int num_nodes = 0;
   int gpus_per_node = 0;
-  int microbatches = 0;  ///< microbatches_of()
+  int microbatches = 0;       ///< microbatches_of()
+  int broadcast_tensors = 0;  ///< of a layer: SoftwareProfile::broadcast_tensors
   std::vector<int>
       stage_layers;  ///< layers by stage; sums to the model's layers, once for each copy of a stage
   /// Layers by the position of their chunk in the model, where those of a stage are not divided evenly or two stages hold each.
@@ -242,6 +242,15 @@ struct Plan {
   ChunkMap chunk_map() const { return chunk_map_of(parallel); }
   bool has_embedding(StageId stage) const { return chunk_map().holds_first(stage); }
   bool has_head(StageId stage) const { return chunk_map().holds_last(stage); }
+  /// ZeRO 1 whose owners broadcast whole tensors behind the step.
+  bool broadcasts_parameters() const { return parallel.zero_stage == 1 && broadcast_tensors > 0; }
+  /// Whether the reduction leaves each replica the gradients of its shard alone.
+  bool scatters_gradients() const { return parallel.zero_stage > 0 && !broadcasts_parameters(); }
+  /// Replicas that reduce gradients together. A sharding group then adds up its shards with those of the other groups.
+  int reducing_replicas() const {
+    return scatters_gradients() && parallel.zero_group > 0 ? parallel.zero_group
+                                                           : parallel.replicas();
+  }
   /// Microbatches that go through each chunk.
   double microbatches_of_chunk() const {
     return static_cast<double>(microbatches) / parallel.copies_of_stage();

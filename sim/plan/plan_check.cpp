@@ -234,11 +234,20 @@ void check_sharding_group(const PlanInputs& plan, PlanFindings& findings) {
   if (group == 1 && findings.is_sound(zero_group))
     return findings.reject(
         {zero_group, "a zero_group of one replica shards nothing", "use zero_stage 0"});
-  if (group > 0 && plan.parallel.pipeline > 1 && findings.are_sound({zero_group, pipeline}))
-    return findings.reject(
-        {zero_group,
-         "zero_group is for plans without stages, but pipeline is " + text(plan.parallel.pipeline),
-         "leave it out"});
+  if (group > 0 && plan.parallel.zero_stage == 3 && plan.parallel.pipeline > 1 &&
+      findings.are_sound({zero_group, zero_stage, pipeline}))
+    return findings.reject({zero_group,
+                            "zero_group with zero_stage 3 is for plans without stages, but "
+                            "pipeline is " +
+                                text(plan.parallel.pipeline),
+                            "leave it out, or use zero_stage 1"});
+  if (group > 0 && plan.parallel.schedule->is_both_ways() &&
+      findings.are_sound({zero_group, schedule}))
+    return findings.reject({zero_group,
+                            "under schedule " + plan.parallel.schedule->name +
+                                " states are shared out among all ranks of the two stages that "
+                                "hold them",
+                            "leave it out"});
   if (group == 0 || !findings.are_sound({zero_group, data}) ||
       plan.parallel.replicas() % group == 0)
     return;
@@ -378,7 +387,7 @@ void check_experts(const PlanInputs& plan, PlanFindings& findings) {
                      "with tensor " + text(parallel.tensor) +
                          ", experts need tokens that are split over the tensor group",
                      R"(write "sequence_parallel": true)"});
-  if (findings.is_sound(zero_stage) && parallel.zero_stage == 3 && parallel.zero_group > 0)
+  if (findings.is_sound(zero_group) && parallel.zero_group > 0)
     findings.reject({zero_group, "states of experts are shared out among all ranks that hold them",
                      "leave zero_group out"});
   if (!findings.are_sound({expert, expert_tensor, tensor})) return;

@@ -342,7 +342,16 @@ TEST_CASE(
   CHECK(
       std::holds_alternative<Plan>(make_plan(small_model(), training, parallel, {{4}, true}, {})));
   parallel.zero_group = 2;
-  CHECK(rejected().starts_with("/parallel/zero_group: zero_group is for plans without stages"));
+  CHECK(rejected().starts_with(
+      "/parallel/zero_group: zero_group with zero_stage 3 is for plans without stages"));
+  parallel.zero_stage = 1;
+  CHECK(std::holds_alternative<Plan>(made()));
+  parallel.schedule = schedule_named("dualpipe");
+  parallel.virtual_pipeline = 2;
+  CHECK(rejected().starts_with("/parallel/zero_group: under schedule dualpipe"));
+  parallel.schedule = default_schedule();
+  parallel.virtual_pipeline = 1;
+  parallel.zero_stage = 3;
   parallel.zero_group = 0;
   parallel.async_tensor_parallel = true;
   CHECK(rejected().starts_with("/parallel/async_tensor_parallel: async_tensor_parallel needs"));

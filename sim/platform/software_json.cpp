@@ -231,6 +231,8 @@ void read_compute(ObjectReader& reader, Stack& stack) {
   defaulted(reader, "optimizer_bytes", stack.optimizer_bytes, 0, most_factor);
   given(reader, "zeroes_gradients", stack.zeroes_gradients);
   given(reader, "scales_gradients", stack.scales_gradients);
+  given(reader, "copies_gradients", stack.copies_gradients);
+  given(reader, "broadcast_tensors", stack.broadcast_tensors, 0, most_launches);
   given(reader, "in_place_cross_entropy", stack.in_place_cross_entropy);
   defaulted(reader, "cross_entropy_bytes", stack.cross_entropy_bytes, 0, most_factor);
   defaulted(reader, "fused_kernels", stack.fused_kernels);

@@ -168,6 +168,13 @@ struct SoftwareProfile {
   /// What an iteration does with the whole of its gradients before they are sharded: sets them to zero, and multiplies them by one over
   /// the replicas where the reduction does not average.
   bool zeroes_gradients = false, scales_gradients = false;
+  /// Gradients are copied into buckets before their reduction, and back behind it.
+  bool copies_gradients = false;
+  /// ZeRO 1 whose states are shared out tensor by tensor: gradients are all-reduced among all replicas, and behind the step each owner
+  /// in turn broadcasts its tensors in the sharding group. Tensors of a layer; 0: the shards are even, scattered and gathered.
+  /// HybridZeroOptimizer in internlm/solver/optimizer/hybrid_zero_optim.py, InternLM at c18bec9 (July 2023) and InternEvo at c628a8c
+  /// (March 2024): _partition_param_list, reduce_tensor without dst_rank over ParallelMode.DATA, broadcast_params over ParallelMode.ZERO1.
+  int broadcast_tensors = 0;
   bool fused_kernels = true;        ///< mask and softmax, bias and GeLU, bias, dropout and residual
   double cross_entropy_bytes = 30;  ///< traffic per logit, forward and backward together
   bool in_place_cross_entropy = false;  ///< gradients are written over the logits

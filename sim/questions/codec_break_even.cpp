@@ -147,7 +147,8 @@ class Classes {
     const bool by_chunk = reduces_by_chunk(plan_);
     const EncodedCollective encoded =
         by_chunk ? codecs_.reduced_bucket(stage, 0) : codecs_.reduced_gradients(stage);
-    const double share = half_share(parallel.replicas()) * (parallel.zero_stage == 0 ? 2 : 1);
+    const double share =
+        half_share(plan_.reducing_replicas()) * (plan_.scatters_gradients() ? 1 : 2);
     const Bytes payload = by_chunk ? stage.cost->chunks.front().reductions.front().payload /
                                          static_cast<double>(gradient_buckets(plan_, stage.stage))
                                    : stage.cost->gradients;
@@ -192,11 +193,11 @@ class Classes {
                               ? find(cost.chunks.front().operations->at(Direction::forward).layer,
                                      Label::gather_layer)
                                     ->payload
-                              : find(cost.end, Label::gather_parameters)->payload;
+                              : find_parameter_gather(cost.end)->payload;
     const EncodedCollective encoded =
         encode_ring(*plan_.compression.zero_gather, *stage.device, RingKind::all_gather, payload,
-                    element_size(plan_.training.precision), parallel.replicas());
-    const double share = half_share(parallel.replicas());
+                    element_size(plan_.training.precision), sharding_ways(parallel));
+    const double share = half_share(sharding_ways(parallel));
     const BytesPerSecond now =
         by_layer ? BytesPerSecond{}
                  : collective_bandwidth(bare_, id, slot_of(CollectiveSlot::parameter_gather),

@@ -49,7 +49,7 @@ namespace {
 /// Sharded training reduces each gradient to its owner. Factors of gradients go to everybody.
 bool scatters_gradients(const Plan& plan, StageId stage) {
   constexpr int shards_parameters = 3;  // ZeRO stage that compresses no gradients
-  if (plan.parallel.zero_stage == 0) return false;
+  if (!plan.scatters_gradients()) return false;
   const auto& compressor = plan.compression.data_gradients;
   const bool in_factors = compressor && compressor->codec->sends_factors() &&
                           compresses_gradients(plan.compression, static_cast<int>(stage.index()));
@@ -69,7 +69,8 @@ std::string kernel_name(Phase phase, const Plan& plan, StageId stage) {
     case Phase::embedding_sync:
       return "ncclDevKernel_AllReduce(embedding gradients)";
     case Phase::parameter_gather:
-      return "ncclDevKernel_AllGather(parameters)";
+      return plan.broadcasts_parameters() ? "ncclDevKernel_Broadcast(parameters)"
+                                          : "ncclDevKernel_AllGather(parameters)";
     case Phase::context_exchange:
       return "ncclDevKernel_SendRecv(keys and values)";
     case Phase::tensor_reduce:
@@ -94,6 +95,8 @@ std::string kernel_name(Label label) {
       return std::string("ncclDevKernel_AllReduce(") + of + ")";
     case OperationKind::all_gather:
       return std::string("ncclDevKernel_AllGather(") + of + ")";
+    case OperationKind::broadcast:
+      return std::string("ncclDevKernel_Broadcast(") + of + ")";
     case OperationKind::reduce_scatter:
       return std::string("ncclDevKernel_ReduceScatter(") + of + ")";
     case OperationKind::all_to_all:

@@ -102,6 +102,12 @@ void launch_recomputed_modules(const Plan& plan, int, LaunchArguments& launch) {
   launch.arguments.push_back(argument);
 }
 
+void launch_zero_group(const Plan& plan, int group, LaunchArguments& launch) {
+  if (group > 0 && group < plan.parallel.replicas())
+    launch.arguments.push_back("--num-distributed-optimizer-instances " +
+                               std::to_string(plan.parallel.replicas() / group));
+}
+
 void launch_rank_order(const Plan& plan, int, LaunchArguments& launch) {
   constexpr RankOrder second{AxisName::tensor, AxisName::pipeline, AxisName::data};
   const RankOrder& order = plan.parallel.rank_order;

@@ -27,6 +27,7 @@ void launch_layout(const Plan& plan, int value, LaunchArguments& launch);
 void launch_context_method(const Plan& plan, int value, LaunchArguments& launch);
 /// Modules that selective recomputation has beside or in place of attention's core.
 void launch_recomputed_modules(const Plan& plan, int value, LaunchArguments& launch);
+void launch_zero_group(const Plan& plan, int group, LaunchArguments& launch);
 void launch_rank_order(const Plan& plan, int value, LaunchArguments& launch);
 
 }  // namespace windtunnel

@@ -90,6 +90,7 @@ bool splits_tensors(const Parallel& parallel) { return parallel.tensor > 1; }
 bool shares_experts(const Parallel& parallel) { return expert_ways(parallel) > 1; }
 bool cuts_sequences(const Parallel& parallel) { return parallel.context > 1; }
 bool shards_weights(const Parallel& parallel) { return parallel.zero_stage == 3; }
+bool shards_states(const Parallel& parallel) { return parallel.zero_stage > 0; }
 
 std::vector<Key> training_keys() {
   return {
@@ -388,12 +389,15 @@ std::vector<Key> cut_keys() {
        .example = "false",
        .is_choice = shards_weights},
       {.pointer = "/parallel/zero_group",
-       .meaning = "with zero_stage 3: replicas that share one copy of the states out among them "
-                  "(hybrid sharding); must divide data · context; 0: all of them",
+       .meaning = "with zero_stage 1 to 3: replicas that share one copy of the states out among "
+                  "them (hybrid sharding; data · context over Megatron's "
+                  "--num-distributed-optimizer-instances); must divide data · context; 0: all of "
+                  "them",
        .unit = "replicas",
        .value = whole(&Parallel::zero_group, 0, most_ranks),
        .example = "8",
-       .is_choice = shards_weights},
+       .launch = launch_zero_group,
+       .is_choice = shards_states},
   };
 }
 

@@ -151,11 +151,11 @@ void expect_equal_nodes(ObjectReader& reader, const ClusterShape& cluster) {
 /// Keys that say how parameters are sharded, where they are not, and keys that would change nothing where they are.
 void reject_sharding_keys(ObjectReader& reader, const Parallel& parallel,
                           const SoftwareProfile& software) {
-  const auto reject = [&](const char* key, int value, int fallback) {
-    if (parallel.zero_stage < 3 && value != fallback && reader.are_sound({key, "zero_stage"}))
+  const auto reject = [&](const char* key, int value, int fallback, int least = 3) {
+    if (parallel.zero_stage < least && value != fallback && reader.are_sound({key, "zero_stage"}))
       reader.problem(key,
-                     std::string(key) + " is for zero_stage 3, but zero_stage is " +
-                         std::to_string(parallel.zero_stage),
+                     std::string(key) + " is for zero_stage " + (least == 3 ? "3" : "1 to 3") +
+                         ", but zero_stage is " + std::to_string(parallel.zero_stage),
                      "leave it out");
   };
   if (parallel.scatters_in_passes() && parallel.overlap_gradient_reduce &&
@@ -172,7 +172,7 @@ void reject_sharding_keys(ObjectReader& reader, const Parallel& parallel,
                        " the host gathers one parameter after another: nothing is gathered ahead",
                    "leave it out");
   reject("zero_prefetch", parallel.zero_prefetch, software.host_gathers ? 0 : 1);
-  reject("zero_group", parallel.zero_group, Parallel{}.zero_group);
+  reject("zero_group", parallel.zero_group, Parallel{}.zero_group, 1);
   reject("reshard_after_forward", parallel.reshard_after_forward, true);
 }
 

@@ -63,6 +63,15 @@ Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
                  "a placement is not searched for zero_stage 3: the search does not weigh gathers "
                  "yet",
                  "leave placement out, or give a permutation of nodes");
+  if (scenario.placement_request == PlacementRequest::search && parallel.zero_stage < 3 &&
+      (parallel.zero_group > 0 || scenario.plan.broadcasts_parameters()))
+    refusals.add("/parallel/placement",
+                 parallel.zero_group > 0
+                     ? "a placement is not searched with a zero_group: the search knows one group "
+                       "that reduces gradients"
+                     : "a placement is not searched where owners broadcast parameters "
+                       "(broadcast_tensors)",
+                 "leave placement out, or give a permutation of nodes");
   if (parallel.schedule->is_both_ways()) {
     const std::string of = " under schedule " + parallel.schedule->name +
                            ", where two stages hold each part of the model";

@@ -362,6 +362,11 @@ void ReductionWriter::pass_in_pieces(const Step& step, OpWriter& writer) const {
 
 void ReductionWriter::reduce_chunk(Stream stream, const Step& step, OpWriter& writer) const {
   for (const Operation& reduction : shape_->reductions[step.chunk]) {
+    if (reduction.label == Label::reduce_shards) {
+      writer.collective(stream, slot_of(ChunkCollective::bucket_shards, step.chunk),
+                        Phase::gradient_reduce, Traffic::data_gradients, step);
+      continue;
+    }
     const bool experts = group_of(reduction.label) == GroupKind::expert_data;
     const BucketRow encode = experts ? BucketRow::encode_experts : BucketRow::encode,
                     second = experts ? BucketRow::encode_experts_second : BucketRow::encode_second,
@@ -682,10 +687,12 @@ class StageWriter {
           reductions_.experts_at_end(writer_);
           break;
         case Label::gather_parameters:
+        case Label::broadcast_parameters:
         case Label::gather_expert_parameters:
           reductions_.gather_parameters(writer_, operation.label);
           break;
         default:
+          if (operation.overlap == Overlap::trailing) break;  // with its bucket
           if (is_collective(row_of(operation.label).kind))
             writer_.collective(Stream::compute, slot_of(place.slot), place.phase,
                                row_of(operation.label).traffic, {});
@@ -822,11 +829,14 @@ EndPlace end_place(Label label) {
     case Label::reduce_gradients:
     case Label::scatter_gradients:
       return {.phase = Phase::gradient_reduce, .slot = CollectiveSlot::gradient_reduce};
+    case Label::reduce_shards:
+      return {.phase = Phase::gradient_reduce, .slot = CollectiveSlot::shard_reduce};
     case Label::synchronise_embedding:
       return {.phase = Phase::embedding_sync, .slot = CollectiveSlot::embedding_sync};
     case Label::optimizer_step:
       return {.phase = Phase::optimizer, .row = DeviceRow::optimizer};
     case Label::gather_parameters:
+    case Label::broadcast_parameters:
       return {.phase = Phase::parameter_gather, .slot = CollectiveSlot::parameter_gather};
     case Label::reduce_expert_gradients:
     case Label::scatter_expert_gradients:

@@ -95,15 +95,17 @@ enum class CollectiveSlot : std::uint32_t {
   expert_gradient_reduce,
   expert_gradient_reduce_second,
   expert_parameter_gather,
+  shard_reduce,  ///< of the shards of sharding groups
 };
-inline constexpr std::uint32_t num_device_collectives = 7;
+inline constexpr std::uint32_t num_device_collectives = 8;
 enum class ChunkCollective : std::uint32_t {
   bucket,         ///< one bucket of the chunk's gradients; all of them where nothing overlaps
   bucket_second,  ///< of a codec in two parts
   expert_bucket,  ///< the same of experts, among the ranks that hold them
   expert_bucket_second,
+  bucket_shards,  ///< the shards of a bucket, over the sharding groups
 };
-inline constexpr std::uint32_t num_chunk_collectives = 4;
+inline constexpr std::uint32_t num_chunk_collectives = 5;
 constexpr std::uint32_t slot_of(CollectiveSlot slot) { return static_cast<std::uint32_t>(slot); }
 constexpr std::uint32_t slot_of(ChunkCollective slot, int chunk) {
   return num_device_collectives + num_chunk_collectives * static_cast<std::uint32_t>(chunk) +

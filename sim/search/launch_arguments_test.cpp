@@ -61,6 +61,12 @@ TEST_CASE("ways of sharing out and cutting experts are arguments where there are
         std::string::npos);
 }
 
+TEST_CASE("four groups of four replicas that share out states are so many optimizer instances") {
+  const LaunchArguments launch =
+      megatron_arguments(plan_of(R"({"data": 16, "zero_stage": 1, "zero_group": 4})"));
+  CHECK(has(launch, "--num-distributed-optimizer-instances 4"));
+}
+
 TEST_CASE("sharded parameters are Megatron-FSDP") {
   const LaunchArguments launch = megatron_arguments(plan_of(R"({"data": 16, "zero_stage": 3})"));
   CHECK(has(launch, "--use-megatron-fsdp"));

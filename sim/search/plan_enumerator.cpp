@@ -125,7 +125,7 @@ class Enumeration {
     if (!is_quantized(choice.training.precision) &&
         choice.training.attention_kernel == FlashKernel::fp8)
       choice.training.attention_kernel = FlashKernel::cudnn;
-    parallel.zero_group = parallel.zero_stage == 3 ? base_.plan.parallel.zero_group : 0;
+    parallel.zero_group = parallel.zero_stage > 0 ? base_.plan.parallel.zero_group : 0;
     for (const Key* key : follows_) key->fallback(choice, base_.software);
     choices_.push_back(std::move(choice));
   }

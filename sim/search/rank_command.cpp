@@ -56,6 +56,9 @@ void emit(const Scenario& base, const RankRequest& request, const RankResult& re
     if (plan.parallel.zero_stage == 2 && plan.parallel.pipeline > 1)
       messages << "note: DeepSpeed's pipeline engine refuses zero_stage 2: with pipelines it "
                   "shards the optimizer alone, zero_stage 1\n";
+    if (plan.parallel.zero_stage > 0 && plan.parallel.zero_group > 0)
+      messages << "note: DeepSpeed's configuration has no zero_group: states are written as shared "
+                  "out among all replicas\n";
     if (plan.parallel.pipeline > 1 && !plan.parallel.schedule->is_deepspeeds)
       messages << "note: DeepSpeed's pipeline engine does not run the schedule "
                << plan.parallel.schedule->name << "\n";

@@ -33,7 +33,11 @@ void place_ranked_plans(const Scenario& base, RankResult& result) {
       base.placement_request != PlacementRequest::search)
     return;
   for (RankedPlan& plan : result.plans) {
-    if (plan.method != RankMethod::simulated) continue;
+    const Parallel& parallel = plan.choice.parallel;
+    const bool owners_broadcast = parallel.zero_stage == 1 && base.software.broadcast_tensors > 0;
+    if (plan.method != RankMethod::simulated || owners_broadcast ||
+        (parallel.zero_group > 0 && parallel.zero_stage < 3))  // unsupported_requests()
+      continue;
     place(base, result, plan);
     ++result.placements_searched;
   }

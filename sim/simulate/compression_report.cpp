@@ -261,9 +261,10 @@ void warn_of_reduction(const Scenario& scenario, const BuiltPrograms& built, con
   const StageCost& cost = built.cost_of_device[device.index()];
   const Bytes gradients = stage_gradients(scenario.model, scenario.plan, stage, cost);
   const Bytes whole =
-      (ring_all_reduce_volume(gradients, parallel.replicas()) +
+      (ring_all_reduce_volume(gradients, scenario.plan.reducing_replicas()) +
        ring_all_reduce_volume(reduced_expert_gradients(cost), expert_copies(parallel))) *
-      (scenario.plan.devices[device.index()].num_gpus() * (parallel.zero_stage > 0 ? 0.5 : 1.0));
+      (scenario.plan.devices[device.index()].num_gpus() *
+       (scenario.plan.scatters_gradients() ? 0.5 : 1.0));
   warn_of_loss(entry, "a reduction",
                Balances(scenario, built).collectives(stage, reductions, whole / sent), report);
 }

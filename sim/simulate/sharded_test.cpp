@@ -187,6 +187,42 @@ TEST_CASE(
   CHECK(report.iteration_time < shared.iteration_time);
 }
 
+TEST_CASE(
+    "by hand: ZeRO 1 in each node scatters and gathers there, and reduces shards between nodes") {
+  const Overrides in_nodes{{"/parallel/zero_stage", "1"},
+                           {"/parallel/zero_prefetch", "null"},
+                           {"/parallel/zero_group", "2"}};
+  const Scenario scenario = read(one_slow_cable, "sim/scenario/corpus/library", in_nodes);
+  const Report report = play(scenario, Detail::pass).report;
+  // The shards of the test before, once an iteration, with the 13 * 1024 biases and norms of each layer; parameters gathered once.
+  const double parameters = 3 * (12 * 1024.0 + 13) * 1024 + 2178 * 1024.0,
+               shard = parameters * 4 / 2;
+  for (const LinkUse& link : report.links) {
+    CAPTURE(link.name);
+    CHECK(total_of(link.carried).value() == doctest::Approx(2 * shard).epsilon(1e-12));
+  }
+  CHECK(report.traffic[static_cast<std::size_t>(Traffic::zero_gather)].value() ==
+        doctest::Approx(4 * parameters * 2 / 2).epsilon(1e-12));
+  CHECK(report.traffic[static_cast<std::size_t>(Traffic::data_gradients)].value() ==
+        doctest::Approx(4 * (shard + shard)).epsilon(1e-12));
+  // Optimizer states by half of the replicas of one group, not by all four.
+  Overrides over_all = in_nodes;
+  over_all.back().second = "0";
+  const Scenario flat = read(one_slow_cable, "sim/scenario/corpus/library", over_all);
+  const Report shared = play(flat, Detail::pass).report;
+  CHECK(report.memory.stages.front().optimizer.value() ==
+        doctest::Approx(2 * shared.memory.stages.front().optimizer.value()));
+  // Each owner broadcasts its tensors in its node, and whole gradients are all-reduced over all four ranks.
+  Overrides broadcasts = in_nodes;
+  broadcasts.emplace_back("/software/broadcast_tensors", "9");
+  const Scenario owned = read(one_slow_cable, "sim/scenario/corpus/library", broadcasts);
+  const Report by_owners = play(owned, Detail::pass).report;
+  CHECK(by_owners.traffic[static_cast<std::size_t>(Traffic::zero_gather)].value() ==
+        doctest::Approx(2 * parameters * 2).epsilon(1e-12));
+  CHECK(by_owners.traffic[static_cast<std::size_t>(Traffic::data_gradients)].value() ==
+        doctest::Approx(4 * parameters * 4 * 2 * 3 / 4).epsilon(1e-12));
+}
+
 TEST_CASE("backward passes that are split gather and scatter with their input gradients") {
   const Overrides split{{"/parallel/schedule", "zero_bubble_h1"}};
   Overrides on_leaves = split;

@@ -165,7 +165,7 @@ class FeatureDraw:
         software = self.library.files["software"][drawn["software"].split("@")[0]]
         if drawn["/parallel/zero_prefetch"] and "host_gathers" in software:
             drawn["/parallel/zero_prefetch"] = 0
-        if drawn["/parallel/zero_stage"] != 3 or drawn["data"] % 2 or drawn["pipeline"] > 1:
+        if not drawn["/parallel/zero_stage"] or drawn["data"] % 2 or (drawn["/parallel/zero_stage"] == 3 and drawn["pipeline"] > 1):
             drawn["/parallel/zero_group"] = None
         if drawn["/parallel/zero_stage"] != 3:
             drawn["/parallel/reshard_after_forward"] = None
@@ -238,7 +238,7 @@ class FeatureDraw:
             drawn["/parallel/stage_layers"] = "uneven"
         if drawn["/parallel/placement"] == "search":
             drawn["/parallel/placement"] = "permuted"
-        drawn["/compression/data_gradients"] = None
+        drawn["/compression/data_gradients"] = drawn["/parallel/zero_group"] = None
 
     def fit_training(self, drawn):
         types = self.library.nodes(drawn["platform"])[:drawn["nodes in use"]]
@@ -275,6 +275,9 @@ class FeatureDraw:
         platform = self.library.files["platform"][drawn["platform"]]
         if (len({node["gpus"] for node in types}) > 1 or "domain_nodes" in platform) and drawn["/parallel/placement"] in ("permuted", "search"):
             drawn["/parallel/placement"] = None
+        zero = drawn["/parallel/zero_stage"]
+        if drawn["/parallel/placement"] == "search" and (zero in (1, 2) and drawn["/parallel/zero_group"] or zero == 1 and "broadcast_tensors" in stack):
+            drawn["/parallel/placement"] = "permuted"
         if drawn["tensor"] * drawn["context"] * drawn["pipeline"] * drawn["data"] > MOST_GPUS_TO_SEARCH and drawn["/parallel/placement"] == "search":
             drawn["/parallel/placement"] = "permuted"
 
