@@ -534,24 +534,36 @@ Bytes stage_message_size(const Transformer& model, const Plan& plan,
 
 ChunkRole chunk_role(const Transformer& model, const Plan& plan, const ChunkPlace& place) {
   const ChunkMap map = plan.chunk_map();
-  const int layers = plan.chunk_layers(place);
-  return {layers, map.is_first(place), map.is_last(place),
-          model.moe ? model.expert_layers(plan.layers_before(place), layers) : 0,
-          model.seen_share(plan.layers_before(place), layers)};
+  const int layers = plan.chunk_layers(place), before = plan.layers_before(place);
+  ChunkRole role{layers, map.is_first(place), map.is_last(place),
+                 model.moe ? model.expert_layers(before, layers) : 0,
+                 model.seen_share(before, layers)};
+  if (!role.last || model.mtp_layers == 0) return role;
+  role.layers += model.mtp_layers;
+  if (model.predicts_with_experts()) role.expert_layers += model.mtp_layers;
+  role.seen_share =
+      (role.seen_share * layers + model.seen_share(model.layers - 1, 1) * model.mtp_layers) /
+      role.layers;
+  return role;
 }
 
-int expert_layers_of(const Transformer& model, const Plan& plan, StageId stage) {
-  int layers = 0;
-  for (int chunk = 0; model.moe && chunk < plan.parallel.virtual_pipeline; ++chunk)
-    layers += chunk_role(model, plan, {stage, chunk}).expert_layers;
-  return layers;
+ChunkRole stage_role(const Transformer& model, const Plan& plan, StageId stage) {
+  ChunkRole all;
+  for (int chunk = 0; chunk < plan.parallel.virtual_pipeline; ++chunk) {
+    const ChunkRole role = chunk_role(model, plan, {stage, chunk});
+    all.layers += role.layers;
+    all.expert_layers += role.expert_layers;
+    all.first |= role.first;
+    all.last |= role.last;
+  }
+  return all;
 }
 
 double stage_matrix_parameters(const Transformer& model, const Plan& plan, StageId stage) {
-  const int layers = plan.stage_layers[stage.index()];
-  if (layers == 0) return 0;
-  const double with_experts = expert_layers_of(model, plan, stage) / static_cast<double>(layers);
-  return layers * layer_matrix_parameters(model, plan.parallel.tensor, with_experts);
+  const ChunkRole role = stage_role(model, plan, stage);
+  if (role.layers == 0) return 0;
+  const double with_experts = role.expert_layers / static_cast<double>(role.layers);
+  return role.layers * layer_matrix_parameters(model, plan.parallel.tensor, with_experts);
 }
 
 StageCost stage_cost(const StageCostInputs& in) {

@@ -489,13 +489,18 @@ Divisible<double> embedding_parameters(const Transformer& model, int tensor_ways
 }
 
 Divisible<double> head_parameters(const Transformer& model, int tensor_ways, HeadPlace place) {
-  const bool own_words = !model.tied_embeddings || place == HeadPlace::on_another_stage;
-  return {model.norm_parameters(), own_words ? padded_words(model, tensor_ways) : 0};
+  const bool copies = place == HeadPlace::on_another_stage;
+  const int words = model.tied_embeddings ? copies : 1 + (copies && model.mtp_layers > 0);
+  constexpr double norms = 3, joined = 2;  // of what is embedded and of what is joined, and behind
+  const double h = model.hidden, depths = model.mtp_layers;
+  return {model.norm_parameters() * (1 + norms * depths),
+          words * padded_words(model, tensor_ways) + joined * h * h * depths};
 }
 
 double total_parameters(const Transformer& model) {
   Transformer unpadded = model;
   unpadded.vocab_divisor = 1;
+  unpadded.mtp_layers = 0;
   const int with_experts = model.expert_layers(0, model.layers);
   const double experts =
       router_parameters(model) + expert_parameters(model) + shared_expert_parameters(model);
@@ -949,6 +954,44 @@ KernelWork head_backward(const Transformer& model, const LayerShape& shape,
   return work;
 }
 
+namespace {
+std::vector<Gemm> joining_products(const Transformer& model, const LayerShape& shape) {
+  constexpr double joined = 2;
+  const double h = model.hidden;
+  return std::vector<Gemm>(static_cast<std::size_t>(model.mtp_layers),
+                           {tokens(model, shape), h / shape.tensor, joined * h});
+}
+
+/// Each depth embeds tokens, joins two hidden states, each read and written, and has three norms.
+KernelWork prediction_traffic(const Transformer& model, const LayerShape& shape,
+                              double norm_passes) {
+  if (model.mtp_layers == 0) return {};
+  constexpr double norms = 3, joined = 4, two_bytes = 2;
+  constexpr int kernels = 5;
+  KernelWork work;
+  work.memory_traffic =
+      (embedding_pass(model, shape).memory_traffic +
+       token_traffic(model, shape, (norms * norm_passes + joined) * two_bytes, 0, 0)) *
+      model.mtp_layers;
+  work.memory_kernels = kernels * model.mtp_layers;
+  return work;
+}
+}  // namespace
+
+KernelWork prediction_forward(const Transformer& model, const LayerShape& shape) {
+  KernelWork work = prediction_traffic(model, shape, norm_passes_forward);
+  work.linear = joining_products(model, shape);
+  add_casts(work, work.linear, shape, false);
+  return work;
+}
+
+KernelWork prediction_backward(const Transformer& model, const LayerShape& shape) {
+  KernelWork work = prediction_traffic(model, shape, norm_passes_backward);
+  work.linear = backward_products(joining_products(model, shape));
+  add_casts(work, joining_products(model, shape), shape, true);
+  return work;
+}
+
 KernelWork embedding_pass(const Transformer& model, const LayerShape& shape) {
   KernelWork work;
   // Look-up, positions, sum, dropout and mask: 7 elements a token and hidden unit (model E,
@@ -974,7 +1017,9 @@ Flops attention_core_flops(const Transformer& model, const LayerShape& shape) {
 }
 
 Flops head_flops(const Transformer& model, const LayerShape& shape) {
-  return Flops{2 * tokens(model, shape) * model.hidden * model.vocab / shape.tensor};
+  return Flops{2 * tokens(model, shape) * model.hidden * model.vocab / shape.tensor} *
+             (1 + model.mtp_layers) +
+         product_flops(joining_products(model, shape));
 }
 
 }  // namespace windtunnel
