@@ -61,6 +61,8 @@ LayerShape shape_of(const StageCostInputs& in, Precision precision) {
   shape.expert_load = expert_load_of(in);
   const SoftwareProfile::Experts& stack = experts_of(in);
   shape.expert_kernels = stack.kernels;
+  shape.expert_activation = stack.activation;
+  shape.expert_room = stack.room;
   shape.sorts_arrived_tokens = stack.dispatch == ExpertDispatch::all_to_all;
   shape.pads_experts = stack.pads_tokens;
   shape.adds_expert_biases = stack.adds_biases;

@@ -292,6 +292,10 @@ TEST_CASE("a release of the stack is the newest of its list that is no newer") {
   CHECK_FALSE(experts("megatron-core-2026@26.04", h100, "deepseek-v3").overlap_exchanges);
   CHECK(experts("megatron-core-2026@26.04", h100, "gpt-oss-120b").adds_biases);
   CHECK_FALSE(experts("megatron-core-2026@26.04", h100, "qwen3-30b-a3b").adds_biases);
+  CHECK(experts("megatron-core-2026@26.04", h100, "gpt-oss-120b").activation ==
+        ExpertActivation::clamped_apart);
+  CHECK(experts("megatron-core-2026@26.06", "gb300", "gpt-oss-120b").activation ==
+        ExpertActivation::by_operation);
 }
 
 TEST_CASE("a profile's name alone means its newest release") {

@@ -289,6 +289,17 @@ enum class ExpertKernels {
   all_experts,
 };
 
+/// How the nonlinearity between the products of experts is computed.
+enum class ExpertActivation {
+  fused,  ///< one kernel each way
+  /// Of GPT-OSS, whose values are clamped: each half is, and both are put together, before that kernel: weighted_bias_quick_geglu_impl in
+  /// megatron/core/fusions/fused_bias_geglu.py, Megatron-Core 0.14 to 0.18.
+  clamped_apart,
+  /// Of a model that Transformer Engine's fused grouped MLP of mid 2026 does not take, such as one whose sizes 256 does not divide:
+  /// _ScaledGLU in transformer_engine/pytorch/ops/basic/swiglu.py.
+  by_operation,
+};
+
 /// How a ring of ranks that cut sequences (context parallelism) puts together what its steps give: attention's output, and backward the
 /// gradients of queries, keys and values.
 enum class RingMerging {
@@ -327,6 +338,8 @@ struct LayerShape {
   int expert = 1, expert_tensor = 1;  ///< ways that experts are shared out, and each is cut
   double expert_load = 1;             ///< tokens of the rank that has most of them, over the mean
   ExpertKernels expert_kernels = ExpertKernels::each_expert;
+  ExpertActivation expert_activation = ExpertActivation::fused;
+  double expert_room = 1;  ///< rows of the buffers of experts, over the tokens that come
   /// Whether tokens that arrive from other ranks are put in the order of experts, and back before they leave.
   bool sorts_arrived_tokens = false;
   /// Whether copies of tokens are padded, expert by expert, to the rows that products in eight bits ask for.
