@@ -152,11 +152,13 @@ std::vector<CodecMatrix> gradient_matrices(const Transformer& model, const Plan&
   const ChunkMap map = plan.chunk_map();
   const ChunkPlace place{stage, chunk};
   const bool first = map.is_first(place), last = map.is_last(place);
-  const bool head =
-      last && (!model.tied_embeddings || plan.head_place() == HeadPlace::on_another_stage);
-  const int copies = holds_fused_embedding(model, plan, stage, chunk) ? 0 : first + head;
+  const bool has_copy = last && synchronises_embedding(model, plan),
+             has_own_head = last && !model.tied_embeddings;
+  const int copies =
+      (holds_fused_embedding(model, plan, stage, chunk) ? 0 : first + has_copy) + has_own_head;
   std::vector<CodecMatrix> matrices;
   add_layers(model, plan, place, matrices);
+  if (last && model.mtp_layers > 0) matrices.push_back({h / t, 2 * h, model.mtp_layers});
   if (copies > 0) matrices.push_back({words, h, copies});
   if (first && model.has_learned_positions())
     matrices.push_back({static_cast<double>(model.sequence), h});

@@ -142,6 +142,10 @@ Held ModelHeld::embedding() const {
 Held ModelHeld::head() const {
   Held held;
   held.parameters = head_parameters(model_, plan_.parallel.tensor, plan_.head_place());
+  // Of each depth of multi-token prediction what its norms read, and both hidden states joined.
+  const bool casts = is_quantized(plan_.training.precision);
+  const Bytes joined = casts ? operands(2) : elements(2);
+  held.at(Kept::tensors).whole = (elements(3) + joined) * model_.mtp_layers;
   return held;
 }
 
@@ -177,7 +181,8 @@ Held ModelHeld::head_backward(bool in_place) const {
   const Bytes each =
       plan_.parallel.zero_stage == 3 && !in_place ? single : e_ + (has_copy ? single : Bytes{});
   Held held;
-  held.at(Kept::logits).divided = each * (s_ * b_ * padded_vocab(model_, plan_.parallel.tensor));
+  held.at(Kept::logits).divided =
+      each * (s_ * b_ * padded_vocab(model_, plan_.parallel.tensor)) * (1 + model_.mtp_layers);
   return held;
 }
 

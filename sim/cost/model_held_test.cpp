@@ -29,6 +29,23 @@ TEST_CASE("eight bits halve what is kept of the inputs of products") {
   CHECK(mlp().divided == Bytes{12 * sbh});  // 4 h at 2, 4 h at 1
 }
 
+TEST_CASE("each depth of multi-token prediction keeps its inputs and logits of its own") {
+  Transformer model;
+  model.hidden = 256;
+  model.heads = model.kv_heads = 8;
+  model.sequence = 128;
+  model.vocab = 1024;
+  Plan plan;
+  plan.training.micro_batch = 1;
+  plan.training.precision = Precision::bf16;
+  const Bytes logits = ModelHeld(model, plan).head_backward(false).at(Kept::logits).divided;
+  model.mtp_layers = 2;
+  const ModelHeld held(model, plan);
+  CHECK(held.head_backward(false).at(Kept::logits).divided == logits * 3);
+  // Three norms' inputs and two hidden states side by side, at two bytes.
+  CHECK(held.head().at(Kept::tensors).whole == Bytes{2.0 * 5 * 2 * 128 * 256});
+}
+
 TEST_CASE("what a recomputed module gives is a part of what is kept") {
   Transformer model;
   model.hidden = 256;

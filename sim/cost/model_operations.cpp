@@ -61,6 +61,8 @@ LayerShape shape_of(const StageCostInputs& in, Precision precision) {
   shape.expert_load = expert_load_of(in);
   const SoftwareProfile::Experts& stack = experts_of(in);
   shape.expert_kernels = stack.kernels;
+  shape.expert_activation = stack.activation;
+  shape.expert_room = stack.room;
   shape.sorts_arrived_tokens = stack.dispatch == ExpertDispatch::all_to_all;
   shape.pads_experts = stack.pads_tokens;
   shape.adds_expert_biases = stack.adds_biases;
@@ -364,12 +366,18 @@ class ModelWriter {
     const KernelContext context = base_context(context_);
     const KernelWork ahead_work = head_forward(*in_.model, shape_, traffic),
                      back_work = head_backward(*in_.model, shape_, traffic);
-    ahead.time = kernel_time(ahead_work, context, factor);
-    back.whole.time = kernel_time(back_work, context, factor);
-    back.weights.time = weight_gradient_time(back_work, context, factor);
+    const KernelWork joining = prediction_forward(*in_.model, shape_),
+                     joining_back = prediction_backward(*in_.model, shape_);
+    const double heads = 1 + in_.model->mtp_layers;
+    ahead.time = kernel_time(ahead_work, context, factor) * heads + kernel_time(joining, context_);
+    back.whole.time = kernel_time(back_work, context, factor) * heads +
+                      kernel_time(joining_back, backward_context(in_, context_));
+    back.weights.time = weight_gradient_time(back_work, context, factor) * heads +
+                        weight_gradient_time(joining_back, context_);
     back.inputs.time = back.whole.time - back.weights.time;
-    ahead.launch = launch_time(in_, ahead_work);
-    back.whole.launch = back.inputs.launch = launch_time(in_, back_work);
+    ahead.launch = launch_time(in_, ahead_work) * heads + launch_time(in_, joining);
+    back.whole.launch = back.inputs.launch =
+        launch_time(in_, back_work) * heads + launch_time(in_, joining_back);
   }
 
   void add_message() {

@@ -337,32 +337,73 @@ bool hides_exchanges(const StageCostInputs& in) {
          in.plan->microbatches > 1 && (parallel.pipeline == 1 || parallel.virtual_pipeline > 1);
 }
 
-/// Exchanges beside the kernels of another microbatch, which lose multiprocessors to them for as long (share s of all), and in turn make
-/// them take f times as long. Of exchanges X and kernels K of a forward and a backward pass, what is left to wait for is
+/// Share of passes that have none of the other direction beside them, while the pipeline fills and drains: of the v chunks of m
+/// microbatches 2 (p - 1 - stage) + (v - 1) p + 1, or 1 without stages (get_pp_rank_microbatches in
+/// megatron/core/pipeline_parallel/schedules.py, Megatron-Core 0.15; combined_1f1b.py); on average over the stages v p of v m.
+double share_alone(const Plan& plan) {
+  return std::min(1.0, plan.parallel.pipeline / static_cast<double>(plan.microbatches));
+}
+
+bool is_exchange(const Operation& operation) {
+  return is_collective(row_of(operation.label).kind) &&
+         group_of(operation.label) == GroupKind::experts;
+}
+
+/// Kernels of a layer with experts up to its first exchange, between exchanges, and behind the last; the last exchange, and those before it.
+struct ExchangedLayer {
+  Seconds before{}, between{}, behind{}, last{}, others{};
+};
+ExchangedLayer exchanged_layer(const std::vector<Operation>& layer) {
+  ExchangedLayer result;
+  for (const Operation& operation : layer) {
+    const bool in_dense_layers =
+        operation.label == Label::feed_forward || operation.label == Label::recomputed_feed_forward;
+    const Seconds time = operation.share > 0 ? operation.time / operation.share : Seconds{0};
+    if (is_exchange(operation)) {
+      result.others += result.last;
+      result.last = time;
+      result.between += result.behind;
+      result.behind = Seconds{0};
+    } else if (row_of(operation.label).part == Part::compute && !in_dense_layers) {
+      (result.last > Seconds{0} ? result.behind : result.before) += time;
+    }
+  }
+  return result;
+}
+
+/// Exchanges beside the kernels of another microbatch, as Megatron-Core's layers run them (TransformerLayerSchedulePlan::run in
+/// megatron/core/models/common/model_chunk_schedule_plan.py, Megatron-Core 0.15):
+///   combine's gradients beside attention, dispatch beside the experts' gradients, its gradients beside experts, combine beside
+///   attention's gradients
+/// Kernels lose multiprocessors to an exchange for as long as it lasts (share s of all), and in turn make it take f times as long. Of an
+/// exchange X and the kernels K beside it, what is left to wait for is
 ///   s f X  where kernels last, f X (1 - s) <= K, else  X + K ((1 - 1/f) / (1 - s) - 1)   [own]
-/// Limits: also where the pipeline fills and drains, which has no other microbatch; exchanges that are played as flows are not hidden.
+/// Limits: passes that run alone count on average over all passes; exchanges that are played as flows are not hidden.
 void hide_exchanges(const StageCostInputs& in, ChunkOperations& operations) {
   if (!hides_exchanges(in)) return;
-  const auto is_exchange = [](const Operation& o) {
-    return is_collective(row_of(o.label).kind) && group_of(o.label) == GroupKind::experts;
+  const ExchangedLayer forward = exchanged_layer(operations.at(Direction::forward).layer),
+                       backward = exchanged_layer(operations.at(Direction::backward).layer);
+  const double free = 1 / slowdown_beside_exchanges(in), slowed = experts_of(in).exchange_slowdown,
+               alone = share_alone(*in.plan);
+  const auto left = [&](Seconds exchanges, Seconds kernels) {
+    if (exchanges == Seconds{0}) return 1.0;
+    const double beside = (1 - free) * slowed,
+                 behind = 1 + kernels / exchanges * ((1 - 1 / slowed) / free - 1);
+    return alone + (1 - alone) * std::min(1.0, std::max(beside, behind));
   };
-  Seconds exchanges{}, kernels{};
-  for (const Direction direction : {Direction::forward, Direction::backward}) {
-    const PassOperations& pass = operations.at(direction);
-    exchanges +=
-        sum_over(pass, [&](const Operation& o) { return is_exchange(o) ? o.time : Seconds{0}; });
-    kernels += sum_over(pass, [](const Operation& o) {
-      return row_of(o.label).part == Part::compute ? o.time : Seconds{0};
-    });
-  }
-  if (exchanges == Seconds{0}) return;
-  const double free = 1 / slowdown_beside_exchanges(in), slowed = experts_of(in).exchange_slowdown;
-  const double beside = (1 - free) * slowed,
-               behind = 1 + kernels / exchanges * ((1 - 1 / slowed) / free - 1);
-  const double left = std::min(1.0, std::max(beside, behind));
-  operations.for_each([&](Operation& o) {
-    if (is_exchange(o)) slow_down(o, left);
-  });
+  const auto hide = [](PassOperations& pass, double others, double last) {
+    bool is_last = true;
+    for (auto operation = pass.layer.rbegin(); operation != pass.layer.rend(); ++operation) {
+      if (!is_exchange(*operation)) continue;
+      slow_down(*operation, is_last ? last : others);
+      is_last = false;
+    }
+  };
+  const double last_back = left(backward.last, forward.between);
+  hide(operations.at(Direction::forward), left(forward.others, backward.between),
+       left(forward.last, backward.behind));
+  for (const Direction direction : {Direction::backward, Direction::input_gradient})
+    hide(operations.at(direction), left(backward.others, forward.before), last_back);
 }
 
 /// The forward pass of `ahead` and the backward pass of `back` at once. What the CPU takes longer to launch the block than it runs is
@@ -534,24 +575,36 @@ Bytes stage_message_size(const Transformer& model, const Plan& plan,
 
 ChunkRole chunk_role(const Transformer& model, const Plan& plan, const ChunkPlace& place) {
   const ChunkMap map = plan.chunk_map();
-  const int layers = plan.chunk_layers(place);
-  return {layers, map.is_first(place), map.is_last(place),
-          model.moe ? model.expert_layers(plan.layers_before(place), layers) : 0,
-          model.seen_share(plan.layers_before(place), layers)};
+  const int layers = plan.chunk_layers(place), before = plan.layers_before(place);
+  ChunkRole role{layers, map.is_first(place), map.is_last(place),
+                 model.moe ? model.expert_layers(before, layers) : 0,
+                 model.seen_share(before, layers)};
+  if (!role.last || model.mtp_layers == 0) return role;
+  role.layers += model.mtp_layers;
+  if (model.predicts_with_experts()) role.expert_layers += model.mtp_layers;
+  role.seen_share =
+      (role.seen_share * layers + model.seen_share(model.layers - 1, 1) * model.mtp_layers) /
+      role.layers;
+  return role;
 }
 
-int expert_layers_of(const Transformer& model, const Plan& plan, StageId stage) {
-  int layers = 0;
-  for (int chunk = 0; model.moe && chunk < plan.parallel.virtual_pipeline; ++chunk)
-    layers += chunk_role(model, plan, {stage, chunk}).expert_layers;
-  return layers;
+ChunkRole stage_role(const Transformer& model, const Plan& plan, StageId stage) {
+  ChunkRole all;
+  for (int chunk = 0; chunk < plan.parallel.virtual_pipeline; ++chunk) {
+    const ChunkRole role = chunk_role(model, plan, {stage, chunk});
+    all.layers += role.layers;
+    all.expert_layers += role.expert_layers;
+    all.first |= role.first;
+    all.last |= role.last;
+  }
+  return all;
 }
 
 double stage_matrix_parameters(const Transformer& model, const Plan& plan, StageId stage) {
-  const int layers = plan.stage_layers[stage.index()];
-  if (layers == 0) return 0;
-  const double with_experts = expert_layers_of(model, plan, stage) / static_cast<double>(layers);
-  return layers * layer_matrix_parameters(model, plan.parallel.tensor, with_experts);
+  const ChunkRole role = stage_role(model, plan, stage);
+  if (role.layers == 0) return 0;
+  const double with_experts = role.expert_layers / static_cast<double>(role.layers);
+  return role.layers * layer_matrix_parameters(model, plan.parallel.tensor, with_experts);
 }
 
 StageCost stage_cost(const StageCostInputs& in) {

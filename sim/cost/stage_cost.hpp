@@ -95,10 +95,10 @@ const SoftwareProfile::Experts& experts_of(const StageCostInputs& in);
 Bytes stage_message_size(const Transformer& model, const Plan& plan,
                          const SoftwareProfile& software, Label message);
 
-/// Which part of the model a chunk is.
+/// Which part of the model a chunk is. The last has the layers of multi-token prediction too.
 ChunkRole chunk_role(const Transformer& model, const Plan& plan, const ChunkPlace& place);
-/// Layers with experts of all chunks of a stage.
-int expert_layers_of(const Transformer& model, const Plan& plan, StageId stage);
+/// All chunks of a stage as if they were one.
+ChunkRole stage_role(const Transformer& model, const Plan& plan, StageId stage);
 /// The matrix weights of a stage's layers on one rank, without experts and routers.
 double stage_matrix_parameters(const Transformer& model, const Plan& plan, StageId stage);
 

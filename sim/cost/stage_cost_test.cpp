@@ -179,6 +179,33 @@ TEST_CASE("the last stage has the head as well") {
         doctest::Approx((layer_flops + head_flops) / 1e14).epsilon(1e-9));
 }
 
+TEST_CASE("multi-token prediction adds a layer, a projection and a head to the last stage alone") {
+  World world;
+  const StageCost before = world.cost(1);
+  const Seconds first = world.cost(0).chunks[0].forward.duration;
+  world.model.mtp_layers = 1;
+  const StageCost after = world.cost(1);
+  // 2 h are joined to h: 4 T h^2.
+  const double added = layer_flops + head_flops + 4.0 * 1024 * 1024 * 1024;
+  const ChunkCost &was = before.chunks[0], &is = after.chunks[0];
+  CHECK((is.forward.duration - was.forward.duration).value() ==
+        doctest::Approx(added / 1e14).epsilon(1e-9));
+  CHECK((is.backward.duration - was.backward.duration).value() ==
+        doctest::Approx(2 * added / 1e14).epsilon(1e-9));
+  CHECK(world.cost(0).chunks[0].forward.duration == first);
+  const auto work = [](const ChunkCost& chunk) {
+    return count_flops(chunk.operations->at(Direction::forward)).model.value();
+  };
+  CHECK(work(is) - work(was) == doctest::Approx(added).epsilon(1e-12));
+  // A layer's 12 h^2 + 13 h, the projection's 2 h^2, three norms of 2 h.
+  const double h = 1024;
+  CHECK(is.parameters.all - was.parameters.all ==
+        doctest::Approx(14 * h * h + 19 * h).epsilon(1e-12));
+  // A head of its own no longer serves as the copy of the words that the depth embeds.
+  world.model.tied_embeddings = false;
+  CHECK(world.cost(1).chunks[0].parameters.all - is.parameters.all == world.model.vocab * h);
+}
+
 TEST_CASE("full recomputation adds a forward pass without the head, selective the attention core") {
   World world;
   world.plan.training.recompute = Recompute::full;

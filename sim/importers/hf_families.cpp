@@ -149,10 +149,13 @@ const std::vector<HfKey>& refused_hf_keys() {
 }
 
 const std::vector<HfKey>& uncounted_hf_keys() {
+  static constexpr const char* predicts =
+      "the layers of multi-token prediction are trained as well; write \"mtp_layers\": 0 where "
+      "they are not, as transformers does not";
   static const std::vector<HfKey> keys{
-      {"num_nextn_predict_layers", "the layers of multi-token prediction are left out"},
-      {"mtp_num_hidden_layers", "the layers of multi-token prediction are left out"},
-      {"num_mtp_modules", "the layers of multi-token prediction are left out"},
+      {"num_nextn_predict_layers", predicts},
+      {"mtp_num_hidden_layers", predicts},
+      {"num_mtp_modules", predicts},
       {"attn_logit_softcapping", "caps on the scores of attention take no time here"},
       {"final_logit_softcapping", "caps on the logits take no time here"},
       {"alibi", "positions by ALiBi take no time here"},

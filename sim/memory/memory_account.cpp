@@ -125,8 +125,7 @@ Bytes cast_weights(const Transformer& model, const Plan& plan, const SoftwarePro
 
 Stage stage_of(const MemoryInputs& inputs, StageId id) {
   const Plan& plan = *inputs.plan;
-  const ChunkRole role{plan.stage_layers[id.index()], plan.has_embedding(id), plan.has_head(id),
-                       expert_layers_of(*inputs.model, plan, id)};
+  const ChunkRole role = stage_role(*inputs.model, plan, id);
   const ChunkOperations& operations = operations_of(inputs, role, id);
   const ParameterCounts parameters = count_parameters(operations.at(Direction::forward));
   StageStates states = stage_states(plan.training, *inputs.software, parameters);

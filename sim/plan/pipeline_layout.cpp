@@ -66,12 +66,10 @@ class Unroller {
 
   Item letter() {
     const char letter = text_[at_];
-    if (letter == 'm')
-      refuse(at_, "\"m\", a multi-token prediction layer, is not modelled", "leave it out");
     if (letter == '*') refuse(at_, "\"*\" has nothing before it to repeat");
-    if (std::string_view("EtL|").find(letter) == std::string_view::npos)
+    if (std::string_view("EtmL|").find(letter) == std::string_view::npos)
       refuse(at_, "there is no layer " + quoted(letter),
-             "E embedding, t transformer layer, L loss, | next stage");
+             "E embedding, t transformer layer, m multi-token prediction, L loss, | next stage");
     return {letter, at_++};
   }
 
@@ -105,6 +103,10 @@ std::optional<LayoutFault> fault_of(const Items& items) {
       return LayoutFault{column, "the embedding (E) must come first, and once", {}};
     if (letter == 'L' && i + 1 < items.size())
       return LayoutFault{column, "the loss (L) must come last, and once", {}};
+    const char next = i + 1 < items.size() ? items[i + 1].letter : 'L';
+    if (letter == 'm' && next != 'm' && next != 'L')
+      return LayoutFault{
+          column, "multi-token prediction (m) must come just before the loss (L), in its part", {}};
   }
   if (items.front().letter != 'E')
     return LayoutFault{
@@ -122,16 +124,17 @@ std::string layers_text(int layers) {
 
 }  // namespace
 
-std::variant<std::vector<int>, LayoutFault> read_pipeline_layout(std::string_view layout) {
+std::variant<PipelineLayout, LayoutFault> read_pipeline_layout(std::string_view layout) {
   try {
     const Items items = Unroller(layout).unroll();
     if (const auto fault = fault_of(items)) return *fault;
-    std::vector<int> layers{0};
+    PipelineLayout read{{0}, 0};
     for (const Item& item : items) {
-      if (item.letter == '|') layers.push_back(0);
-      if (item.letter == 't') ++layers.back();
+      if (item.letter == '|') read.layers.push_back(0);
+      if (item.letter == 't') ++read.layers.back();
+      if (item.letter == 'm') ++read.mtp_layers;
     }
-    return layers;
+    return read;
   } catch (const Refusal& refusal) {
     return refusal.fault;
   }
@@ -144,7 +147,7 @@ std::string pipeline_layout(const Plan& plan) {
     if (position > 0) layout += "|";
     layout += layers_text(plan.chunk_layers(map.at(position)));
   }
-  return layout + "L";
+  return layout + std::string(static_cast<std::size_t>(plan.mtp_layers), 'm') + "L";
 }
 
 }  // namespace windtunnel

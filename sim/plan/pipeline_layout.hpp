@@ -17,17 +17,22 @@ struct LayoutFault {
   std::string suggestion;
 };
 
-/// Reads Megatron-LM's --pipeline-model-parallel-layout, as in "Et*3|(tt|)*29,L": layers of each part of the model, in order. A part
-/// is a model chunk (plan/chunk_map.hpp).
-///
-///   layout = { item [ "*" number ] }     item = "E" | "t" | "L" | "|" | "(" layout ")"     commas are for the eye
-///
-/// E is the embedding and must come first, L the head with the loss and must come last; t is a layer; | begins the next part. "m", a
-/// multi-token prediction layer, is not modelled. (Megatron-LM, pipeline_parallel_layer_layout.py, parse_str_to_list and
-/// validate_layer_layout; here parentheses may also be nested and stand without a repetition.)
-std::variant<std::vector<int>, LayoutFault> read_pipeline_layout(std::string_view layout);
+/// Layers of each part of the model, in order, and those of multi-token prediction, which the last part has beside them.
+struct PipelineLayout {
+  std::vector<int> layers;
+  int mtp_layers = 0;
+};
 
-/// The layers of a plan's stages in that form: "Et*5|t*6|t*5L".
+/// Reads Megatron-LM's --pipeline-model-parallel-layout, as in "Et*3|(tt|)*29,mL". A part is a model chunk (plan/chunk_map.hpp).
+///
+///   layout = { item [ "*" number ] }     item = "E" | "t" | "m" | "L" | "|" | "(" layout ")"     commas are for the eye
+///
+/// E is the embedding and must come first, L the head with the loss and must come last; t is a layer, m one of multi-token prediction,
+/// which must come just before L (Megatron-LM also takes it alone in a part of its own); | begins the next part. (Megatron-LM, pipeline_parallel_layer_layout.py, parse_str_to_list and
+/// validate_layer_layout; here parentheses may also be nested and stand without a repetition.)
+std::variant<PipelineLayout, LayoutFault> read_pipeline_layout(std::string_view layout);
+
+/// The layers of a plan's stages in that form: "Et*5|t*6|t*5mL".
 std::string pipeline_layout(const Plan& plan);
 
 }  // namespace windtunnel

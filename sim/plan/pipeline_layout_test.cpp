@@ -10,13 +10,13 @@ using Layers = std::vector<int>;
 Layers layers(std::string_view layout) {
   auto read = read_pipeline_layout(layout);
   if (const auto* fault = std::get_if<LayoutFault>(&read)) FAIL(fault->message);
-  return std::get<Layers>(read);
+  return std::get<PipelineLayout>(read).layers;
 }
 
 /// "column: message".
 std::string fault(std::string_view layout) {
   const auto read = read_pipeline_layout(layout);
-  if (std::holds_alternative<Layers>(read)) return "accepted";
+  if (std::holds_alternative<PipelineLayout>(read)) return "accepted";
   const auto& found = std::get<LayoutFault>(read);
   return std::to_string(found.column) + ": " + found.message;
 }
@@ -38,16 +38,26 @@ TEST_CASE("repetitions are unrolled as Megatron-LM's comments show it") {
   CHECK(layers("Et*3|t*12L") == Layers{3, 12});
   CHECK(layers("E(t*2|)*3,tL") == Layers{2, 2, 2, 1});
   CHECK(layers("E(t|)*10L").size() == 11);
-  // Without its MTP layer, the example of the documentation: 3, then 29 parts of 2, then the head's.
-  const Layers documented = layers("Et*3|(tt|)*29,L");
+  // The example of the documentation, its MTP layer with the head: 3, then 29 parts of 2, then the head's.
+  const Layers documented = layers("Et*3|(tt|)*29,mL");
   CHECK(documented.size() == 31);
   CHECK(documented.front() == 3);
   CHECK(documented[29] == 2);
   CHECK(documented.back() == 0);
 }
 
+TEST_CASE("layers of multi-token prediction are counted apart from those of parts") {
+  const auto read = read_pipeline_layout("Et*2|t,m*2,L");
+  CHECK(std::get<PipelineLayout>(read).layers == Layers{2, 1});
+  CHECK(std::get<PipelineLayout>(read).mtp_layers == 2);
+}
+
 TEST_CASE("what is wrong with a layout is told with its column") {
-  CHECK(fault("Et*3|(tt|)*29,m|L") == "14: \"m\", a multi-token prediction layer, is not modelled");
+  const std::string apart =
+      "multi-token prediction (m) must come just before the loss (L), in its part";
+  CHECK(fault("Et*3|(tt|)*2,m|L") == "13: " + apart);
+  CHECK(fault("EtmtL") == "2: " + apart);
+  CHECK(fault("EtLm") == "2: the loss (L) must come last, and once");
   CHECK(fault("") == "0: the layout is empty");
   CHECK(fault("tt|tL") == "0: the first stage must begin with the embedding (E)");
   CHECK(fault("|EtL") == "1: the embedding (E) must come first, and once");

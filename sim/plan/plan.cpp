@@ -156,7 +156,8 @@ int nodes_of_replica(const Plan& plan, int gpus_per_node) {
 }
 
 bool synchronises_embedding(const Transformer& model, const Plan& plan) {
-  return model.tied_embeddings && plan.head_place() == HeadPlace::on_another_stage;
+  return (model.tied_embeddings || model.mtp_layers > 0) &&
+         plan.head_place() == HeadPlace::on_another_stage;
 }
 
 OrderShape order_shape(const Plan& plan) {
@@ -335,6 +336,7 @@ std::variant<const Plan*, std::vector<PlanRejection>> PlanMaker::make(const Trai
   LayerSplit split = layer_split({*model_, training, parallel, *software_});
   plan_.stage_layers = std::move(split.stages);
   plan_.position_layers = std::move(split.positions);
+  plan_.mtp_layers = model_->mtp_layers;
   plan_.num_nodes = static_cast<int>(cluster_->gpus_by_node.size());
   plan_.gpus_per_node = cluster_->gpus_by_node.front();
   plan_.microbatches = microbatches_of(training, parallel);

@@ -226,6 +226,7 @@ struct Plan {
       stage_layers;  ///< layers by stage; sums to the model's layers, once for each copy of a stage
   /// Layers by the position of their chunk in the model, where those of a stage are not divided evenly or two stages hold each.
   std::vector<int> position_layers;
+  int mtp_layers = 0;  ///< Transformer::mtp_layers: the model's last part has them beside those
   std::vector<GpuPlace> places;  ///< by rank
   int nodes_per_tensor_group = 1;
   std::vector<PlanDevice>

@@ -22,12 +22,16 @@ constexpr int most_launches = 1'000;     ///< of what reads a microbatch
 
 constexpr int most_multiprocessors = 1'000;
 constexpr double most_slowdown = 1'000;
+constexpr double most_room = 1'000;
 
 using Stack = SoftwareProfile;
 using Experts = Stack::Experts;
 
 const Names<ExpertDispatch> dispatches{{"all_to_all", ExpertDispatch::all_to_all},
                                        {"one_copy_per_node", ExpertDispatch::one_copy_per_node}};
+const Names<ExpertActivation> expert_activations{{"fused", ExpertActivation::fused},
+                                                 {"clamped_apart", ExpertActivation::clamped_apart},
+                                                 {"by_operation", ExpertActivation::by_operation}};
 const Names<ExpertKernels> expert_kernels{{"each_expert", ExpertKernels::each_expert},
                                           {"all_experts", ExpertKernels::all_experts}};
 const Names<GradientType> gradient_types{
@@ -83,6 +87,8 @@ void read_launches(ObjectReader& reader, Experts& experts) {
   given(reader, "exchange_slowdown", experts.exchange_slowdown, 1, most_slowdown);
   given(reader, "pads_tokens", experts.pads_tokens);
   given(reader, "adds_biases", experts.adds_biases);
+  given(reader, "activation", experts.activation, expert_activations);
+  given(reader, "room", experts.room, 1, most_room);
 }
 
 /// Names are for people: models are told by their sizes, since scenarios may hold them without a name.

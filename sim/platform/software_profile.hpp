@@ -227,6 +227,10 @@ struct SoftwareProfile {
     /// What an expert's second product gives is weighed and gets its bias in kernels of their own, expert by expert: _apply_bias of
     /// TEGroupedMLP in megatron/core/transformer/moe/experts.py, Megatron-Core 0.15 to 0.18.
     bool adds_biases = false;
+    ExpertActivation activation = ExpertActivation::fused;
+    /// Buffers of experts have room for this many times the rank's even share of tokens, as capturing an iteration as a graph asks
+    /// (moe_expert_rank_capacity_factor). Kernels that are not told how many came work on all of it: those that are not fused with a product.
+    double room = 1;
   } experts;
   /// Exceptions to the stack's habits with experts of some models, on some devices, or in some precisions.
   struct ExpertsElsewhere {

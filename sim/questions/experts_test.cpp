@@ -178,16 +178,35 @@ TEST_CASE("exchanges beside another microbatch leave what their multiprocessors 
                          {"/software/experts/exchange_slowdown", "1"},
                          {"/software/experts/exchange_multiprocessors", "27"}};
   // 27 of an A100's 108 multiprocessors for as long as exchanges run, and the kernels take longer than they do.
-  const Overrides slow_kernels{{"/model/sequence", "1024"}, {"/model/moe/ffn_hidden", "65536"}};
+  const Overrides slow_kernels{{"/model/sequence", "8192"}, {"/model/moe/ffn_hidden", "65536"}};
   const auto with = [&](Overrides changes) {
     changes.insert(changes.end(), slow_kernels.begin(), slow_kernels.end());
     return play(read(four_gpus, changes)).breakdown.of(Line::expert_comm);
   };
-  CHECK(with(beside).value() == doctest::Approx(with(two).value() / 4).epsilon(1e-9));
+  // Of two microbatches the first forward and the last backward pass run alone: half of the exchanges.
+  CHECK(with(beside).value() == doctest::Approx(with(two).value() * (0.5 + 0.5 / 4)).epsilon(1e-9));
   // Exchanges that kernels slow down hold them for longer.
   Overrides slowed = beside;
   slowed[2].second = "1.5";
-  CHECK(with(slowed).value() == doctest::Approx(with(two).value() * 1.5 / 4).epsilon(1e-9));
+  CHECK(with(slowed).value() ==
+        doctest::Approx(with(two).value() * (0.5 + 0.5 * 1.5 / 4)).epsilon(1e-9));
+}
+
+TEST_CASE("experts hide dispatches, and attention alone hides combines") {
+  const auto exchanges = [](const char* overlap) {
+    return play(read(four_gpus, {{"/training/global_batch", "8"},
+                                 {"/model/moe/ffn_hidden", "65536"},
+                                 {"/platform/node_types/0/nic_rate", "10 Gbps"},
+                                 {"/software/experts/overlap_exchanges", overlap},
+                                 {"/software/experts/exchange_multiprocessors", "0"},
+                                 {"/software/experts/exchange_slowdown", "1"}}))
+        .breakdown.of(Line::expert_comm)
+        .value();
+  };
+  // Half of the passes have others beside them. Of their exchanges all dispatches hide, and of combines, 0.7 ms each, what attention lasts.
+  const double alone = exchanges("false"), hidden = alone - exchanges("true");
+  CHECK(hidden > alone / 4);
+  CHECK(hidden < 1.5 * alone / 4);
 }
 
 TEST_CASE("of exchanges that outlast kernels the rest runs alone") {
@@ -273,6 +292,10 @@ TEST_CASE("a release of the stack is the newest of its list that is no newer") {
   CHECK_FALSE(experts("megatron-core-2026@26.04", h100, "deepseek-v3").overlap_exchanges);
   CHECK(experts("megatron-core-2026@26.04", h100, "gpt-oss-120b").adds_biases);
   CHECK_FALSE(experts("megatron-core-2026@26.04", h100, "qwen3-30b-a3b").adds_biases);
+  CHECK(experts("megatron-core-2026@26.04", h100, "gpt-oss-120b").activation ==
+        ExpertActivation::clamped_apart);
+  CHECK(experts("megatron-core-2026@26.06", "gb300", "gpt-oss-120b").activation ==
+        ExpertActivation::by_operation);
 }
 
 TEST_CASE("a profile's name alone means its newest release") {

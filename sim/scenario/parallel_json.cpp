@@ -31,9 +31,9 @@ Origin origin_in(const JsonValue& string, std::size_t column) {
 }
 
 /// Megatron-LM's pipeline layout in place of a list.
-std::vector<int> read_layout(ObjectReader& reader, const JsonValue& value) {
+PipelineLayout read_layout(ObjectReader& reader, const JsonValue& value) {
   auto layout = read_pipeline_layout(value.string());
-  if (auto* parts = std::get_if<std::vector<int>>(&layout)) return std::move(*parts);
+  if (auto* parts = std::get_if<PipelineLayout>(&layout)) return std::move(*parts);
   const auto& fault = std::get<LayoutFault>(layout);
   reader.problems().add(
       {origin_in(value, fault.column), pointer_join(reader.pointer(), "stage_layers"),
@@ -232,7 +232,7 @@ void split_by_layout(ObjectReader& reader, ParallelBlock& block) {
   const auto p = static_cast<std::size_t>(parallel.pipeline);
   const auto v = static_cast<std::size_t>(parallel.virtual_pipeline);
   const auto text = [](std::size_t number) { return std::to_string(number); };
-  const std::vector<int>& parts = block.layout;
+  const std::vector<int>& parts = block.layout.layers;
   if (parallel.schedule->is_both_ways()) {  // check_stage_layers counts them
     block.parallel.stage_layers = parts;
     return;

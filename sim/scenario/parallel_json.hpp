@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/object_reader.hpp"
+#include "plan/pipeline_layout.hpp"
 #include "scenario/key_table.hpp"
 
 namespace windtunnel {
@@ -21,7 +22,7 @@ struct ParallelBlock {
   bool gives_data = false;    ///< else `data` is what the nodes leave, or 1
   bool gives_layers = false;  ///< in some way
   std::vector<std::vector<int>> chunk_layers;  ///< by stage; empty: not given so
-  std::vector<int> layout;  ///< layers of the parts of Megatron-LM's layout; empty: none
+  PipelineLayout layout;                       ///< without parts: none
 };
 
 /// A named schedule, or one that the user wrote, whose file stands in place of its path. A path that is left could not be read,

@@ -208,9 +208,15 @@ void PlanReader::settle_layers() {
   std::vector<int>& by_stage = block_.parallel.stage_layers;
   if (asks_for_balance_ && findings_.are_sound({pipeline, layers}))
     by_stage = layers_before_balance();
-  if (!block_.layout.empty() &&
+  if (!block_.layout.layers.empty() &&
       findings_.are_sound({pipeline, "/parallel/virtual_pipeline", stage_layers}))
     split_by_layout(reader_, block_);
+  if (const int predicted = block_.layout.mtp_layers, has = scenario_->model.mtp_layers;
+      predicted > 0 && predicted != has && findings_.are_sound({"/model/mtp_layers"}))
+    findings_.reject({stage_layers,
+                      "the layout has " + std::to_string(predicted) +
+                          " times m, but the model's mtp_layers is " + std::to_string(has),
+                      "leave m out, or set mtp_layers to " + std::to_string(predicted)});
   if (!block_.chunk_layers.empty() &&
       findings_.are_sound({pipeline, "/parallel/virtual_pipeline", stage_layers}))
     split_by_chunks(reader_, block_);

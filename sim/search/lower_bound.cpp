@@ -34,7 +34,8 @@ Plan with_fewest_microbatches(Plan plan) {
 double events_on_the_way(const Plan& plan, const StageCost& cost, bool plays_operations) {
   constexpr double events_of_the_end = 8, events_a_bucket = 2;
   const int most_layers =
-      std::max(1, *std::max_element(plan.stage_layers.begin(), plan.stage_layers.end()));
+      std::max(1, *std::max_element(plan.stage_layers.begin(), plan.stage_layers.end())) +
+      plan.mtp_layers;
   double events_a_pass = 6;
   if (gradient_reduction(plan) == GradientReduction::per_microbatch)
     events_a_pass += events_a_bucket * most_layers;

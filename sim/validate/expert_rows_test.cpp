@@ -55,11 +55,11 @@ TEST_CASE("rows of models with experts, with one constant fitted on those of Qwe
   for (const ScoredRow& row : set.comparisons)
     if (!may_be_fitted_on(row.id)) others.push_back(std::abs(row.error()));
   CHECK(others.size() == 52);
-  CHECK(mean_of(others) < 0.145);
+  CHECK(mean_of(others) < 0.10);
   CHECK(mean_of(errors_of(set, "GPT_OSS_120B")) <
-        0.30);  // releases differ by 1.6 times on one plan
-  CHECK(mean_of(errors_of(set, "DeepSeekV3")) < 0.10);
-  CHECK(mean_of(errors_of(set, "Qwen3_235B_a22B")) < 0.10);
+        0.22);  // releases differ by 1.6 times on one plan
+  CHECK(mean_of(errors_of(set, "DeepSeekV3")) < 0.06);
+  CHECK(mean_of(errors_of(set, "Qwen3_235B_a22B")) < 0.08);
 }
 
 TEST_CASE("DeepSeek's layers on one node of B200, and what they hold in memory") {

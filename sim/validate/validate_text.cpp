@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <vector>
@@ -66,6 +67,26 @@ std::string groups_text(const std::vector<ScoredRow>& comparisons) {
   }
   return "\n" + text_table("lr", rows) +
          "  regret: what choosing the plan predicted fastest costs over the best measured one\n";
+}
+
+/// Of a set whose groups are pairs, what the second row of each has over the first: the difference is what was measured.
+std::string pairs_text(const std::vector<ScoredRow>& comparisons) {
+  const auto groups = by_group(comparisons);
+  std::vector<TextRow> rows{{"pair", "measured", "predicted", "ratio"}};
+  std::vector<double> ratios;
+  for (const auto& [name, members] : groups) {
+    if (members.size() != 2 || name.empty()) return {};
+    const ScoredRow &off = members.front(), &on = members.back();
+    const double measured = on.measured / off.measured - 1,
+                 predicted = on.predicted / off.predicted - 1;
+    ratios.push_back(predicted / measured);
+    rows.push_back({name, signed_percent_text(measured), signed_percent_text(predicted),
+                    fixed_text(ratios.back(), 2)});
+  }
+  const auto right = std::count_if(ratios.begin(), ratios.end(), [](double r) { return r > 0; });
+  return "\n" + text_table("lr", rows) + "  sign right in " + std::to_string(right) + " of " +
+         std::to_string(ratios.size()) + ", median size " +
+         fixed_text(score_errors(ratios).median_ape, 2) + " of the measured\n";
 }
 
 /// Collectives have no plans to choose among: errors only.
@@ -221,7 +242,8 @@ std::string validation_text(const ValidatedSet& set) {
   if (!set.has_scores()) text += "\n  nothing could be scored\n";
   if (!set.comparisons.empty()) {
     text += rows_text(set.comparisons) + score_text(set);
-    if (set.kind == MeasurementKind::iteration) text += groups_text(set.comparisons);
+    if (set.kind == MeasurementKind::iteration)
+      text += groups_text(set.comparisons) + pairs_text(set.comparisons);
     if (set.kind == MeasurementKind::collective) text += collective_groups_text(set.comparisons);
   }
   return text + other_scores_text(set) + capacity_text(set.capacity) + fitted_text(set) +

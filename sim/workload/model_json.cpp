@@ -21,6 +21,7 @@ constexpr int most_hidden =
     1 << 20;  ///< keeps 4 * hidden and products of two sizes far from overflow
 constexpr int most_sequence = 1 << 28;  ///< tokens
 constexpr int most_vocab = 1 << 28;     ///< words
+constexpr int most_predicted = 100;     ///< depths of multi-token prediction
 
 /// Takes the keys that describe the file and not the model.
 void read_label(ObjectReader& reader, Transformer& model) {
@@ -220,6 +221,7 @@ Transformer read_transformer(JsonValue& value, const std::string& pointer, Probl
                    "write \"parallel_residual\": false");
     model.parallel_residual = false;
   }
+  defaulted(reader, "mtp_layers", model.mtp_layers, 0, most_predicted);
   if (reader.take("mla") != nullptr) model.mla = read_latent_attention(reader.child("mla"));
   reader.reject_unknown_keys();
   if (!reader.has("head_size") && !model.mla && reader.are_sound({"heads", "hidden"}))

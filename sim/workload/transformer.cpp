@@ -489,13 +489,18 @@ Divisible<double> embedding_parameters(const Transformer& model, int tensor_ways
 }
 
 Divisible<double> head_parameters(const Transformer& model, int tensor_ways, HeadPlace place) {
-  const bool own_words = !model.tied_embeddings || place == HeadPlace::on_another_stage;
-  return {model.norm_parameters(), own_words ? padded_words(model, tensor_ways) : 0};
+  const bool copies = place == HeadPlace::on_another_stage;
+  const int words = model.tied_embeddings ? copies : 1 + (copies && model.mtp_layers > 0);
+  constexpr double norms = 3, joined = 2;  // of what is embedded and of what is joined, and behind
+  const double h = model.hidden, depths = model.mtp_layers;
+  return {model.norm_parameters() * (1 + norms * depths),
+          words * padded_words(model, tensor_ways) + joined * h * h * depths};
 }
 
 double total_parameters(const Transformer& model) {
   Transformer unpadded = model;
   unpadded.vocab_divisor = 1;
+  unpadded.mtp_layers = 0;
   const int with_experts = model.expert_layers(0, model.layers);
   const double experts =
       router_parameters(model) + expert_parameters(model) + shared_expert_parameters(model);
@@ -747,7 +752,8 @@ void add_biases(KernelWork& work, const Transformer& model, const LayerShape& sh
   if (!shape.adds_expert_biases || !model.moe->bias) return;
   const double forward_bytes = shape.weighs_in_fp32 ? bias_forward_fp32 : bias_forward_bf16,
                backward_bytes = shape.weighs_in_fp32 ? bias_backward_fp32 : bias_backward_bf16;
-  work.memory_traffic += copies_traffic(model, shape, backward ? backward_bytes : forward_bytes);
+  work.memory_traffic +=
+      copies_traffic(model, shape, backward ? backward_bytes : forward_bytes) * shape.expert_room;
   add_loop(work, model, shape, backward ? bias_kernels_backward : bias_kernels_forward);
 }
 
@@ -779,6 +785,37 @@ Bytes nonlinear_traffic(const Transformer& model, const LayerShape& shape, doubl
          element_scale(shape);
 }
 
+/// What the nonlinearity of experts moves for each value that it gives, of two that it reads, counted from what each kernel reads and
+/// writes. Clamped apart: each half clamped (4 each) and put together (8), backward the mask (6 each) and the halves' gradients put
+/// together (8), beside the fused kernel. By operation: gate and up values are put side by side (8), multiplied (6) and weighed (4);
+/// backward put side by side (8), weighed (4), multiplied once more (6) for the weights' gradients (4), the gradients (10), put back (8).
+constexpr double clamp_forward = 16, clamp_backward = 20, by_operation_forward = 18,
+                 by_operation_backward = 40;
+constexpr int clamp_kernels = 3, by_operation_kernels_forward = 3,
+              by_operation_kernels_backward = 6;
+
+void add_expert_activation(KernelWork& work, const Transformer& model, const LayerShape& shape,
+                           bool backward) {
+  const double rows = expert_tokens(model, shape),
+               width = static_cast<double>(model.moe->ffn_hidden) / shape.expert_tensor;
+  const LayerTraffic& traffic = shape.traffic;
+  const auto moved = [&](double bytes) {
+    return Bytes{rows * width * bytes} * element_scale(shape);
+  };
+  if (shape.expert_activation == ExpertActivation::by_operation) {
+    work.memory_traffic +=
+        moved(backward ? by_operation_backward : by_operation_forward) * shape.expert_room;
+    work.memory_kernels += backward ? by_operation_kernels_backward : by_operation_kernels_forward;
+    return;
+  }
+  work.memory_traffic += nonlinear_traffic(
+      model, shape, rows, width, backward ? traffic.backward_split : traffic.forward_split);
+  work.memory_kernels += backward ? 2 : 1;
+  if (shape.expert_activation != ExpertActivation::clamped_apart) return;
+  work.memory_traffic += moved(backward ? clamp_backward : clamp_forward);
+  work.memory_kernels += clamp_kernels;
+}
+
 Gemm router_product(const Transformer& model, const LayerShape& shape) {
   return {local_tokens(model, shape), static_cast<double>(model.moe->experts),
           static_cast<double>(model.hidden)};
@@ -798,10 +835,7 @@ ExpertWork expert_traffic(const Transformer& model, const LayerShape& shape, dou
   add_norms(work.merging, model, shape, model.norms_of_feed_forward() - 1,
             forward ? norm_passes_forward : norm_passes_backward);
   work.merging.memory_kernels += merging_kernels;
-  work.experts.memory_traffic =
-      nonlinear_traffic(model, shape, expert_tokens(model, shape),
-                        static_cast<double>(model.moe->ffn_hidden) / shape.expert_tensor, split);
-  work.experts.memory_kernels = kernels;
+  add_expert_activation(work.experts, model, shape, !forward);
   if (model.moe->shared_ffn_hidden == 0) return work;
   work.shared.memory_traffic =
       nonlinear_traffic(model, shape, tokens(model, shape),
@@ -889,11 +923,7 @@ KernelWork up_projection_forward(const Transformer& model, const LayerShape& sha
 KernelWork expert_activation_forward(const Transformer& model, const LayerShape& shape) {
   WT_EXPECT(model.moe);
   KernelWork work;
-  work.memory_traffic =
-      nonlinear_traffic(model, shape, expert_tokens(model, shape),
-                        static_cast<double>(model.moe->ffn_hidden) / shape.expert_tensor,
-                        shape.traffic.forward_split);
-  work.memory_kernels = 1;
+  add_expert_activation(work, model, shape, false);
   return work;
 }
 
@@ -949,6 +979,44 @@ KernelWork head_backward(const Transformer& model, const LayerShape& shape,
   return work;
 }
 
+namespace {
+std::vector<Gemm> joining_products(const Transformer& model, const LayerShape& shape) {
+  constexpr double joined = 2;
+  const double h = model.hidden;
+  return std::vector<Gemm>(static_cast<std::size_t>(model.mtp_layers),
+                           {tokens(model, shape), h / shape.tensor, joined * h});
+}
+
+/// Each depth embeds tokens, joins two hidden states, each read and written, and has three norms.
+KernelWork prediction_traffic(const Transformer& model, const LayerShape& shape,
+                              double norm_passes) {
+  if (model.mtp_layers == 0) return {};
+  constexpr double norms = 3, joined = 4, two_bytes = 2;
+  constexpr int kernels = 5;
+  KernelWork work;
+  work.memory_traffic =
+      (embedding_pass(model, shape).memory_traffic +
+       token_traffic(model, shape, (norms * norm_passes + joined) * two_bytes, 0, 0)) *
+      model.mtp_layers;
+  work.memory_kernels = kernels * model.mtp_layers;
+  return work;
+}
+}  // namespace
+
+KernelWork prediction_forward(const Transformer& model, const LayerShape& shape) {
+  KernelWork work = prediction_traffic(model, shape, norm_passes_forward);
+  work.linear = joining_products(model, shape);
+  add_casts(work, work.linear, shape, false);
+  return work;
+}
+
+KernelWork prediction_backward(const Transformer& model, const LayerShape& shape) {
+  KernelWork work = prediction_traffic(model, shape, norm_passes_backward);
+  work.linear = backward_products(joining_products(model, shape));
+  add_casts(work, joining_products(model, shape), shape, true);
+  return work;
+}
+
 KernelWork embedding_pass(const Transformer& model, const LayerShape& shape) {
   KernelWork work;
   // Look-up, positions, sum, dropout and mask: 7 elements a token and hidden unit (model E,
@@ -974,7 +1042,9 @@ Flops attention_core_flops(const Transformer& model, const LayerShape& shape) {
 }
 
 Flops head_flops(const Transformer& model, const LayerShape& shape) {
-  return Flops{2 * tokens(model, shape) * model.hidden * model.vocab / shape.tensor};
+  return Flops{2 * tokens(model, shape) * model.hidden * model.vocab / shape.tensor} *
+             (1 + model.mtp_layers) +
+         product_flops(joining_products(model, shape));
 }
 
 }  // namespace windtunnel

@@ -160,10 +160,17 @@ struct Transformer {
   };
   std::optional<LatentAttention> mla = std::nullopt;
 
+  /// Depths of multi-token prediction: each embeds the tokens once more, projects norms of that and of the depth before to one hidden
+  /// state, and has a layer like the model's last, a norm, and the shared head with a loss of its own (DeepSeek-V3, arXiv:2412.19437,
+  /// section 2.2; megatron/core/transformer/multi_token_prediction.py). All stand with the head, beside `layers`.
+  int mtp_layers = 0;
+
   /// Whether layer `layer`, counted from 0, has experts.
   bool has_experts(int layer) const {
     return moe && layer >= moe->dense_layers && (layer - moe->dense_layers) % moe->every == 0;
   }
+  /// The same of a layer of multi-token prediction.
+  bool predicts_with_experts() const { return has_experts(layers - 1); }
   /// Layers with experts among `count` layers from `first` on.
   int expert_layers(int first, int count) const;
 
@@ -226,9 +233,10 @@ Divisible<double> embedding_parameters(const Transformer& model, int tensor_ways
 double word_embedding_parameters(const Transformer& model, int tensor_ways);
 /// Where the output head is: beside the word embedding, which it may then share, or on another stage, which needs a copy.
 enum class HeadPlace { with_embedding, on_another_stage };
-/// Final norm, and the second copy of tied words or the untied head, divided: of the stage that holds the head.
+/// Final norm, and the second copy of tied words or the untied head, divided: of the stage that holds the head. With multi-token
+/// prediction also its projections and norms and, on another stage, a copy of the words; its layers are counted as layers.
 Divisible<double> head_parameters(const Transformer& model, int tensor_ways, HeadPlace place);
-/// All parameters of the model, counted once, vocabulary as given (the published count).
+/// All parameters of the model, counted once, vocabulary as given (the published count, without multi-token prediction).
 double total_parameters(const Transformer& model);
 /// Those that work on one token: of the experts as many as it takes.
 double active_parameters(const Transformer& model);
@@ -281,6 +289,17 @@ enum class ExpertKernels {
   all_experts,
 };
 
+/// How the nonlinearity between the products of experts is computed.
+enum class ExpertActivation {
+  fused,  ///< one kernel each way
+  /// Of GPT-OSS, whose values are clamped: each half is, and both are put together, before that kernel: weighted_bias_quick_geglu_impl in
+  /// megatron/core/fusions/fused_bias_geglu.py, Megatron-Core 0.14 to 0.18.
+  clamped_apart,
+  /// Of a model that Transformer Engine's fused grouped MLP of mid 2026 does not take, such as one whose sizes 256 does not divide:
+  /// _ScaledGLU in transformer_engine/pytorch/ops/basic/swiglu.py.
+  by_operation,
+};
+
 /// How a ring of ranks that cut sequences (context parallelism) puts together what its steps give: attention's output, and backward the
 /// gradients of queries, keys and values.
 enum class RingMerging {
@@ -319,6 +338,8 @@ struct LayerShape {
   int expert = 1, expert_tensor = 1;  ///< ways that experts are shared out, and each is cut
   double expert_load = 1;             ///< tokens of the rank that has most of them, over the mean
   ExpertKernels expert_kernels = ExpertKernels::each_expert;
+  ExpertActivation expert_activation = ExpertActivation::fused;
+  double expert_room = 1;  ///< rows of the buffers of experts, over the tokens that come
   /// Whether tokens that arrive from other ranks are put in the order of experts, and back before they leave.
   bool sorts_arrived_tokens = false;
   /// Whether copies of tokens are padded, expert by expert, to the rows that products in eight bits ask for.
@@ -375,6 +396,9 @@ KernelWork head_forward(const Transformer& model, const LayerShape& shape,
                         double cross_entropy_bytes);
 KernelWork head_backward(const Transformer& model, const LayerShape& shape,
                          double cross_entropy_bytes);
+/// What makes the inputs of the layers of multi-token prediction, and the norms behind them.
+KernelWork prediction_forward(const Transformer& model, const LayerShape& shape);
+KernelWork prediction_backward(const Transformer& model, const LayerShape& shape);
 /// Word embedding look-up, positions and dropout; forward and backward alike.
 KernelWork embedding_pass(const Transformer& model, const LayerShape& shape);
 /// One full activation tensor between layers or stages, T h elements.
@@ -385,6 +409,7 @@ Bytes activation_size(const Transformer& model, const LayerShape& shape);
 /// backward pass costs twice as much.
 Flops product_flops(const std::vector<Gemm>& products);
 Flops attention_core_flops(const Transformer& model, const LayerShape& shape);
+/// Of all heads, and what multi-token prediction does beside its layers.
 Flops head_flops(const Transformer& model, const LayerShape& shape);
 
 }  // namespace windtunnel

@@ -110,6 +110,35 @@ TEST_CASE("padding copies tokens and results, and biases are added in kernels of
   CHECK(experts_forward(m, biased).experts.looped_kernels == 4 * 2);  // four experts a rank
 }
 
+TEST_CASE("clamps and single operations move more than a fused nonlinearity, on empty room too") {
+  Transformer m = model("llama", 2, 64, 4, 8, 100);
+  m.gated_mlp = true;
+  m.moe = Transformer::Experts{};
+  m.moe->experts = 8;
+  m.moe->top_k = 2;
+  m.moe->ffn_hidden = 32;
+  m.moe->bias = true;
+  LayerShape shape;
+  shape.precision = Precision::bf16;
+  shape.adds_expert_biases = true;
+  const double values = 8 * 2 * 32, copied = 8 * 2 * 64;  // that are given, and of the copies
+  const auto moved = [&](bool backward) {
+    return (backward ? experts_backward(m, shape) : experts_forward(m, shape))
+        .experts.memory_traffic.value();
+  };
+  const double forward = moved(false), backward = moved(true);
+  shape.expert_activation = ExpertActivation::clamped_apart;
+  CHECK(moved(false) - forward == doctest::Approx(16 * values));
+  CHECK(moved(true) - backward == doctest::Approx(20 * values));
+  CHECK(expert_activation_forward(m, shape).memory_traffic.value() ==
+        doctest::Approx((6 + 16) * values));
+  // The fused kernel's 6 and 18 bytes go. Biases, 12 and 16 bytes a value copied, see the room as well.
+  shape.expert_activation = ExpertActivation::by_operation;
+  shape.expert_room = 1.5;
+  CHECK(moved(false) - forward == doctest::Approx((1.5 * 18 - 6) * values + 0.5 * 12 * copied));
+  CHECK(moved(true) - backward == doctest::Approx((1.5 * 40 - 18) * values + 0.5 * 16 * copied));
+}
+
 TEST_CASE("parts of a layer that run again are parts of its forward pass") {
   Transformer m = model("llama", 2, 64, 4, 8, 100);
   m.moe = Transformer::Experts{};

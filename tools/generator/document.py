@@ -163,6 +163,8 @@ class DocumentDraw:
             model["sequence"] = self.rng.choice((256, 2048, 32768))
             model["parallel_residual"] = model.get("parallel_residual", model["family"] == "neox") and "moe" not in model
             model["norms"] = max(model.get("norms", 2), 1 if model["parallel_residual"] else 2)
+        if f["predicted tokens"] is not None:
+            model["mtp_layers"] = f["predicted tokens"]
         if moe := model.get("moe"):
             self.change_tokens(moe, f["tokens"])
             moe["dense_layers"] = min(moe.get("dense_layers", 0), model["layers"] - 1)

@@ -82,6 +82,7 @@ class FeatureDraw:
         self.values |= {
             "software": library.releases(), "model": library.names("model"), "platform": library.names("platform"),
             "experts a rank holds": [1, 2, "most"], "experts are cut by": [None, 1, 2, "tensor"], "tokens": [None, "zipf", "shares", "capacity"],
+            "predicted tokens": [None, None, None, 0, 1, 2],
             "/training/recompute_modules": [None, None, *schema.lists("/training/recompute_modules")],
             "/parallel/edge_layers": [None, None, None, "embedding", "both"],
             "noise": [None, "jitter", "slow", "all"], "job": [None, None, "short", "long", "elastic"],

@@ -11,7 +11,8 @@ LEFT_OUT = {
     **{f"/software/experts/elsewhere{key}": BY_NAME
        for key in ("", *(f"/N/{name}" for name in ("models", "models/N/name", "models/N/layers", "models/N/hidden", "models/N/experts", "devices",
                                                    "precisions", "dispatch", "exchange_multiprocessors", "kernels", "loop_launch",
-                                                   "overlap_exchanges", "exchange_slowdown", "pads_tokens", "adds_biases")))},
+                                                   "overlap_exchanges", "exchange_slowdown", "pads_tokens", "adds_biases",
+                                                   "activation", "room")))},
     "/software/extends": "files that are put together; a test of the reader has it",
     **{f"/software/supports/{key}": "what rank tries, not what is simulated; tests of search have it"
        for key in ("data", "micro_batch", "precision", "expert_tensor")},

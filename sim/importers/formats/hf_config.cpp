@@ -29,6 +29,7 @@ constexpr std::int64_t most_hidden = 1 << 20;
 constexpr std::int64_t most_ffn_hidden = 16 * most_hidden;
 constexpr std::int64_t most_tokens = 1 << 28;
 constexpr std::int64_t most_experts = 1 << 16;
+constexpr std::int64_t most_predicted = 100;
 
 /// What configurations call one size; the first is said where none is there.
 using Names = std::vector<const char*>;
@@ -157,6 +158,11 @@ class ConfigReader {
       ours.erase(key);
     }
     file.set("tied_embeddings", JsonValue(ties_embeddings()));
+    if (const int depths =
+            optional({"num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"},
+                     most_predicted);
+        depths > 0)
+      add_members(file, {{"mtp_layers", depths}});
     const bool latent = ours.find("mla") != nullptr && is_on("kv_lora_rank");
     if (const int size = latent ? 0 : head_size(); size > 0)
       add_members(file, {{"head_size", size}});
