@@ -39,7 +39,7 @@ class Table:
     def __init__(self, program):
         self.program = program
         plan = json.loads((ROOT / "tools/leave_one_set_out.json").read_text())
-        self.sets, self.groups = plan["sets"], plan["groups"]
+        self.sets = plan["sets"]
         self.profiles = [json.loads(file.read_text()) for file in sorted((ROOT / "platforms/software").glob("*.json"))]
         self.measured, self.never_fitted = {}, {}
         for file in (ROOT / "validation").glob("*/*.json"):
@@ -47,13 +47,12 @@ class Table:
             if measurements.get("kind") == "iteration":
                 sets = self.never_fitted if measurements.get("never_fitted") else self.measured
                 sets[measurements["name"]] = measurements
-        if sorted(self.measured) != sorted(name for group in self.groups for name in group["sets"]):
-            sys.exit("tools/leave_one_set_out.json: the groups do not have every set of iterations once")
 
     def median_of_others(self, pointer, left_out):
-        """Of the measured stacks that the set does not use and whose files give the value; a quantity as they write it."""
+        """Of the measured stacks that the set does not use, whose files give the value, and not from that set; a quantity as they write it."""
         key = pointer.removeprefix("/software/")
-        others = [profile for profile in self.profiles if profile["profiled"] and profile["name"] not in stacks_of(left_out)]
+        others = [profile for profile in self.profiles if profile.get("profiled") and profile["name"] not in stacks_of(left_out)
+                  and left_out["name"] not in str(profile["source"].get(key))]
         values = [profile[key] for profile in others if key in profile]
         numbers = sorted(float(str(value).split()[0]) for value in values)
         unit = next((" " + value.split()[1] for value in values if isinstance(value, str)), "")
@@ -83,6 +82,10 @@ class Table:
         for name in sorted(set(self.measured) - with_constants):
             shipped = self.score(name, {})
             yield name, {}, shipped, shipped
+        for name in sorted(self.never_fitted):
+            shipped = self.score(name, {})
+            if shipped:
+                yield name, None, shipped, shipped
 
 
 def percent(errors):
@@ -93,43 +96,57 @@ def bias(errors):
     return 100 * statistics.mean(math.exp(error) - 1 for error in errors)
 
 
-def group_text(group, errors, measured, indent):
-    """ln(measured / predicted) by set, and the stacks that ran it."""
-    names = sorted(group["sets"])
-    sets = ",\n".join(f"{indent}    {json.dumps(name)}: {json.dumps([round(-error, 5) for error in errors[name]])}" for name in names)
-    stacks = ",\n".join(f"{indent}    {json.dumps(name)}: {json.dumps(sorted(stacks_of(measured[name])))}" for name in names)
-    head = f'{{\n{indent}  "name": {json.dumps(group["name"])},\n{indent}  "device_families": {json.dumps(group["device_families"])},\n'
-    return f'{head}{indent}  "sets": {{\n{sets}\n{indent}  }},\n{indent}  "software": {{\n{stacks}\n{indent}  }}\n{indent}}}'
+def bounds(others):
+    """Of ln(predicted / measured): UnseenErrors::bounds of sim/evidence, of at least nine sets."""
+    weighted = sorted((error, 1 / len(errors)) for errors in others for error in errors)
+    wanted, held, end, best = 0.9 * (len(others) + 1) - 1e-9, 0, 0, None
+    for low, weight in weighted:
+        while held < wanted and end < len(weighted):
+            held, end = held + weighted[end][1], end + 1
+        if held < wanted:
+            break
+        if best is None or weighted[end - 1][0] - low < best[1] - best[0]:
+            best = low, weighted[end - 1][0]
+        held -= weight
+    return min(best[0], 0), max(best[1], 0)
 
 
-def write_residuals(table, errors):
-    """`unseen` of the residuals' file: sets in groups of GPUs, and those that nothing may be fitted on, which are cited only."""
+def share_inside(name, errors, stacks):
+    """Of the runs of a set, in the interval that the sets of other stacks give."""
+    low, high = bounds([errors[other] for other in errors if not stacks[other] & stacks[name]])
+    return statistics.mean(low <= error <= high for error in errors[name])
+
+
+def write_residuals(errors, stacks):
+    """`unseen` of the residuals' file: ln(measured / predicted) by set, and the stacks that ran it."""
     file = ROOT / "validation/residuals.json"
     text = file.read_text()
     kept = text[:text.index(',\n  "unseen"')] if '"unseen"' in text else text.rstrip()[:-1].rstrip()
-    written = ",\n".join("      " + group_text(group, errors, table.measured, "      ") for group in table.groups)
-    bench = {"name": "sets that nothing may be fitted on", "device_families": [], "sets": [name for name in table.never_fitted if errors.get(name)]}
-    cited = f',\n    "never_fitted": {group_text(bench, errors, table.never_fitted, "    ")}' if bench["sets"] else ""
-    method = "every set predicted without what was fitted on it or its cluster: tools/leave_one_set_out.py"
-    file.write_text(f'{kept},\n  "unseen": {{\n    "method": {json.dumps(method)},\n    "groups": [\n{written}\n    ]{cited}\n  }}\n}}\n')
+    sets = ",\n".join(f'      {json.dumps(name)}: {{"software": {json.dumps(sorted(stacks[name]))}, "residuals": {json.dumps([round(-e, 5) for e in errors[name]])}}}'
+                       for name in sorted(errors))
+    method = "every set predicted without what was fitted on it or its cluster, sets that were never fitted as shipped: tools/leave_one_set_out.py"
+    file.write_text(f'{kept},\n  "unseen": {{\n    "method": {json.dumps(method)},\n    "sets": {{\n{sets}\n    }}\n  }}\n}}\n')
 
 
 def main():
     program = str(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release/windtunnel").resolve())
-    lines = ["| set | rows | as shipped, mean % | left out, mean % | bias | what stood in |", "|---|---|---|---|---|---|"]
-    means, errors = [], {}
+    rows, errors, stacks = [], {}, {}
     table = Table(program)
     for name, values, shipped, left_out in table.rows():
-        means.append(percent(left_out))
         errors[name] = left_out
-        texts = ", ".join(f"`{re.sub(PART, '', pointer)}` {value if isinstance(value, str) else format(value, '.3g')}" for pointer, value in values.items())
-        lines.append(f"| {name} | {len(left_out)} | {percent(shipped):.1f} | **{percent(left_out):.1f}** | {bias(left_out):+.1f} | {texts or 'nothing was fitted on it'} |")
-        print(lines[-1], file=sys.stderr)
-    lines.append(f"| mean over sets | | | **{statistics.mean(means):.1f}** | | |")
+        stacks[name] = stacks_of({**table.measured, **table.never_fitted}[name])
+        texts = ", ".join(f"`{re.sub(PART, '', pointer)}` {value if isinstance(value, str) else format(value, '.3g')}" for pointer, value in (values or {}).items())
+        rows.append((name, shipped, texts or ("never fitted" if values is None else "nothing was fitted on it")))
+        print(name, file=sys.stderr)
+    lines = ["| set | rows | as shipped, mean % | left out, mean % | bias | inside, % | what stood in |", "|---|---|---|---|---|---|---|"]
+    inside = {name: share_inside(name, errors, stacks) for name in errors}
+    for name, shipped, texts in rows:
+        lines.append(f"| {name} | {len(shipped)} | {percent(shipped):.1f} | **{percent(errors[name]):.1f}** | {bias(errors[name]):+.1f} | {100 * inside[name]:.0f} | {texts} |")
+    for what, names in (("sets that may be fitted", table.measured), ("all sets", errors)):
+        means = [percent(errors[name]) for name in names]
+        lines.append(f"| mean over {what} | | | **{statistics.mean(means):.1f}** | | **{100 * statistics.mean(inside[name] for name in names):.0f}** | |")
     print("\n".join(lines))
-    for name in sorted(table.never_fitted):
-        errors[name] = table.score(name, {})
-    write_residuals(table, errors)
+    write_residuals(errors, stacks)
     page = ROOT / "docs/accuracy.md"
     text = page.read_text()
     if BEGIN in text:

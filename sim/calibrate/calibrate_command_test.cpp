@@ -225,11 +225,10 @@ TEST_CASE("new regimes take the place of old ones of the same stack and GPUs; ot
     return made;
   };
   const fs::path file = folder.path() / "residuals.json";
-  write_file_atomically(
-      file, evidence_json({{regime("b", 0.1)}, {"m", {{"g", {"a100"}, {{"set", {0.5}}}, {}}}}}));
+  write_file_atomically(file, evidence_json({{regime("b", 0.1)}, {"m", {{"set", {{}, {0.5}}}}}}));
   write_file_atomically(file, merged_residuals(file, {regime("b", 0.1), regime("a", 0.2)}));
   write_file_atomically(file, merged_residuals(file, {regime("b", 0.3)}));
-  CHECK(read_evidence(file).unseen.groups.at(0).sets.at("set") == std::vector<double>{0.5});
+  CHECK(read_evidence(file).unseen.sets.at("set").residuals == std::vector<double>{0.5});
   const auto regimes = read_evidence(file).regimes;
   REQUIRE(regimes.size() == 2);
   CHECK(regimes[0].residuals.front() == doctest::Approx(0.2));

@@ -98,7 +98,6 @@ ScenarioTraits traits_of(const Scenario& scenario) {
                     {"micro_batch", plan.training.micro_batch}};
   traits.choices = choices_of(scenario);
   traits.values = {stack_values(scenario), gpu_values(scenario), cluster_values(scenario)};
-  traits.has_experts = scenario.model.moe.has_value();
   return traits;
 }
 

@@ -41,7 +41,6 @@ struct ScenarioTraits {
       amounts;  ///< gpus, parameters, sequence, tensor, pipeline, micro_batch
   std::map<std::string, std::string> choices;  ///< schedule, recompute, attention, precision, …
   std::array<UsedValues, num_valued_axes> values;
-  bool has_experts = false;
 };
 ScenarioTraits traits_of(const Scenario& scenario);
 
@@ -63,31 +62,24 @@ struct EvidenceRegime {
   Beyond beyond(const ScenarioTraits& traits) const;
 };
 
-/// How far predictions of whole measurement sets were off when nothing fitted on them or their cluster was used, in groups of GPUs whose
-/// constants are alike in kind.
+/// How far predictions of whole measurement sets were off: of those that constants were fitted on, without these, and of those that were
+/// never fitted as shipped. What a stack that nobody measured is judged by.
 struct UnseenErrors {
-  struct Group {
-    std::string name;  ///< what the constants of its GPUs rest on
-    std::set<std::string> device_families;
-    std::map<std::string, std::vector<double>>
-        sets;  ///< by set, ln(measured / predicted) of its runs
-    std::map<std::string, std::set<std::string>> software;  ///< by set, the stacks it ran on
+  struct Set {
+    std::set<std::string> software;  ///< the stacks that it ran on
+    std::vector<double> residuals;   ///< ln(measured / predicted) of its runs
   };
   std::string method;  ///< how the sets were left out
-  std::vector<Group> groups;
-  /// Sets that nothing may be fitted on, as shipped: cited, and never what an interval is made of, whose coverage they test.
-  std::optional<Group> never_fitted = std::nullopt;
+  std::map<std::string, Set> sets;
 
-  /// What 90 % of the runs are no further off than, either way, every set counting alike: of the group that holds the scenario's GPUs, or
-  /// of all sets where none does and for models with experts, of which too few sets were measured. Rows of a set share its stack and
-  /// cluster, so a set is what is drawn anew (Dunn, Wasserman & Ramdas, JASA 118(544), 2023, who pool groups likewise); with as few sets
-  /// as there are this is an estimate without a guarantee. 0 without sets.
-  double bound(const ScenarioTraits& traits) const;
+  /// Bounds of ln(measured / predicted) of the runs of a new set: the shortest interval that holds 0.9 (n+1) of the n sets' runs, every
+  /// set counting alike; below nine sets the extremes, times 1.5. Rows of a set share its stack and cluster, so a set is what is drawn
+  /// anew (Dunn, Wasserman & Ramdas, JASA 118(544), 2023, who pool groups likewise). Of kinds of GPU, and of the number of values in
+  /// which a stack differs from the nearest measured one, the errors of the shipped sets do not depend (docs/accuracy.md).
+  std::pair<double, double> bounds() const;
   /// Sets that the stack of this name ran, with the residuals of their runs.
   std::map<std::string, std::vector<double>> of_software(const std::string& name) const;
-  /// Whether sets on GPUs of the scenario's kind were left out.
-  bool know(const ScenarioTraits& traits) const;
-  /// For the score of a set: its own errors say nothing about how sure a prediction of it was.
+  /// For the score of a set, as of a stack that nobody measured: takes out the set, and every other that ran one of its stacks.
   void leave_out(const std::string& set);
 };
 
@@ -112,10 +104,8 @@ MeasuredErrors read_evidence(const Library& library);
 ///    "values": {"stack": {"launch/kernel": [0.000025, 0.000025], "fused_kernels": ["yes"], …}, "gpu": {…},
 ///    "cluster": {…}},
 ///    "residuals": [-0.021, …]}],
-///    "unseen": {"method": "…", "groups": [{"name": "…", "device_families": ["t4", …], "sets": {"amp-t4": [0.31, …], …},
-///    "software": {"amp-t4": ["megatron-lm-2020"], …}}, …],
-///    "never_fitted": {…, as such a group}}}
-/// `unseen` is left out where there are no groups.
+///    "unseen": {"method": "…", "sets": {"amp-t4": {"software": ["megatron-lm-2020"], "residuals": [0.31, …]}, …}}}
+/// `unseen` is left out where there are no sets.
 std::string evidence_json(const MeasuredErrors& errors);
 
 }  // namespace windtunnel

@@ -141,58 +141,32 @@ EvidenceRegime read_regime(ObjectReader reader) {
   return regime;
 }
 
-UnseenErrors::Group read_group(ObjectReader reader) {
-  UnseenErrors::Group group;
-  group.name = reader.required_text("name");
-  group.device_families = strings_of(reader, "device_families");
-  ObjectReader sets = reader.child("sets");
-  for (const std::string& key : keys_of(sets)) {
-    group.sets[key] = elements_of<double>(sets, key);
-    if (group.sets[key].empty()) sets.problem(key, "a set without runs says nothing");
-  }
-  if (std::optional<ObjectReader> software = reader.optional_child("software"))
-    for (const std::string& key : keys_of(*software)) {
-      group.software[key] = strings_of(*software, key);
-      if (!group.sets.contains(key)) software->problem(key, "no set of this name is in the group");
-    }
-  reader.reject_unknown_keys();
-  return group;
-}
-
 UnseenErrors read_unseen(ObjectReader& reader) {
   UnseenErrors unseen;
   unseen.method = reader.required_text("method");
-  JsonValue* list = reader.require("groups");
-  if (list != nullptr && !list->is_array())
-    reader.problem("groups", "is " + list->kind_name() + ", not an array");
-  if (list != nullptr && list->is_array())
-    for (std::size_t i = 0; i < list->array().size(); ++i)
-      unseen.groups.push_back(read_group(ObjectReader(
-          list->array()[i], reader.pointer() + "/groups/" + std::to_string(i), reader.problems())));
-  if (std::optional<ObjectReader> group = reader.optional_child("never_fitted"))
-    unseen.never_fitted = read_group(std::move(*group));
+  ObjectReader sets = reader.child("sets");
+  for (const std::string& name : keys_of(sets)) {
+    ObjectReader set = sets.child(name);
+    UnseenErrors::Set& read = unseen.sets[name];
+    read.software = strings_of(set, "software");
+    read.residuals = elements_of<double>(set, "residuals");
+    if (read.residuals.empty()) set.problem("residuals", "a set without runs says nothing");
+    set.reject_unknown_keys();
+  }
   reader.reject_unknown_keys();
   return unseen;
 }
 
-JsonValue group_value(const UnseenErrors::Group& group) {
-  JsonValue sets{JsonValue::Object{}}, software{JsonValue::Object{}}, value{JsonValue::Object{}};
-  for (const auto& [set, residuals] : group.sets) sets.set(set, residuals_value(residuals));
-  for (const auto& [set, stacks] : group.software) software.set(set, array_of(stacks));
-  value.set("name", JsonValue(group.name));
-  value.set("device_families", array_of(group.device_families));
-  value.set("sets", std::move(sets));
-  if (!group.software.empty()) value.set("software", std::move(software));
-  return value;
-}
-
 JsonValue unseen_value(const UnseenErrors& unseen) {
-  JsonValue::Array groups;
-  for (const UnseenErrors::Group& group : unseen.groups) groups.push_back(group_value(group));
-  JsonValue value{JsonValue::Object{}};
+  JsonValue sets{JsonValue::Object{}}, value{JsonValue::Object{}};
+  for (const auto& [name, set] : unseen.sets) {
+    JsonValue written{JsonValue::Object{}};
+    written.set("software", array_of(set.software));
+    written.set("residuals", residuals_value(set.residuals));
+    sets.set(name, std::move(written));
+  }
   value.set("method", JsonValue(unseen.method));
-  value.set("groups", JsonValue(std::move(groups)));
-  if (unseen.never_fitted) value.set("never_fitted", group_value(*unseen.never_fitted));
+  value.set("sets", std::move(sets));
   return value;
 }
 
@@ -244,7 +218,7 @@ std::string evidence_json(const MeasuredErrors& errors) {
   JsonValue document{JsonValue::Object{}};
   document.set("schema", JsonValue(std::string(schema_name)));
   document.set("regimes", JsonValue(std::move(list)));
-  if (!errors.unseen.groups.empty()) document.set("unseen", unseen_value(errors.unseen));
+  if (!errors.unseen.sets.empty()) document.set("unseen", unseen_value(errors.unseen));
   return pretty_text(document) + "\n";
 }
 

@@ -90,9 +90,8 @@ TEST_CASE("a number as near to measured ones as such numbers vary is one of them
 
 TEST_CASE("what is written can be read again") {
   const TemporaryFolder folder;
-  const MeasuredErrors written{
-      {small_regime()},
-      {"left out", {{"kind", {"a100", "t4"}, {{"set", {0.25, -0.5}}}, {{"set", {"stack"}}}}}}};
+  const MeasuredErrors written{{small_regime()},
+                               {"left out", {{"set", {{"stack"}, {0.25, -0.5}}}}}};
   const MeasuredErrors read = read_evidence(folder.write("residuals.json", evidence_json(written)));
   const auto& regimes = read.regimes;
   REQUIRE(regimes.size() == 1);
@@ -102,28 +101,25 @@ TEST_CASE("what is written can be read again") {
   CHECK(regimes[0].values[2].numbers.at("nic_rate") == std::pair<double, double>{20e9, 25e9});
   CHECK(regimes[0].residuals == std::vector<double>{-0.02, 0.0, 0.31});
   CHECK(read.unseen.method == "left out");
-  REQUIRE(read.unseen.groups.size() == 1);
-  CHECK(read.unseen.groups[0].name == "kind");
-  CHECK(read.unseen.groups[0].device_families == std::set<std::string>{"a100", "t4"});
-  CHECK(read.unseen.groups[0].sets.at("set") == std::vector<double>{0.25, -0.5});
+  CHECK(read.unseen.sets.at("set").residuals == std::vector<double>{0.25, -0.5});
   CHECK(read.unseen.of_software("stack").at("set").size() == 2);
   CHECK(read.unseen.of_software("other").empty());
-  CHECK_FALSE(read.unseen.never_fitted);
   CHECK(evidence_json(read) == evidence_json(written));
 }
 
-TEST_CASE("sets that nothing may be fitted on are cited, and make no interval wider") {
-  MeasuredErrors errors{{small_regime()}, {"left out", {{"kind", {"a100"}, {{"set", {0.1}}}, {}}}}};
-  const double bound = errors.unseen.bound(small_traits(8));
-  errors.unseen.never_fitted =
-      UnseenErrors::Group{"bench", {"a100"}, {{"bench", {0.7, -0.7}}}, {{"bench", {"stack"}}}};
-  const TemporaryFolder folder;
-  const MeasuredErrors read = read_evidence(folder.write("residuals.json", evidence_json(errors)));
-  CHECK(read.unseen.bound(small_traits(8)) == bound);
-  CHECK(read.unseen.of_software("stack").at("bench") == std::vector<double>{0.7, -0.7});
-  UnseenErrors scored = read.unseen;
-  scored.leave_out("bench");
-  CHECK(scored.of_software("stack").empty());
+TEST_CASE("the score of a set leaves out every set of its stacks") {
+  UnseenErrors errors{"left out",
+                      {{"one", {{"a"}, {0.1}}},
+                       {"two", {{"a", "b"}, {0.2}}},
+                       {"three", {{"b"}, {0.3}}},
+                       {"four", {{"c"}, {0.4}}}}};
+  UnseenErrors scored = errors;
+  scored.leave_out("one");
+  CHECK(scored.of_software("a").empty());
+  CHECK(scored.of_software("b").size() == 1);
+  errors.leave_out("two");
+  REQUIRE(errors.sets.size() == 1);
+  CHECK(errors.sets.contains("four"));
 }
 
 TEST_CASE("a file of residuals that cannot be right is refused with its place") {

@@ -72,6 +72,10 @@ std::size_t num_reasons(const Beyond& beyond) {
   return number;
 }
 
+std::size_t num_of_stack(const Neighbour& each) {
+  return each.beyond.of(EvidenceAxis::stack).size();
+}
+
 /// Stacks may be alike in all that this job uses: then the rest decides, and the name last.
 void keep_likest_stack(Neighbourhood& near, const std::string& name) {
   std::size_t fewest = near.nearest.front().beyond.unused_of_stack;
@@ -95,22 +99,38 @@ Neighbourhood neighbourhood_of(const std::vector<EvidenceRegime>& regimes,
   if (near.holds(EvidenceAxis::stack)) near.keep_those_that_hold(EvidenceAxis::job);
   std::stable_sort(near.nearest.begin(), near.nearest.end(),
                    [](const Neighbour& a, const Neighbour& b) {
-                     return num_reasons(a.beyond) < num_reasons(b.beyond);
+                     return std::pair(num_of_stack(a), num_reasons(a.beyond)) <
+                            std::pair(num_of_stack(b), num_reasons(b.beyond));
                    });
   return near;
 }
 
-bool is_akin(const UnseenErrors::Group& group, const ScenarioTraits& traits) {
-  return !traits.has_experts && group.device_families.contains(traits.device_family) &&
-         !group.sets.empty();
+/// The shortest interval that holds 0.9 (n+1) of n residuals, or the extremes widened where there are fewer than that. `sorted` are
+/// residuals and what each counts, n in all.
+std::pair<double, double> shortest_bounds(const std::vector<std::pair<double, double>>& sorted,
+                                          std::size_t count) {
+  WT_EXPECT(!sorted.empty());
+  // 1e-9: 0.9 * 20 is 18, whatever its last bit says.
+  const double wanted = interval_share * static_cast<double>(count + 1) - 1e-9;
+  double low = sorted.front().first * widening, high = sorted.back().first * widening;
+  bool is_first = true;
+  double held = 0;
+  for (std::size_t first = 0, end = 0; first < sorted.size(); held -= sorted[first++].second) {
+    while (end < sorted.size() && held < wanted) held += sorted[end++].second;
+    if (held < wanted) break;
+    const double from = sorted[first].first, to = sorted[end - 1].first;
+    if (!is_first && to - from >= high - low) continue;
+    is_first = false;
+    low = from;
+    high = to;
+  }
+  return {std::min(low, 0.0), std::max(high, 0.0)};
 }
 
-std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenErrors& unseen,
-                                    const ScenarioTraits& traits) {
-  const double bound = unseen.bound(traits);
-  // Stacks that were measured on other GPUs only say less than sets on such GPUs do.
-  if (!near.holds(EvidenceAxis::stack) && !near.holds(EvidenceAxis::gpu) && unseen.know(traits))
-    return {-bound, bound};
+std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenErrors& unseen) {
+  const std::pair<double, double> of_unseen = unseen.bounds();
+  // Other stacks on these GPUs say less than how far off such stacks were.
+  if (!near.holds(EvidenceAxis::stack) && !unseen.sets.empty()) return of_unseen;
   std::pair<double, double> widest{0, 0};
   for (const Neighbour& each : near.nearest) {
     const auto [low, high] = conformal_bounds(each.regime->residuals);
@@ -119,15 +139,16 @@ std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenError
   for (const EvidenceAxis axis : {EvidenceAxis::cluster, EvidenceAxis::job})
     if (!near.holds(axis)) widest = {widest.first * widening, widest.second * widening};
   if (near.holds(EvidenceAxis::stack) && near.holds(EvidenceAxis::gpu)) return widest;
-  return {std::min(widest.first, -bound), std::max(widest.second, bound)};
+  return {std::min(widest.first, of_unseen.first), std::max(widest.second, of_unseen.second)};
 }
 
-/// A stack that nothing was fitted on: what sets say that ran it, or that there are none.
-std::string stack_headline(const UnseenErrors& unseen, const std::string& software) {
+/// A stack that nothing was fitted on: what sets say that ran it, or that there are none, and how far the nearest fitted one is.
+std::string stack_headline(const Neighbourhood& near, const UnseenErrors& unseen,
+                           const std::string& software) {
   const auto sets = unseen.of_software(software);
-  if (sets.empty()) return "no measured runs of software " + software;
-  std::string text =
-      "software " + software + " has no fitted runs; without any fit, predictions of ";
+  std::string text = "no measured runs of software " + software;
+  if (!sets.empty())
+    text = "software " + software + " has no fitted runs; without any fit, predictions of ";
   for (const auto& [set, residuals] : sets) {
     double sum = 0;
     for (const double residual : residuals) sum += std::abs(std::exp(-residual) - 1);
@@ -135,7 +156,10 @@ std::string stack_headline(const UnseenErrors& unseen, const std::string& softwa
             " runs in " + set + " were " +
             percent_text(sum / static_cast<double>(residuals.size())) + " off";
   }
-  return text;
+  const Neighbour& nearest = near.nearest.front();
+  const std::size_t apart = num_of_stack(nearest);
+  return text + "; the nearest stack, " + nearest.regime->software + ", differs in " +
+         std::to_string(apart) + (apart == 1 ? " value" : " values");
 }
 
 /// What was measured in place of the scenario's own part, by its names; nothing for the job, which has none.
@@ -148,7 +172,7 @@ std::string headline(const Neighbourhood& near, const UnseenErrors& unseen, Evid
   }
   switch (axis) {
     case EvidenceAxis::stack:
-      return stack_headline(unseen, traits.software);
+      return stack_headline(near, unseen, traits.software);
     case EvidenceAxis::gpu:
       return families.contains(traits.device_family)
                  ? traits.device_family + " GPUs unlike those measured"
@@ -177,71 +201,45 @@ std::string reason_of(const Neighbourhood& near, const UnseenErrors& unseen,
 
 }  // namespace
 
-bool UnseenErrors::know(const ScenarioTraits& traits) const {
-  return std::any_of(groups.begin(), groups.end(),
-                     [&traits](const Group& group) { return is_akin(group, traits); });
-}
-
-double UnseenErrors::bound(const ScenarioTraits& traits) const {
-  const bool one_is = know(traits);
-  std::vector<std::pair<double, double>> weighted;  // how far off, and the run's weight
-  double num_sets = 0;
-  for (const Group& group : groups) {
-    if (one_is && !is_akin(group, traits)) continue;
-    num_sets += static_cast<double>(group.sets.size());
-    for (const auto& [set, residuals] : group.sets)
-      for (const double residual : residuals)
-        weighted.emplace_back(std::abs(residual), 1.0 / static_cast<double>(residuals.size()));
-  }
+std::pair<double, double> UnseenErrors::bounds() const {
+  if (sets.empty()) return {0, 0};
+  std::vector<std::pair<double, double>> weighted;  // a residual, and what it counts
+  for (const auto& [name, set] : sets)
+    for (const double residual : set.residuals)
+      weighted.emplace_back(residual, 1.0 / static_cast<double>(set.residuals.size()));
   std::sort(weighted.begin(), weighted.end());
-  double held = 0;
-  for (const auto& [distance, weight] : weighted) {
-    held += weight;
-    if (held >= interval_share * num_sets - 1e-9) return distance;
-  }
-  return 0;
+  return shortest_bounds(weighted, sets.size());
 }
 
 std::map<std::string, std::vector<double>> UnseenErrors::of_software(
     const std::string& name) const {
   std::map<std::string, std::vector<double>> found;
-  const auto add = [&](const Group& group) {
-    for (const auto& [set, stacks] : group.software)
-      if (const auto residuals = group.sets.find(set);
-          stacks.contains(name) && residuals != group.sets.end())
-        found.insert(*residuals);
-  };
-  for (const Group& group : groups) add(group);
-  if (never_fitted) add(*never_fitted);
+  for (const auto& [set, runs] : sets)
+    if (runs.software.contains(name)) found.emplace(set, runs.residuals);
   return found;
 }
 
 void UnseenErrors::leave_out(const std::string& set) {
-  for (Group& group : groups) group.sets.erase(set);
-  if (never_fitted) never_fitted->sets.erase(set);
+  const auto found = sets.find(set);
+  if (found == sets.end()) return;
+  const std::set<std::string> stacks = found->second.software;
+  sets.erase(found);
+  for (const std::string& stack : stacks)
+    std::erase_if(sets,
+                  [&stack](const auto& each) { return each.second.software.contains(stack); });
 }
 
 std::pair<double, double> conformal_bounds(const std::vector<double>& sorted_residuals) {
-  WT_EXPECT(!sorted_residuals.empty());
-  const std::size_t count = sorted_residuals.size();
-  // 1e-9: 0.9 * 20 is 18, whatever its last bit says.
-  const auto held =
-      static_cast<std::size_t>(std::ceil(interval_share * static_cast<double>(count + 1) - 1e-9));
-  double low = sorted_residuals.front() * widening, high = sorted_residuals.back() * widening;
-  for (std::size_t first = 0; held <= count && first + held <= count; ++first) {
-    const double from = sorted_residuals[first], to = sorted_residuals[first + held - 1];
-    if (first > 0 && to - from >= high - low) continue;
-    low = from;
-    high = to;
-  }
-  return {std::min(low, 0.0), std::max(high, 0.0)};
+  std::vector<std::pair<double, double>> weighted;
+  for (const double residual : sorted_residuals) weighted.emplace_back(residual, 1);
+  return shortest_bounds(weighted, sorted_residuals.size());
 }
 
 Interval interval_from(const MeasuredErrors& errors, const ScenarioTraits& traits,
                        Seconds predicted) {
   WT_EXPECT(!errors.regimes.empty());
   const Neighbourhood near = neighbourhood_of(errors.regimes, traits);
-  Interval interval = interval_of(predicted, bounds_of(near, errors.unseen, traits));
+  Interval interval = interval_of(predicted, bounds_of(near, errors.unseen));
   const bool stack_was_run =
       near.holds(EvidenceAxis::stack) || !errors.unseen.of_software(traits.software).empty();
   interval.basis = near.beyond.empty() ? IntervalBasis::measured

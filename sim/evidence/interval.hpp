@@ -36,9 +36,8 @@ std::pair<double, double> conformal_bounds(const std::vector<double>& sorted_res
 
 /// The interval that `errors`, of at least one regime, give a predicted time: the widest bounds of the nearest regimes. Nearest are
 /// those that hold the stack, of these those that hold the GPU, and so on. A cluster and a job that none holds widen it by half
-/// each in ln(measured / predicted) (assumed, nothing measures it); where none holds stack or GPU, it is at least as wide as errors of
-/// sets of which nothing was measured (UnseenErrors::bound), and where none holds either, and there are such sets on GPUs of its kind,
-/// as wide. Of a stack that nobody measured jobs are not compared.
+/// each in ln(measured / predicted) (assumed, nothing measures it); where none holds the GPU, it is at least as wide as errors of
+/// sets of which nothing was measured (UnseenErrors::bounds), and where none holds the stack, as wide as these.
 Interval interval_from(const MeasuredErrors& errors, const ScenarioTraits& traits,
                        Seconds predicted);
 

@@ -47,12 +47,12 @@ EvidenceRegime even_regime() {
   return regime;
 }
 
-/// Two sets of which nothing was measured: nine tenths of their runs, a set counting as much as the other, are within 0.4.
-const UnseenErrors unseen{"left out",
-                          {{"of their kind",
-                            {"a100", "h100", "v100"},
-                            {{"few", {0.1, -0.4}}, {"many", {0, 0.1, -0.1, 0.2, 0.5}}},
-                            {}}}};
+/// Nine sets of which nothing was measured: 0.9 (9 + 1) are all nine.
+const UnseenErrors unseen = [] {
+  UnseenErrors errors{"left out", {{"few", {{}, {0.1, -0.4}}}, {"many", {{}, {0, 0.1, 0.2, 0.4}}}}};
+  for (int i = 0; i < 7; ++i) errors.sets["set " + std::to_string(i)] = {{}, {0.01 * i}};
+  return errors;
+}();
 
 double low_log(const Interval& interval) { return std::log(interval.low / Seconds{10}); }
 double high_log(const Interval& interval) { return std::log(interval.high / Seconds{10}); }
@@ -137,26 +137,19 @@ TEST_CASE("a stack measured on other GPUs is an extrapolation") {
 }
 
 TEST_CASE("every set counts alike among those of which nothing was measured") {
-  CHECK(unseen.bound(traits(16)) == 0.4);
-  CHECK(UnseenErrors{}.bound(traits(16)) == 0);
-  CHECK(UnseenErrors{"m", {{"g", {}, {{"one", {-0.3}}}, {}}}}.bound(traits(16)) == 0.3);
-}
-
-TEST_CASE("sets on GPUs of another kind say nothing, unless there are none of this kind") {
-  UnseenErrors errors = unseen;
-  errors.groups.push_back({"of another kind", {"b200"}, {{"other", {0.05, -0.02}}}, {}});
-  ScenarioTraits scenario = traits(16);
-  CHECK(errors.bound(scenario) == 0.4);
-  scenario.device_family = "b200";
-  CHECK(errors.bound(scenario) == 0.05);
-  scenario.device_family = "l40s";
-  CHECK(errors.bound(scenario) == 0.4);  // of all three: 27 of 30 shares lie within
-  scenario.device_family = "b200";
-  scenario.has_experts = true;
-  CHECK(errors.bound(scenario) == 0.4);
-  scenario.has_experts = false;
-  errors.leave_out("other");  // the only one of its kind
-  CHECK(errors.bound(scenario) == 0.4);
+  CHECK(UnseenErrors{}.bounds() == std::pair<double, double>{0, 0});
+  CHECK(unseen.bounds() == std::pair<double, double>{-0.4, 0.4});
+  // 0.9 (19 + 1) = 18 of 19 sets: eighteen of one run, of 0.01 to 0.18, and one of ten runs, of which none is needed.
+  UnseenErrors errors;
+  for (int i = 1; i <= 18; ++i) errors.sets[std::to_string(i)] = {{}, {i / 100.0}};
+  errors.sets["slow"] = {{}, std::vector<double>(10, 0.9)};
+  CHECK(errors.bounds() == std::pair<double, double>{0, 0.18});
+  // Two tenths of the last set make up for two tenths less of the others: those of -0.01 are nearer than 0.9.
+  errors.sets["slow"].residuals = {-0.01, -0.01, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9};
+  errors.sets["18"].residuals = {0.18, 0.18, 0.18, 0.18, 0.7};
+  CHECK(errors.bounds() == std::pair<double, double>{-0.01, 0.18});
+  // Fewer than nine sets: the extremes, times 1.5.
+  CHECK(UnseenErrors{"m", {{"one", {{}, {-0.2, 0.1}}}}}.bounds().first == doctest::Approx(-0.3));
 }
 
 TEST_CASE("a stack that nobody measured is as sure as left-out sets were predicted") {
@@ -169,27 +162,14 @@ TEST_CASE("a stack that nobody measured is as sure as left-out sets were predict
   CHECK(high_log(interval) == doctest::Approx(0.4));
 }
 
-TEST_CASE("of a stack and GPUs that nobody measured sets on such GPUs alone speak") {
+TEST_CASE(
+    "other stacks on the same GPUs make a stack that nobody measured neither surer nor less sure") {
   ScenarioTraits other = traits(16);
   move_value(other, EvidenceAxis::stack, "launch");
-  move_value(other, EvidenceAxis::gpu, "peak");
-  move_value(other, EvidenceAxis::cluster, "nics");
   EvidenceRegime wide = even_regime();
   for (double& residual : wide.residuals) residual *= 4;
   CHECK(high_log(interval_from({{wide}, unseen}, other, Seconds{10})) == doctest::Approx(0.4));
-  other.device_family = "l40s";  // no sets
-  CHECK(high_log(interval_from({{wide}, unseen}, other, Seconds{10})) ==
-        doctest::Approx(1.5 * 0.64));
-}
-
-TEST_CASE("a stack that nobody measured is no surer than those measured on its GPUs") {
-  ScenarioTraits other = traits(16);
-  move_value(other, EvidenceAxis::stack, "launch");
-  EvidenceRegime wide = even_regime();
-  for (double& residual : wide.residuals) residual *= 4;
-  const Interval interval = interval_from({{wide}, unseen}, other, Seconds{10});
-  CHECK(low_log(interval) == doctest::Approx(-0.76));
-  CHECK(high_log(interval) == doctest::Approx(0.64));
+  CHECK(high_log(interval_from({{wide}, {}}, other, Seconds{10})) == doctest::Approx(0.64));
 }
 
 TEST_CASE(
@@ -204,8 +184,9 @@ TEST_CASE(
   CHECK(high_log(interval) == doctest::Approx(0.4));
   CHECK(
       interval.reason ==
-      "no measured runs of software mine (launches 1000, measured 3); h100 GPUs, measured a100 "
-      "(peak rate 1000, measured 312); platform p unlike it was measured (NICs 1000, measured 4)");
+      "no measured runs of software mine; the nearest stack, s, differs in 1 value (launches 1000, "
+      "measured 3); h100 GPUs, measured a100 (peak rate 1000, measured 312); platform p unlike it "
+      "was measured (NICs 1000, measured 4)");
   const Interval larger = interval_from({{even_regime()}, unseen}, traits(128), Seconds{10});
   CHECK(high_log(larger) == doctest::Approx(1.5 * 0.16));
 }
@@ -215,15 +196,11 @@ TEST_CASE("sets that ran a stack are cited though nothing was fitted on them") {
   other.software = "mine";
   move_value(other, EvidenceAxis::stack, "launch");
   // ln(measured / predicted) of 0.1 and -0.1: predictions 9.5 % short and 10.5 % long, 10.0 % off.
-  UnseenErrors left_out{"m",
-                        {{"kind",
-                          {"a100"},
-                          {{"runs", {0.1, -0.1}}, {"others", {0.4}}},
-                          {{"runs", {"mine"}}, {"others", {"theirs"}}}}}};
+  UnseenErrors left_out{"m", {{"runs", {{"mine"}, {0.1, -0.1}}}, {"others", {{"theirs"}, {0.4}}}}};
   const Interval interval = interval_from({{even_regime()}, left_out}, other, Seconds{10});
   CHECK(interval.reason ==
         "software mine has no fitted runs; without any fit, predictions of 2 runs in runs were "
-        "10.0 % off (launches 1000, measured 3)");
+        "10.0 % off; the nearest stack, s, differs in 1 value (launches 1000, measured 3)");
   CHECK(interval.basis == IntervalBasis::extrapolated);
   // A set's own errors are no evidence while it is scored itself.
   left_out.leave_out("runs");
@@ -237,7 +214,9 @@ TEST_CASE("GPUs and a cluster measured with another stack are no news") {
   EvidenceRegime elsewhere = even_regime();
   elsewhere.values[1].numbers["peak"] = {125, 125};
   const Interval interval = interval_from({{elsewhere, even_regime()}, unseen}, other, Seconds{10});
-  CHECK(interval.reason == "no measured runs of software s (launches 1000, measured 3)");
+  CHECK(interval.reason ==
+        "no measured runs of software s; the nearest stack, s, differs in 1 value (launches 1000, "
+        "measured 3)");
 }
 
 TEST_CASE(

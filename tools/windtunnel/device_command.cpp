@@ -42,7 +42,8 @@ ExitCode complete(const CommandLine& line, const Library& library) {
   return exit_done;
 }
 
-JsonValue errors_json(const std::string& device, const std::vector<KernelError>& errors) {
+JsonValue errors_json(const std::string& device, const std::vector<KernelPoint>& points,
+                      const std::vector<KernelError>& errors) {
   JsonValue::Array list;
   for (const KernelError& each : errors) {
     JsonValue& entry = list.emplace_back(JsonValue::Object{});
@@ -54,9 +55,18 @@ JsonValue errors_json(const std::string& device, const std::vector<KernelError>&
     entry.set("worst_ape", JsonValue(each.worst));
     entry.set("bias", JsonValue(each.bias));
   }
+  JsonValue::Array rows;
+  for (const KernelPoint& each : points) {
+    JsonValue& row = rows.emplace_back(JsonValue::Object{});
+    row.set("kernels", JsonValue(each.table));
+    row.set("group", JsonValue(each.group));
+    row.set("measured_s", JsonValue(each.measured.value()));
+    row.set("predicted_s", JsonValue(each.predicted.value()));
+  }
   JsonValue result(JsonValue::Object{});
   result.set("device", JsonValue(device));
   result.set("errors", JsonValue(std::move(list)));
+  result.set("points", JsonValue(std::move(rows)));
   return result;
 }
 
@@ -80,7 +90,7 @@ ExitCode score(const CommandLine& line, const Library& library) {
           set.has_scores())
         sets.push_back(std::move(set));
     if (line.format == ResultFormat::json)
-      results.push_back(errors_json(device.name, errors));
+      results.push_back(errors_json(device.name, points, errors));
     else if (errors.empty())
       print_result(device.name + ": no kernels were measured on it\n");
     else
