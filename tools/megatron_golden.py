@@ -40,7 +40,7 @@ NOT_MODELLED = {
 
 # A row whose test has one of these words in its name was run with an argument that has no column.
 IN_THE_NAME = {
-    "grpo": "reinforcement learning", "op_fuser": "products of experts fused by --use-transformer-engine-op-fuser", "multi_dist_optimizer_instances": "groups of the distributed optimizer",
+    "grpo": "reinforcement learning", "op_fuser": "products of experts fused by --use-transformer-engine-op-fuser",
     "defer_embedding_wgrad_compute": "inputs of the output head are kept for all microbatches", "uneven_pipeline": "layers by stage are not told",
     "account_for_embedding": "layers by stage are not told", "release": "neither the batch nor the number of nodes is told", "frozen": "an older release",
 }
@@ -102,6 +102,8 @@ def parallel_of(row):
     tensor, pipeline = number(row, "tensor_model_parallel_size"), number(row, "pipeline_model_parallel_size")
     parallel = {"tensor": tensor, "pipeline": pipeline, "context": number(row, "context_parallel_size"), "data": data_ways(row),
                 "sequence_parallel": bool(row["sequence_parallel"]) and tensor > 1, "zero_stage": 1 if row["use_distributed_optimizer"] else 0}
+    if "multi_dist_optimizer_instances" in row["test"]:
+        parallel["zero_group"] = data_ways(row) // 2  # --num-distributed-optimizer-instances 2, which has no column
     if row["num_experts"]:
         parallel["expert"] = number(row, "expert_model_parallel_size")
         parallel["expert_tensor"] = number(row, "expert_tensor_parallel_size", tensor)  # the default is the tensor group's
