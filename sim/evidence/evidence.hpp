@@ -74,8 +74,8 @@ struct UnseenErrors {
 
   /// Bounds of ln(measured / predicted) of the runs of a new set: the shortest interval that holds 0.9 (n+1) of the n sets' runs, every
   /// set counting alike; below nine sets the extremes, times 1.5. Rows of a set share its stack and cluster, so a set is what is drawn
-  /// anew (Dunn, Wasserman & Ramdas, JASA 118(544), 2023, who pool groups likewise). Of kinds of GPU, and of the number of values in
-  /// which a stack differs from the nearest measured one, the errors of the shipped sets do not depend (docs/accuracy.md).
+  /// anew (Dunn, Wasserman & Ramdas, JASA 118(544), 2023, who pool groups likewise). Kinds of GPU, and the number of values in
+  /// which a stack differs from the nearest measured one, are not told apart (docs/accuracy.md says what that would bring).
   std::pair<double, double> bounds() const;
   /// Sets that the stack of this name ran, with the residuals of their runs.
   std::map<std::string, std::vector<double>> of_software(const std::string& name) const;

@@ -452,6 +452,34 @@ TEST_CASE("no profile's name hides what computes attention") {
   CHECK_THROWS_AS(read("plain", {{"/training/attention_kernel", "flash2"}}), const InputError&);
 }
 
+TEST_CASE("shipped stacks of FSDP and DeepSpeed are the one they extend, but for what they say") {
+  const Library shipped{source_dir()};
+  const TemporaryFolder folder;
+  const auto stack = [&](const std::string& name) {
+    return read_scenario(
+               folder.write(
+                   name + ".json",
+                   R"({"version": 1, "model": "llama3-8b", "platform": "dgx-h100",
+      "software": ")" + name +
+                       R"(", "training": {"global_batch": 8, "micro_batch": 1, "precision": "bf16"},
+      "parallel": {"data": 8, "zero_stage": 3}})"),
+               shipped)
+        .software;
+  };
+  const SoftwareProfile base = stack("torchtitan-2025"), fsdp = stack("pytorch-fsdp-2024"),
+                        deepspeed = stack("deepspeed-2024");
+  CHECK(fsdp.flash_elsewhere.size() == base.flash_elsewhere.size());
+  CHECK(fsdp.layer_traffic.forward_hidden == base.eager_layer_traffic->forward_hidden);
+  CHECK_FALSE(fsdp.eager_layer_traffic);
+  CHECK(fsdp.sources.at("launch/collective").text == base.sources.at("launch/collective").text);
+  CHECK(fsdp.sources.at("launch/kernel").evidence == Evidence::assumed);
+  CHECK(deepspeed.layer_traffic.forward_kernels == 33);
+  CHECK(deepspeed.states_bf16.weights == 2);
+  CHECK(deepspeed.sources.contains("memory/states_bf16/weights"));
+  CHECK(deepspeed.gradients_of(Precision::bf16) == GradientType::bf16);
+  CHECK_FALSE(deepspeed.profiled);
+}
+
 TEST_CASE("keys of sharding that would change nothing are refused") {
   const auto with = [](const std::string& software, const std::string& more) {
     return testing::read_text(R"({"model": "gpt-1.7b", "platform": "selene-a100", "software": ")" +

@@ -19,6 +19,12 @@ TWO_CHUNKS = ("zero_bubble_v", "dualpipe", "dualpipe_v")  # schedules that go up
 TRAFFIC = ("pipeline_forward", "pipeline_backward", "data_gradients", "tensor_activations", "zero_gather")
 
 
+def laid_over(base, part):
+    """As `extends` means it: objects merge, null deletes, everything else replaces."""
+    merged = {**base, **{key: laid_over(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value for key, value in part.items()}}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
 class Library:
     """The shipped files by name."""
 
@@ -26,6 +32,11 @@ class Library:
         self.files = {kind: {file.stem: json.loads(file.read_text()) for file in sorted((root / folder).glob("*.json"))}
                       for kind, folder in (("model", "models"), ("platform", "platforms"), ("software", "platforms/software"),
                                            ("device", "platforms/devices"))}
+        software = self.files["software"]
+        for name in software:
+            while "extends" in software[name]:
+                part = dict(software[name])
+                software[name] = laid_over(software[part.pop("extends")], part)
         self.packed = {(kind, name): marshal.dumps(file) for kind, files in self.files.items() for name, file in files.items()}
 
     def copy(self, kind, name):
