@@ -31,8 +31,9 @@ def answer(program, *arguments):
 def stacks_of(measurements):
     """Names of the software profiles that the points of a set use, whatever their release."""
     base = measurements.get("base", {}).get("software")
-    names = {point["scenario"].get("software", base) for point in measurements["points"]}
-    return {name.partition("@")[0] for name in names if isinstance(name, str)}
+    given = [point["scenario"].get("software", base) for point in measurements["points"]]
+    names = [software["extends"] if isinstance(software, dict) else software for software in given]
+    return {name.partition("@")[0] for name in names if name}
 
 
 class Table:
@@ -44,7 +45,7 @@ class Table:
         self.measured, self.never_fitted = {}, {}
         for file in (ROOT / "validation").glob("*/*.json"):
             measurements = json.loads(file.read_text())
-            if measurements.get("kind") == "iteration":
+            if any("iteration_time_s" in point["measured"] for point in measurements["points"]):
                 sets = self.never_fitted if measurements.get("never_fitted") else self.measured
                 sets[measurements["name"]] = measurements
 
