@@ -17,7 +17,7 @@ namespace windtunnel {
 namespace {
 
 /// Small jobs that have, among them, all that a switch may act on: stages, chunks, tensor groups, sequences and experts that are cut,
-/// states that are sharded, by the host too, and both kinds of attention.
+/// states that are sharded, by the host too, and both kinds of attention, and one group of microbatches that is interleaved.
 std::vector<std::string> jobs() {
   const std::string model =
       R"("model": {"family": "gpt", "layers": 8, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 50000)";
@@ -62,6 +62,10 @@ std::vector<std::string> jobs() {
       job("", R"("platform": "selene-a100", "nodes": 2, "software": "megatron-lm-2021",
           "training": {"global_batch": 32, "micro_batch": 1},
           "parallel": {"data": 16})"),
+      job("", R"("platform": "dgx-h100", "nodes": 1, "software": "nemo-2025",
+          "training": {"global_batch": 4, "micro_batch": 1, "precision": "bf16", "attention": "flash"},
+          "parallel": {"tensor": 2, "pipeline": 2, "data": 2, "schedule": "interleaved_1f1b",
+                       "virtual_pipeline": 2})"),
   };
 }
 
