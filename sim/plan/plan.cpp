@@ -161,8 +161,12 @@ bool synchronises_embedding(const Transformer& model, const Plan& plan) {
 }
 
 OrderShape order_shape(const Plan& plan) {
-  return {plan.parallel.pipeline, plan.microbatches, plan.parallel.virtual_pipeline,
-          plan.parallel.schedule->chunk_path, plan.parallel.alternates_one_group};
+  const Parallel& parallel = plan.parallel;
+  // The first stage has forward passes alone before its first backward one: exchanged in pairs, its messages would never meet the others'.
+  const bool alternates =
+      parallel.alternates_one_group && parallel.pipeline_send == PipelineSend::eager;
+  return {parallel.pipeline, plan.microbatches, parallel.virtual_pipeline,
+          parallel.schedule->chunk_path, alternates};
 }
 
 std::vector<Step> schedule_order(const Plan& plan, StageId stage) {
