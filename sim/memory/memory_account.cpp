@@ -171,7 +171,7 @@ WorkingSet backward_working_set(const Stage& stage) {
   return work;
 }
 
-/// live = max(work, [last] logits): the head's backward pass ends before a layer's begins
+/// live = max(work, [last] logits + fixed work): the head's backward pass ends before a layer's begins
 /// (docs/memory.md, section 3). Fully sharded both are counted (section 7; bounds only).
 WorkingSet live_set(const Stage& stage) {
   WorkingSet work = backward_working_set(stage);
@@ -179,7 +179,7 @@ WorkingSet live_set(const Stage& stage) {
   WorkingSet head;
   std::swap(head.logits, work.logits);
   head.fixed = stage.software.fixed_work;
-  return head.logits > work.sum() ? head : work;
+  return head.sum() > work.sum() ? head : work;
 }
 
 /// The larger of two moments; of equal ones the earlier.

@@ -197,7 +197,8 @@ class Forms:
         layer = tokens * ((sum(whole) * e + 2 * mask) / undivided + e * (2 + 2 * kv + (3 if gated else 2) * f) / t)
         scores = 0 if self.training["attention"] == "flash" else (2 * e + mask) * self.model["heads"] * s * s * b / t
         passing = e * tokens * (2 / undivided + (2 if gated else 1) * f / t)
-        logits = (e if self.software.get("in_place_cross_entropy", False) else 10 if e == 2 else 8) * s * b * page.vocab() / t
+        # Of one of two bytes an fp32 copy too, which becomes the exponentials and the gradients.
+        logits = (e if self.software.get("in_place_cross_entropy", False) else 6 if e == 2 else 4) * s * b * page.vocab() / t
         kept = {"full": boundary, "selective": layer, "none": layer + scores}[recompute]
         outputs = 0 if self.software["memory"]["frees_outputs"] else self.v - last
         each = layers * kept + outputs * boundary + first * mask * tokens / undivided
@@ -205,7 +206,7 @@ class Forms:
         if layers:
             widest = max(page.qkv, (2 if gated else 1) * self.model["ffn_hidden"])
             work += e * widest * h / t + (layer if recompute == "full" else 0) + (scores if recompute != "none" else 0)
-        live = max(work, logits) if last else work
+        live = max(work, logits + amount(self.software["memory"]["fixed_work"])) if last else work
         return self.account(stage, each, live)
 
     def account(self, stage, each, live):
