@@ -177,9 +177,11 @@ Held ModelHeld::embedding_backward() const {
 }
 
 Held ModelHeld::head_backward(bool in_place) const {
-  const bool has_copy = !in_place && e_ < single;
-  const Bytes each =
-      plan_.parallel.zero_stage == 3 && !in_place ? single : e_ + (has_copy ? single : Bytes{});
+  Bytes each = e_;
+  if (!in_place && plan_.parallel.zero_stage == 3)
+    each = single;
+  else if (!in_place && e_ < single)
+    each += single;
   Held held;
   held.at(Kept::logits).divided =
       each * (s_ * b_ * padded_vocab(model_, plan_.parallel.tensor)) * (1 + model_.mtp_layers);

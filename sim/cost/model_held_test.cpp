@@ -5,11 +5,16 @@
 namespace windtunnel {
 namespace {
 
-TEST_CASE("eight bits halve what is kept of the inputs of products") {
+Transformer small_model() {
   Transformer model;
   model.hidden = 256;
   model.heads = model.kv_heads = 8;
   model.sequence = 128;
+  return model;
+}
+
+TEST_CASE("eight bits halve what is kept of the inputs of products") {
+  Transformer model = small_model();
   model.ffn_hidden = 1024;
   Plan plan;
   plan.training.micro_batch = 2;
@@ -30,10 +35,7 @@ TEST_CASE("eight bits halve what is kept of the inputs of products") {
 }
 
 TEST_CASE("each depth of multi-token prediction keeps its inputs and logits of its own") {
-  Transformer model;
-  model.hidden = 256;
-  model.heads = model.kv_heads = 8;
-  model.sequence = 128;
+  Transformer model = small_model();
   model.vocab = 1024;
   Plan plan;
   plan.training.micro_batch = 1;
@@ -87,11 +89,7 @@ TEST_CASE("what a recomputed module gives is a part of what is kept") {
 }
 
 TEST_CASE("flash attention with the batch first keeps its output in two orders") {
-  Transformer model;
-  model.hidden = 256;
-  model.heads = 4;
-  model.kv_heads = 4;
-  model.sequence = 16;
+  const Transformer model = small_model();
   Plan plan;
   plan.training.micro_batch = 2;
   plan.training.precision = Precision::bf16;
@@ -101,7 +99,7 @@ TEST_CASE("flash attention with the batch first keeps its output in two orders")
            held.attention(false).at(Kept::tensors).divided;
   };
   plan.training.attention = Attention::flash;
-  CHECK(more() == Bytes{2.0 * 16 * 2 * 256});
+  CHECK(more() == Bytes{2.0 * 128 * 2 * 256});
   plan.training.attention = Attention::standard;
   CHECK(more() == Bytes{});
 }

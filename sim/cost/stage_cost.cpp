@@ -579,12 +579,12 @@ ChunkRole chunk_role(const Transformer& model, const Plan& plan, const ChunkPlac
   ChunkRole role{layers, map.is_first(place), map.is_last(place),
                  model.moe ? model.expert_layers(before, layers) : 0,
                  model.seen_share(before, layers)};
-  if (!role.last || model.mtp_layers == 0) return role;
-  role.layers += model.mtp_layers;
-  if (model.predicts_with_experts()) role.expert_layers += model.mtp_layers;
+  const int predicted = plan.mtp_layers_of(place);
+  if (predicted == 0) return role;
+  role.layers += predicted;
+  if (model.predicts_with_experts()) role.expert_layers += predicted;
   role.seen_share =
-      (role.seen_share * layers + model.seen_share(model.layers - 1, 1) * model.mtp_layers) /
-      role.layers;
+      (role.seen_share * layers + model.seen_share(model.layers - 1, 1) * predicted) / role.layers;
   return role;
 }
 

@@ -183,7 +183,7 @@ TEST_CASE("multi-token prediction adds a layer, a projection and a head to the l
   World world;
   const StageCost before = world.cost(1);
   const Seconds first = world.cost(0).chunks[0].forward.duration;
-  world.model.mtp_layers = 1;
+  world.model.mtp_layers = world.plan.mtp_layers = 1;
   const StageCost after = world.cost(1);
   // 2 h are joined to h: 4 T h^2.
   const double added = layer_flops + head_flops + 4.0 * 1024 * 1024 * 1024;

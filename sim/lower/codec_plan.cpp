@@ -210,9 +210,7 @@ EncodedCollective CodecPlan::gathered(const Operation* gather, const CodecStage&
 }
 
 EncodedCollective CodecPlan::gathered_parameters(const CodecStage& stage) const {
-  return gathered(
-      find_parameter_gather(stage.cost->end), stage,
-      plan_.parallel.zero_group > 0 ? plan_.parallel.zero_group : plan_.parallel.replicas());
+  return gathered(find_parameter_gather(stage.cost->end), stage, plan_.sharing_replicas());
 }
 
 EncodedCollective CodecPlan::gathered_experts(const CodecStage& stage) const {

@@ -37,8 +37,8 @@ double TokenDraws::fullness(Place place) const {
 TokenDraws::OfChunk TokenDraws::of_chunk(const Plan& plan, const PlanDevice& device,
                                          int chunk) const {
   const ChunkPlace place{device.stage, chunk};
-  const int predicted = plan.chunk_map().is_last(place) ? plan.mtp_layers : 0;
-  const auto layers = static_cast<std::size_t>(plan.chunk_layers(place) + predicted);
+  const auto layers =
+      static_cast<std::size_t>(plan.chunk_layers(place) + plan.mtp_layers_of(place));
   Place drawn;
   drawn.group = static_cast<std::uint32_t>(device.replica / replicas_of_experts(plan.parallel));
   OfChunk fullness_of_chunk(static_cast<std::size_t>(plan.microbatches),

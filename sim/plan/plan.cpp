@@ -291,6 +291,10 @@ int Plan::chunk_layers(const ChunkPlace& place) const {
   return position_layers[static_cast<std::size_t>(chunk_map().position(place))];
 }
 
+int Plan::mtp_layers_of(const ChunkPlace& place) const {
+  return chunk_map().is_last(place) ? mtp_layers : 0;
+}
+
 int Plan::most_chunk_layers(StageId stage) const {
   int most = 0;
   for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk)

@@ -249,8 +249,11 @@ struct Plan {
   bool scatters_gradients() const { return parallel.zero_stage > 0 && !broadcasts_parameters(); }
   /// Replicas that reduce gradients together. A sharding group then adds up its shards with those of the other groups.
   int reducing_replicas() const {
-    return scatters_gradients() && parallel.zero_group > 0 ? parallel.zero_group
-                                                           : parallel.replicas();
+    return scatters_gradients() ? sharing_replicas() : parallel.replicas();
+  }
+  /// Replicas among which sharded states are shared out.
+  int sharing_replicas() const {
+    return parallel.zero_group > 0 ? parallel.zero_group : parallel.replicas();
   }
   /// Microbatches that go through each chunk.
   double microbatches_of_chunk() const {
@@ -258,6 +261,8 @@ struct Plan {
   }
   HeadPlace head_place() const;
   int chunk_layers(const ChunkPlace& place) const;
+  /// What a chunk has beside those.
+  int mtp_layers_of(const ChunkPlace& place) const;
   /// Of the stage's longest chunk.
   int most_chunk_layers(StageId stage) const;
   /// Layers of the model before a chunk.

@@ -56,6 +56,14 @@ TEST_CASE("ranks run over tensor first, then data, then pipeline") {
   CHECK(plan.nodes_per_tensor_group == 1);
 }
 
+TEST_CASE("one group of microbatches is not interleaved where messages are exchanged in pairs") {
+  Plan plan = std::get<Plan>(plan_of(1, 2, 1, {2}));
+  plan.parallel.alternates_one_group = true;
+  CHECK(order_shape(plan).alternates_one_group);
+  plan.parallel.pipeline_send = PipelineSend::blocking_pairs;
+  CHECK_FALSE(order_shape(plan).alternates_one_group);
+}
+
 TEST_CASE("the nodes of a replica are those that its stages are on") {
   // Four nodes of eight GPUs, 2 × 4 × 4: tensor, data, pipeline puts each stage on a node of its own.
   Training training;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <vector>
@@ -10,6 +11,9 @@
 
 namespace windtunnel {
 namespace {
+
+constexpr std::array memory_kinds{MemoryKind::allocated, MemoryKind::reserved,
+                                  MemoryKind::nvidia_smi};
 
 /// Rows with an error above this carry a star.
 constexpr double outlier_error = 0.10;
@@ -118,8 +122,7 @@ std::string other_scores_text(const ValidatedSet& set) {
                     "of " + std::to_string(all.scored) + ", worst " + percent_text(all.worst_ape) +
                         ", bias " + signed_percent_text(all.bias)});
   };
-  for (const MemoryKind kind :
-       {MemoryKind::allocated, MemoryKind::reserved, MemoryKind::nvidia_smi})
+  for (const MemoryKind kind : memory_kinds)
     add(std::string("memory, ") + name_of(kind), memory_errors(set.memory, kind));
   for (const auto& [name, errors] : timer_errors(set.timers)) add("timer " + name, errors);
   return rows.empty() ? "" : "\n" + text_table("lrl", rows);
@@ -213,8 +216,7 @@ std::vector<TextRow> rows_of_times(const std::vector<ValidatedSet>& sets, Measur
 std::vector<TextRow> rows_of_memory(const std::vector<ValidatedSet>& sets) {
   std::vector<TextRow> rows;
   for (const ValidatedSet& set : sets)
-    for (const MemoryKind kind :
-         {MemoryKind::allocated, MemoryKind::reserved, MemoryKind::nvidia_smi}) {
+    for (const MemoryKind kind : memory_kinds) {
       const std::vector<double> errors = memory_errors(set.memory, kind);
       if (errors.empty()) continue;
       const Score all = score_errors(errors);

@@ -76,13 +76,18 @@ TEST_CASE("experts that are quantised one by one launch kernels of their own") {
   CHECK(experts_forward(m, quantised).experts.memory_kernels == forward + casts);
 }
 
-TEST_CASE("padding copies tokens and results, and biases are added in kernels of their own") {
+Transformer model_with_biased_experts() {
   Transformer m = model("llama", 2, 64, 4, 8, 100);
   m.moe = Transformer::Experts{};
   m.moe->experts = 8;
   m.moe->top_k = 2;
   m.moe->ffn_hidden = 32;
   m.moe->bias = true;
+  return m;
+}
+
+TEST_CASE("padding copies tokens and results, and biases are added in kernels of their own") {
+  const Transformer m = model_with_biased_experts();
   LayerShape plain;
   plain.expert = 2;
   plain.precision = Precision::mxfp8;
@@ -111,13 +116,8 @@ TEST_CASE("padding copies tokens and results, and biases are added in kernels of
 }
 
 TEST_CASE("clamps and single operations move more than a fused nonlinearity, on empty room too") {
-  Transformer m = model("llama", 2, 64, 4, 8, 100);
+  Transformer m = model_with_biased_experts();
   m.gated_mlp = true;
-  m.moe = Transformer::Experts{};
-  m.moe->experts = 8;
-  m.moe->top_k = 2;
-  m.moe->ffn_hidden = 32;
-  m.moe->bias = true;
   LayerShape shape;
   shape.precision = Precision::bf16;
   shape.adds_expert_biases = true;
