@@ -50,7 +50,7 @@ def score_card(sets):
         *((s["set"], f"{s['scored']} of {s['points']}", f"**{percent(s.get('mape'))}**", percent(s.get("median_ape")), percent(s.get("p90_ape")),
            percent(s.get("worst_ape")), percent(s.get("bias"), "+.1f"), percent(s.get("without_largest", {}).get("mape")),
            percent(s.get("naive_mape")), percent(s.get("interval_coverage"), ".0f") + " %" if s.get("interval_coverage") is not None else "",
-           "never" if s.get("never_fitted") else len(s["fitted_on_this_set"]), RIVALS.get(s["set"], "")) for s in timed))]
+           "never" if s.get("never_fitted") else len(s["fitted_on_this_set"]), RIVALS.get(s["set"], "")) for s in timed if s["scored"]))]
     parts += ["Order of plans that train one model on the same GPUs; regret is what the plan predicted fastest costs over the fastest, in %:", table(
         ("set", "GPUs", "plans", "Spearman", "Kendall", "regret", "others"),
         *((s["set"], group, s["scored"], f"**{rho:.3f}**", f"{s['kendall_tau'][group]:.3f}", percent(s["top1_regret"][group]), ORDER_RIVALS[s["set"]])

@@ -24,8 +24,8 @@ IRRELEVANT = {
     "overlap_grad_reduce": "buffers are those of the gradients", "overlap_param_gather": "buffers are those of the parameters",
     "recompute_method": "uniform, of one layer", "recompute_num_layers": "one layer", "fp8_recipe": "only with fp8_format",
     "fp8_param_gather": "only with fp8_format", "tokenizer_type": "vocab_size says it", "cuda_graph_impl": "pools of their own",
-    "tp_comm_overlap": "only in rows that are skipped", "main_grads_dtype": "fp32 is the default", "exp_avg_dtype": "fp32 is the default",
-    "spec": "the layers' implementation", "use_torch_fsdp2": "no row", "use_precision_aware_optimizer": "no row", "commit": "one for all",
+    "main_grads_dtype": "fp32 is the default", "exp_avg_dtype": "fp32 is the default",
+    "spec": "the layers' implementation", "commit": "one for all",
 }
 
 # A row with a value in one of these columns is skipped.
@@ -35,7 +35,8 @@ NOT_MODELLED = {
     "hybrid_override_pattern": "state-space layers", "mtp_num_layers": "multi-token prediction",
     "pipeline_model_parallel_layout": "a layout of layers by letter", "moe_layer_freq": "which layers have experts, as a list",
     "multi_latent_attention": "ranks of latent attention are not told", "cross_entropy_loss_fusion": "a loss fused by torch.jit, whose copies are not known",
-    "recompute_modules": "modules that are recomputed alone",
+    "recompute_modules": "modules that are recomputed alone", "tp_comm_overlap": "buffers of overlapped tensor collectives",
+    "use_torch_fsdp2": "PyTorch FSDP", "use_precision_aware_optimizer": "states of other types",
 }
 
 # A row whose test has one of these words in its name was run with an argument that has no column.
@@ -55,6 +56,8 @@ def skip_reason(row):
     for word, reason in IN_THE_NAME.items():
         if word in row["test"]:
             return reason
+    if row["num_experts"] and "multi_dist_optimizer_instances" in row["test"]:
+        return "states of experts that are shared out in groups"
     if row["optimizer"] == "muon":
         return "the optimizer Muon"
     if "draco" in row["env"] and not row["attention_backend"] and row["transformer_impl"] != "local":
@@ -102,8 +105,9 @@ def parallel_of(row):
     tensor, pipeline = number(row, "tensor_model_parallel_size"), number(row, "pipeline_model_parallel_size")
     parallel = {"tensor": tensor, "pipeline": pipeline, "context": number(row, "context_parallel_size"), "data": data_ways(row),
                 "sequence_parallel": bool(row["sequence_parallel"]) and tensor > 1, "zero_stage": 1 if row["use_distributed_optimizer"] else 0}
-    if "multi_dist_optimizer_instances" in row["test"]:
-        parallel["zero_group"] = data_ways(row) // 2  # --num-distributed-optimizer-instances 2, which has no column
+    if "multi_dist_optimizer_instances" in row["test"]:  # --num-distributed-optimizer-instances 2, which has no column
+        group = data_ways(row) // 2
+        parallel |= {"zero_group": group} if group > 1 else {"zero_stage": 0}  # one replica shards nothing
     if row["num_experts"]:
         parallel["expert"] = number(row, "expert_model_parallel_size")
         parallel["expert_tensor"] = number(row, "expert_tensor_parallel_size", tensor)  # the default is the tensor group's

@@ -252,7 +252,8 @@ struct SoftwareProfile {
   bool frees_outputs =
       false;  ///< what a stage sent on is freed, and not kept until its backward pass
   /// Layers have the sequence first and flash attention the batch, so that its output is kept in both orders: sbhd in
-  /// FlashAttention.forward and FusedAttnFunc of transformer_engine/pytorch/attention, Transformer Engine 2.
+  /// FlashAttention.forward of transformer_engine/pytorch/attention, Transformer Engine 2. Limit: counted of cuDNN's kernel too, which
+  /// takes sbhd as it is.
   bool transposes_attention = false;
   bool profiled = false;  ///< a measurement set of this stack stands behind its numbers
   std::map<std::string, Source> sources;
