@@ -19,7 +19,7 @@ constexpr std::array rows{
     KindRow{MemoryLine::gradients, "gradients"},
     KindRow{MemoryLine::gradients, "gradients of the last step"},
     KindRow{MemoryLine::optimizer, "master weights"},
-    KindRow{MemoryLine::optimizer, "optimizer moments"},
+    KindRow{MemoryLine::optimizer, "optimizer states"},
     KindRow{MemoryLine::activations, "saved by"},
     KindRow{MemoryLine::activations, "scores of"},
     KindRow{MemoryLine::activations, "outputs sent to another stage"},

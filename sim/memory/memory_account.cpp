@@ -473,7 +473,9 @@ StateBytes state_bytes(const Training& training, const SoftwareProfile& software
 std::vector<HeldTensor> state_tensors(const Training& training, const SoftwareProfile& software,
                                       const ParameterCounts& parameters, MemoryReading reading) {
   const StateBytes bytes = state_bytes(training, software);
-  const double moments = std::min(moment_bytes(training.optimizer), bytes.optimizer);
+  // A stack with fewer bytes than those and an fp32 copy does not say which of them it keeps.
+  const double beside = bytes.optimizer - moment_bytes(training.optimizer);
+  const double master = beside >= single_bytes ? beside : 0;
   const bool is_first = reading == MemoryReading::first_step;
   constexpr Moments in_step{Moment::step, Moment::pool_step},
       // The first backward pass makes them.
@@ -492,8 +494,9 @@ std::vector<HeldTensor> state_tensors(const Training& training, const SoftwarePr
   add(HeldKind::gradients, freed, parameters.gradients, later);
   if (!is_first)
     add(HeldKind::stale_gradients, bytes.stale_gradients, parameters.gradients, always);
-  add(HeldKind::master, bytes.optimizer - moments, parameters.optimizer, always);
-  add(HeldKind::moments, moments, parameters.optimizer, is_first ? made_by_step : always);
+  add(HeldKind::master, master, parameters.optimizer, always);
+  add(HeldKind::moments, bytes.optimizer - master, parameters.optimizer,
+      is_first ? made_by_step : always);
   add(HeldKind::step_temporary, is_first ? main_gradient_bytes(bytes) : bytes.step_temporary,
       parameters.optimizer, is_first ? made_by_step : in_step);
   return tensors;

@@ -99,7 +99,7 @@ TEST_CASE("each operation's tensors are on the list: their name, their number an
     check(stage, "weights", stage.parameters, 2_B);
     check(stage, "gradients", 0, 0_B);
     check(stage, "master weights", stage.parameters, 4_B);
-    check(stage, "optimizer moments", stage.parameters, 8_B);
+    check(stage, "optimizer states", stage.parameters, 8_B);
     // 4 layers of 3 microbatches. Input and norm 2 + 2, mask 1, queries, keys, values and output 8; scores 5 a s^2 b.
     check(stage, "saved by attention", 12, 13_MiB);
     check(stage, "scores of attention", 12, 80_MiB);

@@ -32,7 +32,7 @@ std::string name_of(const StagesAlike& stages);
 ///
 ///   Stage 0, backward pass of a layer                                    GiB   share
 ///     saved by attention                                48 × 128 MiB    6.00  31.1 %
-///     optimizer moments                            673,523,712 × 8 B    5.02  26.0 %
+///     optimizer states                             673,523,712 × 8 B    5.02  26.0 %
 ///     …
 ///     allocated                                                        19.27 100.0 %
 ///     reserved by the allocator                                        24.17
