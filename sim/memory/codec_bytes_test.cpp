@@ -23,7 +23,7 @@ Compressor powersgd(int rank) {
 }
 
 Bytes kept(const fixtures::World& world, int stage) {
-  return account_stage(world.inputs(), StageId{stage}).codec;
+  return account_stage(world.inputs(), StageId{stage}).at_peak(HeldKind::codec);
 }
 
 TEST_CASE("compressed stage messages keep factors at both ends and a residual at the sender") {
@@ -50,9 +50,10 @@ TEST_CASE("what compression keeps is part of a stage's buffers, and of what it a
   const StageMemory before = account_stage(world.inputs(), StageId{1});
   world.plan.compression.pipeline_backward = powersgd(16);
   const StageMemory after = account_stage(world.inputs(), StageId{1});
-  CHECK(after.codec == Bytes{2 * 262144 + 12582912});
-  CHECK(after.buffers / (before.buffers + after.codec) == doctest::Approx(1).epsilon(1e-12));
-  CHECK(after.allocated / (before.allocated + after.codec) == doctest::Approx(1).epsilon(1e-12));
+  const Bytes codec = after.at_peak(HeldKind::codec);
+  CHECK(codec == Bytes{2 * 262144 + 12582912});
+  CHECK(after.buffers / (before.buffers + codec) == doctest::Approx(1).epsilon(1e-12));
+  CHECK(after.allocated / (before.allocated + codec) == doctest::Approx(1).epsilon(1e-12));
   CHECK(after.total > before.total);
 }
 

@@ -1,6 +1,7 @@
 #include "memory/memory_account.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <utility>
 
@@ -76,26 +77,15 @@ struct Stage {
   ChunkRole role;
   const ChunkOperations& operations;
   ParameterCounts parameters;
-  StageStates states;
 };
 
-/// What exists only while a layer's backward pass runs, split as StageMemory prints it.
-struct WorkingSet {
-  Bytes layer_recomputation{}, weight_gradient{}, attention_scores{}, logits{}, fixed{};
-  Bytes sum() const {
-    return layer_recomputation + weight_gradient + attention_scores + logits + fixed;
-  }
-};
-
-/// One candidate for the allocator's maximum.
-struct Moment {
-  StageStates states{};
-  Bytes activations{};
-  WorkingSet work{};
-  Bytes step_temporary{};
-  bool in_step = false;
-  Bytes sum() const { return states.total() + activations + work.sum() + step_temporary; }
-};
+constexpr Moments always{Moment::backward,   Moment::head,     Moment::first_backward,
+                         Moment::first_head, Moment::step,     Moment::pool_backward,
+                         Moment::pool_head,  Moment::pool_step};
+constexpr Moments of_layer{Moment::backward, Moment::first_backward, Moment::pool_backward};
+constexpr Moments of_head{Moment::head, Moment::first_head, Moment::pool_head};
+constexpr Moments of_passes{Moment::backward,   Moment::head,          Moment::first_backward,
+                            Moment::first_head, Moment::pool_backward, Moment::pool_head};
 
 /// Stages of a role differ in no operation: what depends on the stage, compressed scatters of ZeRO 3, is of plans with one stage.
 const ChunkOperations& operations_of(const MemoryInputs& inputs, const ChunkRole& role,
@@ -114,136 +104,120 @@ const ChunkOperations& operations_of(const MemoryInputs& inputs, const ChunkRole
 
 /// What quantised formats add to a stage's weights: their casts by rows and by columns, beside the bf16 weights or in
 /// their place. ZeRO 3 has them of the layer that computes only, which is not counted [assumed].
-Bytes cast_weights(const Transformer& model, const Plan& plan, const SoftwareProfile& software,
-                   StageId stage, double experts) {
-  const Precision precision = plan.training.precision;
-  if (!is_quantized(precision) || plan.parallel.zero_stage == 3) return {};
-  const Bytes kept = keeps_operands(plan, software) ? element_size(precision) : Bytes{};
-  return (operand_size(precision) * 2.0 - kept) *
-         (stage_matrix_parameters(model, plan, stage) + experts);
+void add_cast_weights(std::vector<HeldTensor>& tensors, const Transformer& model,
+                      const Stage& stage) {
+  const Precision precision = stage.plan.training.precision;
+  if (!is_quantized(precision) || stage.plan.parallel.zero_stage == 3) return;
+  const Bytes kept = keeps_operands(stage.plan, stage.software) ? element_size(precision) : Bytes{};
+  const double parameters =
+      stage_matrix_parameters(model, stage.plan, stage.id) + stage.parameters.experts;
+  tensors.push_back({HeldKind::cast_weights, Label::whole_pass,
+                     (operand_size(precision) * 2.0 - kept) * parameters, parameters, always});
 }
 
 Stage stage_of(const MemoryInputs& inputs, StageId id) {
   const Plan& plan = *inputs.plan;
   const ChunkRole role = stage_role(*inputs.model, plan, id);
   const ChunkOperations& operations = operations_of(inputs, role, id);
-  const ParameterCounts parameters = count_parameters(operations.at(Direction::forward));
-  StageStates states = stage_states(plan.training, *inputs.software, parameters);
-  states.weights += cast_weights(*inputs.model, plan, *inputs.software, id, parameters.experts);
-  return {plan, *inputs.software, id, role, operations, parameters, states};
+  return {plan, *inputs.software, id,
+          role, operations,       count_parameters(operations.at(Direction::forward))};
 }
 
 /// A layer's output.
 Bytes boundary(const Stage& stage) { return stage.operations.message.held.at(Kept::tensors).sum(); }
 
+/// What operations keep, and what it is on the list.
+struct KeptAs {
+  Kept kept;
+  HeldKind kind;
+  Moments held;
+};
+
+Label label_of(const Operation& operation, HeldKind kind) {
+  const bool is_edge = operation.label == Label::embedding || operation.label == Label::head;
+  if (kind == HeldKind::gathered) return is_edge ? Label::gather_edges : Label::gather_layer;
+  if (kind == HeldKind::scattered) return is_edge ? Label::scatter_edges : Label::scatter_layer;
+  return operation.label;
+}
+
+void add_kept(std::vector<HeldTensor>& tensors, const std::vector<Operation>& operations,
+              double times, const KeptAs& as) {
+  for (const Operation& operation : operations) {
+    const Bytes bytes = operation.held.at(as.kept).sum() * times;
+    if (bytes > Bytes{})
+      tensors.push_back(
+          {as.kind, label_of(operation, as.kind), bytes, times * operation.share, as.held});
+    // A first stage sends no gradient back: its embedding takes away that of the layer's input.
+    if (bytes < Bytes{}) tensors.back().bytes += bytes;
+  }
+}
+
+/// Of a pass with so many layers.
+void add_kept(std::vector<HeldTensor>& tensors, const PassOperations& pass, int layers,
+              const KeptAs& as) {
+  add_kept(tensors, pass.layer, layers, as);
+  add_kept(tensors, pass.before, 1, as);
+  add_kept(tensors, pass.after, 1, as);
+}
+
 /// One microbatch in flight:  l_i kept + [not last] 2 sbh + [first] sbh.  The middle term is the
 /// stage's output, one for each model chunk that hands it to another stage, kept until its backward
 /// pass, unless the stack frees it when it is sent.
-Bytes activation_per_microbatch(const Stage& stage) {
+std::vector<HeldTensor> tensors_of_microbatch(const Stage& stage) {
   const PassOperations& forward = stage.operations.at(Direction::forward);
+  std::vector<HeldTensor> tensors;
+  add_kept(tensors, forward, stage.role.layers, {Kept::tensors, HeldKind::saved, {}});
+  add_kept(tensors, forward, stage.role.layers, {Kept::scores, HeldKind::saved_scores, {}});
   const int outputs =
       stage.software.frees_outputs ? 0 : stage.plan.chunk_map().num_outputs(stage.id);
-  return kept_by_pass(forward, Kept::tensors) + kept_by_pass(forward, Kept::scores) +
-         boundary(stage) * outputs;
+  tensors.push_back(
+      {HeldKind::outputs, Label::whole_pass, boundary(stage) * outputs, 1.0 * outputs, {}});
+  return tensors;
 }
 
-/// The largest of those of a layer, and what embedding and head hold beside it.
-Bytes weight_gradient(const PassOperations& backward) {
-  Bytes largest{};
-  for (const Operation& operation : backward.layer)
-    largest = std::max(largest, operation.held.at(Kept::weight_gradient).sum());
-  return largest + kept_by_edges(backward, Kept::weight_gradient);
+/// Those of a microbatch for each of `in_flight`.
+void add_activations(std::vector<HeldTensor>& tensors, std::vector<HeldTensor> of_microbatch,
+                     double in_flight, Moments held) {
+  for (HeldTensor& tensor : of_microbatch) {
+    tensor.bytes *= in_flight;
+    tensor.count *= in_flight;
+    tensor.held = held;
+    tensors.push_back(tensor);
+  }
 }
 
-/// Backward pass of one layer, and of the head (docs/memory.md, sections 3 and 7). Gradients pass through a stage without layers too.
-WorkingSet backward_working_set(const Stage& stage) {
+/// The largest of those of a layer; fully sharded, those of a layer and of embedding and head.
+void add_weight_gradients(std::vector<HeldTensor>& tensors, const Stage& stage) {
   const PassOperations& backward = stage.operations.at(Direction::backward);
-  const auto one_layer = [&backward](Kept kind) {
-    return kept_by_layer(backward, kind) + kept_by_edges(backward, kind);
+  if (stage.plan.parallel.zero_stage == 3)
+    return add_kept(tensors, backward, 1, {Kept::weight_gradient, HeldKind::scattered, of_layer});
+  const auto gradient = [](const Operation& operation) {
+    return operation.held.at(Kept::weight_gradient).sum();
   };
-  WorkingSet work;
-  work.fixed = stage.software.fixed_work + one_layer(Kept::passing) + one_layer(Kept::gathered);
-  work.logits = one_layer(Kept::logits);
-  if (stage.role.layers == 0) return work;
-  work.weight_gradient = weight_gradient(backward);
-  work.layer_recomputation = one_layer(Kept::tensors);
-  work.attention_scores = one_layer(Kept::scores);
-  return work;
+  const auto largest = std::max_element(
+      backward.layer.begin(), backward.layer.end(),
+      [&](const Operation& a, const Operation& b) { return gradient(a) < gradient(b); });
+  if (largest != backward.layer.end())
+    add_kept(tensors, {*largest}, 1, {Kept::weight_gradient, HeldKind::weight_gradient, of_layer});
 }
 
-/// live = max(work, [last] logits + fixed work): the head's backward pass ends before a layer's begins
-/// (docs/memory.md, section 3). Fully sharded both are counted (section 7; bounds only).
-WorkingSet live_set(const Stage& stage) {
-  WorkingSet work = backward_working_set(stage);
-  if (stage.plan.parallel.zero_stage == 3) return work;
-  WorkingSet head;
-  std::swap(head.logits, work.logits);
-  head.fixed = stage.software.fixed_work;
-  return head.sum() > work.sum() ? head : work;
-}
-
-/// The larger of two moments; of equal ones the earlier.
-Moment larger(const Moment& a, const Moment& b) { return b.sum() > a.sum() ? b : a; }
-
-/// allocated = max( (k-2) N + act(n_all) + live,  k N + act(n_grad) + live,  k N + step ): the
-/// first backward pass has no gradients yet, a later one has; or the optimizer's step
-/// (docs/memory.md, section 3).
-Moment steady_maximum(const Stage& stage, Bytes all, Bytes with_gradients) {
-  const WorkingSet live = live_set(stage);
-  Moment first_backward{.states = stage.states, .activations = all, .work = live};
-  first_backward.states.live_gradients -= stage.states.freed_gradients;
-  const Moment backward{.states = stage.states, .activations = with_gradients, .work = live};
-  const Moment step{
-      .states = stage.states, .step_temporary = stage.states.step_temporary, .in_step = true};
-  return larger(larger(backward, first_backward), step);
-}
-
-/// States of the first step: nothing is stale, and the step makes moments and fp32 gradients.
-StageStates first_states(const Stage& stage) {
-  StageStates states = stage.states;
-  states.stale_gradients = Bytes{};
-  return states;
-}
-
-/// First step (stack B):  allocated = max( 8 N + act + live,  20 N + [not first] 4 sbh )
-/// (docs/memory.md, section 3).
-Moment first_maximum(const Stage& stage, Bytes all) {
-  Moment backward{.states = first_states(stage), .activations = all, .work = live_set(stage)};
-  backward.states.optimizer -= stage.states.moments;
-  Moment step{.states = first_states(stage),
-              .step_temporary = stage.states.main_gradients,
-              .in_step = true};
-  if (!stage.role.first) step.work.fixed = boundary(stage) * 2;
-  return larger(backward, step);
-}
-
-/// The caching allocator's blocks before slack. Memory freed in one phase is not shared with the
-/// other's large blocks, but the temporaries of both phases share one pool:
-///   pool = k N + act(n_grad) + max(live, step);   first step: 20 N + act(n_all) + live
-Bytes steady_pool(const Stage& stage, Bytes with_gradients) {
-  return stage.states.total() + with_gradients +
-         std::max(live_set(stage).sum(), stage.states.step_temporary);
-}
-Bytes first_pool(const Stage& stage, Bytes all) {
-  return first_states(stage).total() + stage.states.main_gradients + all + live_set(stage).sum();
-}
-
-void write_lines(StageMemory& memory, const Moment& moment) {
-  memory.weights = moment.states.weights;
-  memory.live_gradients = moment.states.live_gradients;
-  memory.stale_gradients = moment.states.stale_gradients;
-  memory.gradients = memory.live_gradients + memory.stale_gradients;
-  memory.optimizer = moment.states.optimizer;
-  memory.activations = moment.activations;
-  memory.layer_recomputation = moment.work.layer_recomputation;
-  memory.weight_gradient = moment.work.weight_gradient;
-  memory.attention_scores = moment.work.attention_scores;
-  memory.logits = moment.work.logits;
-  memory.fixed = moment.work.fixed;
-  memory.step_temporary = moment.step_temporary;
-  memory.buffers = moment.work.sum() + moment.step_temporary;
-  memory.set_by_step = moment.in_step;
-  memory.allocated = moment.sum();
+/// Backward pass of one layer, and of the head (docs/memory.md, sections 3 and 7):  live = max(work, [last] logits + fixed work), as the
+/// head's backward pass ends before a layer's begins. Fully sharded both are counted (section 7; bounds only). Gradients pass through a
+/// stage without layers too.
+void add_backward(std::vector<HeldTensor>& tensors, const Stage& stage) {
+  const PassOperations& backward = stage.operations.at(Direction::backward);
+  if (stage.role.layers > 0) {
+    add_kept(tensors, backward, 1, {Kept::tensors, HeldKind::recomputed, of_layer});
+    add_weight_gradients(tensors, stage);
+    add_kept(tensors, backward, 1, {Kept::scores, HeldKind::scores, of_layer});
+  }
+  add_kept(
+      tensors, backward, 1,
+      {Kept::logits, HeldKind::logits, stage.plan.parallel.zero_stage == 3 ? of_passes : of_head});
+  tensors.push_back(
+      {HeldKind::work_space, Label::whole_pass, stage.software.fixed_work, 1, of_passes});
+  add_kept(tensors, backward, 1, {Kept::passing, HeldKind::passing, of_layer});
+  add_kept(tensors, backward, 1, {Kept::gathered, HeldKind::gathered, of_layer});
 }
 
 /// Verdict and total (docs/memory.md, sections 3 and 5):
@@ -266,18 +240,6 @@ void judge(StageMemory& memory, const MemoryInputs& inputs, const Device& device
     memory.verdict = MemoryVerdict::at_risk;
 }
 
-/// What a trained correction adds to the allocator's figures, if it speaks, stands among the buffers.
-void correct(StageMemory& memory, const MemoryInputs& inputs) {
-  if (inputs.correction == nullptr || !inputs.correction->is_better()) return;
-  const double factor = correction_factor(*inputs.correction, memory_features(inputs, memory));
-  const Bytes added = memory.allocated * (factor - 1);
-  memory.fixed += added;
-  memory.buffers += added;
-  memory.allocated += added;
-  memory.pool *= factor;
-  memory.reserved *= factor;
-}
-
 /// What a rank of the stage does once an iteration, and in passes that reduce gradients.
 std::vector<Operation> end_of_stage(const MemoryInputs& inputs, const Stage& stage) {
   EndInputs in{inputs.model, inputs.plan, inputs.software, nullptr, stage.id, stage.parameters};
@@ -291,7 +253,48 @@ std::vector<Operation> end_of_stage(const MemoryInputs& inputs, const Stage& sta
   return end;
 }
 
-Bytes kept_by_codecs(const MemoryInputs& inputs, const Stage& stage) {
+/// Bytes that compression keeps on one rank all through an iteration, added up from what its operations keep by class of traffic. Collectives
+/// of a class take turns with the largest of their buffers.
+class CodecBytes {
+ public:
+  void add(const Operation& operation, double times = 1) {
+    const KeptByCodec& kept = operation.held.codec;
+    KeptByCodec& sum = sum_for(operation);
+    sum.residuals += kept.residuals * times;
+    sum.factors += kept.factors * times;
+    sum.buffers = std::max(sum.buffers, kept.buffers);
+  }
+  void add(const PassOperations& pass) {
+    for (const Operation& operation : pass.before) add(operation);
+    for (const Operation& operation : pass.layer) add(operation, pass.layers);
+    for (const Operation& operation : pass.after) add(operation);
+  }
+  /// At each end that the rank is of a message: residuals only where it sends.
+  void add_message(const Operation& message, bool sends, bool receives) {
+    const KeptByCodec& kept = message.held.codec;
+    const double ends = (sends ? 1 : 0) + (receives ? 1 : 0);
+    KeptByCodec& sum = sum_for(message);
+    sum.factors += kept.factors * ends;
+    sum.buffers += kept.buffers * ends;
+    if (sends) sum.residuals += kept.residuals;
+  }
+  void add_to(std::vector<HeldTensor>& tensors) const {
+    for (const auto& [of, kept] : by_traffic_)
+      tensors.push_back({HeldKind::codec, of, kept.total(), 1, always});
+  }
+
+ private:
+  KeptByCodec& sum_for(const Operation& operation) {
+    auto& [of, sum] = by_traffic_[static_cast<std::size_t>(row_of(operation.label).traffic)];
+    if (operation.held.codec.total() > Bytes{}) of = operation.label;
+    return sum;
+  }
+  /// The last operation of the class that is compressed, and the sum.
+  std::array<std::pair<Label, KeptByCodec>, num_traffic_classes> by_traffic_{};
+};
+
+void add_codecs(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, const Stage& stage) {
+  if (!has_codecs(stage.plan.compression)) return;
   const ChunkMap map = stage.plan.chunk_map();
   CodecBytes bytes;
   const bool has_next = !map.stages_behind(stage.id).empty(),
@@ -301,32 +304,95 @@ Bytes kept_by_codecs(const MemoryInputs& inputs, const Stage& stage) {
   for (const Direction direction : {Direction::forward, Direction::backward})
     bytes.add(stage.operations.at(direction));
   for (const Operation& operation : end_of_stage(inputs, stage)) bytes.add(operation);
-  return bytes.total();
+  bytes.add_to(tensors);
+}
+
+/// All that a rank of the stage holds, and when (docs/memory.md, section 3). In a steady state the first backward pass has the most
+/// microbatches in flight, and frees one before a later one holds gradients as well. Of the first step one pass is counted, with all of
+/// them in flight; the messages of the stage are still there in its step, and no block of the allocator has been used again.
+std::vector<HeldTensor> tensors_of(const MemoryInputs& inputs, const Stage& stage,
+                                   const std::vector<HeldTensor>& of_microbatch) {
+  std::vector<HeldTensor> tensors =
+      state_tensors(stage.plan.training, stage.software, stage.parameters, inputs.reading);
+  add_cast_weights(tensors, *inputs.model, stage);
+  const double chunks = stage.plan.parallel.virtual_pipeline;
+  const double all = inputs.in_flight[stage.id.index()] / chunks,
+               with_gradients = inputs.in_flight_with_gradients[stage.id.index()] / chunks;
+  if (inputs.reading == MemoryReading::steady_state) {
+    add_activations(tensors, of_microbatch, with_gradients,
+                    {Moment::backward, Moment::head, Moment::pool_backward, Moment::pool_head,
+                     Moment::pool_step});
+    add_activations(tensors, of_microbatch, all, {Moment::first_backward, Moment::first_head});
+  } else {
+    add_activations(tensors, of_microbatch, all, of_passes);
+    if (!stage.role.first)
+      tensors.push_back(
+          {HeldKind::messages, Label::whole_pass, boundary(stage) * 2, 2, {Moment::step}});
+  }
+  add_backward(tensors, stage);
+  add_codecs(tensors, inputs, stage);
+  std::erase_if(tensors, [](const HeldTensor& tensor) { return !(tensor.bytes > Bytes{}); });
+  return tensors;
+}
+
+/// Lines and their sum, at the peak.
+void add_up(StageMemory& memory) {
+  constexpr std::array<Bytes StageMemory::*, num_memory_lines> lines{
+      &StageMemory::weights, &StageMemory::gradients, &StageMemory::optimizer,
+      &StageMemory::activations, &StageMemory::buffers};
+  memory.peak = largest_of(memory.tensors, allocated_moments);
+  memory.allocated = sum_at(memory.tensors, memory.peak);
+  for (const auto line : lines) memory.*line = Bytes{};
+  for (int i = 0; i <= static_cast<int>(HeldKind::correction); ++i) {
+    const auto kind = static_cast<HeldKind>(i);
+    memory.*lines[static_cast<std::size_t>(line_of(kind))] += memory.at_peak(kind);
+  }
+}
+
+/// What a trained correction adds to the allocator's figures, if it speaks, stands among the buffers.
+void correct(StageMemory& memory, const MemoryInputs& inputs) {
+  if (inputs.correction == nullptr || !inputs.correction->is_better()) return;
+  const double factor = correction_factor(*inputs.correction, memory_features(inputs, memory));
+  memory.tensors.push_back(
+      {HeldKind::correction, Label::whole_pass, memory.allocated * (factor - 1), 1, always});
+  add_up(memory);
+  memory.pool *= factor;
+  memory.reserved *= factor;
 }
 
 }  // namespace
 
+Bytes StageMemory::at_peak(HeldKind kind) const {
+  Bytes sum{};
+  for (const HeldTensor& tensor : tensors)
+    if (tensor.kind == kind && tensor.held.has(peak)) sum += tensor.bytes;
+  return sum;
+}
+
+std::vector<HeldTensor> StageMemory::tensors_at_peak() const {
+  std::vector<HeldTensor> found;
+  for (const HeldTensor& tensor : tensors)
+    if (tensor.held.has(peak)) found.push_back(tensor);
+  std::stable_sort(found.begin(), found.end(),
+                   [](const HeldTensor& a, const HeldTensor& b) { return a.bytes > b.bytes; });
+  return found;
+}
+
 StageMemory account_stage(const MemoryInputs& inputs, StageId id) {
   const Stage stage = stage_of(inputs, id);
-  const double chunks = inputs.plan->parallel.virtual_pipeline;
-  const Bytes each = activation_per_microbatch(stage);
-  const Bytes all = each * (inputs.in_flight[id.index()] / chunks);
-  const Bytes with_gradients = each * (inputs.in_flight_with_gradients[id.index()] / chunks);
-  const bool first_step = inputs.reading == MemoryReading::first_step;
-
   StageMemory memory;
   memory.stage = id;
   memory.parameters = stage.parameters.all;
-  memory.microbatches_in_flight = inputs.in_flight[id.index()] / chunks;
-  memory.activation_per_microbatch = each;
-  write_lines(memory,
-              first_step ? first_maximum(stage, all) : steady_maximum(stage, all, with_gradients));
-  const Bytes pool = first_step ? first_pool(stage, all) : steady_pool(stage, with_gradients);
-  if (has_codecs(stage.plan.compression)) memory.codec = kept_by_codecs(inputs, stage);
-  memory.buffers += memory.codec;
-  memory.allocated += memory.codec;
-  memory.pool = std::max(pool + memory.codec, memory.allocated);
+  memory.microbatches_in_flight =
+      inputs.in_flight[id.index()] / static_cast<double>(stage.plan.parallel.virtual_pipeline);
+  const std::vector<HeldTensor> of_microbatch = tensors_of_microbatch(stage);
+  for (const HeldTensor& tensor : of_microbatch) memory.activation_per_microbatch += tensor.bytes;
+  memory.tensors = tensors_of(inputs, stage, of_microbatch);
+  add_up(memory);
+  memory.pool =
+      std::max(memory.allocated, sum_at(memory.tensors, largest_of(memory.tensors, pool_moments)));
   // Nothing has been recycled yet in the first step: no slack.
+  const bool first_step = inputs.reading == MemoryReading::first_step;
   memory.reserved = memory.pool * (first_step ? 1 : inputs.software->allocator_slack);
   correct(memory, inputs);
   judge(memory, inputs, *inputs.device_of_stage[id.index()]);
@@ -404,54 +470,36 @@ StateBytes state_bytes(const Training& training, const SoftwareProfile& software
   return states;
 }
 
-StageStates stage_states(const Training& training, const SoftwareProfile& software,
-                         const ParameterCounts& parameters) {
+std::vector<HeldTensor> state_tensors(const Training& training, const SoftwareProfile& software,
+                                      const ParameterCounts& parameters, MemoryReading reading) {
   const StateBytes bytes = state_bytes(training, software);
-  const Bytes weights{parameters.weights}, gradients{parameters.gradients},
-      optimizer{parameters.optimizer};  // one byte a parameter
+  // A stack with fewer bytes than those and an fp32 copy does not say which of them it keeps.
+  const double beside = bytes.optimizer - moment_bytes(training.optimizer);
+  const double master = beside >= single_bytes ? beside : 0;
+  const bool is_first = reading == MemoryReading::first_step;
+  constexpr Moments in_step{Moment::step, Moment::pool_step},
+      // The first backward pass makes them.
+      later{Moment::backward,      Moment::head,      Moment::step,
+            Moment::pool_backward, Moment::pool_head, Moment::pool_step},
+      // Of the first step, whose blocks are not used again.
+      made_by_step{Moment::step, Moment::pool_backward, Moment::pool_head, Moment::pool_step};
   const double freed =
       bytes.gradients_freed_each_step ? std::min(bytes.gradients, half_bytes) : 0.0;
-  return {.weights = bytes.weights * weights,
-          .live_gradients = bytes.gradients * gradients,
-          .stale_gradients = bytes.stale_gradients * gradients,
-          .optimizer = bytes.optimizer * optimizer,
-          .step_temporary = bytes.step_temporary * optimizer,
-          .freed_gradients = freed * gradients,
-          .moments = moment_bytes(training.optimizer) * optimizer,
-          .main_gradients = main_gradient_bytes(bytes) * optimizer};
-}
-
-void CodecBytes::add(const Operation& operation, double times) {
-  const KeptByCodec& kept = operation.held.codec;
-  KeptByCodec& sum = of(operation);
-  sum.residuals += kept.residuals * times;
-  sum.factors += kept.factors * times;
-  sum.buffers = std::max(sum.buffers, kept.buffers);
-}
-
-void CodecBytes::add(const PassOperations& pass) {
-  for (const Operation& operation : pass.before) add(operation);
-  for (const Operation& operation : pass.layer) add(operation, pass.layers);
-  for (const Operation& operation : pass.after) add(operation);
-}
-
-void CodecBytes::add_message(const Operation& message, bool sends, bool receives) {
-  const KeptByCodec& kept = message.held.codec;
-  const double ends = (sends ? 1 : 0) + (receives ? 1 : 0);
-  KeptByCodec& sum = of(message);
-  sum.factors += kept.factors * ends;
-  sum.buffers += kept.buffers * ends;
-  if (sends) sum.residuals += kept.residuals;
-}
-
-Bytes CodecBytes::total() const {
-  KeptByCodec sum;
-  for (const KeptByCodec& kept : by_traffic_) {
-    sum.residuals += kept.residuals;
-    sum.factors += kept.factors;
-    sum.buffers += kept.buffers;
-  }
-  return sum.total();
+  std::vector<HeldTensor> tensors;
+  const auto add = [&](HeldKind kind, double each, double count, Moments held) {
+    if (each > 0) tensors.push_back({kind, Label::whole_pass, Bytes{each} * count, count, held});
+  };
+  add(HeldKind::weights, bytes.weights, parameters.weights, always);
+  add(HeldKind::gradients, bytes.gradients - freed, parameters.gradients, always);
+  add(HeldKind::gradients, freed, parameters.gradients, later);
+  if (!is_first)
+    add(HeldKind::stale_gradients, bytes.stale_gradients, parameters.gradients, always);
+  add(HeldKind::master, master, parameters.optimizer, always);
+  add(HeldKind::moments, bytes.optimizer - master, parameters.optimizer,
+      is_first ? made_by_step : always);
+  add(HeldKind::step_temporary, is_first ? main_gradient_bytes(bytes) : bytes.step_temporary,
+      parameters.optimizer, is_first ? made_by_step : in_step);
+  return tensors;
 }
 
 }  // namespace windtunnel

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/id.hpp"
+#include "memory/held_tensor.hpp"
 #include "operations/operation.hpp"
 #include "passes/pass.hpp"
 #include "plan/plan.hpp"
@@ -39,21 +39,16 @@ enum class MemoryReading {
                  ///< only this)
 };
 
-/// Memory of one rank of one stage, in bytes. The first five add up to `allocated`, in the phase
-/// that sets it.
+/// Memory of one rank of one stage, in bytes, added up from a list of tensors. What is allocated is the sum of those at the peak, the moment
+/// at which they are the most; the first five figures are its lines.
 struct StageMemory {
   StageId stage;
-  double parameters = 0;  ///< per rank
+  double parameters = 0;            ///< per rank
+  std::vector<HeldTensor> tensors;  ///< of all moments
+  Moment peak = Moment::backward;
   Bytes weights{}, gradients{}, optimizer{}, activations{}, buffers{};
-  /// buffers, split: recomputed layer, largest weight gradient, attention scores, logits, step
-  /// temporary, rest
-  Bytes layer_recomputation{}, weight_gradient{}, attention_scores{}, logits{}, step_temporary{},
-      fixed{};
-  Bytes codec{};                              ///< buffers: what compression keeps (codec_bytes)
-  Bytes live_gradients{}, stale_gradients{};  ///< gradients, split
-  bool set_by_step = false;  ///< the optimizer step, not the backward pass, sets the maximum
-  /// The most ever in flight; `activations` counts those held in the phase that sets `allocated`. A
-  /// model chunk of an interleaved schedule counts as its fraction of a microbatch.
+  /// The most ever in flight; `activations` counts those held at the peak. A model chunk of an interleaved schedule counts as its fraction of
+  /// a microbatch.
   double microbatches_in_flight = 0;
   /// What one more microbatch in flight costs, all chunks of the stage (the timeline's memory
   /// counter).
@@ -66,6 +61,11 @@ struct StageMemory {
   Bytes total{};     ///< what nvidia-smi shows
   Bytes usable{};    ///< what the device has for the allocator and context
   MemoryVerdict verdict = MemoryVerdict::fits;
+
+  /// Tensors of this kind at the peak.
+  Bytes at_peak(HeldKind kind) const;
+  /// The largest first.
+  std::vector<HeldTensor> tensors_at_peak() const;
 };
 
 /// The memory of every stage, and the verdict for the plan.
@@ -114,36 +114,8 @@ MemoryAccount account_memory(const MemoryInputs& inputs);
 /// "States", has the rules).
 StateBytes state_bytes(const Training& training, const SoftwareProfile& software);
 
-/// Training state of one rank of a stage, by role, after sharding over the data-parallel ways.
-struct StageStates {
-  Bytes weights{}, live_gradients{}, stale_gradients{}, optimizer{};
-  Bytes step_temporary{};   ///< only while the optimizer steps
-  Bytes freed_gradients{};  ///< part of the live gradients that the first backward has yet to make
-  Bytes moments{};          ///< part of the optimizer's state that its first step makes
-  Bytes main_gradients{};   ///< fp32 gradients that the first step makes
-
-  Bytes total() const { return weights + live_gradients + stale_gradients + optimizer; }
-};
-
 /// States of a rank that keeps them of so many parameters.
-StageStates stage_states(const Training& training, const SoftwareProfile& software,
-                         const ParameterCounts& parameters);
-
-/// Bytes that compression keeps on one rank all through an iteration, added up from what its operations keep by class of traffic. Collectives
-/// of a class take turns with the largest of their buffers.
-class CodecBytes {
- public:
-  void add(const Operation& operation, double times = 1);
-  void add(const PassOperations& pass);
-  /// At each end that the rank is of a message: residuals only where it sends.
-  void add_message(const Operation& message, bool sends, bool receives);
-  Bytes total() const;
-
- private:
-  KeptByCodec& of(const Operation& operation) {
-    return by_traffic_[static_cast<std::size_t>(row_of(operation.label).traffic)];
-  }
-  std::array<KeptByCodec, num_traffic_classes> by_traffic_{};
-};
+std::vector<HeldTensor> state_tensors(const Training& training, const SoftwareProfile& software,
+                                      const ParameterCounts& parameters, MemoryReading reading);
 
 }  // namespace windtunnel

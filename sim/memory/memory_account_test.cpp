@@ -25,11 +25,7 @@ StageMemory first_stage(const World& world) { return world.account().stages.fron
 void check_lines_add_up(const StageMemory& stage) {
   CHECK(stage.weights + stage.gradients + stage.optimizer + stage.activations + stage.buffers ==
         stage.allocated);
-  CHECK((stage.layer_recomputation + stage.weight_gradient + stage.attention_scores + stage.logits +
-         stage.step_temporary + stage.fixed) /
-            stage.buffers ==
-        doctest::Approx(1));
-  CHECK(stage.gradients == stage.live_gradients + stage.stale_gradients);
+  CHECK(sum_at(stage.tensors, stage.peak) == stage.allocated);
 }
 
 }  // namespace
@@ -46,7 +42,7 @@ TEST_CASE("lines add up to what is allocated, in the phase that sets it") {
   SUBCASE("backward: the step frees more than it needs") {
     world.software = megatron_lm_2021();
     const StageMemory stage = first_stage(world);
-    CHECK_FALSE(stage.set_by_step);
+    CHECK(stage.peak == Moment::backward);
     CHECK(stage.activations == 22_MiB);
     // work = 8h^2 + 34 + 80 + 12 - 2 MiB + 46 MiB = 178 MiB; 5as^2b = 80 MiB.
     CHECK(stage.buffers == 178_MiB);
@@ -55,9 +51,9 @@ TEST_CASE("lines add up to what is allocated, in the phase that sets it") {
   SUBCASE("step: 4 N of fp32 gradients are more than a small microbatch") {
     // N = 4 * 12.6e6 + 52.4e6 + 1.0e6 = 104e6; 4 N = 397 MiB against 22 + 132 MiB.
     const StageMemory stage = first_stage(world);
-    CHECK(stage.set_by_step);
+    CHECK(stage.peak == Moment::step);
     CHECK(stage.activations == Bytes{});
-    CHECK(stage.step_temporary == Bytes{4 * stage.parameters});
+    CHECK(stage.at_peak(HeldKind::step_temporary) == Bytes{4 * stage.parameters});
     check_lines_add_up(stage);
     // pool = 16 N + act + step: both phases' temporaries share one pool.
     CHECK(stage.pool == Bytes{20 * stage.parameters} + 22_MiB);
@@ -69,9 +65,89 @@ TEST_CASE("lines add up to what is allocated, in the phase that sets it") {
     const StageMemory stage = first_stage(world);
     // One microbatch of 4 * (34 + 80) + 2 + 1 = 459 MiB is more than 2 N = 198 MiB.
     CHECK(stage.activations == 4 * 459_MiB);
-    CHECK(stage.live_gradients == Bytes{});
+    CHECK(stage.at_peak(HeldKind::gradients) == Bytes{});
     check_lines_add_up(stage);
     CHECK(stage.reserved >= stage.allocated);
+  }
+}
+
+TEST_CASE("each operation's tensors are on the list: their name, their number and their bytes") {
+  World world = small_world();
+  const auto stage_at = [&world](int stage) {
+    MemoryInputs inputs = world.inputs();
+    inputs.in_flight = {3, 3};
+    inputs.in_flight_with_gradients = {2, 2};
+    return account_stage(inputs, StageId{stage});
+  };
+  const auto check = [](const StageMemory& stage, const std::string& name, double count,
+                        Bytes each) {
+    CAPTURE(name);
+    Bytes bytes{};
+    double found = 0;
+    for (const HeldTensor& tensor : stage.tensors_at_peak())
+      if (name_of(tensor) == name) {
+        bytes += tensor.bytes;
+        found += tensor.count;
+      }
+    CHECK(found == count);
+    CHECK(bytes == each * count);
+  };
+  SUBCASE("nothing recomputed: the first backward pass, with three microbatches and no gradients") {
+    world.plan.training.recompute = Recompute::none;
+    const StageMemory stage = stage_at(0);
+    CHECK(stage.peak == Moment::first_backward);
+    check(stage, "weights", stage.parameters, 2_B);
+    check(stage, "gradients", 0, 0_B);
+    check(stage, "master weights", stage.parameters, 4_B);
+    check(stage, "optimizer states", stage.parameters, 8_B);
+    // 4 layers of 3 microbatches. Input and norm 2 + 2, mask 1, queries, keys, values and output 8; scores 5 a s^2 b.
+    check(stage, "saved by attention", 12, 13_MiB);
+    check(stage, "scores of attention", 12, 80_MiB);
+    check(stage, "saved by feed-forward", 12, 21_MiB);  // 2 + 2 + 1 and 2 * 4 * 2
+    check(stage, "saved by embedding", 3, 1_MiB);
+    check(stage, "outputs sent to another stage", 3, 2_MiB);
+    check(stage, "weight gradient of feed-forward", 1, 8_MiB);  // 2 * 4 h^2
+    check(stage, "gradients through feed-forward", 1, 10_MiB);  // 2 and 2 * 4
+    check(stage, "gradients through attention", 0, 0_B);        // nothing is sent back
+    CHECK(stage.allocated == Bytes{14 * stage.parameters} + (3 * 459 + 18) * 1.0 * one_MiB);
+    CHECK(stage.tensors_at_peak().size() == 10);
+  }
+  SUBCASE("all recomputed: a later backward pass holds one layer's tensors, and stale gradients") {
+    world.software = megatron_lm_2021();
+    const StageMemory stage = stage_at(0);
+    CHECK(stage.peak == Moment::backward);
+    check(stage, "gradients", stage.parameters, 2_B);
+    check(stage, "gradients of the last step", stage.parameters, 6_B);
+    check(stage, "saved by attention", 8, 2_MiB);
+    check(stage, "saved by recomputed attention", 1, 13_MiB);
+    check(stage, "scores of recomputed attention", 1, 80_MiB);
+    check(stage, "saved by recomputed feed-forward", 1, 21_MiB);
+    check(stage, "work space of the stack", 1, 46_MiB);
+  }
+  SUBCASE("the head holds its logits while no layer's backward pass runs: 6 s b V'") {
+    world.software = megatron_lm_2021();
+    const StageMemory stage = stage_at(1);
+    CHECK(stage.peak == Moment::head);
+    check(stage, "logits of head", 1, 300_MiB);
+    check(stage, "saved by recomputed attention", 0, 0_B);
+    check(stage, "gradients through attention", 0, 0_B);
+    check(stage, "outputs sent to another stage", 0, 0_B);
+  }
+  SUBCASE("the step has gradients in fp32 and no activations") {
+    const StageMemory stage = stage_at(0);
+    check(stage, "fp32 gradients of the step", stage.parameters, 4_B);
+    check(stage, "saved by attention", 0, 0_B);
+    CHECK(stage.tensors_at_peak().size() == 5);
+  }
+  SUBCASE("the first step ever still has the messages of a stage") {
+    world.software = megatron_lm_2021();
+    world.reading = MemoryReading::first_step;
+    check(stage_at(0), "input and output of the stage", 0, 0_B);
+    check(stage_at(1), "input and output of the stage", 2, 2_MiB);
+  }
+  SUBCASE("quantised products read casts of 4 layers' matrices, by rows and by columns") {
+    world.plan.training.precision = Precision::fp8;
+    check(stage_at(0), "weights cast for products", 4 * 12.0 * 1024 * 1024, 2_B);
   }
 }
 
@@ -81,8 +157,8 @@ TEST_CASE("selective recomputation keeps all but the scores, and makes those of 
   world.plan.training.recompute = Recompute::selective;
   const StageMemory stage = first_stage(world);
   CHECK(stage.activation_per_microbatch == 139_MiB);  // 4 * 34 + 2 + 1
-  CHECK(stage.attention_scores == 80_MiB);
-  CHECK(stage.layer_recomputation == Bytes{});
+  CHECK(stage.at_peak(HeldKind::scores) == 80_MiB);
+  CHECK(stage.at_peak(HeldKind::recomputed) == Bytes{});
 }
 
 TEST_CASE("logits set the working set of a last stage when they are more than a layer's") {
@@ -90,9 +166,9 @@ TEST_CASE("logits set the working set of a last stage when they are more than a 
   World world(gpt(8, 1024, 16, 1024, 51200), 1, 2, 1, 8, 4);
   world.plan.training.attention = Attention::flash;
   const StageMemory last = world.account().stages.back();
-  CHECK(last.logits == 2400_MiB);
-  CHECK(last.fixed == world.software.fixed_work);
-  CHECK(last.layer_recomputation == Bytes{});
+  CHECK(last.at_peak(HeldKind::logits) == 2400_MiB);
+  CHECK(last.buffers == 2400_MiB + world.software.fixed_work);
+  CHECK(last.at_peak(HeldKind::recomputed) == Bytes{});
   check_lines_add_up(last);
 }
 
@@ -102,7 +178,7 @@ TEST_CASE("a stage without layers holds embedding and microbatches only") {
   const StageMemory stage = first_stage(world);
   CHECK(stage.parameters == doctest::Approx(51200.0 * 1024 + 1024 * 1024));
   CHECK(stage.activation_per_microbatch == 3_MiB);
-  CHECK(stage.weight_gradient == Bytes{});
+  CHECK(stage.at_peak(HeldKind::weight_gradient) == Bytes{});
 }
 
 TEST_CASE("interleaved chunks cost their fraction of a microbatch, each with its own output") {
@@ -171,6 +247,17 @@ TEST_CASE("fully sharded states, gathered layers and bounded activations add up 
   const Bytes expected = Bytes{16 * n / 8 + 6 * layer + 4 * words} + 48_MiB + Bytes{4 * words};
   CHECK(stage.allocated / expected == doctest::Approx(1).epsilon(1e-12));
   check_lines_add_up(stage);
+  const auto buffer = [&stage](HeldKind kind, Label of) {
+    Bytes bytes{};
+    for (const HeldTensor& tensor : stage.tensors_at_peak())
+      if (tensor.kind == kind && tensor.of == of) bytes += tensor.bytes;
+    return bytes;
+  };
+  CHECK(buffer(HeldKind::gathered, Label::gather_layer) == Bytes{2 * 2 * layer});
+  CHECK(buffer(HeldKind::gathered, Label::gather_edges) == Bytes{2 * words});
+  CHECK(buffer(HeldKind::scattered, Label::scatter_layer) == Bytes{2 * layer});
+  CHECK(buffer(HeldKind::scattered, Label::scatter_edges) == Bytes{2 * words});
+  CHECK(buffer(HeldKind::logits, Label::head) == Bytes{4 * words});
   // Each layer gathered ahead costs its half-precision parameters; there are no more than 8 to gather.
   world.plan.parallel.zero_prefetch = 3;
   CHECK((first_stage(world).allocated - stage.allocated) / Bytes{2 * 2 * layer} ==

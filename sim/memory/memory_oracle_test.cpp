@@ -133,13 +133,17 @@ void check_stage(const World& world, const StageMemory& memory, int stage) {
   check_equal(memory.activation_per_microbatch, in.microbatch());
   const InFlight held = count_in_flight(schedule_order(world.plan, StageId{stage}));
   check_equal(memory.allocated, allocated(in, held.all, held.with_gradients));
-  if (memory.set_by_step) return;
-  const bool in_head = !in.sharded && memory.logits > 0_B;
-  check_equal(memory.layer_recomputation, in_head ? 0 : in.layer_recomputation());
-  check_equal(memory.attention_scores, in_head ? 0 : in.working_scores());
-  check_equal(memory.weight_gradient, in_head ? 0 : in.weight_gradient());
-  check_equal(memory.fixed, in_head ? 0 : in.fixed());
-  if (in_head || in.sharded) check_equal(memory.logits, in.logits());
+  if (memory.peak == Moment::step) return;
+  const bool in_head = memory.peak == Moment::head || memory.peak == Moment::first_head;
+  const auto check_kind = [&](HeldKind kind, double closed_form) {
+    check_equal(memory.at_peak(kind), in_head ? 0 : closed_form);
+  };
+  check_kind(HeldKind::recomputed, in.layer_recomputation());
+  check_kind(HeldKind::scores, in.working_scores());
+  check_kind(in.sharded ? HeldKind::scattered : HeldKind::weight_gradient, in.weight_gradient());
+  check_equal(memory.at_peak(HeldKind::passing) + memory.at_peak(HeldKind::gathered),
+              in_head ? 0 : in.fixed());
+  if (in_head || in.sharded) check_equal(memory.at_peak(HeldKind::logits), in.logits());
 }
 
 }  // namespace

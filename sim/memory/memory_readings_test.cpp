@@ -200,7 +200,7 @@ TEST_CASE("with 4 microbatches all middle stages are equal but the last but one"
 
 TEST_CASE("the first step of the first stage of n16-ds-off is 20 N exactly") {
   const StageMemory first = world_of(logged_runs.back()).account().stages.front();
-  CHECK(first.set_by_step);
+  CHECK(first.peak == Moment::step);
   CHECK(first.allocated == Bytes{20 * first.parameters});
   CHECK(mib(first.allocated) == doctest::Approx(17504.8).epsilon(1e-5));
 }

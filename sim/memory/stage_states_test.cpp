@@ -15,6 +15,13 @@ void check(const StateBytes& bytes, double sum, double step_temporary) {
   CHECK(bytes.step_temporary == doctest::Approx(step_temporary));
 }
 
+Bytes bytes_of(const std::vector<HeldTensor>& tensors, HeldKind kind) {
+  Bytes sum{};
+  for (const HeldTensor& tensor : tensors)
+    if (tensor.kind == kind) sum += tensor.bytes;
+  return sum;
+}
+
 }  // namespace
 
 TEST_CASE("stacks cost the bytes per parameter of docs/memory.md") {
@@ -62,19 +69,28 @@ TEST_CASE("SGD has one moment where Adam has two") {
 TEST_CASE("each state costs its bytes for the parameters that the rank keeps it of") {
   const Training training{.gradient_type = GradientType::fp16};
   // Stack C: 2 + 2 + 12 bytes and 4 in the step.
-  const StageStates states =
-      stage_states(training, contiguous_half_gradients(),
-                   {.all = 1000, .weights = 500, .gradients = 250, .optimizer = 125});
-  CHECK(states.weights == 1000_B);
-  CHECK(states.live_gradients == 500_B);
-  CHECK(states.freed_gradients == 500_B);
-  CHECK(states.optimizer == 1500_B);
-  CHECK(states.step_temporary == 500_B);
+  const std::vector<HeldTensor> states =
+      state_tensors(training, contiguous_half_gradients(),
+                    {.all = 1000, .weights = 500, .gradients = 250, .optimizer = 125},
+                    MemoryReading::steady_state);
+  CHECK(bytes_of(states, HeldKind::weights) == 1000_B);
+  CHECK(bytes_of(states, HeldKind::gradients) == 500_B);
+  CHECK(bytes_of(states, HeldKind::master) == 500_B);
+  CHECK(bytes_of(states, HeldKind::moments) == 1000_B);
+  CHECK(bytes_of(states, HeldKind::step_temporary) == 500_B);
+  // The first backward pass makes the gradients, and the step frees its own before the next pass.
+  CHECK(sum_at(states, Moment::first_backward) == 2500_B);
+  CHECK(sum_at(states, Moment::backward) == 3000_B);
+  CHECK(sum_at(states, Moment::step) == 3500_B);
 }
 
 TEST_CASE("the first step of stack A makes 8 bytes of moments and 4 of fp32 gradients") {
   const Training training{.gradient_type = GradientType::fp16};
-  const StageStates states = stage_states(training, megatron_lm_2021(), {1000, 1000, 1000, 1000});
-  CHECK(states.moments == 8000_B);
-  CHECK(states.main_gradients == 4000_B);  // stale 6 = last step's live 2 + fp32 main 4
+  const std::vector<HeldTensor> states = state_tensors(
+      training, megatron_lm_2021(), {1000, 1000, 1000, 1000}, MemoryReading::first_step);
+  CHECK(bytes_of(states, HeldKind::moments) == 8000_B);
+  CHECK(bytes_of(states, HeldKind::step_temporary) ==
+        4000_B);                                      // stale 6 = last step's live 2 + fp32 main 4
+  CHECK(sum_at(states, Moment::backward) == 8000_B);  // 2 + 2 + master 4, nothing stale
+  CHECK(sum_at(states, Moment::step) == 20000_B);
 }

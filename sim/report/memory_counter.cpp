@@ -73,9 +73,9 @@ int most_pairs(const std::vector<Change>& changes) {
 std::vector<MemorySample> samples_of(const Held& held, const StageMemory& stage, Bytes activation) {
   const std::vector<Change> changes = changes_of(held);
   const int most = most_pairs(changes);
-  const bool step_is_maximum = stage.set_by_step && held.step;
+  const bool step_is_maximum = stage.peak == Moment::step && held.step;
   // What is missing to the maximum while the most pairs are in flight.
-  const Bytes below = step_is_maximum ? stage.step_temporary : Bytes{};
+  const Bytes below = step_is_maximum ? stage.at_peak(HeldKind::step_temporary) : Bytes{};
   const auto bytes = [&](int pairs, int steps) {
     if (step_is_maximum && steps > 0) return std::llround(stage.allocated / Bytes{1});
     const Bytes now =

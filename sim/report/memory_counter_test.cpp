@@ -51,8 +51,8 @@ TEST_CASE("where the optimizer step sets the maximum, it is reached during the s
   MemoryAccount memory = testing::small_report().memory;
   memory.stages.resize(1);
   StageMemory& stage = memory.stages[0];
-  stage.set_by_step = true;
-  stage.step_temporary = 5_GiB;
+  stage.peak = Moment::step;
+  stage.tensors = {{HeldKind::step_temporary, Label::whole_pass, 5_GiB, 1, {Moment::step}}};
   stage.allocated = 23_GiB;
   const auto counters = memory_counters(world.timeline, testing::two_stage_plan(), memory);
   // 23 GiB in the step at [31, 32) us; before it 18 GiB and 1 GiB for each microbatch in flight

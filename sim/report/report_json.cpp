@@ -11,7 +11,15 @@
 namespace windtunnel {
 namespace {
 
-JsonValue stage_value(const StageMemory& stage) {
+JsonValue tensor_value(const HeldTensor& tensor) {
+  return object_of({{"name", name_of(tensor)},
+                    {"line", name_of(line_of(tensor.kind))},
+                    {"bytes", tensor.bytes},
+                    {"count", tensor.count},
+                    {"bytes_of_one", tensor.size()}});
+}
+
+JsonValue stage_value(const StageMemory& stage, TensorList tensors) {
   return object_of({{"stage", stage.stage.index()},
                     {"weights", stage.weights},
                     {"gradients", stage.gradients},
@@ -23,20 +31,24 @@ JsonValue stage_value(const StageMemory& stage) {
                     {"context", stage.context},
                     {"total", stage.total},
                     {"verdict", name_of(stage.verdict)},
-                    {"set_by", stage.set_by_step ? "optimizer step" : "backward pass"},
+                    {"set_by", stage.peak == Moment::step ? "optimizer step" : "backward pass"},
                     {"microbatches_in_flight", stage.microbatches_in_flight},
                     {"activation_per_microbatch", stage.activation_per_microbatch},
                     {"parameters", stage.parameters},
                     {"required", stage.required},
                     {"usable", stage.usable},
-                    {"codec", only_if(stage.codec > Bytes{0}, stage.codec)}});
+                    {"codec", only_if(stage.at_peak(HeldKind::codec) > Bytes{0},
+                                      stage.at_peak(HeldKind::codec))},
+                    {"tensors", only_if(tensors == TensorList::written,
+                                        array_of(stage.tensors_at_peak(), tensor_value))}});
 }
 
-JsonValue memory_value(const MemoryAccount& memory) {
+JsonValue memory_value(const MemoryAccount& memory, TensorList tensors) {
+  const auto stage = [tensors](const StageMemory& each) { return stage_value(each, tensors); };
   return object_of({{"capacity_bytes", memory.capacity},
                     {"max_bytes", memory.max_total},
                     {"fits", memory.fits},
-                    {"per_stage", array_of(memory.stages, stage_value)},
+                    {"per_stage", array_of(memory.stages, stage)},
                     {"verdict", name_of(memory.verdict)},
                     {"worst_stage", memory.worst_stage.index()},
                     {"advice", memory.advice}});
@@ -155,7 +167,7 @@ JsonValue breakdown_value(const Breakdown& breakdown) {
   return object;
 }
 
-JsonValue report_value(const Report& report) {
+JsonValue report_value(const Report& report, TensorList tensors) {
   JsonValue object = object_of({{"schema", "windtunnel/report-v1"},
                                 {"name", report.name},
                                 {"version", report.version},
@@ -171,7 +183,7 @@ JsonValue report_value(const Report& report) {
   add_members(
       object,
       {{"breakdown_s", lines},
-       {"memory", memory_value(report.memory)},
+       {"memory", memory_value(report.memory, tensors)},
        {"traffic_bytes", traffic_value(report.traffic, true)},
        {"messages", messages_value(report)},
        {"assumptions", array_of(report.assumptions, assumption_value)},
@@ -196,7 +208,9 @@ JsonValue report_value(const Report& report) {
   return object;
 }
 
-std::string to_json(const Report& report) { return pretty_text(report_value(report)) + "\n"; }
+std::string to_json(const Report& report, TensorList tensors) {
+  return pretty_text(report_value(report, tensors)) + "\n";
+}
 
 namespace {
 

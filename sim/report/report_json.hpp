@@ -19,7 +19,9 @@ static_assert(published_traffic.size() == num_traffic_classes);
 
 /// The report as a JSON value (schema windtunnel/report-v1), its keys in the published order.
 /// Amounts are in SI: the unit is in the key (`iteration_time_s`), or it is bytes.
-JsonValue report_value(const Report& report);
+/// With `tensors` each stage of `memory` lists those at its peak.
+enum class TensorList { left_out, written };
+JsonValue report_value(const Report& report, TensorList tensors = TensorList::left_out);
 
 /// Seconds by line; a line that is not always written where it took any.
 JsonValue breakdown_value(const Breakdown& breakdown);
@@ -51,7 +53,7 @@ inline constexpr std::size_t most_links = 16;
 /// breakdown of every stage of the replica that ends last) and `links` (how many shared links carried anything, their
 /// mean utilisation, and the most_links hottest). Doubles are the shortest text that reads back as the same number. The
 /// same report gives the same bytes.
-std::string to_json(const Report& report);
+std::string to_json(const Report& report, TensorList tensors = TensorList::left_out);
 
 /// A report's JSON without `engine.wall_s`, the one number that differs from run to run: what is
 /// kept and compared as expected output. Throws InputError when the text is no JSON.

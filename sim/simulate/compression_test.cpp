@@ -441,9 +441,9 @@ TEST_CASE("every codec constant in use is an assumption of the report, and no ot
 TEST_CASE("codec time is a line of the breakdown, and error feedback a part of memory") {
   const Report with = report_of("optimus-cc-8.3b-cb-fe-sc");
   CHECK(with.breakdown.of(Line::codec) > 90_ms);  // 72 matrices x 128 columns x 10 us
-  CHECK(with.memory.stages[0].codec > Bytes{1019215872});
+  CHECK(with.memory.stages[0].at_peak(HeldKind::codec) > Bytes{1019215872});
   // The last stage compresses no gradients: two factors and the residual of its stage message.
-  CHECK(with.memory.stages[3].codec == Bytes{262144 + 12582912});
+  CHECK(with.memory.stages[3].at_peak(HeldKind::codec) == Bytes{262144 + 12582912});
 }
 
 }  // namespace

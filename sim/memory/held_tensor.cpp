@@ -1,0 +1,73 @@
+#include "memory/held_tensor.hpp"
+
+#include <array>
+#include <cstddef>
+#include <numeric>
+
+namespace windtunnel {
+namespace {
+
+struct KindRow {
+  MemoryLine line;
+  const char* name;  ///< before the name of the operation that holds the tensor, if any does
+};
+
+/// In the order of HeldKind.
+constexpr std::array rows{
+    KindRow{MemoryLine::weights, "weights"},
+    KindRow{MemoryLine::weights, "weights cast for products"},
+    KindRow{MemoryLine::gradients, "gradients"},
+    KindRow{MemoryLine::gradients, "gradients of the last step"},
+    KindRow{MemoryLine::optimizer, "master weights"},
+    KindRow{MemoryLine::optimizer, "optimizer states"},
+    KindRow{MemoryLine::activations, "saved by"},
+    KindRow{MemoryLine::activations, "scores of"},
+    KindRow{MemoryLine::activations, "outputs sent to another stage"},
+    KindRow{MemoryLine::buffers, "saved by"},
+    KindRow{MemoryLine::buffers, "weight gradient of"},
+    KindRow{MemoryLine::buffers, "scores of"},
+    KindRow{MemoryLine::buffers, "logits of"},
+    KindRow{MemoryLine::buffers, "work space of the stack"},
+    KindRow{MemoryLine::buffers, "gradients through"},
+    KindRow{MemoryLine::buffers, "buffer of"},
+    KindRow{MemoryLine::buffers, "buffer of"},
+    KindRow{MemoryLine::buffers, "input and output of the stage"},
+    KindRow{MemoryLine::buffers, "fp32 gradients of the step"},
+    KindRow{MemoryLine::buffers, "codec of"},
+    KindRow{MemoryLine::buffers, "learned correction"},
+};
+static_assert(rows.size() == static_cast<std::size_t>(HeldKind::correction) + 1);
+
+const KindRow& row_of(HeldKind kind) { return rows[static_cast<std::size_t>(kind)]; }
+
+}  // namespace
+
+const char* name_of(MemoryLine line) {
+  constexpr std::array names{"weights", "gradients", "optimizer", "activations", "buffers"};
+  static_assert(names.size() == num_memory_lines);
+  return names[static_cast<std::size_t>(line)];
+}
+
+MemoryLine line_of(HeldKind kind) { return row_of(kind).line; }
+
+std::string name_of(const HeldTensor& tensor) {
+  const std::string name = row_of(tensor.kind).name;
+  return tensor.of == Label::whole_pass ? name : name + " " + row_of(tensor.of).text;
+}
+
+Bytes sum_at(const std::vector<HeldTensor>& tensors, Moment moment) {
+  // First those of a kind, so that it rounds the same however many operations they are of.
+  std::array<Bytes, rows.size()> kinds{};
+  for (const HeldTensor& tensor : tensors)
+    if (tensor.held.has(moment)) kinds[static_cast<std::size_t>(tensor.kind)] += tensor.bytes;
+  return std::accumulate(kinds.begin(), kinds.end(), Bytes{});
+}
+
+Moment largest_of(const std::vector<HeldTensor>& tensors, std::initializer_list<Moment> moments) {
+  Moment largest = *moments.begin();
+  for (const Moment moment : moments)
+    if (sum_at(tensors, moment) > sum_at(tensors, largest)) largest = moment;
+  return largest;
+}
+
+}  // namespace windtunnel
