@@ -16,6 +16,7 @@ constexpr std::array rows{
     KindRow{MemoryLine::weights, "weights"},
     KindRow{MemoryLine::weights, "weights cast for products"},
     KindRow{MemoryLine::gradients, "gradients"},
+    KindRow{MemoryLine::gradients, "buckets of gradients"},
     KindRow{MemoryLine::gradients, "gradients of the last step"},
     KindRow{MemoryLine::optimizer, "master weights"},
     KindRow{MemoryLine::optimizer, "optimizer moments"},
@@ -31,7 +32,9 @@ constexpr std::array rows{
     KindRow{MemoryLine::buffers, "buffer of"},
     KindRow{MemoryLine::buffers, "buffer of"},
     KindRow{MemoryLine::buffers, "input and output of the stage"},
+    KindRow{MemoryLine::buffers, "whole sequences of the tensor group"},
     KindRow{MemoryLine::buffers, "fp32 gradients of the step"},
+    KindRow{MemoryLine::buffers, "copies of gathered weights"},
     KindRow{MemoryLine::buffers, "codec of"},
     KindRow{MemoryLine::buffers, "learned correction"},
 };
