@@ -74,7 +74,7 @@ REPORT = {
     "stage_times_s": [{"stage": 0, "end": 3.0, "compute": 2.0, "other": 1.0}], "links": {"in_use": 0},
     "memory": {"capacity_bytes": 100, "max_bytes": 60, "fits": True, "worst_stage": 0, "per_stage": [
         {"weights": 10, "gradients": 10, "optimizer": 10, "activations": 10, "buffers": 10, "allocated": 50, "total": 60, "required": 60,
-         "usable": 90}]},
+         "usable": 90, "tensors": [{"bytes": 30, "count": 3}, {"bytes": 20, "count": 1}]}]},
     "engine": {"wall_s": 1}}
 
 
@@ -130,6 +130,8 @@ class Promised(unittest.TestCase):
     def test_memory(self):
         self.assertEqual(self.changed(memory={**REPORT["memory"], "fits": False}), "`fits` contradicts the bytes")
         self.assertEqual(self.changed(memory={**REPORT["memory"], "max_bytes": 50}), "max_bytes is not the largest stage's total")
+        self.assertEqual(self.broken("sed 's/: 30, \"count/: 31, \"count/' $report"), "a stage's tensors do not add up")
+        self.assertEqual(self.broken("sed 's/: 30, \"count\": 3/: 30, \"count\": 0/' $report"), "a tensor holds nothing")
 
     def test_the_same_bytes_twice(self):
         self.assertEqual(self.broken("sed s/drawn/$$/ $report", number=1), "the same scenario gives other bytes")

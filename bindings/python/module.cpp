@@ -280,7 +280,12 @@ void add_report(py::module_& module) {
       .def_property_readonly(
           "memory_max_bytes",
           [](const ReportHandle& r) { return r.report().memory.max_total.value(); })
-      .def("json", [](const ReportHandle& r) { return to_json(r.report()); })
+      .def(
+          "json",
+          [](const ReportHandle& r, bool memory) {
+            return to_json(r.report(), memory ? TensorList::written : TensorList::left_out);
+          },
+          py::arg("memory") = false)
       .def("stage_times", [](const py::object& self) { return stage_times(self); })
       .def("stage_memory", [](const py::object& self) { return stage_memory(self); })
       .def("timeline", [](const py::object& self) { return timeline(self); });

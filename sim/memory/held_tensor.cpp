@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <numeric>
 
 namespace windtunnel {
 namespace {
@@ -58,10 +59,11 @@ std::string name_of(const HeldTensor& tensor) {
 }
 
 Bytes sum_at(const std::vector<HeldTensor>& tensors, Moment moment) {
-  Bytes sum{};
+  // First those of a kind, so that it rounds the same however many operations they are of.
+  std::array<Bytes, rows.size()> kinds{};
   for (const HeldTensor& tensor : tensors)
-    if (tensor.held.has(moment)) sum += tensor.bytes;
-  return sum;
+    if (tensor.held.has(moment)) kinds[static_cast<std::size_t>(tensor.kind)] += tensor.bytes;
+  return std::accumulate(kinds.begin(), kinds.end(), Bytes{});
 }
 
 Moment largest_of(const std::vector<HeldTensor>& tensors, std::initializer_list<Moment> moments) {

@@ -385,9 +385,10 @@ void add_up(StageMemory& memory) {
   memory.peak = largest_of(memory.tensors, allocated_moments);
   memory.allocated = sum_at(memory.tensors, memory.peak);
   for (const auto line : lines) memory.*line = Bytes{};
-  for (const HeldTensor& tensor : memory.tensors)
-    if (tensor.held.has(memory.peak))
-      memory.*lines[static_cast<std::size_t>(line_of(tensor.kind))] += tensor.bytes;
+  for (int i = 0; i <= static_cast<int>(HeldKind::correction); ++i) {
+    const auto kind = static_cast<HeldKind>(i);
+    memory.*lines[static_cast<std::size_t>(line_of(kind))] += memory.at_peak(kind);
+  }
 }
 
 /// What a trained correction adds to the allocator's figures, if it speaks, stands among the buffers.

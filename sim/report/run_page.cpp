@@ -7,6 +7,7 @@
 #include "report/figures.hpp"
 #include "report/html_page.hpp"
 #include "report/html_text.hpp"
+#include "report/memory_text.hpp"
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
 #include "report/report_words.hpp"
@@ -126,12 +127,30 @@ std::string memory_bar(const StageMemory& stage, Bytes scale, Bytes capacity) {
   if (stage.total < capacity)
     pieces.push_back(
         {(capacity - stage.total) / scale, "m-free", "free: " + to_text(capacity - stage.total)});
-  return stacked_bar(pieces, "memory of stage " + std::to_string(stage.stage.index()) + ": " +
-                                 to_text(stage.total) + " of " + to_text(capacity));
+  return stacked_bar(pieces,
+                     "memory of stage " + std::to_string(stage.stage.index()) + ": " +
+                         to_text(stage.total) + " of " + to_text(capacity),
+                     capacity / scale);
 }
 
 std::string gib(const std::string& pointer, Bytes bytes) {
   return number(pointer, fixed_text(bytes / 1_GiB, 2), "GiB");
+}
+
+/// The tensors of each stage at its peak, folded away; stages that read the same once.
+std::string tensor_tables(const MemoryAccount& memory) {
+  std::string tables;
+  for (const StagesAlike& stages : stages_alike(memory)) {
+    Table table{
+        name_of(stages), {"", "tensor", "number × size", "GiB", "share"}, {}, "llr", "bars"};
+    for (const TensorRow& row : stages.rows)
+      table.rows.push_back({swatch("m-" + std::string(name_of(row.line))), escaped(row.name),
+                            escaped(row.parts), escaped(row.gib), escaped(row.share)});
+    tables += "<details><summary>" + escaped(name_of(stages)) + ": " +
+              escaped(to_text(stages.first->allocated)) + " allocated</summary>\n" +
+              html::table(table) + "</details>\n";
+  }
+  return "<h3>Tensors at the peak</h3>\n" + tables;
 }
 
 std::string memory_table(const Report& report) {
@@ -373,7 +392,8 @@ std::string run_page(const RunPage& page) {
                "script. Without one, the trace (trace.json.gz) shows the same in a trace "
                "viewer.</p></noscript></div>\n");
   html.add("stages", "Stages", "Stages",
-           html::stage_time_table(report) + html::memory_table(report));
+           html::stage_time_table(report) + html::memory_table(report) +
+               html::tensor_tables(report.memory));
   html.add("network", "Network", "Network", html::link_table(report) + html::traffic_table(report));
   html.add("inputs", "Inputs", "Inputs and their sources", html::inputs(report));
   html.add("scenario", "Scenario", "Scenario",

@@ -65,10 +65,11 @@ std::string paragraph(std::string_view text) {
   return result;
 }
 
-std::string marked(std::string_view mark, std::string_view text, Tone tone, const Painter& paint) {
+std::string marked(std::string_view mark, std::string_view text, Tone tone, const Painter& paint,
+                   int width) {
   const int mark_width = utf8_count(mark);
   std::string result;
-  for (const std::string& line : wrapped(text, text_width - utf8_count(indent) - mark_width - 1)) {
+  for (const std::string& line : wrapped(text, width - utf8_count(indent) - mark_width - 1)) {
     const std::string lead = result.empty() ? std::string(mark) : right_aligned("", mark_width);
     result += std::string(indent) + paint(tone, lead + " " + line) + "\n";
   }

@@ -29,7 +29,8 @@ class Painter {
 /// `text` in as many indented lines as it takes.
 std::string paragraph(std::string_view text);
 /// The same after a mark, further lines below the first:  ✗ DOES NOT FIT: stage 0 needs …
-std::string marked(std::string_view mark, std::string_view text, Tone tone, const Painter& paint);
+std::string marked(std::string_view mark, std::string_view text, Tone tone, const Painter& paint,
+                   int width = text_width);
 /// Items side by side with dots between them; none is broken.
 std::string listed(const std::vector<std::string>& items);
 

@@ -77,6 +77,24 @@ std::string faults_of_trace(const Simulation& simulation, const Scenario& scenar
   return faults;
 }
 
+/// Stages whose printed tensors are not all that they allocate. Shards are no whole bytes.
+std::string faults_of_memory(const MemoryAccount& memory) {
+  constexpr double of_a_byte = 1e-3;
+  std::string faults;
+  for (const StageMemory& stage : memory.stages) {
+    Bytes sum{};
+    for (const HeldTensor& tensor : stage.tensors_at_peak()) sum += tensor.size() * tensor.count;
+    const Bytes lines =
+        stage.weights + stage.gradients + stage.optimizer + stage.activations + stage.buffers;
+    for (const Bytes other : {sum, lines})
+      if (!(std::abs((other - stage.allocated) / 1_B) < of_a_byte))
+        faults += "the tensors of stage " + std::to_string(stage.stage.index()) + " add up to " +
+                  std::to_string(other / 1_B) + " of " + std::to_string(stage.allocated / 1_B) +
+                  " bytes\n";
+  }
+  return faults;
+}
+
 /// The report of a scenario, and whatever does not add up in it or in its trace. For a forked child.
 std::string judge(const std::filesystem::path& file) {
   ReadOptions reading;
@@ -91,6 +109,7 @@ std::string judge(const std::filesystem::path& file) {
   const double sum = report.breakdown.total() / report.iteration_time;
   if (!(std::abs(sum - 1) <= 1e-9))
     faults += "the breakdown adds up to " + std::to_string(sum) + " of the time\n";
+  faults += faults_of_memory(report.memory);
   if (options.keep_timeline) faults += faults_of_trace(simulation, scenario);
   return without_wall_time(to_json(report)) + "\n" + std::string(1, '\0') + faults;
 }

@@ -2,11 +2,11 @@
 import json
 import re
 
-from promises import Broken, Refused, Runner, check_message
+from promises import MEMORY, Broken, Refused, Runner, check_message
 
 
 class ModuleRunner(Runner):
-    """Answers `run FILE --json`, `explain FILE --json` and `show FILE --resolved` a hundred times faster than a process of the program."""
+    """Answers `run FILE --json --memory`, `explain FILE --json` and `show FILE --resolved` a hundred times faster than a process of the program."""
 
     def __init__(self, module, program, root, folder):
         super().__init__(program, root, folder)
@@ -18,11 +18,11 @@ class ModuleRunner(Runner):
 
     def command(self, *arguments):
         name, file, *options = arguments
-        answer = {("run", "--json"): self.run, ("explain", "--json"): self.explain, ("show", "--resolved"): self.show}.get((name, *options))
+        answer = {("run", *MEMORY): self.run, ("explain", "--json"): self.explain, ("show", "--resolved"): self.show}.get((name, *options))
         if answer is None:
             return super().command(*arguments)
         if name == "run" and any(self.searches_placement[each] for each in (file, "base.json")):  # which the module does not
-            return super().command("run", file, "--json", "--engine", "native")
+            return super().command("run", file, *MEMORY, "--engine", "native")
         try:
             return answer(str(self.folder / file))
         except (self.module.InputError, self.module.UnsupportedError) as refusal:
@@ -39,7 +39,7 @@ class ModuleRunner(Runner):
         except self.module.InputError as error:
             scenario.to_dict()  # what cannot be read is refused here too
             raise Broken("check accepts what run refuses", str(error)) from None
-        return int(not report.fits), report._handle.json()
+        return int(not report.fits), report._handle.json(memory=True)
 
     def explain(self, file):
         return 0, json.dumps(self.module.explain(file, threads=1))

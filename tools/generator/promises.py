@@ -13,6 +13,8 @@ from job import jobs_by_ways
 LONGEST = 120  # seconds for one command; a scenario takes some tens of milliseconds, a searched placement seconds
 MOST_MEMORY = 4 << 30  # bytes of one process; a scenario takes some tens of megabytes
 ROUNDING = 1e-9
+OF_A_BYTE = 1e-3  # shards are no whole bytes
+MEMORY = ("--json", "--memory")
 SHAKEN, UNSTABLE = 1e-9, 1000  # a bandwidth that much off changes the time by no more than so many times as much, unless nothing keeps flows in step
 SAME_ENGINES = 1e-7  # SimGrid rounds what is left of a flow; 2e-8 was the most in 1,000,000 drawn programs
 IN_PROCESS = 100  # of so many scenarios one is also run by a process of the program
@@ -118,6 +120,9 @@ def check_memory(memory, exit_code):
     for stage in stages:
         parts = sum(stage[part] for part in ("weights", "gradients", "optimizer", "activations", "buffers"))
         promise(abs(parts - stage["allocated"]) <= ROUNDING * parts + 1, "a stage's memory does not add up", stage)
+        tensors = stage["tensors"]
+        promise(abs(math.fsum(tensor["bytes"] for tensor in tensors) - stage["allocated"]) <= OF_A_BYTE, "a stage's tensors do not add up", stage)
+        promise(all(tensor["bytes"] > 0 and tensor["count"] > 0 for tensor in tensors), "a tensor holds nothing", stage)
 
 
 def parsed(text):
@@ -159,7 +164,7 @@ class Promises:
         self.runner.write(base, "base.json")
         case = Case(document, base, number)
         case.file = self.runner.write(document)
-        case.exit_code, case.text = self.runner.command("run", case.file, "--json")
+        case.exit_code, case.text = self.runner.command("run", case.file, *MEMORY)
         case.report = parsed(case.text)
         check_report(case.report, case.exit_code)
         if number % IN_PROCESS == IN_PROCESS - 1:
@@ -175,7 +180,7 @@ class Promises:
     def check_process(self, case):
         """What only the program answers."""
         self.runner = self.process
-        code, printed = self.runner.command("run", case.file, "--json", "--engine", "native")
+        code, printed = self.runner.command("run", case.file, *MEMORY, "--engine", "native")
         promise(without_wall_time(printed) == without_wall_time(case.text) and code == case.exit_code, "the program gives other bytes than the module")
         self.unless_refused(getattr(self, CHECKS_IN_PROCESS[case.number // IN_PROCESS % len(CHECKS_IN_PROCESS)]), case)
 
@@ -188,14 +193,14 @@ class Promises:
 
     def report_of(self, document, name, *options):
         """What `run` says of another scenario."""
-        return parsed(self.runner.command("run", self.runner.write(document, name), "--json", *options)[1])
+        return parsed(self.runner.command("run", self.runner.write(document, name), *MEMORY, *options)[1])
 
     def check_again(self, case):
-        again = self.runner.command("run", case.file, "--json")[1]
+        again = self.runner.command("run", case.file, *MEMORY)[1]
         promise(without_wall_time(again) == without_wall_time(case.text), "the same scenario gives other bytes")
 
     def check_engines(self, case):
-        other, time = parsed(self.runner.command("run", case.file, "--json")[1])["iteration_time_s"], case.report["iteration_time_s"]
+        other, time = parsed(self.runner.command("run", case.file, *MEMORY)[1])["iteration_time_s"], case.report["iteration_time_s"]
         if abs(other - time) <= SAME_ENGINES * other:
             return
         # Groups that share links may leave each other's step by more each time (a factor of 7 for each all-reduce has been seen), until rounding decides.

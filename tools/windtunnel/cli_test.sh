@@ -162,6 +162,9 @@ exits 0 run $good --trace own.json.gz --rank-traces ranks --json; says "traces i
 exits 0 run $good --set /parallel/pipeline=1 --rank-traces flat --json --quiet; cp stdout flat.report.json
 is "a file a device" test -s ranks/rank-0000.json.gz
 exits 2 run $good --trace-all; says "belongs to --trace or --out"
+exits 2 run $good --memory --steps 3; says "show one iteration"
+exits 0 run $good --memory; prints "saved by attention"; prints "in use"
+exits 0 run $good --memory --json; parses; prints '"name": "saved by attention"'
 exits 0 run $good --trace all.json --trace-all --quiet; is "a small trace has all devices anyhow" cmp all.json <(gzip -dc own.json.gz)
 for option in trace rank-traces report out; do exits 2 run $good --$option ""; says "--$option"; silent stdout; done
 cp $good report.json

@@ -136,9 +136,9 @@ void check_steps(const CommandLine& line) {
       throw UsageError("--report and --budget belong to explain without --steps");
     return;
   }
-  if (!line.trace.empty() || !line.rank_traces.empty() || !line.out.empty())
+  if (!line.trace.empty() || !line.rank_traces.empty() || !line.out.empty() || line.lists_memory)
     throw UsageError(
-        "--trace, --rank-traces and --out show one iteration: leave out "
+        "--trace, --rank-traces, --out and --memory show one iteration: leave out "
         "--steps, or write the steps with --csv or --report");
 }
 

@@ -32,11 +32,12 @@ struct CommandLine {
 
   bool pointers = false;  ///< of show: what --set can change, instead of the scenario
 
-  std::string trace, out;   ///< of run; out also of sweep
-  std::string rank_traces;  ///< of run
-  bool trace_all = false;   ///< of run
-  bool by_layer = false;    ///< --detail layer, of run
-  std::string engine;       ///< of `run`: engine_named(); empty: simgrid
+  std::string trace, out;     ///< of run; out also of sweep
+  std::string rank_traces;    ///< of run
+  bool trace_all = false;     ///< of run
+  bool lists_memory = false;  ///< of run
+  bool by_layer = false;      ///< --detail layer, of run
+  std::string engine;         ///< of `run`: engine_named(); empty: simgrid
   std::string report;  ///< --report: the page; of run, compare, explain, sweep, job and validate
   std::vector<std::string> fail_above;  ///< of validate
   bool details = false;                 ///< of validate

@@ -48,6 +48,8 @@ void add_run_options(CLI::App* run, CommandLine& line) {
       ->type_name("DIR")
       ->check(output_name());
   add_report(run, line);
+  run->add_flag("--memory", line.lists_memory,
+                "Print the tensors that make up each stage's memory, the largest first");
   run->add_option_function<std::string>(
          "--detail", [&line](const std::string& detail) { line.by_layer = detail == "layer"; },
          "layer: simulate each kernel and collective of every layer as an event, and show them in "

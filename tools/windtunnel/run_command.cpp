@@ -10,6 +10,7 @@
 #include "noise/step_series.hpp"
 #include "report/chrome_trace.hpp"
 #include "report/explanation.hpp"
+#include "report/memory_text.hpp"
 #include "report/report_json.hpp"
 #include "report/report_words.hpp"
 #include "report/summary_text.hpp"
@@ -173,7 +174,9 @@ ExitCode run_command(const CommandLine& line) {
     print_message("note: run simulates the file's own point, not its sweep");
   note_noise(line, scenario);
   if (line.format == ResultFormat::text) {
-    print_result(with_line_end(summary_text(report, colour_of_results(line))));
+    const Colour colour = colour_of_results(line);
+    print_result(with_line_end(line.lists_memory ? memory_text(report, colour)
+                                                 : summary_text(report, colour)));
   } else {
     if (line.verbosity == Verbosity::normal) {
       if (!report.placement_note.empty())
@@ -182,7 +185,8 @@ ExitCode run_command(const CommandLine& line) {
       if (const std::string doubt = detail::memory_doubt(report.memory); !doubt.empty())
         print_message("warning: " + doubt);
     }
-    print_result(with_line_end(to_json(report)));
+    print_result(with_line_end(
+        to_json(report, line.lists_memory ? TensorList::written : TensorList::left_out)));
   }
   return report.memory.fits ? exit_done : exit_negative;
 }

@@ -1,0 +1,120 @@
+#include "report/memory_text.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "core/utf8.hpp"
+#include "report/number_text.hpp"
+#include "report/report_words.hpp"
+#include "report/terminal_text.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+using detail::Painter;
+using detail::Tone;
+
+constexpr int width = 80;
+
+std::string gib(Bytes bytes) { return fixed_text(bytes / 1_GiB, 2); }
+
+std::string size_text(Bytes size) {
+  constexpr int digits = 4;
+  return size < Bytes{1024} ? significant_text(size / 1_B, digits) + " B" : to_text(size);
+}
+
+std::string parts_text(const HeldTensor& tensor) {
+  if (tensor.count == 1) return size_text(tensor.bytes);
+  const bool is_whole = std::trunc(tensor.count) == tensor.count;
+  return (is_whole ? grouped_text(tensor.count) : fixed_text(tensor.count, 2)) + " × " +
+         size_text(tensor.size());
+}
+
+std::vector<TensorRow> rows_of(const StageMemory& stage) {
+  std::vector<TensorRow> rows;
+  for (const HeldTensor& tensor : stage.tensors_at_peak())
+    rows.push_back({name_of(tensor), parts_text(tensor), gib(tensor.bytes),
+                    percent_text(tensor.bytes / stage.allocated), line_of(tensor.kind)});
+  return rows;
+}
+
+bool read_alike(const StagesAlike& a, const StagesAlike& b) {
+  const StageMemory &one = *a.first, &other = *b.first;
+  return a.rows == b.rows && one.peak == other.peak && one.verdict == other.verdict &&
+         gib(one.reserved) == gib(other.reserved) && gib(one.total) == gib(other.total) &&
+         gib(one.usable) == gib(other.usable);
+}
+
+const char* name_of(Moment peak) {
+  switch (peak) {
+    case Moment::head:
+    case Moment::first_head:
+      return "backward pass of the head";
+    case Moment::step:
+      return "optimizer step";
+    default:
+      return "backward pass of a layer";
+  }
+}
+
+std::string line_text(const std::string& name, const std::string& parts, const std::string& amount,
+                      const std::string& share) {
+  constexpr int amount_width = 8, share_width = 8;
+  const std::string text = std::string(detail::indent) + name + "  ";
+  const std::string parts_and_amount =
+      right_aligned(parts, width - utf8_count(text) - amount_width - share_width) +
+      right_aligned(amount, amount_width);
+  return text + parts_and_amount + (share.empty() ? "" : right_aligned(share, share_width)) + "\n";
+}
+
+std::string stages_text(const StagesAlike& stages, const Painter& paint) {
+  const StageMemory& stage = *stages.first;
+  std::string header = line_text("", "", "GiB", "share");
+  const std::string name = name_of(stages);
+  header.replace(0, name.size(), name);
+  std::string text = "\n" + paint(Tone::heading, header);
+  for (const TensorRow& row : stages.rows)
+    text += line_text(row.name, row.parts, row.gib, row.share);
+  text += line_text("allocated", "", gib(stage.allocated), percent_text(1));
+  text += line_text("reserved by the allocator", "", gib(stage.reserved), "");
+  text += line_text("context", "", gib(stage.context), "");
+  text += line_text("in use", "of " + gib(stage.usable) + " usable", gib(stage.total), "");
+  const detail::VerdictMark mark = detail::mark_of(stage.verdict);
+  return text +
+         detail::marked(mark.mark, detail::with_spaces(name_of(stage.verdict)), mark.tone, paint);
+}
+
+}  // namespace
+
+std::vector<StagesAlike> stages_alike(const MemoryAccount& memory) {
+  std::vector<StagesAlike> all;
+  for (const StageMemory& stage : memory.stages) {
+    StagesAlike stages{&stage, &stage, rows_of(stage)};
+    if (!all.empty() && read_alike(all.back(), stages))
+      all.back().last = &stage;
+    else
+      all.push_back(std::move(stages));
+  }
+  return all;
+}
+
+std::string name_of(const StagesAlike& stages) {
+  const std::uint32_t first = stages.first->stage.index(), last = stages.last->stage.index();
+  const std::string name = first == last
+                               ? "Stage " + std::to_string(first)
+                               : "Stages " + std::to_string(first) + " to " + std::to_string(last);
+  return name + ", " + name_of(stages.first->peak);
+}
+
+std::string memory_text(const Report& report, Colour colour) {
+  const Painter paint(colour);
+  std::string text = paint(Tone::heading, report.name) + "\n";
+  for (const StagesAlike& stages : stages_alike(report.memory)) text += stages_text(stages, paint);
+  const detail::VerdictMark mark = detail::mark_of(report.memory.verdict);
+  return text + "\n" +
+         detail::marked(mark.mark, detail::verdict_text(report.memory), mark.tone, paint, width);
+}
+
+}  // namespace windtunnel
