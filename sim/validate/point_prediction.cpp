@@ -83,7 +83,7 @@ PointPrediction predict_by_simulation(const JsonValue& value, const std::filesys
   prediction.verdict = report.memory.verdict;
   prediction.stage_of_rank = stages_of_ranks(plan);
   prediction.stages =
-      stage_readings(report.memory, first_step_account(scenario), plan.software.logs_step_peak);
+      stage_readings(report.memory, first_step_account(scenario), scenario.software.logs_step_peak);
   prediction.fitted = fitted_numbers(scenario);
   return prediction;
 }
