@@ -123,10 +123,12 @@ TEST_CASE("a loss that writes gradients over logits keeps no fp32 copies") {
 
 TEST_CASE("a gated MLP of single kernels keeps the nonlinearity's output too") {
   Transformer model;
+  model.sequence = 16;
   model.hidden = 64;
   model.ffn_hidden = 256;
   model.gated_mlp = true;
-  const Plan plan;
+  Plan plan;
+  plan.training.micro_batch = 1;
   const ModelHeld held(model, plan);
   const double values = model.sequence * 256.0;
   CHECK((held.feed_forward(true).at(Kept::tensors).divided -
