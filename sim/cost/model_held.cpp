@@ -73,7 +73,7 @@ Held ModelHeld::attention(bool transposed) const {
   return held;
 }
 
-Held ModelHeld::feed_forward() const {
+Held ModelHeld::feed_forward(bool keeps_gate) const {
   // What norms read and give; attention has kept the layer's input where both halves read it, and a norm's output where they share it.
   const double normed = model_.norms == 1 ? 0 : 1;
   const double inputs = (model_.parallel_residual ? 0 : 1) + (model_.norms > 2 ? 1 : 0);
@@ -82,7 +82,7 @@ Held ModelHeld::feed_forward() const {
   held.at(Kept::saved).divided = elements(f_);
   held.at(Kept::module_input).whole = elements(normed);
   held.at(Kept::tensors) = {elements(inputs + normed) + tokens(d_),
-                            elements((model_.gated_mlp ? 3 : 2) * f_)};
+                            elements((model_.gated_mlp ? (keeps_gate ? 4 : 3) : 2) * f_)};
   if (is_quantized(plan_.training.precision))
     held.at(Kept::tensors) = {elements(inputs) + operands(normed) + tokens(d_),
                               elements((model_.gated_mlp ? 2 : 1) * f_) + operands(f_)};
@@ -176,15 +176,16 @@ Held ModelHeld::embedding_backward() const {
   return held;
 }
 
-Held ModelHeld::head_backward(bool in_place) const {
-  Bytes each = e_;
-  if (!in_place && plan_.parallel.zero_stage == 3)
+Held ModelHeld::head_backward(bool in_place, std::optional<Bytes> each) const {
+  if (in_place)
+    each = e_;
+  else if (!each && plan_.parallel.zero_stage == 3)
     each = single;
-  else if (!in_place && e_ < single)
-    each += single;
+  else if (!each)
+    each = e_ < single ? e_ + single : e_;
   Held held;
   held.at(Kept::logits).divided =
-      each * (s_ * b_ * padded_vocab(model_, plan_.parallel.tensor)) * (1 + model_.mtp_layers);
+      *each * (s_ * b_ * padded_vocab(model_, plan_.parallel.tensor)) * (1 + model_.mtp_layers);
   return held;
 }
 

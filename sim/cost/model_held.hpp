@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "operations/held.hpp"
 #include "plan/plan.hpp"
 #include "workload/transformer.hpp"
@@ -27,7 +29,8 @@ class ModelHeld {
 
   /// `transposed`: flash attention's output is kept in two orders.
   Held attention(bool transposed) const;
-  Held feed_forward() const;
+  /// `keeps_gate`: a gated MLP's nonlinearity is a kernel of its own, whose output its product with the other half reads.
+  Held feed_forward(bool keeps_gate = false) const;
   /// Of a layer with experts. Tokens of a rank: the norm's input and the router's, and fp32 probabilities; each token's copies as the
   /// experts' inputs, and the inputs of nonlinearity and second matrix, which are not kept by token but by copy. What a nonlinearity without
   /// a gate gives is kept before and after it is weighted by the router (TEGroupedMLP.forward in megatron/core/transformer/moe/experts.py,
@@ -48,7 +51,8 @@ class ModelHeld {
   /// Logits, and their fp32 copy unless they are fp32 already, over which the exponentials are written (_VocabParallelCrossEntropy in
   /// megatron/mpu/cross_entropy.py, Megatron-LM v2.5, and since); `in_place`: logits alone, which become the gradients.
   /// Fully sharded: 4 bytes each, the bound of the FSDP rows.
-  Held head_backward(bool in_place) const;
+  /// `each`: of one value, where the stack's loss has been counted.
+  Held head_backward(bool in_place, std::optional<Bytes> each = {}) const;
 
  private:
   Bytes tokens(double bytes) const { return Bytes{bytes * s_ * b_ * h_}; }

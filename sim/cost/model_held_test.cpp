@@ -116,6 +116,25 @@ TEST_CASE("a loss that writes gradients over logits keeps no fp32 copies") {
   };
   CHECK(logit(false) == Bytes{6.0 * 16 * 2 * 1024});
   CHECK(logit(true) == Bytes{2.0 * 16 * 2 * 1024});
+  // Where the stack's loss was counted, its bytes are meant.
+  CHECK(ModelHeld(model, plan).head_backward(false, 10_B).at(Kept::logits).divided ==
+        Bytes{10.0 * 16 * 2 * 1024});
+}
+
+TEST_CASE("a gated MLP of single kernels keeps the nonlinearity's output too") {
+  Transformer model;
+  model.sequence = 16;
+  model.hidden = 64;
+  model.ffn_hidden = 256;
+  model.gated_mlp = true;
+  Plan plan;
+  plan.training.micro_batch = 1;
+  const ModelHeld held(model, plan);
+  const double values = model.sequence * 256.0;
+  CHECK((held.feed_forward(true).at(Kept::tensors).divided -
+         held.feed_forward().at(Kept::tensors).divided) /
+            (Bytes{2} * values) ==
+        doctest::Approx(1));
 }
 
 }  // namespace

@@ -190,7 +190,7 @@ class ModelWriter {
     Operation attention = kernel(Label::attention, {}),
               feed_forward = kernel(Label::feed_forward, {});
     attention.held = held_.attention(in_.software->transposes_attention);
-    feed_forward.held = held_.feed_forward();
+    feed_forward.held = held_.feed_forward(in_.software->keeps_gate);
     Backward feed_forward_back = backward_of(Label::feed_forward, held_.feed_forward_backward()),
              attention_back = backward_of(Label::attention, held_.attention_backward());
     if (is_timed()) {
@@ -347,8 +347,9 @@ class ModelWriter {
   void add_head() {
     Operation ahead = kernel(Label::head, {});
     ahead.held = held_.head();
-    Backward back =
-        backward_of(Label::head, held_.head_backward(in_.software->in_place_cross_entropy));
+    Backward back = backward_of(
+        Label::head,
+        held_.head_backward(in_.software->in_place_cross_entropy, in_.software->logit_bytes));
     if (is_timed()) {
       time_head(ahead, back);
       count_flops(ahead, back, head_flops(*in_.model, shape_));

@@ -17,6 +17,7 @@ constexpr std::array rows{
     KindRow{MemoryLine::weights, "weights"},
     KindRow{MemoryLine::weights, "weights cast for products"},
     KindRow{MemoryLine::gradients, "gradients"},
+    KindRow{MemoryLine::gradients, "buckets of gradients"},
     KindRow{MemoryLine::gradients, "gradients of the last step"},
     KindRow{MemoryLine::optimizer, "master weights"},
     KindRow{MemoryLine::optimizer, "optimizer states"},
@@ -32,7 +33,9 @@ constexpr std::array rows{
     KindRow{MemoryLine::buffers, "buffer of"},
     KindRow{MemoryLine::buffers, "buffer of"},
     KindRow{MemoryLine::buffers, "input and output of the stage"},
+    KindRow{MemoryLine::buffers, "whole sequences of the tensor group"},
     KindRow{MemoryLine::buffers, "fp32 gradients of the step"},
+    KindRow{MemoryLine::buffers, "copies of gathered weights"},
     KindRow{MemoryLine::buffers, "codec of"},
     KindRow{MemoryLine::buffers, "learned correction"},
 };

@@ -21,6 +21,7 @@ enum class HeldKind : std::uint8_t {
   weights,
   cast_weights,  ///< casts of weights that products read in a quantised format
   gradients,
+  buckets,          ///< of gradients, to be exchanged
   stale_gradients,  ///< of the last step (docs/memory.md, section 2)
   master,           ///< optimizer: the fp32 copy of the weights
   moments,
@@ -36,7 +37,9 @@ enum class HeldKind : std::uint8_t {
   gathered,    ///< ZeRO 3: parameters of other ranks
   scattered,   ///< ZeRO 3: gradients before they are reduced to shards
   messages,    ///< input and output of a stage
+  sequences,   ///< buffers for whole sequences of a tensor group
   step_temporary,
+  gathered_weights,  ///< copies while the step of a sharded optimizer gathers them
   codec,
   correction,  ///< what a trained correction adds (memory/memory_correction.hpp)
 };

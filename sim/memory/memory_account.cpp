@@ -307,6 +307,45 @@ void add_codecs(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, co
   bytes.add_to(tensors);
 }
 
+/// A layer's input on all ranks of a tensor group.
+Bytes whole_sequence(const Stage& stage, const Transformer& model) {
+  return element_size(stage.plan.training.precision) *
+         (static_cast<double>(model.sequence) / stage.plan.parallel.context * model.hidden *
+          stage.plan.training.micro_batch);
+}
+
+/// What exchanges copy: buckets of gradients where replicas share no states, else the weights that the step gathers; and whole sequences.
+void add_copies(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, const Stage& stage) {
+  const Parallel& parallel = stage.plan.parallel;
+  const StateBytes bytes = state_bytes(stage.plan.training, stage.software);
+  const ParameterCounts& parameters = stage.parameters;
+  if (parallel.replicas() > 1 && parallel.zero_stage == 0)
+    tensors.push_back({HeldKind::buckets, Label::whole_pass,
+                       Bytes{bytes.buckets * parameters.gradients}, parameters.gradients, always});
+  const double copied = bytes.gathered_copies * parameters.weights + parameters.optimizer;
+  if (parallel.replicas() > 1 && parallel.zero_stage > 0 && bytes.gathered_copies > 0)
+    tensors.push_back({HeldKind::gathered_weights,
+                       Label::whole_pass,
+                       Bytes{bytes.weights * copied},
+                       copied,
+                       {Moment::step, Moment::pool_step}});
+  if (parallel.tensor > 1)
+    tensors.push_back({HeldKind::sequences, Label::whole_pass,
+                       whole_sequence(stage, *inputs.model) * stage.software.gather_buffers,
+                       1.0 * stage.software.gather_buffers, always});
+}
+
+/// Blocks of a tensor group's collectives that are free for the host and not for the GPU, which is behind: two a layer and pass, but no more
+/// than the host launches ahead. Each send to another stage waits for the GPU, but for the last two microbatches of those in flight.
+Bytes waiting_blocks(const MemoryInputs& inputs, const Stage& stage) {
+  const Parallel& parallel = stage.plan.parallel;
+  if (parallel.tensor == 1) return {};
+  const int passes = parallel.pipeline > 1 ? std::max(inputs.in_flight[stage.id.index()] - 2, 0)
+                                           : std::min(stage.plan.microbatches, 2);
+  return whole_sequence(stage, *inputs.model) *
+         std::min(stage.software.waiting_collectives, 2 * stage.role.layers * passes);
+}
+
 /// All that a rank of the stage holds, and when (docs/memory.md, section 3). In a steady state the first backward pass has the most
 /// microbatches in flight, and frees one before a later one holds gradients as well. Of the first step one pass is counted, with all of
 /// them in flight; the messages of the stage are still there in its step, and no block of the allocator has been used again.
@@ -331,6 +370,9 @@ std::vector<HeldTensor> tensors_of(const MemoryInputs& inputs, const Stage& stag
   }
   add_backward(tensors, stage);
   add_codecs(tensors, inputs, stage);
+  add_copies(tensors, inputs, stage);
+  tensors.push_back(
+      {HeldKind::work_space, Label::whole_pass, stage.software.workspaces, 1, always});
   std::erase_if(tensors, [](const HeldTensor& tensor) { return !(tensor.bytes > Bytes{}); });
   return tensors;
 }
@@ -394,8 +436,13 @@ StageMemory account_stage(const MemoryInputs& inputs, StageId id) {
   // Nothing has been recycled yet in the first step: no slack.
   const bool first_step = inputs.reading == MemoryReading::first_step;
   memory.reserved = memory.pool * (first_step ? 1 : inputs.software->allocator_slack);
+  // Where no room is left for more blocks, the allocator waits for the GPU.
+  const Device& device = *inputs.device_of_stage[id.index()];
+  const Bytes waiting = waiting_blocks(inputs, stage);
+  if (memory.reserved + waiting <= device.usable_memory - device.context)
+    memory.reserved += waiting;
   correct(memory, inputs);
-  judge(memory, inputs, *inputs.device_of_stage[id.index()]);
+  judge(memory, inputs, device);
   WT_ENSURE(memory.total > Bytes{});
   return memory;
 }
@@ -492,6 +539,7 @@ std::vector<HeldTensor> state_tensors(const Training& training, const SoftwarePr
   add(HeldKind::weights, bytes.weights, parameters.weights, always);
   add(HeldKind::gradients, bytes.gradients - freed, parameters.gradients, always);
   add(HeldKind::gradients, freed, parameters.gradients, later);
+  add(HeldKind::gradients, bytes.pass_gradients, parameters.gradients, of_layer);
   if (!is_first)
     add(HeldKind::stale_gradients, bytes.stale_gradients, parameters.gradients, always);
   add(HeldKind::master, master, parameters.optimizer, always);

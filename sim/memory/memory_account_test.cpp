@@ -315,6 +315,60 @@ TEST_CASE("the verdict is phi * allocated + context against what is usable") {
   }
 }
 
+TEST_CASE(
+    "what exchanges copy is held: buckets or gathered weights, whole sequences, and blocks that "
+    "wait") {
+  World world = small_world();
+  world.plan.parallel.data = 4;
+  world.software.states_fp16.buckets = 2;
+  world.software.states_fp16.gathered_copies = 2;
+  const auto held = [&world](HeldKind kind, Moment moment) {
+    Bytes sum{};
+    for (const HeldTensor& tensor : first_stage(world).tensors)
+      if (tensor.kind == kind && tensor.held.has(moment)) sum += tensor.bytes;
+    return sum;
+  };
+  const Bytes parameters{first_stage(world).parameters};
+  SUBCASE("replicas that share nothing have buckets, all the time") {
+    CHECK(held(HeldKind::buckets, Moment::step) == parameters * 2);
+    CHECK(held(HeldKind::buckets, Moment::backward) == parameters * 2);
+    CHECK(held(HeldKind::gathered_weights, Moment::step) == Bytes{});
+  }
+  SUBCASE(
+      "those that share optimizer states gather weights in the step: two copies and the shard's") {
+    world.plan.parallel.zero_stage = 1;
+    CHECK(held(HeldKind::buckets, Moment::step) == Bytes{});
+    CHECK(held(HeldKind::gathered_weights, Moment::step) / parameters ==
+          doctest::Approx(4.5));  // 2 * (2 + 1 / 4)
+    CHECK(held(HeldKind::gathered_weights, Moment::backward) == Bytes{});
+  }
+  SUBCASE(
+      "a tensor group has a buffer for whole sequences of 2 sbh, and blocks that wait for the "
+      "GPU") {
+    world.plan.parallel.tensor = 2;
+    world.software.workspaces = 64_MiB;
+    world.software.gather_buffers = 2;
+    CHECK(held(HeldKind::sequences, Moment::step) == 4_MiB);
+    CHECK(held(HeldKind::work_space, Moment::step) == 64_MiB);
+    // Two collectives for each of 4 layers and 3 - 2 microbatches; then no more than 5 of them.
+    const auto waiting = [&world] {
+      MemoryInputs inputs = world.inputs();
+      inputs.in_flight = {3, 3};
+      const Bytes with = account_stage(inputs, StageId{0}).reserved;
+      SoftwareProfile none = world.software;
+      none.waiting_collectives = 0;
+      inputs.software = &none;
+      return with - account_stage(inputs, StageId{0}).reserved;
+    };
+    world.software.waiting_collectives = 50;
+    CHECK(waiting() / one_MiB == doctest::Approx(16));
+    world.software.waiting_collectives = 5;
+    CHECK(waiting() / one_MiB == doctest::Approx(10));
+    world.device.usable_memory = first_stage(world).reserved + world.device.context - 1_MiB;
+    CHECK(waiting() == Bytes{});  // no room: the allocator waits instead
+  }
+}
+
 TEST_CASE("the worst stage is the one with the least room on its own device") {
   const World world = small_world();
   Device small = world.device;

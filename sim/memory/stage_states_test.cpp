@@ -33,6 +33,18 @@ TEST_CASE("stacks cost the bytes per parameter of docs/memory.md") {
   check(state_bytes(training, megatron_deepspeed_2022()), 20, 0);  // F before sharding: 8 + 12
 }
 
+TEST_CASE("gradients of a pass beside their sums are there in a layer's backward pass alone") {
+  SoftwareProfile software = contiguous_half_gradients();
+  software.states_fp16.pass_gradients = 2;
+  software.states_fp16.gradients_freed_each_step = false;
+  const ParameterCounts one{.all = 1, .weights = 1, .gradients = 1, .optimizer = 1};
+  const auto tensors = state_tensors({.gradient_type = GradientType::fp16}, software, one,
+                                     MemoryReading::steady_state);
+  CHECK(sum_at(tensors, Moment::backward) == 18_B);  // 2 + 2 + 12 and 2
+  CHECK(sum_at(tensors, Moment::head) == 16_B);
+  CHECK(sum_at(tensors, Moment::step) == 20_B);  // 4 of its own
+}
+
 TEST_CASE("fp32 gradients turn stacks with half gradients into stack D") {
   const Training training{.gradient_type = GradientType::fp32};
   for (const SoftwareProfile& software : {contiguous_half_gradients(), megatron_lm_2021()}) {

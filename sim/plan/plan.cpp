@@ -281,7 +281,7 @@ std::vector<int> stages_by_cost(const Transformer& model, const Parallel& parall
   std::size_t stage = 0;
   for (int i = 1; i <= model.layers; ++i) {
     ++layers[stage];
-    if (i * layer > all * (static_cast<double>(stage + 1) / parallel.pipeline)) ++stage;
+    if (i * layer >= all * (static_cast<double>(stage + 1) / parallel.pipeline)) ++stage;
   }
   return layers;
 }

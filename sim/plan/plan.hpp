@@ -322,10 +322,10 @@ LayerSplit split_of(std::vector<int> positions, const ChunkMap& map);
 LayerSplit default_layer_split(int layers, const Parallel& parallel,
                                bool embedding_and_head_as_layers);
 
-/// The same by cost: a stage takes layers until those up to it have more than its share of the matrix weights of all layers and the
+/// The same by cost: a stage takes layers until those up to it have its share of the matrix weights of all layers and the
 /// output head, so that the last ones may have the head alone. build_model in nanotron/models/base.py and get_block_compute_costs in
 /// nanotron/models/llama.py, nanotron 0.4; that the head may fall on a stage before the last is not modelled.
-///   16 layers of 2,048, a head worth 4 of them, on 4 stages: 6, 5, 5, 0
+///   16 layers of 2,048, a head worth 4 of them, on 4 stages: 5, 5, 5, 1
 std::vector<int> stages_by_cost(const Transformer& model, const Parallel& parallel);
 
 }  // namespace windtunnel

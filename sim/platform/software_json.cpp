@@ -171,6 +171,9 @@ StateBytes read_states(ObjectReader reader, const std::string& prefix, Sources& 
   read("optimizer", &StateBytes::optimizer);
   defaulted(reader, "stale_gradients", states.stale_gradients, 0, most_state_bytes);
   defaulted(reader, "step_temporary", states.step_temporary, 0, most_state_bytes);
+  given(reader, "pass_gradients", states.pass_gradients, 0, most_state_bytes);
+  given(reader, "buckets", states.buckets, 0, most_state_bytes);
+  given(reader, "gathered_copies", states.gathered_copies, 0, most_state_bytes);
   defaulted(reader, "gradients_freed_each_step", states.gradients_freed_each_step);
   end_object(reader, prefix, sources);
   return states;
@@ -327,6 +330,12 @@ void read_memory(ObjectReader reader, Stack& stack) {
   given(reader, "extra_context", stack.extra_context);
   given(reader, "frees_outputs", stack.frees_outputs);
   given(reader, "transposes_attention", stack.transposes_attention);
+  given(reader, "keeps_gate", stack.keeps_gate);
+  given(reader, "logit_bytes", stack.logit_bytes);
+  given(reader, "workspaces", stack.workspaces);
+  given(reader, "gather_buffers", stack.gather_buffers, 0, 100);
+  given(reader, "waiting_collectives", stack.waiting_collectives, 0, 10'000);
+  given(reader, "logs_step_peak", stack.logs_step_peak);
   end_object(reader, "memory/", stack.sources);
 }
 

@@ -34,6 +34,12 @@ struct StateBytes {
   double stale_gradients = 0;  ///< kept alive from the last step by the stack (docs/memory.md)
   double optimizer = 12;       ///< fp32 master and two Adam moments
   double step_temporary = 0;   ///< extra bytes only while the optimizer steps
+  double pass_gradients =
+      0;  ///< of gradients that last as long as a backward pass, beside their sums
+  /// Of DistributedDataParallel's buckets, which replicas have that share no states.
+  double buckets = 0;
+  /// Copies of the weights while the step of a sharded optimizer gathers them, each as wide as the weights; the shard is copied once.
+  double gathered_copies = 0;
   bool gradients_freed_each_step =
       true;  ///< the low-precision gradients do not exist before the first backward
 };
@@ -255,6 +261,17 @@ struct SoftwareProfile {
   /// FlashAttention.forward of transformer_engine/pytorch/attention, Transformer Engine 2. Limit: counted of cuDNN's kernel too, which
   /// takes sbhd as it is.
   bool transposes_attention = false;
+  bool keeps_gate =
+      false;  ///< gated MLPs run their nonlinearity and product apart: what the first gives is kept as well
+  /// Of one value of the head's output at its peak; none: counted (docs/memory.md, section 3).
+  std::optional<Bytes> logit_bytes;
+  Bytes
+      workspaces{};  ///< of libraries, held throughout: cuBLAS has one for each thread that launches
+  int gather_buffers = 0;  ///< held throughout for whole sequences that a tensor group gathers
+  /// Inputs of a tensor group's collectives whose blocks wait for the GPU while the host runs ahead (docs/memory.md, section 10).
+  int waiting_collectives = 0;
+  bool logs_step_peak =
+      false;  ///< the allocated peak that its log prints is that of the optimizer's step alone
   bool profiled = false;  ///< a measurement set of this stack stands behind its numbers
   std::map<std::string, Source> sources;
 

@@ -1,6 +1,7 @@
 #include "validate/memory_score.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 
 namespace windtunnel {
@@ -85,7 +86,11 @@ std::vector<double> memory_errors(const std::vector<MemoryComparison>& compariso
   return errors;
 }
 
-void CapacityVerdicts::add(const MeasurementPoint& point, bool fits) {
+void CapacityVerdicts::add(const MeasurementPoint& point, MemoryVerdict verdict) {
+  const bool fits = verdict != MemoryVerdict::does_not_fit;
+  Ends& ends = by_verdict[static_cast<std::size_t>(verdict)];
+  ends.out_of_memory += point.out_of_memory ? 1 : 0;
+  ends.ran += !point.out_of_memory && point.iteration_time ? 1 : 0;
   if (point.out_of_memory)
     (fits ? missed : caught).push_back(point.id);
   else if (point.iteration_time)

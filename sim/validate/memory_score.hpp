@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,13 @@ struct CapacityVerdicts {
   std::vector<std::string> refused_that_ran;  ///< ran, and was refused
   std::vector<std::string> ran;               ///< ran, and was let run
 
-  void add(const MeasurementPoint& point, bool fits);
+  /// By verdict, in their order: how many ran, and how many ended out of memory.
+  struct Ends {
+    int ran = 0, out_of_memory = 0;
+  };
+  std::array<Ends, 4> by_verdict{};
+
+  void add(const MeasurementPoint& point, MemoryVerdict verdict);
 };
 
 }  // namespace windtunnel

@@ -18,12 +18,14 @@ MemoryAccount first_step_account(const Scenario& scenario) {
   return account_memory(inputs);
 }
 
-std::vector<StageReading> stage_readings(const MemoryAccount& steady, const MemoryAccount& first) {
+std::vector<StageReading> stage_readings(const MemoryAccount& steady, const MemoryAccount& first,
+                                         bool of_step) {
   WT_EXPECT(steady.stages.size() == first.stages.size());
   std::vector<StageReading> readings;
   for (std::size_t i = 0; i < steady.stages.size(); ++i)
-    readings.push_back({steady.stages[i].allocated, steady.stages[i].reserved,
-                        first.stages[i].allocated, first.stages[i].reserved});
+    readings.push_back(
+        {of_step ? sum_at(steady.stages[i].tensors, Moment::step) : steady.stages[i].allocated,
+         steady.stages[i].reserved, first.stages[i].allocated, first.stages[i].reserved});
   return readings;
 }
 
@@ -78,9 +80,10 @@ PointPrediction predict_by_simulation(const JsonValue& value, const std::filesys
   prediction.last_stage_forward = report.last_stage_forward;
   prediction.last_stage_backward = report.last_stage_backward;
   prediction.memory_max = report.memory.max_total;
-  prediction.fits = report.memory.fits;
+  prediction.verdict = report.memory.verdict;
   prediction.stage_of_rank = stages_of_ranks(plan);
-  prediction.stages = stage_readings(report.memory, first_step_account(scenario));
+  prediction.stages =
+      stage_readings(report.memory, first_step_account(scenario), scenario.software.logs_step_peak);
   prediction.fitted = fitted_numbers(scenario);
   return prediction;
 }

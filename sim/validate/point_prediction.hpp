@@ -32,7 +32,7 @@ struct PointPrediction {
   std::optional<std::pair<Seconds, Seconds>> interval;
   Seconds last_stage_forward{}, last_stage_backward{};  ///< as Megatron's timers
   Bytes memory_max{};                                   ///< nvidia-smi, of the fullest GPU
-  bool fits = true;
+  MemoryVerdict verdict = MemoryVerdict::fits;
   std::vector<int> stage_of_rank;
   std::vector<StageReading> stages;
   std::vector<FittedNumber> fitted;

@@ -58,7 +58,7 @@ void add_point(const MeasurementSet& set, const MeasurementPoint& point,
   };
   append(validated.memory, memory);
   append(validated.timers, compare_timers(point, predicted));
-  if (!point.collective) validated.capacity.add(point, predicted.fits);
+  if (!point.collective) validated.capacity.add(point, predicted.verdict);
   for (const FittedNumber& number : predicted.fitted)
     if (number.is_fitted_on(set.name)) validated.fitted_numbers.insert(number.name);
 }

@@ -43,7 +43,7 @@ PointPrediction fake_predict(const JsonValue& scenario, const std::filesystem::p
   prediction.time = Seconds{name == "good" ? 10.5 : 8.0};
   prediction.ideal_work = Flops{1};
   prediction.interval = {Seconds{9}, Seconds{name == "good" ? 11 : 9.5}};
-  prediction.fits = name != "oom";
+  if (name == "oom") prediction.verdict = MemoryVerdict::does_not_fit;
   prediction.fitted = {{"number", "mixed, 3 rows"}};
   return prediction;
 }

@@ -229,6 +229,31 @@ std::vector<TextRow> rows_of_memory(const std::vector<ValidatedSet>& sets) {
   return rows;
 }
 
+/// Of sets some of whose runs ended out of memory; the last line is their sum.
+std::vector<TextRow> rows_of_verdicts(const std::vector<ValidatedSet>& sets) {
+  std::vector<TextRow> rows{
+      {"memory, ran + out of memory", "fits", "at risk", "lower bound", "does not fit"}};
+  std::array<CapacityVerdicts::Ends, 4> sum{};
+  const auto add = [&rows](const std::string& name, const auto& by_verdict) {
+    TextRow row{name};
+    for (const CapacityVerdicts::Ends& ends : by_verdict)
+      row.push_back(std::to_string(ends.ran) + " + " + std::to_string(ends.out_of_memory));
+    rows.push_back(row);
+  };
+  for (const ValidatedSet& set : sets) {
+    const CapacityVerdicts& verdicts = set.capacity;
+    if (verdicts.caught.empty() && verdicts.missed.empty()) continue;
+    add(set.name, verdicts.by_verdict);
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      sum[i].ran += verdicts.by_verdict[i].ran;
+      sum[i].out_of_memory += verdicts.by_verdict[i].out_of_memory;
+    }
+  }
+  if (rows.size() == 1) return {};
+  if (rows.size() > 2) add("all of them", sum);
+  return rows;
+}
+
 }  // namespace
 
 std::string validation_text(const ValidatedSet& set) {
@@ -254,9 +279,9 @@ std::string validation_text(const ValidatedSet& set) {
 
 std::string validation_summary(const std::vector<ValidatedSet>& sets, Legend legend) {
   std::vector<TextRow> rows;
-  for (const auto& part :
-       {rows_of_times(sets, MeasurementKind::iteration),
-        rows_of_times(sets, MeasurementKind::collective), rows_of_memory(sets)}) {
+  for (const auto& part : {rows_of_times(sets, MeasurementKind::iteration),
+                           rows_of_times(sets, MeasurementKind::collective), rows_of_memory(sets),
+                           rows_of_verdicts(sets)}) {
     if (!rows.empty() && !part.empty()) rows.push_back({""});
     rows.insert(rows.end(), part.begin(), part.end());
   }
