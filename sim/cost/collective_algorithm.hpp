@@ -22,7 +22,7 @@ struct CollectiveTask {
   double ranks_per_member = 1;   ///< over `copies_per_member`, as many collectives run side by side
   double copies_per_member = 1;  ///< ranks of a member that take part in the same collective
   const RingLayout* layout = nullptr;
-  Seconds hop{};                   ///< latency of a step between nodes
+  Seconds hop{}, hop_in_node{};    ///< latency of a step between nodes, and of one inside
   bool is_always_ring = false;     ///< NCCL_ALGO=Ring: all-reduces over several nodes as well
   bool reduced_in_switch = false;  ///< Interconnect::reduces_in_switch, of all nodes
   /// Work on so many bytes among the members of each node; the slowest node's.
@@ -71,7 +71,7 @@ const CollectiveAlgorithm& collective_algorithm(std::string_view name);
 ///   in a node   the payload among its members
 ///   an edge     ring: 2 (n-1)/n * payload (all-reduce; half of it otherwise), over the nodes' NICs: NCCL's channels leave a node
 ///               through all of them
-///   latency     ring: ring_all_reduce_crossings(n, N) hops (half of them otherwise)
+///   latency     ring: ring_all_reduce_latency() (half of it otherwise)
 CollectiveSteps flat_ring(const CollectiveTask& task);
 
 }  // namespace windtunnel

@@ -70,29 +70,38 @@ double ring_all_reduce_crossings(int members, int nodes) {
   return nodes == 1 ? 0.0 : 2.0 * (members - 1) * nodes / members;
 }
 
+Seconds ring_all_reduce_latency(int members, int nodes, Seconds hop, Seconds hop_in_node) {
+  if (nodes == 1) return {};
+  const double crossings = ring_all_reduce_crossings(members, nodes);
+  return hop * crossings + hop_in_node * (2.0 * (members - 1) - crossings);
+}
+
+Seconds hop_in_node(const Interconnect& interconnect) { return interconnect.floor_per_gpu / 2; }
+
 std::vector<NodeCrossing> all_reduce_crossings(const CrossingTask& task) {
   WT_EXPECT(task.nodes > 1);
   const Bytes payload = task.payload;
-  std::vector<NodeCrossing> crossings{{ring_all_reduce_volume(payload, task.members),
-                                       ring_all_reduce_crossings(task.members, task.nodes),
-                                       task.in_node(payload)}};
+  std::vector<NodeCrossing> crossings{
+      {ring_all_reduce_volume(payload, task.members),
+       ring_all_reduce_latency(task.members, task.nodes, task.hop, task.hop_in_node),
+       task.in_node(payload)}};
   if (task.nodes == task.members) return crossings;
-  const double hops = 2 * std::ceil(std::log2(task.nodes));
+  const Seconds up_and_down = task.hop * (2 * std::ceil(std::log2(task.nodes)));
   if (task.reduced_in_switch) {
     const double sent = task.nodes == 2 ? 1 : task.nodes == 3 ? 1.5 : 2;
-    crossings.push_back({payload * sent, hops, task.in_node(payload)});
+    crossings.push_back({payload * sent, up_and_down, task.in_node(payload)});
     return crossings;
   }
   constexpr double tree_efficiency = 0.92;  // busBw * .92 in ncclTopoTuneModel
   const double sent = task.nodes == 2 ? 1 : 2;
   const double per_node = static_cast<double>(task.members) / task.nodes;
-  crossings.push_back({payload * (sent / tree_efficiency), hops,
+  crossings.push_back({payload * (sent / tree_efficiency), up_and_down,
                        task.in_node(payload * (per_node / (per_node - 1) / tree_efficiency))});
   return crossings;
 }
 
 Seconds time_alone(const CrossingTask& task, const NodeCrossing& crossing) {
-  return std::max(crossing.in_node, task.hop * crossing.hops + crossing.volume / task.rate);
+  return std::max(crossing.in_node, crossing.latency + crossing.volume / task.rate);
 }
 
 NodeCrossing all_reduce_crossing(const CrossingTask& task) {

@@ -32,17 +32,21 @@ BytesPerSecond saturated_bus_bandwidth(const Interconnect& interconnect,
 /// Bytes one member of a ring all-reduce over `members` sends: 2 (n-1)/n * payload.
 Bytes ring_all_reduce_volume(Bytes payload, int members);
 /// Hops between nodes that a chunk makes in a ring all-reduce: 2 (n-1) hops in all, of which
-/// `nodes` out of n cross; 2 (n-1) when every member has its own node. Each pays the fabric's
-/// latency; hops inside a node are in the floor.
+/// `nodes` out of n cross; 2 (n-1) when every member has its own node.
 double ring_all_reduce_crossings(int members, int nodes);
+/// Latency of those 2 (n-1) hops, one after the other, as ncclTopoTuneModel counts it (src/graph/tuning.cc, NCCL 2.8 to 2.30; in
+/// microseconds 3.4 inside a node and 14 between nodes, with large messages). Inside one node it is in the floor.
+Seconds ring_all_reduce_latency(int members, int nodes, Seconds hop, Seconds hop_in_node);
+/// Of one hop among the GPUs of a node: its floor grows by two of them with each GPU.
+Seconds hop_in_node(const Interconnect& interconnect);
 
 /// An all-reduce over several nodes.
 struct CrossingTask {
   Bytes payload{};
   int members = 0, nodes = 0;
-  bool reduced_in_switch = false;                 ///< Interconnect::reduces_in_switch, of all nodes
-  BytesPerSecond rate{};                          ///< out of a node, for this all-reduce alone
-  Seconds hop{};                                  ///< latency of a step between nodes
+  bool reduced_in_switch = false;  ///< Interconnect::reduces_in_switch, of all nodes
+  BytesPerSecond rate{};           ///< out of a node, for this all-reduce alone
+  Seconds hop{}, hop_in_node{};    ///< latency of a step between nodes, and of one inside
   std::function<Seconds(Bytes payload)> in_node;  ///< an all-reduce among the members of a node
 };
 
@@ -50,13 +54,13 @@ struct CrossingTask {
 struct NodeCrossing {
   Bytes
       volume{};  ///< sent to others by the node that sends most, slower paths counted as more bytes
-  double hops = 0;    ///< between nodes, one after the other
+  Seconds latency{};  ///< of its steps, one after the other
   Seconds in_node{};  ///< among the members of each node, at the same time
 };
 
 /// NCCL's algorithms for an all-reduce of S over N nodes with n members, and what ncclTopoTuneModel (src/graph/tuning.cc, NCCL 2.30;
 /// the same since 2.8, NVLS trees since 2.18) expects of them:
-///   ring       2 (n-1)/n S leave a node, 2 (n-1) N/n hops; in a node a ring
+///   ring       2 (n-1)/n S leave a node, ring_all_reduce_latency(); in a node a ring
 ///   tree       two binary trees of nodes, a chain through the members of each: S leave a node of two, 2 S a node of more, at 0.92 of
 ///              what a ring attains, 2 log2 N hops; in a node 2 S at 0.92 of the ring's bus bandwidth
 ///   NVLS tree  where switches reduce in the node: S, 1.5 S or 2 S leave a node of 2, 3 or more; in a node what it takes alone

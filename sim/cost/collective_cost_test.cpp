@@ -89,12 +89,27 @@ TEST_CASE(
   CHECK(ring_all_reduce_crossings(8, 1) == 0);
 }
 
+TEST_CASE("a ring pays each of its hops, those inside nodes too") {
+  // 30 hops of 16 members on 2 nodes: 3.75 cross at 10 us, 26.25 stay inside at 4.
+  CHECK(ring_all_reduce_latency(16, 2, 10_us, 4_us).value() ==
+        doctest::Approx(3.75 * 10e-6 + 26.25 * 4e-6));
+  CHECK(ring_all_reduce_latency(4, 4, 10_us, 4_us).value() == doctest::Approx(6 * 10e-6));
+  CHECK(ring_all_reduce_latency(8, 1, 10_us, 4_us) == Seconds{0});  // in the floor
+  // 14 hops among 8 GPUs grow the floor by 8 times what one GPU does.
+  Interconnect wires = nvswitch();
+  wires.floor_per_gpu = 8_us;
+  CHECK(hop_in_node(wires).value() == doctest::Approx(4e-6));
+}
+
 /// `members` on `nodes`, `rate` out of a node; inside, 100 GB/s of bus bandwidth and no latency.
 CrossingTask crossing(int members, int nodes, BytesPerSecond rate, bool reduced_in_switch) {
   const double here = static_cast<double>(members) / nodes;
-  return {1_GB, members, nodes, reduced_in_switch, rate, 10_us, [here](Bytes payload) {
-            return payload * (2 * (here - 1) / here) / 100_GBps;
-          }};
+  return {
+      1_GB,       members,
+      nodes,      reduced_in_switch,
+      rate,       10_us,
+      Seconds{0}, [here](Bytes payload) {
+            return payload * (2 * (here - 1) / here) / 100_GBps; }};
 }
 
 TEST_CASE("over two nodes an all-reduce is a tree, in which each node sends the payload once") {
@@ -102,9 +117,9 @@ TEST_CASE("over two nodes an all-reduce is a tree, in which each node sends the 
   const CrossingTask task = crossing(16, 2, 50_GBps, false);
   const NodeCrossing ring = all_reduce_crossings(task).front(), tree = all_reduce_crossing(task);
   CHECK(ring.volume == Bytes{1.875e9});
-  CHECK(ring.hops == 3.75);
+  CHECK(ring.latency.value() == doctest::Approx(37.5e-6));
   CHECK(tree.volume.value() == doctest::Approx(1e9 / 0.92));
-  CHECK(tree.hops == 2);
+  CHECK(tree.latency.value() == doctest::Approx(20e-6));
   CHECK(tree.in_node.value() == doctest::Approx(0.02 / 0.92));
   CHECK(time_alone(task, tree).value() == doctest::Approx(20e-6 + 0.02 / 0.92));
   // Where the inside is the narrower, the ring sends less there: 1.75 GB at 100 GB/s, 1.875 GB at 120.
@@ -114,21 +129,24 @@ TEST_CASE("over two nodes an all-reduce is a tree, in which each node sends the 
 TEST_CASE("over more nodes large all-reduces are rings, small ones trees") {
   CHECK(all_reduce_crossing(crossing(32, 4, 20_GBps, false)).volume == Bytes{1.9375e9});
   // 1,024 nodes of 2: the ring's 2,047 hops take 20 ms, the tree's 20 hops 0.2 ms. 2 GB at 400 GB/s take 5 ms, in the tree 5.4.
-  CHECK(all_reduce_crossing(crossing(2048, 1024, 400_GBps, false)).hops == 20);
+  CHECK(all_reduce_crossing(crossing(2048, 1024, 400_GBps, false)).latency.value() ==
+        doctest::Approx(200e-6));
 }
 
 TEST_CASE("where switches reduce, nodes form a tree, and each sends its payload once either way") {
   const NodeCrossing tree = all_reduce_crossing(crossing(16, 2, 20_GBps, true));
   CHECK(tree.volume == Bytes{1e9});
-  CHECK(tree.hops == 2);
+  CHECK(tree.latency.value() == doctest::Approx(20e-6));
   CHECK(tree.in_node.value() == doctest::Approx(0.0175));  // what the all-reduce takes in the node
   // Three nodes are a chain; of more, an inner node of one tree has two children there and a parent in the other.
   CHECK(all_reduce_crossing(crossing(24, 3, 20_GBps, true)).volume == Bytes{1.5e9});
   CHECK(all_reduce_crossings(crossing(512, 64, 20_GBps, true)).back().volume == Bytes{2e9});
-  CHECK(all_reduce_crossings(crossing(512, 64, 20_GBps, true)).back().hops == 12);
+  CHECK(all_reduce_crossings(crossing(512, 64, 20_GBps, true)).back().latency.value() ==
+        doctest::Approx(120e-6));
   // With a member a node there is nothing to reduce inside.
   CHECK(all_reduce_crossing(crossing(4, 4, 20_GBps, true)).volume == Bytes{1.5e9});
-  CHECK(all_reduce_crossing(crossing(4, 4, 20_GBps, true)).hops == 6);
+  CHECK(all_reduce_crossing(crossing(4, 4, 20_GBps, true)).latency.value() ==
+        doctest::Approx(60e-6));
 }
 
 TEST_CASE("faster links, in a node or out of it, never make an all-reduce slower") {

@@ -145,14 +145,18 @@ Seconds ring_time(const StageCostInputs& in, const DataGroup& group, const Opera
   const double of_node =
       std::min(1.0, static_cast<double>(group.gpus_in_node.size()) * t / in.node->gpus);
   const BytesPerSecond rate = in.node->effective_nic_rate() * (of_node * in.node->nics / t);
-  const Seconds latency = in.fabric->latency + in.fabric->collective_latency;
+  const Seconds hop = in.fabric->collective_latency, inside = hop_in_node(in.node->interconnect);
   if (!whole)
     return std::max(in_node(payload),
-                    ring_all_reduce_volume(payload, group.members) / 2 / rate + latency);
-  const NodeCrossing crossing = all_reduce_crossing({payload, group.members, group.nodes,
-                                                     in.node->interconnect.reduces_in_switch, rate,
-                                                     in.fabric->collective_latency, in_node});
-  return std::max(crossing.in_node, crossing.volume / rate + latency * 2);
+                    ring_all_reduce_volume(payload, group.members) / 2 / rate +
+                        (in.fabric->latency +
+                         ring_all_reduce_latency(group.members, group.nodes, hop, inside) / 2) *
+                            operation.calls);
+  const NodeCrossing crossing =
+      all_reduce_crossing({payload, group.members, group.nodes,
+                           in.node->interconnect.reduces_in_switch, rate, hop, inside, in_node});
+  return std::max(crossing.in_node,
+                  crossing.volume / rate + in.fabric->latency * 2 + crossing.latency);
 }
 
 /// A tensor all-reduce in the node, without the stack's overhead.
@@ -203,6 +207,7 @@ Seconds collective_time(const StageCostInputs& in, const Operation& operation) {
       return group == in.along.end() ? Seconds{0} : ring_time(in, group->second, operation);
     }
     case GroupKind::sharding:
+    case GroupKind::replicas:
       return ring_time(in, in.data, operation);
     case GroupKind::copies:
       return ring_time(in, in.copies, operation);
@@ -213,7 +218,6 @@ Seconds collective_time(const StageCostInputs& in, const Operation& operation) {
       break;
     case GroupKind::expert_data:
       return ring_time(in, in.expert_copies, operation);
-    case GroupKind::replicas:
     case GroupKind::embedding:
       WT_UNREACHABLE();  // not in passes
   }
@@ -329,19 +333,25 @@ double slowdown_beside_exchanges(const StageCostInputs& in) {
   return all / (all - taken);
 }
 
+/// Of the whole iteration, whatever part of it is played (Plan::microbatches of a fold).
+double microbatches_of_iteration(const Plan& plan) {
+  return microbatches_of(plan.training, plan.parallel);
+}
+
 /// Whether exchanges run beside another microbatch's kernels. With stages, Megatron-Core asks for several chunks on each: __post_init__ in
 /// megatron/core/transformer/transformer_config.py, Megatron-Core 0.15.
 bool hides_exchanges(const StageCostInputs& in) {
   const Parallel& parallel = in.plan->parallel;
   return experts_of(in).overlap_exchanges && !parallel.schedule->overlaps_passes &&
-         in.plan->microbatches > 1 && (parallel.pipeline == 1 || parallel.virtual_pipeline > 1);
+         microbatches_of_iteration(*in.plan) > 1 &&
+         (parallel.pipeline == 1 || parallel.virtual_pipeline > 1);
 }
 
 /// Share of passes that have none of the other direction beside them, while the pipeline fills and drains: of the v chunks of m
 /// microbatches 2 (p - 1 - stage) + (v - 1) p + 1, or 1 without stages (get_pp_rank_microbatches in
 /// megatron/core/pipeline_parallel/schedules.py, Megatron-Core 0.15; combined_1f1b.py); on average over the stages v p of v m.
 double share_alone(const Plan& plan) {
-  return std::min(1.0, plan.parallel.pipeline / static_cast<double>(plan.microbatches));
+  return std::min(1.0, plan.parallel.pipeline / microbatches_of_iteration(plan));
 }
 
 bool is_exchange(const Operation& operation) {
@@ -378,7 +388,7 @@ ExchangedLayer exchanged_layer(const std::vector<Operation>& layer) {
 /// Kernels lose multiprocessors to an exchange for as long as it lasts (share s of all), and in turn make it take f times as long. Of an
 /// exchange X and the kernels K beside it, what is left to wait for is
 ///   s f X  where kernels last, f X (1 - s) <= K, else  X + K ((1 - 1/f) / (1 - s) - 1)   [own]
-/// Limits: passes that run alone count on average over all passes; exchanges that are played as flows are not hidden.
+/// Limits: passes that run alone count on average over all passes; of exchanges that are played as flows what hides is not played.
 void hide_exchanges(const StageCostInputs& in, ChunkOperations& operations) {
   if (!hides_exchanges(in)) return;
   const ExchangedLayer forward = exchanged_layer(operations.at(Direction::forward).layer),
@@ -395,7 +405,8 @@ void hide_exchanges(const StageCostInputs& in, ChunkOperations& operations) {
     bool is_last = true;
     for (auto operation = pass.layer.rbegin(); operation != pass.layer.rend(); ++operation) {
       if (!is_exchange(*operation)) continue;
-      slow_down(*operation, is_last ? last : others);
+      operation->exposed = is_last ? last : others;
+      slow_down(*operation, operation->exposed);
       is_last = false;
     }
   };
@@ -481,17 +492,19 @@ Seconds collective_launch(const StageCostInputs& in) {
   return (launch.collective + launch.collective_per_rank * others) * in.node->launch_slowdown;
 }
 
+double taken_by_collectives(const StageCostInputs& in) {
+  constexpr double most = 0.99;
+  return std::min(
+      most, in.software->exposed_gather_factor.value_or(in.node->device.taken_by_collectives()));
+}
+
 /// chunk_operations() of one load of experts, with exchanges that nothing hides.
 ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& chunk) {
   ChunkOperations operations = model_operations(in, chunk);
   PassContext context;
   context.plan = in.plan;
   context.software = in.software;
-  constexpr double most_taken = 0.99;
-  if (in.node != nullptr)
-    context.taken_by_collectives = std::min(
-        most_taken,
-        in.software->exposed_gather_factor.value_or(in.node->device.taken_by_collectives()));
+  if (in.node != nullptr) context.taken_by_collectives = taken_by_collectives(in);
   context.memory_time = [&in](Bytes traffic) {
     return in.node == nullptr ? Seconds{0} : memory_time(traffic, in.node->device);
   };
@@ -622,7 +635,10 @@ StageCost stage_cost(const StageCostInputs& in) {
     cost.chunks.push_back(as_before ? cost.chunks.back() : chunk_cost(in, role));
     before = role;
     ChunkCost& added = cost.chunks.back();
-    if (!as_before) added.reductions = chunk_reductions(end_inputs(in, added.parameters), chunk);
+    if (!as_before) {
+      added.reductions = chunk_reductions(end_inputs(in, added.parameters), chunk);
+      for (Operation& reduction : added.reductions) reduction.time = collective_time(in, reduction);
+    }
     cost.gradients += dense_gradients(*in.plan, added.parameters);
     parameters = sum(parameters, added.parameters);
   }
@@ -631,6 +647,7 @@ StageCost stage_cost(const StageCostInputs& in) {
     overlap(in, cost.chunks.front(), cost.chunks.back());
     overlap(in, cost.chunks.back(), cost.chunks.front());
   }
+  cost.taken_by_collectives = taken_by_collectives(in);
   cost.embedding_share = element_size(in.plan->training.gradient_type) *
                          word_embedding_parameters(*in.model, parallel.tensor);
   cost.end = end_of_iteration(end_inputs(in, parameters));

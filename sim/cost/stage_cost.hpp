@@ -38,7 +38,8 @@ struct ChunkCost {
   PassCost overlapped_forward, overlapped_input_gradient, overlapped_weight_gradient;
   std::shared_ptr<const ChunkOperations> operations;  ///< the operations of the same passes
   ParameterCounts parameters;                         ///< one rank's
-  /// The reductions of the chunk's gradients, if passes make them: chunk_reductions().
+  /// The reductions of the chunk's gradients, if passes make them: chunk_reductions(), with the time of each on an idle network where they
+  /// run beside kernels.
   std::vector<Operation> reductions;
 };
 
@@ -50,6 +51,7 @@ struct StageCost {
   Bytes embedding_share{};  ///< the word embedding's share of `gradients`, where the stage holds it
   Bytes tensor_payload{};   ///< of one tensor all-reduce, as sent
   double exchanged = 0;     ///< GroupSizes::exchanged
+  double taken_by_collectives = 0;  ///< share of the multiprocessors, of kernels beside them
 };
 
 StageOperations operations_of(const StageCost& cost);
@@ -75,7 +77,7 @@ struct StageCostInputs {
   const Fabric* fabric = nullptr;
   StageId stage;
   std::vector<int> tensor_gpus;  ///< the tensor group's GPUs in this node
-  DataGroup data;                ///< the replicas that shard states
+  DataGroup data;                ///< the replicas that shard states, or reduce gradients beside passes
   std::map<AxisName, DataGroup>
       along;                 ///< the ranks along each of the axes of replicas that cut_axes() names
   DataGroup copies;          ///< the ranks that hold the same shard, where there are several groups

@@ -211,6 +211,8 @@ UsedValues stack_values(const Scenario& scenario) {
   values.add("optimizer_bytes", "bytes of an optimizer step", efficiency, stack.optimizer_bytes);
   values.add("broadcast_tensors", "tensors of a layer with one owner", stack.broadcast_tensors,
              parallel.zero_stage == 1);
+  values.add("gradient_bucket", "gradients reduced at once", weak, stack.gradient_bucket,
+             parallel.overlap_gradient_reduce);
   values.add("cross_entropy_bytes", "bytes of the loss", efficiency, stack.cross_entropy_bytes);
   values.add("iteration_overhead", "overhead of an iteration", weak, stack.iteration_overhead);
   if (stack.exposed_gather_factor)
@@ -296,7 +298,9 @@ UsedValues gpu_values(const Scenario& scenario) {
                gpu.memory_efficiency);
     values.add("multiprocessors", "multiprocessors", gpu.multiprocessors);
     values.add("collective_multiprocessors", "multiprocessors of a collective", weak,
-               gpu.collective_multiprocessors, scenario.plan.parallel.gathers_in_passes());
+               gpu.collective_multiprocessors,
+               scenario.plan.parallel.gathers_in_passes() ||
+                   scenario.plan.parallel.overlap_gradient_reduce);
     values.add("gemm/long_run_factor", "speed of long runs in 16 bits", efficiency,
                gpu.gemm.long_run_factor, in_16_bits);
     values.add("kernel_overhead", "overhead of a kernel", weak, gpu.kernel_overhead);

@@ -146,11 +146,12 @@ Crossing crossing_of(const NcclRun& run, const Platform& base, Bytes payload, in
                           wires.reduces_in_switch,
                           node.effective_nic_rate() * cards,
                           base.fabric.collective_latency,
+                          hop_in_node(wires),
                           [&](Bytes bytes) { return in_node_all_reduce(wires, gpus, bytes); }};
   const NodeCrossing ring = all_reduce_crossings(task).front();
   const NodeCrossing taken = run.is_always_ring ? ring : all_reduce_crossing(task);
   const char* tree = wires.reduces_in_switch ? "an NVLS tree" : "a tree";
-  return {taken.hops == ring.hops && taken.volume == ring.volume ? "a ring" : tree, taken.volume,
+  return {taken.latency == ring.latency && taken.volume == ring.volume ? "a ring" : tree, taken.volume,
           taken.in_node};
 }
 

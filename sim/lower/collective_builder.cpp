@@ -25,6 +25,7 @@ Collective CollectiveBuilder::made_of(const Steps& steps, const std::vector<Devi
   task.ranks_per_member = device(members.front()).num_gpus();
   task.layout = &layout;
   task.hop = in_->platform->fabric.collective_latency;
+  task.hop_in_node = hop_in_node((*in_->nodes)[device(members.front()).node.index()].interconnect);
   task.reduced_in_switch =
       std::all_of(members.begin(), members.end(), [this](const DeviceId member) {
         return (*in_->nodes)[device(member).node.index()].interconnect.reduces_in_switch;
@@ -58,28 +59,21 @@ Collective CollectiveBuilder::gradients(const std::vector<DeviceId>& members, By
 }
 
 Collective CollectiveBuilder::sharded_ring(const std::vector<DeviceId>& members, Bytes payload,
-                                           RingWork work, double copies) const {
+                                           RingWork work, double copies, int calls) const {
   Collective collective = flat(members, payload, work, copies);
   if (payload == Bytes{0}) return {collective.members, {}, {}, {}, {}, {}};
   if (!collective.flows.empty())
     collective.latency =
-        (in_->platform->fabric.latency + in_->platform->fabric.collective_latency) *
-        (2 * share_of(work));
+        (collective.latency + in_->platform->fabric.latency * (2 * share_of(work))) * calls;
   return collective;
 }
 
 Collective CollectiveBuilder::broadcasts(const std::vector<DeviceId>& members, Bytes payload,
                                          int owners) const {
   const auto n = static_cast<double>(members.size());
-  const RingLayout layout = layout_of(members);
   // A gather of n shards moves n - 1 of them over each edge, a broadcast all that its owner has.
   Collective collective =
       flat(members, payload * (n / (n - 1) / owners), RingWork::scatter_or_gather);
-  const double crossing = ring_all_reduce_crossings(layout.num_members(), layout.num_nodes()) / 2;
-  if (layout.num_nodes() > 1)
-    collective.latency +=
-        (*in_->nodes)[device(members.front()).node.index()].interconnect.floor_per_gpu *
-        ((n - 1 - crossing) / 2);
   collective.payload = payload;
   collective.fixed *= owners;
   collective.latency *= owners;
@@ -97,8 +91,9 @@ Collective CollectiveBuilder::exchange(const std::vector<DeviceId>& members,
   const RingLayout layout = layout_of(members);
   const NodeType& node = (*in_->nodes)[device(members.front()).node.index()];
   const ExchangeTime time = exchange_time(bytes, group, node, in_->platform->fabric);
-  collective.fixed = time.fixed * operation.share;
-  collective.latency = time.latency * operation.share;
+  const double played = operation.share * operation.exposed;
+  collective.fixed = time.fixed * played;
+  collective.latency = time.latency * played;
   std::vector<double> ranks_on;
   for (const std::vector<std::size_t>& on_node : layout.by_node) {
     ranks_on.push_back(0);
@@ -118,7 +113,7 @@ Collective CollectiveBuilder::exchange(const std::vector<DeviceId>& members,
         const std::size_t from = here[i], to = there[i % there.size()];
         const Route route = routes_->between(members[from], members[to]);
         const double share =
-            operation.share * device(members[from]).num_gpus() * (ranks_on[other] / most_away);
+            played * device(members[from]).num_gpus() * (ranks_on[other] / most_away);
         collective.flows.push_back({route.up, route.down, bytes.between_nodes * share});
       }
   return collective;
@@ -246,7 +241,8 @@ Collective OperationCollectives::made_of(const std::vector<DeviceId>& members,
                                          : RingWork::scatter_or_gather,
                                      group_of(operation.label) == GroupKind::expert_data
                                          ? expert_copies_in_tensor_group(plan_.parallel)
-                                         : 1);
+                                         : 1,
+                                     operation.calls);
   constexpr double half = 0.5;
   return collectives_.tensor_ring(
       members, operation.payload / operation.share,

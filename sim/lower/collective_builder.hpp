@@ -55,10 +55,10 @@ class CollectiveBuilder {
   Collective gradients(const std::vector<DeviceId>& members, Bytes payload, RingWork work,
                        double copies = 1) const;
 
-  /// A layer's parameters gathered, or its gradients scattered, on their way through a pass: flat() in one latency of a message and
-  /// one of a collective, as ring_time() in cost/stage_cost.cpp has them, twice for an all-reduce, since steps of consecutive layers overlap.
+  /// A layer's parameters gathered, or its gradients scattered, on their way through a pass: flat(), and the latency of a message (of two
+  /// for an all-reduce), as ring_time() in cost/stage_cost.cpp; all latencies `calls` times.
   Collective sharded_ring(const std::vector<DeviceId>& members, Bytes payload, RingWork work,
-                          double copies = 1) const;
+                          double copies = 1, int calls = 1) const;
 
   /// `payload` bytes that so many owners among the members broadcast one after the other, each its share, in a ring:
   ///   T = payload / bandwidth + owners * ( hops between nodes * collective_latency + hops in nodes * floor_per_gpu / 2 )

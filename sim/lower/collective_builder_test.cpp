@@ -115,6 +115,25 @@ TEST_CASE("a scatter or a gather is half of it") {
   check_flows(layered, 30_MB);
 }
 
+TEST_CASE("what a pass gathers pays a message, and the hops of its ring, for each of its calls") {
+  World world("flat");
+  world.platform.fabric.latency = 20_us;
+  for (NodeType& node : world.nodes) node.interconnect.floor_per_gpu = 8_us;
+  const auto latency = [&](Bytes payload, int calls) {
+    return world
+        .with_builder([&](const CollectiveBuilder& builder) {
+          return builder.sharded_ring(world.members, payload, RingWork::scatter_or_gather, 1,
+                                      calls);
+        })
+        .latency.value();
+  };
+  // Three hops of four ranks on two nodes: 1.5 between them at 5 us, 1.5 inside at half of 8.
+  const double once = 20e-6 + 1.5 * 5e-6 + 1.5 * 4e-6;
+  CHECK(latency(120_MB, 1) == doctest::Approx(once).epsilon(1e-12));
+  CHECK(latency(120_MB, 12) == doctest::Approx(12 * once).epsilon(1e-12));
+  CHECK(latency(Bytes{0}, 12) == 0);
+}
+
 TEST_CASE("owners broadcast one after the other, each through the whole ring") {
   World world("flat");
   for (NodeType& node : world.nodes) node.interconnect.floor_per_gpu = 8_us;

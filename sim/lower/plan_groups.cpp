@@ -21,6 +21,7 @@ ReplicaGroup replicas_with(const Parallel& parallel, int replica, GroupKind kind
     const int step = layout.stride(axis);
     return {replica - layout.coordinate(RankId{replica}, axis) * step, step, layout.size(axis)};
   }
+  if (kind == GroupKind::replicas) return {0, 1, parallel.replicas()};
   if (kind == GroupKind::sharding) return neighbours(replica, sharding_ways(parallel));
   if (kind == GroupKind::copies) return each_nth(parallel, replica, sharding_ways(parallel));
   WT_EXPECT(kind == GroupKind::expert_data);

@@ -28,7 +28,7 @@ const StageCostTable::Entry& StageCostTable::of(const PlanDevice& d) {
 }
 
 bool StageCostTable::is_plain(const NodeType& type) const {
-  return type.interconnect.kind != Interconnect::Kind::mesh && !gathers_layers() && axes_.empty() &&
+  return type.interconnect.kind != Interconnect::Kind::mesh && !meets_replicas() && axes_.empty() &&
          !sends_in_chunks() && expert_ways(plan_->parallel) == 1;
 }
 
@@ -42,8 +42,12 @@ const StageCostTable::Entry& StageCostTable::by_key(const PlanDevice& d) {
   const NodeType& node = node_type(d.node);
   const bool position_matters = node.interconnect.kind == Interconnect::Kind::mesh;
   const DataGroup gathered_over =
-      gathers_layers() ? data_group(d, GroupKind::sharding) : DataGroup{};
-  const DataGroup copies = gathers_layers() ? data_group(d, GroupKind::copies) : DataGroup{};
+      meets_replicas() ? data_group(d, plan_->reducing_replicas() < plan_->parallel.replicas() ||
+                                               gathers_layers()
+                                           ? GroupKind::sharding
+                                           : GroupKind::replicas)
+                       : DataGroup{};
+  const DataGroup copies = meets_replicas() ? data_group(d, GroupKind::copies) : DataGroup{};
   const DataGroup same_experts =
       gathers_layers() && in_->model->moe ? data_group(d, GroupKind::expert_data) : DataGroup{};
   std::map<AxisName, DataGroup> along;
@@ -103,11 +107,37 @@ void StageCostTable::write_rows(const PlanDevice& d, Entry& entry) {
     work.insert(work.end(), rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end());
   };
   append(work_table(*entry.cost, *plan_, gradient_buckets(*plan_, d.stage)), 0);
+  if (reduces_beside_passes()) slow_down_beside_reductions(d, entry);
   append(codecs_->rows(codec_stage(d, *entry.cost)), 0);
   if (plays_operations_)
     append(operation_rows(operations_of(*entry.cost),
                           directions_of(plan_->parallel.schedule->splits_backward)),
            work.size() - entry.work_base);
+}
+
+void StageCostTable::slow_down_beside_reductions(const PlanDevice& d, const Entry& entry) {
+  const double pieces = gradient_buckets(*plan_, d.stage);
+  const CodecStage codec = codec_stage(d, *entry.cost);
+  for (std::size_t chunk = 0; chunk < entry.cost->chunks.size(); ++chunk) {
+    const ChunkCost& cost = entry.cost->chunks[chunk];
+    const int number = static_cast<int>(chunk);
+    const EncodedCollective bucket = codecs_->reduced_bucket(codec, number);
+    const double sent =
+        cost.reductions.front().payload > Bytes{0}
+            ? (bucket.payload + bucket.second_payload) * pieces / cost.reductions.front().payload
+            : 1;
+    Seconds reduced{};
+    for (const Operation& reduction : cost.reductions)
+      reduced += reduction.time * (group_of(reduction.label) != GroupKind::expert_data ? sent : 1) /
+                 pieces;
+    const auto row = [&](ChunkRow which) -> Work& {
+      return set_->work[entry.work_base + row_of(which, number)];
+    };
+    const Seconds kernels =
+        row(ChunkRow::last_piece).parts[static_cast<std::size_t>(Part::compute)];
+    row(ChunkRow::beside_reduction) =
+        work_of(taken_beside(reduced, kernels, entry.cost->taken_by_collectives), Part::data_comm);
+  }
 }
 
 CodecStage StageCostTable::codec_stage(const PlanDevice& d, const StageCost& cost) const {
@@ -290,6 +320,7 @@ std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int bucket
     for (const PassCost* pass : {&chunk.overlapped_forward, &chunk.overlapped_input_gradient,
                                  &chunk.overlapped_weight_gradient})
       rows.push_back(work_of(*pass));
+    rows.emplace_back();  // beside_reduction
   }
   rows.resize(rows.size() + num_device_rows);
   for (const Operation& operation : cost.end) {

@@ -58,6 +58,12 @@ class StageCostTable {
   bool gathers_layers() const {
     return plan_->parallel.replicas() > 1 && plan_->parallel.gathers_in_passes();
   }
+  /// Whether passes reduce gradients beside their kernels.
+  bool reduces_beside_passes() const {
+    return plan_->parallel.overlap_gradient_reduce && reduces_by_chunk(*plan_);
+  }
+  /// Whether kernels run beside collectives of the replicas, so that the cost depends on where those are.
+  bool meets_replicas() const { return gathers_layers() || reduces_beside_passes(); }
   /// Whether messages are encoded in chunks, so that the cost depends on their route.
   bool sends_in_chunks() const;
   /// The device's group of this kind, as the first rank of its stage and part of the tensor group sees it.
@@ -72,6 +78,9 @@ class StageCostTable {
   BytesPerSecond way_to(const PlanDevice& device, StageId stage) const;
   std::vector<ChunkRole> roles_of(StageId stage) const;
   void write_rows(const PlanDevice& device, Entry& entry);
+  /// Writes what a piece of a pass takes longer while the bucket before it is reduced. Limit: passes behind the one that reduces, which run
+  /// beside its last buckets, are not slowed down.
+  void slow_down_beside_reductions(const PlanDevice& device, const Entry& entry);
 
   const BuildInputs* in_;
   bool plays_operations_;

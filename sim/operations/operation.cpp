@@ -256,6 +256,10 @@ Seconds PassOperations::layer_kernels() const {
 
 PlacedPass place_operations(const PassOperations& pass) { return Placer(pass).place(); }
 
+Seconds taken_beside(Seconds collectives, Seconds kernels, double taken) {
+  return std::min(collectives, kernels / (1 - taken)) * taken;
+}
+
 Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation) {
   const Seconds own = pass[operation.number].time;
   if (!prefetches(pass) || (!operation.beside_gather && !operation.beside_scatter)) return own;
@@ -269,8 +273,7 @@ Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation
     collectives += time_of(pass.layer, Label::scatter_layer) +
                    time_of(pass.layer, Label::reduce_layer) +
                    time_of(pass.layer, Label::scatter_expert_gradients);
-  const Seconds beside = std::min(collectives, layer / (1 - pass.taken));
-  return own * ((layer + pass.taken * beside) / layer);
+  return own * ((layer + taken_beside(collectives, layer, pass.taken)) / layer);
 }
 
 Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation, double fullness) {

@@ -66,8 +66,10 @@ struct Operation {
   PassOfBlock of = PassOfBlock::only;
   /// The layer, counted from 1 in its chunk, in a list that holds the layers one after the other; 0 in other lists.
   std::uint16_t of_layer = 0;
+  std::uint16_t calls = 1;  ///< collectives: how many it is made of, one after the other, each with its latency
   /// The share of its chunk's layers that have this operation. All other numbers are means over the layers.
   double share = 1;
+  double exposed = 1;  ///< exchanges: the share of its time that no other microbatch's kernels hide; `time` is that alone
   AxisName axis = AxisName::context;  ///< collectives along an axis of replicas (GroupKind::axis)
   /// Collectives: the bytes that each rank ends up with or starts from, as they are sent.
   Bytes payload{};
@@ -139,9 +141,11 @@ struct PlacedPass {
 /// 2.1.
 PlacedPass place_operations(const PassOperations& pass);
 
-/// How long an operation takes: its `time`. The kernels of a layer run at 1 - taken of their rate while collectives last beside them:
-///   layer + taken min(collectives, layer / (1 - taken))
+/// By how much longer kernels take that run at 1 - taken of their rate while collectives last beside them:
+///   taken min(collectives, kernels / (1 - taken))
 /// `collectives` is their time on an idle network (docs/model.md, section 6).
+Seconds taken_beside(Seconds collectives, Seconds kernels, double taken);
+/// How long an operation takes: its `time`, longer for the kernels of a layer that collectives run beside.
 Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation);
 /// In a draw of that fullness. What its company costs is that of the mean draw.
 Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation, double fullness);

@@ -24,7 +24,9 @@ bool reduces_by_chunk(const Plan& plan) {
 }
 
 int gradient_buckets(const Plan& plan, StageId stage) {
-  return plan.parallel.overlap_gradient_reduce ? std::max(1, plan.most_chunk_layers(stage)) : 1;
+  if (!plan.parallel.overlap_gradient_reduce) return 1;
+  const int each = plan.layers_of_bucket;
+  return std::max(1, (plan.most_chunk_layers(stage) + each - 1) / each);
 }
 
 }  // namespace windtunnel

@@ -22,7 +22,8 @@ GradientReduction gradient_reduction(const Plan& plan);
 
 /// Whether a plan reduces the gradients of one chunk at a time: beside the backward pass, or on every microbatch.
 bool reduces_by_chunk(const Plan& plan);
-/// In how many pieces a pass of a stage reduces its chunk's gradients: one a layer (at least one) beside it, else one behind it.
+/// In how many pieces a pass of a stage reduces its chunk's gradients: beside it one for each Plan::layers_of_bucket (at least one), else
+/// one behind it.
 int gradient_buckets(const Plan& plan, StageId stage);
 
 }  // namespace windtunnel

@@ -314,6 +314,12 @@ std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& mode
   return maker.take();
 }
 
+/// As many whole layers as its bucket holds, at least one. Gradients of experts are in none.
+static int layers_of_bucket(const Transformer& model, int tensor, double bucket) {
+  const double layers = bucket / layer_matrix_parameters(model, tensor, 0);
+  return static_cast<int>(std::clamp<double>(layers, 1, model.layers));
+}
+
 bool PlanMaker::has_devices_of(const Parallel& parallel) const {
   const Parallel& last = plan_.parallel;
   return !plan_.devices.empty() && last.tensor == parallel.tensor &&
@@ -349,6 +355,7 @@ std::variant<const Plan*, std::vector<PlanRejection>> PlanMaker::make(const Trai
   plan_.gpus_per_node = cluster_->gpus_by_node.front();
   plan_.microbatches = microbatches_of(training, parallel);
   plan_.broadcast_tensors = software_->broadcast_tensors;
+  plan_.layers_of_bucket = layers_of_bucket(*model_, parallel.tensor, software_->gradient_bucket);
   if (has_devices) return &plan_;
   plan_.devices.clear();
   plan_.places = places_of(parallel, *cluster_);

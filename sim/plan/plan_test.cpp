@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "plan/gradient_reduction.hpp"
 #include "plan/plan_maker.hpp"
 
 namespace windtunnel {
@@ -54,6 +55,29 @@ TEST_CASE("ranks run over tensor first, then data, then pipeline") {
   CHECK(device.num_gpus() == 2);
   CHECK(plan.microbatches == 8);
   CHECK(plan.nodes_per_tensor_group == 1);
+}
+
+TEST_CASE("a bucket holds as many whole layers as its values make, and at least one") {
+  const auto buckets = [](double values, int tensor) {
+    SoftwareProfile software;
+    software.gradient_bucket = values;
+    Training training;
+    training.global_batch = 2;
+    training.micro_batch = 1;
+    Parallel parallel;
+    parallel.tensor = tensor;
+    parallel.data = 2;
+    parallel.overlap_gradient_reduce = true;
+    const auto plan = make_plan(small_model(), training, parallel, {{2 * tensor}, true}, software);
+    return gradient_buckets(std::get<Plan>(plan), StageId{0});
+  };
+  constexpr double layer = 12 * 64 * 64;  // of eight
+  CHECK(buckets(0, 1) == 8);
+  CHECK(buckets(0.9 * layer, 1) == 8);
+  CHECK(buckets(2.9 * layer, 1) == 4);
+  CHECK(buckets(3 * layer, 1) == 3);  // 3, 3 and 2 layers
+  CHECK(buckets(3 * layer, 2) == 2);  // half of each layer on a rank
+  CHECK(buckets(1e12, 1) == 1);
 }
 
 TEST_CASE("one group of microbatches is not interleaved where messages are exchanged in pairs") {

@@ -186,7 +186,8 @@ TEST_CASE("the files that the interface promises are there") {
             "megatron-deepspeed-2022", "deepspeed-megatron-2020", "deepspeed-zero3-2021",
             "composer-fsdp-2023", "nemo-2023", "nemo-2024", "nemo-2025", "megatron-core-2024",
             "megatron-core-2026", "torchtitan-2025", "hai-llm-2024", "nanotron-2024",
-            "internevo-2023", "pytorch-fsdp-2024", "deepspeed-2024"});
+            "internevo-2023", "pytorch-fsdp-2024", "deepspeed-2024",
+            "nvidia-mlperf-2026"});
   CHECK(names_in("models") ==
         std::set<std::string>{
             "gpt3-175b",       "gpt-1.7b",    "gpt-3.6b",     "gpt-7.5b",      "gpt-18b",

@@ -18,6 +18,7 @@ constexpr double least_ratio = 1e-3;     ///< of an efficiency or factor
 constexpr double most_factor = 1e3;      ///< no factor of a stack is larger
 constexpr int most_layers = 1'000'000;   ///< nor any model
 constexpr double most_state_bytes = 64;  ///< nor any state, in bytes a parameter
+constexpr double most_values = 1e12;     ///< of a bucket
 constexpr int most_launches = 1'000;     ///< of what reads a microbatch
 
 constexpr int most_multiprocessors = 1'000;
@@ -241,6 +242,7 @@ void read_compute(ObjectReader& reader, Stack& stack) {
   given(reader, "zeroes_gradients", stack.zeroes_gradients);
   given(reader, "scales_gradients", stack.scales_gradients);
   given(reader, "copies_gradients", stack.copies_gradients);
+  given(reader, "gradient_bucket", stack.gradient_bucket, 0, most_values);
   given(reader, "broadcast_tensors", stack.broadcast_tensors, 0, most_launches);
   given(reader, "in_place_cross_entropy", stack.in_place_cross_entropy);
   defaulted(reader, "cross_entropy_bytes", stack.cross_entropy_bytes, 0, most_factor);

@@ -176,6 +176,9 @@ struct SoftwareProfile {
   bool zeroes_gradients = false, scales_gradients = false;
   /// Gradients are copied into buckets before their reduction, and back behind it.
   bool copies_gradients = false;
+  /// Values of gradients that are reduced at once where that runs beside a backward pass; 0: those of a layer. reduce_bucket_size of
+  /// DeepSpeed (deepspeed/runtime/zero/config.py) and InternLM. Limit: a bucket holds whole layers, embedding and head among them.
+  double gradient_bucket = 0;
   /// ZeRO 1 whose states are shared out tensor by tensor: gradients are all-reduced among all replicas, and behind the step each owner
   /// in turn broadcasts its tensors in the sharding group. Tensors of a layer; 0: the shards are even, scattered and gathered.
   /// HybridZeroOptimizer in internlm/solver/optimizer/hybrid_zero_optim.py, InternLM at c18bec9 (July 2023) and InternEvo at c628a8c

@@ -286,6 +286,8 @@ class ReductionWriter {
 
   /// A pass in pieces, each followed by its bucket's reduction on the data stream.
   void pass_in_pieces(const Step& step, OpWriter& writer) const;
+  /// Behind a piece: the reduction of its bucket on the data stream, for which the next piece's kernels have fewer multiprocessors.
+  void reduce_bucket(int bucket, const Step& step, OpWriter& writer) const;
   /// The reduction of a chunk's gradients on this stream.
   void reduce_chunk(Stream stream, const Step& step, OpWriter& writer) const;
   void wait_for_buckets(OpWriter& writer) const;
@@ -355,9 +357,14 @@ bool ReductionWriter::overlaps() const {
 void ReductionWriter::pass_in_pieces(const Step& step, OpWriter& writer) const {
   for (int piece = 0; piece < shape_->gradient_buckets; ++piece) {
     writer.work(step.phase, row_of(ChunkRow::last_piece, step.chunk), step);
-    writer.order(Stream::compute, Stream::data, Traffic::data_gradients);
-    reduce_chunk(Stream::data, step, writer);
+    reduce_bucket(piece, step, writer);
   }
+}
+
+void ReductionWriter::reduce_bucket(int bucket, const Step& step, OpWriter& writer) const {
+  if (bucket > 0) writer.work(step.phase, row_of(ChunkRow::beside_reduction, step.chunk), step);
+  writer.order(Stream::compute, Stream::data, Traffic::data_gradients);
+  reduce_chunk(Stream::data, step, writer);
 }
 
 void ReductionWriter::reduce_chunk(Stream stream, const Step& step, OpWriter& writer) const {
@@ -536,10 +543,7 @@ void OperationWriter::pass_with_buckets(const Step& step, int buckets,
   const int layers = (*chunks_)[step.chunk]->at(direction_of(step)).layers;
   int reduced = 0;
   const auto reduce_to = [&](int bucket) {
-    for (; reduced < bucket; ++reduced) {
-      writer.order(Stream::compute, Stream::data, Traffic::data_gradients);
-      reductions.reduce_chunk(Stream::data, step, writer);
-    }
+    for (; reduced < bucket; ++reduced) reductions.reduce_bucket(reduced, step, writer);
   };
   play(
       step.chunk, direction_of(step), [&step](const Operation&) { return step; },

@@ -21,8 +21,9 @@ enum class ChunkRow : std::uint16_t {
   overlapped_forward,  ///< one microbatch through the chunk while another goes back through the other chunk
   overlapped_input_gradient,  ///< and the halves of a backward pass, beside a forward one through the other chunk
   overlapped_weight_gradient,
+  beside_reduction,  ///< what a piece takes longer while the one before it is reduced
 };
-inline constexpr int num_chunk_rows = 8;
+inline constexpr int num_chunk_rows = 9;
 /// Rows behind those of the chunks.
 enum class DeviceRow : std::uint16_t { optimizer, overhead };
 inline constexpr int num_device_rows = 2;

@@ -12,9 +12,10 @@
 namespace windtunnel {
 namespace {
 
-/// A model on two replicas of one node each: gradients cross the network, nothing else does. No latency anywhere.
+/// A model on two replicas of one node each: gradients cross the network, nothing else does. No latency anywhere. `taken`: multiprocessors
+/// that a reduction takes from kernels beside it, of 108.
 Report report_of(const char* overlap, const char* nic_rate, const char* schedule = "1f1b",
-                 int zero_stage = 0) {
+                 int zero_stage = 0, const char* taken = "0") {
   const Library library{source_dir()};
   const std::string text = std::string(R"({
     "model": "gpt-1.7b", "platform": "selene-a100", "nodes": 2, "software": "megatron-lm-2021",
@@ -26,6 +27,8 @@ Report report_of(const char* overlap, const char* nic_rate, const char* schedule
   const auto source = std::make_shared<const SourceText>(SourceText{"overlap.json", text});
   ReadOptions options;
   options.overrides = {{"/platform/fabric/collective_latency", "0 us"},
+                       {"/platform/fabric/latency", "0 us"},
+                       {"/platform/node_types/0/device/collective_multiprocessors", taken},
                        {"/platform/node_types/0/nic_rate", nic_rate}};
   const Scenario scenario =
       read_scenario(parse_json(source, problems), library.root, library, options);
@@ -54,6 +57,25 @@ TEST_CASE(
   const Seconds hidden = off.backward_time * (23.0 / 24);
   CHECK(on.iteration_time.value() ==
         doctest::Approx((off.iteration_time - hidden).value()).epsilon(1e-9));
+}
+
+TEST_CASE("kernels beside a reduction run on the multiprocessors that it leaves them") {
+  // Of 108 multiprocessors the reduction has 27, a quarter. Fast links: 23 pieces of the last backward pass run beside a bucket of D/24
+  // each, and take a quarter of that longer. Slow links, where buckets follow one another: all 23 run at three quarters of their rate,
+  // so take a third longer, which hides behind the buckets.
+  const Report off = report_of("false", "200 Gbps"), free = report_of("true", "200 Gbps"),
+               taken = report_of("true", "200 Gbps", "1f1b", 0, "27");
+  const Seconds longer = off.breakdown.of(Line::data_comm) * (23.0 / 24 / 4);
+  CHECK((taken.iteration_time - free.iteration_time).value() ==
+        doctest::Approx(longer.value()).epsilon(1e-6));
+  CHECK((taken.breakdown.of(Line::data_comm) - free.breakdown.of(Line::data_comm)).value() ==
+        doctest::Approx(longer.value()).epsilon(1e-6));
+  CHECK(report_of("true", "1 Gbps", "1f1b", 0, "27").iteration_time.value() ==
+        doctest::Approx(report_of("true", "1 Gbps").iteration_time.value()).epsilon(1e-9));
+  // ZeRO 2: beside each of the two backward passes, half as long.
+  const Report scattered = report_of("true", "200 Gbps", "1f1b", 2, "27");
+  CHECK((scattered.iteration_time - report_of("true", "200 Gbps", "1f1b", 2).iteration_time)
+            .value() == doctest::Approx(longer.value()).epsilon(1e-6));
 }
 
 TEST_CASE("overlap is never slower on links of one's own without latency") {

@@ -36,7 +36,7 @@ class Library:
         for name in software:
             while "extends" in software[name]:
                 part = dict(software[name])
-                software[name] = laid_over(software[part.pop("extends")], part)
+                software[name] = laid_over(software[part.pop("extends").split("@")[0]], part)
         self.packed = {(kind, name): marshal.dumps(file) for kind, files in self.files.items() for name, file in files.items()}
 
     def copy(self, kind, name):

@@ -4,7 +4,6 @@ Drawn are nodes of several kinds, several network cards, measured links that dif
 overlap. Compared: the iteration time.
 """
 import collections
-import math
 
 from compare import Comparison
 from draw import SOURCE, Draw
@@ -12,8 +11,6 @@ from machine import Clock, Machine, Rings, compute, fork, happened, ring, wait
 from network import Cluster, Fluid
 from passes import Page, amount
 from stages import Schedule, Worker, pass_times
-
-TREE_EFFICIENCY = 0.92  # of a ring's bandwidth: ncclTopoTuneModel, NCCL 2.30
 
 
 def draw(random):
@@ -89,8 +86,8 @@ def width(kind):
 class Reduction:
     """When a stage's gradients are reduced (docs/model.md, section 5): behind the last pass or on every microbatch (ZeRO 2), beside passes or not."""
 
-    def __init__(self, job, stage):
-        self.job, self.stage = job, stage
+    def __init__(self, job, replica, stage):
+        self.job, self.replica, self.stage = job, replica, stage
         several, zero = len(job.replicas) > 1, job.parallel["zero_stage"]
         self.beside = several and zero < 3 and job.parallel["overlap_gradient_reduce"]
         self.each_microbatch = several and zero == 2
@@ -101,6 +98,17 @@ class Reduction:
 
     def pieces(self, step):
         return self.job.buckets(self.stage) if self.beside and step in self.reducing else 1
+
+    def slowed(self, step, piece):
+        """The bucket before has multiprocessors that the piece does without."""
+        if not piece or step not in self.reducing or not self.beside:
+            return 0
+        job, (kind, _, chunk), pieces = self.job, step, self.pieces(step)
+        page, path = job.page(self.replica, self.stage), job.schedule.path
+        held = job.gradient_width * job.parameters(self.stage, chunk)
+        alone = page.reduced_alone(held, *job.replicas_by_node(self.stage), job.parallel["zero_stage"] > 0)
+        kernels = page.backward_kernels(kind, job.layers(self.stage), path.is_first(self.stage, chunk), path.is_last(self.stage, chunk))
+        return page.taken(kernels / pieces, alone * job.gradients(self.stage, chunk) / held / pieces)
 
     def after_piece(self, step, piece):
         if self.beside and step in self.reducing:
@@ -199,7 +207,7 @@ class Job:
         self.replicas = range(self.parallel["data"])
         self.places = {(r, s): self.cluster.place(r, s) for r in self.replicas for s in self.stages}
         for page in self.pages:
-            page.fullest, page.nodes = self.gathers_over()
+            page.fullest, page.nodes = self.replicas_by_node(0)  # for the gathers of ZeRO 3
         training, software = scenario["training"], scenario["software"]
         self.gradient_width = width(training["gradient_dtype"])
         self.embedding_width = width(software.get("embedding_gradient_type", training["gradient_dtype"]))
@@ -213,9 +221,9 @@ class Job:
     def page(self, replica, stage):
         return self.pages[self.cluster.types[self.places[replica, stage].node]]
 
-    def gathers_over(self):
-        """Replicas on the node that has most of them, and nodes: for the gathers of ZeRO 3, where there is one stage."""
-        nodes = [self.places[r, 0].node for r in self.replicas]
+    def replicas_by_node(self, stage):
+        """Replicas on the node that has most of them, and nodes."""
+        nodes = [self.places[r, stage].node for r in self.replicas]
         return max(map(nodes.count, nodes)), len(set(nodes))
 
     def plays_layers(self):
@@ -293,25 +301,17 @@ class Job:
         inside = self.in_node(by_node, payload * share)
         if nodes == 1:
             return clock.after(inside, done)
-        latency = amount(self.cluster.fabric["collective_latency"])
+        latency, page = amount(self.cluster.fabric["collective_latency"]), self.page(*members[0])
         if shape == "hierarchical" and nodes < n:
             # Gather and scatter inside the nodes, one after the other with the ring through the nodes.
             first, before, volume = 0.0, 2 * share * self.in_node(by_node, payload / 2) + share * 2 * (nodes - 1) * latency, 2 * (nodes - 1) / nodes * payload
         else:
-            hops = share * 2 * (n - 1) * nodes / n * latency
-            if shape == "sharded":  # steps of consecutive layers overlap
-                hops = amount(self.cluster.fabric["latency"]) + latency
-            first, before, volume = inside, hops, 2 * (n - 1) / n * payload
+            message = amount(self.cluster.fabric["latency"]) if shape == "sharded" else 0
+            first, before, volume = inside, message + share * page.hops(n, nodes), 2 * (n - 1) / n * payload
             if share == 1 and nodes < n:
-                first, before, volume = min((first, before, volume), self.tree(by_node, n, payload, latency),
+                first, before, volume = min((first, before, volume), page.tree(payload, n, nodes, lambda size: self.in_node(by_node, size)),
                                             key=lambda way: max(way[0], way[1] + way[2] * self.parallel["tensor"] / self.edge_rate(by_node)))
         self.play_edges(clock, list(by_node.values()), share * volume * self.parallel["tensor"], first, before, done)
-
-    def tree(self, by_node, n, payload, latency):
-        """NCCL's tree of nodes (docs/model.md, section 4): the part inside, the latency, and what a node sends."""
-        nodes, here = len(by_node), n / len(by_node)
-        inside = self.in_node(by_node, payload * here / (here - 1) / TREE_EFFICIENCY)
-        return inside, 2 * math.ceil(math.log2(nodes)) * latency, payload * (1 if nodes == 2 else 2) / TREE_EFFICIENCY
 
     def edge_rate(self, by_node):
         """What the slowest edge from node to node carries alone."""
@@ -373,7 +373,7 @@ class Job:
             machines.append(Machine(self.wires(replica), self.clock, self.rings))
             for stage in self.stages:
                 times = pass_times(self.page(replica, stage), self.schedule, stage, [self.layers(stage)] * len(self.chunks))
-                arguments = self.schedule, stage, times, machines[-1], Reduction(self, stage)
+                arguments = self.schedule, stage, times, machines[-1], Reduction(self, replica, stage)
                 worker = ShardedWorker(self, self.page(replica, stage), *arguments) if self.plays_layers() else Worker(*arguments)
                 machines[-1].play(stage, self.device(worker, replica, stage, ends))
         self.clock.run()

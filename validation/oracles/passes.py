@@ -4,7 +4,10 @@ Written from the page and not from the code.
 """
 
 import itertools
+import math
 import orders
+
+TREE_EFFICIENCY = 0.92
 
 UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30,
          "B/s": 1, "MB/s": 1e6, "GB/s": 1e9, "Gbps": 1e9 / 8, "TFLOPS": 1e12}
@@ -196,8 +199,34 @@ class Page:
             return 0.0
         size = (element or self.e) * weights
         NICs = amount(self.node["nic_rate"]) * self.node["nic_efficiency"] * self.node["nics"]
-        across = (self.d - 1) / self.d * self.t * size / NICs + amount(self.fabric["latency"]) + amount(self.fabric["collective_latency"])
+        across = (self.d - 1) / self.d * self.t * size / NICs + amount(self.fabric["latency"]) + self.hops(self.d, self.nodes) / 2
         return max(self.in_node(size / 2, self.fullest), across if self.nodes > 1 else 0)
+
+    def hops(self, n, nodes):
+        """Latency of the 2 (n - 1) hops of a ring's all-reduce, one after the other; in one node it is part of the floor."""
+        between, inside = amount(self.fabric["collective_latency"]), amount(self.wires["floor_per_gpu"]) / 2
+        return 0 if nodes == 1 else 2 * (n - 1) * (between * nodes / n + inside * (1 - nodes / n))
+
+    def reduced_alone(self, payload, fullest, nodes, scatters):
+        """Section 5: gradients of d replicas, `fullest` of them on the node with most, on an idle network."""
+        if nodes == 1:
+            return self.in_node(payload / (2 if scatters else 1), fullest)
+        cards = amount(self.node["nic_rate"]) * self.node["nic_efficiency"] * self.node["nics"]
+        rate, message = cards * min(1, fullest * self.t / self.node["gpus"]) / self.t, amount(self.fabric["latency"])
+        ring = self.in_node(payload / (2 if scatters else 1), fullest), self.hops(self.d, nodes), 2 * (self.d - 1) / self.d * payload
+        if scatters:
+            return max(ring[0], message + (ring[1] + ring[2] / rate) / 2)
+        ways = [ring]
+        if nodes < self.d:
+            ways.append(self.tree(payload, self.d, nodes, lambda size: self.in_node(size, fullest)))
+        inside, hops, sent = min(ways, key=lambda way: max(way[0], way[1] + way[2] / rate))
+        return max(inside, 2 * message + hops + sent / rate)
+
+    def tree(self, payload, n, nodes, in_node):
+        """NCCL's tree of nodes (section 4): the part inside, the latency, and what a node sends."""
+        here = n / nodes
+        return (in_node(payload * here / (here - 1) / TREE_EFFICIENCY), 2 * math.ceil(math.log2(nodes)) * amount(self.fabric["collective_latency"]),
+                payload * (1 if nodes == 2 else 2) / TREE_EFFICIENCY)
 
     def scatter(self, weights):
         return self.gather(weights, 4 if self.training["gradient_dtype"] == "fp32" else 2)
@@ -262,10 +291,19 @@ class Page:
         behind = kind != "F" and self.software.get("gathers_behind_scatters", False)
         return 0 if behind else self.parallel.get("zero_prefetch", 1)
 
-    def slowed(self, f, collectives):
-        """A layer of length f with collectives beside it."""
+    def taken(self, f, collectives):
+        """By how much longer kernels of length f take with collectives beside them."""
         taken = self.device.get("collective_multiprocessors", 24) / self.device["multiprocessors"]
-        return f + taken * min(collectives, f / (1 - taken))
+        return taken * min(collectives, f / (1 - taken))
+
+    def slowed(self, f, collectives):
+        return f + self.taken(f, collectives)
+
+    def backward_kernels(self, kind, l, first, last):
+        """Of a backward pass, or of its weight gradients."""
+        if kind == "W":
+            return self.weight_gradient_parts(l, last)[0]
+        return l * self.layer_backward() + first * self.embedding() + last * self.head(True)
 
     # Sections 2 and 6: embedding and head
     def vocab(self):

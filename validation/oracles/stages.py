@@ -132,6 +132,10 @@ class NoReduction:
         """In how many pieces a pass is cut."""
         return 1
 
+    def slowed(self, step, piece):
+        """What a piece takes longer for what is reduced beside it."""
+        return 0
+
     def after_piece(self, step, piece):
         return []
 
@@ -157,6 +161,7 @@ class Worker:
         count = self.reduction.pieces(step)
         for piece in range(count):
             yield compute((self.times_at_once if at_once and self.times_at_once else self.times)[kind, chunk] / count)
+            yield compute(self.reduction.slowed(step, piece))
             yield from self.reduction.after_piece(step, piece)
         self.log.append((kind, microbatch, chunk, begin, self.machine.clock.now))
         yield from self.reduction.after_pass(step)

@@ -21,13 +21,14 @@ CollectiveSteps flat_ring(const CollectiveTask& task) {
   if (task.work == RingWork::all_reduce && !task.is_always_ring) {
     const auto in_node = [&](Bytes payload) { return task.in_node(payload, RingWork::all_reduce); };
     crossing = all_reduce_crossing({task.payload, ranks, nodes, task.reduced_in_switch,
-                                    task.node_rate() / rings, task.hop, in_node});
+                                    task.node_rate() / rings, task.hop, task.hop_in_node, in_node});
   } else {
     crossing = {ring_all_reduce_volume(task.payload, ranks),
-                ring_all_reduce_crossings(ranks, nodes), task.in_node(task.payload, task.work)};
+                ring_all_reduce_latency(ranks, nodes, task.hop, task.hop_in_node),
+                task.in_node(task.payload, task.work)};
   }
   steps.fixed = crossing.in_node;
-  steps.latency = task.hop * (share * crossing.hops);
+  steps.latency = crossing.latency * share;
   steps.flows = edge_flows(layout, crossing.volume * (share * rings));
   return steps;
 }

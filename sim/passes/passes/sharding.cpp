@@ -25,9 +25,11 @@ std::vector<Operation> driven(const PassContext& in, const Operation& collective
                               double ranks) {
   if (!in.software->host_gathers) return {collective};
   const SoftwareProfile::HostGathers& host = *in.software->host_gathers;
+  Operation each = collective;
+  each.calls = static_cast<std::uint16_t>(tensors);
   return {kernel(Label::host_gather, (host.per_tensor + host.per_rank * ranks) * tensors +
                                          in.memory_time(collective.payload * 2.0)),
-          collective};
+          each};
 }
 
 /// Parameters of a layer's experts on one rank, where others have them too.
