@@ -16,7 +16,6 @@
 #include "simulate/built_scenario.hpp"
 
 namespace windtunnel {
-
 namespace {
 
 double dot(const std::vector<double>& a, const std::vector<double>& b) {
@@ -58,6 +57,7 @@ void LinearBelief::measure(const std::vector<double>& gradient, double noise) {
 double LinearBelief::spread(std::size_t constant) const {
   return std::sqrt(covariance_[constant][constant]);
 }
+
 namespace {
 
 constexpr double step = 0.05;           ///< of ln(constant), for differences

@@ -8,11 +8,11 @@
 
 #include "calibrate/constant_fitter.hpp"
 #include "core/contracts.hpp"
+#include "core/text_list.hpp"
 #include "report/number_text.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {
-
 namespace {
 
 /// To nine digits: what differs by rounding of a logarithm is the same value.
@@ -78,6 +78,7 @@ PointPredictor::Predict predict_by_simulation(const Library& library, Overrides 
     return simulate(scenario).report.iteration_time;
   };
 }
+
 namespace {
 
 using Indices = std::vector<std::size_t>;
@@ -269,12 +270,9 @@ namespace {
 
 std::string method_of(const Calibration& calibration) {
   if (calibration.constants.empty()) return "predicted with the constants of the shipped files";
-  std::string names;
-  for (const FittedConstant& fitted : calibration.constants)
-    names += (names.empty() ? "" : ", ") + fitted.constant.name;
   return (calibration.by_size.empty() ? "refitted without one random fifth each: "
                                       : "refitted without one model size each: ") +
-         names;
+         listed(calibration.constants, [](const auto& fitted) { return fitted.constant.name; });
 }
 
 }  // namespace

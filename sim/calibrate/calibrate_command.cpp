@@ -18,8 +18,10 @@
 #include "core/file_io.hpp"
 #include "core/option_error.hpp"
 #include "core/staged_files.hpp"
+#include "core/text_list.hpp"
 #include "platform/source_json.hpp"
 #include "report/explanation.hpp"
+#include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/progress_line.hpp"
 #include "scenario/library_files.hpp"
@@ -92,18 +94,11 @@ std::string prediction_text(const AnchoredPrediction& prediction, const std::str
 }
 
 JsonValue prediction_value(const AnchoredPrediction& prediction) {
-  JsonValue value(JsonValue::Object{});
-  value.set("iteration_time_s", JsonValue(prediction.predicted / Seconds{1}));
-  value.set("anchored_s", JsonValue(prediction.anchored / Seconds{1}));
-  if (prediction.interval) {
-    JsonValue::Array ends;
-    ends.emplace_back(prediction.interval->first / Seconds{1});
-    ends.emplace_back(prediction.interval->second / Seconds{1});
-    value.set("anchored_interval_s", JsonValue(std::move(ends)));
-  }
-  value.set("rows_near", JsonValue(static_cast<std::int64_t>(prediction.num_near)));
-  value.set("variance_left_open", JsonValue(prediction.left_open));
-  return value;
+  return object_of({{"iteration_time_s", prediction.predicted},
+                    {"anchored_s", prediction.anchored},
+                    {"anchored_interval_s", prediction.interval},
+                    {"rows_near", prediction.num_near},
+                    {"variance_left_open", prediction.left_open}});
 }
 
 }  // namespace
@@ -204,9 +199,7 @@ std::string provenance(const Calibration& calibration,
                        const std::vector<CalibrationPoint>& points) {
   std::set<std::string> sets;
   for (const CalibrationPoint& point : points) sets.insert(point.set);
-  std::string text = "fitted: ";
-  for (const std::string& set : sets) text += (set == *sets.begin() ? "" : ", ") + set;
-  text += " (";
+  std::string text = "fitted: " + listed(sets) + " (";
   bool first = true;
   for (const FittedConstant& fitted : calibration.constants) {
     if (fitted.is_kept()) continue;
@@ -242,6 +235,7 @@ std::string fitted_file_text(const FittedFile& file, const Calibration& calibrat
   if (document.find("name") != nullptr) document.set("name", JsonValue(file.out.stem().string()));
   return pretty_text(document) + "\n";
 }
+
 namespace {
 
 /// "emax,arf" and "emax=0.5..1" to constants; each once.

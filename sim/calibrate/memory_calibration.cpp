@@ -14,12 +14,13 @@
 #include "core/file_io.hpp"
 #include "core/json_value.hpp"
 #include "core/option_error.hpp"
+#include "core/text_list.hpp"
 #include "memory/memory_correction.hpp"
+#include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "simulate/memory_inputs.hpp"
 
 namespace windtunnel {
-
 namespace {
 
 std::string percent(double fraction) {
@@ -43,29 +44,21 @@ std::string text_of(const MemoryCorrection& correction) {
 }
 
 JsonValue value_of(const MemoryCorrection& correction) {
-  JsonValue value{JsonValue::Object{}};
-  value.set("software", JsonValue(correction.software));
-  value.set("quantity", JsonValue(correction.quantity));
-  value.set("rows", JsonValue(static_cast<std::int64_t>(correction.held_out.rows)));
-  value.set("groups", JsonValue(static_cast<std::int64_t>(correction.held_out.groups)));
-  value.set("analytic_mape", JsonValue(correction.held_out.analytic));
-  value.set("corrected_mape", JsonValue(correction.held_out.corrected));
-  value.set("speaks", JsonValue(std::string(correction.is_better() ? "correction" : "account")));
-  return value;
+  return object_of({{"software", correction.software},
+                    {"quantity", correction.quantity},
+                    {"rows", correction.held_out.rows},
+                    {"groups", correction.held_out.groups},
+                    {"analytic_mape", correction.held_out.analytic},
+                    {"corrected_mape", correction.held_out.corrected},
+                    {"speaks", correction.is_better() ? "correction" : "account"}});
 }
 
 std::string result_of(const std::vector<MemoryCorrection>& corrections, CalibrationFormat format) {
-  std::string text;
-  JsonValue::Array list;
-  for (const MemoryCorrection& correction : corrections) {
-    text += (text.empty() ? "" : "\n") + text_of(correction);
-    list.push_back(value_of(correction));
-  }
-  if (format == CalibrationFormat::text) return text;
-  JsonValue json{JsonValue::Object{}};
-  json.set("schema", JsonValue(std::string("windtunnel/memory-calibration-v1")));
-  json.set("corrections", JsonValue(std::move(list)));
-  return pretty_text(json) + "\n";
+  if (format == CalibrationFormat::text)
+    return joined(corrections, "\n", [](const MemoryCorrection& each) { return text_of(each); });
+  return pretty_text(object_of({{"schema", "windtunnel/memory-calibration-v1"},
+                                {"corrections", array_of(corrections, value_of)}})) +
+         "\n";
 }
 
 void expect_one_stack(const std::vector<MemoryCorrection>& corrections,
@@ -102,6 +95,7 @@ int run_memory_calibration(const MemoryCalibrationRequest& request, const Librar
   messages << "calibrate: wrote " << request.out.string() << "\n";
   return 0;
 }
+
 namespace {
 
 using Matrix = Eigen::MatrixXd;
